@@ -1,0 +1,143 @@
+import type { MessagePort } from 'node:worker_threads'
+import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+
+/** Where an actor can be reached. Full mailbox: refused at once, never queued here. */
+export interface Address<Request, Reply> {
+  /** Hands a message over without waiting. False: the mailbox is full and nothing was queued. */
+  tell(message: Request): boolean
+  /** Hands a message over and waits. Refusals: `busy` (mailbox full), `upstream` (the actor is lost). */
+  ask(message: Request): Promise<Reply | Refusal>
+}
+
+interface Envelope<Request> {
+  /** 0: no reply wanted. */
+  readonly ticket: number
+  readonly message: Request
+}
+
+interface Answer<Reply> {
+  readonly ticket: number
+  readonly reply: Reply | Refusal
+}
+
+/** Words that an actor says unasked, to everyone connected. */
+interface Broadcast<Event> {
+  readonly event: Event
+}
+
+/**
+ * The caller's side of a port to an actor on another thread.
+ *
+ * `mailboxMax` bounds the messages under way from this side; told messages count until the actor's next answer or
+ * acknowledgement, which come once a turn. `hear` receives the actor's unasked events.
+ */
+export function addressOf<Request, Reply, Event = never>(
+  port: MessagePort,
+  mailboxMax: number,
+  hear?: (event: Event) => void,
+): Address<Request, Reply> {
+  const waiting = new Map<number, (reply: Reply | Refusal) => void>()
+  let lastTicket = 0
+  let told = 0
+  let lost = false
+
+  port.on('message', (word: Answer<Reply> | Broadcast<Event> | { handled: number }) => {
+    if ('event' in word) return hear?.(word.event)
+    if ('handled' in word) {
+      told -= word.handled
+      return undefined
+    }
+    const resolve = waiting.get(word.ticket)
+    waiting.delete(word.ticket)
+    return resolve?.(word.reply)
+  })
+  port.on('close', () => {
+    lost = true
+    for (const resolve of waiting.values()) resolve(refuse('upstream', 'self', 'the actor is gone'))
+    waiting.clear()
+  })
+
+  const full = (): boolean => waiting.size + told >= mailboxMax
+  return {
+    tell(message) {
+      if (lost || full()) return false
+      told += 1
+      port.postMessage({ ticket: 0, message } satisfies Envelope<Request>)
+      return true
+    },
+    ask(message) {
+      if (lost) return Promise.resolve(refuse('upstream', 'self', 'the actor is gone'))
+      if (full()) return Promise.resolve(refuse('busy', 'self', 'the mailbox is full'))
+      lastTicket += 1
+      const ticket = lastTicket
+      port.postMessage({ ticket, message } satisfies Envelope<Request>)
+      return new Promise((resolve) => waiting.set(ticket, resolve))
+    },
+  }
+}
+
+/** The actor's side of one port: how its events reach that caller. */
+export interface Caller<Event> {
+  hear(event: Event): void
+}
+
+/**
+ * Answers what comes in on `port`. `handle` may return a promise: messages are then answered as they finish, so an actor
+ * that must work strictly in order awaits inside. A handler that throws is a bug: the error is rethrown and ends the
+ * thread, and the supervisor ends the process.
+ */
+export function answer<Request, Reply, Event = never>(
+  port: MessagePort,
+  handle: (
+    message: Request,
+    caller: Caller<Event>,
+  ) => Reply | Refusal | undefined | Promise<Reply | Refusal | undefined>,
+): Caller<Event> {
+  const caller: Caller<Event> = { hear: (event) => port.postMessage({ event } satisfies Broadcast<Event>) }
+  let handled = 0
+  const acknowledge = (): void => {
+    if (handled === 0) handled = 0
+    else port.postMessage({ handled })
+    handled = 0
+  }
+  port.on('message', (word: Envelope<Request>) => {
+    if (word.ticket === 0) {
+      handled += 1
+      if (handled === 1) setImmediate(acknowledge)
+    }
+    const outcome = handle(word.message, caller)
+    if (word.ticket === 0 && !(outcome instanceof Promise)) return
+    void Promise.resolve(outcome).then(
+      (reply) => {
+        if (word.ticket === 0) return
+        if (reply === undefined) throw new Error('an asked message was left without a reply')
+        port.postMessage({ ticket: word.ticket, reply } satisfies Answer<Reply>)
+      },
+      (error: unknown) => {
+        setImmediate(() => {
+          throw error
+        })
+      },
+    )
+  })
+  return caller
+}
+
+/** An address for an actor on this very thread: for tests and for single-threaded wiring. */
+export function localAddress<Request, Reply>(
+  handle: (message: Request) => Reply | Refusal | undefined | Promise<Reply | Refusal | undefined>,
+): Address<Request, Reply> {
+  return {
+    tell(message) {
+      void handle(message)
+      return true
+    },
+    async ask(message) {
+      const reply = await handle(message)
+      if (reply === undefined) throw new Error('an asked message was left without a reply')
+      return reply
+    },
+  }
+}
+
+export { isRefusal }

@@ -1,0 +1,52 @@
+import type { MeterRow } from './meter.js'
+
+/** Every meter of the program, declared once: name, unit (in the name), meaning. Rooms resolve handles by these names. */
+export const meterTable: readonly MeterRow[] = [
+  {
+    name: 'http_requests_total',
+    kind: 'counter',
+    help: 'Requests answered, by status class and route family.',
+    labels: {
+      route: ['data', 'raw', 'manifest', 'info', 'other'],
+      status: ['2xx', '3xx', '4xx', '5xx', 'aborted'],
+    },
+  },
+  {
+    name: 'http_request_duration_seconds',
+    kind: 'histogram',
+    help: 'From the request head to the last byte handed to the socket.',
+    labels: { route: ['data', 'raw', 'manifest', 'info', 'other'] },
+    buckets: [0.0005, 0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30],
+  },
+  {
+    name: 'get_data_stream_bytes_total',
+    kind: 'counter',
+    help: 'Body bytes handed to sockets on data routes.',
+  },
+  {
+    name: 'get_data_stream_errors_total',
+    kind: 'counter',
+    help: 'Bodies that ended short because a source failed.',
+  },
+  {
+    name: 'client_disconnects_total',
+    kind: 'counter',
+    help: 'Clients that left before their body was sent.',
+  },
+  {
+    name: 'client_stalls_total',
+    kind: 'counter',
+    help: 'Clients dropped because they took no byte for too long.',
+  },
+  { name: 'flows_in_flight', kind: 'gauge', help: 'Requests being answered.' },
+  {
+    name: 'contiguous_data_cache_hit_total',
+    kind: 'counter',
+    help: 'Data requests answered from the local store.',
+  },
+  {
+    name: 'contiguous_data_cache_miss_total',
+    kind: 'counter',
+    help: 'Data requests that had to ask a source.',
+  },
+]

@@ -1,0 +1,51 @@
+import type { Id } from '../format/id.js'
+import type { Tag } from '../format/tag.js'
+
+/** What is known of a transaction or data item. Absent means unknown, never "none". */
+export interface Attributes {
+  readonly id: Id
+  /** Bytes of the payload. */
+  readonly size: number
+  readonly contentType?: string
+  readonly contentEncoding?: string
+  /** SHA-256 of the payload (32 bytes): the name of its blob, whether or not the blob is on disk now. */
+  readonly digest?: Uint8Array
+  /** The payload was proven against the chain: data root for transactions, signature inside a proven root for items. */
+  readonly verified: boolean
+  /** The payload came from a source that the operator configured as trusted. */
+  readonly trusted: boolean
+  /** Height of the block that holds the root transaction; stable follows from it and the tip. */
+  readonly height?: number
+  /** Where the item lies in its root transaction. Absent for transactions and for items not yet located. */
+  readonly place?: Place
+  /** What the header says: owner, tags and so on. Absent until the header was read. */
+  readonly header?: Header
+}
+
+/** Byte positions of a data item. Offsets count from the start of the root transaction's data. */
+export interface Place {
+  readonly rootId: Id
+  /** The bundle that directly holds the item; the root itself for a single level. */
+  readonly parentId: Id
+  /** Root first, the direct parent last. */
+  readonly path: readonly Id[]
+  /** Of the whole item (header start) in the root's data. */
+  readonly rootItemOffset: number
+  /** Of the whole item in its direct parent's payload. */
+  readonly parentItemOffset: number
+  /** Bytes of header and payload. */
+  readonly itemSize: number
+  /** Bytes of the header: the payload starts so far behind the item's start. */
+  readonly headerSize: number
+}
+
+export interface Header {
+  readonly signatureType: number
+  readonly signature: Uint8Array
+  readonly owner: Uint8Array
+  /** base64url SHA-256 of the owner key. */
+  readonly ownerAddress: string
+  readonly target: Uint8Array
+  readonly anchor: Uint8Array
+  readonly tags: readonly Tag[]
+}

@@ -1,0 +1,31 @@
+import type { Id } from '../format/id.js'
+import type { Attributes } from './attributes.js'
+
+/** Messages to the keeper of the catalog: the one writer. Bytes of items never travel here. */
+export type CatalogRequest =
+  /** Merges what was learned: present fields replace, absent ones stay; `verified` never falls back to false. */
+  | { readonly kind: 'learn'; readonly attributes: readonly Attributes[] }
+  /** A blob of this size is on disk now. */
+  | { readonly kind: 'kept'; readonly digest: Uint8Array; readonly sizeBytes: number }
+  /** These blobs were served since the last word. */
+  | { readonly kind: 'touched'; readonly digests: readonly Uint8Array[] }
+  /** The blob is about to be removed from disk. */
+  | { readonly kind: 'dropped'; readonly digest: Uint8Array }
+  /** The digest known for this id proved wrong: forget digest and verified. */
+  | { readonly kind: 'distrust'; readonly id: Id }
+
+/** Every reply comes after the commit that holds the change. */
+export type CatalogReply = { readonly kind: 'committed' }
+
+/** The reading side: any thread, synchronous, a consistent snapshot. Never fetches. */
+export interface Catalog {
+  /** What is known of `id`; undefined where nothing is. */
+  attributes(id: Id): Attributes | undefined
+  /** Size in bytes of the blob if the store holds it. */
+  blobSize(digest: Uint8Array): number | undefined
+  /**
+   * Changes whenever anything about an id of the same shard may have changed (shared memory): an entry prepared under
+   * another generation must be read again.
+   */
+  generation(id: Id): number
+}

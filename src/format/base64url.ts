@@ -1,0 +1,18 @@
+/**
+ * Base64url without padding (RFC 4648 section 5), canonical or refused: a text whose last character carries stray
+ * bits decodes to the same bytes as another text, and an id must have one spelling only.
+ */
+
+const shape = /^[A-Za-z0-9_-]*$/
+
+/** The base64url text of `bytes`, without padding. */
+export function encodeBase64url(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64url')
+}
+
+/** The bytes of a canonical base64url text, or undefined where the text is not canonical. */
+export function decodeBase64url(text: string): Uint8Array | undefined {
+  if (!shape.test(text) || text.length % 4 === 1) return undefined
+  const bytes = Buffer.from(text, 'base64url')
+  return bytes.toString('base64url') === text ? bytes : undefined
+}

@@ -1,0 +1,32 @@
+/**
+ * An expected failure is a value with a reason, never an exception. `reason` decides the status (http/status.ts),
+ * `fault` whose it is, `message` is what the client may read.
+ */
+export type Reason =
+  | 'malformed'
+  | 'unpaid'
+  | 'unknown'
+  | 'too-large'
+  | 'unsatisfiable'
+  | 'throttled'
+  | 'blocked'
+  | 'busy'
+  | 'upstream'
+  | 'forged'
+  | 'late'
+
+export interface Refusal {
+  readonly refused: Reason
+  readonly fault: 'client' | 'upstream' | 'self'
+  readonly message: string
+}
+
+/** Makes a refusal. */
+export function refuse(refused: Reason, fault: Refusal['fault'], message: string): Refusal {
+  return { refused, fault, message }
+}
+
+/** Tells a refusal from the value that was hoped for. */
+export function isRefusal(value: unknown): value is Refusal {
+  return typeof value === 'object' && value !== null && 'refused' in value
+}

@@ -1,0 +1,76 @@
+import type { Attributes } from '../catalog/attributes.js'
+import type { Id } from '../format/id.js'
+import type { Refusal } from '../format/refusal.js'
+
+/** What a client (or a peer gateway) said about where to look. A hint never changes what is true, only where to look first. */
+export interface Hints {
+  readonly rootId?: Id
+  /** Root first. */
+  readonly path?: readonly Id[]
+  /** Of the complete item in the root's data; with `itemSize` or not at all. */
+  readonly itemOffset?: number
+  readonly itemSize?: number
+}
+
+/** Loop defence: what came in with the request, to be carried on. */
+export interface Provenance {
+  /** Gateways passed so far. */
+  readonly hops: number
+  readonly origin?: string
+  readonly originRelease?: string
+  /** Lower-case host names already visited. */
+  readonly via: readonly string[]
+  /** False: answer from what this machine and the chain have, ask no other gateway. */
+  readonly forward: boolean
+}
+
+/** Inclusive byte window of the payload. */
+export interface Window {
+  readonly start: number
+  readonly end: number
+}
+
+/** Edge thread to the fetcher (one thread; it owns every upstream fetch and the growing files). */
+export type SourceRequest =
+  /** Bring `id`. Concurrent opens of one id share one fetch. A window may be served by a fetch of its own. */
+  | {
+      readonly kind: 'open'
+      readonly id: Id
+      readonly hints: Hints
+      readonly provenance: Provenance
+      readonly window?: Window
+    }
+  /** The reader of an opened flow left or finished; every `opened` reply is closed exactly once. */
+  | { readonly kind: 'close'; readonly reader: number }
+  /** Is the blob on disk what its name says? Remembered per (digest, inode, mtime). A false one is dropped and distrusted. */
+  | { readonly kind: 'check'; readonly id: Id; readonly digest: Uint8Array }
+
+export type SourceReply =
+  | {
+      readonly kind: 'opened'
+      /** Names this reader in `close` and in progress events. */
+      readonly reader: number
+      /** What is known now; `digest` present only where the whole body is already hashed. */
+      readonly attributes: Attributes
+      /** File that holds, or will hold, the bytes; it only grows, and keeps its inode when renamed. Open it at once. */
+      readonly path: string
+      /** Payload offset of the file's first byte (0 but for windows). */
+      readonly base: number
+      /** Bytes that the file will have when whole. */
+      readonly sizeBytes: number
+      /** Slot in the progress table: bytes readable so far, or a final state. */
+      readonly slot: number
+      /** Which source brings it, e.g. `trusted-gateways`; for logs and metrics. */
+      readonly source: string
+      readonly trusted: boolean
+      /** Hops that the answer says it made (upstream's + 1), if any. */
+      readonly hops?: number
+    }
+  | { readonly kind: 'refused'; readonly refusal: Refusal }
+  | { readonly kind: 'checked'; readonly sound: boolean }
+
+/** Unasked words from the fetcher: this slot moved (more bytes, whole, or broken). At most one per turn and slot. */
+export interface SourceProgress {
+  readonly kind: 'progress'
+  readonly slots: readonly number[]
+}
