@@ -1,0 +1,52 @@
+import type { Content } from '../store/content.js'
+
+/** One request, copied out of the server's memory: it stays valid after the handler returned. */
+export interface Request {
+  /** Upper case. */
+  readonly method: string
+  /** As sent, percent-encoding untouched, without the query. Starts with a slash. */
+  readonly path: string
+  /** Behind the question mark, '' where there is none. */
+  readonly query: string
+  /** Value of a header (lower-case name); several lines joined by ', '. Undefined where it was not sent. */
+  header(name: string): string | undefined
+  /** Textual address of the socket's other end, IPv4 in dotted form. */
+  readonly remoteAddress: string
+}
+
+/**
+ * Status and header lines of an answer. `block` holds prepared lines `Name: value` joined by CRLF, without a trailing CRLF,
+ * without Content-Length and Date (the server writes those). One block is one call into the server: that is what
+ * makes small answers cheap.
+ */
+export interface Head {
+  readonly status: number
+  readonly block: string
+}
+
+/** A part of a body: given bytes (multipart frames), or a window of the content, `end` exclusive. */
+export type Piece = { readonly bytes: Uint8Array } | { readonly start: number; readonly end: number }
+
+/** How a streamed answer ended. */
+export interface Sent {
+  readonly outcome: 'whole' | 'aborted' | 'stalled' | 'broken'
+  /** Body bytes that the socket took. */
+  readonly bytes: number
+}
+
+/** The way back to the client. Exactly one of the ending methods is called, once. All are safe after an abort. */
+export interface Reply {
+  /** True once the client is gone. */
+  readonly aborted: boolean
+  /** Calls `act` when the client leaves before the end; at once where it has already left. */
+  onAbort(act: () => void): void
+  /** A whole answer in one write. */
+  end(head: Head, body?: string | Uint8Array): void
+  /** An answer to HEAD: Content-Length of the body that GET would have, and no body. Undefined: no Content-Length. */
+  endEmpty(head: Head, contentLength?: number): void
+  /**
+   * Sends `pieces` in order, as fast as the socket takes them and no faster, then closes `content`. The content length is
+   * the sum of the pieces. A source that breaks closes the socket short. Resolves when all is over; never rejects.
+   */
+  stream(head: Head, pieces: readonly Piece[], content: Content): Promise<Sent>
+}
