@@ -1,6 +1,10 @@
+import type { Refusal } from '../format/refusal.js'
 import type { Content } from '../store/content.js'
 
-/** One request, copied out of the server's memory: it stays valid after the handler returned. */
+/**
+ * One request. While the handler runs, headers are read straight out of the server's memory; when it returns with the
+ * reply still open, everything is copied out, so a request stays valid for as long as anybody holds it.
+ */
 export interface Request {
   /** Upper case. */
   readonly method: string
@@ -12,6 +16,11 @@ export interface Request {
   header(name: string): string | undefined
   /** Textual address of the socket's other end, IPv4 in dotted form. */
   readonly remoteAddress: string
+  /**
+   * The whole body, at most `sizeMaxBytes`. Call it before the handler first waits, at most once. Refusals: `too-large`;
+   * `late` (the client sent nothing for too long); `malformed` (the client left in the middle). Never rejects.
+   */
+  body(sizeMaxBytes: number): Promise<Uint8Array | Refusal>
 }
 
 /**
@@ -46,7 +55,8 @@ export interface Reply {
   endEmpty(head: Head, contentLength?: number): void
   /**
    * Sends `pieces` in order, as fast as the socket takes them and no faster, then closes `content`. The content length is
-   * the sum of the pieces. A source that breaks closes the socket short. Resolves when all is over; never rejects.
+   * the sum of the pieces. A source that breaks closes the socket short. Where the socket takes everything at once the
+   * answer is over on return, without a promise or a timer; else a promise that resolves when all is over and never rejects.
    */
-  stream(head: Head, pieces: readonly Piece[], content: Content): Promise<Sent>
+  stream(head: Head, pieces: readonly Piece[], content: Content): Sent | Promise<Sent>
 }
