@@ -29,7 +29,16 @@ export const systemClock: Clock = {
   },
 }
 
-/** Resolves after `ms`, and keeps the process alive until then. */
-export function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms))
+/** Resolves after `ms`, and keeps the process alive until then; at once when `signal` aborts. */
+export function pause(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(finish, ms)
+    function finish(): void {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', finish)
+      resolve()
+    }
+    if (signal?.aborted === true) finish()
+    else signal?.addEventListener('abort', finish)
+  })
 }

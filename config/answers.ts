@@ -1,0 +1,77 @@
+import { flag, list, whole } from './setting.js'
+
+const age = { min: 0, max: 10 ** 9 }
+
+/** What answers say to caches, and how much of the metadata they carry. */
+export const answers = {
+  defaultMaxAge: whole({
+    env: 'CACHE_DEFAULT_MAX_AGE',
+    default: 30,
+    ...age,
+    why: 'Seconds, where no other rule is.',
+  }),
+  stableMaxAge: whole({
+    env: 'CACHE_STABLE_MAX_AGE',
+    default: 2_592_000,
+    ...age,
+    why: 'Seconds, final content.',
+  }),
+  trustedMaxAge: whole({
+    env: 'CACHE_UNSTABLE_TRUSTED_MAX_AGE',
+    default: 43_200,
+    ...age,
+    why: 'Seconds, content not final yet from a trusted source.',
+  }),
+  unstableMaxAge: whole({
+    env: 'CACHE_UNSTABLE_MAX_AGE',
+    default: 7200,
+    ...age,
+    why: 'Seconds, other content.',
+  }),
+  notFoundMaxAge: whole({
+    env: 'CACHE_NOT_FOUND_MAX_AGE',
+    default: 60,
+    ...age,
+    why: 'Seconds, unknown ids.',
+  }),
+  privateSizeThreshold: whole({
+    env: 'CACHE_PRIVATE_SIZE_THRESHOLD',
+    default: 104_857_600,
+    min: 0,
+    max: Number.MAX_SAFE_INTEGER,
+    why: 'Bytes; larger content is private to the client, so that shared caches are not flooded.',
+  }),
+  privateContentTypes: list({
+    env: 'CACHE_PRIVATE_CONTENT_TYPES',
+    default: [],
+    shape: /^[\w.+*-]+\/[\w.+*-]+$/,
+    allowed: 'content types such as video/*',
+    why: 'Content of these types is private to the client.',
+  }),
+  tagHeaders: flag({
+    env: 'ARWEAVE_TAG_RESPONSE_HEADERS_ENABLED',
+    default: true,
+    why: 'Sends owner, signature and tags of the item as headers.',
+  }),
+  tagHeadersMax: whole({
+    env: 'ARWEAVE_TAG_RESPONSE_HEADERS_MAX',
+    default: 100,
+    min: 0,
+    max: 1000,
+    why: 'Tags sent as headers at most.',
+  }),
+  tagHeadersMaxBytes: whole({
+    env: 'ARWEAVE_TAG_RESPONSE_HEADERS_MAX_BYTES',
+    default: 8192,
+    min: 0,
+    max: 65_536,
+    why: 'Bytes of metadata headers at most: front proxies refuse heads over 8 to 16 KiB.',
+  }),
+  digestBufferMaxBytes: whole({
+    env: 'HTTPSIG_BODY_DIGEST_BUFFER_MAX_BYTES',
+    default: 2_097_152,
+    min: 0,
+    max: 67_108_864,
+    why: 'Uncached bodies up to this size are hashed before they are sent, so that they carry a digest.',
+  }),
+}

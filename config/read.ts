@@ -1,0 +1,125 @@
+import { answers } from './answers.js'
+import { retrieval } from './retrieval.js'
+import { server } from './server.js'
+import type { Setting } from './setting.js'
+
+/** Every table, by the part of the program it belongs to. */
+const tables = { server, retrieval, answers }
+
+type Values<Table> = { readonly [Name in keyof Table]: Table[Name] extends Setting<infer T> ? T : never }
+
+/** All settings as values, frozen: the only form in which the program sees its configuration. */
+export type Config = { readonly [Name in keyof typeof tables]: Values<(typeof tables)[Name]> }
+
+/**
+ * Variables with these beginnings are ours. One that no table knows stops the start: a misspelt limit must not silently
+ * be no limit.
+ */
+const families = new RegExp(
+  `^(${[
+    ...[
+      'SLUICE',
+      'GATEWAY',
+      'EDGE',
+      'DEVNET',
+      'HTTPSIG',
+      'OBSERVER',
+      'CACHE',
+      'CONTIGUOUS',
+      'CHUNK',
+      'CHUNKS',
+    ],
+    ...[
+      'TRUSTED',
+      'ARNS',
+      'AR_IO',
+      'ANS104',
+      'ARWEAVE',
+      'RATE_LIMITER',
+      'X_402',
+      'CDP_API',
+      'APEX',
+      'STREAM',
+    ],
+    ...[
+      'ENABLE_RATE',
+      'ENABLE_X_402',
+      'ON_DEMAND',
+      'BACKGROUND',
+      'INTERFACE',
+      'UPLOAD',
+      'PAYMENT',
+      'ADMIN_API',
+    ],
+    ...['SHUTDOWN', 'WEBHOOK', 'FETCHES', 'SKIP_FORWARDING', 'CDB64', 'ROOT_TX', 'NEGATIVE_CACHE', 'SANDBOX'],
+  ].join('|')})_`,
+)
+
+/** Every setting, for listings. */
+export function listSettings(): readonly Setting<unknown>[] {
+  return Object.values(tables).flatMap((table) => Object.values(table) as Setting<unknown>[])
+}
+
+/** Levenshtein distance of at most 2: nearer than that is a slip of the finger. */
+function near(one: string, other: string): boolean {
+  if (Math.abs(one.length - other.length) > 2) return false
+  let row = Array.from({ length: other.length + 1 }, (_, index) => index)
+  for (let i = 1; i <= one.length; i += 1) {
+    const next = [i]
+    for (let j = 1; j <= other.length; j += 1) {
+      const same = one[i - 1] === other[j - 1] ? 0 : 1
+      next.push(Math.min(next[j - 1]! + 1, row[j]! + 1, row[j - 1]! + same))
+    }
+    row = next
+  }
+  return row[other.length]! <= 2
+}
+
+function unknownNames(environment: Readonly<Record<string, string | undefined>>): string[] {
+  const known = listSettings().map((setting) => setting.env)
+  return Object.keys(environment).flatMap((name) => {
+    if (known.includes(name) || environment[name] === '') return []
+    const meant = known.find((one) => name.length > 5 && near(name, one))
+    if (meant !== undefined) return [`${name}: no such setting; did you mean ${meant}?`]
+    return families.test(name) ? [`${name}: no such setting`] : []
+  })
+}
+
+function contradictions({ server: given }: Config): string[] {
+  const wrong: string[] = []
+  if (given.observerKeypairPath !== undefined && given.observerPrivateKey !== undefined) {
+    wrong.push('OBSERVER_KEYPAIR_PATH and OBSERVER_PRIVATE_KEY exclude each other: set one')
+  }
+  if (given.devnetReplayPath !== undefined && given.network !== 'devnet') {
+    wrong.push('DEVNET_REPLAY_PATH: needs NETWORK=devnet')
+  }
+  if (given.network === 'devnet' && given.port !== 0 && given.port === given.devnetPort) {
+    wrong.push('PORT and DEVNET_PORT must differ')
+  }
+  return wrong
+}
+
+/**
+ * Reads the configuration out of an environment. Empty texts count as unset. Either every value, or every error there is,
+ * one a line; the errors never hold the text of a secret.
+ */
+export function readConfig(
+  environment: Readonly<Record<string, string | undefined>> = process.env,
+): Config | string[] {
+  const wrong = unknownNames(environment)
+  const readOne = (setting: Setting<unknown>): unknown => {
+    const text = environment[setting.env]?.trim()
+    if (text === undefined || text === '') return setting.fallback
+    const parsed = setting.read(text)
+    if ('value' in parsed) return parsed.value
+    wrong.push(`${setting.env}: ${setting.secret ? `must be ${setting.allowed}` : parsed.wrong}`)
+    return setting.fallback
+  }
+  const frozen = Object.entries(tables).map(([name, table]) => {
+    const values = Object.entries(table).map(([key, setting]) => [key, readOne(setting as Setting<unknown>)])
+    return [name, Object.freeze(Object.fromEntries(values))]
+  })
+  const config = Object.freeze(Object.fromEntries(frozen)) as Config
+  wrong.push(...contradictions(config))
+  return wrong.length === 0 ? config : wrong
+}

@@ -1,0 +1,76 @@
+import { custom, list, maybeUrls, maybeWhole, whole } from './setting.js'
+import { readTrustedGateways, type TrustedGateway } from './trusted-gateways.js'
+
+const sources = 'trusted-gateways, ar-io-network, chunks, chunks-offset-aware or tx-data'
+const sourceName = /^(trusted-gateways|ar-io-network|chunks|chunks-offset-aware|tx-data)$/
+
+/** Where bytes come from, and how long to wait for them. */
+export const retrieval = {
+  trustedGateways: custom<readonly TrustedGateway[] | undefined>({
+    env: 'TRUSTED_GATEWAYS_URLS',
+    allowed: 'JSON: {"https://host": priority} or {"https://host": {"priority": 1, "trusted": false}}',
+    defaultText: '',
+    default: undefined,
+    read: readTrustedGateways,
+    why: 'Gateways asked for content. None on devnet; turbo-gateway.com, then arweave.net (untrusted), on mainnet.',
+  }),
+  trustedGatewayUrl: maybeUrls({
+    env: 'TRUSTED_GATEWAY_URL',
+    why: 'Gateways asked for content, all trusted, in this order, before those of TRUSTED_GATEWAYS_URLS.',
+  }),
+  onDemandOrder: list({
+    env: 'ON_DEMAND_RETRIEVAL_ORDER',
+    default: ['trusted-gateways', 'ar-io-network', 'chunks-offset-aware', 'tx-data'],
+    shape: sourceName,
+    allowed: sources,
+    why: 'Sources asked for a request, in order. ar-io-network is accepted and skipped while no peers are known.',
+  }),
+  backgroundOrder: list({
+    env: 'BACKGROUND_RETRIEVAL_ORDER',
+    default: ['chunks'],
+    shape: sourceName,
+    allowed: sources,
+    why: 'Sources asked in the background, for verification and repair.',
+  }),
+  gatewayTimeoutMs: whole({
+    env: 'TRUSTED_GATEWAYS_REQUEST_TIMEOUT_MS',
+    default: 10_000,
+    min: 100,
+    max: 600_000,
+    why: "Until the head of a gateway's answer. Bodies have a stall timer only: a slow download is healthy.",
+  }),
+  streamStallMs: whole({
+    env: 'STREAM_STALL_TIMEOUT_MS',
+    default: 30_000,
+    min: 100,
+    max: 600_000,
+    why: 'A source that sends no byte for so long is given up.',
+  }),
+  chunkReadAhead: whole({
+    env: 'CHUNK_REQUEST_CONCURRENCY',
+    default: 50,
+    min: 1,
+    max: 1000,
+    why: 'Chunks of 256 KiB asked of nodes at once, all transfers together: 12.5 MiB in flight.',
+  }),
+  cacheMaxBytes: whole({
+    env: 'CONTIGUOUS_DATA_CACHE_MAX_BYTES',
+    default: 100 * 2 ** 30,
+    min: 2 ** 20,
+    max: Number.MAX_SAFE_INTEGER,
+    why: 'Bytes of content kept on disk; the longest unused goes first.',
+  }),
+  cacheMaxAgeSeconds: maybeWhole({
+    env: 'CONTIGUOUS_DATA_CACHE_CLEANUP_THRESHOLD',
+    min: 1,
+    max: 10 ** 10,
+    why: 'Content unused for so many seconds is dropped; unset: never by age.',
+  }),
+  fetchesMax: whole({
+    env: 'FETCHES_MAX',
+    default: 512,
+    min: 1,
+    max: 65_536,
+    why: 'Transfers from sources at once; more are answered 503.',
+  }),
+}

@@ -1,0 +1,131 @@
+/**
+ * One row of a configuration table: how the text of an environment variable becomes a value, what it is without one, and
+ * why it exists. A reader returns either a value or the reason why the text is refused; nothing here reads the environment.
+ */
+export interface Setting<T> {
+  readonly env: string
+  readonly why: string
+  /** Shown in listings: what may be written. */
+  readonly allowed: string
+  /** As it would be written, '' for none. */
+  readonly defaultText: string
+  readonly fallback: T
+  /** Never shown or logged. */
+  readonly secret: boolean
+  read(text: string): Parsed<T>
+}
+
+export type Parsed<T> = { readonly value: T } | { readonly wrong: string }
+
+interface Words {
+  readonly env: string
+  readonly why: string
+}
+
+function row<T>(
+  words: Words,
+  allowed: string,
+  defaultText: string,
+  fallback: T,
+  read: Setting<T>['read'],
+): Setting<T> {
+  return { env: words.env, why: words.why, allowed, defaultText, fallback, secret: false, read }
+}
+
+/** A whole number within bounds; the unit belongs into the setting's name. */
+export function whole(words: Words & { default: number; min: number; max: number }): Setting<number> {
+  const allowed = `whole number, ${words.min} to ${words.max}`
+  return row(words, allowed, String(words.default), words.default, (text) => {
+    const value = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN
+    return value >= words.min && value <= words.max ? { value } : { wrong: `must be a ${allowed}` }
+  })
+}
+
+/** A whole number that may be left out. */
+export function maybeWhole(words: Words & { min: number; max: number }): Setting<number | undefined> {
+  const inner = whole({ ...words, default: words.min })
+  return { ...inner, defaultText: '', fallback: undefined, read: inner.read }
+}
+
+/** `true` or `false`, nothing else. */
+export function flag(words: Words & { default: boolean }): Setting<boolean> {
+  return row(words, 'true or false', String(words.default), words.default, (text) =>
+    text === 'true' || text === 'false' ? { value: text === 'true' } : { wrong: 'must be true or false' },
+  )
+}
+
+/** One of a few words. */
+export function choice<const W extends string>(words: Words & { default: W; of: readonly W[] }): Setting<W> {
+  const allowed = words.of.join(', ')
+  return row(words, allowed, words.default, words.default, (text) => {
+    const value = words.of.find((word) => word === text)
+    return value === undefined ? { wrong: `must be one of: ${allowed}` } : { value }
+  })
+}
+
+/** Free text that may be left out. */
+export function maybeText(words: Words & { shape?: RegExp; allowed: string }): Setting<string | undefined> {
+  return row<string | undefined>(words, words.allowed, '', undefined, (text) =>
+    (words.shape ?? /./).test(text) ? { value: text } : { wrong: `must be ${words.allowed}` },
+  )
+}
+
+/** Free text with a default. */
+export function text(words: Words & { default: string; shape?: RegExp; allowed: string }): Setting<string> {
+  return row(words, words.allowed, words.default, words.default, (given) =>
+    (words.shape ?? /./).test(given) ? { value: given } : { wrong: `must be ${words.allowed}` },
+  )
+}
+
+/** Comma-separated words, each of a shape; an empty text is an empty list. */
+export function list(
+  words: Words & { default: readonly string[]; shape?: RegExp; allowed: string },
+): Setting<readonly string[]> {
+  return row<readonly string[]>(words, words.allowed, words.default.join(','), words.default, (given) => {
+    const value = given.split(',').map((part) => part.trim())
+    const bad = value.filter((part) => !(words.shape ?? /^\S+$/).test(part))
+    return bad.length === 0
+      ? { value }
+      : { wrong: `has entries that are not ${words.allowed}: ${bad.join(' ')}` }
+  })
+}
+
+/** An http(s) address without a trailing slash, user, query or fragment. */
+export function readUrl(given: string): Parsed<string> {
+  if (!URL.canParse(given)) return { wrong: `is not an address: ${given}` }
+  const url = new URL(given)
+  if (url.protocol !== 'http:' && url.protocol !== 'https:')
+    return { wrong: 'must begin with http:// or https://' }
+  if (url.username !== '' || url.search !== '' || url.hash !== '') {
+    return { wrong: 'must not hold a user, a query or a fragment' }
+  }
+  return { value: url.href.replace(/\/$/, '') }
+}
+
+/** Comma-separated http(s) addresses; undefined where the setting is absent. */
+export function maybeUrls(words: Words): Setting<readonly string[] | undefined> {
+  return row<readonly string[] | undefined>(
+    words,
+    'http(s) addresses, comma between',
+    '',
+    undefined,
+    (given) => {
+      const read = given.split(',').map((part) => readUrl(part.trim()))
+      const wrong = read.flatMap((one) => ('wrong' in one ? [one.wrong] : []))
+      if (wrong.length > 0) return { wrong: wrong.join('; ') }
+      return { value: read.flatMap((one) => ('value' in one ? [one.value] : [])) }
+    },
+  )
+}
+
+/** A setting with a reader of its own. */
+export function custom<T>(
+  words: Words & { allowed: string; defaultText: string; default: T; read: Setting<T>['read'] },
+): Setting<T> {
+  return row(words, words.allowed, words.defaultText, words.default, words.read)
+}
+
+/** The same setting, its value never shown or logged. */
+export function secret<T>(setting: Setting<T>): Setting<T> {
+  return { ...setting, secret: true }
+}

@@ -1,0 +1,69 @@
+import { once } from 'node:events'
+import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
+import { pause } from './clock.js'
+
+/** One running thread of `workers/`. Its file is wiring only: it builds the room's actor and answers on its ports. */
+export interface Thread {
+  readonly name: string
+  /** What the thread said when it was up, e.g. the port it listens on. */
+  readonly said: unknown
+  /** A new line to the thread's actor. `about` travels with it. */
+  connect(about?: unknown): MessagePort
+  /** Resolves with the exit code once the thread is gone, however that came. */
+  readonly gone: Promise<number>
+  /** Asks the thread to finish its work and leave; ends it after `deadlineMs`. */
+  stop(deadlineMs: number): Promise<void>
+}
+
+/** Words between the supervisor and a thread, apart from the actor's own ports. */
+export type ThreadOrder =
+  | { readonly connect: MessagePort; readonly about?: unknown }
+  | { readonly stop: true }
+
+/**
+ * Starts `workers/<file>` with `data` (plain, cloned) and waits until it says that it is up: `{ready: ...}` on its parent port.
+ * Ports in `transfer` move to the thread. Rejects when the thread ends before, or is not up after `startMs`.
+ */
+export async function startThread(
+  name: string,
+  file: string,
+  data: unknown,
+  { transfer = [], startMs = 60_000 }: { transfer?: readonly MessagePort[]; startMs?: number } = {},
+): Promise<Thread> {
+  const worker = new Worker(new URL(`../../workers/${file}.js`, import.meta.url), {
+    workerData: data,
+    transferList: [...transfer],
+    name,
+  })
+  const failed = new Promise<never>((_, reject) => {
+    worker.once('error', (error) => reject(new Error(`thread ${name}: ${error.message}`, { cause: error })))
+    worker.once('exit', (code) => reject(new Error(`thread ${name} ended with code ${code}`)))
+  })
+  const gone = new Promise<number>((resolve) => worker.once('exit', resolve))
+  const late = new AbortController()
+  const timeout = pause(startMs, late.signal).then(() => {
+    if (!late.signal.aborted) throw new Error(`thread ${name} was not up after ${startMs} ms`)
+  })
+  failed.catch(() => 'seen by gone')
+  timeout.catch(() => 'seen by the race')
+  const up = once(worker, 'message').then(([word]) => (word as { ready: unknown }).ready)
+  const said = await Promise.race([up, failed, timeout]).finally(() => late.abort())
+
+  return {
+    name,
+    said,
+    gone,
+    connect(about) {
+      const { port1, port2 } = new MessageChannel()
+      worker.postMessage({ connect: port2, about }, [port2])
+      return port1
+    },
+    async stop(deadlineMs) {
+      worker.postMessage({ stop: true })
+      const patience = new AbortController()
+      await Promise.race([gone, pause(deadlineMs, patience.signal)])
+      patience.abort()
+      await worker.terminate()
+    },
+  }
+}
