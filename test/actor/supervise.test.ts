@@ -1,0 +1,36 @@
+import t from 'tap'
+import { silentLog } from '../../src/actor/log.js'
+import { type Part, supervise } from '../../src/actor/supervise.js'
+
+function part(name: string, diary: string[], lost?: Promise<string>): Part {
+  return {
+    name,
+    async start() {
+      diary.push(`+${name}`)
+      return { ...(lost === undefined ? {} : { lost }), stop: async () => void diary.push(`-${name}`) }
+    },
+  }
+}
+
+t.test('parts start in order and stop in reverse, once', async (t) => {
+  const diary: string[] = []
+  const running = await supervise(
+    ['a', 'b', 'c'].map((name) => part(name, diary)),
+    silentLog,
+  )
+  await Promise.all([running.stop(), running.stop()])
+  t.strictSame(diary, ['+a', '+b', '+c', '-c', '-b', '-a'])
+})
+
+t.test('a part that cannot start takes down what is up, and says why', async (t) => {
+  const diary: string[] = []
+  const broken: Part = { name: 'broken', start: () => Promise.reject(new Error('port taken')) }
+  await t.rejects(supervise([part('a', diary), broken, part('c', diary)], silentLog), /port taken/)
+  t.strictSame(diary, ['+a', '-a'])
+})
+
+t.test('a lost part is reported with its reason', async (t) => {
+  const running = await supervise([part('a', [], Promise.resolve('ended with code 1'))], silentLog)
+  t.equal(await running.lost, 'a: ended with code 1')
+  await running.stop()
+})

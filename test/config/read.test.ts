@@ -1,0 +1,89 @@
+import t from 'tap'
+import { listSettings, readConfig } from '../../config/read.js'
+
+t.test('an empty environment gives every default', async (t) => {
+  const config = readConfig({})
+  if (Array.isArray(config)) throw new Error(config.join('\n'))
+  t.equal(config.server.port, 3000)
+  t.equal(config.server.network, 'devnet')
+  t.equal(config.server.dataPath, './data')
+  t.equal(config.answers.digestBufferMaxBytes, 2 * 1024 * 1024)
+  t.strictSame(config.retrieval.onDemandOrder[0], 'trusted-gateways')
+  t.throws(() => Object.assign(config.server, { port: 1 }), TypeError, 'the values are frozen')
+})
+
+t.test('all errors are told at once', async (t) => {
+  const wrong = readConfig({
+    PORT: '70000',
+    DEVNET_PORT: '-1',
+    HTTPSIG_ENABLED: 'yes',
+    NETWORK: 'moonnet',
+    TRUSTED_NODE_URL: 'ftp://node',
+    TRUSTED_GATEWAYS_URLS: '{"https://a": "one"}',
+    RATE_LIMITER_TYPO: '1',
+    LOG_LEVL: 'debug',
+  })
+  t.ok(Array.isArray(wrong))
+  const told = (wrong as string[]).join('\n')
+  for (const name of [
+    'PORT',
+    'DEVNET_PORT',
+    'HTTPSIG_ENABLED',
+    'NETWORK',
+    'TRUSTED_NODE_URL',
+    'TRUSTED_GATEWAYS_URLS',
+  ]) {
+    t.match(told, `${name}: `)
+  }
+  t.match(told, 'RATE_LIMITER_TYPO: no such setting')
+  t.match(told, 'LOG_LEVL: no such setting; did you mean LOG_LEVEL?')
+  t.equal((wrong as string[]).length, 8)
+})
+
+t.test('an empty text counts as unset', async (t) => {
+  const config = readConfig({ PORT: '', HTTPSIG_TYPO: '' })
+  t.notOk(Array.isArray(config))
+})
+
+t.test('numbers are digits and nothing else', async (t) => {
+  for (const text of ['1e3', '0x10', '+5', ' 5 5', '3.0', '１２', 'NaN']) {
+    t.ok(Array.isArray(readConfig({ PORT: text })), `refuses ${text}`)
+  }
+  const config = readConfig({ PORT: ' 8080 ' })
+  t.equal(Array.isArray(config) ? 0 : config.server.port, 8080, 'white space around is forgiven')
+})
+
+t.test('contradictions stop the start', async (t) => {
+  const wrong = readConfig({
+    OBSERVER_KEYPAIR_PATH: '/k',
+    OBSERVER_PRIVATE_KEY: '2'.repeat(87),
+    DEVNET_REPLAY_PATH: '/r',
+  })
+  t.match(wrong, ['OBSERVER_KEYPAIR_PATH and OBSERVER_PRIVATE_KEY exclude each other: set one'])
+  t.match(readConfig({ PORT: '1984' }), ['PORT and DEVNET_PORT must differ'])
+})
+
+t.test('a secret is never told back', async (t) => {
+  const wrong = readConfig({ OBSERVER_PRIVATE_KEY: 'hunter2-hunter2' })
+  t.notMatch((wrong as string[]).join(), 'hunter2')
+})
+
+t.test('TRUSTED_GATEWAYS_URLS takes both forms', async (t) => {
+  const config = readConfig({
+    TRUSTED_GATEWAYS_URLS: '{"https://a.example/": 1, "http://b": {"priority": 2, "trusted": false}}',
+  })
+  t.strictSame(Array.isArray(config) ? config : config.retrieval.trustedGateways, [
+    { url: 'https://a.example', priority: 1, trusted: true },
+    { url: 'http://b', priority: 2, trusted: false },
+  ])
+})
+
+t.test('every setting has a name of its own, a reason, and a default it would accept', async (t) => {
+  const names = listSettings().map((setting) => setting.env)
+  t.equal(new Set(names).size, names.length)
+  for (const setting of listSettings()) {
+    t.ok(setting.why.length > 10, setting.env)
+    if (setting.defaultText !== '')
+      t.match(setting.read(setting.defaultText), { value: setting.fallback }, setting.env)
+  }
+})

@@ -1,0 +1,143 @@
+/** The house rules that no compiler checks: arrows between rooms, sizes, and the one place for each dangerous thing. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, normalize } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+
+const root = fileURLToPath(new URL('../../', import.meta.url))
+
+/** A file imports only from its own room and from rooms above it in this list. */
+const rooms = [
+  ...['format', 'actor', 'proof', 'store', 'http', 'catalog', 'chain', 'source', 'ingest', 'query', 'names'],
+  ...[
+    'moderation',
+    'admission',
+    'attest',
+    'bands',
+    'gateway',
+    'upload',
+    'payment',
+    'devnet',
+    'client',
+    'cli',
+    'main',
+  ],
+]
+
+/** Rooms that others may only talk to by message: nobody but wiring imports them. */
+const closed = new Set(['gateway', 'upload', 'payment'])
+
+const linesMax = 300
+const functionLinesMax = 60
+const columnsMax = 110
+
+interface Source {
+  readonly path: string
+  readonly text: string
+  readonly lines: readonly string[]
+}
+
+function sources(folder: string): Source[] {
+  return readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts'))
+    .map((name) => join(folder, name))
+    .sort()
+    .map((path) => {
+      const text = readFileSync(join(root, path), 'utf8')
+      return { path, text, lines: text.split('\n') }
+    })
+}
+
+const program = ['src', 'workers', 'config', 'native'].flatMap(sources)
+const everything = [...program, ...['test', 'bench'].flatMap(sources)]
+
+/** Paths (with .ts) that a file imports from the project. */
+function importsOf({ path, text }: Source): string[] {
+  return [...text.matchAll(/(?:from|import)\s*\(?\s*'(\.[^']+)'/g)].map((found) =>
+    normalize(join(dirname(path), found[1] ?? '')).replace(/\.js$/, '.ts'),
+  )
+}
+
+/** The room of a file of `src/`: its folder, or its own name for files at the top. */
+function roomOf(path: string): string {
+  const [, name = '', inner] = path.split('/')
+  return inner === undefined ? name.replace(/\.ts$/, '') : name
+}
+
+t.test('every arrow between rooms points the same way', async (t) => {
+  for (const source of program.filter(({ path }) => path.startsWith('src/'))) {
+    const here = roomOf(source.path)
+    t.ok(rooms.includes(here), `${source.path} is in a room that is on the list`)
+    for (const target of importsOf(source).filter((path) => path.startsWith('src/'))) {
+      const there = roomOf(target)
+      t.ok(rooms.indexOf(there) <= rooms.indexOf(here), `${source.path} -> ${target} points back`)
+      if (closed.has(there) && there !== here)
+        t.ok(here === 'cli' || here === 'main', `${source.path} enters ${there}`)
+    }
+  }
+})
+
+t.test('the configuration knows nothing of the program', async (t) => {
+  for (const source of program.filter(({ path }) => path.startsWith('config/'))) {
+    for (const target of importsOf(source)) t.notMatch(target, /^src\//, `${source.path} -> ${target}`)
+  }
+})
+
+t.test('each dangerous thing has one place', async (t) => {
+  const places: [RegExp, RegExp][] = [
+    [/process\.env/, /^config\/read\.ts$/],
+    [/\b(setTimeout|setInterval)\(/, /^src\/actor\/clock\.ts$/],
+    [/\bDate\.now\(|performance\.now\(/, /^src\/actor\/clock\.ts$/],
+    [/\bnew Worker\(/, /^src\/actor\/thread\.ts$/],
+    [/from 'uWebSockets\.js'/, /^src\/http\//],
+    [/from 'lmdb'/, /^src\/store\//],
+    [/from 'piscina'/, /^src\/actor\//],
+    [/\bprocess\.exit\(/, /^(src\/cli|workers)\//],
+    [/\bconsole\./, /^$/],
+    [/\beslint-disable|@ts-ignore|@ts-expect-error/, /^$/],
+  ]
+  for (const { path, text } of program) {
+    const code = text.replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '')
+    for (const [pattern, place] of places)
+      if (!place.test(path)) t.notMatch(code, pattern, `${path} against ${pattern}`)
+  }
+})
+
+t.test('files, functions and lines stay small', async (t) => {
+  for (const { path, lines } of program) {
+    t.ok(lines.length <= linesMax + 1, `${path} has ${lines.length} lines`)
+  }
+  for (const { path, lines } of everything) {
+    const wide = lines.findIndex((line) => line.length > columnsMax + 10)
+    t.equal(wide, -1, `${path}:${wide + 1} is wider than ${columnsMax} columns`)
+  }
+  for (const { path, lines } of program) {
+    lines.forEach((line, start) => {
+      const opens =
+        /^(\s*)(?:export )?(?:async )?(?:function\b|static |get |#?\w+\(|private |readonly ).*\{$/.exec(line)
+      if (opens === null || /^\s*(if|for|while|switch|return|await|else)\b/.test(line)) return
+      const indent = opens[1] ?? ''
+      const length = lines.slice(start + 1).findIndex((next) => next.startsWith(`${indent}}`)) + 2
+      t.ok(length <= functionLinesMax, `${path}:${start + 1} is a function of ${length} lines`)
+    })
+  }
+})
+
+t.test('no file is imported by nobody', async (t) => {
+  const entries = /^(workers\/|src\/cli\/sluice\.ts|native\/build)/
+  const imported = new Set(everything.filter(({ path }) => !/^test\//.test(path)).flatMap(importsOf))
+  for (const { path } of program) t.ok(entries.test(path) || imported.has(path), `${path} is used`)
+})
+
+t.test('the README names every room and worker, and no other', async (t) => {
+  const readme = readFileSync(join(root, 'README.md'), 'utf8')
+  const present = new Set(
+    program.filter(({ path }) => /^src\/\w+\//.test(path)).map(({ path }) => roomOf(path)),
+  )
+  for (const room of present) t.ok(readme.includes(`\`${room}/\``), `README names the room ${room}/`)
+  for (const [, named = ''] of readme.matchAll(/^\| `(\w+)\/` \|/gm))
+    t.ok(present.has(named), `${named}/ exists`)
+  for (const { path } of program.filter(({ path }) => path.startsWith('workers/'))) {
+    t.ok(readme.includes(`\`${path}\``), `README names ${path}`)
+  }
+})
