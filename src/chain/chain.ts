@@ -1,0 +1,116 @@
+import type { Id } from '../format/id.js'
+import type { Refusal } from '../format/refusal.js'
+
+/**
+ * The base layer as the rest of the program sees it. Every value was checked for shape where it came in; what a caller must
+ * still prove is said at each method. Refusals: `unknown` (every node asked says so), `upstream` (a node failed or answered
+ * nonsense), `forged` (a node's answer contradicts the id it was asked for), `late` (nobody answered in time, or the caller's
+ * signal fired), `busy` (too many calls wait already), `too-large` (an answer beyond its bound).
+ */
+export interface Chain {
+  /** What a node says of itself and its tip. */
+  info(signal?: AbortSignal): Promise<NodeInfo | Refusal>
+  /** Height of the tip. */
+  height(signal?: AbortSignal): Promise<number | Refusal>
+  /** The block at this height of the asked node's chain; its height is checked, its hash is the node's word. */
+  blockByHeight(height: number, signal?: AbortSignal): Promise<Block | Refusal>
+  /** The block of this name; the name in the answer is checked. */
+  blockByHash(hash: BlockHash, signal?: AbortSignal): Promise<Block | Refusal>
+  currentBlock(signal?: AbortSignal): Promise<Block | Refusal>
+  /** Where the transaction stands. */
+  transactionStatus(id: Id, signal?: AbortSignal): Promise<TransactionStatus | Refusal>
+  /** Where its data lies in the weave; the node's word, to be proved by chunks. */
+  transactionOffset(id: Id, signal?: AbortSignal): Promise<TransactionOffset | Refusal>
+  /** The chunk that holds the weave byte `offset` (1-based). Shapes and bounds only: the caller proves the paths. */
+  chunk(offset: number, signal?: AbortSignal): Promise<Chunk | Refusal>
+  /**
+   * The transaction's data as one stream, `sizeBytes` in all, or a refusal before the first byte. Not proved: the caller hashes.
+   * Nodes give data this way up to 12 MiB only.
+   */
+  transactionData(id: Id, sizeBytes: number, signal?: AbortSignal): Promise<ByteFlow | Refusal>
+  /** A recent block hash to sign into a new transaction. */
+  anchor(signal?: AbortSignal): Promise<BlockHash | Refusal>
+  /** The least reward in winston for `sizeBytes` of data; `target` (an address) may cost extra where it is new. */
+  price(sizeBytes: number, target?: string, signal?: AbortSignal): Promise<bigint | Refusal>
+  /** Winston owned by an address. */
+  balance(address: string, signal?: AbortSignal): Promise<bigint | Refusal>
+  /** Offers a signed transaction, as node JSON, to nodes in turn until one decides. Refused by the node: `malformed`. */
+  postTransaction(transaction: object, signal?: AbortSignal): Promise<Posted | Refusal>
+  /** Offers a chunk with its proof, as node JSON. A node that does not know the data root yet: `unknown`. */
+  postChunk(chunk: object, signal?: AbortSignal): Promise<Posted | Refusal>
+}
+
+/** `accepted`: new to the node. `known`: it had it already. */
+export type Posted = 'accepted' | 'known'
+
+declare const brand: unique symbol
+
+/** A block's indep_hash: 48 bytes as 64 characters of base64url. */
+export type BlockHash = string & { readonly [brand]: 'block hash' }
+
+const hashShape = /^[A-Za-z0-9_-]{64}$/
+
+/** The block hash spelled by `text`, or undefined where it is not 64 characters of base64url (every such text is canonical). */
+export function parseBlockHash(text: string): BlockHash | undefined {
+  return hashShape.test(text) ? (text as BlockHash) : undefined
+}
+
+export interface NodeInfo {
+  readonly network: string
+  readonly height: number
+  /** Hash of the tip. */
+  readonly current: BlockHash
+  readonly blocks: number
+  readonly peers: number
+}
+
+export interface Block {
+  readonly hash: BlockHash
+  /** Undefined for the genesis block only. */
+  readonly previous?: BlockHash
+  readonly height: number
+  /** Seconds since 1970. */
+  readonly timestamp: number
+  /** In the order of the header, which is not the order of the weave. */
+  readonly transactionIds: readonly Id[]
+  /** Root of the tree over the block's data roots; undefined before it existed and where the block carries no data. */
+  readonly txRoot?: Uint8Array
+  /** Bytes of the whole weave after this block: the end offset of its last byte, padding included. */
+  readonly weaveSize: number
+  /** Bytes this block added, padding included. */
+  readonly blockSize: number
+}
+
+export type TransactionStatus =
+  | { readonly kind: 'pending' }
+  | {
+      readonly kind: 'mined'
+      readonly height: number
+      readonly block: BlockHash
+      /** Blocks on top of the transaction's block. */
+      readonly confirmations: number
+    }
+
+/** 1-based absolute weave positions; both ends belong to the data: start = end - size + 1. */
+export interface TransactionOffset {
+  readonly size: number
+  readonly start: number
+  readonly end: number
+}
+
+export interface Chunk {
+  /** 1 to 262144 bytes. */
+  readonly chunk: Uint8Array
+  /** Proof from the data root down to the chunk. */
+  readonly dataPath: Uint8Array
+  /** Proof from the block's tx_root down to the data root. */
+  readonly txPath?: Uint8Array
+  /** The node that gave it (its configured address without credentials): for logs and headers. */
+  readonly node: string
+}
+
+/** A broken flow ends with a Refusal as its last word; one that ends without is whole. */
+export interface ByteFlow {
+  readonly node: string
+  readonly bytes: AsyncIterable<Uint8Array | Refusal>
+}
