@@ -1,0 +1,128 @@
+import { type Id, parseId } from '../format/id.js'
+import {
+  type Block,
+  type BlockHash,
+  type NodeInfo,
+  parseBlockHash,
+  type TransactionOffset,
+  type TransactionStatus,
+} from './chain.js'
+import { bytesOf, fieldsOf, wholeOf } from './shape.js'
+
+/**
+ * What nodes answer, read from the JSON of their HTTP interface; undefined where an answer has not the shape it must have.
+ */
+
+const chunkMax = 262_144
+/** Nodes refuse longer proofs (MAX_PATH_SIZE). */
+const pathMax = 262_144
+/** The genesis block carries 314; later blocks at most 1000. */
+const blockTransactionsMax = 10_000
+
+/** `GET /info`. */
+export function readInfo(text: string): NodeInfo | undefined {
+  const fields = fieldsOf(text)
+  if (fields === undefined) return undefined
+  const height = wholeOf(fields.height)
+  const current = hashOf(fields.current)
+  const { network } = fields
+  if (typeof network !== 'string' || height === undefined || current === undefined) return undefined
+  return {
+    network,
+    height,
+    current,
+    blocks: wholeOf(fields.blocks) ?? height + 1,
+    peers: wholeOf(fields.peers) ?? 0,
+  }
+}
+
+/** `GET /block/...`. */
+export function readBlock(text: string): Block | undefined {
+  const fields = fieldsOf(text)
+  if (fields === undefined) return undefined
+  const hash = hashOf(fields.indep_hash)
+  const height = wholeOf(fields.height)
+  const timestamp = wholeOf(fields.timestamp)
+  const weaveSize = wholeOf(fields.weave_size)
+  const blockSize = wholeOf(fields.block_size)
+  const transactionIds = idsOf(fields.txs)
+  if (hash === undefined || height === undefined || timestamp === undefined) return undefined
+  if (weaveSize === undefined || blockSize === undefined || transactionIds === undefined) return undefined
+  if (blockSize > weaveSize) return undefined
+  const previous = hashOf(fields.previous_block)
+  if (previous === undefined && (height > 0 || fields.previous_block !== '')) return undefined
+  const txRoot =
+    fields.tx_root === '' || fields.tx_root === undefined ? null : bytesOf(fields.tx_root, 32, 32)
+  if (txRoot === undefined) return undefined
+  return {
+    hash,
+    height,
+    timestamp,
+    transactionIds,
+    weaveSize,
+    blockSize,
+    ...(previous === undefined ? {} : { previous }),
+    ...(txRoot === null ? {} : { txRoot }),
+  }
+}
+
+/** `GET /tx/{id}/status` of a mined transaction. */
+export function readStatus(text: string): TransactionStatus | undefined {
+  const fields = fieldsOf(text)
+  if (fields === undefined) return undefined
+  const height = wholeOf(fields.block_height)
+  const block = hashOf(fields.block_indep_hash)
+  const confirmations = wholeOf(fields.number_of_confirmations)
+  if (height === undefined || block === undefined || confirmations === undefined) return undefined
+  return { kind: 'mined', height, block, confirmations }
+}
+
+/** `GET /tx/{id}/offset`: `offset` is the 1-based weave position of the last byte. */
+export function readOffset(text: string): TransactionOffset | undefined {
+  const fields = fieldsOf(text)
+  if (fields === undefined) return undefined
+  const size = wholeOf(fields.size)
+  const end = wholeOf(fields.offset)
+  if (size === undefined || end === undefined || size === 0 || size > end) return undefined
+  return { size, end, start: end - size + 1 }
+}
+
+/** The parts of a `GET /chunk/{offset}` answer. */
+export interface ChunkParts {
+  readonly chunk: Uint8Array
+  readonly dataPath: Uint8Array
+  readonly txPath?: Uint8Array
+}
+
+/** `GET /chunk/{offset}`: an unpacked chunk. A path is branches of 96 or 128 bytes and a leaf of 64. */
+export function readChunk(text: string): ChunkParts | undefined {
+  const fields = fieldsOf(text)
+  if (fields === undefined) return undefined
+  if (fields.packing !== undefined && fields.packing !== 'unpacked') return undefined
+  const chunk = bytesOf(fields.chunk, 1, chunkMax)
+  const dataPath = bytesOf(fields.data_path, 64, pathMax)
+  if (chunk === undefined || dataPath === undefined || !isPath(dataPath)) return undefined
+  if (fields.tx_path === undefined || fields.tx_path === '') return { chunk, dataPath }
+  const txPath = bytesOf(fields.tx_path, 64, pathMax)
+  return txPath === undefined || !isPath(txPath) ? undefined : { chunk, dataPath, txPath }
+}
+
+function isPath(path: Uint8Array): boolean {
+  return path.length % 32 === 0
+}
+
+/** A plain-text answer that is one block hash: `GET /tx_anchor`. */
+export function readAnchor(text: string): BlockHash | undefined {
+  return parseBlockHash(text.trim())
+}
+
+function hashOf(value: unknown): BlockHash | undefined {
+  return typeof value === 'string' ? parseBlockHash(value) : undefined
+}
+
+function idsOf(value: unknown): Id[] | undefined {
+  if (!Array.isArray(value) || value.length > blockTransactionsMax) return undefined
+  const ids = value.map((text: unknown) => (typeof text === 'string' ? parseId(text) : undefined))
+  const sound = ids.filter((id) => id !== undefined)
+  return sound.length === ids.length && new Set(sound).size === sound.length ? sound : undefined
+}

@@ -1,0 +1,185 @@
+import { errors, Pool } from 'undici'
+import type { Clock } from '../actor/clock.js'
+import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import type { ChainOptions } from './options.js'
+import type { Standing } from './roster.js'
+import { gaveUp } from './turns.js'
+
+/** What is asked of a node. */
+export interface Question {
+  /** Below the node's base URL, with its leading slash. */
+  readonly path: string
+  /** JSON to post; a GET without. */
+  readonly post?: string
+  readonly maxBytes: number
+}
+
+/** An answer read to its end. */
+export interface Answer {
+  readonly status: number
+  readonly body: Buffer
+}
+
+/** An answer whose body still comes. Every one is read to the end or dropped. */
+export interface OpenAnswer {
+  readonly status: number
+  /** The next piece; undefined at the end; a refusal when the node stalled, broke off or sent too much. */
+  next(): Promise<Buffer | undefined | Refusal>
+  drop(): void
+}
+
+type Head = Awaited<ReturnType<Pool['request']>>
+type Body = Head['body']
+
+/** A body that brings less than this in a whole stall window is a stalled one: a drip must not hold a turn for ever. */
+const dripBytes = 1024
+
+/** One node: its connections, and how it has behaved. */
+export class Node implements Standing {
+  underWay = 0
+  failures = 0
+  coolUntil = 0
+  /** The configured address, fit for logs. */
+  readonly name: string
+  readonly #pool: Pool
+  readonly #base: string
+  readonly #options: ChainOptions
+  readonly #clock: Clock
+
+  /** Throws on an address that is no plain http(s) URL: a mistake of the configuration. */
+  constructor(address: string, options: ChainOptions, clock: Clock) {
+    const url = new URL(address)
+    if (!/^https?:$/.test(url.protocol) || url.username !== '' || url.search !== '' || url.hash !== '') {
+      throw new TypeError(`a node's address is http(s)://host[:port][/path], not ${address}`)
+    }
+    this.#base = url.pathname.replace(/\/+$/, '')
+    this.name = url.origin + this.#base
+    this.#options = options
+    this.#clock = clock
+    this.#pool = new Pool(url.origin, {
+      connections: options.connectionsMax,
+      connect: { timeout: options.connectMs },
+      headersTimeout: options.headMs,
+      // Watched below, piece by piece: this clock would run on while our own reader is slow.
+      bodyTimeout: 0,
+      keepAliveTimeout: 4_000,
+      pipelining: 1,
+    })
+  }
+
+  /** Asks and reads the whole answer. Refusals: `late`, `upstream`, `too-large`. */
+  async ask(question: Question, signal?: AbortSignal): Promise<Answer | Refusal> {
+    const opened = await this.open(question, signal)
+    if (isRefusal(opened)) return opened
+    const pieces: Buffer[] = []
+    for (;;) {
+      const piece = await opened.next()
+      if (piece === undefined) return { status: opened.status, body: Buffer.concat(pieces) }
+      if (isRefusal(piece)) return piece
+      pieces.push(piece)
+    }
+  }
+
+  /** Asks, and hands the answer over as soon as its head is here. */
+  async open(question: Question, signal?: AbortSignal): Promise<OpenAnswer | Refusal> {
+    let answer = await this.#send(question, signal)
+    // A kept connection may close under the request through nobody's fault; a GET is safe to send again.
+    if (answer === 'closed' && question.post === undefined) answer = await this.#send(question, signal)
+    if (answer === 'closed') return refuse('upstream', 'upstream', `${this.name} closed the connection`)
+    if (isRefusal(answer)) return answer
+    const { statusCode, body, headers } = answer
+    const announced = Number(headers['content-length'] ?? 0)
+    if (announced > question.maxBytes) {
+      discard(body)
+      return refuse('too-large', 'upstream', `${this.name} announces ${announced} bytes`)
+    }
+    return this.#reader(statusCode, body, question.maxBytes, signal)
+  }
+
+  async #send(question: Question, signal?: AbortSignal): Promise<Head | Refusal | 'closed'> {
+    const post = question.post
+    try {
+      return await this.#pool.request({
+        path: this.#base + question.path,
+        method: post === undefined ? 'GET' : 'POST',
+        headers: post === undefined ? {} : { 'content-type': 'application/json' },
+        body: post ?? null,
+        signal: signal ?? null,
+      })
+    } catch (error) {
+      if (signal?.aborted === true) return gaveUp
+      if (error instanceof errors.ConnectTimeoutError || error instanceof errors.HeadersTimeoutError) {
+        return refuse('late', 'upstream', `${this.name} does not answer`)
+      }
+      if (error instanceof errors.SocketError || codeOf(error) === 'ECONNRESET') return 'closed'
+      return refuse('upstream', 'upstream', `${this.name} fails: ${codeOf(error)}`)
+    }
+  }
+
+  #reader(status: number, body: Body, maxBytes: number, signal?: AbortSignal): OpenAnswer {
+    const source = body[Symbol.asyncIterator]() as AsyncIterator<Buffer>
+    const stallMs = this.#options.stallMs
+    let taken = 0
+    let over = false
+    // Counts only time spent waiting for the node, so that a slow reader of ours is not taken for a slow node.
+    let waitedMs = 0
+    let windowBytes = 0
+    const end = (refusal?: Refusal): Refusal | undefined => {
+      over = true
+      if (refusal !== undefined) discard(body)
+      return refusal
+    }
+    const next = async (): Promise<Buffer | undefined | Refusal> => {
+      if (over) return undefined
+      const asked = this.#clock.monotonic()
+      const stalled = { ms: stallMs - waitedMs }
+      const outcome = await this.#within(stalled.ms, source.next())
+      if (outcome === 'stalled') return end(refuse('late', 'upstream', `${this.name} stalls`))
+      if (outcome === 'broken') {
+        return end(
+          signal?.aborted === true ? gaveUp : refuse('upstream', 'upstream', `${this.name} broke off`),
+        )
+      }
+      if (outcome.done === true) return end()
+      taken += outcome.value.length
+      if (taken > maxBytes) return end(refuse('too-large', 'upstream', `${this.name} sends too much`))
+      windowBytes += outcome.value.length
+      waitedMs += this.#clock.monotonic() - asked
+      if (windowBytes >= dripBytes) {
+        windowBytes = 0
+        waitedMs = 0
+      }
+      return outcome.value
+    }
+    return { status, next, drop: () => void end(gaveUp) }
+  }
+
+  async #within<T>(ms: number, work: Promise<T>): Promise<T | 'stalled' | 'broken'> {
+    const caught = work.catch(() => 'broken' as const)
+    if (ms <= 0) return 'stalled'
+    let cancel = (): void => undefined
+    const timer = new Promise<'stalled'>((resolve) => {
+      const watch = this.#clock.after(ms, () => resolve('stalled'))
+      cancel = () => watch.cancel()
+    })
+    const outcome = await Promise.race([caught, timer])
+    cancel()
+    return outcome
+  }
+
+  /** Closes every connection, with what is under way on them. */
+  close(): Promise<void> {
+    return this.#pool.destroy()
+  }
+}
+
+function codeOf(error: unknown): string {
+  if (!(error instanceof Error)) return 'unknown'
+  return 'code' in error && typeof error.code === 'string' ? error.code : error.name
+}
+
+/** Ends a body that nobody will read; the error this raises on it is expected. */
+function discard(body: Body): void {
+  body.on('error', () => undefined)
+  body.destroy()
+}

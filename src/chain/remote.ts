@@ -1,0 +1,193 @@
+import type { Clock } from '../actor/clock.js'
+import type { Id } from '../format/id.js'
+import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import { readAnchor, readBlock, readChunk, readInfo, readOffset, readStatus } from './answers.js'
+import type {
+  Block,
+  BlockHash,
+  ByteFlow,
+  Chain,
+  Chunk,
+  NodeInfo,
+  Posted,
+  TransactionOffset,
+  TransactionStatus,
+} from './chain.js'
+import { dataFlow } from './data-flow.js'
+import { type Answer, Node, type Question } from './node.js'
+import type { ChainOptions } from './options.js'
+import { Roster } from './roster.js'
+import { wholeOf, winstonOf } from './shape.js'
+import { gaveUp, type Release, Turns } from './turns.js'
+import { absence, readChunkPosted, readTransactionPosted } from './verdict.js'
+
+/** Largest answers, in bytes of JSON or text. A block of the first protocol lists its hashes; a chunk comes with two paths. */
+const limit = { word: 1_000, chunk: 1_200_000, record: 16 << 20 }
+
+/** Refusals from worst to most harmless: when no node could answer, the worst is told; only unanimity says `unknown`. */
+const gravity: readonly Refusal['refused'][] = ['forged', 'too-large', 'upstream', 'late', 'unknown']
+
+type Read<T> = (answer: Answer, node: Node) => T | Refusal
+
+/** A `Chain` over the HTTP interface of several nodes. */
+export class RemoteChain implements Chain {
+  readonly #nodes: readonly Node[]
+  readonly #roster: Roster<Node>
+  readonly #turns: Turns
+  readonly #options: ChainOptions
+  readonly #clock: Clock
+
+  /** Throws on an empty list of nodes or a malformed address. */
+  constructor(options: ChainOptions, clock: Clock) {
+    this.#nodes = options.nodes.map((address) => new Node(address, options, clock))
+    this.#roster = new Roster(this.#nodes, options)
+    this.#turns = new Turns(options.callsMax, options.waitingMax)
+    this.#options = options
+    this.#clock = clock
+  }
+
+  /** Calls under way: 0 when everything was given back. */
+  get underWay(): number {
+    return this.#turns.taken
+  }
+
+  /** Breaks every call under way. */
+  async close(): Promise<void> {
+    await Promise.all(this.#nodes.map((node) => node.close()))
+  }
+
+  info(signal?: AbortSignal): Promise<NodeInfo | Refusal> {
+    return this.#get('/info', limit.word * 100, found(readInfo), signal)
+  }
+
+  height(signal?: AbortSignal): Promise<number | Refusal> {
+    return this.#get('/height', limit.word, found(wholeOf), signal)
+  }
+
+  blockByHeight(height: number, signal?: AbortSignal): Promise<Block | Refusal> {
+    const read = checked(readBlock, (block) => block.height === height)
+    return this.#get(`/block/height/${height}`, limit.record, read, signal)
+  }
+
+  blockByHash(hash: BlockHash, signal?: AbortSignal): Promise<Block | Refusal> {
+    const read = checked(readBlock, (block) => block.hash === hash)
+    return this.#get(`/block/hash/${hash}`, limit.record, read, signal)
+  }
+
+  currentBlock(signal?: AbortSignal): Promise<Block | Refusal> {
+    return this.#get('/block/current', limit.record, found(readBlock), signal)
+  }
+
+  transactionStatus(id: Id, signal?: AbortSignal): Promise<TransactionStatus | Refusal> {
+    const mined = found(readStatus)
+    const read: Read<TransactionStatus> = (answer, node) =>
+      answer.status === 202 ? { kind: 'pending' } : mined(answer, node)
+    return this.#get(`/tx/${id}/status`, limit.word, read, signal)
+  }
+
+  transactionOffset(id: Id, signal?: AbortSignal): Promise<TransactionOffset | Refusal> {
+    return this.#get(`/tx/${id}/offset`, limit.word, found(readOffset), signal)
+  }
+
+  chunk(offset: number, signal?: AbortSignal): Promise<Chunk | Refusal> {
+    const parts = found(readChunk)
+    const read: Read<Chunk> = (answer, node) => {
+      const chunk = parts(answer, node)
+      return isRefusal(chunk) ? chunk : { ...chunk, node: node.name }
+    }
+    return this.#get(`/chunk/${offset}`, limit.chunk, read, signal)
+  }
+
+  async transactionData(id: Id, sizeBytes: number, signal?: AbortSignal): Promise<ByteFlow | Refusal> {
+    const turn = await this.#turns.take(signal)
+    if (isRefusal(turn)) return turn
+    const question = { path: `/tx/${id}/data`, maxBytes: Math.ceil((sizeBytes * 4) / 3) }
+    const flow = await this.#rounds((node) => dataFlow(node, question, sizeBytes, turn, signal))
+    if (isRefusal(flow)) turn()
+    return flow
+  }
+
+  anchor(signal?: AbortSignal): Promise<BlockHash | Refusal> {
+    return this.#get('/tx_anchor', limit.word, found(readAnchor), signal)
+  }
+
+  price(sizeBytes: number, target?: string, signal?: AbortSignal): Promise<bigint | Refusal> {
+    const path =
+      target === undefined ? `/price/${sizeBytes}` : `/price/${sizeBytes}/${encodeURIComponent(target)}`
+    return this.#get(path, limit.word, found(winstonOf), signal)
+  }
+
+  balance(address: string, signal?: AbortSignal): Promise<bigint | Refusal> {
+    const path = `/wallet/${encodeURIComponent(address)}/balance`
+    return this.#get(path, limit.word, found(winstonOf), signal)
+  }
+
+  postTransaction(transaction: object, signal?: AbortSignal): Promise<Posted | Refusal> {
+    const question = { path: '/tx', post: JSON.stringify(transaction), maxBytes: limit.word * 100 }
+    return this.#ask(question, readTransactionPosted, signal)
+  }
+
+  postChunk(chunk: object, signal?: AbortSignal): Promise<Posted | Refusal> {
+    const question = { path: '/chunk', post: JSON.stringify(chunk), maxBytes: limit.word * 100 }
+    return this.#ask(question, readChunkPosted, signal)
+  }
+
+  #get<T>(path: string, maxBytes: number, read: Read<T>, signal?: AbortSignal): Promise<T | Refusal> {
+    return this.#ask({ path, maxBytes }, read, signal)
+  }
+
+  async #ask<T>(question: Question, read: Read<T>, signal?: AbortSignal): Promise<T | Refusal> {
+    const turn: Release | Refusal = await this.#turns.take(signal)
+    if (isRefusal(turn)) return turn
+    try {
+      return await this.#rounds(async (node) => {
+        const answer = await node.ask(question, signal)
+        return isRefusal(answer) ? answer : read(answer, node)
+      })
+    } finally {
+      turn()
+    }
+  }
+
+  /** Asks node after node until one answers. A node that rests is left alone when a sound one has said "unknown". */
+  async #rounds<T>(attempt: (node: Node) => Promise<T | Refusal>): Promise<T | Refusal> {
+    let worst: Refusal | undefined
+    for (const node of this.#roster.order(this.#clock.monotonic()).slice(0, this.#options.attemptsMax)) {
+      if (worst?.refused === 'unknown' && this.#roster.resting(node, this.#clock.monotonic())) break
+      node.underWay += 1
+      const outcome = await attempt(node)
+      node.underWay -= 1
+      if (!isRefusal(outcome)) {
+        this.#roster.succeeded(node)
+        return outcome
+      }
+      if (outcome === gaveUp || outcome.refused === 'malformed') return outcome
+      if (outcome.refused === 'unknown') this.#roster.succeeded(node)
+      else this.#roster.failed(node, this.#clock.monotonic())
+      worst = worst === undefined || graver(outcome, worst) ? outcome : worst
+    }
+    return worst ?? refuse('upstream', 'self', 'no node to ask')
+  }
+}
+
+function graver(a: Refusal, b: Refusal): boolean {
+  return gravity.indexOf(a.refused) < gravity.indexOf(b.refused)
+}
+
+function found<T>(read: (text: string) => T | undefined): Read<T> {
+  return (answer, node) => {
+    if (answer.status !== 200) return absence(answer.status, node)
+    return (
+      read(answer.body.toString('utf8')) ?? refuse('upstream', 'upstream', `${node.name} answers nonsense`)
+    )
+  }
+}
+
+function checked<T>(read: (text: string) => T | undefined, agrees: (value: T) => boolean): Read<T> {
+  const plain = found(read)
+  return (answer, node) => {
+    const value = plain(answer, node)
+    if (isRefusal(value) || agrees(value)) return value
+    return refuse('forged', 'upstream', `${node.name} answers with something else`)
+  }
+}

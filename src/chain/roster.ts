@@ -1,0 +1,50 @@
+/** One node as the roster sees it. */
+export interface Standing {
+  /** Calls under way. */
+  underWay: number
+  /** Failures in a row. */
+  failures: number
+  /** Not asked before this moment (monotonic milliseconds) while others answer. */
+  coolUntil: number
+}
+
+export interface RosterOptions {
+  readonly coolMs: number
+  readonly coolMaxMs: number
+}
+
+/**
+ * Which node to ask next. A node that failed rests for a while, twice as long each time it fails again, and one success
+ * forgives it. Among the rested the least busy is first; between equals the operator's order decides.
+ */
+export class Roster<Node extends Standing> {
+  readonly #nodes: readonly Node[]
+  readonly #options: RosterOptions
+
+  constructor(nodes: readonly Node[], options: RosterOptions) {
+    if (nodes.length === 0) throw new RangeError('a roster needs a node')
+    this.#nodes = nodes
+    this.#options = options
+  }
+
+  /** All nodes, the best first; those that rest come last, the one that rests shortest before the others. */
+  order(now: number): Node[] {
+    const rest = (node: Node): number => Math.max(0, node.coolUntil - now)
+    return [...this.#nodes].sort((a, b) => rest(a) - rest(b) || a.underWay - b.underWay)
+  }
+
+  resting(node: Node, now: number): boolean {
+    return node.coolUntil > now
+  }
+
+  succeeded(node: Node): void {
+    node.failures = 0
+    node.coolUntil = 0
+  }
+
+  failed(node: Node, now: number): void {
+    node.failures += 1
+    const cool = Math.min(this.#options.coolMs * 2 ** (node.failures - 1), this.#options.coolMaxMs)
+    node.coolUntil = now + cool
+  }
+}

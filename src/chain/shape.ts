@@ -1,0 +1,41 @@
+import { decodeBase64url } from '../format/base64url.js'
+
+/**
+ * Readers for values of unknown shape, as they come out of JSON or plain text. Each gives the value, or undefined where the
+ * shape is wrong. Nodes write whole numbers as JSON numbers in old records and as decimal text in newer ones.
+ */
+
+export type Fields = Readonly<Record<string, unknown>>
+
+/** The object that `text` is JSON of. */
+export function fieldsOf(text: string): Fields | undefined {
+  try {
+    return objectOf(JSON.parse(text))
+  } catch {
+    return undefined
+  }
+}
+
+export function objectOf(value: unknown): Fields | undefined {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : undefined
+}
+
+const decimal = /^(0|[1-9][0-9]*)$/
+
+/** A whole number from 0 to 2^53 - 1, as number or as decimal text without signs, spaces or leading zeros. */
+export function wholeOf(value: unknown): number | undefined {
+  if (typeof value === 'string') return decimal.test(value) ? wholeOf(Number(value)) : undefined
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined
+}
+
+/** An amount of winston as decimal text: at most 30 digits, far above all that exists. */
+export function winstonOf(text: string): bigint | undefined {
+  return text.length <= 30 && decimal.test(text) ? BigInt(text) : undefined
+}
+
+/** Canonical base64url text of `min` to `max` bytes. */
+export function bytesOf(value: unknown, min: number, max: number): Uint8Array | undefined {
+  if (typeof value !== 'string' || value.length > Math.ceil((max * 4) / 3)) return undefined
+  const bytes = decodeBase64url(value)
+  return bytes === undefined || bytes.length < min || bytes.length > max ? undefined : bytes
+}

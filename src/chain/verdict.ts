@@ -1,0 +1,44 @@
+import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import type { Posted } from './chain.js'
+import type { Answer, Node } from './node.js'
+import { fieldsOf } from './shape.js'
+
+/** How nodes answer `POST /tx`: 200 or 202 taken, 208 known, other 4xx wrong for good, the rest is the node's trouble. */
+export function readTransactionPosted(answer: Answer, node: Node): Posted | Refusal {
+  return verdict(answer, node)
+}
+
+/** How nodes answer `POST /chunk`: 303 says "kept for now"; 400 with `data_root_not_found` means ask again later or elsewhere. */
+export function readChunkPosted(answer: Answer, node: Node): Posted | Refusal {
+  if (answer.status === 303) return 'accepted'
+  const outcome = verdict(answer, node)
+  if (!isRefusal(outcome) || outcome.refused !== 'malformed') return outcome
+  if (fieldsOf(answer.body.toString('utf8'))?.error !== 'data_root_not_found') return outcome
+  return refuse('unknown', 'upstream', `${node.name} does not know the data root`)
+}
+
+function verdict(answer: Answer, node: Node): Posted | Refusal {
+  const { status } = answer
+  if (status === 200 || status === 202) return 'accepted'
+  if (status === 208) return 'known'
+  if (status >= 400 && status < 500 && status !== 429 && status !== 404 && status !== 408) {
+    return refuse('malformed', 'client', `${node.name} refuses: ${words(answer.body)}`)
+  }
+  return refuse('upstream', 'upstream', `${node.name} answers ${status}`)
+}
+
+/** A node's own words, made fit to be repeated. */
+function words(body: Buffer): string {
+  return body
+    .subarray(0, 200)
+    .toString('latin1')
+    .replace(/[^\x20-\x7e]/g, ' ')
+    .trim()
+}
+
+/** What every status but 200 means for a question about something that may be there or not. */
+export function absence(status: number, node: Node): Refusal {
+  if (status === 404 || status === 410) return refuse('unknown', 'upstream', `${node.name} does not know it`)
+  if (status === 202) return refuse('unknown', 'upstream', `${node.name} has it pending only`)
+  return refuse('upstream', 'upstream', `${node.name} answers ${status}`)
+}
