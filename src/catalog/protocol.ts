@@ -13,6 +13,8 @@ export type CatalogRequest =
   | { readonly kind: 'dropped'; readonly digest: Uint8Array }
   /** The digest known for this id proved wrong: forget digest and verified. */
   | { readonly kind: 'distrust'; readonly id: Id }
+  /** What is left to prove about this id cannot be proven now (its blob is gone, nobody knows its root): do not list it. */
+  | { readonly kind: 'resigned'; readonly id: Id }
 
 /** Every reply comes after the commit that holds the change. */
 export type CatalogReply = { readonly kind: 'committed' }

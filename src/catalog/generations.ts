@@ -1,0 +1,54 @@
+import type { Id } from '../format/id.js'
+
+/** Shards by the first 16 bits of the id; cell 0 in front of them counts every commit. */
+const shards = 65_536
+
+/** Bytes of shared memory that the table of generations takes. */
+export const generationBytes: number = (1 + shards) * 4
+
+/**
+ * Numbers that tell readers on every thread that something changed, without a message. One thread writes, after its
+ * commit; a reader takes the number first and reads afterwards, so that it can only be early, never late.
+ */
+export class Generations {
+  readonly #cells: Int32Array
+
+  /** `memory` has `generationBytes` bytes and is the same on every thread. */
+  constructor(readonly memory: SharedArrayBuffer = new SharedArrayBuffer(generationBytes)) {
+    this.#cells = new Int32Array(memory)
+    if (this.#cells.length !== 1 + shards) throw new RangeError('the table of generations has another size')
+  }
+
+  /** Number of commits so far, modulo 2^32. */
+  get commits(): number {
+    return Atomics.load(this.#cells, 0)
+  }
+
+  /** The generation of the shard that `id` belongs to. */
+  of(id: Id): number {
+    return Atomics.load(this.#cells, this.#cell(id))
+  }
+
+  /** Says that a commit is done which touched these ids. Only the keeper calls this. */
+  commit(ids: Iterable<Id>): void {
+    Atomics.add(this.#cells, 0, 1)
+    for (const id of ids) Atomics.add(this.#cells, this.#cell(id), 1)
+  }
+
+  /** Three characters of base64url carry 18 bits; the upper 16 choose the shard. */
+  #cell(id: Id): number {
+    const bits = (sextet(id, 0) << 12) | (sextet(id, 1) << 6) | sextet(id, 2)
+    return 1 + (bits >> 2)
+  }
+}
+
+const sextets = new Uint8Array(128)
+for (const [value, letter] of [
+  ...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_',
+].entries()) {
+  sextets[letter.charCodeAt(0)] = value
+}
+
+function sextet(id: Id, at: number): number {
+  return sextets[id.charCodeAt(at)] ?? 0
+}

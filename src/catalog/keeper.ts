@@ -1,0 +1,140 @@
+import type { Clock } from '../actor/clock.js'
+import { type Id, idBytes } from '../format/id.js'
+import { present } from '../store/lmdb.js'
+import type { Generations } from './generations.js'
+import { distrusted, merge, settled } from './merge.js'
+import type { CatalogReply, CatalogRequest } from './protocol.js'
+import { decodeAttributes, decodeBlob, encodeAttributes, encodeBlob, touchKey } from './record.js'
+import { addBlobBytes, type CatalogTables, openCatalogTables } from './tables.js'
+
+export interface KeeperOptions {
+  /** Folder of the environment. */
+  readonly path: string
+  /** A blob's last use is only written when it moved by so much: a popular blob costs one write each so often. */
+  readonly touchEveryMs: number
+}
+
+interface Waiting {
+  readonly message: CatalogRequest
+  readonly resolve: (reply: CatalogReply) => void
+}
+
+/** The one writer of the catalog: everything waiting in a turn goes into one transaction, answered after its commit. */
+export class CatalogKeeper {
+  readonly #tables: CatalogTables
+  #waiting: Waiting[] = []
+  #scheduled = false
+
+  constructor(
+    private readonly options: KeeperOptions,
+    private readonly generations: Generations,
+    private readonly clock: Clock,
+  ) {
+    this.#tables = openCatalogTables(options.path)
+  }
+
+  /** Resolves after the commit that holds the change. A disk that fails throws: the thread must end. */
+  handle(message: CatalogRequest): Promise<CatalogReply> {
+    return new Promise((resolve) => {
+      this.#waiting.push({ message, resolve })
+      if (this.#scheduled) return
+      this.#scheduled = true
+      setImmediate(() => this.#commit())
+    })
+  }
+
+  /** Commits what waits and closes the environment. */
+  async close(): Promise<void> {
+    this.#commit()
+    await this.#tables.environment.close()
+  }
+
+  #commit(): void {
+    this.#scheduled = false
+    const batch = this.#waiting
+    if (batch.length === 0) return
+    this.#waiting = []
+    const changed = new Set<Id>()
+    this.#tables.environment.write(() => {
+      for (const { message } of batch) this.#apply(message, changed)
+    })
+    this.generations.commit(changed)
+    for (const { resolve } of batch) resolve({ kind: 'committed' })
+  }
+
+  #apply(message: CatalogRequest, changed: Set<Id>): void {
+    switch (message.kind) {
+      case 'learn':
+        for (const attributes of message.attributes) {
+          this.#learn(attributes)
+          changed.add(attributes.id)
+        }
+        return
+      case 'kept':
+        this.#keep(message.digest, message.sizeBytes)
+        return
+      case 'touched':
+        for (const digest of message.digests) this.#touch(digest)
+        return
+      case 'dropped':
+        this.#drop(message.digest)
+        return
+      case 'distrust':
+        this.#distrust(message.id)
+        changed.add(message.id)
+        return
+      case 'resigned':
+        this.#tables.unsettled.remove(idBytes(message.id))
+        return
+    }
+  }
+
+  #learn(learned: Parameters<typeof merge>[1]): void {
+    const key = idBytes(learned.id)
+    const record = this.#tables.attributes.view(key)
+    const merged = merge(record === undefined ? undefined : decodeAttributes(learned.id, record), learned)
+    this.#tables.attributes.put(key, encodeAttributes(merged))
+    if (settled(merged)) this.#tables.unsettled.remove(key)
+    else this.#tables.unsettled.put(key, present)
+  }
+
+  #distrust(id: Id): void {
+    const key = idBytes(id)
+    const record = this.#tables.attributes.view(key)
+    const left = record === undefined ? undefined : distrusted(decodeAttributes(id, record))
+    if (left === undefined) this.#tables.attributes.remove(key)
+    else this.#tables.attributes.put(key, encodeAttributes(left))
+    this.#tables.unsettled.remove(key)
+  }
+
+  #keep(digest: Uint8Array, sizeBytes: number): void {
+    if (this.#tables.blobs.view(digest) !== undefined) {
+      this.#touch(digest)
+      return
+    }
+    const now = this.clock.now()
+    this.#tables.blobs.put(digest, encodeBlob({ sizeBytes, createdMs: now, touchedMs: now }))
+    this.#tables.touches.put(touchKey(now, digest), present)
+    addBlobBytes(this.#tables, sizeBytes)
+  }
+
+  #touch(digest: Uint8Array): void {
+    const record = this.#tables.blobs.view(digest)
+    if (record === undefined) return
+    const blob = decodeBlob(record)
+    const now = this.clock.now()
+    if (now - blob.touchedMs < this.options.touchEveryMs) return
+    this.#tables.touches.remove(touchKey(blob.touchedMs, digest))
+    this.#tables.touches.put(touchKey(now, digest), present)
+    this.#tables.blobs.put(digest, encodeBlob({ ...blob, touchedMs: now }))
+  }
+
+  #drop(digest: Uint8Array): void {
+    const record = this.#tables.blobs.view(digest)
+    if (record === undefined) return
+    const blob = decodeBlob(record)
+    this.#tables.blobs.remove(digest)
+    this.#tables.touches.remove(touchKey(blob.touchedMs, digest))
+    addBlobBytes(this.#tables, -blob.sizeBytes)
+  }
+}

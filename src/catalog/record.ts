@@ -1,0 +1,242 @@
+import { type Id, idBytes, idOfBytes } from '../format/id.js'
+import type { Tag } from '../format/tag.js'
+import type { Attributes, Header, Place } from './attributes.js'
+
+/**
+ * Records of the catalog as bytes. An attribute record is `version u8, flags u8, size f64` and then fields
+ * `kind u8, length u32, bytes`; a reader skips kinds it does not know, so fields can be added. All numbers are
+ * little-endian; offsets and sizes are f64, exact up to 2^53.
+ */
+const recordVersion = 1
+const flag = { verified: 1, trusted: 2 }
+const kind = { contentType: 1, contentEncoding: 2, digest: 3, height: 4, place: 5, header: 6 }
+
+class Writer {
+  #bytes = Buffer.allocUnsafe(1024)
+  #at = 0
+
+  #room(count: number): number {
+    const start = this.#at
+    this.#at += count
+    if (this.#at > this.#bytes.length) {
+      const larger = Buffer.allocUnsafe(Math.max(this.#at, this.#bytes.length * 2))
+      this.#bytes.copy(larger, 0, 0, start)
+      this.#bytes = larger
+    }
+    return start
+  }
+
+  u8(value: number): void {
+    this.#bytes.writeUInt8(value, this.#room(1))
+  }
+
+  u32(value: number): void {
+    this.#bytes.writeUInt32LE(value, this.#room(4))
+  }
+
+  f64(value: number): void {
+    this.#bytes.writeDoubleLE(value, this.#room(8))
+  }
+
+  raw(bytes: Uint8Array): void {
+    this.#bytes.set(bytes, this.#room(bytes.length))
+  }
+
+  /** Bytes behind their length. */
+  block(bytes: Uint8Array): void {
+    this.u32(bytes.length)
+    this.raw(bytes)
+  }
+
+  take(): Buffer {
+    return this.#bytes.subarray(0, this.#at)
+  }
+}
+
+class Reader {
+  #at = 0
+  readonly #bytes: Buffer
+
+  constructor(bytes: Uint8Array) {
+    this.#bytes = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  }
+
+  get more(): boolean {
+    return this.#at < this.#bytes.length
+  }
+
+  u8(): number {
+    this.#at += 1
+    return this.#bytes.readUInt8(this.#at - 1)
+  }
+
+  u32(): number {
+    this.#at += 4
+    return this.#bytes.readUInt32LE(this.#at - 4)
+  }
+
+  f64(): number {
+    this.#at += 8
+    return this.#bytes.readDoubleLE(this.#at - 8)
+  }
+
+  /** A view; copy what must stay. */
+  raw(count: number): Buffer {
+    this.#at += count
+    if (this.#at > this.#bytes.length) throw new RangeError('a catalog record ends early')
+    return this.#bytes.subarray(this.#at - count, this.#at)
+  }
+
+  block(): Buffer {
+    return this.raw(this.u32())
+  }
+}
+
+function placeBytes(place: Place): Buffer {
+  const out = new Writer()
+  out.raw(idBytes(place.rootId))
+  out.raw(idBytes(place.parentId))
+  out.f64(place.rootItemOffset)
+  out.f64(place.parentItemOffset)
+  out.f64(place.itemSize)
+  out.f64(place.headerSize)
+  out.u32(place.path.length)
+  for (const id of place.path) out.raw(idBytes(id))
+  return out.take()
+}
+
+function readPlace(bytes: Uint8Array): Place {
+  const read = new Reader(bytes)
+  const id = (): Id => idOfBytes(read.raw(32))
+  const start = {
+    rootId: id(),
+    parentId: id(),
+    rootItemOffset: read.f64(),
+    parentItemOffset: read.f64(),
+    itemSize: read.f64(),
+    headerSize: read.f64(),
+  }
+  return { ...start, path: Array.from({ length: read.u32() }, id) }
+}
+
+function headerBytes(header: Header): Buffer {
+  const out = new Writer()
+  out.u32(header.signatureType)
+  out.block(header.signature)
+  out.block(header.owner)
+  out.block(Buffer.from(header.ownerAddress))
+  out.block(header.target)
+  out.block(header.anchor)
+  out.u32(header.tags.length)
+  for (const tag of header.tags) {
+    out.block(tag.name)
+    out.block(tag.value)
+  }
+  return out.take()
+}
+
+function readHeader(bytes: Uint8Array): Header {
+  const read = new Reader(bytes)
+  const copy = (): Uint8Array => Buffer.from(read.block())
+  const start = {
+    signatureType: read.u32(),
+    signature: copy(),
+    owner: copy(),
+    ownerAddress: read.block().toString('latin1'),
+    target: copy(),
+    anchor: copy(),
+  }
+  const tags: Tag[] = Array.from({ length: read.u32() }, () => ({ name: copy(), value: copy() }))
+  return { ...start, tags }
+}
+
+/** The record of `attributes`; the id is its key and not repeated. */
+export function encodeAttributes(attributes: Attributes): Uint8Array {
+  const out = new Writer()
+  out.u8(recordVersion)
+  out.u8((attributes.verified ? flag.verified : 0) | (attributes.trusted ? flag.trusted : 0))
+  out.f64(attributes.size)
+  const field = (which: number, bytes: Uint8Array): void => {
+    out.u8(which)
+    out.block(bytes)
+  }
+  if (attributes.contentType !== undefined) field(kind.contentType, Buffer.from(attributes.contentType))
+  if (attributes.contentEncoding !== undefined)
+    field(kind.contentEncoding, Buffer.from(attributes.contentEncoding))
+  if (attributes.digest !== undefined) field(kind.digest, attributes.digest)
+  if (attributes.height !== undefined) {
+    const height = Buffer.alloc(8)
+    height.writeDoubleLE(attributes.height)
+    field(kind.height, height)
+  }
+  if (attributes.place !== undefined) field(kind.place, placeBytes(attributes.place))
+  if (attributes.header !== undefined) field(kind.header, headerBytes(attributes.header))
+  return out.take()
+}
+
+/** The attributes in a record, copied out of it. Throws a RangeError on bytes that no version of this program wrote. */
+export function decodeAttributes(id: Id, record: Uint8Array): Attributes {
+  const read = new Reader(record)
+  const version = read.u8()
+  if (version !== recordVersion) throw new RangeError(`a catalog record of version ${version}`)
+  const flags = read.u8()
+  const found: { -readonly [Name in keyof Attributes]: Attributes[Name] } = {
+    id,
+    size: read.f64(),
+    verified: (flags & flag.verified) !== 0,
+    trusted: (flags & flag.trusted) !== 0,
+  }
+  while (read.more) {
+    const which = read.u8()
+    const bytes = read.block()
+    if (which === kind.contentType) found.contentType = bytes.toString('utf8')
+    else if (which === kind.contentEncoding) found.contentEncoding = bytes.toString('utf8')
+    else if (which === kind.digest) found.digest = Buffer.from(bytes)
+    else if (which === kind.height) found.height = bytes.readDoubleLE(0)
+    else if (which === kind.place) found.place = readPlace(bytes)
+    else if (which === kind.header) found.header = readHeader(bytes)
+  }
+  return found
+}
+
+/** What is known of a blob on disk. */
+export interface BlobRecord {
+  readonly sizeBytes: number
+  /** Milliseconds since 1970. */
+  readonly createdMs: number
+  /** Milliseconds since 1970, to the coarseness the keeper was given. */
+  readonly touchedMs: number
+}
+
+/** A blob record: three f64. */
+export function encodeBlob(blob: BlobRecord): Uint8Array {
+  const bytes = Buffer.allocUnsafe(24)
+  bytes.writeDoubleLE(blob.sizeBytes, 0)
+  bytes.writeDoubleLE(blob.createdMs, 8)
+  bytes.writeDoubleLE(blob.touchedMs, 16)
+  return bytes
+}
+
+/** The blob record in these 24 bytes. */
+export function decodeBlob(record: Uint8Array): BlobRecord {
+  const bytes = Buffer.from(record.buffer, record.byteOffset, record.byteLength)
+  return {
+    sizeBytes: bytes.readDoubleLE(0),
+    createdMs: bytes.readDoubleLE(8),
+    touchedMs: bytes.readDoubleLE(16),
+  }
+}
+
+/** Key of the table in order of last use: milliseconds as 6 bytes, big-endian, then the digest. */
+export function touchKey(touchedMs: number, digest: Uint8Array): Uint8Array {
+  const key = Buffer.allocUnsafe(6 + digest.length)
+  key.writeUIntBE(touchedMs, 0, 6)
+  key.set(digest, 6)
+  return key
+}
+
+/** The parts of a `touchKey`. */
+export function readTouchKey(key: Uint8Array): { touchedMs: number; digest: Uint8Array } {
+  const bytes = Buffer.from(key.buffer, key.byteOffset, key.byteLength)
+  return { touchedMs: bytes.readUIntBE(0, 6), digest: Buffer.from(bytes.subarray(6)) }
+}

@@ -1,0 +1,101 @@
+import { closeSync, openSync, readSync } from 'node:fs'
+import type { Content } from '../store/content.js'
+import type { ProgressListener } from './progress.js'
+
+/** One buffer a thread: what `read` returns is valid until the next call on any content of the thread. */
+const scratch = Buffer.allocUnsafeSlow(256 * 1024)
+
+export interface GrowingFile {
+  /** File that holds, or will hold, the bytes. */
+  readonly path: string
+  /** Payload offset of the file's first byte. */
+  readonly base: number
+  /** Bytes that the file will have when whole. */
+  readonly fileBytes: number
+  /** Bytes of the whole payload. */
+  readonly sizeBytes: number
+  /** Slot in the progress table. */
+  readonly slot: number
+}
+
+/** Content over a file that the fetcher is still writing. Broken files give no more bytes at all. */
+export class GrowingContent implements Content {
+  readonly sizeBytes: number
+  readonly #waits = new Set<() => void>()
+  #handle: number
+
+  /** Opens the file at once: throws where it is gone. `onClose` is called once, at the end. */
+  constructor(
+    private readonly file: GrowingFile,
+    private readonly listener: ProgressListener,
+    private readonly onClose: () => void,
+  ) {
+    this.sizeBytes = file.sizeBytes
+    this.#handle = openSync(file.path, 'r')
+  }
+
+  read(start: number, end: number): Uint8Array | undefined {
+    const from = this.#offset(start, end)
+    const { table } = this.listener
+    const state = table.state(this.file.slot)
+    if (state === 'broken') return undefined
+    const to = Math.min(end - this.file.base, table.readable(this.file.slot), from + scratch.length)
+    if (to <= from) return undefined
+    const count = readSync(this.#handle, scratch, 0, to - from, from)
+    // Fewer bytes than were promised: the file was cut by somebody else. Nothing more is to be had.
+    return count === 0 ? undefined : scratch.subarray(0, count)
+  }
+
+  async ready(start: number, end: number): Promise<boolean> {
+    const from = this.#offset(start, end)
+    for (;;) {
+      const outcome = this.#outcome(from)
+      if (outcome !== undefined) return outcome
+      if (!(await this.#moved(from))) return false
+    }
+  }
+
+  /** Resolves true when the fetcher said something about the slot, false when this content was closed. */
+  #moved(from: number): Promise<boolean> {
+    return new Promise((resolve) => {
+      const finish = (open: boolean): void => {
+        stop()
+        this.#waits.delete(quit)
+        resolve(open)
+      }
+      const quit = (): void => finish(false)
+      const stop = this.listener.wait(this.file.slot, () => finish(true))
+      this.#waits.add(quit)
+      // Raise the flag, then look again: what moved in between would otherwise never be told.
+      this.listener.table.await(this.file.slot)
+      if (this.#outcome(from) !== undefined) finish(true)
+    })
+  }
+
+  close(): void {
+    if (this.#handle < 0) throw new Error('a growing content was closed twice')
+    closeSync(this.#handle)
+    this.#handle = -1
+    for (const quit of [...this.#waits]) quit()
+    this.#waits.clear()
+    this.onClose()
+  }
+
+  /** True: bytes from `from` are there. False: never. Undefined: not yet. */
+  #outcome(from: number): boolean | undefined {
+    const { table } = this.listener
+    const state = table.state(this.file.slot)
+    if (state === 'broken' || state === 'free') return false
+    if (table.readable(this.file.slot) > from) return true
+    return state === 'whole' ? false : undefined
+  }
+
+  /** Position in the file of payload byte `start`. */
+  #offset(start: number, end: number): number {
+    const from = start - this.file.base
+    if (!(start < end) || from < 0 || end - this.file.base > this.file.fileBytes) {
+      throw new RangeError(`bytes ${start} to ${end} are outside the file`)
+    }
+    return from
+  }
+}

@@ -1,0 +1,57 @@
+import type { Attributes } from '../catalog/attributes.js'
+import type { Id } from '../format/id.js'
+import type { Refusal } from '../format/refusal.js'
+import type { Hints, Provenance, Window } from './protocol.js'
+
+/** What is wanted of a source. */
+export interface Wanted {
+  readonly id: Id
+  readonly hints: Hints
+  readonly provenance: Provenance
+  /** Inclusive window of the payload; absent: the whole payload. */
+  readonly window?: Window
+  /** What is known already. */
+  readonly attributes?: Attributes
+  /** Origins (`Found.origin`) that failed for this very want and are not asked again. */
+  readonly avoid: ReadonlySet<string>
+}
+
+/** What a source learned of the item without being believed: where to look for proof. */
+export type Learned = Omit<Attributes, 'id' | 'size' | 'verified' | 'trusted' | 'digest'>
+
+/** A payload on its way. Whoever takes it iterates `body` to its end, or leaves the iteration early, which frees all. */
+export interface Found {
+  /** Name of the source, e.g. `trusted-gateways`. */
+  readonly name: string
+  /** Which server brings it, to be avoided should it break. */
+  readonly origin: string
+  /** Bytes of the whole payload, also where a window is brought. */
+  readonly sizeBytes: number
+  /**
+   * Pieces in order. A refusal is the last word: the source broke (`upstream`, `late`) or its bytes did not prove
+   * (`forged`). Nothing is read ahead of demand but what the source needs to keep its line busy (bounded).
+   */
+  readonly body: AsyncIterable<Uint8Array | Refusal>
+  /** From a server that the operator trusts, or proven. */
+  readonly trusted: boolean
+  /** Every byte was proven against the chain by the time the body ended without a refusal. */
+  readonly proven: boolean
+  /** Type, encoding, and, only where `proven`, place and header. */
+  readonly learned: Learned
+  /** Where the server says that the item lies: to be proven, not to be believed. */
+  readonly hints: Hints
+  /** SHA-256 of the whole payload that the server declared. */
+  readonly declaredDigest?: Uint8Array
+  /** Hops that the answer made, where it says so. */
+  readonly hops?: number
+}
+
+/**
+ * Brings payloads. Refusals: `unknown` (this source says for sure that it has no such thing), `upstream` and `late` (it
+ * could not be asked, or answered nonsense), `forged`, `busy`, `unsatisfiable` (the window is outside the payload).
+ * `signal` ends the opening and the body; an aborted opening answers `late`.
+ */
+export interface Source {
+  readonly name: string
+  open(wanted: Wanted, signal: AbortSignal): Promise<Found | Refusal>
+}

@@ -1,0 +1,139 @@
+import { randomBytes } from 'node:crypto'
+import { type FileHandle, mkdir, open, opendir, rename, rm, stat } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { decodeBase64url, encodeBase64url } from '../format/base64url.js'
+
+/** A file being written, not a blob yet. */
+export interface Draft {
+  readonly handle: FileHandle
+  readonly path: string
+}
+
+/** What identifies one state of a file on disk. */
+export interface FileIdentity {
+  readonly inode: bigint
+  readonly sizeBytes: bigint
+  readonly modifiedNs: bigint
+}
+
+/** Path of the blob with this SHA-256 below `folder`: two levels of 256 folders, then the digest as base64url. */
+export function blobPath(folder: string, digest: Uint8Array): string {
+  const [first = 0, second = 0] = digest
+  const level = (byte: number): string => byte.toString(16).padStart(2, '0')
+  return `${folder}/${level(first)}/${level(second)}/${encodeBase64url(digest)}`
+}
+
+/** True where an error of the file system says that there is no such file. */
+export function isMissing(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ENOENT'
+}
+
+async function syncFolder(path: string): Promise<void> {
+  const folder = await open(path, 'r')
+  try {
+    await folder.sync()
+  } finally {
+    await folder.close()
+  }
+}
+
+/**
+ * Files named by the SHA-256 of their content. A blob appears whole by a rename, and is never changed afterwards, only
+ * removed: readers may map it. One thread writes; any thread reads through `blobPath`.
+ */
+export class BlobStore {
+  readonly #drafts: string
+
+  /** `folder` is made where it is missing, on `prepare`. */
+  constructor(readonly folder: string) {
+    this.#drafts = join(folder, 'tmp')
+  }
+
+  /** Makes the folders and removes what a killed process left half written. Resolves with the number of files removed. */
+  async prepare(): Promise<number> {
+    await mkdir(this.#drafts, { recursive: true, mode: 0o700 })
+    let removed = 0
+    for await (const entry of await opendir(this.#drafts)) {
+      await rm(join(this.#drafts, entry.name), { force: true, recursive: true })
+      removed += 1
+    }
+    return removed
+  }
+
+  /** A new empty file, readable and writable by this user only. Rejects where the disk refuses. */
+  async draft(): Promise<Draft> {
+    const path = join(this.#drafts, randomBytes(12).toString('hex'))
+    return { handle: await open(path, 'wx+', 0o600), path }
+  }
+
+  /**
+   * Makes the draft the blob `digest`: its bytes reach the disk before its name does. The caller keeps the handle, and has
+   * hashed the bytes. Readers that opened the draft go on reading the same file.
+   */
+  async keep(draft: Draft, digest: Uint8Array): Promise<void> {
+    await draft.handle.sync()
+    const path = blobPath(this.folder, digest)
+    const leaf = dirname(path)
+    const made = await mkdir(leaf, { recursive: true, mode: 0o700 })
+    await rename(draft.path, path)
+    await syncFolder(leaf)
+    if (made === undefined) return
+    await syncFolder(dirname(leaf))
+    await syncFolder(this.folder)
+  }
+
+  /** Removes a draft that will not be a blob. Its readers keep their open file. */
+  async discard(draft: Draft): Promise<void> {
+    await rm(draft.path, { force: true })
+  }
+
+  /** Removes a blob; nothing happens where there is none. */
+  async remove(digest: Uint8Array): Promise<void> {
+    await rm(blobPath(this.folder, digest), { force: true })
+  }
+
+  /** Opens a blob for reading, undefined where there is none. */
+  async open(digest: Uint8Array): Promise<FileHandle | undefined> {
+    try {
+      return await open(blobPath(this.folder, digest), 'r')
+    } catch (error) {
+      if (isMissing(error)) return undefined
+      throw error
+    }
+  }
+
+  /** The state of a blob's file, undefined where there is none. */
+  async identify(digest: Uint8Array): Promise<FileIdentity | undefined> {
+    try {
+      const found = await stat(blobPath(this.folder, digest), { bigint: true })
+      return { inode: found.ino, sizeBytes: found.size, modifiedNs: found.mtimeNs }
+    } catch (error) {
+      if (isMissing(error)) return undefined
+      throw error
+    }
+  }
+
+  /** Digests and modification times of the blobs in one of the 256 first-level folders. */
+  async *list(first: number): AsyncGenerator<{ digest: Uint8Array; modifiedMs: number }> {
+    const top = join(this.folder, first.toString(16).padStart(2, '0'))
+    for (const leaf of await entries(top)) {
+      for (const name of await entries(join(top, leaf))) {
+        const digest = decodeBase64url(name)
+        const found = digest?.length === 32 ? await this.identify(digest) : undefined
+        if (digest !== undefined && found !== undefined) {
+          yield { digest, modifiedMs: Number(found.modifiedNs / 1_000_000n) }
+        }
+      }
+    }
+  }
+}
+
+async function entries(folder: string): Promise<string[]> {
+  const names: string[] = []
+  try {
+    for await (const entry of await opendir(folder)) names.push(entry.name)
+  } catch (error) {
+    if (!isMissing(error)) throw error
+  }
+  return names
+}

@@ -1,0 +1,23 @@
+import { parentPort, workerData } from 'node:worker_threads'
+import { answer } from '../src/actor/address.js'
+import { systemClock } from '../src/actor/clock.js'
+import type { ThreadOrder } from '../src/actor/thread.js'
+import { Generations } from '../src/catalog/generations.js'
+import { CatalogKeeper } from '../src/catalog/keeper.js'
+import type { CatalogReply, CatalogRequest } from '../src/catalog/protocol.js'
+import type { CatalogThread } from '../src/catalog/wiring.js'
+
+/** The thread of the catalog's keeper: the one writer of the index environment. */
+if (parentPort === null) throw new Error('this file runs as a thread')
+const parent = parentPort
+const options = workerData as CatalogThread
+const keeper = new CatalogKeeper(options.keeper, new Generations(options.generations), systemClock)
+
+parent.on('message', (order: ThreadOrder) => {
+  if ('stop' in order) {
+    void keeper.close().then(() => process.exit(0))
+    return
+  }
+  answer<CatalogRequest, CatalogReply>(order.connect, (message) => keeper.handle(message))
+})
+parent.postMessage({ ready: true })
