@@ -1,4 +1,17 @@
-import type { KeyObject } from 'node:crypto'
+import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, randomBytes } from 'node:crypto'
+import {
+  closeSync,
+  fsyncSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  unlinkSync,
+  writeSync,
+} from 'node:fs'
+import { dirname } from 'node:path'
+import { encodeBase64url } from '../format/base64url.js'
+import { decodeBase58, encodeBase58 } from './base58.js'
 
 /** The key that signs answers, and the names a verifier knows it by. */
 export interface SigningKey {
@@ -16,15 +29,117 @@ export interface KeyPlaces {
   /** PKCS#8 PEM; made with mode 0600 where it is missing. Not used where an observer key is given. */
   readonly keyFile: string
   /** JSON array of 64 integers: seed and public key (the file form of Solana tools). */
-  readonly observerKeypairPath?: string
+  readonly observerKeypairPath?: string | undefined
   /** The same 64 bytes in base58. */
-  readonly observerPrivateKey?: string
+  readonly observerPrivateKey?: string | undefined
 }
+
+/** PKCS#8 of an Ed25519 key up to its 32-byte seed (RFC 8410 section 7). */
+const seedFrame = Buffer.from('302e020100300506032b657004220420', 'hex')
 
 /**
  * The signing key. Safe to call on several threads and processes at once: all get the same key. Throws an Error that names
  * the setting at fault, and never shows a secret: the start stops with it.
  */
-export function loadSigningKey(_places: KeyPlaces): SigningKey {
-  throw new Error('not built yet')
+export function loadSigningKey(places: KeyPlaces): SigningKey {
+  const { observerKeypairPath, observerPrivateKey, keyFile } = places
+  if (observerKeypairPath !== undefined && observerPrivateKey !== undefined) {
+    throw new Error('OBSERVER_KEYPAIR_PATH and OBSERVER_PRIVATE_KEY exclude each other: set one')
+  }
+  if (observerKeypairPath !== undefined) {
+    return keyOfSecret(readKeypairFile(observerKeypairPath), 'OBSERVER_KEYPAIR_PATH')
+  }
+  if (observerPrivateKey !== undefined) {
+    return keyOfSecret(decodeBase58(observerPrivateKey.trim()), 'OBSERVER_PRIVATE_KEY')
+  }
+  return keyOf(readOrMakePem(keyFile))
+}
+
+function keyOf(privateKey: KeyObject): SigningKey {
+  const publicKey = createPublicKey(privateKey).export({ format: 'der', type: 'spki' }).subarray(-32)
+  return {
+    privateKey,
+    publicKey,
+    keyId: `ed25519:${encodeBase64url(publicKey)}`,
+    solanaAddress: encodeBase58(publicKey),
+  }
+}
+
+/** The key of 64 bytes, seed then public key. The second half is checked: a torn or mixed file would sign as a stranger. */
+function keyOfSecret(secret: Uint8Array | undefined, setting: string): SigningKey {
+  if (secret?.length !== 64) throw new Error(`${setting}: must hold a 64-byte keypair`)
+  const der = Buffer.concat([seedFrame, secret.subarray(0, 32)])
+  const key = keyOf(createPrivateKey({ key: der, format: 'der', type: 'pkcs8' }))
+  if (!Buffer.from(secret.subarray(32)).equals(key.publicKey)) {
+    throw new Error(`${setting}: the public half does not belong to the secret half`)
+  }
+  return key
+}
+
+function readKeypairFile(path: string): Uint8Array | undefined {
+  let parsed: unknown
+  try {
+    parsed = JSON.parse(readFileSync(path, 'utf8'))
+  } catch (error) {
+    // The parser's own message quotes the text, which is a secret; the system's code is not.
+    const code = (error as NodeJS.ErrnoException).code
+    throw new Error(`OBSERVER_KEYPAIR_PATH: ${code === undefined ? 'not JSON' : `cannot read ${path}: ${code}`}`)
+  }
+  const isByte = (value: unknown): value is number =>
+    typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= 255
+  return Array.isArray(parsed) && parsed.every(isByte) ? Uint8Array.from(parsed) : undefined
+}
+
+function readOrMakePem(path: string): KeyObject {
+  const existing = readPem(path)
+  if (existing !== undefined) return existing
+  makePem(path)
+  const made = readPem(path)
+  if (made === undefined) throw new Error(`HTTPSIG_KEY_FILE: ${path} vanished while it was made`)
+  return made
+}
+
+function readPem(path: string): KeyObject | undefined {
+  let pem: string
+  try {
+    pem = readFileSync(path, 'utf8')
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code
+    if (code === 'ENOENT') return undefined
+    throw new Error(`HTTPSIG_KEY_FILE: cannot read ${path}: ${code}`)
+  }
+  let key: KeyObject | undefined
+  try {
+    key = createPrivateKey(pem)
+  } catch {
+    key = undefined
+  }
+  if (key?.asymmetricKeyType !== 'ed25519') {
+    throw new Error(`HTTPSIG_KEY_FILE: ${path} does not hold an Ed25519 private key in PEM`)
+  }
+  return key
+}
+
+/**
+ * Makes a key file that is either whole or not there. The link fails where another thread was faster; its key counts then.
+ */
+function makePem(path: string): void {
+  const folder = dirname(path)
+  const draft = `${path}.${randomBytes(8).toString('hex')}`
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    const pem = generateKeyPairSync('ed25519').privateKey.export({ format: 'pem', type: 'pkcs8' })
+    const file = openSync(draft, 'wx', 0o600)
+    writeSync(file, pem as string)
+    fsyncSync(file)
+    closeSync(file)
+    try {
+      linkSync(draft, path)
+    } finally {
+      unlinkSync(draft)
+    }
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code
+    if (code !== 'EEXIST') throw new Error(`HTTPSIG_KEY_FILE: cannot make ${path}: ${code}`)
+  }
 }

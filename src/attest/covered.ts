@@ -1,0 +1,52 @@
+import type { Line } from './line.js'
+import type { Vocabulary } from './vocabulary.js'
+
+/** Which header lines a signature covers, and which make an answer worth signing. */
+export interface Covered {
+  /** Lower-case name and value, in the order of the answer. */
+  readonly lines: readonly Line[]
+  /** True where at least one line says something about trust: only then the answer is signed. */
+  readonly worthSigning: boolean
+}
+
+const triggers = {
+  gateway: [
+    ...['data-id', 'verified', 'stable', 'trusted', 'root-transaction-id'],
+    ...['chunk-source-type', 'index-publication', 'index-file'],
+  ],
+  chain: ['owner-address', 'tags-truncated', 'chunk-data-root', 'chunk-tx-id'],
+  names: [
+    ...['name', 'resolved-id', 'ttl-seconds', 'ant-program-id', 'ant-id', 'basename', 'record'],
+    ...['resolved-at', 'undername-limit', 'record-index'],
+  ],
+}
+
+/** Signed along where they are present, but no reason to sign. */
+const companions = {
+  plain: ['content-type', 'content-digest', 'repr-digest'],
+  gateway: ['root-data-item-offset', 'root-data-offset', 'root-item-offset', 'root-item-size'],
+}
+
+/** Sorts the lines of answers in one vocabulary: make it once, use it for every answer. */
+export function coverage(words: Vocabulary): (lines: readonly Line[]) => Covered {
+  const under = (prefix: string, suffixes: readonly string[]): string[] =>
+    suffixes.map((suffix) => prefix.toLowerCase() + suffix)
+  const trigger = new Set([
+    ...under(words.gateway, triggers.gateway),
+    ...under(words.chain, triggers.chain),
+    ...under(words.names, triggers.names),
+  ])
+  const companion = new Set([...companions.plain, ...under(words.gateway, companions.gateway)])
+  const tag = `${words.chain.toLowerCase()}tag-`
+  return (lines) => {
+    const covered: Line[] = []
+    let worthSigning = false
+    for (const [name, value] of lines) {
+      const lower = name.toLowerCase()
+      if (trigger.has(lower)) worthSigning = true
+      else if (!companion.has(lower) && !lower.startsWith(tag)) continue
+      covered.push([lower, value])
+    }
+    return { lines: covered, worthSigning }
+  }
+}

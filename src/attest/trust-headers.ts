@@ -1,0 +1,67 @@
+import type { Place } from '../catalog/attributes.js'
+import { encodeBase64url } from '../format/base64url.js'
+import type { Id } from '../format/id.js'
+import type { Line } from './line.js'
+import type { Vocabulary } from './vocabulary.js'
+
+/** What this gateway vouches for. Each flag is said always, true or false: silence is not a statement. */
+export interface Trust {
+  readonly id: Id
+  /** Proven against the chain, and the bytes come from local cache. */
+  readonly verified: boolean
+  /** Deeper in the chain than any fork may reach. */
+  readonly stable: boolean
+  /** From a source that the operator trusts. */
+  readonly trusted: boolean
+}
+
+/** Whose bytes these are, and how sure that is. */
+export function trustLines(trust: Trust, words: Vocabulary): Line[] {
+  return [
+    [`${words.gateway}Data-Id`, trust.id],
+    [`${words.gateway}Stable`, String(trust.stable)],
+    [`${words.gateway}Verified`, String(trust.verified)],
+    [`${words.gateway}Trusted`, String(trust.trusted)],
+  ]
+}
+
+/** The strong entity tag of content with this SHA-256 (RFC 9110 section 8.8.3): the hash itself. */
+export function entityTag(digest: Uint8Array): string {
+  return `"${encodeBase64url(digest)}"`
+}
+
+/**
+ * Digest of the content, and its entity tag. `field` says what is hashed (RFC 9530): `Content-Digest` where the body sent is
+ * the whole content, `Repr-Digest` where it is a part or nothing; undefined where the bytes at hand were not hashed yet.
+ */
+export function digestLines(
+  digest: Uint8Array,
+  field: 'Content-Digest' | 'Repr-Digest' | undefined,
+  words: Vocabulary,
+): Line[] {
+  const lines: Line[] = [[`${words.gateway}Digest`, encodeBase64url(digest)]]
+  if (field !== undefined) lines.push([field, `sha-256=:${Buffer.from(digest).toString('base64')}:`])
+  lines.push(['ETag', entityTag(digest)])
+  return lines
+}
+
+/** Where a data item lies in its bundles; the same facts also under the names that older clients read. */
+export function positionLines(place: Place, words: Vocabulary): Line[] {
+  const { rootItemOffset, parentItemOffset, headerSize, itemSize } = place
+  const dataOffset = words.dataOffsetFrom === 'item' ? headerSize : parentItemOffset + headerSize
+  const facts: [string, string | number][] = [
+    ['Root-Transaction-Id', place.rootId],
+    ['Root-Data-Item-Offset', rootItemOffset],
+    ['Root-Data-Offset', rootItemOffset + headerSize],
+    ['Root-Item-Offset', rootItemOffset],
+    ['Root-Item-Size', itemSize],
+  ]
+  if (place.path.length > 0) facts.push(['Root-Path', place.path.join(',')])
+  facts.push(
+    ['Data-Item-Root-Parent-Offset', rootItemOffset - parentItemOffset],
+    ['Data-Item-Offset', parentItemOffset],
+    ['Data-Item-Size', itemSize],
+    ['Data-Item-Data-Offset', dataOffset],
+  )
+  return facts.map(([name, value]) => [`${words.gateway}${name}`, String(value)])
+}
