@@ -1,4 +1,10 @@
-import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, randomBytes } from 'node:crypto'
+import {
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  type KeyObject,
+  randomBytes,
+} from 'node:crypto'
 import {
   closeSync,
   fsyncSync,
@@ -83,7 +89,9 @@ function readKeypairFile(path: string): Uint8Array | undefined {
   } catch (error) {
     // The parser's own message quotes the text, which is a secret; the system's code is not.
     const code = (error as NodeJS.ErrnoException).code
-    throw new Error(`OBSERVER_KEYPAIR_PATH: ${code === undefined ? 'not JSON' : `cannot read ${path}: ${code}`}`)
+    throw new Error(
+      `OBSERVER_KEYPAIR_PATH: ${code === undefined ? 'not JSON' : `cannot read ${path}: ${code}`}`,
+    )
   }
   const isByte = (value: unknown): value is number =>
     typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= 255

@@ -1,0 +1,151 @@
+import type { Address } from '../actor/address.js'
+import type { Clock } from '../actor/clock.js'
+import type { Log } from '../actor/log.js'
+import type { Meters } from '../actor/meter.js'
+import type { Tip } from '../actor/shared.js'
+import type { Signer } from '../attest/signature.js'
+import type { Vocabulary } from '../attest/vocabulary.js'
+import type { Attributes } from '../catalog/attributes.js'
+import type { Catalog, CatalogReply, CatalogRequest } from '../catalog/protocol.js'
+import type { Id } from '../format/id.js'
+import type { Refusal } from '../format/refusal.js'
+import type { Reply, Request } from '../http/exchange.js'
+import type { Hints, Provenance, Window } from '../source/protocol.js'
+import type { Content } from '../store/content.js'
+import type { MappedContent } from '../store/mapped.js'
+
+/** Blobs on disk, as this edge thread reaches them. */
+export interface Blobs {
+  /** Path of the blob with this SHA-256, whether or not it is there. */
+  path(digest: Uint8Array): string
+  /** The whole file at a path (store/mapped.ts), or undefined where there is none. */
+  open(path: string): MappedContent | undefined
+}
+
+/** Content from a source, with what is known of it. `content` is closed exactly once. */
+export interface Opened {
+  readonly attributes: Attributes
+  readonly content: Content
+  /** Payload bytes that `content` can give, `end` exclusive: all of them but for windows. */
+  readonly window: { readonly start: number; readonly end: number }
+  /** Which source brings it. */
+  readonly source: string
+  readonly trusted: boolean
+  readonly hops?: number
+}
+
+/** The way to bytes that are not in the store, and to certainty about those that are (source/opener.ts). */
+export interface Source {
+  /** Resolves as soon as size and type are known; small payloads come whole and with a digest. Never rejects. */
+  open(wanted: {
+    readonly id: Id
+    readonly hints: Hints
+    readonly provenance: Provenance
+    /** Inclusive. */
+    readonly window?: Window
+  }): Promise<Opened | Refusal>
+  /** Is the blob on disk what its name says? A false one is dropped and distrusted when this resolves. */
+  check(id: Id, digest: Uint8Array): Promise<boolean | Refusal>
+}
+
+/** Asked before any byte is sent; knows exactly how many there will be. */
+export interface Admission {
+  /** Takes tokens for `bytes` of body. */
+  take(request: Request, bytes: number): Refusal | undefined
+  /** Gives back what was taken for bytes that were not sent. */
+  refund(request: Request, bytes: number): void
+}
+
+/** Seconds and bounds of the Cache-Control ladder. */
+export interface CacheRules {
+  readonly defaultSeconds: number
+  readonly stableSeconds: number
+  readonly trustedSeconds: number
+  readonly unstableSeconds: number
+  readonly notFoundSeconds: number
+  /** Larger content is private to the client. */
+  readonly privateSizeBytes: number
+  /** Patterns such as `video/*`; `*` does not cross the slash. */
+  readonly privateTypes: readonly string[]
+}
+
+export interface GatewayOptions {
+  readonly cache: CacheRules
+  readonly tagHeaders: boolean
+  readonly tagsMax: number
+  readonly tagBytesMax: number
+  /** Blocks behind the tip after which content is final. */
+  readonly forkDepth: number
+  /** Lower-case host names of this gateway: seen in a request's via list, the request went in a circle. */
+  readonly ownHosts: readonly string[]
+  /** Release told to other gateways as the origin's. */
+  readonly release: string
+  /** Hops after which no other gateway is asked. */
+  readonly hopsMax: number
+  /** Requests with one of these headers (lower case) are answered without asking other gateways. */
+  readonly localOnlyHeaders: readonly string[]
+  /** The same for requests whose User-Agent is there and empty. */
+  readonly localOnlyEmptyUserAgent: boolean
+  /** Blobs up to this size are checked before they are first served; larger ones are served meanwhile, unverified. */
+  readonly checkWaitBytes: number
+  /** Prepared entries kept per thread, of 2 to 40 KiB each. */
+  readonly entriesMax: number
+  /** Larger manifests are not resolved. */
+  readonly manifestMaxBytes: number
+}
+
+/** A route beside content: info, health, metrics, chain passthrough. */
+export interface Route {
+  readonly family: 'info' | 'other'
+  /** Lower case. A path that ends in `/` takes everything below it, any other only itself. */
+  readonly path: string
+  readonly methods: readonly string[]
+  /**
+   * Answers. `lines` (request id and CORS) go first into the block of whatever head it sends. Ends the reply exactly once,
+   * now or later.
+   */
+  handle(request: Request, reply: Reply, lines: string): void | Promise<void>
+}
+
+export interface GatewayParts {
+  readonly catalog: Catalog
+  /** Told now and then which blobs were served, so that eviction spares them. */
+  readonly keeper?: Address<CatalogRequest, CatalogReply>
+  readonly source: Source
+  readonly blobs: Blobs
+  /** Undefined: answers are not signed. */
+  readonly signer?: Signer
+  readonly vocabulary: Vocabulary
+  readonly tip: Tip
+  readonly meters: Meters
+  readonly log: Log
+  readonly clock: Clock
+  readonly admission?: Admission
+  readonly routes?: readonly Route[]
+  readonly options: GatewayOptions
+}
+
+/** The defaults of the options; an operator's settings go over them. */
+export const gatewayDefaults: GatewayOptions = {
+  cache: {
+    defaultSeconds: 30,
+    stableSeconds: 2_592_000,
+    trustedSeconds: 43_200,
+    unstableSeconds: 7200,
+    notFoundSeconds: 60,
+    privateSizeBytes: 104_857_600,
+    privateTypes: [],
+  },
+  tagHeaders: true,
+  tagsMax: 100,
+  tagBytesMax: 8192,
+  forkDepth: 18,
+  ownHosts: [],
+  release: 'sluice',
+  hopsMax: 3,
+  localOnlyHeaders: ['ao-peer-port'],
+  localOnlyEmptyUserAgent: true,
+  checkWaitBytes: 67_108_864,
+  entriesMax: 2048,
+  manifestMaxBytes: 16_777_216,
+}
