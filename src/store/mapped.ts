@@ -1,3 +1,5 @@
+import { statSync } from 'node:fs'
+import { type MappedFile, openMapped } from '../../native/mapped/mapped.js'
 import type { Clock } from '../actor/clock.js'
 import type { Content } from './content.js'
 
@@ -16,22 +18,159 @@ export interface MappedContent extends Content {
   readonly modifiedNs: bigint
 }
 
+/** A huge page: what the kernel maps at once, and what is fetched ahead of a reader. */
+const windowBytes = 2 * 1024 * 1024
+
+/** More in one write gains nothing, and less is still warm in the cache when the socket copies it. */
+const viewMaxBytes = 1024 * 1024
+
+/** One open file, for any number of readers of this thread. It is its own `Content`, so that opening costs no object. */
+class Entry implements MappedContent {
+  readonly sizeBytes: number
+  readonly inode: bigint
+  readonly modifiedNs: bigint
+  readers = 0
+  retired = false
+  /** Monotonic milliseconds until which path and file are believed to belong together. */
+  believedUntil: number
+  readonly #file: MappedFile
+  readonly #clock: Clock
+  readonly #believeMs: number
+  /** Per window: monotonic milliseconds until which its bytes are believed to be in memory. */
+  readonly #residentUntil: Float64Array
+
+  constructor(file: MappedFile, clock: Clock, believeMs: number) {
+    this.#file = file
+    this.#clock = clock
+    this.#believeMs = believeMs
+    this.sizeBytes = file.sizeBytes
+    this.inode = file.inode
+    this.modifiedNs = file.modifiedNs
+    this.believedUntil = clock.monotonic() + believeMs
+    this.#residentUntil = new Float64Array(Math.ceil(file.sizeBytes / windowBytes))
+  }
+
+  read(start: number, end: number): Uint8Array | undefined {
+    this.#check(start, end)
+    const index = Math.floor(start / windowBytes)
+    const windowEnd = Math.min((index + 1) * windowBytes, this.sizeBytes)
+    const viewEnd = Math.min(end, windowEnd, start + viewMaxBytes)
+    if (!this.#settle(index, windowEnd, start, viewEnd)) return undefined
+    return this.#file.view(start, viewEnd)
+  }
+
+  /** A small range does not make a whole window come from the disk, a long read does. */
+  #settle(index: number, windowEnd: number, start: number, end: number): boolean {
+    const now = this.#clock.monotonic()
+    if (now < (this.#residentUntil[index] ?? 0)) return true
+    if (this.#file.settle(index * windowBytes, windowEnd)) {
+      this.#residentUntil[index] = now + this.#believeMs
+      return true
+    }
+    return this.#file.settle(start, end)
+  }
+
+  async ready(start: number, end: number): Promise<boolean> {
+    this.#check(start, end)
+    const windowEnd = (Math.floor(start / windowBytes) + 1) * windowBytes
+    const fetched = await this.#file.fetch(start, Math.min(end, windowEnd))
+    // One window ahead, so that the disk works while the socket drains.
+    if (fetched && end > windowEnd && !this.retired) {
+      void this.#file.fetch(windowEnd, Math.min(end, windowEnd + windowBytes))
+    }
+    return fetched
+  }
+
+  #check(start: number, end: number): void {
+    if (start < 0 || start >= end || end > this.sizeBytes) {
+      throw new RangeError(`[${start}, ${end}) is not within ${this.sizeBytes} bytes`)
+    }
+  }
+
+  close(): void {
+    this.readers -= 1
+    if (this.readers === 0 && this.retired) this.#file.close()
+  }
+
+  /** No new reader comes; the file is let go when the last one leaves. */
+  retire(): void {
+    this.retired = true
+    if (this.readers === 0) this.#file.close()
+  }
+}
+
 /**
  * Files of this thread that are mapped into memory, kept for the next reader. Files must never change in place or shrink
  * (blobs do not); they may be replaced or unlinked at any time.
  */
 export class MappedFiles {
-  constructor(_options: MappedOptions, _clock: Clock) {
-    throw new Error('not built yet')
+  readonly #options: MappedOptions
+  readonly #clock: Clock
+  /** In order of last use, give or take `believeMs`. */
+  readonly #entries = new Map<string, Entry>()
+  #bytes = 0
+
+  constructor(options: MappedOptions, clock: Clock) {
+    this.#options = options
+    this.#clock = clock
   }
 
   /** The file at `path`, or undefined where there is none. Throws on any other failure of the disk. */
-  open(_path: string): MappedContent | undefined {
-    throw new Error('not built yet')
+  open(path: string): MappedContent | undefined {
+    let entry = this.#entries.get(path)
+    if (entry !== undefined && this.#clock.monotonic() >= entry.believedUntil) {
+      this.#forget(path, entry)
+      entry = this.#stillThere(path, entry)
+      if (entry !== undefined) this.#keep(path, entry)
+    }
+    if (entry === undefined) {
+      const file = openMapped(path)
+      if (file === undefined) return undefined
+      entry = new Entry(file, this.#clock, this.#options.believeMs)
+      this.#keep(path, entry)
+    }
+    entry.readers += 1
+    this.#trim()
+    return entry
+  }
+
+  #stillThere(path: string, entry: Entry): Entry | undefined {
+    const found = statSync(path, { bigint: true, throwIfNoEntry: false })
+    const same =
+      found?.ino === entry.inode &&
+      found.mtimeNs === entry.modifiedNs &&
+      found.size === BigInt(entry.sizeBytes)
+    if (!same) entry.retire()
+    else entry.believedUntil = this.#clock.monotonic() + this.#options.believeMs
+    return same ? entry : undefined
+  }
+
+  #keep(path: string, entry: Entry): void {
+    this.#entries.set(path, entry)
+    this.#bytes += entry.sizeBytes
+  }
+
+  #forget(path: string, entry: Entry): void {
+    this.#entries.delete(path)
+    this.#bytes -= entry.sizeBytes
+  }
+
+  /** Lets go of the files that were not used for longest and have no reader. */
+  #trim(): void {
+    const { filesMax, mappedMaxBytes } = this.#options
+    if (this.#entries.size <= filesMax && this.#bytes <= mappedMaxBytes) return
+    for (const [path, entry] of this.#entries) {
+      if (entry.readers > 0) continue
+      this.#forget(path, entry)
+      entry.retire()
+      if (this.#entries.size <= filesMax && this.#bytes <= mappedMaxBytes) return
+    }
   }
 
   /** Lets go of every mapping; contents still open stay readable until they are closed. */
   close(): void {
-    throw new Error('not built yet')
+    for (const entry of this.#entries.values()) entry.retire()
+    this.#entries.clear()
+    this.#bytes = 0
   }
 }

@@ -1,0 +1,45 @@
+// Compiles each native/<name>/<name>.cc into native/<name>/build/<platform>-<arch>.node, only where a source is newer than it.
+// Without a compiler nothing is built and nothing fails: each addon has a TypeScript twin.
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, readdirSync, renameSync, statSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const here = dirname(fileURLToPath(import.meta.url))
+const include = createRequire(import.meta.url)('node-api-headers').include_dir
+const compilers = [process.env.CXX, 'c++', 'g++', 'clang++'].filter((name) => name !== undefined)
+const say = (line) => process.stdout.write(`${line}\n`)
+
+function compile(source, target) {
+  const flags = [
+    '-std=c++17',
+    '-O2',
+    '-Wall',
+    '-Wextra',
+    '-Werror',
+    '-fPIC',
+    '-fvisibility=hidden',
+    '-shared',
+  ]
+  const draft = `${target}.${process.pid}`
+  for (const compiler of compilers) {
+    const run = spawnSync(compiler, [...flags, '-DNAPI_VERSION=8', `-I${include}`, source, '-o', draft], {
+      encoding: 'utf8',
+    })
+    if (run.error !== undefined) continue
+    if (run.status === 0) renameSync(draft, target)
+    return run.status === 0 ? 'built' : `${compiler} failed:\n${run.stderr}`
+  }
+  return 'no C++ compiler was found'
+}
+
+for (const name of readdirSync(here)) {
+  const source = join(here, name, `${name}.cc`)
+  if (!existsSync(source)) continue
+  const target = join(here, name, 'build', `${process.platform}-${process.arch}.node`)
+  if (existsSync(target) && statSync(target).mtimeMs >= statSync(source).mtimeMs) continue
+  mkdirSync(dirname(target), { recursive: true })
+  const outcome = compile(source, target)
+  if (outcome !== 'built') say(`native/${name}: ${outcome}; its slower TypeScript twin will be used`)
+}

@@ -1,0 +1,325 @@
+// Files mapped into memory, shared by every thread of the process. See README.md for why and how fast.
+//
+// A Mapping covers one whole file. It is counted: one count for each open Handle, for each ArrayBuffer handed to
+// JavaScript, and for each fetch under way in the pool. The last one to leave unmaps. Two threads that open the same
+// file get the same Mapping, so its page tables are filled once.
+#include <errno.h>
+#include <fcntl.h>
+#include <node_api.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <tuple>
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#endif
+
+namespace {
+
+using Key = std::tuple<dev_t, ino_t, off_t, int64_t>;
+
+struct Mapping {
+  Key key;
+  uint8_t* start;
+  size_t size;
+  size_t holders;
+};
+
+std::mutex guard;
+std::map<Key, Mapping*> mappings;
+
+// ArrayBuffers of one GiB at most: some supported versions of V8 allow no more than 4 GiB in one.
+constexpr size_t kWindow = size_t{1} << 30;
+
+size_t pageSize() {
+  static const size_t size = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  return size;
+}
+
+void release(Mapping* mapping) {
+  std::lock_guard<std::mutex> lock(guard);
+  if (--mapping->holders > 0) return;
+  mappings.erase(mapping->key);
+  if (mapping->size > 0) munmap(mapping->start, mapping->size);
+  delete mapping;
+}
+
+void hold(Mapping* mapping) {
+  std::lock_guard<std::mutex> lock(guard);
+  mapping->holders += 1;
+}
+
+// What JavaScript holds. `mapping` is null once closed.
+struct Handle {
+  Mapping* mapping;
+};
+
+napi_value fail(napi_env env, const char* what, int code) {
+  std::string message = std::string(what) + ": " + strerror(code);
+  napi_throw_error(env, nullptr, message.c_str());
+  return nullptr;
+}
+
+int64_t modifiedNs(const struct stat& found) {
+  return static_cast<int64_t>(found.st_mtim.tv_sec) * 1000000000 + found.st_mtim.tv_nsec;
+}
+
+// The mapping of an open file, made on first need; null with errno set where mmap fails.
+Mapping* mappingOf(int fd, const struct stat& found) {
+  Key key{found.st_dev, found.st_ino, found.st_size, modifiedNs(found)};
+  std::lock_guard<std::mutex> lock(guard);
+  auto known = mappings.find(key);
+  if (known != mappings.end()) {
+    known->second->holders += 1;
+    return known->second;
+  }
+  size_t size = static_cast<size_t>(found.st_size);
+  void* start = nullptr;
+  if (size > 0) {
+    start = mmap(nullptr, size, PROT_READ, MAP_SHARED, fd, 0);
+    if (start == MAP_FAILED) return nullptr;
+    // Only a wish: with file systems that can, cold pages then come in and are mapped two MiB at a time.
+    madvise(start, size, MADV_HUGEPAGE);
+  }
+  Mapping* made = new Mapping{key, static_cast<uint8_t*>(start), size, 1};
+  mappings.emplace(key, made);
+  return made;
+}
+
+// Whole pages around [start, end) of the mapping, clamped to it.
+struct Range {
+  uint8_t* start;
+  size_t length;
+};
+
+Range pagesAround(const Mapping* mapping, size_t start, size_t end) {
+  if (end > mapping->size) end = mapping->size;
+  if (start >= end) return {mapping->start, 0};
+  size_t page = pageSize();
+  size_t first = start / page * page;
+  return {mapping->start + first, end - first};
+}
+
+bool isResident(const Range& range) {
+  size_t page = pageSize();
+  unsigned char pages[1024];
+  for (size_t done = 0; done < range.length;) {
+    size_t length = range.length - done;
+    if (length > sizeof(pages) * page) length = sizeof(pages) * page;
+    if (mincore(range.start + done, length, pages) != 0) return false;
+    for (size_t at = 0; at < (length + page - 1) / page; at += 1) {
+      if ((pages[at] & 1) == 0) return false;
+    }
+    done += length;
+  }
+  return true;
+}
+
+// Brings every page in and fills the page tables. Kernels before 5.14 know no MADV_POPULATE_READ: touch them then.
+int populate(const Range& range) {
+  if (range.length == 0) return 0;
+  if (madvise(range.start, range.length, MADV_POPULATE_READ) == 0) return 0;
+  if (errno != EINVAL) return errno;
+  madvise(range.start, range.length, MADV_WILLNEED);
+  volatile const uint8_t* bytes = range.start;
+  for (size_t at = 0; at < range.length; at += pageSize()) (void)bytes[at];
+  return 0;
+}
+
+void finalizeHandle(napi_env, void* data, void*) {
+  Handle* handle = static_cast<Handle*>(data);
+  if (handle->mapping != nullptr) release(handle->mapping);
+  delete handle;
+}
+
+void set(napi_env env, napi_value object, const char* name, napi_value value) {
+  napi_set_named_property(env, object, name, value);
+}
+
+// open(path) -> { handle, sizeBytes, inode, modifiedNs }, or undefined where there is no such file.
+napi_value open(napi_env env, napi_callback_info info) {
+  size_t count = 1;
+  napi_value arg;
+  napi_get_cb_info(env, info, &count, &arg, nullptr, nullptr);
+  size_t length = 0;
+  if (napi_get_value_string_utf8(env, arg, nullptr, 0, &length) != napi_ok) return fail(env, "open", EINVAL);
+  std::string path(length + 1, '\0');
+  napi_get_value_string_utf8(env, arg, &path[0], length + 1, &length);
+
+  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return errno == ENOENT ? nullptr : fail(env, "open", errno);
+  struct stat found;
+  if (fstat(fd, &found) != 0 || !S_ISREG(found.st_mode)) {
+    int code = S_ISREG(found.st_mode) ? errno : EISDIR;
+    ::close(fd);
+    return fail(env, "open", code);
+  }
+  Mapping* mapping = mappingOf(fd, found);
+  int code = errno;
+  ::close(fd);
+  if (mapping == nullptr) return fail(env, "mmap", code);
+
+  Handle* handle = new Handle{mapping};
+  napi_value result, external, number;
+  napi_create_object(env, &result);
+  napi_create_external(env, handle, finalizeHandle, nullptr, &external);
+  set(env, result, "handle", external);
+  napi_create_double(env, static_cast<double>(found.st_size), &number);
+  set(env, result, "sizeBytes", number);
+  napi_create_bigint_uint64(env, found.st_ino, &number);
+  set(env, result, "inode", number);
+  napi_create_bigint_int64(env, modifiedNs(found), &number);
+  set(env, result, "modifiedNs", number);
+  return result;
+}
+
+// The arguments (handle, start, end) of the calls below. Throws and returns null where the handle is closed.
+Mapping* takeArguments(napi_env env, napi_callback_info info, Handle** holder, double* start, double* end) {
+  size_t count = 3;
+  napi_value args[3];
+  napi_get_cb_info(env, info, &count, args, nullptr, nullptr);
+  void* data = nullptr;
+  if (napi_get_value_external(env, args[0], &data) != napi_ok) {
+    fail(env, "not a mapped file", EINVAL);
+    return nullptr;
+  }
+  *holder = static_cast<Handle*>(data);
+  if (start != nullptr) napi_get_value_double(env, args[1], start);
+  if (end != nullptr) napi_get_value_double(env, args[2], end);
+  if ((*holder)->mapping == nullptr) fail(env, "the mapped file is closed", EBADF);
+  return (*holder)->mapping;
+}
+
+void finalizeWindow(napi_env, void*, void* hint) { release(static_cast<Mapping*>(hint)); }
+
+// window(handle, index) -> ArrayBuffer over the index-th GiB of the file.
+napi_value window(napi_env env, napi_callback_info info) {
+  Handle* handle;
+  double index = 0;
+  Mapping* mapping = takeArguments(env, info, &handle, &index, nullptr);
+  if (mapping == nullptr) return nullptr;
+  size_t start = static_cast<size_t>(index) * kWindow;
+  if (index < 0 || start >= mapping->size) return fail(env, "window", ERANGE);
+  size_t length = mapping->size - start < kWindow ? mapping->size - start : kWindow;
+  hold(mapping);
+  napi_value buffer;
+  if (napi_create_external_arraybuffer(env, mapping->start + start, length, finalizeWindow, mapping, &buffer) !=
+      napi_ok) {
+    release(mapping);
+    return fail(env, "external array buffers are not supported", ENOTSUP);
+  }
+  return buffer;
+}
+
+// settle(handle, start, end) -> true where the bytes are in memory; their page tables are then filled too, so that
+// reading them faults no more. Never waits for the disk.
+napi_value settle(napi_env env, napi_callback_info info) {
+  Handle* handle;
+  double start = 0, end = 0;
+  Mapping* mapping = takeArguments(env, info, &handle, &start, &end);
+  if (mapping == nullptr) return nullptr;
+  Range range = pagesAround(mapping, static_cast<size_t>(start), static_cast<size_t>(end));
+  bool here = isResident(range) && populate(range) == 0;
+  napi_value result;
+  napi_get_boolean(env, here, &result);
+  return result;
+}
+
+struct Fetch {
+  Mapping* mapping;
+  Range range;
+  int failed;
+  napi_async_work work;
+  napi_deferred deferred;
+};
+
+void runFetch(napi_env, void* data) {
+  Fetch* fetch = static_cast<Fetch*>(data);
+  fetch->failed = populate(fetch->range);
+}
+
+void endFetch(napi_env env, napi_status status, void* data) {
+  Fetch* fetch = static_cast<Fetch*>(data);
+  napi_value result;
+  napi_get_boolean(env, status == napi_ok && fetch->failed == 0, &result);
+  napi_resolve_deferred(env, fetch->deferred, result);
+  napi_delete_async_work(env, fetch->work);
+  release(fetch->mapping);
+  delete fetch;
+}
+
+// fetch(handle, start, end) -> promise of true once the bytes are in memory and mapped, of false where the disk failed.
+napi_value fetch(napi_env env, napi_callback_info info) {
+  Handle* handle;
+  double start = 0, end = 0;
+  Mapping* mapping = takeArguments(env, info, &handle, &start, &end);
+  if (mapping == nullptr) return nullptr;
+  Range range = pagesAround(mapping, static_cast<size_t>(start), static_cast<size_t>(end));
+  hold(mapping);
+  Fetch* made = new Fetch{mapping, range, 0, nullptr, nullptr};
+  napi_value promise, name;
+  napi_create_promise(env, &made->deferred, &promise);
+  napi_create_string_utf8(env, "mapped.fetch", NAPI_AUTO_LENGTH, &name);
+  napi_create_async_work(env, nullptr, name, runFetch, endFetch, made, &made->work);
+  napi_queue_async_work(env, made->work);
+  return promise;
+}
+
+// close(handle): nothing may be asked of the handle any more. The memory goes when the last window is collected.
+napi_value close(napi_env env, napi_callback_info info) {
+  Handle* handle;
+  Mapping* mapping = takeArguments(env, info, &handle, nullptr, nullptr);
+  if (mapping == nullptr) return nullptr;
+  handle->mapping = nullptr;
+  release(mapping);
+  return nullptr;
+}
+
+// detach(buffer): every view of a window becomes empty, and the window's hold on the memory ends.
+napi_value detach(napi_env env, napi_callback_info info) {
+  size_t count = 1;
+  napi_value buffer;
+  napi_get_cb_info(env, info, &count, &buffer, nullptr, nullptr);
+  napi_detach_arraybuffer(env, buffer);
+  return nullptr;
+}
+
+// mapped() -> how many mappings and bytes this process holds: [count, bytes].
+napi_value mapped(napi_env env, napi_callback_info) {
+  double sizes[2] = {0, 0};
+  {
+    std::lock_guard<std::mutex> lock(guard);
+    for (const auto& each : mappings) sizes[1] += static_cast<double>(each.second->size);
+    sizes[0] = static_cast<double>(mappings.size());
+  }
+  napi_value result, number;
+  napi_create_array_with_length(env, 2, &result);
+  for (uint32_t at = 0; at < 2; at += 1) {
+    napi_create_double(env, sizes[at], &number);
+    napi_set_element(env, result, at, number);
+  }
+  return result;
+}
+
+}  // namespace
+
+NAPI_MODULE_INIT() {
+  const struct {
+    const char* name;
+    napi_callback call;
+  } functions[] = {{"open", open},   {"window", window}, {"settle", settle}, {"fetch", fetch},
+                   {"close", close}, {"detach", detach}, {"mapped", mapped}};
+  for (const auto& each : functions) {
+    napi_value made;
+    napi_create_function(env, each.name, NAPI_AUTO_LENGTH, each.call, nullptr, &made);
+    napi_set_named_property(env, exports, each.name, made);
+  }
+  return exports;
+}

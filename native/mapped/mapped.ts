@@ -1,0 +1,112 @@
+import { createRequire } from 'node:module'
+import { openTwin } from './twin.js'
+
+/**
+ * One file that can be read without copying and without waiting. Offsets are bytes; `end` is exclusive. The file must never
+ * shrink or change in place while it is open.
+ */
+export interface MappedFile {
+  readonly sizeBytes: number
+  readonly inode: bigint
+  /** Time of the last change, nanoseconds since 1970. */
+  readonly modifiedNs: bigint
+  /** True where these bytes are in memory. Never waits for the disk. */
+  settle(start: number, end: number): boolean
+  /**
+   * Bytes from `start`, at most up to `end`, at least one. Ask `settle` first, or the thread may wait for the disk. The view
+   * is valid until the next call (of any file: the twin has one buffer).
+   */
+  view(start: number, end: number): Uint8Array
+  /** Brings these bytes into memory, off the thread. True once they are there, false where the disk failed. */
+  fetch(start: number, end: number): Promise<boolean>
+  /** Gives everything back; views become empty. Nothing may be called after it. */
+  close(): void
+}
+
+declare const handleBrand: unique symbol
+type Handle = { readonly [handleBrand]: true }
+
+interface Addon {
+  open(path: string): { handle: Handle; sizeBytes: number; inode: bigint; modifiedNs: bigint } | undefined
+  window(handle: Handle, index: number): ArrayBuffer
+  settle(handle: Handle, start: number, end: number): boolean
+  fetch(handle: Handle, start: number, end: number): Promise<boolean>
+  close(handle: Handle): void
+  detach(buffer: ArrayBuffer): void
+  mapped(): [count: number, bytes: number]
+}
+
+/** Bytes that one ArrayBuffer of the addon covers. */
+const windowBytes = 2 ** 30
+
+function load(): Addon | undefined {
+  const path = `../../../native/mapped/build/${process.platform}-${process.arch}.node`
+  try {
+    return createRequire(import.meta.url)(path) as Addon
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code
+    if (code === 'MODULE_NOT_FOUND' || code === 'ERR_DLOPEN_FAILED') return undefined
+    throw error
+  }
+}
+
+const addon = load()
+
+/** Which way files are read here: through the addon, or through its slower twin where the addon was not built. */
+export const mappedBy: 'addon' | 'twin' = addon === undefined ? 'twin' : 'addon'
+
+class AddonFile implements MappedFile {
+  readonly sizeBytes: number
+  readonly inode: bigint
+  readonly modifiedNs: bigint
+  readonly #addon: Addon
+  readonly #handle: Handle
+  readonly #windows: (ArrayBuffer | undefined)[] = []
+
+  constructor(native: Addon, opened: NonNullable<ReturnType<Addon['open']>>) {
+    this.#addon = native
+    this.#handle = opened.handle
+    this.sizeBytes = opened.sizeBytes
+    this.inode = opened.inode
+    this.modifiedNs = opened.modifiedNs
+  }
+
+  settle(start: number, end: number): boolean {
+    return this.#addon.settle(this.#handle, start, end)
+  }
+
+  view(start: number, end: number): Uint8Array {
+    const index = Math.floor(start / windowBytes)
+    let buffer = this.#windows[index]
+    if (buffer === undefined) {
+      buffer = this.#addon.window(this.#handle, index)
+      this.#windows[index] = buffer
+    }
+    const offset = start - index * windowBytes
+    return new Uint8Array(buffer, offset, Math.min(end - start, buffer.byteLength - offset))
+  }
+
+  fetch(start: number, end: number): Promise<boolean> {
+    return this.#addon.fetch(this.#handle, start, end)
+  }
+
+  close(): void {
+    for (const buffer of this.#windows) if (buffer !== undefined) this.#addon.detach(buffer)
+    this.#addon.close(this.#handle)
+  }
+}
+
+/** The file at `path` through the addon; undefined where there is no such file, or no addon. Throws on other failures. */
+export function openAddon(path: string): MappedFile | undefined {
+  const opened = addon?.open(path)
+  return addon === undefined || opened === undefined ? undefined : new AddonFile(addon, opened)
+}
+
+/** The file at `path`, or undefined where there is none. Throws on any other failure of the disk. */
+export const openMapped: (path: string) => MappedFile | undefined = addon === undefined ? openTwin : openAddon
+
+/** Mappings that the whole process holds, and their bytes of address space; zeros without the addon. */
+export function mappedNow(): { count: number; bytes: number } {
+  const [count, bytes] = addon?.mapped() ?? [0, 0]
+  return { count, bytes }
+}

@@ -1,0 +1,88 @@
+import { type BigIntStats, closeSync, fstatSync, openSync, readSync } from 'node:fs'
+import { open } from 'node:fs/promises'
+import type { MappedFile } from './mapped.js'
+
+/** Large enough that the calls do not count, small enough to stay in the second-level cache until the socket took it. */
+const bufferBytes = 256 * 1024
+
+/** What was fetched is remembered in pieces of this size. */
+const pieceBytes = 2 * 1024 * 1024
+
+const buffer = Buffer.allocUnsafeSlow(bufferBytes)
+
+/**
+ * Plain reads into one reused buffer. Without the addon nobody can say whether a page is in memory, so a piece counts as
+ * there once it was fetched: the first reader of a piece goes through the pool, the later ones trust the page cache.
+ */
+class TwinFile implements MappedFile {
+  readonly sizeBytes: number
+  readonly inode: bigint
+  readonly modifiedNs: bigint
+  readonly #path: string
+  readonly #fd: number
+  readonly #fetched = new Set<number>()
+
+  constructor(path: string, fd: number, found: BigIntStats) {
+    this.#path = path
+    this.#fd = fd
+    this.sizeBytes = Number(found.size)
+    this.inode = found.ino
+    this.modifiedNs = found.mtimeNs
+  }
+
+  settle(start: number, end: number): boolean {
+    const last = Math.min(end, this.sizeBytes)
+    for (let piece = Math.floor(start / pieceBytes); piece * pieceBytes < last; piece += 1) {
+      if (!this.#fetched.has(piece)) return false
+    }
+    return true
+  }
+
+  view(start: number, end: number): Uint8Array {
+    const length = Math.min(end - start, bufferBytes, this.sizeBytes - start)
+    const got = readSync(this.#fd, buffer, 0, length, start)
+    if (got === 0) throw new Error(`${this.#path} has shrunk`)
+    return buffer.subarray(0, got)
+  }
+
+  async fetch(start: number, end: number): Promise<boolean> {
+    const first = Math.floor(start / pieceBytes)
+    const last = Math.ceil(Math.min(end, this.sizeBytes) / pieceBytes)
+    const scratch = Buffer.allocUnsafeSlow(Math.min(bufferBytes, this.sizeBytes))
+    // A handle of its own: this one may be closed meanwhile, and its number be given to another file.
+    const file = await open(this.#path).catch(() => undefined)
+    if (file === undefined) return false
+    try {
+      for (let at = first * pieceBytes; at < Math.min(last * pieceBytes, this.sizeBytes); ) {
+        const { bytesRead } = await file.read(scratch, 0, scratch.length, at)
+        if (bytesRead === 0) return false
+        at += bytesRead
+      }
+    } catch {
+      return false // the promise says so; the reader decides what a failing disk means
+    } finally {
+      await file.close()
+    }
+    for (let piece = first; piece < last; piece += 1) this.#fetched.add(piece)
+    return true
+  }
+
+  close(): void {
+    closeSync(this.#fd)
+  }
+}
+
+/** The file at `path` through plain reads; undefined where there is no such file. Throws on other failures of the disk. */
+export function openTwin(path: string): MappedFile | undefined {
+  let fd: number
+  try {
+    fd = openSync(path, 'r')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
+  }
+  const found = fstatSync(fd, { bigint: true })
+  if (found.isFile()) return new TwinFile(path, fd, found)
+  closeSync(fd)
+  throw new Error(`${path} is not a regular file`)
+}
