@@ -38,11 +38,12 @@ const noBytes = new Uint8Array(0)
 function tableOf(database: Database<Buffer, Buffer>): Table {
   const key = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   return {
-    get: (wanted) => {
+    get: (wanted) => database.getBinary(key(wanted)),
+    view: (wanted) => {
       const found = database.getBinaryFast(key(wanted))
-      return found === undefined ? undefined : Buffer.from(found)
+      // One buffer serves all reads; only its `length` says how much of it is the value.
+      return found === undefined ? undefined : Buffer.from(found.buffer, found.byteOffset, found.length)
     },
-    view: (wanted) => database.getBinaryFast(key(wanted)),
     from(start, limit) {
       const range = start === undefined ? { limit } : { start: key(start), limit }
       const found: Entry[] = []

@@ -1,0 +1,89 @@
+import type { Clock, Timer } from '../actor/clock.js'
+import type { Log } from '../actor/log.js'
+import type { LmdbCatalog } from '../catalog/reader.js'
+import type { BlobStore } from '../store/blobs.js'
+import type { Keeping } from './keeping.js'
+
+export interface EvictionOptions {
+  /** Bytes of blobs on disk; beyond, the longest unused go. */
+  readonly maxBytes: number
+  /** Blobs unused for so long go; absent: never by age. */
+  readonly maxAgeSeconds?: number
+  /** Between two looks. */
+  readonly everyMs: number
+  /**
+   * What was touched within this time is never evicted. Edge threads report what they serve about each second, and the keeper
+   * writes a touch only so often: this must be some times the larger of the two.
+   */
+  readonly graceMs: number
+  /** Files without a record are removed once they are this old. */
+  readonly orphanMs: number
+}
+
+/** Blobs looked at in one go: bounds the time between two messages of the thread. */
+const batch = 256
+
+/** Keeps the blobs on disk within bounds, the least recently used first, and removes files that nothing knows. */
+export class Evictor {
+  #timer: Timer | undefined
+  #underway: Promise<void> = Promise.resolve()
+  #folder = 0
+
+  constructor(
+    private readonly store: BlobStore,
+    private readonly catalog: LmdbCatalog,
+    private readonly keeping: Keeping,
+    private readonly log: Log,
+    private readonly clock: Clock,
+    private readonly options: EvictionOptions,
+  ) {}
+
+  start(): void {
+    this.#timer = this.clock.every(this.options.everyMs, () => {
+      this.#underway = this.#underway.then(() => this.turn())
+    })
+  }
+
+  async stop(): Promise<void> {
+    this.#timer?.cancel()
+    await this.#underway
+  }
+
+  /** One look: evicts down to the bounds, and sweeps one of the 256 folders for files without a record. */
+  async turn(): Promise<void> {
+    try {
+      await this.evict()
+      await this.#sweep()
+    } catch (error) {
+      this.log.error({ err: error }, 'eviction failed; trying again')
+    }
+  }
+
+  /** Removes blobs until the bounds hold or the rest is in use. Resolves with the number of blobs removed. */
+  async evict(): Promise<number> {
+    const { maxBytes, maxAgeSeconds, graceMs } = this.options
+    let removed = 0
+    for (;;) {
+      const now = this.clock.now()
+      const oldest = this.catalog.leastTouched(batch)
+      const tooOld = maxAgeSeconds === undefined ? Number.NEGATIVE_INFINITY : now - maxAgeSeconds * 1000
+      const before = removed
+      for (const { digest, touchedMs } of oldest) {
+        const over = this.catalog.blobBytes() > maxBytes
+        if (touchedMs > now - graceMs || !(over || touchedMs < tooOld)) return removed
+        await this.keeping.drop(digest)
+        removed += 1
+      }
+      if (before === removed) return removed
+    }
+  }
+
+  async #sweep(): Promise<void> {
+    const youngest = this.clock.now() - this.options.orphanMs
+    for await (const { digest, modifiedMs } of this.store.list(this.#folder)) {
+      const recorded = (): boolean => this.catalog.blob(digest) !== undefined
+      if (modifiedMs < youngest && !recorded()) await this.keeping.sweep(digest, recorded)
+    }
+    this.#folder = (this.#folder + 1) % 256
+  }
+}

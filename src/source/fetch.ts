@@ -1,0 +1,272 @@
+import { createHash } from 'node:crypto'
+import type { FileHandle } from 'node:fs/promises'
+import type { Address } from '../actor/address.js'
+import type { Log } from '../actor/log.js'
+import type { Attributes } from '../catalog/attributes.js'
+import { merge } from '../catalog/merge.js'
+import type { CatalogReply, CatalogRequest } from '../catalog/protocol.js'
+import type { LmdbCatalog } from '../catalog/reader.js'
+import type { Id } from '../format/id.js'
+import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import type { BlobStore, Draft } from '../store/blobs.js'
+import type { Delivery } from './delivery.js'
+import { openablePath } from './delivery.js'
+import { judgeDigest, judgeSize } from './judge.js'
+import type { Keeping, Kept } from './keeping.js'
+import type { Hints, Provenance, Window } from './protocol.js'
+import { unknownEverywhere, weightier } from './refusals.js'
+import type { Found, Source } from './source.js'
+
+export interface FetchOptions {
+  /** Payloads up to this size are told to readers only when they are whole, with a digest. */
+  readonly wholeFirstMaxBytes: number
+  /** When all readers left: what is still missing is fetched all the same if it is not more than this... */
+  readonly finishBytes: number
+  /** ...or if this share (0 to 1) is there already. */
+  readonly finishShare: number
+}
+
+export interface FetchParts {
+  readonly source: Source
+  readonly store: BlobStore
+  readonly catalog: LmdbCatalog
+  readonly keeper: Address<CatalogRequest, CatalogReply>
+  readonly keeping: Keeping
+  readonly log: Log
+  readonly options: FetchOptions
+}
+
+/** What readers are told. */
+export interface Opening {
+  readonly attributes: Attributes
+  readonly path: string
+  readonly base: number
+  readonly sizeBytes: number
+  readonly source: string
+  readonly trusted: boolean
+  readonly hops?: number
+}
+
+export interface FetchWish {
+  readonly id: Id
+  readonly hints: Hints
+  readonly provenance: Provenance
+  readonly window?: Window
+}
+
+/** Where the bytes go, and how many there must be. */
+interface Target {
+  readonly found: Found
+  readonly draft: Draft
+  readonly base: number
+  readonly fileBytes: number
+}
+
+/** One payload (or window) on its way into a file, for any number of readers. Ends by itself; see `run`. */
+export class Fetch {
+  /** What readers are told, or why there is nothing to tell. */
+  readonly opening: Promise<Opening | Refusal>
+  readonly #abort = new AbortController()
+  #resolve: (opening: Opening | Refusal) => void = () => undefined
+  #told: Opening | undefined
+  #fileBytes = 0
+  #handle: FileHandle | undefined
+
+  constructor(
+    readonly wish: FetchWish,
+    readonly delivery: Delivery,
+    private readonly parts: FetchParts,
+  ) {
+    this.opening = new Promise((resolve) => {
+      this.#resolve = resolve
+    })
+  }
+
+  /** What was told, as it stands now. */
+  get told(): Opening | undefined {
+    return this.#told
+  }
+
+  /**
+   * Brings the payload: from the store where it is there, else from the sources, one after the other as long as no reader was
+   * told anything. Resolves when nothing is left to do but serve readers; never rejects.
+   */
+  async run(): Promise<void> {
+    try {
+      if (await this.#local()) return
+      const refusal = await this.#remote()
+      if (refusal !== undefined) this.#fail(refusal)
+    } catch (error) {
+      this.parts.log.error({ err: error, id: this.wish.id }, 'a fetch failed on this side')
+      this.#fail(refuse('upstream', 'self', 'the fetch failed'))
+    }
+  }
+
+  /** All readers left: goes on where little is missing, else stops. True: it goes on. */
+  abandon(): boolean {
+    if (this.delivery.state !== 'growing') return true
+    const missing = this.#fileBytes - this.delivery.readable
+    const { finishBytes, finishShare } = this.parts.options
+    const near = missing <= finishBytes || this.delivery.readable >= this.#fileBytes * finishShare
+    if (this.#told === undefined || near) return true
+    this.stop()
+    return false
+  }
+
+  /** Stops the fetch; readers see a broken source. */
+  stop(): void {
+    this.#abort.abort()
+  }
+
+  /** Gives the file back, when the run is over and the last reader left. */
+  async close(): Promise<void> {
+    await this.#handle?.close()
+  }
+
+  /** The blob on disk, where the catalog says there is one. */
+  async #local(): Promise<boolean> {
+    const { catalog, store, keeper } = this.parts
+    const known = catalog.attributes(this.wish.id)
+    if (known?.digest === undefined || catalog.blobSize(known.digest) === undefined) return false
+    const handle = await store.open(known.digest)
+    if (handle === undefined || (await handle.stat()).size !== known.size) {
+      await handle?.close()
+      this.parts.log.warn({ id: known.id }, 'a blob on record is not on disk: fetching it again')
+      await keeper.ask({ kind: 'dropped', digest: known.digest })
+      return false
+    }
+    this.#handle = handle
+    this.#fileBytes = known.size
+    this.delivery.move(known.size, 'whole')
+    this.#tell({
+      attributes: known,
+      path: openablePath(handle),
+      base: 0,
+      sizeBytes: known.size,
+      source: 'cache',
+      trusted: known.trusted,
+    })
+    return true
+  }
+
+  async #remote(): Promise<Refusal | undefined> {
+    const draft = await this.parts.store.draft()
+    this.#handle = draft.handle
+    let refusal: Refusal | undefined = unknownEverywhere()
+    try {
+      refusal = await this.#ask(draft)
+    } finally {
+      if (refusal !== undefined || this.wish.window !== undefined) await this.parts.store.discard(draft)
+    }
+    return refusal
+  }
+
+  /** Asks the sources until one brought all; another one only as long as no reader was told anything. */
+  async #ask(draft: Draft): Promise<Refusal | undefined> {
+    const avoid = new Set<string>()
+    let refusal: Refusal | undefined
+    for (;;) {
+      const known = this.parts.catalog.attributes(this.wish.id)
+      const wanted = { ...this.wish, avoid, ...(known === undefined ? {} : { attributes: known }) }
+      const found = await this.parts.source.open(wanted, this.#abort.signal)
+      const broken = isRefusal(found) ? found : await this.#take(found, draft, known)
+      if (broken === undefined) return undefined
+      refusal = weightier(refusal, broken)
+      if (isRefusal(found)) return refusal
+      this.parts.log.warn({ id: this.wish.id, source: found.name, origin: found.origin, ...broken }, 'broken')
+      if (this.#told !== undefined || avoid.has(found.origin) || this.#abort.signal.aborted) return refusal
+      avoid.add(found.origin)
+      await draft.handle.truncate(0)
+      this.delivery.move(0, 'growing')
+    }
+  }
+
+  /** Takes one source's bytes. Undefined: all is well and kept. A refusal: nothing of it may be believed. */
+  async #take(found: Found, draft: Draft, known: Attributes | undefined): Promise<Refusal | undefined> {
+    const { window } = this.wish
+    const wrong = judgeSize(found, known, window)
+    if (wrong !== undefined) return wrong
+    const base = window?.start ?? 0
+    const fileBytes = window === undefined ? found.sizeBytes : window.end - window.start + 1
+    this.#fileBytes = fileBytes
+    const target: Target = { found, draft, base, fileBytes }
+    if (window !== undefined || fileBytes > this.parts.options.wholeFirstMaxBytes) {
+      this.#tell(this.#openingOf(target, this.#attributes(found, known, undefined)))
+    }
+    const digest = await this.#pour(target)
+    if (isRefusal(digest)) return digest
+    if (window !== undefined) {
+      this.delivery.move(fileBytes, 'whole')
+      return undefined
+    }
+    const doubt = judgeDigest(found, known, digest)
+    if (doubt !== undefined) {
+      // Neither digest is proven: forget the old one too, so that the next fetch starts without a prejudice.
+      if (known?.verified === false) await this.parts.keeper.ask({ kind: 'distrust', id: known.id })
+      return doubt
+    }
+    const attributes = this.#attributes(found, known, digest)
+    this.delivery.move(fileBytes, 'whole')
+    this.#tell(this.#openingOf(target, attributes))
+    const kept: Kept = {
+      attributes,
+      digest,
+      hints: found.hints,
+      wishHints: this.wish.hints,
+      source: found.name,
+    }
+    await this.parts.keeping.keep(draft, kept)
+    return undefined
+  }
+
+  /** Writes the body into the file, hashing on the way. The last byte is shown only after the judgement. */
+  async #pour({ found, draft, fileBytes }: Target): Promise<Uint8Array | Refusal> {
+    const hash = createHash('sha256')
+    let count = 0
+    for await (const piece of found.body) {
+      if (isRefusal(piece)) return piece
+      if (this.#abort.signal.aborted) return refuse('late', 'client', 'all readers left')
+      if (count + piece.length > fileBytes) return refuse('upstream', 'upstream', 'the body is too long')
+      const written = draft.handle.write(piece, 0, piece.length, count)
+      if (this.wish.window === undefined) hash.update(piece)
+      count += (await written).bytesWritten
+      // Bytes that do not prove in the end must not complete anybody's body: one is always held back.
+      this.delivery.move(Math.min(count, fileBytes - 1), 'growing')
+    }
+    if (count < fileBytes) return refuse('upstream', 'upstream', 'the body ended early')
+    return hash.digest()
+  }
+
+  #attributes(found: Found, known: Attributes | undefined, digest: Uint8Array | undefined): Attributes {
+    return merge(known, {
+      ...found.learned,
+      id: this.wish.id,
+      size: found.sizeBytes,
+      verified: found.proven && digest !== undefined,
+      trusted: found.trusted,
+      ...(digest === undefined ? {} : { digest }),
+    })
+  }
+
+  #openingOf({ found, draft, base, fileBytes }: Target, attributes: Attributes): Opening {
+    return {
+      attributes,
+      path: openablePath(draft.handle),
+      base,
+      sizeBytes: fileBytes,
+      source: found.name,
+      trusted: found.trusted,
+      ...(found.hops === undefined ? {} : { hops: found.hops }),
+    }
+  }
+
+  #tell(opening: Opening): void {
+    this.#told = opening
+    this.#resolve(opening)
+  }
+
+  #fail(refusal: Refusal): void {
+    this.delivery.move(0, 'broken')
+    this.#resolve(refusal)
+  }
+}

@@ -1,0 +1,172 @@
+import type { Caller } from '../actor/address.js'
+import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import { Delivery, Slots } from './delivery.js'
+import { Fetch, type FetchParts, type Opening } from './fetch.js'
+import type { ProgressTable } from './progress.js'
+import type { Provenance, SourceProgress, SourceReply, SourceRequest } from './protocol.js'
+import type { Soundness } from './soundness.js'
+
+export interface FetcherOptions {
+  /** Transfers under way at once; one more is refused `busy`. */
+  readonly fetchesMax: number
+  /** A window this near behind what has arrived waits for the running transfer instead of opening its own. */
+  readonly joinBytes: number
+  /** Objects up to this size are fetched whole where the window starts within `joinBytes`. */
+  readonly wholeForWindowMaxBytes: number
+  /** True: this request may not be passed on to other gateways (loop defence). */
+  readonly confined: (provenance: Provenance) => boolean
+}
+
+type Open = Extract<SourceRequest, { kind: 'open' }>
+type Hearer = Caller<SourceProgress>
+
+interface Reader {
+  readonly fetch: Fetch
+  readonly caller: Hearer
+}
+
+/** Owner of every transfer: one per payload, however many readers there are. */
+export class Fetcher {
+  readonly #slots: Slots
+  readonly #fetches = new Map<string, Fetch>()
+  readonly #running = new Set<Promise<void>>()
+  readonly #readers = new Map<number, Reader>()
+  #lastReader = 0
+  #stopping = false
+
+  constructor(
+    table: ProgressTable,
+    private readonly parts: FetchParts,
+    private readonly soundness: Soundness,
+    private readonly options: FetcherOptions,
+  ) {
+    this.#slots = new Slots(table)
+  }
+
+  /** Slots held by readers and transfers. */
+  get held(): number {
+    return this.#slots.taken
+  }
+
+  /** Answers one message of an edge thread; `caller` hears of progress. */
+  async handle(message: SourceRequest, caller: Hearer): Promise<SourceReply | undefined> {
+    switch (message.kind) {
+      case 'open':
+        return this.#open(message, caller)
+      case 'close':
+        this.#leave(message.reader)
+        return undefined
+      case 'check': {
+        const sound = await this.soundness.check(message.id, message.digest)
+        return { kind: 'checked', sound }
+      }
+    }
+  }
+
+  /** An edge thread is gone: all its readers leave. */
+  forget(caller: Hearer): void {
+    for (const [reader, one] of [...this.#readers]) if (one.caller === caller) this.#leave(reader)
+  }
+
+  /** Refuses new transfers, stops those that are far from done, waits for the rest. */
+  async stop(): Promise<void> {
+    this.#stopping = true
+    for (const fetch of this.#fetches.values()) fetch.abandon()
+    while (this.#running.size > 0) await Promise.all(this.#running)
+    for (const reader of [...this.#readers.keys()]) this.#leave(reader)
+  }
+
+  async #open(request: Open, caller: Hearer): Promise<SourceReply> {
+    const { fetch, fresh } = this.#join(request) ?? this.#start(request)
+    if (fetch === undefined) return { kind: 'refused', refusal: fresh }
+    this.#lastReader += 1
+    const reader = this.#lastReader
+    fetch.delivery.join(reader, caller)
+    this.#readers.set(reader, { fetch, caller })
+    const opening = await fetch.opening
+    if (!isRefusal(opening)) return opened(reader, fetch, fetch.told ?? opening)
+    this.#leave(reader)
+    // Somebody else's transfer failed, and this request knows better where to look.
+    const better = !fresh && request.hints.rootId !== undefined && request.hints !== fetch.wish.hints
+    return better ? this.#open(request, caller) : { kind: 'refused', refusal: opening }
+  }
+
+  /** A transfer under way that will do for this request. */
+  #join(request: Open): { fetch: Fetch; fresh: false } | undefined {
+    const confined = this.options.confined(request.provenance)
+    const open = this.#fetches.get(key(request, false, false))
+    // A confined request may be our own question coming back: waiting for the answer to it would be a circle.
+    if (open !== undefined && (!confined || open.told !== undefined) && this.#reaches(open, request)) {
+      return { fetch: open, fresh: false }
+    }
+    const own = [
+      ...(confined ? [this.#fetches.get(key(request, confined, false))] : []),
+      this.#fetches.get(key(request, confined, true)),
+    ].find((fetch) => fetch !== undefined && this.#reaches(fetch, request))
+    return own === undefined ? undefined : { fetch: own, fresh: false }
+  }
+
+  #reaches(fetch: Fetch, { window }: Open): boolean {
+    if (fetch.delivery.state === 'broken') return false
+    if (window === undefined || fetch.wish.window !== undefined || fetch.delivery.state === 'whole')
+      return true
+    return window.start <= fetch.delivery.readable + this.options.joinBytes
+  }
+
+  #start(request: Open): { fetch: Fetch; fresh: true } | { fetch: undefined; fresh: Refusal } {
+    if (this.#stopping || this.#running.size >= this.options.fetchesMax) {
+      return { fetch: undefined, fresh: refuse('busy', 'self', 'too many transfers are under way') }
+    }
+    const slot = this.#slots.take()
+    if (slot === undefined) {
+      return { fetch: undefined, fresh: refuse('busy', 'self', 'too many readers are under way') }
+    }
+    const { id, hints, provenance, window } = request
+    const separate = window !== undefined && !this.#wholeInstead(request)
+    const wish = { id, hints, provenance, ...(separate ? { window } : {}) }
+    const fetch = new Fetch(wish, new Delivery(this.#slots.table, slot), this.parts)
+    const name = key(request, this.options.confined(provenance), separate)
+    this.#fetches.set(name, fetch)
+    const run = fetch.run().finally(() => {
+      if (this.#fetches.get(name) === fetch) this.#fetches.delete(name)
+      this.#running.delete(run)
+      if (fetch.delivery.readers === 0) this.#release(fetch)
+    })
+    this.#running.add(run)
+    return { fetch, fresh: true }
+  }
+
+  /** A window near the start of an object that is cached, or small enough: the whole is as quick, and stays. */
+  #wholeInstead({ id, window }: Open): boolean {
+    const known = this.parts.catalog.attributes(id)
+    if (known?.digest !== undefined && this.parts.catalog.blobSize(known.digest) !== undefined) return true
+    if (window === undefined || window.start > this.options.joinBytes) return false
+    return known === undefined || known.size <= this.options.wholeForWindowMaxBytes
+  }
+
+  #leave(reader: number): void {
+    const found = this.#readers.get(reader)
+    if (found === undefined) return
+    this.#readers.delete(reader)
+    const { fetch } = found
+    fetch.delivery.leave(reader)
+    if (fetch.delivery.readers > 0) return
+    const name = [...this.#fetches].find(([, one]) => one === fetch)?.[0]
+    if (name === undefined) this.#release(fetch)
+    else if (!fetch.abandon()) this.#fetches.delete(name)
+  }
+
+  #release(fetch: Fetch): void {
+    this.#slots.give(fetch.delivery.slot)
+    void fetch.close()
+  }
+}
+
+function key({ id, window }: Open, confined: boolean, separate: boolean): string {
+  const part = separate && window !== undefined ? ` ${window.start}-${window.end}` : ''
+  return `${id}${confined ? ' confined' : ''}${part}`
+}
+
+function opened(reader: number, fetch: Fetch, opening: Opening): SourceReply {
+  return { kind: 'opened', reader, slot: fetch.delivery.slot, ...opening }
+}

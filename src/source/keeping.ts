@@ -1,0 +1,99 @@
+import type { Address } from '../actor/address.js'
+import { pause } from '../actor/clock.js'
+import type { Log } from '../actor/log.js'
+import type { Attributes } from '../catalog/attributes.js'
+import type { CatalogReply, CatalogRequest } from '../catalog/protocol.js'
+import { isRefusal } from '../format/refusal.js'
+import type { BlobStore, Draft } from '../store/blobs.js'
+import type { Hints } from './protocol.js'
+
+/** A payload that became a blob. */
+export interface Kept {
+  readonly attributes: Attributes
+  readonly digest: Uint8Array
+  /** Where the source said that the item lies, unproven. */
+  readonly hints: Hints
+  /** Where the client said that it lies, unproven. */
+  readonly wishHints: Hints
+  readonly source: string
+}
+
+const attempts = 20
+const againMs = 100
+
+/** Asks the keeper until the word is committed; false where its mailbox stays full or it is gone. */
+export async function insist(
+  keeper: Address<CatalogRequest, CatalogReply>,
+  message: CatalogRequest,
+): Promise<boolean> {
+  for (let attempt = 0; attempt < attempts; attempt += 1) {
+    const reply = await keeper.ask(message)
+    if (!isRefusal(reply)) return true
+    if (reply.refused !== 'busy') return false
+    await pause(againMs)
+  }
+  return false
+}
+
+/** Turns drafts into blobs and blobs into nothing, one change of a digest at a time. */
+export class Keeping {
+  readonly #busy = new Map<string, Promise<void>>()
+
+  /** `onKept` hears of every payload after it counts as cached. */
+  constructor(
+    private readonly store: BlobStore,
+    private readonly keeper: Address<CatalogRequest, CatalogReply>,
+    private readonly log: Log,
+    private readonly onKept: (kept: Kept) => void,
+  ) {}
+
+  /**
+   * Bytes, name, record, in this order: whatever is interrupted, nothing false is left. A disk that refuses costs the copy,
+   * not the readers: they have the bytes.
+   */
+  keep(draft: Draft, kept: Kept): Promise<void> {
+    return this.#alone(kept.digest, async () => {
+      const { attributes, digest } = kept
+      try {
+        await this.store.keep(draft, digest)
+      } catch (error) {
+        this.log.error({ err: error, id: attributes.id }, 'the disk did not take a blob')
+        await this.store.discard(draft)
+        return
+      }
+      const done = await Promise.all([
+        insist(this.keeper, { kind: 'learn', attributes: [attributes] }),
+        insist(this.keeper, { kind: 'kept', digest, sizeBytes: attributes.size }),
+      ])
+      if (done.includes(false))
+        this.log.error({ id: attributes.id }, 'the catalog did not take what was kept')
+      else this.onKept(kept)
+    })
+  }
+
+  /** Record first, then the file: a reader that finds the record finds the file, or fetches it anew. */
+  drop(digest: Uint8Array): Promise<void> {
+    return this.#alone(digest, async () => {
+      if (await insist(this.keeper, { kind: 'dropped', digest })) await this.store.remove(digest)
+    })
+  }
+
+  /** Removes a file that has no record. `recorded` is asked once more when nothing else happens to the digest. */
+  sweep(digest: Uint8Array, recorded: () => boolean): Promise<void> {
+    return this.#alone(digest, async () => {
+      if (!recorded()) await this.store.remove(digest)
+    })
+  }
+
+  async #alone(digest: Uint8Array, act: () => Promise<void>): Promise<void> {
+    const key = Buffer.from(digest).toString('latin1')
+    const before = this.#busy.get(key)
+    const turn = (before ?? Promise.resolve()).then(act, act)
+    this.#busy.set(key, turn)
+    try {
+      await turn
+    } finally {
+      if (this.#busy.get(key) === turn) this.#busy.delete(key)
+    }
+  }
+}

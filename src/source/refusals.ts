@@ -1,0 +1,25 @@
+import { type Reason, type Refusal, refuse } from '../format/refusal.js'
+
+/**
+ * The lower, the more it says. A source that failed may have had the bytes, so its word outweighs any number of
+ * sources that are sure to have nothing: a failure must never become a 404.
+ */
+const weight: Partial<Record<Reason, number>> = {
+  unsatisfiable: 0,
+  forged: 1,
+  upstream: 2,
+  late: 3,
+  busy: 4,
+  unknown: 9,
+}
+
+/** The refusal to answer with after two sources refused. */
+export function weightier(one: Refusal | undefined, other: Refusal): Refusal {
+  if (one === undefined) return other
+  return (weight[other.refused] ?? 5) < (weight[one.refused] ?? 5) ? other : one
+}
+
+/** Nobody that was asked has it. */
+export function unknownEverywhere(): Refusal {
+  return refuse('unknown', 'client', 'Not found')
+}

@@ -1,0 +1,88 @@
+import type { Address } from '../actor/address.js'
+import type { Log } from '../actor/log.js'
+import type { CatalogReply, CatalogRequest } from '../catalog/protocol.js'
+import type { LmdbCatalog } from '../catalog/reader.js'
+import type { Id } from '../format/id.js'
+import { type BlobStore, blobPath, type FileIdentity, isMissing } from '../store/blobs.js'
+import { insist, type Keeping } from './keeping.js'
+import type { BlobProver } from './prover.js'
+
+/** Entries of 100 bytes or so: what was looked at is forgotten in the order of looking. */
+const rememberedMax = 65_536
+
+/** Whether blobs on disk are what their names say. Each state of a file is hashed once. */
+export class Soundness {
+  readonly #sound = new Map<string, string>()
+  readonly #underway = new Map<string, Promise<boolean>>()
+
+  constructor(
+    private readonly store: BlobStore,
+    private readonly prover: BlobProver,
+    private readonly keeping: Keeping,
+    private readonly catalog: LmdbCatalog,
+    private readonly keeper: Address<CatalogRequest, CatalogReply>,
+    private readonly log: Log,
+  ) {}
+
+  /**
+   * True: sound. False: missing or wrong, and by now dropped. The digest on record stays: it is what a new copy must match.
+   * One that was never proven is forgotten with the bytes.
+   */
+  check(id: Id, digest: Uint8Array): Promise<boolean> {
+    const name = Buffer.from(digest).toString('latin1')
+    const running = this.#underway.get(name)
+    if (running !== undefined) return running
+    const check = this.#check(id, name, digest).finally(() => this.#underway.delete(name))
+    this.#underway.set(name, check)
+    return check
+  }
+
+  async #check(id: Id, name: string, digest: Uint8Array): Promise<boolean> {
+    const before = await this.store.identify(digest)
+    if (before === undefined) {
+      await this.#drop(id, digest)
+      return false
+    }
+    if (this.#sound.get(name) === text(before)) return true
+    if (await this.#matches(digest)) {
+      this.#remember(name, before)
+      return true
+    }
+    this.log.error(
+      { id, digest: Buffer.from(digest).toString('base64url') },
+      'a blob rotted on disk: dropped',
+    )
+    this.#sound.delete(name)
+    await this.#drop(id, digest)
+    return false
+  }
+
+  async #drop(id: Id, digest: Uint8Array): Promise<void> {
+    await this.keeping.drop(digest)
+    const known = this.catalog.attributes(id)
+    if (known?.verified === false) await insist(this.keeper, { kind: 'distrust', id })
+    // Nothing new is learned: the word moves the id's generation, so that no thread goes on with a prepared answer.
+    else if (known !== undefined) await insist(this.keeper, { kind: 'learn', attributes: [known] })
+  }
+
+  async #matches(digest: Uint8Array): Promise<boolean> {
+    try {
+      return Buffer.compare(await this.prover.digest(blobPath(this.store.folder, digest)), digest) === 0
+    } catch (error) {
+      if (isMissing(error)) return false
+      throw error
+    }
+  }
+
+  #remember(name: string, identity: FileIdentity): void {
+    if (this.#sound.size >= rememberedMax) {
+      const [oldest] = this.#sound.keys()
+      if (oldest !== undefined) this.#sound.delete(oldest)
+    }
+    this.#sound.set(name, text(identity))
+  }
+}
+
+function text({ inode, sizeBytes, modifiedNs }: FileIdentity): string {
+  return `${inode} ${sizeBytes} ${modifiedNs}`
+}

@@ -1,0 +1,227 @@
+import { Agent, type Dispatcher } from 'undici'
+import type { Clock } from '../actor/clock.js'
+import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import { type HeaderLines, harvest, hintHeaders, type OwnName, trailHeaders } from './gateway-headers.js'
+import type { Provenance, Window } from './protocol.js'
+import { unknownEverywhere, weightier } from './refusals.js'
+import type { Found, Source, Wanted } from './source.js'
+import { steady } from './steady.js'
+
+export interface TrustedGateway {
+  /** Base URL. */
+  readonly url: string
+  /** Lower is asked first; equals take turns. */
+  readonly priority: number
+  /** Whether its bytes may be called trusted. */
+  readonly trusted: boolean
+}
+
+export interface GatewayOptions {
+  readonly gateways: readonly TrustedGateway[]
+  /** To the answer's head, connecting included. */
+  readonly headMs: number
+  /** Between two pieces of the body. */
+  readonly stallMs: number
+  /** A request that passed so many gateways is not passed on. */
+  readonly hopsMax: number
+  /** Our own host names, lower case; the first is the one we give. */
+  readonly ownHosts: readonly string[]
+  readonly release: string
+  /** Sockets kept to one gateway. */
+  readonly connectionsMax: number
+}
+
+const name = 'trusted-gateways'
+
+/** A window that a gateway answers with the whole is cut out here where it starts no later. */
+const cutMaxBytes = 10 * 1024 * 1024
+
+/** True: no other gateway may be asked on behalf of this request. */
+export function isConfined(
+  provenance: Provenance,
+  options: Pick<GatewayOptions, 'hopsMax' | 'ownHosts'>,
+): boolean {
+  if (!provenance.forward || provenance.hops >= options.hopsMax) return true
+  return provenance.via.some((host) => options.ownHosts.includes(host.toLowerCase()))
+}
+
+/** Other gateways, asked for `/raw/{id}`. Nothing they say about their bytes is believed but what the operator said. */
+export class TrustedGateways implements Source {
+  readonly name = name
+  readonly #agent: Agent
+  readonly #own: OwnName
+  readonly #tiers: readonly (readonly TrustedGateway[])[]
+  #turn = 0
+
+  constructor(
+    private readonly options: GatewayOptions,
+    private readonly clock: Clock,
+  ) {
+    const { connectionsMax, headMs, ownHosts, release } = options
+    // Heads and pauses are watched here, by the clock; the client's own timers would only say the same less exactly.
+    this.#agent = new Agent({
+      connections: connectionsMax,
+      connect: { timeout: headMs },
+      headersTimeout: 0,
+      bodyTimeout: 0,
+    })
+    const [host] = ownHosts
+    this.#own = { release, ...(host === undefined ? {} : { host }) }
+    const priorities = [...new Set(options.gateways.map(({ priority }) => priority))].sort((a, b) => a - b)
+    this.#tiers = priorities.map((priority) => options.gateways.filter((one) => one.priority === priority))
+  }
+
+  async open(wanted: Wanted, signal: AbortSignal): Promise<Found | Refusal> {
+    let refusal: Refusal | undefined
+    for (const gateway of this.#candidates(wanted)) {
+      if (signal.aborted) break
+      const found = await this.#ask(gateway, wanted, signal)
+      if (!isRefusal(found)) return found
+      refusal = weightier(refusal, found)
+    }
+    return refusal ?? unknownEverywhere()
+  }
+
+  async close(): Promise<void> {
+    await this.#agent.destroy()
+  }
+
+  #candidates({ provenance, avoid }: Wanted): TrustedGateway[] {
+    if (isConfined(provenance, this.options)) return []
+    this.#turn += 1
+    return this.#tiers
+      .flatMap((tier) => tier.map((_, index) => tier[(index + this.#turn) % tier.length]))
+      .filter((one): one is TrustedGateway => one !== undefined && !avoid.has(one.url))
+      .filter(({ url }) => {
+        const host = new URL(url).hostname.toLowerCase()
+        return host !== provenance.origin?.toLowerCase() && !provenance.via.includes(host)
+      })
+  }
+
+  async #ask(gateway: TrustedGateway, wanted: Wanted, signal: AbortSignal): Promise<Found | Refusal> {
+    const answer = await this.#send(gateway, wanted, signal)
+    if (isRefusal(answer)) return answer
+    const found = this.#read(gateway, wanted, answer)
+    // What is left of a refused answer is read away if it is short, so that the socket can be used again.
+    if (isRefusal(found)) void answer.body.dump({ limit: 65_536 }).catch(() => undefined)
+    return found
+  }
+
+  /** Sends the question and waits for the head. A kept socket that was closed under us is no answer: asked once more. */
+  async #send(
+    gateway: TrustedGateway,
+    wanted: Wanted,
+    signal: AbortSignal,
+  ): Promise<Dispatcher.ResponseData | Refusal> {
+    const { window } = wanted
+    const head = new AbortController()
+    const timer = this.clock.after(this.options.headMs, () => head.abort())
+    const either = AbortSignal.any([signal, head.signal])
+    const headers = {
+      'accept-encoding': 'identity',
+      'user-agent': this.options.release,
+      ...trailHeaders(wanted.provenance, this.#own),
+      ...hintHeaders(wanted),
+      ...(window === undefined ? {} : { range: `bytes=${window.start}-${window.end}` }),
+    }
+    const url = `${gateway.url.replace(/\/+$/, '')}/raw/${wanted.id}`
+    try {
+      for (let attempt = 1; ; attempt += 1) {
+        try {
+          return await this.#agent.request({
+            origin: new URL(url).origin,
+            path: new URL(url).pathname,
+            method: 'GET',
+            headers,
+            signal: either,
+          })
+        } catch (error) {
+          if (either.aborted) return refuse('late', 'upstream', `${gateway.url} did not answer in time`)
+          const code = (error as { code?: string }).code
+          if (attempt === 1 && (code === 'UND_ERR_SOCKET' || code === 'ECONNRESET')) continue
+          return refuse(
+            'upstream',
+            'upstream',
+            `${gateway.url} cannot be reached: ${(error as Error).message}`,
+          )
+        }
+      }
+    } finally {
+      timer.cancel()
+    }
+  }
+
+  #read(gateway: TrustedGateway, { window }: Wanted, answer: Dispatcher.ResponseData): Found | Refusal {
+    const { statusCode, body } = answer
+    const headers: HeaderLines = answer.headers
+    const no = (message: string): Refusal => refuse('upstream', 'upstream', `${gateway.url}: ${message}`)
+    if (statusCode === 404 || statusCode === 410) return unknownEverywhere()
+    if (statusCode === 416 && window !== undefined) {
+      return refuse('unsatisfiable', 'client', 'the window lies outside the payload')
+    }
+    if (statusCode !== 200 && !(statusCode === 206 && window !== undefined)) return no(`status ${statusCode}`)
+    const length = lengthOf(headers['content-length'])
+    if (length === undefined) return no('no positive Content-Length')
+    const sizeBytes = statusCode === 200 ? length : sizeOfRange(headers['content-range'], window, length)
+    if (sizeBytes === undefined) return no('another range than the one asked for')
+    if (statusCode === 200 && window !== undefined && window.start > cutMaxBytes)
+      return no('ranges are ignored')
+    if (window !== undefined && window.end >= sizeBytes) {
+      return refuse('unsatisfiable', 'client', 'the window lies outside the payload')
+    }
+    const pieces = steady(body, this.options.stallMs, this.clock)
+    const { learned, hints, declaredDigest, hops } = harvest(headers)
+    return {
+      name,
+      origin: gateway.url,
+      sizeBytes,
+      body: statusCode === 200 && window !== undefined ? cut(pieces, window) : pieces,
+      trusted: gateway.trusted,
+      proven: false,
+      learned,
+      hints,
+      ...(declaredDigest === undefined ? {} : { declaredDigest }),
+      ...(hops === undefined ? {} : { hops }),
+    }
+  }
+}
+
+function lengthOf(value: string | string[] | undefined): number | undefined {
+  if (typeof value !== 'string' || !/^[0-9]{1,16}$/.test(value)) return undefined
+  const length = Number(value)
+  return Number.isSafeInteger(length) && length > 0 ? length : undefined
+}
+
+/** Size of the whole from `Content-Range: bytes a-b/size` (RFC 9110 section 14.4), where it is the window asked for. */
+function sizeOfRange(
+  value: string | string[] | undefined,
+  window: Window | undefined,
+  length: number,
+): number | undefined {
+  const parts =
+    typeof value === 'string' ? /^bytes ([0-9]{1,16})-([0-9]{1,16})\/([0-9]{1,16})$/.exec(value) : null
+  if (parts === null || window === undefined) return undefined
+  const [start, end, size] = parts.slice(1).map(Number)
+  const right = start === window.start && end === window.end && length === window.end - window.start + 1
+  return right && size !== undefined && Number.isSafeInteger(size) && size > window.end ? size : undefined
+}
+
+/** The window out of the whole; leaves the rest unread. */
+async function* cut(
+  pieces: AsyncGenerator<Uint8Array | Refusal, undefined>,
+  { start, end }: Window,
+): AsyncGenerator<Uint8Array | Refusal, undefined> {
+  let at = 0
+  for await (const piece of pieces) {
+    if (isRefusal(piece)) {
+      yield piece
+      return undefined
+    }
+    const from = Math.max(start - at, 0)
+    const to = Math.min(end + 1 - at, piece.length)
+    at += piece.length
+    if (to > from) yield piece.subarray(from, to)
+    if (at > end) return undefined
+  }
+  return undefined
+}

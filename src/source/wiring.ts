@@ -1,0 +1,84 @@
+import type { MessagePort } from 'node:worker_threads'
+import type { ChainOptions } from '../chain/options.js'
+import type { EvictionOptions } from './evictor.js'
+import type { FetchOptions } from './fetch.js'
+import type { GatewayOptions } from './trusted-gateways.js'
+
+/** How chunks are fetched from nodes. */
+export interface ChunkOptions {
+  /** Chunks asked at once for one payload. */
+  readonly aheadMax: number
+  /** Chunks asked at once, all payloads together. */
+  readonly concurrencyMax: number
+}
+
+/** How items are found inside bundles. */
+export interface LocationOptions {
+  /** Bundles inside bundles are searched so deep. */
+  readonly depthMax: number
+  /** Bundles whose header is read for one search. */
+  readonly bundlesMax: number
+  /** Larger bundle headers (64 bytes an item) are not read. */
+  readonly headerMaxBytes: number
+}
+
+/** How content is proven after it was kept. */
+export interface VerifierOptions {
+  /** False: content of gateways stays unproven. */
+  readonly enabled: boolean
+  /** Payloads waiting to be proven; the catalog remembers the rest. */
+  readonly waitingMax: number
+  /** Between two looks into the catalog for what is left to prove, and for heights of pending transactions. */
+  readonly everyMs: number
+  /** Looks at one id before it is left alone. */
+  readonly attemptsMax: number
+}
+
+/**
+ * What `workers/source.ts` is started with (plain, cloned; `keeper` transferred). It answers `SourceRequest` with
+ * `SourceReply` and sends `SourceProgress` events on every port that `{connect: port}` brings.
+ */
+export interface SourceThread {
+  /** Folder of the blobs. */
+  readonly blobsPath: string
+  /** Folder of the catalog's environment, which the keeper has opened before. */
+  readonly catalogPath: string
+  /** A line to the keeper of the catalog. */
+  readonly keeper: MessagePort
+  /** Messages to the keeper under way at most. */
+  readonly keeperMailboxMax: number
+  /** `generationBytes` bytes. */
+  readonly generations: SharedArrayBuffer
+  /** `progressBytes(slots)` bytes: slots bound the readers of all edge threads together. */
+  readonly progress: SharedArrayBuffer
+  /** Names of sources in order; those that are not built are skipped. */
+  readonly order: readonly string[]
+  readonly gateways: GatewayOptions
+  /** Undefined: no node is asked, nothing is proven. */
+  readonly chain?: ChainOptions
+  readonly chunks: ChunkOptions
+  readonly location: LocationOptions
+  readonly fetch: FetchOptions
+  /** Transfers under way at once. */
+  readonly fetchesMax: number
+  readonly joinBytes: number
+  readonly wholeForWindowMaxBytes: number
+  readonly eviction: EvictionOptions
+  readonly verifier: VerifierOptions
+  /** Threads of the pool that hashes and verifies files; 0: hashes on the fetcher's own thread. */
+  readonly proofThreads: number
+  readonly logLevel: string
+}
+
+/** Values for everything that is not an operator's decision. */
+export const sourceDefaults = {
+  keeperMailboxMax: 1024,
+  chunks: { aheadMax: 10, concurrencyMax: 50 },
+  location: { depthMax: 10, bundlesMax: 100, headerMaxBytes: 67_108_864 },
+  fetch: { wholeFirstMaxBytes: 2_097_152, finishBytes: 8_388_608, finishShare: 0.75 },
+  fetchesMax: 512,
+  joinBytes: 2_097_152,
+  wholeForWindowMaxBytes: 268_435_456,
+  eviction: { everyMs: 15_000, graceMs: 60_000, orphanMs: 3_600_000 },
+  verifier: { enabled: true, waitingMax: 1000, everyMs: 60_000, attemptsMax: 5 },
+} as const

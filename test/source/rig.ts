@@ -1,0 +1,227 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { MessageChannel, type MessagePort } from 'node:worker_threads'
+import { type Address, addressOf, answer, localAddress } from '../../src/actor/address.js'
+import { pause, systemClock } from '../../src/actor/clock.js'
+import { silentLog } from '../../src/actor/log.js'
+import { Generations } from '../../src/catalog/generations.js'
+import { CatalogKeeper } from '../../src/catalog/keeper.js'
+import type { CatalogReply, CatalogRequest } from '../../src/catalog/protocol.js'
+import { LmdbCatalog } from '../../src/catalog/reader.js'
+import { type Id, idOfBytes } from '../../src/format/id.js'
+import { isRefusal, type Refusal } from '../../src/format/refusal.js'
+import { Fetcher, type FetcherOptions } from '../../src/source/fetcher.js'
+import { Keeping, type Kept } from '../../src/source/keeping.js'
+import { ProgressListener, ProgressTable, progressBytes } from '../../src/source/progress.js'
+import type { SourceProgress, SourceReply, SourceRequest, Window } from '../../src/source/protocol.js'
+import { InlineProver } from '../../src/source/prover.js'
+import { Readers } from '../../src/source/readers.js'
+import { Soundness } from '../../src/source/soundness.js'
+import type { Source } from '../../src/source/source.js'
+import { isConfined, TrustedGateways } from '../../src/source/trusted-gateways.js'
+import { BlobStore } from '../../src/store/blobs.js'
+import type { Content } from '../../src/store/content.js'
+
+export const someId = (): Id => idOfBytes(randomBytes(32))
+export const sha256 = (bytes: Uint8Array): Buffer => createHash('sha256').update(bytes).digest()
+
+/** Waits until `look` gives something; fails the test after some seconds. */
+export async function eventually<T>(
+  look: () => T | undefined | false | Promise<T | undefined | false>,
+): Promise<T> {
+  for (let attempt = 0; attempt < 1000; attempt += 1) {
+    const found = await look()
+    if (found !== undefined && found !== false) return found
+    await pause(5)
+  }
+  throw new Error('it did not happen')
+}
+
+export interface Upstream {
+  readonly url: string
+  readonly requests: IncomingMessage[]
+  close(): Promise<void>
+}
+
+/** A real HTTP server on the loopback address. */
+export async function upstream(
+  handle: (request: IncomingMessage, response: ServerResponse) => void,
+): Promise<Upstream> {
+  const requests: IncomingMessage[] = []
+  const server: Server = createServer((request, response) => {
+    requests.push(request)
+    handle(request, response)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    requests,
+    close() {
+      server.closeAllConnections()
+      return new Promise((resolve) => server.close(() => resolve()))
+    },
+  }
+}
+
+export type Opened = Extract<SourceReply, { kind: 'opened' }>
+
+/** One edge thread's view of the fetcher, over a real port. */
+export interface Edge {
+  readonly address: Address<SourceRequest, SourceReply>
+  open(
+    id: Id,
+    window?: Window,
+    more?: Partial<Extract<SourceRequest, { kind: 'open' }>>,
+  ): Promise<Opened | Refusal>
+  grow(opened: Opened): Content
+  port: MessagePort
+}
+
+export interface Rig {
+  readonly path: string
+  readonly catalog: LmdbCatalog
+  readonly keeper: Address<CatalogRequest, CatalogReply>
+  readonly store: BlobStore
+  readonly keeping: Keeping
+  readonly fetcher: Fetcher
+  readonly kept: Kept[]
+  edge(): Edge
+  /** Names of the files in the drafts' folder. */
+  drafts(): Promise<string[]>
+  close(): Promise<void>
+}
+
+export interface RigOptions {
+  readonly source: Source
+  readonly fetcher?: Partial<FetcherOptions>
+  readonly fetch?: Partial<{ wholeFirstMaxBytes: number; finishBytes: number; finishShare: number }>
+  readonly slots?: number
+  readonly path?: string
+}
+
+export const trail = { hops: 0, via: [], forward: true }
+export const hopRules = { hopsMax: 3, ownHosts: ['gateway.example'] }
+
+/** The source of these gateways with short patience. */
+export function gateways(urls: readonly string[], trusted = true, stallMs = 30_000): TrustedGateways {
+  const options = {
+    gateways: urls.map((url, index) => ({ url, priority: index, trusted })),
+    headMs: 10_000,
+    stallMs,
+    ...hopRules,
+    release: 'test',
+    connectionsMax: 16,
+  }
+  return new TrustedGateways(options, systemClock)
+}
+
+/** A fetcher with everything around it, in one thread, on a folder of its own. */
+export async function rig(options: RigOptions): Promise<Rig> {
+  const path = options.path ?? (await mkdtemp(join(tmpdir(), 'sluice-source-')))
+  const generations = new Generations()
+  const keeperActor = new CatalogKeeper(
+    { path: join(path, 'catalog'), touchEveryMs: 0 },
+    generations,
+    systemClock,
+  )
+  const keeper = localAddress<CatalogRequest, CatalogReply>((message) => keeperActor.handle(message))
+  const catalog = new LmdbCatalog(join(path, 'catalog'), generations)
+  const store = new BlobStore(join(path, 'blobs'))
+  await store.prepare()
+  const kept: Kept[] = []
+  const keeping = new Keeping(store, keeper, silentLog, (one) => kept.push(one))
+  const table = new ProgressTable(new SharedArrayBuffer(progressBytes(options.slots ?? 256)))
+  const soundness = new Soundness(store, new InlineProver(), keeping, catalog, keeper, silentLog)
+  const fetcher = new Fetcher(
+    table,
+    {
+      source: options.source,
+      store,
+      catalog,
+      keeper,
+      keeping,
+      log: silentLog,
+      options: { wholeFirstMaxBytes: 1024, finishBytes: 1024, finishShare: 0.75, ...options.fetch },
+    },
+    soundness,
+    {
+      fetchesMax: 64,
+      joinBytes: 4096,
+      wholeForWindowMaxBytes: 1_048_576,
+      confined: (provenance) => isConfined(provenance, hopRules),
+      ...options.fetcher,
+    },
+  )
+  const ports: MessagePort[] = []
+  return {
+    path,
+    catalog,
+    keeper,
+    store,
+    keeping,
+    fetcher,
+    kept,
+    edge() {
+      const { port1, port2 } = new MessageChannel()
+      ports.push(port1, port2)
+      const listener = new ProgressListener(new ProgressTable(table.memory))
+      const caller = answer<SourceRequest, SourceReply, SourceProgress>(port2, (message, caller) =>
+        fetcher.handle(message, caller),
+      )
+      port2.on('close', () => fetcher.forget(caller))
+      const address = addressOf<SourceRequest, SourceReply, SourceProgress>(port1, 1024, listener.hear)
+      const readers = new Readers(address, listener, systemClock)
+      return {
+        address,
+        port: port1,
+        async open(id, window, more) {
+          const reply = await address.ask({
+            kind: 'open',
+            id,
+            hints: {},
+            provenance: trail,
+            ...(window === undefined ? {} : { window }),
+            ...more,
+          })
+          if (isRefusal(reply)) return reply
+          if (reply.kind === 'refused') return reply.refusal
+          if (reply.kind !== 'opened') throw new Error(reply.kind)
+          return reply
+        },
+        grow: (opened) => readers.grow(opened),
+      }
+    },
+    drafts: () => readdir(join(path, 'blobs', 'tmp')),
+    async close() {
+      await fetcher.stop()
+      for (const port of ports) port.close()
+      await catalog.close()
+      await keeperActor.close()
+      if (options.path === undefined) await rm(path, { recursive: true, force: true })
+    },
+  }
+}
+
+/** Reads content from `start` to `end`; short where the source broke. */
+export async function drain(content: Content, start: number, end: number): Promise<Buffer> {
+  const pieces: Buffer[] = []
+  let at = start
+  while (at < end) {
+    const piece = content.read(at, end)
+    if (piece !== undefined) {
+      pieces.push(Buffer.from(piece))
+      at += piece.length
+    } else if (!(await content.ready(at, end))) break
+  }
+  return Buffer.concat(pieces)
+}
+
+/** Insists that an open succeeded. */
+export function sure(opened: Opened | Refusal): Opened {
+  if (isRefusal(opened)) throw new Error(`refused: ${opened.refused}, ${opened.message}`)
+  return opened
+}

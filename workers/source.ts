@@ -1,0 +1,74 @@
+import { parentPort, workerData } from 'node:worker_threads'
+import { addressOf, answer } from '../src/actor/address.js'
+import { systemClock } from '../src/actor/clock.js'
+import { createLog } from '../src/actor/log.js'
+import type { ThreadOrder } from '../src/actor/thread.js'
+import { Generations } from '../src/catalog/generations.js'
+import type { CatalogReply, CatalogRequest } from '../src/catalog/protocol.js'
+import { LmdbCatalog } from '../src/catalog/reader.js'
+import { assemble } from '../src/source/assemble.js'
+import { Evictor } from '../src/source/evictor.js'
+import { Fetcher } from '../src/source/fetcher.js'
+import { Keeping } from '../src/source/keeping.js'
+import { ProgressTable } from '../src/source/progress.js'
+import type { SourceProgress, SourceReply, SourceRequest } from '../src/source/protocol.js'
+import { InlineProver } from '../src/source/prover.js'
+import { Soundness } from '../src/source/soundness.js'
+import { isConfined, TrustedGateways } from '../src/source/trusted-gateways.js'
+import type { SourceThread } from '../src/source/wiring.js'
+import { BlobStore } from '../src/store/blobs.js'
+
+/** The thread of the fetcher: every transfer from a source, the blobs on disk, and their proof. */
+if (parentPort === null) throw new Error('this file runs as a thread')
+const parent = parentPort
+const given = workerData as SourceThread
+const log = createLog(given.logLevel, 'source')
+const catalog = new LmdbCatalog(given.catalogPath, new Generations(given.generations))
+const keeper = addressOf<CatalogRequest, CatalogReply>(given.keeper, given.keeperMailboxMax)
+const store = new BlobStore(given.blobsPath)
+const swept = await store.prepare()
+if (swept > 0) log.warn({ swept }, 'half-written files of a killed process were removed')
+
+const keeping = new Keeping(store, keeper, log, () => undefined)
+const gateways = new TrustedGateways(given.gateways, systemClock)
+const evictor = new Evictor(store, catalog, keeping, log, systemClock, given.eviction)
+const fetcher = new Fetcher(
+  new ProgressTable(given.progress),
+  {
+    source: assemble(given.order, [gateways]),
+    store,
+    catalog,
+    keeper,
+    keeping,
+    log,
+    options: given.fetch,
+  },
+  new Soundness(store, new InlineProver(), keeping, catalog, keeper, log),
+  {
+    fetchesMax: given.fetchesMax,
+    joinBytes: given.joinBytes,
+    wholeForWindowMaxBytes: given.wholeForWindowMaxBytes,
+    confined: (provenance) => isConfined(provenance, given.gateways),
+  },
+)
+evictor.start()
+
+async function stop(): Promise<void> {
+  await fetcher.stop()
+  await evictor.stop()
+  await gateways.close()
+  await catalog.close()
+  process.exit(0)
+}
+
+parent.on('message', (order: ThreadOrder) => {
+  if ('stop' in order) {
+    void stop()
+    return
+  }
+  const caller = answer<SourceRequest, SourceReply, SourceProgress>(order.connect, (message, from) =>
+    fetcher.handle(message, from),
+  )
+  order.connect.on('close', () => fetcher.forget(caller))
+})
+parent.postMessage({ ready: true })
