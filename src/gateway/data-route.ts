@@ -1,0 +1,83 @@
+import { type Id, parseId } from '../format/id.js'
+import type { Delivery } from './deliver.js'
+import { answerText, type Flow, type Ledger } from './flow.js'
+import type { Locator } from './locate.js'
+import type { ManifestRoute } from './manifest-route.js'
+
+/** A path that names content. */
+export interface Target {
+  readonly kind: 'data' | 'raw' | 'frame'
+  /** 43 characters, canonical or not. */
+  readonly text: string
+  /** What stands behind the id's slash, percent-encoding untouched; undefined where there is no slash. */
+  readonly rest: string | undefined
+}
+
+const idShape = /^[A-Za-z0-9_-]{43}$/
+const framePrefix = '/local/farcaster/frame/'
+const rawPrefix = '/raw/'
+
+/** The content that `path` names: `/{id}[/...]`, `/raw/{id}[/]`, `/local/farcaster/frame/{id}[/]`; words in any case. */
+export function targetOf(path: string): Target | undefined {
+  const plain = split(path, 1)
+  if (plain !== undefined) return { kind: 'data', ...plain }
+  if (startsWith(path, rawPrefix)) return only('raw', split(path, rawPrefix.length))
+  if (startsWith(path, framePrefix)) return only('frame', split(path, framePrefix.length))
+  return undefined
+}
+
+function split(path: string, start: number): { text: string; rest: string | undefined } | undefined {
+  const end = start + 43
+  if (path.length < end || (path.length > end && path.charCodeAt(end) !== 47)) return undefined
+  const text = path.slice(start, end)
+  if (!idShape.test(text)) return undefined
+  return { text, rest: path.length === end ? undefined : path.slice(end + 1) }
+}
+
+function startsWith(path: string, prefix: string): boolean {
+  return path.length > prefix.length && path.slice(0, prefix.length).toLowerCase() === prefix
+}
+
+/** These routes show content itself, so there is nothing below it. */
+function only(kind: Target['kind'], found: ReturnType<typeof split>): Target | undefined {
+  return found === undefined || (found.rest ?? '') !== '' ? undefined : { kind, ...found }
+}
+
+/** Methods of a content route. */
+export function methodsOf(kind: Target['kind']): readonly string[] {
+  return kind === 'frame' ? ['GET', 'HEAD', 'POST'] : ['GET', 'HEAD']
+}
+
+/** Answers everything that names content by id. */
+export class DataRoute {
+  constructor(
+    private readonly ledger: Ledger,
+    private readonly locator: Locator,
+    private readonly delivery: Delivery,
+    private readonly manifests: ManifestRoute,
+  ) {}
+
+  handle(flow: Flow, target: Target): void {
+    const id = parseId(target.text)
+    if (id === undefined) {
+      answerText(this.ledger, flow, { status: 400, text: `Invalid ID: ${target.text}` }, { fault: 'client' })
+      return
+    }
+    if (target.kind === 'raw') {
+      this.delivery.serve(flow, id, this.locator.locate(id))
+      return
+    }
+    this.#resolved(flow, id, target)
+  }
+
+  /** Content, or what a manifest says stands at the path. Other content is served whatever the path behind its id is. */
+  #resolved(flow: Flow, id: Id, { kind, rest }: Target): void {
+    const found = this.locator.locate(id)
+    const ask = { id, rest, redirect: kind === 'data' && rest === undefined }
+    if (found.at !== 'nowhere' && this.manifests.isManifest(found.entry.contentType)) {
+      this.manifests.handle(flow, ask, found)
+      return
+    }
+    this.delivery.serve(flow, id, found, (opened) => this.manifests.take(flow, ask, opened))
+  }
+}

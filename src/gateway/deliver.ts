@@ -1,0 +1,288 @@
+import type { Clock } from '../actor/clock.js'
+import type { Tip } from '../actor/shared.js'
+import { entityTag } from '../attest/trust-headers.js'
+import type { Attributes } from '../catalog/attributes.js'
+import type { Id } from '../format/id.js'
+import { isRefusal, type Refusal } from '../format/refusal.js'
+import type { Head, Piece, Sent } from '../http/exchange.js'
+import type { Window } from '../source/protocol.js'
+import type { Content } from '../store/content.js'
+import { soonStale } from './cache-control.js'
+import { type Entry, isStable, newBoundary } from './entry.js'
+import { answerGone, answerRefusal, answerText, type Ending, type Flow, type Ledger } from './flow.js'
+import { type HeadWriter, typeOf } from './head.js'
+import { readHints, readProvenance } from './hints.js'
+import type { Located, Locator } from './locate.js'
+import type { Admission, GatewayOptions, Opened, Source } from './parts.js'
+import { type Plan, plan, readAsked } from './plan.js'
+import type { Touches } from './touches.js'
+
+/** Bodies up to this size go out in one write, without a promise, where they are in memory. */
+const atOnceBytes = 262_144
+
+type Planned = Exclude<Plan, { variant: 'refused' }>
+
+export interface DeliveryParts {
+  readonly ledger: Ledger
+  readonly locator: Locator
+  readonly writer: HeadWriter
+  readonly source: Source
+  readonly touches: Touches
+  readonly tip: Tip
+  readonly clock: Clock
+  readonly admission: Admission | undefined
+  readonly options: GatewayOptions
+  /** Name of the header that tells the hops. */
+  readonly hopsName: string
+}
+
+/** Looks at content that a source opened, before it is sent. True: it was taken, and the flow with it. */
+export type Intercept = (opened: Opened) => boolean
+
+/** The steps of one answer with content: plan, admit, attest, stream, settle. */
+export class Delivery {
+  readonly #notFound: string
+
+  constructor(private readonly parts: DeliveryParts) {
+    this.#notFound = soonStale(parts.options.cache)
+  }
+
+  /** Answers with the content of `id`, found so far. What is in memory goes out before this returns. */
+  serve(flow: Flow, id: Id, found: Located, intercept?: Intercept): void {
+    if (found.at === 'store') this.#fromStore(flow, found)
+    else if (found.at !== 'catalog' || !this.#fromCatalog(flow, found.entry)) {
+      this.run(flow, this.#later(flow, id, found, intercept))
+    }
+  }
+
+  /** Answers with a refusal. */
+  refuse(flow: Flow, refusal: Refusal): void {
+    answerRefusal(this.parts.ledger, flow, refusal, this.#notFound)
+  }
+
+  /** Answers 404 for what may come to be later. */
+  unknown(flow: Flow, message: string): void {
+    this.refuse(flow, { refused: 'unknown', fault: 'client', message })
+  }
+
+  /** Lets the rest of a flow run by itself. A bug in it is logged and answered 500, where there is still somebody to answer. */
+  run(flow: Flow, rest: Promise<void>): void {
+    void rest.catch((error: unknown) => this.failed(flow, error))
+  }
+
+  /** A flow met a bug: never the client's fault. */
+  failed(flow: Flow, error: unknown): void {
+    const text = 'Internal server error'
+    const reason = error instanceof Error ? (error.stack ?? error.message) : String(error)
+    if (flow.answered) return
+    answerText(this.parts.ledger, flow, { status: 500, text }, { fault: 'self', reason })
+  }
+
+  /** Has a blob checked, or brings the content from a source. */
+  async #later(flow: Flow, id: Id, found: Located, intercept: Intercept | undefined): Promise<void> {
+    let now = found
+    // Twice: a false blob may be followed by another that was kept meanwhile.
+    for (let tries = 0; now.at === 'unchecked' && tries < 2; tries += 1) {
+      await this.parts.locator.check(now.entry)
+      if (flow.reply.aborted) return answerGone(this.parts.ledger, flow)
+      now = this.parts.locator.locate(id, false)
+    }
+    if (now.at === 'store') return this.#fromStore(flow, now)
+    if (now.at === 'catalog' && this.#fromCatalog(flow, now.entry)) return
+    const entry = now.at === 'nowhere' ? undefined : now.entry
+    const window = entry === undefined ? undefined : this.#windowOf(flow, entry)
+    let opened = await this.bring(flow, id, window)
+    if (opened === undefined || intercept?.(opened)) return
+    if (this.#fromSource(flow, opened, entry)) return
+    // The source knows another size than the catalog did: ask for everything, and plan again.
+    opened = await this.bring(flow, id, undefined)
+    if (opened !== undefined && !this.#fromSource(flow, opened, entry)) {
+      this.refuse(flow, {
+        refused: 'upstream',
+        fault: 'upstream',
+        message: 'a source opened less than the content',
+      })
+    }
+  }
+
+  /** Opens `id` at a source. Undefined: the flow was answered, because it was refused or the client left. */
+  async bring(flow: Flow, id: Id, window: Window | undefined): Promise<Opened | undefined> {
+    const { source, ledger, options } = this.parts
+    const hints = readHints(flow.request)
+    const provenance = readProvenance(flow.request, options)
+    const opened = await source.open({ id, hints, provenance, ...(window === undefined ? {} : { window }) })
+    if (flow.reply.aborted) {
+      if (!isRefusal(opened)) opened.content.close()
+      answerGone(ledger, flow)
+      return undefined
+    }
+    if (!isRefusal(opened)) return opened
+    this.refuse(flow, opened)
+    return undefined
+  }
+
+  #fromStore(flow: Flow, found: Extract<Located, { at: 'store' }>): void {
+    const { entry, content, sound } = found
+    const { ledger, touches } = this.parts
+    const planned = this.#plan(flow, entry)
+    if (planned === undefined || !this.#admit(flow, planned)) {
+      content.close()
+      return
+    }
+    touches.touch(entry)
+    ledger.cached(true)
+    const head = this.#headOf(flow, entry, planned, true, sound)
+    this.#send(flow, head, planned, content, { reason: 'hit', source: 'cache' })
+  }
+
+  /** Answers what needs no byte of the content, where size, type and digest are known. False: it does need some. */
+  #fromCatalog(flow: Flow, entry: Entry): boolean {
+    const { digest, contentType, header } = entry.attributes
+    if (digest === undefined || (contentType === undefined && header === undefined)) return false
+    const decided = plan(readAsked(flow.request), this.#known(entry))
+    if (decided.variant === 'refused') this.#refusePlan(flow, decided)
+    else if (decided.bytes > 0) return false
+    else {
+      const head = this.#headOf(flow, entry, decided, false, false)
+      this.#send(flow, head, decided, undefined, { reason: 'known', source: 'catalog' })
+    }
+    return true
+  }
+
+  /** False: what was opened does not hold what the plan needs. It is closed then, and the flow still open. */
+  #fromSource(flow: Flow, opened: Opened, entry: Entry | undefined): boolean {
+    const { ledger, writer, tip, options, clock } = this.parts
+    // What the index knew of content of another size was wrong.
+    const before = entry?.attributes.size === opened.attributes.size ? entry.attributes : undefined
+    const attributes: Attributes = { ...before, ...opened.attributes }
+    const hashed = opened.attributes.digest !== undefined
+    const { digest } = attributes
+    const boundary = newBoundary()
+    const decided = plan(readAsked(flow.request), {
+      sizeBytes: attributes.size,
+      contentType: typeOf(attributes),
+      entityTag: digest === undefined ? undefined : entityTag(digest),
+      boundary: () => boundary,
+    })
+    if (decided.variant === 'refused') {
+      opened.content.close()
+      this.#refusePlan(flow, decided)
+      return true
+    }
+    if (!decided.pieces.every((piece) => isInside(piece, opened.window))) {
+      opened.content.close()
+      return false
+    }
+    if (!this.#admit(flow, decided)) {
+      opened.content.close()
+      return true
+    }
+    ledger.cached(false)
+    const stable = isStable(attributes.height, tip, options.forkDepth)
+    const { trusted } = opened
+    const said = { attributes, cached: false, verified: false, trusted, stable, digest, hashed }
+    const prepared = writer.prepare({ ...said, fallback: flow.fallback }, decided.variant, boundary)
+    const seconds = Math.floor(clock.now() / 1000)
+    const block = writer.signed(prepared, decided.variant, flow.method, flow.path, seconds)
+    const head = this.#head(flow, decided, block, opened.hops ?? flow.hops)
+    this.#send(flow, head, decided, opened.content, { reason: 'miss', source: opened.source })
+    return true
+  }
+
+  /** The window around all that is asked for, where it is less than everything. */
+  #windowOf(flow: Flow, entry: Entry): Window | undefined {
+    const decided = plan(readAsked(flow.request), this.#known(entry))
+    if (decided.variant !== 'part' && decided.variant !== 'parts') return undefined
+    const windows = decided.pieces.filter((piece) => 'start' in piece)
+    if (windows.length === 0) return undefined
+    const start = Math.min(...windows.map((piece) => piece.start))
+    return { start, end: Math.max(...windows.map((piece) => piece.end)) - 1 }
+  }
+
+  #known(entry: Entry): Parameters<typeof plan>[1] {
+    const { attributes, contentType, entityTag: tag, boundary } = entry
+    return { sizeBytes: attributes.size, contentType, entityTag: tag, boundary }
+  }
+
+  #plan(flow: Flow, entry: Entry): Planned | undefined {
+    const decided = plan(readAsked(flow.request), this.#known(entry))
+    if (decided.variant !== 'refused') return decided
+    this.#refusePlan(flow, decided)
+    return undefined
+  }
+
+  #refusePlan(flow: Flow, { status, text, lines }: Extract<Plan, { variant: 'refused' }>): void {
+    answerText(this.parts.ledger, flow, { status, text, lines }, { fault: 'client' })
+  }
+
+  #admit(flow: Flow, { bytes }: Planned): boolean {
+    const refusal = this.parts.admission?.take(flow.request, bytes)
+    if (refusal === undefined) return true
+    this.refuse(flow, refusal)
+    return false
+  }
+
+  #headOf(
+    flow: Flow,
+    entry: Entry,
+    { variant, status, lines }: Planned,
+    cached: boolean,
+    sound: boolean,
+  ): Head {
+    const seconds = Math.floor(this.parts.clock.now() / 1000)
+    const answer = { variant, cached, sound, fallback: flow.fallback }
+    const block = entry.block(answer, flow.method, flow.path, seconds, this.parts.writer)
+    return this.#head(flow, { status, lines }, block, flow.hops)
+  }
+
+  #head(flow: Flow, { status, lines }: Pick<Planned, 'status' | 'lines'>, block: string, hops: number): Head {
+    return { status, block: `${flow.lines}\r\n${block}${lines}\r\n${this.parts.hopsName}: ${hops}` }
+  }
+
+  /** Sends what was planned, closes the content, and settles when the last byte is out. */
+  #send(
+    flow: Flow,
+    head: Head,
+    planned: Planned,
+    content: Content | undefined,
+    why: Pick<Ending, 'reason' | 'source'>,
+  ): void {
+    const { reply } = flow
+    const { pieces, bytes, contentLength } = planned
+    flow.answered = true
+    if (content === undefined || bytes === 0) {
+      content?.close()
+      if (flow.method === 'HEAD' || planned.variant === 'unchanged') reply.endEmpty(head, contentLength)
+      else reply.end(head)
+      this.#settle(flow, planned, { outcome: 'whole', bytes: 0 }, why)
+      return
+    }
+    const [only] = pieces
+    if (pieces.length === 1 && bytes <= atOnceBytes && only !== undefined && 'start' in only) {
+      const view = content.read(only.start, only.end)
+      if (view?.length === bytes) {
+        reply.end(head, view)
+        content.close()
+        const outcome = reply.aborted ? 'aborted' : 'whole'
+        this.#settle(flow, planned, { outcome, bytes }, why)
+        return
+      }
+    }
+    const sent = reply.stream(head, pieces, content)
+    if (!(sent instanceof Promise)) {
+      this.#settle(flow, planned, sent, why)
+      return
+    }
+    void sent.then((ended) => this.#settle(flow, planned, ended, why))
+  }
+
+  #settle(flow: Flow, planned: Planned, sent: Sent, why: Pick<Ending, 'reason' | 'source'>): void {
+    const { admission, ledger } = this.parts
+    if (sent.bytes < planned.bytes) admission?.refund(flow.request, planned.bytes - sent.bytes)
+    ledger.settle(flow, { status: planned.status, ...sent, ...why })
+  }
+}
+
+function isInside(piece: Piece, window: { readonly start: number; readonly end: number }): boolean {
+  return 'bytes' in piece || (piece.start >= window.start && piece.end <= window.end)
+}

@@ -1,0 +1,172 @@
+import type { Clock } from '../actor/clock.js'
+import type { Log } from '../actor/log.js'
+import type { Meter, Meters } from '../actor/meter.js'
+import type { Refusal } from '../format/refusal.js'
+import type { Reply, Request, Sent } from '../http/exchange.js'
+import { statusOf } from '../http/status.js'
+
+export type Family = 'data' | 'raw' | 'manifest' | 'info' | 'other'
+
+/** One request on its way through the steps. */
+export interface Flow {
+  readonly request: Request
+  readonly reply: Reply
+  /** Read while the handler ran. */
+  readonly method: string
+  readonly path: string
+  readonly requestId: string
+  /** CORS and request id: first in every block. */
+  readonly lines: string
+  readonly startedMs: number
+  readonly hops: number
+  family: Family
+  /** A manifest chose this content for a path that it does not have. */
+  fallback: boolean
+  /** The reply was ended, or is being streamed: nobody else may end it. */
+  answered: boolean
+}
+
+/** How a flow ended, for the log and the meters. */
+export interface Ending {
+  readonly status: number
+  readonly bytes: number
+  /** In a few words why this status: `hit`, `miss`, `unchanged`, or the refusal's message. */
+  readonly reason: string
+  readonly outcome: Sent['outcome']
+  /** `self`: the operator must look. `upstream`: somebody else's failure. */
+  readonly fault?: Refusal['fault']
+  readonly source?: string
+}
+
+const families: readonly Family[] = ['data', 'raw', 'manifest', 'info', 'other']
+const classes = ['2xx', '3xx', '4xx', '5xx', 'aborted'] as const
+
+/** Counts and logs flows: one line each. */
+export class Ledger {
+  readonly #requests = new Map<string, Meter>()
+  readonly #seconds = new Map<Family, Meter>()
+  readonly #bytes: Meter
+  readonly #broken: Meter
+  readonly #gone: Meter
+  readonly #stalled: Meter
+  readonly #inFlight: Meter
+  readonly #hits: Meter
+  readonly #misses: Meter
+
+  constructor(
+    meters: Meters,
+    private readonly log: Log,
+    private readonly clock: Clock,
+  ) {
+    for (const route of families) {
+      this.#seconds.set(route, meters.of('http_request_duration_seconds', { route }))
+      for (const status of classes) {
+        this.#requests.set(`${route} ${status}`, meters.of('http_requests_total', { route, status }))
+      }
+    }
+    this.#bytes = meters.of('get_data_stream_bytes_total')
+    this.#broken = meters.of('get_data_stream_errors_total')
+    this.#gone = meters.of('client_disconnects_total')
+    this.#stalled = meters.of('client_stalls_total')
+    this.#inFlight = meters.of('flows_in_flight')
+    this.#hits = meters.of('contiguous_data_cache_hit_total')
+    this.#misses = meters.of('contiguous_data_cache_miss_total')
+  }
+
+  begin(): number {
+    this.#inFlight.add(1)
+    return this.clock.monotonic()
+  }
+
+  /** The content of this flow came from the store, or had to be brought. */
+  cached(hit: boolean): void {
+    if (hit) this.#hits.add(1)
+    else this.#misses.add(1)
+  }
+
+  /** Called exactly once a flow, after its last byte. */
+  settle(flow: Flow, ending: Ending): void {
+    const ms = this.clock.monotonic() - flow.startedMs
+    this.#inFlight.add(-1)
+    this.#seconds.get(flow.family)?.add(ms / 1000)
+    if (ending.bytes > 0) this.#bytes.add(ending.bytes)
+    const { outcome } = ending
+    if (outcome === 'broken') this.#broken.add(1)
+    else if (outcome === 'aborted') this.#gone.add(1)
+    else if (outcome === 'stalled') this.#stalled.add(1)
+    const status = outcome === 'whole' ? classOf(ending.status) : 'aborted'
+    this.#requests.get(`${flow.family} ${status}`)?.add(1)
+    const level = levelOf(ending)
+    if (!this.log.isLevelEnabled(level)) return
+    const { method, path, requestId } = flow
+    const { reason, bytes, source } = ending
+    const about = { requestId, method, path, status: ending.status, reason, outcome, bytes, source }
+    this.log[level]({ ...about, ms: Math.round(ms * 1000) / 1000 }, 'request')
+  }
+}
+
+function classOf(status: number): (typeof classes)[number] {
+  if (status < 300) return '2xx'
+  if (status < 400) return '3xx'
+  return status < 500 ? '4xx' : '5xx'
+}
+
+/** Good answers, and the client's own mistakes, are nobody's business at night; nor is a full queue that empties itself. */
+function levelOf({ outcome, fault, status }: Ending): 'debug' | 'warn' | 'error' {
+  if (status === 503) return 'warn'
+  if (fault === 'self' || status === 500) return 'error'
+  if (fault === 'upstream' || outcome === 'broken') return 'warn'
+  return 'debug'
+}
+
+/** Seconds after which a refused client may come again: a full queue is short-lived. */
+const retryAfterSeconds = 1
+
+/** Answers in words and settles. HEAD gets the same head and no words. Nothing happens where the client is gone already. */
+export function answerText(
+  ledger: Ledger,
+  flow: Flow,
+  answer: { readonly status: number; readonly text: string; readonly lines?: string },
+  why: Pick<Ending, 'fault' | 'source'> & { readonly reason?: string } = {},
+): void {
+  const { status, text, lines = '' } = answer
+  const block = `${flow.lines}\r\nContent-Type: text/plain; charset=utf-8${lines}`
+  flow.answered = true
+  if (flow.method === 'HEAD') flow.reply.endEmpty({ status, block }, Buffer.byteLength(text))
+  else flow.reply.end({ status, block }, text)
+  const outcome = flow.reply.aborted ? 'aborted' : 'whole'
+  ledger.settle(flow, { status, bytes: 0, outcome, reason: why.reason ?? text, ...why })
+}
+
+/** The client left before there was anything to say. */
+export function answerGone(ledger: Ledger, flow: Flow): void {
+  flow.answered = true
+  flow.reply.end({ status: 499, block: flow.lines })
+  ledger.settle(flow, { status: 499, bytes: 0, outcome: 'aborted', reason: 'the client left' })
+}
+
+/**
+ * Answers with a refusal. Unknown ids may be remembered for `notFound` (a Cache-Control value); what went wrong on our side or
+ * behind us is never cached, and what it was is for the log: clients read a plain word.
+ */
+export function answerRefusal(ledger: Ledger, flow: Flow, refusal: Refusal, notFound: string): void {
+  const status = statusOf[refusal.refused]
+  const { fault, message: reason } = refusal
+  if (status === 404) {
+    const lines = `\r\nCache-Control: ${notFound}`
+    answerText(ledger, flow, { status, text: 'Not found', lines }, { fault: 'client', reason })
+    return
+  }
+  const retry = status === 503 ? `\r\nRetry-After: ${retryAfterSeconds}` : ''
+  const lines = status >= 500 ? `\r\nCache-Control: no-store${retry}` : ''
+  const text = plainWords[status] ?? refusal.message
+  answerText(ledger, flow, { status, text, lines }, { fault, reason })
+  return
+}
+
+const plainWords: Readonly<Record<number, string>> = {
+  416: 'Range not satisfiable',
+  502: 'Bad gateway: no source could deliver this content',
+  503: 'Busy: try again',
+  504: 'Gateway timeout: the sources did not answer in time',
+}

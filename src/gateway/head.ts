@@ -1,0 +1,117 @@
+import { coverage } from '../attest/covered.js'
+import { blockOf, type Line, safeValue } from '../attest/line.js'
+import { metadataLines } from '../attest/metadata-headers.js'
+import { digestLines, positionLines, trustLines } from '../attest/trust-headers.js'
+import type { Attributes } from '../catalog/attributes.js'
+import { cacheControl, soonStale } from './cache-control.js'
+import type { GatewayParts } from './parts.js'
+import type { Variant } from './plan.js'
+
+/** What an answer may say about the bytes behind it. */
+export interface Facts {
+  readonly attributes: Attributes
+  /** The bytes come from the local store. */
+  readonly cached: boolean
+  readonly verified: boolean
+  readonly trusted: boolean
+  readonly stable: boolean
+  readonly digest: Uint8Array | undefined
+  /** The very bytes at hand were hashed: the answer may carry their digest as a promise. */
+  readonly hashed: boolean
+  /** A manifest's answer for paths it does not have: soon stale, whatever the content is. */
+  readonly fallback: boolean
+}
+
+/** A head that only lacks what belongs to one request. */
+export interface PreparedHead {
+  readonly block: string
+  /** Lower-case lines that a signature covers; undefined where nothing is signed. */
+  readonly covered: readonly Line[] | undefined
+}
+
+/** Writes the heads of answers with content. */
+export interface HeadWriter {
+  /** Costs about 10 to 50 us: kept for the next request wherever possible. */
+  prepare(facts: Facts, variant: Variant, boundary: string): PreparedHead
+  /** The block with its signature of this second. */
+  signed(head: PreparedHead, variant: Variant, method: string, path: string, seconds: number): string
+}
+
+export const statusOfVariant: Readonly<Record<Variant, 200 | 206 | 304>> = {
+  whole: 200,
+  part: 206,
+  parts: 206,
+  unchanged: 304,
+}
+
+const unknownType = 'application/octet-stream'
+const typeMax = 256
+
+/** The type as a header line may carry it: it is written by whoever made the item. */
+export function typeOf(attributes: Attributes): string {
+  const safe = safeValue((attributes.contentType ?? '').slice(0, typeMax))
+  return safe === '' ? unknownType : safe
+}
+
+/** Codings as a list of tokens (RFC 9110 section 8.4), or nothing: an unreadable word would spoil the answer. */
+function encodingOf({ contentEncoding }: Attributes): string | undefined {
+  const shape = /^[\w!#$%&'*+.^`|~-]{1,64}(\s*,\s*[\w!#$%&'*+.^`|~-]{1,64}){0,7}$/
+  return contentEncoding !== undefined && shape.test(contentEncoding) ? contentEncoding : undefined
+}
+
+/** The head writer of one gateway. */
+export function createHeadWriter(
+  parts: Pick<GatewayParts, 'vocabulary' | 'signer' | 'log' | 'options'>,
+): HeadWriter {
+  const { vocabulary: words, signer, log, options } = parts
+  const ladder = cacheControl(options.cache)
+  const short = soonStale(options.cache)
+  const cover = coverage(words)
+  const bounds = { tagsMax: options.tagsMax, bytesMax: options.tagBytesMax }
+
+  const linesOf = (facts: Facts, variant: Variant, boundary: string): Line[] => {
+    const { attributes, cached, digest } = facts
+    const contentType = typeOf(attributes)
+    const cacheFacts = { ...facts, sizeBytes: attributes.size, contentType }
+    const lines: Line[] = [
+      ['Accept-Ranges', 'bytes'],
+      ['Cache-Control', facts.fallback ? short : ladder(cacheFacts)],
+      ['X-Cache', cached ? 'HIT' : 'MISS'],
+    ]
+    if (variant === 'parts') lines.push(['Content-Type', `multipart/byteranges; boundary=${boundary}`])
+    else if (variant !== 'unchanged') lines.push(['Content-Type', contentType])
+    const encoding = encodingOf(attributes)
+    // A multipart body is not coded as a whole, and a 304 has none.
+    if (encoding !== undefined && (variant === 'whole' || variant === 'part')) {
+      lines.push(['Content-Encoding', encoding])
+    }
+    lines.push(...trustLines({ ...facts, id: attributes.id }, words))
+    if (digest !== undefined) {
+      const field = variant === 'whole' ? 'Content-Digest' : 'Repr-Digest'
+      lines.push(...digestLines(digest, facts.hashed ? field : undefined, words))
+    }
+    if (attributes.place !== undefined) lines.push(...positionLines(attributes.place, words))
+    if (options.tagHeaders && attributes.header !== undefined) {
+      lines.push(...metadataLines(attributes.header, bounds, words))
+    }
+    return lines
+  }
+
+  return {
+    prepare(facts, variant, boundary) {
+      const lines = linesOf(facts, variant, boundary)
+      const { lines: covered, worthSigning } = cover(lines)
+      return { block: blockOf(lines), covered: worthSigning && signer !== undefined ? covered : undefined }
+    },
+    signed({ block, covered }, variant, method, path, seconds) {
+      if (covered === undefined || signer === undefined) return block
+      try {
+        const statement = { status: statusOfVariant[variant], covered, method, path }
+        return `${block}\r\n${signer.sign(statement, seconds)}`
+      } catch (error) {
+        log.error({ err: error }, 'an answer could not be signed')
+        return block
+      }
+    },
+  }
+}

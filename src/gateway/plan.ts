@@ -1,0 +1,132 @@
+import type { Piece, Request } from '../http/exchange.js'
+import { matchesStrongly, matchesWeakly } from './entity-tags.js'
+import { selectRanges } from './ranges.js'
+
+/** What the request says about which answer it wants (RFC 9110 sections 13 and 14). */
+export interface Asked {
+  /** GET, HEAD or POST; conditions and ranges count for the first two only. */
+  readonly method: string
+  readonly range: string | undefined
+  readonly ifRange: string | undefined
+  readonly ifMatch: string | undefined
+  readonly ifNoneMatch: string | undefined
+}
+
+/** What is known of the content that the answer would show. */
+export interface Known {
+  readonly sizeBytes: number
+  /** For the parts of a multipart answer. */
+  readonly contentType: string
+  /** Strong, with quotes; absent while the content has not been hashed. */
+  readonly entityTag: string | undefined
+  /** Unguessable for whoever made the content, at most 70 characters (RFC 2046 section 5.1.1). */
+  readonly boundary: () => string
+}
+
+/** Which set of header lines goes with an answer: 200; 206 with one range; 206 with several; 304. */
+export type Variant = 'whole' | 'part' | 'parts' | 'unchanged'
+
+export type Plan =
+  | {
+      readonly variant: Variant
+      readonly status: 200 | 206 | 304
+      /** Header lines of this very answer, each with CRLF in front; '' where there are none. */
+      readonly lines: string
+      readonly pieces: readonly Piece[]
+      /** Body bytes that will be sent: 0 for HEAD and 304. */
+      readonly bytes: number
+      /** Absent for 304. */
+      readonly contentLength: number | undefined
+    }
+  | {
+      readonly variant: 'refused'
+      readonly status: 400 | 412 | 416
+      readonly lines: string
+      readonly text: string
+    }
+
+/** Reads the conditions off a request. */
+export function readAsked(request: Request): Asked {
+  const { method } = request
+  if (method !== 'GET' && method !== 'HEAD') {
+    return { method, range: undefined, ifRange: undefined, ifMatch: undefined, ifNoneMatch: undefined }
+  }
+  const range = request.header('range')
+  return {
+    method,
+    range,
+    ifRange: range === undefined ? undefined : request.header('if-range'),
+    ifMatch: request.header('if-match'),
+    ifNoneMatch: request.header('if-none-match'),
+  }
+}
+
+/**
+ * Decides what is sent, before any byte of the content is touched. Order of precedence as in RFC 9110 section 13.2.2:
+ * If-Match, If-None-Match, If-Range, Range. Content has no modification date, so conditions on dates never apply.
+ */
+export function plan(asked: Asked, known: Known): Plan {
+  const { entityTag } = known
+  if (asked.ifMatch !== undefined && !matchesStrongly(asked.ifMatch, entityTag)) {
+    return { variant: 'refused', status: 412, lines: '', text: 'Precondition failed' }
+  }
+  if (asked.ifNoneMatch !== undefined && matchesWeakly(asked.ifNoneMatch, entityTag)) {
+    return { variant: 'unchanged', status: 304, lines: '', pieces: [], bytes: 0, contentLength: undefined }
+  }
+  if (asked.range === undefined || !rangeCounts(asked, entityTag)) return whole(asked, known)
+  const ranges = selectRanges(asked.range, known.sizeBytes)
+  if (ranges === 'ignore') return whole(asked, known)
+  if (ranges === 'malformed') {
+    return { variant: 'refused', status: 400, lines: '', text: "Malformed 'range' header" }
+  }
+  const [first] = ranges
+  if (first === undefined) {
+    const lines = `\r\nContent-Range: bytes */${known.sizeBytes}`
+    return { variant: 'refused', status: 416, lines, text: 'Range not satisfiable' }
+  }
+  if (ranges.length > 1) return parts(asked, known, ranges)
+  const lines = `\r\nContent-Range: ${contentRange(first, known.sizeBytes)}`
+  return answer(asked, 'part', 206, lines, [first])
+}
+
+type Window = { readonly start: number; readonly end: number }
+
+/** If-Range must be the strong tag of what would be sent: else the client holds parts of something else, and gets all. */
+function rangeCounts({ ifRange }: Asked, entityTag: string | undefined): boolean {
+  return ifRange === undefined || (entityTag !== undefined && ifRange.trim() === entityTag)
+}
+
+function contentRange({ start, end }: Window, sizeBytes: number): string {
+  return `bytes ${start}-${end - 1}/${sizeBytes}`
+}
+
+function whole(asked: Asked, { sizeBytes }: Known): Plan {
+  return answer(asked, 'whole', 200, '', sizeBytes === 0 ? [] : [{ start: 0, end: sizeBytes }])
+}
+
+/** multipart/byteranges (RFC 9110 section 14.6): the parts in the order asked for. */
+function parts(asked: Asked, known: Known, ranges: readonly Window[]): Plan {
+  const boundary = known.boundary()
+  const pieces: Piece[] = []
+  ranges.forEach((range, index) => {
+    const frame =
+      `${index === 0 ? '' : '\r\n'}--${boundary}\r\nContent-Type: ${known.contentType}\r\n` +
+      `Content-Range: ${contentRange(range, known.sizeBytes)}\r\n\r\n`
+    pieces.push({ bytes: Buffer.from(frame, 'latin1') }, range)
+  })
+  pieces.push({ bytes: Buffer.from(`\r\n--${boundary}--\r\n`, 'latin1') })
+  return answer(asked, 'parts', 206, '', pieces)
+}
+
+function answer(
+  asked: Asked,
+  variant: Variant,
+  status: 200 | 206,
+  lines: string,
+  pieces: readonly Piece[],
+): Plan {
+  let contentLength = 0
+  for (const piece of pieces) contentLength += 'bytes' in piece ? piece.bytes.length : piece.end - piece.start
+  if (asked.method === 'HEAD') return { variant, status, lines, pieces: [], bytes: 0, contentLength }
+  return { variant, status, lines, pieces, bytes: contentLength, contentLength }
+}

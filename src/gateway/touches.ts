@@ -1,0 +1,42 @@
+import type { Address } from '../actor/address.js'
+import type { Clock } from '../actor/clock.js'
+import type { CatalogReply, CatalogRequest } from '../catalog/protocol.js'
+import type { Entry } from './entry.js'
+
+const tellMs = 10_000
+const touchedMax = 10_000
+
+/** Remembers which blobs were served and tells the keeper now and then, so that eviction takes what nobody reads. */
+export class Touches {
+  #touched: Entry[] = []
+  readonly #stop: () => void
+
+  constructor(
+    private readonly keeper: Address<CatalogRequest, CatalogReply> | undefined,
+    clock: Clock,
+  ) {
+    const timer = clock.every(tellMs, () => this.#tell())
+    this.#stop = () => timer.cancel()
+  }
+
+  /** Costs next to nothing from the second time on. */
+  touch(entry: Entry): void {
+    if (entry.touched || this.keeper === undefined || this.#touched.length >= touchedMax) return
+    entry.touched = true
+    this.#touched.push(entry)
+  }
+
+  close(): void {
+    this.#stop()
+    this.#tell()
+  }
+
+  #tell(): void {
+    if (this.#touched.length === 0) return
+    const digests = this.#touched.flatMap(({ attributes }) => attributes.digest ?? [])
+    // A full mailbox: the entries stay marked, and the word is said next time.
+    if (this.keeper?.tell({ kind: 'touched', digests }) !== true) return
+    for (const entry of this.#touched) entry.touched = false
+    this.#touched = []
+  }
+}
