@@ -89,9 +89,17 @@ export class ManifestRoute {
   }
 
   async #fromOpened(flow: Flow, ask: ManifestAsk, opened: Opened): Promise<void> {
-    if (opened.attributes.size > this.manifestMaxBytes) {
-      opened.content.close()
-      return this.delivery.refuse(flow, tooLarge)
+    const { attributes, content, window } = opened
+    if (attributes.size > this.manifestMaxBytes) {
+      content.close()
+      this.delivery.refuse(flow, tooLarge)
+      return
+    }
+    if (window.start > 0 || window.end < attributes.size) {
+      // A range was asked for, and opened as one, before anybody knew that this is a manifest.
+      content.close()
+      const all = await this.delivery.bring(flow, ask.id, undefined)
+      return all === undefined ? undefined : this.#fromOpened(flow, ask, all)
     }
     return this.#fromContent(flow, ask, content, undefined)
   }
