@@ -1,0 +1,137 @@
+import { type Id, idBytes, idOfBytes } from './id.js'
+import { type Refusal, refuse } from './refusal.js'
+
+/**
+ * A bundle (ANS-104): 32-byte little-endian count of items; for each item its 32-byte little-endian size and its id; then
+ * the items one behind the other in the same order. No items: 32 zero bytes.
+ */
+export interface BundleEntry {
+  readonly id: Id
+  /** Of the whole item, header and payload. */
+  readonly sizeBytes: number
+  /** Of the item in the bundle. */
+  readonly offset: number
+  /** An earlier entry has the same id. */
+  readonly duplicate: boolean
+}
+
+export interface BundleHeader {
+  readonly entries: readonly BundleEntry[]
+  /** Bytes before the first item. */
+  readonly headerSize: number
+  /** Bytes of header and items together, as the header says. */
+  readonly sizeBytes: number
+}
+
+export interface BundleLimits {
+  /** Most items taken; each costs some hundred bytes of memory here. */
+  readonly itemsMax: number
+  /** Bytes of the whole bundle where they are known: a header that says more is refused before it is read. */
+  readonly sizeBytes?: number
+}
+
+export const standardBundleLimits: BundleLimits = { itemsMax: 1_000_000 }
+
+export const bundleCountSize = 32
+export const bundleEntrySize = 64
+
+function malformed(message: string): Refusal {
+  return refuse('malformed', 'client', `bundle: ${message}`)
+}
+
+/** A 32-byte little-endian number: a safe integer, or undefined beyond 2^53. */
+function readNumber(bytes: Uint8Array, at: number): number | undefined {
+  let value = 0
+  for (let i = 31; i >= 0; i--) {
+    value = value * 256 + (bytes[at + i] ?? 0)
+    if (value > Number.MAX_SAFE_INTEGER) return undefined
+  }
+  return value
+}
+
+function writeNumber(value: number): Uint8Array {
+  const bytes = Buffer.alloc(32)
+  bytes.writeBigUInt64LE(BigInt(value), 0)
+  return bytes
+}
+
+/** The number of items that the first 32 bytes say, if it can be true. */
+export function readBundleCount(bytes: Uint8Array, limits: BundleLimits): number | Refusal {
+  const count = readNumber(bytes, 0)
+  if (count === undefined || count > limits.itemsMax) return malformed(`more than ${limits.itemsMax} items`)
+  if (limits.sizeBytes !== undefined && bundleCountSize + count * bundleEntrySize > limits.sizeBytes) {
+    return malformed(`${count} items do not fit into ${limits.sizeBytes} bytes`)
+  }
+  return count
+}
+
+/** Reads entries one by one; keeps count of where the next item starts, and of the ids seen. */
+export class BundleTable {
+  #at: number
+  readonly #seen = new Set<Id>()
+
+  /** `count` items are announced. */
+  constructor(count: number) {
+    this.#at = bundleCountSize + count * bundleEntrySize
+  }
+
+  /** Where the items read so far end: the bundle's size after the last one. */
+  get end(): number {
+    return this.#at
+  }
+
+  /** Reads the 64 bytes at `at`. */
+  read(bytes: Uint8Array, at: number): BundleEntry | Refusal {
+    const sizeBytes = readNumber(bytes, at)
+    if (sizeBytes === undefined || this.#at + sizeBytes > Number.MAX_SAFE_INTEGER) {
+      return malformed(`the sizes go beyond 2^53 at item ${this.#seen.size}`)
+    }
+    const id = idOfBytes(bytes.subarray(at + 32, at + 64))
+    const entry = { id, sizeBytes, offset: this.#at, duplicate: this.#seen.has(id) }
+    this.#seen.add(id)
+    this.#at += sizeBytes
+    return entry
+  }
+}
+
+/**
+ * Reads a bundle's header from its first bytes, as many as have come: `'more'` until all entries are there. Refuses more
+ * items than the limits allow or than the bundle has room for, and sizes that overflow or exceed the bundle.
+ */
+export function parseBundleHeader(
+  bytes: Uint8Array,
+  limits: BundleLimits = standardBundleLimits,
+): BundleHeader | 'more' | Refusal {
+  if (bytes.length < bundleCountSize) return 'more'
+  const count = readBundleCount(bytes, limits)
+  if (typeof count !== 'number') return count
+  const headerSize = bundleCountSize + count * bundleEntrySize
+  if (bytes.length < headerSize) return 'more'
+  const table = new BundleTable(count)
+  const entries: BundleEntry[] = []
+  for (let at = bundleCountSize; at < headerSize; at += bundleEntrySize) {
+    const entry = table.read(bytes, at)
+    if ('refused' in entry) return entry
+    entries.push(entry)
+  }
+  if (limits.sizeBytes !== undefined && table.end > limits.sizeBytes) {
+    return malformed(`the items end at ${table.end}, behind the bundle's ${limits.sizeBytes} bytes`)
+  }
+  return { entries, headerSize, sizeBytes: table.end }
+}
+
+/** The header of a bundle of these items. */
+export function encodeBundleHeader(
+  items: readonly { readonly id: Id; readonly sizeBytes: number }[],
+): Uint8Array {
+  return Buffer.concat([
+    writeNumber(items.length),
+    ...items.flatMap((item) => [writeNumber(item.sizeBytes), idBytes(item.id)]),
+  ])
+}
+
+/** A bundle of whole items, each with its id. */
+export function encodeBundle(items: readonly { readonly id: Id; readonly bytes: Uint8Array }[]): Uint8Array {
+  const header = encodeBundleHeader(items.map((item) => ({ id: item.id, sizeBytes: item.bytes.length })))
+  return Buffer.concat([header, ...items.map((item) => item.bytes)])
+}

@@ -1,0 +1,179 @@
+import { createHash } from 'node:crypto'
+import { decodeTags, encodeTags, standardTagLimits, type TagLimits } from './avro-tags.js'
+import { type Id, idOfBytes } from './id.js'
+import { isRefusal, type Refusal, refuse } from './refusal.js'
+import type { Tag } from './tag.js'
+
+/**
+ * A signed data item (ANS-104), little-endian throughout:
+ *
+ *     type u16 | signature S | owner P | flag u8 [target 32] | flag u8 [anchor 32] | tag count u64 | tag bytes u64 |
+ *     tags | payload to the end
+ *
+ * Its id is SHA-256 of the signature.
+ */
+export interface SignatureType {
+  readonly type: number
+  readonly name: string
+  readonly signatureSize: number
+  readonly ownerSize: number
+}
+
+/** Every signature type that may stand in an item, by its number. */
+export const signatureTypes: ReadonlyMap<number, SignatureType> = new Map(
+  [
+    { type: 1, name: 'arweave', signatureSize: 512, ownerSize: 512 },
+    { type: 2, name: 'ed25519', signatureSize: 64, ownerSize: 32 },
+    { type: 3, name: 'ethereum', signatureSize: 65, ownerSize: 65 },
+    { type: 4, name: 'solana', signatureSize: 64, ownerSize: 32 },
+    { type: 5, name: 'injectedAptos', signatureSize: 64, ownerSize: 32 },
+    { type: 6, name: 'multiAptos', signatureSize: 32 * 64 + 4, ownerSize: 32 * 32 + 1 },
+    { type: 7, name: 'typedEthereum', signatureSize: 65, ownerSize: 42 },
+  ].map((entry) => [entry.type, entry]),
+)
+
+/** The fewest bytes that an item can have: the shortest signature and owner, no target, anchor, tags or payload. */
+export const itemSizeMin = 2 + 64 + 32 + 1 + 1 + 16
+
+export interface ItemHeader {
+  /** SHA-256 of the signature. */
+  readonly id: Id
+  readonly signatureType: number
+  readonly signature: Uint8Array
+  readonly owner: Uint8Array
+  /** 32 bytes, or none. */
+  readonly target: Uint8Array
+  /** 32 bytes, or none. */
+  readonly anchor: Uint8Array
+  readonly tags: readonly Tag[]
+  /** The encoded tags exactly as they stand in the item: these are what is signed. */
+  readonly rawTags: Uint8Array
+  /** Bytes before the payload. */
+  readonly headerSize: number
+}
+
+/** What an item's header says, to be written. Tags either as tags or as the bytes that stand for them. */
+export interface ItemParts {
+  readonly signatureType: number
+  readonly signature: Uint8Array
+  readonly owner: Uint8Array
+  readonly target?: Uint8Array
+  readonly anchor?: Uint8Array
+  readonly tags?: readonly Tag[]
+}
+
+/** The most bytes that a header can take under these limits: what a reader of prefixes must be ready to hold. */
+export function itemHeaderSizeMax(limits: TagLimits = standardTagLimits): number {
+  let keys = 0
+  for (const type of signatureTypes.values()) keys = Math.max(keys, type.signatureSize + type.ownerSize)
+  return 2 + keys + 33 + 33 + 16 + limits.tagBytesMax
+}
+
+function malformed(message: string): Refusal {
+  return refuse('malformed', 'client', `data item: ${message}`)
+}
+
+/** Reads `[flag] [32 bytes]` at `at`: the field, or that more bytes are needed, or a refusal. */
+function readOptional(bytes: Uint8Array, at: number, what: string): Uint8Array | 'more' | Refusal {
+  const flag = bytes[at]
+  if (flag === undefined) return 'more'
+  if (flag === 0) return new Uint8Array(0)
+  if (flag !== 1) return malformed(`the ${what} flag is ${flag}, neither 0 nor 1`)
+  return bytes.length < at + 33 ? 'more' : bytes.slice(at + 1, at + 33)
+}
+
+/** Reads the two u64 before the tags, and the tags. `tagsAt` is where the encoded tags start. */
+function readTags(
+  bytes: Uint8Array,
+  at: number,
+  limits: TagLimits,
+): { tags: Tag[]; rawTags: Uint8Array } | 'more' | Refusal {
+  if (bytes.length < at + 16) return 'more'
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const count = view.getBigUint64(at, true)
+  const size = view.getBigUint64(at + 8, true)
+  if (count > BigInt(limits.tagsMax)) return malformed(`${count} tags, more than ${limits.tagsMax}`)
+  if (size > BigInt(limits.tagBytesMax)) {
+    return malformed(`${size} bytes of tags, more than ${limits.tagBytesMax}`)
+  }
+  const end = at + 16 + Number(size)
+  if (bytes.length < end) return 'more'
+  const rawTags = bytes.slice(at + 16, end)
+  const decoded = decodeTags(rawTags, limits)
+  if (isRefusal(decoded)) return malformed(decoded.message)
+  if (BigInt(decoded.tags.length) !== count) {
+    return malformed(`the header says ${count} tags, but there are ${decoded.tags.length}`)
+  }
+  return { tags: decoded.tags, rawTags }
+}
+
+/**
+ * Reads a header from the first bytes of an item, as many as have come: `'more'` until the whole header is there
+ * (never more than itemHeaderSizeMax bytes), then the header, which owns its bytes. The payload is never needed.
+ */
+export function parseItemHeader(
+  bytes: Uint8Array,
+  limits: TagLimits = standardTagLimits,
+): ItemHeader | 'more' | Refusal {
+  if (bytes.length < 2) return 'more'
+  const number = (bytes[0] ?? 0) + 256 * (bytes[1] ?? 0)
+  const type = signatureTypes.get(number)
+  if (type === undefined) return malformed(`signature type ${number} is unknown`)
+  let at = 2 + type.signatureSize + type.ownerSize
+  const target = readOptional(bytes, at, 'target')
+  if (target === 'more' || isRefusal(target)) return target
+  at += 1 + target.length
+  const anchor = readOptional(bytes, at, 'anchor')
+  if (anchor === 'more' || isRefusal(anchor)) return anchor
+  at += 1 + anchor.length
+  const tags = readTags(bytes, at, limits)
+  if (tags === 'more' || isRefusal(tags)) return tags
+  const signature = bytes.slice(2, 2 + type.signatureSize)
+  return {
+    id: idOfBytes(createHash('sha256').update(signature).digest()),
+    signatureType: number,
+    signature,
+    owner: bytes.slice(2 + type.signatureSize, 2 + type.signatureSize + type.ownerSize),
+    target,
+    anchor,
+    tags: tags.tags,
+    rawTags: tags.rawTags,
+    headerSize: at + 16 + tags.rawTags.length,
+  }
+}
+
+function optional(field: Uint8Array | undefined, what: string): Uint8Array {
+  if (field === undefined || field.length === 0) return Uint8Array.of(0)
+  if (field.length !== 32) throw new RangeError(`${what} has 32 bytes or none, not ${field.length}`)
+  return Buffer.concat([Uint8Array.of(1), field])
+}
+
+/** The bytes of a header. Throws a RangeError where a field has a length that its signature type does not allow. */
+export function encodeItemHeader(parts: ItemParts): Uint8Array {
+  const type = signatureTypes.get(parts.signatureType)
+  if (type === undefined) throw new RangeError(`signature type ${parts.signatureType} is unknown`)
+  if (parts.signature.length !== type.signatureSize || parts.owner.length !== type.ownerSize) {
+    throw new RangeError(
+      `type ${type.name} has ${type.signatureSize} + ${type.ownerSize} bytes of signature and owner`,
+    )
+  }
+  const tags = parts.tags ?? []
+  const rawTags = encodeTags(tags)
+  const counts = new DataView(new ArrayBuffer(16))
+  counts.setBigUint64(0, BigInt(tags.length), true)
+  counts.setBigUint64(8, BigInt(rawTags.length), true)
+  return Buffer.concat([
+    Uint8Array.of(parts.signatureType & 0xff, parts.signatureType >> 8),
+    parts.signature,
+    parts.owner,
+    optional(parts.target, 'a target'),
+    optional(parts.anchor, 'an anchor'),
+    new Uint8Array(counts.buffer),
+    rawTags,
+  ])
+}
+
+/** A whole item: header and payload. Throws as encodeItemHeader does. */
+export function encodeItem(parts: ItemParts, payload: Uint8Array): Uint8Array {
+  return Buffer.concat([encodeItemHeader(parts), payload])
+}
