@@ -1,0 +1,162 @@
+import { fork } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdtemp } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { addressOf } from '../../src/actor/address.js'
+import { type Clock, systemClock } from '../../src/actor/clock.js'
+import { startThread } from '../../src/actor/thread.js'
+import { Generations, generationBytes } from '../../src/catalog/generations.js'
+import { CatalogKeeper } from '../../src/catalog/keeper.js'
+import type { CatalogReply, CatalogRequest } from '../../src/catalog/protocol.js'
+import { LmdbCatalog } from '../../src/catalog/reader.js'
+import type { CatalogThread } from '../../src/catalog/wiring.js'
+import { type Id, idOfBytes } from '../../src/format/id.js'
+
+const someId = (): Id => idOfBytes(randomBytes(32))
+const folder = (): Promise<string> => mkdtemp(join(tmpdir(), 'sluice-catalog-'))
+
+async function house(clock: Clock = systemClock, touchEveryMs = 0) {
+  const path = await folder()
+  const generations = new Generations()
+  const keeper = new CatalogKeeper({ path, touchEveryMs }, generations, clock)
+  const catalog = new LmdbCatalog(path, generations)
+  return { path, generations, keeper, catalog }
+}
+
+t.test('what was learned is read after the reply, and its generation moved', async (t) => {
+  const { keeper, catalog } = await house()
+  const id = someId()
+  t.equal(catalog.attributes(id), undefined)
+  const before = catalog.generation(id)
+  const reply = await keeper.handle({
+    kind: 'learn',
+    attributes: [{ id, size: 5, verified: false, trusted: true, contentType: 'text/plain' }],
+  })
+  t.same(reply, { kind: 'committed' })
+  t.not(catalog.generation(id), before)
+  t.same(catalog.attributes(id), { id, size: 5, verified: false, trusted: true, contentType: 'text/plain' })
+  await catalog.close()
+  await keeper.close()
+})
+
+t.test('everything of one turn is one commit', async (t) => {
+  const { keeper, catalog, generations } = await house()
+  const ids = Array.from({ length: 100 }, someId)
+  await Promise.all(
+    ids.map((id) =>
+      keeper.handle({ kind: 'learn', attributes: [{ id, size: 1, verified: false, trusted: false }] }),
+    ),
+  )
+  t.equal(generations.commits, 1)
+  t.ok(ids.every((id) => catalog.attributes(id)?.size === 1))
+  await catalog.close()
+  await keeper.close()
+})
+
+t.test('blobs are counted, ordered by use, and forgotten when dropped', async (t) => {
+  let now = 1_000_000
+  const clock: Clock = { ...systemClock, now: () => now }
+  const { keeper, catalog } = await house(clock, 1000)
+  const [one, two] = [randomBytes(32), randomBytes(32)]
+  await keeper.handle({ kind: 'kept', digest: one, sizeBytes: 10 })
+  now += 5000
+  await keeper.handle({ kind: 'kept', digest: two, sizeBytes: 20 })
+  await keeper.handle({ kind: 'kept', digest: two, sizeBytes: 20 })
+  t.equal(catalog.blobBytes(), 30)
+  t.same(
+    catalog.leastTouched(10).map(({ digest }) => digest),
+    [one, two],
+  )
+  now += 5000
+  await keeper.handle({ kind: 'touched', digests: [one, randomBytes(32)] })
+  t.same(
+    catalog.leastTouched(10).map(({ digest }) => digest),
+    [two, one],
+  )
+  now += 500
+  await keeper.handle({ kind: 'touched', digests: [one] })
+  t.equal(catalog.blob(one)?.touchedMs, 1_010_000, 'a touch soon after another costs no write')
+  await keeper.handle({ kind: 'dropped', digest: one })
+  await keeper.handle({ kind: 'dropped', digest: one })
+  t.equal(catalog.blobBytes(), 20)
+  t.equal(catalog.blobSize(one), undefined)
+  t.equal(catalog.leastTouched(10).length, 1)
+  await catalog.close()
+  await keeper.close()
+})
+
+t.test('ids with something left to prove are listed until it is proven or given up', async (t) => {
+  const { keeper, catalog } = await house()
+  const id = someId()
+  const digest = randomBytes(32)
+  const learn = (more: object): Promise<CatalogReply> =>
+    keeper.handle({
+      kind: 'learn',
+      attributes: [{ id, size: 1, verified: false, trusted: true, digest, ...more }],
+    })
+  await learn({})
+  t.same(catalog.unsettled(undefined, 10), [id])
+  t.same(catalog.unsettled(id, 10), [])
+  await learn({ verified: true })
+  t.same(catalog.unsettled(undefined, 10), [id], 'the height is still unknown')
+  await learn({ verified: true, height: 12 })
+  t.same(catalog.unsettled(undefined, 10), [])
+  const other = someId()
+  await keeper.handle({
+    kind: 'learn',
+    attributes: [{ id: other, size: 1, verified: false, trusted: true, digest }],
+  })
+  await keeper.handle({ kind: 'resigned', id: other })
+  t.same(catalog.unsettled(undefined, 10), [])
+  await keeper.handle({ kind: 'distrust', id: other })
+  t.equal(catalog.attributes(other), undefined)
+  await catalog.close()
+  await keeper.close()
+})
+
+t.test('another thread reads what the keeper thread committed', async (t) => {
+  const path = await folder()
+  const data: CatalogThread = {
+    keeper: { path, touchEveryMs: 0 },
+    generations: new SharedArrayBuffer(generationBytes),
+    logLevel: 'silent',
+  }
+  const thread = await startThread('catalog', 'catalog', data)
+  const keeper = addressOf<CatalogRequest, CatalogReply>(thread.connect(), 100)
+  const catalog = new LmdbCatalog(path, new Generations(data.generations))
+  for (let round = 0; round < 50; round += 1) {
+    const id = someId()
+    catalog.attributes(id)
+    await keeper.ask({ kind: 'learn', attributes: [{ id, size: round, verified: false, trusted: false }] })
+    t.equal(catalog.attributes(id)?.size, round)
+  }
+  await catalog.close()
+  await thread.stop(5000)
+  t.equal(await thread.gone, 0)
+})
+
+t.test('a killed keeper leaves every answered change, and no half of any', async (t) => {
+  const path = await folder()
+  const child = fork(fileURLToPath(new URL('./killed-keeper.js', import.meta.url)), [path], {
+    stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+  })
+  const answered: { id: Id; digest: string }[] = []
+  child.on('message', (word) => answered.push(word as { id: Id; digest: string }))
+  while (answered.length < 300) await once(child, 'message')
+  child.kill('SIGKILL')
+  await once(child, 'exit')
+  const catalog = new LmdbCatalog(path, new Generations())
+  for (const { id, digest } of answered) {
+    const found = catalog.attributes(id)
+    t.equal(Buffer.from(found?.digest ?? []).toString('hex'), digest)
+    t.equal(catalog.blobSize(Buffer.from(digest, 'hex')), found?.size)
+  }
+  const blobs = catalog.leastTouched(1_000_000)
+  const sum = blobs.reduce((bytes, { digest }) => bytes + (catalog.blobSize(digest) ?? Number.NaN), 0)
+  t.equal(catalog.blobBytes(), sum, 'sums and tables agree')
+  await catalog.close()
+})

@@ -1,0 +1,77 @@
+import { randomBytes } from 'node:crypto'
+import { stat } from 'node:fs/promises'
+import t from 'tap'
+import { type Clock, systemClock } from '../../src/actor/clock.js'
+import { silentLog } from '../../src/actor/log.js'
+import { type EvictionOptions, Evictor } from '../../src/source/evictor.js'
+import { inOrder } from '../../src/source/in-order.js'
+import { blobPath } from '../../src/store/blobs.js'
+import { type Rig, rig, sha256, someId } from './rig.js'
+
+/** A store with `count` blobs of 1,000 bytes, kept one after the other. */
+async function filled(count: number): Promise<{ house: Rig; digests: Buffer[] }> {
+  const house = await rig({ source: inOrder('none', []) })
+  const digests: Buffer[] = []
+  for (let made = 0; made < count; made += 1) {
+    const bytes = randomBytes(1000)
+    const digest = sha256(bytes)
+    const draft = await house.store.draft()
+    await draft.handle.write(bytes)
+    const attributes = { id: someId(), size: 1000, verified: false, trusted: true, digest }
+    await house.keeping.keep(draft, { attributes, digest, hints: {}, wishHints: {}, source: 'test' })
+    await draft.handle.close()
+    digests.push(digest)
+    await new Promise((resolve) => setTimeout(resolve, 2))
+  }
+  return { house, digests }
+}
+
+function evictor(house: Rig, more: Partial<EvictionOptions>, ahead = 0): Evictor {
+  const options = { maxBytes: 10_000, everyMs: 1000, graceMs: 60_000, orphanMs: 1000, ...more }
+  const clock: Clock = { ...systemClock, now: () => Date.now() + ahead }
+  return new Evictor(house.store, house.catalog, house.keeping, silentLog, clock, options)
+}
+
+t.test('the longest unused go first, down to the bound', async (t) => {
+  const { house, digests } = await filled(10)
+  await house.keeper.ask({ kind: 'touched', digests: [digests[0]!] })
+  t.equal(await evictor(house, { maxBytes: 4500 }, 120_000).evict(), 6)
+  t.equal(house.catalog.blobBytes(), 4000)
+  const left = digests.filter((digest) => house.catalog.blobSize(digest) !== undefined)
+  t.same(left, [digests[0], ...digests.slice(7)])
+  await t.rejects(stat(blobPath(house.store.folder, digests[1]!)))
+  t.equal((await stat(blobPath(house.store.folder, digests[0]!))).size, 1000)
+  await house.close()
+})
+
+t.test('what is being read stays, even beyond the bound', async (t) => {
+  const { house, digests } = await filled(5)
+  t.equal(await evictor(house, { maxBytes: 0 }).evict(), 0, 'all were touched within the grace')
+  t.ok(digests.every((digest) => house.catalog.blobSize(digest) === 1000))
+  await house.close()
+})
+
+t.test('what was unused for too long goes although there is room', async (t) => {
+  const { house } = await filled(3)
+  t.equal(await evictor(house, { maxAgeSeconds: 600 }, 300_000).evict(), 0)
+  t.equal(await evictor(house, { maxAgeSeconds: 600 }, 700_000).evict(), 3)
+  await house.close()
+})
+
+t.test('files without a record are swept when they are old enough', async (t) => {
+  const { house } = await filled(1)
+  const bytes = randomBytes(10)
+  const digest = sha256(bytes)
+  const draft = await house.store.draft()
+  await draft.handle.write(bytes)
+  await house.store.keep(draft, digest)
+  await draft.handle.close()
+  const young = evictor(house, { orphanMs: 60_000 })
+  for (let folder = 0; folder < 256; folder += 1) await young.turn()
+  t.equal((await stat(blobPath(house.store.folder, digest))).size, 10)
+  const old = evictor(house, { orphanMs: 60_000 }, 120_000)
+  for (let folder = 0; folder < 256; folder += 1) await old.turn()
+  await t.rejects(stat(blobPath(house.store.folder, digest)))
+  t.equal(house.catalog.leastTouched(10).length, 1, 'what has a record stays')
+  await house.close()
+})
