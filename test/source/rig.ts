@@ -16,10 +16,10 @@ import { type Id, idOfBytes } from '../../src/format/id.js'
 import { isRefusal, type Refusal } from '../../src/format/refusal.js'
 import { Fetcher, type FetcherOptions } from '../../src/source/fetcher.js'
 import { Keeping, type Kept } from '../../src/source/keeping.js'
+import { Opener } from '../../src/source/opener.js'
 import { ProgressListener, ProgressTable, progressBytes } from '../../src/source/progress.js'
 import type { SourceProgress, SourceReply, SourceRequest, Window } from '../../src/source/protocol.js'
 import { InlineProver } from '../../src/source/prover.js'
-import { Readers } from '../../src/source/readers.js'
 import { Soundness } from '../../src/source/soundness.js'
 import type { Source } from '../../src/source/source.js'
 import { isConfined, TrustedGateways } from '../../src/source/trusted-gateways.js'
@@ -174,7 +174,7 @@ export async function rig(options: RigOptions): Promise<Rig> {
       )
       port2.on('close', () => fetcher.forget(caller))
       const address = addressOf<SourceRequest, SourceReply, SourceProgress>(port1, 1024, listener.hear)
-      const readers = new Readers(address, listener, systemClock)
+      const opener = new Opener(address, listener, systemClock)
       return {
         address,
         port: port1,
@@ -192,7 +192,7 @@ export async function rig(options: RigOptions): Promise<Rig> {
           if (reply.kind !== 'opened') throw new Error(reply.kind)
           return reply
         },
-        grow: (opened) => readers.grow(opened),
+        grow: (opened) => opener.grow(opened),
       }
     },
     drafts: () => readdir(join(path, 'blobs', 'tmp')),

@@ -1,0 +1,106 @@
+import type { Address } from '../actor/address.js'
+import type { Clock, Timer } from '../actor/clock.js'
+import type { Attributes } from '../catalog/attributes.js'
+import type { Id } from '../format/id.js'
+import { isRefusal, type Refusal } from '../format/refusal.js'
+import type { Content } from '../store/content.js'
+import { GrowingContent } from './growing.js'
+import type { ProgressListener } from './progress.js'
+import type { SourceReply, SourceRequest } from './protocol.js'
+
+/** Content from a source, with what is known of it. `content` must be closed exactly once. */
+export interface Opened {
+  readonly attributes: Attributes
+  readonly content: Content
+  /** Payload bytes that `content` can give, `end` exclusive: all of them but for windows. */
+  readonly window: { readonly start: number; readonly end: number }
+  /** Which source brings it, e.g. `trusted-gateways`; `cache` where it was in the store after all. */
+  readonly source: string
+  readonly trusted: boolean
+  readonly hops?: number
+}
+
+type Open = Extract<SourceRequest, { kind: 'open' }>
+type OpenedReply = Extract<SourceReply, { kind: 'opened' }>
+
+/** Time until a full mailbox is tried again. */
+const retryCloseMs = 50
+
+/** The edge threads' way to bytes that are not in the store: asks the fetcher and opens the file that grows. */
+export class Opener {
+  readonly #unclosed = new Set<number>()
+  #retry: Timer | undefined
+
+  /** `listener.hear` must be the hearer of `fetcher`'s events. */
+  constructor(
+    private readonly fetcher: Address<SourceRequest, SourceReply>,
+    private readonly listener: ProgressListener,
+    private readonly clock: Clock,
+  ) {}
+
+  /**
+   * Resolves as soon as size and type are known; small payloads come whole and with a digest. Refusals: `unknown` only
+   * where every source said so, else `upstream`, `late`, `forged`, `busy`, `unsatisfiable`. Never rejects.
+   */
+  async open(wanted: Omit<Open, 'kind'>): Promise<Opened | Refusal> {
+    const reply = await this.fetcher.ask({ kind: 'open', ...wanted })
+    if (isRefusal(reply)) return reply
+    if (reply.kind === 'refused') return reply.refusal
+    if (reply.kind !== 'opened') throw new Error(`an open was answered with ${reply.kind}`)
+    const { attributes, base, sizeBytes, source, trusted, hops } = reply
+    return {
+      attributes,
+      content: this.grow(reply),
+      window: { start: base, end: base + sizeBytes },
+      source,
+      trusted,
+      ...(hops === undefined ? {} : { hops }),
+    }
+  }
+
+  /** Is the blob on disk what its name says? A false one is already dropped when this resolves. */
+  async check(id: Id, digest: Uint8Array): Promise<boolean | Refusal> {
+    const reply = await this.fetcher.ask({ kind: 'check', id, digest })
+    if (isRefusal(reply)) return reply
+    if (reply.kind === 'refused') return reply.refusal
+    if (reply.kind !== 'checked') throw new Error(`a check was answered with ${reply.kind}`)
+    return reply.sound
+  }
+
+  /**
+   * Content of a flow that was opened; closing it tells the fetcher. It gives bytes of the file's window only, which is all
+   * of the payload but where a window was asked for. Never throws: a file that cannot be opened is a broken source.
+   */
+  grow(opened: OpenedReply): Content {
+    const { attributes, base, sizeBytes, slot, path, reader } = opened
+    const file = { path, base, fileBytes: sizeBytes, sizeBytes: attributes.size, slot }
+    const close = (): void => this.#close(reader)
+    try {
+      return new GrowingContent(file, this.listener, close)
+    } catch {
+      // No descriptor left, or no /proc: the reader sees a body that breaks at once.
+      return {
+        sizeBytes: attributes.size,
+        read: () => undefined,
+        ready: () => Promise.resolve(false),
+        close,
+      }
+    }
+  }
+
+  /** A close must arrive, or a slot is lost: told again while the mailbox is full. */
+  #close(reader: number): void {
+    if (this.fetcher.tell({ kind: 'close', reader })) return
+    this.#unclosed.add(reader)
+    this.#retry ??= this.clock.after(retryCloseMs, () => this.#closeAgain())
+  }
+
+  #closeAgain(): void {
+    this.#retry = undefined
+    for (const reader of [...this.#unclosed]) {
+      if (!this.fetcher.tell({ kind: 'close', reader })) break
+      this.#unclosed.delete(reader)
+    }
+    if (this.#unclosed.size > 0) this.#retry = this.clock.after(retryCloseMs, () => this.#closeAgain())
+  }
+}
