@@ -1,4 +1,11 @@
+import server, { type HttpRequest, type HttpResponse, type us_listen_socket } from 'uWebSockets.js'
+import { type Clock, systemClock } from '../actor/clock.js'
+import { Inflow } from './body.js'
 import type { Reply, Request } from './exchange.js'
+import { type Desk, SocketReply } from './reply.js'
+import { SocketRequest } from './request.js'
+import { Stalls } from './stalls.js'
+import { statusLines } from './status.js'
 
 export interface ServeOptions {
   /** Numeric address to listen on. */
@@ -9,6 +16,9 @@ export interface ServeOptions {
   readonly stallMs: number
   /** Requests being answered at once on this thread; one more is answered 503 with Retry-After. */
   readonly flowsMax: number
+  /** Hears of a handler that threw; its socket is closed. */
+  readonly onThrow: (error: unknown) => void
+  readonly clock?: Clock
 }
 
 export interface Server {
@@ -22,7 +32,103 @@ export interface Server {
 /** What answers requests. It must end each reply exactly once, now or later; a throw closes that socket. */
 export type Handler = (request: Request, reply: Reply) => void
 
+/** The server's signature would be one line more in each answer. */
+function hideSignature(): void {
+  ;(server as unknown as { _cfg(key: string): void })._cfg('silent')
+}
+
+/** One short answer, after which the connection is closed: what came in may have been read wrongly. */
+function turnAway(res: HttpResponse, status: number, word: string, retry: boolean): void {
+  res.writeStatus(statusLines[status] ?? String(status))
+  res.writeHeader('Content-Type', 'text/plain; charset=utf-8')
+  if (retry) res.writeHeader('Retry-After', '1')
+  res.end(word, true)
+}
+
+class Edge implements Desk, Server {
+  readonly port: number
+  readonly stalls: Stalls
+  readonly #handler: Handler
+  readonly #options: ServeOptions
+  readonly #clock: Clock
+  readonly #app = server.App()
+  readonly #flows = new Set<SocketReply>()
+  #listening: us_listen_socket | undefined
+  #drained: (() => void) | undefined
+  closing = false
+
+  constructor(handler: Handler, options: ServeOptions) {
+    this.#handler = handler
+    this.#options = options
+    this.#clock = options.clock ?? systemClock
+    this.stalls = new Stalls(options.stallMs, this.#clock)
+    this.#app.any('/*', (res, req) => this.#take(res, req))
+    this.#app.listen(options.host, options.port, (socket) => {
+      if (socket !== false) this.#listening = socket
+    })
+    if (this.#listening === undefined) {
+      this.stalls.close()
+      throw new Error(`cannot listen on ${options.host}:${options.port}`)
+    }
+    this.port = server.us_socket_local_port(this.#listening as never)
+  }
+
+  get flows(): number {
+    return this.#flows.size
+  }
+
+  #take(res: HttpResponse, req: HttpRequest): void {
+    const request = new SocketRequest(res, req)
+    if (request.fault !== undefined) {
+      turnAway(res, 400, request.fault, false)
+      return
+    }
+    if (this.#flows.size >= this.#options.flowsMax) {
+      turnAway(res, 503, 'busy', true)
+      return
+    }
+    const reply = new SocketReply(res, request, this)
+    if (request.framing.body) request.expect(new Inflow(res, this.stalls))
+    try {
+      this.#handler(request, reply)
+    } catch (error) {
+      reply.destroy()
+      this.#options.onThrow(error)
+    }
+    request.detach(!reply.over)
+    reply.handlerReturned()
+  }
+
+  opened(reply: SocketReply): void {
+    this.#flows.add(reply)
+  }
+
+  closed(reply: SocketReply): void {
+    this.#flows.delete(reply)
+    if (this.#flows.size === 0) this.#drained?.()
+  }
+
+  async close(graceMs: number): Promise<void> {
+    if (this.closing) return
+    this.closing = true
+    if (this.#listening !== undefined) server.us_listen_socket_close(this.#listening)
+    if (this.#flows.size > 0) {
+      await new Promise<void>((resolve) => {
+        const timer = this.#clock.after(graceMs, resolve)
+        this.#drained = () => {
+          timer.cancel()
+          resolve()
+        }
+      })
+    }
+    // Idle connections end here too, and answers that took too long.
+    this.#app.close()
+    this.stalls.close()
+  }
+}
+
 /** Listens. Throws where the address cannot be had. */
-export function serve(_handler: Handler, _options: ServeOptions): Server {
-  throw new Error('not built yet')
+export function serve(handler: Handler, options: ServeOptions): Server {
+  hideSignature()
+  return new Edge(handler, options)
 }
