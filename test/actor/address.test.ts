@@ -47,7 +47,7 @@ t.test('told messages arrive in order and make room again', async (t) => {
   for (let value = 0; value < 40; value += 1) {
     while (!address.tell({ wait: 0, value })) await pause(1)
   }
-  await address.ask({ wait: 0, value: 40 })
+  while (isRefusal(await address.ask({ wait: 0, value: 40 }))) await pause(1)
   t.strictSame(
     seen,
     Array.from({ length: 41 }, (_, value) => value),

@@ -1,0 +1,53 @@
+import { mkdirSync, realpathSync } from 'node:fs'
+import { createServer, type Server } from 'node:net'
+
+/**
+ * Claims for this process alone. The kernel gives a claim back when the process dies, however it dies: nothing stale is left
+ * to clean up after a kill -9.
+ */
+export interface Claim {
+  release(): Promise<void>
+}
+
+function listening(server: Server, where: { path: string } | { host: string; port: number }): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen({ ...where, exclusive: true }, () => resolve())
+  })
+}
+
+function closed(server: Server): Promise<void> {
+  return new Promise((resolve) => server.close(() => resolve()))
+}
+
+/** Makes sure that no other process uses the folder (created if missing). Rejects with a plain word when one does. */
+export async function claimFolder(path: string): Promise<Claim> {
+  mkdirSync(path, { recursive: true, mode: 0o700 })
+  const server = createServer()
+  try {
+    // A name in Linux's abstract socket space: no file, gone with the process.
+    await listening(server, { path: `\0sluice:${realpathSync(path)}`.slice(0, 100) })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error
+    throw new Error(`another sluice is running on ${path}: stop it, or give this one a DATA_PATH of its own`)
+  }
+  return { release: () => closed(server) }
+}
+
+/**
+ * Makes sure that nobody else listens on a port before the edge threads do: they share theirs (SO_REUSEPORT), so without this
+ * a second program on the same port would take half of the connections and nobody would notice. Port 0 is always free.
+ */
+export async function probePort(host: string, port: number, setting: string): Promise<void> {
+  if (port === 0) return
+  const server = createServer()
+  try {
+    await listening(server, { host, port })
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'EADDRINUSE') throw new Error(`port ${port} is taken: stop what listens there, or set ${setting}`)
+    if (code === 'EACCES') throw new Error(`port ${port} needs more rights: set ${setting} to 1024 or above`)
+    throw new Error(`cannot listen on ${host} port ${port} (${code}): see LISTEN_ADDRESS and ${setting}`)
+  }
+  await closed(server)
+}

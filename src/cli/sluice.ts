@@ -1,0 +1,46 @@
+#!/usr/bin/env node
+import { readFileSync } from 'node:fs'
+import { devnet } from './devnet.js'
+import { settings } from './settings.js'
+import { start } from './start.js'
+import { verify } from './verify.js'
+
+/** One command: its words on the command line become an exit code. */
+export type Command = (words: readonly string[]) => Promise<number>
+
+const commands: Readonly<Record<string, Command>> = { start, verify, devnet, settings }
+
+const help = `sluice: a gateway for permanent storage
+
+Usage: sluice COMMAND [--help]
+
+  start      runs the gateway (and, on devnet, the embedded base-layer node)
+  verify ID  fetches content by id and checks digest, signatures and owner
+  devnet     runs the embedded base-layer node alone
+  settings   lists every setting: name, default, meaning
+
+Examples:
+  sluice start                                    everything on this machine, nothing else needed
+  NETWORK=mainnet sluice start                    the public network
+  PORT=8080 DATA_PATH=/srv/sluice sluice start
+  sluice verify ID --gateway http://127.0.0.1:3000
+`
+
+async function main(words: readonly string[]): Promise<number> {
+  const [name = '', ...rest] = words
+  if (name === '--version') {
+    const manifest = readFileSync(new URL('../../../package.json', import.meta.url), 'utf8')
+    process.stdout.write(`sluice ${(JSON.parse(manifest) as { version: string }).version}\n`)
+    return 0
+  }
+  const command = Object.hasOwn(commands, name) ? commands[name] : undefined
+  if (command !== undefined) return command(rest)
+  if (name === '--help' || name === 'help') {
+    process.stdout.write(help)
+    return 0
+  }
+  process.stderr.write(name === '' ? help : `sluice: no command '${name}'; see sluice --help\n`)
+  return 2
+}
+
+process.exitCode = await main(process.argv.slice(2))
