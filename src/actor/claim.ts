@@ -45,7 +45,8 @@ export async function probePort(host: string, port: number, setting: string): Pr
     await listening(server, { host, port })
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    if (code === 'EADDRINUSE') throw new Error(`port ${port} is taken: stop what listens there, or set ${setting}`)
+    if (code === 'EADDRINUSE')
+      throw new Error(`port ${port} is taken: stop what listens there, or set ${setting}`)
     if (code === 'EACCES') throw new Error(`port ${port} needs more rights: set ${setting} to 1024 or above`)
     throw new Error(`cannot listen on ${host} port ${port} (${code}): see LISTEN_ADDRESS and ${setting}`)
   }
