@@ -100,12 +100,14 @@ function contradictions({ server: given }: Config): string[] {
 }
 
 /**
- * Reads the configuration out of an environment. Empty texts count as unset. Either every value, or every error there is,
+ * Reads the configuration out of the environment, `given` (from a command line) going over it. Empty texts count as unset. Either every value, or every error there is,
  * one a line; the errors never hold the text of a secret.
  */
 export function readConfig(
-  environment: Readonly<Record<string, string | undefined>> = process.env,
+  given: Readonly<Record<string, string>> = {},
+  surroundings: Readonly<Record<string, string | undefined>> = process.env,
 ): Config | string[] {
+  const environment = { ...surroundings, ...given }
   const wrong = unknownNames(environment)
   const readOne = (setting: Setting<unknown>): unknown => {
     const text = environment[setting.env]?.trim()

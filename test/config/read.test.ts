@@ -1,5 +1,7 @@
 import t from 'tap'
-import { listSettings, readConfig } from '../../config/read.js'
+import { listSettings, readConfig as readOver } from '../../config/read.js'
+
+const readConfig = (environment: Record<string, string>) => readOver({}, environment)
 
 t.test('an empty environment gives every default', async (t) => {
   const config = readConfig({})
@@ -86,4 +88,9 @@ t.test('every setting has a name of its own, a reason, and a default it would ac
     if (setting.defaultText !== '')
       t.match(setting.read(setting.defaultText), { value: setting.fallback }, setting.env)
   }
+})
+
+t.test('words of a command line go over the environment', async (t) => {
+  const config = readOver({ PORT: '1' }, { PORT: '2', DEVNET_PORT: '3' })
+  t.match(config, { server: { port: 1, devnetPort: 3 } })
 })
