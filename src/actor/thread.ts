@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
+import { MessageChannel, MessagePort, Worker } from 'node:worker_threads'
 import { pause } from './clock.js'
 
 /** One running thread of `workers/`. Its file is wiring only: it builds the room's actor and answers on its ports. */
@@ -21,18 +21,18 @@ export type ThreadOrder =
   | { readonly stop: true }
 
 /**
- * Starts `workers/<file>` with `data` (plain, cloned) and waits until it says that it is up: `{ready: ...}` on its parent port.
- * Ports in `transfer` move to the thread. Rejects when the thread ends before, or is not up after `startMs`.
+ * Starts `workers/<file>` with `data` (cloned; ports at its first level move to the thread) and waits until it says that it is
+ * up: `{ready: ...}` on its parent port. Rejects when the thread ends before, or is not up after `startMs`.
  */
 export async function startThread(
   name: string,
   file: string,
-  data: unknown,
-  { transfer = [], startMs = 60_000 }: { transfer?: readonly MessagePort[]; startMs?: number } = {},
+  data: object,
+  startMs = 60_000,
 ): Promise<Thread> {
   const worker = new Worker(new URL(`../../workers/${file}.js`, import.meta.url), {
     workerData: data,
-    transferList: [...transfer],
+    transferList: Object.values(data).filter((value) => value instanceof MessagePort),
     name,
   })
   const failed = new Promise<never>((_, reject) => {

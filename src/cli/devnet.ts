@@ -53,7 +53,9 @@ export async function devnet(words: readonly string[]): Promise<number> {
     },
   })
   const { url } = thread.said as { url: string }
-  process.stdout.write(process.stdout.isTTY ? `Base-layer node: ${url}\n` : `${JSON.stringify({ msg: 'ready', url })}\n`)
+  process.stdout.write(
+    process.stdout.isTTY ? `Base-layer node: ${url}\n` : `${JSON.stringify({ msg: 'ready', url })}\n`,
+  )
   await new Promise<void>((leave) => {
     process.once('SIGTERM', leave)
     process.once('SIGINT', leave)

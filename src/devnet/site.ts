@@ -1,0 +1,97 @@
+import { createCipheriv } from 'node:crypto'
+import { crc32, deflateSync } from 'node:zlib'
+
+/** One file of the seeded site. */
+export interface Page {
+  readonly path: string
+  readonly contentType: string
+  readonly bytes: Uint8Array
+}
+
+export const largeSizeBytes = 20 * 1024 * 1024
+
+/** The small site that a fresh devnet carries. The same bytes at every start. */
+export function sitePages(): Page[] {
+  const text = (path: string, contentType: string, body: string): Page => ({
+    path,
+    contentType,
+    bytes: Buffer.from(body, 'utf8'),
+  })
+  return [
+    text('index.html', 'text/html; charset=utf-8', page),
+    text('style.css', 'text/css; charset=utf-8', style),
+    text(
+      '404.html',
+      'text/html; charset=utf-8',
+      '<!doctype html><title>Not here</title><p>Not here. <a href="./">Back</a></p>\n',
+    ),
+    { path: 'image.png', contentType: 'image/png', bytes: picture(320, 200) },
+  ]
+}
+
+/** 20 MB that no compressor shortens, always the same. */
+export function largeFile(): Uint8Array {
+  const cipher = createCipheriv('aes-128-ctr', Buffer.alloc(16, 'sluice'), Buffer.alloc(16))
+  return cipher.update(Buffer.alloc(largeSizeBytes))
+}
+
+const page = `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Sluice devnet</title>
+<link rel="stylesheet" href="style.css">
+<main>
+  <h1>It flows.</h1>
+  <p>This page is a file of a path manifest on the embedded chain of this machine. Your gateway found it by its id, proved it
+  against the chain, and signed the answer.</p>
+  <img src="image.png" alt="Water at dusk" width="320" height="200">
+  <ul>
+    <li><a href="large.bin">a 20 MB file</a>, fit for range requests</li>
+    <li><a href="missing">a path that is not there</a>, answered by the manifest's fallback</li>
+  </ul>
+</main>
+</html>
+`
+
+const style = `:root { color-scheme: light dark; font: 18px/1.5 system-ui, sans-serif }
+body { margin: 0; display: grid; place-items: center; min-height: 100vh }
+main { max-width: 34rem; padding: 2rem }
+h1 { font-size: 3rem; margin: 0 }
+img { max-width: 100%; height: auto; border-radius: 0.5rem }
+`
+
+/** A PNG (ISO/IEC 15948): dusk above water, in true colour. */
+function picture(width: number, height: number): Uint8Array {
+  const rows = Buffer.alloc(height * (1 + width * 3))
+  for (let y = 0; y < height; y += 1) {
+    for (let x = 0; x < width; x += 1) {
+      const at = y * (1 + width * 3) + 1 + x * 3
+      const shore = height * 0.55
+      const ripple = y < shore ? 0 : Math.sin((x + y * y * 0.05) / 5) * 18
+      const depth = y < shore ? y / shore : 1 - (y - shore) / (height - shore)
+      rows[at] = 40 + 190 * depth + ripple
+      rows[at + 1] = 60 + 90 * depth + ripple
+      rows[at + 2] = 120 + 40 * (1 - depth) + ripple
+    }
+  }
+  const header = Buffer.alloc(13)
+  header.writeUInt32BE(width, 0)
+  header.writeUInt32BE(height, 4)
+  header.set([8, 2, 0, 0, 0], 8)
+  const signature = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])
+  return Buffer.concat([
+    signature,
+    chunk('IHDR', header),
+    chunk('IDAT', deflateSync(rows)),
+    chunk('IEND', Buffer.alloc(0)),
+  ])
+}
+
+function chunk(type: string, body: Uint8Array): Uint8Array {
+  const named = Buffer.concat([Buffer.from(type, 'latin1'), body])
+  const frame = Buffer.alloc(8)
+  frame.writeUInt32BE(body.length, 0)
+  frame.writeUInt32BE(crc32(named), 4)
+  return Buffer.concat([frame.subarray(0, 4), named, frame.subarray(4)])
+}

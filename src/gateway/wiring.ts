@@ -1,0 +1,39 @@
+import type { MessagePort } from 'node:worker_threads'
+import type { KeyPlaces } from '../attest/keys.js'
+import type { Vocabulary } from '../attest/vocabulary.js'
+import type { ServeOptions } from '../http/listen.js'
+import type { MappedOptions } from '../store/mapped.js'
+import type { GatewayOptions } from './parts.js'
+
+/** What `workers/edge.ts` is started with. Says `{port}` when it listens. */
+export interface EdgeThread {
+  /** Row of this thread in the meter table. */
+  readonly row: number
+  readonly serve: ServeOptions
+  /** Running answers may take so long after a stop was asked for. */
+  readonly drainMs: number
+  /** Line to the keeper of the catalog. */
+  readonly catalogPort: MessagePort
+  /** Line to the fetcher. */
+  readonly sourcePort: MessagePort
+  /** Messages under way to either at most: above the flows of a thread, so that flows are the bound that is met. */
+  readonly mailboxMax: number
+  readonly catalogPath: string
+  readonly blobsPath: string
+  readonly mapped: MappedOptions
+  readonly generations: SharedArrayBuffer
+  readonly progress: SharedArrayBuffer
+  readonly meters: SharedArrayBuffer
+  readonly tip: SharedArrayBuffer
+  readonly gateway: GatewayOptions
+  readonly vocabulary: Vocabulary['name']
+  /** Absent: answers are not signed. */
+  readonly signing?: KeyPlaces & { readonly bindRequest: boolean }
+  readonly about: {
+    readonly startedMs: number
+    readonly release: string
+    readonly network: string
+    readonly wallet?: string
+  }
+  readonly logLevel: string
+}

@@ -1,0 +1,168 @@
+import type { MessagePort } from 'node:worker_threads'
+import type { Config } from '../config/read.js'
+import { claimFolder, probePort } from './actor/claim.js'
+import { systemClock } from './actor/clock.js'
+import type { Log } from './actor/log.js'
+import type { Tip } from './actor/shared.js'
+import { type Part, type RunningPart, supervise } from './actor/supervise.js'
+import { startThread, type Thread } from './actor/thread.js'
+import { RemoteChain } from './chain/remote.js'
+import { type Examples, plant } from './devnet/seed.js'
+import { TipFollower } from './ingest/tip.js'
+import { chainOptions, networkOf } from './main/network.js'
+import {
+  catalogThread,
+  devnetThread,
+  edgeThread,
+  folders,
+  sharedTables,
+  sourceThread,
+} from './main/threads.js'
+
+export interface Program {
+  /** Name to base URL. */
+  readonly urls: Readonly<Record<string, string>>
+  /** Ids to try, by name; each is in the cache already. */
+  readonly examples: Examples
+  /** Resolves with a reason when a part is lost. */
+  readonly lost: Promise<string>
+  /** Drains and leaves, last started first. */
+  stop(): Promise<void>
+}
+
+/** How often a node is asked for the height of the chain; blocks come each two minutes, on devnet each two seconds. */
+const tipEveryMs = { mainnet: 15_000, devnet: 1000 }
+
+/** Starts every part in order. Rejects, with everything taken down again, when one cannot start. */
+export async function startProgram(config: Config, log: Log): Promise<Program> {
+  const { server } = config
+  const network = networkOf(config)
+  const { root, devnet: devnetFolder } = folders(config)
+  const shared = sharedTables(config)
+  const startedMs = systemClock.now()
+  const embedded = server.network === 'devnet' && server.trustedNodeUrls === undefined
+  const crew = new Crew(server.drainMs + 2000)
+  const nodes = (): readonly string[] =>
+    embedded ? [crew.said<{ url: string }>('devnet').url] : network.nodes
+  /** The first edge thread takes the port; where that was any free one, the others join it there. */
+  const port = (): number => (crew.has('edge-1') ? crew.said<{ port: number }>('edge-1').port : server.port)
+
+  const edges = Array.from({ length: server.edgeThreads }, (_, index) =>
+    crew.part(`edge-${index + 1}`, 'edge', () => {
+      const lines = { catalogPort: crew.line('catalog'), sourcePort: crew.line('source') }
+      return edgeThread(config, network, shared, { ...lines, row: index + 1, port: port(), startedMs })
+    }),
+  )
+  const supervised = await supervise(
+    [
+      { name: 'data folder', start: () => claimed(root) },
+      ...(embedded ? [probe('127.0.0.1', server.devnetPort, 'DEVNET_PORT')] : []),
+      ...(embedded ? [crew.part('devnet', 'devnet', () => devnetThread(config))] : []),
+      crew.part('catalog', 'catalog', () => catalogThread(config, shared)),
+      crew.part('source', 'source', () => {
+        return sourceThread(config, { ...network, nodes: nodes() }, shared, crew.line('catalog'))
+      }),
+      tip(
+        () => new RemoteChain(chainOptions(nodes(), config), systemClock),
+        shared.tip,
+        tipEveryMs[server.network],
+        log,
+      ),
+      probe(network.host, server.port, 'PORT'),
+      ...edges,
+    ],
+    log,
+  )
+  const gateway = urlOf(network.host, port())
+  const stop = (): Promise<void> => supervised.stop()
+  try {
+    const seeded = embedded && server.devnetSeed && server.devnetReplayPath === undefined
+    const examples = seeded ? await plant({ gateway, node: nodes()[0] ?? '', folder: devnetFolder, log }) : {}
+    const urls = { gateway, ...(embedded ? { devnet: nodes()[0] ?? '' } : {}) }
+    return { urls, examples, lost: supervised.lost, stop }
+  } catch (error) {
+    await stop()
+    throw error
+  }
+}
+
+/** The threads that are up, by name. */
+class Crew {
+  readonly #threads = new Map<string, Thread>()
+
+  constructor(private readonly stopMs: number) {}
+
+  has(name: string): boolean {
+    return this.#threads.has(name)
+  }
+
+  /** What a thread said when it came up. */
+  said<Said>(name: string): Said {
+    return this.#thread(name).said as Said
+  }
+
+  /** A new line to a thread's actor. */
+  line(name: string): MessagePort {
+    return this.#thread(name).connect()
+  }
+
+  /** A thread of `workers/<file>` as a part; what `data` returns may hold ports, which move to it. */
+  part(name: string, file: string, data: () => object): Part {
+    return {
+      name,
+      start: async () => {
+        const thread = await startThread(name, file, data())
+        this.#threads.set(name, thread)
+        return {
+          lost: thread.gone.then((code) => `ended with code ${code}`),
+          stop: () => thread.stop(this.stopMs),
+        }
+      },
+    }
+  }
+
+  #thread(name: string): Thread {
+    const thread = this.#threads.get(name)
+    if (thread === undefined) throw new Error(`no thread ${name} is up`)
+    return thread
+  }
+}
+
+async function claimed(folder: string): Promise<RunningPart> {
+  const claim = await claimFolder(folder)
+  return { stop: () => claim.release() }
+}
+
+function probe(host: string, port: number, setting: string): Part {
+  return {
+    name: setting,
+    start: async () => {
+      await probePort(host, port, setting)
+      return { stop: () => Promise.resolve() }
+    },
+  }
+}
+
+function tip(chain: () => RemoteChain, shared: Tip, everyMs: number, log: Log): Part {
+  return {
+    name: 'tip',
+    start: async () => {
+      const nodes = chain()
+      const follower = new TipFollower(nodes, shared, systemClock, log)
+      follower.start(everyMs)
+      return {
+        stop: async () => {
+          follower.stop()
+          await nodes.close()
+        },
+      }
+    },
+  }
+}
+
+/** What to open in a browser on this machine. */
+function urlOf(host: string, port: number): string {
+  const name =
+    host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '[::1]' : host.includes(':') ? `[${host}]` : host
+  return `http://${name}:${port}`
+}

@@ -1,0 +1,50 @@
+import type { Config } from '../../config/read.js'
+import type { TrustedGateway } from '../../config/trusted-gateways.js'
+import type { ChainOptions } from '../chain/options.js'
+
+/** What NETWORK decides where the operator did not. */
+export interface Network {
+  /** Address to listen on. */
+  readonly host: string
+  /** Base-layer nodes; empty: the embedded node, whose address is known when it is up. */
+  readonly nodes: readonly string[]
+  readonly gateways: readonly TrustedGateway[]
+}
+
+const publicGateways: readonly TrustedGateway[] = [
+  { url: 'https://turbo-gateway.com', priority: 1, trusted: true },
+  { url: 'https://arweave.net', priority: 2, trusted: false },
+]
+
+/** The network's settings with the operator's over them. */
+export function networkOf({ server, retrieval }: Config): Network {
+  const mainnet = server.network === 'mainnet'
+  const first = (retrieval.trustedGatewayUrl ?? []).map((url, index) => ({
+    url,
+    priority: index - 1000,
+    trusted: true,
+  }))
+  const named = retrieval.trustedGateways ?? (mainnet && first.length === 0 ? publicGateways : [])
+  return {
+    host: server.listenAddress ?? (mainnet ? '0.0.0.0' : '127.0.0.1'),
+    nodes: server.trustedNodeUrls ?? (mainnet ? ['https://arweave.net'] : []),
+    gateways: [...first, ...named],
+  }
+}
+
+/** How nodes are asked. */
+export function chainOptions(nodes: readonly string[], { retrieval }: Config): ChainOptions {
+  return {
+    nodes,
+    connectMs: 5000,
+    headMs: retrieval.gatewayTimeoutMs,
+    stallMs: retrieval.streamStallMs,
+    // One connection a call under way: HTTP/1.1 has no other way to ask in parallel.
+    connectionsMax: retrieval.chunkReadAhead + 14,
+    callsMax: retrieval.chunkReadAhead + 14,
+    waitingMax: 4096,
+    attemptsMax: 4,
+    coolMs: 1000,
+    coolMaxMs: 60_000,
+  }
+}

@@ -1,0 +1,137 @@
+import { join, resolve } from 'node:path'
+import type { MessagePort } from 'node:worker_threads'
+import type { Config } from '../../config/read.js'
+import { meterBytes } from '../actor/meter.js'
+import { meterTable } from '../actor/meters.js'
+import { Tip } from '../actor/shared.js'
+import { generationBytes } from '../catalog/generations.js'
+import type { CatalogThread } from '../catalog/wiring.js'
+import type { DevnetOptions } from '../devnet/options.js'
+import { gatewayDefaults } from '../gateway/parts.js'
+import type { EdgeThread } from '../gateway/wiring.js'
+import { progressBytes } from '../source/progress.js'
+import type { Network } from './network.js'
+
+/** What every thread is started with: the configuration's values, cut to what each needs to know. */
+
+/** Memory that threads share; each table is written by one of them, or one row by each. */
+export interface SharedTables {
+  readonly generations: SharedArrayBuffer
+  readonly progress: SharedArrayBuffer
+  readonly meters: SharedArrayBuffer
+  readonly tip: Tip
+}
+
+export function sharedTables({ server, retrieval }: Config): SharedTables {
+  return {
+    generations: new SharedArrayBuffer(generationBytes),
+    // A transfer and a window transfer of the same payload may be open at once.
+    progress: new SharedArrayBuffer(progressBytes(retrieval.fetchesMax * 2)),
+    meters: new SharedArrayBuffer(meterBytes(meterTable, server.edgeThreads + 1)),
+    tip: new Tip(),
+  }
+}
+
+/** Folders below DATA_PATH, each with one owner. */
+export function folders({
+  server,
+}: Config): Record<'root' | 'catalog' | 'blobs' | 'devnet' | 'keys', string> {
+  const root = resolve(server.dataPath)
+  return {
+    root,
+    catalog: join(root, 'catalog'),
+    blobs: join(root, 'blobs'),
+    devnet: join(root, 'devnet'),
+    keys: join(root, 'keys'),
+  }
+}
+
+export function devnetThread(config: Config): { options: DevnetOptions } {
+  const { devnetPort, devnetBlockMs, devnetReplayPath } = config.server
+  const replay = devnetReplayPath === undefined ? {} : { replayPath: resolve(devnetReplayPath) }
+  const dataPath = folders(config).devnet
+  return { options: { host: '127.0.0.1', port: devnetPort, dataPath, blockMs: devnetBlockMs, ...replay } }
+}
+
+export function catalogThread(config: Config, shared: SharedTables): CatalogThread {
+  return {
+    // A popular blob costs one small write a minute; eviction by age counts in days.
+    keeper: { path: folders(config).catalog, touchEveryMs: 60_000 },
+    generations: shared.generations,
+    logLevel: config.server.logLevel,
+  }
+}
+
+export interface Lines {
+  readonly catalogPort: MessagePort
+  readonly sourcePort: MessagePort
+}
+
+export function edgeThread(
+  config: Config,
+  network: Network,
+  shared: SharedTables,
+  given: Lines & { readonly row: number; readonly port: number; readonly startedMs: number },
+): EdgeThread {
+  const { server } = config
+  const { root, catalog, blobs, keys } = folders(config)
+  return {
+    row: given.row,
+    serve: { host: network.host, port: given.port, stallMs: server.stallMs, flowsMax: server.flowsMax },
+    drainMs: server.drainMs,
+    catalogPort: given.catalogPort,
+    sourcePort: given.sourcePort,
+    mailboxMax: server.flowsMax * 2 + 64,
+    catalogPath: catalog,
+    blobsPath: blobs,
+    // 64 GiB of addresses cost nothing but page tables of what was read; 1,024 files stay well below ulimit.
+    mapped: { mappedMaxBytes: 64 * 2 ** 30, filesMax: 1024, believeMs: 1000 },
+    generations: shared.generations,
+    progress: shared.progress,
+    meters: shared.meters,
+    tip: shared.tip.memory,
+    gateway: gatewayOptions(config),
+    vocabulary: server.vocabulary,
+    ...(server.httpsigEnabled ? { signing: signing(config, join(keys, 'httpsig.pem'), root) } : {}),
+    about: {
+      startedMs: given.startedMs,
+      release: server.release,
+      network: server.network,
+      ...(server.wallet === undefined ? {} : { wallet: server.wallet }),
+    },
+    logLevel: server.logLevel,
+  }
+}
+
+function signing({ server }: Config, standalone: string, root: string): NonNullable<EdgeThread['signing']> {
+  const { observerKeypairPath, observerPrivateKey, httpsigKeyFile } = server
+  return {
+    keyFile: httpsigKeyFile === undefined ? standalone : resolve(root, httpsigKeyFile),
+    ...(observerKeypairPath === undefined ? {} : { observerKeypairPath: resolve(observerKeypairPath) }),
+    ...(observerPrivateKey === undefined ? {} : { observerPrivateKey }),
+    bindRequest: server.httpsigBindRequest,
+  }
+}
+
+function gatewayOptions({ server, answers }: Config): EdgeThread['gateway'] {
+  return {
+    ...gatewayDefaults,
+    cache: {
+      defaultSeconds: answers.defaultMaxAge,
+      stableSeconds: answers.stableMaxAge,
+      trustedSeconds: answers.trustedMaxAge,
+      unstableSeconds: answers.unstableMaxAge,
+      notFoundSeconds: answers.notFoundMaxAge,
+      privateSizeBytes: answers.privateSizeThreshold,
+      privateTypes: answers.privateContentTypes,
+    },
+    tagHeaders: answers.tagHeaders,
+    tagsMax: answers.tagHeadersMax,
+    tagBytesMax: answers.tagHeadersMaxBytes,
+    ownHosts: (server.rootHosts ?? '')
+      .toLowerCase()
+      .split(',')
+      .filter((host) => host !== ''),
+    release: server.release,
+  }
+}

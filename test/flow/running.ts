@@ -1,0 +1,85 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+
+/** The whole program as its users run it: a process of its own, told by environment, heard by its log. */
+export interface Running {
+  readonly urls: Readonly<Record<string, string>>
+  readonly examples: Readonly<Record<string, string>>
+  readonly process: ChildProcess
+  /** Lines of the log so far. */
+  readonly log: readonly Record<string, unknown>[]
+  /** SIGTERM; resolves with the exit code. */
+  stop(): Promise<number | null>
+  /** SIGKILL. */
+  kill(): Promise<void>
+}
+
+const program = fileURLToPath(new URL('../../src/cli/sluice.js', import.meta.url))
+
+/** Starts `sluice start` on free ports with its state in `dataPath`; rejects with its output when it ends before it is up. */
+export async function run(dataPath: string, environment: Record<string, string> = {}): Promise<Running> {
+  const child = spawn(process.execPath, [program, 'start'], {
+    env: {
+      PATH: process.env['PATH'] ?? '',
+      PORT: '0',
+      DEVNET_PORT: '0',
+      DATA_PATH: dataPath,
+      EDGE_THREADS: '2',
+      ...environment,
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const log: Record<string, unknown>[] = []
+  const noise: string[] = []
+  child.stderr.on('data', (text: Buffer) => noise.push(text.toString()))
+  const exited = once(child, 'exit')
+  const ready = new Promise<Record<string, unknown>>((resolve) => {
+    createInterface({ input: child.stdout }).on('line', (text) => {
+      const line = text.startsWith('{') ? (JSON.parse(text) as Record<string, unknown>) : { text }
+      log.push(line)
+      if (line['msg'] === 'ready') resolve(line)
+    })
+  })
+  const early = exited.then(([code]) => {
+    throw new Error(`ended with ${code}: ${noise.join('')}${JSON.stringify(log.slice(-5))}`)
+  })
+  early.catch(() => 'told by the race, or an exit that was asked for')
+  const { urls, examples } = (await Promise.race([ready, early])) as Pick<Running, 'urls' | 'examples'>
+  return {
+    urls,
+    examples,
+    process: child,
+    log,
+    async stop() {
+      child.kill('SIGTERM')
+      return (await exited)[0] as number | null
+    },
+    async kill() {
+      child.kill('SIGKILL')
+      await exited
+    },
+  }
+}
+
+/** Runs `sluice` with some words to its end. */
+export async function sluice(
+  words: readonly string[],
+  environment: Record<string, string> = {},
+): Promise<{ code: number; out: string; err: string }> {
+  const child = spawn(process.execPath, [program, ...words], {
+    env: { PATH: process.env['PATH'] ?? '', ...environment },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let out = ''
+  let err = ''
+  child.stdout.on('data', (text: Buffer) => {
+    out += text.toString()
+  })
+  child.stderr.on('data', (text: Buffer) => {
+    err += text.toString()
+  })
+  const [code] = (await once(child, 'close')) as [number]
+  return { code, out, err }
+}

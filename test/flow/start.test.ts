@@ -1,0 +1,122 @@
+import { createHash } from 'node:crypto'
+import t from 'tap'
+import { run, sluice } from './running.js'
+
+t.test(
+  'one command brings up everything, and each example is served from the cache with its headers',
+  async (t) => {
+    const running = await run(t.testdir())
+    t.teardown(() => running.kill())
+    t.strictSame(Object.keys(running.examples).sort(), ['image', 'item', 'large', 'nested', 'page', 'site'])
+    for (const [name, id] of Object.entries(running.examples)) {
+      const answer = await fetch(`${running.urls['gateway']}/${id}`)
+      const bytes = Buffer.from(await answer.arrayBuffer())
+      t.equal(answer.status, 200, name)
+      const header = (key: string): string | null => answer.headers.get(key)
+      if (name !== 'site') t.equal(header('x-gateway-data-id'), id, `${name}: its own id`)
+      t.equal(header('x-cache'), 'HIT', `${name}: from the cache`)
+      t.equal(header('x-gateway-verified'), 'true', `${name}: proven`)
+      t.match(header('x-gateway-stable'), /^(true|false)$/)
+      t.match(header('x-gateway-trusted'), /^(true|false)$/)
+      const digest = createHash('sha256').update(bytes).digest()
+      t.equal(
+        header('content-digest'),
+        `sha-256=:${digest.toString('base64')}:`,
+        `${name}: the digest is that of the bytes`,
+      )
+      t.equal(header('x-gateway-digest'), digest.toString('base64url'))
+      t.equal(header('etag'), `"${digest.toString('base64url')}"`)
+      t.match(
+        header('signature-input'),
+        /^sig1=\("@status" .*"@method";req "@path";req\);created=\d+;keyid="ed25519:/,
+      )
+      t.match(header('signature'), /^sig1=:[A-Za-z0-9+/]{86}==:$/)
+      t.match(header('x-chain-owner-address'), /^[\w-]{43}$/)
+      t.equal(header('access-control-allow-origin'), '*')
+      if (name === 'large') t.equal(bytes.length, 20 * 1024 * 1024)
+      if (name === 'item' || name === 'nested')
+        t.match(header('x-gateway-root-transaction-id'), /^[\w-]{43}$/)
+    }
+    const bare = await fetch(`${running.urls['gateway']}/${running.examples['site']}`, { redirect: 'manual' })
+    t.equal(bare.status, 301, 'a manifest sends to the slash form')
+    t.equal(await running.stop(), 0, 'SIGTERM drains and leaves with code 0')
+  },
+)
+
+t.test('a second start knows everything, without fetching', async (t) => {
+  const dataPath = t.testdir()
+  const first = await run(dataPath)
+  await first.kill()
+  const second = await run(dataPath)
+  t.teardown(() => second.kill())
+  t.strictSame(second.examples, first.examples, 'the same ids')
+  const answer = await fetch(`${second.urls['gateway']}/${second.examples['image']}`)
+  t.equal(answer.headers.get('x-cache'), 'HIT')
+  await answer.arrayBuffer()
+})
+
+t.test('two programs never share a folder or a port', async (t) => {
+  const dataPath = t.testdir()
+  const first = await run(dataPath, { DEVNET_SEED: 'false' })
+  t.teardown(() => first.kill())
+  const port = new URL(first.urls['gateway'] ?? '').port
+  const sameFolder = await sluice(['start'], { DATA_PATH: dataPath, PORT: '0', DEVNET_PORT: '0' })
+  t.equal(sameFolder.code, 1)
+  t.match(sameFolder.err, /another sluice is running/)
+  const samePort = await sluice(['start'], {
+    DATA_PATH: `${dataPath}-2`,
+    PORT: port,
+    DEVNET_PORT: '0',
+    DEVNET_SEED: 'false',
+  })
+  t.equal(samePort.code, 1)
+  t.match(samePort.err, `port ${port} is taken`)
+})
+
+t.test('wrong settings stop the start, all told at once', async (t) => {
+  const { code, err } = await sluice(['start'], {
+    PORT: 'many',
+    HTTPSIG_ENABLD: 'true',
+    RATE_LIMITER_TYPE: 'memory',
+  })
+  t.equal(code, 2)
+  t.match(err, /PORT: must be/)
+  t.match(err, /HTTPSIG_ENABLD: no such setting; did you mean HTTPSIG_ENABLED/)
+  t.match(err, /RATE_LIMITER_TYPE: no such setting/)
+})
+
+t.test('every command explains itself', async (t) => {
+  for (const words of [
+    ['--help'],
+    ['start', '--help'],
+    ['verify', '--help'],
+    ['devnet', '--help'],
+    ['settings', '--help'],
+  ]) {
+    const { code, out } = await sluice(words)
+    t.equal(code, 0, words.join(' '))
+    t.match(out, /Usage: sluice/)
+    t.notMatch(out, '\x1b', 'no colours where no terminal is')
+  }
+  t.equal((await sluice(['fly'])).code, 2)
+  t.match((await sluice(['settings'])).out, /PORT = 3000/)
+})
+
+t.test('what the gateway says of itself is plain and unsigned', async (t) => {
+  const running = await run(t.testdir(), { DEVNET_SEED: 'false' })
+  t.teardown(() => running.kill())
+  const { gateway } = running.urls
+  const info = await fetch(`${gateway}/gateway/info`)
+  t.equal(info.headers.get('signature'), null)
+  t.match(await info.json(), {
+    httpsig: { algorithm: 'ed25519', keyId: /^ed25519:[\w-]{43}$/ },
+    release: /^sluice/,
+  })
+  const health = await fetch(`${gateway}/gateway/healthcheck`)
+  t.match(await health.json(), { status: 'ok', uptime: Number })
+  const metrics = await (await fetch(`${gateway}/gateway/__gateway_metrics`)).text()
+  t.match(metrics, /^http_requests_total\{route="info",status="2xx"\} [1-9]/m)
+  t.match(metrics, /^process_resident_memory_bytes \d+$/m)
+  t.equal((await fetch(`${gateway}/${'A'.repeat(43)}`)).status, 404, 'an id nobody knows')
+  t.equal((await fetch(`${gateway}/${'A'.repeat(42)}B`)).status, 400, 'an id that is none')
+})

@@ -1,0 +1,80 @@
+import { parentPort, workerData } from 'node:worker_threads'
+import { addressOf } from '../src/actor/address.js'
+import { systemClock } from '../src/actor/clock.js'
+import { createLog } from '../src/actor/log.js'
+import { Meters } from '../src/actor/meter.js'
+import { meterTable } from '../src/actor/meters.js'
+import { Tip } from '../src/actor/shared.js'
+import type { ThreadOrder } from '../src/actor/thread.js'
+import { loadSigningKey } from '../src/attest/keys.js'
+import { createSigner } from '../src/attest/signature.js'
+import { vocabularies } from '../src/attest/vocabulary.js'
+import { Generations } from '../src/catalog/generations.js'
+import type { CatalogReply, CatalogRequest } from '../src/catalog/protocol.js'
+import { LmdbCatalog } from '../src/catalog/reader.js'
+import { createGateway } from '../src/gateway/gateway.js'
+import { infoRoutes } from '../src/gateway/info-routes.js'
+import type { EdgeThread } from '../src/gateway/wiring.js'
+import { serve } from '../src/http/listen.js'
+import { Opener } from '../src/source/opener.js'
+import { ProgressListener, ProgressTable } from '../src/source/progress.js'
+import type { SourceProgress, SourceReply, SourceRequest } from '../src/source/protocol.js'
+import { blobPath } from '../src/store/blobs.js'
+import { MappedFiles } from '../src/store/mapped.js'
+
+/** One thread that serves sockets: everything a request needs but the fetching of what is not here. */
+if (parentPort === null) throw new Error('this file runs as a thread')
+const parent = parentPort
+const options = workerData as EdgeThread
+const vocabulary = vocabularies[options.vocabulary]
+const meters = new Meters(meterTable, options.meters, options.row)
+const tip = new Tip(options.tip)
+const catalog = new LmdbCatalog(options.catalogPath, new Generations(options.generations))
+const keeper = addressOf<CatalogRequest, CatalogReply>(options.catalogPort, options.mailboxMax)
+const progress = new ProgressListener(new ProgressTable(options.progress))
+const fetcher = addressOf<SourceRequest, SourceReply, SourceProgress>(
+  options.sourcePort,
+  options.mailboxMax,
+  progress.hear,
+)
+const files = new MappedFiles(options.mapped, systemClock)
+const key = options.signing === undefined ? undefined : loadSigningKey(options.signing)
+const bindRequest = options.signing?.bindRequest ?? true
+
+const gateway = createGateway({
+  catalog,
+  keeper,
+  source: new Opener(fetcher, progress, systemClock),
+  blobs: { path: (digest) => blobPath(options.blobsPath, digest), open: (path) => files.open(path) },
+  ...(key === undefined ? {} : { signer: createSigner(key, { bindRequest }) }),
+  vocabulary,
+  tip,
+  meters,
+  log: createLog(options.logLevel, `edge-${options.row}`),
+  clock: systemClock,
+  routes: infoRoutes({
+    vocabulary,
+    meters,
+    tip,
+    clock: systemClock,
+    ...options.about,
+    ...(key === undefined ? {} : { key }),
+  }),
+  options: options.gateway,
+})
+const server = serve((request, reply) => gateway.handle(request, reply), options.serve)
+
+async function stop(): Promise<void> {
+  await server.close(options.drainMs)
+  gateway.close()
+  files.close()
+  await catalog.close()
+  options.catalogPort.close()
+  options.sourcePort.close()
+  parent.close()
+}
+
+parent.on('message', (order: ThreadOrder) => {
+  if ('stop' in order) void stop()
+})
+parent.postMessage({ ready: { port: server.port } })
