@@ -56,7 +56,10 @@ export async function start(words: readonly string[]): Promise<number> {
 
 /** One line of JSON for programs; a list to read on a terminal. */
 function announce(program: Program, log: Log): void {
-  if (!process.stdout.isTTY) return log.info({ urls: program.urls, examples: program.examples }, 'ready')
+  if (!process.stdout.isTTY) {
+    log.info({ urls: program.urls, examples: program.examples }, 'ready')
+    return
+  }
   const { gateway } = program.urls
   const lines = [
     '',
@@ -69,5 +72,4 @@ function announce(program: Program, log: Log): void {
   }
   lines.push('', paint('dim', 'Ctrl+C ends it.'), '')
   process.stdout.write(`${lines.join('\n')}\n`)
-  return undefined
 }

@@ -5,7 +5,7 @@ import type { SigningKey } from '../attest/keys.js'
 import type { Vocabulary } from '../attest/vocabulary.js'
 import { encodeBase64url } from '../format/base64url.js'
 import type { Reply, Request } from '../http/exchange.js'
-import type { Route } from './gateway.js'
+import type { Route } from './parts.js'
 
 export interface InfoParts {
   readonly vocabulary: Vocabulary

@@ -10,7 +10,8 @@ import type { DevnetOptions } from '../devnet/options.js'
 import { gatewayDefaults } from '../gateway/parts.js'
 import type { EdgeThread } from '../gateway/wiring.js'
 import { progressBytes } from '../source/progress.js'
-import type { Network } from './network.js'
+import { type SourceThread, sourceDefaults } from '../source/wiring.js'
+import { chainOptions, type Network } from './network.js'
 
 /** What every thread is started with: the configuration's values, cut to what each needs to know. */
 
@@ -55,11 +56,59 @@ export function devnetThread(config: Config): { options: DevnetOptions } {
 
 export function catalogThread(config: Config, shared: SharedTables): CatalogThread {
   return {
-    // A popular blob costs one small write a minute; eviction by age counts in days.
-    keeper: { path: folders(config).catalog, touchEveryMs: 60_000 },
+    // A popular blob costs one small write each ten seconds; eviction spares what was touched in the last minute.
+    keeper: { path: folders(config).catalog, touchEveryMs: 10_000 },
     generations: shared.generations,
     logLevel: config.server.logLevel,
   }
+}
+
+export function sourceThread(
+  config: Config,
+  network: Network,
+  shared: SharedTables,
+  keeper: MessagePort,
+): SourceThread {
+  const { server, retrieval, answers } = config
+  const { catalog, blobs } = folders(config)
+  const age = retrieval.cacheMaxAgeSeconds
+  return {
+    ...sourceDefaults,
+    blobsPath: blobs,
+    catalogPath: catalog,
+    keeper,
+    generations: shared.generations,
+    progress: shared.progress,
+    order: retrieval.onDemandOrder,
+    gateways: {
+      gateways: network.gateways,
+      headMs: retrieval.gatewayTimeoutMs,
+      stallMs: retrieval.streamStallMs,
+      hopsMax: gatewayDefaults.hopsMax,
+      ownHosts: ownHosts(config),
+      release: server.release,
+      connectionsMax: 256,
+    },
+    chain: chainOptions(network.nodes, config),
+    chunks: { ...sourceDefaults.chunks, concurrencyMax: retrieval.chunkReadAhead },
+    fetch: { ...sourceDefaults.fetch, wholeFirstMaxBytes: answers.digestBufferMaxBytes },
+    fetchesMax: retrieval.fetchesMax,
+    eviction: {
+      ...sourceDefaults.eviction,
+      maxBytes: retrieval.cacheMaxBytes,
+      ...(age === undefined ? {} : { maxAgeSeconds: age }),
+    },
+    proofThreads: Math.max(1, server.edgeThreads >> 1),
+    logLevel: server.logLevel,
+  }
+}
+
+/** Lower-case names of this gateway. */
+function ownHosts({ server }: Config): string[] {
+  return (server.rootHosts ?? '')
+    .toLowerCase()
+    .split(',')
+    .filter((host) => host !== '')
 }
 
 export interface Lines {
@@ -113,7 +162,8 @@ function signing({ server }: Config, standalone: string, root: string): NonNulla
   }
 }
 
-function gatewayOptions({ server, answers }: Config): EdgeThread['gateway'] {
+function gatewayOptions(config: Config): EdgeThread['gateway'] {
+  const { server, answers } = config
   return {
     ...gatewayDefaults,
     cache: {
@@ -128,10 +178,7 @@ function gatewayOptions({ server, answers }: Config): EdgeThread['gateway'] {
     tagHeaders: answers.tagHeaders,
     tagsMax: answers.tagHeadersMax,
     tagBytesMax: answers.tagHeadersMaxBytes,
-    ownHosts: (server.rootHosts ?? '')
-      .toLowerCase()
-      .split(',')
-      .filter((host) => host !== ''),
+    ownHosts: ownHosts(config),
     release: server.release,
   }
 }

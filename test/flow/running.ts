@@ -22,7 +22,7 @@ const program = fileURLToPath(new URL('../../src/cli/sluice.js', import.meta.url
 export async function run(dataPath: string, environment: Record<string, string> = {}): Promise<Running> {
   const child = spawn(process.execPath, [program, 'start'], {
     env: {
-      PATH: process.env['PATH'] ?? '',
+      PATH: process.env.PATH ?? '',
       PORT: '0',
       DEVNET_PORT: '0',
       DATA_PATH: dataPath,
@@ -39,7 +39,7 @@ export async function run(dataPath: string, environment: Record<string, string> 
     createInterface({ input: child.stdout }).on('line', (text) => {
       const line = text.startsWith('{') ? (JSON.parse(text) as Record<string, unknown>) : { text }
       log.push(line)
-      if (line['msg'] === 'ready') resolve(line)
+      if (line.msg === 'ready') resolve(line)
     })
   })
   const early = exited.then(([code]) => {
@@ -69,7 +69,7 @@ export async function sluice(
   environment: Record<string, string> = {},
 ): Promise<{ code: number; out: string; err: string }> {
   const child = spawn(process.execPath, [program, ...words], {
-    env: { PATH: process.env['PATH'] ?? '', ...environment },
+    env: { PATH: process.env.PATH ?? '', ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   let out = ''

@@ -9,7 +9,7 @@ t.test(
     t.teardown(() => running.kill())
     t.strictSame(Object.keys(running.examples).sort(), ['image', 'item', 'large', 'nested', 'page', 'site'])
     for (const [name, id] of Object.entries(running.examples)) {
-      const answer = await fetch(`${running.urls['gateway']}/${id}`)
+      const answer = await fetch(`${running.urls.gateway}/${id}`)
       const bytes = Buffer.from(await answer.arrayBuffer())
       t.equal(answer.status, 200, name)
       const header = (key: string): string | null => answer.headers.get(key)
@@ -37,7 +37,7 @@ t.test(
       if (name === 'item' || name === 'nested')
         t.match(header('x-gateway-root-transaction-id'), /^[\w-]{43}$/)
     }
-    const bare = await fetch(`${running.urls['gateway']}/${running.examples['site']}`, { redirect: 'manual' })
+    const bare = await fetch(`${running.urls.gateway}/${running.examples.site}`, { redirect: 'manual' })
     t.equal(bare.status, 301, 'a manifest sends to the slash form')
     t.equal(await running.stop(), 0, 'SIGTERM drains and leaves with code 0')
   },
@@ -50,7 +50,7 @@ t.test('a second start knows everything, without fetching', async (t) => {
   const second = await run(dataPath)
   t.teardown(() => second.kill())
   t.strictSame(second.examples, first.examples, 'the same ids')
-  const answer = await fetch(`${second.urls['gateway']}/${second.examples['image']}`)
+  const answer = await fetch(`${second.urls.gateway}/${second.examples.image}`)
   t.equal(answer.headers.get('x-cache'), 'HIT')
   await answer.arrayBuffer()
 })
@@ -59,7 +59,7 @@ t.test('two programs never share a folder or a port', async (t) => {
   const dataPath = t.testdir()
   const first = await run(dataPath, { DEVNET_SEED: 'false' })
   t.teardown(() => first.kill())
-  const port = new URL(first.urls['gateway'] ?? '').port
+  const port = new URL(first.urls.gateway ?? '').port
   const sameFolder = await sluice(['start'], { DATA_PATH: dataPath, PORT: '0', DEVNET_PORT: '0' })
   t.equal(sameFolder.code, 1)
   t.match(sameFolder.err, /another sluice is running/)

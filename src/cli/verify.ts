@@ -1,0 +1,3 @@
+export async function verify(_: readonly string[]): Promise<number> {
+  return 2
+}
