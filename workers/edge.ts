@@ -41,6 +41,7 @@ const files = new MappedFiles(options.mapped, systemClock)
 const key = options.signing === undefined ? undefined : loadSigningKey(options.signing)
 const bindRequest = options.signing?.bindRequest ?? true
 
+const log = createLog(options.logLevel, `edge-${options.row}`)
 const gateway = createGateway({
   catalog,
   keeper,
@@ -50,7 +51,7 @@ const gateway = createGateway({
   vocabulary,
   tip,
   meters,
-  log: createLog(options.logLevel, `edge-${options.row}`),
+  log,
   clock: systemClock,
   routes: infoRoutes({
     vocabulary,
@@ -62,7 +63,10 @@ const gateway = createGateway({
   }),
   options: options.gateway,
 })
-const server = serve((request, reply) => gateway.handle(request, reply), options.serve)
+const server = serve((request, reply) => gateway.handle(request, reply), {
+  ...options.serve,
+  onThrow: (error) => log.error({ err: error }, 'a flow threw: its socket was closed'),
+})
 
 async function stop(): Promise<void> {
   await server.close(options.drainMs)

@@ -9,7 +9,7 @@ import type { GatewayOptions } from './parts.js'
 export interface EdgeThread {
   /** Row of this thread in the meter table. */
   readonly row: number
-  readonly serve: ServeOptions
+  readonly serve: Omit<ServeOptions, 'onThrow'>
   /** Running answers may take so long after a stop was asked for. */
   readonly drainMs: number
   /** Line to the keeper of the catalog. */
