@@ -17,8 +17,11 @@ import type { Admission, GatewayOptions, Opened, Source } from './parts.js'
 import { type Plan, plan, readAsked } from './plan.js'
 import type { Touches } from './touches.js'
 
-/** Bodies up to this size go out in one write, without a promise, where they are in memory. */
-const atOnceBytes = 262_144
+/**
+ * Bodies up to this size go out in one write where they are in memory. Larger ones are streamed: that, too, is over on return
+ * where the socket takes everything, and else the content stays open for what is left.
+ */
+const atOnceBytes = 16_384
 
 type Planned = Exclude<Plan, { variant: 'refused' }>
 
