@@ -167,6 +167,7 @@ const rangeText = fc.oneof(
 t.test(
   'whatever is asked, what is sent lies inside, is as long as it says, and is what was asked for',
   async (t) => {
+    t.doesNotThrow(() =>
     fc.assert(
       fc.property(fc.array(rangeText, { minLength: 1, maxLength: 80 }), fc.nat(250), (texts, sizeBytes) => {
         const decided = plan(asked({ range: `bytes=${texts.join(',')}` }), known(sizeBytes))
@@ -228,5 +229,6 @@ t.test('no header, however mad, makes planning throw', async (t) => {
       ),
       { numRuns: 2000 },
     ),
+  ),
   )
 })
