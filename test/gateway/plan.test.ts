@@ -168,27 +168,29 @@ t.test(
   'whatever is asked, what is sent lies inside, is as long as it says, and is what was asked for',
   async (t) => {
     t.doesNotThrow(() =>
-    fc.assert(
-      fc.property(fc.array(rangeText, { minLength: 1, maxLength: 80 }), fc.nat(250), (texts, sizeBytes) => {
-        const decided = plan(asked({ range: `bytes=${texts.join(',')}` }), known(sizeBytes))
-        if (decided.variant === 'refused')
-          return decided.status === 416 && texts.every((text) => isOutside(text, sizeBytes))
-        let total = 0
-        for (const piece of decided.pieces) {
-          if ('bytes' in piece) total += piece.bytes.length
-          else if (piece.start < 0 || piece.start >= piece.end || piece.end > sizeBytes) return false
-          else total += piece.end - piece.start
-        }
-        if (total !== decided.contentLength || total !== decided.bytes) return false
-        const content = decided.pieces.filter((piece) => 'start' in piece)
-        if (decided.status === 200) return content.every(({ start, end }) => start === 0 && end === sizeBytes)
-        const inside = texts.filter((text) => !isOutside(text, sizeBytes))
-        return (
-          content.length === inside.length &&
-          content.every((window, index) => agrees(inside[index] ?? '', window, sizeBytes))
-        )
-      }),
-      { numRuns: 2000 },
+      fc.assert(
+        fc.property(fc.array(rangeText, { minLength: 1, maxLength: 80 }), fc.nat(250), (texts, sizeBytes) => {
+          const decided = plan(asked({ range: `bytes=${texts.join(',')}` }), known(sizeBytes))
+          if (decided.variant === 'refused')
+            return decided.status === 416 && texts.every((text) => isOutside(text, sizeBytes))
+          let total = 0
+          for (const piece of decided.pieces) {
+            if ('bytes' in piece) total += piece.bytes.length
+            else if (piece.start < 0 || piece.start >= piece.end || piece.end > sizeBytes) return false
+            else total += piece.end - piece.start
+          }
+          if (total !== decided.contentLength || total !== decided.bytes) return false
+          const content = decided.pieces.filter((piece) => 'start' in piece)
+          if (decided.status === 200)
+            return content.every(({ start, end }) => start === 0 && end === sizeBytes)
+          const inside = texts.filter((text) => !isOutside(text, sizeBytes))
+          return (
+            content.length === inside.length &&
+            content.every((window, index) => agrees(inside[index] ?? '', window, sizeBytes))
+          )
+        }),
+        { numRuns: 2000 },
+      ),
     )
   },
 )
@@ -229,6 +231,5 @@ t.test('no header, however mad, makes planning throw', async (t) => {
       ),
       { numRuns: 2000 },
     ),
-  ),
   )
 })
