@@ -1,0 +1,59 @@
+import { type ItemHeader, parseItemHeader } from '../format/item.js'
+import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import { deepHash, StreamedDeepHash } from './deep-hash.js'
+import { verifySignature } from './signature.js'
+
+/** What of an item's header is signed. */
+export type SignedHeader = Pick<ItemHeader, 'signatureType' | 'owner' | 'target' | 'anchor' | 'rawTags'>
+
+/** All that an item signs but the payload. The tags are signed as the bytes that stand in the item. */
+function leading(header: SignedHeader): Uint8Array[] {
+  return [
+    Buffer.from('dataitem'),
+    Buffer.from('1'),
+    Buffer.from(header.signatureType.toString()),
+    header.owner,
+    header.target,
+    header.anchor,
+    header.rawTags,
+  ]
+}
+
+/** The message that an item signs: a deep hash, 48 bytes. */
+export function itemMessage(header: SignedHeader, payload: Uint8Array): Uint8Array {
+  return deepHash([...leading(header), payload])
+}
+
+/** Verifies one item whose payload arrives in pieces: holds none of it. */
+export class ItemVerifier {
+  readonly #message: StreamedDeepHash
+
+  constructor(readonly header: ItemHeader) {
+    this.#message = new StreamedDeepHash(leading(header))
+  }
+
+  /** Takes the next bytes of the payload. */
+  update(bytes: Uint8Array): void {
+    this.#message.update(bytes)
+  }
+
+  /** True where the owner signed header and payload, else why not (forged). Once only. */
+  finish(): true | Refusal {
+    const { signatureType, owner, signature, id } = this.header
+    const held = verifySignature(signatureType, { owner, signature, message: this.#message.digest() })
+    if (held === true) return true
+    const why = held === false ? 'the signature is not by the owner over this content' : held.message
+    return refuse('forged', 'upstream', `data item ${id}: ${why}`)
+  }
+}
+
+/** Verifies a whole item: its header, or why not (malformed, forged). */
+export function verifyItem(bytes: Uint8Array): ItemHeader | Refusal {
+  const header = parseItemHeader(bytes)
+  if (header === 'more') return refuse('malformed', 'client', 'data item: cut off in its header')
+  if (isRefusal(header)) return header
+  const verifier = new ItemVerifier(header)
+  verifier.update(bytes.subarray(header.headerSize))
+  const held = verifier.finish()
+  return held === true ? header : held
+}

@@ -1,0 +1,183 @@
+import { chunkSizeMax } from '../format/chunk.js'
+import { type Refusal, refuse } from '../format/refusal.js'
+import { equalBytes, sha256 } from './digest.js'
+import { branchId, leafId } from './merkle.js'
+
+/**
+ * The rules by which the network checks a path, which grew stricter as the weave grew.
+ *
+ * - `basic`: hashes only. Also the rules for tx_path.
+ * - `strict`: chunks of at most 256 KiB that start on multiples of 256 KiB; only the last two may differ.
+ * - `rebase`: the same in spirit inside subtrees whose offsets start again at 0 (a branch announced by 32 zero bytes).
+ */
+export type Ruleset = 'basic' | 'strict' | 'rebase'
+
+const strictFrom = 30_607_159_107_830
+const rebaseFrom = 151_066_495_197_430
+
+/** The rules that hold for the byte at an absolute weave offset, counted from 1 as `/chunk/{offset}` counts. */
+export function rulesetAt(weaveOffset: number): Ruleset {
+  if (weaveOffset > rebaseFrom) return 'rebase'
+  return weaveOffset > strictFrom ? 'strict' : 'basic'
+}
+
+export interface PathQuestion {
+  readonly root: Uint8Array
+  /** Offset of a byte, counted from 0 within what the tree covers: whose leaf does the path lead to? */
+  readonly target: number
+  /** Bytes that the tree covers. */
+  readonly size: number
+  readonly path: Uint8Array
+  readonly ruleset: Ruleset
+}
+
+export interface ProvenLeaf {
+  /** SHA-256 of the chunk, or the data root of a transaction. */
+  readonly dataHash: Uint8Array
+  /** First byte of the leaf. */
+  readonly start: number
+  /** First byte behind it. */
+  readonly end: number
+}
+
+/** A chunk's proof may not be longer than the chunk could be; at 96 bytes a level that is a tree beyond any data. */
+const pathSizeMax = chunkSizeMax
+const zeros = new Uint8Array(32)
+
+/** Where the walk from the root stands. Bounds and target are relative to `shift`; left <= target < right always. */
+interface Walk {
+  id: Uint8Array
+  at: number
+  left: number
+  right: number
+  target: number
+  /** Absolute offset where the innermost rebased subtree starts. */
+  shift: number
+  /** Only right branches were taken in this subtree; unknown before the first. */
+  rightmost: boolean | undefined
+}
+
+function forged(message: string): Refusal {
+  return refuse('forged', 'upstream', `path: ${message}`)
+}
+
+/** A note; beyond 2^53 it is behind everything, and only its order matters. */
+function readNote(path: Uint8Array, at: number): number {
+  let value = 0
+  for (let i = at; i < at + 32; i++) value = value * 256 + (path[i] ?? 0)
+  return value
+}
+
+/** Steps through a branch at `at`; `rebased` where its right side counts from 0 again. False: the hash is wrong. */
+function step(walk: Walk, path: Uint8Array, at: number, rebased: boolean): boolean {
+  const left = path.subarray(at, at + 32)
+  const right = path.subarray(at + 32, at + 64)
+  if (!equalBytes(branchId(left, right, path.subarray(at + 64, at + 96)), walk.id)) return false
+  const note = readNote(path, at + 64)
+  walk.at = at + 96
+  const goLeft = walk.target < note
+  walk.id = goLeft ? left : right
+  if (goLeft) {
+    walk.right = Math.min(walk.right, note)
+    walk.rightmost = rebased ? undefined : false
+    return true
+  }
+  const bound = Math.max(walk.left, note)
+  if (!rebased) {
+    walk.left = bound
+    walk.rightmost ??= true
+    return true
+  }
+  walk.left = 0
+  walk.right -= bound
+  walk.target -= bound
+  walk.shift += bound
+  walk.rightmost = undefined
+  return true
+}
+
+/** Every chunk but the last two fills a bucket of 256 KiB; the last two may share one and a part. */
+function isStrictlySplit(walk: Walk, end: number, size: number): boolean {
+  if (end - walk.left > chunkSizeMax || walk.right - walk.left > chunkSizeMax) return false
+  if (end - walk.left === chunkSizeMax) return walk.left % chunkSizeMax === 0
+  if (end === size) {
+    const border = Math.floor(walk.right / chunkSizeMax) * chunkSizeMax
+    return walk.right % chunkSizeMax > 0 && walk.left <= border
+  }
+  const rest = size - walk.left
+  return walk.left % chunkSizeMax === 0 && rest > chunkSizeMax && rest < 2 * chunkSizeMax
+}
+
+/** Every chunk starts on a bucket; the last one of a subtree may instead reach from one bucket into the next. */
+function isLooselySplit(walk: Walk, end: number): boolean {
+  if (end - walk.left > chunkSizeMax || walk.right - walk.left > chunkSizeMax) return false
+  const start = walk.shift + walk.left
+  if (start % chunkSizeMax === 0) return true
+  const behind = walk.shift + end
+  return (
+    walk.rightmost === true &&
+    Math.floor(start / chunkSizeMax) + 1 === Math.floor(behind / chunkSizeMax) &&
+    behind % chunkSizeMax !== 0
+  )
+}
+
+function checkLeaf(walk: Walk, question: PathQuestion): ProvenLeaf | Refusal {
+  const dataHash = question.path.slice(walk.at, walk.at + 32)
+  const note = question.path.subarray(walk.at + 32, walk.at + 64)
+  if (!equalBytes(leafId(dataHash, note), walk.id)) return forged('the leaf does not hash to its parent')
+  const end = readNote(note, 0)
+  const { ruleset } = question
+  if (ruleset === 'strict' && !isStrictlySplit(walk, end, question.size)) {
+    return forged('the chunk does not lie on the 256 KiB grid')
+  }
+  if (ruleset === 'rebase' && !isLooselySplit(walk, end)) {
+    return forged('the chunk does not lie on the 256 KiB grid of its subtree')
+  }
+  return {
+    dataHash,
+    start: walk.shift + walk.left,
+    end: walk.shift + Math.max(Math.min(walk.right, end), walk.left + 1),
+  }
+}
+
+/**
+ * Follows a path from the root to the leaf that covers `target`: what the leaf holds and which bytes it covers, or a
+ * refusal (forged) where a hash, a length or a rule does not hold.
+ */
+export function validatePath(question: PathQuestion): ProvenLeaf | Refusal {
+  const { root, target, size, path, ruleset } = question
+  if (!(target >= 0 && target < size && size <= Number.MAX_SAFE_INTEGER)) {
+    return forged(`offset ${target} is not inside ${size} bytes`)
+  }
+  if (path.length > pathSizeMax) return forged(`longer than ${pathSizeMax} bytes`)
+  const walk: Walk = { id: root, at: 0, left: 0, right: size, target, shift: 0, rightmost: undefined }
+  while (path.length - walk.at !== 64) {
+    const rebased = ruleset === 'rebase' && equalBytes(path.subarray(walk.at, walk.at + 32), zeros)
+    const at = rebased ? walk.at + 32 : walk.at
+    if (path.length - at < 96 + 64) return forged('not a whole number of branches and a leaf')
+    if (!step(walk, path, at, rebased)) return forged('a branch does not hash to its parent')
+  }
+  return checkLeaf(walk, question)
+}
+
+export interface ChunkProof {
+  readonly chunk: Uint8Array
+  readonly dataPath: Uint8Array
+  readonly dataRoot: Uint8Array
+  readonly dataSize: number
+  /** Of any byte of the chunk in the transaction's data, counted from 0. */
+  readonly offset: number
+  readonly ruleset: Ruleset
+}
+
+/** Proves a chunk against a transaction's data root: where it lies in the data, or a refusal (forged). */
+export function proveChunk(proof: ChunkProof): { readonly start: number; readonly end: number } | Refusal {
+  const { dataRoot: root, offset: target, dataSize: size, dataPath: path, ruleset } = proof
+  const leaf = validatePath({ root, target, size, path, ruleset })
+  if ('refused' in leaf) return leaf
+  if (leaf.end - leaf.start !== proof.chunk.length) {
+    return forged(`the chunk has ${proof.chunk.length} bytes, not ${leaf.end - leaf.start}`)
+  }
+  if (!equalBytes(sha256(proof.chunk), leaf.dataHash)) return forged('the chunk does not hash to its leaf')
+  return { start: leaf.start, end: leaf.end }
+}

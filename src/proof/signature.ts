@@ -1,0 +1,146 @@
+import { constants, createPublicKey, type KeyObject, verify } from 'node:crypto'
+import { secp256k1 } from '@noble/curves/secp256k1.js'
+import { signatureTypes } from '../format/item.js'
+import { type Refusal, refuse } from '../format/refusal.js'
+import { ethereumAddress, ethereumMessage, typedBundlrDigest } from './ethereum.js'
+
+/** What is to be checked: who signed, the deep hash that was signed (48 bytes), and the signature. */
+export interface Signed {
+  readonly owner: Uint8Array
+  readonly message: Uint8Array
+  readonly signature: Uint8Array
+}
+
+function malformed(message: string): Refusal {
+  return refuse('malformed', 'client', `signature: ${message}`)
+}
+
+/** The public exponent of every key of the network. */
+const exponent = 'AQAB'
+
+function publicKey(jwk: Record<string, string>): KeyObject | Refusal {
+  try {
+    return createPublicKey({ key: jwk, format: 'jwk' })
+  } catch (error) {
+    if (error instanceof Error) return malformed(`the owner is not a key (${error.message})`)
+    throw error
+  }
+}
+
+/** RSA-PSS over SHA-256 with any salt length; the owner is the modulus. */
+export function verifyRsa({ owner, message, signature }: Signed): boolean | Refusal {
+  const key = publicKey({ kty: 'RSA', n: Buffer.from(owner).toString('base64url'), e: exponent })
+  if ('refused' in key) return key
+  const options = {
+    key,
+    padding: constants.RSA_PKCS1_PSS_PADDING,
+    saltLength: constants.RSA_PSS_SALTLEN_AUTO,
+  }
+  try {
+    return verify('sha256', message, options, signature)
+  } catch (error) {
+    // A modulus of a shape that no key has (even, tiny) parses, but makes the arithmetic fail.
+    if (error instanceof Error) return malformed(`the owner is not a usable key (${error.message})`)
+    throw error
+  }
+}
+
+function verifyEd25519(owner: Uint8Array, bytes: Uint8Array, signature: Uint8Array): boolean | Refusal {
+  const key = publicKey({ kty: 'OKP', crv: 'Ed25519', x: Buffer.from(owner).toString('base64url') })
+  return 'refused' in key ? key : verify(null, bytes, key, signature)
+}
+
+/**
+ * Ethereum's personal message; the recovery byte is not looked at, the full key is here. High-s signatures are
+ * refused: each would have a twin, and so the item two ids.
+ */
+function verifyEthereum({ owner, message, signature }: Signed): boolean | Refusal {
+  if (owner[0] !== 4) return malformed('the owner is not an uncompressed point')
+  try {
+    secp256k1.Point.fromBytes(owner)
+  } catch (error) {
+    if (error instanceof Error) return malformed('the owner is not a point of the curve')
+    throw error
+  }
+  const options = { prehash: false, lowS: true }
+  return secp256k1.verify(signature.subarray(0, 64), ethereumMessage(message), owner, options)
+}
+
+function verifySolana({ owner, message, signature }: Signed): boolean | Refusal {
+  return verifyEd25519(owner, Buffer.from(Buffer.from(message).toString('hex')), signature)
+}
+
+function verifyInjectedAptos({ owner, message, signature }: Signed): boolean | Refusal {
+  const text = `APTOS\nmessage: ${Buffer.from(message).toString('hex')}\nnonce: bundlr`
+  return verifyEd25519(owner, Buffer.from(text), signature)
+}
+
+const aptosKeys = 32
+
+/**
+ * Up to 32 Ed25519 keys of which a threshold signs. The last four bytes of the signature are a bitmap, most significant
+ * bit first: bit i says that slot i holds a signature by key i. All that are there must hold, and there must be as many
+ * as the threshold, which is at least 1: verifiers in use skip that check and take no signature at all for enough.
+ */
+function verifyMultiAptos({ owner, message, signature }: Signed): boolean | Refusal {
+  const threshold = owner[aptosKeys * 32] ?? 0
+  if (threshold < 1 || threshold > aptosKeys) return malformed(`a threshold of ${threshold} keys`)
+  let signers = 0
+  for (let i = 0; i < aptosKeys; i++) {
+    const bits = signature[aptosKeys * 64 + (i >> 3)] ?? 0
+    if ((bits & (0x80 >> (i & 7))) === 0) continue
+    signers++
+    const key = owner.subarray(i * 32, i * 32 + 32)
+    const held = verifyEd25519(key, message, signature.subarray(i * 64, i * 64 + 64))
+    if (held !== true) return held
+  }
+  return signers >= threshold
+}
+
+/** EIP-712: the address recovered from the signature is the one that the owner field spells. */
+function verifyTypedEthereum({ owner, message, signature }: Signed): boolean | Refusal {
+  const address = Buffer.from(owner).toString('latin1').toLowerCase()
+  if (!/^0x[0-9a-f]{40}$/.test(address)) return malformed('the owner is not an address')
+  const v = signature[64] ?? 0
+  const recovery = v >= 27 ? v - 27 : v
+  if (recovery > 1) return malformed(`a recovery byte of ${v}`)
+  try {
+    const parsed = secp256k1.Signature.fromBytes(signature.slice(0, 64), 'compact')
+    if (parsed.hasHighS()) return false
+    const digest = typedBundlrDigest(message, Buffer.from(address.slice(2), 'hex'))
+    const point = parsed.addRecoveryBit(recovery).recoverPublicKey(digest)
+    return `0x${Buffer.from(ethereumAddress(point.toBytes(false))).toString('hex')}` === address
+  } catch (error) {
+    // Numbers out of range, or no point for them: not a signature of anybody.
+    if (error instanceof Error) return false
+    throw error
+  }
+}
+
+type Verifier = (signed: Signed) => boolean | Refusal
+
+const verifiers: ReadonlyMap<number, Verifier> = new Map<number, Verifier>([
+  [1, verifyRsa],
+  [2, ({ owner, message, signature }) => verifyEd25519(owner, message, signature)],
+  [3, verifyEthereum],
+  [4, verifySolana],
+  [5, verifyInjectedAptos],
+  [6, verifyMultiAptos],
+  [7, verifyTypedEthereum],
+])
+
+/**
+ * Whether `signed` holds under a signature type of data items (format/item.ts). False: a well-formed signature that is
+ * not by this owner over this message. A refusal (malformed): an unknown type, wrong lengths, or an owner that is no key.
+ */
+export function verifySignature(type: number, signed: Signed): boolean | Refusal {
+  const shape = signatureTypes.get(type)
+  const verifier = verifiers.get(type)
+  if (shape === undefined || verifier === undefined) return malformed(`type ${type} is unknown`)
+  if (signed.owner.length !== shape.ownerSize || signed.signature.length !== shape.signatureSize) {
+    return malformed(
+      `type ${type} has ${shape.signatureSize} bytes of signature, ${shape.ownerSize} of owner`,
+    )
+  }
+  return verifier(signed)
+}

@@ -1,0 +1,68 @@
+import { idOfBytes } from '../format/id.js'
+import { type Refusal, refuse } from '../format/refusal.js'
+import type { Transaction } from '../format/transaction.js'
+import { dataTree, inlineDataTree } from './data-root.js'
+import { deepHash } from './deep-hash.js'
+import { equalBytes, sha256 } from './digest.js'
+import { verifyRsa } from './signature.js'
+
+/** All of a transaction that its signature covers. */
+export type UnsignedTransaction = Omit<Transaction, 'id' | 'signature'>
+
+/**
+ * The bytes that a transaction's owner signs. Format 2: a deep hash of its fields, 48 bytes, with the data root in the
+ * place of the data. Format 1: owner, target, data, quantity, reward, anchor and tags simply one behind the other, so
+ * that the whole data is needed.
+ */
+export function signatureData(tx: UnsignedTransaction): Uint8Array {
+  const quantity = Buffer.from(tx.quantity.toString())
+  const reward = Buffer.from(tx.reward.toString())
+  if (tx.format === 1) {
+    const tags = tx.tags.flatMap((tag) => [tag.name, tag.value])
+    return Buffer.concat([tx.owner, tx.target, tx.data, quantity, reward, tx.lastTx, ...tags])
+  }
+  return deepHash([
+    Buffer.from('2'),
+    tx.owner,
+    tx.target,
+    quantity,
+    reward,
+    tx.lastTx,
+    tx.tags.map((tag) => [tag.name, tag.value]),
+    Buffer.from(tx.dataSize.toString()),
+    tx.dataRoot,
+  ])
+}
+
+/**
+ * The data root that a block's tree has for a transaction: the one it signed (format 2), or the one computed from its
+ * data (format 1). Needs the data of a format-1 transaction.
+ */
+export function transactionDataRoot(tx: UnsignedTransaction): Uint8Array {
+  return tx.format === 2 ? tx.dataRoot : inlineDataTree(tx.data).root
+}
+
+function forged(tx: Transaction, message: string): Refusal {
+  return refuse('forged', 'upstream', `transaction ${tx.id}: ${message}`)
+}
+
+/**
+ * Whether a transaction is what its id says: the id is SHA-256 of the signature, the owner signed it, and data that
+ * comes with a format-2 transaction has its data root. Redenominated transactions and keys other than RSA are refused.
+ */
+export function verifyTransaction(tx: Transaction): true | Refusal {
+  if (idOfBytes(sha256(tx.signature)) !== tx.id) return forged(tx, 'the id is not the hash of the signature')
+  if (tx.denomination !== 0) return forged(tx, `denomination ${tx.denomination} is not supported`)
+  if (tx.owner.length === 0) return forged(tx, 'only RSA keys are supported')
+  if (tx.format === 1 && tx.data.length !== tx.dataSize) {
+    return forged(tx, 'cannot be verified without its data')
+  }
+  const held = verifyRsa({ owner: tx.owner, message: signatureData(tx), signature: tx.signature })
+  if (held !== true) {
+    return forged(tx, held === false ? 'the signature is not by the owner over this content' : held.message)
+  }
+  if (tx.format === 2 && tx.data.length > 0 && !equalBytes(dataTree(tx.data).root, tx.dataRoot)) {
+    return forged(tx, 'the data does not have the data root')
+  }
+  return true
+}
