@@ -29,7 +29,8 @@ const closed = new Set(['gateway', 'upload', 'payment'])
 
 const linesMax = 300
 const functionLinesMax = 60
-const columnsMax = 110
+/** The formatter keeps code within 110; words of a comment may run a little wider. */
+const columnsMax = 130
 
 interface Source {
   readonly path: string
@@ -108,7 +109,7 @@ t.test('files, functions and lines stay small', async (t) => {
     t.ok(lines.length <= linesMax + 1, `${path} has ${lines.length} lines`)
   }
   for (const { path, lines } of everything) {
-    const wide = lines.findIndex((line) => line.length > columnsMax + 10)
+    const wide = lines.findIndex((line) => line.length > columnsMax)
     t.equal(wide, -1, `${path}:${wide + 1} is wider than ${columnsMax} columns`)
   }
   for (const { path, lines } of program) {
