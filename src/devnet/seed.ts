@@ -146,6 +146,7 @@ async function postData(
       dataSize: bytes.length,
       dataRoot: tree.root,
       reward: done(await chain.price(bytes.length)),
+      denomination: 0,
     },
     wallet,
   )
