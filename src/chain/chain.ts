@@ -1,5 +1,6 @@
 import type { Id } from '../format/id.js'
 import type { Refusal } from '../format/refusal.js'
+import type { Transaction } from '../format/transaction.js'
 
 /**
  * The base layer as the rest of the program sees it. Every value was checked for shape where it came in; what a caller must
@@ -17,6 +18,11 @@ export interface Chain {
   /** The block of this name; the name in the answer is checked. */
   blockByHash(hash: BlockHash, signal?: AbortSignal): Promise<Block | Refusal>
   currentBlock(signal?: AbortSignal): Promise<Block | Refusal>
+  /**
+   * The transaction, mined ones only. Its id is checked against its signature; with `signed` (the default) the signature is
+   * verified too.
+   */
+  transaction(id: Id, options?: TransactionOptions): Promise<Transaction | Refusal>
   /** Where the transaction stands. */
   transactionStatus(id: Id, signal?: AbortSignal): Promise<TransactionStatus | Refusal>
   /** Where its data lies in the weave; the node's word, to be proved by chunks. */
@@ -42,6 +48,12 @@ export interface Chain {
 
 /** `accepted`: new to the node. `known`: it had it already. */
 export type Posted = 'accepted' | 'known'
+
+export interface TransactionOptions {
+  /** Verify the owner's signature too (default). Old transactions carry all their data in it: up to 10 MiB are hashed. */
+  readonly signed?: boolean
+  readonly signal?: AbortSignal
+}
 
 declare const brand: unique symbol
 

@@ -1,6 +1,7 @@
 import type { Clock } from '../actor/clock.js'
 import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import type { Transaction } from '../format/transaction.js'
 import { readAnchor, readBlock, readChunk, readInfo, readOffset, readStatus } from './answers.js'
 import type {
   Block,
@@ -11,11 +12,13 @@ import type {
   NodeInfo,
   Posted,
   TransactionOffset,
+  TransactionOptions,
   TransactionStatus,
 } from './chain.js'
 import { dataFlow } from './data-flow.js'
 import { type Answer, Node, type Question } from './node.js'
 import type { ChainOptions } from './options.js'
+import { readTransaction } from './read-transaction.js'
 import { Roster } from './roster.js'
 import { wholeOf, winstonOf } from './shape.js'
 import { gaveUp, type Release, Turns } from './turns.js'
@@ -76,6 +79,14 @@ export class RemoteChain implements Chain {
 
   currentBlock(signal?: AbortSignal): Promise<Block | Refusal> {
     return this.#get('/block/current', limit.record, found(readBlock), signal)
+  }
+
+  transaction(id: Id, { signed = true, signal }: TransactionOptions = {}): Promise<Transaction | Refusal> {
+    const read: Read<Transaction> = (answer, node) =>
+      answer.status === 200
+        ? readTransaction(answer.body.toString('utf8'), id, signed, node.name)
+        : absence(answer.status, node)
+    return this.#get(`/tx/${id}`, limit.record, read, signal)
   }
 
   transactionStatus(id: Id, signal?: AbortSignal): Promise<TransactionStatus | Refusal> {
