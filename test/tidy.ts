@@ -7,18 +7,29 @@ import t from 'tap'
 const root = fileURLToPath(new URL('../../', import.meta.url))
 
 /** A file imports only from its own room and from rooms above it in this list. */
-const rooms = (
-  'format actor proof store http catalog chain source ingest query names moderation admission attest bands gateway ' +
-  'upload payment devnet client main cli'
-).split(' ')
+const rooms = [
+  ...['format', 'actor', 'proof', 'store', 'http', 'catalog', 'chain', 'source', 'ingest', 'query', 'names'],
+  ...[
+    'moderation',
+    'admission',
+    'attest',
+    'bands',
+    'gateway',
+    'upload',
+    'payment',
+    'devnet',
+    'client',
+    'cli',
+    'main',
+  ],
+]
 
 /** Rooms that others may only talk to by message: nobody but wiring imports them. */
 const closed = new Set(['gateway', 'upload', 'payment'])
 
 const linesMax = 300
 const functionLinesMax = 60
-/** The formatter keeps code within 110; words of a comment may run a little wider. */
-const columnsMax = 130
+const columnsMax = 110
 
 interface Source {
   readonly path: string
@@ -97,7 +108,7 @@ t.test('files, functions and lines stay small', async (t) => {
     t.ok(lines.length <= linesMax + 1, `${path} has ${lines.length} lines`)
   }
   for (const { path, lines } of everything) {
-    const wide = lines.findIndex((line) => line.length > columnsMax)
+    const wide = lines.findIndex((line) => line.length > columnsMax + 10)
     t.equal(wide, -1, `${path}:${wide + 1} is wider than ${columnsMax} columns`)
   }
   for (const { path, lines } of program) {

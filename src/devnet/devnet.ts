@@ -1,0 +1,82 @@
+import { type Clock, systemClock, type Timer } from '../actor/clock.js'
+import type { ForkOptions, GrowingLayer, NodeRecord, Verdict } from './base-layer.js'
+import { Ledger } from './ledger.js'
+import { LiveLayer } from './live.js'
+import type { DevnetOptions } from './options.js'
+import { ReplayLayer } from './replay.js'
+import { type Listening, serve } from './server.js'
+
+/** An embedded base-layer node: its own chain, or a folder of real records, behind the HTTP interface of nodes. */
+export class Devnet {
+  readonly #listening: Listening
+  readonly #ledger: Ledger | undefined
+  readonly #live: GrowingLayer | undefined
+  readonly #timer: Timer | undefined
+  #stopping: Promise<void> | undefined
+
+  private constructor(listening: Listening, ledger?: Ledger, live?: GrowingLayer, timer?: Timer) {
+    this.#listening = listening
+    this.#ledger = ledger
+    this.#live = live
+    this.#timer = timer
+  }
+
+  /** Rejects where the folder or the port cannot be had. */
+  static async start(options: DevnetOptions, clock: Clock = systemClock): Promise<Devnet> {
+    if (options.replayPath !== undefined) {
+      return new Devnet(await serve(new ReplayLayer(options.replayPath), options.host, options.port))
+    }
+    const ledger = new Ledger(options.dataPath)
+    const live = new LiveLayer(ledger, options, clock)
+    const listening = await serve(live, options.host, options.port)
+    const timer = options.blockMs > 0 ? clock.every(options.blockMs, () => live.mine(1)) : undefined
+    return new Devnet(listening, ledger, live, timer)
+  }
+
+  /** `http://host:port`. */
+  get url(): string {
+    return this.#listening.url
+  }
+
+  /** As `POST /tx`: node JSON in, status and words out. */
+  submit(transaction: unknown): Verdict {
+    return this.#growing().submit(transaction)
+  }
+
+  /** As `POST /chunk`. */
+  submitChunk(chunk: unknown): Promise<Verdict> {
+    return this.#growing().submitChunk(chunk)
+  }
+
+  /** Gives winston to an address; the new balance. */
+  mint(address: string, winston: bigint): bigint {
+    return this.#growing().mint(address, winston)
+  }
+
+  /** Makes blocks now; the new tip as node JSON. */
+  mine(blocks = 1): NodeRecord {
+    return this.#growing().mine(blocks)
+  }
+
+  /** Replaces the last `depth` blocks by a longer branch; the new tip as node JSON. */
+  fork(depth: number, options?: ForkOptions): NodeRecord {
+    return this.#growing().fork(depth, options)
+  }
+
+  /** Answers what is under way, then closes the chain. A second call joins the first. */
+  stop(): Promise<void> {
+    this.#stopping ??= this.#stop()
+    return this.#stopping
+  }
+
+  async #stop(): Promise<void> {
+    this.#timer?.cancel()
+    await this.#listening.close()
+    await this.#ledger?.close()
+  }
+
+  #growing(): GrowingLayer {
+    if (this.#live === undefined) throw new Error('a replayed chain does not grow')
+    return this.#live
+  }
+}

@@ -1,0 +1,129 @@
+import type { Id } from '../format/id.js'
+import type { BlockTransaction } from '../proof/block.js'
+import type { ForkOptions } from './base-layer.js'
+import { type BlockContents, genesisHeader, nextHeader } from './header.js'
+import type { BlockHeader, BlockRow, Ledger, TransactionRow, WalletChange } from './ledger.js'
+import { layOut } from './weave.js'
+
+/** Blocks whose hashes a transaction may be anchored to. */
+const anchorsMax = 50
+/** Transactions in one block, as on the network. */
+const transactionsMax = 1_000
+
+/** Makes the genesis block of an empty ledger. */
+export function begin(ledger: Ledger, weaveStart: number, timestamp: number): void {
+  if (ledger.tip() !== undefined) return
+  ledger.write(() => append(ledger, genesisHeader(weaveStart, timestamp), [], []))
+}
+
+/** Hashes of the last blocks, the newest first. */
+export function anchors(ledger: Ledger): string[] {
+  return [...ledger.heights.getRange({ reverse: true, limit: anchorsMax })].map(({ value }) => value)
+}
+
+/**
+ * Makes one block out of what waits. Everything in the pool was sound when it came; what the chain has overtaken since (an
+ * anchor grown too old, a wallet emptied by another transaction) is dropped.
+ */
+export function mine(ledger: Ledger, timestamp: number): BlockHeader {
+  return ledger.write(() => {
+    const tip = ledger.tip()
+    if (tip === undefined) throw new Error('a chain begins with its genesis block')
+    const { chosen, changes, rewardWinston } = choose(ledger)
+    const laid = layOut(chosen)
+    const contents: BlockContents = {
+      timestamp,
+      txs: chosen.map(({ id }) => id),
+      txRoot: laid.txRoot,
+      sizeBytes: laid.sizeBytes,
+      rewardWinston,
+      wallets: JSON.stringify(changes),
+    }
+    const header = nextHeader(tip.header, contents)
+    append(
+      ledger,
+      header,
+      laid.placed.map(({ id }) => id),
+      changes,
+    )
+    const before = Number(tip.header.weave_size)
+    for (const { id, end, size, txPath } of laid.placed) {
+      const block = { height: header.height, hash: header.indep_hash }
+      if (size === 0) {
+        ledger.mined.putSync(id, { block })
+        continue
+      }
+      ledger.ends.putSync(before + end, id)
+      ledger.mined.putSync(id, { block, start: before + end - size + 1, end: before + end, txPath })
+    }
+    return header
+  })
+}
+
+function append(ledger: Ledger, header: BlockHeader, order: Id[], changes: WalletChange[]): void {
+  ledger.blocks.putSync(header.indep_hash, { header, order, changes })
+  ledger.heights.putSync(header.height, header.indep_hash)
+}
+
+function choose(ledger: Ledger) {
+  const recent = new Set(anchors(ledger))
+  const chosen: BlockTransaction[] = []
+  const changes: WalletChange[] = []
+  let rewardWinston = 0n
+  for (const { key, value: id } of [...ledger.pool.getRange({ limit: transactionsMax })]) {
+    ledger.pool.removeSync(key)
+    const row = ledger.transactions.get(id)
+    if (row === undefined) continue
+    const wallet = ledger.wallet(row.owner)
+    const cost = costOf(row)
+    if (BigInt(wallet.balance) < cost || !(row.anchor === wallet.last || recent.has(row.anchor))) {
+      ledger.transactions.removeSync(id)
+      continue
+    }
+    chosen.push({
+      id,
+      format: row.format,
+      dataSize: row.size,
+      dataRoot: Buffer.from(row.dataRoot, 'base64url'),
+    })
+    rewardWinston += BigInt(row.reward)
+    ledger.credit(row.owner, -cost, id)
+    changes.push({ address: row.owner, winston: String(-cost), lastBefore: wallet.last })
+    if (row.quantity === '0') continue
+    ledger.credit(row.target, BigInt(row.quantity))
+    changes.push({ address: row.target, winston: row.quantity })
+  }
+  return { chosen, changes, rewardWinston }
+}
+
+/** What a transaction takes from its owner, in winston. */
+export function costOf(row: TransactionRow): bigint {
+  return BigInt(row.quantity) + BigInt(row.reward)
+}
+
+/** Takes the last `depth` blocks back, as one change. Blocks stay known by hash, as orphans do on a node. */
+export function unwind(ledger: Ledger, depth: number, transactions: ForkOptions['transactions']): void {
+  ledger.write(() => {
+    const orphans: Id[] = []
+    for (let left = depth; left > 0; left -= 1) {
+      const tip = ledger.tip()
+      if (tip === undefined || tip.header.height === 0) throw new RangeError('the genesis block stays')
+      takeBack(ledger, tip)
+      orphans.unshift(...tip.header.txs)
+    }
+    if (transactions === 'lost') for (const id of orphans) ledger.transactions.removeSync(id)
+    else for (const id of orphans) ledger.enqueue(id)
+  })
+}
+
+function takeBack(ledger: Ledger, { header, order, changes }: BlockRow): void {
+  ledger.heights.removeSync(header.height)
+  for (const id of order) {
+    const end = ledger.mined.get(id)?.end
+    if (end !== undefined) ledger.ends.removeSync(end)
+    ledger.mined.removeSync(id)
+  }
+  for (const { address, winston, lastBefore } of [...changes].reverse()) {
+    ledger.credit(address, -BigInt(winston), lastBefore)
+  }
+}

@@ -1,0 +1,202 @@
+import type { Clock } from '../actor/clock.js'
+import { encodeBase64url } from '../format/base64url.js'
+import { rulesetAt } from '../proof/path.js'
+import { objection } from './admit.js'
+import type { ForkOptions, GrowingLayer, NodeRecord, Place, Verdict } from './base-layer.js'
+import { anchors, begin, costOf, mine, unwind } from './growth.js'
+import type { BlockHeader, Ledger, TransactionRow } from './ledger.js'
+import type { DevnetOptions } from './options.js'
+import { priceOf, usualWinstonPerByte } from './price.js'
+import { shelved, wholeData } from './shelf.js'
+import { isVerdict, soundChunk, soundTransaction } from './sound.js'
+
+/** Where the network's rules of today hold: the block from which data roots may be rebased. */
+const usualWeaveStart = 151_066_495_197_430
+/** Transactions that may wait; one more is told to come back. */
+const poolMax = 10_000
+
+/** A chain that grows here: decides on what is posted, and answers out of its ledger. One per ledger. */
+export class LiveLayer implements GrowingLayer {
+  readonly #ledger: Ledger
+  readonly #clock: Clock
+  readonly #winstonPerByte: bigint
+  /** Winston that waiting transactions will take, by owner; follows the pool. */
+  #waitingWinston = new Map<string, bigint>()
+  #waitingCount = 0
+
+  constructor(ledger: Ledger, options: DevnetOptions, clock: Clock) {
+    this.#ledger = ledger
+    this.#clock = clock
+    this.#winstonPerByte = options.winstonPerByte ?? usualWinstonPerByte
+    begin(ledger, options.weaveStartBytes ?? usualWeaveStart, this.#seconds())
+    this.#countPool()
+  }
+
+  submit(json: unknown): Verdict {
+    const known = this.#known((json as { id?: unknown } | null)?.id)
+    if (known) return { status: 208, body: 'Transaction already processed.' }
+    if (this.#waitingCount >= poolMax) return { status: 503, body: 'Mempool is full.' }
+    const sound = soundTransaction(json)
+    if (isVerdict(sound)) return sound
+    const { id, row, pieces } = sound
+    const recent = new Set(anchors(this.#ledger))
+    const wrong = objection(row, {
+      wallet: this.#ledger.wallet(row.owner),
+      waitingWinston: this.#waitingWinston.get(row.owner) ?? 0n,
+      isRecent: (anchor) => recent.has(anchor),
+      leastReward: this.price(row.size, row.target === '' ? undefined : row.target),
+    })
+    if (wrong !== undefined) return { status: 400, body: wrong }
+    this.#ledger.write(() => {
+      for (const { end, chunk, dataPath } of pieces) {
+        this.#ledger.chunks.putSync([row.dataRoot, row.size, end], { chunk, dataPath })
+      }
+      this.#ledger.transactions.putSync(id, row)
+      if (row.size > 0) this.#ledger.dataRoots.putSync(`${row.dataRoot}:${row.size}`, true)
+      this.#ledger.enqueue(id)
+    })
+    this.#wait(row)
+    return { status: 200, body: 'OK' }
+  }
+
+  async submitChunk(json: unknown): Promise<Verdict> {
+    // Its data will lie behind all that is there now, so by the rules of the tip.
+    const sound = soundChunk(json, rulesetAt(Number(this.#tip().weave_size) + 1))
+    if (isVerdict(sound)) return sound
+    const { root, size, end, chunk, dataPath } = sound
+    if (this.#ledger.dataRoots.get(`${root}:${size}`) === undefined) {
+      return { status: 400, body: '{"error":"data_root_not_found"}' }
+    }
+    await this.#ledger.chunks.put([root, size, end], { chunk, dataPath })
+    return { status: 200, body: 'OK' }
+  }
+
+  mint(address: string, winston: bigint): bigint {
+    this.#ledger.write(() => this.#ledger.credit(address, winston))
+    return this.balance(address)
+  }
+
+  mine(blocks: number): BlockHeader {
+    let tip: BlockHeader | undefined
+    for (let left = Math.max(blocks, 1); left > 0; left -= 1) tip = mine(this.#ledger, this.#seconds())
+    this.#countPool()
+    return tip ?? this.#tip()
+  }
+
+  fork(depth: number, options: ForkOptions = {}): BlockHeader {
+    unwind(this.#ledger, depth, options.transactions ?? 'again')
+    return this.mine(options.blocks ?? depth + 1)
+  }
+
+  info(): NodeRecord {
+    const tip = this.#tip()
+    return {
+      network: 'sluice.devnet',
+      version: 5,
+      release: 1,
+      height: tip.height,
+      current: tip.indep_hash,
+      blocks: tip.height + 1,
+      peers: 0,
+      queue_length: 0,
+      node_state_latency: 0,
+    }
+  }
+
+  height(): number {
+    return this.#tip().height
+  }
+
+  blockAt(height: number): NodeRecord | undefined {
+    const hash = this.#ledger.heights.get(height)
+    return hash === undefined ? undefined : this.blockOf(hash)
+  }
+
+  blockOf(hash: string): NodeRecord | undefined {
+    return this.#ledger.blocks.get(hash)?.header
+  }
+
+  transaction(id: string): NodeRecord | undefined {
+    const row = this.#ledger.transactions.get(id)
+    if (row === undefined || row.format !== 1 || row.size === 0) return row?.json
+    const data = Buffer.concat([...(this.data(id) ?? [])])
+    return { ...row.json, data: encodeBase64url(data) }
+  }
+
+  place(id: string): Place | undefined {
+    return this.#ledger.mined.get(id)
+  }
+
+  data(id: string): Iterable<Uint8Array> | undefined {
+    const row = this.#ledger.transactions.get(id)
+    return row === undefined ? undefined : wholeData(this.#ledger, row.dataRoot, row.size)
+  }
+
+  chunk(offset: number): NodeRecord | undefined {
+    for (const { value: id } of this.#ledger.ends.getRange({ start: offset, limit: 1 })) {
+      const { start, txPath } = this.#ledger.mined.get(id) ?? {}
+      const row = this.#ledger.transactions.get(id)
+      if (start === undefined || txPath === undefined || row === undefined || offset < start) return undefined
+      const found = shelved(this.#ledger, row.dataRoot, row.size, offset - start)
+      if (found === undefined) return undefined
+      return {
+        tx_path: encodeBase64url(txPath),
+        packing: 'unpacked',
+        data_path: encodeBase64url(found.dataPath),
+        chunk: encodeBase64url(found.chunk),
+      }
+    }
+    return undefined
+  }
+
+  pending(): string[] {
+    return this.#ledger.waiting()
+  }
+
+  /** As nodes suggest: from the middle of the blocks that count, so that it survives both a wait and a fork. */
+  anchor(): string {
+    const recent = anchors(this.#ledger)
+    return recent[Math.floor(recent.length / 2)] ?? ''
+  }
+
+  price(sizeBytes: number, target: string | undefined): bigint {
+    const isNew = target !== undefined && this.#ledger.wallets.get(target) === undefined
+    return priceOf(sizeBytes, isNew, this.#winstonPerByte)
+  }
+
+  balance(address: string): bigint {
+    return BigInt(this.#ledger.wallet(address).balance)
+  }
+
+  lastTransaction(address: string): string {
+    return this.#ledger.wallet(address).last
+  }
+
+  #tip(): BlockHeader {
+    const tip = this.#ledger.tip()
+    if (tip === undefined) throw new Error('the ledger is empty')
+    return tip.header
+  }
+
+  #known(id: unknown): boolean {
+    return typeof id === 'string' && id.length === 43 && this.#ledger.transactions.get(id) !== undefined
+  }
+
+  #wait(row: TransactionRow): void {
+    this.#waitingWinston.set(row.owner, (this.#waitingWinston.get(row.owner) ?? 0n) + costOf(row))
+    this.#waitingCount += 1
+  }
+
+  #countPool(): void {
+    this.#waitingWinston = new Map()
+    this.#waitingCount = 0
+    for (const id of this.#ledger.waiting()) {
+      const row = this.#ledger.transactions.get(id)
+      if (row !== undefined) this.#wait(row)
+    }
+  }
+
+  #seconds(): number {
+    return Math.floor(this.#clock.now() / 1000)
+  }
+}

@@ -1,0 +1,123 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import type { BaseLayer, GrowingLayer } from './base-layer.js'
+import { read } from './reads.js'
+import { json, type Reply, text } from './reply.js'
+import { write } from './writes.js'
+
+/** Nodes refuse larger ones: 10 MiB of inline data as base64url, and a header. */
+const bodyMax = 15 << 20
+
+export interface Listening {
+  /** `http://host:port`, without a slash at the end. */
+  readonly url: string
+  /** Stops listening and drops idle connections; resolves when the last request is answered. */
+  close(): Promise<void>
+}
+
+/** Serves a chain over the HTTP interface of nodes. A chain that cannot grow answers 405 to what would change it. */
+export async function serve(layer: BaseLayer | GrowingLayer, host: string, port: number): Promise<Listening> {
+  const server = createServer((request, response) => {
+    answer(layer, request).then(
+      (reply) => send(request, response, reply),
+      // A bug, or a broken disk: say so on this request, then end the process rather than serve a chain that may be wrong.
+      (error: unknown) => {
+        response.writeHead(500).end()
+        setImmediate(() => {
+          throw error
+        })
+      },
+    )
+  })
+  server.keepAliveTimeout = 30_000
+  await listen(server, host, port)
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('the server has no address')
+  return {
+    url: `http://${host}:${address.port}`,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        server.closeIdleConnections()
+      }),
+  }
+}
+
+function listen(server: Server, host: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, host, () => resolve())
+  })
+}
+
+async function answer(layer: BaseLayer | GrowingLayer, request: IncomingMessage): Promise<Reply> {
+  const segments = segmentsOf(request.url ?? '/')
+  const method = request.method ?? 'GET'
+  if (segments === undefined) return json({ error: 'bad_request' }, 400)
+  if (method === 'OPTIONS') return text('OK')
+  if (method === 'GET' || method === 'HEAD') {
+    const reply = read(layer, segments)
+    if (reply !== undefined) return reply
+  } else if (method !== 'POST') return text('Method Not Allowed', 405)
+  const body = await bodyOf(request)
+  if (body === undefined) return text('Payload too large', 413)
+  const reply = 'submit' in layer ? await write(layer, method, segments, body) : undefined
+  if (reply !== undefined) return reply
+  return method === 'POST' && !('submit' in layer)
+    ? text('This node is read-only.', 405)
+    : json({ error: 'Request type not found.' }, 400)
+}
+
+function segmentsOf(target: string): string[] | undefined {
+  const path = target.split('?', 1)[0] ?? ''
+  try {
+    return path.replace(/^\//, '').replace(/\/$/, '').split('/').map(decodeURIComponent)
+  } catch {
+    return undefined
+  }
+}
+
+/** The whole body as text; undefined where it is too large or never comes whole. */
+async function bodyOf(request: IncomingMessage): Promise<string | undefined> {
+  const pieces: Buffer[] = []
+  let size = 0
+  if (Number(request.headers['content-length'] ?? 0) > bodyMax) return undefined
+  try {
+    // What is too large is left unread, not cut off: the answer must still reach the client.
+    for await (const piece of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+      size += piece.length
+      if (size > bodyMax) return undefined
+      pieces.push(piece)
+    }
+  } catch {
+    return undefined
+  }
+  return Buffer.concat(pieces).toString('utf8')
+}
+
+async function send(request: IncomingMessage, response: ServerResponse, reply: Reply): Promise<void> {
+  const { status, type, body } = reply
+  const headers = {
+    'content-type': type,
+    'access-control-allow-origin': '*',
+    'access-control-allow-headers': '*',
+    ...(request.complete ? {} : { connection: 'close' }),
+  }
+  if (typeof body === 'string' || body instanceof Uint8Array) {
+    response.writeHead(status, { ...headers, 'content-length': Buffer.byteLength(body) })
+    response.end(request.method === 'HEAD' ? undefined : body)
+    return
+  }
+  response.writeHead(status, headers)
+  if (request.method === 'HEAD') {
+    response.end()
+    return
+  }
+  try {
+    await pipeline(Readable.from(body), response)
+  } catch {
+    // The client left in the middle; there is nobody to tell.
+    response.destroy()
+  }
+}

@@ -1,0 +1,116 @@
+import { createHash } from 'node:crypto'
+import { decodeBase64url, encodeBase64url } from '../format/base64url.js'
+import { chunkSizeMax } from '../format/chunk.js'
+import type { Id } from '../format/id.js'
+import { isRefusal } from '../format/refusal.js'
+import { parseTransaction, type Transaction, transactionJson } from '../format/transaction.js'
+import { dataTree, inlineDataTree } from '../proof/data-root.js'
+import type { MerkleTree } from '../proof/merkle.js'
+import { proveChunk, type Ruleset } from '../proof/path.js'
+import { verifyTransaction } from '../proof/transaction.js'
+import type { Verdict } from './base-layer.js'
+import type { ChunkRow, TransactionRow } from './ledger.js'
+
+/** Nodes take data inside of a transaction up to this size. */
+const inlineMax = 10 << 20
+/** Nodes refuse longer proofs (MAX_PATH_SIZE). */
+const pathMax = 262_144
+
+export interface SoundTransaction {
+  readonly id: Id
+  readonly row: TransactionRow
+  /** The chunks of data that came inside of it. */
+  readonly pieces: readonly (ChunkRow & { readonly end: number })[]
+}
+
+export interface SoundChunk extends ChunkRow {
+  /** Data root as base64url. */
+  readonly root: string
+  readonly size: number
+  /** Where the chunk ends in the data. */
+  readonly end: number
+}
+
+export function isVerdict(value: object): value is Verdict {
+  return 'status' in value
+}
+
+/** Reads a posted transaction: true in itself (id, signature, data root), or the answer that a node would give. */
+export function soundTransaction(json: unknown): SoundTransaction | Verdict {
+  const transaction = parseTransaction(json)
+  if (isRefusal(transaction)) return { status: 400, body: `Invalid JSON: ${transaction.message}.` }
+  if (transaction.data.length > inlineMax) return failed('Too much data for one transaction; post chunks.')
+  const verified = verifyTransaction(transaction)
+  if (verified !== true) return failed(`${verified.message}.`)
+  const tree = treeOf(transaction)
+  const dataRoot = transaction.format === 1 ? (tree?.root ?? new Uint8Array()) : transaction.dataRoot
+  if (transaction.dataSize > 0 && dataRoot.length === 0) return failed('There is no data root.')
+  const { quantity, reward, lastTx } = transaction
+  return {
+    id: transaction.id,
+    row: {
+      json: { ...transactionJson(transaction, { withData: false }), data_tree: [] },
+      format: transaction.format,
+      owner: createHash('sha256').update(transaction.owner).digest('base64url'),
+      target: encodeBase64url(transaction.target),
+      quantity: quantity.toString(),
+      reward: reward.toString(),
+      anchor: encodeBase64url(lastTx),
+      size: transaction.dataSize,
+      dataRoot: transaction.dataSize === 0 ? '' : encodeBase64url(dataRoot),
+    },
+    pieces: tree === undefined ? [] : piecesOf(transaction.data, tree),
+  }
+}
+
+function failed(why: string): Verdict {
+  return { status: 400, body: `Transaction verification failed. ${why}` }
+}
+
+/** The tree over data that came along; undefined without data. */
+function treeOf({ format, data }: Transaction): MerkleTree | undefined {
+  if (data.length === 0) return undefined
+  return format === 1 ? inlineDataTree(data) : dataTree(data)
+}
+
+function piecesOf(data: Uint8Array, tree: MerkleTree): SoundTransaction['pieces'] {
+  let start = 0
+  return tree.leaves.flatMap(({ end }, index) => {
+    const chunk = data.subarray(start, end)
+    start = end
+    // The empty chunk behind data that ends on a boundary has a leaf only.
+    return chunk.length === 0 ? [] : [{ end, chunk, dataPath: tree.path(index) }]
+  })
+}
+
+/** Reads a posted chunk and proves it by `ruleset` against the data root that it names, or gives a node's answer. */
+export function soundChunk(json: unknown, ruleset: Ruleset): SoundChunk | Verdict {
+  if (typeof json !== 'object' || json === null) return wrong('invalid_json')
+  const fields = json as Record<string, unknown>
+  const chunk = bytesOf(fields.chunk)
+  const dataPath = bytesOf(fields.data_path)
+  const dataRoot = bytesOf(fields.data_root)
+  const dataSize = wholeOf(fields.data_size)
+  const offset = wholeOf(fields.offset)
+  if (chunk === undefined || dataPath === undefined || dataRoot === undefined) return wrong('invalid_json')
+  if (dataSize === undefined) return wrong('data_size_too_big')
+  if (offset === undefined || offset >= dataSize) return wrong('offset_too_big')
+  if (chunk.length > chunkSizeMax) return wrong('chunk_too_big')
+  if (dataPath.length > pathMax) return wrong('data_path_too_big')
+  const proven = proveChunk({ chunk, dataPath, dataRoot, dataSize, offset, ruleset })
+  if (isRefusal(proven) || dataRoot.length !== 32) return wrong('invalid_proof')
+  return { root: encodeBase64url(dataRoot), size: dataSize, end: proven.end, chunk, dataPath }
+}
+
+function wrong(error: string): Verdict {
+  return { status: 400, body: JSON.stringify({ error }) }
+}
+
+function bytesOf(value: unknown): Uint8Array | undefined {
+  return typeof value === 'string' ? decodeBase64url(value) : undefined
+}
+
+function wholeOf(value: unknown): number | undefined {
+  const number = typeof value === 'string' && /^[0-9]{1,16}$/.test(value) ? Number(value) : value
+  return typeof number === 'number' && Number.isSafeInteger(number) && number >= 0 ? number : undefined
+}

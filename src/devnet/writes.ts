@@ -1,0 +1,67 @@
+import { parseId } from '../format/id.js'
+import type { GrowingLayer, Verdict } from './base-layer.js'
+import { json, type Reply, text } from './reply.js'
+
+/** More in one call would hold the thread too long. */
+const blocksMax = 1_000
+
+/** Answers what changes the chain; undefined where no route has this path. `body` is the text of a POST. */
+export async function write(
+  layer: GrowingLayer,
+  method: string,
+  segments: readonly string[],
+  body: string,
+): Promise<Reply | undefined> {
+  const [first, ...rest] = segments
+  if (method === 'POST' && rest.length === 0 && first === 'tx') return posted(body, (it) => layer.submit(it))
+  if (method === 'POST' && rest.length === 0 && first === 'chunk') {
+    return posted(body, (it) => layer.submitChunk(it))
+  }
+  if (first === 'mint') return mint(layer, rest)
+  if (first === 'mine') return mine(layer, rest)
+  if (method === 'POST' && first === 'devnet' && rest[0] === 'fork') return fork(layer, rest.slice(1))
+  return undefined
+}
+
+async function posted(body: string, act: (json: unknown) => Verdict | Promise<Verdict>): Promise<Reply> {
+  let value: unknown
+  try {
+    value = JSON.parse(body)
+  } catch {
+    return json({ error: 'invalid_json' }, 400)
+  }
+  const verdict = await act(value)
+  return {
+    status: verdict.status,
+    type: verdict.body.startsWith('{') ? 'application/json' : 'text/plain',
+    body: verdict.body,
+  }
+}
+
+function mint(layer: GrowingLayer, [name = '', amount = '', ...more]: readonly string[]): Reply | undefined {
+  const address = parseId(name)
+  if (more.length > 0) return undefined
+  if (address === undefined || !/^[0-9]{1,24}$/.test(amount)) return text('Invalid address or amount.', 400)
+  return text(layer.mint(address, BigInt(amount)).toString())
+}
+
+function mine(layer: GrowingLayer, [count = '1', ...more]: readonly string[]): Reply | undefined {
+  if (more.length > 0) return undefined
+  const blocks = countOf(count)
+  if (blocks === undefined) return text('Invalid number of blocks.', 400)
+  layer.mine(blocks)
+  return json(layer.info())
+}
+
+function fork(layer: GrowingLayer, [count = '', ...more]: readonly string[]): Reply | undefined {
+  if (more.length > 0) return undefined
+  const depth = countOf(count)
+  if (depth === undefined || depth > layer.height()) return text('Invalid depth.', 400)
+  layer.fork(depth)
+  return json(layer.info())
+}
+
+function countOf(word: string): number | undefined {
+  const count = /^[0-9]{1,4}$/.test(word) ? Number(word) : 0
+  return count >= 1 && count <= blocksMax ? count : undefined
+}
