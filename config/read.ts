@@ -100,8 +100,8 @@ function contradictions({ server: given }: Config): string[] {
 }
 
 /**
- * Reads the configuration out of the environment, `given` (from a command line) going over it. Empty texts count as unset. Either every value, or every error there is,
- * one a line; the errors never hold the text of a secret.
+ * Reads the configuration out of the environment, `given` (from a command line) going over it. Empty texts count as
+ * unset. Either every value, or every error there is, one a line; the errors never hold the text of a secret.
  */
 export function readConfig(
   given: Readonly<Record<string, string>> = {},

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
 import { readConfig } from '../../config/read.js'
 import { createLog, type Log } from '../actor/log.js'
-import { type Program, startProgram } from '../main.js'
+import { type Program, startProgram } from '../main/program.js'
 import { paint } from './paint.js'
 
 const help = `sluice start: runs the gateway

@@ -1,23 +1,16 @@
 import type { MessagePort } from 'node:worker_threads'
-import type { Config } from '../config/read.js'
-import { claimFolder, probePort } from './actor/claim.js'
-import { systemClock } from './actor/clock.js'
-import type { Log } from './actor/log.js'
-import type { Tip } from './actor/shared.js'
-import { type Part, type RunningPart, supervise } from './actor/supervise.js'
-import { startThread, type Thread } from './actor/thread.js'
-import { RemoteChain } from './chain/remote.js'
-import { type Examples, plant } from './devnet/seed.js'
-import { TipFollower } from './ingest/tip.js'
-import { chainOptions, networkOf } from './main/network.js'
-import {
-  catalogThread,
-  devnetThread,
-  edgeThread,
-  folders,
-  sharedTables,
-  sourceThread,
-} from './main/threads.js'
+import type { Config } from '../../config/read.js'
+import { claimFolder, probePort } from '../actor/claim.js'
+import { systemClock } from '../actor/clock.js'
+import type { Log } from '../actor/log.js'
+import type { Tip } from '../actor/shared.js'
+import { type Part, type RunningPart, supervise } from '../actor/supervise.js'
+import { startThread, type Thread } from '../actor/thread.js'
+import { RemoteChain } from '../chain/remote.js'
+import { type Examples, type Planting, plant } from '../devnet/seed.js'
+import { TipFollower } from '../ingest/tip.js'
+import { chainOptions, networkOf } from './network.js'
+import { catalogThread, devnetThread, edgeThread, folders, sharedTables, sourceThread } from './threads.js'
 
 export interface Program {
   /** Name to base URL. */
@@ -37,7 +30,7 @@ const tipEveryMs = { mainnet: 15_000, devnet: 1000 }
 export async function startProgram(config: Config, log: Log): Promise<Program> {
   const { server } = config
   const network = networkOf(config)
-  const { root, devnet: devnetFolder } = folders(config)
+  const { root } = folders(config)
   const shared = sharedTables(config)
   const startedMs = systemClock.now()
   const embedded = server.network === 'devnet' && server.trustedNodeUrls === undefined
@@ -77,7 +70,7 @@ export async function startProgram(config: Config, log: Log): Promise<Program> {
   const stop = (): Promise<void> => supervised.stop()
   try {
     const seeded = embedded && server.devnetSeed && server.devnetReplayPath === undefined
-    const examples = seeded ? await plant({ gateway, node: nodes()[0] ?? '', folder: devnetFolder, log }) : {}
+    const examples = seeded ? await seeds(config, { gateway, node: nodes()[0] ?? '', log }) : {}
     const urls = { gateway, ...(embedded ? { devnet: nodes()[0] ?? '' } : {}) }
     return { urls, examples, lost: supervised.lost, stop }
   } catch (error) {
@@ -125,6 +118,15 @@ class Crew {
     const thread = this.#threads.get(name)
     if (thread === undefined) throw new Error(`no thread ${name} is up`)
     return thread
+  }
+}
+
+async function seeds(config: Config, given: Pick<Planting, 'gateway' | 'node' | 'log'>): Promise<Examples> {
+  const chain = new RemoteChain(chainOptions([given.node], config), systemClock)
+  try {
+    return await plant({ ...given, chain, folder: folders(config).devnet })
+  } finally {
+    await chain.close()
   }
 }
 

@@ -1,0 +1,237 @@
+import { standardTagLimits, type TagLimits } from './avro-tags.js'
+import {
+  type BundleEntry,
+  type BundleLimits,
+  BundleTable,
+  bundleCountSize,
+  bundleEntrySize,
+  readBundleCount,
+  standardBundleLimits,
+} from './bundle.js'
+import { type ItemHeader, itemHeaderSizeMax, parseItemHeader } from './item.js'
+import { isRefusal, type Refusal, refuse } from './refusal.js'
+
+/** What happens while a bundle streams past, in this order: `entries`, then for each item one line of its own, `done`. */
+export type BundleEvent =
+  /** The bundle's header is read. */
+  | { readonly kind: 'entries'; readonly entries: readonly BundleEntry[]; readonly headerSize: number }
+  /** An item's header is read, and its signature is the one its entry names. */
+  | {
+      readonly kind: 'header'
+      readonly index: number
+      readonly entry: BundleEntry
+      readonly header: ItemHeader
+    }
+  /** The next bytes of its payload: a view of the piece given, for the moment only. */
+  | { readonly kind: 'payload'; readonly index: number; readonly bytes: Uint8Array }
+  | { readonly kind: 'end'; readonly index: number }
+  /** An item that is none (bad header, other id, cut off); its bytes are skipped and the next one follows. */
+  | { readonly kind: 'bad'; readonly index: number; readonly entry: BundleEntry; readonly refusal: Refusal }
+  /** All items have passed. */
+  | { readonly kind: 'done' }
+  /** Nothing more can be read. */
+  | { readonly kind: 'broken'; readonly refusal: Refusal }
+
+type State = 'count' | 'table' | 'item' | 'payload' | 'skip' | 'done' | 'broken'
+
+function malformed(message: string): Refusal {
+  return refuse('malformed', 'upstream', `bundle: ${message}`)
+}
+
+/**
+ * Reads a bundle from pieces of any length. Memory is the table of entries and at most one item's header; payloads are
+ * handed on as they come. Signatures are not checked here (proof/item.ts), only that each item has the id of its entry.
+ *
+ * Each `push` gives its events one by one and must be run to its end before the next; a bundle inside an item is read by
+ * feeding that item's payload to another reader.
+ */
+export class BundleReader {
+  #state: State = 'count'
+  #running = false
+  readonly #limits: BundleLimits
+  readonly #tagLimits: TagLimits
+  readonly #headerSizeMax: number
+  #count = 0
+  #table = new BundleTable(0)
+  readonly #entries: BundleEntry[] = []
+  #index = 0
+  /** Bytes of the current item not yet taken. */
+  #rest = 0
+  /** Bytes kept from earlier pieces because what they begin was not whole. */
+  #held = Buffer.alloc(0)
+  #heldSize = 0
+
+  constructor(limits: BundleLimits = standardBundleLimits, tagLimits: TagLimits = standardTagLimits) {
+    this.#limits = limits
+    this.#tagLimits = tagLimits
+    this.#headerSizeMax = itemHeaderSizeMax(tagLimits)
+  }
+
+  /** Takes the next piece. Events of the payload kind show into it. */
+  *push(piece: Uint8Array): Generator<BundleEvent, void, void> {
+    if (this.#running) throw new Error('the events of the piece before were not read to their end')
+    this.#running = true
+    let at = 0
+    while (at < piece.length && this.#state !== 'broken') {
+      if (this.#state === 'done') {
+        yield this.#break('bytes behind the last item')
+        break
+      }
+      at += yield* this.#take(piece.subarray(at))
+    }
+    this.#running = false
+  }
+
+  /** Says that no more pieces come: `broken` where something is missing, nothing otherwise. */
+  *end(): Generator<BundleEvent, void, void> {
+    if (this.#state === 'done' || this.#state === 'broken') return
+    const inside = this.#state === 'count' || this.#state === 'table' ? 'the header' : `item ${this.#index}`
+    yield this.#break(`cut off in ${inside}`)
+  }
+
+  #break(message: string): BundleEvent {
+    this.#state = 'broken'
+    this.#drop()
+    return { kind: 'broken', refusal: malformed(message) }
+  }
+
+  /** Handles the start of `bytes` (at least one byte) and says how many it took. */
+  *#take(bytes: Uint8Array): Generator<BundleEvent, number, void> {
+    if (this.#state === 'count') return yield* this.#takeCount(bytes)
+    if (this.#state === 'table') return yield* this.#takeEntry(bytes)
+    if (this.#state === 'item') return yield* this.#takeHeader(bytes)
+    const taken = Math.min(bytes.length, this.#rest)
+    this.#rest -= taken
+    if (this.#state === 'payload') {
+      yield { kind: 'payload', index: this.#index, bytes: bytes.subarray(0, taken) }
+      if (this.#rest === 0) yield { kind: 'end', index: this.#index }
+    }
+    if (this.#rest === 0) yield* this.#startItem(this.#index + 1)
+    return taken
+  }
+
+  *#takeCount(bytes: Uint8Array): Generator<BundleEvent, number, void> {
+    const taken = this.#hold(bytes, bundleCountSize)
+    if (this.#heldSize < bundleCountSize) return taken
+    const count = readBundleCount(this.#held, this.#limits)
+    this.#drop()
+    if (typeof count !== 'number') {
+      this.#state = 'broken'
+      yield { kind: 'broken', refusal: count }
+      return taken
+    }
+    this.#count = count
+    this.#table = new BundleTable(count)
+    this.#state = 'table'
+    if (count === 0) yield* this.#startItems()
+    return taken
+  }
+
+  *#takeEntry(bytes: Uint8Array): Generator<BundleEvent, number, void> {
+    const taken = this.#hold(bytes, bundleEntrySize)
+    if (this.#heldSize < bundleEntrySize) return taken
+    const entry = this.#table.read(this.#held, 0)
+    this.#drop()
+    if ('refused' in entry) {
+      this.#state = 'broken'
+      yield { kind: 'broken', refusal: entry }
+      return taken
+    }
+    this.#entries.push(entry)
+    if (this.#entries.length === this.#count) yield* this.#startItems()
+    return taken
+  }
+
+  *#startItems(): Generator<BundleEvent, void, void> {
+    const { sizeBytes } = this.#limits
+    if (sizeBytes !== undefined && this.#table.end > sizeBytes) {
+      yield this.#break(`the items end at ${this.#table.end}, behind the bundle's ${sizeBytes} bytes`)
+      return
+    }
+    const headerSize = bundleCountSize + this.#count * bundleEntrySize
+    yield { kind: 'entries', entries: this.#entries, headerSize }
+    yield* this.#startItem(0)
+  }
+
+  /** Goes on to item `index`, past those that say they have no bytes. */
+  *#startItem(index: number): Generator<BundleEvent, void, void> {
+    this.#state = 'item'
+    this.#index = index
+    for (;;) {
+      const entry = this.#entries[this.#index]
+      if (entry === undefined) {
+        this.#state = 'done'
+        yield { kind: 'done' }
+        return
+      }
+      this.#rest = entry.sizeBytes
+      if (this.#rest > 0) return
+      yield { kind: 'bad', index: this.#index, entry, refusal: malformed(`item ${this.#index} has no bytes`) }
+      this.#index++
+    }
+  }
+
+  /** Reads the current item's header out of what is held and `bytes`, in place where all of it lies in `bytes`. */
+  *#takeHeader(bytes: Uint8Array): Generator<BundleEvent, number, void> {
+    const index = this.#index
+    const entry = this.#entries[index] as BundleEntry
+    const before = this.#heldSize
+    const within = bytes.subarray(0, Math.min(bytes.length, this.#rest, this.#headerSizeMax - before))
+    let known = within
+    if (before > 0) {
+      this.#hold(within, before + within.length)
+      known = this.#held.subarray(0, this.#heldSize)
+    }
+    const header = parseItemHeader(known, this.#tagLimits)
+    if (header === 'more' && within.length < this.#rest) {
+      if (before === 0) this.#hold(within, within.length)
+      this.#rest -= within.length
+      return within.length
+    }
+    this.#drop()
+    const refusal = this.#judge(header, entry)
+    if (refusal !== undefined || header === 'more' || isRefusal(header)) {
+      yield { kind: 'bad', index, entry, refusal: refusal ?? malformed(`item ${index}`) }
+      this.#state = 'skip'
+      return yield* this.#passOver(0)
+    }
+    yield { kind: 'header', index, entry, header }
+    this.#state = 'payload'
+    const taken = header.headerSize - before
+    if (taken === this.#rest) yield { kind: 'end', index }
+    return yield* this.#passOver(taken)
+  }
+
+  /** Counts `taken` bytes of the current item as read, and goes on to the next item where none is left. */
+  *#passOver(taken: number): Generator<BundleEvent, number, void> {
+    this.#rest -= taken
+    if (this.#rest === 0) yield* this.#startItem(this.#index + 1)
+    return taken
+  }
+
+  /** Why an item is bad, if it is. */
+  #judge(header: ItemHeader | 'more' | Refusal, entry: BundleEntry): Refusal | undefined {
+    if (header === 'more') return malformed(`item ${this.#index} ends in its header`)
+    if (isRefusal(header)) return header
+    if (header.id === entry.id) return undefined
+    return malformed(`item ${this.#index} has the id ${header.id}, but its entry says ${entry.id}`)
+  }
+
+  /** Keeps bytes until `wanted` are held: how many it took. The buffer doubles, so that single bytes cost little. */
+  #hold(bytes: Uint8Array, wanted: number): number {
+    const taken = Math.min(bytes.length, wanted - this.#heldSize)
+    const size = this.#heldSize + taken
+    if (size > this.#held.length) {
+      const grown = Buffer.alloc(Math.max(size, 2 * this.#held.length, bundleEntrySize))
+      this.#held.copy(grown, 0, 0, this.#heldSize)
+      this.#held = grown
+    }
+    this.#held.set(bytes.subarray(0, taken), this.#heldSize)
+    this.#heldSize = size
+    return taken
+  }
+
+  #drop(): void {
+    this.#heldSize = 0
+  }
+}
