@@ -139,6 +139,7 @@ export class Entries {
     if (kept !== undefined && this.#isFresh(kept, id)) {
       // Moving an entry to the young end costs as much as finding it: not worth it while there is room.
       if (this.#kept.size * 2 > this.options.entriesMax) this.#keep(id, kept)
+      if (kept.path === undefined) this.#place(kept)
       return kept
     }
     return this.#read(id, kept)
@@ -169,14 +170,17 @@ export class Entries {
       generation,
       isStable(attributes.height, this.tip, this.options.forkDepth),
     )
-    const { digest } = attributes
-    if (digest !== undefined && this.catalog.blobSize(digest) !== undefined) {
-      entry.path = this.pathOf(digest)
-      // A check belongs to the file, not to what else is known of the id.
-      if (before?.entityTag === entry.entityTag) entry.sound = before?.sound
-    }
+    this.#place(entry)
+    // A check belongs to the file, not to what else is known of the id.
+    if (before?.entityTag === entry.entityTag) entry.sound = before?.sound
     this.#keep(id, entry)
     return entry
+  }
+
+  /** Looks whether the store holds the blob. Blobs that come later change no generation. */
+  #place(entry: Entry): void {
+    const { digest } = entry.attributes
+    if (digest !== undefined && this.catalog.blobSize(digest) !== undefined) entry.path = this.pathOf(digest)
   }
 
   #keep(id: Id, entry: Entry): void {

@@ -34,7 +34,7 @@ export interface Opened {
   readonly hops?: number
 }
 
-/** The way to bytes that are not in the store, and to certainty about those that are (fetched.ts over the thread of the fetcher). */
+/** The way to bytes that are not in the store, and to certainty about those that are (source/opener.ts). */
 export interface Source {
   /** Resolves as soon as size and type are known; small payloads come whole and with a digest. Never rejects. */
   open(wanted: {

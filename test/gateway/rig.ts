@@ -1,0 +1,190 @@
+import { request as httpRequest } from 'node:http'
+import { systemClock } from '../../src/actor/clock.js'
+import { silentLog } from '../../src/actor/log.js'
+import { Meters, meterBytes } from '../../src/actor/meter.js'
+import { meterTable } from '../../src/actor/meters.js'
+import { Tip } from '../../src/actor/shared.js'
+import { loadSigningKey } from '../../src/attest/keys.js'
+import { createSigner } from '../../src/attest/signature.js'
+import { type Vocabulary, vocabularies } from '../../src/attest/vocabulary.js'
+import type { Attributes } from '../../src/catalog/attributes.js'
+import type { Id } from '../../src/format/id.js'
+import { isRefusal } from '../../src/format/refusal.js'
+import { createGateway } from '../../src/gateway/gateway.js'
+import {
+  type GatewayOptions,
+  type GatewayParts,
+  gatewayDefaults,
+  type Route,
+  type Source,
+} from '../../src/gateway/parts.js'
+import { serve } from '../../src/http/listen.js'
+import { blobPath } from '../../src/store/blobs.js'
+import { MappedFiles } from '../../src/store/mapped.js'
+import { type Edge, gateways, type Rig, rig, sha256, upstream } from '../source/rig.js'
+
+/** What the upstream gateway has, by id; `breakAt`: its connection dies after so many bytes. */
+export interface Upstream {
+  readonly body: Buffer
+  readonly contentType?: string
+  readonly breakAt?: number
+}
+
+export interface Answered {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  /** As they came: name, value, in order. */
+  readonly fields: readonly (readonly [string, string])[]
+  readonly body: Buffer
+  /** False where the connection ended before the length that was announced. */
+  readonly complete: boolean
+}
+
+export interface Stage {
+  readonly url: string
+  readonly rig: Rig
+  readonly tip: Tip
+  readonly meters: Meters
+  readonly has: Map<string, Upstream>
+  /** Paths that the upstream gateway was asked for. */
+  readonly asked: string[]
+  /** Puts content into the local store, as if it had been fetched. */
+  keep(id: Id, body: Buffer, more?: Partial<Attributes>): Promise<string>
+  ask(path: string, wish?: { method?: string; headers?: Record<string, string> }): Promise<Answered>
+  close(): Promise<void>
+}
+
+export interface StageOptions {
+  readonly vocabulary?: Vocabulary['name']
+  readonly options?: Partial<GatewayOptions>
+  readonly parts?: Partial<GatewayParts>
+  readonly routes?: readonly Route[]
+  /** Address of a trusted gateway that is not there. */
+  readonly upstreamUrl?: string
+}
+
+/** A gateway on a real socket, over the real catalog, fetcher, blobs and mapped files, with one upstream gateway. */
+export async function stage(given: StageOptions = {}): Promise<Stage> {
+  const has = new Map<string, Upstream>()
+  const asked: string[] = []
+  const up = await upstream((request, response) => {
+    asked.push(request.url ?? '')
+    const found = has.get((request.url ?? '').replace(/^\/raw\//, '').replace(/\?.*/, ''))
+    if (found === undefined) {
+      response.writeHead(404).end('Not found')
+      return
+    }
+    const { body, contentType, breakAt } = found
+    const type = contentType === undefined ? {} : { 'content-type': contentType }
+    const range = /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? '')
+    const [start, end] = range === null ? [0, body.length] : [Number(range[1]), Number(range[2]) + 1]
+    const length = { 'content-length': end - start }
+    const place = range === null ? {} : { 'content-range': `bytes ${start}-${end - 1}/${body.length}` }
+    response.writeHead(range === null ? 200 : 206, { ...type, ...length, ...place })
+    if (breakAt === undefined) response.end(body.subarray(start, end))
+    else response.write(body.subarray(0, breakAt), () => setImmediate(() => response.destroy()))
+  })
+  const below = await rig({ source: gateways([given.upstreamUrl ?? up.url]) })
+  const edge = below.edge()
+  const files = new MappedFiles({ mappedMaxBytes: 2 ** 30, filesMax: 64, believeMs: 0 }, systemClock)
+  const tip = new Tip()
+  const meters = new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0)
+  const key = loadSigningKey({ keyFile: `${below.path}/key.pem` })
+  const gateway = createGateway({
+    catalog: below.catalog,
+    keeper: below.keeper,
+    source: sourceOf(edge),
+    blobs: { path: (digest) => blobPath(below.store.folder, digest), open: (path) => files.open(path) },
+    signer: createSigner(key, { bindRequest: true }),
+    vocabulary: vocabularies[given.vocabulary ?? 'neutral'],
+    ...{ tip, meters, log: silentLog, clock: systemClock, routes: given.routes ?? [] },
+    options: { ...gatewayDefaults, ...given.options },
+    ...given.parts,
+  })
+  const thrown: unknown[] = []
+  const server = serve((request, reply) => gateway.handle(request, reply), {
+    ...{ host: '127.0.0.1', port: 0, stallMs: 10_000, flowsMax: 1000 },
+    onThrow: (error) => thrown.push(error),
+  })
+  const url = `http://127.0.0.1:${server.port}`
+  return {
+    ...{ url, rig: below, tip, meters, has, asked },
+    async keep(id, body, more = {}) {
+      const digest = sha256(body)
+      const draft = await below.store.draft()
+      await draft.handle.write(body)
+      await below.store.keep(draft, digest)
+      await draft.handle.close()
+      const attributes: Attributes = { id, size: body.length, digest, verified: true, trusted: true, ...more }
+      await below.keeper.ask({ kind: 'kept', digest, sizeBytes: body.length })
+      await below.keeper.ask({ kind: 'learn', attributes: [attributes] })
+      return blobPath(below.store.folder, digest)
+    },
+    ask: (path, wish = {}) => ask(url, path, wish.method ?? 'GET', wish.headers ?? {}),
+    async close() {
+      await server.close(1000)
+      gateway.close()
+      files.close()
+      await below.close()
+      await up.close()
+      if (thrown.length > 0) throw thrown[0]
+    },
+  }
+}
+
+/** The fetcher as one edge thread reaches it. */
+function sourceOf(edge: Edge): Source {
+  return {
+    async open({ id, window, ...more }) {
+      const opened = await edge.open(id, window, more)
+      if (isRefusal(opened)) return opened
+      const { base, sizeBytes } = opened
+      return { ...opened, content: edge.grow(opened), window: { start: base, end: base + sizeBytes } }
+    },
+    async check(id, digest) {
+      const reply = await edge.address.ask({ kind: 'check', id, digest })
+      if (isRefusal(reply)) return reply
+      if (reply.kind !== 'checked') throw new Error(reply.kind)
+      return reply.sound
+    },
+  }
+}
+
+function ask(base: string, path: string, method: string, headers: Record<string, string>): Promise<Answered> {
+  return new Promise((resolve, reject) => {
+    const { hostname, port } = new URL(base)
+    const request = httpRequest({ hostname, port, path, method, headers, agent: false }, (response) => {
+      const pieces: Buffer[] = []
+      const fields: [string, string][] = []
+      for (let at = 0; at + 1 < response.rawHeaders.length; at += 2) {
+        fields.push([response.rawHeaders[at] ?? '', response.rawHeaders[at + 1] ?? ''])
+      }
+      const finish = (): void => {
+        const merged: Record<string, string> = {}
+        for (const [name, value] of fields) {
+          const lower = name.toLowerCase()
+          merged[lower] = merged[lower] === undefined ? value : `${merged[lower]}, ${value}`
+        }
+        const { complete } = response
+        resolve({
+          status: response.statusCode ?? 0,
+          headers: merged,
+          fields,
+          body: Buffer.concat(pieces),
+          complete,
+        })
+      }
+      response.on('data', (piece: Buffer) => pieces.push(piece))
+      response.on('end', finish)
+      response.on('error', finish)
+    })
+    request.on('error', reject)
+    request.end()
+  })
+}
+
+/** The names of an answer's headers in order, without those of the connection. */
+export function names(answered: Answered): string[] {
+  const plumbing = new Set(['date', 'content-length', 'connection', 'keep-alive'])
+  return answered.fields.map(([name]) => name).filter((name) => !plumbing.has(name.toLowerCase()))
+}
