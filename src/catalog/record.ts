@@ -26,20 +26,25 @@ class Writer {
     return start
   }
 
+  // Room first, then the bytes: making room may put other bytes in their place.
   u8(value: number): void {
-    this.#bytes.writeUInt8(value, this.#room(1))
+    const at = this.#room(1)
+    this.#bytes.writeUInt8(value, at)
   }
 
   u32(value: number): void {
-    this.#bytes.writeUInt32LE(value, this.#room(4))
+    const at = this.#room(4)
+    this.#bytes.writeUInt32LE(value, at)
   }
 
   f64(value: number): void {
-    this.#bytes.writeDoubleLE(value, this.#room(8))
+    const at = this.#room(8)
+    this.#bytes.writeDoubleLE(value, at)
   }
 
   raw(bytes: Uint8Array): void {
-    this.#bytes.set(bytes, this.#room(bytes.length))
+    const at = this.#room(bytes.length)
+    this.#bytes.set(bytes, at)
   }
 
   /** Bytes behind their length. */
