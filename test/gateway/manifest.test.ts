@@ -1,6 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
 import t from 'tap'
-import { readPathManifest, resolvePath } from '../../src/gateway/path-manifest.js'
 import { someId } from '../source/rig.js'
 import { type Stage, stage } from './rig.js'
 
@@ -112,7 +111,9 @@ t.test('a manifest that another gateway has is resolved at the first request', a
   const { on, page, pageId } = await site()
   t.teardown(() => on.close())
   const manifest = someId()
-  const body = Buffer.from(JSON.stringify({ paths: { 'x/y': { id: pageId } }, index: { id: pageId } }))
+  const body = Buffer.from(
+    JSON.stringify({ version: '0.2.0', paths: { 'x/y': { id: pageId } }, index: { id: pageId } }),
+  )
   on.has.set(manifest, { body, contentType: manifestType })
   const answers = await Promise.all(
     ['', 'x/y', 'x/y/', 'x/z'].map((path) =>
@@ -146,27 +147,4 @@ t.test('content that is no manifest is served whatever path stands behind its id
   const { on, pageId, page } = await site()
   t.teardown(() => on.close())
   t.same((await on.ask(`/${pageId}/some/image.png`)).body, page)
-})
-
-t.test('manifests are read leniently, and only valid ids count', async (t) => {
-  const [one, two, three] = [someId(), someId(), someId()]
-  const read = (value: unknown) => {
-    const manifest = readPathManifest(Buffer.from(JSON.stringify(value)))
-    if (manifest === undefined) throw new Error('no manifest')
-    return manifest
-  }
-  const both = read({
-    index: { path: 'a', id: two },
-    paths: { 'a/': { id: one }, b: { id: 'short' }, c: null, '': { id: three } },
-  })
-  t.same(resolvePath(both, ''), { id: one, fallback: false })
-  t.same(resolvePath(both, '///'), { id: one, fallback: false })
-  t.same(resolvePath(both, 'a//'), { id: one, fallback: false })
-  for (const path of ['b', 'c', '/a', 'A']) t.equal(resolvePath(both, path), undefined, path)
-  t.same(resolvePath(read({ index: { path: 'none', id: two } }), ''), { id: two, fallback: false })
-  t.same(resolvePath(read({ paths: [], fallback: { id: two } }), 'x'), { id: two, fallback: true })
-  t.same(resolvePath(read({ fallback: { id: 'short' } }), 'x'), undefined)
-  for (const text of ['', 'null', '[]', '"x"', '{', '\u0000']) {
-    t.equal(readPathManifest(Buffer.from(text)), undefined, JSON.stringify(text))
-  }
 })
