@@ -63,7 +63,11 @@ export class ChunkedRoot implements RootBytes {
     this.sizeBytes = place.sizeBytes
   }
 
-  async *stream(start: number, end: number, signal: AbortSignal): AsyncGenerator<Uint8Array | Refusal, undefined> {
+  async *stream(
+    start: number,
+    end: number,
+    signal: AbortSignal,
+  ): AsyncGenerator<Uint8Array | Refusal, undefined> {
     const leave = new AbortController()
     const either = AbortSignal.any([signal, leave.signal])
     const ahead = new Map<number, Promise<ProvenChunk | Refusal>>()

@@ -42,6 +42,7 @@ export function learnedOfItem(item: ItemHeader): Learned {
 /** True where the tags say that the payload is an ANS-104 bundle. */
 export function isBundle(tags: readonly Tag[]): boolean {
   return (
-    tagValue(tags, 'Bundle-Format') === 'binary' && tagValue(tags, 'Bundle-Version')?.startsWith('2.') === true
+    tagValue(tags, 'Bundle-Format') === 'binary' &&
+    tagValue(tags, 'Bundle-Version')?.startsWith('2.') === true
   )
 }

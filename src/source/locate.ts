@@ -139,7 +139,8 @@ export class Locating {
     const count = readBundleCount(first, { itemsMax: entriesMax, sizeBytes })
     if (isRefusal(count)) return count
     const headerBytes = count * bundleEntrySize
-    if (headerBytes > this.limits.headerMaxBytes) return refuse('too-large', 'upstream', 'the bundle header is too large')
+    if (headerBytes > this.limits.headerMaxBytes)
+      return refuse('too-large', 'upstream', 'the bundle header is too large')
     const table = new BundleTable(count)
     let rest: Uint8Array = new Uint8Array(0)
     const from = start + bundleCountSize
@@ -159,7 +160,10 @@ export class Locating {
   }
 
   /** The payload of an entry as a bundle, and the entry's header. */
-  async #enter(bundle: Bundle, entry: BundleEntry): Promise<{ bundle: Bundle; header: ItemHeader } | Refusal> {
+  async #enter(
+    bundle: Bundle,
+    entry: BundleEntry,
+  ): Promise<{ bundle: Bundle; header: ItemHeader } | Refusal> {
     if (this.#headersLeft <= 0) return unknownEverywhere()
     this.#headersLeft -= 1
     const start = bundle.start + entry.offset

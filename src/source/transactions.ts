@@ -23,16 +23,16 @@ export class Transactions {
   ) {}
 
   /**
-   * The transaction `id`, true to its id and signature. Data is only there for format 1, whose signature covers it. `unknown`
-   * where the chain has no such transaction, as for every data item.
+   * The transaction `id`, true to its id and signature; `unknown` where the chain has no such transaction, as for every data
+   * item. Format 1 comes with its data, which the signature covers; where a node left it out, nothing is verified yet.
    */
   async header(id: Id, signal: AbortSignal): Promise<Transaction | Refusal> {
     const known = this.#headers.get(id)
     if (known !== undefined) return known
-    const answer = await this.chain.transaction(id, signal)
+    // Verified here, since a large format-1 header comes without the data that its signature covers.
+    const answer = await this.chain.transaction(id, { signed: false, signal })
     if (isRefusal(answer)) return answer
     const transaction = answer.format === 2 ? { ...answer, data: nothing } : answer
-    // The data of a large format-1 transaction comes apart from its header; then only tx-data can verify it.
     if (transaction.format === 1 && transaction.data.length < transaction.dataSize) return transaction
     const held = transaction.id === id ? verifyTransaction(transaction) : mistaken(id)
     if (held !== true) return held
@@ -49,7 +49,8 @@ export class Transactions {
     if (known !== undefined) return known
     const header = await this.header(id, signal)
     if (isRefusal(header)) return header
-    if (header.format !== 2 || header.dataRoot.length !== 32 || header.dataSize === 0) return unknownEverywhere()
+    if (header.format !== 2 || header.dataRoot.length !== 32 || header.dataSize === 0)
+      return unknownEverywhere()
     const offset = await this.chain.transactionOffset(id, signal)
     if (isRefusal(offset)) return offset
     return this.#placeOf(header, offset)
@@ -57,7 +58,11 @@ export class Transactions {
 
   #placeOf(header: Transaction, offset: TransactionOffset): RootPlace | Refusal {
     if (offset.size !== header.dataSize) {
-      return refuse('forged', 'upstream', `a node places ${offset.size} bytes of ${header.id}, not ${header.dataSize}`)
+      return refuse(
+        'forged',
+        'upstream',
+        `a node places ${offset.size} bytes of ${header.id}, not ${header.dataSize}`,
+      )
     }
     const { id, dataRoot, dataSize } = header
     const place = { id, dataRoot, sizeBytes: dataSize, weaveStart: offset.start }

@@ -64,7 +64,10 @@ export class TxData implements Source {
     return one(data)
   }
 
-  async #rooted(header: Transaction, signal: AbortSignal): Promise<AsyncIterable<Uint8Array | Refusal> | Refusal> {
+  async #rooted(
+    header: Transaction,
+    signal: AbortSignal,
+  ): Promise<AsyncIterable<Uint8Array | Refusal> | Refusal> {
     if (header.dataSize === 0) return one(new Uint8Array(0))
     const flow = await this.chain.transactionData(header.id, header.dataSize, signal)
     return isRefusal(flow) ? flow : rooted(flow.bytes, header)
