@@ -38,7 +38,7 @@ export class Chunks implements Source {
       name: this.name,
       origin: this.name,
       sizeBytes: header.dataSize,
-      body: root === undefined ? nothing() : root.stream(from, to, signal),
+      body: root === undefined ? nothing : root.stream(from, to, signal),
       trusted: true,
       proven: true,
       learned: learnedOfTransaction(header),
@@ -47,8 +47,8 @@ export class Chunks implements Source {
   }
 }
 
-async function* nothing(): AsyncGenerator<Uint8Array, undefined> {
-  return undefined
+const nothing: AsyncIterable<Uint8Array> = {
+  [Symbol.asyncIterator]: () => ({ next: async () => ({ done: true, value: undefined }) }),
 }
 
 /**

@@ -6,7 +6,7 @@ import { ItemVerifier } from '../proof/item.js'
 import { learnedOfItem } from './learned.js'
 import { type Guide, isFailure, Locating, type LocationLimits, readItemHeader } from './locate.js'
 import type { Window } from './protocol.js'
-import { unknownEverywhere, weightier } from './refusals.js'
+import { unknownEverywhere } from './refusals.js'
 import type { RootBytes } from './root-bytes.js'
 import type { Found, Source, Wanted } from './source.js'
 
@@ -47,7 +47,6 @@ export class Items implements Source {
   async #find(root: RootBytes, wanted: Wanted, signal: AbortSignal): Promise<Item | Refusal> {
     const { id, hints, attributes } = wanted
     const place = attributes?.place
-    let failure: Refusal | undefined
     if (place !== undefined) {
       const start = place.rootItemOffset
       const header = await readItemHeader(root, id, start, place.itemSize, signal)
@@ -60,7 +59,7 @@ export class Items implements Source {
       const { header, place } = located
       return { header, start: place.rootItemOffset, itemSize: place.itemSize, place }
     }
-    failure = weightier(failure, isFailure(located) ? located : unknownEverywhere())
+    const failure = isFailure(located) ? located : unknownEverywhere()
     const { itemOffset, itemSize } = hints
     if (failure.refused !== 'unknown' || itemOffset === undefined || itemSize === undefined) return failure
     if (itemOffset + itemSize > root.sizeBytes) return failure
