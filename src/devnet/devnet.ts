@@ -44,7 +44,7 @@ export class Devnet {
   }
 
   /** As `POST /chunk`. */
-  submitChunk(chunk: unknown): Verdict {
+  submitChunk(chunk: unknown): Promise<Verdict> {
     return this.#growing().submitChunk(chunk)
   }
 

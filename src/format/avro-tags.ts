@@ -1,3 +1,4 @@
+import { copyOf } from './bytes.js'
 import { type Refusal, refuse } from './refusal.js'
 import type { Tag } from './tag.js'
 
@@ -49,7 +50,7 @@ function readInteger(cursor: Cursor): number | undefined {
 function readBytes(cursor: Cursor): Uint8Array | undefined {
   const length = readInteger(cursor)
   if (length === undefined || length < 0 || length > cursor.bytes.length - cursor.at) return undefined
-  const bytes = cursor.bytes.slice(cursor.at, cursor.at + length)
+  const bytes = copyOf(cursor.bytes, cursor.at, cursor.at + length)
   cursor.at += length
   return bytes
 }

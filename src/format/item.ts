@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { decodeTags, encodeTags, standardTagLimits, type TagLimits } from './avro-tags.js'
+import { copyOf } from './bytes.js'
 import { type Id, idOfBytes } from './id.js'
 import { isRefusal, type Refusal, refuse } from './refusal.js'
 import type { Tag } from './tag.js'
@@ -79,7 +80,7 @@ function readOptional(bytes: Uint8Array, at: number, what: string): Uint8Array |
   if (flag === undefined) return 'more'
   if (flag === 0) return new Uint8Array(0)
   if (flag !== 1) return malformed(`the ${what} flag is ${flag}, neither 0 nor 1`)
-  return bytes.length < at + 33 ? 'more' : bytes.slice(at + 1, at + 33)
+  return bytes.length < at + 33 ? 'more' : copyOf(bytes, at + 1, at + 33)
 }
 
 /** Reads the two u64 before the tags, and the tags. `tagsAt` is where the encoded tags start. */
@@ -98,7 +99,7 @@ function readTags(
   }
   const end = at + 16 + Number(size)
   if (bytes.length < end) return 'more'
-  const rawTags = bytes.slice(at + 16, end)
+  const rawTags = copyOf(bytes, at + 16, end)
   const decoded = decodeTags(rawTags, limits)
   if (isRefusal(decoded)) return malformed(decoded.message)
   if (BigInt(decoded.tags.length) !== count) {
@@ -128,12 +129,12 @@ export function parseItemHeader(
   at += 1 + anchor.length
   const tags = readTags(bytes, at, limits)
   if (tags === 'more' || isRefusal(tags)) return tags
-  const signature = bytes.slice(2, 2 + type.signatureSize)
+  const signature = copyOf(bytes, 2, 2 + type.signatureSize)
   return {
     id: idOfBytes(createHash('sha256').update(signature).digest()),
     signatureType: number,
     signature,
-    owner: bytes.slice(2 + type.signatureSize, 2 + type.signatureSize + type.ownerSize),
+    owner: copyOf(bytes, 2 + type.signatureSize, 2 + type.signatureSize + type.ownerSize),
     target,
     anchor,
     tags: tags.tags,

@@ -1,3 +1,4 @@
+import { copyOf } from '../format/bytes.js'
 import { chunkSizeMax } from '../format/chunk.js'
 import { type Refusal, refuse } from '../format/refusal.js'
 import { equalBytes, sha256 } from './digest.js'
@@ -122,7 +123,7 @@ function isLooselySplit(walk: Walk, end: number): boolean {
 }
 
 function checkLeaf(walk: Walk, question: PathQuestion): ProvenLeaf | Refusal {
-  const dataHash = question.path.slice(walk.at, walk.at + 32)
+  const dataHash = copyOf(question.path, walk.at, walk.at + 32)
   const note = question.path.subarray(walk.at + 32, walk.at + 64)
   if (!equalBytes(leafId(dataHash, note), walk.id)) return forged('the leaf does not hash to its parent')
   const end = readNote(note, 0)

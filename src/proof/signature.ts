@@ -105,7 +105,7 @@ function verifyTypedEthereum({ owner, message, signature }: Signed): boolean | R
   const recovery = v >= 27 ? v - 27 : v
   if (recovery > 1) return malformed(`a recovery byte of ${v}`)
   try {
-    const parsed = secp256k1.Signature.fromBytes(signature.slice(0, 64), 'compact')
+    const parsed = secp256k1.Signature.fromBytes(signature.subarray(0, 64), 'compact')
     if (parsed.hasHighS()) return false
     const digest = typedBundlrDigest(message, Buffer.from(address.slice(2), 'hex'))
     const point = parsed.addRecoveryBit(recovery).recoverPublicKey(digest)
