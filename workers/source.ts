@@ -6,10 +6,13 @@ import type { ThreadOrder } from '../src/actor/thread.js'
 import { Generations } from '../src/catalog/generations.js'
 import type { CatalogReply, CatalogRequest } from '../src/catalog/protocol.js'
 import { LmdbCatalog } from '../src/catalog/reader.js'
+import { RemoteChain } from '../src/chain/remote.js'
 import { assemble } from '../src/source/assemble.js'
+import { chainSources } from '../src/source/chain-sources.js'
 import { Evictor } from '../src/source/evictor.js'
 import { Fetcher } from '../src/source/fetcher.js'
 import { Keeping } from '../src/source/keeping.js'
+import { Parent } from '../src/source/parent.js'
 import { ProgressTable } from '../src/source/progress.js'
 import type { SourceProgress, SourceReply, SourceRequest } from '../src/source/protocol.js'
 import { InlineProver } from '../src/source/prover.js'
@@ -29,13 +32,17 @@ const store = new BlobStore(given.blobsPath)
 const swept = await store.prepare()
 if (swept > 0) log.warn({ swept }, 'half-written files of a killed process were removed')
 
-const keeping = new Keeping(store, keeper, log, () => undefined)
 const gateways = new TrustedGateways(given.gateways, systemClock)
+const chain = given.chain === undefined ? undefined : new RemoteChain(given.chain, systemClock)
+const fromChain = chain === undefined ? undefined : chainSources(chain, given.chunks, given.location)
+const built = [new Parent(catalog, store, given.location), gateways, ...(fromChain?.sources ?? [])]
+
+const keeping = new Keeping(store, keeper, log, () => undefined)
 const evictor = new Evictor(store, catalog, keeping, log, systemClock, given.eviction)
 const fetcher = new Fetcher(
   new ProgressTable(given.progress),
   {
-    source: assemble(given.order, [gateways]),
+    source: assemble('on-demand', ['parent', ...given.order], built),
     store,
     catalog,
     keeper,
@@ -56,7 +63,7 @@ evictor.start()
 async function stop(): Promise<void> {
   await fetcher.stop()
   await evictor.stop()
-  await gateways.close()
+  await Promise.all([gateways.close(), chain?.close()])
   await catalog.close()
   process.exit(0)
 }

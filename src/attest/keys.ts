@@ -16,8 +16,8 @@ import {
   writeSync,
 } from 'node:fs'
 import { dirname } from 'node:path'
+import { decodeBase58, encodeBase58 } from '../format/base58.js'
 import { encodeBase64url } from '../format/base64url.js'
-import { decodeBase58, encodeBase58 } from './base58.js'
 
 /** The key that signs answers, and the names a verifier knows it by. */
 export interface SigningKey {

@@ -15,6 +15,7 @@ class Writer {
   #bytes = Buffer.allocUnsafe(1024)
   #at = 0
 
+  /** Where the next `count` bytes go. May replace the buffer: called before the buffer is taken hold of. */
   #room(count: number): number {
     const start = this.#at
     this.#at += count

@@ -89,7 +89,7 @@ export class Node implements Standing {
     if (isRefusal(answer)) return answer
     const { statusCode, body, headers } = answer
     const announced = Number(headers['content-length'] ?? 0)
-    if (announced > question.maxBytes) {
+    if (statusCode === 200 && announced > question.maxBytes) {
       discard(body)
       return refuse('too-large', 'upstream', `${this.name} announces ${announced} bytes`)
     }
@@ -142,7 +142,14 @@ export class Node implements Standing {
       }
       if (outcome.done === true) return end()
       taken += outcome.value.length
-      if (taken > maxBytes) return end(refuse('too-large', 'upstream', `${this.name} sends too much`))
+      if (taken > maxBytes && status === 200) {
+        return end(refuse('too-large', 'upstream', `${this.name} sends too much`))
+      }
+      // A long page of excuses says what its status says; nobody reads the rest.
+      if (taken > maxBytes) {
+        discard(body)
+        return end()
+      }
       windowBytes += outcome.value.length
       waitedMs += this.#clock.monotonic() - asked
       if (windowBytes >= dripBytes) {

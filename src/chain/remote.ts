@@ -27,6 +27,9 @@ import { absence, readChunkPosted, readTransactionPosted } from './verdict.js'
 /** Largest answers, in bytes of JSON or text. A block of the first protocol lists its hashes; a chunk comes with two paths. */
 const limit = { word: 1_000, chunk: 1_200_000, record: 16 << 20 }
 
+/** Nodes refuse to give more data than this in one answer. */
+const wholeDataMax = 12 << 20
+
 /** Refusals from worst to most harmless: when no node could answer, the worst is told; only unanimity says `unknown`. */
 const gravity: readonly Refusal['refused'][] = ['forged', 'too-large', 'upstream', 'late', 'unknown']
 
@@ -103,6 +106,8 @@ export class RemoteChain implements Chain {
   chunk(offset: number, signal?: AbortSignal): Promise<Chunk | Refusal> {
     const parts = found(readChunk)
     const read: Read<Chunk> = (answer, node) => {
+      // How nodes answer positions behind the end of the weave: no fault of the node.
+      if (answer.status === 400) return absence(404, node)
       const chunk = parts(answer, node)
       return isRefusal(chunk) ? chunk : { ...chunk, node: node.name }
     }
@@ -110,6 +115,7 @@ export class RemoteChain implements Chain {
   }
 
   async transactionData(id: Id, sizeBytes: number, signal?: AbortSignal): Promise<ByteFlow | Refusal> {
+    if (sizeBytes > wholeDataMax) return refuse('too-large', 'self', 'nodes give so much data in chunks only')
     const turn = await this.#turns.take(signal)
     if (isRefusal(turn)) return turn
     const question = { path: `/tx/${id}/data`, maxBytes: Math.ceil((sizeBytes * 4) / 3) }

@@ -47,8 +47,8 @@ export interface Verdict {
 export interface GrowingLayer extends BaseLayer {
   /** `POST /tx`, with parsed JSON of any shape. */
   submit(json: unknown): Verdict
-  /** `POST /chunk`, with parsed JSON of any shape; resolves when the chunk is on disk. */
-  submitChunk(json: unknown): Promise<Verdict>
+  /** `POST /chunk`, with parsed JSON of any shape. */
+  submitChunk(json: unknown): Verdict
   /** Gives winston to an address out of nothing; the new balance. */
   mint(address: string, winston: bigint): bigint
   /** Makes blocks; the new tip. */

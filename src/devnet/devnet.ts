@@ -44,7 +44,7 @@ export class Devnet {
   }
 
   /** As `POST /chunk`. */
-  submitChunk(chunk: unknown): Promise<Verdict> {
+  submitChunk(chunk: unknown): Verdict {
     return this.#growing().submitChunk(chunk)
   }
 

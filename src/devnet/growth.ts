@@ -1,3 +1,4 @@
+import { encodeBase64url } from '../format/base64url.js'
 import type { Id } from '../format/id.js'
 import type { BlockTransaction } from '../proof/block.js'
 import type { ForkOptions } from './base-layer.js'
@@ -13,12 +14,12 @@ const transactionsMax = 1_000
 /** Makes the genesis block of an empty ledger. */
 export function begin(ledger: Ledger, weaveStart: number, timestamp: number): void {
   if (ledger.tip() !== undefined) return
-  ledger.write(() => append(ledger, genesisHeader(weaveStart, timestamp), [], []))
+  ledger.write(() => ledger.append({ header: genesisHeader(weaveStart, timestamp), order: [], changes: [] }))
 }
 
-/** Hashes of the last blocks, the newest first. */
+/** Hashes that a transaction may be anchored to, the newest first. */
 export function anchors(ledger: Ledger): string[] {
-  return [...ledger.heights.getRange({ reverse: true, limit: anchorsMax })].map(({ value }) => value)
+  return ledger.lastHashes(anchorsMax)
 }
 
 /**
@@ -40,29 +41,24 @@ export function mine(ledger: Ledger, timestamp: number): BlockHeader {
       wallets: JSON.stringify(changes),
     }
     const header = nextHeader(tip.header, contents)
-    append(
-      ledger,
-      header,
-      laid.placed.map(({ id }) => id),
-      changes,
-    )
+    ledger.append({ header, order: laid.placed.map(({ id }) => id), changes })
     const before = Number(tip.header.weave_size)
     for (const { id, end, size, txPath } of laid.placed) {
       const block = { height: header.height, hash: header.indep_hash }
       if (size === 0) {
-        ledger.mined.putSync(id, { block })
+        ledger.mined.put(id, { block })
         continue
       }
-      ledger.ends.putSync(before + end, id)
-      ledger.mined.putSync(id, { block, start: before + end - size + 1, end: before + end, txPath })
+      ledger.ends.put(before + end, id)
+      ledger.mined.put(id, {
+        block,
+        start: before + end - size + 1,
+        end: before + end,
+        txPath: encodeBase64url(txPath),
+      })
     }
     return header
   })
-}
-
-function append(ledger: Ledger, header: BlockHeader, order: Id[], changes: WalletChange[]): void {
-  ledger.blocks.putSync(header.indep_hash, { header, order, changes })
-  ledger.heights.putSync(header.height, header.indep_hash)
 }
 
 function choose(ledger: Ledger) {
@@ -70,14 +66,14 @@ function choose(ledger: Ledger) {
   const chosen: BlockTransaction[] = []
   const changes: WalletChange[] = []
   let rewardWinston = 0n
-  for (const { key, value: id } of [...ledger.pool.getRange({ limit: transactionsMax })]) {
-    ledger.pool.removeSync(key)
+  for (const { key, value: id } of ledger.waiting(transactionsMax)) {
+    ledger.pool.remove(key)
     const row = ledger.transactions.get(id)
     if (row === undefined) continue
     const wallet = ledger.wallet(row.owner)
     const cost = costOf(row)
     if (BigInt(wallet.balance) < cost || !(row.anchor === wallet.last || recent.has(row.anchor))) {
-      ledger.transactions.removeSync(id)
+      ledger.transactions.remove(id)
       continue
     }
     chosen.push({
@@ -111,17 +107,17 @@ export function unwind(ledger: Ledger, depth: number, transactions: ForkOptions[
       takeBack(ledger, tip)
       orphans.unshift(...tip.header.txs)
     }
-    if (transactions === 'lost') for (const id of orphans) ledger.transactions.removeSync(id)
+    if (transactions === 'lost') for (const id of orphans) ledger.transactions.remove(id)
     else for (const id of orphans) ledger.enqueue(id)
   })
 }
 
 function takeBack(ledger: Ledger, { header, order, changes }: BlockRow): void {
-  ledger.heights.removeSync(header.height)
+  ledger.dropTip(header.height)
   for (const id of order) {
     const end = ledger.mined.get(id)?.end
-    if (end !== undefined) ledger.ends.removeSync(end)
-    ledger.mined.removeSync(id)
+    if (end !== undefined) ledger.ends.remove(end)
+    ledger.mined.remove(id)
   }
   for (const { address, winston, lastBefore } of [...changes].reverse()) {
     ledger.credit(address, -BigInt(winston), lastBefore)

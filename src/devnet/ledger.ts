@@ -1,6 +1,8 @@
-import { type Database, open, type RootDatabase } from 'lmdb'
 import type { Id } from '../format/id.js'
+import { type Environment, openEnvironment } from '../store/lmdb.js'
 import type { NodeRecord, Place } from './base-layer.js'
+import { type ChunkKey, type ChunkRow, chunkWriting } from './chunk-rows.js'
+import { jsonValue, Rows, textKey, wholeKey } from './rows.js'
 
 /** A block with all that is needed to take it back. */
 export interface BlockRow {
@@ -62,61 +64,85 @@ export interface TransactionRow {
 }
 
 export interface MinedRow extends Place {
-  /** Proof from tx_root to the data root; absent without data. */
-  readonly txPath?: Uint8Array
+  /** Proof from tx_root to the data root, base64url; absent without data. */
+  readonly txPath?: string
 }
-
-export interface ChunkRow {
-  readonly chunk: Uint8Array
-  readonly dataPath: Uint8Array
-}
-
-/** Data root, data size, end of the chunk in the data: chunks lie by what they prove, not by who posted them. */
-export type ChunkKey = [root: string, size: number, end: number]
 
 /**
  * The chain on disk: one LMDB environment, so that a block and all its consequences are one transaction, and a process killed
  * at any moment leaves the chain as it was before or after.
  */
 export class Ledger {
-  readonly #root: RootDatabase
+  readonly #environment: Environment
   /** Height to block hash: the chain that counts. */
-  readonly heights: Database<string, number>
+  readonly heights: Rows<number, string>
   /** Every block ever made, also those a fork replaced. */
-  readonly blocks: Database<BlockRow, string>
-  readonly transactions: Database<TransactionRow, string>
-  readonly mined: Database<MinedRow, string>
+  readonly blocks: Rows<string, BlockRow>
+  readonly transactions: Rows<string, TransactionRow>
+  readonly mined: Rows<string, MinedRow>
   /** Last weave byte of each transaction with data, to its id. */
-  readonly ends: Database<string, number>
+  readonly ends: Rows<number, string>
   /** Ids that wait, by the order of their arrival. */
-  readonly pool: Database<Id, number>
-  readonly wallets: Database<Wallet, string>
+  readonly pool: Rows<number, Id>
+  readonly wallets: Rows<string, Wallet>
   /** Data roots (`root:size`) of known transactions. */
-  readonly dataRoots: Database<true, string>
-  readonly chunks: Database<ChunkRow, ChunkKey>
+  readonly dataRoots: Rows<string, true>
+  readonly chunks: Rows<ChunkKey, ChunkRow>
+  /** Height of the tip, and how many ids ever entered the pool. */
+  readonly #counts: Rows<string, number>
 
   constructor(path: string) {
-    this.#root = open({ path, maxDbs: 16, noMemInit: true })
-    this.heights = this.#root.openDB({ name: 'heights' })
-    this.blocks = this.#root.openDB({ name: 'blocks' })
-    this.transactions = this.#root.openDB({ name: 'transactions' })
-    this.mined = this.#root.openDB({ name: 'mined' })
-    this.ends = this.#root.openDB({ name: 'ends' })
-    this.pool = this.#root.openDB({ name: 'pool' })
-    this.wallets = this.#root.openDB({ name: 'wallets' })
-    this.dataRoots = this.#root.openDB({ name: 'data-roots' })
-    this.chunks = this.#root.openDB({ name: 'chunks' })
+    const environment = openEnvironment(path)
+    const rows = <Value>(name: string): Rows<string, Value> =>
+      new Rows(environment.table(name), { ...textKey, ...jsonValue<Value>() })
+    const numbered = <Value>(name: string): Rows<number, Value> =>
+      new Rows(environment.table(name), { ...wholeKey, ...jsonValue<Value>() })
+    this.#environment = environment
+    this.heights = numbered('heights')
+    this.blocks = rows('blocks')
+    this.transactions = rows('transactions')
+    this.mined = rows('mined')
+    this.ends = numbered('ends')
+    this.pool = numbered('pool')
+    this.wallets = rows('wallets')
+    this.dataRoots = rows('data-roots')
+    this.chunks = new Rows(environment.table('chunks'), chunkWriting)
+    this.#counts = rows('counts')
   }
 
-  /** Runs `change` as one transaction, synced to disk before this returns. A throw undoes it. */
+  /** Runs `change` as one transaction, on disk before this returns. A throw undoes it. */
   write<T>(change: () => T): T {
-    return this.#root.transactionSync(change)
+    return this.#environment.write(change)
   }
 
   /** The highest block, or undefined on an empty ledger. */
   tip(): BlockRow | undefined {
-    for (const { value } of this.heights.getRange({ reverse: true, limit: 1 })) return this.blocks.get(value)
-    return undefined
+    const hash = this.heights.get(this.#counts.get('tip') ?? 0)
+    return hash === undefined ? undefined : this.blocks.get(hash)
+  }
+
+  /** Hashes of the last `count` blocks, the newest first. */
+  lastHashes(count: number): string[] {
+    const tip = this.#counts.get('tip') ?? 0
+    const first = Math.max(0, tip - count + 1)
+    return this.heights
+      .from(first, tip - first + 1)
+      .map(({ value }) => value)
+      .reverse()
+  }
+
+  /** Makes `block` the tip. Only inside `write`, as all that changes. */
+  append(block: BlockRow): void {
+    const { height, indep_hash } = block.header
+    this.blocks.put(indep_hash, block)
+    this.heights.put(height, indep_hash)
+    this.#counts.put('tip', height)
+  }
+
+  /** Makes the block before the tip the tip. The block itself stays known by its hash. */
+  dropTip(height: number): void {
+    this.heights.remove(height)
+    this.#counts.put('tip', height - 1)
   }
 
   wallet(address: string): Wallet {
@@ -127,22 +153,22 @@ export class Ledger {
   credit(address: string, winston: bigint, last?: string): void {
     const wallet = this.wallet(address)
     const balance = (BigInt(wallet.balance) + winston).toString()
-    this.wallets.putSync(address, { balance, last: last ?? wallet.last })
+    this.wallets.put(address, { balance, last: last ?? wallet.last })
   }
 
   /** Puts an id at the end of the pool. */
   enqueue(id: Id): void {
-    let next = 0
-    for (const key of this.pool.getKeys({ reverse: true, limit: 1 })) next = key + 1
-    this.pool.putSync(next, id)
+    const arrivals = this.#counts.get('arrivals') ?? 0
+    this.pool.put(arrivals, id)
+    this.#counts.put('arrivals', arrivals + 1)
   }
 
-  /** Ids that wait, the oldest first. */
-  waiting(): Id[] {
-    return [...this.pool.getRange()].map(({ value }) => value)
+  /** Ids that wait, the oldest first, at most `limit`. */
+  waiting(limit: number): { readonly key: number; readonly value: Id }[] {
+    return this.pool.from(undefined, limit)
   }
 
   close(): Promise<void> {
-    return this.#root.close()
+    return this.#environment.close()
   }
 }

@@ -48,26 +48,27 @@ export class LiveLayer implements GrowingLayer {
     })
     if (wrong !== undefined) return { status: 400, body: wrong }
     this.#ledger.write(() => {
+      const root = Buffer.from(row.dataRoot, 'base64url')
       for (const { end, chunk, dataPath } of pieces) {
-        this.#ledger.chunks.putSync([row.dataRoot, row.size, end], { chunk, dataPath })
+        this.#ledger.chunks.put({ root, size: row.size, end }, { chunk, dataPath })
       }
-      this.#ledger.transactions.putSync(id, row)
-      if (row.size > 0) this.#ledger.dataRoots.putSync(`${row.dataRoot}:${row.size}`, true)
+      this.#ledger.transactions.put(id, row)
+      if (row.size > 0) this.#ledger.dataRoots.put(`${row.dataRoot}:${row.size}`, true)
       this.#ledger.enqueue(id)
     })
     this.#wait(row)
     return { status: 200, body: 'OK' }
   }
 
-  async submitChunk(json: unknown): Promise<Verdict> {
+  submitChunk(json: unknown): Verdict {
     // Its data will lie behind all that is there now, so by the rules of the tip.
     const sound = soundChunk(json, rulesetAt(Number(this.#tip().weave_size) + 1))
     if (isVerdict(sound)) return sound
-    const { root, size, end, chunk, dataPath } = sound
-    if (this.#ledger.dataRoots.get(`${root}:${size}`) === undefined) {
+    const { key, row } = sound
+    if (this.#ledger.dataRoots.get(`${encodeBase64url(key.root)}:${key.size}`) === undefined) {
       return { status: 400, body: '{"error":"data_root_not_found"}' }
     }
-    await this.#ledger.chunks.put([root, size, end], { chunk, dataPath })
+    this.#ledger.write(() => this.#ledger.chunks.put(key, row))
     return { status: 200, body: 'OK' }
   }
 
@@ -133,24 +134,23 @@ export class LiveLayer implements GrowingLayer {
   }
 
   chunk(offset: number): NodeRecord | undefined {
-    for (const { value: id } of this.#ledger.ends.getRange({ start: offset, limit: 1 })) {
-      const { start, txPath } = this.#ledger.mined.get(id) ?? {}
-      const row = this.#ledger.transactions.get(id)
-      if (start === undefined || txPath === undefined || row === undefined || offset < start) return undefined
-      const found = shelved(this.#ledger, row.dataRoot, row.size, offset - start)
-      if (found === undefined) return undefined
-      return {
-        tx_path: encodeBase64url(txPath),
-        packing: 'unpacked',
-        data_path: encodeBase64url(found.dataPath),
-        chunk: encodeBase64url(found.chunk),
-      }
+    const [found] = this.#ledger.ends.from(offset, 1)
+    if (found === undefined) return undefined
+    const { start, txPath } = this.#ledger.mined.get(found.value) ?? {}
+    const row = this.#ledger.transactions.get(found.value)
+    if (start === undefined || txPath === undefined || row === undefined || offset < start) return undefined
+    const piece = shelved(this.#ledger, row.dataRoot, row.size, offset - start)
+    if (piece === undefined) return undefined
+    return {
+      tx_path: txPath,
+      packing: 'unpacked',
+      data_path: encodeBase64url(piece.dataPath),
+      chunk: encodeBase64url(piece.chunk),
     }
-    return undefined
   }
 
   pending(): string[] {
-    return this.#ledger.waiting()
+    return this.#ledger.waiting(poolMax).map(({ value }) => value)
   }
 
   /** As nodes suggest: from the middle of the blocks that count, so that it survives both a wait and a fork. */
@@ -190,7 +190,7 @@ export class LiveLayer implements GrowingLayer {
   #countPool(): void {
     this.#waitingWinston = new Map()
     this.#waitingCount = 0
-    for (const id of this.#ledger.waiting()) {
+    for (const { value: id } of this.#ledger.waiting(poolMax)) {
       const row = this.#ledger.transactions.get(id)
       if (row !== undefined) this.#wait(row)
     }

@@ -62,7 +62,7 @@ async function answer(layer: BaseLayer | GrowingLayer, request: IncomingMessage)
   } else if (method !== 'POST') return text('Method Not Allowed', 405)
   const body = await bodyOf(request)
   if (body === undefined) return text('Payload too large', 413)
-  const reply = 'submit' in layer ? await write(layer, method, segments, body) : undefined
+  const reply = 'submit' in layer ? write(layer, method, segments, body) : undefined
   if (reply !== undefined) return reply
   return method === 'POST' && !('submit' in layer)
     ? text('This node is read-only.', 405)

@@ -1,18 +1,18 @@
-import type { ChunkKey, ChunkRow, Ledger } from './ledger.js'
+import type { ChunkRow } from './chunk-rows.js'
+import type { Ledger } from './ledger.js'
 
 /** A chunk and where it ends in its transaction's data. */
 export interface Shelved extends ChunkRow {
   readonly end: number
 }
 
-/** The chunk that holds byte `offset` (0-based) of the data with this root and size. */
-export function shelved(ledger: Ledger, root: string, size: number, offset: number): Shelved | undefined {
-  const start: ChunkKey = [root, size, offset + 1]
-  const end: ChunkKey = [root, size, size + 1]
-  for (const { key, value } of ledger.chunks.getRange({ start, end, limit: 1 })) {
-    if (key[2] - value.chunk.length <= offset) return { ...value, end: key[2] }
-  }
-  return undefined
+/** The chunk that holds byte `offset` (0-based) of the data with this root (base64url) and size. */
+export function shelved(ledger: Ledger, dataRoot: string, size: number, offset: number): Shelved | undefined {
+  const root = Buffer.from(dataRoot, 'base64url')
+  const [found] = ledger.chunks.from({ root, size, end: offset + 1 }, 1)
+  if (found === undefined || found.key.size !== size || !root.equals(found.key.root)) return undefined
+  const { end } = found.key
+  return end - found.value.chunk.length <= offset ? { ...found.value, end } : undefined
 }
 
 /** All bytes of the data in order, read as they are taken; undefined where a part is missing. */

@@ -9,7 +9,8 @@ import type { MerkleTree } from '../proof/merkle.js'
 import { proveChunk, type Ruleset } from '../proof/path.js'
 import { verifyTransaction } from '../proof/transaction.js'
 import type { Verdict } from './base-layer.js'
-import type { ChunkRow, TransactionRow } from './ledger.js'
+import type { ChunkKey, ChunkRow } from './chunk-rows.js'
+import type { TransactionRow } from './ledger.js'
 
 /** Nodes take data inside of a transaction up to this size. */
 const inlineMax = 10 << 20
@@ -23,12 +24,9 @@ export interface SoundTransaction {
   readonly pieces: readonly (ChunkRow & { readonly end: number })[]
 }
 
-export interface SoundChunk extends ChunkRow {
-  /** Data root as base64url. */
-  readonly root: string
-  readonly size: number
-  /** Where the chunk ends in the data. */
-  readonly end: number
+export interface SoundChunk {
+  readonly key: ChunkKey
+  readonly row: ChunkRow
 }
 
 export function isVerdict(value: object): value is Verdict {
@@ -99,7 +97,7 @@ export function soundChunk(json: unknown, ruleset: Ruleset): SoundChunk | Verdic
   if (dataPath.length > pathMax) return wrong('data_path_too_big')
   const proven = proveChunk({ chunk, dataPath, dataRoot, dataSize, offset, ruleset })
   if (isRefusal(proven) || dataRoot.length !== 32) return wrong('invalid_proof')
-  return { root: encodeBase64url(dataRoot), size: dataSize, end: proven.end, chunk, dataPath }
+  return { key: { root: dataRoot, size: dataSize, end: proven.end }, row: { chunk, dataPath } }
 }
 
 function wrong(error: string): Verdict {

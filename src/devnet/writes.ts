@@ -6,12 +6,12 @@ import { json, type Reply, text } from './reply.js'
 const blocksMax = 1_000
 
 /** Answers what changes the chain; undefined where no route has this path. `body` is the text of a POST. */
-export async function write(
+export function write(
   layer: GrowingLayer,
   method: string,
   segments: readonly string[],
   body: string,
-): Promise<Reply | undefined> {
+): Reply | undefined {
   const [first, ...rest] = segments
   if (method === 'POST' && rest.length === 0 && first === 'tx') return posted(body, (it) => layer.submit(it))
   if (method === 'POST' && rest.length === 0 && first === 'chunk') {
@@ -23,14 +23,14 @@ export async function write(
   return undefined
 }
 
-async function posted(body: string, act: (json: unknown) => Verdict | Promise<Verdict>): Promise<Reply> {
+function posted(body: string, act: (json: unknown) => Verdict): Reply {
   let value: unknown
   try {
     value = JSON.parse(body)
   } catch {
     return json({ error: 'invalid_json' }, 400)
   }
-  const verdict = await act(value)
+  const verdict = act(value)
   return {
     status: verdict.status,
     type: verdict.body.startsWith('{') ? 'application/json' : 'text/plain',

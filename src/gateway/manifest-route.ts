@@ -1,4 +1,5 @@
 import type { Id } from '../format/id.js'
+import { type Manifest, resolvePath } from '../format/manifest.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { Content } from '../store/content.js'
 import { bareType } from './cache-control.js'
@@ -8,7 +9,6 @@ import { typeOf } from './head.js'
 import type { Located, Locator } from './locate.js'
 import { type Manifests, manifestType } from './manifests.js'
 import type { Opened } from './parts.js'
-import { type PathManifest, resolvePath } from './path-manifest.js'
 
 /** A path below a manifest. */
 export interface ManifestAsk {
@@ -115,7 +115,7 @@ export class ManifestRoute {
     this.#resolve(flow, ask, manifest)
   }
 
-  #resolve(flow: Flow, ask: ManifestAsk, manifest: PathManifest | Refusal): void {
+  #resolve(flow: Flow, ask: ManifestAsk, manifest: Manifest | Refusal): void {
     if (isRefusal(manifest)) {
       this.delivery.refuse(flow, manifest)
       return

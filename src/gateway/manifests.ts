@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import { entityTag as entityTagOf } from '../attest/trust-headers.js'
 import type { Id } from '../format/id.js'
-import { type Refusal, refuse } from '../format/refusal.js'
+import { type Manifest, parseManifest } from '../format/manifest.js'
+import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { Content } from '../store/content.js'
-import { type PathManifest, readPathManifest } from './path-manifest.js'
 
 /** Bytes of manifest text that the parsed ones of a thread may stand for; parsed they take about three times that. */
 const keptMaxBytes = 16_777_216
@@ -19,13 +19,13 @@ export const manifestType = 'application/x.arweave-manifest+json'
 
 /** Parsed manifests by digest: the same bytes always mean the same, so nothing here is ever stale. */
 export class Manifests {
-  readonly #kept = new Map<string, { readonly manifest: PathManifest; readonly sizeBytes: number }>()
+  readonly #kept = new Map<string, { readonly manifest: Manifest; readonly sizeBytes: number }>()
   #keptBytes = 0
-  readonly #reading = new Map<Id, Promise<PathManifest | Refusal>>()
+  readonly #reading = new Map<Id, Promise<Manifest | Refusal>>()
   #readingBytes = 0
 
   /** The manifest whose text has this entity tag. */
-  get(entityTag: string): PathManifest | undefined {
+  get(entityTag: string): Manifest | undefined {
     const found = this.#kept.get(entityTag)
     if (found === undefined) return undefined
     this.#kept.delete(entityTag)
@@ -34,9 +34,9 @@ export class Manifests {
   }
 
   /** Reads the text of a manifest that is in memory whole. `entityTag`: undefined where it was not hashed yet. */
-  parse(bytes: Uint8Array, entityTag: string | undefined): PathManifest | Refusal {
-    const manifest = readPathManifest(bytes)
-    if (manifest === undefined) return unreadable
+  parse(bytes: Uint8Array, entityTag: string | undefined): Manifest | Refusal {
+    const manifest = parseManifest(bytes)
+    if (isRefusal(manifest)) return manifest.refused === 'malformed' ? unreadable : manifest
     if (bytes.length <= keptMaxBytes) {
       const tag = entityTag ?? entityTagOf(createHash('sha256').update(bytes).digest())
       this.#keep(tag, manifest, bytes.length)
@@ -45,7 +45,7 @@ export class Manifests {
   }
 
   /** Reads the manifest `id` out of `content` and closes that. Whoever comes meanwhile for the same id gets the same reading. */
-  read(id: Id, content: Content, entityTag: string | undefined): Promise<PathManifest | Refusal> {
+  read(id: Id, content: Content, entityTag: string | undefined): Promise<Manifest | Refusal> {
     const running = this.#reading.get(id)
     const { sizeBytes } = content
     if (running !== undefined || this.#readingBytes + sizeBytes > readingMaxBytes) {
@@ -63,7 +63,7 @@ export class Manifests {
     return reading
   }
 
-  #keep(entityTag: string, manifest: PathManifest, sizeBytes: number): void {
+  #keep(entityTag: string, manifest: Manifest, sizeBytes: number): void {
     if (this.#kept.has(entityTag)) return
     this.#kept.set(entityTag, { manifest, sizeBytes })
     this.#keptBytes += sizeBytes

@@ -1,6 +1,12 @@
+import {
+  type EntityTag,
+  matchesStrongly,
+  matchesWeakly,
+  parseEntityTag,
+  parseEntityTags,
+} from '../format/entity-tag.js'
+import { type ByteRange, parseRange } from '../format/range.js'
 import type { Piece, Request } from '../http/exchange.js'
-import { matchesStrongly, matchesWeakly } from './entity-tags.js'
-import { selectRanges } from './ranges.js'
 
 /** What the request says about which answer it wants (RFC 9110 sections 13 and 14). */
 export interface Asked {
@@ -66,38 +72,59 @@ export function readAsked(request: Request): Asked {
  * If-Match, If-None-Match, If-Range, Range. Content has no modification date, so conditions on dates never apply.
  */
 export function plan(asked: Asked, known: Known): Plan {
-  const { entityTag } = known
-  if (asked.ifMatch !== undefined && !matchesStrongly(asked.ifMatch, entityTag)) {
+  const current = currentTag(asked, known)
+  if (asked.ifMatch !== undefined && !matches(asked.ifMatch, current, matchesStrongly)) {
     return { variant: 'refused', status: 412, lines: '', text: 'Precondition failed' }
   }
-  if (asked.ifNoneMatch !== undefined && matchesWeakly(asked.ifNoneMatch, entityTag)) {
+  if (asked.ifNoneMatch !== undefined && matches(asked.ifNoneMatch, current, matchesWeakly)) {
     return { variant: 'unchanged', status: 304, lines: '', pieces: [], bytes: 0, contentLength: undefined }
   }
-  if (asked.range === undefined || !rangeCounts(asked, entityTag)) return whole(asked, known)
-  const ranges = selectRanges(asked.range, known.sizeBytes)
-  if (ranges === 'ignore') return whole(asked, known)
-  if (ranges === 'malformed') {
-    return { variant: 'refused', status: 400, lines: '', text: "Malformed 'range' header" }
+  const range = rangeCounts(asked, current) ? asked.range : undefined
+  const wanted = parseRange(range, known.sizeBytes)
+  switch (wanted.kind) {
+    case 'none':
+      return whole(asked, known)
+    case 'malformed':
+      return { variant: 'refused', status: 400, lines: '', text: "Malformed 'range' header" }
+    case 'unsatisfiable': {
+      const lines = `\r\nContent-Range: bytes */${known.sizeBytes}`
+      return { variant: 'refused', status: 416, lines, text: 'Range not satisfiable' }
+    }
+    case 'ranges':
+      return wanted.ranges.length > 1
+        ? parts(asked, known, wanted.ranges)
+        : part(asked, known, wanted.ranges[0])
   }
-  const [first] = ranges
-  if (first === undefined) {
-    const lines = `\r\nContent-Range: bytes */${known.sizeBytes}`
-    return { variant: 'refused', status: 416, lines, text: 'Range not satisfiable' }
-  }
-  if (ranges.length > 1) return parts(asked, known, ranges)
-  const lines = `\r\nContent-Range: ${contentRange(first, known.sizeBytes)}`
-  return answer(asked, 'part', 206, lines, [first])
 }
 
-type Window = { readonly start: number; readonly end: number }
+/** The tag of what would be sent, where the request asks about it at all. */
+function currentTag({ ifMatch, ifNoneMatch, ifRange }: Asked, { entityTag }: Known): EntityTag | undefined {
+  const conditional = ifMatch !== undefined || ifNoneMatch !== undefined || ifRange !== undefined
+  return conditional && entityTag !== undefined ? parseEntityTag(entityTag) : undefined
+}
+
+/** A list that is no list matches nothing; `*` matches whatever there is, also while its tag is not known. */
+function matches(list: string, current: EntityTag | undefined, compare: typeof matchesWeakly): boolean {
+  const tags = parseEntityTags(list)
+  if (tags === undefined) return false
+  return current === undefined ? tags === '*' : compare(tags, current)
+}
 
 /** If-Range must be the strong tag of what would be sent: else the client holds parts of something else, and gets all. */
-function rangeCounts({ ifRange }: Asked, entityTag: string | undefined): boolean {
-  return ifRange === undefined || (entityTag !== undefined && ifRange.trim() === entityTag)
+function rangeCounts({ ifRange }: Asked, current: EntityTag | undefined): boolean {
+  if (ifRange === undefined) return true
+  const tag = parseEntityTag(ifRange.trim())
+  return tag !== undefined && current !== undefined && matchesStrongly([tag], current)
 }
 
-function contentRange({ start, end }: Window, sizeBytes: number): string {
-  return `bytes ${start}-${end - 1}/${sizeBytes}`
+function contentRange({ start, end }: ByteRange, sizeBytes: number): string {
+  return `bytes ${start}-${end}/${sizeBytes}`
+}
+
+function part(asked: Asked, known: Known, range: ByteRange | undefined): Plan {
+  if (range === undefined) return whole(asked, known)
+  const lines = `\r\nContent-Range: ${contentRange(range, known.sizeBytes)}`
+  return answer(asked, 'part', 206, lines, [{ start: range.start, end: range.end + 1 }])
 }
 
 function whole(asked: Asked, { sizeBytes }: Known): Plan {
@@ -105,14 +132,15 @@ function whole(asked: Asked, { sizeBytes }: Known): Plan {
 }
 
 /** multipart/byteranges (RFC 9110 section 14.6): the parts in the order asked for. */
-function parts(asked: Asked, known: Known, ranges: readonly Window[]): Plan {
+function parts(asked: Asked, known: Known, ranges: readonly ByteRange[]): Plan {
   const boundary = known.boundary()
   const pieces: Piece[] = []
   ranges.forEach((range, index) => {
     const frame =
       `${index === 0 ? '' : '\r\n'}--${boundary}\r\nContent-Type: ${known.contentType}\r\n` +
       `Content-Range: ${contentRange(range, known.sizeBytes)}\r\n\r\n`
-    pieces.push({ bytes: Buffer.from(frame, 'latin1') }, range)
+    const window = { start: range.start, end: range.end + 1 }
+    pieces.push({ bytes: Buffer.from(frame, 'latin1') }, window)
   })
   pieces.push({ bytes: Buffer.from(`\r\n--${boundary}--\r\n`, 'latin1') })
   return answer(asked, 'parts', 206, '', pieces)

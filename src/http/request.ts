@@ -46,7 +46,8 @@ export class SocketRequest implements Request {
   constructor(res: HttpResponse, req: HttpRequest) {
     this.method = req.getCaseSensitiveMethod()
     this.path = req.getUrl()
-    this.query = req.getQuery()
+    // The server's types promise text, but it gives undefined where there is no question mark.
+    this.query = req.getQuery() ?? ''
     this.#lines = linesOf(req)
     this.framing = framingOf(this.#lines)
     this.fault = this.framing.fault ?? targetFault(this.method, this.path, this.query, this.framing)

@@ -1,26 +1,10 @@
 import type { MessagePort } from 'node:worker_threads'
 import type { ChainOptions } from '../chain/options.js'
+import type { ChunkOptions } from './chain-sources.js'
 import type { EvictionOptions } from './evictor.js'
 import type { FetchOptions } from './fetch.js'
+import type { LocationLimits } from './locate.js'
 import type { GatewayOptions } from './trusted-gateways.js'
-
-/** How chunks are fetched from nodes. */
-export interface ChunkOptions {
-  /** Chunks asked at once for one payload. */
-  readonly aheadMax: number
-  /** Chunks asked at once, all payloads together. */
-  readonly concurrencyMax: number
-}
-
-/** How items are found inside bundles. */
-export interface LocationOptions {
-  /** Bundles inside bundles are searched so deep. */
-  readonly depthMax: number
-  /** Bundles whose header is read for one search. */
-  readonly bundlesMax: number
-  /** Larger bundle headers (64 bytes an item) are not read. */
-  readonly headerMaxBytes: number
-}
 
 /** How content is proven after it was kept. */
 export interface VerifierOptions {
@@ -57,7 +41,7 @@ export interface SourceThread {
   /** Undefined: no node is asked, nothing is proven. */
   readonly chain?: ChainOptions
   readonly chunks: ChunkOptions
-  readonly location: LocationOptions
+  readonly location: LocationLimits
   readonly fetch: FetchOptions
   /** Transfers under way at once. */
   readonly fetchesMax: number
@@ -74,7 +58,7 @@ export interface SourceThread {
 export const sourceDefaults = {
   keeperMailboxMax: 1024,
   chunks: { aheadMax: 10, concurrencyMax: 50 },
-  location: { depthMax: 10, bundlesMax: 100, headerMaxBytes: 67_108_864 },
+  location: { depthMax: 10, headersMax: 1000, headerMaxBytes: 67_108_864 },
   fetch: { wholeFirstMaxBytes: 2_097_152, finishBytes: 8_388_608, finishShare: 0.75 },
   fetchesMax: 512,
   joinBytes: 2_097_152,

@@ -4,7 +4,7 @@ import { type Id, idOfBytes } from '../../src/format/id.js'
 
 const bytes = (length: number): fc.Arbitrary<Uint8Array> =>
   fc.uint8Array({ minLength: length, maxLength: length })
-const some = fc.uint8Array({ maxLength: 80 }).map((value) => Buffer.from(value))
+const some = fc.uint8Array({ maxLength: 1500, size: 'max' }).map((value) => Buffer.from(value))
 const offset = fc.integer({ min: 0, max: Number.MAX_SAFE_INTEGER })
 
 export const anyId: fc.Arbitrary<Id> = bytes(32).map((value) => idOfBytes(value))

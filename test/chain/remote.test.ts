@@ -193,6 +193,20 @@ t.test('unknown needs every asked node to say so', async (t) => {
   t.equal(refusal(await chain.transactionOffset(id)), 'unknown', 'a node known to be down has no say')
 })
 
+t.test('what a client may ask in vain does not send a node to rest', async (t) => {
+  const page = 'x'.repeat(50_000)
+  const node = await nodeThat(t, (request, response) => {
+    if (request.url === '/height') response.end('7')
+    else response.writeHead(request.url === '/chunk/9' ? 400 : 404).end(page)
+  })
+  const second = await nodeWith(t, {})
+  const chain = chainOf(t, [node.url, second.url], { attemptsMax: 1 })
+  t.equal(refusal(await chain.chunk(9)), 'unknown', 'a position behind the weave')
+  t.equal(refusal(await chain.transactionOffset(id)), 'unknown', 'a long page that says 404')
+  t.equal(refusal(await chain.transactionData(id, 13 << 20)), 'too-large', 'not even asked')
+  t.equal(await chain.height(), 7)
+})
+
 t.test('a pending transaction is told from an unknown one', async (t) => {
   const node = await nodeWith(t, { [`/tx/${id}/status`]: { status: 202, body: 'Pending' } })
   const chain = chainOf(t, [node.url])

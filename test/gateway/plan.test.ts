@@ -33,13 +33,13 @@ t.test('single ranges', async (t) => {
     ['bytes=-500', 206, [[0, 100]]],
     ['bytes=50-5000', 206, [[50, 100]]],
     ['BYTES=5-6', 206, [[5, 7]]],
-    ['bytes = 5-6', 206, [[5, 7]]],
+    ['bytes =5-6', 200, [[0, 100]]],
     ['bytes= 5-6 ', 206, [[5, 7]]],
     ['bytes=5-6,', 206, [[5, 7]]],
     [`bytes=0-${'9'.repeat(400)}`, 206, [[0, 100]]],
     ['items=0-5', 200, [[0, 100]]],
     ['bytes=100-', 416, 416],
-    ['bytes=5-2', 416, 416],
+    ['bytes=5-2', 400, 400],
     ['bytes=-0', 416, 416],
     [`bytes=${'9'.repeat(400)}-`, 416, 416],
     ['bytes', 400, 400],
@@ -172,7 +172,9 @@ t.test(
         fc.property(fc.array(rangeText, { minLength: 1, maxLength: 80 }), fc.nat(250), (texts, sizeBytes) => {
           const decided = plan(asked({ range: `bytes=${texts.join(',')}` }), known(sizeBytes))
           if (decided.variant === 'refused')
-            return decided.status === 416 && texts.every((text) => isOutside(text, sizeBytes))
+            return decided.status === 400
+              ? texts.some(isBackwards)
+              : texts.every((text) => isOutside(text, sizeBytes) && !isBackwards(text))
           let total = 0
           for (const piece of decided.pieces) {
             if ('bytes' in piece) total += piece.bytes.length
@@ -195,10 +197,15 @@ t.test(
   },
 )
 
+function isBackwards(text: string): boolean {
+  const [, first = '', last = ''] = /^(\d+)-(\d+)$/.exec(text) ?? []
+  return first !== '' && Number(last) < Number(first)
+}
+
 function isOutside(text: string, sizeBytes: number): boolean {
   const [, first = '', last = ''] = /^(\d*)-(\d*)$/.exec(text) ?? []
   if (first === '') return sizeBytes === 0 || Number(last) === 0
-  return Number(first) >= sizeBytes || (last !== '' && Number(last) < Number(first))
+  return Number(first) >= sizeBytes
 }
 
 function agrees(text: string, window: { start: number; end: number }, sizeBytes: number): boolean {

@@ -80,7 +80,7 @@ export async function stage(given: StageOptions = {}): Promise<Stage> {
     const [start, end] = range === null ? [0, body.length] : [Number(range[1]), Number(range[2]) + 1]
     const length = { 'content-length': end - start }
     const place = range === null ? {} : { 'content-range': `bytes ${start}-${end - 1}/${body.length}` }
-    response.writeHead(range === null ? 200 : 206, { ...type, ...length, ...place })
+    response.writeHead(range === null ? 200 : 206, { 'x-ar-io-hops': '1', ...type, ...length, ...place })
     if (breakAt === undefined) response.end(body.subarray(start, end))
     else response.write(body.subarray(0, breakAt), () => setImmediate(() => response.destroy()))
   })

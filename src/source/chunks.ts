@@ -1,0 +1,74 @@
+import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import { ChunkedRoot, type ChunkedRootParts } from './chunked-root.js'
+import type { Items, OpenRoot } from './items.js'
+import { learnedOfTransaction } from './learned.js'
+import { unknownEverywhere, weightier } from './refusals.js'
+import type { Found, Source, Wanted } from './source.js'
+import type { Transactions } from './transactions.js'
+
+/** The data of transactions, chunk by chunk from nodes, each proven against the data root that the owner signed. */
+export class Chunks implements Source {
+  readonly name = 'chunks'
+
+  constructor(
+    private readonly transactions: Transactions,
+    private readonly parts: ChunkedRootParts,
+  ) {}
+
+  /** Opens a transaction's data to be read at any place. */
+  readonly openRoot: OpenRoot = async (id, signal) => {
+    const place = await this.transactions.place(id, signal)
+    return isRefusal(place) ? place : new ChunkedRoot(place, this.parts)
+  }
+
+  async open(wanted: Wanted, signal: AbortSignal): Promise<Found | Refusal> {
+    const { id, window, avoid } = wanted
+    if (avoid.has(this.name)) return unknownEverywhere()
+    const header = await this.transactions.header(id, signal)
+    if (isRefusal(header)) return header
+    // An empty payload has no chunks; for format 2 the signature says that it is empty.
+    const empty = header.format === 2 && header.dataSize === 0
+    const root = empty ? undefined : await this.openRoot(id, signal)
+    if (isRefusal(root)) return root
+    if (window !== undefined && window.end >= header.dataSize) {
+      return refuse('unsatisfiable', 'client', 'the window lies outside the payload')
+    }
+    const [from, to] = window === undefined ? [0, header.dataSize] : [window.start, window.end + 1]
+    return {
+      name: this.name,
+      origin: this.name,
+      sizeBytes: header.dataSize,
+      body: root === undefined ? nothing : root.stream(from, to, signal),
+      trusted: true,
+      proven: true,
+      learned: learnedOfTransaction(header),
+      hints: {},
+    }
+  }
+}
+
+const nothing: AsyncIterable<Uint8Array> = {
+  [Symbol.asyncIterator]: () => ({ next: async () => ({ done: true, value: undefined }) }),
+}
+
+/**
+ * Transactions and data items out of chunks: an item whose root is known or hinted comes out of the root's chunks, anything else
+ * is taken for a transaction.
+ */
+export class OffsetAwareChunks implements Source {
+  readonly name = 'chunks-offset-aware'
+
+  constructor(
+    private readonly items: Items,
+    private readonly chunks: Chunks,
+  ) {}
+
+  async open(wanted: Wanted, signal: AbortSignal): Promise<Found | Refusal> {
+    const item = await this.items.open(wanted, signal)
+    if (!isRefusal(item)) return { ...item, name: this.name }
+    const isItem = wanted.attributes?.place !== undefined
+    if (item.refused !== 'unknown' || isItem) return item
+    const transaction = await this.chunks.open(wanted, signal)
+    return isRefusal(transaction) ? weightier(item, transaction) : { ...transaction, name: this.name }
+  }
+}

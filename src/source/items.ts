@@ -1,0 +1,118 @@
+import type { Place } from '../catalog/attributes.js'
+import type { Id } from '../format/id.js'
+import type { ItemHeader } from '../format/item.js'
+import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import { ItemVerifier } from '../proof/item.js'
+import { learnedOfItem } from './learned.js'
+import { type Guide, isFailure, Locating, type LocationLimits, readItemHeader } from './locate.js'
+import type { Window } from './protocol.js'
+import { unknownEverywhere } from './refusals.js'
+import type { RootBytes } from './root-bytes.js'
+import type { Found, Source, Wanted } from './source.js'
+
+export type OpenRoot = (id: Id, signal: AbortSignal) => Promise<RootBytes | Refusal>
+
+/** An item in a root whose bytes are at hand. The place is missing where only hints say where it is. */
+interface Item {
+  readonly header: ItemHeader
+  readonly start: number
+  readonly itemSize: number
+  readonly place?: Place
+}
+
+/**
+ * Data items out of the root that holds them: finds the item, sees that its signature hashes to the id, and gives its payload;
+ * a whole payload is verified against the item's signature before its end is believed.
+ */
+export class Items implements Source {
+  constructor(
+    readonly name: string,
+    private readonly openRoot: OpenRoot,
+    private readonly limits: LocationLimits,
+  ) {}
+
+  async open(wanted: Wanted, signal: AbortSignal): Promise<Found | Refusal> {
+    if (wanted.avoid.has(this.name)) return unknownEverywhere()
+    const rootId = wanted.attributes?.place?.rootId ?? wanted.hints.rootId
+    if (rootId === undefined || rootId === wanted.id) return unknownEverywhere()
+    const root = await this.openRoot(rootId, signal)
+    if (isRefusal(root)) return root
+    const item = await this.#find(root, wanted, signal)
+    const found = isRefusal(item) ? item : this.#found(root, item, wanted.window, signal)
+    if (!isRefusal(found)) return found
+    await root.close()
+    return found
+  }
+
+  async #find(root: RootBytes, wanted: Wanted, signal: AbortSignal): Promise<Item | Refusal> {
+    const { id, hints, attributes } = wanted
+    const place = attributes?.place
+    if (place !== undefined) {
+      const start = place.rootItemOffset
+      const header = await readItemHeader(root, id, start, place.itemSize, signal)
+      if (!isRefusal(header)) return { header, start, itemSize: place.itemSize, place }
+      if (isFailure(header)) return header
+    }
+    const guide: Guide = { path: hints.path, itemOffset: hints.itemOffset }
+    const located = await new Locating(root, id, this.limits, signal).locate(guide)
+    if (!isRefusal(located)) {
+      const { header, place } = located
+      return { header, start: place.rootItemOffset, itemSize: place.itemSize, place }
+    }
+    const failure = isFailure(located) ? located : unknownEverywhere()
+    const { itemOffset, itemSize } = hints
+    if (failure.refused !== 'unknown' || itemOffset === undefined || itemSize === undefined) return failure
+    if (itemOffset + itemSize > root.sizeBytes) return failure
+    // The bundle's header is too large to read, or unlike any: the item may still be where the hint says.
+    const header = await readItemHeader(root, id, itemOffset, itemSize, signal)
+    if (isRefusal(header)) return isFailure(header) ? header : failure
+    return { header, start: itemOffset, itemSize }
+  }
+
+  #found(root: RootBytes, item: Item, window: Window | undefined, signal: AbortSignal): Found | Refusal {
+    const { header, start, itemSize, place } = item
+    const sizeBytes = itemSize - header.headerSize
+    if (window !== undefined && window.end >= sizeBytes) {
+      return refuse('unsatisfiable', 'client', 'the window lies outside the payload')
+    }
+    const verifier = window === undefined ? new ItemVerifier(header) : undefined
+    const from = start + header.headerSize + (window?.start ?? 0)
+    const to = start + header.headerSize + (window === undefined ? sizeBytes : window.end + 1)
+    const learned = learnedOfItem(header)
+    return {
+      name: this.name,
+      origin: this.name,
+      sizeBytes,
+      body: payload(root, from, to, verifier, signal),
+      trusted: root.trusted,
+      proven: root.proven,
+      learned: root.proven && place !== undefined ? { ...learned, place } : learned,
+      hints: place === undefined ? { rootId: root.id, itemOffset: start, itemSize } : {},
+    }
+  }
+}
+
+/** The payload's bytes; with a verifier a refusal at the end unless the owner signed them. Closes the root. */
+async function* payload(
+  root: RootBytes,
+  start: number,
+  end: number,
+  verifier: ItemVerifier | undefined,
+  signal: AbortSignal,
+): AsyncGenerator<Uint8Array | Refusal, undefined> {
+  try {
+    for await (const piece of root.stream(start, end, signal)) {
+      if (isRefusal(piece)) {
+        yield piece
+        return undefined
+      }
+      verifier?.update(piece)
+      yield piece
+    }
+    const held = verifier?.finish() ?? true
+    if (held !== true) yield held
+    return undefined
+  } finally {
+    await root.close()
+  }
+}

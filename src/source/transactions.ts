@@ -1,0 +1,90 @@
+import type { Chain, TransactionOffset } from '../chain/chain.js'
+import type { Id } from '../format/id.js'
+import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import type { Transaction } from '../format/transaction.js'
+import { verifyTransaction } from '../proof/transaction.js'
+import type { RootPlace } from './chunked-root.js'
+import { unknownEverywhere } from './refusals.js'
+
+/** What is asked of the chain here. */
+export type TransactionChain = Pick<Chain, 'transaction' | 'transactionOffset'>
+
+const nothing = new Uint8Array(0)
+
+/** Headers of transactions, each with its signature verified once, and where their data lies. Remembers a bounded number. */
+export class Transactions {
+  readonly #headers = new Map<Id, Transaction>()
+  readonly #places = new Map<Id, RootPlace>()
+
+  /** Each remembered header takes some 2 KiB. */
+  constructor(
+    private readonly chain: TransactionChain,
+    private readonly rememberedMax = 2000,
+  ) {}
+
+  /**
+   * The transaction `id`, true to its id and signature; `unknown` where the chain has no such transaction, as for every data
+   * item. Format 1 comes with its data, which the signature covers; where a node left it out, nothing is verified yet.
+   */
+  async header(id: Id, signal: AbortSignal): Promise<Transaction | Refusal> {
+    const known = this.#headers.get(id)
+    if (known !== undefined) return known
+    // Verified here, since a large format-1 header comes without the data that its signature covers.
+    const answer = await this.chain.transaction(id, { signed: false, signal })
+    if (isRefusal(answer)) return answer
+    const transaction = answer.format === 2 ? { ...answer, data: nothing } : answer
+    if (transaction.format === 1 && transaction.data.length < transaction.dataSize) return transaction
+    const held = transaction.id === id ? verifyTransaction(transaction) : mistaken(id)
+    if (held !== true) return held
+    if (transaction.format === 2) remember(this.#headers, id, transaction, this.rememberedMax)
+    return transaction
+  }
+
+  /**
+   * Where the data of `id` lies, with the data root that its owner signed. `unknown` also for transactions without a signed
+   * data root (format 1): their data cannot be proven chunk by chunk.
+   */
+  async place(id: Id, signal: AbortSignal): Promise<RootPlace | Refusal> {
+    const known = this.#places.get(id)
+    if (known !== undefined) return known
+    const header = await this.header(id, signal)
+    if (isRefusal(header)) return header
+    if (header.format !== 2 || header.dataRoot.length !== 32 || header.dataSize === 0)
+      return unknownEverywhere()
+    const offset = await this.chain.transactionOffset(id, signal)
+    if (isRefusal(offset)) return offset
+    return this.#placeOf(header, offset)
+  }
+
+  #placeOf(header: Transaction, offset: TransactionOffset): RootPlace | Refusal {
+    if (offset.size !== header.dataSize) {
+      return refuse(
+        'forged',
+        'upstream',
+        `a node places ${offset.size} bytes of ${header.id}, not ${header.dataSize}`,
+      )
+    }
+    const { id, dataRoot, dataSize } = header
+    const place = { id, dataRoot, sizeBytes: dataSize, weaveStart: offset.start }
+    remember(this.#places, id, place, this.rememberedMax)
+    return place
+  }
+
+  /** Forgets where data lies: a fork may have moved it. */
+  forget(id: Id): void {
+    this.#places.delete(id)
+  }
+}
+
+function mistaken(id: Id): Refusal {
+  return refuse('forged', 'upstream', `a node answered with another transaction than ${id}`)
+}
+
+/** The oldest goes. */
+function remember<T>(map: Map<Id, T>, id: Id, value: T, max: number): void {
+  if (map.size >= max) {
+    const [oldest] = map.keys()
+    if (oldest !== undefined) map.delete(oldest)
+  }
+  map.set(id, value)
+}

@@ -1,0 +1,151 @@
+import { createHash, randomBytes } from 'node:crypto'
+import t from 'tap'
+import { eventually, someId } from '../source/rig.js'
+import { stage } from './rig.js'
+
+const digestField = (body: Buffer): string =>
+  `sha-256=:${createHash('sha256').update(body).digest('base64')}:`
+
+t.test('small uncached content comes with its digest, and from the store the next time', async (t) => {
+  const on = await stage()
+  t.teardown(() => on.close())
+  const id = someId()
+  const body = randomBytes(700)
+  on.has.set(id, { body, contentType: 'image/png' })
+  const miss = await on.ask(`/${id}`)
+  t.same(miss.body, body)
+  t.match(miss, {
+    status: 200,
+    headers: {
+      'x-cache': 'MISS',
+      'content-type': 'image/png',
+      'content-length': '700',
+      'content-digest': digestField(body),
+      'x-gateway-verified': 'false',
+      'x-gateway-stable': 'false',
+      'x-gateway-trusted': 'true',
+      'x-gateway-hops': '1',
+    },
+  })
+  t.match(miss.headers.signature, /^sig1=:/)
+  const hit = await eventually(async () => {
+    const next = await on.ask(`/${id}`)
+    return next.headers['x-cache'] === 'HIT' ? next : undefined
+  })
+  t.same(hit.body, body)
+  t.equal(hit.headers['content-digest'], digestField(body))
+  t.equal(on.asked.length, 1)
+})
+
+t.test('large uncached content streams without a digest', async (t) => {
+  const on = await stage()
+  t.teardown(() => on.close())
+  const id = someId()
+  const body = randomBytes(3_000_000)
+  on.has.set(id, { body })
+  const miss = await on.ask(`/${id}`)
+  t.ok(miss.body.equals(body))
+  t.match(miss.headers, { 'x-cache': 'MISS', 'content-length': '3000000' })
+  for (const name of ['content-digest', 'etag', 'x-gateway-digest']) t.notOk(name in miss.headers, name)
+  const hit = await eventually(async () => {
+    const next = await on.ask(`/${id}`)
+    return next.headers['x-cache'] === 'HIT' ? next : undefined
+  })
+  t.ok(hit.body.equals(body))
+  t.equal(hit.headers['content-digest'], digestField(body))
+})
+
+t.test('a range of uncached content is answered as a range', async (t) => {
+  const on = await stage()
+  t.teardown(() => on.close())
+  const id = someId()
+  const body = randomBytes(2_000_000)
+  on.has.set(id, { body })
+  const part = await on.ask(`/raw/${id}`, { headers: { range: 'bytes=1999990-' } })
+  t.equal(part.status, 206)
+  t.same(part.body, body.subarray(1_999_990))
+  t.equal(part.headers['content-range'], 'bytes 1999990-1999999/2000000')
+})
+
+t.test('a range of content whose size is known opens a window of it', async (t) => {
+  const on = await stage()
+  t.teardown(() => on.close())
+  const id = someId()
+  const body = randomBytes(3_000_000)
+  on.has.set(id, { body, contentType: 'video/mp4' })
+  const attributes = { id, size: body.length, contentType: 'video/mp4', verified: false, trusted: false }
+  await on.rig.keeper.ask({ kind: 'learn', attributes: [attributes] })
+  const parts = await on.ask(`/raw/${id}`, { headers: { range: 'bytes=2000000-2000009,2500000-2500004' } })
+  t.equal(parts.status, 206)
+  t.ok(parts.body.includes(body.subarray(2_000_000, 2_000_010)))
+  t.ok(parts.body.includes(body.subarray(2_500_000, 2_500_005)))
+  t.equal(parts.body.length, Number(parts.headers['content-length']))
+})
+
+t.test('a wrong size in the index does not stop the answer', async (t) => {
+  const on = await stage()
+  t.teardown(() => on.close())
+  const id = someId()
+  const body = randomBytes(500)
+  on.has.set(id, { body })
+  const digest = randomBytes(32)
+  const attributes = { id, size: 4000, digest, contentType: 'a/b', verified: false, trusted: false }
+  await on.rig.keeper.ask({ kind: 'learn', attributes: [attributes] })
+  const part = await on.ask(`/${id}`, { headers: { range: 'bytes=10-19' } })
+  t.ok(part.status === 206 || part.status === 502, `answered ${part.status}`)
+  if (part.status === 206) t.same(part.body, body.subarray(10, 20))
+})
+
+t.test('a source that breaks closes the socket short, and nothing is kept', async (t) => {
+  const on = await stage()
+  t.teardown(() => on.close())
+  const id = someId()
+  on.has.set(id, { body: randomBytes(3_000_000), breakAt: 100_000 })
+  const short = await on.ask(`/${id}`)
+  t.equal(short.status, 200)
+  t.equal(short.complete, false)
+  t.ok(short.body.length < 3_000_000)
+  t.equal(await eventually(() => on.meters.total('get_data_stream_errors_total')), 1)
+  on.has.set(id, { body: randomBytes(400) })
+  t.equal((await on.ask(`/${id}`)).headers['x-cache'], 'MISS')
+})
+
+t.test('fifty first requests at once ask upstream once', async (t) => {
+  const on = await stage()
+  t.teardown(() => on.close())
+  const id = someId()
+  const body = randomBytes(2_500_000)
+  on.has.set(id, { body })
+  const answers = await Promise.all(Array.from({ length: 50 }, () => on.ask(`/raw/${id}`)))
+  for (const answered of answers) t.ok(answered.body.equals(body))
+  t.equal(on.asked.length, 1)
+})
+
+t.test('a gateway that cannot be reached is 502, never 404', async (t) => {
+  const on = await stage({ upstreamUrl: 'http://127.0.0.1:9' })
+  t.teardown(() => on.close())
+  for (const path of [`/raw/${someId()}`, `/${someId()}`, `/${someId()}/x`]) {
+    const answered = await on.ask(path)
+    t.equal(answered.status, 502)
+    t.equal(answered.headers['cache-control'], 'no-store')
+  }
+})
+
+t.test('a full fetcher is 503 and says when to come again', async (t) => {
+  const source = {
+    open: async () => ({ refused: 'busy', fault: 'self', message: 'full' }) as const,
+    check: async () => true,
+  }
+  const on = await stage({ parts: { source } })
+  t.teardown(() => on.close())
+  t.match(await on.ask(`/${someId()}`), { status: 503, headers: { 'retry-after': '1' } })
+})
+
+t.test('a bug behind the answer is a 500, and the next request is answered', async (t) => {
+  const source = { open: () => Promise.reject(new Error('a bug')), check: async () => true }
+  const on = await stage({ parts: { source } })
+  t.teardown(() => on.close())
+  t.equal((await on.ask(`/${someId()}`)).status, 500)
+  t.equal((await on.ask(`/${someId()}`, { method: 'HEAD' })).status, 500)
+  t.equal(on.meters.total('flows_in_flight'), 0)
+})
