@@ -85,16 +85,22 @@ export function plan(asked: Asked, known: Known): Plan {
     case 'none':
       return whole(asked, known)
     case 'malformed':
-      return { variant: 'refused', status: 400, lines: '', text: "Malformed 'range' header" }
-    case 'unsatisfiable': {
-      const lines = `\r\nContent-Range: bytes */${known.sizeBytes}`
-      return { variant: 'refused', status: 416, lines, text: 'Range not satisfiable' }
-    }
+      // A set with a senseless range in it is refused as a set (RFC 9110 section 15.5.17), as nginx and clients have it.
+      return range?.includes('=') === true ? unsatisfiable(known) : malformed
+    case 'unsatisfiable':
+      return unsatisfiable(known)
     case 'ranges':
       return wanted.ranges.length > 1
         ? parts(asked, known, wanted.ranges)
         : part(asked, known, wanted.ranges[0])
   }
+}
+
+const malformed: Plan = { variant: 'refused', status: 400, lines: '', text: "Malformed 'range' header" }
+
+function unsatisfiable({ sizeBytes }: Known): Plan {
+  const lines = `\r\nContent-Range: bytes */${sizeBytes}`
+  return { variant: 'refused', status: 416, lines, text: 'Range not satisfiable' }
 }
 
 /** The tag of what would be sent, where the request asks about it at all. */

@@ -39,20 +39,20 @@ t.test('single ranges', async (t) => {
     [`bytes=0-${'9'.repeat(400)}`, 206, [[0, 100]]],
     ['items=0-5', 200, [[0, 100]]],
     ['bytes=100-', 416, 416],
-    ['bytes=5-2', 400, 400],
+    ['bytes=5-2', 416, 416],
     ['bytes=-0', 416, 416],
     [`bytes=${'9'.repeat(400)}-`, 416, 416],
     ['bytes', 400, 400],
-    ['bytes=', 400, 400],
-    ['bytes=,', 400, 400],
-    ['bytes=-', 400, 400],
-    ['bytes=a-b', 400, 400],
-    ['bytes=1', 400, 400],
-    ['bytes=1 - 2', 400, 400],
-    ['bytes=+1-2', 400, 400],
-    ['bytes=1-2-3', 400, 400],
-    ['bytes=0x1-2', 400, 400],
-    ['bytes=1-2;3-4', 400, 400],
+    ['bytes=', 416, 416],
+    ['bytes=,', 416, 416],
+    ['bytes=-', 416, 416],
+    ['bytes=a-b', 416, 416],
+    ['bytes=1', 416, 416],
+    ['bytes=1 - 2', 416, 416],
+    ['bytes=+1-2', 416, 416],
+    ['bytes=1-2-3', 416, 416],
+    ['bytes=0x1-2', 416, 416],
+    ['bytes=1-2;3-4', 416, 416],
   ]
   for (const [range, status, expected] of table) {
     t.equal(plan(asked({ range }), known(100)).status, status, range)
@@ -172,9 +172,10 @@ t.test(
         fc.property(fc.array(rangeText, { minLength: 1, maxLength: 80 }), fc.nat(250), (texts, sizeBytes) => {
           const decided = plan(asked({ range: `bytes=${texts.join(',')}` }), known(sizeBytes))
           if (decided.variant === 'refused')
-            return decided.status === 400
-              ? texts.some(isBackwards)
-              : texts.every((text) => isOutside(text, sizeBytes) && !isBackwards(text))
+            return (
+              decided.status === 416 &&
+              (texts.some(isBackwards) || texts.every((text) => isOutside(text, sizeBytes)))
+            )
           let total = 0
           for (const piece of decided.pieces) {
             if ('bytes' in piece) total += piece.bytes.length

@@ -120,7 +120,7 @@ export async function stage(given: StageOptions = {}): Promise<Stage> {
       await below.keeper.ask({ kind: 'learn', attributes: [attributes] })
       return blobPath(below.store.folder, digest)
     },
-    ask: (path, wish = {}) => ask(url, path, wish.method ?? 'GET', wish.headers ?? {}),
+    ask: (path, wish = {}) => askAt(url, path, wish.method, wish.headers),
     async close() {
       await server.close(1000)
       gateway.close()
@@ -150,7 +150,13 @@ function sourceOf(edge: Edge): Source {
   }
 }
 
-function ask(base: string, path: string, method: string, headers: Record<string, string>): Promise<Answered> {
+/** One request over a connection of its own. */
+export function askAt(
+  base: string,
+  path: string,
+  method = 'GET',
+  headers: Record<string, string> = {},
+): Promise<Answered> {
   return new Promise((resolve, reject) => {
     const { hostname, port } = new URL(base)
     const request = httpRequest({ hostname, port, path, method, headers, agent: false }, (response) => {
