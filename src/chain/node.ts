@@ -2,6 +2,7 @@ import { errors, Pool } from 'undici'
 import type { Clock } from '../actor/clock.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { ChainOptions } from './options.js'
+import { passing } from './passing.js'
 import type { Standing } from './roster.js'
 import { gaveUp } from './turns.js'
 
@@ -85,7 +86,8 @@ export class Node implements Standing {
     let answer = await this.#send(question, signal)
     // A kept connection may close under the request through nobody's fault; a GET is safe to send again.
     if (answer === 'closed' && question.post === undefined) answer = await this.#send(question, signal)
-    if (answer === 'closed') return refuse('upstream', 'upstream', `${this.name} closed the connection`)
+    if (answer === 'closed')
+      return passing(refuse('upstream', 'upstream', `${this.name} closed the connection`))
     if (isRefusal(answer)) return answer
     const { statusCode, body, headers } = answer
     const announced = Number(headers['content-length'] ?? 0)
@@ -112,7 +114,7 @@ export class Node implements Standing {
         return refuse('late', 'upstream', `${this.name} does not answer`)
       }
       if (error instanceof errors.SocketError || codeOf(error) === 'ECONNRESET') return 'closed'
-      return refuse('upstream', 'upstream', `${this.name} fails: ${codeOf(error)}`)
+      return passing(refuse('upstream', 'upstream', `${this.name} fails: ${codeOf(error)}`))
     }
   }
 
@@ -137,7 +139,9 @@ export class Node implements Standing {
       if (outcome === 'stalled') return end(refuse('late', 'upstream', `${this.name} stalls`))
       if (outcome === 'broken') {
         return end(
-          signal?.aborted === true ? gaveUp : refuse('upstream', 'upstream', `${this.name} broke off`),
+          signal?.aborted === true
+            ? gaveUp
+            : passing(refuse('upstream', 'upstream', `${this.name} broke off`)),
         )
       }
       if (outcome.done === true) return end()

@@ -14,7 +14,7 @@ export interface ChainOptions {
   readonly callsMax: number
   /** Calls that may wait for their turn; one more is refused `busy`. */
   readonly waitingMax: number
-  /** Nodes asked for one answer, one after the other. */
+  /** Questions put to nodes for one answer, one after the other; more than there are nodes: asked again after a pause. */
   readonly attemptsMax: number
   /** First cool-off of a node that failed; doubles up to `coolMaxMs` while it goes on failing. */
   readonly coolMs: number

@@ -1,4 +1,4 @@
-import type { Clock } from '../actor/clock.js'
+import { type Clock, pause } from '../actor/clock.js'
 import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { Transaction } from '../format/transaction.js'
@@ -18,6 +18,7 @@ import type {
 import { dataFlow } from './data-flow.js'
 import { type Answer, Node, type Question } from './node.js'
 import type { ChainOptions } from './options.js'
+import { isPassing } from './passing.js'
 import { readTransaction } from './read-transaction.js'
 import { Roster } from './roster.js'
 import { wholeOf, winstonOf } from './shape.js'
@@ -29,6 +30,9 @@ const limit = { word: 1_000, chunk: 1_200_000, record: 16 << 20 }
 
 /** Nodes refuse to give more data than this in one answer. */
 const wholeDataMax = 12 << 20
+
+/** Before nodes that all had passing trouble are asked again; doubles each time. Longer than a dropped connection takes. */
+const againMs = 100
 
 /** Refusals from worst to most harmless: when no node could answer, the worst is told; only unanimity says `unknown`. */
 const gravity: readonly Refusal['refused'][] = ['forged', 'too-large', 'upstream', 'late', 'unknown']
@@ -119,7 +123,7 @@ export class RemoteChain implements Chain {
     const turn = await this.#turns.take(signal)
     if (isRefusal(turn)) return turn
     const question = { path: `/tx/${id}/data`, maxBytes: Math.ceil((sizeBytes * 4) / 3) }
-    const flow = await this.#rounds((node) => dataFlow(node, question, sizeBytes, turn, signal))
+    const flow = await this.#rounds((node) => dataFlow(node, question, sizeBytes, turn, signal), signal)
     if (isRefusal(flow)) turn()
     return flow
   }
@@ -160,30 +164,46 @@ export class RemoteChain implements Chain {
       return await this.#rounds(async (node) => {
         const answer = await node.ask(question, signal)
         return isRefusal(answer) ? answer : read(answer, node)
-      })
+      }, signal)
     } finally {
       turn()
     }
   }
 
-  /** Asks node after node until one answers. A node that rests is left alone when a sound one has said "unknown". */
-  async #rounds<T>(attempt: (node: Node) => Promise<T | Refusal>): Promise<T | Refusal> {
+  /**
+   * Asks node after node until one answers, and when all had trouble that may pass, once more after a while. A node that rests
+   * is left alone when a sound one has said "unknown".
+   */
+  async #rounds<T>(
+    attempt: (node: Node) => Promise<T | Refusal>,
+    signal: AbortSignal | undefined,
+  ): Promise<T | Refusal> {
     let worst: Refusal | undefined
-    for (const node of this.#roster.order(this.#clock.monotonic()).slice(0, this.#options.attemptsMax)) {
-      if (worst?.refused === 'unknown' && this.#roster.resting(node, this.#clock.monotonic())) break
-      node.underWay += 1
-      const outcome = await attempt(node)
-      node.underWay -= 1
-      if (!isRefusal(outcome)) {
-        this.#roster.succeeded(node)
-        return outcome
+    let left = this.#options.attemptsMax
+    for (let waitMs = againMs; left > 0; waitMs *= 2) {
+      for (const node of this.#roster.order(this.#clock.monotonic()).slice(0, left)) {
+        if (worst?.refused === 'unknown' && this.#roster.resting(node, this.#clock.monotonic())) return worst
+        left -= 1
+        const outcome = await this.#try(node, attempt)
+        if (!isRefusal(outcome) || outcome === gaveUp || outcome.refused === 'malformed') return outcome
+        worst = worst === undefined || graver(outcome, worst) ? outcome : worst
       }
-      if (outcome === gaveUp || outcome.refused === 'malformed') return outcome
-      if (outcome.refused === 'unknown') this.#roster.succeeded(node)
-      else this.#roster.failed(node, this.#clock.monotonic())
-      worst = worst === undefined || graver(outcome, worst) ? outcome : worst
+      if (worst === undefined || !isPassing(worst) || left <= 0) break
+      await pause(waitMs, signal)
+      if (signal?.aborted === true) return gaveUp
     }
     return worst ?? refuse('upstream', 'self', 'no node to ask')
+  }
+
+  async #try<T>(node: Node, attempt: (node: Node) => Promise<T | Refusal>): Promise<T | Refusal> {
+    node.underWay += 1
+    const outcome = await attempt(node)
+    node.underWay -= 1
+    if (!isRefusal(outcome) || outcome.refused === 'unknown') this.#roster.succeeded(node)
+    else if (outcome !== gaveUp && outcome.refused !== 'malformed') {
+      this.#roster.failed(node, this.#clock.monotonic())
+    }
+    return outcome
   }
 }
 

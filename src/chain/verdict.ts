@@ -1,6 +1,7 @@
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { Posted } from './chain.js'
 import type { Answer, Node } from './node.js'
+import { passing } from './passing.js'
 import { fieldsOf } from './shape.js'
 
 /** How nodes answer `POST /tx`: 200 or 202 taken, 208 known, other 4xx wrong for good, the rest is the node's trouble. */
@@ -24,7 +25,7 @@ function verdict(answer: Answer, node: Node): Posted | Refusal {
   if (status >= 400 && status < 500 && status !== 429 && status !== 404 && status !== 408) {
     return refuse('malformed', 'client', `${node.name} refuses: ${words(answer.body)}`)
   }
-  return refuse('upstream', 'upstream', `${node.name} answers ${status}`)
+  return trouble(status, node)
 }
 
 /** A node's own words, made fit to be repeated. */
@@ -40,5 +41,10 @@ function words(body: Buffer): string {
 export function absence(status: number, node: Node): Refusal {
   if (status === 404 || status === 410) return refuse('unknown', 'upstream', `${node.name} does not know it`)
   if (status === 202) return refuse('unknown', 'upstream', `${node.name} has it pending only`)
-  return refuse('upstream', 'upstream', `${node.name} answers ${status}`)
+  return trouble(status, node)
+}
+
+function trouble(status: number, node: Node): Refusal {
+  const refusal = refuse('upstream', 'upstream', `${node.name} answers ${status}`)
+  return status >= 500 ? passing(refusal) : refusal
 }

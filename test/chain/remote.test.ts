@@ -193,6 +193,29 @@ t.test('unknown needs every asked node to say so', async (t) => {
   t.equal(refusal(await chain.transactionOffset(id)), 'unknown', 'a node known to be down has no say')
 })
 
+t.test(
+  'the only node is asked again when its trouble may pass, and not when it talks nonsense',
+  async (t) => {
+    let left = 2
+    const shaky = await nodeThat(t, (_, response) => {
+      left -= 1
+      if (left >= 0) response.writeHead(502).end()
+      else response.end('7')
+    })
+    t.equal(await chainOf(t, [shaky.url]).height(), 7)
+    const down = await nodeThat(t, (_, response) => response.writeHead(502).end())
+    t.equal(refusal(await chainOf(t, [down.url], { attemptsMax: 2 }).height()), 'upstream')
+    t.equal(down.asked.length, 2)
+    const fool = await nodeThat(t, (_, response) => response.end('seven'))
+    t.equal(refusal(await chainOf(t, [fool.url]).height()), 'upstream')
+    t.equal(fool.asked.length, 1)
+    const control = new AbortController()
+    const waiting = chainOf(t, [down.url], { attemptsMax: 99 }).height(control.signal)
+    control.abort()
+    t.match(await waiting, { refused: 'late', fault: 'client' })
+  },
+)
+
 t.test('what a client may ask in vain does not send a node to rest', async (t) => {
   const page = 'x'.repeat(50_000)
   const node = await nodeThat(t, (request, response) => {
@@ -348,7 +371,6 @@ t.test("posting tells a node's no from a node's trouble", async (t) => {
   t.equal(await chainOf(t, [rootless.url, ok.url]).postChunk({}), 'accepted')
   t.equal(refusal(await chainOf(t, [rootless.url]).postChunk({})), 'unknown')
   t.equal(refusal(await chainOf(t, [no.url]).postChunk({})), 'malformed')
-  t.equal(trouble.asked.length, 1, 'a post is not repeated on the same node')
 })
 
 t.test('an address that is no plain URL is a mistake of the configuration', async (t) => {

@@ -1,0 +1,14 @@
+import type { Refusal } from '../format/refusal.js'
+
+/** A refusal for trouble that may be over in a moment: a connection lost, a proxy that answers 502. */
+export interface PassingRefusal extends Refusal {
+  readonly passing: true
+}
+
+export function passing(refusal: Refusal): PassingRefusal {
+  return { ...refusal, passing: true }
+}
+
+export function isPassing(refusal: Refusal): boolean {
+  return 'passing' in refusal
+}
