@@ -155,9 +155,17 @@ export class Pump implements Watched {
     this.#res.close()
   }
 
-  /** The server closes a socket on which nothing moved for ten seconds; `stallMs` decides that here. */
+  /**
+   * The server closes a socket that was full for ten seconds; another try winds its timer up again, and shows progress too
+   * small to wake us: the kernel calls a socket writable only when a third of its buffer is free.
+   */
   keepAlive(): void {
-    this.#res.resume()
+    if (this.#waits !== 'socket') return
+    const before = this.#at
+    this.#res.cork(() => {
+      this.#run()
+    })
+    if (this.#at > before && !this.#over) this.#stalls.moved(this)
   }
 
   /** The client has left: the response must not be touched any more. */
