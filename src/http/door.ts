@@ -30,6 +30,16 @@ export function targetFault(
   return undefined
 }
 
+let soundHost = ''
+
+/** Whether a Host line names a host. Most requests name the same one as the last. */
+function isHost(host: string): boolean {
+  if (host === soundHost) return true
+  if (!hostShape.test(host)) return false
+  soundHost = host
+  return true
+}
+
 /** How the body of a request is delimited, or what is wrong with its header lines. */
 export interface Framing {
   readonly fault: string | undefined
@@ -71,7 +81,7 @@ export function framingOf(lines: Lines): Framing {
   }
   if (bytes > headMaxBytes) return faulty('the header is too large')
   if (host === undefined) return faulty('no Host line')
-  if (!hostShape.test(host)) return faulty('the Host line names no host')
+  if (!isHost(host)) return faulty('the Host line names no host')
   if (length === undefined && coding === undefined) return bare
   return bodyFraming(length, coding)
 }

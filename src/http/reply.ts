@@ -132,7 +132,20 @@ export class SocketReply implements Reply {
       content.close()
       return { outcome: 'aborted', bytes: 0 }
     }
-    return this.#send(head, pieces, content)
+    return this.#endWith(head, pieces, content) ?? this.#send(head, pieces, content)
+  }
+
+  /** A small body that is here already goes out with the head in one call. */
+  #endWith(head: Head, pieces: readonly Piece[], content: Content): Sent | undefined {
+    const piece = pieces[0]
+    if (pieces.length !== 1 || piece === undefined || 'bytes' in piece) return undefined
+    const length = piece.end - piece.start
+    if (length > copyMaxBytes || length === 0) return undefined
+    const bytes = content.read(piece.start, piece.end)
+    if (bytes === undefined || bytes.length !== length) return undefined
+    this.end(head, bytes)
+    content.close()
+    return { outcome: 'whole', bytes: length }
   }
 
   #send(head: Head, pieces: readonly Piece[], content: Content | undefined): Sent | Promise<Sent> {

@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs'
 import { type MappedFile, openMapped } from '../../native/mapped/mapped.js'
-import type { Clock } from '../actor/clock.js'
+import type { Clock, Timer } from '../actor/clock.js'
 import type { Content } from './content.js'
 
 export interface MappedOptions {
@@ -24,6 +24,14 @@ const windowBytes = 2 * 1024 * 1024
 /** More in one write gains nothing, and less is still warm in the cache when the socket copies it. */
 const viewMaxBytes = 1024 * 1024
 
+/** Beliefs are counted in ticks of a timer: asking the clock would cost more than the rest of a look-up. */
+interface Ticks {
+  now: number
+}
+
+/** How long a belief lasts. */
+const believeTicks = 4
+
 /** One open file, for any number of readers of this thread. It is its own `Content`, so that opening costs no object. */
 class Entry implements MappedContent {
   readonly sizeBytes: number
@@ -31,23 +39,21 @@ class Entry implements MappedContent {
   readonly modifiedNs: bigint
   readers = 0
   retired = false
-  /** Monotonic milliseconds until which path and file are believed to belong together. */
+  /** Tick until which path and file are believed to belong together. */
   believedUntil: number
   readonly #file: MappedFile
-  readonly #clock: Clock
-  readonly #believeMs: number
-  /** Per window: monotonic milliseconds until which its bytes are believed to be in memory. */
-  readonly #residentUntil: Float64Array
+  readonly #ticks: Ticks
+  /** Per window: tick until which its bytes are believed to be in memory. */
+  readonly #residentUntil: Uint32Array
 
-  constructor(file: MappedFile, clock: Clock, believeMs: number) {
+  constructor(file: MappedFile, ticks: Ticks) {
     this.#file = file
-    this.#clock = clock
-    this.#believeMs = believeMs
+    this.#ticks = ticks
     this.sizeBytes = file.sizeBytes
     this.inode = file.inode
     this.modifiedNs = file.modifiedNs
-    this.believedUntil = clock.monotonic() + believeMs
-    this.#residentUntil = new Float64Array(Math.ceil(file.sizeBytes / windowBytes))
+    this.believedUntil = ticks.now + believeTicks
+    this.#residentUntil = new Uint32Array(Math.ceil(file.sizeBytes / windowBytes))
   }
 
   read(start: number, end: number): Uint8Array | undefined {
@@ -61,10 +67,10 @@ class Entry implements MappedContent {
 
   /** A small range does not make a whole window come from the disk, a long read does. */
   #settle(index: number, windowEnd: number, start: number, end: number): boolean {
-    const now = this.#clock.monotonic()
+    const { now } = this.#ticks
     if (now < (this.#residentUntil[index] ?? 0)) return true
     if (this.#file.settle(index * windowBytes, windowEnd)) {
-      this.#residentUntil[index] = now + this.#believeMs
+      this.#residentUntil[index] = now + believeTicks
       return true
     }
     return this.#file.settle(start, end)
@@ -105,20 +111,23 @@ class Entry implements MappedContent {
  */
 export class MappedFiles {
   readonly #options: MappedOptions
-  readonly #clock: Clock
+  readonly #ticks: Ticks = { now: 1 }
+  readonly #timer: Timer
   /** In order of last use, give or take `believeMs`. */
   readonly #entries = new Map<string, Entry>()
   #bytes = 0
 
   constructor(options: MappedOptions, clock: Clock) {
     this.#options = options
-    this.#clock = clock
+    this.#timer = clock.every(Math.max(1, options.believeMs / believeTicks), () => {
+      this.#ticks.now += 1
+    })
   }
 
   /** The file at `path`, or undefined where there is none. Throws on any other failure of the disk. */
   open(path: string): MappedContent | undefined {
     let entry = this.#entries.get(path)
-    if (entry !== undefined && this.#clock.monotonic() >= entry.believedUntil) {
+    if (entry !== undefined && this.#ticks.now >= entry.believedUntil) {
       this.#forget(path, entry)
       entry = this.#stillThere(path, entry)
       if (entry !== undefined) this.#keep(path, entry)
@@ -126,7 +135,7 @@ export class MappedFiles {
     if (entry === undefined) {
       const file = openMapped(path)
       if (file === undefined) return undefined
-      entry = new Entry(file, this.#clock, this.#options.believeMs)
+      entry = new Entry(file, this.#ticks)
       this.#keep(path, entry)
     }
     entry.readers += 1
@@ -141,7 +150,7 @@ export class MappedFiles {
       found.mtimeNs === entry.modifiedNs &&
       found.size === BigInt(entry.sizeBytes)
     if (!same) entry.retire()
-    else entry.believedUntil = this.#clock.monotonic() + this.#options.believeMs
+    else entry.believedUntil = this.#ticks.now + believeTicks
     return same ? entry : undefined
   }
 
@@ -169,6 +178,7 @@ export class MappedFiles {
 
   /** Lets go of every mapping; contents still open stay readable until they are closed. */
   close(): void {
+    this.#timer.cancel()
     for (const entry of this.#entries.values()) entry.retire()
     this.#entries.clear()
     this.#bytes = 0
