@@ -7,8 +7,10 @@ import type { ManifestRoute } from './manifest-route.js'
 /** A path that names content. */
 export interface Target {
   readonly kind: 'data' | 'raw' | 'frame'
-  /** 43 characters, canonical or not. */
+  /** 43 characters as the client wrote them. */
   readonly text: string
+  /** Undefined where they are not canonical. */
+  readonly id: Id | undefined
   /** What stands behind the id's slash, percent-encoding untouched; undefined where there is no slash. */
   readonly rest: string | undefined
 }
@@ -20,18 +22,19 @@ const rawPrefix = '/raw/'
 /** The content that `path` names: `/{id}[/...]`, `/raw/{id}[/]`, `/local/farcaster/frame/{id}[/]`; words in any case. */
 export function targetOf(path: string): Target | undefined {
   const plain = split(path, 1)
-  if (plain !== undefined) return { kind: 'data', ...plain }
+  if (plain !== undefined) return { kind: 'data', text: plain.text, id: plain.id, rest: plain.rest }
   if (startsWith(path, rawPrefix)) return only('raw', split(path, rawPrefix.length))
   if (startsWith(path, framePrefix)) return only('frame', split(path, framePrefix.length))
   return undefined
 }
 
-function split(path: string, start: number): { text: string; rest: string | undefined } | undefined {
+function split(path: string, start: number): Omit<Target, 'kind'> | undefined {
   const end = start + 43
   if (path.length < end || (path.length > end && path.charCodeAt(end) !== 47)) return undefined
   const text = path.slice(start, end)
-  if (!idShape.test(text)) return undefined
-  return { text, rest: path.length === end ? undefined : path.slice(end + 1) }
+  const id = parseId(text)
+  if (id === undefined && !idShape.test(text)) return undefined
+  return { text, id, rest: path.length === end ? undefined : path.slice(end + 1) }
 }
 
 function startsWith(path: string, prefix: string): boolean {
@@ -40,7 +43,9 @@ function startsWith(path: string, prefix: string): boolean {
 
 /** These routes show content itself, so there is nothing below it. */
 function only(kind: Target['kind'], found: ReturnType<typeof split>): Target | undefined {
-  return found === undefined || (found.rest ?? '') !== '' ? undefined : { kind, ...found }
+  return found === undefined || (found.rest ?? '') !== ''
+    ? undefined
+    : { kind, text: found.text, id: found.id, rest: found.rest }
 }
 
 /** Methods of a content route. */
@@ -58,7 +63,7 @@ export class DataRoute {
   ) {}
 
   handle(flow: Flow, target: Target): void {
-    const id = parseId(target.text)
+    const { id } = target
     if (id === undefined) {
       answerText(this.ledger, flow, { status: 400, text: `Invalid ID: ${target.text}` }, { fault: 'client' })
       return

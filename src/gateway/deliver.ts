@@ -282,7 +282,9 @@ export class Delivery {
   #settle(flow: Flow, planned: Planned, sent: Sent, why: Pick<Ending, 'reason' | 'source'>): void {
     const { admission, ledger } = this.parts
     if (sent.bytes < planned.bytes) admission?.refund(flow.request, planned.bytes - sent.bytes)
-    ledger.settle(flow, { status: planned.status, ...sent, ...why })
+    const { status } = planned
+    const { bytes, outcome } = sent
+    ledger.settle(flow, { status, bytes, outcome, reason: why.reason, source: why.source ?? '' })
   }
 }
 

@@ -25,6 +25,13 @@ export function newBoundary(): string {
   return `${'-'.repeat(26)}${randomBytes(12).toString('hex')}`
 }
 
+interface Signed {
+  readonly manner: number
+  readonly method: string
+  readonly path: string
+  readonly block: string
+}
+
 /** Everything that answers about one id have in common, made once and kept while it is true. */
 export class Entry {
   readonly contentType: string
@@ -38,7 +45,7 @@ export class Entry {
   /** Served since the keeper was last told. */
   touched = false
   readonly #heads = new Map<number, PreparedHead>()
-  readonly #signed = new Map<string, string>()
+  #signed: Signed[] = []
   #second = -1
   #boundary: string | undefined
 
@@ -75,16 +82,17 @@ export class Entry {
    */
   block(answer: Answer, method: string, path: string, seconds: number, writer: HeadWriter): string {
     if (seconds !== this.#second) {
-      this.#signed.clear()
+      this.#signed = []
       this.#second = seconds
     }
     const { variant, cached, sound, fallback } = answer
     const manner = variants.indexOf(variant) | (cached ? 4 : 0) | (sound ? 8 : 0) | (fallback ? 16 : 0)
-    const key = `${manner} ${method} ${path}`
-    const known = this.#signed.get(key)
-    if (known !== undefined) return known
+    // A few comparisons cost less than making a key and hashing it.
+    for (const known of this.#signed) {
+      if (known.manner === manner && known.path === path && known.method === method) return known.block
+    }
     const block = writer.signed(this.#head(answer, manner, writer), variant, method, path, seconds)
-    if (this.#signed.size < signedMax) this.#signed.set(key, block)
+    if (this.#signed.length < signedMax) this.#signed.push({ manner, method, path, block })
     return block
   }
 

@@ -43,7 +43,7 @@ const classes = ['2xx', '3xx', '4xx', '5xx', 'aborted'] as const
 
 /** Counts and logs flows: one line each. */
 export class Ledger {
-  readonly #requests = new Map<string, Meter>()
+  readonly #requests = new Map<Family, Map<string, Meter>>()
   readonly #seconds = new Map<Family, Meter>()
   readonly #bytes: Meter
   readonly #broken: Meter
@@ -60,9 +60,9 @@ export class Ledger {
   ) {
     for (const route of families) {
       this.#seconds.set(route, meters.of('http_request_duration_seconds', { route }))
-      for (const status of classes) {
-        this.#requests.set(`${route} ${status}`, meters.of('http_requests_total', { route, status }))
-      }
+      const byStatus = new Map<string, Meter>()
+      for (const status of classes) byStatus.set(status, meters.of('http_requests_total', { route, status }))
+      this.#requests.set(route, byStatus)
     }
     this.#bytes = meters.of('get_data_stream_bytes_total')
     this.#broken = meters.of('get_data_stream_errors_total')
@@ -95,7 +95,7 @@ export class Ledger {
     else if (outcome === 'aborted') this.#gone.add(1)
     else if (outcome === 'stalled') this.#stalled.add(1)
     const status = outcome === 'whole' ? classOf(ending.status) : 'aborted'
-    this.#requests.get(`${flow.family} ${status}`)?.add(1)
+    this.#requests.get(flow.family)?.get(status)?.add(1)
     const level = levelOf(ending)
     if (!this.log.isLevelEnabled(level)) return
     const { method, path, requestId } = flow

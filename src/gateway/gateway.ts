@@ -43,7 +43,9 @@ export function createGateway(parts: GatewayParts): Gateway {
   const open = (request: Request, reply: Reply, family: Family): Flow => {
     const id = requestId(request)
     return {
-      ...{ request, reply, family },
+      request,
+      reply,
+      family,
       method: request.method,
       path: request.path,
       requestId: id,

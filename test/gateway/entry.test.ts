@@ -1,0 +1,203 @@
+import t from 'tap'
+import { silentLog } from '../../src/actor/log.js'
+import { Tip } from '../../src/actor/shared.js'
+import { vocabularies } from '../../src/attest/vocabulary.js'
+import type { Attributes } from '../../src/catalog/attributes.js'
+import type { Id } from '../../src/format/id.js'
+import { targetOf } from '../../src/gateway/data-route.js'
+import { Entries } from '../../src/gateway/entry.js'
+import { createHeadWriter, type HeadWriter } from '../../src/gateway/head.js'
+import { gatewayDefaults } from '../../src/gateway/parts.js'
+import { Router } from '../../src/gateway/router.js'
+import { sha256, someId } from '../source/rig.js'
+
+const whole = { variant: 'whole', cached: true, sound: true, fallback: false } as const
+
+/** A catalog that counts how often it is read. */
+function shelf() {
+  const known = new Map<Id, Attributes>()
+  const shelf = {
+    ...{ known, reads: 0, moved: 0, blobs: new Set<string>() },
+    catalog: {
+      attributes: (id: Id) => {
+        shelf.reads += 1
+        return known.get(id)
+      },
+      blobSize: (digest: Uint8Array) =>
+        shelf.blobs.has(Buffer.from(digest).toString('hex')) ? 1 : undefined,
+      generation: () => shelf.moved,
+    },
+    put(): Id {
+      const id = someId()
+      const digest = sha256(Buffer.from(id))
+      known.set(id, { id, size: 1, digest, verified: true, trusted: true })
+      shelf.blobs.add(digest.toString('hex'))
+      return id
+    },
+  }
+  return shelf
+}
+
+const bounds = { entriesMax: 4, forkDepth: 18 }
+const pathOf = (digest: Uint8Array): string => Buffer.from(digest).toString('hex')
+
+t.test('an entry is read once, until the catalog says that something changed', async (t) => {
+  const on = shelf()
+  const entries = new Entries(on.catalog, pathOf, new Tip(), bounds)
+  const id = on.put()
+  const first = entries.get(id)
+  t.ok(first?.path)
+  t.equal(entries.get(id), first)
+  t.equal(on.reads, 1)
+  on.moved += 1
+  t.not(entries.get(id), first)
+  t.equal(on.reads, 2)
+  entries.forget(id)
+  entries.get(id)
+  t.equal(on.reads, 3)
+})
+
+t.test('a check of the file outlives news about the id, but not another digest', async (t) => {
+  const on = shelf()
+  const entries = new Entries(on.catalog, pathOf, new Tip(), bounds)
+  const id = on.put()
+  const sound = { inode: 1n, modifiedNs: 2n }
+  const first = entries.get(id)
+  if (first === undefined) throw new Error('no entry')
+  first.sound = sound
+  on.moved += 1
+  t.equal(entries.get(id)?.sound, sound)
+  on.known.set(id, { id, size: 1, digest: sha256(Buffer.from('other')), verified: true, trusted: true })
+  on.moved += 1
+  t.equal(entries.get(id)?.sound, undefined)
+})
+
+t.test('a blob that arrives without any other news is noticed', async (t) => {
+  const on = shelf()
+  const entries = new Entries(on.catalog, pathOf, new Tip(), bounds)
+  const id = on.put()
+  const { blobs } = on
+  on.blobs = new Set()
+  t.equal(entries.get(id)?.path, undefined)
+  on.blobs = blobs
+  t.ok(entries.get(id)?.path)
+})
+
+t.test('the least used entries go first, and unknown ids take no room', async (t) => {
+  const on = shelf()
+  const entries = new Entries(on.catalog, pathOf, new Tip(), bounds)
+  const ids = [on.put(), on.put(), on.put(), on.put()]
+  for (const id of ids) entries.get(id)
+  for (let at = 0; at < 100; at += 1) t.equal(entries.get(someId()), undefined)
+  const [oldest = someId(), second = someId()] = ids
+  entries.get(oldest)
+  entries.get(on.put())
+  const before = on.reads
+  entries.get(oldest)
+  t.equal(on.reads, before, 'used again, so it stayed')
+  entries.get(second)
+  t.equal(on.reads, before + 1, 'the longest unused made room')
+})
+
+t.test('a head is prepared once and signed once a second for each path', async (t) => {
+  const on = shelf()
+  const entry = new Entries(on.catalog, pathOf, new Tip(), bounds).get(on.put())
+  if (entry === undefined) throw new Error('no entry')
+  let [prepared, signed] = [0, 0]
+  const real = createHeadWriter({
+    vocabulary: vocabularies.neutral,
+    log: silentLog,
+    options: gatewayDefaults,
+  })
+  const writer: HeadWriter = {
+    prepare(...given) {
+      prepared += 1
+      return real.prepare(...given)
+    },
+    signed(head, variant, method, path, seconds) {
+      signed += 1
+      return `${head.block}|${variant} ${method} ${path} ${seconds}`
+    },
+  }
+  const block = (path: string, seconds: number): string => entry.block(whole, 'GET', path, seconds, writer)
+  const first = block('/a', 1)
+  for (let at = 0; at < 10; at += 1) t.equal(block('/a', 1), first)
+  t.same([prepared, signed], [1, 1])
+  t.not(block('/b', 1), first)
+  t.not(block('/a', 2), first)
+  t.not(entry.block({ ...whole, variant: 'part' }, 'GET', '/a', 2, writer), block('/a', 2))
+  t.not(entry.block(whole, 'HEAD', '/a', 2, writer), block('/a', 2))
+  t.equal(prepared, 2)
+  for (let at = 0; at < 100; at += 1) t.match(block(`/many/${at}`, 3), `GET /many/${at} 3`)
+})
+
+t.test('types and codings from strangers cannot break the head', async (t) => {
+  const writer = createHeadWriter({
+    vocabulary: vocabularies.neutral,
+    log: silentLog,
+    options: gatewayDefaults,
+  })
+  const base = {
+    cached: true,
+    verified: true,
+    trusted: true,
+    stable: false,
+    digest: undefined,
+    hashed: false,
+  }
+  const block = (contentType: string, contentEncoding = 'gzip'): string => {
+    const attributes = { id: someId(), size: 1, verified: true, trusted: true, contentType, contentEncoding }
+    return writer.prepare({ ...base, attributes, fallback: false }, 'whole', 'b').block
+  }
+  t.match(block('text/html\r\nX-Bad: 1'), 'Content-Type: text/htmlX-Bad: 1\r\n')
+  t.match(block('\r\n\0'), 'Content-Type: application/octet-stream\r\n')
+  t.match(block(`a/${'b'.repeat(1000)}`), /Content-Type: a\/b{254}\r\n/)
+  t.match(block('a/b', 'gzip, br'), 'Content-Encoding: gzip, br\r\n')
+  for (const bad of ['gzip\r\nX: y', 'a b', '', 'gzip,', '\u00e9'])
+    t.notMatch(block('a/b', bad), 'Content-Encoding', bad)
+})
+
+t.test('paths that name content', async (t) => {
+  const id = someId()
+  const crooked = `${'A'.repeat(42)}B`
+  const table: [string, object | undefined][] = [
+    [`/${id}`, { kind: 'data', id, rest: undefined }],
+    [`/${id}/`, { kind: 'data', id, rest: '' }],
+    [`/${id}//a/..`, { kind: 'data', id, rest: '/a/..' }],
+    [`/${crooked}`, { kind: 'data', id: undefined, text: crooked }],
+    [`/raw/${id}`, { kind: 'raw', id }],
+    [`/Raw/${id}/`, { kind: 'raw', id }],
+    [`/raw/${id}/x`, undefined],
+    [`/raw//${id}`, undefined],
+    [`/LOCAL/farcaster/Frame/${id}`, { kind: 'frame', id }],
+    [`/local/farcaster/frame/${id}/x`, undefined],
+    [`/${id}x`, undefined],
+    [`/${id.slice(1)}`, undefined],
+    [`/${id.slice(1)}%41`, undefined],
+    ['/', undefined],
+    ['', undefined],
+    ['/raw/', undefined],
+    [`//${id}`, undefined],
+  ]
+  for (const [path, expected] of table) {
+    if (expected === undefined) t.equal(targetOf(path), undefined, path)
+    else t.match(targetOf(path), expected, path)
+  }
+})
+
+t.test('other routes are found by their whole path, or by the longest beginning', async (t) => {
+  const route = (path: string) => ({
+    family: 'other' as const,
+    path,
+    methods: ['GET'],
+    handle: () => undefined,
+  })
+  const router = new Router(['/', '/gateway/info', '/tx/', '/tx/deep/'].map(route))
+  const found = (path: string): string | undefined => router.find(path)?.path
+  t.same(['/', '/GATEWAY/Info', '/tx/1', '/tx/deep/1', '/tx/', '/tx', '/gateway/info/', '/x'].map(found), [
+    ...['/', '/gateway/info', '/tx/', '/tx/deep/', '/tx/'],
+    ...[undefined, undefined, undefined],
+  ])
+  t.throws(() => new Router([route('/a'), route('/a')]))
+  t.throws(() => new Router([route('/A')]))
+})
