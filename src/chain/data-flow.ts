@@ -64,7 +64,7 @@ function iterate(
   }
 }
 
-/** Pieces of decoded data; counts them and refuses what does not come out right. */
+/** Pieces of decoded data, refused where they are no base64url or too few; too many break the bound of the text. */
 class DataReader {
   readonly #source: OpenAnswer
   readonly #decoder = new Base64urlFlow()
@@ -88,7 +88,6 @@ class DataReader {
       const bytes = piece === undefined ? this.#decoder.end() : this.#decoder.push(piece)
       if (bytes === undefined) return this.#wrong('is no base64url')
       this.#taken += bytes.length
-      if (this.#taken > this.#sizeBytes) return this.#wrong('is too long')
       if (this.#ended && this.#taken > 0 && this.#taken < this.#sizeBytes) return this.#wrong('is too short')
       if (bytes.length > 0) return bytes
     }

@@ -87,7 +87,7 @@ t.test('a node that lies about a transaction is found out', async (t) => {
   }
   t.match(await ask(real), { id, dataSize: 256_000 })
   const other = encodeBase64url(randomBytes(32))
-  t.match(await ask({ ...real, id: other }), { refused: 'forged' }, 'another id')
+  t.match(await ask({ ...real, id: other }, false), { refused: 'forged' }, 'another id')
   const signature = encodeBase64url(randomBytes(512))
   t.match(await ask({ ...real, signature }), { refused: 'forged' }, 'a signature that is not the id')
   t.match(

@@ -94,6 +94,17 @@ t.test('a fork replaces blocks and mines their transactions again', async (t) =>
   )
   t.equal(await payer.client.wallets.getLastTransactionID(payer.address), '')
   t.same(await get('/block/height/40'), base)
+  const larger = randomBytes(1_000)
+  const third = await signed(payer, { data: larger })
+  devnet.submit({ ...third.toJSON(), data: larger.toString('base64url') })
+  devnet.mine()
+  const place = await jsonOf<{ offset: string }>(`${devnet.url}/tx/${third.id}/offset`)
+  const chunk = await get(`/chunk/${Number(place.offset) - 999}`)
+  t.equal(
+    chunk.chunk,
+    larger.toString('base64url'),
+    'what was lost does not stand in the way of what came after',
+  )
   t.equal((await fetch(`${devnet.url}/devnet/fork/99`, { method: 'POST' })).status, 400)
 })
 

@@ -119,9 +119,12 @@ t.test('a chunk must prove itself under a data root that is known', async (t) =>
   const start = Number(offset) - 700_000 + 1
   t.equal((await fetch(`${devnet.url}/chunk/${start}`)).status, 404, 'nothing of it was kept')
   t.equal((await fetch(`${devnet.url}/tx/${json.id}/data`)).headers.get('content-length'), '0')
-  t.match(await post(chunk), { status: 200 }, 'a chunk may come after its block')
+  t.match(await post(transaction.getChunk(1, data)), { status: 200 }, 'a chunk may come after its block')
+  t.equal((await fetch(`${devnet.url}/chunk/${start + 262_144}`)).status, 200)
+  t.equal((await fetch(`${devnet.url}/chunk/${start}`)).status, 404, 'the one before it is still missing')
+  t.match(await post(chunk), { status: 200 })
   t.equal((await fetch(`${devnet.url}/chunk/${start + 262_143}`)).status, 200)
-  t.equal((await fetch(`${devnet.url}/chunk/${start + 262_144}`)).status, 404)
+  t.equal((await fetch(`${devnet.url}/chunk/${start + 524_288}`)).status, 404)
 })
 
 t.test('a body beyond any transaction is refused, and the node lives on', async (t) => {
