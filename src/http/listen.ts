@@ -5,7 +5,6 @@ import type { Reply, Request } from './exchange.js'
 import { type Desk, SocketReply } from './reply.js'
 import { SocketRequest } from './request.js'
 import { Stalls } from './stalls.js'
-import { statusLines } from './status.js'
 
 export interface ServeOptions {
   /** Numeric address to listen on. */
@@ -35,14 +34,6 @@ export type Handler = (request: Request, reply: Reply) => void
 /** The server's signature would be one line more in each answer. */
 function hideSignature(): void {
   ;(server as unknown as { _cfg(key: string): void })._cfg('silent')
-}
-
-/** One short answer, after which the connection is closed: what came in may have been read wrongly. */
-function turnAway(res: HttpResponse, status: number, word: string, retry: boolean): void {
-  res.writeStatus(statusLines[status] ?? String(status))
-  res.writeHeader('Content-Type', 'text/plain; charset=utf-8')
-  if (retry) res.writeHeader('Retry-After', '1')
-  res.end(word, true)
 }
 
 class Edge implements Desk, Server {
@@ -79,15 +70,15 @@ class Edge implements Desk, Server {
 
   #take(res: HttpResponse, req: HttpRequest): void {
     const request = new SocketRequest(res, req)
-    if (request.fault !== undefined) {
-      turnAway(res, 400, request.fault, false)
-      return
-    }
-    if (this.#flows.size >= this.#options.flowsMax) {
-      turnAway(res, 503, 'busy', true)
-      return
-    }
     const reply = new SocketReply(res, request, this)
+    if (request.fault !== undefined) reply.turnAway(400, request.fault, '')
+    else if (this.#flows.size >= this.#options.flowsMax) reply.turnAway(503, 'busy', 'Retry-After: 1')
+    else this.#handle(request, reply, res)
+    request.detach(!reply.over)
+    reply.handlerReturned()
+  }
+
+  #handle(request: SocketRequest, reply: SocketReply, res: HttpResponse): void {
     if (request.framing.body) request.expect(new Inflow(res, this.stalls))
     try {
       this.#handler(request, reply)
@@ -95,8 +86,6 @@ class Edge implements Desk, Server {
       reply.destroy()
       this.#options.onThrow(error)
     }
-    request.detach(!reply.over)
-    reply.handlerReturned()
   }
 
   opened(reply: SocketReply): void {

@@ -25,6 +25,12 @@ function isBodiless(status: number): boolean {
   return status === 304 || status === 204
 }
 
+/** Lines of a header block together. */
+function join(block: string, line: string): string {
+  if (line === '') return block
+  return block === '' ? line : `${block}\r\n${line}`
+}
+
 /** The way back over one response object of the server. */
 export class SocketReply implements Reply {
   aborted = false
@@ -96,35 +102,53 @@ export class SocketReply implements Reply {
 
   end(head: Head, body: string | Uint8Array = ''): void {
     if (this.over) return
-    if (typeof body !== 'string' && body.length > copyMaxBytes && !isBodiless(head.status)) {
+    if (this.#isLast()) this.#endLast(head, isBodiless(head.status) ? undefined : body)
+    else if (isBodiless(head.status)) this.endEmpty(head)
+    else if (typeof body !== 'string' && body.length > copyMaxBytes) {
       void this.#send(head, [{ bytes: body }], undefined)
-      return
-    }
-    const res = this.#res
-    this.#write(() => {
-      const last = this.#isLast()
-      if (isBodiless(head.status)) {
-        this.#writeHead(head, last ? 'Connection: close' : '')
+    } else {
+      this.#write(() => {
+        this.#writeHead(head, '')
         this.#finish()
-        res.endWithoutBody()
-        return
-      }
-      this.#writeHead(head, '')
-      this.#finish()
-      res.end(body, last)
-    })
+        this.#res.end(body)
+      })
+    }
   }
 
   endEmpty(head: Head, contentLength?: number): void {
     if (this.over) return
     // As a line of the block: a length given to the server itself leaves it waiting for that many bytes.
-    let line = contentLength === undefined ? '' : `Content-Length: ${contentLength}`
-    if (this.#isLast()) line = line === '' ? 'Connection: close' : `${line}\r\nConnection: close`
+    const line = contentLength === undefined ? '' : `Content-Length: ${contentLength}`
+    if (this.#isLast()) {
+      this.#endLast(line === '' ? head : { status: head.status, block: join(head.block, line) }, undefined)
+      return
+    }
     this.#write(() => {
       this.#writeHead(head, line)
       this.#finish()
       this.#res.endWithoutBody()
     })
+  }
+
+  /**
+   * The last answer on its connection. Not before the server has read what came with the request: it would take that for
+   * the next request even behind a closing answer, but ends a connection that sends one while an answer is outstanding.
+   */
+  #endLast(head: Head, body: string | Uint8Array | undefined): void {
+    setImmediate(() => {
+      if (this.over) return
+      this.#write(() => {
+        this.#writeHead(head, body === undefined ? 'Connection: close' : '')
+        this.#finish()
+        if (body === undefined) this.#res.endWithoutBody()
+        else this.#res.end(body, true)
+      })
+    })
+  }
+
+  /** Answers what is wrong with the request itself, and closes the connection. */
+  turnAway(status: number, word: string, lines: string): void {
+    this.#endLast({ status, block: join('Content-Type: text/plain; charset=utf-8', lines) }, word)
   }
 
   stream(head: Head, pieces: readonly Piece[], content: Content): Sent | Promise<Sent> {
@@ -138,7 +162,7 @@ export class SocketReply implements Reply {
   /** A small body that is here already goes out with the head in one call. */
   #endWith(head: Head, pieces: readonly Piece[], content: Content): Sent | undefined {
     const piece = pieces[0]
-    if (pieces.length !== 1 || piece === undefined || 'bytes' in piece) return undefined
+    if (pieces.length !== 1 || piece === undefined || 'bytes' in piece || this.#isLast()) return undefined
     const length = piece.end - piece.start
     if (length > copyMaxBytes || length === 0) return undefined
     const bytes = content.read(piece.start, piece.end)
@@ -183,8 +207,7 @@ export class SocketReply implements Reply {
   #writeHead(head: Head, lastLine: string): void {
     const res = this.#res
     if (head.status !== 200) res.writeStatus(statusLines[head.status] ?? `${head.status} Unknown`)
-    let block = head.block
-    if (lastLine !== '') block = block === '' ? lastLine : `${block}\r\n${lastLine}`
+    const block = join(head.block, lastLine)
     if (block === '') return
     const colon = block.indexOf(': ')
     if (colon < 1) throw new Error('a header block starts with a name')
