@@ -7,12 +7,15 @@ import { Generations } from '../src/catalog/generations.js'
 import type { CatalogReply, CatalogRequest } from '../src/catalog/protocol.js'
 import { LmdbCatalog } from '../src/catalog/reader.js'
 import { RemoteChain } from '../src/chain/remote.js'
+import { Evidence } from '../src/ingest/evidence.js'
+import { Verifier } from '../src/ingest/verifier.js'
 import { assemble } from '../src/source/assemble.js'
 import { chainSources } from '../src/source/chain-sources.js'
 import { Evictor } from '../src/source/evictor.js'
 import { Fetcher } from '../src/source/fetcher.js'
-import { Keeping } from '../src/source/keeping.js'
+import { insist, Keeping } from '../src/source/keeping.js'
 import { Parent } from '../src/source/parent.js'
+import { PooledProver } from '../src/source/pooled-prover.js'
 import { ProgressTable } from '../src/source/progress.js'
 import type { SourceProgress, SourceReply, SourceRequest } from '../src/source/protocol.js'
 import { InlineProver } from '../src/source/prover.js'
@@ -37,7 +40,11 @@ const chain = given.chain === undefined ? undefined : new RemoteChain(given.chai
 const fromChain = chain === undefined ? undefined : chainSources(chain, given.chunks, given.location)
 const built = [new Parent(catalog, store, given.location), gateways, ...(fromChain?.sources ?? [])]
 
-const keeping = new Keeping(store, keeper, log, () => undefined)
+const pool = given.proofThreads === 0 ? undefined : new PooledProver(given.proofThreads, log)
+const prover = pool ?? new InlineProver()
+const keeping = new Keeping(store, keeper, log, ({ attributes, hints, wishHints }) => {
+  verifier?.add(attributes.id, hints.rootId === undefined ? wishHints : hints)
+})
 const evictor = new Evictor(store, catalog, keeping, log, systemClock, given.eviction)
 const fetcher = new Fetcher(
   new ProgressTable(given.progress),
@@ -50,7 +57,7 @@ const fetcher = new Fetcher(
     log,
     options: given.fetch,
   },
-  new Soundness(store, new InlineProver(), keeping, catalog, keeper, log),
+  new Soundness(store, prover, keeping, catalog, keeper, log),
   {
     fetchesMax: given.fetchesMax,
     joinBytes: given.joinBytes,
@@ -58,12 +65,40 @@ const fetcher = new Fetcher(
     confined: (provenance) => isConfined(provenance, given.gateways),
   },
 )
+const background = assemble('background', given.backgroundOrder, built)
+const verifier =
+  chain === undefined || fromChain === undefined
+    ? undefined
+    : new Verifier(
+        {
+          catalog,
+          keeper,
+          chain,
+          evidence: new Evidence({
+            store,
+            prover,
+            transactions: fromChain.transactions,
+            openRoot: fromChain.chunks.openRoot,
+            chunks: fromChain.chunks,
+            limits: given.location,
+          }),
+          async replace({ id, place }, digest) {
+            await keeping.drop(digest)
+            await insist(keeper, { kind: 'distrust', id })
+            await fetcher.bring(id, place === undefined ? {} : { rootId: place.rootId }, background)
+          },
+          clock: systemClock,
+          log,
+        },
+        given.verifier,
+      )
 evictor.start()
+verifier?.start()
 
 async function stop(): Promise<void> {
   await fetcher.stop()
-  await evictor.stop()
-  await Promise.all([gateways.close(), chain?.close()])
+  await Promise.all([evictor.stop(), verifier?.stop()])
+  await Promise.all([gateways.close(), chain?.close(), pool?.close()])
   await catalog.close()
   process.exit(0)
 }

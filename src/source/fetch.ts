@@ -27,6 +27,7 @@ export interface FetchOptions {
 }
 
 export interface FetchParts {
+  /** Asked for what is not in the store. */
   readonly source: Source
   readonly store: BlobStore
   readonly catalog: LmdbCatalog

@@ -1,10 +1,12 @@
 import type { Caller } from '../actor/address.js'
+import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { Delivery, Slots } from './delivery.js'
 import { Fetch, type FetchParts, type Opening } from './fetch.js'
 import type { ProgressTable } from './progress.js'
-import type { Provenance, SourceProgress, SourceReply, SourceRequest } from './protocol.js'
+import type { Hints, Provenance, SourceProgress, SourceReply, SourceRequest } from './protocol.js'
 import type { Soundness } from './soundness.js'
+import type { Source } from './source.js'
 
 export interface FetcherOptions {
   /** Transfers under way at once; one more is refused `busy`. */
@@ -19,6 +21,11 @@ export interface FetcherOptions {
 
 type Open = Extract<SourceRequest, { kind: 'open' }>
 type Hearer = Caller<SourceProgress>
+
+/** A transfer that was begun, or why it was not. */
+type Started =
+  | { readonly fetch: Fetch; readonly fresh: true; readonly run: Promise<void> }
+  | { readonly fetch: undefined; readonly fresh: Refusal; readonly run?: undefined }
 
 interface Reader {
   readonly fetch: Fetch
@@ -68,6 +75,18 @@ export class Fetcher {
     for (const [reader, one] of [...this.#readers]) if (one.caller === caller) this.#leave(reader)
   }
 
+  /**
+   * Brings a payload into the store from `source`, for no reader. Resolves when it is there, or could not be had; nothing
+   * happens where a transfer of it is under way.
+   */
+  async bring(id: Id, hints: Hints, source: Source): Promise<void> {
+    const provenance = { hops: 0, via: [], forward: false }
+    const request: Open = { kind: 'open', id, hints, provenance }
+    if (this.#join(request) !== undefined) return
+    const started = this.#start(request, { ...this.parts, source })
+    await started.run
+  }
+
   /** Refuses new transfers, stops those that are far from done, waits for the rest. */
   async stop(): Promise<void> {
     this.#stopping = true
@@ -113,7 +132,7 @@ export class Fetcher {
     return window.start <= fetch.delivery.readable + this.options.joinBytes
   }
 
-  #start(request: Open): { fetch: Fetch; fresh: true } | { fetch: undefined; fresh: Refusal } {
+  #start(request: Open, parts = this.parts): Started {
     if (this.#stopping || this.#running.size >= this.options.fetchesMax) {
       return { fetch: undefined, fresh: refuse('busy', 'self', 'too many transfers are under way') }
     }
@@ -124,7 +143,7 @@ export class Fetcher {
     const { id, hints, provenance, window } = request
     const separate = window !== undefined && !this.#wholeInstead(request)
     const wish = { id, hints, provenance, ...(separate ? { window } : {}) }
-    const fetch = new Fetch(wish, new Delivery(this.#slots.table, slot), this.parts)
+    const fetch = new Fetch(wish, new Delivery(this.#slots.table, slot), parts)
     const name = key(request, this.options.confined(provenance), separate)
     this.#fetches.set(name, fetch)
     const run = fetch.run().finally(() => {
@@ -133,7 +152,7 @@ export class Fetcher {
       if (fetch.delivery.readers === 0) this.#release(fetch)
     })
     this.#running.add(run)
-    return { fetch, fresh: true }
+    return { fetch, fresh: true, run }
   }
 
   /** A window near the start of an object that is cached, or small enough: the whole is as quick, and stays. */

@@ -3,7 +3,7 @@ import type { Log } from '../actor/log.js'
 import type { CatalogReply, CatalogRequest } from '../catalog/protocol.js'
 import type { LmdbCatalog } from '../catalog/reader.js'
 import type { Id } from '../format/id.js'
-import { type BlobStore, blobPath, type FileIdentity, isMissing } from '../store/blobs.js'
+import { type BlobStore, blobPath, type FileIdentity } from '../store/blobs.js'
 import { insist, type Keeping } from './keeping.js'
 import type { BlobProver } from './prover.js'
 
@@ -67,10 +67,12 @@ export class Soundness {
 
   async #matches(digest: Uint8Array): Promise<boolean> {
     try {
-      return Buffer.compare(await this.prover.digest(blobPath(this.store.folder, digest)), digest) === 0
+      const found = await this.prover.digest(blobPath(this.store.folder, digest))
+      return found !== undefined && Buffer.compare(found, digest) === 0
     } catch (error) {
-      if (isMissing(error)) return false
-      throw error
+      // What the disk cannot read is as good as wrong: another copy can be fetched.
+      this.log.error({ err: error }, 'a blob cannot be read')
+      return false
     }
   }
 

@@ -8,12 +8,12 @@ import type { GatewayOptions } from './trusted-gateways.js'
 
 /** How content is proven after it was kept. */
 export interface VerifierOptions {
-  /** False: content of gateways stays unproven. */
-  readonly enabled: boolean
   /** Payloads waiting to be proven; the catalog remembers the rest. */
   readonly waitingMax: number
-  /** Between two looks into the catalog for what is left to prove, and for heights of pending transactions. */
+  /** Between two looks into the catalog for what is left to prove. */
   readonly everyMs: number
+  /** Until the second look at one id; doubles with each further one, up to an hour. */
+  readonly retryMs: number
   /** Looks at one id before it is left alone. */
   readonly attemptsMax: number
 }
@@ -49,6 +49,8 @@ export interface SourceThread {
   readonly wholeForWindowMaxBytes: number
   readonly eviction: EvictionOptions
   readonly verifier: VerifierOptions
+  /** Asked for proven bytes where cached ones proved wrong; names in order. */
+  readonly backgroundOrder: readonly string[]
   /** Threads of the pool that hashes and verifies files; 0: hashes on the fetcher's own thread. */
   readonly proofThreads: number
   readonly logLevel: string
@@ -64,5 +66,7 @@ export const sourceDefaults = {
   joinBytes: 2_097_152,
   wholeForWindowMaxBytes: 268_435_456,
   eviction: { everyMs: 15_000, graceMs: 60_000, orphanMs: 3_600_000 },
-  verifier: { enabled: true, waitingMax: 1000, everyMs: 60_000, attemptsMax: 5 },
+  // 14 looks: one block time after two seconds, and nearly five hours in all for what is pending.
+  verifier: { waitingMax: 10_000, everyMs: 60_000, retryMs: 2000, attemptsMax: 14 },
+  backgroundOrder: ['chunks-offset-aware', 'tx-data'],
 } as const

@@ -1,0 +1,116 @@
+import type { Attributes } from '../catalog/attributes.js'
+import type { Id } from '../format/id.js'
+import { isRefusal, type Refusal } from '../format/refusal.js'
+import type { Transaction } from '../format/transaction.js'
+import { equalBytes, runningSha256, sha256 } from '../proof/digest.js'
+import type { OpenRoot } from '../source/items.js'
+import { learnedOfItem, learnedOfTransaction } from '../source/learned.js'
+import { isFailure, Locating, type LocationLimits } from '../source/locate.js'
+import type { Hints } from '../source/protocol.js'
+import type { BlobProver } from '../source/prover.js'
+import type { Learned, Source } from '../source/source.js'
+import type { Transactions } from '../source/transactions.js'
+import { type BlobStore, blobPath } from '../store/blobs.js'
+
+/** `undecided`: nobody who could tell was to be had, or nobody knows where the item lies. */
+export type Verdict =
+  | { readonly kind: 'proven'; readonly learned: Learned }
+  | { readonly kind: 'wrong'; readonly reason: string }
+  | { readonly kind: 'undecided'; readonly reason: string }
+
+export interface EvidenceParts {
+  readonly store: BlobStore
+  readonly prover: BlobProver
+  readonly transactions: Transactions
+  /** Proven bytes of a root. */
+  readonly openRoot: OpenRoot
+  /** Proven payloads of transactions, chunk by chunk. */
+  readonly chunks: Source
+  readonly limits: LocationLimits
+}
+
+const undecided = (reason: string): Verdict => ({ kind: 'undecided', reason })
+
+/** Holds payloads on disk against what the chain proves about their ids. */
+export class Evidence {
+  constructor(private readonly parts: EvidenceParts) {}
+
+  /** Is the blob `digest` the payload of `known.id`? `hints` say where an item may lie. */
+  async judge(known: Attributes, digest: Uint8Array, hints: Hints, signal: AbortSignal): Promise<Verdict> {
+    const rootId = known.place?.rootId ?? hints.rootId
+    if (rootId !== undefined && rootId !== known.id) return this.#item(known, digest, rootId, hints, signal)
+    const transaction = await this.parts.transactions.header(known.id, signal)
+    if (!isRefusal(transaction)) return this.#transaction(known, digest, transaction, signal)
+    return undecided(
+      transaction.refused === 'unknown' ? 'no transaction, and no root is known' : transaction.message,
+    )
+  }
+
+  async #transaction(
+    known: Attributes,
+    digest: Uint8Array,
+    transaction: Transaction,
+    signal: AbortSignal,
+  ): Promise<Verdict> {
+    const { id, format, data, dataRoot, dataSize } = transaction
+    const proven: Verdict = { kind: 'proven', learned: learnedOfTransaction(transaction) }
+    if (format === 1) {
+      // Its signature covers the data, which came with the header.
+      if (data.length < dataSize) return undecided('the data of a format-1 transaction is not at hand')
+      return equalBytes(sha256(data), digest) ? proven : { kind: 'wrong', reason: 'other data was signed' }
+    }
+    if (known.size !== dataSize) return { kind: 'wrong', reason: `the signed size is ${dataSize}` }
+    const path = blobPath(this.parts.store.folder, digest)
+    const root = await this.parts.prover.dataRoot(path, dataSize)
+    if (root !== undefined && equalBytes(root, dataRoot)) return proven
+    // Data may be cut otherwise than usual; then only the chunks themselves can tell.
+    const truth = await this.#digestOfChunks(id, signal)
+    if (isRefusal(truth)) return undecided(truth.message)
+    return equalBytes(truth, digest)
+      ? proven
+      : { kind: 'wrong', reason: 'the chunks of the chain are others' }
+  }
+
+  async #digestOfChunks(id: Id, signal: AbortSignal): Promise<Uint8Array | Refusal> {
+    const provenance = { hops: 0, via: [], forward: false }
+    const found = await this.parts.chunks.open({ id, hints: {}, provenance, avoid: new Set() }, signal)
+    if (isRefusal(found)) return found
+    const hash = runningSha256()
+    for await (const piece of found.body) {
+      if (isRefusal(piece)) return piece
+      hash.update(piece)
+    }
+    return hash.digest()
+  }
+
+  async #item(
+    known: Attributes,
+    digest: Uint8Array,
+    rootId: Id,
+    hints: Hints,
+    signal: AbortSignal,
+  ): Promise<Verdict> {
+    const root = await this.parts.openRoot(rootId, signal)
+    if (isRefusal(root)) return undecided(root.message)
+    try {
+      const guide = {
+        path: known.place?.path ?? hints.path,
+        itemOffset: known.place?.rootItemOffset ?? hints.itemOffset,
+      }
+      const located = await new Locating(root, known.id, this.parts.limits, signal).locate(guide)
+      // Not being in a root that somebody named says nothing about the bytes.
+      if (isRefusal(located))
+        return undecided(isFailure(located) ? located.message : 'not in the root that was named')
+      const { header, place } = located
+      if (place.itemSize - header.headerSize !== known.size) {
+        return { kind: 'wrong', reason: `the item's payload has ${place.itemSize - header.headerSize} bytes` }
+      }
+      const signed = await this.parts.prover.isPayload(blobPath(this.parts.store.folder, digest), header)
+      if (signed === undefined) return undecided('the blob is gone')
+      if (!signed) return { kind: 'wrong', reason: 'the owner signed another payload' }
+      return { kind: 'proven', learned: { ...learnedOfItem(header), place } }
+    } finally {
+      await root.close()
+    }
+  }
+}

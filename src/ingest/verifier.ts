@@ -1,0 +1,164 @@
+import type { Address } from '../actor/address.js'
+import type { Clock, Timer } from '../actor/clock.js'
+import type { Log } from '../actor/log.js'
+import type { Attributes } from '../catalog/attributes.js'
+import type { CatalogReply, CatalogRequest } from '../catalog/protocol.js'
+import type { LmdbCatalog } from '../catalog/reader.js'
+import type { Chain } from '../chain/chain.js'
+import type { Id } from '../format/id.js'
+import { isRefusal } from '../format/refusal.js'
+import { insist } from '../source/keeping.js'
+import type { Hints } from '../source/protocol.js'
+import type { VerifierOptions } from '../source/wiring.js'
+import type { Evidence, Verdict } from './evidence.js'
+
+export interface VerifierParts {
+  readonly catalog: LmdbCatalog
+  readonly keeper: Address<CatalogRequest, CatalogReply>
+  readonly chain: Pick<Chain, 'transactionStatus'>
+  readonly evidence: Evidence
+  /** Drops the bytes that proved wrong, forgets what came with them, and brings proven ones. */
+  readonly replace: (known: Attributes, digest: Uint8Array) => Promise<void>
+  readonly clock: Clock
+  readonly log: Log
+}
+
+interface Waiting {
+  readonly hints: Hints
+  attempts: number
+  dueMs: number
+}
+
+const retryMaxMs = 3_600_000
+
+/**
+ * Proves what was cached from sources that proved nothing, and finds the heights of blocks, one payload after the other. What it
+ * cannot prove yet it tries again; nothing is ever called wrong because a node was silent.
+ */
+export class Verifier {
+  readonly #waiting = new Map<Id, Waiting>()
+  readonly #abort = new AbortController()
+  #underway: Promise<void> | undefined
+  #wake: Timer | undefined
+  #sweep: Timer | undefined
+  #last: Id | undefined
+
+  constructor(
+    private readonly parts: VerifierParts,
+    private readonly options: VerifierOptions,
+  ) {}
+
+  /** Takes up what an earlier process left, now and each `everyMs`. */
+  start(): void {
+    this.#refill()
+    this.#sweep = this.parts.clock.every(this.options.everyMs, () => this.#refill())
+  }
+
+  /** Puts an id on the list, or says better where to look for one that waits. A full list forgets it: the catalog does not. */
+  add(id: Id, hints: Hints): void {
+    if (this.#abort.signal.aborted) return
+    const known = this.#waiting.get(id)
+    if (known === undefined && this.#waiting.size >= this.options.waitingMax) return
+    if (known !== undefined && hints.rootId === undefined) return
+    this.#waiting.set(id, { hints, attempts: 0, dueMs: this.parts.clock.monotonic() })
+    this.#run()
+  }
+
+  /** Resolves when nothing is under way any more. */
+  async stop(): Promise<void> {
+    this.#abort.abort()
+    this.#sweep?.cancel()
+    this.#wake?.cancel()
+    await this.#underway
+  }
+
+  /** The next part of the catalog's list; from the start again when it came to the end. */
+  #refill(): void {
+    const room = this.options.waitingMax - this.#waiting.size
+    if (room <= 0) return
+    const ids = this.parts.catalog.unsettled(this.#last, room)
+    this.#last = ids.length < room ? undefined : ids.at(-1)
+    for (const id of ids) this.add(id, {})
+  }
+
+  #run(): void {
+    this.#wake?.cancel()
+    this.#underway ??= this.#work().finally(() => {
+      this.#underway = undefined
+      this.#sleep()
+    })
+  }
+
+  /** Until the first of those that wait is due. */
+  #sleep(): void {
+    if (this.#abort.signal.aborted || this.#waiting.size === 0) return
+    const due = Math.min(...[...this.#waiting.values()].map(({ dueMs }) => dueMs))
+    const delay = Math.max(due - this.parts.clock.monotonic(), 1)
+    this.#wake = this.parts.clock.after(delay, () => this.#run())
+  }
+
+  async #work(): Promise<void> {
+    for (;;) {
+      const now = this.parts.clock.monotonic()
+      const due = [...this.#waiting].find(([, { dueMs }]) => dueMs <= now)
+      if (due === undefined || this.#abort.signal.aborted) return
+      const [id, waiting] = due
+      const done = await this.#look(id, waiting).catch((error: unknown) => {
+        this.parts.log.error({ err: error, id }, 'proving failed on this side')
+        return false
+      })
+      waiting.attempts += 1
+      // Meanwhile somebody may have said better where to look: then this look does not count.
+      if (this.#waiting.get(id) !== waiting) continue
+      if (done) this.#waiting.delete(id)
+      else if (waiting.attempts < this.options.attemptsMax) waiting.dueMs = this.#again(waiting)
+      else {
+        this.#waiting.delete(id)
+        await insist(this.parts.keeper, { kind: 'resigned', id })
+      }
+    }
+  }
+
+  #again({ attempts }: Waiting): number {
+    return this.parts.clock.monotonic() + Math.min(this.options.retryMs * 2 ** (attempts - 1), retryMaxMs)
+  }
+
+  /** One look at one id. True: nothing is left to do for it. */
+  async #look(id: Id, { hints }: Waiting): Promise<boolean> {
+    const { catalog, evidence, replace, log } = this.parts
+    const known = catalog.attributes(id)
+    const digest = known?.digest
+    if (known === undefined || digest === undefined) return true
+    if (known.verified) return this.#height(known)
+    if (catalog.blobSize(digest) === undefined) {
+      // Evicted unproven: whatever is fetched next is looked at anew.
+      await insist(this.parts.keeper, { kind: 'resigned', id })
+      return true
+    }
+    const verdict: Verdict = await evidence.judge(known, digest, hints, this.#abort.signal)
+    if (verdict.kind === 'wrong') {
+      log.error({ id, reason: verdict.reason }, 'cached content is not what its id stands for: dropped')
+      await replace(known, digest)
+      // What took its place is looked at again, for its height if for nothing else.
+      return false
+    }
+    if (verdict.kind === 'undecided') {
+      log.debug({ id, reason: verdict.reason }, 'not proven yet')
+      return false
+    }
+    const proven = { ...known, ...verdict.learned, digest, verified: true }
+    await insist(this.parts.keeper, { kind: 'learn', attributes: [proven] })
+    log.debug({ id }, 'proven')
+    return this.#height(proven)
+  }
+
+  /** Learns the height of the block that holds the root. */
+  async #height(known: Attributes): Promise<boolean> {
+    if (known.height !== undefined) return true
+    const rootId = known.place?.rootId ?? known.id
+    const status = await this.parts.chain.transactionStatus(rootId, this.#abort.signal)
+    if (isRefusal(status) || status.kind === 'pending') return false
+    const attributes = [{ ...known, height: status.height }]
+    return insist(this.parts.keeper, { kind: 'learn', attributes })
+  }
+}
