@@ -18,7 +18,14 @@ import { parseItemHeader } from '../../src/format/item.js'
 import { isRefusal } from '../../src/format/refusal.js'
 import { tagOf } from '../../src/format/tag.js'
 import { ItemVerifier, verifyItem } from '../../src/proof/item.js'
-import { ed25519Signer, ethereumSigner, type ItemSigner, rsaSigner, signItem, solanaSigner } from '../../src/proof/sign.js'
+import {
+  ed25519Signer,
+  ethereumSigner,
+  type ItemSigner,
+  rsaSigner,
+  signItem,
+  solanaSigner,
+} from '../../src/proof/sign.js'
 import { fixture, fixtureJson, fixtureNames, sound } from '../fixture-file.js'
 
 const jwk = fixtureJson<JsonWebKey>('rsa-4096.jwk.json')
@@ -52,23 +59,30 @@ t.test('an item with a bad signature is refused with a clear word', async (t) =>
 })
 
 t.test('an item that is cut off in its header is refused', async (t) => {
-  t.match(verifyItem(fixture('items/ethereum.item').subarray(0, 100)), { refused: 'malformed', message: /cut off/ })
+  t.match(verifyItem(fixture('items/ethereum.item').subarray(0, 100)), {
+    refused: 'malformed',
+    message: /cut off/,
+  })
 })
 
 t.test('a payload in pieces of any length verifies as at once', async (t) => {
   const bytes = signItem(ed25519Signer(seed), {}, Buffer.alloc(10_000, 5))
   const header = sound(parseItemHeader(bytes))
   fc.assert(
-    fc.property(fc.array(fc.integer({ min: 1, max: 5000 }), { minLength: 1 }), fc.boolean(), (sizes, whole) => {
-      const verifier = new ItemVerifier(header)
-      const payload = bytes.subarray(header.headerSize, whole ? bytes.length : bytes.length - 1)
-      for (let at = 0, i = 0; at < payload.length; i++) {
-        const next = at + (sizes[i % sizes.length] ?? 1)
-        verifier.update(payload.subarray(at, next))
-        at = next
-      }
-      equal(verifier.finish() === true, whole)
-    }),
+    fc.property(
+      fc.array(fc.integer({ min: 1, max: 5000 }), { minLength: 1 }),
+      fc.boolean(),
+      (sizes, whole) => {
+        const verifier = new ItemVerifier(header)
+        const payload = bytes.subarray(header.headerSize, whole ? bytes.length : bytes.length - 1)
+        for (let at = 0, i = 0; at < payload.length; i++) {
+          const next = at + (sizes[i % sizes.length] ?? 1)
+          verifier.update(payload.subarray(at, next))
+          at = next
+        }
+        equal(verifier.finish() === true, whole)
+      },
+    ),
     { numRuns: 50 },
   )
   t.pass('held for every sample')
@@ -81,14 +95,20 @@ const parts = {
 }
 
 for (const [name, signer] of ours) {
-  t.test(`an independent library verifies an item signed as ${name}, with and without everything optional`, async (t) => {
-    for (const [each, payload] of [[parts, 'hello'], [{}, '']] as const) {
-      const bytes = signItem(signer, each, Buffer.from(payload))
-      const header = sound(verifyItem(bytes))
-      t.equal(await DataItem.verify(Buffer.from(bytes)), true)
-      t.equal(new DataItem(Buffer.from(bytes)).id, header.id)
-    }
-  })
+  t.test(
+    `an independent library verifies an item signed as ${name}, with and without everything optional`,
+    async (t) => {
+      for (const [each, payload] of [
+        [parts, 'hello'],
+        [{}, ''],
+      ] as const) {
+        const bytes = signItem(signer, each, Buffer.from(payload))
+        const header = sound(verifyItem(bytes))
+        t.equal(await DataItem.verify(Buffer.from(bytes)), true)
+        t.equal(new DataItem(Buffer.from(bytes)).id, header.id)
+      }
+    },
+  )
 }
 
 const solanaKey = encodeBase58(Buffer.concat([seed, ed25519Signer(seed).owner]))

@@ -1,13 +1,105 @@
+import { equal } from 'node:assert/strict'
 import type { JsonWebKey } from 'node:crypto'
 import Arweave from 'arweave'
 import t from 'tap'
-import { parseTransaction, transactionJson } from '../../src/format/transaction.js'
+import { idOfBytes } from '../../src/format/id.js'
 import { tagOf } from '../../src/format/tag.js'
+import { parseTransaction, type Transaction, transactionJson } from '../../src/format/transaction.js'
 import { dataTree } from '../../src/proof/data-root.js'
+import { sha256 } from '../../src/proof/digest.js'
 import { signTransaction } from '../../src/proof/sign.js'
 import { verifyTransaction } from '../../src/proof/transaction.js'
 import { fixtureJson, fixtureLines, fixtureNames, sound } from '../fixture-file.js'
 
 const jwk = fixtureJson<JsonWebKey>('rsa-4096.jwk.json')
-const arweave = (Arweave as unknown as { default?: typeof Arweave }).default ?? Arweave
-const library = new (arweave as unknown as { default: typeof Arweave }).default({})
+const library = Arweave.init({})
+
+t.test('real transactions of both formats are what their ids say', async (t) => {
+  const real = [
+    ...fixtureLines('transactions.ndjson'),
+    ...fixtureLines('genesis.ndjson'),
+    ...fixtureNames('transactions')
+      .filter((name) => name.endsWith('.json'))
+      .map((name) => fixtureJson(`transactions/${name}`)),
+  ]
+  const formats = { 1: 0, 2: 0 }
+  for (const json of real) {
+    const tx = sound(parseTransaction(json))
+    equal(verifyTransaction(tx), true, tx.id)
+    formats[tx.format]++
+  }
+  t.equal(formats[1] + formats[2], 465)
+  t.ok(formats[1] > 0 && formats[2] > 0)
+})
+
+const data = Buffer.alloc(300_000, 'x')
+const unsigned = {
+  format: 2 as const,
+  lastTx: Buffer.alloc(48, 1),
+  tags: [tagOf('Content-Type', 'text/plain'), tagOf('A', 'é')],
+  target: Buffer.alloc(32, 2),
+  quantity: 12_345_678_901_234_567_890n,
+  data,
+  dataSize: data.length,
+  dataRoot: dataTree(data).root,
+  reward: 1n,
+  denomination: 0,
+}
+const signed = signTransaction(unsigned, jwk)
+
+t.test('a transaction signed here is verified by an independent library', async (t) => {
+  t.equal(verifyTransaction(signed), true)
+  const theirs = library.transactions.fromRaw({ ...transactionJson(signed), data })
+  t.equal(await library.transactions.verify(theirs), true)
+})
+
+t.test('a transaction that an independent library signs is verified here', async (t) => {
+  const attributes = { last_tx: Buffer.alloc(48, 1).toString('base64url'), reward: '5', data }
+  const theirs = await library.createTransaction(
+    attributes,
+    jwk as Parameters<typeof library.createTransaction>[1],
+  )
+  theirs.addTag('Content-Type', 'text/plain')
+  await library.transactions.sign(theirs, jwk as Parameters<typeof library.transactions.sign>[1])
+  const tx = sound(parseTransaction(theirs.toJSON()))
+  t.equal(verifyTransaction(tx), true)
+  t.equal(Buffer.compare(tx.data, data), 0)
+})
+
+t.test('each signed field counts', async (t) => {
+  const changes: Partial<Transaction>[] = [
+    { lastTx: Buffer.alloc(48, 9) },
+    { owner: Buffer.concat([signed.owner.subarray(0, 511), Buffer.from([1])]) },
+    { tags: signed.tags.slice(1) },
+    { tags: [...signed.tags].reverse() },
+    { target: new Uint8Array(0) },
+    { quantity: 1n },
+    { reward: 2n },
+    { dataRoot: Buffer.alloc(32) },
+    { dataSize: 1 },
+    { format: 1 },
+  ]
+  for (const change of changes) {
+    const answer = verifyTransaction({ ...signed, data: new Uint8Array(0), ...change })
+    t.match(answer, { refused: 'forged' }, Object.keys(change).join())
+  }
+  t.equal(verifyTransaction({ ...signed, data: new Uint8Array(0) }), true)
+})
+
+t.test('an id, a signature or data that is another one is refused with the reason', async (t) => {
+  const signature = Buffer.from(signed.signature)
+  signature[9] = (signature[9] ?? 0) ^ 1
+  t.match(verifyTransaction({ ...signed, signature }), { refused: 'forged', message: /id is not the hash/ })
+  const id = idOfBytes(sha256(signature))
+  t.match(verifyTransaction({ ...signed, signature, id }), { refused: 'forged', message: /not by the owner/ })
+  const other = { ...signed, data: Buffer.alloc(300_000, 'y') }
+  t.match(verifyTransaction(other), { refused: 'forged', message: /data root/ })
+})
+
+t.test('what is not supported is refused and said so', async (t) => {
+  t.match(verifyTransaction({ ...signed, denomination: 1 }), { refused: 'forged', message: /denomination 1/ })
+  t.match(verifyTransaction({ ...signed, owner: new Uint8Array(0) }), { message: /only RSA/ })
+  t.match(verifyTransaction({ ...signed, format: 1, data: new Uint8Array(0) }), {
+    message: /without its data/,
+  })
+})
