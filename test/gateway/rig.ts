@@ -23,11 +23,12 @@ import { blobPath } from '../../src/store/blobs.js'
 import { MappedFiles } from '../../src/store/mapped.js'
 import { type Edge, gateways, type Rig, rig, sha256, upstream } from '../source/rig.js'
 
-/** What the upstream gateway has, by id; `breakAt`: its connection dies after so many bytes. */
+/** What the upstream gateway has, by id. `breakAt`: its connection dies after so many bytes; `holdAt`: it falls silent. */
 export interface Upstream {
   readonly body: Buffer
   readonly contentType?: string
   readonly breakAt?: number
+  readonly holdAt?: number
 }
 
 export interface Answered {
@@ -74,14 +75,16 @@ export async function stage(given: StageOptions = {}): Promise<Stage> {
       response.writeHead(404).end('Not found')
       return
     }
-    const { body, contentType, breakAt } = found
+    const { body, contentType, breakAt, holdAt } = found
+    if (holdAt === 0) return
     const type = contentType === undefined ? {} : { 'content-type': contentType }
     const range = /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? '')
     const [start, end] = range === null ? [0, body.length] : [Number(range[1]), Number(range[2]) + 1]
     const length = { 'content-length': end - start }
     const place = range === null ? {} : { 'content-range': `bytes ${start}-${end - 1}/${body.length}` }
     response.writeHead(range === null ? 200 : 206, { 'x-ar-io-hops': '1', ...type, ...length, ...place })
-    if (breakAt === undefined) response.end(body.subarray(start, end))
+    if (holdAt !== undefined) response.write(body.subarray(0, holdAt))
+    else if (breakAt === undefined) response.end(body.subarray(start, end))
     else response.write(body.subarray(0, breakAt), () => setImmediate(() => response.destroy()))
   })
   const below = await rig({ source: gateways([given.upstreamUrl ?? up.url]) })

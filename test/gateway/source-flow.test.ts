@@ -1,5 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 import t from 'tap'
+import type { Opened, Source } from '../../src/gateway/parts.js'
 import { eventually, someId } from '../source/rig.js'
 import { stage } from './rig.js'
 
@@ -119,6 +120,64 @@ t.test('fifty first requests at once ask upstream once', async (t) => {
   const answers = await Promise.all(Array.from({ length: 50 }, () => on.ask(`/raw/${id}`)))
   for (const answered of answers) t.ok(answered.body.equals(body))
   t.equal(on.asked.length, 1)
+})
+
+/** Asks, and leaves as soon as `ready` says so. */
+async function askAndLeave(url: string, ready: () => boolean): Promise<boolean> {
+  const leaving = new AbortController()
+  const asked = fetch(url, { signal: leaving.signal }).then((answered) => answered.arrayBuffer())
+  await eventually(ready)
+  leaving.abort()
+  return asked.then(
+    () => false,
+    () => true,
+  )
+}
+
+t.test('a client that leaves in the middle of the body leaves nothing behind', async (t) => {
+  const on = await stage()
+  t.teardown(() => on.close())
+  const id = someId()
+  on.has.set(id, { body: randomBytes(5_000_000), holdAt: 1_000_000 })
+  const started = (): boolean => on.meters.total('contiguous_data_cache_miss_total') === 1
+  t.ok(await askAndLeave(`${on.url}/${id}`, started))
+  await eventually(() => on.meters.total('flows_in_flight') === 0)
+  t.equal(on.meters.total('client_disconnects_total'), 1)
+})
+
+t.test('what a source opens for a client that left is closed', async (t) => {
+  const body = Buffer.from('too late')
+  let [asked, closed] = [0, 0]
+  let open: (opened: Opened) => void = () => undefined
+  const source: Source = {
+    open: () => {
+      asked += 1
+      return new Promise((resolve) => {
+        open = resolve
+      })
+    },
+    check: async () => true,
+  }
+  const on = await stage({ parts: { source } })
+  t.teardown(() => on.close())
+  const id = someId()
+  t.ok(await askAndLeave(`${on.url}/${id}`, () => asked === 1))
+  await eventually(async () => (await on.ask('/nowhere')).status === 404)
+  open({
+    attributes: { id, size: body.length, verified: false, trusted: true },
+    content: {
+      sizeBytes: body.length,
+      read: (start, end) => body.subarray(start, end),
+      ready: async () => true,
+      close: () => {
+        closed += 1
+      },
+    },
+    ...{ window: { start: 0, end: body.length }, source: 'slow', trusted: true },
+  })
+  await eventually(() => on.meters.total('flows_in_flight') === 0)
+  t.equal(closed, 1)
+  t.equal(on.meters.total('client_disconnects_total'), 1)
 })
 
 t.test('a gateway that cannot be reached is 502, never 404', async (t) => {
