@@ -36,14 +36,16 @@ export async function start(words: readonly string[]): Promise<number> {
     process.once('SIGTERM', () => resolve('SIGTERM'))
     process.once('SIGINT', () => resolve('SIGINT'))
   })
-  let program: Program
+  let program: Program | undefined
   try {
-    program = await startProgram(config, log)
+    program = await Promise.race([startProgram(config, log), ended.then(() => undefined)])
   } catch (error) {
     log.fatal({ err: error }, 'could not start')
     process.stderr.write(`${paint('red', 'Could not start:', process.stderr)} ${(error as Error).message}\n`)
     return 1
   }
+  // Told to end while still starting: nothing is served yet, and whatever is on disk survives worse.
+  if (program === undefined) process.exit(0)
   announce(program, log)
   const reason = await Promise.race([ended, program.lost])
   const asked = reason.startsWith('SIG')
