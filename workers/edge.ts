@@ -78,6 +78,11 @@ async function stop(): Promise<void> {
   parent.close()
 }
 
+// A bug: said here, because a thread that holds sockets takes the process with it when it ends.
+process.on('uncaughtException', (error) => {
+  log.fatal({ err: error }, 'uncaught: ending')
+  process.exit(1)
+})
 parent.on('message', (order: ThreadOrder) => {
   if ('stop' in order) void stop()
 })

@@ -32,28 +32,31 @@ export async function start(words: readonly string[]): Promise<number> {
     return 2
   }
   const log = createLog(config.server.logLevel, 'main')
+  const end = new AbortController()
   const ended = new Promise<string>((resolve) => {
-    process.once('SIGTERM', () => resolve('SIGTERM'))
-    process.once('SIGINT', () => resolve('SIGINT'))
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+      process.once(signal, () => {
+        end.abort()
+        resolve(signal)
+      })
+    }
   })
-  let program: Program | undefined
+  let program: Program
   try {
-    program = await Promise.race([startProgram(config, log), ended.then(() => undefined)])
+    program = await startProgram(config, log, end.signal)
   } catch (error) {
+    if (end.signal.aborted) return 0
     log.fatal({ err: error }, 'could not start')
     process.stderr.write(`${paint('red', 'Could not start:', process.stderr)} ${(error as Error).message}\n`)
     return 1
   }
-  // Told to end while still starting: nothing is served yet, and whatever is on disk survives worse.
-  if (program === undefined) process.exit(0)
   announce(program, log)
   const reason = await Promise.race([ended, program.lost])
-  const asked = reason.startsWith('SIG')
-  if (asked) log.info({ reason }, 'draining')
+  if (end.signal.aborted) log.info({ reason }, 'draining')
   else log.fatal({ reason }, 'a part was lost: ending, so that a fresh start recovers from disk')
   await program.stop()
   log.info('stopped')
-  return asked ? 0 : 1
+  return end.signal.aborted ? 0 : 1
 }
 
 /** One line of JSON for programs; a list to read on a terminal. */

@@ -27,6 +27,8 @@ export interface Planting {
   /** Where it is remembered what was planted. */
   readonly folder: string
   readonly log: Log
+  /** Stops the work; rejects with its reason. */
+  readonly end: AbortSignal
 }
 
 interface Planted {
@@ -48,9 +50,7 @@ export async function plant(planting: Planting): Promise<Examples> {
   if (known === undefined) planting.log.info('putting a small site onto the embedded chain')
   const planted = known ?? (await grow(planting))
   if (known === undefined) await remember(file, planted)
-  await Promise.all(
-    Object.entries(planted.examples).map(([name, id]) => warm(planting.gateway, id, planted.roots[name])),
-  )
+  for (const [name, id] of Object.entries(planted.examples)) await warm(planting, id, planted.roots[name])
   return planted.examples
 }
 
@@ -71,7 +71,7 @@ async function remember(file: string, planted: Planted): Promise<void> {
   await rename(`${file}.new`, file)
 }
 
-async function grow({ chain, node, folder }: Planting): Promise<Planted> {
+async function grow({ chain, node, folder, end }: Planting): Promise<Planted> {
   await mkdir(folder, { recursive: true })
   // A throw-away wallet: nobody needs it again.
   const { privateKey } = await promisify(generateKeyPair)('rsa', {
@@ -81,7 +81,10 @@ async function grow({ chain, node, folder }: Planting): Promise<Planted> {
   const wallet = privateKey.export({ format: 'jwk' })
   const address = encodeBase64url(sha256(Buffer.from(wallet.n ?? '', 'base64url')))
   await told(`${node}/mint/${address}/${10n ** 15n}`)
-  const post = (bytes: Uint8Array, tags: readonly Tag[]): Promise<Id> => postData(chain, wallet, bytes, tags)
+  const post = (bytes: Uint8Array, tags: readonly Tag[]): Promise<Id> => {
+    end.throwIfAborted()
+    return postData(chain, wallet, bytes, tags)
+  }
 
   const ids = new Map<string, Id>()
   for (const { path, contentType, bytes } of sitePages()) {
@@ -181,15 +184,15 @@ async function told(url: string): Promise<void> {
 }
 
 /** Asks the gateway for an id until it answers from its cache with proven bytes. */
-async function warm(gateway: string, id: string, root: string | undefined): Promise<void> {
+async function warm({ gateway, end }: Planting, id: string, root: string | undefined): Promise<void> {
   const headers = root === undefined ? {} : { 'X-GATEWAY-Root-Transaction-Id': root }
   for (let waited = 0; waited <= warmMs; waited += 100) {
-    const answer = await fetch(`${gateway}/raw/${id}`, { headers })
+    const answer = await fetch(`${gateway}/raw/${id}`, { headers, signal: end })
     await answer.arrayBuffer()
     const hit = answer.headers.get('x-cache') === 'HIT'
     const verified = answer.headers.get('x-gateway-verified') ?? answer.headers.get('x-ar-io-verified')
     if (answer.ok && hit && verified === 'true') return
-    await pause(100)
+    await pause(100, end)
   }
   throw new Error(`the gateway did not serve the example ${id} from its cache within ${warmMs / 1000} s`)
 }

@@ -26,8 +26,11 @@ export interface Program {
 /** How often a node is asked for the height of the chain; blocks come each two minutes, on devnet each two seconds. */
 const tipEveryMs = { mainnet: 15_000, devnet: 1000 }
 
-/** Starts every part in order. Rejects, with everything taken down again, when one cannot start. */
-export async function startProgram(config: Config, log: Log): Promise<Program> {
+/**
+ * Starts every part in order. Rejects, with everything taken down again, when one cannot start or when `end` fires before all
+ * is up.
+ */
+export async function startProgram(config: Config, log: Log, end: AbortSignal): Promise<Program> {
   const { server } = config
   const network = networkOf(config)
   const { root } = folders(config)
@@ -70,7 +73,8 @@ export async function startProgram(config: Config, log: Log): Promise<Program> {
   const stop = (): Promise<void> => supervised.stop()
   try {
     const seeded = embedded && server.devnetSeed && server.devnetReplayPath === undefined
-    const examples = seeded ? await seeds(config, { gateway, node: nodes()[0] ?? '', log }) : {}
+    const examples = seeded ? await seeds(config, { gateway, node: nodes()[0] ?? '', log, end }) : {}
+    end.throwIfAborted()
     const urls = { gateway, ...(embedded ? { devnet: nodes()[0] ?? '' } : {}) }
     return { urls, examples, lost: supervised.lost, stop }
   } catch (error) {
@@ -121,7 +125,10 @@ class Crew {
   }
 }
 
-async function seeds(config: Config, given: Pick<Planting, 'gateway' | 'node' | 'log'>): Promise<Examples> {
+async function seeds(
+  config: Config,
+  given: Pick<Planting, 'gateway' | 'node' | 'log' | 'end'>,
+): Promise<Examples> {
   const chain = new RemoteChain(chainOptions([given.node], config), systemClock)
   try {
     return await plant({ ...given, chain, folder: folders(config).devnet })
