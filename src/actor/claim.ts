@@ -1,5 +1,5 @@
 import { mkdirSync, realpathSync } from 'node:fs'
-import { createServer, type Server } from 'node:net'
+import { type AddressInfo, createServer, type Server } from 'node:net'
 
 /**
  * Claims for this process alone. The kernel gives a claim back when the process dies, however it dies: nothing stale is left
@@ -36,19 +36,20 @@ export async function claimFolder(path: string): Promise<Claim> {
 
 /**
  * Makes sure that nobody else listens on a port before the edge threads do: they share theirs (SO_REUSEPORT), so without this
- * a second program on the same port would take half of the connections and nobody would notice. Port 0 is always free.
+ * a second program on the same port would take half of the connections and nobody would notice. Resolves with the port: for 0
+ * a free one, because several threads cannot share one that each of them picks.
  */
-export async function probePort(host: string, port: number, setting: string): Promise<void> {
-  if (port === 0) return
+export async function findPort(host: string, port: number, setting: string): Promise<number> {
   const server = createServer()
   try {
     await listening(server, { host, port })
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    if (code === 'EADDRINUSE')
-      throw new Error(`port ${port} is taken: stop what listens there, or set ${setting}`)
+    if (code === 'EADDRINUSE') throw new Error(`port ${port} is taken: stop what listens there, or set ${setting}`)
     if (code === 'EACCES') throw new Error(`port ${port} needs more rights: set ${setting} to 1024 or above`)
     throw new Error(`cannot listen on ${host} port ${port} (${code}): see LISTEN_ADDRESS and ${setting}`)
   }
+  const found = (server.address() as AddressInfo).port
   await closed(server)
+  return found
 }

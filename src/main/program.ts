@@ -1,6 +1,6 @@
 import type { MessagePort } from 'node:worker_threads'
 import type { Config } from '../../config/read.js'
-import { claimFolder, probePort } from '../actor/claim.js'
+import { claimFolder, findPort } from '../actor/claim.js'
 import { systemClock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import type { Tip } from '../actor/shared.js'
@@ -40,19 +40,18 @@ export async function startProgram(config: Config, log: Log, end: AbortSignal): 
   const crew = new Crew(server.drainMs + 2000)
   const nodes = (): readonly string[] =>
     embedded ? [crew.said<{ url: string }>('devnet').url] : network.nodes
-  /** The first edge thread takes the port; where that was any free one, the others join it there. */
-  const port = (): number => (crew.has('edge-1') ? crew.said<{ port: number }>('edge-1').port : server.port)
+  let port = server.port
 
   const edges = Array.from({ length: server.edgeThreads }, (_, index) =>
     crew.part(`edge-${index + 1}`, 'edge', () => {
       const lines = { catalogPort: crew.line('catalog'), sourcePort: crew.line('source') }
-      return edgeThread(config, network, shared, { ...lines, row: index + 1, port: port(), startedMs })
+      return edgeThread(config, network, shared, { ...lines, row: index + 1, port, startedMs })
     }),
   )
   const supervised = await supervise(
     [
       { name: 'data folder', start: () => claimed(root) },
-      ...(embedded ? [probe('127.0.0.1', server.devnetPort, 'DEVNET_PORT')] : []),
+      ...(embedded ? [found('127.0.0.1', server.devnetPort, 'DEVNET_PORT')] : []),
       ...(embedded ? [crew.part('devnet', 'devnet', () => devnetThread(config))] : []),
       crew.part('catalog', 'catalog', () => catalogThread(config, shared)),
       crew.part('source', 'source', () => {
@@ -64,12 +63,14 @@ export async function startProgram(config: Config, log: Log, end: AbortSignal): 
         tipEveryMs[server.network],
         log,
       ),
-      probe(network.host, server.port, 'PORT'),
+      found(network.host, server.port, 'PORT', (free) => {
+        port = free
+      }),
       ...edges,
     ],
     log,
   )
-  const gateway = urlOf(network.host, port())
+  const gateway = urlOf(network.host, port)
   const stop = (): Promise<void> => supervised.stop()
   try {
     const seeded = embedded && server.devnetSeed && server.devnetReplayPath === undefined
@@ -88,10 +89,6 @@ class Crew {
   readonly #threads = new Map<string, Thread>()
 
   constructor(private readonly stopMs: number) {}
-
-  has(name: string): boolean {
-    return this.#threads.has(name)
-  }
 
   /** What a thread said when it came up. */
   said<Said>(name: string): Said {
@@ -142,11 +139,12 @@ async function claimed(folder: string): Promise<RunningPart> {
   return { stop: () => claim.release() }
 }
 
-function probe(host: string, port: number, setting: string): Part {
+function found(host: string, port: number, setting: string, tell?: (port: number) => void): Part {
   return {
     name: setting,
     start: async () => {
-      await probePort(host, port, setting)
+      const free = await findPort(host, port, setting)
+      tell?.(free)
       return { stop: () => Promise.resolve() }
     },
   }

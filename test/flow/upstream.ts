@@ -1,0 +1,59 @@
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+
+/** A gateway to fetch from, on this machine: it counts, and does what it is told. */
+export interface Upstream {
+  readonly url: string
+  /** Ids asked for, in order. */
+  readonly asked: readonly string[]
+  close(): Promise<void>
+}
+
+/** Starts an upstream that answers `GET /raw/{id}` by `answer`. */
+export async function upstream(
+  answer: (id: string, request: IncomingMessage, response: ServerResponse) => void,
+): Promise<Upstream> {
+  const asked: string[] = []
+  const server = createServer((request, response) => {
+    const id = /^\/raw\/([\w-]{43})$/.exec(request.url ?? '')?.[1]
+    if (id === undefined) {
+      response.writeHead(404).end()
+      return
+    }
+    asked.push(id)
+    answer(id, request, response)
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as { port: number }
+  return {
+    url: `http://127.0.0.1:${port}`,
+    asked,
+    async close() {
+      server.closeAllConnections()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}
+
+/** Sends `body` in pieces with pauses between; `until` cuts it off. */
+export function drip(
+  response: ServerResponse,
+  body: Buffer,
+  pieceBytes: number,
+  pauseMs: number,
+  until = body.length,
+): void {
+  let at = 0
+  const next = (): void => {
+    if (response.destroyed) return
+    if (at >= until) {
+      if (until === body.length) response.end()
+      else response.destroy()
+      return
+    }
+    response.write(body.subarray(at, Math.min(until, at + pieceBytes)), () => setTimeout(next, pauseMs))
+    at += pieceBytes
+  }
+  next()
+}
