@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { mkdirSync, realpathSync } from 'node:fs'
 import { type AddressInfo, createServer, type Server } from 'node:net'
 
@@ -25,8 +26,9 @@ export async function claimFolder(path: string): Promise<Claim> {
   mkdirSync(path, { recursive: true, mode: 0o700 })
   const server = createServer()
   try {
-    // A name in Linux's abstract socket space: no file, gone with the process.
-    await listening(server, { path: `\0sluice:${realpathSync(path)}`.slice(0, 100) })
+    // A name in Linux's abstract socket space: no file, gone with the process. Hashed, for it holds 107 bytes.
+    const name = createHash('sha256').update(realpathSync(path)).digest('hex')
+    await listening(server, { path: `\0sluice:${name}` })
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error
     throw new Error(`another sluice is running on ${path}: stop it, or give this one a DATA_PATH of its own`)
@@ -45,7 +47,8 @@ export async function findPort(host: string, port: number, setting: string): Pro
     await listening(server, { host, port })
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    if (code === 'EADDRINUSE') throw new Error(`port ${port} is taken: stop what listens there, or set ${setting}`)
+    if (code === 'EADDRINUSE')
+      throw new Error(`port ${port} is taken: stop what listens there, or set ${setting}`)
     if (code === 'EACCES') throw new Error(`port ${port} needs more rights: set ${setting} to 1024 or above`)
     throw new Error(`cannot listen on ${host} port ${port} (${code}): see LISTEN_ADDRESS and ${setting}`)
   }
