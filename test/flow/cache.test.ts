@@ -173,7 +173,7 @@ t.test(
     const dataPath = t.testdir()
     const first = await run(dataPath, fedBy(source.url))
     await kept(first, idOf(1))
-  await first.kill()
+    await first.kill()
     const [path = ''] = blobs(dataPath).blobs
     const bytes = readFileSync(path)
     bytes[1_000_000] = (bytes[1_000_000] ?? 0) ^ 1
