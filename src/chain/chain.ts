@@ -99,7 +99,7 @@ export type TransactionStatus =
       readonly kind: 'mined'
       readonly height: number
       readonly block: BlockHash
-      /** Blocks on top of the transaction's block. */
+      /** Blocks from the transaction's own to the tip, both counted: 1 at the tip. */
       readonly confirmations: number
     }
 

@@ -9,13 +9,21 @@ export function readTransactionPosted(answer: Answer, node: Node): Posted | Refu
   return verdict(answer, node)
 }
 
+/** Words of a 400 that speak of the node, not of the chunk. */
+const ownTrouble = new Set(['not_joined', 'timeout', 'exceeds_disk_pool_size_limit', 'disk_full'])
+
 /** How nodes answer `POST /chunk`: 303 says "kept for now"; 400 with `data_root_not_found` means ask again later or elsewhere. */
 export function readChunkPosted(answer: Answer, node: Node): Posted | Refusal {
   if (answer.status === 303) return 'accepted'
   const outcome = verdict(answer, node)
   if (!isRefusal(outcome) || outcome.refused !== 'malformed') return outcome
-  if (fieldsOf(answer.body.toString('utf8'))?.error !== 'data_root_not_found') return outcome
-  return refuse('unknown', 'upstream', `${node.name} does not know the data root`)
+  const error = fieldsOf(answer.body.toString('utf8'))?.error
+  if (error === 'data_root_not_found') {
+    return refuse('unknown', 'upstream', `${node.name} does not know the data root`)
+  }
+  return ownTrouble.has(String(error))
+    ? refuse('upstream', 'upstream', `${node.name}: ${String(error)}`)
+    : outcome
 }
 
 function verdict(answer: Answer, node: Node): Posted | Refusal {

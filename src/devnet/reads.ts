@@ -74,7 +74,8 @@ function transaction(layer: BaseLayer, [name = '', part, ...more]: readonly stri
     return json({
       block_height: place.block.height,
       block_indep_hash: place.block.hash,
-      number_of_confirmations: layer.height() - place.block.height,
+      // The transaction's own block counts: 1 at the tip.
+      number_of_confirmations: layer.height() - place.block.height + 1,
     })
   }
   if (part === 'offset') {

@@ -40,7 +40,7 @@ t.test(
       t.equal(await chain.postChunk(posted.getChunk(index, data)), 'accepted')
     }
     devnet.mine()
-    t.match(await chain.transactionStatus(id), { kind: 'mined', height: 1, confirmations: 0 })
+    t.match(await chain.transactionStatus(id), { kind: 'mined', height: 1, confirmations: 1 })
     const transaction = await must(chain.transaction(id))
     t.equal(transaction.dataSize, data.length)
 

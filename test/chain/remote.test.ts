@@ -368,7 +368,8 @@ t.test("posting tells a node's no from a node's trouble", async (t) => {
     refused: 'malformed',
     message: /Invalid anchor/,
   })
-  t.equal(await chainOf(t, [rootless.url, ok.url]).postChunk({}), 'accepted')
+  const full = await says(400, '{"error":"exceeds_disk_pool_size_limit"}')
+  t.equal(await chainOf(t, [full.url, rootless.url, ok.url]).postChunk({}), 'accepted')
   t.equal(refusal(await chainOf(t, [rootless.url]).postChunk({})), 'unknown')
   t.equal(refusal(await chainOf(t, [no.url]).postChunk({})), 'malformed')
 })

@@ -22,10 +22,10 @@ t.test('arweave-js stores 3 MB in chunks, sees them confirmed and reads them bac
   await arweave.api.get('mine')
   t.match((await arweave.transactions.getStatus(transaction.id)).confirmed, {
     block_height: 1,
-    number_of_confirmations: 0,
+    number_of_confirmations: 1,
   })
   await arweave.api.get('mine/3')
-  t.match((await arweave.transactions.getStatus(transaction.id)).confirmed, { number_of_confirmations: 3 })
+  t.match((await arweave.transactions.getStatus(transaction.id)).confirmed, { number_of_confirmations: 4 })
 
   const got = await arweave.transactions.getData(transaction.id, { decode: true })
   t.ok(data.equals(Buffer.from(got as Uint8Array)), 'getData')

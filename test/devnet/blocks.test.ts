@@ -81,7 +81,7 @@ t.test('a fork replaces blocks and mines their transactions again', async (t) =>
     old.indep_hash,
     'an orphan is still known by hash',
   )
-  t.match(await get(`/tx/${second.id}/status`), { block_height: 41, number_of_confirmations: 4 })
+  t.match(await get(`/tx/${second.id}/status`), { block_height: 41, number_of_confirmations: 5 })
   t.equal(await payer.client.wallets.getBalance(payer.address), balance, 'paid once')
   t.equal(await payer.client.wallets.getLastTransactionID(payer.address), second.id)
 

@@ -44,6 +44,32 @@ t.test('what a node would refuse is refused, with words', async (t) => {
   t.match(await post(good), { status: 208 }, 'mined ones are known too')
 })
 
+t.test('a transaction of the first format carries its data and comes back with it', async (t) => {
+  const devnet = await devnetOf(t)
+  const payer = await payerOf(devnet)
+  const data = randomBytes(300_000)
+  const transaction = await signed(payer, { data }, (it) => {
+    Object.assign(it, { format: 1 })
+  })
+  const json = { ...transaction.toJSON(), data: data.toString('base64url') }
+  t.match(devnet.submit({ ...json, data: randomBytes(300_000).toString('base64url') }), { status: 400 })
+  t.match(devnet.submit(json), { status: 200 })
+  devnet.mine()
+  const record = await jsonOf(`${devnet.url}/tx/${transaction.id}`)
+  t.match(record, { format: 1, data: json.data })
+  t.ok(await payer.client.transactions.verify(payer.client.transactions.fromRaw(record)))
+  const { offset, size } = await jsonOf<{ offset: string; size: string }>(
+    `${devnet.url}/tx/${transaction.id}/offset`,
+  )
+  const last = await jsonOf<{ chunk: string }>(`${devnet.url}/chunk/${offset}`)
+  t.equal(size, '300000')
+  t.equal(
+    last.chunk,
+    data.subarray(262_144).toString('base64url'),
+    'cut every 256 KiB, however small the rest',
+  )
+})
+
 t.test('waiting transactions may not spend the same winston twice', async (t) => {
   const devnet = await devnetOf(t)
   const payer = await payerOf(devnet)

@@ -36,7 +36,7 @@ t.test('every route answers as a node does', async (t) => {
     [`/tx/${id}`, record],
     [`/unconfirmed_tx/${id}`, record],
     [`/tx/${id}/tags`, [{ name: Buffer.from('Content-Type').toString('base64url') }]],
-    [`/tx/${id}/status`, { block_height: 1, block_indep_hash: block.indep_hash, number_of_confirmations: 1 }],
+    [`/tx/${id}/status`, { block_height: 1, block_indep_hash: block.indep_hash, number_of_confirmations: 2 }],
     [`/tx/${id}/offset`, { size: '12', offset: /^\d+$/ }],
     [
       `/chunk/${offset}`,
