@@ -1,0 +1,142 @@
+import { ok } from 'node:assert/strict'
+import fc from 'fast-check'
+import t from 'tap'
+import { decodeTags, encodeTags } from '../../src/format/avro-tags.js'
+import { decodeBase58 } from '../../src/format/base58.js'
+import { decodeBase64url, encodeBase64url } from '../../src/format/base64url.js'
+import { parseBundleHeader } from '../../src/format/bundle.js'
+import { BundleReader } from '../../src/format/bundle-reader.js'
+import { parseEntityTags } from '../../src/format/entity-tag.js'
+import { parseId } from '../../src/format/id.js'
+import { parseItemHeader } from '../../src/format/item.js'
+import { parseManifest, resolvePath } from '../../src/format/manifest.js'
+import { parseRange } from '../../src/format/range.js'
+import { isRefusal } from '../../src/format/refusal.js'
+import { parseDictionary, serializeDictionary } from '../../src/format/structured-field.js'
+import { tagOf } from '../../src/format/tag.js'
+import { parseTransactionText, transactionJson } from '../../src/format/transaction.js'
+import { fixture, fixtureLines, fixtureNames } from '../fixture-file.js'
+import { mutated, mutatedText } from './mutate.js'
+
+/** Inputs tried for each parser: a second or less. More, by hand, finds nothing that these do not. */
+const numRuns = 3000
+
+/** Feeds changed inputs to a parser: it must come back, and with a value that `isSound` takes or a refusal. */
+function fuzz<I>(name: string, inputs: fc.Arbitrary<I>, parse: (input: I) => unknown): void {
+  t.test(`${name}: any input gives a value or a refusal`, async (t) => {
+    let refusals = 0
+    fc.assert(
+      fc.property(inputs, (input) => {
+        const answer = parse(input)
+        if (answer === undefined || answer === 'more' || isRefusal(answer)) refusals++
+        if (isRefusal(answer)) ok(answer.message.length > 0 && answer.message.length < 400, answer.message)
+      }),
+      { numRuns },
+    )
+    t.ok(refusals > 0, `${refusals} of ${numRuns} refused`)
+  })
+}
+
+const items = fixtureNames('items')
+  .map((name) => fixture(`items/${name}`))
+  .filter((bytes) => bytes.length < 20_000)
+const bundle = fixture('bundles/two-items.bundle')
+const manifests = fixtureNames('manifests').map((name) => fixture(`manifests/${name}`))
+
+fuzz('tags', mutated([encodeTags([tagOf('Content-Type', 'text/plain'), tagOf('a', '')])]), (bytes) => {
+  const answer = decodeTags(bytes)
+  if (!isRefusal(answer)) ok(answer.tags.length <= 128)
+  return answer
+})
+
+fuzz('an item header', mutated(items), (bytes) => {
+  const answer = parseItemHeader(bytes)
+  if (typeof answer === 'object' && !isRefusal(answer)) ok(answer.headerSize <= bytes.length)
+  return answer
+})
+
+fuzz('a bundle header', mutated([bundle]), (bytes) => {
+  const answer = parseBundleHeader(bytes)
+  if (typeof answer === 'object' && !isRefusal(answer)) ok(answer.headerSize <= bytes.length)
+  return answer
+})
+
+fuzz('a streamed bundle', fc.tuple(mutated([bundle]), fc.integer({ min: 1, max: 4000 })), ([bytes, size]) => {
+  const reader = new BundleReader({ itemsMax: 1000 })
+  let payload = 0
+  let last: unknown
+  for (let at = 0; at < bytes.length; at += size) {
+    for (const event of reader.push(bytes.subarray(at, at + size))) {
+      if (event.kind === 'payload') payload += event.bytes.length
+      last = event.kind
+    }
+  }
+  for (const event of reader.end()) last = event.kind
+  ok(payload <= bytes.length)
+  ok(last === 'done' || last === 'broken', String(last))
+  return last === 'broken' ? undefined : last
+})
+
+fuzz('a manifest', fc.tuple(mutated(manifests), fc.string()), ([bytes, path]) => {
+  const answer = parseManifest(bytes)
+  if (isRefusal(answer)) return answer
+  for (const each of [path, '', '__proto__', 'index.html']) {
+    const resolved = resolvePath(answer, each)
+    if (resolved !== undefined) ok(parseId(resolved.id) !== undefined)
+  }
+  return answer
+})
+
+const transactions = [
+  ...fixtureLines('genesis.ndjson').slice(0, 5),
+  ...fixtureLines('transactions.ndjson').slice(200, 220),
+]
+fuzz(
+  'a transaction',
+  mutatedText(transactions.map((json) => JSON.stringify(json)).filter((text) => text.length < 20_000)),
+  (text) => {
+    const answer = parseTransactionText(text)
+    if (!isRefusal(answer)) ok(!isRefusal(parseTransactionText(JSON.stringify(transactionJson(answer)))))
+    return answer
+  },
+)
+
+fuzz('a transaction of any JSON', fc.json(), (text) => parseTransactionText(text))
+fuzz('a manifest of any JSON', fc.json(), (text) => parseManifest(text))
+
+const ranges = mutatedText([
+  'bytes=0-9',
+  'bytes=0-1, 5-9,-3',
+  'bytes=100-',
+  'items=0-1',
+  'bytes=99999999999999999999-',
+])
+fuzz('a range', fc.tuple(ranges, fc.nat(100)), ([field, size]) => {
+  const answer = parseRange(field, size)
+  if (answer.kind !== 'ranges') return undefined
+  for (const { start, end } of answer.ranges) ok(start >= 0 && start <= end && end < size)
+  return answer
+})
+
+fuzz('entity tags', mutatedText(['"a", W/"b", "c,d"', '*', '""']), (field) => parseEntityTags(field))
+
+const inputs = [
+  'sig1=("@method";req "@path");created=1;keyid="a\\"b";alg="x"',
+  'a=:aGVsbG8=:, b=?0;c=tok/en, d',
+  'x=-12',
+]
+fuzz('a structured field', mutatedText(inputs), (field) => {
+  const answer = parseDictionary(field)
+  if (answer !== undefined) ok(parseDictionary(serializeDictionary(answer)) !== undefined)
+  return answer
+})
+
+fuzz('base64url', mutatedText(['aGVsbG8', 'cG7Hdi_iTQPoEYgQJFqJ8NMpN4KoZ-vH_j7pG4iP7NI', '']), (text) => {
+  const bytes = decodeBase64url(text)
+  if (bytes !== undefined) ok(encodeBase64url(bytes) === text)
+  const id = parseId(text)
+  if (id !== undefined) ok(decodeBase64url(id)?.length === 32)
+  return bytes
+})
+
+fuzz('base58', mutatedText(['2NEpo7TZRRrLZSi2U', '11233QC4']), (text) => decodeBase58(text))
