@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { get as request } from 'node:http'
 import { join } from 'node:path'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { pause } from '../../src/actor/clock.js'
 import { type Running, run } from './running.js'
 import { drip, type Upstream, upstream } from './upstream.js'
@@ -39,10 +39,11 @@ function blobs(dataPath: string): { blobs: string[]; drafts: string[] } {
 }
 
 function served(
+  t: Test,
   body: Buffer,
   answer: (id: string, response: Parameters<typeof drip>[0]) => void,
 ): Promise<Upstream> {
-  return upstream((id, _request, response) => {
+  return upstream(t, (id, _request, response) => {
     response.writeHead(200, { 'content-length': body.length, 'content-type': 'application/x-big' })
     answer(id, response)
   })
@@ -51,17 +52,13 @@ function served(
 t.test('fifty first requests cause one fetch, and all stream while it arrives', async (t) => {
   const body = randomBytes(12 * 1024 * 1024)
   let finished = false
-  const source = await served(body, (_id, response) => {
+  const source = await served(t, body, (_id, response) => {
     drip(response, body, 1024 * 1024, 60)
     response.on('finish', () => {
       finished = true
     })
   })
-  const running = await run(t.testdir(), fedBy(source.url))
-  t.teardown(async () => {
-    await running.kill()
-    await source.close()
-  })
+  const running = await run(t, t.testdir(), fedBy(source.url))
   let early = 0
   const all = await Promise.all(
     Array.from({ length: 50 }, async () => {
@@ -87,18 +84,14 @@ t.test('fifty first requests cause one fetch, and all stream while it arrives', 
 t.test('one client that leaves stops nothing for the others; when all leave, the fetch stops', async (t) => {
   const body = randomBytes(24 * 1024 * 1024)
   let torn = 0
-  const source = await served(body, (_id, response) => {
+  const source = await served(t, body, (_id, response) => {
     drip(response, body, 512 * 1024, 30)
     response.on('close', () => {
       if (!response.writableFinished) torn += 1
     })
   })
   const dataPath = t.testdir()
-  const running = await run(dataPath, fedBy(source.url))
-  t.teardown(async () => {
-    await running.kill()
-    await source.close()
-  })
+  const running = await run(t, dataPath, fedBy(source.url))
   const leave = new AbortController()
   const leaver = fetch(`${running.urls.gateway}/raw/${idOf(1)}`, { signal: leave.signal })
   const stayer = get(running, idOf(1))
@@ -122,13 +115,11 @@ t.test('one client that leaves stops nothing for the others; when all leave, the
 
 t.test('a source that breaks closes the socket short and is never cached', async (t) => {
   const body = randomBytes(4 * 1024 * 1024)
-  const source = await served(body, (_id, response) => drip(response, body, 256 * 1024, 5, 3 * 1024 * 1024))
+  const source = await served(t, body, (_id, response) =>
+    drip(response, body, 256 * 1024, 5, 3 * 1024 * 1024),
+  )
   const dataPath = t.testdir()
-  const running = await run(dataPath, fedBy(source.url))
-  t.teardown(async () => {
-    await running.kill()
-    await source.close()
-  })
+  const running = await run(t, dataPath, fedBy(source.url))
   const bytes = await new Promise<number>((resolve) => {
     request(`${running.urls.gateway}/raw/${idOf(1)}`, (response) => {
       let count = 0
@@ -147,19 +138,15 @@ t.test('a source that breaks closes the socket short and is never cached', async
 t.test('kill -9 while caching leaves no wrong byte', async (t) => {
   const body = randomBytes(16 * 1024 * 1024)
   let slow = true
-  const source = await served(body, (_id, response) => drip(response, body, 1024 * 1024, slow ? 100 : 0))
+  const source = await served(t, body, (_id, response) => drip(response, body, 1024 * 1024, slow ? 100 : 0))
   const dataPath = t.testdir()
-  const first = await run(dataPath, fedBy(source.url))
+  const first = await run(t, dataPath, fedBy(source.url))
   const cut = await fetch(`${first.urls.gateway}/raw/${idOf(1)}`)
   await cut.body?.getReader().read()
   await first.kill()
   t.equal(blobs(dataPath).blobs.length, 0, 'nothing half-written has a name')
   slow = false
-  const second = await run(dataPath, fedBy(source.url))
-  t.teardown(async () => {
-    await second.kill()
-    await source.close()
-  })
+  const second = await run(t, dataPath, fedBy(source.url))
   t.strictSame(blobs(dataPath).drafts, [], 'the rest of the first life is swept')
   t.ok((await get(second, idOf(1))).bytes.equals(body))
   t.ok((await get(second, idOf(1))).bytes.equals(body))
@@ -169,20 +156,16 @@ t.test(
   'a blob that rotted on disk is found out and fetched again, before it is called anything',
   async (t) => {
     const body = randomBytes(3 * 1024 * 1024)
-    const source = await served(body, (_id, response) => drip(response, body, 1024 * 1024, 0))
+    const source = await served(t, body, (_id, response) => drip(response, body, 1024 * 1024, 0))
     const dataPath = t.testdir()
-    const first = await run(dataPath, fedBy(source.url))
+    const first = await run(t, dataPath, fedBy(source.url))
     await kept(first, idOf(1))
     await first.kill()
     const [path = ''] = blobs(dataPath).blobs
     const bytes = readFileSync(path)
     bytes[1_000_000] = (bytes[1_000_000] ?? 0) ^ 1
     writeFileSync(path, bytes)
-    const second = await run(dataPath, fedBy(source.url))
-    t.teardown(async () => {
-      await second.kill()
-      await source.close()
-    })
+    const second = await run(t, dataPath, fedBy(source.url))
     const { answer, bytes: again } = await get(second, idOf(1))
     t.equal(answer.status, 200)
     t.ok(again.equals(body), 'the right bytes')
@@ -191,15 +174,12 @@ t.test(
 )
 
 t.test('a source that cannot be reached is 502 or 504, never 404', async (t) => {
-  const hanging = await upstream(() => undefined)
+  const hanging = await upstream(t, () => undefined)
   const folder = t.testdir({ dead: {}, late: {} })
-  const dead = await run(`${folder}/dead`, fedBy('http://127.0.0.1:1'))
-  const late = await run(`${folder}/late`, {
+  const dead = await run(t, `${folder}/dead`, fedBy('http://127.0.0.1:1'))
+  const late = await run(t, `${folder}/late`, {
     ...fedBy(hanging.url),
     TRUSTED_GATEWAYS_REQUEST_TIMEOUT_MS: '300',
-  })
-  t.teardown(async () => {
-    await Promise.all([dead.kill(), late.kill(), hanging.close()])
   })
   t.equal((await get(dead, idOf(1))).answer.status, 502)
   t.equal((await get(late, idOf(1))).answer.status, 504)

@@ -17,8 +17,7 @@ interface Stage {
 }
 
 async function stage(t: Test): Promise<Stage> {
-  const running = await run(t.testdir(), { DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '0' })
-  t.teardown(() => running.kill())
+  const running = await run(t, t.testdir(), { DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '0' })
   const { gateway = '', devnet: node = '' } = running.urls
   const { hostname, port } = new URL(node)
   const arweave = Arweave.init({ host: hostname, port, protocol: 'http' })

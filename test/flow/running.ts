@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import type { Test } from 'tap'
 
 /** The whole program as its users run it: a process of its own, told by environment, heard by its log. */
 export interface Running {
@@ -18,8 +19,15 @@ export interface Running {
 
 const program = fileURLToPath(new URL('../../src/cli/sluice.js', import.meta.url))
 
-/** Starts `sluice start` on free ports with its state in `dataPath`; rejects with its output when it ends before it is up. */
-export async function run(dataPath: string, environment: Record<string, string> = {}): Promise<Running> {
+/**
+ * Starts `sluice start` on free ports with its state in `dataPath`, killed at the test's end if it still runs. Rejects with its
+ * output when it ends before it is up.
+ */
+export async function run(
+  t: Test,
+  dataPath: string,
+  environment: Record<string, string> = {},
+): Promise<Running> {
   const child = spawn(process.execPath, [program, 'start'], {
     env: {
       PATH: process.env.PATH ?? '',
@@ -35,6 +43,10 @@ export async function run(dataPath: string, environment: Record<string, string> 
   const noise: string[] = []
   child.stderr.on('data', (text: Buffer) => noise.push(text.toString()))
   const exited = once(child, 'exit')
+  t.teardown(async () => {
+    child.kill('SIGKILL')
+    await exited
+  })
   const ready = new Promise<Record<string, unknown>>((resolve) => {
     createInterface({ input: child.stdout }).on('line', (text) => {
       const line = text.startsWith('{') ? (JSON.parse(text) as Record<string, unknown>) : { text }

@@ -5,8 +5,7 @@ import { run, sluice } from './running.js'
 t.test(
   'one command brings up everything, and each example is served from the cache with its headers',
   async (t) => {
-    const running = await run(t.testdir())
-    t.teardown(() => running.kill())
+    const running = await run(t, t.testdir())
     t.strictSame(Object.keys(running.examples).sort(), ['image', 'item', 'large', 'nested', 'page', 'site'])
     for (const [name, id] of Object.entries(running.examples)) {
       const answer = await fetch(`${running.urls.gateway}/${id}`)
@@ -45,10 +44,9 @@ t.test(
 
 t.test('a second start knows everything, without fetching', async (t) => {
   const dataPath = t.testdir()
-  const first = await run(dataPath)
+  const first = await run(t, dataPath)
   await first.kill()
-  const second = await run(dataPath)
-  t.teardown(() => second.kill())
+  const second = await run(t, dataPath)
   t.strictSame(second.examples, first.examples, 'the same ids')
   const answer = await fetch(`${second.urls.gateway}/${second.examples.image}`)
   t.equal(answer.headers.get('x-cache'), 'HIT')
@@ -57,8 +55,7 @@ t.test('a second start knows everything, without fetching', async (t) => {
 
 t.test('two programs never share a folder or a port', async (t) => {
   const dataPath = t.testdir()
-  const first = await run(dataPath, { DEVNET_SEED: 'false' })
-  t.teardown(() => first.kill())
+  const first = await run(t, dataPath, { DEVNET_SEED: 'false' })
   const port = new URL(first.urls.gateway ?? '').port
   const sameFolder = await sluice(['start'], { DATA_PATH: dataPath, PORT: '0', DEVNET_PORT: '0' })
   t.equal(sameFolder.code, 1)
@@ -103,8 +100,7 @@ t.test('every command explains itself', async (t) => {
 })
 
 t.test('what the gateway says of itself is plain and unsigned', async (t) => {
-  const running = await run(t.testdir(), { DEVNET_SEED: 'false' })
-  t.teardown(() => running.kill())
+  const running = await run(t, t.testdir(), { DEVNET_SEED: 'false' })
   const { gateway } = running.urls
   const info = await fetch(`${gateway}/gateway/info`)
   t.equal(info.headers.get('signature'), null)

@@ -1,16 +1,17 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { Test } from 'tap'
 
 /** A gateway to fetch from, on this machine: it counts, and does what it is told. */
 export interface Upstream {
   readonly url: string
   /** Ids asked for, in order. */
   readonly asked: readonly string[]
-  close(): Promise<void>
 }
 
-/** Starts an upstream that answers `GET /raw/{id}` by `answer`. */
+/** Starts an upstream that answers `GET /raw/{id}` by `answer`, until the test's end. */
 export async function upstream(
+  t: Test,
   answer: (id: string, request: IncomingMessage, response: ServerResponse) => void,
 ): Promise<Upstream> {
   const asked: string[] = []
@@ -25,15 +26,12 @@ export async function upstream(
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as { port: number }
-  return {
-    url: `http://127.0.0.1:${port}`,
-    asked,
-    async close() {
-      server.closeAllConnections()
-      server.close()
-      await once(server, 'close')
-    },
-  }
+  t.teardown(async () => {
+    server.closeAllConnections()
+    server.close()
+    await once(server, 'close')
+  })
+  return { url: `http://127.0.0.1:${port}`, asked }
 }
 
 /** Sends `body` in pieces with pauses between; `until` cuts it off. */
