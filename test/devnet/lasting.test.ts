@@ -2,50 +2,11 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { pause } from '../../src/actor/clock.js'
 import type { Devnet } from '../../src/devnet/devnet.js'
-import { clientOf, devnetOf, folderOf, jsonOf, type Payer, payerOf, signed } from './posting.js'
-
-interface BlockJson {
-  indep_hash: string
-  previous_block: string
-  height: number
-  txs: string[]
-  weave_size: string
-  block_size: string
-  reward_pool: string
-}
-
-/** Asserts all that must hold of any chain; the ids of its transactions. */
-async function checkChain(t: Test, url: string, payer: Payer, minted: bigint): Promise<string[]> {
-  const tip = Number(await (await fetch(`${url}/height`)).text())
-  const ids: string[] = []
-  let before: BlockJson | undefined
-  let spent = 0n
-  for (let height = 0; height <= tip; height += 1) {
-    const block = await jsonOf<BlockJson>(`${url}/block/height/${height}`)
-    const same = await jsonOf<BlockJson>(`${url}/block/hash/${block.indep_hash}`)
-    if (same.height !== height) t.fail(`block ${height} is not the one its hash names`)
-    if (before !== undefined) {
-      if (block.previous_block !== before.indep_hash) t.fail(`block ${height} does not follow ${height - 1}`)
-      const grown = Number(before.weave_size) + Number(block.block_size)
-      if (Number(block.weave_size) !== grown) t.fail(`the weave does not add up at ${height}`)
-    }
-    for (const id of block.txs) {
-      const status = await jsonOf<{ block_indep_hash: string }>(`${url}/tx/${id}/status`)
-      if (status.block_indep_hash !== block.indep_hash) t.fail(`${id} is not in the block that lists it`)
-      spent += BigInt((await jsonOf<{ reward: string }>(`${url}/tx/${id}`)).reward)
-    }
-    ids.push(...block.txs)
-    before = block
-  }
-  t.equal(new Set(ids).size, ids.length, 'no transaction is mined twice')
-  t.equal(before?.reward_pool, spent.toString(), 'every reward went into the pool')
-  const balance = await (await fetch(`${url}/wallet/${payer.address}/balance`)).text()
-  t.equal(balance, (minted - spent).toString(), 'the wallet paid exactly the rewards')
-  return ids
-}
+import { checkChain } from './check-chain.js'
+import { clientOf, devnetOf, folderOf, jsonOf, payerOf, signed } from './posting.js'
 
 async function offsetsOf(devnet: Devnet, ids: string[]) {
   return Promise.all(ids.map((id) => jsonOf(`${devnet.url}/tx/${id}/offset`)))
@@ -76,7 +37,7 @@ t.test('a chain goes on after a restart where it was', async (t) => {
   t.match(second.submit(waiting.toJSON()), { status: 208 })
   second.mine()
   t.match(await jsonOf(`${second.url}/tx/${waiting.id}/status`), { block_height: 4 })
-  await checkChain(t, second.url, payer, 10n ** 18n)
+  await checkChain(t, second.url, payer.address, 10n ** 18n)
 })
 
 async function busyNode(dataPath: string): Promise<{ child: ChildProcess; url: string }> {
@@ -114,7 +75,7 @@ t.test('a node killed while it mines and forks leaves a sound chain each time', 
 
     devnet = await devnetOf(t, { dataPath })
     const ids = new Set([
-      ...(await checkChain(t, devnet.url, payer, 10n ** 18n)),
+      ...(await checkChain(t, devnet.url, payer.address, 10n ** 18n)),
       ...(await jsonOf<string[]>(`${devnet.url}/tx/pending`)),
     ])
     t.same(
