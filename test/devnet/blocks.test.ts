@@ -94,6 +94,8 @@ t.test('a fork replaces blocks and mines their transactions again', async (t) =>
   )
   t.equal(await payer.client.wallets.getLastTransactionID(payer.address), '')
   t.same(await get('/block/height/40'), base)
+  t.match(devnet.submit(first.toJSON()), { status: 200 }, 'what was lost may come again')
+  t.equal((await fetch(`${devnet.url}/tx/${first.id}/status`)).status, 202, 'and waits again')
   const larger = randomBytes(1_000)
   const third = await signed(payer, { data: larger })
   devnet.submit({ ...third.toJSON(), data: larger.toString('base64url') })
