@@ -29,6 +29,9 @@ export interface OpenAnswer {
   drop(): void
 }
 
+/** Some proxies before nodes turn away who does not say a name. */
+const named = { 'user-agent': 'sluice' }
+
 type Head = Awaited<ReturnType<Pool['request']>>
 type Body = Head['body']
 
@@ -104,7 +107,7 @@ export class Node implements Standing {
       return await this.#pool.request({
         path: this.#base + question.path,
         method: post === undefined ? 'GET' : 'POST',
-        headers: post === undefined ? {} : { 'content-type': 'application/json' },
+        headers: post === undefined ? named : { ...named, 'content-type': 'application/json' },
         body: post ?? null,
         signal: signal ?? null,
       })

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import { type Clock, pause } from '../actor/clock.js'
 import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
@@ -120,7 +121,7 @@ export class RemoteChain implements Chain {
 
   async transactionData(id: Id, sizeBytes: number, signal?: AbortSignal): Promise<ByteFlow | Refusal> {
     if (sizeBytes > wholeDataMax) return refuse('too-large', 'self', 'nodes give so much data in chunks only')
-    const turn = await this.#turns.take(signal)
+    const turn = await this.#turn(signal)
     if (isRefusal(turn)) return turn
     const question = { path: `/tx/${id}/data`, maxBytes: Math.ceil((sizeBytes * 4) / 3) }
     const flow = await this.#rounds((node) => dataFlow(node, question, sizeBytes, turn, signal), signal)
@@ -153,12 +154,18 @@ export class RemoteChain implements Chain {
     return this.#ask(question, readChunkPosted, signal)
   }
 
+  #turn(signal: AbortSignal | undefined): Promise<Release | Refusal> {
+    // One signal may rule many calls, a whole read-ahead of chunks: that many listeners are no leak.
+    if (signal !== undefined) setMaxListeners(0, signal)
+    return this.#turns.take(signal)
+  }
+
   #get<T>(path: string, maxBytes: number, read: Read<T>, signal?: AbortSignal): Promise<T | Refusal> {
     return this.#ask({ path, maxBytes }, read, signal)
   }
 
   async #ask<T>(question: Question, read: Read<T>, signal?: AbortSignal): Promise<T | Refusal> {
-    const turn: Release | Refusal = await this.#turns.take(signal)
+    const turn = await this.#turn(signal)
     if (isRefusal(turn)) return turn
     try {
       return await this.#rounds(async (node) => {

@@ -293,6 +293,20 @@ t.test('a caller that gives up gets its turn back at once', async (t) => {
   t.equal(refusal(await chain.height(first.signal)), 'late', 'a signal that already fired')
 })
 
+t.test('one signal may rule many calls without a warning', async (t) => {
+  const warnings: Error[] = []
+  const warned = (warning: Error) => warnings.push(warning)
+  process.on('warning', warned)
+  t.teardown(() => process.off('warning', warned))
+  const slow = await nodeThat(t, (_, response) => setTimeout(() => response.end('7'), 20))
+  const chain = chainOf(t, [slow.url], { callsMax: 16, connectionsMax: 16, waitingMax: 100 })
+  const { signal } = new AbortController()
+  const heights = await Promise.all(Array.from({ length: 50 }, () => chain.height(signal)))
+  t.ok(heights.every((height) => height === 7))
+  await new Promise(setImmediate)
+  t.same(warnings, [])
+})
+
 t.test('data arrives decoded, whatever the cuts', async (t) => {
   const bytes = Buffer.from(Array.from({ length: 10_000 }, (_, i) => i % 251))
   const text = bytes.toString('base64url')
