@@ -73,12 +73,15 @@ export class Delivery {
     void rest.catch((error: unknown) => this.failed(flow, error))
   }
 
-  /** A flow met a bug: never the client's fault. */
+  /** A flow met a bug: never the client's fault, and never silent. */
   failed(flow: Flow, error: unknown): void {
     const text = 'Internal server error'
     const reason = error instanceof Error ? (error.stack ?? error.message) : String(error)
-    if (flow.answered) return
-    answerText(this.parts.ledger, flow, { status: 500, text }, { fault: 'self', reason })
+    const { ledger } = this.parts
+    if (!flow.answered) answerText(ledger, flow, { status: 500, text }, { fault: 'self', reason })
+    else if (!flow.settled) {
+      ledger.settle(flow, { status: 500, bytes: 0, outcome: 'broken', fault: 'self', reason })
+    }
   }
 
   /** Has a blob checked, or brings the content from a source. */

@@ -24,6 +24,8 @@ export interface Flow {
   fallback: boolean
   /** The reply was ended, or is being streamed: nobody else may end it. */
   answered: boolean
+  /** Counted and logged. */
+  settled: boolean
 }
 
 /** How a flow ended, for the log and the meters. */
@@ -86,6 +88,7 @@ export class Ledger {
 
   /** Called exactly once a flow, after its last byte. */
   settle(flow: Flow, ending: Ending): void {
+    flow.settled = true
     const ms = this.clock.monotonic() - flow.startedMs
     this.#inFlight.add(-1)
     this.#seconds.get(flow.family)?.add(ms / 1000)

@@ -17,7 +17,8 @@ import { WatchedReply } from './watched-reply.js'
 
 /** What answers requests on one edge thread. */
 export interface Gateway {
-  /** Answers. Ends the reply exactly once, now or later; content in memory is out when this returns. Never throws. */
+  /** Answers. Ends the reply exactly once, now or later; content in memory is out when this returns. Throws on a bug
+   * that came after the head: the socket must be closed then. */
   handle(request: Request, reply: Reply): void
   /** Tells the keeper what was served last. Call it when no flow is left. */
   close(): void
@@ -39,6 +40,12 @@ export function createGateway(parts: GatewayParts): Gateway {
   const manifests = new ManifestRoute(ledger, locator, delivery, new Manifests(), options.manifestMaxBytes)
   const data = new DataRoute(ledger, locator, delivery, manifests)
   const router = new Router(parts.routes ?? [])
+  const { pathPrefix } = parts.vocabulary
+  const uncached = ['admin', 'rate-limit', 'x402'].map((name) => `${pathPrefix}/${name}`)
+  const caching = ({ method, path }: Flow): string | undefined =>
+    (method !== 'GET' && method !== 'HEAD') || uncached.some((start) => path.toLowerCase().startsWith(start))
+      ? undefined
+      : `public, max-age=${options.cache.defaultSeconds}`
 
   const open = (request: Request, reply: Reply, family: Family): Flow => {
     const id = requestId(request)
@@ -54,6 +61,7 @@ export function createGateway(parts: GatewayParts): Gateway {
       hops: readHops(request),
       fallback: false,
       answered: false,
+      settled: false,
     }
   }
 
@@ -67,7 +75,10 @@ export function createGateway(parts: GatewayParts): Gateway {
     try {
       data.handle(flow, target)
     } catch (error) {
+      const over = flow.answered
       delivery.failed(flow, error)
+      // Half an answer may be out: the server closes the socket of a handler that throws.
+      if (over) throw error
     }
   }
 
@@ -77,7 +88,7 @@ export function createGateway(parts: GatewayParts): Gateway {
       wrongMethod(ledger, flow, route.methods)
       return
     }
-    const watched = new WatchedReply(reply, (status, sent) => {
+    const watched = new WatchedReply(reply, caching(flow), (status, sent) => {
       flow.answered = true
       ledger.settle(flow, { status, ...sent, reason: route.path })
     })

@@ -1,10 +1,16 @@
 import type { Head, Piece, Reply, Sent } from '../http/exchange.js'
 import type { Content } from '../store/content.js'
 
-/** A reply that tells how it ended: so that routes written without flows are counted and logged like all others. */
+const cacheable = new Set([200, 203, 206])
+
+/**
+ * A reply that tells how it ended, so that routes written without flows are counted and logged like all others. Good answers
+ * that say nothing to caches get the `caching` word, where there is one.
+ */
 export class WatchedReply implements Reply {
   constructor(
     private readonly reply: Reply,
+    private readonly caching: string | undefined,
     private readonly ended: (status: number, sent: Sent) => void,
   ) {}
 
@@ -17,20 +23,26 @@ export class WatchedReply implements Reply {
   }
 
   end(head: Head, body?: string | Uint8Array): void {
-    this.reply.end(head, body)
+    this.reply.end(this.#cached(head), body)
     this.#tell(head, body === undefined ? 0 : Buffer.byteLength(body))
   }
 
   endEmpty(head: Head, contentLength?: number): void {
-    this.reply.endEmpty(head, contentLength)
+    this.reply.endEmpty(this.#cached(head), contentLength)
     this.#tell(head, 0)
   }
 
   stream(head: Head, pieces: readonly Piece[], content: Content): Sent | Promise<Sent> {
-    const sent = this.reply.stream(head, pieces, content)
+    const sent = this.reply.stream(this.#cached(head), pieces, content)
     if (!(sent instanceof Promise)) this.ended(head.status, sent)
     else void sent.then((how) => this.ended(head.status, how))
     return sent
+  }
+
+  #cached(head: Head): Head {
+    const { status, block } = head
+    if (this.caching === undefined || !cacheable.has(status) || /^cache-control:/im.test(block)) return head
+    return { status, block: `${block}\r\nCache-Control: ${this.caching}` }
   }
 
   #tell(head: Head, bytes: number): void {

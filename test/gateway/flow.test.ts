@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { existsSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import t from 'tap'
+import { pause } from '../../src/actor/clock.js'
 import { vocabularies } from '../../src/attest/vocabulary.js'
 import { tagOf } from '../../src/format/tag.js'
 import { verifiedByFirst, verifiedBySecond } from '../attest/verifiers.js'
@@ -10,6 +11,9 @@ import { type Answered, names, type Stage, stage } from './rig.js'
 const digestText = (body: Buffer): string => createHash('sha256').update(body).digest('base64url')
 const digestField = (body: Buffer): string =>
   `sha-256=:${createHash('sha256').update(body).digest('base64')}:`
+
+/** Longer than the stage's mapped files are believed to be what they were. */
+const disbelieveMs = 100
 
 /** Both libraries, over what a client received. */
 async function verified(on: Stage, path: string, method: string, answered: Answered): Promise<boolean> {
@@ -342,6 +346,7 @@ t.test(
     // The rot changes the file's time, as any write does.
     writeFileSync(path, rotten)
     utimesSync(path, new Date(), new Date(statSync(path).mtimeMs + 5000))
+    await pause(disbelieveMs)
     const answered = await on.ask(`/${id}`)
     t.same(answered.body, body)
     t.match(answered, { status: 200, headers: { 'x-cache': 'MISS', 'x-gateway-verified': 'false' } })
@@ -363,6 +368,7 @@ t.test('a blob that vanished from disk is fetched again', async (t) => {
   on.has.set(id, { body })
   await on.ask(`/${id}`)
   await on.rig.store.remove(createHash('sha256').update(body).digest())
+  await pause(disbelieveMs)
   const answered = await on.ask(`/${id}`)
   t.same(answered.body, body)
   t.equal(answered.headers['x-cache'], 'MISS')
@@ -429,6 +435,7 @@ t.test('routes beside content get their lines, are counted, and a bug in one is 
   t.teardown(() => on.close())
   const info = await on.ask('/GATEWAY/info', { headers: { 'x-request-id': 'one' } })
   t.match(info, { status: 200, headers: { 'x-request-id': 'one' }, body: Buffer.from('info') })
+  t.equal(info.headers['cache-control'], 'public, max-age=30', 'who says nothing is kept for a short while')
   t.match(await on.ask('/gateway/info', { method: 'PUT' }), {
     status: 405,
     headers: { allow: 'GET, HEAD, OPTIONS' },
