@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { decodeTags, encodeTags, standardTagLimits, type TagLimits } from './avro-tags.js'
 import { copyOf } from './bytes.js'
 import { type Id, idOfBytes } from './id.js'
@@ -131,7 +131,7 @@ export function parseItemHeader(
   if (tags === 'more' || isRefusal(tags)) return tags
   const signature = copyOf(bytes, 2, 2 + type.signatureSize)
   return {
-    id: idOfBytes(createHash('sha256').update(signature).digest()),
+    id: idOfBytes(hash('sha256', signature, 'buffer')),
     signatureType: number,
     signature,
     owner: copyOf(bytes, 2 + type.signatureSize, 2 + type.signatureSize + type.ownerSize),

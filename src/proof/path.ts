@@ -174,6 +174,7 @@ export interface ChunkProof {
 /** Proves a chunk against a transaction's data root: where it lies in the data, or a refusal (forged). */
 export function proveChunk(proof: ChunkProof): { readonly start: number; readonly end: number } | Refusal {
   const { dataRoot: root, offset: target, dataSize: size, dataPath: path, ruleset } = proof
+  if (proof.chunk.length > chunkSizeMax) return forged(`a chunk of ${proof.chunk.length} bytes`)
   const leaf = validatePath({ root, target, size, path, ruleset })
   if ('refused' in leaf) return leaf
   if (leaf.end - leaf.start !== proof.chunk.length) {

@@ -46,7 +46,8 @@ t.test('a dictionary comes back as it was written', async (t) => {
 
 t.test('a Signature-Input of RFC 9421 is read', async (t) => {
   const field =
-    'sig1=("@method";req "@authority" "content-digest"   "date" );created=1618884473;keyid="test-key-rsa-pss";alg="ed25519", sig2=()'
+    'sig1=("@method";req "@authority" "content-digest"   "date" );created=1618884473;' +
+    'keyid="test-key-rsa-pss";alg="ed25519", sig2=()'
   const members = sound(parseDictionary(field))
   t.strictSame([...members.keys()], ['sig1', 'sig2'])
   const first = members.get('sig1') as InnerList

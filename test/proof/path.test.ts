@@ -242,6 +242,16 @@ t.test('every byte of the data leads to the leaf that holds it', async (t) => {
   t.pass('held for every sample')
 })
 
+t.test('no chunk is larger than 256 KiB, under any rules', async (t) => {
+  const chunk = Buffer.alloc(K + 1, 1)
+  const tree = new MerkleTree([{ hash: sha256(chunk), end: chunk.length }])
+  const proof = { chunk, dataPath: tree.path(0), dataRoot: tree.root, dataSize: chunk.length, offset: 0 }
+  t.match(proveChunk({ ...proof, ruleset: 'basic' }), {
+    refused: 'forged',
+    message: /a chunk of 262145 bytes/,
+  })
+})
+
 t.test('questions that make no sense are refused, not answered', async (t) => {
   const tree = dataTree(Buffer.alloc(10))
   const question: PathQuestion = {
