@@ -17,12 +17,6 @@ import type { Admission, GatewayOptions, Opened, Source } from './parts.js'
 import { type Plan, plan, readAsked } from './plan.js'
 import type { Touches } from './touches.js'
 
-/**
- * Bodies up to this size go out in one write where they are in memory. Larger ones are streamed: that, too, is over on return
- * where the socket takes everything, and else the content stays open for what is left.
- */
-const atOnceBytes = 16_384
-
 type Planned = Exclude<Plan, { variant: 'refused' }>
 
 export interface DeliveryParts {
@@ -263,17 +257,7 @@ export class Delivery {
       this.#settle(flow, planned, { outcome: 'whole', bytes: 0 }, why)
       return
     }
-    const [only] = pieces
-    if (pieces.length === 1 && bytes <= atOnceBytes && only !== undefined && 'start' in only) {
-      const view = content.read(only.start, only.end)
-      if (view?.length === bytes) {
-        reply.end(head, view)
-        content.close()
-        const outcome = reply.aborted ? 'aborted' : 'whole'
-        this.#settle(flow, planned, { outcome, bytes }, why)
-        return
-      }
-    }
+    // Where the bytes are in memory and the socket takes them, all is over on return.
     const sent = reply.stream(head, pieces, content)
     if (!(sent instanceof Promise)) {
       this.#settle(flow, planned, sent, why)
