@@ -8,12 +8,12 @@ t.test('the node runs on a thread of its own and leaves when told', async (t) =>
   const thread = await startThread('devnet', 'devnet', { options })
   const { url } = thread.said as { url: string }
   t.match(await jsonOf(`${url}/mine/2`), { height: 2 })
-  await thread.stop(5_000)
+  await thread.stop(60_000)
   t.equal(await thread.gone, 0, 'by itself, before its deadline')
   await t.rejects(fetch(url))
   const again = await startThread('devnet', 'devnet', { options })
   t.match(await jsonOf((again.said as { url: string }).url), { height: 2 })
-  await again.stop(5_000)
+  await again.stop(60_000)
 })
 
 t.test('a thread that cannot have its port ends the start', async (t) => {
