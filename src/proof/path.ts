@@ -7,19 +7,20 @@ import { branchId, leafId } from './merkle.js'
 /**
  * The rules by which the network checks a path, which grew stricter as the weave grew.
  *
- * - `basic`: hashes only. Also the rules for tx_path.
- * - `strict`: chunks of at most 256 KiB that start on multiples of 256 KiB; only the last two may differ.
+ * - `basic`: hashes only. The rules for tx_path.
+ * - `borders`: no chunk, and no gap between what two branches say, is larger than 256 KiB.
+ * - `strict`: also, chunks start on multiples of 256 KiB; only the last two may differ.
  * - `rebase`: the same in spirit inside subtrees whose offsets start again at 0 (a branch announced by 32 zero bytes).
  */
-export type Ruleset = 'basic' | 'strict' | 'rebase'
+export type Ruleset = 'basic' | 'borders' | 'strict' | 'rebase'
 
 const strictFrom = 30_607_159_107_830
 const rebaseFrom = 151_066_495_197_430
 
-/** The rules that hold for the byte at an absolute weave offset, counted from 1 as `/chunk/{offset}` counts. */
+/** The rules for a data_path at an absolute weave offset, counted from 1 as `/chunk/{offset}` counts. */
 export function rulesetAt(weaveOffset: number): Ruleset {
   if (weaveOffset > rebaseFrom) return 'rebase'
-  return weaveOffset > strictFrom ? 'strict' : 'basic'
+  return weaveOffset > strictFrom ? 'strict' : 'borders'
 }
 
 export interface PathQuestion {
@@ -99,7 +100,6 @@ function step(walk: Walk, path: Uint8Array, at: number, rebased: boolean): boole
 
 /** Every chunk but the last two fills a bucket of 256 KiB; the last two may share one and a part. */
 function isStrictlySplit(walk: Walk, end: number, size: number): boolean {
-  if (end - walk.left > chunkSizeMax || walk.right - walk.left > chunkSizeMax) return false
   if (end - walk.left === chunkSizeMax) return walk.left % chunkSizeMax === 0
   if (end === size) {
     const border = Math.floor(walk.right / chunkSizeMax) * chunkSizeMax
@@ -111,7 +111,6 @@ function isStrictlySplit(walk: Walk, end: number, size: number): boolean {
 
 /** Every chunk starts on a bucket; the last one of a subtree may instead reach from one bucket into the next. */
 function isLooselySplit(walk: Walk, end: number): boolean {
-  if (end - walk.left > chunkSizeMax || walk.right - walk.left > chunkSizeMax) return false
   const start = walk.shift + walk.left
   if (start % chunkSizeMax === 0) return true
   const behind = walk.shift + end
@@ -128,6 +127,9 @@ function checkLeaf(walk: Walk, question: PathQuestion): ProvenLeaf | Refusal {
   if (!equalBytes(leafId(dataHash, note), walk.id)) return forged('the leaf does not hash to its parent')
   const end = readNote(note, 0)
   const { ruleset } = question
+  if (ruleset !== 'basic' && Math.max(end, walk.right) - walk.left > chunkSizeMax) {
+    return forged('the chunk is larger than 256 KiB')
+  }
   if (ruleset === 'strict' && !isStrictlySplit(walk, end, question.size)) {
     return forged('the chunk does not lie on the 256 KiB grid')
   }

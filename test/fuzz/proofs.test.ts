@@ -14,7 +14,7 @@ import { fixture, fixtureJson, fixtureLines, fixtureNames, fromBase64url, fromHe
 import { mutated, mutatedText } from './mutate.js'
 
 const K = 262_144
-const rulesets: readonly Ruleset[] = ['basic', 'strict', 'rebase']
+const rulesets: readonly Ruleset[] = ['basic', 'borders', 'strict', 'rebase']
 
 t.test('a path that was changed in any way proves nothing, and throws nothing', async (t) => {
   const data = Buffer.alloc(4 * K + 1000, 7)

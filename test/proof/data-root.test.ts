@@ -82,7 +82,7 @@ t.test("paths are those of an independent library, and each side accepts the oth
       const accepted = await libraryValidatePath(Buffer.from(ours.root), proof.offset, 0, size, path)
       const start = ours.leaves[i - 1]?.end ?? 0
       t.match(accepted, { leftBound: start, rightBound: ours.leaves[i]?.end })
-      for (const ruleset of ['basic', 'strict', 'rebase'] as const) {
+      for (const ruleset of ['basic', 'borders', 'strict', 'rebase'] as const) {
         const leaf = validatePath({ root: ours.root, target: proof.offset, size, path, ruleset })
         t.match(leaf, { start, end: ours.leaves[i]?.end })
       }

@@ -99,13 +99,16 @@ t.test('a real proof of access proves transaction, place and chunk', async (t) =
     dataRoot: tx.dataHash,
   }
   const question = { ...proof, dataSize: tx.end - tx.start, offset: end - 1 }
-  t.strictSame(proveChunk({ ...question, ruleset: 'basic' }), { start: end - proof.chunk.length, end })
+  t.strictSame(proveChunk({ ...question, ruleset: rulesetAt(407_672_420_044) }), {
+    start: end - proof.chunk.length,
+    end,
+  })
 })
 
 t.test('the rules change behind two offsets of the weave', async (t) => {
   const table: [number, Ruleset][] = [
-    [1, 'basic'],
-    [30_607_159_107_830, 'basic'],
+    [1, 'borders'],
+    [30_607_159_107_830, 'borders'],
     [30_607_159_107_831, 'strict'],
     [151_066_495_197_430, 'strict'],
     [151_066_495_197_431, 'rebase'],
@@ -163,6 +166,11 @@ t.test('chunks off the 256 KiB grid are only taken under the basic rules', async
   for (const [sizes, strict, rebase] of cases) {
     const all = sizes.map((_, i) => i)
     t.strictSame(accepted(sizes, 'basic'), all, `${sizes} basic`)
+    t.strictSame(
+      accepted(sizes, 'borders'),
+      all.filter((i) => (sizes[i] ?? 0) <= K),
+      `${sizes} borders`,
+    )
     t.strictSame(accepted(sizes, 'strict'), strict, `${sizes} strict`)
     t.strictSame(accepted(sizes, 'rebase'), rebase, `${sizes} rebase`)
   }
