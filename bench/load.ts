@@ -1,0 +1,56 @@
+import { execFile, execFileSync } from 'node:child_process'
+import { existsSync, mkdirSync, statSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+/** Folder of the sources of this bench, seen from where it runs (dist/bench). */
+export const benchFolder = fileURLToPath(new URL('../../bench/', import.meta.url))
+/** Objects, logs and data folders of a run. */
+export const workFolder = join(benchFolder, 'results', '.work')
+
+export interface Load {
+  readonly port: number
+  readonly connections: number
+  readonly seconds: number
+  readonly method: 'GET' | 'HEAD'
+  readonly path: string
+  /** Ranges of this length at random places of an object of this size. */
+  readonly range?: { readonly lengthBytes: number; readonly sizeBytes: number }
+  /** One more header line. */
+  readonly header?: string
+}
+
+export interface Outcome {
+  readonly seconds: number
+  readonly requests: number
+  readonly bytes: number
+  readonly failures: number
+  readonly status: number
+  readonly p50Us: number
+  readonly p99Us: number
+}
+
+/** Compiles the load maker where it is missing or old. Throws without a compiler. */
+export function loadMaker(): string {
+  const source = join(benchFolder, 'load', 'load.cc')
+  const target = join(workFolder, 'load')
+  if (!existsSync(target) || statSync(target).mtimeMs < statSync(source).mtimeMs) {
+    mkdirSync(dirname(target), { recursive: true })
+    execFileSync('c++', ['-O2', '-std=c++17', '-Wall', '-Wextra', source, '-o', target], { stdio: 'inherit' })
+  }
+  return target
+}
+
+/** Runs one load to its end. Rejects where the maker fails or nothing was answered. */
+export function makeLoad(load: Load): Promise<Outcome> {
+  const args = [load.port, load.connections, load.seconds, load.method, load.path].map(String)
+  if (load.range !== undefined)
+    args.push('range', String(load.range.lengthBytes), String(load.range.sizeBytes))
+  if (load.header !== undefined) args.push('header', load.header)
+  return new Promise((resolve, reject) => {
+    execFile(loadMaker(), args, (error, out) => {
+      if (error !== null) reject(error)
+      else resolve(JSON.parse(out) as Outcome)
+    })
+  })
+}
