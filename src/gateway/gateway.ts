@@ -24,30 +24,62 @@ export interface Gateway {
   close(): void
 }
 
-/** Builds the gateway of one edge thread. */
-export function createGateway(parts: GatewayParts): Gateway {
-  const { catalog, blobs, source, tip, clock, log, options, admission } = parts
-  const ledger = new Ledger(parts.meters, log, clock)
-  const entries = new Entries(catalog, (digest) => blobs.path(digest), tip, options)
-  const locator = new Locator(entries, blobs, source, log, options.checkWaitBytes)
-  const touches = new Touches(parts.keeper, clock)
-  const writer = createHeadWriter(parts)
-  const hopsName = `${parts.vocabulary.gateway}Hops`
-  const delivery = new Delivery({
-    ...{ ledger, locator, writer, source, touches, tip, clock, options, hopsName },
-    admission,
-  })
-  const manifests = new ManifestRoute(ledger, locator, delivery, new Manifests(), options.manifestMaxBytes)
-  const data = new DataRoute(ledger, locator, delivery, manifests)
-  const router = new Router(parts.routes ?? [])
-  const { pathPrefix } = parts.vocabulary
-  const uncached = ['admin', 'rate-limit', 'x402'].map((name) => `${pathPrefix}/${name}`)
-  const caching = ({ method, path }: Flow): string | undefined =>
-    (method !== 'GET' && method !== 'HEAD') || uncached.some((start) => path.toLowerCase().startsWith(start))
-      ? undefined
-      : `public, max-age=${options.cache.defaultSeconds}`
+class EdgeGateway implements Gateway {
+  readonly #ledger: Ledger
+  readonly #delivery: Delivery
+  readonly #data: DataRoute
+  readonly #router: Router
+  readonly #touches: Touches
+  /** Beginnings of paths whose answers are never cached unless they say so themselves. */
+  readonly #uncached: readonly string[]
+  readonly #caching: string
 
-  const open = (request: Request, reply: Reply, family: Family): Flow => {
+  constructor(parts: GatewayParts) {
+    const { catalog, blobs, source, tip, clock, log, options, admission, vocabulary } = parts
+    const ledger = new Ledger(parts.meters, log, clock)
+    const entries = new Entries(catalog, (digest) => blobs.path(digest), tip, options)
+    const locator = new Locator(entries, blobs, source, log, options.checkWaitBytes)
+    const touches = new Touches(parts.keeper, clock)
+    const writer = createHeadWriter(parts)
+    const hopsName = `${vocabulary.gateway}Hops`
+    const own = { ledger, locator, writer, touches, hopsName }
+    const delivery = new Delivery({ ...own, source, tip, clock, options, admission })
+    const manifests = new ManifestRoute(ledger, locator, delivery, new Manifests(), options.manifestMaxBytes)
+    this.#ledger = ledger
+    this.#delivery = delivery
+    this.#data = new DataRoute(ledger, locator, delivery, manifests)
+    this.#router = new Router(parts.routes ?? [])
+    this.#touches = touches
+    this.#uncached = ['admin', 'rate-limit', 'x402'].map((name) => `${vocabulary.pathPrefix}/${name}`)
+    this.#caching = `public, max-age=${options.cache.defaultSeconds}`
+  }
+
+  handle(request: Request, reply: Reply): void {
+    if (request.method === 'OPTIONS') {
+      const flow = this.#open(request, reply, 'other')
+      preflight(request, reply, flow.lines)
+      this.#ledger.settle(flow, { status: 204, bytes: 0, outcome: 'whole', reason: 'preflight' })
+      return
+    }
+    const target = targetOf(request.path)
+    if (target !== undefined) {
+      this.#content(request, reply, target)
+      return
+    }
+    const route = this.#router.find(request.path)
+    if (route !== undefined) this.#beside(request, reply, route)
+    else {
+      const flow = this.#open(request, reply, 'other')
+      answerText(this.#ledger, flow, { status: 404, text: 'Not found' }, { fault: 'client' })
+    }
+  }
+
+  close(): void {
+    this.#touches.close()
+  }
+
+  /** Written out, and not made of parts: this runs for every request, and spreading costs more than all the rest. */
+  #open(request: Request, reply: Reply, family: Family): Flow {
     const id = requestId(request)
     return {
       request,
@@ -57,7 +89,7 @@ export function createGateway(parts: GatewayParts): Gateway {
       path: request.path,
       requestId: id,
       lines: `${corsLines}\r\nX-Request-Id: ${id}`,
-      startedMs: ledger.begin(),
+      startedMs: this.#ledger.begin(),
       hops: readHops(request),
       fallback: false,
       answered: false,
@@ -65,57 +97,47 @@ export function createGateway(parts: GatewayParts): Gateway {
     }
   }
 
-  const content = (request: Request, reply: Reply, target: Target): void => {
-    const flow = open(request, reply, target.kind === 'raw' ? 'raw' : 'data')
+  #content(request: Request, reply: Reply, target: Target): void {
+    const flow = this.#open(request, reply, target.kind === 'raw' ? 'raw' : 'data')
     const methods = methodsOf(target.kind)
     if (!methods.includes(flow.method)) {
-      wrongMethod(ledger, flow, methods)
+      wrongMethod(this.#ledger, flow, methods)
       return
     }
     try {
-      data.handle(flow, target)
+      this.#data.handle(flow, target)
     } catch (error) {
       const over = flow.answered
-      delivery.failed(flow, error)
+      this.#delivery.failed(flow, error)
       // Half an answer may be out: the server closes the socket of a handler that throws.
       if (over) throw error
     }
   }
 
-  const beside = (request: Request, reply: Reply, route: Route): void => {
-    const flow = open(request, reply, route.family)
+  #beside(request: Request, reply: Reply, route: Route): void {
+    const flow = this.#open(request, reply, route.family)
     if (!route.methods.includes(flow.method)) {
-      wrongMethod(ledger, flow, route.methods)
+      wrongMethod(this.#ledger, flow, route.methods)
       return
     }
-    const watched = new WatchedReply(reply, caching(flow), (status, sent) => {
+    const watched = new WatchedReply(reply, this.#cachingOf(flow), (status, sent) => {
       flow.answered = true
-      ledger.settle(flow, { status, ...sent, reason: route.path })
+      this.#ledger.settle(flow, { status, ...sent, reason: route.path })
     })
     const run = async (): Promise<void> => route.handle(request, watched, flow.lines)
-    delivery.run(flow, run())
+    this.#delivery.run(flow, run())
   }
 
-  return {
-    handle(request, reply) {
-      const target = targetOf(request.path)
-      if (request.method === 'OPTIONS') {
-        const flow = open(request, reply, 'other')
-        preflight(request, reply, flow.lines)
-        return ledger.settle(flow, { status: 204, bytes: 0, outcome: 'whole', reason: 'preflight' })
-      }
-      if (target !== undefined) return content(request, reply, target)
-      const route = router.find(request.path)
-      if (route !== undefined) return beside(request, reply, route)
-      answerText(
-        ledger,
-        open(request, reply, 'other'),
-        { status: 404, text: 'Not found' },
-        { fault: 'client' },
-      )
-    },
-    close: () => touches.close(),
+  #cachingOf({ method, path }: Flow): string | undefined {
+    if (method !== 'GET' && method !== 'HEAD') return undefined
+    const lower = path.toLowerCase()
+    return this.#uncached.some((start) => lower.startsWith(start)) ? undefined : this.#caching
   }
+}
+
+/** Builds the gateway of one edge thread. */
+export function createGateway(parts: GatewayParts): Gateway {
+  return new EdgeGateway(parts)
 }
 
 function wrongMethod(ledger: Ledger, flow: Flow, methods: readonly string[]): void {
