@@ -4,6 +4,7 @@ import { cpus, release } from 'node:os'
 import { dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { mappedBy } from '../native/mapped/mapped.js'
+import { pause } from '../src/actor/clock.js'
 import { type Candidate, nginxVersion, startGateway, startNginx, startNodeHttp } from './candidates.js'
 import { type Case, cases } from './cases.js'
 import { benchFolder, makeLoad } from './load.js'
@@ -65,6 +66,15 @@ async function probe(target: Candidate, object: BenchObject, asked: Case): Promi
   return answer.headers.get('etag') ?? ''
 }
 
+/** Waits until a candidate has nothing left to do of its own: this program checks the digest of what it first serves. */
+async function idle(target: Candidate): Promise<void> {
+  for (let turn = 0; turn < 100; turn += 1) {
+    const before = cpuSeconds(target.pid)
+    await pause(300)
+    if (cpuSeconds(target.pid) - before < 0.03) return
+  }
+}
+
 async function once(
   target: Candidate,
   object: BenchObject,
@@ -104,6 +114,7 @@ async function measure(
   const object = benchObject(asked.object)
   const etags = new Map<Candidate, string>()
   for (const target of targets) etags.set(target, await probe(target, object, asked))
+  for (const target of targets) await idle(target)
   const rounds = new Map<Candidate, Round[]>(targets.map((target) => [target, []]))
   for (let turn = 0; turn < how.rounds; turn += 1) {
     for (const target of targets) {

@@ -180,10 +180,11 @@ napi_value open(napi_env env, napi_callback_info info) {
   return result;
 }
 
-// The arguments (handle, start, end) of the calls below. Throws and returns null where the handle is closed.
-Mapping* takeArguments(napi_env env, napi_callback_info info, Handle** holder, double* start, double* end) {
-  size_t count = 3;
-  napi_value args[3];
+// The arguments (handle, start, end, fill) of the calls below. Throws and returns null where the handle is closed.
+Mapping* takeArguments(napi_env env, napi_callback_info info, Handle** holder, double* start = nullptr,
+                       double* end = nullptr, bool* fill = nullptr) {
+  size_t count = 4;
+  napi_value args[4];
   napi_get_cb_info(env, info, &count, args, nullptr, nullptr);
   void* data = nullptr;
   if (napi_get_value_external(env, args[0], &data) != napi_ok) {
@@ -193,6 +194,7 @@ Mapping* takeArguments(napi_env env, napi_callback_info info, Handle** holder, d
   *holder = static_cast<Handle*>(data);
   if (start != nullptr) napi_get_value_double(env, args[1], start);
   if (end != nullptr) napi_get_value_double(env, args[2], end);
+  if (fill != nullptr) napi_get_value_bool(env, args[3], fill);
   if ((*holder)->mapping == nullptr) fail(env, "the mapped file is closed", EBADF);
   return (*holder)->mapping;
 }
@@ -203,7 +205,7 @@ void finalizeWindow(napi_env, void*, void* hint) { release(static_cast<Mapping*>
 napi_value window(napi_env env, napi_callback_info info) {
   Handle* handle;
   double index = 0;
-  Mapping* mapping = takeArguments(env, info, &handle, &index, nullptr);
+  Mapping* mapping = takeArguments(env, info, &handle, &index);
   if (mapping == nullptr) return nullptr;
   size_t start = static_cast<size_t>(index) * kWindow;
   if (index < 0 || start >= mapping->size) return fail(env, "window", ERANGE);
@@ -218,15 +220,16 @@ napi_value window(napi_env env, napi_callback_info info) {
   return buffer;
 }
 
-// settle(handle, start, end) -> true where the bytes are in memory; their page tables are then filled too, so that
-// reading them faults no more. Never waits for the disk.
+// settle(handle, start, end, fill) -> true where the bytes are in memory; with `fill` their page tables are then filled
+// too, so that reading them faults no more. Never waits for the disk.
 napi_value settle(napi_env env, napi_callback_info info) {
   Handle* handle;
   double start = 0, end = 0;
-  Mapping* mapping = takeArguments(env, info, &handle, &start, &end);
+  bool fill = false;
+  Mapping* mapping = takeArguments(env, info, &handle, &start, &end, &fill);
   if (mapping == nullptr) return nullptr;
   Range range = pagesAround(mapping, static_cast<size_t>(start), static_cast<size_t>(end));
-  bool here = isResident(range) && populate(range) == 0;
+  bool here = isResident(range) && (!fill || populate(range) == 0);
   napi_value result;
   napi_get_boolean(env, here, &result);
   return result;
@@ -275,7 +278,7 @@ napi_value fetch(napi_env env, napi_callback_info info) {
 // close(handle): nothing may be asked of the handle any more. The memory goes when the last window is collected.
 napi_value close(napi_env env, napi_callback_info info) {
   Handle* handle;
-  Mapping* mapping = takeArguments(env, info, &handle, nullptr, nullptr);
+  Mapping* mapping = takeArguments(env, info, &handle);
   if (mapping == nullptr) return nullptr;
   handle->mapping = nullptr;
   release(mapping);

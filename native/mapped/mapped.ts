@@ -10,8 +10,8 @@ export interface MappedFile {
   readonly inode: bigint
   /** Time of the last change, nanoseconds since 1970. */
   readonly modifiedNs: bigint
-  /** True where these bytes are in memory. Never waits for the disk. */
-  settle(start: number, end: number): boolean
+  /** True where these bytes are in memory. Never waits for the disk. `fill`: their first use; makes the next ones faster. */
+  settle(start: number, end: number, fill: boolean): boolean
   /**
    * Bytes from `start`, at most up to `end`, at least one. Ask `settle` first, or the thread may wait for the disk. The view
    * is valid until the next call (of any file: the twin has one buffer).
@@ -29,7 +29,7 @@ type Handle = { readonly [handleBrand]: true }
 interface Addon {
   open(path: string): { handle: Handle; sizeBytes: number; inode: bigint; modifiedNs: bigint } | undefined
   window(handle: Handle, index: number): ArrayBuffer
-  settle(handle: Handle, start: number, end: number): boolean
+  settle(handle: Handle, start: number, end: number, fill: boolean): boolean
   fetch(handle: Handle, start: number, end: number): Promise<boolean>
   close(handle: Handle): void
   detach(buffer: ArrayBuffer): void
@@ -71,8 +71,8 @@ class AddonFile implements MappedFile {
     this.modifiedNs = opened.modifiedNs
   }
 
-  settle(start: number, end: number): boolean {
-    return this.#addon.settle(this.#handle, start, end)
+  settle(start: number, end: number, fill: boolean): boolean {
+    return this.#addon.settle(this.#handle, start, end, fill)
   }
 
   view(start: number, end: number): Uint8Array {

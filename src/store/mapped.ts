@@ -68,12 +68,13 @@ class Entry implements MappedContent {
   /** A small range does not make a whole window come from the disk, a long read does. */
   #settle(index: number, windowEnd: number, start: number, end: number): boolean {
     const { now } = this.#ticks
-    if (now < (this.#residentUntil[index] ?? 0)) return true
-    if (this.#file.settle(index * windowBytes, windowEnd)) {
+    const until = this.#residentUntil[index] ?? 0
+    if (now < until) return true
+    if (this.#file.settle(index * windowBytes, windowEnd, until === 0)) {
       this.#residentUntil[index] = now + believeTicks
       return true
     }
-    return this.#file.settle(start, end)
+    return this.#file.settle(start, end, false)
   }
 
   async ready(start: number, end: number): Promise<boolean> {
