@@ -42,9 +42,11 @@ const built = [new Parent(catalog, store, given.location), gateways, ...(fromCha
 
 const pool = given.proofThreads === 0 ? undefined : new PooledProver(given.proofThreads, log)
 const prover = pool ?? new InlineProver()
-const keeping = new Keeping(store, keeper, log, ({ attributes, hints, wishHints }) => {
+const keeping = new Keeping(store, keeper, log, ({ attributes, digest, hints, wishHints }) => {
+  void soundness.believe(digest)
   verifier?.add(attributes.id, hints.rootId === undefined ? wishHints : hints)
 })
+const soundness = new Soundness(store, prover, keeping, catalog, keeper, log)
 const evictor = new Evictor(store, catalog, keeping, log, systemClock, given.eviction)
 const fetcher = new Fetcher(
   new ProgressTable(given.progress),
@@ -57,7 +59,7 @@ const fetcher = new Fetcher(
     log,
     options: given.fetch,
   },
-  new Soundness(store, prover, keeping, catalog, keeper, log),
+  soundness,
   {
     fetchesMax: given.fetchesMax,
     joinBytes: given.joinBytes,

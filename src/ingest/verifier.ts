@@ -37,7 +37,9 @@ const retryMaxMs = 3_600_000
  */
 export class Verifier {
   readonly #waiting = new Map<Id, Waiting>()
-  readonly #abort = new AbortController()
+  #stopped = false
+  /** Of the look under way: each has its own, since signals that live long gather what was derived from them. */
+  #abort = new AbortController()
   #underway: Promise<void> | undefined
   #wake: Timer | undefined
   #sweep: Timer | undefined
@@ -56,7 +58,7 @@ export class Verifier {
 
   /** Puts an id on the list, or says better where to look for one that waits. A full list forgets it: the catalog does not. */
   add(id: Id, hints: Hints): void {
-    if (this.#abort.signal.aborted) return
+    if (this.#stopped) return
     const known = this.#waiting.get(id)
     if (known === undefined && this.#waiting.size >= this.options.waitingMax) return
     if (known !== undefined && hints.rootId === undefined) return
@@ -66,6 +68,7 @@ export class Verifier {
 
   /** Resolves when nothing is under way any more. */
   async stop(): Promise<void> {
+    this.#stopped = true
     this.#abort.abort()
     this.#sweep?.cancel()
     this.#wake?.cancel()
@@ -91,7 +94,7 @@ export class Verifier {
 
   /** Until the first of those that wait is due. */
   #sleep(): void {
-    if (this.#abort.signal.aborted || this.#waiting.size === 0) return
+    if (this.#stopped || this.#waiting.size === 0) return
     const due = Math.min(...[...this.#waiting.values()].map(({ dueMs }) => dueMs))
     const delay = Math.max(due - this.parts.clock.monotonic(), 1)
     this.#wake = this.parts.clock.after(delay, () => this.#run())
@@ -101,7 +104,8 @@ export class Verifier {
     for (;;) {
       const now = this.parts.clock.monotonic()
       const due = [...this.#waiting].find(([, { dueMs }]) => dueMs <= now)
-      if (due === undefined || this.#abort.signal.aborted) return
+      if (due === undefined || this.#stopped) return
+      this.#abort = new AbortController()
       const [id, waiting] = due
       const done = await this.#look(id, waiting).catch((error: unknown) => {
         this.parts.log.error({ err: error, id }, 'proving failed on this side')

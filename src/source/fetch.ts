@@ -11,8 +11,10 @@ import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { BlobStore, Draft } from '../store/blobs.js'
 import type { Delivery } from './delivery.js'
 import { openablePath } from './delivery.js'
-import { judgeDigest, judgeSize } from './judge.js'
+import { judgeDigest, judgeSize, unsettles } from './judge.js'
 import type { Keeping, Kept } from './keeping.js'
+import { leave } from './leave.js'
+import { Pen } from './pen.js'
 import type { Hints, Provenance, Window } from './protocol.js'
 import { unknownEverywhere, weightier } from './refusals.js'
 import type { Found, Source } from './source.js'
@@ -99,7 +101,7 @@ export class Fetch {
       if (refusal !== undefined) this.#fail(refusal)
     } catch (error) {
       this.parts.log.error({ err: error, id: this.wish.id }, 'a fetch failed on this side')
-      this.#fail(refuse('upstream', 'self', 'the fetch failed'))
+      this.#fail(refuse('busy', 'self', 'the disk or the program failed'))
     }
   }
 
@@ -169,11 +171,13 @@ export class Fetch {
     for (;;) {
       const known = this.parts.catalog.attributes(this.wish.id)
       const wanted = { ...this.wish, avoid, ...(known === undefined ? {} : { attributes: known }) }
-      const found = await this.parts.source.open(wanted, this.#abort.signal)
-      const broken = isRefusal(found) ? found : await this.#take(found, draft, known)
+      const attempt = new AbortController()
+      const signal = AbortSignal.any([this.#abort.signal, attempt.signal])
+      const found = await this.parts.source.open(wanted, signal)
+      if (isRefusal(found)) return weightier(refusal, found)
+      const broken = await this.#take(found, draft, known).finally(() => attempt.abort())
       if (broken === undefined) return undefined
       refusal = weightier(refusal, broken)
-      if (isRefusal(found)) return refusal
       this.parts.log.warn({ id: this.wish.id, source: found.name, origin: found.origin, ...broken }, 'broken')
       if (this.#told !== undefined || avoid.has(found.origin) || this.#abort.signal.aborted) return refusal
       avoid.add(found.origin)
@@ -186,15 +190,22 @@ export class Fetch {
   async #take(found: Found, draft: Draft, known: Attributes | undefined): Promise<Refusal | undefined> {
     const { window } = this.wish
     const wrong = judgeSize(found, known, window)
-    if (wrong !== undefined) return wrong
+    if (wrong !== undefined) {
+      void leave(found.body)
+      return wrong
+    }
     const base = window?.start ?? 0
     const fileBytes = window === undefined ? found.sizeBytes : window.end - window.start + 1
     this.#fileBytes = fileBytes
     const target: Target = { found, draft, base, fileBytes }
     if (window !== undefined || fileBytes > this.parts.options.wholeFirstMaxBytes) {
-      this.#tell(this.#openingOf(target, this.#attributes(found, known, undefined)))
+      const attributes = this.#attributes(found, known, undefined)
+      this.#tell(this.#openingOf(target, attributes))
+      // Where an item lies is worth knowing even if nobody ever asks for all of it.
+      if (found.proven) this.parts.keeper.tell({ kind: 'learn', attributes: [attributes] })
     }
-    const digest = await this.#pour(target)
+    const pen = new Pen(draft.handle)
+    const digest = await this.#pour(target, pen)
     if (isRefusal(digest)) return digest
     if (window !== undefined) {
       this.delivery.move(fileBytes, 'whole')
@@ -202,8 +213,7 @@ export class Fetch {
     }
     const doubt = judgeDigest(found, known, digest)
     if (doubt !== undefined) {
-      // Neither digest is proven: forget the old one too, so that the next fetch starts without a prejudice.
-      if (known?.verified === false) await this.parts.keeper.ask({ kind: 'distrust', id: known.id })
+      if (unsettles(found, known, digest)) await this.parts.keeper.ask({ kind: 'distrust', id: this.wish.id })
       return doubt
     }
     const attributes = this.#attributes(found, known, digest)
@@ -216,25 +226,25 @@ export class Fetch {
       wishHints: this.wish.hints,
       source: found.name,
     }
+    await pen.settle()
     await this.parts.keeping.keep(draft, kept)
     return undefined
   }
 
   /** Writes the body into the file, hashing on the way. The last byte is shown only after the judgement. */
-  async #pour({ found, draft, fileBytes }: Target): Promise<Uint8Array | Refusal> {
+  async #pour({ found, fileBytes }: Target, pen: Pen): Promise<Uint8Array | Refusal> {
     const hash = createHash('sha256')
-    let count = 0
     for await (const piece of found.body) {
       if (isRefusal(piece)) return piece
       if (this.#abort.signal.aborted) return refuse('late', 'client', 'all readers left')
-      if (count + piece.length > fileBytes) return refuse('upstream', 'upstream', 'the body is too long')
-      const written = draft.handle.write(piece, 0, piece.length, count)
-      if (this.wish.window === undefined) hash.update(piece)
-      count += (await written).bytesWritten
+      if (pen.written + piece.length > fileBytes)
+        return refuse('upstream', 'upstream', 'the body is too long')
+      await pen.write(piece)
       // Bytes that do not prove in the end must not complete anybody's body: one is always held back.
-      this.delivery.move(Math.min(count, fileBytes - 1), 'growing')
+      this.delivery.move(Math.min(pen.written, fileBytes - 1), 'growing')
+      if (this.wish.window === undefined) hash.update(piece)
     }
-    if (count < fileBytes) return refuse('upstream', 'upstream', 'the body ended early')
+    if (pen.written < fileBytes) return refuse('upstream', 'upstream', 'the body ended early')
     return hash.digest()
   }
 

@@ -90,7 +90,10 @@ export class Fetcher {
   /** Refuses new transfers, stops those that are far from done, waits for the rest. */
   async stop(): Promise<void> {
     this.#stopping = true
-    for (const fetch of this.#fetches.values()) fetch.abandon()
+    for (const fetch of this.#fetches.values()) {
+      if (fetch.told === undefined) fetch.stop()
+      else fetch.abandon()
+    }
     while (this.#running.size > 0) await Promise.all(this.#running)
     for (const reader of [...this.#readers.keys()]) this.#leave(reader)
   }

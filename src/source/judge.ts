@@ -40,3 +40,12 @@ export function judgeDigest(
   }
   return undefined
 }
+
+/**
+ * True where the digest on record is as much in doubt as the new one: neither is proven, and the server does not contradict
+ * itself. It is forgotten then, so that the next fetch starts without a prejudice. Pure.
+ */
+export function unsettles(found: Found, known: Attributes | undefined, digest: Uint8Array): boolean {
+  if (known === undefined || known.verified) return false
+  return found.declaredDigest === undefined || !differ(found.declaredDigest, digest)
+}

@@ -6,6 +6,7 @@ import type { CatalogReply, CatalogRequest } from '../catalog/protocol.js'
 import { isRefusal } from '../format/refusal.js'
 import type { BlobStore, Draft } from '../store/blobs.js'
 import type { Hints } from './protocol.js'
+import { Turns } from './turns.js'
 
 /** A payload that became a blob. */
 export interface Kept {
@@ -35,9 +36,13 @@ export async function insist(
   return false
 }
 
+/** Flushes at once: each occupies one of the few threads that do all file work of the process. */
+const flushesMax = 2
+
 /** Turns drafts into blobs and blobs into nothing, one change of a digest at a time. */
 export class Keeping {
   readonly #busy = new Map<string, Promise<void>>()
+  readonly #flushes = new Turns(flushesMax)
 
   /** `onKept` hears of every payload after it counts as cached. */
   constructor(
@@ -55,7 +60,7 @@ export class Keeping {
     return this.#alone(kept.digest, async () => {
       const { attributes, digest } = kept
       try {
-        await this.store.keep(draft, digest)
+        await this.#flushes.take(() => this.store.keep(draft, digest))
       } catch (error) {
         this.log.error({ err: error, id: attributes.id }, 'the disk did not take a blob')
         await this.store.discard(draft)

@@ -63,7 +63,7 @@ export type SourceReply =
       /** Which source brings it, e.g. `trusted-gateways`; for logs and metrics. */
       readonly source: string
       readonly trusted: boolean
-      /** Hops that the answer says it made (upstream's + 1), if any. */
+      /** Gateways that the answer passed, as the last one counts. */
       readonly hops?: number
     }
   | { readonly kind: 'refused'; readonly refusal: Refusal }

@@ -1,0 +1,64 @@
+import { writeSync } from 'node:fs'
+import type { FileHandle } from 'node:fs/promises'
+
+/** Bytes that are written without leaving the thread. */
+const promptBytes = 256 * 1024
+
+/** Bytes written between two orders to bring them to the disk, which run while more is written. */
+const flushBytes = 64 * 1024 * 1024
+
+/** Bytes that the disk may be behind, before the source is made to wait for it. */
+const behindMaxBytes = 1024 * 1024 * 1024
+
+/**
+ * Writes a file from its start to its end. The first bytes are on somebody's critical path, and a few pages never wait for the
+ * disk: they are written at once. Later ones leave the thread, and are sent to the disk as they come, so that the final flush is
+ * short, and a disk that falls behind slows its source and fills no memory.
+ */
+export class Pen {
+  #written = 0
+  /** Bytes that were written when the last flush began. */
+  #flushed = 0
+  #flushing: Promise<void> | undefined
+  #failure: unknown
+
+  constructor(private readonly handle: FileHandle) {}
+
+  get written(): number {
+    return this.#written
+  }
+
+  /** Resolves when all of `bytes` are in the file. Rejects where the disk refuses. */
+  async write(bytes: Uint8Array): Promise<void> {
+    const prompt = this.#written < promptBytes
+    for (let done = 0; done < bytes.length; ) {
+      const [left, position] = [bytes.length - done, this.#written]
+      const count = prompt
+        ? writeSync(this.handle.fd, bytes, done, left, position)
+        : (await this.handle.write(bytes, done, left, position)).bytesWritten
+      done += count
+      this.#written += count
+    }
+    const behind = this.#written - this.#flushed
+    if (behind >= flushBytes && this.#flushing === undefined) this.#flush()
+    if (behind >= behindMaxBytes) await this.settle()
+  }
+
+  /** Resolves when no flush is under way. Rejects where one failed: the disk tells of a lost write only once. */
+  async settle(): Promise<void> {
+    await this.#flushing
+    if (this.#failure !== undefined) throw this.#failure
+  }
+
+  #flush(): void {
+    this.#flushed = this.#written
+    this.#flushing = this.handle
+      .datasync()
+      .catch((error: unknown) => {
+        this.#failure = error
+      })
+      .finally(() => {
+        this.#flushing = undefined
+      })
+  }
+}
