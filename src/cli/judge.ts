@@ -3,10 +3,12 @@ import type { Id } from '../format/id.js'
 import { parseItemHeader } from '../format/item.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { parseTransactionText } from '../format/transaction.js'
+import { nativeAddress, normalizedAddress } from '../proof/address.js'
+import { BundleVerifier } from '../proof/bundle.js'
 import { DataRootHasher } from '../proof/data-root.js'
-import { sha256 } from '../proof/digest.js'
 import { ItemVerifier } from '../proof/item.js'
 import { verifyTransaction } from '../proof/transaction.js'
+import { isBundle } from '../source/learned.js'
 
 /** Takes the payload as it arrives and says in the end who signed it. */
 export interface Judge {
@@ -31,14 +33,19 @@ export async function judgeOfItem(
   if (header.id !== id)
     return refuse('forged', 'upstream', `the root holds ${header.id} there, not this item`)
   const verifier = new ItemVerifier(header)
+  const inner = isBundle(header.tags) ? new BundleVerifier() : undefined
   return {
-    update: (bytes) => verifier.update(bytes),
+    update: (bytes) => {
+      verifier.update(bytes)
+      inner?.update(bytes)
+    },
     findings: () => {
       const held = verifier.finish()
       return [
         ['item signature', held === true ? `type ${header.signatureType}, over header and payload` : held],
-        ['owner', encodeBase64url(sha256(header.owner))],
+        ['owner', ownerText(header.signatureType, header.owner)],
         ['in', `transaction ${place.root}, byte ${place.offset}`],
+        ...itemFindings(inner),
       ]
     },
   }
@@ -55,8 +62,12 @@ export async function judgeOfTransaction(node: string, id: Id): Promise<Judge | 
   if (tx.id !== id) return refuse('forged', 'upstream', `the node answered with ${tx.id}`)
   const held = verifyTransaction(tx)
   const hasher = new DataRootHasher(tx.dataSize)
+  const inner = isBundle(tx.tags) ? new BundleVerifier() : undefined
   return {
-    update: (bytes) => hasher.update(bytes),
+    update: (bytes) => {
+      hasher.update(bytes)
+      inner?.update(bytes)
+    },
     findings: () => {
       const tree = hasher.finish()
       const same = !isRefusal(tree) && Buffer.from(tx.dataRoot).equals(tree.root)
@@ -66,8 +77,23 @@ export async function judgeOfTransaction(node: string, id: Id): Promise<Judge | 
         ...(tx.format === 2
           ? [['data root', same ? encodeBase64url(tx.dataRoot) : differs] as [string, string | Refusal]]
           : []),
-        ['owner', encodeBase64url(sha256(tx.owner))],
+        ['owner', ownerText(1, tx.owner)],
+        ...itemFindings(inner),
       ]
     },
   }
+}
+
+/** The owner's address, and the one that the owner's own network shows where that is another. */
+function ownerText(signatureType: number, owner: Uint8Array): string {
+  const [address, native] = [normalizedAddress(owner), nativeAddress(signatureType, owner)]
+  return native === address ? address : `${address}, ${native}`
+}
+
+/** Of a bundle, whether every item in it is by its owner. */
+function itemFindings(inner: BundleVerifier | undefined): [string, string | Refusal][] {
+  if (inner === undefined) return []
+  const { items, sound, unsound, broken } = inner.finish()
+  const first = broken ?? unsound[0]?.refusal
+  return [['items', first ?? `${sound} of ${items}, each signed by its owner`]]
 }

@@ -1,14 +1,9 @@
 import type { Header } from '../catalog/attributes.js'
-import { encodeBase64url } from '../format/base64url.js'
 import type { ItemHeader } from '../format/item.js'
 import { type Tag, tagValue } from '../format/tag.js'
 import type { Transaction } from '../format/transaction.js'
-import { sha256 } from '../proof/digest.js'
+import { normalizedAddress } from '../proof/address.js'
 import type { Learned } from './source.js'
-
-function addressOf(owner: Uint8Array): string {
-  return encodeBase64url(sha256(owner))
-}
 
 /** Tag values become header values: only what may stand in one, and of sensible length. */
 function plainTag(tags: readonly Tag[], name: string): string | undefined {
@@ -29,14 +24,22 @@ function learned(header: Header): Learned {
 /** What the header of a transaction says of its payload. */
 export function learnedOfTransaction(transaction: Transaction): Learned {
   const { signature, owner, target, lastTx, tags } = transaction
-  const ownerAddress = addressOf(owner)
+  const ownerAddress = normalizedAddress(owner)
   return learned({ signatureType: 1, signature, owner, ownerAddress, target, anchor: lastTx, tags })
 }
 
 /** What the header of a data item says of its payload. */
 export function learnedOfItem(item: ItemHeader): Learned {
   const { signatureType, signature, owner, target, anchor, tags } = item
-  return learned({ signatureType, signature, owner, ownerAddress: addressOf(owner), target, anchor, tags })
+  return learned({
+    signatureType,
+    signature,
+    owner,
+    ownerAddress: normalizedAddress(owner),
+    target,
+    anchor,
+    tags,
+  })
 }
 
 /** True where the tags say that the payload is an ANS-104 bundle. */
