@@ -1,6 +1,5 @@
-import { fileURLToPath } from 'node:url'
-import { Piscina } from 'piscina'
 import type { Log } from '../actor/log.js'
+import { Pool } from '../actor/pool.js'
 import type { ItemHeader } from '../format/item.js'
 import type { BlobProver } from './prover.js'
 
@@ -9,45 +8,25 @@ const waitingMax = 4096
 
 /** A prover whose work is done by a pool of threads (`workers/proof.ts`). */
 export class PooledProver implements BlobProver {
-  readonly #pool: Piscina
+  readonly #pool: Pool
 
-  constructor(
-    threads: number,
-    private readonly log: Log,
-  ) {
-    this.#pool = new Piscina({
-      filename: fileURLToPath(new URL('../../workers/proof.js', import.meta.url)),
-      minThreads: 1,
-      maxThreads: threads,
-      maxQueue: waitingMax,
-      // Threads take one file after the other: two at once would only share its time.
-      concurrentTasksPerWorker: 1,
-    })
+  constructor(threads: number, log: Log) {
+    this.#pool = new Pool({ file: 'proof', threads, waitingMax }, log)
   }
 
   digest(path: string): Promise<Uint8Array | undefined> {
-    return this.#run('digest', { path })
+    return this.#pool.run('digest', { path })
   }
 
   dataRoot(path: string, sizeBytes: number): Promise<Uint8Array | undefined> {
-    return this.#run('dataRoot', { path, sizeBytes })
+    return this.#pool.run('dataRoot', { path, sizeBytes })
   }
 
   isPayload(path: string, header: ItemHeader): Promise<boolean | undefined> {
-    return this.#run('isPayload', { path, header })
+    return this.#pool.run('isPayload', { path, header })
   }
 
-  async close(): Promise<void> {
-    await this.#pool.destroy()
-  }
-
-  /** The work is pure, so that a thread that died costs one more try. */
-  async #run<Result>(name: string, task: object): Promise<Result> {
-    try {
-      return (await this.#pool.run(task, { name })) as Result
-    } catch (error) {
-      this.log.warn({ err: error, name }, 'a proof failed to run; once more')
-      return (await this.#pool.run(task, { name })) as Result
-    }
+  close(): Promise<void> {
+    return this.#pool.close()
   }
 }
