@@ -115,7 +115,7 @@ class Report {
         ? paint('dim', '-   ')
         : paint('green', 'yes ')
     if (wrong) this.failed = true
-    process.stdout.write(`${mark}${what.padEnd(20)}${isRefusal(found) ? found.message : found}\n`)
+    process.stdout.write(`${mark}${what.padEnd(23)}${isRefusal(found) ? found.message : found}\n`)
   }
 }
 
