@@ -4,7 +4,7 @@ import { entityTag } from '../attest/trust-headers.js'
 import type { Attributes } from '../catalog/attributes.js'
 import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
-import type { Head, Piece, Sent } from '../http/exchange.js'
+import type { Head, Sent } from '../http/exchange.js'
 import type { Window } from '../source/protocol.js'
 import type { Content } from '../store/content.js'
 import { soonStale } from './cache-control.js'
@@ -13,6 +13,7 @@ import { answerGone, answerRefusal, answerText, type Ending, type Flow, type Led
 import { type HeadWriter, typeOf } from './head.js'
 import { readHints, readProvenance } from './hints.js'
 import type { Located, Locator } from './locate.js'
+import { isHashed, isInside } from './opened.js'
 import type { Admission, GatewayOptions, Opened, Source } from './parts.js'
 import { type Plan, plan, readAsked } from './plan.js'
 import type { Touches } from './touches.js'
@@ -155,8 +156,9 @@ export class Delivery {
     // What the index knew of content of another size was wrong.
     const before = entry?.attributes.size === opened.attributes.size ? entry.attributes : undefined
     const attributes: Attributes = { ...before, ...opened.attributes }
-    const hashed = opened.attributes.digest !== undefined
-    const { digest } = attributes
+    const hashed = isHashed(opened)
+    // While bytes are on their way only a proven digest counts: the fetcher breaks off whatever differs from it.
+    const digest = hashed || attributes.verified ? attributes.digest : undefined
     const boundary = newBoundary()
     const decided = plan(readAsked(flow.request), {
       sizeBytes: attributes.size,
@@ -169,7 +171,7 @@ export class Delivery {
       this.#refusePlan(flow, decided)
       return true
     }
-    if (!decided.pieces.every((piece) => isInside(piece, opened.window))) {
+    if (!decided.pieces.every((piece) => isInside(piece, opened))) {
       opened.content.close()
       return false
     }
@@ -273,8 +275,4 @@ export class Delivery {
     const { bytes, outcome } = sent
     ledger.settle(flow, { status, bytes, outcome, reason: why.reason, source: why.source ?? '' })
   }
-}
-
-function isInside(piece: Piece, window: { readonly start: number; readonly end: number }): boolean {
-  return 'bytes' in piece || (piece.start >= window.start && piece.end <= window.end)
 }

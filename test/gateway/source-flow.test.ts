@@ -56,6 +56,27 @@ t.test('large uncached content streams without a digest', async (t) => {
   t.equal(hit.headers['content-digest'], digestField(body))
 })
 
+t.test('of a digest on record only a proven one is told while the bytes are on their way', async (t) => {
+  const on = await stage()
+  t.teardown(() => on.close())
+  const body = randomBytes(3_000_000)
+  const digest = createHash('sha256').update(body).digest()
+  for (const verified of [true, false]) {
+    const id = someId()
+    on.has.set(id, { body: Buffer.from(body), holdAt: 2_000_000 })
+    const attributes = { id, size: body.length, digest, contentType: 'a/b', verified, trusted: true }
+    await on.rig.keeper.ask({ kind: 'learn', attributes: [attributes] })
+    const leaving = new AbortController()
+    const { headers } = await fetch(`${on.url}/${id}`, { signal: leaving.signal })
+    t.equal(headers.get('x-cache'), 'MISS')
+    t.equal(headers.get('x-gateway-verified'), 'false')
+    t.equal(headers.get('content-digest'), null)
+    t.equal(headers.get('etag'), verified ? `"${digest.toString('base64url')}"` : null)
+    leaving.abort()
+  }
+  await eventually(() => on.meters.total('flows_in_flight') === 0)
+})
+
 t.test('a range of uncached content is answered as a range', async (t) => {
   const on = await stage()
   t.teardown(() => on.close())

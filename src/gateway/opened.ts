@@ -1,0 +1,17 @@
+import type { Piece } from '../http/exchange.js'
+import type { Opened } from './parts.js'
+
+/**
+ * True where the whole body lies ready and was hashed: the fetcher shows the last byte only after it judged the digest.
+ * A digest alone proves nothing, it may be what the index knew before; nor does a copy in the store that nobody checked.
+ */
+export function isHashed({ attributes, content, window, source }: Opened): boolean {
+  const { digest, size } = attributes
+  if (digest === undefined || source === 'cache' || window.start > 0 || window.end < size) return false
+  return size === 0 || content.read(size - 1, size) !== undefined
+}
+
+/** True where what was opened can give this piece. */
+export function isInside(piece: Piece, { window }: Opened): boolean {
+  return 'bytes' in piece || (piece.start >= window.start && piece.end <= window.end)
+}
