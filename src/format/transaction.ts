@@ -7,11 +7,11 @@ import type { Tag } from './tag.js'
 export interface Transaction {
   readonly format: 1 | 2
   readonly id: Id
-  /** The anchor: a block hash (48 bytes), the wallet's last transaction (32 bytes), or nothing. */
+  /** The anchor: a block hash (48 bytes), the wallet's last transaction (32 bytes), or nothing. Up to 48 bytes. */
   readonly lastTx: Uint8Array
   readonly owner: Uint8Array
   readonly tags: readonly Tag[]
-  /** 32 bytes, or none. */
+  /** 32 bytes, or none; the network has taken any up to 32. */
   readonly target: Uint8Array
   readonly quantity: bigint
   /** The data itself where the JSON carries it; empty otherwise, whatever `dataSize` says. */
@@ -49,13 +49,13 @@ class Reading {
     this.refusal ??= malformed(message)
   }
 
-  /** A base64url field; absent is no bytes. `sizes`: the lengths allowed. */
-  bytes(name: string, sizes?: readonly number[]): Uint8Array {
+  /** A base64url field of at most `sizeMax` bytes; absent is no bytes. */
+  bytes(name: string, sizeMax = Number.POSITIVE_INFINITY): Uint8Array {
     const value = this.fields[name] ?? ''
     const bytes = typeof value === 'string' ? decodeBase64url(value) : undefined
     if (bytes === undefined) this.fail(`${name} is not base64url`)
-    else if (sizes !== undefined && !sizes.includes(bytes.length)) {
-      this.fail(`${name} has ${bytes.length} bytes, not ${sizes.join(' or ')}`)
+    else if (bytes.length > sizeMax) {
+      this.fail(`${name} has ${bytes.length} bytes, more than ${sizeMax}`)
     } else return bytes
     return new Uint8Array(0)
   }
@@ -114,7 +114,7 @@ function dataSizeOf(reading: Reading, fields: Fields, data: Uint8Array): number 
 
 /**
  * Reads the JSON of a transaction as nodes write and take it. Shapes only: base64url must be canonical, amounts decimal
- * texts, fields of the right lengths. Whether the id and the signature are true is proof/transaction.ts. Unknown fields
+ * texts, fields no longer than the network allows. Whether the id and the signature are true is proof/transaction.ts. Unknown fields
  * are ignored. Old transactions lack `format` (1), `data_size` and `data_root`.
  */
 export function parseTransaction(json: unknown): Transaction | Refusal {
@@ -124,21 +124,19 @@ export function parseTransaction(json: unknown): Transaction | Refusal {
   const transaction: Transaction = {
     format: reading.format(),
     id: reading.id(),
-    lastTx: reading.bytes('last_tx', [0, 32, 48]),
-    owner: reading.bytes('owner'),
+    lastTx: reading.bytes('last_tx', 48),
+    owner: reading.bytes('owner', 512),
     tags: reading.tags(),
-    target: reading.bytes('target', [0, 32]),
+    target: reading.bytes('target', 32),
     quantity: reading.amount('quantity'),
     data,
     dataSize: dataSizeOf(reading, json, data),
-    dataRoot: reading.bytes('data_root', [0, 32]),
+    dataRoot: reading.bytes('data_root', 32),
     reward: reading.amount('reward'),
-    signature: reading.bytes('signature'),
+    signature: reading.bytes('signature', 512),
     denomination: reading.denomination(),
   }
-  if (transaction.owner.length > 512 || transaction.signature.length > 512) {
-    reading.fail('owner or signature is longer than 512 bytes')
-  }
+  if (transaction.dataRoot.length % 32 !== 0) reading.fail('data_root has neither 0 nor 32 bytes')
   return reading.refusal ?? transaction
 }
 

@@ -74,6 +74,7 @@ t.test('what old and new nodes add or leave out is taken', async (t) => {
   t.match(tx, { format: 1, dataSize: 5, tags: [], target: new Uint8Array(0) })
   t.notOk(isRefusal(parseTransaction({ ...sample, data_tree: [], denomination: '0', signature_type: 1 })))
   t.equal(sound(parseTransaction({ ...sample, denomination: 2 })).denomination, 2)
+  t.equal(sound(parseTransaction({ ...sample, target: 'AAAA', last_tx: 'AAAA' })).target.length, 3)
 })
 
 const refused: readonly (readonly [changes: Json, message: RegExp])[] = [
@@ -85,11 +86,12 @@ const refused: readonly (readonly [changes: Json, message: RegExp])[] = [
   [{ owner: 'a+b/' }, /owner is not base64url/],
   [{ owner: 'abc=' }, /owner is not base64url/],
   [{ owner: 7 }, /owner is not base64url/],
-  [{ owner: Buffer.alloc(513).toString('base64url') }, /longer than 512/],
-  [{ signature: Buffer.alloc(600).toString('base64url') }, /longer than 512/],
-  [{ last_tx: 'AAAA' }, /last_tx has 3 bytes/],
-  [{ target: 'AAAA' }, /target has 3 bytes/],
-  [{ data_root: 'AAAA' }, /data_root has 3 bytes/],
+  [{ owner: Buffer.alloc(513).toString('base64url') }, /more than 512/],
+  [{ signature: Buffer.alloc(600).toString('base64url') }, /more than 512/],
+  [{ last_tx: 'A'.repeat(68) }, /last_tx has 51 bytes, more than 48/],
+  [{ target: 'A'.repeat(44) }, /target has 33 bytes, more than 32/],
+  [{ data_root: 'A'.repeat(44) }, /data_root has 33 bytes/],
+  [{ data_root: 'AAAA' }, /neither 0 nor 32/],
   [{ quantity: 0 }, /quantity/],
   [{ quantity: '-1' }, /quantity/],
   [{ quantity: '01' }, /quantity/],
