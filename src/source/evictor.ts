@@ -71,7 +71,7 @@ export class Evictor {
       for (const { digest, touchedMs } of oldest) {
         const over = this.catalog.blobBytes() > maxBytes
         if (touchedMs > now - graceMs || !(over || touchedMs < tooOld)) return removed
-        await this.keeping.drop(digest)
+        if (!(await this.keeping.drop(digest))) return removed
         removed += 1
       }
       if (before === removed) return removed

@@ -76,11 +76,17 @@ export class Keeping {
     })
   }
 
-  /** Record first, then the file: a reader that finds the record finds the file, or fetches it anew. */
-  drop(digest: Uint8Array): Promise<void> {
-    return this.#alone(digest, async () => {
-      if (await insist(this.keeper, { kind: 'dropped', digest })) await this.store.remove(digest)
+  /**
+   * Record first, then the file: a reader that finds the record finds the file, or fetches it anew. False: the keeper did not take
+   * the word, and nothing was removed.
+   */
+  async drop(digest: Uint8Array): Promise<boolean> {
+    let dropped = false
+    await this.#alone(digest, async () => {
+      dropped = await insist(this.keeper, { kind: 'dropped', digest })
+      if (dropped) await this.store.remove(digest)
     })
+    return dropped
   }
 
   /** Removes a file that has no record. `recorded` is asked once more when nothing else happens to the digest. */

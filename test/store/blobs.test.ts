@@ -1,0 +1,88 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { mkdtemp, readdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t from 'tap'
+import { BlobStore, blobPath } from '../../src/store/blobs.js'
+
+async function store(): Promise<BlobStore> {
+  const made = new BlobStore(join(await mkdtemp(join(tmpdir(), 'sluice-blobs-')), 'blobs'))
+  await made.prepare()
+  return made
+}
+
+t.test('a draft becomes a blob under its digest, and its readers keep their file', async (t) => {
+  const blobs = await store()
+  const bytes = randomBytes(1000)
+  const digest = createHash('sha256').update(bytes).digest()
+  const draft = await blobs.draft()
+  await draft.handle.write(bytes)
+  const before = await draft.handle.stat()
+  await blobs.keep(draft, digest)
+  const path = blobPath(blobs.folder, digest)
+  t.ok((await readFile(path)).equals(bytes))
+  t.equal((await stat(path)).ino, before.ino)
+  t.equal((await stat(path)).mode & 0o777, 0o600, 'nobody else reads it')
+  t.same(await readdir(join(blobs.folder, 'tmp')), [])
+  const handle = await blobs.open(digest)
+  t.ok(handle)
+  await blobs.remove(digest)
+  t.ok((await handle!.readFile()).equals(bytes), 'an open file outlives its name')
+  await handle!.close()
+  await draft.handle.close()
+  t.equal(await blobs.open(digest), undefined)
+  t.equal(await blobs.identify(digest), undefined)
+  await blobs.remove(digest)
+})
+
+t.test('the same content kept twice is one blob', async (t) => {
+  const blobs = await store()
+  const digest = createHash('sha256').update('same').digest()
+  for (let round = 0; round < 2; round += 1) {
+    const draft = await blobs.draft()
+    await draft.handle.write('same')
+    await blobs.keep(draft, digest)
+    await draft.handle.close()
+  }
+  t.equal(String(await readFile(blobPath(blobs.folder, digest))), 'same')
+})
+
+t.test('drafts of a killed process are swept, blobs are not', async (t) => {
+  const blobs = await store()
+  const digest = createHash('sha256').update('kept').digest()
+  const kept = await blobs.draft()
+  await kept.handle.write('kept')
+  await blobs.keep(kept, digest)
+  await kept.handle.close()
+  const lost = await blobs.draft()
+  await lost.handle.close()
+  t.equal(await new BlobStore(blobs.folder).prepare(), 1)
+  await t.rejects(stat(lost.path))
+  t.equal(String(await readFile(blobPath(blobs.folder, digest))), 'kept')
+})
+
+t.test('every blob is listed once, and nothing else', async (t) => {
+  const blobs = await store()
+  const made = new Set<string>()
+  for (let count = 0; count < 50; count += 1) {
+    const digest = createHash('sha256').update(`${count}`).digest()
+    const draft = await blobs.draft()
+    await blobs.keep(draft, digest)
+    await draft.handle.close()
+    made.add(digest.toString('hex'))
+  }
+  const [some] = made
+  await writeFile(join(blobs.folder, some!.slice(0, 2), some!.slice(2, 4), 'not-a-digest'), 'x')
+  const listed: string[] = []
+  for (let first = 0; first < 256; first += 1) {
+    for await (const { digest } of blobs.list(first)) listed.push(Buffer.from(digest).toString('hex'))
+  }
+  t.same(listed.sort(), [...made].sort())
+})
+
+t.test('no digest leads out of the folder', async (t) => {
+  for (let round = 0; round < 200; round += 1) {
+    const path = blobPath('/blobs', randomBytes(32))
+    t.match(path, /^\/blobs\/[0-9a-f]{2}\/[0-9a-f]{2}\/[A-Za-z0-9_-]{43}$/)
+  }
+})
