@@ -25,6 +25,16 @@ function isBodiless(status: number): boolean {
   return status === 304 || status === 204
 }
 
+const wide = /[\u0100-\uffff]/
+const scratch = Buffer.allocUnsafeSlow(64 * 1024)
+
+/** Latin-1 bytes of a head, valid until the next call. What Latin-1 cannot say must not become a line break by its low byte. */
+function latin1(text: string): Uint8Array {
+  const narrow = wide.test(text) ? text.replaceAll(/[\u0100-\uffff]/g, '?') : text
+  if (narrow.length > scratch.length) return Buffer.from(narrow, 'latin1')
+  return scratch.subarray(0, scratch.write(narrow, 'latin1'))
+}
+
 /** Lines of a header block together. */
 function join(block: string, line: string): string {
   if (line === '') return block
@@ -203,17 +213,13 @@ export class SocketReply implements Reply {
     else this.#res.cork(act)
   }
 
-  /** Status and block in two calls: one call for each header line costs more than the kernel takes for a small answer. */
+  /**
+   * Status line and block in one call: a call for each header line costs more than the kernel takes for a small answer. As
+   * bytes, because field values are Latin-1 on the wire and the server would send text as UTF-8.
+   */
   #writeHead(head: Head, lastLine: string): void {
-    const res = this.#res
-    if (head.status !== 200) res.writeStatus(statusLines[head.status] ?? `${head.status} Unknown`)
+    const line = statusLines[head.status] ?? `${head.status} Unknown`
     const block = join(head.block, lastLine)
-    if (block === '') return
-    const colon = block.indexOf(': ')
-    if (colon < 1) throw new Error('a header block starts with a name')
-    const rest = block.slice(colon + 2)
-    // Field values are Latin-1 on the wire; text would be sent as UTF-8.
-    const ascii = Buffer.byteLength(rest) === rest.length
-    res.writeHeader(block.slice(0, colon), ascii ? rest : Buffer.from(rest, 'latin1'))
+    this.#res.writeStatus(latin1(block === '' ? line : `${line}\r\n${block}`))
   }
 }

@@ -233,6 +233,16 @@ t.test('HEAD, 304 and 204 have no body, and HEAD says the length', async (t) => 
   t.notMatch(text, /uWebSockets/)
 })
 
+t.test('a head cannot be split by characters that Latin-1 has not', async (t) => {
+  const server = served(t, (_, reply) => {
+    reply.end({ status: 200, block: 'X-One: a\u010d\u010aX-Two: b' }, '')
+  })
+  const answer = await ask(server, '/')
+  t.equal(answer.headers['x-one'], 'a??X-Two: b')
+  t.equal(answer.headers['x-two'], undefined)
+  answer.resume()
+})
+
 t.test('a request stays readable after the handler returned', async (t) => {
   const later: Request[] = []
   const server = served(t, async (request: Request, reply: Reply) => {
