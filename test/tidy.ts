@@ -80,7 +80,7 @@ t.test('each dangerous thing has one place', async (t) => {
     [/\bnew Worker\(/, /^src\/actor\/thread\.ts$/],
     [/from 'uWebSockets\.js'/, /^src\/http\//],
     [/from 'lmdb'/, /^src\/store\//],
-    [/from 'piscina'/, /^src\/source\/pooled-prover\.ts$/],
+    [/from 'piscina'/, /^src\/actor\//],
     [/\bprocess\.exit\(/, /^(src\/cli|workers)\//],
     [/\bconsole\./, /^$/],
     [/\beslint-disable|@ts-ignore|@ts-expect-error/, /^$/],
