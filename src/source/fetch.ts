@@ -199,7 +199,9 @@ export class Fetch {
     this.#fileBytes = fileBytes
     const target: Target = { found, draft, base, fileBytes }
     if (window !== undefined || fileBytes > this.parts.options.wholeFirstMaxBytes) {
-      const attributes = this.#attributes(found, known, undefined)
+      // A digest on record may be another one than these bytes will have: only their own is told, when they are all there.
+      const { digest: _unproven, ...rest } = this.#attributes(found, known, undefined)
+      const attributes = { ...rest, verified: false }
       this.#tell(this.#openingOf(target, attributes))
       // Where an item lies is worth knowing even if nobody ever asks for all of it.
       if (found.proven) this.parts.keeper.tell({ kind: 'learn', attributes: [attributes] })

@@ -77,8 +77,8 @@ export class Keeping {
   }
 
   /**
-   * Record first, then the file: a reader that finds the record finds the file, or fetches it anew. False: the keeper did not take
-   * the word, and nothing was removed.
+   * Record first, then the file: a reader that finds the record finds the file, or fetches it anew. False: the keeper
+   * did not take the word, and nothing was removed.
    */
   async drop(digest: Uint8Array): Promise<boolean> {
     let dropped = false

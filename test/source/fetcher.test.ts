@@ -335,3 +335,37 @@ t.test('transfers beyond the bound are refused as busy, and stop waits for nobod
   for (const one of await Promise.all(waiting)) t.equal(isRefusal(one) && one.refused, 'upstream')
   await house.close()
 })
+
+t.test('bytes that still come carry no digest, though one is on record, and must match it', async (t) => {
+  const body = randomBytes(200_000)
+  let answer = body
+  const server = await upstream((_, response) => response.end(answer))
+  const house = await rig({ source: gateways([server.url]) })
+  const edge = house.edge()
+  const id = someId()
+  const digest = sha256(body)
+  const known = { id, size: body.length, verified: true, trusted: true, digest }
+  await house.keeper.ask({ kind: 'learn', attributes: [known] })
+  answer = Buffer.from(body)
+  answer[0]! ^= 1
+  const lie = sure(await edge.open(id))
+  t.equal(lie.attributes.digest, undefined)
+  t.equal(lie.attributes.verified, false)
+  const wrong = edge.grow(lie)
+  t.ok((await drain(wrong, 0, body.length)).length < body.length)
+  wrong.close()
+  await eventually(() => house.fetcher.held === 0)
+  t.same(house.catalog.attributes(id)?.digest, digest, 'what is proven stays on record')
+  answer = body
+  const right = edge.grow(sure(await edge.open(id)))
+  t.ok((await drain(right, 0, body.length)).equals(body))
+  right.close()
+  await eventually(() => house.catalog.blobSize(digest) === body.length)
+  t.equal(house.catalog.attributes(id)?.verified, true)
+  answer = body.subarray(1)
+  await house.keeper.ask({ kind: 'dropped', digest })
+  const short = await edge.open(id)
+  t.equal(isRefusal(short) && short.refused, 'forged', 'another size than the proven one is refused at once')
+  await house.close()
+  await server.close()
+})
