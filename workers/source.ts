@@ -13,6 +13,7 @@ import { assemble } from '../src/source/assemble.js'
 import { chainSources } from '../src/source/chain-sources.js'
 import { Evictor } from '../src/source/evictor.js'
 import { Fetcher } from '../src/source/fetcher.js'
+import { Forgers } from '../src/source/forgers.js'
 import { insist, Keeping } from '../src/source/keeping.js'
 import { Parent } from '../src/source/parent.js'
 import { PooledProver } from '../src/source/pooled-prover.js'
@@ -56,6 +57,7 @@ const fetcher = new Fetcher(
     catalog,
     keeper,
     keeping,
+    forgers: new Forgers(systemClock),
     log,
     options: given.fetch,
   },

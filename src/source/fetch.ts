@@ -11,6 +11,7 @@ import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { BlobStore, Draft } from '../store/blobs.js'
 import type { Delivery } from './delivery.js'
 import { openablePath } from './delivery.js'
+import type { Forgers } from './forgers.js'
 import { judgeDigest, judgeSize, unsettles } from './judge.js'
 import type { Keeping, Kept } from './keeping.js'
 import { leave } from './leave.js'
@@ -35,6 +36,7 @@ export interface FetchParts {
   readonly catalog: LmdbCatalog
   readonly keeper: Address<CatalogRequest, CatalogReply>
   readonly keeping: Keeping
+  readonly forgers: Forgers
   readonly log: Log
   readonly options: FetchOptions
 }
@@ -166,8 +168,10 @@ export class Fetch {
 
   /** Asks the sources until one brought all; another one only as long as no reader was told anything. */
   async #ask(draft: Draft): Promise<Refusal | undefined> {
-    const avoid = new Set<string>()
-    let refusal: Refusal | undefined
+    const avoid = this.parts.forgers.of(this.wish.id)
+    // Those that are not asked did not say that there is nothing.
+    let refusal =
+      avoid.size === 0 ? undefined : refuse('forged', 'upstream', 'a source sent wrong bytes before')
     for (;;) {
       const known = this.parts.catalog.attributes(this.wish.id)
       const wanted = { ...this.wish, avoid, ...(known === undefined ? {} : { attributes: known }) }
@@ -178,6 +182,8 @@ export class Fetch {
       const broken = await this.#take(found, draft, known).finally(() => attempt.abort())
       if (broken === undefined) return undefined
       refusal = weightier(refusal, broken)
+      // Nodes behind a proving source are many, and change by themselves.
+      if (broken.refused === 'forged' && !found.proven) this.parts.forgers.add(this.wish.id, found.origin)
       this.parts.log.warn({ id: this.wish.id, source: found.name, origin: found.origin, ...broken }, 'broken')
       if (this.#told !== undefined || avoid.has(found.origin) || this.#abort.signal.aborted) return refusal
       avoid.add(found.origin)

@@ -340,7 +340,8 @@ t.test('bytes that still come carry no digest, though one is on record, and must
   const body = randomBytes(200_000)
   let answer = body
   const server = await upstream((_, response) => response.end(answer))
-  const house = await rig({ source: gateways([server.url]) })
+  const honest = await upstream((_, response) => response.end(body))
+  const house = await rig({ source: gateways([server.url, honest.url]) })
   const edge = house.edge()
   const id = someId()
   const digest = sha256(body)
@@ -356,16 +357,30 @@ t.test('bytes that still come carry no digest, though one is on record, and must
   wrong.close()
   await eventually(() => house.fetcher.held === 0)
   t.same(house.catalog.attributes(id)?.digest, digest, 'what is proven stays on record')
-  answer = body
   const right = edge.grow(sure(await edge.open(id)))
   t.ok((await drain(right, 0, body.length)).equals(body))
+  t.equal(server.requests.length, 1, 'who sent wrong bytes is not asked for them again')
   right.close()
   await eventually(() => house.catalog.blobSize(digest) === body.length)
   t.equal(house.catalog.attributes(id)?.verified, true)
-  answer = body.subarray(1)
-  await house.keeper.ask({ kind: 'dropped', digest })
-  const short = await edge.open(id)
-  t.equal(isRefusal(short) && short.refused, 'forged', 'another size than the proven one is refused at once')
+  await house.close()
+  await server.close()
+  await honest.close()
+})
+
+t.test('a forger that is the only source is a failure, not a 404', async (t) => {
+  const body = randomBytes(200)
+  const server = await upstream((_, response) => response.end(body))
+  const house = await rig({ source: gateways([server.url]) })
+  const edge = house.edge()
+  const id = someId()
+  const known = { id, size: 300, verified: true, trusted: true, digest: randomBytes(32) }
+  await house.keeper.ask({ kind: 'learn', attributes: [known] })
+  for (let round = 0; round < 2; round += 1) {
+    const refused = await edge.open(id)
+    t.equal(isRefusal(refused) && refused.refused, 'forged')
+  }
+  t.equal(server.requests.length, 1)
   await house.close()
   await server.close()
 })

@@ -15,6 +15,7 @@ import { LmdbCatalog } from '../../src/catalog/reader.js'
 import { type Id, idOfBytes } from '../../src/format/id.js'
 import { isRefusal, type Refusal } from '../../src/format/refusal.js'
 import { Fetcher, type FetcherOptions } from '../../src/source/fetcher.js'
+import { Forgers } from '../../src/source/forgers.js'
 import { Keeping, type Kept } from '../../src/source/keeping.js'
 import { Opener } from '../../src/source/opener.js'
 import { ProgressListener, ProgressTable, progressBytes } from '../../src/source/progress.js'
@@ -144,6 +145,7 @@ export async function rig(options: RigOptions): Promise<Rig> {
       catalog,
       keeper,
       keeping,
+      forgers: new Forgers(systemClock),
       log: silentLog,
       options: { wholeFirstMaxBytes: 1024, finishBytes: 1024, finishShare: 0.75, ...options.fetch },
     },
