@@ -27,10 +27,10 @@ export const retrieval = {
   }),
   backgroundOrder: list({
     env: 'BACKGROUND_RETRIEVAL_ORDER',
-    default: ['chunks'],
+    default: ['chunks', 'chunks-offset-aware', 'tx-data'],
     shape: sourceName,
     allowed: sources,
-    why: 'Sources asked in the background, for verification and repair.',
+    why: 'Sources asked for proven bytes where cached ones proved wrong. chunks brings transactions only.',
   }),
   gatewayTimeoutMs: whole({
     env: 'TRUSTED_GATEWAYS_REQUEST_TIMEOUT_MS',

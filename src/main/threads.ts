@@ -80,6 +80,7 @@ export function sourceThread(
     generations: shared.generations,
     progress: shared.progress,
     order: retrieval.onDemandOrder,
+    backgroundOrder: retrieval.backgroundOrder,
     gateways: {
       gateways: network.gateways,
       headMs: retrieval.gatewayTimeoutMs,
