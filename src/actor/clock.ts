@@ -1,3 +1,6 @@
+// The global of the same name goes through a getter at each use.
+import { performance } from 'node:perf_hooks'
+
 /** Time as a port, so that decisions take it as a value and tests can turn it by hand. The one place with timers. */
 export interface Clock {
   /** Milliseconds since 1970. */

@@ -4,6 +4,9 @@ import type { Reply, Request } from '../http/exchange.js'
 /** On every answer: content is public, and scripts may read every header of it. */
 export const corsLines = 'Access-Control-Allow-Origin: *\r\nAccess-Control-Expose-Headers: *'
 
+/** What stands before the request's id in every head. */
+export const idLead = `${corsLines}\r\nX-Request-Id: `
+
 const wishMax = 2048
 
 /** Answers OPTIONS: every method and every header that the browser asks for is allowed. */

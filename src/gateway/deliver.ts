@@ -158,7 +158,7 @@ export class Delivery {
     const attributes: Attributes = { ...before, ...opened.attributes }
     const hashed = isHashed(opened)
     // While bytes are on their way only a proven digest counts: the fetcher breaks off whatever differs from it.
-    const digest = hashed || attributes.verified ? attributes.digest : undefined
+    const digest = hashed || before?.verified === true ? attributes.digest : undefined
     const boundary = newBoundary()
     const decided = plan(readAsked(flow.request), {
       sizeBytes: attributes.size,
@@ -186,7 +186,8 @@ export class Delivery {
     const prepared = writer.prepare({ ...said, fallback: flow.fallback }, decided.variant, boundary)
     const seconds = Math.floor(clock.now() / 1000)
     const block = writer.signed(prepared, decided.variant, flow.method, flow.path, seconds)
-    const head = this.#head(flow, decided, block, opened.hops ?? flow.hops)
+    const hops = `\r\n${this.parts.hopsName}: ${opened.hops ?? flow.hops}`
+    const head = { status: decided.status, block: `${flow.lines}\r\n${block}${decided.lines}${hops}` }
     this.#send(flow, head, decided, opened.content, { reason: 'miss', source: opened.source })
     return true
   }
@@ -233,12 +234,8 @@ export class Delivery {
   ): Head {
     const seconds = Math.floor(this.parts.clock.now() / 1000)
     const answer = { variant, cached, sound, fallback: flow.fallback }
-    const block = entry.block(answer, flow.method, flow.path, seconds, this.parts.writer)
-    return this.#head(flow, { status, lines }, block, flow.hops)
-  }
-
-  #head(flow: Flow, { status, lines }: Pick<Planned, 'status' | 'lines'>, block: string, hops: number): Head {
-    return { status, block: `${flow.lines}\r\n${block}${lines}\r\n${this.parts.hopsName}: ${hops}` }
+    const frame = entry.frame(answer, flow.method, flow.path, seconds, this.parts.writer)
+    return { status, frame, id: flow.requestId, lines: `${lines}\r\n${this.parts.hopsName}: ${flow.hops}` }
   }
 
   /** Sends what was planned, closes the content, and settles when the last byte is out. */

@@ -5,8 +5,10 @@ import type { Attributes } from '../catalog/attributes.js'
 import type { Catalog } from '../catalog/protocol.js'
 import type { Id } from '../format/id.js'
 import type { Refusal } from '../format/refusal.js'
+import { type Frame, frameOf } from '../http/frame.js'
 import type { MappedContent } from '../store/mapped.js'
-import { type Facts, type HeadWriter, type PreparedHead, typeOf } from './head.js'
+import { idLead } from './cors.js'
+import { type Facts, type HeadWriter, type PreparedHead, statusOfVariant, typeOf } from './head.js'
 import type { Variant } from './plan.js'
 
 /** A file as it was when it was last checked: another inode, time or size is another file. */
@@ -29,7 +31,7 @@ interface Signed {
   readonly manner: number
   readonly method: string
   readonly path: string
-  readonly block: string
+  readonly frame: Frame
 }
 
 /** Everything that answers about one id have in common, made once and kept while it is true. */
@@ -77,10 +79,10 @@ export class Entry {
   }
 
   /**
-   * The whole block of an answer from the store, or from the catalog alone where `cached` is false. `sound` says whether the
-   * bytes were checked. Remembered for its second.
+   * The head of an answer from the store, or from the catalog alone where `cached` is false, but for the request's id and the
+   * lines of this very answer. `sound` says whether the bytes were checked. Remembered for its second.
    */
-  block(answer: Answer, method: string, path: string, seconds: number, writer: HeadWriter): string {
+  frame(answer: Answer, method: string, path: string, seconds: number, writer: HeadWriter): Frame {
     if (seconds !== this.#second) {
       this.#signed = []
       this.#second = seconds
@@ -89,11 +91,12 @@ export class Entry {
     const manner = variants.indexOf(variant) | (cached ? 4 : 0) | (sound ? 8 : 0) | (fallback ? 16 : 0)
     // A few comparisons cost less than making a key and hashing it.
     for (const known of this.#signed) {
-      if (known.manner === manner && known.path === path && known.method === method) return known.block
+      if (known.manner === manner && known.path === path && known.method === method) return known.frame
     }
     const block = writer.signed(this.#head(answer, manner, writer), variant, method, path, seconds)
-    if (this.#signed.length < signedMax) this.#signed.push({ manner, method, path, block })
-    return block
+    const frame = frameOf(statusOfVariant[variant], idLead, `\r\n${block}`)
+    if (this.#signed.length < signedMax) this.#signed.push({ manner, method, path, frame })
+    return frame
   }
 
   #head(answer: Answer, manner: number, writer: HeadWriter): PreparedHead {

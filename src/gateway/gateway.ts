@@ -1,5 +1,5 @@
 import type { Reply, Request } from '../http/exchange.js'
-import { corsLines, preflight } from './cors.js'
+import { idLead, preflight } from './cors.js'
 import { DataRoute, methodsOf, type Target, targetOf } from './data-route.js'
 import { Delivery } from './deliver.js'
 import { Entries } from './entry.js'
@@ -88,7 +88,7 @@ class EdgeGateway implements Gateway {
       method: request.method,
       path: request.path,
       requestId: id,
-      lines: `${corsLines}\r\nX-Request-Id: ${id}`,
+      lines: idLead + id,
       startedMs: this.#ledger.begin(),
       hops: readHops(request),
       fallback: false,

@@ -40,6 +40,7 @@ export class WatchedReply implements Reply {
   }
 
   #cached(head: Head): Head {
+    if ('frame' in head) return head
     const { status, block } = head
     if (this.caching === undefined || !cacheable.has(status) || /^cache-control:/im.test(block)) return head
     return { status, block: `${block}\r\nCache-Control: ${this.caching}` }

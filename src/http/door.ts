@@ -24,8 +24,9 @@ export function targetFault(
   framing: Framing,
 ): string | undefined {
   if (framing.chunked && (method === 'GET' || method === 'HEAD')) return `chunks behind a ${method}`
-  if (!methodShape.test(method)) return 'the method has characters that no method has'
-  if (!targetShape.test(path) || !targetShape.test(query))
+  if (method !== 'GET' && method !== 'HEAD' && !methodShape.test(method))
+    return 'the method has characters that no method has'
+  if (!targetShape.test(path) || (query !== '' && !targetShape.test(query)))
     return 'the target has characters that must be escaped'
   return undefined
 }

@@ -1,5 +1,6 @@
 import type { Refusal } from '../format/refusal.js'
 import type { Content } from '../store/content.js'
+import type { Frame } from './frame.js'
 
 /**
  * One request. While the handler runs, headers are read straight out of the server's memory; when it returns with the
@@ -28,10 +29,22 @@ export interface Request {
  * without Content-Length and Date (the server writes those). One block is one call into the server: that is what
  * makes small answers cheap.
  */
-export interface Head {
+export interface TextHead {
   readonly status: number
   readonly block: string
 }
+
+/** A head that is the same for many answers but for the id of the request and a few lines: kept as bytes (http/frame.ts). */
+export interface FramedHead {
+  readonly status: number
+  readonly frame: Frame
+  /** ASCII; stands between the two parts of the frame. */
+  readonly id: string
+  /** ASCII lines of this very answer, each with CRLF in front; '' where there are none. */
+  readonly lines: string
+}
+
+export type Head = TextHead | FramedHead
 
 /** A part of a body: given bytes (multipart frames), or a window of the content, `end` exclusive. */
 export type Piece = { readonly bytes: Uint8Array } | { readonly start: number; readonly end: number }

@@ -1,10 +1,10 @@
 import type { HttpResponse } from 'uWebSockets.js'
 import type { Content } from '../store/content.js'
 import type { Head, Piece, Reply, Sent } from './exchange.js'
+import { framedBytes, textBytes } from './frame.js'
 import { Pump, sizeOfAll } from './pump.js'
 import type { SocketRequest } from './request.js'
 import type { Stalls } from './stalls.js'
-import { statusLines } from './status.js'
 
 /** Bytes of a body that the server may copy aside when the socket is full; larger ones are read again instead. */
 const copyMaxBytes = 16 * 1024
@@ -23,22 +23,6 @@ export interface Desk {
 /** Statuses that have no body and say no length (RFC 9110 section 8.6). */
 function isBodiless(status: number): boolean {
   return status === 304 || status === 204
-}
-
-const wide = /[\u0100-\uffff]/
-const scratch = Buffer.allocUnsafeSlow(64 * 1024)
-
-/** Latin-1 bytes of a head, valid until the next call. What Latin-1 cannot say must not become a line break by its low byte. */
-function latin1(text: string): Uint8Array {
-  const narrow = wide.test(text) ? text.replaceAll(/[\u0100-\uffff]/g, '?') : text
-  if (narrow.length > scratch.length) return Buffer.from(narrow, 'latin1')
-  return scratch.subarray(0, scratch.write(narrow, 'latin1'))
-}
-
-/** Lines of a header block together. */
-function join(block: string, line: string): string {
-  if (line === '') return block
-  return block === '' ? line : `${block}\r\n${line}`
 }
 
 /** The way back over one response object of the server. */
@@ -130,7 +114,7 @@ export class SocketReply implements Reply {
     // As a line of the block: a length given to the server itself leaves it waiting for that many bytes.
     const line = contentLength === undefined ? '' : `Content-Length: ${contentLength}`
     if (this.#isLast()) {
-      this.#endLast(line === '' ? head : { status: head.status, block: join(head.block, line) }, undefined)
+      this.#endLast(head, undefined, line)
       return
     }
     this.#write(() => {
@@ -144,11 +128,12 @@ export class SocketReply implements Reply {
    * The last answer on its connection. Not before the server has read what came with the request: it would take that for
    * the next request even behind a closing answer, but ends a connection that sends one while an answer is outstanding.
    */
-  #endLast(head: Head, body: string | Uint8Array | undefined): void {
+  #endLast(head: Head, body: string | Uint8Array | undefined, line = ''): void {
     setImmediate(() => {
       if (this.over) return
       this.#write(() => {
-        this.#writeHead(head, body === undefined ? 'Connection: close' : '')
+        const close = line === '' ? 'Connection: close' : `${line}\r\nConnection: close`
+        this.#writeHead(head, body === undefined ? close : line)
         this.#finish()
         if (body === undefined) this.#res.endWithoutBody()
         else this.#res.end(body, true)
@@ -158,7 +143,7 @@ export class SocketReply implements Reply {
 
   /** Answers what is wrong with the request itself, and closes the connection. */
   turnAway(status: number, word: string, lines: string): void {
-    this.#endLast({ status, block: join('Content-Type: text/plain; charset=utf-8', lines) }, word)
+    this.#endLast({ status, block: 'Content-Type: text/plain; charset=utf-8' }, word, lines)
   }
 
   stream(head: Head, pieces: readonly Piece[], content: Content): Sent | Promise<Sent> {
@@ -218,8 +203,7 @@ export class SocketReply implements Reply {
    * bytes, because field values are Latin-1 on the wire and the server would send text as UTF-8.
    */
   #writeHead(head: Head, lastLine: string): void {
-    const line = statusLines[head.status] ?? `${head.status} Unknown`
-    const block = join(head.block, lastLine)
-    this.#res.writeStatus(latin1(block === '' ? line : `${line}\r\n${block}`))
+    const bytes = 'frame' in head ? framedBytes(head, lastLine) : textBytes(head.status, head.block, lastLine)
+    this.#res.writeStatus(bytes)
   }
 }

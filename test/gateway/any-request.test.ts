@@ -12,6 +12,7 @@ import { tagOf } from '../../src/format/tag.js'
 import { createGateway } from '../../src/gateway/gateway.js'
 import { gatewayDefaults } from '../../src/gateway/parts.js'
 import type { Head, Piece, Reply, Request } from '../../src/http/exchange.js'
+import { framedBytes, textBytes } from '../../src/http/frame.js'
 import type { MappedContent } from '../../src/store/mapped.js'
 import { sha256, someId } from '../source/rig.js'
 
@@ -126,7 +127,8 @@ t.test('whatever is asked, there is one answer, its head is clean, and nothing s
         const [only] = answers
         if (only === undefined || answers.length !== 1) throw new Error(`${answers.length} answers`)
         const { head, bytes } = only
-        for (const line of head.block.split('\r\n')) {
+        const bytesOfHead = 'frame' in head ? framedBytes(head, '') : textBytes(head.status, head.block, '')
+        for (const line of Buffer.from(bytesOfHead).toString('latin1').split('\r\n').slice(1)) {
           if (!/^[A-Za-z0-9_-]+: [\t\x20-\x7e]*$/.test(line))
             throw new Error(`a bad line: ${JSON.stringify(line)}`)
         }
