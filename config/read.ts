@@ -1,10 +1,11 @@
 import { answers } from './answers.js'
+import { chunks } from './chunks.js'
 import { retrieval } from './retrieval.js'
 import { server } from './server.js'
 import type { Setting } from './setting.js'
 
 /** Every table, by the part of the program it belongs to. */
-const tables = { server, retrieval, answers }
+const tables = { server, retrieval, chunks, answers }
 
 type Values<Table> = { readonly [Name in keyof Table]: Table[Name] extends Setting<infer T> ? T : never }
 

@@ -14,6 +14,8 @@ import type { CatalogReply, CatalogRequest } from '../src/catalog/protocol.js'
 import { LmdbCatalog } from '../src/catalog/reader.js'
 import { createGateway } from '../src/gateway/gateway.js'
 import { infoRoutes } from '../src/gateway/info-routes.js'
+import { nodeRoutes } from '../src/gateway/node-routes.js'
+import { offsetsRoute } from '../src/gateway/offsets-route.js'
 import type { EdgeThread } from '../src/gateway/wiring.js'
 import { serve } from '../src/http/listen.js'
 import { Opener } from '../src/source/opener.js'
@@ -42,25 +44,37 @@ const key = options.signing === undefined ? undefined : loadSigningKey(options.s
 const bindRequest = options.signing?.bindRequest ?? true
 
 const log = createLog(options.logLevel, `edge-${options.row}`)
+const signer = key === undefined ? undefined : createSigner(key, { bindRequest })
+const saying = { vocabulary, clock: systemClock, log, ...(signer === undefined ? {} : { signer }) }
+const nodes = nodeRoutes({
+  ...saying,
+  chain: options.chain,
+  chunks: options.chunks,
+  settledSeconds: options.gateway.cache.stableSeconds,
+})
 const gateway = createGateway({
   catalog,
   keeper,
   source: new Opener(fetcher, progress, systemClock),
   blobs: { path: (digest) => blobPath(options.blobsPath, digest), open: (path) => files.open(path) },
-  ...(key === undefined ? {} : { signer: createSigner(key, { bindRequest }) }),
+  ...(signer === undefined ? {} : { signer }),
   vocabulary,
   tip,
   meters,
   log,
   clock: systemClock,
-  routes: infoRoutes({
-    vocabulary,
-    meters,
-    tip,
-    clock: systemClock,
-    ...options.about,
-    ...(key === undefined ? {} : { key }),
-  }),
+  routes: [
+    ...infoRoutes({
+      vocabulary,
+      meters,
+      tip,
+      clock: systemClock,
+      ...options.about,
+      ...(key === undefined ? {} : { key }),
+    }),
+    ...nodes.routes,
+    offsetsRoute({ ...saying, catalog }),
+  ],
   options: options.gateway,
 })
 const server = serve((request, reply) => gateway.handle(request, reply), {
@@ -71,6 +85,7 @@ const server = serve((request, reply) => gateway.handle(request, reply), {
 async function stop(): Promise<void> {
   await server.close(options.drainMs)
   gateway.close()
+  await nodes.close()
   files.close()
   await catalog.close()
   options.catalogPort.close()

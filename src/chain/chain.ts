@@ -27,8 +27,15 @@ export interface Chain {
   transactionStatus(id: Id, signal?: AbortSignal): Promise<TransactionStatus | Refusal>
   /** Where its data lies in the weave; the node's word, to be proved by chunks. */
   transactionOffset(id: Id, signal?: AbortSignal): Promise<TransactionOffset | Refusal>
-  /** The chunk that holds the weave byte `offset` (1-based). Shapes and bounds only: the caller proves the paths. */
-  chunk(offset: number, signal?: AbortSignal): Promise<Chunk | Refusal>
+  /**
+   * The chunk that holds the weave byte `offset` (1-based). Shapes and bounds only: the caller proves the paths, best with
+   * `check`: a node whose chunk it refuses counts as failed, and the next one is asked.
+   */
+  chunk(
+    offset: number,
+    signal?: AbortSignal,
+    check?: (chunk: Chunk) => true | Refusal,
+  ): Promise<Chunk | Refusal>
   /**
    * The transaction's data as one stream, `sizeBytes` in all, or a refusal before the first byte. Not proved: the caller hashes.
    * Nodes give data this way up to 12 MiB only.

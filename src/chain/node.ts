@@ -24,10 +24,15 @@ export interface Answer {
 /** An answer whose body still comes. Every one is read to the end or dropped. */
 export interface OpenAnswer {
   readonly status: number
+  readonly contentType: string | undefined
+  /** As announced; undefined where the body comes in chunks. */
+  readonly sizeBytes: number | undefined
   /** The next piece; undefined at the end; a refusal when the node stalled, broke off or sent too much. */
   next(): Promise<Buffer | undefined | Refusal>
   drop(): void
 }
+
+type Reading = Pick<OpenAnswer, 'status' | 'next' | 'drop'>
 
 /** Some proxies before nodes turn away who does not say a name. */
 const named = { 'user-agent': 'sluice' }
@@ -93,12 +98,15 @@ export class Node implements Standing {
       return passing(refuse('upstream', 'upstream', `${this.name} closed the connection`))
     if (isRefusal(answer)) return answer
     const { statusCode, body, headers } = answer
-    const announced = Number(headers['content-length'] ?? 0)
+    const sizeBytes = headers['content-length'] === undefined ? undefined : Number(headers['content-length'])
+    const announced = sizeBytes ?? 0
     if (statusCode === 200 && announced > question.maxBytes) {
       discard(body)
       return refuse('too-large', 'upstream', `${this.name} announces ${announced} bytes`)
     }
-    return this.#reader(statusCode, body, question.maxBytes, signal)
+    const type = headers['content-type']
+    const contentType = typeof type === 'string' ? type : undefined
+    return { contentType, sizeBytes, ...this.#reader(statusCode, body, question.maxBytes, signal) }
   }
 
   async #send(question: Question, signal?: AbortSignal): Promise<Head | Refusal | 'closed'> {
@@ -121,7 +129,7 @@ export class Node implements Standing {
     }
   }
 
-  #reader(status: number, body: Body, maxBytes: number, signal?: AbortSignal): OpenAnswer {
+  #reader(status: number, body: Body, maxBytes: number, signal?: AbortSignal): Reading {
     const source = body[Symbol.asyncIterator]() as AsyncIterator<Buffer>
     const stallMs = this.#options.stallMs
     let taken = 0

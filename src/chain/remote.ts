@@ -108,13 +108,20 @@ export class RemoteChain implements Chain {
     return this.#get(`/tx/${id}/offset`, limit.word, found(readOffset), signal)
   }
 
-  chunk(offset: number, signal?: AbortSignal): Promise<Chunk | Refusal> {
+  chunk(
+    offset: number,
+    signal?: AbortSignal,
+    check?: (chunk: Chunk) => true | Refusal,
+  ): Promise<Chunk | Refusal> {
     const parts = found(readChunk)
     const read: Read<Chunk> = (answer, node) => {
       // How nodes answer positions behind the end of the weave: no fault of the node.
       if (answer.status === 400) return absence(404, node)
-      const chunk = parts(answer, node)
-      return isRefusal(chunk) ? chunk : { ...chunk, node: node.name }
+      const found = parts(answer, node)
+      if (isRefusal(found)) return found
+      const chunk = { ...found, node: node.name }
+      const held = check?.(chunk) ?? true
+      return held === true ? chunk : held
     }
     return this.#get(`/chunk/${offset}`, limit.chunk, read, signal)
   }

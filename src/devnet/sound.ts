@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto'
-import { decodeBase64url, encodeBase64url } from '../format/base64url.js'
-import { chunkSizeMax } from '../format/chunk.js'
+import { encodeBase64url } from '../format/base64url.js'
 import type { Id } from '../format/id.js'
 import { isRefusal } from '../format/refusal.js'
 import { parseTransaction, type Transaction, transactionJson } from '../format/transaction.js'
 import { dataTree, inlineDataTree } from '../proof/data-root.js'
 import type { MerkleTree } from '../proof/merkle.js'
-import { proveChunk, type Ruleset } from '../proof/path.js'
+import type { Ruleset } from '../proof/path.js'
+import { readPostedChunk } from '../proof/posted-chunk.js'
 import { verifyTransaction } from '../proof/transaction.js'
 import type { Verdict } from './base-layer.js'
 import type { ChunkKey, ChunkRow } from './chunk-rows.js'
@@ -14,8 +14,6 @@ import type { TransactionRow } from './ledger.js'
 
 /** Nodes take data inside of a transaction up to this size. */
 const inlineMax = 10 << 20
-/** Nodes refuse longer proofs (MAX_PATH_SIZE). */
-const pathMax = 262_144
 
 export interface SoundTransaction {
   readonly id: Id
@@ -83,32 +81,8 @@ function piecesOf(data: Uint8Array, tree: MerkleTree): SoundTransaction['pieces'
 
 /** Reads a posted chunk and proves it by `ruleset` against the data root that it names, or gives a node's answer. */
 export function soundChunk(json: unknown, ruleset: Ruleset): SoundChunk | Verdict {
-  if (typeof json !== 'object' || json === null) return wrong('invalid_json')
-  const fields = json as Record<string, unknown>
-  const chunk = bytesOf(fields.chunk)
-  const dataPath = bytesOf(fields.data_path)
-  const dataRoot = bytesOf(fields.data_root)
-  const dataSize = wholeOf(fields.data_size)
-  const offset = wholeOf(fields.offset)
-  if (chunk === undefined || dataPath === undefined || dataRoot === undefined) return wrong('invalid_json')
-  if (dataSize === undefined) return wrong('data_size_too_big')
-  if (offset === undefined || offset >= dataSize) return wrong('offset_too_big')
-  if (chunk.length > chunkSizeMax) return wrong('chunk_too_big')
-  if (dataPath.length > pathMax) return wrong('data_path_too_big')
-  const proven = proveChunk({ chunk, dataPath, dataRoot, dataSize, offset, ruleset })
-  if (isRefusal(proven) || dataRoot.length !== 32) return wrong('invalid_proof')
-  return { key: { root: dataRoot, size: dataSize, end: proven.end }, row: { chunk, dataPath } }
-}
-
-function wrong(error: string): Verdict {
-  return { status: 400, body: JSON.stringify({ error }) }
-}
-
-function bytesOf(value: unknown): Uint8Array | undefined {
-  return typeof value === 'string' ? decodeBase64url(value) : undefined
-}
-
-function wholeOf(value: unknown): number | undefined {
-  const number = typeof value === 'string' && /^[0-9]{1,16}$/.test(value) ? Number(value) : value
-  return typeof number === 'number' && Number.isSafeInteger(number) && number >= 0 ? number : undefined
+  const posted = readPostedChunk(json, ruleset)
+  if (typeof posted === 'string') return { status: 400, body: JSON.stringify({ error: posted }) }
+  const { chunk, dataPath, dataRoot, dataSize, end } = posted
+  return { key: { root: dataRoot, size: dataSize, end }, row: { chunk, dataPath } }
 }

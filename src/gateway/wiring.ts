@@ -1,6 +1,9 @@
 import type { MessagePort } from 'node:worker_threads'
 import type { KeyPlaces } from '../attest/keys.js'
 import type { Vocabulary } from '../attest/vocabulary.js'
+import type { BroadcastOptions } from '../chain/broadcast.js'
+import type { FinderOptions } from '../chain/chunk-finder.js'
+import type { ChainOptions } from '../chain/options.js'
 import type { ServeOptions } from '../http/listen.js'
 import type { MappedOptions } from '../store/mapped.js'
 import type { GatewayOptions } from './parts.js'
@@ -26,6 +29,12 @@ export interface EdgeThread {
   readonly meters: SharedArrayBuffer
   readonly tip: SharedArrayBuffer
   readonly gateway: GatewayOptions
+  /**
+   * Nodes, asked by this thread itself for chunks and whatever clients of nodes ask: the fetcher's thread owns content, and a
+   * chunk that went through it would cross two threads only to be answered and forgotten.
+   */
+  readonly chain: ChainOptions
+  readonly chunks: { readonly finder: FinderOptions; readonly broadcast: BroadcastOptions }
   readonly vocabulary: Vocabulary['name']
   /** Absent: answers are not signed. */
   readonly signing?: KeyPlaces & { readonly bindRequest: boolean }

@@ -45,7 +45,12 @@ export async function startProgram(config: Config, log: Log, end: AbortSignal): 
   const edges = Array.from({ length: server.edgeThreads }, (_, index) =>
     crew.part(`edge-${index + 1}`, 'edge', () => {
       const lines = { catalogPort: crew.line('catalog'), sourcePort: crew.line('source') }
-      return edgeThread(config, network, shared, { ...lines, row: index + 1, port, startedMs })
+      return edgeThread(config, { ...network, nodes: nodes() }, shared, {
+        ...lines,
+        row: index + 1,
+        port,
+        startedMs,
+      })
     }),
   )
   const supervised = await supervise(

@@ -141,6 +141,8 @@ export function edgeThread(
     meters: shared.meters,
     tip: shared.tip.memory,
     gateway: gatewayOptions(config),
+    chain: chainOptions(network.nodes, config),
+    chunks: chunkOptions(config),
     vocabulary: server.vocabulary,
     ...(server.httpsigEnabled ? { signing: signing(config, join(keys, 'httpsig.pem'), root) } : {}),
     about: {
@@ -150,6 +152,28 @@ export function edgeThread(
       ...(server.wallet === undefined ? {} : { wallet: server.wallet }),
     },
     logLevel: server.logLevel,
+  }
+}
+
+function chunkOptions({ chunks }: Config): EdgeThread['chunks'] {
+  const postedShelfBytes = Math.floor(chunks.memoryMaxBytes / 4)
+  return {
+    finder: {
+      deadlineMs: chunks.serveDeadlineMs,
+      // Ten questions to a good node; an answer without the id is complete all the same.
+      nameMs: Math.min(1500, chunks.serveDeadlineMs / 2),
+      flightsMax: 256,
+      searchesMax: chunks.searchesMax,
+      shelfBytes: chunks.memoryMaxBytes - postedShelfBytes,
+      postedShelfBytes,
+    },
+    broadcast: {
+      successesMin: chunks.postSuccessesMin,
+      concurrency: chunks.postConcurrency,
+      abortMs: chunks.postAbortMs,
+      responseMs: chunks.postResponseMs,
+      perNodeMax: 20,
+    },
   }
 }
 

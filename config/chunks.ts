@@ -1,0 +1,54 @@
+import { whole } from './setting.js'
+
+/** Chunks by weave offset: finding, proving, posting. */
+export const chunks = {
+  serveDeadlineMs: whole({
+    env: 'CHUNK_SERVE_DEADLINE_MS',
+    default: 10_000,
+    min: 100,
+    max: 600_000,
+    why: 'From GET /chunk to its answer, the search for the block included; then 504.',
+  }),
+  searchesMax: whole({
+    env: 'CHUNK_OFFSET_CHAIN_FALLBACK_CONCURRENCY',
+    default: 5,
+    min: 1,
+    max: 1000,
+    why: 'Searches through the chain at once for offsets that are not indexed, each edge thread; others wait.',
+  }),
+  memoryMaxBytes: whole({
+    env: 'CHUNK_MEMORY_CACHE_MAX_BYTES',
+    default: 64 * 2 ** 20,
+    min: 0,
+    max: 2 ** 40,
+    why: 'Proven chunks kept in memory by each edge thread; a quarter of it is for chunks that clients post.',
+  }),
+  postSuccessesMin: whole({
+    env: 'CHUNK_POST_MIN_SUCCESS_COUNT',
+    default: 3,
+    min: 1,
+    max: 1000,
+    why: 'Nodes that must take a posted chunk; where fewer are configured, all of them.',
+  }),
+  postConcurrency: whole({
+    env: 'CHUNK_POST_PEER_CONCURRENCY',
+    default: 3,
+    min: 1,
+    max: 100,
+    why: 'Nodes told of one chunk at the same time.',
+  }),
+  postAbortMs: whole({
+    env: 'CHUNK_POST_ABORT_TIMEOUT_MS',
+    default: 2000,
+    min: 10,
+    max: 600_000,
+    why: 'To a connection to a node that is to take a chunk.',
+  }),
+  postResponseMs: whole({
+    env: 'CHUNK_POST_RESPONSE_TIMEOUT_MS',
+    default: 5000,
+    min: 10,
+    max: 600_000,
+    why: 'To the answer of a node that is to take a chunk.',
+  }),
+}

@@ -1,0 +1,124 @@
+import type { Clock } from '../actor/clock.js'
+import { isRefusal } from '../format/refusal.js'
+import { Node } from './node.js'
+import type { ChainOptions } from './options.js'
+import { gaveUp } from './turns.js'
+
+export interface BroadcastOptions {
+  /** Nodes that must take a chunk; where fewer are configured, all of them. */
+  readonly successesMin: number
+  /** Nodes told of one chunk at a time. */
+  readonly concurrency: number
+  /** To a connection. */
+  readonly abortMs: number
+  /** To the whole answer of one node. */
+  readonly responseMs: number
+  /** Chunks on their way to one node; it is passed over while it has so many. */
+  readonly perNodeMax: number
+}
+
+/** What became of a chunk at one node, in the words that clients read. */
+export interface NodeOutcome {
+  readonly peer: string
+  readonly success: boolean
+  readonly statusCode: number
+  readonly canceled: boolean
+  readonly timedOut: boolean
+  /** It had too much to do already, and was not told. */
+  readonly skipped?: true
+}
+
+export interface Broadcasted {
+  readonly successCount: number
+  readonly failureCount: number
+  /** Enough nodes took it. */
+  readonly enough: boolean
+  /** Of the nodes that were heard by then. */
+  readonly results: readonly NodeOutcome[]
+}
+
+/** Nodes that refuse for good one after the other, none having taken it: the next ones would too. */
+const refusalsMax = 5
+/** 303 says "kept for now". */
+const taken = new Set([200, 202, 208, 303])
+
+/** Tells nodes of chunks. */
+export class Broadcast {
+  readonly #nodes: readonly Node[]
+  readonly #successesMin: number
+
+  constructor(
+    chain: ChainOptions,
+    private readonly options: BroadcastOptions,
+    private readonly clock: Clock,
+  ) {
+    const calls = { ...chain, connectMs: options.abortMs, headMs: options.responseMs }
+    const connectionsMax = Math.min(chain.connectionsMax, options.perNodeMax)
+    this.#nodes = chain.nodes.map((address) => new Node(address, { ...calls, connectionsMax }, clock))
+    this.#successesMin = Math.min(options.successesMin, this.#nodes.length)
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#nodes.map((node) => node.close()))
+  }
+
+  /**
+   * Posts node JSON of a chunk to the least busy nodes first, until enough took it, or none is left, or five in a row refused
+   * it for good. Answers as soon as that is clear; what is under way then goes on. Never rejects.
+   */
+  async chunk(json: string): Promise<Broadcasted> {
+    const results: NodeOutcome[] = []
+    let refusals = 0
+    let tell = (): void => undefined
+    const clear = new Promise<void>((resolve) => {
+      tell = resolve
+    })
+    const successes = (): number => results.filter(({ success }) => success).length
+    const isClear = (): boolean => {
+      const count = successes()
+      return count >= this.#successesMin || (count === 0 && refusals >= refusalsMax)
+    }
+    const left = [...this.#nodes].sort((a, b) => a.underWay - b.underWay).values()
+    const hand = async (): Promise<void> => {
+      for (const node of left) {
+        if (isClear()) return
+        const outcome = await this.#tell(node, json)
+        refusals = outcome.statusCode >= 400 && outcome.statusCode < 499 ? refusals + 1 : 0
+        results.push(outcome)
+        if (isClear()) tell()
+      }
+    }
+    const hands = Array.from({ length: this.options.concurrency }, hand)
+    await Promise.race([clear, Promise.all(hands)])
+    const successCount = successes()
+    const enough = successCount >= this.#successesMin
+    return { successCount, failureCount: results.length - successCount, enough, results: [...results] }
+  }
+
+  async #tell(node: Node, post: string): Promise<NodeOutcome> {
+    const plain = { peer: node.name, success: false, canceled: false, timedOut: false }
+    if (node.underWay >= this.options.perNodeMax) return { ...plain, statusCode: 503, skipped: true }
+    const end = new AbortController()
+    const timer = this.clock.after(this.options.responseMs, () => end.abort())
+    node.underWay += 1
+    const answer = await node.ask({ path: '/chunk', post, maxBytes: 100_000 }, end.signal)
+    node.underWay -= 1
+    timer.cancel()
+    if (!isRefusal(answer)) return { ...plain, success: taken.has(answer.status), statusCode: answer.status }
+    const timedOut = answer === gaveUp || answer.refused === 'late'
+    return { ...plain, timedOut, statusCode: timedOut ? 504 : 502 }
+  }
+}
+
+/** The status for a chunk that not enough nodes took: what most of them said; between equals a 4xx, then the lower number. */
+export function commonFailure(results: readonly NodeOutcome[]): number {
+  const counts = new Map<number, number>()
+  for (const { success, statusCode } of results) {
+    if (!success) counts.set(statusCode, (counts.get(statusCode) ?? 0) + 1)
+  }
+  const isClients = (status: number): number => (status >= 400 && status < 500 ? 0 : 1)
+  const [first] = [...counts].sort(
+    ([a, timesA], [b, timesB]) => timesB - timesA || isClients(a) - isClients(b) || a - b,
+  )
+  return first?.[0] ?? 500
+}

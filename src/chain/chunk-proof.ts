@@ -1,0 +1,51 @@
+import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import { validateTxPath } from '../proof/block.js'
+import { proveChunk, rulesetAt } from '../proof/path.js'
+import type { Block, Chunk } from './chain.js'
+import type { ProvenChunk } from './shelf.js'
+import type { Span } from './span.js'
+import { settledDepth } from './weave-search.js'
+
+/** Proves that a chunk holds weave byte `offset` of a transaction whose data root and place are known. `forged` otherwise. */
+export function proveInSpan(chunk: Chunk, span: Span, offset: number): ProvenChunk | Refusal {
+  const { dataRoot, sizeBytes: dataSize } = span
+  const ruleset = rulesetAt(offset)
+  const { chunk: bytes, dataPath } = chunk
+  const at = offset - span.start
+  const proven = proveChunk({ chunk: bytes, dataPath, dataRoot, dataSize, offset: at, ruleset })
+  return isRefusal(proven) ? proven : { chunk: bytes, dataPath, dataRoot, dataSize, ...proven, ruleset }
+}
+
+export interface InBlock {
+  readonly span: Span
+  readonly proven: ProvenChunk
+}
+
+/**
+ * Proves a chunk by the block alone: tx_path leads from the block's tx_root to a data root and its bounds, data_path from there
+ * to the chunk. Refusals: `forged`; `upstream` where there is no tx_path or no tx_root to prove anything by.
+ */
+export function proveInBlock(
+  chunk: Chunk,
+  block: Block,
+  tipHeight: number,
+  offset: number,
+): InBlock | Refusal {
+  const { txPath } = chunk
+  const { txRoot, blockSize } = block
+  if (txPath === undefined || txRoot === undefined) {
+    return refuse('upstream', 'upstream', 'nothing proves which transaction the chunk belongs to')
+  }
+  const before = block.weaveSize - blockSize
+  const leaf = validateTxPath({ txRoot, offset: offset - before - 1, blockSize, path: txPath })
+  if (isRefusal(leaf)) return leaf
+  const span: Span = {
+    start: before + leaf.start + 1,
+    sizeBytes: leaf.end - leaf.start,
+    dataRoot: leaf.dataHash,
+    txPath,
+    settled: tipHeight - block.height > settledDepth,
+  }
+  const proven = proveInSpan(chunk, span, offset)
+  return isRefusal(proven) ? proven : { span, proven }
+}

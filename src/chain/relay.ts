@@ -1,0 +1,110 @@
+import type { Clock } from '../actor/clock.js'
+import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import { Node, type OpenAnswer, type Question } from './node.js'
+import type { ChainOptions } from './options.js'
+import { Roster } from './roster.js'
+import { gaveUp, Turns } from './turns.js'
+
+/** A node's answer as it comes, to be read to its end or dropped. */
+export interface RelayedAnswer extends OpenAnswer {
+  readonly node: string
+}
+
+/** Hands questions of clients on to nodes, and their answers back, without looking inside. */
+export class Relay {
+  readonly #nodes: readonly Node[]
+  readonly #roster: Roster<Node>
+  readonly #turns: Turns
+
+  constructor(
+    private readonly options: ChainOptions,
+    private readonly clock: Clock,
+  ) {
+    this.#nodes = options.nodes.map((address) => new Node(address, options, clock))
+    this.#roster = new Roster(this.#nodes, options)
+    this.#turns = new Turns(options.callsMax, options.waitingMax)
+  }
+
+  /** Breaks every call under way. */
+  async close(): Promise<void> {
+    await Promise.all(this.#nodes.map((node) => node.close()))
+  }
+
+  /** Calls under way: 0 when everything was given back. */
+  get underWay(): number {
+    return this.#turns.taken
+  }
+
+  /**
+   * Asks node after node, at most `attemptsMax`, until one gives an answer below 500 other than 429; where `others` says so, a
+   * 404 counts only when no other node has better. When all have trouble the last trouble is answered as it is, and if none
+   * answered, a refusal: `upstream`, `late`, `too-large`, `busy`. The caller ends the answer, or its turn is never given back.
+   */
+  async ask(question: Question, others: boolean, signal?: AbortSignal): Promise<RelayedAnswer | Refusal> {
+    const turn = await this.#turns.take(signal)
+    if (isRefusal(turn)) return turn
+    const answer = await this.#firstGood(question, others, signal)
+    if (isRefusal(answer)) {
+      turn()
+      return answer
+    }
+    return {
+      ...answer,
+      next: async () => {
+        const piece = await answer.next()
+        if (piece === undefined || isRefusal(piece)) turn()
+        return piece
+      },
+      drop: () => {
+        answer.drop()
+        turn()
+      },
+    }
+  }
+
+  async #firstGood(
+    question: Question,
+    others: boolean,
+    signal?: AbortSignal,
+  ): Promise<RelayedAnswer | Refusal> {
+    let worse: RelayedAnswer | undefined
+    let refusal: Refusal = refuse('upstream', 'self', 'no node to ask')
+    const order = this.#roster.order(this.clock.monotonic()).slice(0, this.options.attemptsMax)
+    for (const node of order) {
+      node.underWay += 1
+      const answer = await node.open(question, signal)
+      node.underWay -= 1
+      if (isRefusal(answer)) {
+        refusal = answer
+        if (answer === gaveUp) break
+        this.#roster.failed(node, this.clock.monotonic())
+        continue
+      }
+      const trouble = answer.status >= 500 || answer.status === 429
+      if (trouble) this.#roster.failed(node, this.clock.monotonic())
+      else this.#roster.succeeded(node)
+      const relayed = { ...answer, node: node.name }
+      if (!trouble && !(others && answer.status === 404)) {
+        worse?.drop()
+        return relayed
+      }
+      // An honest "not here" says more than a broken node.
+      if (worse === undefined || (worse.status >= 429 && !trouble)) {
+        worse?.drop()
+        worse = relayed
+      } else relayed.drop()
+    }
+    return worse ?? refusal
+  }
+}
+
+/** The body of an answer that is small, or a refusal. Bodies of errors end where `maxBytes` ends them. */
+export async function wholeBody(answer: RelayedAnswer): Promise<Buffer | Refusal> {
+  const pieces: Buffer[] = []
+  for (;;) {
+    const piece = await answer.next()
+    if (piece === undefined) return Buffer.concat(pieces)
+    if (isRefusal(piece)) return piece
+    pieces.push(piece)
+  }
+}

@@ -1,0 +1,43 @@
+import type { Refusal } from '../format/refusal.js'
+import type { Reply, Request } from '../http/exchange.js'
+import { statusOf } from '../http/status.js'
+
+/** A small answer of a route beside content. `lines` are header lines, each with CRLF in front. */
+export interface SmallAnswer {
+  readonly status: number
+  readonly type: string
+  readonly lines?: string
+  readonly body: string | Uint8Array
+}
+
+export const jsonType = 'application/json; charset=utf-8'
+export const textType = 'text/plain; charset=utf-8'
+
+/** Answers; HEAD gets the same head and no body. `first` is what the gateway puts into every block. */
+export function answerSmall(
+  request: Request,
+  reply: Reply,
+  first: string,
+  { status, type, lines = '', body }: SmallAnswer,
+): void {
+  const head = { status, block: `${first}\r\nContent-Type: ${type}${lines}` }
+  if (request.method === 'HEAD') reply.endEmpty(head, Buffer.byteLength(body))
+  else reply.end(head, body)
+}
+
+export const noStore = '\r\nCache-Control: no-store'
+
+const words: Readonly<Record<number, string>> = {
+  404: 'Not Found',
+  413: 'Content too large',
+  502: 'Bad gateway: no node could give a good answer',
+  503: 'Busy: try again',
+  504: 'Gateway timeout: the nodes did not answer in time',
+}
+
+/** The answer to a refusal: a plain word, never cached. What exactly happened at which node is not for clients. */
+export function refusedAnswer(refusal: Refusal): SmallAnswer {
+  const status = statusOf[refusal.refused]
+  const retry = status === 503 ? '\r\nRetry-After: 1' : ''
+  return { status, type: textType, lines: `${noStore}${retry}`, body: words[status] ?? refusal.message }
+}

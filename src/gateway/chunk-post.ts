@@ -1,0 +1,71 @@
+import { type Broadcast, type Broadcasted, commonFailure } from '../chain/broadcast.js'
+import type { ChunkFinder } from '../chain/chunk-finder.js'
+import { isRefusal, refuse } from '../format/refusal.js'
+import type { Reply, Request } from '../http/exchange.js'
+import { readPostedChunk } from '../proof/posted-chunk.js'
+import { answerSmall, jsonType, noStore, refusedAnswer } from './answer.js'
+import type { Route } from './parts.js'
+
+export interface ChunkPostParts {
+  readonly finder: ChunkFinder
+  readonly broadcast: Broadcast
+  /** Posts in hand at once: each holds about a megabyte while it is read, proven and told to nodes. */
+  readonly postsMax: number
+}
+
+/** 256 KiB in base64url, and 5 % for proof and names. */
+export const chunkBodyMax = 367_001
+
+/** `POST /chunk`: proven here, kept for serving, told to nodes. Never rate limited: the data was paid for on the chain. */
+export class ChunkPost implements Route {
+  readonly family = 'other'
+  readonly path = '/chunk'
+  readonly methods = ['POST']
+  #posts = 0
+
+  constructor(private readonly parts: ChunkPostParts) {}
+
+  async handle(request: Request, reply: Reply, first: string): Promise<void> {
+    if (this.#posts >= this.parts.postsMax) {
+      const busy = refuse('busy', 'self', 'too many chunks are being posted')
+      return answerSmall(request, reply, first, refusedAnswer(busy))
+    }
+    this.#posts += 1
+    try {
+      await this.#take(request, reply, first)
+    } finally {
+      this.#posts -= 1
+    }
+  }
+
+  async #take(request: Request, reply: Reply, first: string): Promise<void> {
+    const body = await request.body(chunkBodyMax)
+    if (isRefusal(body)) return answerSmall(request, reply, first, refusedAnswer(body))
+    const { finder, broadcast } = this.parts
+    const ruleset = await finder.rulesNow()
+    const posted = readPostedChunk(jsonOf(body), ruleset)
+    if (typeof posted === 'string') return answerJson(request, reply, first, 400, { error: posted })
+    finder.keep(posted, ruleset)
+    const told = await broadcast.chunk(Buffer.from(body).toString('utf8'))
+    const status = told.enough ? 200 : commonFailure(told.results)
+    answerJson(request, reply, first, status, wordsOf(told))
+  }
+}
+
+/** The value, or undefined where the bytes are no JSON. */
+function jsonOf(body: Uint8Array): unknown {
+  try {
+    return JSON.parse(Buffer.from(body).toString('utf8'))
+  } catch {
+    return undefined
+  }
+}
+
+/** Every configured node is one that the operator prefers. */
+function wordsOf({ successCount, failureCount, results }: Broadcasted): object {
+  return { successCount, preferredSuccessCount: successCount, failureCount, results }
+}
+
+function answerJson(request: Request, reply: Reply, first: string, status: number, value: object): void {
+  answerSmall(request, reply, first, { status, type: jsonType, lines: noStore, body: JSON.stringify(value) })
+}

@@ -1,0 +1,146 @@
+import { type Line, safeValue } from '../attest/line.js'
+import { digestLines } from '../attest/trust-headers.js'
+import type { Vocabulary } from '../attest/vocabulary.js'
+import type { ChunkFinder, FoundChunk } from '../chain/chunk-finder.js'
+import { encodeBase64url } from '../format/base64url.js'
+import { matchesWeakly, parseEntityTags } from '../format/entity-tag.js'
+import { isRefusal, refuse } from '../format/refusal.js'
+import type { Reply, Request } from '../http/exchange.js'
+import { sha256 } from '../proof/digest.js'
+import { answerSmall, jsonType, noStore, refusedAnswer, textType } from './answer.js'
+import { noContent } from './flow-content.js'
+import type { Route } from './parts.js'
+import { type StatementParts, Statements } from './statements.js'
+
+export interface ChunkRouteParts extends StatementParts {
+  readonly finder: ChunkFinder
+  /** Answers on their way to clients at once: each holds up to 400 KiB until the slowest reader has it. */
+  readonly answersMax: number
+  /** Seconds for chunks so deep in the chain that nothing moves them. */
+  readonly settledSeconds: number
+}
+
+const notFound = {
+  status: 404,
+  type: textType,
+  lines: '\r\nCache-Control: public, max-age=10, must-revalidate',
+  body: 'Not Found',
+}
+
+/** Longer proofs stay out of the head: many clients refuse more than 16 KiB of header lines. */
+const pathTextMax = 6000
+
+/** What is sent of a chunk. */
+interface Shown {
+  readonly type: string
+  readonly body: Uint8Array
+}
+
+/** `GET|HEAD /chunk/{offset}` (JSON, as nodes answer) and `/chunk/{offset}/data` (the bytes), proven before they are sent. */
+export class ChunkRoute implements Route {
+  readonly family = 'other'
+  readonly path = '/chunk/'
+  readonly methods = ['GET', 'HEAD']
+  readonly #statements: Statements
+  #answers = 0
+
+  constructor(private readonly parts: ChunkRouteParts) {
+    this.#statements = new Statements(parts)
+  }
+
+  async handle(request: Request, reply: Reply, first: string): Promise<void> {
+    const target = /^\/chunk\/([^/]*)(\/data)?\/?$/i.exec(request.path)
+    if (target === null) return answerSmall(request, reply, first, notFound)
+    const [, text = '', data] = target
+    if (!/^[0-9]+$/.test(text)) {
+      const wrong = { status: 400, type: textType, lines: noStore, body: 'Invalid offset' }
+      return answerSmall(request, reply, first, wrong)
+    }
+    const offset = Number(text)
+    // The first byte of the weave has the number 1, and no weave reaches 2^53.
+    if (offset === 0 || !Number.isSafeInteger(offset)) return answerSmall(request, reply, first, notFound)
+    if (this.#answers >= this.parts.answersMax) {
+      const busy = refuse('busy', 'self', 'too many chunks are being sent')
+      return answerSmall(request, reply, first, refusedAnswer(busy))
+    }
+    this.#answers += 1
+    try {
+      await this.#answer(request, reply, first, offset, data !== undefined)
+    } finally {
+      this.#answers -= 1
+    }
+  }
+
+  async #answer(request: Request, reply: Reply, first: string, offset: number, raw: boolean): Promise<void> {
+    const found = await this.parts.finder.find(offset)
+    if (isRefusal(found)) {
+      return answerSmall(request, reply, first, found.refused === 'unknown' ? notFound : refusedAnswer(found))
+    }
+    const shown = raw ? { type: 'application/octet-stream', body: found.proven.chunk } : jsonOf(found)
+    const digest = sha256(shown.body)
+    const wanted = parseEntityTags(request.header('if-none-match') ?? '')
+    const tag = { weak: false, opaque: encodeBase64url(digest) }
+    const unchanged = wanted !== undefined && matchesWeakly(wanted, tag)
+    const { vocabulary: words } = this.parts
+    const lines = [
+      ...this.#cacheLines(found),
+      ...(unchanged ? [] : [['Content-Type', shown.type] as const]),
+      ...placeLines(found, offset, raw, words),
+      // A 304 has no content whose digest it could tell.
+      ...digestLines(digest, unchanged ? undefined : 'Content-Digest', words).filter(
+        ([name]) => name !== `${words.gateway}Digest`,
+      ),
+    ]
+    const status = unchanged ? 304 : 200
+    const head = { status, block: this.#statements.block(request, first, status, lines) }
+    if (unchanged) reply.endEmpty(head)
+    else if (request.method === 'HEAD') reply.endEmpty(head, shown.body.length)
+    else await reply.stream(head, [{ bytes: shown.body }], noContent)
+  }
+
+  #cacheLines({ node, span }: FoundChunk): Line[] {
+    const cached: Line = ['X-Cache', node === undefined ? 'HIT' : 'MISS']
+    const { settledSeconds } = this.parts
+    if (!span.settled) return [cached]
+    return [cached, ['Cache-Control', `public, max-age=${settledSeconds}, immutable`]]
+  }
+}
+
+function jsonOf({ proven, span }: FoundChunk): Shown {
+  // Written by hand: base64url needs no escaping, and a chunk is a third of a megabyte.
+  const txPath = span.txPath === undefined ? '' : `,"tx_path":"${encodeBase64url(span.txPath)}"`
+  const chunk = encodeBase64url(proven.chunk)
+  const dataPath = encodeBase64url(proven.dataPath)
+  const text = `{"chunk":"${chunk}","data_path":"${dataPath}"${txPath},"packing":"unpacked"}`
+  return { type: jsonType, body: Buffer.from(text, 'latin1') }
+}
+
+/** Where the bytes come from and what they belong to. The proofs are in the JSON already, so they only go with raw bytes. */
+function placeLines(found: FoundChunk, offset: number, raw: boolean, words: Vocabulary): Line[] {
+  const { proven, span, node } = found
+  const start = span.start + proven.start
+  const facts: [string, string | number][] = [
+    ['Data-Root', encodeBase64url(span.dataRoot)],
+    ['Start-Offset', start],
+    ['Relative-Start-Offset', proven.start],
+    ['Read-Offset', offset - start],
+    ['Tx-Data-Size', span.sizeBytes],
+    ['Tx-Start-Offset', span.start],
+  ]
+  if (span.id !== undefined) facts.push(['Tx-Id', span.id])
+  if (raw) {
+    facts.push(['Tx-Path', span.txPath === undefined ? '' : encodeBase64url(span.txPath)])
+    facts.push(['Data-Path', encodeBase64url(proven.dataPath)])
+  }
+  const lines: Line[] = [
+    [`${words.gateway}Chunk-Source-Type`, node === undefined ? 'cache' : 'arweave-network'],
+  ]
+  if (node !== undefined) {
+    lines.push([`${words.gateway}Chunk-Host`, safeValue(node.replace(/^https?:\/\//, ''))])
+  }
+  for (const [name, value] of facts) {
+    const text = String(value)
+    if (text.length <= pathTextMax) lines.push([`${words.chain}Chunk-${name}`, text])
+  }
+  return lines
+}

@@ -1,0 +1,69 @@
+import { readOffset } from '../chain/answers.js'
+import { Broadcast } from '../chain/broadcast.js'
+import { ChunkFinder } from '../chain/chunk-finder.js'
+import { Relay } from '../chain/relay.js'
+import { RemoteChain } from '../chain/remote.js'
+import type { OffsetIndex } from '../chain/span.js'
+import { parseId } from '../format/id.js'
+import { ChunkPost } from './chunk-post.js'
+import { ChunkRoute } from './chunk-routes.js'
+import type { Route } from './parts.js'
+import { passthroughRoutes } from './passthrough.js'
+import type { StatementParts } from './statements.js'
+import { TransactionPost } from './transaction-post.js'
+import type { EdgeThread } from './wiring.js'
+
+export interface NodeRouteParts extends StatementParts {
+  readonly chain: EdgeThread['chain']
+  readonly chunks: EdgeThread['chunks']
+  /** Seconds for answers that nothing changes any more. */
+  readonly settledSeconds: number
+  /** Knows offsets of indexed transactions. */
+  readonly index?: OffsetIndex
+}
+
+/** The routes under which clients of nodes find what they know, and what closes their connections. */
+export interface NodeRoutes {
+  readonly routes: readonly Route[]
+  close(): Promise<void>
+}
+
+/** Numbers of one edge thread. */
+const bounds = {
+  /** 400 KiB each: 100 MiB. */
+  chunkAnswersMax: 256,
+  /** About 1 MiB each while they are in hand. */
+  chunkPostsMax: 128,
+  /** Up to 45 MiB each while they are in hand, though nearly all have some KiB. */
+  transactionPostsMax: 8,
+  keptBytes: 16 << 20,
+  /** Half of the connections to nodes at most are held by slow readers. */
+  flowsMax: 32,
+}
+
+const offsetPath = /^\/tx\/([^/]+)\/offset$/
+
+/** Builds them, with connections of this thread's own. */
+export function nodeRoutes(parts: NodeRouteParts): NodeRoutes {
+  const { clock, settledSeconds } = parts
+  const chain = new RemoteChain(parts.chain, clock)
+  const relay = new Relay(parts.chain, clock)
+  const broadcast = new Broadcast(parts.chain, parts.chunks.broadcast, clock)
+  const finder = new ChunkFinder(chain, clock, parts.chunks.finder, parts.index)
+  const heard = (path: string, body: Buffer): void => {
+    const id = parseId(offsetPath.exec(path)?.[1] ?? '')
+    const place = id === undefined ? undefined : readOffset(body.toString('utf8'))
+    if (id !== undefined && place !== undefined) finder.hear(id, place)
+  }
+  return {
+    routes: [
+      new ChunkRoute({ ...parts, finder, settledSeconds, answersMax: bounds.chunkAnswersMax }),
+      new ChunkPost({ finder, broadcast, postsMax: bounds.chunkPostsMax }),
+      new TransactionPost({ relay, postsMax: bounds.transactionPostsMax }),
+      ...passthroughRoutes({ relay, clock, ...bounds, heard }),
+    ],
+    async close() {
+      await Promise.all([chain.close(), relay.close(), broadcast.close()])
+    },
+  }
+}

@@ -1,0 +1,40 @@
+import type { Clock } from '../actor/clock.js'
+import type { Log } from '../actor/log.js'
+import { type Covered, coverage } from '../attest/covered.js'
+import { blockOf, type Line } from '../attest/line.js'
+import type { Signer } from '../attest/signature.js'
+import type { Vocabulary } from '../attest/vocabulary.js'
+import type { Request } from '../http/exchange.js'
+
+export interface StatementParts {
+  readonly vocabulary: Vocabulary
+  /** Undefined: answers are not signed. */
+  readonly signer?: Signer
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** Header blocks of routes beside content, signed where they say something about trust. */
+export class Statements {
+  readonly #cover: (lines: readonly Line[]) => Covered
+
+  constructor(private readonly parts: StatementParts) {
+    this.#cover = coverage(parts.vocabulary)
+  }
+
+  /** `first` (request id and CORS), then `lines`, then their signature. */
+  block(request: Request, first: string, status: number, lines: readonly Line[]): string {
+    const { signer, clock, log } = this.parts
+    const block = `${first}\r\n${blockOf(lines)}`
+    const { lines: covered, worthSigning } = this.#cover(lines)
+    if (signer === undefined || !worthSigning) return block
+    const { method, path } = request
+    try {
+      const seconds = Math.floor(clock.now() / 1000)
+      return `${block}\r\n${signer.sign({ status, covered, method, path }, seconds)}`
+    } catch (error) {
+      log.error({ err: error }, 'an answer could not be signed')
+      return block
+    }
+  }
+}

@@ -1,0 +1,79 @@
+import { type Relay, wholeBody } from '../chain/relay.js'
+import { idBytes } from '../format/id.js'
+import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import { parseTransactionText } from '../format/transaction.js'
+import type { Reply, Request } from '../http/exchange.js'
+import { equalBytes, sha256 } from '../proof/digest.js'
+import { verifyTransaction } from '../proof/transaction.js'
+import { answerSmall, noStore, refusedAnswer, textType } from './answer.js'
+import type { Route } from './parts.js'
+import { relayedType } from './passthrough.js'
+
+export interface TransactionPostParts {
+  readonly relay: Relay
+  /** Posts in hand at once: each may hold three times its body. */
+  readonly postsMax: number
+}
+
+/** Nodes take 10 MiB of data inside of a transaction; that is 14 MiB of base64url. */
+const bodyMax = 15 << 20
+/** What a node says about a transaction is a word or two. */
+const answerMax = 100_000
+
+/** `POST /tx`: a transaction that is true in itself is handed to a node, whose answer is the client's. */
+export class TransactionPost implements Route {
+  readonly family = 'other'
+  readonly path = '/tx'
+  readonly methods = ['POST']
+  #posts = 0
+
+  constructor(private readonly parts: TransactionPostParts) {}
+
+  async handle(request: Request, reply: Reply, first: string): Promise<void> {
+    if (this.#posts >= this.parts.postsMax) {
+      const busy = refuse('busy', 'self', 'too many transactions are being posted')
+      return answerSmall(request, reply, first, refusedAnswer(busy))
+    }
+    this.#posts += 1
+    try {
+      await this.#take(request, reply, first)
+    } finally {
+      this.#posts -= 1
+    }
+  }
+
+  async #take(request: Request, reply: Reply, first: string): Promise<void> {
+    const body = await request.body(bodyMax)
+    if (isRefusal(body)) return answerSmall(request, reply, first, refusedAnswer(body))
+    const text = Buffer.from(body).toString('utf8')
+    const wrong = faultOf(text)
+    if (wrong !== undefined) {
+      return answerSmall(request, reply, first, { status: 400, type: textType, lines: noStore, body: wrong })
+    }
+    const answer = await this.parts.relay.ask({ path: '/tx', post: text, maxBytes: answerMax }, false)
+    const words = isRefusal(answer) ? answer : await wholeBody(answer)
+    if (isRefusal(answer) || isRefusal(words)) {
+      return answerSmall(
+        request,
+        reply,
+        first,
+        refusedAnswer(isRefusal(answer) ? answer : (words as Refusal)),
+      )
+    }
+    const type = relayedType(answer.contentType)
+    answerSmall(request, reply, first, { status: answer.status, type, lines: noStore, body: words })
+  }
+}
+
+/** What is wrong with a posted transaction in itself, in a sentence; undefined where nothing is. */
+function faultOf(text: string): string | undefined {
+  const transaction = parseTransactionText(text)
+  if (isRefusal(transaction)) return `Invalid transaction: ${transaction.message}`
+  if (!equalBytes(sha256(transaction.signature), idBytes(transaction.id))) {
+    return 'Invalid signature: the id is not its SHA-256'
+  }
+  // Kinds of keys and amounts that only nodes can judge are left to them.
+  if (transaction.denomination !== 0 || transaction.owner.length === 0) return undefined
+  const verified = verifyTransaction(transaction)
+  return verified === true ? undefined : `Invalid signature: ${verified.message}`
+}
