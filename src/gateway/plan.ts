@@ -72,12 +72,20 @@ export function readAsked(request: Request): Asked {
  * If-Match, If-None-Match, If-Range, Range. Content has no modification date, so conditions on dates never apply.
  */
 export function plan(asked: Asked, known: Known): Plan {
+  // A client asks again with the very tag it was given: no list to read, and nothing else counts then but If-Match.
+  if (
+    asked.ifNoneMatch !== undefined &&
+    asked.ifNoneMatch === known.entityTag &&
+    asked.ifMatch === undefined
+  ) {
+    return unchanged
+  }
   const current = currentTag(asked, known)
   if (asked.ifMatch !== undefined && !matches(asked.ifMatch, current, matchesStrongly)) {
     return { variant: 'refused', status: 412, lines: '', text: 'Precondition failed' }
   }
   if (asked.ifNoneMatch !== undefined && matches(asked.ifNoneMatch, current, matchesWeakly)) {
-    return { variant: 'unchanged', status: 304, lines: '', pieces: [], bytes: 0, contentLength: undefined }
+    return unchanged
   }
   const range = rangeCounts(asked, current) ? asked.range : undefined
   const wanted = parseRange(range, known.sizeBytes)
@@ -94,6 +102,15 @@ export function plan(asked: Asked, known: Known): Plan {
         ? parts(asked, known, wanted.ranges)
         : part(asked, known, wanted.ranges[0])
   }
+}
+
+const unchanged: Plan = {
+  variant: 'unchanged',
+  status: 304,
+  lines: '',
+  pieces: [],
+  bytes: 0,
+  contentLength: undefined,
 }
 
 const malformed: Plan = { variant: 'refused', status: 400, lines: '', text: "Malformed 'range' header" }
