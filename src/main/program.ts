@@ -1,5 +1,5 @@
 import type { MessagePort } from 'node:worker_threads'
-import type { Config } from '../../config/read.js'
+import { boundHeads, type Config } from '../../config/read.js'
 import { claimFolder, findPort } from '../actor/claim.js'
 import { systemClock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
@@ -31,6 +31,7 @@ const tipEveryMs = { mainnet: 15_000, devnet: 1000 }
  * is up.
  */
 export async function startProgram(config: Config, log: Log, end: AbortSignal): Promise<Program> {
+  boundHeads()
   const { server } = config
   const network = networkOf(config)
   const { root } = folders(config)

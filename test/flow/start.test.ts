@@ -1,5 +1,8 @@
 import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import t from 'tap'
+import { pause } from '../../src/actor/clock.js'
 import { run, sluice } from './running.js'
 
 t.test(
@@ -115,4 +118,29 @@ t.test('what the gateway says of itself is plain and unsigned', async (t) => {
   t.match(metrics, /^process_resident_memory_bytes \d+$/m)
   t.equal((await fetch(`${gateway}/${'A'.repeat(43)}`)).status, 404, 'an id nobody knows')
   t.equal((await fetch(`${gateway}/${'A'.repeat(42)}B`)).status, 400, 'an id that is none')
+})
+
+t.test('a long head may come in several packets; one too long is refused', async (t) => {
+  const running = await run(t, t.testdir(), { DEVNET_SEED: 'false' })
+  const { hostname, port } = new URL(running.urls.gateway ?? '')
+  const answered = async (headBytes: number): Promise<string> => {
+    const socket = connect(Number(port), hostname)
+    // What is refused is closed while we still write.
+    socket.on('error', () => socket.destroy())
+    await once(socket, 'connect')
+    const head = `GET /gateway/healthcheck HTTP/1.1\r\nHost: x\r\nX-Filler: ${'f'.repeat(headBytes)}`
+    for (let at = 0; at < head.length && !socket.destroyed; at += 3000) {
+      socket.write(head.slice(at, at + 3000))
+      await pause(5)
+    }
+    socket.end('\r\n\r\n')
+    let text = ''
+    socket.on('data', (bytes: Buffer) => {
+      text += bytes.toString('latin1')
+    })
+    if (!socket.closed) await once(socket, 'close')
+    return text.split('\r\n')[0] ?? ''
+  }
+  t.match(await answered(12_000), 'HTTP/1.1 200 OK')
+  t.notMatch(await answered(40_000), '200')
 })
