@@ -29,6 +29,7 @@ export const noStore = '\r\nCache-Control: no-store'
 
 const words: Readonly<Record<number, string>> = {
   404: 'Not Found',
+  408: 'Request timeout: the body did not arrive in time',
   413: 'Content too large',
   502: 'Bad gateway: no node could give a good answer',
   503: 'Busy: try again',
@@ -37,7 +38,14 @@ const words: Readonly<Record<number, string>> = {
 
 /** The answer to a refusal: a plain word, never cached. What exactly happened at which node is not for clients. */
 export function refusedAnswer(refusal: Refusal): SmallAnswer {
-  const status = statusOf[refusal.refused]
+  const status = statusFor(refusal)
   const retry = status === 503 ? '\r\nRetry-After: 1' : ''
   return { status, type: textType, lines: `${noStore}${retry}`, body: words[status] ?? refusal.message }
+}
+
+/** The same reason is another status when it is the client who was slow, or a node that sends too much. */
+function statusFor({ refused, fault }: Refusal): number {
+  if (refused === 'late' && fault === 'client') return 408
+  if (refused === 'too-large' && fault !== 'client') return 502
+  return statusOf[refused]
 }

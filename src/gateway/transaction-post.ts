@@ -68,7 +68,7 @@ export class TransactionPost implements Route {
 /** What is wrong with a posted transaction in itself, in a sentence; undefined where nothing is. */
 function faultOf(text: string): string | undefined {
   const transaction = parseTransactionText(text)
-  if (isRefusal(transaction)) return `Invalid transaction: ${transaction.message}`
+  if (isRefusal(transaction)) return `Invalid ${transaction.message}`
   if (!equalBytes(sha256(transaction.signature), idBytes(transaction.id))) {
     return 'Invalid signature: the id is not its SHA-256'
   }

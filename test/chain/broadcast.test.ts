@@ -1,0 +1,89 @@
+import type { ServerResponse } from 'node:http'
+import t, { type Test } from 'tap'
+import { systemClock } from '../../src/actor/clock.js'
+import {
+  Broadcast,
+  type BroadcastOptions,
+  commonFailure,
+  type NodeOutcome,
+} from '../../src/chain/broadcast.js'
+import { nodeThat, patient } from './hostile.js'
+
+const usual: BroadcastOptions = {
+  successesMin: 3,
+  concurrency: 3,
+  abortMs: 2000,
+  responseMs: 2000,
+  perNodeMax: 20,
+}
+
+/** Nodes that answer each with its status, or never. */
+async function told(
+  t: Test,
+  statuses: readonly (number | 'never')[],
+  options: Partial<BroadcastOptions> = {},
+) {
+  const nodes = await Promise.all(
+    statuses.map((status) =>
+      nodeThat(t, (request, response: ServerResponse) => {
+        request.resume()
+        if (status !== 'never') response.writeHead(status).end('{}')
+      }),
+    ),
+  )
+  const all = { ...patient, nodes: nodes.map(({ url }) => url) }
+  const broadcast = new Broadcast(all, { ...usual, ...options }, systemClock)
+  t.teardown(() => broadcast.close())
+  const outcome = await broadcast.chunk('{}')
+  return { outcome, asked: nodes.filter(({ asked }) => asked.length > 0).length }
+}
+
+t.test('enough nodes must take a chunk, all of them where few are configured', async (t) => {
+  t.match((await told(t, [200])).outcome, { enough: true, successCount: 1, failureCount: 0 })
+  t.match((await told(t, [200, 500])).outcome, { enough: false, successCount: 1, failureCount: 1 })
+  t.match((await told(t, [500, 200, 208, 303])).outcome, { enough: true, successCount: 3 })
+  const many = await told(t, [200, 200, 200, 200, 200, 200], { concurrency: 1 })
+  t.equal(many.outcome.successCount, 3)
+  t.equal(many.asked, 3, 'nobody is told in vain')
+})
+
+t.test('after five refusals for good nobody else is told', async (t) => {
+  const { outcome, asked } = await told(t, [400, 400, 400, 400, 400, 400, 400, 200], { concurrency: 1 })
+  t.equal(asked, 5)
+  t.match(outcome, { enough: false, successCount: 0, failureCount: 5 })
+  t.equal(commonFailure(outcome.results), 400)
+})
+
+t.test('a silent node is given up, and said to be late', async (t) => {
+  const { outcome } = await told(t, ['never', 200, 200, 200], { responseMs: 200, successesMin: 4 })
+  t.match(outcome, { enough: false, successCount: 3 })
+  const late = outcome.results.find(({ success }) => !success)
+  t.match(late, { statusCode: 504, timedOut: true, canceled: false })
+  const gone = new Broadcast({ ...patient, nodes: ['http://127.0.0.1:1'] }, usual, systemClock)
+  t.teardown(() => gone.close())
+  t.match((await gone.chunk('{}')).results, [{ statusCode: 502, timedOut: false }])
+})
+
+t.test('a node with too many chunks on their way to it is passed over', async (t) => {
+  const node = await nodeThat(t, (request) => void request.resume())
+  const options = { ...usual, responseMs: 500, perNodeMax: 2 }
+  const broadcast = new Broadcast({ ...patient, nodes: [node.url] }, options, systemClock)
+  t.teardown(() => broadcast.close())
+  const outcomes = await Promise.all([1, 2, 3].map(() => broadcast.chunk('{}')))
+  t.equal(outcomes.filter(({ results }) => results[0]?.skipped === true).length, 1)
+  t.equal(node.asked.length, 2)
+})
+
+t.test(
+  'the status of a failure is the most common one; between equals the mistake of the client',
+  async (t) => {
+    const of = (...statuses: number[]): NodeOutcome[] =>
+      statuses.map((statusCode) => ({
+        ...{ peer: '', success: statusCode === 200, statusCode, canceled: false, timedOut: false },
+      }))
+    t.equal(commonFailure([]), 500, 'nobody was told')
+    t.equal(commonFailure(of(200, 502, 400, 502)), 502)
+    t.equal(commonFailure(of(502, 400)), 400)
+    t.equal(commonFailure(of(504, 502)), 502)
+  },
+)

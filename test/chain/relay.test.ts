@@ -1,0 +1,54 @@
+import t, { type Test } from 'tap'
+import { systemClock } from '../../src/actor/clock.js'
+import { Relay, wholeBody } from '../../src/chain/relay.js'
+import { isRefusal } from '../../src/format/refusal.js'
+import { nodeThat, patient } from './hostile.js'
+
+/** A relay over nodes that answer with these statuses; 0 breaks the connection. */
+async function over(t: Test, statuses: readonly number[]) {
+  const nodes = await Promise.all(
+    statuses.map((status, index) =>
+      nodeThat(t, (request, response) => {
+        request.resume()
+        if (status === 0) response.destroy()
+        else response.writeHead(status).end(`node ${index}`)
+      }),
+    ),
+  )
+  const relay = new Relay({ ...patient, nodes: nodes.map(({ url }) => url) }, systemClock)
+  t.teardown(() => relay.close())
+  return relay
+}
+
+async function asked(relay: Relay, others: boolean): Promise<string> {
+  const answer = await relay.ask({ path: '/tx/x', maxBytes: 1000 }, others)
+  if (isRefusal(answer)) return answer.refused
+  const body = await wholeBody(answer)
+  return isRefusal(body) ? body.refused : `${answer.status} ${body.toString()}`
+}
+
+t.test('the first node with a good answer is heard', async (t) => {
+  t.equal(await asked(await over(t, [0, 500, 200]), false), '200 node 2')
+  t.equal(await asked(await over(t, [429, 400]), false), '400 node 1')
+  t.equal(await asked(await over(t, [404, 200]), false), '404 node 0')
+  t.equal(await asked(await over(t, [404, 200]), true), '200 node 1', 'another node may have it')
+})
+
+t.test('without a good answer the most telling one is heard', async (t) => {
+  t.equal(await asked(await over(t, [404, 500, 0]), true), '404 node 0')
+  t.equal(await asked(await over(t, [500, 404]), true), '404 node 1')
+  t.equal(await asked(await over(t, [503, 500]), true), '503 node 0')
+  t.equal(await asked(await over(t, [0]), true), 'upstream')
+})
+
+t.test('every turn is given back', async (t) => {
+  const relay = await over(t, [404, 0, 200, 500])
+  for (let round = 0; round < 12; round += 1) await asked(relay, true)
+  const answer = await relay.ask({ path: '/', maxBytes: 10 }, false)
+  t.equal(relay.underWay, 1)
+  if (!isRefusal(answer)) {
+    answer.drop()
+    answer.drop()
+  }
+  t.equal(relay.underWay, 0)
+})

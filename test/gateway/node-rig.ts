@@ -1,0 +1,101 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import type { Test } from 'tap'
+import { systemClock } from '../../src/actor/clock.js'
+import { silentLog } from '../../src/actor/log.js'
+import { loadSigningKey } from '../../src/attest/keys.js'
+import { createSigner } from '../../src/attest/signature.js'
+import { type Vocabulary, vocabularies } from '../../src/attest/vocabulary.js'
+import type { FinderOptions } from '../../src/chain/chunk-finder.js'
+import { nodeRoutes } from '../../src/gateway/node-routes.js'
+import { patient } from '../chain/hostile.js'
+import { type Stage, stage } from './rig.js'
+
+export interface NodeStage extends Stage {
+  post(path: string, body: string): Promise<{ status: number; text: string }>
+}
+
+/** A gateway with the routes of nodes, over these nodes. */
+export async function nodeStage(
+  t: Test,
+  nodes: readonly string[],
+  given: { vocabulary?: Vocabulary['name']; finder?: Partial<FinderOptions> } = {},
+): Promise<NodeStage> {
+  const key = loadSigningKey({ keyFile: join(t.testdir(), 'key.pem') })
+  const { vocabulary = 'neutral', finder = {} } = given
+  const built = nodeRoutes({
+    vocabulary: vocabularies[vocabulary],
+    signer: createSigner(key, { bindRequest: true }),
+    clock: systemClock,
+    log: silentLog,
+    settledSeconds: 1000,
+    chain: {
+      ...patient,
+      nodes,
+      callsMax: 64,
+      waitingMax: 1000,
+      connectionsMax: 64,
+      coolMs: 100,
+      coolMaxMs: 100,
+    },
+    chunks: {
+      finder: {
+        ...{ deadlineMs: 5000, nameMs: 1000, flightsMax: 100, searchesMax: 5 },
+        ...{ shelfBytes: 2 ** 24, postedShelfBytes: 2 ** 22 },
+        ...finder,
+      },
+      broadcast: { successesMin: 3, concurrency: 3, abortMs: 2000, responseMs: 2000, perNodeMax: 20 },
+    },
+  })
+  const whole = await stage({ routes: built.routes, vocabulary })
+  t.teardown(async () => {
+    await whole.close()
+    await built.close()
+  })
+  return {
+    ...whole,
+    async post(path, body) {
+      const answer = await fetch(whole.url + path, { method: 'POST', body })
+      return { status: answer.status, text: await answer.text() }
+    },
+  }
+}
+
+/** A node between a gateway and a true one that may twist what it says; `act` gives true where it has answered itself. */
+export async function twisted(
+  t: Test,
+  truth: string,
+  act: (request: IncomingMessage, response: ServerResponse) => boolean | Promise<boolean>,
+): Promise<{ url: string; asked: string[] }> {
+  const asked: string[] = []
+  const server = createServer(async (request, response) => {
+    asked.push(`${request.method} ${request.url}`)
+    const pieces: Buffer[] = []
+    for await (const piece of request) pieces.push(piece as Buffer)
+    if (await act(request, response)) return
+    const method = request.method ?? 'GET'
+    const body = method === 'POST' ? Buffer.concat(pieces) : undefined
+    const answer = await fetch(truth + request.url, { method, ...(body === undefined ? {} : { body }) })
+    response.writeHead(answer.status, { 'content-type': answer.headers.get('content-type') ?? 'text/plain' })
+    response.end(Buffer.from(await answer.arrayBuffer()))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked }
+}
+
+export interface ChunkJson {
+  readonly chunk: string
+  readonly data_path: string
+  readonly tx_path?: string
+  readonly packing: string
+}
+
+/** What a true node says of a chunk. */
+export async function chunkOf(node: string, offset: number): Promise<ChunkJson> {
+  return (await (await fetch(`${node}/chunk/${offset}`)).json()) as ChunkJson
+}

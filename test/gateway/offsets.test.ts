@@ -1,0 +1,74 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { join } from 'node:path'
+import t from 'tap'
+import { systemClock } from '../../src/actor/clock.js'
+import { silentLog } from '../../src/actor/log.js'
+import { loadSigningKey } from '../../src/attest/keys.js'
+import { createSigner } from '../../src/attest/signature.js'
+import { vocabularies } from '../../src/attest/vocabulary.js'
+import type { Attributes } from '../../src/catalog/attributes.js'
+import { type Id, idOfBytes } from '../../src/format/id.js'
+import { offsetsRoute } from '../../src/gateway/offsets-route.js'
+import { verifiedByFirst, verifiedBySecond } from '../attest/verifiers.js'
+import { stage } from './rig.js'
+
+const [item, root, parent, transaction] = Array.from({ length: 4 }, () => idOfBytes(randomBytes(32))) as [
+  Id,
+  Id,
+  Id,
+  Id,
+]
+
+const known: readonly Attributes[] = [
+  {
+    ...{ id: item, size: 1000, contentType: 'text/x', verified: true, trusted: true },
+    place: {
+      ...{ rootId: root, parentId: parent, path: [root, parent] },
+      ...{ rootItemOffset: 5000, parentItemOffset: 200, itemSize: 1300, headerSize: 300 },
+    },
+  },
+  { id: transaction, size: 5, verified: true, trusted: true },
+]
+
+t.test('where an item lies is told and signed; transactions and strangers have no offsets', async (t) => {
+  const key = loadSigningKey({ keyFile: join(t.testdir(), 'key.pem') })
+  const route = offsetsRoute({
+    vocabulary: vocabularies.neutral,
+    signer: createSigner(key, { bindRequest: true }),
+    clock: systemClock,
+    log: silentLog,
+    catalog: { attributes: (id) => known.find((one) => one.id === id) },
+  })
+  const gateway = await stage({ routes: [route] })
+  t.teardown(() => gateway.close())
+  const path = `/gateway/offsets/${item}`
+  const answer = await gateway.ask(path)
+  t.equal(answer.status, 200)
+  t.strictSame(JSON.parse(answer.body.toString()), {
+    ...{ rootTxId: root, path: [root, parent], rootOffset: 5000, rootDataOffset: 5300 },
+    ...{ contentType: 'text/x', size: 1300, dataSize: 1000 },
+  })
+  t.equal(answer.headers['cache-control'], 'public, max-age=30')
+  t.equal(answer.headers['x-gateway-root-transaction-id'], root)
+  const digest = createHash('sha256').update(answer.body).digest('base64')
+  t.equal(answer.headers['content-digest'], `sha-256=:${digest}:`)
+  t.match(answer.headers['signature-input'], /"x-gateway-root-transaction-id"/)
+  const exchange = { method: 'GET', url: gateway.url + path, status: 200, fields: answer.fields }
+  t.ok(await verifiedByFirst(exchange))
+  t.ok(await verifiedBySecond(exchange))
+  const head = await gateway.ask(path, { method: 'HEAD' })
+  t.equal(head.headers['content-length'], String(answer.body.length))
+
+  for (const id of [transaction, parent]) {
+    const missing = await gateway.ask(`/gateway/offsets/${id}`)
+    t.equal(missing.status, 404)
+    t.equal(missing.body.toString(), 'Offsets not found')
+    t.equal(missing.headers['cache-control'], 'public, max-age=60, must-revalidate')
+    t.equal(missing.headers.signature, undefined)
+  }
+  for (const wrong of ['x', `${item}x`, `${item.slice(0, 42)}/`, '']) {
+    const answer = await gateway.ask(`/gateway/offsets/${wrong}`)
+    t.equal(answer.status, 400)
+    t.equal(answer.body.toString(), 'Must provide a valid data ID')
+  }
+})
