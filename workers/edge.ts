@@ -48,6 +48,7 @@ const signer = key === undefined ? undefined : createSigner(key, { bindRequest }
 const saying = { vocabulary, clock: systemClock, log, ...(signer === undefined ? {} : { signer }) }
 const nodes = nodeRoutes({
   ...saying,
+  meters,
   chain: options.chain,
   chunks: options.chunks,
   settledSeconds: options.gateway.cache.stableSeconds,

@@ -49,4 +49,16 @@ export const meterTable: readonly MeterRow[] = [
     kind: 'counter',
     help: 'Data requests that had to ask a source.',
   },
+  {
+    name: 'chunk_requests_total',
+    kind: 'counter',
+    help: 'Chunks asked for by weave offset: proven ones from memory or from a node, absent ones, and failures.',
+    labels: { outcome: ['cache', 'node', 'absent', 'failed'] },
+  },
+  {
+    name: 'chunk_posts_total',
+    kind: 'counter',
+    help: 'Chunks posted: taken by enough nodes, not taken, or refused here.',
+    labels: { outcome: ['taken', 'failed', 'refused'] },
+  },
 ]

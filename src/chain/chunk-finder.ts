@@ -88,7 +88,7 @@ export class ChunkFinder {
 
   /** The rules by which data is proven that comes into the weave now; today's where no node says how long it is. */
   async rulesNow(): Promise<Ruleset> {
-    const tip = await this.#weave.tip()
+    const tip = await this.#within(this.options.nameMs, () => this.#weave.tip())
     return isRefusal(tip) ? 'rebase' : rulesetAt(tip.weaveSize + 1)
   }
 

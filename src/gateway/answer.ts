@@ -1,3 +1,4 @@
+import type { Log } from '../actor/log.js'
 import type { Refusal } from '../format/refusal.js'
 import type { Reply, Request } from '../http/exchange.js'
 import { statusOf } from '../http/status.js'
@@ -41,6 +42,11 @@ export function refusedAnswer(refusal: Refusal): SmallAnswer {
   const status = statusFor(refusal)
   const retry = status === 503 ? '\r\nRetry-After: 1' : ''
   return { status, type: textType, lines: `${noStore}${retry}`, body: words[status] ?? refusal.message }
+}
+
+/** Says in the log what clients are not told: what happened at which node, or which bound of ours was met. */
+export function logRefusal(log: Log, { method, path }: Request, { refused, fault, message }: Refusal): void {
+  if (fault !== 'client') log.warn({ method, path, refused, reason: message }, 'nodes could not be relayed')
 }
 
 /** The same reason is another status when it is the client who was slow, or a node that sends too much. */

@@ -1,3 +1,4 @@
+import type { Meter, Meters } from '../actor/meter.js'
 import { type Broadcast, type Broadcasted, commonFailure } from '../chain/broadcast.js'
 import type { ChunkFinder } from '../chain/chunk-finder.js'
 import { isRefusal, refuse } from '../format/refusal.js'
@@ -9,6 +10,7 @@ import type { Route } from './parts.js'
 export interface ChunkPostParts {
   readonly finder: ChunkFinder
   readonly broadcast: Broadcast
+  readonly meters: Meters
   /** Posts in hand at once: each holds about a megabyte while it is read, proven and told to nodes. */
   readonly postsMax: number
 }
@@ -21,9 +23,13 @@ export class ChunkPost implements Route {
   readonly family = 'other'
   readonly path = '/chunk'
   readonly methods = ['POST']
+  readonly #outcomes: Readonly<Record<'taken' | 'failed' | 'refused', Meter>>
   #posts = 0
 
-  constructor(private readonly parts: ChunkPostParts) {}
+  constructor(private readonly parts: ChunkPostParts) {
+    const of = (outcome: string): Meter => parts.meters.of('chunk_posts_total', { outcome })
+    this.#outcomes = { taken: of('taken'), failed: of('failed'), refused: of('refused') }
+  }
 
   async handle(request: Request, reply: Reply, first: string): Promise<void> {
     if (this.#posts >= this.parts.postsMax) {
@@ -40,13 +46,20 @@ export class ChunkPost implements Route {
 
   async #take(request: Request, reply: Reply, first: string): Promise<void> {
     const body = await request.body(chunkBodyMax)
-    if (isRefusal(body)) return answerSmall(request, reply, first, refusedAnswer(body))
+    if (isRefusal(body)) {
+      this.#outcomes.refused.add(1)
+      return answerSmall(request, reply, first, refusedAnswer(body))
+    }
     const { finder, broadcast } = this.parts
     const ruleset = await finder.rulesNow()
     const posted = readPostedChunk(jsonOf(body), ruleset)
-    if (typeof posted === 'string') return answerJson(request, reply, first, 400, { error: posted })
+    if (typeof posted === 'string') {
+      this.#outcomes.refused.add(1)
+      return answerJson(request, reply, first, 400, { error: posted })
+    }
     finder.keep(posted, ruleset)
     const told = await broadcast.chunk(Buffer.from(body).toString('utf8'))
+    this.#outcomes[told.enough ? 'taken' : 'failed'].add(1)
     const status = told.enough ? 200 : commonFailure(told.results)
     answerJson(request, reply, first, status, wordsOf(told))
   }

@@ -1,3 +1,4 @@
+import type { Meter, Meters } from '../actor/meter.js'
 import { type Line, safeValue } from '../attest/line.js'
 import { digestLines } from '../attest/trust-headers.js'
 import type { Vocabulary } from '../attest/vocabulary.js'
@@ -7,13 +8,14 @@ import { matchesWeakly, parseEntityTags } from '../format/entity-tag.js'
 import { isRefusal, refuse } from '../format/refusal.js'
 import type { Reply, Request } from '../http/exchange.js'
 import { sha256 } from '../proof/digest.js'
-import { answerSmall, jsonType, noStore, refusedAnswer, textType } from './answer.js'
+import { answerSmall, jsonType, logRefusal, noStore, refusedAnswer, textType } from './answer.js'
 import { noContent } from './flow-content.js'
 import type { Route } from './parts.js'
 import { type StatementParts, Statements } from './statements.js'
 
 export interface ChunkRouteParts extends StatementParts {
   readonly finder: ChunkFinder
+  readonly meters: Meters
   /** Answers on their way to clients at once: each holds up to 400 KiB until the slowest reader has it. */
   readonly answersMax: number
   /** Seconds for chunks so deep in the chain that nothing moves them. */
@@ -42,10 +44,13 @@ export class ChunkRoute implements Route {
   readonly path = '/chunk/'
   readonly methods = ['GET', 'HEAD']
   readonly #statements: Statements
+  readonly #outcomes: Readonly<Record<'cache' | 'node' | 'absent' | 'failed', Meter>>
   #answers = 0
 
   constructor(private readonly parts: ChunkRouteParts) {
     this.#statements = new Statements(parts)
+    const of = (outcome: string): Meter => parts.meters.of('chunk_requests_total', { outcome })
+    this.#outcomes = { cache: of('cache'), node: of('node'), absent: of('absent'), failed: of('failed') }
   }
 
   async handle(request: Request, reply: Reply, first: string): Promise<void> {
@@ -74,8 +79,13 @@ export class ChunkRoute implements Route {
   async #answer(request: Request, reply: Reply, first: string, offset: number, raw: boolean): Promise<void> {
     const found = await this.parts.finder.find(offset)
     if (isRefusal(found)) {
-      return answerSmall(request, reply, first, found.refused === 'unknown' ? notFound : refusedAnswer(found))
+      const absent = found.refused === 'unknown'
+      this.#outcomes[absent ? 'absent' : 'failed'].add(1)
+      if (absent) return answerSmall(request, reply, first, notFound)
+      logRefusal(this.parts.log, request, found)
+      return answerSmall(request, reply, first, refusedAnswer(found))
     }
+    this.#outcomes[found.node === undefined ? 'cache' : 'node'].add(1)
     const shown = raw ? { type: 'application/octet-stream', body: found.proven.chunk } : jsonOf(found)
     const digest = sha256(shown.body)
     const wanted = parseEntityTags(request.header('if-none-match') ?? '')

@@ -1,3 +1,4 @@
+import type { Meters } from '../actor/meter.js'
 import { readOffset } from '../chain/answers.js'
 import { Broadcast } from '../chain/broadcast.js'
 import { ChunkFinder } from '../chain/chunk-finder.js'
@@ -16,6 +17,7 @@ import type { EdgeThread } from './wiring.js'
 export interface NodeRouteParts extends StatementParts {
   readonly chain: EdgeThread['chain']
   readonly chunks: EdgeThread['chunks']
+  readonly meters: Meters
   /** Seconds for answers that nothing changes any more. */
   readonly settledSeconds: number
   /** Knows offsets of indexed transactions. */
@@ -34,8 +36,10 @@ const bounds = {
   chunkAnswersMax: 256,
   /** About 1 MiB each while they are in hand. */
   chunkPostsMax: 128,
-  /** Up to 45 MiB each while they are in hand, though nearly all have some KiB. */
-  transactionPostsMax: 8,
+  /** 64 KiB each. */
+  postsMax: 512,
+  /** Up to 45 MiB each. */
+  largePostsMax: 8,
   keptBytes: 16 << 20,
   /** Half of the connections to nodes at most are held by slow readers. */
   flowsMax: 32,
@@ -45,7 +49,7 @@ const offsetPath = /^\/tx\/([^/]+)\/offset$/
 
 /** Builds them, with connections of this thread's own. */
 export function nodeRoutes(parts: NodeRouteParts): NodeRoutes {
-  const { clock, settledSeconds } = parts
+  const { clock, log, meters, settledSeconds } = parts
   const chain = new RemoteChain(parts.chain, clock)
   const relay = new Relay(parts.chain, clock)
   const broadcast = new Broadcast(parts.chain, parts.chunks.broadcast, clock)
@@ -58,9 +62,9 @@ export function nodeRoutes(parts: NodeRouteParts): NodeRoutes {
   return {
     routes: [
       new ChunkRoute({ ...parts, finder, settledSeconds, answersMax: bounds.chunkAnswersMax }),
-      new ChunkPost({ finder, broadcast, postsMax: bounds.chunkPostsMax }),
-      new TransactionPost({ relay, postsMax: bounds.transactionPostsMax }),
-      ...passthroughRoutes({ relay, clock, ...bounds, heard }),
+      new ChunkPost({ finder, broadcast, meters, postsMax: bounds.chunkPostsMax }),
+      new TransactionPost({ relay, log, ...bounds }),
+      ...passthroughRoutes({ relay, clock, log, ...bounds, heard }),
     ],
     async close() {
       await Promise.all([chain.close(), relay.close(), broadcast.close()])

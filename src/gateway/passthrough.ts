@@ -1,8 +1,9 @@
 import type { Clock } from '../actor/clock.js'
+import type { Log } from '../actor/log.js'
 import { type Relay, type RelayedAnswer, wholeBody } from '../chain/relay.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { Head, Reply, Request } from '../http/exchange.js'
-import { answerSmall, jsonType, noStore, refusedAnswer, textType } from './answer.js'
+import { answerSmall, jsonType, logRefusal, noStore, refusedAnswer, textType } from './answer.js'
 import { FlowContent, noContent } from './flow-content.js'
 import { type KeptAnswer, KeptAnswers } from './kept-answers.js'
 import type { Route } from './parts.js'
@@ -10,6 +11,7 @@ import type { Route } from './parts.js'
 export interface PassthroughParts {
   readonly relay: Relay
   readonly clock: Clock
+  readonly log: Log
   /** Bytes of small answers kept in memory. */
   readonly keptBytes: number
   /** Large answers on their way at once: each holds a connection to a node for as long as its client reads. */
@@ -99,7 +101,10 @@ class Passage {
       return answerSmall(request, reply, first, { ...kept.answer, lines })
     }
     const opened = await this.#open(path, rule)
-    if (isRefusal(opened)) return answerSmall(request, reply, first, refusedAnswer(opened))
+    if (isRefusal(opened)) {
+      logRefusal(this.parts.log, request, opened)
+      return answerSmall(request, reply, first, refusedAnswer(opened))
+    }
     if (opened.kind === 'small') {
       const lines = `${linesOf(opened.answer.status, rule)}\r\nX-Cache: MISS`
       return answerSmall(request, reply, first, { ...opened.answer, lines })

@@ -1,3 +1,4 @@
+import type { Log } from '../actor/log.js'
 import { type Relay, wholeBody } from '../chain/relay.js'
 import { idBytes } from '../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
@@ -5,18 +6,23 @@ import { parseTransactionText } from '../format/transaction.js'
 import type { Reply, Request } from '../http/exchange.js'
 import { equalBytes, sha256 } from '../proof/digest.js'
 import { verifyTransaction } from '../proof/transaction.js'
-import { answerSmall, noStore, refusedAnswer, textType } from './answer.js'
+import { answerSmall, logRefusal, noStore, refusedAnswer, textType } from './answer.js'
 import type { Route } from './parts.js'
 import { relayedType } from './passthrough.js'
 
 export interface TransactionPostParts {
   readonly relay: Relay
-  /** Posts in hand at once: each may hold three times its body. */
+  readonly log: Log
+  /** Posts in hand at once with bodies up to 64 KiB: nearly all. */
   readonly postsMax: number
+  /** The same of larger ones, and of unknown size: each may hold three times its 15 MiB. */
+  readonly largePostsMax: number
 }
 
 /** Nodes take 10 MiB of data inside of a transaction; that is 14 MiB of base64url. */
 const bodyMax = 15 << 20
+/** Without data inside a transaction has some 3 KiB, and its tags. */
+const smallMax = 64 << 10
 /** What a node says about a transaction is a word or two. */
 const answerMax = 100_000
 
@@ -25,20 +31,23 @@ export class TransactionPost implements Route {
   readonly family = 'other'
   readonly path = '/tx'
   readonly methods = ['POST']
-  #posts = 0
+  readonly #posts = { small: 0, large: 0 }
 
   constructor(private readonly parts: TransactionPostParts) {}
 
   async handle(request: Request, reply: Reply, first: string): Promise<void> {
-    if (this.#posts >= this.parts.postsMax) {
+    const size = Number(request.header('content-length') ?? Number.POSITIVE_INFINITY)
+    const kind = size <= smallMax ? 'small' : 'large'
+    const { postsMax, largePostsMax } = this.parts
+    if (this.#posts[kind] >= (kind === 'small' ? postsMax : largePostsMax)) {
       const busy = refuse('busy', 'self', 'too many transactions are being posted')
       return answerSmall(request, reply, first, refusedAnswer(busy))
     }
-    this.#posts += 1
+    this.#posts[kind] += 1
     try {
       await this.#take(request, reply, first)
     } finally {
-      this.#posts -= 1
+      this.#posts[kind] -= 1
     }
   }
 
@@ -53,12 +62,9 @@ export class TransactionPost implements Route {
     const answer = await this.parts.relay.ask({ path: '/tx', post: text, maxBytes: answerMax }, false)
     const words = isRefusal(answer) ? answer : await wholeBody(answer)
     if (isRefusal(answer) || isRefusal(words)) {
-      return answerSmall(
-        request,
-        reply,
-        first,
-        refusedAnswer(isRefusal(answer) ? answer : (words as Refusal)),
-      )
+      const refusal = isRefusal(answer) ? answer : (words as Refusal)
+      logRefusal(this.parts.log, request, refusal)
+      return answerSmall(request, reply, first, refusedAnswer(refusal))
     }
     const type = relayedType(answer.contentType)
     answerSmall(request, reply, first, { status: answer.status, type, lines: noStore, body: words })

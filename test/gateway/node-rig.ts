@@ -4,6 +4,8 @@ import { join } from 'node:path'
 import type { Test } from 'tap'
 import { systemClock } from '../../src/actor/clock.js'
 import { silentLog } from '../../src/actor/log.js'
+import { Meters, meterBytes } from '../../src/actor/meter.js'
+import { meterTable } from '../../src/actor/meters.js'
 import { loadSigningKey } from '../../src/attest/keys.js'
 import { createSigner } from '../../src/attest/signature.js'
 import { type Vocabulary, vocabularies } from '../../src/attest/vocabulary.js'
@@ -29,6 +31,7 @@ export async function nodeStage(
     signer: createSigner(key, { bindRequest: true }),
     clock: systemClock,
     log: silentLog,
+    meters: new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0),
     settledSeconds: 1000,
     chain: {
       ...patient,
