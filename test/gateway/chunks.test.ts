@@ -1,4 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
+import fc from 'fast-check'
 import t from 'tap'
 import { isRefusal } from '../../src/format/refusal.js'
 import { verifiedByFirst, verifiedBySecond } from '../attest/verifiers.js'
@@ -222,4 +223,32 @@ t.test('many who ask for one chunk share the work', async (t) => {
   const answers = await Promise.all(Array.from({ length: 20 }, () => gateway.ask(`/chunk/${start + 9}/data`)))
   t.ok(answers.every(({ status, body }) => status === 200 && body.equals(data.subarray(0, 262_144))))
   t.equal(node.asked.filter((asked) => asked.startsWith('GET /chunk/')).length, 1)
+})
+
+t.test('whatever one character of an answer becomes, the true bytes are served or none', async (t) => {
+  const { here, start } = await shared
+  const truth = JSON.stringify(await chunkOf(here.devnet.url, start + 524_288))
+  let answer = truth
+  const liar = await twisted(t, here.devnet.url, (request, response) => {
+    if (!request.url?.startsWith('/chunk/')) return false
+    response.end(answer)
+    return true
+  })
+  // Nothing is kept: each run proves anew.
+  const gateway = await nodeStage(t, [liar.url], { finder: { shelfBytes: 0, postedShelfBytes: 0 } })
+  // Half of the changes hit the proofs behind the chunk.
+  const proofs = truth.indexOf('"data_path"')
+  const place = fc.oneof(fc.nat(truth.length - 1), fc.integer({ min: proofs, max: truth.length - 1 }))
+  const letter = fc.constantFrom(...'AQgwz-_"\\{},: 0')
+  let served = 0
+  await fc.assert(
+    fc.asyncProperty(place, letter, fc.nat(175_711), async (at, other, byte) => {
+      answer = truth.slice(0, at) + other + truth.slice(at + 1)
+      const { status, body } = await gateway.ask(`/chunk/${start + 524_288 + byte}/data`)
+      if (status === 200) served += 1
+      return status === 200 ? body.equals(data.subarray(524_288)) : status === 502
+    }),
+    { numRuns: 200 },
+  )
+  t.ok(served < 200, 'most changes matter')
 })
