@@ -2,6 +2,8 @@ import type { Clock } from '../actor/clock.js'
 import { type Id, idBytes } from '../format/id.js'
 import { present } from '../store/lmdb.js'
 import type { Generations } from './generations.js'
+import { openIndexTables } from './index-tables.js'
+import { IndexWriter } from './index-writer.js'
 import { distrusted, merge, settled } from './merge.js'
 import type { CatalogReply, CatalogRequest } from './protocol.js'
 import { decodeAttributes, decodeBlob, encodeAttributes, encodeBlob, touchKey } from './record.js'
@@ -14,6 +16,8 @@ export interface KeeperOptions {
   readonly touchEveryMs: number
 }
 
+const committed: CatalogReply = { kind: 'committed' }
+
 interface Waiting {
   readonly message: CatalogRequest
   readonly resolve: (reply: CatalogReply) => void
@@ -22,6 +26,7 @@ interface Waiting {
 /** The one writer of the catalog: everything waiting in a turn goes into one transaction, answered after its commit. */
 export class CatalogKeeper {
   readonly #tables: CatalogTables
+  readonly #index: IndexWriter
   #waiting: Waiting[] = []
   #scheduled = false
 
@@ -31,6 +36,7 @@ export class CatalogKeeper {
     private readonly clock: Clock,
   ) {
     this.#tables = openCatalogTables(options.path)
+    this.#index = new IndexWriter(openIndexTables(this.#tables.environment))
   }
 
   /** Resolves after the commit that holds the change. A disk that fails throws: the thread must end. */
@@ -55,37 +61,43 @@ export class CatalogKeeper {
     if (batch.length === 0) return
     this.#waiting = []
     const changed = new Set<Id>()
+    const replies: CatalogReply[] = []
     this.#tables.environment.write(() => {
-      for (const { message } of batch) this.#apply(message, changed)
+      for (const { message } of batch) replies.push(this.#apply(message, changed))
+      this.#index.settle()
     })
     this.generations.commit(changed)
-    for (const { resolve } of batch) resolve({ kind: 'committed' })
+    for (const [at, { resolve }] of batch.entries()) resolve(replies[at] ?? committed)
   }
 
-  #apply(message: CatalogRequest, changed: Set<Id>): void {
+  #apply(message: CatalogRequest, changed: Set<Id>): CatalogReply {
     switch (message.kind) {
       case 'learn':
         for (const attributes of message.attributes) {
           this.#learn(attributes)
           changed.add(attributes.id)
         }
-        return
+        return committed
       case 'kept':
         this.#keep(message.digest, message.sizeBytes)
-        return
+        return committed
       case 'touched':
         for (const digest of message.digests) this.#touch(digest)
-        return
+        return committed
       case 'dropped':
         this.#drop(message.digest)
-        return
+        return committed
       case 'distrust':
         this.#distrust(message.id)
         changed.add(message.id)
-        return
+        return committed
       case 'resigned':
         this.#tables.unsettled.remove(idBytes(message.id))
-        return
+        return committed
+      default: {
+        const nowSeconds = Math.floor(this.clock.now() / 1000)
+        return { kind: 'committed', index: this.#index.apply(message, nowSeconds, changed) }
+      }
     }
   }
 

@@ -1,5 +1,6 @@
 import type { Id } from '../format/id.js'
 import type { Attributes } from './attributes.js'
+import type { IndexOutcome, IndexRequest } from './index-protocol.js'
 
 /** Messages to the keeper of the catalog: the one writer. Bytes of items never travel here. */
 export type CatalogRequest =
@@ -15,9 +16,15 @@ export type CatalogRequest =
   | { readonly kind: 'distrust'; readonly id: Id }
   /** What is left to prove about this id cannot be proven now (its blob is gone, nobody knows its root): do not list it. */
   | { readonly kind: 'resigned'; readonly id: Id }
+  /** The index of the chain. */
+  | IndexRequest
 
 /** Every reply comes after the commit that holds the change. */
-export type CatalogReply = { readonly kind: 'committed' }
+export interface CatalogReply {
+  readonly kind: 'committed'
+  /** What an `IndexRequest` did. */
+  readonly index?: IndexOutcome
+}
 
 /** The reading side: any thread, synchronous, a consistent snapshot. Never fetches. */
 export interface Catalog {

@@ -15,11 +15,14 @@ export interface CatalogTables {
   readonly meta: Table
 }
 
+/** These tables and those of the index (index-tables.ts). */
+const tablesMax = 32
+
 const layout = 'sluice catalog 1'
 
 /** Opens the catalog in folder `path`. Throws where the folder holds a catalog of another layout. */
 export function openCatalogTables(path: string): CatalogTables {
-  const environment = openEnvironment(path)
+  const environment = openEnvironment(path, tablesMax)
   const tables = {
     environment,
     attributes: environment.table('attributes'),

@@ -9,6 +9,14 @@ export interface Table {
   view(key: Uint8Array): Uint8Array | undefined
   /** Entries from `start` (inclusive) in key order, at most `limit`. */
   from(start: Uint8Array | undefined, limit: number): Entry[]
+  /** The first entry at or behind `key`, in copies. */
+  ceiling(key: Uint8Array): Entry | undefined
+  /** The last entry at or before `key`, in copies. */
+  floor(key: Uint8Array): Entry | undefined
+  /** Entries of a span one by one, in copies. Nothing may be written to the table meanwhile. */
+  span(wanted: Span): Iterable<Entry>
+  /** Number of entries. */
+  count(): number
   /** Only inside `write`. */
   put(key: Uint8Array, value: Uint8Array): void
   /** Only inside `write`. */
@@ -18,6 +26,23 @@ export interface Table {
 export interface Entry {
   readonly key: Uint8Array
   readonly value: Uint8Array
+}
+
+/** A stretch of a table. Backwards, it begins at the entry at or before `start`. */
+export interface Span {
+  /** Inclusive; the first key (backwards: the last) where it is absent. */
+  readonly start?: Uint8Array
+  /** Exclusive. */
+  readonly end?: Uint8Array
+  readonly backwards?: boolean
+  readonly limit?: number
+}
+
+/** What an environment takes on disk. */
+export interface Usage {
+  readonly name: string
+  readonly entries: number
+  readonly bytes: number
 }
 
 /** One LMDB environment. Any number of threads open the same folder; only one of them may write. */
@@ -30,13 +55,31 @@ export interface Environment {
   write<T>(act: () => T): T
   /** Lets the next read see the latest commit. Without it a thread may see one state for the length of its turn. */
   refresh(): void
+  /** Entries and bytes in use of each table that is open. */
+  usage(): Usage[]
+  /** Writes a copy without free pages into the new folder `path`; other threads may go on. */
+  copyTo(path: string): Promise<void>
   close(): Promise<void>
+}
+
+/** What LMDB says of a table (mdb_stat). */
+interface Statistics {
+  readonly pageSize: number
+  readonly treeBranchPageCount: number
+  readonly treeLeafPageCount: number
+  readonly overflowPages: number
+  readonly entryCount: number
 }
 
 const noBytes = new Uint8Array(0)
 
 function tableOf(database: Database<Buffer, Buffer>): Table {
-  const key = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const key = (bytes: Uint8Array): Buffer =>
+    bytes instanceof Buffer ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const nearest = (wanted: Uint8Array, reverse: boolean): Entry | undefined => {
+    for (const entry of database.getRange({ start: key(wanted), limit: 1, reverse })) return entry
+    return undefined
+  }
   return {
     get: (wanted) => database.getBinary(key(wanted)),
     view: (wanted) => {
@@ -52,6 +95,16 @@ function tableOf(database: Database<Buffer, Buffer>): Table {
       }
       return found
     },
+    ceiling: (wanted) => nearest(wanted, false),
+    floor: (wanted) => nearest(wanted, true),
+    span: ({ start, end, backwards = false, limit }) =>
+      database.getRange({
+        ...(start === undefined ? {} : { start: key(start) }),
+        ...(end === undefined ? {} : { end: key(end) }),
+        ...(limit === undefined ? {} : { limit }),
+        reverse: backwards,
+      }),
+    count: () => (database.getStats() as Statistics).entryCount,
     put: (wanted, value) => database.putSync(key(wanted), key(value)),
     remove: (wanted) => {
       database.removeSync(key(wanted))
@@ -73,11 +126,24 @@ export function openEnvironment(path: string, tablesMax = 16): Environment {
     // A thread reads through one slot; other processes (tools, tests) may look in too.
     maxReaders: 256,
   })
+  const opened = new Map<string, Database<Buffer, Buffer>>()
+  const database = (name: string): Database<Buffer, Buffer> => {
+    const found =
+      opened.get(name) ?? root.openDB<Buffer, Buffer>(name, { encoding: 'binary', keyEncoding: 'binary' })
+    opened.set(name, found)
+    return found
+  }
   return {
-    table: (name) =>
-      tableOf(root.openDB<Buffer, Buffer>(name, { encoding: 'binary', keyEncoding: 'binary' })),
+    table: (name) => tableOf(database(name)),
     write: (act) => root.transactionSync(act),
     refresh: () => root.resetReadTxn(),
+    usage: () =>
+      [...opened].map(([name, table]) => {
+        const stats = table.getStats() as Statistics
+        const pages = stats.treeBranchPageCount + stats.treeLeafPageCount + stats.overflowPages
+        return { name, entries: stats.entryCount, bytes: pages * stats.pageSize }
+      }),
+    copyTo: (target) => root.backup(target, true),
     close: () => root.close(),
   }
 }

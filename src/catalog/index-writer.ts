@@ -1,0 +1,131 @@
+import { type Id, idBytes, idOfBytes } from '../format/id.js'
+import { blockIdBytes, decodeBlock, encodeBlock, heightKey } from './block.js'
+import type { BlockInput, IndexOutcome, IndexRequest } from './index-protocol.js'
+import type { IndexTables } from './index-tables.js'
+import { type PackedRow, unpackItems, unpackTransactions } from './pack.js'
+import { decodeRow } from './row.js'
+import { heightStart, pendingHeight, rowKey } from './row-key.js'
+import { RowWriter } from './row-writer.js'
+
+/** Rows are removed in portions of so many: nothing may be written to a table while it is read. */
+const portion = 1000
+
+/**
+ * Writes the index: only the keeper, inside its transaction. Every request may be repeated: a row that is there stays as it is.
+ * An item that stands in several bundles is kept where the chain has it first, whichever is told first.
+ */
+export class IndexWriter {
+  readonly #rows: RowWriter
+  #changed = new Set<Id>()
+  #outcome = { added: 0, known: 0, skipped: 0, removed: 0 }
+
+  constructor(private readonly tables: IndexTables) {
+    this.#rows = new RowWriter(tables)
+  }
+
+  /** Applies one request. `nowSeconds` since 1970; the ids of all rows that changed are added to `changed`. */
+  apply(request: IndexRequest, nowSeconds: number, changed: Set<Id>): IndexOutcome {
+    this.#changed = changed
+    this.#outcome = { added: 0, known: 0, skipped: 0, removed: 0 }
+    switch (request.kind) {
+      case 'index-block':
+        this.#block(request.block)
+        this.#transactions(request.transactions, request.block.height, nowSeconds)
+        break
+      case 'index-transactions':
+        if (this.tables.blocks.view(heightKey(request.height)) === undefined) break
+        this.#transactions(request.transactions, request.height, nowSeconds)
+        break
+      case 'index-items':
+        this.#items(request.rootId, request.items, request.optimistic ?? false, nowSeconds)
+        break
+      case 'index-pending':
+        this.#transactions(request.transactions, undefined, nowSeconds)
+        break
+      case 'expire-pending':
+        this.#expire(request.beforeSeconds)
+        break
+      case 'unwind':
+        this.#unwind(request.fromHeight)
+        break
+    }
+    return this.#outcome
+  }
+
+  /** Writes what was collected: before every commit. */
+  settle(): void {
+    this.#rows.settle()
+  }
+
+  #block(block: BlockInput): void {
+    const key = heightKey(block.height)
+    const record = encodeBlock(block)
+    const known = this.tables.blocks.get(key)
+    if (known !== undefined && Buffer.compare(known, record) === 0) return
+    // Another block at this height: what stood on the old one is not on the chain.
+    if (known !== undefined) this.#unwind(block.height)
+    this.tables.blocks.put(key, record)
+    this.tables.blockIds.put(blockIdBytes(block.id), key)
+  }
+
+  #transactions(packed: Uint8Array, height: number | undefined, nowSeconds: number): void {
+    for (const row of unpackTransactions(packed)) {
+      this.#put(row, rowKey(height, height === undefined ? 0 : row.index, false, row.id), nowSeconds)
+    }
+  }
+
+  #items(rootId: Id, packed: Uint8Array, optimistic: boolean, nowSeconds: number): void {
+    const root = this.#rows.find(idBytes(rootId))
+    if (root?.row.isItem === true) throw new RangeError('the root of an item is a transaction')
+    const height = root?.row.height
+    const index = height === undefined ? 0 : (root?.row.index ?? 0)
+    // In chain order, so that nothing that follows need be sorted.
+    const rows = [...unpackItems(packed)].sort((one, other) => Buffer.compare(one.id, other.id))
+    for (const row of rows) {
+      if (root === undefined && !optimistic) this.#outcome.skipped += 1
+      else this.#put(row, rowKey(height, index, true, row.id), nowSeconds)
+    }
+  }
+
+  #put(row: PackedRow, key: Buffer, nowSeconds: number): void {
+    const put = this.#rows.put(row, key, nowSeconds)
+    this.#outcome[put === 'moved' ? 'added' : put] += 1
+    if (put === 'added' || put === 'moved') this.#changed.add(idOfBytes(row.id))
+  }
+
+  #expire(beforeSeconds: number): void {
+    const end = Buffer.allocUnsafe(4)
+    end.writeUInt32BE(beforeSeconds)
+    for (;;) {
+      const keys = [...this.tables.pending.span({ end, limit: portion })].map(({ key }) => key.subarray(4))
+      for (const key of keys) this.#remove(key)
+      if (keys.length < portion) return
+    }
+  }
+
+  #unwind(fromHeight: number): void {
+    const wanted = { start: heightStart(fromHeight), end: heightStart(pendingHeight), limit: portion }
+    for (;;) {
+      const keys = [...this.tables.rows.span(wanted)].map(({ key }) => key)
+      for (const key of keys) this.#remove(key)
+      if (keys.length < portion) break
+    }
+    for (;;) {
+      const blocks = [...this.tables.blocks.span({ start: heightKey(fromHeight), limit: portion })]
+      for (const { key, value } of blocks) {
+        this.tables.blockIds.remove(blockIdBytes(decodeBlock(0, value).id))
+        this.tables.blocks.remove(key)
+      }
+      if (blocks.length < portion) return
+    }
+  }
+
+  #remove(key: Uint8Array): void {
+    const record = this.tables.rows.get(key)
+    if (record === undefined) throw new Error('a row that is to be removed is not there')
+    const row = decodeRow(key, record)
+    this.#rows.remove({ key: Buffer.from(key), row })
+    this.#outcome.removed += 1
+    this.#changed.add(idOfBytes(row.id))
+  }
+}

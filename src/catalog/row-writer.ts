@@ -1,0 +1,165 @@
+import { present } from '../store/lmdb.js'
+import { findRowKey, type IndexTables, idKeyBytes } from './index-tables.js'
+import type { PackedRow } from './pack.js'
+import { PostingWriter, postingKind, postingPrefix, transactionsPrefix } from './postings.js'
+import { Recent } from './recent.js'
+import { decodeRow, encodeRow, type Row, type RowBody } from './row.js'
+import { compareRowKeys, heightOf, isItemKey } from './row-key.js'
+import { VarWriter } from './varbytes.js'
+import { numberBytes, WordGiver, wordKind } from './words.js'
+
+/** A row and where it stands. */
+export interface Standing {
+  readonly key: Buffer
+  readonly row: Row
+}
+
+/** What became of a row that was put: new, at another place than before, there already, or refused. */
+export type Put = 'added' | 'moved' | 'known' | 'skipped'
+
+const ownersMax = 50_000
+
+/** Every prefix under which a row is posted, each once. */
+export function rowPrefixes(key: Uint8Array, row: Pick<Row, 'tags' | 'owner' | 'recipient' | 'place'>): number[] {
+  const prefixes: number[] = []
+  for (const tag of row.tags) {
+    const prefix = postingPrefix(postingKind.tag, tag)
+    if (!prefixes.includes(prefix)) prefixes.push(prefix)
+  }
+  prefixes.push(postingPrefix(postingKind.owner, row.owner))
+  if (row.recipient !== 0) prefixes.push(postingPrefix(postingKind.recipient, row.recipient))
+  if (row.place !== undefined) prefixes.push(postingPrefix(postingKind.bundle, row.place.parent))
+  if (!isItemKey(key)) prefixes.push(transactionsPrefix)
+  return prefixes
+}
+
+/** Key of what is in no block yet, in the order in which it was first seen. */
+export function pendingKey(seenSeconds: number, key: Uint8Array): Buffer {
+  const bytes = Buffer.allocUnsafe(4 + key.length)
+  bytes.writeUInt32BE(seenSeconds, 0)
+  bytes.set(key, 4)
+  return bytes
+}
+
+/** Puts single rows into all tables, and takes them out again: only the keeper, inside its transaction. */
+export class RowWriter {
+  readonly #words: WordGiver
+  readonly #postings: PostingWriter
+  readonly #record = new VarWriter()
+  readonly #owners = new Recent<number, true>(ownersMax)
+
+  /** What is told when a word is new: nothing was ever posted under it. */
+  readonly #freshTag = (number: number): void => this.#postings.fresh(postingPrefix(postingKind.tag, number))
+  readonly #freshBundle = (number: number): void =>
+    this.#postings.fresh(postingPrefix(postingKind.bundle, number))
+  readonly #freshAddress = (number: number): void => {
+    this.#postings.fresh(postingPrefix(postingKind.owner, number))
+    this.#postings.fresh(postingPrefix(postingKind.recipient, number))
+  }
+
+  constructor(private readonly tables: IndexTables) {
+    this.#words = new WordGiver(tables)
+    this.#postings = new PostingWriter(tables.postings)
+  }
+
+  /** The row with this id (32 bytes). */
+  find(id: Uint8Array): Standing | undefined {
+    const key = findRowKey(this.tables, id)
+    if (key === undefined) return undefined
+    const record = this.tables.rows.get(key)
+    if (record === undefined) throw new Error('an id of the index has no row')
+    const row = decodeRow(key, record)
+    return Buffer.compare(row.id, id) === 0 ? { key, row } : undefined
+  }
+
+  /** Puts a row at `key`, unless it is known at the same or an earlier place. */
+  put(packed: PackedRow, key: Buffer, nowSeconds: number): Put {
+    const known = findRowKey(this.tables, packed.id)
+    if (known === undefined) {
+      // Another row of the same transaction whose id starts alike: see row-key.ts.
+      if (this.tables.rows.view(key) !== undefined) return 'skipped'
+      this.#insert(key, this.#row(packed, nowSeconds))
+      return 'added'
+    }
+    const standing = this.find(packed.id)
+    if (standing === undefined) return 'skipped'
+    if (!comesBefore(key, packed, standing)) return 'known'
+    this.remove(standing)
+    this.#insert(key, this.#row(packed, standing.row.seenSeconds))
+    return 'moved'
+  }
+
+  /** Takes a row out of every table. */
+  remove({ key, row }: Standing): void {
+    for (const prefix of rowPrefixes(key, row)) this.#postings.remove(prefix, key)
+    this.tables.rows.remove(key)
+    this.tables.ids.remove(row.id.subarray(0, idKeyBytes))
+    if (row.height === undefined) this.tables.pending.remove(pendingKey(row.seenSeconds, key))
+  }
+
+  /** Writes what was collected: before every commit. */
+  settle(): void {
+    this.#postings.flush()
+    this.#words.settle()
+  }
+
+  #insert(key: Buffer, row: RowBody): void {
+    this.tables.rows.put(key, encodeRow(this.#record, row))
+    this.tables.ids.put(row.id.subarray(0, idKeyBytes), key.subarray(0, 7))
+    for (const prefix of rowPrefixes(key, row)) this.#postings.add(prefix, key)
+    if (heightOf(key) === undefined) this.tables.pending.put(pendingKey(row.seenSeconds, key), present)
+  }
+
+  #row(packed: PackedRow, seenSeconds: number): RowBody {
+    const owner = this.#words.give(wordKind.address, packed.ownerAddress, this.#freshAddress)
+    if (packed.owner.length > 0) this.#keepOwner(owner, packed.owner)
+    const tags = new Array<number>(packed.tags.length)
+    for (let at = 0; at < tags.length; at += 1) {
+      tags[at] = this.#words.tag(packed.tags[at] as string, this.#freshTag)
+    }
+    const { place } = packed
+    return {
+      id: packed.id,
+      seenSeconds,
+      size: packed.size,
+      owner,
+      recipient:
+        packed.target === '' ? 0 : this.#words.give(wordKind.address, packed.target, this.#freshAddress),
+      anchor: packed.anchor,
+      tags,
+      signatureType: packed.signatureType,
+      place:
+        place === undefined
+          ? undefined
+          : {
+              parent: this.#words.give(
+                wordKind.bundle,
+                place.parentId.toString('latin1'),
+                this.#freshBundle,
+              ),
+              rootItemOffset: place.rootItemOffset,
+              parentItemOffset: place.parentItemOffset,
+              headerSize: place.headerSize,
+            },
+      transfer: packed.transfer,
+      signature: packed.signature,
+    }
+  }
+
+  #keepOwner(number: number, owner: Uint8Array): void {
+    if (this.#owners.get(number) !== undefined) return
+    this.#owners.set(number, true)
+    const key = numberBytes(number)
+    if (this.tables.owners.view(key) === undefined) this.tables.owners.put(key, owner)
+  }
+}
+
+/**
+ * Does the row belong at `key` rather than where it is known? Of items that stand several times in one transaction the one with
+ * the lowest offset counts, so that the order in which they are told does not matter.
+ */
+function comesBefore(key: Buffer, packed: PackedRow, known: Standing): boolean {
+  const order = compareRowKeys(key, 0, known.key, 0)
+  if (order !== 0 || known.row.place === undefined) return order < 0
+  return packed.place !== undefined && packed.place.rootItemOffset < known.row.place.rootItemOffset
+}

@@ -1,0 +1,160 @@
+import { amountBytes, amountOf } from './amount.js'
+import { heightOf, indexOf, isItemKey, rowKeyIdBytes } from './row-key.js'
+import { VarReader, VarWriter } from './varbytes.js'
+
+/**
+ * What the index keeps of a transaction or data item. Owner, recipient, tags and bundle are numbers of words (words.ts).
+ *
+ * Record: `version u8, flags u8, first seen u32, id from byte 9 on (23 bytes), size, owner, recipient, anchor, tags`, then what
+ * the flags announce, in the order below. Integers are LEB128, but for `first seen`, which stands at a fixed place.
+ */
+export interface Row {
+  /** 32 bytes. */
+  readonly id: Uint8Array
+  /** Undefined while in no block. */
+  readonly height: number | undefined
+  /** Position of the root transaction in its block. */
+  readonly index: number
+  readonly isItem: boolean
+  /** Seconds since 1970. */
+  readonly seenSeconds: number
+  readonly size: number
+  readonly owner: number
+  /** 0: none. */
+  readonly recipient: number
+  readonly anchor: Uint8Array
+  /** Name and value pairs, in the order of the header. */
+  readonly tags: readonly number[]
+  readonly signatureType: number | undefined
+  /** Of items. */
+  readonly place: RowPlace | undefined
+  /** Of transactions. */
+  readonly transfer: RowTransfer | undefined
+  /** Undefined where it was not kept. */
+  readonly signature: Uint8Array | undefined
+}
+
+/** A row without what its key says. */
+export type RowBody = Omit<Row, 'height' | 'index' | 'isItem'>
+
+/** Where an item lies. Offsets count from the start of the payload that holds it. */
+export interface RowPlace {
+  /** The word of the bundle that directly holds the item. */
+  readonly parent: number
+  readonly rootItemOffset: number
+  readonly parentItemOffset: number
+  readonly headerSize: number
+}
+
+/** What only transactions of the base layer have. */
+export interface RowTransfer {
+  readonly format: number
+  readonly quantity: bigint
+  readonly reward: bigint
+  /** 32 bytes, or none. */
+  readonly dataRoot: Uint8Array
+}
+
+const recordVersion = 1
+const flag = { signatureType: 1, place: 2, transfer: 4, signature: 8 }
+const seenAt = 2
+const idAt = 6
+const fieldsAt = idAt + 32 - rowKeyIdBytes
+
+/** The record of a row, in `out` (a view until its next use). Height, index and the start of the id are in the key. */
+export function encodeRow(out: VarWriter, row: RowBody): Buffer {
+  out.reset()
+  out.u8(recordVersion)
+  out.u8(
+    (row.signatureType === undefined ? 0 : flag.signatureType) |
+      (row.place === undefined ? 0 : flag.place) |
+      (row.transfer === undefined ? 0 : flag.transfer) |
+      (row.signature === undefined ? 0 : flag.signature),
+  )
+  out.u32(row.seenSeconds)
+  out.raw(row.id.subarray(rowKeyIdBytes))
+  out.uint(row.size)
+  out.uint(row.owner)
+  out.uint(row.recipient)
+  out.block(row.anchor)
+  out.uint(row.tags.length)
+  for (const tag of row.tags) out.uint(tag)
+  if (row.signatureType !== undefined) out.uint(row.signatureType)
+  if (row.place !== undefined) {
+    out.uint(row.place.parent)
+    out.uint(row.place.rootItemOffset)
+    out.uint(row.place.parentItemOffset)
+    out.uint(row.place.headerSize)
+  }
+  if (row.transfer !== undefined) {
+    out.uint(row.transfer.format)
+    out.block(amountBytes(row.transfer.quantity))
+    out.block(amountBytes(row.transfer.reward))
+    out.block(row.transfer.dataRoot)
+  }
+  if (row.signature !== undefined) out.block(row.signature)
+  return out.written
+}
+
+/** The id of the row with this key and record: 32 bytes of its own. */
+export function rowId(key: Uint8Array, record: Uint8Array): Buffer {
+  const id = Buffer.allocUnsafe(32)
+  id.set(key.subarray(7, 7 + rowKeyIdBytes), 0)
+  id.set(record.subarray(idAt, fieldsAt), rowKeyIdBytes)
+  return id
+}
+
+/** When the row was first seen, in seconds since 1970, without decoding the rest. */
+export function rowSeenSeconds(record: Uint8Array): number {
+  return Buffer.from(record.buffer, record.byteOffset, record.byteLength).readUInt32LE(seenAt)
+}
+
+/**
+ * The row with this key and record; byte fields are views of the record. Throws a RangeError on bytes that no version of
+ * this program wrote.
+ */
+export function decodeRow(key: Uint8Array, record: Uint8Array): Row {
+  if (record[0] !== recordVersion) throw new RangeError(`an index record of version ${record[0]}`)
+  const flags = record[1] ?? 0
+  const read = new VarReader(record, fieldsAt)
+  return {
+    id: rowId(key, record),
+    height: heightOf(key),
+    index: indexOf(key),
+    isItem: isItemKey(key),
+    seenSeconds: rowSeenSeconds(record),
+    size: read.uint(),
+    owner: read.uint(),
+    recipient: read.uint(),
+    anchor: read.block(),
+    tags: readTags(read),
+    signatureType: (flags & flag.signatureType) === 0 ? undefined : read.uint(),
+    place: (flags & flag.place) === 0 ? undefined : readPlace(read),
+    transfer: (flags & flag.transfer) === 0 ? undefined : readTransfer(read),
+    signature: (flags & flag.signature) === 0 ? undefined : read.block(),
+  }
+}
+
+function readTags(read: VarReader): number[] {
+  const tags = new Array<number>(read.uint())
+  for (let at = 0; at < tags.length; at += 1) tags[at] = read.uint()
+  return tags
+}
+
+function readPlace(read: VarReader): RowPlace {
+  return {
+    parent: read.uint(),
+    rootItemOffset: read.uint(),
+    parentItemOffset: read.uint(),
+    headerSize: read.uint(),
+  }
+}
+
+function readTransfer(read: VarReader): RowTransfer {
+  return {
+    format: read.uint(),
+    quantity: amountOf(read.block()),
+    reward: amountOf(read.block()),
+    dataRoot: read.block(),
+  }
+}

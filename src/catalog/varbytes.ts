@@ -1,0 +1,145 @@
+/**
+ * Compact records: unsigned integers in groups of seven bits, the lowest first (LEB128), byte strings behind their length.
+ * Numbers are exact up to 2^53.
+ */
+export class VarWriter {
+  #bytes = Buffer.allocUnsafeSlow(4096)
+  #at = 0
+
+  #room(count: number): number {
+    const start = this.#at
+    this.#at += count
+    if (this.#at > this.#bytes.length) {
+      const larger = Buffer.allocUnsafeSlow(Math.max(this.#at, this.#bytes.length * 2))
+      this.#bytes.copy(larger, 0, 0, start)
+      this.#bytes = larger
+    }
+    return start
+  }
+
+  u8(value: number): void {
+    const at = this.#room(1)
+    this.#bytes[at] = value
+  }
+
+  u32(value: number): void {
+    this.#bytes.writeUInt32LE(value, this.#room(4))
+  }
+
+  /** Throws a RangeError on anything but a safe unsigned integer: that is a bug of the caller. */
+  uint(value: number): void {
+    if (!Number.isSafeInteger(value) || value < 0) throw new RangeError(`${value} is no unsigned integer`)
+    let rest = value
+    while (rest >= 0x80) {
+      this.u8((rest % 0x80) + 0x80)
+      rest = Math.floor(rest / 0x80)
+    }
+    this.u8(rest)
+  }
+
+  raw(bytes: Uint8Array): void {
+    const at = this.#room(bytes.length)
+    this.#bytes.set(bytes, at)
+  }
+
+  /** Bytes behind their length. */
+  block(bytes: Uint8Array): void {
+    this.uint(bytes.length)
+    this.raw(bytes)
+  }
+
+  /** Forgets what was written and begins anew. */
+  reset(): this {
+    this.#at = 0
+    return this
+  }
+
+  /** What was written: a view that is valid until the next `reset`. */
+  get written(): Buffer {
+    return this.#bytes.subarray(0, this.#at)
+  }
+
+  /** What was written, in a buffer of its own (so that it can be handed to another thread). */
+  copy(): Uint8Array {
+    return Uint8Array.prototype.slice.call(this.#bytes, 0, this.#at)
+  }
+}
+
+const none = Buffer.alloc(0)
+
+/** Reads what `VarWriter` wrote. Throws a RangeError where the bytes end early. */
+export class VarReader {
+  #at: number
+  readonly #bytes: Buffer
+
+  constructor(bytes: Uint8Array, start = 0) {
+    this.#bytes = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+    this.#at = start
+  }
+
+  get more(): boolean {
+    return this.#at < this.#bytes.length
+  }
+
+  u8(): number {
+    const value = this.#bytes[this.#at]
+    if (value === undefined) throw new RangeError('an index record ends early')
+    this.#at += 1
+    return value
+  }
+
+  u32(): number {
+    this.#at += 4
+    return this.#bytes.readUInt32LE(this.#at - 4)
+  }
+
+  uint(): number {
+    let value = 0
+    let scale = 1
+    for (;;) {
+      const byte = this.u8()
+      value += (byte & 0x7f) * scale
+      if (byte < 0x80) break
+      scale *= 0x80
+      if (scale > 2 ** 53) throw new RangeError('a number in an index record is too long')
+    }
+    return value
+  }
+
+  /** A view; copy what must stay. */
+  raw(count: number): Buffer {
+    const start = this.#at
+    if (start + count > this.#bytes.length) throw new RangeError('an index record ends early')
+    this.#at += count
+    return this.#bytes.subarray(start, this.#at)
+  }
+
+  block(): Buffer {
+    const count = this.uint()
+    return count === 0 ? none : this.raw(count)
+  }
+
+  /** A byte string behind its length, as text of one character per byte. */
+  text(): string {
+    const bytes = this.uint()
+    return this.#text(this.#at, bytes)
+  }
+
+  /** So many byte strings with their lengths, as one text of one character per byte. */
+  blockTexts(count: number): string {
+    const start = this.#at
+    for (let turn = 0; turn < count; turn += 1) {
+      const bytes = this.uint()
+      this.#at += bytes
+    }
+    const size = this.#at - start
+    this.#at = start
+    return this.#text(start, size)
+  }
+
+  #text(start: number, size: number): string {
+    this.#at = start + size
+    if (this.#at > this.#bytes.length) throw new RangeError('an index record ends early')
+    return this.#bytes.toString('latin1', start, this.#at)
+  }
+}
