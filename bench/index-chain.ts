@@ -113,7 +113,11 @@ export class Chain {
       ...this.#owner(dice.zipf(20)),
       target: Buffer.alloc(0),
       anchor: dice.bytes(48),
-      tags: [tagOf('Bundle-Format', 'binary'), tagOf('Bundle-Version', '2.0.0'), tagOf('App-Name', 'bundler')],
+      tags: [
+        tagOf('Bundle-Format', 'binary'),
+        tagOf('Bundle-Version', '2.0.0'),
+        tagOf('App-Name', 'bundler'),
+      ],
       index,
       format: 2,
       quantity: 0n,

@@ -1,5 +1,6 @@
 import type { Table } from '../store/lmdb.js'
 import { compareRowKeys, rowKeyBytes } from './row-key.js'
+import { lowerBound } from './scan.js'
 
 /**
  * Postings: for each prefix (a tag, an owner, ...) the keys of its rows in chain order, cut into blocks. An entry of the table
@@ -70,18 +71,6 @@ function blockOf(
   return { key: entry.key, rows: blockRows(entry.key, entry.value) }
 }
 
-/** Position (in rows) of the first row key in `rows` at or behind the one at `at` of `key`. */
-export function lowerBound(rows: Uint8Array, key: Uint8Array, at = 0): number {
-  let low = 0
-  let high = rows.length / rowKeyBytes
-  while (low < high) {
-    const middle = (low + high) >>> 1
-    if (compareRowKeys(rows, middle * rowKeyBytes, key, at) < 0) low = middle + 1
-    else high = middle
-  }
-  return low
-}
-
 const lastRow = Buffer.alloc(rowKeyBytes, 0xff)
 
 /** Collects changes and writes them block by block: only the keeper, inside its transaction. */
@@ -122,11 +111,14 @@ export class PostingWriter {
   }
 
   #insert(prefix: number, rows: Buffer): void {
-    if (this.#fresh.has(prefix)) return this.#write(prefix, rows)
-    const last = blockAtOrBefore(this.table, prefix, lastRow)
-    if (last === undefined) return this.#write(prefix, rows)
+    const last = this.#fresh.has(prefix) ? undefined : blockAtOrBefore(this.table, prefix, lastRow)
+    if (last === undefined) this.#write(prefix, rows)
     // Most rows are newer than all others of their prefix.
-    if (compareRowKeys(last.rows, 0, rows, 0) <= 0) return this.#replace(prefix, last, rows)
+    else if (compareRowKeys(last.rows, 0, rows, 0) <= 0) this.#replace(prefix, last, rows)
+    else this.#insertBetween(prefix, rows)
+  }
+
+  #insertBetween(prefix: number, rows: Buffer): void {
     let at = 0
     while (at < rows.length) {
       const row = rows.subarray(at, at + rowKeyBytes)
@@ -180,10 +172,7 @@ export class PostingWriter {
     const step = count <= blockMax ? blockMax : share
     for (let from = 0; from < count; from += step) {
       const end = Math.min(from + step, count) * rowKeyBytes
-      this.table.put(
-        blockKey(prefix, rows, from * rowKeyBytes),
-        rows.subarray((from + 1) * rowKeyBytes, end),
-      )
+      this.table.put(blockKey(prefix, rows, from * rowKeyBytes), rows.subarray((from + 1) * rowKeyBytes, end))
     }
   }
 }

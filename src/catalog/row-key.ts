@@ -62,7 +62,8 @@ function placeOf(key: Uint8Array): number {
 
 function wordAt(key: Uint8Array, at: number): number {
   return (
-    (((key[at] ?? 0) << 24) | ((key[at + 1] ?? 0) << 16) | ((key[at + 2] ?? 0) << 8) | (key[at + 3] ?? 0)) >>> 0
+    (((key[at] ?? 0) << 24) | ((key[at + 1] ?? 0) << 16) | ((key[at + 2] ?? 0) << 8) | (key[at + 3] ?? 0)) >>>
+    0
   )
 }
 
@@ -73,18 +74,4 @@ export function compareRowKeys(one: Uint8Array, oneAt: number, other: Uint8Array
     if (difference !== 0) return difference
   }
   return 0
-}
-
-/** The key just behind or (`backwards`) just before this one; undefined past either end. */
-export function beside(key: Uint8Array, backwards: boolean): Buffer | undefined {
-  const next = Buffer.from(key)
-  for (let at = rowKeyBytes - 1; at >= 0; at -= 1) {
-    const byte = next[at] as number
-    if (backwards ? byte > 0 : byte < 0xff) {
-      next[at] = backwards ? byte - 1 : byte + 1
-      return next
-    }
-    next[at] = backwards ? 0xff : 0
-  }
-  return undefined
 }

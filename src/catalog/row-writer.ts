@@ -20,7 +20,10 @@ export type Put = 'added' | 'moved' | 'known' | 'skipped'
 const ownersMax = 50_000
 
 /** Every prefix under which a row is posted, each once. */
-export function rowPrefixes(key: Uint8Array, row: Pick<Row, 'tags' | 'owner' | 'recipient' | 'place'>): number[] {
+export function rowPrefixes(
+  key: Uint8Array,
+  row: Pick<Row, 'tags' | 'owner' | 'recipient' | 'place'>,
+): number[] {
   const prefixes: number[] = []
   for (const tag of row.tags) {
     const prefix = postingPrefix(postingKind.tag, tag)
@@ -132,11 +135,7 @@ export class RowWriter {
         place === undefined
           ? undefined
           : {
-              parent: this.#words.give(
-                wordKind.bundle,
-                place.parentId.toString('latin1'),
-                this.#freshBundle,
-              ),
+              parent: this.#words.give(wordKind.bundle, place.parentId.toString('latin1'), this.#freshBundle),
               rootItemOffset: place.rootItemOffset,
               parentItemOffset: place.parentItemOffset,
               headerSize: place.headerSize,

@@ -1,6 +1,6 @@
 import { amountBytes, amountOf } from './amount.js'
 import { heightOf, indexOf, isItemKey, rowKeyIdBytes } from './row-key.js'
-import { VarReader, VarWriter } from './varbytes.js'
+import { VarReader, type VarWriter } from './varbytes.js'
 
 /**
  * What the index keeps of a transaction or data item. Owner, recipient, tags and bundle are numbers of words (words.ts).
@@ -9,6 +9,8 @@ import { VarReader, VarWriter } from './varbytes.js'
  * the flags announce, in the order below. Integers are LEB128, but for `first seen`, which stands at a fixed place.
  */
 export interface Row {
+  /** Its key: where it stands in chain order. */
+  readonly key: Uint8Array
   /** 32 bytes. */
   readonly id: Uint8Array
   /** Undefined while in no block. */
@@ -35,7 +37,7 @@ export interface Row {
 }
 
 /** A row without what its key says. */
-export type RowBody = Omit<Row, 'height' | 'index' | 'isItem'>
+export type RowBody = Omit<Row, 'key' | 'height' | 'index' | 'isItem'>
 
 /** Where an item lies. Offsets count from the start of the payload that holds it. */
 export interface RowPlace {
@@ -118,6 +120,7 @@ export function decodeRow(key: Uint8Array, record: Uint8Array): Row {
   const flags = record[1] ?? 0
   const read = new VarReader(record, fieldsAt)
   return {
+    key,
     id: rowId(key, record),
     height: heightOf(key),
     index: indexOf(key),

@@ -15,6 +15,8 @@ export interface Table {
   floor(key: Uint8Array): Entry | undefined
   /** Entries of a span one by one, in copies. Nothing may be written to the table meanwhile. */
   span(wanted: Span): Iterable<Entry>
+  /** The keys of a span, in copies; the values are not read. */
+  keys(wanted: Span): Iterable<Uint8Array>
   /** Number of entries. */
   count(): number
   /** Only inside `write`. */
@@ -76,6 +78,12 @@ const noBytes = new Uint8Array(0)
 function tableOf(database: Database<Buffer, Buffer>): Table {
   const key = (bytes: Uint8Array): Buffer =>
     bytes instanceof Buffer ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const rangeOf = ({ start, end, backwards = false, limit }: Span) => ({
+    ...(start === undefined ? {} : { start: key(start) }),
+    ...(end === undefined ? {} : { end: key(end) }),
+    ...(limit === undefined ? {} : { limit }),
+    reverse: backwards,
+  })
   const nearest = (wanted: Uint8Array, reverse: boolean): Entry | undefined => {
     for (const entry of database.getRange({ start: key(wanted), limit: 1, reverse })) return entry
     return undefined
@@ -97,13 +105,8 @@ function tableOf(database: Database<Buffer, Buffer>): Table {
     },
     ceiling: (wanted) => nearest(wanted, false),
     floor: (wanted) => nearest(wanted, true),
-    span: ({ start, end, backwards = false, limit }) =>
-      database.getRange({
-        ...(start === undefined ? {} : { start: key(start) }),
-        ...(end === undefined ? {} : { end: key(end) }),
-        ...(limit === undefined ? {} : { limit }),
-        reverse: backwards,
-      }),
+    span: (wanted) => database.getRange(rangeOf(wanted)),
+    keys: (wanted) => database.getKeys(rangeOf(wanted)),
     count: () => (database.getStats() as Statistics).entryCount,
     put: (wanted, value) => database.putSync(key(wanted), key(value)),
     remove: (wanted) => {

@@ -1,0 +1,226 @@
+import { createHash } from 'node:crypto'
+import { decodeBlock } from './block.js'
+import { type IndexTables, idKeyBytes } from './index-tables.js'
+import { blockRows, prefixOf } from './postings.js'
+import { decodeRow, type Row } from './row.js'
+import { compareRowKeys, heightStart, rowKey, rowKeyBytes } from './row-key.js'
+import { pendingKey, rowPrefixes } from './row-writer.js'
+import { numberBytes, numberOf, tagWord, type WordKind, wordKey, wordKind } from './words.js'
+
+/** What a check found. No problems: every entry of every table has its counterpart in the others. */
+export interface CheckReport {
+  readonly rows: number
+  readonly postings: number
+  readonly words: number
+  readonly blocks: number
+  /** Sentences for people, at most as many as were asked for. */
+  readonly problems: readonly string[]
+}
+
+const noId = Buffer.alloc(32)
+const blockRowsMax = 126
+
+/**
+ * Checks the whole index against itself. One long read of one state, on the calling thread: for a tool, not for a server. The keeper
+ * may go on meanwhile.
+ */
+export function checkIndex(tables: IndexTables, problemsMax = 20): CheckReport {
+  return new Check(tables, problemsMax).run()
+}
+
+class Check {
+  readonly #problems: string[] = []
+  /** Sums over everything that is posted, once as the rows say it and once as the postings do. */
+  #promised = new Sum()
+  #posted = new Sum()
+  #pending = 0
+
+  constructor(
+    private readonly tables: IndexTables,
+    private readonly problemsMax: number,
+  ) {}
+
+  run(): CheckReport {
+    const rows = this.#rows()
+    this.#postings()
+    const words = this.#words()
+    const blocks = this.#blocks()
+    this.#expect(this.tables.ids.count() === rows, `${this.tables.ids.count()} ids for ${rows} rows`)
+    const pending = this.tables.pending.count()
+    this.#expect(pending === this.#pending, `${pending} pending entries for ${this.#pending} pending rows`)
+    if (!this.#promised.equals(this.#posted)) this.#lookEachUp()
+    return { rows, postings: this.#posted.count, words, blocks, problems: this.#problems }
+  }
+
+  #expect(right: boolean, problem: string): void {
+    if (!right && this.#problems.length < this.problemsMax) this.#problems.push(problem)
+  }
+
+  #rows(): number {
+    let rows = 0
+    let root: Buffer | undefined
+    for (const { key, value } of this.tables.rows.span({})) {
+      rows += 1
+      const row = this.#decode(key, value)
+      if (row === undefined) continue
+      const name = row.id.toString('base64url')
+      const place = this.tables.ids.get(row.id.subarray(0, idKeyBytes))
+      this.#expect(
+        place !== undefined && Buffer.compare(place, key.subarray(0, 7)) === 0,
+        `no id leads to ${name}`,
+      )
+      for (const prefix of rowPrefixes(key, row)) this.#promised.add(prefix, key, 0)
+      this.#wordsOf(row, name)
+      if (row.height === undefined) {
+        this.#pending += 1
+        const listed = this.tables.pending.view(pendingKey(row.seenSeconds, key)) !== undefined
+        this.#expect(listed, `${name} is pending and not listed`)
+        continue
+      }
+      if (!row.isItem) root = key as Buffer
+      const start = rowKey(row.height, row.index, false, noId)
+      const inRoot = root !== undefined && Buffer.compare(root.subarray(0, 7), start.subarray(0, 7)) === 0
+      this.#expect(inRoot, `${name} is an item of no transaction`)
+      const block = this.tables.blocks.view(heightStart(row.height).subarray(0, 4))
+      this.#expect(block !== undefined, `${name} is in block ${row.height}, which is not there`)
+    }
+    return rows
+  }
+
+  #decode(key: Uint8Array, record: Uint8Array): (Row & { readonly id: Buffer }) | undefined {
+    try {
+      const row = decodeRow(key, record)
+      return { ...row, id: Buffer.from(row.id) }
+    } catch (error) {
+      this.#expect(false, `a row cannot be read: ${String(error)}`)
+      return undefined
+    }
+  }
+
+  #wordsOf(row: Row, name: string): void {
+    const { owner, recipient, place } = row
+    const used: [number, WordKind][] = row.tags.map((tag) => [tag, wordKind.tag])
+    used.push([owner, wordKind.address])
+    if (recipient !== 0) used.push([recipient, wordKind.address])
+    if (place !== undefined) used.push([place.parent, wordKind.bundle])
+    for (const [number, kind] of used) {
+      this.#expect(
+        this.tables.numbers.view(numberBytes(number))?.[0] === kind,
+        `${name} uses the missing word ${number}`,
+      )
+    }
+  }
+
+  #postings(): void {
+    let before: { prefix: number; last: Buffer } | undefined
+    for (const { key, value } of this.tables.postings.span({})) {
+      const prefix = prefixOf(key)
+      const rows = blockRows(key, value)
+      this.#expect(
+        rows.length % rowKeyBytes === 0 && rows.length <= blockRowsMax * rowKeyBytes,
+        `a block of ${rows.length} bytes under ${prefix}`,
+      )
+      let last = before?.prefix === prefix ? before.last : undefined
+      for (let at = 0; at + rowKeyBytes <= rows.length; at += rowKeyBytes) {
+        const row = rows.subarray(at, at + rowKeyBytes)
+        this.#expect(
+          last === undefined || compareRowKeys(last, 0, row, 0) < 0,
+          `postings out of order under ${prefix}`,
+        )
+        this.#posted.add(prefix, rows, at)
+        last = row
+      }
+      before = { prefix, last: last ?? rows }
+    }
+  }
+
+  /** Only where the sums differ: which postings are there and should not be. */
+  #lookEachUp(): void {
+    const { count } = this.#promised
+    this.#expect(false, `${this.#posted.count} postings where the rows have ${count}`)
+    for (const { key, value } of this.tables.postings.span({})) {
+      const rows = blockRows(key, value)
+      const prefix = prefixOf(key)
+      for (let at = 0; at < rows.length; at += rowKeyBytes) {
+        const row = rows.subarray(at, at + rowKeyBytes)
+        const record = this.tables.rows.get(row)
+        const has = record !== undefined && rowPrefixes(row, decodeRow(row, record)).includes(prefix)
+        this.#expect(has, `a posting under ${prefix} leads to no row of it`)
+      }
+    }
+  }
+
+  #words(): number {
+    let words = 0
+    for (const { key, value } of this.tables.numbers.span({})) {
+      words += 1
+      const kind = value[0] as WordKind
+      const bytes = value.subarray(1)
+      const found = this.tables.words.view(wordKey(kind, bytes))
+      this.#expect(
+        found !== undefined && numberOf(found) === numberOf(key),
+        `word ${numberOf(key)} cannot be found`,
+      )
+      if (kind === wordKind.tag) {
+        const name = this.tables.numbers.view(bytes.subarray(0, tagWord(0, noId).length - noId.length))
+        this.#expect(name?.[0] === wordKind.name, `the tag ${numberOf(key)} has no name`)
+      }
+    }
+    this.#expect(
+      this.tables.words.count() === words,
+      `${this.tables.words.count()} words for ${words} numbers`,
+    )
+    for (const { key, value } of this.tables.owners.span({})) {
+      const address = this.tables.numbers.get(key)?.subarray(1)
+      const right =
+        address !== undefined && Buffer.compare(createHash('sha256').update(value).digest(), address) === 0
+      this.#expect(right, `the owner's key of word ${numberOf(key)} does not have its address`)
+    }
+    return words
+  }
+
+  #blocks(): number {
+    let blocks = 0
+    let before: { height: number; id: string } | undefined
+    for (const { key, value } of this.tables.blocks.span({})) {
+      blocks += 1
+      const height = Buffer.from(key).readUInt32BE(0)
+      const block = decodeBlock(height, value)
+      const found = this.tables.blockIds.view(Buffer.from(block.id, 'base64url'))
+      this.#expect(
+        found !== undefined && Buffer.compare(found, key) === 0,
+        `block ${height} cannot be found by its id`,
+      )
+      if (before?.height === height - 1) {
+        this.#expect(block.previous === before.id, `block ${height} does not follow block ${height - 1}`)
+      }
+      before = { height, id: block.id }
+    }
+    const ids = this.tables.blockIds.count()
+    this.#expect(ids === blocks, `${ids} block ids for ${blocks} blocks`)
+    return blocks
+  }
+}
+
+/** A sum over a set of postings that does not depend on their order: two sets with the same sum are the same (FNV-1a, twice). */
+class Sum {
+  count = 0
+  #one = 0
+  #two = 0
+
+  add(prefix: number, rows: Uint8Array, at: number): void {
+    this.count += 1
+    let one = (0x811c9dc5 ^ (prefix >>> 0)) | 0
+    let two = (0x01234567 ^ Math.floor(prefix / 2 ** 20)) | 0
+    for (let byte = at; byte < at + rowKeyBytes; byte += 1) {
+      one = Math.imul(one ^ (rows[byte] as number), 0x01000193)
+      two = Math.imul(two + (rows[byte] as number), 0x5bd1e995) ^ (two >>> 13)
+    }
+    this.#one = (this.#one + one) | 0
+    this.#two = (this.#two + two) | 0
+  }
+
+  equals(other: Sum): boolean {
+    return this.count === other.count && this.#one === other.#one && this.#two === other.#two
+  }
+}

@@ -1,0 +1,146 @@
+import type { Effort } from './effort.js'
+import { findRowKey, type IndexTables } from './index-tables.js'
+import {
+  blockAtOrBefore,
+  blockAtOrBehind,
+  type PostingKind,
+  postingKind,
+  postingPrefix,
+  transactionsPrefix,
+} from './postings.js'
+import { compareRowKeys, heightEnd, heightStart, pendingHeight, rowKeyBytes } from './row-key.js'
+import { BlockScan, type Blocks, LeapScan, listed, type Scan, UnionScan } from './scan.js'
+import { type WordKind, type Words, wordKind } from './words.js'
+
+/** Which rows are wanted: all conditions hold at once, any of the values of one condition will do. */
+export interface Selection {
+  /** Ids of 32 bytes. */
+  readonly ids?: readonly Uint8Array[]
+  /** Addresses of 32 bytes. */
+  readonly owners?: readonly Uint8Array[]
+  readonly recipients?: readonly Uint8Array[]
+  readonly tags?: readonly TagSelection[]
+  /** Items of these bundles; null: transactions of the base layer only. */
+  readonly bundledIn?: readonly Uint8Array[] | null
+  /** Inclusive. Either bound leaves out what is in no block yet. */
+  readonly minHeight?: number
+  readonly maxHeight?: number
+  /** First seen, seconds since 1970, inclusive. */
+  readonly minSeen?: number
+  readonly maxSeen?: number
+}
+
+export interface TagSelection {
+  readonly name: Uint8Array
+  readonly values: readonly Uint8Array[]
+  /** `is`: a tag has one of the values; `isNot`: no tag of this name has; `starts`: one starts with one of them. */
+  readonly match: 'is' | 'isNot' | 'starts'
+}
+
+/** Tags that one prefix may stand for. Where there are more, the rest is not looked at and the answer is partial. */
+const startsMax = 2000
+/** Rows read ahead where every row is wanted. */
+const rowsAhead = 128
+
+/** Builds the scans for selections. Any thread; everything happens on the calling thread, straight from the memory map. */
+export class Selector {
+  constructor(
+    private readonly tables: IndexTables,
+    private readonly words: Words,
+  ) {}
+
+  /** The scan of all rows of `wanted`, not yet at its first row. `cut` is told where the answer cannot be whole. */
+  scan(wanted: Selection, backwards: boolean, effort: Effort, cut: () => void): Scan {
+    const scans: Scan[] = []
+    const any = (lists: readonly Blocks[]): Scan => {
+      const [only, ...others] = lists
+      if (only !== undefined && others.length === 0) return new BlockScan(only, backwards)
+      return new UnionScan(
+        lists.map((list) => new BlockScan(list, backwards)),
+        backwards,
+      )
+    }
+    const of = (kind: PostingKind, numbers: readonly (number | undefined)[]): Blocks[] =>
+      [...new Set(numbers)].flatMap((number) =>
+        number === undefined ? [] : [this.#postings(postingPrefix(kind, number), effort)],
+      )
+    const numbers = (kind: WordKind, words: readonly Uint8Array[]) =>
+      words.map((word) => this.words.number(kind, word))
+
+    if (wanted.ids !== undefined) scans.push(any([listed(this.#keysOf(wanted.ids))]))
+    for (const tag of wanted.tags ?? []) {
+      if (tag.match !== 'isNot') scans.push(any(of(postingKind.tag, this.#tagNumbers(tag, cut))))
+    }
+    if (wanted.recipients !== undefined) {
+      scans.push(any(of(postingKind.recipient, numbers(wordKind.address, wanted.recipients))))
+    }
+    if (wanted.owners !== undefined) {
+      scans.push(any(of(postingKind.owner, numbers(wordKind.address, wanted.owners))))
+    }
+    if (wanted.bundledIn === null) scans.push(any([this.#postings(transactionsPrefix, effort)]))
+    else if (wanted.bundledIn !== undefined) {
+      scans.push(any(of(postingKind.bundle, numbers(wordKind.bundle, wanted.bundledIn))))
+    }
+    const without = (wanted.tags ?? []).flatMap((tag) =>
+      tag.match === 'isNot' ? [any(of(postingKind.tag, this.#tagNumbers(tag, cut)))] : [],
+    )
+    if (scans.length === 0) scans.push(any([this.#allRows(effort)]))
+    const [only] = scans
+    return scans.length === 1 && without.length === 0 && only !== undefined
+      ? only
+      : new LeapScan(scans, without, backwards)
+  }
+
+  #tagNumbers(tag: TagSelection, cut: () => void): (number | undefined)[] {
+    if (tag.match !== 'starts') return tag.values.map((value) => this.words.tag(tag.name, value))
+    const found = tag.values.flatMap((value) => this.words.tagsWith(tag.name, value, startsMax + 1))
+    if (found.length > startsMax) cut()
+    return found.slice(0, startsMax)
+  }
+
+  /** The rows with these ids, in chain order. */
+  #keysOf(ids: readonly Uint8Array[]): Buffer {
+    const keys = ids.flatMap((id) => {
+      const key = findRowKey(this.tables, id)
+      return key === undefined ? [] : [key]
+    })
+    keys.sort((one, other) => compareRowKeys(one, 0, other, 0))
+    return Buffer.concat(keys.filter((key, at) => at === 0 || !key.equals(keys[at - 1] as Buffer)))
+  }
+
+  #postings(prefix: number, effort: Effort): Blocks {
+    const table = this.tables.postings
+    return {
+      from(row, backwards) {
+        if (!effort.step()) return undefined
+        const before = blockAtOrBefore(table, prefix, row)
+        if (backwards) return before?.rows
+        const reaches =
+          before !== undefined && compareRowKeys(before.rows, before.rows.length - rowKeyBytes, row, 0) >= 0
+        return reaches ? before.rows : blockAtOrBehind(table, prefix, row)?.rows
+      },
+    }
+  }
+
+  #allRows(effort: Effort): Blocks {
+    const table = this.tables.rows
+    return {
+      from(row, backwards) {
+        if (!effort.step()) return undefined
+        const keys = [...table.keys({ start: row, backwards, limit: rowsAhead })]
+        if (backwards) keys.reverse()
+        return keys.length === 0 ? undefined : Buffer.concat(keys)
+      },
+    }
+  }
+}
+
+/** First and last key that the heights of a selection allow, in chain order. */
+export function boundsOf(wanted: Selection): { first: Buffer; last: Buffer } {
+  const bounded = wanted.minHeight !== undefined || wanted.maxHeight !== undefined
+  const max = Math.min(wanted.maxHeight ?? pendingHeight, pendingHeight - 1)
+  return {
+    first: heightStart(Math.min(wanted.minHeight ?? 0, pendingHeight - 1)),
+    last: heightEnd(bounded ? Math.max(max, 0) : pendingHeight),
+  }
+}

@@ -1,0 +1,179 @@
+import { mkdtempSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { systemClock } from '../../src/actor/clock.js'
+import { Effort } from '../../src/catalog/effort.js'
+import { Generations } from '../../src/catalog/generations.js'
+import type {
+  BlockInput,
+  IndexRequest,
+  ItemInput,
+  TransactionInput,
+} from '../../src/catalog/index-protocol.js'
+import { ChainIndex } from '../../src/catalog/index-reader.js'
+import { type IndexTables, openIndexTables } from '../../src/catalog/index-tables.js'
+import { CatalogKeeper } from '../../src/catalog/keeper.js'
+import { packItems, packTransactions } from '../../src/catalog/pack.js'
+import { blockRows, prefixOf } from '../../src/catalog/postings.js'
+import { decodeRow } from '../../src/catalog/row.js'
+import type { Selection } from '../../src/catalog/selection.js'
+import { openCatalogTables } from '../../src/catalog/tables.js'
+import { Words } from '../../src/catalog/words.js'
+import { type Id, idBytes } from '../../src/format/id.js'
+
+/** One row as the model keeps it: the plain truth in a plain list. */
+export interface ModelRow {
+  readonly id: Id
+  readonly height: number | undefined
+  readonly index: number
+  readonly input: TransactionInput | ItemInput
+}
+
+const isItem = (input: TransactionInput | ItemInput): input is ItemInput => 'parentId' in input
+const last = 2 ** 40
+
+/** Chain order, oldest first. */
+export function inChainOrder(one: ModelRow, other: ModelRow): number {
+  return (
+    (one.height ?? last) - (other.height ?? last) ||
+    one.index - other.index ||
+    Number(isItem(one.input)) - Number(isItem(other.input)) ||
+    Buffer.compare(idBytes(one.id), idBytes(other.id))
+  )
+}
+
+/** The index as a list that is searched from one end to the other. */
+export class Model {
+  rows = new Map<Id, ModelRow>()
+  blocks = new Map<number, BlockInput>()
+
+  put(row: ModelRow): void {
+    const known = this.rows.get(row.id)
+    const order = known === undefined ? -1 : inChainOrder(row, known)
+    const lower =
+      known !== undefined &&
+      isItem(row.input) &&
+      isItem(known.input) &&
+      row.input.rootItemOffset < known.input.rootItemOffset
+    if (order < 0 || (order === 0 && lower)) this.rows.set(row.id, row)
+  }
+
+  unwind(from: number): void {
+    for (const height of [...this.blocks.keys()]) if (height >= from) this.blocks.delete(height)
+    for (const [id, { height }] of [...this.rows]) if ((height ?? -1) >= from) this.rows.delete(id)
+  }
+
+  expire(): void {
+    for (const [id, { height }] of [...this.rows]) if (height === undefined) this.rows.delete(id)
+  }
+
+  /** Oldest first. */
+  select(wanted: Selection): ModelRow[] {
+    return [...this.rows.values()].filter((row) => matches(row, wanted)).sort(inChainOrder)
+  }
+}
+
+const among = (list: readonly Uint8Array[], bytes: Uint8Array): boolean =>
+  list.some((entry) => Buffer.compare(entry, bytes) === 0)
+
+function matches({ id, height, input }: ModelRow, wanted: Selection): boolean {
+  const bounded = wanted.minHeight !== undefined || wanted.maxHeight !== undefined
+  if (bounded && height === undefined) return false
+  if (height !== undefined && (height < (wanted.minHeight ?? 0) || height > (wanted.maxHeight ?? last)))
+    return false
+  if (wanted.ids !== undefined && !among(wanted.ids, idBytes(id))) return false
+  if (wanted.owners !== undefined && !among(wanted.owners, input.ownerAddress)) return false
+  if (wanted.recipients !== undefined && !among(wanted.recipients, input.target)) return false
+  if (wanted.bundledIn === null && isItem(input)) return false
+  if (wanted.bundledIn && !(isItem(input) && among(wanted.bundledIn, idBytes(input.parentId)))) return false
+  return (wanted.tags ?? []).every(({ name, values, match }) => {
+    const own = input.tags.filter((tag) => Buffer.compare(tag.name, name) === 0).map(({ value }) => value)
+    if (match === 'is') return own.some((value) => among(values, value))
+    if (match === 'isNot') return !own.some((value) => among(values, value))
+    return own.some((value) =>
+      values.some((start) => Buffer.compare(value.subarray(0, start.length), start) === 0),
+    )
+  })
+}
+
+/** A keeper and a reader of an empty catalog. */
+export function openHouse() {
+  const path = mkdtempSync(join(tmpdir(), 'sluice-index-'))
+  const generations = new Generations()
+  const keeper = new CatalogKeeper({ path, touchEveryMs: 0 }, generations, {
+    ...systemClock,
+    now: () => 5_000_000,
+  })
+  const { environment } = openCatalogTables(path)
+  const tables = openIndexTables(environment)
+  const index = new ChainIndex(environment, generations)
+  const apply = async (requests: readonly IndexRequest[]): Promise<void> => {
+    await Promise.all(requests.map((request) => keeper.handle(request)))
+    index.refresh()
+  }
+  const close = async (): Promise<void> => {
+    await environment.close()
+    await keeper.close()
+  }
+  return { path, keeper, tables, index, apply, close }
+}
+
+/** Effort without end. */
+export const tireless = (): Effort => new Effort(Number.MAX_SAFE_INTEGER, 600_000, systemClock)
+
+/** All pages of a selection, put together. */
+export function readAll(index: ChainIndex, wanted: Selection, backwards: boolean, limit: number): string[] {
+  const ids: string[] = []
+  for (let after: Uint8Array | undefined; ; ) {
+    const page = index.rows(
+      wanted,
+      { backwards, limit, ...(after === undefined ? {} : { after }) },
+      tireless(),
+    )
+    ids.push(...page.entries.map(({ id }) => Buffer.from(id).toString('base64url')))
+    if (!page.more) return ids
+    after = page.entries.at(-1)?.key
+  }
+}
+
+export const blockMessage = (block: BlockInput, transactions: readonly TransactionInput[]): IndexRequest => ({
+  kind: 'index-block',
+  block,
+  transactions: packTransactions(transactions),
+})
+
+export const itemsMessage = (rootId: Id, items: readonly ItemInput[], optimistic = false): IndexRequest => ({
+  kind: 'index-items',
+  rootId,
+  items: packItems(items),
+  optimistic,
+})
+
+/** Everything the index says, without the numbers of words and without how postings are cut into blocks. */
+export function dump(tables: IndexTables): string[] {
+  const words = new Words(tables)
+  const text = (number: number): string => (number === 0 ? '' : words.bytes(number).toString('hex'))
+  const tag = (number: number): string =>
+    `${words.name(number).toString('hex')}=${words.value(number).toString('hex')}`
+  const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex')
+  const lines: string[] = []
+  for (const { key, value } of tables.rows.span({})) {
+    const row = decodeRow(key, value)
+    const said = { ...row, owner: text(row.owner), recipient: text(row.recipient), tags: row.tags.map(tag) }
+    const place = row.place && { ...row.place, parent: text(row.place.parent) }
+    lines.push(`row ${JSON.stringify({ ...said, place }, (_, v) => (typeof v === 'bigint' ? String(v) : v))}`)
+  }
+  for (const { key, value } of tables.postings.span({})) {
+    const prefix = prefixOf(key)
+    const kind = Math.floor(prefix / 2 ** 40)
+    const word = prefix % 2 ** 40
+    const rows = blockRows(key, value)
+    for (let at = 0; at < rows.length; at += 16) {
+      lines.push(`posting ${kind} ${kind === 1 ? tag(word) : text(word)} ${hex(rows.subarray(at, at + 16))}`)
+    }
+  }
+  for (const name of ['ids', 'pending', 'blocks', 'blockIds'] as const) {
+    for (const { key, value } of tables[name].span({})) lines.push(`${name} ${hex(key)} ${hex(value)}`)
+  }
+  return lines.sort()
+}
