@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { createHash, createHash } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import fc from 'fast-check'
 import t from 'tap'
 import { Chain } from '../../bench/index-chain.js'
@@ -13,15 +13,7 @@ import type {
 import { packTransactions } from '../../src/catalog/pack.js'
 import type { Selection } from '../../src/catalog/selection.js'
 import { idBytes, idOfBytes } from '../../src/format/id.js'
-import {
-  blockMessage,
-  dump,
-  itemsMessage,
-  Model,
-  openHouse,
-  readAll,
-  tireless,
-} from './index-model.js'
+import { blockMessage, dump, itemsMessage, Model, openHouse, readAll, tireless } from './index-model.js'
 
 const sha = (text: string): Buffer => createHash('sha256').update(text).digest()
 const key = (rank: number): Buffer => Buffer.alloc(rank % 2 === 0 ? 512 : 32, rank)
@@ -212,7 +204,7 @@ const anySelection: fc.Arbitrary<Selection> = fc.record(
   { requiredKeys: [] },
 )
 
-t.test('whatever happened to the chain, every selection and page is what a plain list gives', async (t) => {
+t.test('whatever happened to the chain, every selection and page is what a plain list gives', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(anyStep, { maxLength: 40 }),
@@ -241,7 +233,7 @@ t.test('whatever happened to the chain, every selection and page is what a plain
   )
 })
 
-t.test('an index that was unwound holds what one built from the final chain holds', async (t) => {
+t.test('an index that was unwound holds what one built from the final chain holds', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(anyStep, { maxLength: 60 }), async (steps) => {
       const lived = openHouse()
