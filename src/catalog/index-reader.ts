@@ -4,7 +4,7 @@ import type { Effort } from './effort.js'
 import type { Generations } from './generations.js'
 import { findRowKey, type IndexTables, openIndexTables } from './index-tables.js'
 import { decodeRow, type Row, rowSeenSeconds } from './row.js'
-import { compareRowKeys, rowKey } from './row-key.js'
+import { compareRowKeys, pendingHeight, rowKey } from './row-key.js'
 import { BlockScan, beside, type Scan } from './scan.js'
 import { boundsOf, type Selection, Selector } from './selection.js'
 import { numberBytes, Words } from './words.js'
@@ -164,6 +164,19 @@ export class ChainIndex {
   heightOfBlock(id: Uint8Array): number | undefined {
     const height = this.#tables.blockIds.get(id)
     return height === undefined ? undefined : Buffer.from(height).readUInt32BE(0)
+  }
+
+  /** Blocks between two heights (inclusive), at most `limit`, the highest first where `backwards`. */
+  blocks(min: number, max: number, backwards: boolean, limit: number): BlockRecord[] {
+    const found: BlockRecord[] = []
+    const first = Math.min(Math.max(backwards ? max : min, 0), pendingHeight)
+    const start = heightKey(first)
+    for (const { key, value } of this.#tables.blocks.span({ start, backwards, limit })) {
+      const height = Buffer.from(key).readUInt32BE(0)
+      if (height < min || height > max) break
+      found.push(decodeBlock(height, value))
+    }
+    return found
   }
 
   /** Height of the highest block. */

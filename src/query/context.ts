@@ -1,0 +1,81 @@
+import { GraphQLError } from 'graphql'
+import type { Effort } from '../catalog/effort.js'
+import type { ChainIndex } from '../catalog/index-reader.js'
+import type { Row } from '../catalog/row.js'
+import { idOfBytes } from '../format/id.js'
+import { isRefusal } from '../format/refusal.js'
+import type { HeaderSource, SignedHeader } from './headers.js'
+import type { QueryLimits } from './limits.js'
+
+/** What a client should know of an answer that is right but not whole. */
+export interface Warning {
+  readonly code: 'PARTIAL_RESULT' | 'UPSTREAM_UNAVAILABLE'
+  readonly message: string
+}
+
+/** What one request shares between its resolvers. */
+export class QueryContext {
+  readonly #loads = new Map<string, Promise<SignedHeader | undefined>>()
+  readonly #unavailable: string[] = []
+  readonly #warnings = new Map<string, Warning>()
+  #names: Map<number, string> | undefined
+
+  constructor(
+    readonly index: ChainIndex,
+    readonly effort: Effort,
+    readonly limits: QueryLimits,
+    private readonly source: HeaderSource,
+  ) {}
+
+  /** Says once that something is missing. */
+  warn(code: Warning['code'], message: string): void {
+    this.#warnings.set(message, { code, message })
+  }
+
+  get warnings(): Warning[] {
+    return [...this.#warnings.values()]
+  }
+
+  /** Errors that leave every other value of the answer usable: they belong to no path. */
+  get errors(): GraphQLError[] {
+    if (this.#unavailable.length === 0) return []
+    const ids = [...new Set(this.#unavailable)]
+    return [
+      new GraphQLError(`Signature or key of ${ids.length} transactions cannot be had at the moment`, {
+        extensions: { code: 'UPSTREAM_UNAVAILABLE', ids },
+      }),
+    ]
+  }
+
+  /** Text of a tag's name: the same few names stand in every row. */
+  tagName(number: number): string {
+    this.#names ??= new Map()
+    const known = this.#names.get(number)
+    if (known !== undefined) return known
+    const text = this.index.words.name(number).toString('utf8')
+    this.#names.set(number, text)
+    return text
+  }
+
+  /** Signature and key from the row's content; undefined where they cannot be had: then the answer's errors say so. */
+  header(row: Row): Promise<SignedHeader | undefined> {
+    const id = idOfBytes(row.id)
+    const under = this.#loads.get(id)
+    if (under !== undefined) return under
+    const load = this.#load(id)
+    this.#loads.set(id, load)
+    return load
+  }
+
+  async #load(id: ReturnType<typeof idOfBytes>): Promise<SignedHeader | undefined> {
+    const tooMany = this.#loads.size >= this.limits.loadsMax
+    const header = tooMany ? undefined : await this.source.header(id)
+    if (header !== undefined && !isRefusal(header)) return header
+    this.#unavailable.push(id)
+    const why = tooMany
+      ? `only ${this.limits.loadsMax} are read for one request`
+      : 'their content cannot be reached'
+    this.warn('UPSTREAM_UNAVAILABLE', `Signatures or keys are left empty: ${why}`)
+    return undefined
+  }
+}

@@ -1,0 +1,55 @@
+import type { Row } from '../catalog/row.js'
+import { pendingHeight, rowKey } from '../catalog/row-key.js'
+import { encodeBase64url } from '../format/base64url.js'
+import { idBytes, parseId } from '../format/id.js'
+
+/**
+ * Cursors: base64url of a JSON list, the same list that other gateways of this network write, so that a client that stored one can go on
+ * here. A cursor is a position in chain order, not a row: it stays good when rows move, vanish or are added.
+ */
+const bytesMax = 512
+const indexMax = 0x7f_ffff
+
+function listOf(cursor: string): unknown[] | undefined {
+  if (cursor.length > bytesMax || !/^[A-Za-z0-9_+/-]*={0,2}$/.test(cursor)) return undefined
+  try {
+    const value: unknown = JSON.parse(Buffer.from(cursor, 'base64').toString('utf8'))
+    return Array.isArray(value) ? value : undefined
+  } catch {
+    // Not JSON: no cursor of anybody.
+    return undefined
+  }
+}
+
+function isCount(value: unknown, max: number): value is number {
+  return Number.isSafeInteger(value) && Number(value) >= 0 && Number(value) <= max
+}
+
+/** The cursor of a row: `[height or null, index in the block or null, is it an item, id, first seen]`. */
+export function rowCursor(row: Row): string {
+  const id = encodeBase64url(row.id)
+  const inBlock = row.height !== undefined
+  const list = [row.height ?? null, inBlock ? row.index : null, row.isItem, id, row.seenSeconds]
+  return encodeBase64url(Buffer.from(JSON.stringify(list)))
+}
+
+/** The row key that a cursor stands for; undefined where it is not a cursor. */
+export function readRowCursor(cursor: string): Uint8Array | undefined {
+  const [height, index, isItem, id] = listOf(cursor) ?? []
+  const parsed = typeof id === 'string' ? parseId(id) : undefined
+  if (parsed === undefined || !(typeof isItem === 'boolean' || isItem === 0 || isItem === 1)) return undefined
+  if (height === null || height === undefined) return rowKey(undefined, 0, Boolean(isItem), idBytes(parsed))
+  if (!isCount(height, pendingHeight - 1) || !isCount(index ?? 0, indexMax)) return undefined
+  return rowKey(height, Number(index ?? 0), Boolean(isItem), idBytes(parsed))
+}
+
+/** The cursor of a block: `[height]`. */
+export function blockCursor(height: number): string {
+  return encodeBase64url(Buffer.from(JSON.stringify([height])))
+}
+
+/** The height that a cursor stands for; undefined where it is not a cursor. */
+export function readBlockCursor(cursor: string): number | undefined {
+  const [height] = listOf(cursor) ?? []
+  return isCount(height, pendingHeight - 1) ? height : undefined
+}

@@ -1,0 +1,171 @@
+import { buildSchema, type GraphQLSchema } from 'graphql'
+
+/**
+ * The index's language: the schema that gateways of this network share, and beyond it, each behind a name of its own, what clients
+ * of other indexers ask for: `count`, `ingested_at`, `NEQ` and `WILDCARD`.
+ */
+const definition = /* GraphQL */ `
+type Query {
+  "A transaction or data item by its id; null where the index does not know it."
+  transaction(id: ID!): Transaction
+  "Transactions and data items, newest first. All filters hold at once; of the values of one filter any will do."
+  transactions(
+    "Only these."
+    ids: [ID!]
+    "Addresses of the owners: base64url SHA-256 of the public key."
+    owners: [String!]
+    "Addresses of the recipients."
+    recipients: [String!]
+    tags: [TagFilter!]
+    "Items of these bundles; null: base-layer transactions only."
+    bundledIn: [ID!]
+    "Heights, inclusive; a bound leaves out what is in no block yet."
+    block: BlockFilter
+    "When this index first saw it: seconds since 1970, inclusive."
+    ingested_at: RangeFilter
+    "At most 1000."
+    first: Int = 10
+    "The cursor of the last edge of the page before."
+    after: String
+    sort: SortOrder = HEIGHT_DESC
+    parent: [ID!] @deprecated(reason: "Use bundledIn")
+  ): TransactionConnection!
+  "A block by its id; null where the index does not know it."
+  block(id: String!): Block
+  blocks(
+    ids: [ID!]
+    "Heights, inclusive."
+    height: BlockFilter
+    "At most 1000."
+    first: Int = 10
+    after: String
+    sort: SortOrder = HEIGHT_DESC
+  ): BlockConnection!
+}
+
+input TagFilter {
+  name: String!
+  values: [String!]!
+  op: TagOperator = EQ
+  match: TagMatch = EXACT
+}
+
+enum TagOperator {
+  EQ
+  "No tag of this name has any of the values."
+  NEQ
+}
+
+enum TagMatch {
+  EXACT
+  "A value may end in *, which stands for anything."
+  WILDCARD
+}
+
+input BlockFilter {
+  min: Int
+  max: Int
+}
+
+input RangeFilter {
+  min: Int
+  max: Int
+}
+
+enum SortOrder {
+  HEIGHT_ASC
+  HEIGHT_DESC
+}
+
+type TransactionConnection {
+  pageInfo: PageInfo!
+  edges: [TransactionEdge!]!
+  "How many there are on all pages; null where counting would take too long."
+  count: Int
+}
+
+type TransactionEdge {
+  cursor: String!
+  node: Transaction!
+}
+
+type BlockConnection {
+  pageInfo: PageInfo!
+  edges: [BlockEdge!]!
+}
+
+type BlockEdge {
+  cursor: String!
+  node: Block!
+}
+
+type PageInfo {
+  hasNextPage: Boolean!
+}
+
+type Transaction {
+  id: ID!
+  anchor: String!
+  "Empty where it cannot be had at the moment: then errors say so."
+  signature: String!
+  "Number of the signature scheme, of data items."
+  signatureType: Int
+  "Empty where there is none."
+  recipient: String!
+  owner: Owner!
+  fee: Amount!
+  quantity: Amount!
+  data: MetaData!
+  tags: [Tag!]!
+  "Null while it is in no block."
+  block: Block
+  parent: Parent @deprecated(reason: "Use bundledIn")
+  "The bundle that holds it, of data items."
+  bundledIn: Bundle
+  "When this index first saw it: seconds since 1970."
+  ingested_at: Int
+}
+
+type Owner {
+  "base64url SHA-256 of the public key."
+  address: String!
+  "The public key; empty where it cannot be had at the moment: then errors say so."
+  key: String!
+}
+
+type Amount {
+  winston: String!
+  ar: String!
+}
+
+type MetaData {
+  "Bytes, decimal."
+  size: String!
+  "The first Content-Type tag."
+  type: String
+}
+
+type Tag {
+  name: String!
+  value: String!
+}
+
+type Bundle {
+  id: ID!
+}
+
+type Parent {
+  id: ID!
+}
+
+type Block {
+  id: ID!
+  "Seconds since 1970."
+  timestamp: Int!
+  height: Int!
+  previous: ID!
+}
+`
+
+/** The executable schema. Its resolvers are the methods of the values in transactions.ts and blocks.ts. */
+export const schema: GraphQLSchema = buildSchema(definition)
