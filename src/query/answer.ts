@@ -1,0 +1,150 @@
+import {
+  type DocumentNode,
+  type ExecutionResult,
+  execute,
+  GraphQLError,
+  getOperationAST,
+  getVariableValues,
+  Kind,
+  parse,
+  specifiedRules,
+  validate,
+} from 'graphql'
+import type { Clock } from '../actor/clock.js'
+import { Effort } from '../catalog/effort.js'
+import type { ChainIndex } from '../catalog/index-reader.js'
+import { Recent } from '../catalog/recent.js'
+import { block, blocks } from './blocks.js'
+import { QueryContext } from './context.js'
+import type { HeaderSource } from './headers.js'
+import { type QueryLimits, tooMuch } from './limits.js'
+import { schema } from './schema.js'
+import { outOfShape, shapeLimits } from './shape.js'
+import { transaction, transactions } from './transactions.js'
+
+/** A query as it comes in, its shape already checked. */
+export interface QueryRequest {
+  readonly query: string
+  readonly operationName: string | null | undefined
+  readonly variables: Readonly<Record<string, unknown>> | null | undefined
+}
+
+/** `refused`: the query was not carried out at all, for its errors. */
+export interface Answer {
+  readonly refused: boolean
+  readonly result: ExecutionResult
+}
+
+export interface AnswererParts {
+  readonly index: ChainIndex
+  readonly headers: HeaderSource
+  readonly clock: Clock
+  readonly limits: QueryLimits
+}
+
+/** Queries that were read before; an application sends the same few again and again. */
+const documentsMax = 500
+const rememberedBytesMax = 8192
+const errorsMax = 20
+/** Code of the error that a mutation or subscription is answered with. */
+export const onlyQueries = 'ONLY_QUERIES'
+const root = { transaction, transactions, block, blocks }
+
+/** Answers queries. Every request gets its own effort: as much of the index as it may read. */
+export class Answerer {
+  readonly #documents = new Recent<string, DocumentNode | readonly GraphQLError[]>(documentsMax)
+
+  constructor(private readonly parts: AnswererParts) {}
+
+  /** The effort of one HTTP request, shared by all queries of a batch. */
+  effort(): Effort {
+    const { stepsMax, timeMs } = this.parts.limits
+    return new Effort(stepsMax, timeMs, this.parts.clock)
+  }
+
+  /** Answers on the spot, or later where content must be read for a signature or key. Rejects only for a bug of ours. */
+  answer(request: QueryRequest, effort: Effort): Answer | Promise<Answer> {
+    const document = this.#document(request.query)
+    if (!('kind' in document)) return refused(document)
+    const operation = getOperationAST(document, request.operationName)
+    if (operation === null || operation === undefined) {
+      const named = typeof request.operationName === 'string'
+      return refused([
+        new GraphQLError(named ? 'There is no operation of this name' : 'Say which operation is meant'),
+      ])
+    }
+    const given = request.variables ?? {}
+    const variables = getVariableValues(schema, operation.variableDefinitions ?? [], given, {
+      maxErrors: errorsMax,
+    })
+    if (variables.errors !== undefined) return refused(variables.errors)
+    const error = tooMuch(document, operation, variables.coerced, this.parts.limits)
+    if (error !== undefined) return refused([error])
+    const { index, limits, headers } = this.parts
+    index.refresh()
+    const context = new QueryContext(index, effort, limits, headers)
+    const result = execute({
+      schema,
+      document,
+      rootValue: root,
+      contextValue: context,
+      variableValues: given,
+      operationName: request.operationName ?? null,
+    })
+    return result instanceof Promise
+      ? result.then((settled) => finished(settled, context))
+      : finished(result, context)
+  }
+
+  #document(query: string): DocumentNode | readonly GraphQLError[] {
+    const known = this.#documents.get(query)
+    if (known !== undefined) return known
+    const document = read(query, this.parts.limits)
+    if (query.length <= rememberedBytesMax) this.#documents.set(query, document)
+    return document
+  }
+}
+
+function read(query: string, { tokensMax }: QueryLimits): DocumentNode | readonly GraphQLError[] {
+  let document: DocumentNode
+  try {
+    document = parse(query, { maxTokens: tokensMax })
+  } catch (error) {
+    if (error instanceof GraphQLError) return [error]
+    // The parser goes as deep as the text: nothing that deep is a query.
+    if (error instanceof RangeError) return [new GraphQLError('The query is nested too deeply')]
+    throw error
+  }
+  const shape = outOfShape(document, shapeLimits)
+  if (shape !== undefined) return [shape]
+  const writes = document.definitions.some(
+    (node) => node.kind === Kind.OPERATION_DEFINITION && node.operation !== 'query',
+  )
+  if (writes)
+    return [new GraphQLError('Only queries are answered here', { extensions: { code: onlyQueries } })]
+  const errors = validate(schema, document, specifiedRules, { maxErrors: errorsMax })
+  return errors.length === 0 ? document : errors
+}
+
+function refused(errors: readonly GraphQLError[]): Answer {
+  return { refused: true, result: { errors } }
+}
+
+/** Adds what the context gathered: errors that spoil no value, and warnings. */
+function finished(result: ExecutionResult, { errors: own, warnings }: QueryContext): Answer {
+  const errors = [...(result.errors ?? []), ...own]
+  for (const error of errors) if (isBug(error)) throw error.originalError
+  return {
+    refused: false,
+    result: {
+      ...(errors.length === 0 ? {} : { errors }),
+      ...(result.data === undefined ? {} : { data: result.data }),
+      ...(warnings.length === 0 ? {} : { extensions: { warnings } }),
+    },
+  }
+}
+
+/** What a resolver threw and is not meant for the client. */
+function isBug(error: GraphQLError): error is GraphQLError & { readonly originalError: Error } {
+  return error.originalError !== undefined && !(error.originalError instanceof GraphQLError)
+}

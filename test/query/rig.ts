@@ -1,0 +1,53 @@
+import { systemClock } from '../../src/actor/clock.js'
+import type { IndexRequest } from '../../src/catalog/index-protocol.js'
+import { serve } from '../../src/http/listen.js'
+import { type HeaderSource, noHeaders } from '../../src/query/headers.js'
+import { type QueryLimits, queryLimits } from '../../src/query/limits.js'
+import { createQueryHandler } from '../../src/query/route.js'
+import { openHouse } from '../catalog/index-model.js'
+
+/** The query address on a real socket, over an index that was given these messages. */
+export async function openRig(
+  requests: readonly IndexRequest[],
+  { headers = noHeaders, limits = {} }: { headers?: HeaderSource; limits?: Partial<QueryLimits> } = {},
+) {
+  const house = openHouse()
+  for (const request of requests) await house.apply([request])
+  const thrown: unknown[] = []
+  const handle = createQueryHandler({
+    index: house.index,
+    headers,
+    clock: systemClock,
+    limits: { ...queryLimits, timeMs: 60_000, ...limits },
+  })
+  const server = serve(
+    (request, reply) => {
+      Promise.resolve(handle(request, reply, 'X-First: line')).catch((error: unknown) => thrown.push(error))
+    },
+    { host: '127.0.0.1', port: 0, stallMs: 5000, flowsMax: 100, onThrow: (error) => thrown.push(error) },
+  )
+  const url = `http://127.0.0.1:${server.port}/graphql`
+  const post = (body: unknown, headers: Record<string, string> = {}): Promise<Response> =>
+    fetch(url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body: typeof body === 'string' ? body : JSON.stringify(body),
+    })
+  /** The whole answer of a query. */
+  const ask = async (query: string, variables?: object): Promise<Told> =>
+    (await (await post({ query, variables })).json()) as Told
+  const close = async (): Promise<void> => {
+    await server.close(100)
+    await house.close()
+  }
+  return { ...house, url, post, ask, thrown, close }
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: answers are looked into freely
+type Loose = any
+
+export interface Told {
+  readonly data: Loose
+  readonly errors?: readonly { readonly message: string; readonly extensions?: Record<string, unknown> }[]
+  readonly extensions?: Record<string, unknown>
+}
