@@ -123,6 +123,7 @@ export class Chain {
       quantity: 0n,
       reward: BigInt(dice.word()),
       dataRoot: dice.bytes(32),
+      weaveEnd: 0,
     }
   }
 

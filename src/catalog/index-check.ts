@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { decodeBlock } from './block.js'
-import { type IndexTables, idKeyBytes } from './index-tables.js'
+import { type IndexTables, idKeyBytes, weaveKey } from './index-tables.js'
 import { blockRows, prefixOf } from './postings.js'
 import { decodeRow, type Row } from './row.js'
 import { compareRowKeys, heightStart, rowKey, rowKeyBytes } from './row-key.js'
@@ -34,6 +34,7 @@ class Check {
   #promised = new Sum()
   #posted = new Sum()
   #pending = 0
+  #placed = 0
 
   constructor(
     private readonly tables: IndexTables,
@@ -48,6 +49,8 @@ class Check {
     this.#expect(this.tables.ids.count() === rows, `${this.tables.ids.count()} ids for ${rows} rows`)
     const pending = this.tables.pending.count()
     this.#expect(pending === this.#pending, `${pending} pending entries for ${this.#pending} pending rows`)
+    const placed = this.tables.weave.count()
+    this.#expect(placed === this.#placed, `${placed} ends in the weave for ${this.#placed} transactions`)
     if (!this.#promised.equals(this.#posted)) this.#lookEachUp()
     return { rows, postings: this.#posted.count, words, blocks, problems: this.#problems }
   }
@@ -76,6 +79,15 @@ class Check {
         const listed = this.tables.pending.view(pendingKey(row.seenSeconds, key)) !== undefined
         this.#expect(listed, `${name} is pending and not listed`)
         continue
+      }
+      const end = row.transfer?.weaveEnd ?? 0
+      if (end > 0) {
+        this.#placed += 1
+        const there = this.tables.weave.view(weaveKey(end))
+        this.#expect(
+          there !== undefined && Buffer.compare(there, key) === 0,
+          `${name} ends at ${end} of the weave and is not listed there`,
+        )
       }
       if (!row.isItem) root = key as Buffer
       const start = rowKey(row.height, row.index, false, noId)

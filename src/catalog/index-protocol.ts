@@ -31,6 +31,8 @@ export interface TransactionInput extends RowInput {
   readonly reward: bigint
   /** 32 bytes, or empty. */
   readonly dataRoot: Uint8Array
+  /** Offset of the last byte of its data in the weave (1-based); 0 while not known, and for transactions without data. */
+  readonly weaveEnd: number
 }
 
 /** A data item inside a root transaction. */
@@ -76,6 +78,11 @@ export type IndexRequest =
     }
   /** Transactions that are known but in no block yet. */
   | { readonly kind: 'index-pending'; readonly transactions: Uint8Array }
+  /** Ends in the weave that were learned later. Unknown ids, items and what is in no block are skipped. */
+  | {
+      readonly kind: 'index-offsets'
+      readonly offsets: readonly { readonly id: Id; readonly weaveEnd: number }[]
+    }
   /** Drops what has been pending since before this second. */
   | { readonly kind: 'expire-pending'; readonly beforeSeconds: number }
   /** Drops every block from this height on, with all that is in it. */

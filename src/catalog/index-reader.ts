@@ -2,7 +2,7 @@ import type { Environment } from '../store/lmdb.js'
 import { type BlockRecord, decodeBlock, heightKey } from './block.js'
 import type { Effort } from './effort.js'
 import type { Generations } from './generations.js'
-import { findRowKey, type IndexTables, openIndexTables } from './index-tables.js'
+import { findRowKey, type IndexTables, openIndexTables, weaveKey } from './index-tables.js'
 import { decodeRow, type Row, rowSeenSeconds } from './row.js'
 import { compareRowKeys, pendingHeight, rowKey } from './row-key.js'
 import { BlockScan, beside, type Scan } from './scan.js'
@@ -152,6 +152,16 @@ export class ChainIndex {
   /** The public key of an address (its number), if any row brought it. */
   ownerKey(address: number): Uint8Array | undefined {
     return this.#tables.owners.get(numberBytes(address))
+  }
+
+  /** The transaction whose data holds the byte at this offset of the weave (1-based), if its place is known. */
+  transactionAt(offset: number): Row | undefined {
+    const entry = this.#tables.weave.ceiling(weaveKey(offset))
+    const record = entry === undefined ? undefined : this.#tables.rows.get(entry.value)
+    if (entry === undefined || record === undefined) return undefined
+    const row = decodeRow(entry.value, record)
+    const end = row.transfer?.weaveEnd ?? 0
+    return offset > end - row.size && offset <= end ? row : undefined
   }
 
   /** The block at this height. */

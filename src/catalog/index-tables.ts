@@ -19,6 +19,8 @@ export interface IndexTables {
   readonly blocks: Table
   /** Block id (48 bytes) -> height. */
   readonly blockIds: Table
+  /** Offset of the last byte in the weave (8 bytes) -> row key of the transaction whose data ends there. */
+  readonly weave: Table
   /** First seen (seconds, 4 bytes) and row key -> nothing: what is in no block yet, the oldest first. */
   readonly pending: Table
   /** Name -> value: version of the records, the last number given out. */
@@ -40,6 +42,7 @@ export function openIndexTables(environment: Environment): IndexTables {
     owners: environment.table('owners'),
     blocks: environment.table('blocks'),
     blockIds: environment.table('block ids'),
+    weave: environment.table('weave'),
     pending: environment.table('pending'),
     indexMeta: environment.table('index meta'),
   }
@@ -61,5 +64,12 @@ export function findRowKey(tables: IndexTables, id: Uint8Array): Buffer | undefi
   const key = Buffer.allocUnsafe(16)
   key.set(place.subarray(0, 7), 0)
   key.set(id.subarray(0, 9), 7)
+  return key
+}
+
+/** Key of `weave`: an offset in the weave as 8 bytes, big-endian. */
+export function weaveKey(offset: number): Buffer {
+  const key = Buffer.allocUnsafe(8)
+  key.writeBigUInt64BE(BigInt(offset))
   return key
 }

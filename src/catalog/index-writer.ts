@@ -42,6 +42,9 @@ export class IndexWriter {
       case 'index-pending':
         this.#transactions(request.transactions, undefined, nowSeconds)
         break
+      case 'index-offsets':
+        for (const { id, weaveEnd } of request.offsets) this.#place(id, weaveEnd)
+        break
       case 'expire-pending':
         this.#expire(request.beforeSeconds)
         break
@@ -91,6 +94,14 @@ export class IndexWriter {
     const put = this.#rows.put(row, key, nowSeconds)
     this.#outcome[put === 'moved' ? 'added' : put] += 1
     if (put === 'added' || put === 'moved') this.#changed.add(idOfBytes(row.id))
+  }
+
+  #place(id: Id, weaveEnd: number): void {
+    const standing = this.#rows.find(idBytes(id))
+    const known = standing?.row.transfer?.weaveEnd === weaveEnd
+    if (standing === undefined || weaveEnd < 1) this.#outcome.skipped += 1
+    else if (known) this.#outcome.known += 1
+    else this.#outcome[this.#rows.place(standing, weaveEnd) ? 'added' : 'skipped'] += 1
   }
 
   #expire(beforeSeconds: number): void {

@@ -106,6 +106,7 @@ function readTransfer(read: VarReader): RowTransfer {
     quantity: amountOf(read.block()),
     reward: amountOf(read.block()),
     dataRoot: read.block(),
+    weaveEnd: read.uint(),
   }
 }
 
@@ -119,6 +120,7 @@ export function packTransactions(transactions: Iterable<TransactionInput>): Uint
     out.block(amountBytes(transaction.quantity))
     out.block(amountBytes(transaction.reward))
     out.block(transaction.dataRoot)
+    out.uint(transaction.weaveEnd)
   }
   return out.copy()
 }

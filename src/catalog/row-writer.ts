@@ -1,5 +1,5 @@
 import { present } from '../store/lmdb.js'
-import { findRowKey, type IndexTables, idKeyBytes } from './index-tables.js'
+import { findRowKey, type IndexTables, idKeyBytes, weaveKey } from './index-tables.js'
 import type { PackedRow } from './pack.js'
 import { PostingWriter, postingKind, postingPrefix, transactionsPrefix } from './postings.js'
 import { Recent } from './recent.js'
@@ -81,14 +81,14 @@ export class RowWriter {
     if (known === undefined) {
       // Another row of the same transaction whose id starts alike: see row-key.ts.
       if (this.tables.rows.view(key) !== undefined) return 'skipped'
-      this.#insert(key, this.#row(packed, nowSeconds))
+      this.#insert(key, this.#row(packed, key, nowSeconds))
       return 'added'
     }
     const standing = this.find(packed.id)
     if (standing === undefined) return 'skipped'
     if (!comesBefore(key, packed, standing)) return 'known'
     this.remove(standing)
-    this.#insert(key, this.#row(packed, standing.row.seenSeconds))
+    this.#insert(key, this.#row(packed, key, standing.row.seenSeconds))
     return 'moved'
   }
 
@@ -98,6 +98,16 @@ export class RowWriter {
     this.tables.rows.remove(key)
     this.tables.ids.remove(row.id.subarray(0, idKeyBytes))
     if (row.height === undefined) this.tables.pending.remove(pendingKey(row.seenSeconds, key))
+    else this.#unplace(key, row.transfer?.weaveEnd)
+  }
+
+  /** Says where a transaction's data ends in the weave; false where the row is no transaction in a block. */
+  place({ key, row }: Standing, weaveEnd: number): boolean {
+    if (row.transfer === undefined || row.height === undefined || !this.#free(weaveEnd, key)) return false
+    this.#unplace(key, row.transfer.weaveEnd)
+    this.tables.rows.put(key, encodeRow(this.#record, { ...row, transfer: { ...row.transfer, weaveEnd } }))
+    this.tables.weave.put(weaveKey(weaveEnd), key)
+    return true
   }
 
   /** Writes what was collected: before every commit. */
@@ -106,21 +116,37 @@ export class RowWriter {
     this.#words.settle()
   }
 
+  /** Two transactions cannot end at the same place: the first that said so is believed. */
+  #free(weaveEnd: number, key: Uint8Array): boolean {
+    const there = weaveEnd === 0 ? undefined : this.tables.weave.view(weaveKey(weaveEnd))
+    return there === undefined || Buffer.compare(there, key) === 0
+  }
+
+  #unplace(key: Uint8Array, weaveEnd = 0): void {
+    if (weaveEnd === 0) return
+    const at = weaveKey(weaveEnd)
+    const there = this.tables.weave.view(at)
+    if (there !== undefined && Buffer.compare(there, key) === 0) this.tables.weave.remove(at)
+  }
+
   #insert(key: Buffer, row: RowBody): void {
     this.tables.rows.put(key, encodeRow(this.#record, row))
     this.tables.ids.put(row.id.subarray(0, idKeyBytes), key.subarray(0, 7))
     for (const prefix of rowPrefixes(key, row)) this.#postings.add(prefix, key)
     if (heightOf(key) === undefined) this.tables.pending.put(pendingKey(row.seenSeconds, key), present)
+    else if (row.transfer !== undefined && row.transfer.weaveEnd > 0) {
+      this.tables.weave.put(weaveKey(row.transfer.weaveEnd), key)
+    }
   }
 
-  #row(packed: PackedRow, seenSeconds: number): RowBody {
+  #row(packed: PackedRow, key: Buffer, seenSeconds: number): RowBody {
     const owner = this.#words.give(wordKind.address, packed.ownerAddress, this.#freshAddress)
     if (packed.owner.length > 0) this.#keepOwner(owner, packed.owner)
     const tags = new Array<number>(packed.tags.length)
     for (let at = 0; at < tags.length; at += 1) {
       tags[at] = this.#words.tag(packed.tags[at] as string, this.#freshTag)
     }
-    const { place } = packed
+    const { place, transfer } = packed
     return {
       id: packed.id,
       seenSeconds,
@@ -140,7 +166,10 @@ export class RowWriter {
               parentItemOffset: place.parentItemOffset,
               headerSize: place.headerSize,
             },
-      transfer: packed.transfer,
+      transfer:
+        transfer === undefined || this.#free(transfer.weaveEnd, key)
+          ? transfer
+          : { ...transfer, weaveEnd: 0 },
       signature: packed.signature,
     }
   }

@@ -55,6 +55,8 @@ export interface RowTransfer {
   readonly reward: bigint
   /** 32 bytes, or none. */
   readonly dataRoot: Uint8Array
+  /** Offset of the last byte of its data in the weave (1-based); 0: not known, or no data. */
+  readonly weaveEnd: number
 }
 
 const recordVersion = 1
@@ -93,6 +95,7 @@ export function encodeRow(out: VarWriter, row: RowBody): Buffer {
     out.block(amountBytes(row.transfer.quantity))
     out.block(amountBytes(row.transfer.reward))
     out.block(row.transfer.dataRoot)
+    out.uint(row.transfer.weaveEnd)
   }
   if (row.signature !== undefined) out.block(row.signature)
   return out.written
@@ -159,5 +162,6 @@ function readTransfer(read: VarReader): RowTransfer {
     quantity: amountOf(read.block()),
     reward: amountOf(read.block()),
     dataRoot: read.block(),
+    weaveEnd: read.uint(),
   }
 }

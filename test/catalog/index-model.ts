@@ -172,7 +172,7 @@ export function dump(tables: IndexTables): string[] {
       lines.push(`posting ${kind} ${kind === 1 ? tag(word) : text(word)} ${hex(rows.subarray(at, at + 16))}`)
     }
   }
-  for (const name of ['ids', 'pending', 'blocks', 'blockIds'] as const) {
+  for (const name of ['ids', 'pending', 'blocks', 'blockIds', 'weave'] as const) {
     for (const { key, value } of tables[name].span({})) lines.push(`${name} ${hex(key)} ${hex(value)}`)
   }
   return lines.sort()

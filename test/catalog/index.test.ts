@@ -114,7 +114,16 @@ class History {
 
   #transaction(parts: Parts, index: number): TransactionInput {
     const id = idOfBytes(sha(`transaction ${parts.name}`))
-    return { ...rowOf(parts), id, index, format: 2, quantity: 12n, reward: 0n, dataRoot: Buffer.alloc(32, 1) }
+    return {
+      ...rowOf(parts),
+      id,
+      index,
+      format: 2,
+      quantity: 12n,
+      reward: 0n,
+      dataRoot: Buffer.alloc(32, 1),
+      weaveEnd: parts.name * 5000,
+    }
   }
 
   #block(rows: readonly Parts[]): IndexRequest {

@@ -27,7 +27,7 @@ const transaction = (
   more: Partial<TransactionInput> = {},
 ): TransactionInput => ({
   ...{ ...row, id: idOf(name), index, format: 2, quantity: 1_500_000_000_000n, reward: 7n },
-  ...{ dataRoot: Buffer.alloc(0), ...more },
+  ...{ dataRoot: Buffer.alloc(0), weaveEnd: 0, ...more },
 })
 const item = (name: string, parent: string, more: Partial<ItemInput> = {}): ItemInput => ({
   ...{ ...row, id: idOf(name), parentId: idOf(parent), signatureType: 1 },

@@ -1,0 +1,102 @@
+import { encodeBase64url } from '../format/base64url.js'
+import { type Id, idBytes, idOfBytes } from '../format/id.js'
+import { tagValue } from '../format/tag.js'
+import type { Attributes, Header, Place } from './attributes.js'
+import type { ChainIndex } from './index-reader.js'
+import type { Catalog } from './protocol.js'
+import type { Row } from './row.js'
+
+/** Number of the signature scheme of transactions that say none: RSA-PSS with SHA-256. */
+const transactionScheme = 1
+const none = new Uint8Array(0)
+
+/**
+ * What was learned while serving, together with what the chain's index says. The index knows better where an item is and in which block;
+ * what was learned knows better which bytes are on disk.
+ */
+export class IndexedCatalog implements Catalog {
+  constructor(
+    private readonly learned: Catalog,
+    private readonly index: ChainIndex,
+  ) {}
+
+  attributes(id: Id): Attributes | undefined {
+    const known = this.learned.attributes(id)
+    this.index.refresh()
+    const row = this.index.row(idBytes(id))
+    return row === undefined ? known : together(known, rowAttributes(this.index, row))
+  }
+
+  blobSize(digest: Uint8Array): number | undefined {
+    return this.learned.blobSize(digest)
+  }
+
+  generation(id: Id): number {
+    return this.learned.generation(id)
+  }
+}
+
+/** What the index says of a transaction or item; no digest, nothing verified. */
+export function rowAttributes(index: ChainIndex, row: Row): Attributes {
+  const header = headerOf(index, row)
+  const contentType = tagValue(header.tags, 'Content-Type')
+  const contentEncoding = tagValue(header.tags, 'Content-Encoding')
+  const place = placeOf(index, row)
+  return {
+    id: idOfBytes(row.id),
+    size: row.size,
+    verified: false,
+    trusted: false,
+    header,
+    ...(contentType === undefined ? {} : { contentType }),
+    ...(contentEncoding === undefined ? {} : { contentEncoding }),
+    ...(row.height === undefined ? {} : { height: row.height }),
+    ...(place === undefined ? {} : { place }),
+  }
+}
+
+function together(known: Attributes | undefined, said: Attributes): Attributes {
+  if (known === undefined) return said
+  const { height: _height, ...rest } = known
+  return {
+    ...said,
+    ...rest,
+    // The size belongs to the bytes whose digest is known.
+    size: known.digest === undefined ? said.size : known.size,
+    ...(said.height === undefined ? {} : { height: said.height }),
+    ...(said.place === undefined ? {} : { place: said.place }),
+  }
+}
+
+function headerOf(index: ChainIndex, row: Row): Header {
+  const { words } = index
+  return {
+    signatureType: row.signatureType ?? transactionScheme,
+    signature: row.signature ?? none,
+    owner: index.ownerKey(row.owner) ?? none,
+    ownerAddress: encodeBase64url(words.bytes(row.owner)),
+    target: row.recipient === 0 ? none : words.bytes(row.recipient),
+    anchor: row.anchor,
+    tags: row.tags.map((tag) => ({ name: words.name(tag), value: words.value(tag) })),
+  }
+}
+
+/** Where an item is; undefined for transactions, and for items whose bundles are not all in the index. */
+function placeOf(index: ChainIndex, row: Row): Place | undefined {
+  const { place } = row
+  const path = place === undefined ? undefined : index.pathOf(row)
+  const [root] = path ?? []
+  const parent = path?.at(-1)
+  if (place === undefined || path === undefined || root === undefined || parent === undefined)
+    return undefined
+  if (root.isItem) return undefined
+  return {
+    rootId: idOfBytes(root.id),
+    parentId: idOfBytes(parent.id),
+    path: path.map(({ id }) => idOfBytes(id)),
+    rootItemOffset: place.rootItemOffset,
+    parentItemOffset: place.parentItemOffset,
+    itemSize: place.headerSize + row.size,
+    headerSize: place.headerSize,
+  }
+}

@@ -1,0 +1,49 @@
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { Chain } from '../../bench/index-chain.js'
+import { pause } from '../../src/actor/clock.js'
+import { checkIndex } from '../../src/catalog/index-check.js'
+import { openIndexTables } from '../../src/catalog/index-tables.js'
+import { openCatalogTables } from '../../src/catalog/tables.js'
+import { blockMessage, dump, itemsMessage, openHouse } from './index-model.js'
+import { killedChain } from './killed-chain.js'
+
+const importer = fileURLToPath(new URL('./killed-importer.js', import.meta.url))
+const killsMax = 12
+
+/** The made-up owners of the bench have addresses of their own. */
+const sound = (problems: readonly string[]): string[] =>
+  problems.filter((problem) => !problem.startsWith("the owner's key"))
+
+t.test('an import that is killed again and again ends with the index of one that was not', async (t) => {
+  const path = mkdtempSync(join(tmpdir(), 'sluice-killed-'))
+  for (let kills = 0, done = false; !done; kills += 1) {
+    const child = fork(importer, [path], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+    const ended = once(child, 'exit')
+    await once(child, 'message')
+    if (kills < killsMax) await Promise.race([ended, pause(10 + 17 * kills)])
+    else await ended
+    done = child.exitCode === 0
+    if (!done) {
+      child.kill('SIGKILL')
+      await ended
+    }
+    const { environment } = openCatalogTables(path)
+    t.same(sound(checkIndex(openIndexTables(environment), 1_000_000).problems), [], `after kill ${kills}`)
+    await environment.close()
+  }
+  const whole = openHouse()
+  for (const { block, transactions, bundles } of new Chain(killedChain).blocks()) {
+    await whole.apply([blockMessage(block, transactions)])
+    await whole.apply(bundles.map(({ rootId, items }) => itemsMessage(rootId, items)))
+  }
+  const { environment } = openCatalogTables(path)
+  t.same(dump(openIndexTables(environment)), dump(whole.tables))
+  await environment.close()
+  await whole.close()
+})

@@ -1,0 +1,172 @@
+import { createHash } from 'node:crypto'
+import { mkdtempSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t from 'tap'
+import { Chain } from '../../bench/index-chain.js'
+import { Generations } from '../../src/catalog/generations.js'
+import { checkIndex } from '../../src/catalog/index-check.js'
+import { compactIndex } from '../../src/catalog/index-compact.js'
+import { openIndexTables } from '../../src/catalog/index-tables.js'
+import { IndexedCatalog } from '../../src/catalog/indexed.js'
+import { LmdbCatalog } from '../../src/catalog/reader.js'
+import { openCatalogTables } from '../../src/catalog/tables.js'
+import type { Id } from '../../src/format/id.js'
+import { idBytes } from '../../src/format/id.js'
+import { blockMessage, dump, itemsMessage, openHouse } from './index-model.js'
+
+const sound = (problems: readonly string[]): string[] =>
+  problems.filter((problem) => !problem.startsWith("the owner's key"))
+
+const blocks = [...new Chain({ items: 3000, itemsPerBundle: 50, bundlesPerBlock: 3, seed: 8 }).blocks()]
+
+/** Told in an order that leaves blocks of postings half full. */
+async function grown() {
+  const house = openHouse()
+  for (const { block, transactions } of blocks) await house.apply([blockMessage(block, transactions)])
+  const bundles = blocks.flatMap(({ bundles }) => bundles)
+  const order = (id: Id): string => createHash('sha256').update(id).digest('hex')
+  bundles.sort((one, other) => (order(one.rootId) < order(other.rootId) ? -1 : 1))
+  for (const { rootId, items } of bundles) await house.apply([itemsMessage(rootId, items)])
+  return house
+}
+
+t.test('compacting drops what nobody uses and changes nothing that can be asked', async (t) => {
+  const house = await grown()
+  await house.apply([{ kind: 'unwind', fromHeight: 1012 }])
+  const before = dump(house.tables)
+  await house.keeper.close()
+  const { environment } = openCatalogTables(house.path)
+  const tables = openIndexTables(environment)
+  const report = compactIndex(tables)
+  t.ok(report.blocksAfter < report.blocksBefore)
+  t.ok(report.wordsDropped > 0)
+  t.same(dump(tables), before)
+  t.same(sound(checkIndex(tables, 1_000_000).problems), [])
+  t.same(compactIndex(tables), {
+    blocksBefore: report.blocksAfter,
+    blocksAfter: report.blocksAfter,
+    wordsDropped: 0,
+  })
+  const copy = mkdtempSync(join(tmpdir(), 'sluice-copy-'))
+  await environment.copyTo(copy)
+  const copied = openCatalogTables(copy)
+  t.same(dump(openIndexTables(copied.environment)), before)
+  await copied.environment.close()
+  await environment.close()
+})
+
+t.test('a check tells what is missing and what should not be there', async (t) => {
+  const house = await grown()
+  const { tables } = house
+  const told = (act: () => void): string[] => {
+    let problems: readonly string[] = []
+    try {
+      tables.environment.write(() => {
+        act()
+        problems = checkIndex(tables, 1_000_000).problems
+        throw new Error('undo')
+      })
+    } catch (error) {
+      t.equal((error as Error).message, 'undo')
+    }
+    return sound(problems)
+  }
+  const first = <Entry>(entries: Iterable<Entry>): Entry => [...entries][0] as Entry
+  t.same(
+    told(() => undefined),
+    [],
+  )
+  t.match(
+    told(() => tables.ids.remove(first(tables.ids.keys({})))),
+    [/no id leads to/, /ids for/],
+  )
+  t.match(told(() => tables.rows.remove(first(tables.rows.keys({})))).join(), /postings where the rows have/)
+  t.match(
+    told(() => tables.postings.remove(first(tables.postings.keys({})))).join(),
+    /postings where the rows have/,
+  )
+  t.match(
+    told(() => tables.numbers.remove(first(tables.numbers.keys({})))).join(),
+    /missing word|has no name|words for/,
+  )
+  t.match(told(() => tables.blocks.remove(first(tables.blocks.keys({})))).join(), /which is not there/)
+  t.match(
+    told(() => tables.pending.put(Buffer.alloc(20), Buffer.alloc(0))),
+    [/pending entries/],
+  )
+  t.match(
+    told(() => tables.weave.put(Buffer.alloc(8), Buffer.alloc(16))),
+    [/ends in the weave/],
+  )
+  await house.close()
+})
+
+t.test('attributes join what was learned with what the chain says', async (t) => {
+  const house = await grown()
+  const generations = new Generations()
+  const learned = new LmdbCatalog(house.path, generations)
+  const catalog = new IndexedCatalog(learned, house.index)
+  const bundle = blocks[2]?.bundles[1]
+  const item = bundle?.items[7]
+  if (bundle === undefined || item === undefined) throw new Error('the chain is too short')
+  const said = catalog.attributes(item.id)
+  t.match(said, { size: item.size, height: blocks[2]?.block.height, verified: false })
+  t.same(said?.place?.path, [bundle.rootId])
+  t.equal(said?.place?.itemSize, item.size + item.headerSize)
+  t.equal(said?.header?.tags.length, item.tags.length)
+  t.equal(catalog.attributes(bundle.rootId)?.place, undefined)
+  const digest = Buffer.alloc(32, 5)
+  const wrong = { id: item.id, size: 3, height: 5, verified: false, trusted: true, digest }
+  await house.keeper.handle({ kind: 'learn', attributes: [wrong] })
+  generations.commit([item.id])
+  t.match(catalog.attributes(item.id), {
+    size: 3,
+    height: blocks[2]?.block.height,
+    trusted: true,
+    place: said?.place ?? {},
+  })
+  await house.apply([{ kind: 'unwind', fromHeight: 1000 }])
+  t.equal(house.index.row(idBytes(item.id)), undefined)
+  await learned.close()
+  await house.close()
+})
+
+t.test(
+  'a byte of the weave leads to the transaction that holds it, and to none where there is a gap',
+  async (t) => {
+    const house = openHouse()
+    const [made] = blocks
+    if (made === undefined) throw new Error('the chain is empty')
+    const [one, two, three] = made.transactions.map((transaction, at) => ({
+      ...transaction,
+      size: 100,
+      weaveEnd: [1100, 1300, 0][at] ?? 0,
+    }))
+    if (one === undefined || two === undefined || three === undefined)
+      throw new Error('the block is too small')
+    await house.apply([blockMessage(made.block, [one, two, three])])
+    const at = (offset: number): string | undefined => {
+      const row = house.index.transactionAt(offset)
+      return row && Buffer.from(row.id).toString('base64url')
+    }
+    t.same([1000, 1001, 1100, 1101, 1200, 1201, 1300, 1301].map(at), [
+      ...[undefined, one.id, one.id, undefined, undefined, two.id, two.id, undefined],
+    ])
+    await house.apply([
+      {
+        kind: 'index-offsets',
+        offsets: [
+          { id: three.id, weaveEnd: 1200 },
+          { id: one.id, weaveEnd: 1300 },
+        ],
+      },
+    ])
+    t.same([1100, 1101, 1200, 1201].map(at), [one.id, three.id, three.id, two.id])
+    t.same(sound(checkIndex(house.tables).problems), [])
+    await house.apply([{ kind: 'unwind', fromHeight: 0 }])
+    t.equal(at(1100), undefined)
+    t.same(sound(checkIndex(house.tables).problems), [])
+    await house.close()
+  },
+)
