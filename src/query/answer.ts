@@ -18,6 +18,7 @@ import { block, blocks } from './blocks.js'
 import { QueryContext } from './context.js'
 import type { HeaderSource } from './headers.js'
 import { type QueryLimits, tooMuch } from './limits.js'
+import type { QueryMeters, QueryOutcome } from './meters.js'
 import { schema } from './schema.js'
 import { outOfShape, shapeLimits } from './shape.js'
 import { transaction, transactions } from './transactions.js'
@@ -40,6 +41,7 @@ export interface AnswererParts {
   readonly headers: HeaderSource
   readonly clock: Clock
   readonly limits: QueryLimits
+  readonly meters?: QueryMeters
 }
 
 /** Queries that were read before; an application sends the same few again and again. */
@@ -64,6 +66,17 @@ export class Answerer {
 
   /** Answers on the spot, or later where content must be read for a signature or key. Rejects only for a bug of ours. */
   answer(request: QueryRequest, effort: Effort): Answer | Promise<Answer> {
+    const { meters, clock } = this.parts
+    const started = clock.monotonic()
+    const counted = (answer: Answer): Answer => {
+      meters?.count(outcomeOf(answer), clock.monotonic() - started)
+      return answer
+    }
+    const answer = this.#answer(request, effort)
+    return answer instanceof Promise ? answer.then(counted) : counted(answer)
+  }
+
+  #answer(request: QueryRequest, effort: Effort): Answer | Promise<Answer> {
     const document = this.#document(request.query)
     if (!('kind' in document)) return refused(document)
     const operation = getOperationAST(document, request.operationName)
@@ -124,6 +137,12 @@ function read(query: string, { tokensMax }: QueryLimits): DocumentNode | readonl
     return [new GraphQLError('Only queries are answered here', { extensions: { code: onlyQueries } })]
   const errors = validate(schema, document, specifiedRules, { maxErrors: errorsMax })
   return errors.length === 0 ? document : errors
+}
+
+function outcomeOf({ refused, result }: Answer): QueryOutcome {
+  if (refused) return 'refused'
+  if (result.errors !== undefined) return 'error'
+  return result.extensions === undefined ? 'whole' : 'partial'
 }
 
 function refused(errors: readonly GraphQLError[]): Answer {

@@ -47,3 +47,22 @@ t.test('an import that is killed again and again ends with the index of one that
   await environment.close()
   await whole.close()
 })
+
+t.test('a reader beside the writer sees whole commits only', async (t) => {
+  const path = mkdtempSync(join(tmpdir(), 'sluice-beside-'))
+  const child = fork(importer, [path], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+  const ended = once(child, 'exit')
+  await once(child, 'message')
+  const { environment } = openCatalogTables(path)
+  const tables = openIndexTables(environment)
+  const seen = new Set<number>()
+  while (child.exitCode === null) {
+    environment.refresh()
+    const { problems, rows } = checkIndex(tables, 1_000_000)
+    if (sound(problems).length > 0) t.same(sound(problems), [])
+    seen.add(rows)
+    await Promise.race([ended, pause(1)])
+  }
+  t.ok(seen.size > 1, 'the index grew meanwhile')
+  await environment.close()
+})

@@ -1,0 +1,206 @@
+import assert from 'node:assert/strict'
+import fc from 'fast-check'
+import t from 'tap'
+import { Chain } from '../../bench/index-chain.js'
+import { systemClock } from '../../src/actor/clock.js'
+import { Answerer } from '../../src/query/answer.js'
+import { readBlockCursor, readRowCursor } from '../../src/query/cursor.js'
+import { noHeaders } from '../../src/query/headers.js'
+import { queryLimits } from '../../src/query/limits.js'
+import { blockMessage, itemsMessage, openHouse } from '../catalog/index-model.js'
+
+/** Pieces that queries are made of, so that random texts get past the parser now and then. */
+const pieces = [
+  ...[
+    '{',
+    '}',
+    '(',
+    ')',
+    '[',
+    ']',
+    ':',
+    '$',
+    '!',
+    '...',
+    '"',
+    '"""',
+    '@skip(if: true)',
+    'on',
+    'fragment f',
+    '...f',
+  ],
+  ...[
+    'query',
+    'mutation',
+    '__schema',
+    '__typename',
+    'transactions',
+    'transaction',
+    'blocks',
+    'block',
+    'edges',
+    'node',
+  ],
+  ...[
+    '{ edges { node { id } } }',
+    '(first: 5)',
+    '(id: "x")',
+    'tags',
+    'owner { key }',
+    'count',
+    'signature',
+    'first: -1',
+  ],
+  ...[
+    'after: "WzFd"',
+    'sort: HEIGHT_ASC',
+    'tags: [{name: "App-Name", values: ["app-1"]}]',
+    'block: {min: 1000}',
+  ],
+  ...[
+    'bundledIn: null',
+    'ids: []',
+    '1e400',
+    '99999999999',
+    'null',
+    '\u0000',
+    '\ud800',
+    'é',
+    '#',
+    ',',
+    '&',
+    '|',
+  ],
+]
+const anyText = fc.array(fc.constantFrom(...pieces), { maxLength: 30 }).map((list) => list.join(' '))
+const values = [
+  'null',
+  '[]',
+  '""',
+  '"x"',
+  '["app-1"]',
+  '-1',
+  '0',
+  '3',
+  '2000000000',
+  '{min: 1}',
+  '{max: 1001}',
+  '{}',
+  '$a',
+  '$b',
+]
+const names = [
+  'ids',
+  'owners',
+  'recipients',
+  'bundledIn',
+  'parent',
+  'block',
+  'ingested_at',
+  'first',
+  'after',
+  'sort',
+  'height',
+  'id',
+]
+const tag = '[{name: "App-Name", values: ["app-1"], op: NEQ}]'
+const anyArguments = fc
+  .uniqueArray(
+    fc.oneof(
+      fc.tuple(fc.constantFrom(...names), fc.constantFrom(...values)),
+      fc.constantFrom(
+        ['tags', tag],
+        ['first', '5'],
+        ['sort', 'HEIGHT_ASC'],
+        ['bundledIn', 'null'],
+        ['ids', '[]'],
+      ),
+    ),
+    { maxLength: 3, selector: ([name]) => name ?? '' },
+  )
+  .map((list) => (list.length === 0 ? '' : `(${list.map((pair) => pair.join(': ')).join(', ')})`))
+const fields = [
+  'id',
+  'anchor',
+  'signature',
+  'recipient',
+  'owner { address key }',
+  'data { size type }',
+  'tags { name }',
+  'block { id }',
+]
+const anyFields = fc
+  .subarray([...fields, 'parent { id }', 'bundledIn { id }', 'fee { ar }', 'ingested_at'], { minLength: 1 })
+  .map((list) => list.join(' '))
+const anyList = fc
+  .tuple(
+    fc.constantFrom('transactions', 'blocks', 'transaction', 'block'),
+    anyArguments,
+    anyFields,
+    fc.boolean(),
+  )
+  .map(([name, said, inner, count]) =>
+    name.endsWith('s')
+      ? `{ ${name}${said} { edges { cursor node { ${inner} } } ${count ? 'count' : ''} } }`
+      : `{ ${name}${said} { ${inner} } }`,
+  )
+const anyQuery = fc.oneof(
+  anyText,
+  anyList,
+  anyList.map((query) => `query ($a: Int, $b: [ID!]) ${query}`),
+  fc.tuple(anyList, anyText).map(([query, text]) => `${query} ${text}`),
+  fc.string({ unit: 'binary', maxLength: 100 }),
+)
+
+t.test('whatever is asked, the answer is data or errors, and nothing throws', async () => {
+  const house = openHouse()
+  for (const { block, transactions, bundles } of new Chain({
+    items: 100,
+    itemsPerBundle: 50,
+    bundlesPerBlock: 1,
+    seed: 3,
+  }).blocks()) {
+    await house.apply([blockMessage(block, transactions)])
+    await house.apply(bundles.map(({ rootId, items }) => itemsMessage(rootId, items)))
+  }
+  const answerer = new Answerer({
+    index: house.index,
+    headers: noHeaders,
+    clock: systemClock,
+    limits: queryLimits,
+  })
+  let answered = 0
+  await fc.assert(
+    fc.asyncProperty(
+      anyQuery,
+      fc.dictionary(fc.constantFrom('a', 'b'), fc.jsonValue()),
+      async (query, variables) => {
+        const { result } = await answerer.answer({ query, variables, operationName: null }, answerer.effort())
+        assert.ok(result.errors !== undefined || result.data !== undefined)
+        if (result.data) answered += 1
+        JSON.stringify(result)
+      },
+    ),
+    { numRuns: 1500 },
+  )
+  assert.ok(answered > 20, `only ${answered} of the texts were queries`)
+  await house.close()
+})
+
+t.test('whatever a cursor says, it is a position or it is refused', async () => {
+  fc.assert(
+    fc.property(
+      fc.oneof(
+        fc.string(),
+        fc.jsonValue().map((value) => Buffer.from(JSON.stringify(value)).toString('base64url')),
+      ),
+      (cursor) => {
+        const row = readRowCursor(cursor)
+        assert.ok(row === undefined || row.length === 16)
+        const height = readBlockCursor(cursor)
+        assert.ok(height === undefined || (Number.isSafeInteger(height) && height >= 0))
+      },
+    ),
+    { numRuns: 2000 },
+  )
+})
