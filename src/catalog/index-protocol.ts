@@ -67,7 +67,7 @@ export type IndexRequest =
   /** Transactions of a known block that came later than the block. */
   | { readonly kind: 'index-transactions'; readonly height: number; readonly transactions: Uint8Array }
   /**
-   * Items of one root transaction, at most some thousand a message. Items of a root that the index does not know are
+   * Items of one root transaction, at most some thousand a message. Items of a root transaction that is not known are
    * skipped, unless they are `optimistic`: then they are pending.
    */
   | {

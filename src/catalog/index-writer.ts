@@ -78,8 +78,9 @@ export class IndexWriter {
   }
 
   #items(rootId: Id, packed: Uint8Array, optimistic: boolean, nowSeconds: number): void {
-    const root = this.#rows.find(idBytes(rootId))
-    if (root?.row.isItem === true) throw new RangeError('the root of an item is a transaction')
+    const found = this.#rows.find(idBytes(rootId))
+    // An item is nobody's root.
+    const root = found?.row.isItem === true ? undefined : found
     const height = root?.row.height
     const index = height === undefined ? 0 : (root?.row.index ?? 0)
     // In chain order, so that nothing that follows need be sorted.

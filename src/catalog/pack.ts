@@ -1,5 +1,4 @@
 import { idBytes } from '../format/id.js'
-import type { Tag } from '../format/tag.js'
 import { amountBytes, amountOf } from './amount.js'
 import type { ItemInput, RowInput, TransactionInput } from './index-protocol.js'
 import type { RowTransfer } from './row.js'
@@ -39,7 +38,7 @@ export interface PackedRow {
   /** '' where there is none. */
   readonly target: string
   readonly anchor: Buffer
-  /** Name and value of each tag, each behind its length: `tagOfText` takes them apart. */
+  /** Name and value of each tag, each behind its length: `tagTexts` takes them apart. */
   readonly tags: readonly string[]
   readonly signature: Buffer | undefined
   readonly signatureType: number | undefined
@@ -58,10 +57,21 @@ export interface PackedPlace {
   readonly headerSize: number
 }
 
-/** Name and value of a tag in a `PackedRow`. */
-export function tagOfText(text: string): Tag {
-  const read = new VarReader(Buffer.from(text, 'latin1'))
-  return { name: read.block(), value: read.block() }
+/** Name and value of a tag in a `PackedRow`, one character per byte. */
+export function tagTexts(text: string): [name: string, value: string] {
+  const read = (at: number): { start: number; end: number } => {
+    let size = 0
+    let scale = 1
+    for (let byte = 0x80, next = at; ; next += 1) {
+      byte = text.charCodeAt(next)
+      size += (byte & 0x7f) * scale
+      scale *= 0x80
+      if (byte < 0x80) return { start: next + 1, end: next + 1 + size }
+    }
+  }
+  const name = read(0)
+  const value = read(name.end)
+  return [text.slice(name.start, name.end), text.slice(value.start, value.end)]
 }
 
 function readRow(read: VarReader, ofItem: boolean): PackedRow {

@@ -18,6 +18,8 @@ export interface Standing {
 export type Put = 'added' | 'moved' | 'known' | 'skipped'
 
 const ownersMax = 50_000
+/** Bytes of a row key in front of the id. */
+const placeBytes = 7
 
 /** Every prefix under which a row is posted, each once. */
 export function rowPrefixes(
@@ -77,17 +79,18 @@ export class RowWriter {
 
   /** Puts a row at `key`, unless it is known at the same or an earlier place. */
   put(packed: PackedRow, key: Buffer, nowSeconds: number): Put {
-    const known = findRowKey(this.tables, packed.id)
-    if (known === undefined) {
+    const idKey = packed.id.subarray(0, idKeyBytes)
+    if (this.tables.ids.add(idKey, key.subarray(0, placeBytes))) {
+      if (this.#insert(key, this.#row(packed, key, nowSeconds))) return 'added'
       // Another row of the same transaction whose id starts alike: see row-key.ts.
-      if (this.tables.rows.view(key) !== undefined) return 'skipped'
-      this.#insert(key, this.#row(packed, key, nowSeconds))
-      return 'added'
+      this.tables.ids.remove(idKey)
+      return 'skipped'
     }
     const standing = this.find(packed.id)
     if (standing === undefined) return 'skipped'
     if (!comesBefore(key, packed, standing)) return 'known'
     this.remove(standing)
+    this.tables.ids.put(idKey, key.subarray(0, placeBytes))
     this.#insert(key, this.#row(packed, key, standing.row.seenSeconds))
     return 'moved'
   }
@@ -129,14 +132,15 @@ export class RowWriter {
     if (there !== undefined && Buffer.compare(there, key) === 0) this.tables.weave.remove(at)
   }
 
-  #insert(key: Buffer, row: RowBody): void {
-    this.tables.rows.put(key, encodeRow(this.#record, row))
-    this.tables.ids.put(row.id.subarray(0, idKeyBytes), key.subarray(0, 7))
+  /** False where the key is taken. */
+  #insert(key: Buffer, row: RowBody): boolean {
+    if (!this.tables.rows.add(key, encodeRow(this.#record, row))) return false
     for (const prefix of rowPrefixes(key, row)) this.#postings.add(prefix, key)
     if (heightOf(key) === undefined) this.tables.pending.put(pendingKey(row.seenSeconds, key), present)
     else if (row.transfer !== undefined && row.transfer.weaveEnd > 0) {
       this.tables.weave.put(weaveKey(row.transfer.weaveEnd), key)
     }
+    return true
   }
 
   #row(packed: PackedRow, key: Buffer, seenSeconds: number): RowBody {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { IndexTables } from './index-tables.js'
-import { tagOfText } from './pack.js'
+import { tagTexts } from './pack.js'
 import { Recent } from './recent.js'
 
 /**
@@ -15,7 +15,9 @@ const plainBytesMax = 240
 const hashBytes = 16
 /** Bytes of a tag's value that its key certainly holds. */
 const inKey = plainBytesMax - 5
-const recentMax = 100_000
+/** Words that a reader keeps at hand (about 200 bytes each, twice as many at most), and of each kind the keeper. */
+const readMax = 20_000
+const givenMax = 50_000
 
 /** The 5 bytes of a number. */
 export function numberBytes(number: number): Buffer {
@@ -51,7 +53,7 @@ export function tagWord(name: number, value: Uint8Array): Buffer {
 
 /** Looks words up: any thread. */
 export class Words {
-  readonly #bytes = new Recent<number, Buffer>(recentMax)
+  readonly #bytes = new Recent<number, Buffer>(readMax)
 
   constructor(private readonly tables: IndexTables) {}
 
@@ -108,10 +110,10 @@ const lastKey = Buffer.from('last word')
 /** Gives numbers out: only the keeper, inside its transaction. Words come as texts of one character per byte. */
 export class WordGiver {
   readonly #recent = {
-    [wordKind.name]: new Recent<string, number>(recentMax),
-    [wordKind.tag]: new Recent<string, number>(recentMax),
-    [wordKind.address]: new Recent<string, number>(recentMax),
-    [wordKind.bundle]: new Recent<string, number>(recentMax),
+    [wordKind.name]: new Recent<string, number>(givenMax),
+    [wordKind.tag]: new Recent<string, number>(givenMax),
+    [wordKind.address]: new Recent<string, number>(givenMax),
+    [wordKind.bundle]: new Recent<string, number>(givenMax),
   }
   #last: number
   #settled: number
@@ -124,22 +126,19 @@ export class WordGiver {
 
   /** The number of a name, address or bundle id. `fresh` is told where it is new. */
   give(kind: WordKind, text: string, fresh: (number: number) => void): number {
-    const recent = this.#recent[kind].get(text)
-    if (recent !== undefined) return recent
-    const number = this.#look(kind, Buffer.from(text, 'latin1'), fresh)
-    this.#recent[kind].set(text, number)
-    return number
+    return this.#recent[kind].get(text) ?? this.#look(kind, text, Buffer.from(text, 'latin1'), fresh)
   }
 
   /** The number of a tag, as it stands in a message (pack.ts). */
   tag(text: string, fresh: (number: number) => void): number {
     const recent = this.#recent[wordKind.tag].get(text)
     if (recent !== undefined) return recent
-    const tag = tagOfText(text)
-    const name = this.give(wordKind.name, latin(tag.name), nobody)
-    const number = this.#look(wordKind.tag, tagWord(name, tag.value), fresh)
-    this.#recent[wordKind.tag].set(text, number)
-    return number
+    const [name, value] = tagTexts(text)
+    const number = this.give(wordKind.name, name, nobody)
+    const bytes = Buffer.allocUnsafe(5 + value.length)
+    bytes.writeUIntBE(number, 0, 5)
+    bytes.write(value, 5, 'latin1')
+    return this.#look(wordKind.tag, text, bytes, fresh)
   }
 
   /** Writes down the last number given out: before every commit. */
@@ -149,29 +148,24 @@ export class WordGiver {
     this.#settled = this.#last
   }
 
-  #look(kind: WordKind, bytes: Buffer, fresh: (number: number) => void): number {
+  /** Only words that come a second time are remembered: most values of tags never do. */
+  #look(kind: WordKind, text: string, bytes: Buffer, fresh: (number: number) => void): number {
     const key = wordKey(kind, bytes)
-    const found = this.tables.words.view(key)
-    if (found !== undefined) return numberOf(found)
-    const number = this.#add(kind, key, bytes)
-    fresh(number)
-    return number
-  }
-
-  #add(kind: WordKind, key: Buffer, bytes: Uint8Array): number {
+    const number = numberBytes(this.#last + 1)
+    if (!this.tables.words.add(key, number)) {
+      const found = this.tables.words.view(key)
+      if (found === undefined) throw new Error('a word is there and cannot be found')
+      const known = numberOf(found)
+      this.#recent[kind].set(text, known)
+      return known
+    }
     this.#last += 1
-    const number = numberBytes(this.#last)
-    this.tables.words.put(key, number)
-    const whole = Buffer.allocUnsafe(1 + bytes.length)
-    whole[0] = kind
-    whole.set(bytes, 1)
+    // The key of a short word is its kind and its bytes, which is what stands here too.
+    const whole = bytes.length <= plainBytesMax ? key : Buffer.concat([Buffer.of(kind), bytes])
     this.tables.numbers.put(number, whole)
+    fresh(this.#last)
     return this.#last
   }
-}
-
-function latin(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1')
 }
 
 function nobody(): void {

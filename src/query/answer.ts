@@ -45,8 +45,9 @@ export interface AnswererParts {
 }
 
 /** Queries that were read before; an application sends the same few again and again. */
-const documentsMax = 500
-const rememberedBytesMax = 8192
+const documentsMax = 100
+/** A read query takes about fifty times its text. */
+const rememberedCharsMax = 2048
 const errorsMax = 20
 /** Code of the error that a mutation or subscription is answered with. */
 export const onlyQueries = 'ONLY_QUERIES'
@@ -54,7 +55,7 @@ const root = { transaction, transactions, block, blocks }
 
 /** Answers queries. Every request gets its own effort: as much of the index as it may read. */
 export class Answerer {
-  readonly #documents = new Recent<string, DocumentNode | readonly GraphQLError[]>(documentsMax)
+  readonly #documents = new Recent<string, DocumentNode>(documentsMax)
 
   constructor(private readonly parts: AnswererParts) {}
 
@@ -113,7 +114,7 @@ export class Answerer {
     const known = this.#documents.get(query)
     if (known !== undefined) return known
     const document = read(query, this.parts.limits)
-    if (query.length <= rememberedBytesMax) this.#documents.set(query, document)
+    if (query.length <= rememberedCharsMax && 'kind' in document) this.#documents.set(query, document)
     return document
   }
 }

@@ -21,6 +21,8 @@ export interface Table {
   count(): number
   /** Only inside `write`. */
   put(key: Uint8Array, value: Uint8Array): void
+  /** Puts an entry unless the key is there already; false where it is. Only inside `write`. */
+  add(key: Uint8Array, value: Uint8Array): boolean
   /** Only inside `write`. */
   remove(key: Uint8Array): void
 }
@@ -108,6 +110,8 @@ function tableOf(database: Database<Buffer, Buffer>): Table {
     span: (wanted) => database.getRange(rangeOf(wanted)),
     keys: (wanted) => database.getKeys(rangeOf(wanted)),
     count: () => (database.getStats() as Statistics).entryCount,
+    add: (wanted, value) =>
+      database.putSync(key(wanted), key(value), { noOverwrite: true }) as unknown as boolean,
     put: (wanted, value) => database.putSync(key(wanted), key(value)),
     remove: (wanted) => {
       database.removeSync(key(wanted))

@@ -7,8 +7,10 @@ import { Chain } from '../../bench/index-chain.js'
 import { Generations } from '../../src/catalog/generations.js'
 import { checkIndex } from '../../src/catalog/index-check.js'
 import { compactIndex } from '../../src/catalog/index-compact.js'
+import type { IndexRequest } from '../../src/catalog/index-protocol.js'
 import { openIndexTables } from '../../src/catalog/index-tables.js'
 import { IndexedCatalog } from '../../src/catalog/indexed.js'
+import { packTransactions } from '../../src/catalog/pack.js'
 import { LmdbCatalog } from '../../src/catalog/reader.js'
 import { openCatalogTables } from '../../src/catalog/tables.js'
 import type { Id } from '../../src/format/id.js'
@@ -170,3 +172,37 @@ t.test(
     await house.close()
   },
 )
+
+t.test('the reply to each message says what became of its rows', async (t) => {
+  const house = openHouse()
+  const [made] = blocks
+  const bundle = made?.bundles[0]
+  if (made === undefined || bundle === undefined) throw new Error('the chain is empty')
+  const outcome = async (request: IndexRequest): Promise<unknown> => {
+    const { index } = await house.keeper.handle(request)
+    return index && [index.added, index.known, index.skipped, index.removed]
+  }
+  const { rootId, items } = bundle
+  const anItem = items[0]?.id ?? rootId
+  t.same(await outcome(itemsMessage(rootId, items)), [0, 0, items.length, 0], 'a root that is not known')
+  t.same(await outcome(blockMessage(made.block, made.transactions)), [3, 0, 0, 0])
+  t.same(await outcome(blockMessage(made.block, made.transactions)), [0, 3, 0, 0])
+  t.same(await outcome(itemsMessage(rootId, items)), [items.length, 0, 0, 0])
+  t.same(await outcome(itemsMessage(rootId, items)), [0, items.length, 0, 0])
+  t.same(await outcome(itemsMessage(anItem, items.slice(0, 2))), [0, 0, 2, 0], 'an item as a root')
+  const later = {
+    kind: 'index-transactions',
+    height: 9,
+    transactions: packTransactions(made.transactions),
+  } as const
+  t.same(await outcome(later), [0, 0, 0, 0], 'a block that is not known')
+  const other = { ...made.block, id: Buffer.alloc(48, 77).toString('base64url') }
+  t.same(
+    await outcome(blockMessage(other, made.transactions.slice(0, 1))),
+    [1, 0, 0, 3 + items.length],
+    'another block',
+  )
+  t.same(await outcome({ kind: 'unwind', fromHeight: 0 }), [0, 0, 0, 1])
+  t.same(sound(checkIndex(house.tables).problems), [])
+  await house.close()
+})
