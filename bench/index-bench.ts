@@ -93,7 +93,9 @@ const figure = (ms: number): string => `${ms < 10 ? ms.toFixed(2) : ms.toFixed(1
 const document = `query ($tags: [TagFilter!], $owners: [String!], $block: BlockFilter, $first: Int, $after: String) {
   transactions(tags: $tags, owners: $owners, block: $block, first: $first, after: $after) {
     pageInfo { hasNextPage }
-    edges { cursor node { id tags { name value } data { size type } block { height timestamp } owner { address } bundledIn { id } } }
+    edges { cursor node {
+      id tags { name value } data { size type } block { height timestamp } owner { address } bundledIn { id }
+    } }
   }
 }`
 

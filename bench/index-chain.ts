@@ -3,8 +3,9 @@ import { type Id, idOfBytes } from '../src/format/id.js'
 import { type Tag, tagOf } from '../src/format/tag.js'
 
 /**
- * A made-up chain with the shape of a real one: bundles of items, few applications with most of the items, owners and
- * recipients by Zipf's law, tags that every item has and tags that no other item has. The same seed, the same chain.
+ * A made-up chain with the shape of a real one: bundles of items, few applications with most of the items,
+ * owners and recipients by Zipf's law, tags that every item has and tags that no other item has. The same
+ * seed, the same chain.
  */
 export interface ChainOptions {
   readonly items: number

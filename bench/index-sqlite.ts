@@ -16,7 +16,10 @@ export interface SqliteStatement {
   all(...values: unknown[]): unknown[]
 }
 
-/** Opens a database: with the module at `modulePath` (better-sqlite3), or the one that newer releases of Node bring. */
+/**
+ * Opens a database: with the module at `modulePath` (better-sqlite3), or the one that newer releases of Node
+ * bring.
+ */
 export async function openSqlite(
   file: string,
   modulePath: string | undefined,
@@ -35,7 +38,10 @@ export async function openSqlite(
   }
 }
 
-/** The schema that SQLite-based gateways use: rows with indexes in height order, tags clustered by the hashes of name and value. */
+/**
+ * The schema that SQLite-based gateways use: rows with indexes in height order, tags clustered by the hashes
+ * of name and value.
+ */
 const definition = `
 PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF; PRAGMA cache_size = -400000; PRAGMA mmap_size = 4000000000;
 CREATE TABLE wallets (address BLOB PRIMARY KEY, public_modulus BLOB) WITHOUT ROWID;
@@ -55,7 +61,8 @@ CREATE TABLE stable_transaction_tags (
 CREATE INDEX stable_transaction_tags_id ON stable_transaction_tags (transaction_id);
 CREATE TABLE stable_data_items (
   id BLOB PRIMARY KEY, parent_id BLOB NOT NULL, root_transaction_id BLOB, height INTEGER NOT NULL,
-  block_transaction_index INTEGER NOT NULL, anchor BLOB, owner_address BLOB NOT NULL, target BLOB, data_offset INTEGER,
+  block_transaction_index INTEGER NOT NULL, anchor BLOB, owner_address BLOB NOT NULL, target BLOB,
+  data_offset INTEGER,
   data_size INTEGER, offset INTEGER, size INTEGER, signature_type INTEGER, indexed_at INTEGER);
 CREATE INDEX stable_data_items_height ON stable_data_items (height, block_transaction_index, id);
 CREATE INDEX stable_data_items_owner ON stable_data_items (owner_address, height, block_transaction_index, id);
@@ -158,7 +165,10 @@ export class SqliteIndex {
     }
   }
 
-  /** One page, newest first: a leg for transactions and one for items, each as long as the page, merged; then the tags of each row. */
+  /**
+   * One page, newest first: a leg for transactions and one for items, each as long as the page, merged; then
+   * the tags of each row.
+   */
   page(wanted: SqliteSelection): { row: SqliteRow; tags: unknown[] }[] {
     const rows = [...this.#leg(wanted, false), ...this.#leg(wanted, true)]
     rows.sort((a, b) => b.height - a.height || b.place - a.place || Buffer.compare(b.id, a.id))

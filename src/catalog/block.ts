@@ -14,7 +14,10 @@ export function heightKey(height: number): Buffer {
   return key
 }
 
-/** Bytes of a block's id. Throws a RangeError on what is not base64url: blocks are checked before they come here. */
+/**
+ * Bytes of a block's id. Throws a RangeError on what is not base64url: blocks are checked before they come
+ * here.
+ */
 export function blockIdBytes(id: string): Uint8Array {
   const bytes = decodeBase64url(id)
   if (bytes === undefined || bytes.length > 64) throw new RangeError(`${id} is no block id`)

@@ -21,8 +21,8 @@ const noId = Buffer.alloc(32)
 const blockRowsMax = 126
 
 /**
- * Checks the whole index against itself. One long read of one state, on the calling thread: for a tool, not for a server. The keeper
- * may go on meanwhile.
+ * Checks the whole index against itself. One long read of one state, on the calling thread: for a tool, not
+ * for a server. The keeper may go on meanwhile.
  */
 export function checkIndex(tables: IndexTables, problemsMax = 20): CheckReport {
   return new Check(tables, problemsMax).run()
@@ -214,7 +214,10 @@ class Check {
   }
 }
 
-/** A sum over a set of postings that does not depend on their order: two sets with the same sum are the same (FNV-1a, twice). */
+/**
+ * A sum over a set of postings that does not depend on their order: two sets with the same sum are the same
+ * (FNV-1a, twice).
+ */
 class Sum {
   count = 0
   #one = 0

@@ -17,8 +17,9 @@ const portion = 20_000
 const blockMax = 126
 
 /**
- * Rewrites postings in full blocks and drops the words that no row uses. Only while no keeper has the index open: a keeper remembers words.
- * The room is freed inside the file; `Environment.copyTo` writes a smaller one.
+ * Rewrites postings in full blocks and drops the words that no row uses. Only while no keeper has the index
+ * open: a keeper remembers words. The room is freed inside the file; `Environment.copyTo` writes a smaller
+ * one.
  */
 export function compactIndex(tables: IndexTables): CompactReport {
   const blocksBefore = tables.postings.count()

@@ -31,7 +31,10 @@ export interface TransactionInput extends RowInput {
   readonly reward: bigint
   /** 32 bytes, or empty. */
   readonly dataRoot: Uint8Array
-  /** Offset of the last byte of its data in the weave (1-based); 0 while not known, and for transactions without data. */
+  /**
+   * Offset of the last byte of its data in the weave (1-based); 0 while not known, and for transactions
+   * without data.
+   */
   readonly weaveEnd: number
 }
 
@@ -67,8 +70,8 @@ export type IndexRequest =
   /** Transactions of a known block that came later than the block. */
   | { readonly kind: 'index-transactions'; readonly height: number; readonly transactions: Uint8Array }
   /**
-   * Items of one root transaction, at most some thousand a message. Items of a root transaction that is not known are
-   * skipped, unless they are `optimistic`: then they are pending.
+   * Items of one root transaction, at most some thousand a message. Items of a root transaction that is not
+   * known are skipped, unless they are `optimistic`: then they are pending.
    */
   | {
       readonly kind: 'index-items'

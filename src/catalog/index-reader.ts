@@ -18,7 +18,9 @@ export interface Page<Entry> {
   readonly entries: readonly Entry[]
   /** There are more behind the last one. */
   readonly more: boolean
-  /** The effort was spent, or a list was cut: entries may be missing, none is wrong, and the order is right. */
+  /**
+   * The effort was spent, or a list was cut: entries may be missing, none is wrong, and the order is right.
+   */
   readonly partial: boolean
 }
 
@@ -154,7 +156,9 @@ export class ChainIndex {
     return this.#tables.owners.get(numberBytes(address))
   }
 
-  /** The transaction whose data holds the byte at this offset of the weave (1-based), if its place is known. */
+  /**
+   * The transaction whose data holds the byte at this offset of the weave (1-based), if its place is known.
+   */
   transactionAt(offset: number): Row | undefined {
     const entry = this.#tables.weave.ceiling(weaveKey(offset))
     const record = entry === undefined ? undefined : this.#tables.rows.get(entry.value)
@@ -204,7 +208,9 @@ export class ChainIndex {
   }
 }
 
-/** Where a scan begins and which key (inclusive) it does not pass; no start: nothing can be behind `after`. */
+/**
+ * Where a scan begins and which key (inclusive) it does not pass; no start: nothing can be behind `after`.
+ */
 function span(
   wanted: Selection,
   backwards: boolean,

@@ -1,13 +1,19 @@
 import type { Environment, Table } from '../store/lmdb.js'
 
-/** The tables of the index: what the chain holds and where it is said. They live beside the catalog's other tables. */
+/**
+ * The tables of the index: what the chain holds and where it is said. They live beside the catalog's other
+ * tables.
+ */
 export interface IndexTables {
   readonly environment: Environment
   /** Row key (16 bytes, chain order) -> row record. */
   readonly rows: Table
   /** First 16 bytes of an id -> the first 7 bytes of its row key; the rest of that key is the id again. */
   readonly ids: Table
-  /** Prefix (6 bytes) and first row key (16) -> the row keys that follow: who has a tag, an owner... in chain order. */
+  /**
+   * Prefix (6 bytes) and first row key (16) -> the row keys that follow: who has a tag, an owner... in chain
+   * order.
+   */
   readonly postings: Table
   /** Kind and bytes of a word -> its number. */
   readonly words: Table
@@ -57,7 +63,10 @@ export function openIndexTables(environment: Environment): IndexTables {
 /** Bytes of the id that are the key of `ids`: enough that nobody finds two ids alike. */
 export const idKeyBytes = 16
 
-/** Row key of the row with this id (32 bytes), if there is one. The caller compares the rest of the id with the row. */
+/**
+ * Row key of the row with this id (32 bytes), if there is one. The caller compares the rest of the id with
+ * the row.
+ */
 export function findRowKey(tables: IndexTables, id: Uint8Array): Buffer | undefined {
   const place = tables.ids.view(id.subarray(0, idKeyBytes))
   if (place === undefined) return undefined

@@ -11,8 +11,9 @@ import { RowWriter } from './row-writer.js'
 const portion = 1000
 
 /**
- * Writes the index: only the keeper, inside its transaction. Every request may be repeated: a row that is there stays as it is.
- * An item that stands in several bundles is kept where the chain has it first, whichever is told first.
+ * Writes the index: only the keeper, inside its transaction. Every request may be repeated: a row that is
+ * there stays as it is. An item that stands in several bundles is kept where the chain has it first,
+ * whichever is told first.
  */
 export class IndexWriter {
   readonly #rows: RowWriter
@@ -23,7 +24,9 @@ export class IndexWriter {
     this.#rows = new RowWriter(tables)
   }
 
-  /** Applies one request. `nowSeconds` since 1970; the ids of all rows that changed are added to `changed`. */
+  /**
+   * Applies one request. `nowSeconds` since 1970; the ids of all rows that changed are added to `changed`.
+   */
   apply(request: IndexRequest, nowSeconds: number, changed: Set<Id>): IndexOutcome {
     this.#changed = changed
     this.#outcome = { added: 0, known: 0, skipped: 0, removed: 0 }

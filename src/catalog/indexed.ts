@@ -11,8 +11,8 @@ const transactionScheme = 1
 const none = new Uint8Array(0)
 
 /**
- * What was learned while serving, together with what the chain's index says. The index knows better where an item is and in which block;
- * what was learned knows better which bytes are on disk.
+ * What was learned while serving, together with what the chain's index says. The index knows better where an
+ * item is and in which block; what was learned knows better which bytes are on disk.
  */
 export class IndexedCatalog implements Catalog {
   constructor(

@@ -5,8 +5,8 @@ import type { RowTransfer } from './row.js'
 import { VarReader, VarWriter } from './varbytes.js'
 
 /**
- * Rows on their way to the keeper: all rows of a message in one buffer, which moves between threads at the cost of one.
- * Never stored, so it has no version: both ends are the same program.
+ * Rows on their way to the keeper: all rows of a message in one buffer, which moves between threads at the
+ * cost of one. Never stored, so it has no version: both ends are the same program.
  */
 const none = new Uint8Array(0)
 
@@ -27,8 +27,9 @@ function writeRow(out: VarWriter, row: RowInput): void {
 }
 
 /**
- * A row as the keeper reads it out of a message: bytes are views of the message; words are texts of one character per byte, which
- * are cheap to look up. That is what lets one thread index tens of thousands of rows a second.
+ * A row as the keeper reads it out of a message: bytes are views of the message; words are texts of one
+ * character per byte, which are cheap to look up. That is what lets one thread index tens of thousands of
+ * rows a second.
  */
 export interface PackedRow {
   readonly id: Buffer
@@ -135,7 +136,9 @@ export function packTransactions(transactions: Iterable<TransactionInput>): Uint
   return out.copy()
 }
 
-/** The transactions in a message, one by one. Throws a RangeError on what `packTransactions` did not write. */
+/**
+ * The transactions in a message, one by one. Throws a RangeError on what `packTransactions` did not write.
+ */
 export function* unpackTransactions(packed: Uint8Array): Generator<PackedRow> {
   const read = new VarReader(packed)
   while (read.more) yield readRow(read, false)

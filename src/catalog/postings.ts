@@ -3,9 +3,10 @@ import { compareRowKeys, rowKeyBytes } from './row-key.js'
 import { lowerBound } from './scan.js'
 
 /**
- * Postings: for each prefix (a tag, an owner, ...) the keys of its rows in chain order, cut into blocks. An entry of the table
- * is `prefix (6 bytes), first row key (16)` -> the row keys that follow, 16 bytes each. A block holds at most 126, so that it stays
- * inside one page of LMDB: reading one costs the same as reading a single row key.
+ * Postings: for each prefix (a tag, an owner, ...) the keys of its rows in chain order, cut into blocks. An
+ * entry of the table is `prefix (6 bytes), first row key (16)` -> the row keys that follow, 16 bytes each. A
+ * block holds at most 126, so that it stays inside one page of LMDB: reading one costs the same as reading a
+ * single row key.
  */
 export const postingKind = { tag: 1, owner: 2, recipient: 3, bundle: 4, transactions: 5 } as const
 export type PostingKind = (typeof postingKind)[keyof typeof postingKind]
@@ -143,7 +144,8 @@ export class PostingWriter {
   #replace(prefix: number, block: Block, added: Buffer): void {
     const rows = union(block.rows, added)
     if (compareRowKeys(rows, 0, block.rows, 0) !== 0) this.table.remove(block.key)
-    // A block that grew in its middle is halved; one that grew at its end stays full, for the next rows come behind it.
+    // A block that grew in its middle is halved; one that grew at its end stays full, for the next rows come
+    // behind it.
     const behind = compareRowKeys(block.rows, block.rows.length - rowKeyBytes, added, 0) < 0
     const count = rows.length / rowKeyBytes
     this.#write(prefix, rows, behind || count > 2 * blockMax ? blockMax : Math.ceil(count / 2))

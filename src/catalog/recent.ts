@@ -1,6 +1,6 @@
 /**
- * Remembers at least the `max` entries used last and at most twice as many: two maps, the older one is dropped whole when
- * the younger is full.
+ * Remembers at least the `max` entries used last and at most twice as many: two maps, the older one is
+ * dropped whole when the younger is full.
  */
 export class Recent<Key, Value> {
   #young = new Map<Key, Value>()

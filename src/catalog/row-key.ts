@@ -1,10 +1,11 @@
 /**
- * The key of a transaction or data item in chain order (16 bytes, so that byte order is chain order):
- * block height u32, place in the block u24 (index of the transaction, then whether it is an item inside it), the first
- * 9 bytes of the id; all big-endian. What is not in a block yet has the highest height, so it is the newest.
+ * The key of a transaction or data item in chain order (16 bytes, so that byte order is chain order): block
+ * height u32, place in the block u24 (index of the transaction, then whether it is an item inside it), the
+ * first 9 bytes of the id; all big-endian. What is not in a block yet has the highest height, so it is the
+ * newest.
  *
- * 9 bytes of the id are enough: two rows could only clash inside one transaction, whose sender would have to find a
- * collision of 72 bits to lose one of their own items.
+ * 9 bytes of the id are enough: two rows could only clash inside one transaction, whose sender would have to
+ * find a collision of 72 bits to lose one of their own items.
  */
 export const rowKeyBytes = 16
 
@@ -16,7 +17,9 @@ export const rowKeyIdBytes = 9
 
 const placeMax = 0x7f_ffff
 
-/** `height` undefined: not in a block. `index` is the transaction's position in its block. `id` has 32 bytes. */
+/**
+ * `height` undefined: not in a block. `index` is the transaction's position in its block. `id` has 32 bytes.
+ */
 export function rowKey(height: number | undefined, index: number, isItem: boolean, id: Uint8Array): Buffer {
   if (index > placeMax) throw new RangeError(`a block has no ${index}th transaction`)
   const key = Buffer.allocUnsafe(rowKeyBytes)
@@ -67,7 +70,10 @@ function wordAt(key: Uint8Array, at: number): number {
   )
 }
 
-/** Below zero where `one` (its 16 bytes from `oneAt`) comes before `other` in chain order, 0 where they are the same. */
+/**
+ * Below zero where `one` (its 16 bytes from `oneAt`) comes before `other` in chain order, 0 where they are
+ * the same.
+ */
 export function compareRowKeys(one: Uint8Array, oneAt: number, other: Uint8Array, otherAt: number): number {
   for (let at = 0; at < rowKeyBytes; at += 1) {
     const difference = (one[oneAt + at] as number) - (other[otherAt + at] as number)

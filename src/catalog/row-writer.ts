@@ -187,8 +187,9 @@ export class RowWriter {
 }
 
 /**
- * Does the row belong at `key` rather than where it is known? Of items that stand several times in one transaction the one with
- * the lowest offset counts, so that the order in which they are told does not matter.
+ * Does the row belong at `key` rather than where it is known? Of items that stand several times in one
+ * transaction the one with the lowest offset counts, so that the order in which they are told does not
+ * matter.
  */
 function comesBefore(key: Buffer, packed: PackedRow, known: Standing): boolean {
   const order = compareRowKeys(key, 0, known.key, 0)

@@ -3,10 +3,12 @@ import { heightOf, indexOf, isItemKey, rowKeyIdBytes } from './row-key.js'
 import { VarReader, type VarWriter } from './varbytes.js'
 
 /**
- * What the index keeps of a transaction or data item. Owner, recipient, tags and bundle are numbers of words (words.ts).
+ * What the index keeps of a transaction or data item. Owner, recipient, tags and bundle are numbers of words
+ * (words.ts).
  *
- * Record: `version u8, flags u8, first seen u32, id from byte 9 on (23 bytes), size, owner, recipient, anchor, tags`, then what
- * the flags announce, in the order below. Integers are LEB128, but for `first seen`, which stands at a fixed place.
+ * Record: `version u8, flags u8, first seen u32, id from byte 9 on (23 bytes), size, owner, recipient,
+ * anchor, tags`, then what the flags announce, in the order below. Integers are LEB128, but for `first seen`,
+ * which stands at a fixed place.
  */
 export interface Row {
   /** Its key: where it stands in chain order. */
@@ -65,7 +67,10 @@ const seenAt = 2
 const idAt = 6
 const fieldsAt = idAt + 32 - rowKeyIdBytes
 
-/** The record of a row, in `out` (a view until its next use). Height, index and the start of the id are in the key. */
+/**
+ * The record of a row, in `out` (a view until its next use). Height, index and the start of the id are in the
+ * key.
+ */
 export function encodeRow(out: VarWriter, row: RowBody): Buffer {
   out.reset()
   out.u8(recordVersion)
@@ -115,8 +120,8 @@ export function rowSeenSeconds(record: Uint8Array): number {
 }
 
 /**
- * The row with this key and record; byte fields are views of the record. Throws a RangeError on bytes that no version of
- * this program wrote.
+ * The row with this key and record; byte fields are views of the record. Throws a RangeError on bytes that no
+ * version of this program wrote.
  */
 export function decodeRow(key: Uint8Array, record: Uint8Array): Row {
   if (record[0] !== recordVersion) throw new RangeError(`an index record of version ${record[0]}`)

@@ -13,8 +13,8 @@ export interface Scan {
 /** Where the row keys of one list come from, some at a time. */
 export interface Blocks {
   /**
-   * Row keys in chain order, one behind the other, among them the first at or behind `row` in the direction; undefined where there
-   * is none, or the effort is spent.
+   * Row keys in chain order, one behind the other, among them the first at or behind `row` in the direction;
+   * undefined where there is none, or the effort is spent.
    */
   from(row: Uint8Array, backwards: boolean): Buffer | undefined
 }
@@ -70,7 +70,10 @@ export class BlockScan implements Scan {
     else this.#nextBlock()
   }
 
-  /** Counts this row and those behind it in the same block that do not pass `end` (inclusive), and goes on behind them. */
+  /**
+   * Counts this row and those behind it in the same block that do not pass `end` (inclusive), and goes on
+   * behind them.
+   */
   countBlock(end: Uint8Array): number {
     const row = this.row
     if (row === undefined || (compareRowKeys(row, 0, end, 0) !== 0 && this.#reached(row, end))) {
@@ -209,8 +212,8 @@ export class UnionScan implements Scan {
 }
 
 /**
- * Rows that are in all lists and in none of the `without` lists. Each list in turn leaps to where the others are, so the work goes
- * with the shortest list, however long the longest is.
+ * Rows that are in all lists and in none of the `without` lists. Each list in turn leaps to where the others
+ * are, so the work goes with the shortest list, however long the longest is.
  */
 export class LeapScan implements Scan {
   row: Buffer | undefined

@@ -33,23 +33,35 @@ export interface Selection {
 export interface TagSelection {
   readonly name: Uint8Array
   readonly values: readonly Uint8Array[]
-  /** `is`: a tag has one of the values; `isNot`: no tag of this name has; `starts`: one starts with one of them. */
+  /**
+   * `is`: a tag has one of the values; `isNot`: no tag of this name has; `starts`: one starts with one of
+   * them.
+   */
   readonly match: 'is' | 'isNot' | 'starts'
 }
 
-/** Tags that one prefix may stand for. Where there are more, the rest is not looked at and the answer is partial. */
+/**
+ * Tags that one prefix may stand for. Where there are more, the rest is not looked at and the answer is
+ * partial.
+ */
 const startsMax = 2000
 /** Rows read ahead where every row is wanted. */
 const rowsAhead = 128
 
-/** Builds the scans for selections. Any thread; everything happens on the calling thread, straight from the memory map. */
+/**
+ * Builds the scans for selections. Any thread; everything happens on the calling thread, straight from the
+ * memory map.
+ */
 export class Selector {
   constructor(
     private readonly tables: IndexTables,
     private readonly words: Words,
   ) {}
 
-  /** The scan of all rows of `wanted`, not yet at its first row. `cut` is told where the answer cannot be whole. */
+  /**
+   * The scan of all rows of `wanted`, not yet at its first row. `cut` is told where the answer cannot be
+   * whole.
+   */
   scan(wanted: Selection, backwards: boolean, effort: Effort, cut: () => void): Scan {
     const scans: Scan[] = []
     const any = (lists: readonly Blocks[]): Scan => {

@@ -1,6 +1,6 @@
 /**
- * Compact records: unsigned integers in groups of seven bits, the lowest first (LEB128), byte strings behind their length.
- * Numbers are exact up to 2^53.
+ * Compact records: unsigned integers in groups of seven bits, the lowest first (LEB128), byte strings behind
+ * their length. Numbers are exact up to 2^53.
  */
 export class VarWriter {
   #bytes = Buffer.allocUnsafeSlow(4096)

@@ -4,18 +4,25 @@ import { tagTexts } from './pack.js'
 import { Recent } from './recent.js'
 
 /**
- * Every tag name, tag, address and bundle id is stored once and has a number. Numbers are given out in order and never
- * reused; a word stays when the last row that used it is unwound, because it most often comes back in the next block.
+ * Every tag name, tag, address and bundle id is stored once and has a number. Numbers are given out in order
+ * and never reused; a word stays when the last row that used it is unwound, because it most often comes back
+ * in the next block.
  */
 export const wordKind = { name: 1, tag: 2, address: 3, bundle: 4 } as const
 export type WordKind = (typeof wordKind)[keyof typeof wordKind]
 
-/** Longer words are found by their start and a hash: keys of LMDB are short. The reverse table holds them whole. */
+/**
+ * Longer words are found by their start and a hash: keys of LMDB are short. The reverse table holds them
+ * whole.
+ */
 const plainBytesMax = 240
 const hashBytes = 16
 /** Bytes of a tag's value that its key certainly holds. */
 const inKey = plainBytesMax - 5
-/** Words that a reader keeps at hand (about 200 bytes each, twice as many at most), and of each kind the keeper. */
+/**
+ * Words that a reader keeps at hand (about 200 bytes each, twice as many at most), and of each kind the
+ * keeper.
+ */
 const readMax = 20_000
 const givenMax = 50_000
 
@@ -69,7 +76,10 @@ export class Words {
     return number === undefined ? undefined : this.number(wordKind.tag, tagWord(number, value))
   }
 
-  /** Numbers of the tags with this name whose value starts with `start`, at most `limit`, in the order of their values. */
+  /**
+   * Numbers of the tags with this name whose value starts with `start`, at most `limit`, in the order of
+   * their values.
+   */
   tagsWith(name: Uint8Array, start: Uint8Array, limit: number): number[] {
     const number = this.number(wordKind.name, name)
     if (number === undefined) return []
@@ -107,7 +117,9 @@ export class Words {
 
 const lastKey = Buffer.from('last word')
 
-/** Gives numbers out: only the keeper, inside its transaction. Words come as texts of one character per byte. */
+/**
+ * Gives numbers out: only the keeper, inside its transaction. Words come as texts of one character per byte.
+ */
 export class WordGiver {
   readonly #recent = {
     [wordKind.name]: new Recent<string, number>(givenMax),

@@ -65,7 +65,10 @@ export class Answerer {
     return new Effort(stepsMax, timeMs, this.parts.clock)
   }
 
-  /** Answers on the spot, or later where content must be read for a signature or key. Rejects only for a bug of ours. */
+  /**
+   * Answers on the spot, or later where content must be read for a signature or key. Rejects only for a bug
+   * of ours.
+   */
   answer(request: QueryRequest, effort: Effort): Answer | Promise<Answer> {
     const { meters, clock } = this.parts
     const started = clock.monotonic()

@@ -92,14 +92,19 @@ export function heightsOf(range: RangeArgument | null | undefined): {
   }
 }
 
-/** Rows of a page: the default where it is absent, cut down to the most there is. Throws a GraphQLError on less than 1. */
+/**
+ * Rows of a page: the default where it is absent, cut down to the most there is. Throws a GraphQLError on
+ * less than 1.
+ */
 export function pageSize(first: number | null | undefined, limits: QueryLimits): number {
   if (first === null || first === undefined) return 10
   if (first < 1) throw wrong('first must be at least 1')
   return Math.min(first, limits.pageMax)
 }
 
-/** The selection that the arguments of `transactions` describe. Throws a GraphQLError where they are wrong. */
+/**
+ * The selection that the arguments of `transactions` describe. Throws a GraphQLError where they are wrong.
+ */
 export function selectionOf(asked: TransactionsArguments, limits: QueryLimits): Selection {
   const ids = some(asked.ids)
   const owners = some(asked.owners)

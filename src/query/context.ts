@@ -57,7 +57,10 @@ export class QueryContext {
     return text
   }
 
-  /** Signature and key from the row's content; undefined where they cannot be had: then the answer's errors say so. */
+  /**
+   * Signature and key from the row's content; undefined where they cannot be had: then the answer's errors
+   * say so.
+   */
   header(row: Row): Promise<SignedHeader | undefined> {
     const id = idOfBytes(row.id)
     const under = this.#loads.get(id)

@@ -4,8 +4,9 @@ import { encodeBase64url } from '../format/base64url.js'
 import { idBytes, parseId } from '../format/id.js'
 
 /**
- * Cursors: base64url of a JSON list, the same list that other gateways of this network write, so that a client that stored one can go on
- * here. A cursor is a position in chain order, not a row: it stays good when rows move, vanish or are added.
+ * Cursors: base64url of a JSON list, the same list that other gateways of this network write, so that a
+ * client that stored one can go on here. A cursor is a position in chain order, not a row: it stays good when
+ * rows move, vanish or are added.
  */
 const bytesMax = 512
 const indexMax = 0x7f_ffff

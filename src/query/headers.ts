@@ -7,7 +7,10 @@ export interface SignedHeader {
   readonly owner: Uint8Array
 }
 
-/** The way to signatures and keys that the index does not keep: out of the content, proven to belong to the id. */
+/**
+ * The way to signatures and keys that the index does not keep: out of the content, proven to belong to the
+ * id.
+ */
 export interface HeaderSource {
   /** Never rejects. A header whose signature does not hash to `id` is a refusal, not an answer. */
   header(id: Id): Promise<SignedHeader | Refusal>

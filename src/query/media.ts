@@ -8,7 +8,10 @@ interface Range {
   readonly quality: number
 }
 
-/** The ranges of an Accept header (RFC 9110 section 12.5.1), in their order. Parameters other than q are not looked at. */
+/**
+ * The ranges of an Accept header (RFC 9110 section 12.5.1), in their order. Parameters other than q are not
+ * looked at.
+ */
 function rangesOf(accept: string): Range[] {
   return accept
     .split(',', 50)
@@ -22,8 +25,8 @@ function rangesOf(accept: string): Range[] {
 }
 
 /**
- * The media type to answer with: what is named counts more than what a star allows; JSON where everything goes, because old clients
- * send no better header. Undefined where nothing that we have is acceptable.
+ * The media type to answer with: what is named counts more than what a star allows; JSON where everything
+ * goes, because old clients send no better header. Undefined where nothing that we have is acceptable.
  */
 export function answerType(accept: string | undefined): AnswerType | undefined {
   if (accept === undefined || accept.trim() === '') return jsonType

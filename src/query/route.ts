@@ -20,8 +20,8 @@ interface Refused {
 }
 
 /**
- * The handler of the query address: POST and GET as in "GraphQL over HTTP", batches as a JSON list, and a page for browsers.
- * Answers GET on the spot where nothing must be read from content.
+ * The handler of the query address: POST and GET as in "GraphQL over HTTP", batches as a JSON list, and a
+ * page for browsers. Answers GET on the spot where nothing must be read from content.
  */
 export function createQueryHandler(parts: AnswererParts): QueryHandler {
   const handler = new Handler(new Answerer(parts), parts.limits)

@@ -1,8 +1,9 @@
 import { type DocumentNode, GraphQLError, Kind, type SelectionSetNode } from 'graphql'
 
 /**
- * Bounds on how a query is written, checked before it is validated: the rule that selections must not contradict each other compares
- * them in pairs, and pairs of pairs, so a short text could keep it busy for minutes.
+ * Bounds on how a query is written, checked before it is validated: the rule that selections must not
+ * contradict each other compares them in pairs, and pairs of pairs, so a short text could keep it busy for
+ * minutes.
  */
 export interface ShapeLimits {
   /** Fields, spreads and inline fragments in the whole text. */
@@ -14,7 +15,10 @@ export interface ShapeLimits {
   readonly sameNameMax: number
   /** Braces inside braces. */
   readonly bracesMax: number
-  /** Variables of an operation, directives of one node, operations of a document, arguments of one field: of each. */
+  /**
+   * Variables of an operation, directives of one node, operations of a document, arguments of one field: of
+   * each.
+   */
   readonly namesMax: number
 }
 

@@ -1,4 +1,7 @@
-/** A process that imports a chain with forks until it is killed. A second start goes on where the index stands. */
+/**
+ * A process that imports a chain with forks until it is killed. A second start goes on where the index
+ * stands.
+ */
 import { Chain } from '../../bench/index-chain.js'
 import { systemClock } from '../../src/actor/clock.js'
 import { Generations } from '../../src/catalog/generations.js'

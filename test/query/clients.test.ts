@@ -19,7 +19,8 @@ t.test('arweave-js pages through a query as its users write it', async (t) => {
     port,
     protocol: 'http',
   })
-  // The shape in which file-system clients read a drive: tags and owner, page by page, the cursor empty at first.
+  // The shape in which file-system clients read a drive: tags and owner, page by page, the cursor empty at
+  // first.
   const query = `query ($cursor: String, $values: [String!]!) {
     transactions(first: 20, sort: HEIGHT_ASC, after: $cursor, tags: [{ name: "${halfTag.name}", values: $values }]) {
       pageInfo { hasNextPage }

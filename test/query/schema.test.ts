@@ -3,7 +3,10 @@ import t from 'tap'
 import { schema } from '../../src/query/schema.js'
 import { openRig } from './rig.js'
 
-/** Every type, field and argument that clients of this network's gateways may use, as they are written in their queries. */
+/**
+ * Every type, field and argument that clients of this network's gateways may use, as they are written in
+ * their queries.
+ */
 const shared: Record<string, readonly string[]> = {
   Query: [
     'transaction(id: ID!): Transaction',

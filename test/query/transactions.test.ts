@@ -63,10 +63,12 @@ const chainNames = (list: { node: { id: Id } }[]): (string | undefined)[] =>
 
 t.test('every field says what the transaction or item says', async (t) => {
   const rig = await openRig(chain)
-  const fields = `id anchor signature signatureType recipient owner { address key } fee { winston ar } quantity { winston ar }
-    data { size type } tags { name value } block { id timestamp height previous } parent { id } bundledIn { id } ingested_at`
+  const fields = `id anchor signature signatureType recipient owner { address key } fee { winston ar }
+    quantity { winston ar }    data { size type } tags { name value } block { id timestamp height previous } parent { id }
+    bundledIn { id } ingested_at`
   const { data, errors } = await rig.ask(
-    `query ($b: ID!, $i: ID!, $w: ID!) { b: transaction(id: $b) { ${fields} } i: transaction(id: $i) { id bundledIn { id } parent { id }
+    `query ($b: ID!, $i: ID!, $w: ID!) { b: transaction(id: $b) { ${fields} }
+     i: transaction(id: $i) { id bundledIn { id } parent { id }
      fee { ar } quantity { winston } signatureType block { height } } w: transaction(id: $w) { block { id } recipient }
      none: transaction(id: "nothing") { id } }`,
     { b: idOf('b'), i: idOf('deep'), w: idOf('waiting') },
@@ -141,7 +143,8 @@ t.test('pages follow each other in both directions, pending rows at the new end'
     const names: unknown[] = []
     for (let after: string | null = ''; after !== null; ) {
       const { data } = await rig.ask(
-        `query ($after: String) { transactions(first: 3, after: $after, sort: ${sort}) { pageInfo { hasNextPage } edges { cursor node { id } } } }`,
+        `query ($after: String) { transactions(first: 3, after: $after, sort: ${sort}) {
+          pageInfo { hasNextPage } edges { cursor node { id } } } }`,
         { after },
       )
       const { edges, pageInfo } = data.transactions
