@@ -107,8 +107,13 @@ function processorMs(act: () => void): number {
   return (user + system) / 1000
 }
 
+/** More than any question needs. */
+const readsMax = 10_000_000
+
 class Comparison {
   readonly #answerer: Answerer
+  /** Index reads of the last question. */
+  #reads = 0
 
   constructor(
     private readonly index: ChainIndex,
@@ -133,18 +138,21 @@ class Comparison {
     const wanted = selectionOf(asked, queryLimits)
     const after = typeof asked.after === 'string' ? readRowCursor(asked.after) : undefined
     const request = { backwards: true, limit: Number(asked.first), ...(after === undefined ? {} : { after }) }
-    const effort = new Effort(Number.MAX_SAFE_INTEGER, 60_000, systemClock)
+    const effort = new Effort(readsMax, 60_000, systemClock)
     const { words } = this.index
-    return this.index.rows(wanted, request, effort).entries.map((row) => {
+    const rows = this.index.rows(wanted, request, effort).entries.map((row) => {
       const tags = row.tags.map((tag) => ({ name: words.name(tag), value: words.value(tag) }))
       if (tags.length !== row.tags.length) throw new Error('tags are missing')
       return Buffer.from(row.id).toString('base64url')
     })
+    this.#reads = readsMax - effort.left
+    return rows
   }
 
   /** Asks each question of all in turn; the first tenth warms up and does not count. */
   run(name: string, questions: readonly Question[]): void {
     const times: { index: number; graphql: number; sqlite: number }[] = []
+    const reads: number[] = []
     let rows = 0
     for (const [at, question] of questions.entries()) {
       let ids: string[] = []
@@ -161,6 +169,7 @@ class Comparison {
       const other = found?.map(({ row }) => Buffer.from(row.id).toString('base64url')) ?? ids
       if (ids.join() !== other.join()) throw new Error(`${name}: the answers differ`)
       rows += ids.length
+      reads.push(this.#reads)
       if (at >= questions.length / 10) times.push({ index, graphql, sqlite })
     }
     const figures = (of: 'index' | 'graphql' | 'sqlite'): number[] => {
@@ -171,7 +180,10 @@ class Comparison {
     const theirs = this.sqlite === undefined ? [] : figures('sqlite')
     const ratios = theirs.map((ms, at) => `${(ms / (ours[at] ?? 1)).toFixed(1)}x`.padStart(8))
     const cells = [...ours, ...figures('graphql'), ...theirs].map(figure).join('')
-    say(`${name.padEnd(26)}${(rows / questions.length).toFixed(1).padStart(6)}${cells}${ratios.join('')}`)
+    const read = String(percentile(reads, 0.99)).padStart(6)
+    say(
+      `${name.padEnd(26)}${(rows / questions.length).toFixed(1).padStart(6)}${read}${cells}${ratios.join('')}`,
+    )
   }
 }
 
@@ -288,7 +300,9 @@ async function main(): Promise<void> {
   say('')
   say('processor time per question: the index, with GraphQL and JSON around it, SQLite, and SQLite / index')
   const columns = ['p50', 'p99', 'GraphQL', 'p99', 'SQLite', 'p99'].map((name) => name.padStart(10)).join('')
-  say(`${'question'.padEnd(26)}${'rows'.padStart(6)}${columns}${'p50'.padStart(8)}${'p99'.padStart(8)}`)
+  say(
+    `${'question'.padEnd(26)}${'rows'.padStart(6)}${'reads'.padStart(6)}${columns}${'p50'.padStart(8)}${'p99'.padStart(8)}`,
+  )
   const comparison = new Comparison(index, sqlite)
   const dice = new Dice(99)
   const scope = { owners: Math.max(10, Math.floor(items / 50)), lastHeight: spent.lastHeight }

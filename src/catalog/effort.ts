@@ -28,6 +28,11 @@ export class Effort {
     return !this.#spent
   }
 
+  /** Steps that may still be taken. */
+  get left(): number {
+    return Math.max(this.#left, 0)
+  }
+
   /** True once a step was refused: what was found may be a part only. */
   get spent(): boolean {
     return this.#spent

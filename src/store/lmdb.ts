@@ -86,9 +86,19 @@ function tableOf(database: Database<Buffer, Buffer>): Table {
     ...(limit === undefined ? {} : { limit }),
     reverse: backwards,
   })
-  const nearest = (wanted: Uint8Array, reverse: boolean): Entry | undefined => {
-    for (const entry of database.getRange({ start: key(wanted), limit: 1, reverse })) return entry
-    return undefined
+  // Each new range costs more than the search itself, so there is one for each direction, which begins anew.
+  const nearest = (reverse: boolean): ((wanted: Uint8Array) => Entry | undefined) => {
+    const options: { start: Buffer; limit: number; reverse: boolean } = {
+      ...{ start: Buffer.alloc(0), limit: 1, reverse },
+    }
+    const range = database.getRange(options)
+    return (wanted) => {
+      options.start = key(wanted)
+      const steps = range[Symbol.iterator]()
+      const step = steps.next()
+      steps.return?.()
+      return step.done === true ? undefined : step.value
+    }
   }
   return {
     get: (wanted) => database.getBinary(key(wanted)),
@@ -105,8 +115,8 @@ function tableOf(database: Database<Buffer, Buffer>): Table {
       }
       return found
     },
-    ceiling: (wanted) => nearest(wanted, false),
-    floor: (wanted) => nearest(wanted, true),
+    ceiling: nearest(false),
+    floor: nearest(true),
     span: (wanted) => database.getRange(rangeOf(wanted)),
     keys: (wanted) => database.getKeys(rangeOf(wanted)),
     count: () => (database.getStats() as Statistics).entryCount,
