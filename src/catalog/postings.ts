@@ -76,8 +76,8 @@ const lastRow = Buffer.alloc(rowKeyBytes, 0xff)
 
 /** Collects changes and writes them block by block: only the keeper, inside its transaction. */
 export class PostingWriter {
-  #added = new Map<number, Buffer[]>()
-  #removed = new Map<number, Buffer[]>()
+  #added = new Map<number, RowList>()
+  #removed = new Map<number, RowList>()
   /** Prefixes that have no block yet. */
   #fresh = new Set<number>()
 
@@ -91,21 +91,21 @@ export class PostingWriter {
   add(prefix: number, row: Buffer): void {
     if (this.#removed.size > 0) this.flush()
     const rows = this.#added.get(prefix)
-    if (rows === undefined) this.#added.set(prefix, [row])
+    if (rows === undefined) this.#added.set(prefix, new RowList(row))
     else rows.push(row)
   }
 
   remove(prefix: number, row: Buffer): void {
     if (this.#added.size > 0) this.flush()
     const rows = this.#removed.get(prefix)
-    if (rows === undefined) this.#removed.set(prefix, [row])
+    if (rows === undefined) this.#removed.set(prefix, new RowList(row))
     else rows.push(row)
   }
 
   /** Writes everything that was collected. */
   flush(): void {
-    for (const [prefix, rows] of inOrder(this.#added)) this.#insert(prefix, sorted(rows))
-    for (const [prefix, rows] of inOrder(this.#removed)) this.#delete(prefix, sorted(rows))
+    for (const [prefix, rows] of inOrder(this.#added)) this.#insert(prefix, rows.sorted())
+    for (const [prefix, rows] of inOrder(this.#removed)) this.#delete(prefix, rows.sorted())
     this.#added.clear()
     this.#removed.clear()
     this.#fresh.clear()
@@ -179,36 +179,51 @@ export class PostingWriter {
   }
 }
 
-function inOrder(changes: Map<number, Buffer[]>): [number, Buffer[]][] {
+function inOrder(changes: Map<number, RowList>): [number, RowList][] {
   return [...changes].sort((one, other) => one[0] - other[0])
 }
 
-/** Row keys in chain order, one behind the other, each once. Most lists are in order already. */
-function sorted(rows: Buffer[]): Buffer {
-  for (let at = 1; at < rows.length; at += 1) {
-    if (compareRowKeys(rows[at - 1] as Buffer, 0, rows[at] as Buffer, 0) > 0) {
-      rows.sort((one, other) => compareRowKeys(one, 0, other, 0))
-      break
+/** Row keys that are collected for one prefix, one behind the other. Most lists stay short, most others in order. */
+class RowList {
+  #bytes: Buffer
+  #size = rowKeyBytes
+
+  constructor(row: Buffer) {
+    this.#bytes = row
+  }
+
+  push(row: Buffer): void {
+    if (this.#size + rowKeyBytes > this.#bytes.length) {
+      const larger = Buffer.allocUnsafe(Math.max(this.#bytes.length * 2, rowKeyBytes * 8))
+      this.#bytes.copy(larger, 0, 0, this.#size)
+      this.#bytes = larger
     }
+    this.#bytes.set(row, this.#size)
+    this.#size += rowKeyBytes
   }
-  const joined = Buffer.allocUnsafe(rows.length * rowKeyBytes)
-  let size = 0
-  for (const row of rows) {
-    if (size > 0 && compareRowKeys(joined, size - rowKeyBytes, row, 0) === 0) continue
-    joined.set(row, size)
-    size += rowKeyBytes
+
+  /** In chain order, each once. */
+  sorted(): Buffer {
+    const rows = this.#bytes.subarray(0, this.#size)
+    for (let at = rowKeyBytes; at < rows.length; at += rowKeyBytes) {
+      if (compareRowKeys(rows, at - rowKeyBytes, rows, at) >= 0) return sorted(rows)
+    }
+    return rows
   }
-  return joined.subarray(0, size)
+}
+
+function sorted(rows: Buffer): Buffer {
+  const keys: Buffer[] = []
+  for (let at = 0; at < rows.length; at += rowKeyBytes) keys.push(rows.subarray(at, at + rowKeyBytes))
+  keys.sort((one, other) => compareRowKeys(one, 0, other, 0))
+  return Buffer.concat(
+    keys.filter((key, at) => at === 0 || compareRowKeys(key, 0, keys[at - 1] as Buffer, 0) !== 0),
+  )
 }
 
 /** Both lists merged, each row once. */
 function union(one: Buffer, other: Buffer): Buffer {
-  if (one.length > 0 && other.length > 0 && compareRowKeys(one, one.length - rowKeyBytes, other, 0) < 0) {
-    return Buffer.concat([one, other])
-  }
-  const rows: Buffer[] = []
-  for (const list of [one, other]) {
-    for (let at = 0; at < list.length; at += rowKeyBytes) rows.push(list.subarray(at, at + rowKeyBytes))
-  }
-  return sorted(rows)
+  const both = Buffer.concat([one, other])
+  const behind = one.length === 0 || compareRowKeys(one, one.length - rowKeyBytes, other, 0) < 0
+  return behind ? both : sorted(both)
 }

@@ -97,9 +97,9 @@ export class Answerer {
     if (variables.errors !== undefined) return refused(variables.errors)
     const error = tooMuch(document, operation, variables.coerced, this.parts.limits)
     if (error !== undefined) return refused([error])
-    const { index, limits, headers } = this.parts
+    const { index, limits, headers, clock } = this.parts
     index.refresh()
-    const context = new QueryContext(index, effort, limits, headers)
+    const context = new QueryContext(index, effort, limits, headers, clock)
     const result = execute({
       schema,
       document,

@@ -1,4 +1,5 @@
 import { GraphQLError } from 'graphql'
+import type { Clock } from '../actor/clock.js'
 import type { Effort } from '../catalog/effort.js'
 import type { ChainIndex } from '../catalog/index-reader.js'
 import type { Row } from '../catalog/row.js'
@@ -19,12 +20,14 @@ export class QueryContext {
   readonly #unavailable: string[] = []
   readonly #warnings = new Map<string, Warning>()
   #names: Map<number, string> | undefined
+  #late: Promise<undefined> | undefined
 
   constructor(
     readonly index: ChainIndex,
     readonly effort: Effort,
     readonly limits: QueryLimits,
     private readonly source: HeaderSource,
+    private readonly clock: Clock,
   ) {}
 
   /** Says once that something is missing. */
@@ -70,14 +73,22 @@ export class QueryContext {
     return load
   }
 
+  /** Resolves when this request has waited long enough for contents, however many it asked for. */
+  #deadline(): Promise<undefined> {
+    this.#late ??= new Promise((resolve) => {
+      this.clock.after(this.limits.waitMs, () => resolve(undefined))
+    })
+    return this.#late
+  }
+
   async #load(id: ReturnType<typeof idOfBytes>): Promise<SignedHeader | undefined> {
     const tooMany = this.#loads.size >= this.limits.loadsMax
-    const header = tooMany ? undefined : await this.source.header(id)
+    const header = tooMany ? undefined : await Promise.race([this.source.header(id), this.#deadline()])
     if (header !== undefined && !isRefusal(header)) return header
     this.#unavailable.push(id)
     const why = tooMany
       ? `only ${this.limits.loadsMax} are read for one request`
-      : 'their content cannot be reached'
+      : 'their content cannot be reached in time'
     this.warn('UPSTREAM_UNAVAILABLE', `Signatures or keys are left empty: ${why}`)
     return undefined
   }

@@ -30,6 +30,8 @@ export interface QueryLimits {
   readonly batchMax: number
   /** Signatures and keys that are read from content for one request. */
   readonly loadsMax: number
+  /** Longest wait of one request for those; what is not here by then is left empty. */
+  readonly waitMs: number
   /** Index reads of one request (2 to 10 us each). */
   readonly stepsMax: number
   /** Time of the thread for the index reads of one request. */
@@ -49,6 +51,7 @@ export const queryLimits: QueryLimits = {
   pageMax: 1000,
   batchMax: 10,
   loadsMax: 100,
+  waitMs: 12_000,
   stepsMax: 50_000,
   timeMs: 250,
 }

@@ -242,3 +242,14 @@ t.test(
     await rig.close()
   },
 )
+
+t.test('a content that never comes does not hold the answer for ever', async (t) => {
+  const rig = await openRig(chain, {
+    headers: { header: () => new Promise(() => 'never') },
+    limits: { waitMs: 20, loadsMax: 2 },
+  })
+  const { data, errors } = await rig.ask('{ transactions(first: 100) { edges { node { signature } } } }')
+  t.equal(data.transactions.edges.length, 8)
+  t.same((errors?.[0]?.extensions?.ids as string[]).length, 7)
+  await rig.close()
+})
