@@ -1,11 +1,12 @@
 import { answers } from './answers.js'
 import { chunks } from './chunks.js'
+import { indexing } from './indexing.js'
 import { retrieval } from './retrieval.js'
 import { server } from './server.js'
 import type { Setting } from './setting.js'
 
 /** Every table, by the part of the program it belongs to. */
-const tables = { server, retrieval, chunks, answers }
+const tables = { server, retrieval, chunks, answers, indexing }
 
 type Values<Table> = { readonly [Name in keyof Table]: Table[Name] extends Setting<infer T> ? T : never }
 
@@ -86,8 +87,11 @@ function unknownNames(environment: Readonly<Record<string, string | undefined>>)
   })
 }
 
-function contradictions({ server: given }: Config): string[] {
+function contradictions({ server: given, indexing: { startHeight, stopHeight } }: Config): string[] {
   const wrong: string[] = []
+  if (startHeight !== undefined && stopHeight !== undefined && stopHeight < startHeight) {
+    wrong.push('STOP_HEIGHT must not be below START_HEIGHT')
+  }
   if (given.observerKeypairPath !== undefined && given.observerPrivateKey !== undefined) {
     wrong.push('OBSERVER_KEYPAIR_PATH and OBSERVER_PRIVATE_KEY exclude each other: set one')
   }

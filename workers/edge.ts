@@ -4,7 +4,7 @@ import { systemClock } from '../src/actor/clock.js'
 import { createLog } from '../src/actor/log.js'
 import { Meters } from '../src/actor/meter.js'
 import { meterTable } from '../src/actor/meters.js'
-import { Tip } from '../src/actor/shared.js'
+import { Following, Tip } from '../src/actor/shared.js'
 import type { ThreadOrder } from '../src/actor/thread.js'
 import { loadSigningKey } from '../src/attest/keys.js'
 import { createSigner } from '../src/attest/signature.js'
@@ -69,6 +69,7 @@ const gateway = createGateway({
       vocabulary,
       meters,
       tip,
+      following: new Following(options.following),
       clock: systemClock,
       ...options.about,
       ...(key === undefined ? {} : { key }),

@@ -60,5 +60,40 @@ export const meterTable: readonly MeterRow[] = [
     kind: 'counter',
     help: 'Chunks posted: taken by enough nodes, not taken, or refused here.',
     labels: { outcome: ['taken', 'failed', 'refused'] },
+  { name: 'last_height_imported', kind: 'gauge', help: 'Height of the highest block in the index.' },
+  { name: 'blocks_imported_total', kind: 'counter', help: 'Blocks put into the index.' },
+  {
+    name: 'transactions_imported_total',
+    kind: 'counter',
+    help: 'Transactions put into the index with their blocks.',
+  },
+  {
+    name: 'transactions_repaired_total',
+    kind: 'counter',
+    help: 'Transactions that came later than their blocks.',
+  },
+  { name: 'forks_total', kind: 'counter', help: 'Times that the chain took another branch.' },
+  { name: 'blocks_unwound_total', kind: 'counter', help: 'Blocks taken back because of forks.' },
+  {
+    name: 'chain_import_halted',
+    kind: 'gauge',
+    help: '1 while a fork is deeper than may be followed unasked.',
+  },
+  { name: 'bundles_unbundled_total', kind: 'counter', help: 'Bundles read to their end.' },
+  {
+    name: 'bundles_retried_total',
+    kind: 'counter',
+    help: 'Bundles put off because their bytes could not be had.',
+  },
+  {
+    name: 'bundles_failed_total',
+    kind: 'counter',
+    help: 'Bundles given up: malformed, or on no branch any more.',
+  },
+  { name: 'data_items_indexed_total', kind: 'counter', help: 'Data items new to the index.' },
+  {
+    name: 'data_items_bad_total',
+    kind: 'counter',
+    help: 'Items of bundles that are malformed or not signed by their owner, and bundles inside that are cut off.',
   },
 ]

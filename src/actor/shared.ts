@@ -19,3 +19,62 @@ export class Tip {
     Atomics.store(this.#cells, 0, height + 1)
   }
 }
+
+/** What a follower of the chain does: `idle` before it begins, `halted` where it needs its operator. */
+export const followingStates = ['idle', 'importing', 'following', 'halted', 'finished'] as const
+export type FollowingState = (typeof followingStates)[number]
+
+/** How far the index is behind the chain, and what waits to be unbundled. One thread writes it. */
+export class Following {
+  readonly #cells: Float64Array
+
+  /** `memory` of at least `Following.bytes` bytes, the same on every thread. */
+  constructor(readonly memory: SharedArrayBuffer = new SharedArrayBuffer(Following.bytes)) {
+    this.#cells = new Float64Array(memory)
+  }
+
+  static readonly bytes: number = 5 * 8
+
+  get state(): FollowingState {
+    return followingStates[this.#cells[0] ?? 0] ?? 'idle'
+  }
+
+  set state(state: FollowingState) {
+    this.#cells[0] = followingStates.indexOf(state)
+  }
+
+  /** Height of the highest block in the index; -1 without any. */
+  get height(): number {
+    return (this.#cells[1] ?? 0) - 1
+  }
+
+  set height(height: number) {
+    this.#cells[1] = height + 1
+  }
+
+  /** Of the last seconds; 0 while nothing is imported. */
+  get blocksPerSecond(): number {
+    return this.#cells[2] ?? 0
+  }
+
+  set blocksPerSecond(rate: number) {
+    this.#cells[2] = rate
+  }
+
+  get bundlesWaiting(): number {
+    return this.#cells[3] ?? 0
+  }
+
+  set bundlesWaiting(count: number) {
+    this.#cells[3] = count
+  }
+
+  /** Transactions of indexed blocks that no node gave yet. */
+  get missing(): number {
+    return this.#cells[4] ?? 0
+  }
+
+  set missing(count: number) {
+    this.#cells[4] = count
+  }
+}

@@ -2,6 +2,7 @@ import type { Clock } from '../actor/clock.js'
 import { type Id, idBytes } from '../format/id.js'
 import { present } from '../store/lmdb.js'
 import type { Generations } from './generations.js'
+import type { IndexOutcome } from './index-protocol.js'
 import { openIndexTables } from './index-tables.js'
 import { IndexWriter } from './index-writer.js'
 import { distrusted, merge, settled } from './merge.js'
@@ -17,6 +18,17 @@ export interface KeeperOptions {
 }
 
 const committed: CatalogReply = { kind: 'committed' }
+
+function sumOf(outcomes: readonly (IndexOutcome | undefined)[]): IndexOutcome {
+  const sum = { added: 0, known: 0, skipped: 0, removed: 0 }
+  for (const one of outcomes) {
+    sum.added += one?.added ?? 0
+    sum.known += one?.known ?? 0
+    sum.skipped += one?.skipped ?? 0
+    sum.removed += one?.removed ?? 0
+  }
+  return sum
+}
 
 interface Waiting {
   readonly message: CatalogRequest
@@ -94,11 +106,37 @@ export class CatalogKeeper {
       case 'resigned':
         this.#tables.unsettled.remove(idBytes(message.id))
         return committed
-      default: {
-        const nowSeconds = Math.floor(this.clock.now() / 1000)
-        return { kind: 'committed', index: this.#index.apply(message, nowSeconds, changed) }
+      case 'all': {
+        const done = message.requests.map((request) => this.#apply(request, changed).index)
+        return { kind: 'committed', index: sumOf(done) }
       }
+      case 'unwind': {
+        const removed = new Set<Id>()
+        const index = this.#index.apply(message, this.#nowSeconds(), removed)
+        for (const id of removed) {
+          this.#forgetHeight(id)
+          changed.add(id)
+        }
+        return { kind: 'committed', index }
+      }
+      default:
+        return { kind: 'committed', index: this.#index.apply(message, this.#nowSeconds(), changed) }
     }
+  }
+
+  #nowSeconds(): number {
+    return Math.floor(this.clock.now() / 1000)
+  }
+
+  /** What stood on a block that is no longer on the chain is not final, wherever it comes to stand. */
+  #forgetHeight(id: Id): void {
+    const key = idBytes(id)
+    const record = this.#tables.attributes.view(key)
+    const known = record === undefined ? undefined : decodeAttributes(id, record)
+    if (known?.height === undefined) return
+    const { height: _height, ...rest } = known
+    this.#tables.attributes.put(key, encodeAttributes(rest))
+    if (!settled(rest)) this.#tables.unsettled.put(key, present)
   }
 
   #learn(learned: Parameters<typeof merge>[1]): void {

@@ -16,13 +16,15 @@ export type CatalogRequest =
   | { readonly kind: 'distrust'; readonly id: Id }
   /** What is left to prove about this id cannot be proven now (its blob is gone, nobody knows its root): do not list it. */
   | { readonly kind: 'resigned'; readonly id: Id }
-  /** The index of the chain. */
+  /** All of them in one transaction, in order: either all happen or none. */
+  | { readonly kind: 'all'; readonly requests: readonly CatalogRequest[] }
+  /** The index of the chain. What is unwound also loses the height that was learned of it. */
   | IndexRequest
 
 /** Every reply comes after the commit that holds the change. */
 export interface CatalogReply {
   readonly kind: 'committed'
-  /** What an `IndexRequest` did. */
+  /** What an `IndexRequest` did; the sums of all that stand in an `all`. */
   readonly index?: IndexOutcome
 }
 

@@ -66,6 +66,20 @@ export function readBlock(text: string): Block | undefined {
   }
 }
 
+/** `GET /tx/pending`: the ids that are ids, the first 100,000. */
+export function readPending(text: string): readonly Id[] | undefined {
+  try {
+    const ids: unknown = JSON.parse(text)
+    if (!Array.isArray(ids)) return undefined
+    return ids
+      .slice(0, 100_000)
+      .map((id: unknown) => (typeof id === 'string' ? parseId(id) : undefined))
+      .filter((id) => id !== undefined)
+  } catch {
+    return undefined
+  }
+}
+
 /** `GET /tx/{id}/status` of a mined transaction. */
 export function readStatus(text: string): TransactionStatus | undefined {
   const fields = fieldsOf(text)

@@ -23,6 +23,10 @@ export interface Chain {
    * verified too.
    */
   transaction(id: Id, options?: TransactionOptions): Promise<Transaction | Refusal>
+  /** Ids of transactions that wait for a block, as far as the node tells; at most 100,000. */
+  pending(signal?: AbortSignal): Promise<readonly Id[] | Refusal>
+  /** As `transaction`, for one that waits for a block; signed. */
+  pendingTransaction(id: Id, signal?: AbortSignal): Promise<Transaction | Refusal>
   /** Where the transaction stands. */
   transactionStatus(id: Id, signal?: AbortSignal): Promise<TransactionStatus | Refusal>
   /** Where its data lies in the weave; the node's word, to be proved by chunks. */

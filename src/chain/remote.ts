@@ -3,7 +3,7 @@ import { type Clock, pause } from '../actor/clock.js'
 import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { Transaction } from '../format/transaction.js'
-import { readAnchor, readBlock, readChunk, readInfo, readOffset, readStatus } from './answers.js'
+import { readAnchor, readBlock, readChunk, readInfo, readOffset, readPending, readStatus } from './answers.js'
 import type {
   Block,
   BlockHash,
@@ -95,6 +95,18 @@ export class RemoteChain implements Chain {
         ? readTransaction(answer.body.toString('utf8'), id, signed, node.name)
         : absence(answer.status, node)
     return this.#get(`/tx/${id}`, limit.record, read, signal)
+  }
+
+  pending(signal?: AbortSignal): Promise<readonly Id[] | Refusal> {
+    return this.#get('/tx/pending', limit.record, found(readPending), signal)
+  }
+
+  pendingTransaction(id: Id, signal?: AbortSignal): Promise<Transaction | Refusal> {
+    const read: Read<Transaction> = (answer, node) =>
+      answer.status === 200
+        ? readTransaction(answer.body.toString('utf8'), id, true, node.name)
+        : absence(answer.status, node)
+    return this.#get(`/unconfirmed_tx/${id}`, limit.record, read, signal)
   }
 
   transactionStatus(id: Id, signal?: AbortSignal): Promise<TransactionStatus | Refusal> {

@@ -1,6 +1,6 @@
 import type { Clock } from '../actor/clock.js'
 import type { Meters } from '../actor/meter.js'
-import type { Tip } from '../actor/shared.js'
+import type { Following, Tip } from '../actor/shared.js'
 import type { SigningKey } from '../attest/keys.js'
 import type { Vocabulary } from '../attest/vocabulary.js'
 import { encodeBase64url } from '../format/base64url.js'
@@ -11,6 +11,7 @@ export interface InfoParts {
   readonly vocabulary: Vocabulary
   readonly meters: Meters
   readonly tip: Tip
+  readonly following: Following
   readonly clock: Clock
   readonly startedMs: number
   readonly release: string
@@ -55,7 +56,15 @@ function route(path: string, type: string, maxAgeSeconds: number, text: () => st
   }
 }
 
-function about({ wallet, release, network, vocabulary, tip, key }: InfoParts): Record<string, unknown> {
+function about({
+  wallet,
+  release,
+  network,
+  vocabulary,
+  tip,
+  following,
+  key,
+}: InfoParts): Record<string, unknown> {
   return {
     ...(wallet === undefined ? {} : { wallet }),
     release,
@@ -63,7 +72,22 @@ function about({ wallet, release, network, vocabulary, tip, key }: InfoParts): R
     vocabulary: vocabulary.name,
     supportedManifestVersions: ['0.1.0', '0.2.0'],
     ...(tip.height < 0 ? {} : { height: tip.height }),
+    index: progress(tip, following),
     ...(key === undefined ? {} : { httpsig: signing(key) }),
+  }
+}
+
+/** How far the index is. `etaSeconds` at the rate of the last seconds, where there is one. */
+function progress(tip: Tip, following: Following): Record<string, unknown> {
+  const { state, height, blocksPerSecond, bundlesWaiting, missing } = following
+  const lag = Math.max(tip.height - height, 0)
+  const isMoving = state === 'importing' && blocksPerSecond > 0
+  return {
+    state,
+    ...(height < 0 ? {} : { height, lag }),
+    ...(isMoving ? { blocksPerSecond, etaSeconds: Math.round(lag / blocksPerSecond) } : {}),
+    bundlesWaiting,
+    missingTransactions: missing,
   }
 }
 
@@ -71,9 +95,14 @@ function signing({ keyId, publicKey, solanaAddress }: SigningKey): Record<string
   return { algorithm: 'ed25519', keyId, publicKey: encodeBase64url(publicKey), solanaAddress }
 }
 
-function health({ clock, startedMs, tip }: InfoParts): Record<string, unknown> {
+function health({ clock, startedMs, tip, following }: InfoParts): Record<string, unknown> {
   const now = clock.now()
-  const reasons = tip.height < 0 ? ['no base-layer node has answered yet'] : []
+  const reasons = [
+    ...(tip.height < 0 ? ['no base-layer node has answered yet'] : []),
+    ...(following.state === 'halted'
+      ? ['a fork is too deep: the index stands still, content is served']
+      : []),
+  ]
   return {
     status: reasons.length === 0 ? 'ok' : 'unhealthy',
     uptime: (now - startedMs) / 1000,

@@ -28,6 +28,8 @@ export interface EdgeThread {
   readonly progress: SharedArrayBuffer
   readonly meters: SharedArrayBuffer
   readonly tip: SharedArrayBuffer
+  /** Memory of the `Following` table. */
+  readonly following: SharedArrayBuffer
   readonly gateway: GatewayOptions
   /**
    * Nodes, asked by this thread itself for chunks and whatever clients of nodes ask: the fetcher's thread owns content, and a

@@ -3,12 +3,11 @@ import { boundHeads, type Config } from '../../config/read.js'
 import { claimFolder, findPort } from '../actor/claim.js'
 import { systemClock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
-import type { Tip } from '../actor/shared.js'
 import { type Part, type RunningPart, supervise } from '../actor/supervise.js'
 import { startThread, type Thread } from '../actor/thread.js'
 import { RemoteChain } from '../chain/remote.js'
 import { type Examples, type Planting, plant } from '../devnet/seed.js'
-import { TipFollower } from '../ingest/tip.js'
+import { ingestThread } from './ingest-thread.js'
 import { chainOptions, networkOf } from './network.js'
 import { catalogThread, devnetThread, edgeThread, folders, sharedTables, sourceThread } from './threads.js'
 
@@ -22,9 +21,6 @@ export interface Program {
   /** Drains and leaves, last started first. */
   stop(): Promise<void>
 }
-
-/** How often a node is asked for the height of the chain; blocks come each two minutes, on devnet each two seconds. */
-const tipEveryMs = { mainnet: 15_000, devnet: 1000 }
 
 /**
  * Starts every part in order. Rejects, with everything taken down again, when one cannot start or when `end` fires before all
@@ -63,12 +59,7 @@ export async function startProgram(config: Config, log: Log, end: AbortSignal): 
       crew.part('source', 'source', () => {
         return sourceThread(config, { ...network, nodes: nodes() }, shared, crew.line('catalog'))
       }),
-      tip(
-        () => new RemoteChain(chainOptions(nodes(), config), systemClock),
-        shared.tip,
-        tipEveryMs[server.network],
-        log,
-      ),
+      crew.part('ingest', 'ingest', () => ingestThread(config, nodes(), shared, crew.line('catalog'))),
       found(network.host, server.port, 'PORT', (free) => {
         port = free
       }),
@@ -152,23 +143,6 @@ function found(host: string, port: number, setting: string, tell?: (port: number
       const free = await findPort(host, port, setting)
       tell?.(free)
       return { stop: () => Promise.resolve() }
-    },
-  }
-}
-
-function tip(chain: () => RemoteChain, shared: Tip, everyMs: number, log: Log): Part {
-  return {
-    name: 'tip',
-    start: async () => {
-      const nodes = chain()
-      const follower = new TipFollower(nodes, shared, systemClock, log)
-      follower.start(everyMs)
-      return {
-        stop: async () => {
-          follower.stop()
-          await nodes.close()
-        },
-      }
     },
   }
 }

@@ -3,7 +3,7 @@ import type { MessagePort } from 'node:worker_threads'
 import type { Config } from '../../config/read.js'
 import { meterBytes } from '../actor/meter.js'
 import { meterTable } from '../actor/meters.js'
-import { Tip } from '../actor/shared.js'
+import { Following, Tip } from '../actor/shared.js'
 import { generationBytes } from '../catalog/generations.js'
 import type { CatalogThread } from '../catalog/wiring.js'
 import type { DevnetOptions } from '../devnet/options.js'
@@ -21,6 +21,7 @@ export interface SharedTables {
   readonly progress: SharedArrayBuffer
   readonly meters: SharedArrayBuffer
   readonly tip: Tip
+  readonly following: Following
 }
 
 export function sharedTables({ server, retrieval }: Config): SharedTables {
@@ -28,20 +29,23 @@ export function sharedTables({ server, retrieval }: Config): SharedTables {
     generations: new SharedArrayBuffer(generationBytes),
     // A transfer and a window transfer of the same payload may be open at once.
     progress: new SharedArrayBuffer(progressBytes(retrieval.fetchesMax * 2)),
-    meters: new SharedArrayBuffer(meterBytes(meterTable, server.edgeThreads + 1)),
+    // Row 0 is nobody's, the last one is the thread's that grows the index.
+    meters: new SharedArrayBuffer(meterBytes(meterTable, server.edgeThreads + 2)),
     tip: new Tip(),
+    following: new Following(),
   }
 }
 
 /** Folders below DATA_PATH, each with one owner. */
 export function folders({
   server,
-}: Config): Record<'root' | 'catalog' | 'blobs' | 'devnet' | 'keys', string> {
+}: Config): Record<'root' | 'catalog' | 'blobs' | 'agenda' | 'devnet' | 'keys', string> {
   const root = resolve(server.dataPath)
   return {
     root,
     catalog: join(root, 'catalog'),
     blobs: join(root, 'blobs'),
+    agenda: join(root, 'agenda'),
     devnet: join(root, 'devnet'),
     keys: join(root, 'keys'),
   }
@@ -140,6 +144,7 @@ export function edgeThread(
     progress: shared.progress,
     meters: shared.meters,
     tip: shared.tip.memory,
+    following: shared.following.memory,
     gateway: gatewayOptions(config),
     chain: chainOptions(network.nodes, config),
     chunks: chunkOptions(config),

@@ -16,8 +16,9 @@ interface Stage {
   readonly wallet: Wallet
 }
 
-async function stage(t: Test): Promise<Stage> {
-  const running = await run(t, t.testdir(), { DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '0' })
+async function stage(t: Test, environment: Record<string, string> = {}): Promise<Stage> {
+  const still = { DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '0' }
+  const running = await run(t, t.testdir(), { ...still, ...environment })
   const { gateway = '', devnet: node = '' } = running.urls
   const { hostname, port } = new URL(node)
   const arweave = Arweave.init({ host: hostname, port, protocol: 'http' })
@@ -88,7 +89,8 @@ t.test(
 t.test(
   'items of a bundle made elsewhere are served once their root is hinted, and known ever after',
   async (t) => {
-    const here = await stage(t)
+    // Nobody opens the bundle before somebody asks.
+    const here = await stage(t, { ANS104_UNBUNDLE_FILTER: '{"never":true}' })
     const rsa = new ArweaveSigner(here.wallet)
     const ethereum = new EthereumSigner('11'.repeat(32))
     const payloads = ['first', 'second, of another key', 'x'.repeat(300_000)]

@@ -1,0 +1,69 @@
+import { type ItemFilter, readItemFilter } from './item-filter.js'
+import { custom, flag, maybeWhole, whole } from './setting.js'
+
+const heights = { min: 0, max: 4_000_000_000 }
+
+function filter(words: { env: string; why: string }) {
+  return custom<ItemFilter | undefined>({
+    ...words,
+    allowed: 'a filter as JSON, such as {"tags":[{"name":"App-Name","value":"x"}]}',
+    defaultText: '',
+    default: undefined,
+    read: readItemFilter,
+  })
+}
+
+/** What of the chain is followed and indexed. */
+export const indexing = {
+  startHeight: maybeWhole({
+    env: 'START_HEIGHT',
+    ...heights,
+    why: 'First block of a new index: 0 on devnet, 50 blocks before the tip on mainnet. An index that has blocks goes on.',
+  }),
+  stopHeight: maybeWhole({
+    env: 'STOP_HEIGHT',
+    ...heights,
+    why: 'Last block that is indexed; unset: every block to come.',
+  }),
+  prefetch: whole({
+    env: 'BLOCK_PREFETCH_COUNT',
+    default: 50,
+    min: 1,
+    max: 1000,
+    why: 'Blocks asked for ahead, with their transactions: each holds up to 1,000 headers of some 2 KiB.',
+  }),
+  forkDepthMax: whole({
+    env: 'CHAIN_FORK_DEPTH_MAX',
+    default: 18,
+    min: 1,
+    max: 10_000,
+    why: 'A fork that replaces more blocks stops the import, not the gateway: look at the nodes, then raise this once.',
+  }),
+  unbundleFilter: filter({
+    env: 'ANS104_UNBUNDLE_FILTER',
+    why: 'Bundles that are opened: {"always":true} on devnet, {"never":true} on mainnet.',
+  }),
+  indexFilter: filter({
+    env: 'ANS104_INDEX_FILTER',
+    why: 'Items of opened bundles that are indexed and served by id: {"always":true} on devnet, {"never":true} on mainnet.',
+  }),
+  bundlesAtOnce: whole({
+    env: 'ANS104_DOWNLOAD_WORKERS',
+    default: 4,
+    min: 1,
+    max: 64,
+    why: 'Bundles read at once: each has 10 chunks on the way, some 5 MiB.',
+  }),
+  watchPending: flag({
+    env: 'ENABLE_MEMPOOL_WATCHER',
+    default: false,
+    why: 'Asks nodes for transactions that wait for a block, so that queries find them.',
+  }),
+  pendingEveryMs: whole({
+    env: 'MEMPOOL_POLLING_INTERVAL_MS',
+    default: 30_000,
+    min: 100,
+    max: 3_600_000,
+    why: 'Time between two such questions.',
+  }),
+}

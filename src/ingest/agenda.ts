@@ -1,0 +1,139 @@
+import { randomBytes } from 'node:crypto'
+import type { Environment, Table } from '../store/lmdb.js'
+
+/** Work that must survive a restart. */
+export interface Task {
+  /** At most 64 bytes. */
+  readonly key: Uint8Array
+  readonly value: Uint8Array
+  /** How often it failed. */
+  readonly attempts: number
+  readonly dueMs: number
+  /** The record as it was read: what was put again meanwhile is another task. */
+  readonly record: Uint8Array
+}
+
+const headBytes = 8 + 4 + 8
+
+/**
+ * Tasks on disk in the order in which they are due. One thread writes. Record: `due f64, attempts u32, a random stamp (8 bytes),
+ * value`.
+ */
+export class Agenda {
+  readonly #tasks: Table
+  readonly #due: Table
+
+  /** `name` tells agendas in one environment apart; `tasksMax` bounds the disk. */
+  constructor(
+    private readonly environment: Environment,
+    name: string,
+    private readonly tasksMax: number,
+  ) {
+    this.#tasks = environment.table(name)
+    this.#due = environment.table(`${name} due`)
+  }
+
+  get count(): number {
+    return this.#tasks.count()
+  }
+
+  /** When the first task is due; undefined where there is none. */
+  get nextMs(): number | undefined {
+    const first = this.#due.ceiling(Buffer.alloc(1))
+    return first === undefined ? undefined : Buffer.from(first.key).readDoubleBE(0)
+  }
+
+  /**
+   * Puts tasks on the agenda, on disk when this returns; one that is there already starts anew. Returns how many found no
+   * room.
+   */
+  put(tasks: readonly { readonly key: Uint8Array; readonly value: Uint8Array }[], dueMs: number): number {
+    if (tasks.length === 0) return 0
+    let refused = 0
+    this.environment.write(() => {
+      for (const { key, value } of tasks) {
+        const known = this.#tasks.get(key)
+        if (known === undefined && this.#tasks.count() >= this.tasksMax) refused += 1
+        else this.#set(key, known, record(dueMs, 0, value))
+      }
+    })
+    return refused
+  }
+
+  /** Tasks that are due, the first first, at most `limit`; none that `taken` names (keys as hexadecimal text). */
+  due(nowMs: number, limit: number, taken: { has(key: string): boolean } = new Set()): Task[] {
+    const found: Task[] = []
+    for (const { key: entry } of this.#due.span({ end: dueKey(nowMs + 1, new Uint8Array(0)) })) {
+      if (found.length === limit) break
+      const key = Buffer.from(entry.subarray(8))
+      if (taken.has(key.toString('hex'))) continue
+      const bytes = this.#tasks.get(key)
+      if (bytes === undefined) throw new Error('an entry of the agenda has no task')
+      found.push(taskOf(key, bytes))
+    }
+    return found
+  }
+
+  /** Takes a task off, unless it was put again meanwhile. */
+  done(task: Task): void {
+    this.environment.write(() => {
+      if (this.#isCurrent(task)) this.#set(task.key, task.record, undefined)
+    })
+  }
+
+  /** Puts a failed task off until `dueMs`, unless it was put again meanwhile. */
+  later(task: Task, dueMs: number): void {
+    this.environment.write(() => {
+      if (!this.#isCurrent(task)) return
+      this.#set(task.key, task.record, record(dueMs, task.attempts + 1, task.value))
+    })
+  }
+
+  #isCurrent(task: Task): boolean {
+    const now = this.#tasks.get(task.key)
+    return now !== undefined && Buffer.compare(now, task.record) === 0
+  }
+
+  #set(key: Uint8Array, before: Uint8Array | undefined, after: Uint8Array | undefined): void {
+    if (before !== undefined) this.#due.remove(dueKey(taskOf(key, before).dueMs, key))
+    if (after === undefined) {
+      this.#tasks.remove(key)
+      return
+    }
+    this.#tasks.put(key, after)
+    this.#due.put(dueKey(taskOf(key, after).dueMs, key), new Uint8Array(0))
+  }
+}
+
+/** Positive doubles sort like their bytes. */
+function dueKey(dueMs: number, key: Uint8Array): Buffer {
+  const bytes = Buffer.alloc(8 + key.length)
+  bytes.writeDoubleBE(dueMs, 0)
+  bytes.set(key, 8)
+  return bytes
+}
+
+function record(dueMs: number, attempts: number, value: Uint8Array): Uint8Array {
+  const bytes = Buffer.alloc(headBytes + value.length)
+  bytes.writeDoubleBE(dueMs, 0)
+  bytes.writeUInt32BE(attempts, 8)
+  bytes.set(randomBytes(8), 12)
+  bytes.set(value, headBytes)
+  return bytes
+}
+
+function taskOf(key: Uint8Array, bytes: Uint8Array): Task {
+  const head = Buffer.from(bytes)
+  return {
+    key,
+    value: head.subarray(headBytes),
+    dueMs: head.readDoubleBE(0),
+    attempts: head.readUInt32BE(8),
+    record: bytes,
+  }
+}
+
+/** When a task that failed so often is tried again: `firstMs`, then twice as long each time, at most `maxMs`. */
+export function pauseMs(attempts: number, firstMs: number, maxMs: number): number {
+  return Math.min(firstMs * 2 ** Math.min(attempts, 40), maxMs)
+}

@@ -1,0 +1,62 @@
+import type { LmdbCatalog } from '../catalog/reader.js'
+import type { Id } from '../format/id.js'
+import { isRefusal, type Refusal } from '../format/refusal.js'
+import { openBlobRoot } from '../source/blob-root.js'
+import type { OpenRoot } from '../source/items.js'
+import type { RootBytes } from '../source/root-bytes.js'
+import type { Source } from '../source/source.js'
+import type { Transactions } from '../source/transactions.js'
+import type { BlobStore } from '../store/blobs.js'
+
+/** The whole data of a transaction, once, in order; the last word may be a refusal. Leaving the iteration frees all. */
+export interface RootStream {
+  readonly sizeBytes: number
+  readonly bytes: AsyncIterable<Uint8Array | Refusal>
+}
+
+export interface BundleBytesParts {
+  readonly catalog: LmdbCatalog
+  readonly store: BlobStore
+  readonly transactions: Transactions
+  readonly openRoot: OpenRoot
+  /** For what has no chunks to prove (format 1). */
+  readonly whole: Source
+}
+
+/**
+ * Opens the data of transactions to be unbundled: out of the store where it is there and proven, else chunk by chunk from nodes,
+ * each proven before a byte of it is given. Nothing is written to disk: a bundle may be larger than the store.
+ */
+export function bundleBytes({ catalog, store, transactions, openRoot, whole }: BundleBytesParts) {
+  return async (id: Id, signal: AbortSignal): Promise<RootStream | Refusal> => {
+    const blob = await openBlobRoot(id, catalog, store)
+    if (!isRefusal(blob)) {
+      if (blob.proven) return streamOf(blob, signal)
+      await blob.close()
+    }
+    // A fork may have moved it since the last look.
+    transactions.forget(id)
+    const root = await openRoot(id, signal)
+    if (!isRefusal(root)) return streamOf(root, signal)
+    if (root.refused !== 'unknown') return root
+    const provenance = { hops: 0, via: [], forward: false }
+    const found = await whole.open({ id, hints: {}, provenance, avoid: new Set() }, signal)
+    return isRefusal(found) ? found : { sizeBytes: found.sizeBytes, bytes: found.body }
+  }
+}
+
+function streamOf(root: RootBytes, signal: AbortSignal): RootStream {
+  return { sizeBytes: root.sizeBytes, bytes: closing(root, signal) }
+}
+
+async function* closing(
+  root: RootBytes,
+  signal: AbortSignal,
+): AsyncGenerator<Uint8Array | Refusal, undefined> {
+  try {
+    yield* root.stream(0, root.sizeBytes, signal)
+    return undefined
+  } finally {
+    await root.close()
+  }
+}

@@ -1,0 +1,32 @@
+import type { Clock, Timer } from '../actor/clock.js'
+import type { Desk } from './desk.js'
+
+const everyMs = 60_000
+
+/** What is in no block after so long never will be: anchors are good for some 100 minutes. */
+const pendingSeconds = 2 * 3600
+
+/** Drops pending transactions that nobody mined. */
+export class Expiry {
+  #timer: Timer | undefined
+
+  constructor(
+    private readonly desk: Desk,
+    private readonly clock: Clock,
+  ) {}
+
+  /** Only ever rejects, where the catalog is lost: the thread must end. */
+  run(): Promise<never> {
+    return new Promise((_, reject) => {
+      this.#timer = this.clock.every(everyMs, () => {
+        const beforeSeconds = Math.floor(this.clock.now() / 1000) - pendingSeconds
+        const { pending } = this.desk.index.counts()
+        if (pending > 0) this.desk.write(() => ({ kind: 'expire-pending', beforeSeconds })).catch(reject)
+      })
+    })
+  }
+
+  async stop(): Promise<void> {
+    this.#timer?.cancel()
+  }
+}

@@ -1,0 +1,246 @@
+import { type Clock, pause } from '../actor/clock.js'
+import type { Log } from '../actor/log.js'
+import type { Tip } from '../actor/shared.js'
+import type { Chain } from '../chain/chain.js'
+import { isRefusal, type Refusal } from '../format/refusal.js'
+import { pauseMs } from './agenda.js'
+import {
+  type BlockName,
+  decide,
+  type FollowRules,
+  type FollowState,
+  type FollowStep,
+  nextHeight,
+  type Sight,
+} from './decide.js'
+import type { Desk } from './desk.js'
+import type { Intake } from './intake.js'
+import type { Pace } from './pace.js'
+import type { BroughtBlock, Supply } from './supply.js'
+
+export interface FollowerParts {
+  readonly chain: Pick<Chain, 'info' | 'blockByHeight'>
+  readonly supply: Supply
+  readonly desk: Desk
+  readonly intake: Intake
+  readonly tip: Tip
+  readonly pace: Pace
+  /** New bundles or gaps are on their agendas, and their blocks in the index. */
+  readonly onImported: () => void
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** One message to the keeper holds so many blocks or transactions, then it is sent. */
+const batchMax = { blocks: 50, transactions: 1000 }
+const retryMs = { first: 500, max: 15_000 }
+
+type Question = 'tip' | 'block'
+
+/** Puts the chain into the index, block by block, through every fork; `decide` says what comes next. */
+export class Follower {
+  #state: FollowState
+  #theirs: string | undefined
+  /** Blocks that follow each other and the index's top, not told to the keeper yet. */
+  #batch: BroughtBlock[] = []
+  readonly #failures: Record<Question, number> = { tip: 0, block: 0 }
+  readonly #abort = new AbortController()
+  #running: Promise<void> = Promise.resolve()
+
+  constructor(
+    private readonly parts: FollowerParts,
+    private readonly rules: FollowRules,
+  ) {
+    this.#state = { top: undefined, tip: undefined, search: undefined, haltedMs: undefined, notBeforeMs: 0 }
+  }
+
+  /** Goes on from where the index ends. Rejects where the catalog is lost: the thread must end. */
+  run(): Promise<void> {
+    this.#running = this.#run()
+    return this.#running
+  }
+
+  /** Resolves when nothing is under way any more. */
+  async stop(): Promise<void> {
+    this.#abort.abort()
+    this.parts.supply.clear()
+    await this.#running.catch(() => 'told to whoever called run')
+  }
+
+  async #run(): Promise<void> {
+    this.#move({ top: this.#topOfIndex() })
+    while (!this.#abort.signal.aborted) {
+      const step = decide(this.#state, this.#sight(), this.rules, this.parts.clock.now())
+      // Blocks gather as long as the next one is at hand.
+      const more = step.kind === 'import' || (step.kind === 'bring' && this.#isReady(step.height))
+      if (!more || this.#isFull()) await this.#flush()
+      await this.#take(step)
+    }
+  }
+
+  async #take(step: FollowStep): Promise<void> {
+    switch (step.kind) {
+      case 'look':
+        return this.#look()
+      case 'bring':
+        return this.#bring(step.height, step.last)
+      case 'import':
+        return this.#import()
+      case 'compare':
+        return this.#compare(step.at, step.from)
+      case 'unwind':
+        return this.#unwind(step.fromHeight)
+      case 'halt':
+        return this.#halt(step.depth)
+      case 'wait': {
+        this.#tellState()
+        return pause(Math.max(step.untilMs - this.parts.clock.now(), 1), this.#abort.signal)
+      }
+    }
+  }
+
+  #sight(): Sight {
+    const { top, tip, search } = this.#state
+    const { index } = this.parts.desk
+    if (search !== undefined) {
+      return {
+        ours: index.block(search.at)?.id,
+        below: index.block(search.at - 1) !== undefined,
+        ...(this.#theirs === undefined ? {} : { theirs: this.#theirs }),
+      }
+    }
+    if (tip === undefined) return {}
+    const ready = this.parts.supply.ready(nextHeight(top, tip.height, this.rules))
+    return ready === undefined ? {} : { next: { previous: ready.block.previous } }
+  }
+
+  async #look(): Promise<void> {
+    const info = await this.parts.chain.info(this.#abort.signal)
+    if (isRefusal(info)) return this.#failed('tip', 'no base-layer node answers', info)
+    this.#succeeded('tip')
+    this.parts.tip.move(info.height)
+    const saidMs = this.parts.clock.now()
+    this.#move({ tip: { height: info.height, id: info.current, saidMs } })
+  }
+
+  async #bring(height: number, last: number): Promise<void> {
+    const brought = await this.parts.supply.take(height, last)
+    if (isRefusal(brought)) return this.#failed('block', `block ${height} is not to be had`, brought)
+    this.#succeeded('block')
+  }
+
+  #import(): void {
+    const { tip, top } = this.#state
+    const height = nextHeight(top, tip?.height ?? 0, this.rules)
+    const brought = this.parts.supply.ready(height)
+    if (brought === undefined) throw new Error('a block that was at hand is gone')
+    this.parts.supply.drop(height)
+    this.#batch.push(brought)
+    this.#move({ top: { height, id: brought.block.hash } })
+  }
+
+  #isReady(height: number): boolean {
+    return this.parts.supply.ready(height) !== undefined
+  }
+
+  #isFull(): boolean {
+    const transactions = this.#batch.reduce((sum, one) => sum + one.transactions.length, 0)
+    return this.#batch.length >= batchMax.blocks || transactions >= batchMax.transactions
+  }
+
+  async #flush(): Promise<void> {
+    const batch = this.#batch
+    if (batch.length === 0) return
+    this.#batch = []
+    const { intake, desk, clock, log, pace } = this.parts
+    const refused = intake.remember(batch, clock.now())
+    if (refused > 0) log.error({ refused }, 'no room on the agenda: bundles or missing transactions are lost')
+    const gaps = batch.flatMap(({ missing }) => missing)
+    if (gaps.length > 0) {
+      const first = { id: gaps[0]?.id, reason: gaps[0]?.refusal.message }
+      log.warn(
+        { missing: gaps.length, ...first },
+        'transactions of a block are missing: asked for again later',
+      )
+    }
+    await desk.write(() => intake.blockWords(batch))
+    const transactions = batch.reduce((sum, one) => sum + one.transactions.length, 0)
+    pace.imported(batch.length, transactions, this.#state.top?.height ?? -1, this.#state.tip?.height ?? -1)
+    this.parts.onImported()
+    this.#tellState()
+  }
+
+  async #compare(at: number, from: number): Promise<void> {
+    this.#move({ search: { at, from } })
+    const block = await this.parts.chain.blockByHeight(at, this.#abort.signal)
+    if (isRefusal(block)) return this.#failed('block', `block ${at} is not to be had`, block)
+    this.#succeeded('block')
+    this.#theirs = block.hash
+    const step = decide(this.#state, this.#sight(), this.rules, this.parts.clock.now())
+    this.#theirs = undefined
+    if (step.kind !== 'compare') return this.#take(step)
+    this.#move({ search: { at: step.at, from: step.from } })
+  }
+
+  async #unwind(fromHeight: number): Promise<void> {
+    const { desk, log, pace, supply } = this.parts
+    const top = this.#state.top?.height ?? -1
+    if (fromHeight <= top) {
+      await desk.write(() => ({ kind: 'unwind', fromHeight }))
+      pace.unwound(top - fromHeight + 1)
+      log.info({ fromHeight, depth: top - fromHeight + 1 }, 'the chain took another branch')
+    }
+    if (this.#state.haltedMs !== undefined) log.info('the import goes on')
+    supply.clear()
+    this.#move({ top: this.#topOfIndex(), tip: undefined, search: undefined, haltedMs: undefined })
+    this.#tellState()
+  }
+
+  #halt(depth: number): void {
+    const { log, clock } = this.parts
+    if (this.#state.haltedMs === undefined) {
+      const way = 'look at the nodes; to take their branch, start once with a larger CHAIN_FORK_DEPTH_MAX'
+      log.error({ depth, height: this.#state.top?.height, way }, 'a fork is too deep: the import is halted')
+    }
+    this.#move({ search: undefined, haltedMs: clock.now() })
+    this.#tellState()
+  }
+
+  #failed(question: Question, what: string, refusal: Refusal): void {
+    if (this.#abort.signal.aborted) return
+    const failures = this.#failures[question]
+    // Told once, not at every try.
+    if (failures === 0) this.parts.log.warn({ reason: refusal.message }, what)
+    this.#move({ notBeforeMs: this.parts.clock.now() + pauseMs(failures, retryMs.first, retryMs.max) })
+    this.#failures[question] += 1
+    // The node may be on another branch, or shorter than the one that was asked before.
+    if (refusal.refused === 'unknown') this.#move({ tip: undefined, search: undefined })
+  }
+
+  #succeeded(question: Question): void {
+    const failures = this.#failures[question]
+    this.#failures[question] = 0
+    if (failures > 0) this.parts.log.info({ question, failures }, 'base-layer nodes answer again')
+  }
+
+  #topOfIndex(): BlockName | undefined {
+    const { index } = this.parts.desk
+    index.refresh()
+    const height = index.topHeight()
+    const block = height === undefined ? undefined : index.block(height)
+    return block === undefined ? undefined : { height: block.height, id: block.id }
+  }
+
+  #move(change: Partial<FollowState>): void {
+    this.#state = { ...this.#state, ...change }
+  }
+
+  #tellState(): void {
+    const { top, tip, haltedMs } = this.#state
+    const lag = (tip?.height ?? 0) - (top?.height ?? -1)
+    const finished = (top?.height ?? -1) >= this.rules.stopHeight
+    const state =
+      haltedMs !== undefined ? 'halted' : finished ? 'finished' : lag > 1 ? 'importing' : 'following'
+    this.parts.pace.stands(tip === undefined && state !== 'halted' ? undefined : state, top?.height ?? -1)
+  }
+}

@@ -1,0 +1,42 @@
+import type { Chain } from '../chain/chain.js'
+import type { Id } from '../format/id.js'
+import { isRefusal, type Refusal } from '../format/refusal.js'
+import type { Transaction } from '../format/transaction.js'
+import { verifyTransaction } from '../proof/transaction.js'
+
+export type HeaderChain = Pick<Chain, 'transaction' | 'transactionData'>
+
+const nothing = new Uint8Array(0)
+
+/**
+ * The header of a mined transaction, its id and signature verified; without data. Where the signature covers the data (format 1)
+ * and the node leaves it out, the data is asked for too.
+ */
+export async function verifiedHeader(
+  chain: HeaderChain,
+  id: Id,
+  signal: AbortSignal,
+): Promise<Transaction | Refusal> {
+  const answer = await chain.transaction(id, { signed: false, signal })
+  if (isRefusal(answer)) return answer
+  const whole = answer.format === 2 ? { ...answer, data: nothing } : await withData(chain, answer, signal)
+  if (isRefusal(whole)) return whole
+  const held = verifyTransaction(whole)
+  return held === true ? { ...whole, data: nothing } : held
+}
+
+async function withData(
+  chain: HeaderChain,
+  transaction: Transaction,
+  signal: AbortSignal,
+): Promise<Transaction | Refusal> {
+  if (transaction.data.length === transaction.dataSize) return transaction
+  const flow = await chain.transactionData(transaction.id, transaction.dataSize, signal)
+  if (isRefusal(flow)) return flow
+  const pieces: Uint8Array[] = []
+  for await (const piece of flow.bytes) {
+    if (isRefusal(piece)) return piece
+    pieces.push(piece)
+  }
+  return { ...transaction, data: Buffer.concat(pieces) }
+}

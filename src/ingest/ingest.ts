@@ -1,0 +1,104 @@
+import type { Address } from '../actor/address.js'
+import type { Clock } from '../actor/clock.js'
+import type { Log } from '../actor/log.js'
+import { Meters } from '../actor/meter.js'
+import { meterTable } from '../actor/meters.js'
+import { Following, Tip } from '../actor/shared.js'
+import { Generations } from '../catalog/generations.js'
+import { ChainIndex } from '../catalog/index-reader.js'
+import type { CatalogReply, CatalogRequest } from '../catalog/protocol.js'
+import { LmdbCatalog } from '../catalog/reader.js'
+import { openCatalogTables } from '../catalog/tables.js'
+import { RemoteChain } from '../chain/remote.js'
+import { chainSources } from '../source/chain-sources.js'
+import { TxData } from '../source/tx-data.js'
+import { BlobStore } from '../store/blobs.js'
+import { type Environment, openEnvironment } from '../store/lmdb.js'
+import { Agenda } from './agenda.js'
+import { bundleBytes } from './bundle-bytes.js'
+import { Desk } from './desk.js'
+import { Expiry } from './expiry.js'
+import { Follower } from './follower.js'
+import { Intake } from './intake.js'
+import { Mempool } from './mempool.js'
+import { Pace } from './pace.js'
+import { Repair } from './repair.js'
+import { Supply } from './supply.js'
+import { Unbundler } from './unbundler.js'
+import type { IngestThread } from './wiring.js'
+
+/** One of the loops of the thread. */
+interface Loop {
+  run(): Promise<unknown>
+  stop(): Promise<void>
+}
+
+/** Everything that makes the index grow, as one part that is started and stopped. */
+export class Ingest {
+  readonly #loops: readonly Loop[]
+  readonly #abort = new AbortController()
+  readonly #chain: RemoteChain
+  readonly #catalog: LmdbCatalog
+  readonly #index: Environment
+  readonly #agenda: Environment
+
+  constructor(given: IngestThread, keeper: Address<CatalogRequest, CatalogReply>, clock: Clock, log: Log) {
+    const generations = new Generations(given.generations)
+    const meters = new Meters(meterTable, given.meters, given.row)
+    const following = new Following(given.following)
+    this.#catalog = new LmdbCatalog(given.catalogPath, generations)
+    this.#index = openCatalogTables(given.catalogPath).environment
+    this.#agenda = openEnvironment(given.agendaPath)
+    this.#chain = new RemoteChain(given.chain, clock)
+    const chain = this.#chain
+    const desk = new Desk(keeper, new ChainIndex(this.#index, generations), this.#abort.signal)
+    const bundles = new Agenda(this.#agenda, 'bundles', given.tasksMax)
+    const missing = new Agenda(this.#agenda, 'missing', given.tasksMax)
+    const intake = new Intake(bundles, missing, given.unbundle.unbundle)
+    const shared = { desk, following, meters, clock, log }
+
+    const { transactions, chunks } = chainSources(chain, given.chunks, given.location)
+    const open = bundleBytes({
+      catalog: this.#catalog,
+      store: new BlobStore(given.blobsPath),
+      transactions,
+      openRoot: chunks.openRoot,
+      whole: new TxData(transactions, chain),
+    })
+    const unbundler = new Unbundler({ ...shared, agenda: bundles, open }, given.unbundle)
+    const follower = new Follower(
+      {
+        ...{ chain, desk, intake, clock, log },
+        supply: new Supply(chain, given.blocksAhead, given.headersAtOnce),
+        tip: new Tip(given.tip),
+        pace: new Pace(following, meters, clock, log),
+        onImported: () => unbundler.wake(),
+      },
+      given.follow,
+    )
+    const repair = new Repair({
+      ...{ ...shared, chain, agenda: missing, intake },
+      onRepaired: () => unbundler.wake(),
+    })
+    this.#loops = [
+      follower,
+      repair,
+      unbundler,
+      new Expiry(desk, clock),
+      ...(given.mempool === undefined ? [] : [new Mempool({ chain, desk, clock, log }, given.mempool)]),
+    ]
+  }
+
+  /** Runs until `stop`; rejects where the catalog is lost. */
+  async run(): Promise<void> {
+    await Promise.all(this.#loops.map((loop) => loop.run()))
+  }
+
+  /** Leaves work in progress where it is: it is taken up again by the next process. */
+  async stop(): Promise<void> {
+    this.#abort.abort()
+    await Promise.all(this.#loops.map((loop) => loop.stop()))
+    await this.#chain.close()
+    await Promise.all([this.#agenda.close(), this.#catalog.close(), this.#index.close()])
+  }
+}

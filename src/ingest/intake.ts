@@ -1,0 +1,93 @@
+import type { ItemFilter } from '../../config/item-filter.js'
+import type { BlockInput } from '../catalog/index-protocol.js'
+import { packTransactions } from '../catalog/pack.js'
+import type { CatalogRequest } from '../catalog/protocol.js'
+import { type Id, idBytes } from '../format/id.js'
+import type { Transaction } from '../format/transaction.js'
+import { isBundle } from '../source/learned.js'
+import type { Agenda } from './agenda.js'
+import { matches } from './filter.js'
+import { blockInput, transactionAttributes, transactionInput, transactionSubject } from './rows.js'
+import type { BroughtBlock } from './supply.js'
+
+export type Placed = BroughtBlock['transactions'][number]
+
+/** A transaction that a block lists and no node gave yet, as the agenda keeps it. */
+export interface Missing {
+  readonly height: number
+  /** The block that lists it. */
+  readonly block: string
+  readonly index: number
+}
+
+/** Key of a missing transaction: its block's height (u32) and its id. */
+export function missingKey(height: number, id: Id): Buffer {
+  const key = Buffer.alloc(36)
+  key.writeUInt32BE(height)
+  key.set(idBytes(id), 4)
+  return key
+}
+
+/** What the arrival of blocks and transactions sets going: words for the catalog, bundles and gaps for later. */
+export class Intake {
+  constructor(
+    private readonly bundles: Agenda,
+    private readonly missing: Agenda,
+    private readonly unbundle: ItemFilter,
+  ) {}
+
+  /**
+   * Puts the bundles and the gaps of these blocks on the agendas. On disk before the blocks are in the index, so that a kill
+   * between the two loses nothing. Returns how many found no room.
+   */
+  remember(blocks: readonly BroughtBlock[], nowMs: number): number {
+    const gaps = blocks.flatMap(({ block, missing }) =>
+      missing.map(({ id, index }) => {
+        const gap: Missing = { height: block.height, block: block.hash, index }
+        return { key: missingKey(block.height, id), value: Buffer.from(JSON.stringify(gap)) }
+      }),
+    )
+    const transactions = blocks.flatMap((one) => one.transactions.map(({ transaction }) => transaction))
+    return this.missing.put(gaps, nowMs) + this.rememberBundles(transactions, nowMs)
+  }
+
+  /** Those of the transactions that are bundles and wanted. */
+  rememberBundles(transactions: readonly Transaction[], nowMs: number): number {
+    const wanted = transactions.filter((transaction) => {
+      const { tags, dataSize } = transaction
+      return dataSize > 0 && isBundle(tags) && matches(this.unbundle, transactionSubject(transaction))
+    })
+    const none = new Uint8Array(0)
+    return this.bundles.put(
+      wanted.map(({ id }) => ({ key: idBytes(id), value: none })),
+      nowMs,
+    )
+  }
+
+  /** Words that put blocks into the index, with what their headers say of content. */
+  blockWords(blocks: readonly BroughtBlock[]): CatalogRequest {
+    const requests = blocks.flatMap(({ block, transactions }): CatalogRequest[] => {
+      const input: BlockInput = blockInput(block)
+      return [
+        { kind: 'index-block', block: input, transactions: pack(transactions) },
+        learn(transactions, block.height),
+      ]
+    })
+    return { kind: 'all', requests }
+  }
+
+  /** Words that put late transactions into a block of the index. */
+  lateWords(height: number, transactions: readonly Placed[]): CatalogRequest {
+    const late: CatalogRequest = { kind: 'index-transactions', height, transactions: pack(transactions) }
+    return { kind: 'all', requests: [late, learn(transactions, height)] }
+  }
+}
+
+function pack(transactions: readonly Placed[]): Uint8Array {
+  return packTransactions(transactions.map(({ transaction, index }) => transactionInput(transaction, index)))
+}
+
+function learn(transactions: readonly Placed[], height: number): CatalogRequest {
+  const attributes = transactions.map(({ transaction }) => transactionAttributes(transaction, height))
+  return { kind: 'learn', attributes }
+}

@@ -1,0 +1,76 @@
+import { type Clock, pause } from '../actor/clock.js'
+import type { Log } from '../actor/log.js'
+import { packTransactions } from '../catalog/pack.js'
+import type { Chain } from '../chain/chain.js'
+import { type Id, idBytes } from '../format/id.js'
+import { isRefusal } from '../format/refusal.js'
+import type { Desk } from './desk.js'
+import { transactionAttributes, transactionInput } from './rows.js'
+
+export interface MempoolOptions {
+  readonly everyMs: number
+  /** Transactions looked at each time; the rest is looked at next time. */
+  readonly atOnceMax: number
+}
+
+export interface MempoolParts {
+  readonly chain: Pick<Chain, 'pending' | 'pendingTransaction'>
+  readonly desk: Desk
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** Makes transactions known that wait for a block. A node that does not tell them is asked again all the same. */
+export class Mempool {
+  readonly #abort = new AbortController()
+  #running: Promise<void> = Promise.resolve()
+
+  constructor(
+    private readonly parts: MempoolParts,
+    private readonly options: MempoolOptions,
+  ) {}
+
+  /** Rejects where the catalog is lost: the thread must end. */
+  run(): Promise<void> {
+    this.#running = this.#run()
+    return this.#running
+  }
+
+  async stop(): Promise<void> {
+    this.#abort.abort()
+    await this.#running.catch(() => 'told to whoever called run')
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#abort.signal.aborted) {
+      await this.#look()
+      await pause(this.options.everyMs, this.#abort.signal)
+    }
+  }
+
+  async #look(): Promise<void> {
+    const { chain, desk, log } = this.parts
+    const ids = await chain.pending(this.#abort.signal)
+    if (isRefusal(ids)) {
+      log.debug({ reason: ids.message }, 'no node tells what waits for a block')
+      return
+    }
+    desk.index.refresh()
+    const unknown = ids.filter((id) => desk.index.row(idBytes(id)) === undefined)
+    for (const id of unknown.slice(0, this.options.atOnceMax)) await this.#learn(id)
+  }
+
+  async #learn(id: Id): Promise<void> {
+    const { chain, desk } = this.parts
+    const transaction = await chain.pendingTransaction(id, this.#abort.signal)
+    if (isRefusal(transaction) || this.#abort.signal.aborted) return
+    const attributes = [transactionAttributes(transaction, undefined)]
+    await desk.write(() => ({
+      kind: 'all',
+      requests: [
+        { kind: 'index-pending', transactions: packTransactions([transactionInput(transaction, 0)]) },
+        { kind: 'learn', attributes },
+      ],
+    }))
+  }
+}

@@ -1,0 +1,69 @@
+import type { Clock } from '../actor/clock.js'
+import type { Log } from '../actor/log.js'
+import type { Meters } from '../actor/meter.js'
+import type { Following, FollowingState } from '../actor/shared.js'
+
+/** A line of the log, and a new rate, each so often. */
+const everyMs = 10_000
+
+/** How fast the index grows, for operators: meters, the shared table that other threads read, and now and then a line. */
+export class Pace {
+  #sinceMs: number
+  #blocks = 0
+  #transactions = 0
+
+  constructor(
+    private readonly following: Following,
+    private readonly meters: Meters,
+    private readonly clock: Clock,
+    private readonly log: Log,
+  ) {
+    this.#sinceMs = clock.monotonic()
+  }
+
+  /** So many blocks and transactions came in, up to `height`; nodes are at `tip`. */
+  imported(blocks: number, transactions: number, height: number, tip: number): void {
+    this.meters.of('blocks_imported_total').add(blocks)
+    this.meters.of('transactions_imported_total').add(transactions)
+    this.#blocks += blocks
+    this.#transactions += transactions
+    const ms = this.clock.monotonic() - this.#sinceMs
+    if (ms < everyMs) return
+    const blocksPerSecond = Math.round((this.#blocks * 10_000) / ms) / 10
+    const transactionsPerSecond = Math.round((this.#transactions * 10_000) / ms) / 10
+    this.following.blocksPerSecond = blocksPerSecond
+    const lag = Math.max(tip - height, 0)
+    const etaSeconds = blocksPerSecond > 0 ? Math.round(lag / blocksPerSecond) : undefined
+    if (lag > 1)
+      this.log.info({ height, lag, blocksPerSecond, transactionsPerSecond, etaSeconds }, 'importing')
+    this.#restart()
+  }
+
+  /** A branch of so many blocks was taken back. */
+  unwound(blocks: number): void {
+    this.meters.of('forks_total').add(1)
+    this.meters.of('blocks_unwound_total').add(blocks)
+  }
+
+  /** Where the follower stands now; an undefined state stays as it was. */
+  stands(state: FollowingState | undefined, height: number): void {
+    this.following.height = height
+    this.meters.of('last_height_imported').set(height)
+    if (state === undefined || state === this.following.state) return
+    this.following.state = state
+    this.meters.of('chain_import_halted').set(state === 'halted' ? 1 : 0)
+    if (state === 'importing') {
+      this.#restart()
+      return
+    }
+    this.following.blocksPerSecond = 0
+    if (state === 'following') this.log.info({ height }, 'the index holds the whole chain')
+    if (state === 'finished') this.log.info({ height }, 'the last wanted block is indexed')
+  }
+
+  #restart(): void {
+    this.#sinceMs = this.clock.monotonic()
+    this.#blocks = 0
+    this.#transactions = 0
+  }
+}

@@ -1,0 +1,85 @@
+import { type Clock, pause } from '../actor/clock.js'
+import type { Log } from '../actor/log.js'
+import type { Meters } from '../actor/meter.js'
+import type { Following } from '../actor/shared.js'
+import { idOfBytes } from '../format/id.js'
+import { isRefusal } from '../format/refusal.js'
+import { type Agenda, pauseMs, type Task } from './agenda.js'
+import type { Desk } from './desk.js'
+import { type HeaderChain, verifiedHeader } from './headers.js'
+import type { Intake, Missing } from './intake.js'
+
+export interface RepairParts {
+  readonly chain: HeaderChain
+  readonly agenda: Agenda
+  readonly intake: Intake
+  readonly desk: Desk
+  readonly following: Following
+  readonly meters: Meters
+  readonly onRepaired: () => void
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** Missing transactions asked for at once. */
+const atOnce = 16
+const lookEveryMs = 500
+const retryMs = { first: 1000, max: 6 * 3_600_000 }
+
+/** Asks again for transactions that a block lists and no node gave, for as long as the block is in the index. */
+export class Repair {
+  readonly #abort = new AbortController()
+  #running: Promise<void> = Promise.resolve()
+
+  constructor(private readonly parts: RepairParts) {}
+
+  /** Rejects where the catalog is lost: the thread must end. */
+  run(): Promise<void> {
+    this.#running = this.#run()
+    return this.#running
+  }
+
+  async stop(): Promise<void> {
+    this.#abort.abort()
+    await this.#running.catch(() => 'told to whoever called run')
+  }
+
+  async #run(): Promise<void> {
+    const { agenda, clock, following } = this.parts
+    while (!this.#abort.signal.aborted) {
+      const tasks = agenda.due(clock.now(), atOnce)
+      await Promise.all(tasks.map((task) => this.#repair(task)))
+      following.missing = agenda.count
+      if (tasks.length === 0) await pause(lookEveryMs, this.#abort.signal)
+    }
+  }
+
+  async #repair(task: Task): Promise<void> {
+    const { agenda, chain, clock, desk, intake, log, meters } = this.parts
+    const { height, block, index } = JSON.parse(Buffer.from(task.value).toString()) as Missing
+    const id = idOfBytes(task.key.subarray(4))
+    const isWanted = (): boolean => desk.index.block(height)?.id === block
+    desk.index.refresh()
+    // Put on the agenda before its block was indexed: not wanted yet, or never again.
+    if (!isWanted() && task.attempts > 8) return agenda.done(task)
+    const transaction = await verifiedHeader(chain, id, this.#abort.signal)
+    if (this.#abort.signal.aborted) return
+    if (isRefusal(transaction)) {
+      log.debug({ id, height, reason: transaction.message }, 'a transaction is still missing')
+      agenda.later(task, clock.now() + pauseMs(task.attempts, retryMs.first, retryMs.max))
+      return
+    }
+    intake.rememberBundles([transaction], clock.now())
+    const done = await desk.write(() =>
+      isWanted() ? intake.lateWords(height, [{ transaction, index }]) : undefined,
+    )
+    if (done === undefined) {
+      agenda.later(task, clock.now() + pauseMs(task.attempts, retryMs.first, retryMs.max))
+      return
+    }
+    agenda.done(task)
+    meters.of('transactions_repaired_total').add(1)
+    log.info({ id, height }, 'a missing transaction came')
+    this.parts.onRepaired()
+  }
+}

@@ -1,0 +1,96 @@
+import type { Attributes, Place } from '../catalog/attributes.js'
+import type { BlockInput, ItemInput, TransactionInput } from '../catalog/index-protocol.js'
+import type { Block } from '../chain/chain.js'
+import type { ItemHeader } from '../format/item.js'
+import type { Transaction } from '../format/transaction.js'
+import { sha256 } from '../proof/digest.js'
+import { learnedOfItem, learnedOfTransaction } from '../source/learned.js'
+import type { Subject } from './filter.js'
+
+/** How chain and bundles are told to the catalog: as rows of the index, and as attributes by which ids are served. */
+
+/** A data item with its place. */
+export interface FoundItem {
+  readonly header: ItemHeader
+  readonly place: Place
+}
+
+export function blockInput(block: Block): BlockInput {
+  const { height, hash, previous, timestamp, weaveSize, transactionIds } = block
+  return {
+    height,
+    id: hash,
+    previous: previous ?? '',
+    timestamp,
+    weaveSize: String(weaveSize),
+    transactionCount: transactionIds.length,
+  }
+}
+
+/** `index` is the position in the block. */
+export function transactionInput(transaction: Transaction, index: number): TransactionInput {
+  const { id, dataSize, owner, target, lastTx, tags, signature } = transaction
+  return {
+    ...{ id, size: dataSize, owner, target, anchor: lastTx, tags, signature, index },
+    ownerAddress: sha256(owner),
+    format: transaction.format,
+    quantity: transaction.quantity,
+    reward: transaction.reward,
+    dataRoot: transaction.dataRoot,
+  }
+}
+
+/** What is known of a transaction without its bytes: nothing of them is proven yet. */
+export function transactionAttributes(transaction: Transaction, height: number | undefined): Attributes {
+  return {
+    id: transaction.id,
+    size: transaction.dataSize,
+    verified: false,
+    trusted: false,
+    ...(height === undefined ? {} : { height }),
+    ...learnedOfTransaction(transaction),
+  }
+}
+
+export function transactionSubject(transaction: Transaction): Subject {
+  const { id, owner, target, lastTx, signature, tags, dataSize } = transaction
+  const { format, quantity, reward, dataRoot } = transaction
+  return {
+    ...{ id, owner, target, signature, tags, anchor: lastTx },
+    sizeBytes: dataSize,
+    transfer: { format, quantity, reward, dataRoot },
+  }
+}
+
+export function itemInput({ header, place }: FoundItem): ItemInput {
+  const { id, owner, target, anchor, tags, signatureType, headerSize } = header
+  const { parentId, rootItemOffset, parentItemOffset, itemSize } = place
+  return {
+    ...{ id, owner, target, anchor, tags, signatureType, headerSize },
+    ...{ parentId, rootItemOffset, parentItemOffset },
+    size: itemSize - headerSize,
+    ownerAddress: sha256(owner),
+  }
+}
+
+export function itemAttributes({ header, place }: FoundItem, height: number): Attributes {
+  return {
+    id: header.id,
+    size: place.itemSize - header.headerSize,
+    verified: false,
+    trusted: false,
+    height,
+    place,
+    ...learnedOfItem(header),
+  }
+}
+
+export function itemSubject({ header, place }: FoundItem): Subject {
+  const { id, owner, target, anchor, signature, tags, signatureType } = header
+  return {
+    ...{ id, owner, target, anchor, signature, tags, signatureType },
+    sizeBytes: place.itemSize - header.headerSize,
+    parentId: place.parentId,
+    rootId: place.rootId,
+  }
+}

@@ -1,0 +1,94 @@
+import type { Block, Chain } from '../chain/chain.js'
+import type { Id } from '../format/id.js'
+import { isRefusal, type Refusal } from '../format/refusal.js'
+import type { Transaction } from '../format/transaction.js'
+import { Turns } from '../source/turns.js'
+import { type HeaderChain, verifiedHeader } from './headers.js'
+
+export type SupplyChain = HeaderChain & Pick<Chain, 'blockByHeight'>
+
+/** A block with those of its transactions that could be had. */
+export interface BroughtBlock {
+  readonly block: Block
+  readonly transactions: readonly { readonly transaction: Transaction; readonly index: number }[]
+  readonly missing: readonly { readonly id: Id; readonly index: number; readonly refusal: Refusal }[]
+}
+
+interface Asked {
+  readonly brought: Promise<BroughtBlock | Refusal>
+  ready: BroughtBlock | undefined
+}
+
+/**
+ * Blocks with their transactions, asked for ahead of need: at most `aheadMax` at once, whether on the way or at hand, and at
+ * most `headersMax` headers of transactions on the way.
+ */
+export class Supply {
+  readonly #asked = new Map<number, Asked>()
+  readonly #turns: Turns
+  #abort = new AbortController()
+
+  constructor(
+    private readonly chain: SupplyChain,
+    private readonly aheadMax: number,
+    headersMax: number,
+  ) {
+    this.#turns = new Turns(headersMax)
+  }
+
+  /** The block at this height where it is at hand. */
+  ready(height: number): BroughtBlock | undefined {
+    return this.#asked.get(height)?.ready
+  }
+
+  /** Waits for the block at this height, and has those behind it (up to `last`) asked for meanwhile. */
+  async take(height: number, last: number): Promise<BroughtBlock | Refusal> {
+    this.drop(height - 1)
+    const end = Math.min(last, height + this.aheadMax - 1)
+    for (let at = height; at <= end; at += 1) if (!this.#asked.has(at)) this.#ask(at)
+    const asked = this.#asked.get(height)
+    if (asked === undefined) throw new RangeError(`block ${height} is behind ${last}`)
+    const brought = await asked.brought
+    // A failure is asked for anew.
+    if (isRefusal(brought) && this.#asked.get(height) === asked) this.#asked.delete(height)
+    return brought
+  }
+
+  /** Blocks up to this height are needed no more. */
+  drop(height: number): void {
+    for (const at of this.#asked.keys()) if (at <= height) this.#asked.delete(at)
+  }
+
+  /** Forgets everything: nodes may be on another branch now. */
+  clear(): void {
+    this.#abort.abort()
+    this.#abort = new AbortController()
+    this.#asked.clear()
+  }
+
+  #ask(height: number): void {
+    const brought = this.#bring(height, this.#abort.signal)
+    const asked: Asked = { brought, ready: undefined }
+    this.#asked.set(height, asked)
+    void brought.then((found) => {
+      if (!isRefusal(found)) asked.ready = found
+    })
+  }
+
+  async #bring(height: number, signal: AbortSignal): Promise<BroughtBlock | Refusal> {
+    const block = await this.chain.blockByHeight(height, signal)
+    if (isRefusal(block)) return block
+    const headers = await Promise.all(
+      block.transactionIds.map(async (id, index) => {
+        return { id, index, header: await this.#turns.take(() => verifiedHeader(this.chain, id, signal)) }
+      }),
+    )
+    const transactions = headers.flatMap(({ index, header }) =>
+      isRefusal(header) ? [] : [{ transaction: header, index }],
+    )
+    const missing = headers.flatMap(({ id, index, header }) =>
+      isRefusal(header) ? [{ id, index, refusal: header }] : [],
+    )
+    return { block, transactions, missing }
+  }
+}

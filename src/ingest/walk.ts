@@ -1,0 +1,129 @@
+import { bundleCountSize } from '../format/bundle.js'
+import { type BundleEvent, BundleReader } from '../format/bundle-reader.js'
+import type { Id } from '../format/id.js'
+import { type Refusal, refuse } from '../format/refusal.js'
+import { ItemVerifier } from '../proof/item.js'
+import type { FoundItem } from './rows.js'
+
+/** The bytes of one bundle: a transaction's data, or the payload of an item in it. */
+export interface BundleStretch {
+  /** Root first, the bundle itself last. */
+  readonly path: readonly [Id, ...Id[]]
+  /** Where it begins in the root's data. */
+  readonly start: number
+  readonly sizeBytes: number
+}
+
+export interface WalkRules {
+  /** Bundles inside bundles are opened so deep; the root counts as 1. */
+  readonly depthMax: number
+  /** Entries of all bundles that are open at once: they are held in memory. */
+  readonly entriesMax: number
+  /** Whether this item is a bundle to be opened. */
+  opens(item: FoundItem): boolean
+}
+
+/** Who hears what a walk finds. Items of a bundle come before the bundle itself. */
+export interface WalkHearer {
+  /** Signed by its owner. */
+  item(item: FoundItem): void
+  /** Not an item, or not by its owner. */
+  bad(id: Id, refusal: Refusal): void
+  /** A bundle inside that could not be read to its end. */
+  broken(id: Id, refusal: Refusal): void
+}
+
+/**
+ * Goes through a bundle and the bundles in it while their bytes pass, once: holds tables of entries and one item's header a
+ * level, and no payload. Every item is verified; a bad one is told and passed over. What lies in a bad item is judged by itself:
+ * each item is signed by its own owner.
+ */
+export class BundleWalk {
+  readonly #reader: BundleReader
+  #entries = 0
+  #current:
+    | { readonly item: FoundItem; readonly verifier: ItemVerifier; readonly inner?: BundleWalk }
+    | undefined
+  #refusal: Refusal | undefined
+
+  constructor(
+    private readonly stretch: BundleStretch,
+    private readonly rules: WalkRules,
+    private readonly hearer: WalkHearer,
+  ) {
+    this.#reader = new BundleReader({ itemsMax: rules.entriesMax, sizeBytes: stretch.sizeBytes })
+  }
+
+  /** Takes the next bytes. */
+  push(bytes: Uint8Array): void {
+    for (const event of this.#reader.push(bytes)) this.#take(event)
+  }
+
+  /** After the last bytes: why the bundle could not be read to its end, if it could not. */
+  end(): Refusal | undefined {
+    for (const event of this.#reader.end()) this.#take(event)
+    return this.#refusal
+  }
+
+  #take(event: BundleEvent): void {
+    if (event.kind === 'payload') {
+      this.#current?.verifier.update(event.bytes)
+      this.#current?.inner?.push(event.bytes)
+    } else if (event.kind === 'header') this.#begin(event)
+    else if (event.kind === 'end') this.#finish()
+    else if (event.kind === 'entries') this.#entries = event.entries.length
+    else if (event.kind === 'bad') this.hearer.bad(event.entry.id, event.refusal)
+    else if (event.kind === 'broken') this.#refusal = event.refusal
+  }
+
+  #begin({ entry, header }: Extract<BundleEvent, { kind: 'header' }>): void {
+    const { path, start } = this.stretch
+    const item: FoundItem = {
+      header,
+      place: {
+        rootId: path[0],
+        parentId: path.at(-1) ?? path[0],
+        path,
+        rootItemOffset: start + entry.offset,
+        parentItemOffset: entry.offset,
+        itemSize: entry.sizeBytes,
+        headerSize: header.headerSize,
+      },
+    }
+    const verifier = new ItemVerifier(header)
+    const sizeBytes = entry.sizeBytes - header.headerSize
+    if (sizeBytes < bundleCountSize || !this.rules.opens(item)) {
+      this.#current = { item, verifier }
+      return
+    }
+    if (path.length >= this.rules.depthMax) {
+      const deep = refuse(
+        'too-large',
+        'upstream',
+        `bundles inside bundles more than ${this.rules.depthMax} deep`,
+      )
+      this.hearer.broken(header.id, deep)
+      this.#current = { item, verifier }
+      return
+    }
+    const stretch: BundleStretch = {
+      path: [...path, header.id],
+      start: start + entry.offset + header.headerSize,
+      sizeBytes,
+    }
+    const entriesMax = Math.max(this.rules.entriesMax - this.#entries, 0)
+    const inner = new BundleWalk(stretch, { ...this.rules, entriesMax, opens: this.rules.opens }, this.hearer)
+    this.#current = { item, verifier, inner }
+  }
+
+  #finish(): void {
+    if (this.#current === undefined) return
+    const { item, verifier, inner } = this.#current
+    this.#current = undefined
+    const broken = inner?.end()
+    if (broken !== undefined) this.hearer.broken(item.header.id, broken)
+    const held = verifier.finish()
+    if (held === true) this.hearer.item(item)
+    else this.hearer.bad(item.header.id, held)
+  }
+}

@@ -1,0 +1,56 @@
+import type { MessagePort } from 'node:worker_threads'
+import type { ChainOptions } from '../chain/options.js'
+import type { ChunkOptions } from '../source/chain-sources.js'
+import type { LocationLimits } from '../source/locate.js'
+import type { FollowRules } from './decide.js'
+import type { MempoolOptions } from './mempool.js'
+import type { UnbundlerOptions } from './unbundler.js'
+
+/**
+ * What `workers/ingest.ts` is started with (plain, cloned; `keeper` transferred). It follows the chain and opens bundles; nobody
+ * asks it anything.
+ */
+export interface IngestThread {
+  /** Folder of the catalog's environment, which the keeper has opened before. */
+  readonly catalogPath: string
+  readonly blobsPath: string
+  /** Folder of what is still to be done; only this thread opens it. */
+  readonly agendaPath: string
+  /** A line to the keeper of the catalog. */
+  readonly keeper: MessagePort
+  /** Messages to the keeper under way at most. */
+  readonly keeperMailboxMax: number
+  /** `generationBytes` bytes. */
+  readonly generations: SharedArrayBuffer
+  /** Memory of the `Tip`: this thread moves it. */
+  readonly tip: SharedArrayBuffer
+  /** Memory of the `Following` table: this thread writes it. */
+  readonly following: SharedArrayBuffer
+  readonly meters: SharedArrayBuffer
+  /** Its row in the table of meters. */
+  readonly row: number
+  readonly chain: ChainOptions
+  readonly chunks: ChunkOptions
+  readonly location: LocationLimits
+  readonly follow: FollowRules
+  /** Blocks asked for ahead. */
+  readonly blocksAhead: number
+  /** Headers of transactions on the way at once. */
+  readonly headersAtOnce: number
+  readonly unbundle: UnbundlerOptions
+  /** Absent: transactions that wait for a block are not asked for. */
+  readonly mempool?: MempoolOptions
+  /** Bundles, and missing transactions, that are remembered at most. */
+  readonly tasksMax: number
+  readonly logLevel: string
+}
+
+/** Values for everything that is not an operator's decision. */
+export const ingestDefaults = {
+  keeperMailboxMax: 64,
+  headersAtOnce: 32,
+  tasksMax: 1_000_000,
+  haltedMs: 60_000,
+  // 16 failures until the longest pause; orphans are looked for for some four minutes.
+  unbundle: { depthMax: 10, entriesMax: 1_000_000, retryMs: 500, retryMaxMs: 6 * 3_600_000, orphanLooks: 9 },
+} as const

@@ -1,0 +1,63 @@
+import type { MessagePort } from 'node:worker_threads'
+import type { Config } from '../../config/read.js'
+import { type IngestThread, ingestDefaults } from '../ingest/wiring.js'
+import { sourceDefaults } from '../source/wiring.js'
+import { chainOptions } from './network.js'
+import { folders, type SharedTables } from './threads.js'
+
+/** How often a node is asked for its tip; blocks come each two minutes, on devnet each two seconds. */
+const pollMs = { mainnet: 15_000, devnet: 1000 }
+
+/** A new index of the public network begins so many blocks before the tip: enough to see a fork through. */
+const blocksBeforeTip = 50
+
+/** What the thread that grows the index is started with. */
+export function ingestThread(
+  config: Config,
+  nodes: readonly string[],
+  shared: SharedTables,
+  keeper: MessagePort,
+): IngestThread {
+  const { server, indexing, retrieval } = config
+  const { catalog, blobs, agenda } = folders(config)
+  const isMainnet = server.network === 'mainnet'
+  const usual = isMainnet ? ({ kind: 'never' } as const) : ({ kind: 'always' } as const)
+  return {
+    ...ingestDefaults,
+    catalogPath: catalog,
+    blobsPath: blobs,
+    agendaPath: agenda,
+    keeper,
+    generations: shared.generations,
+    tip: shared.tip.memory,
+    following: shared.following.memory,
+    meters: shared.meters,
+    row: server.edgeThreads + 1,
+    chain: chainOptions(nodes, config),
+    chunks: { ...sourceDefaults.chunks, concurrencyMax: retrieval.chunkReadAhead },
+    location: sourceDefaults.location,
+    follow: {
+      start: startOf(config),
+      stopHeight: indexing.stopHeight ?? Number.MAX_SAFE_INTEGER,
+      forkDepthMax: indexing.forkDepthMax,
+      pollMs: pollMs[server.network],
+      haltedMs: ingestDefaults.haltedMs,
+    },
+    blocksAhead: indexing.prefetch,
+    unbundle: {
+      ...ingestDefaults.unbundle,
+      unbundle: indexing.unbundleFilter ?? usual,
+      index: indexing.indexFilter ?? usual,
+      atOnce: indexing.bundlesAtOnce,
+    },
+    ...(indexing.watchPending ? { mempool: { everyMs: indexing.pendingEveryMs, atOnceMax: 1000 } } : {}),
+    logLevel: server.logLevel,
+  }
+}
+
+function startOf({ server, indexing }: Config): IngestThread['follow']['start'] {
+  if (indexing.startHeight !== undefined) return { height: indexing.startHeight }
+  if (server.network === 'mainnet') return { behindTip: blocksBeforeTip }
+  // Recorded answers hold the blocks that somebody recorded, hardly ever the first.
+  return server.devnetReplayPath === undefined ? { height: 0 } : { behindTip: 0 }
+}

@@ -1,0 +1,131 @@
+/** The index as users meet it: what is posted to the chain is served by id, without a word about where it lies. */
+import { randomBytes } from 'node:crypto'
+import Arweave from 'arweave'
+import t, { type Test } from 'tap'
+import { encodeBundle } from '../../src/format/bundle.js'
+import { bundleItem, bundleTags, item } from '../source/weave.js'
+import { run } from './running.js'
+
+async function stage(t: Test, environment: Record<string, string> = {}) {
+  const running = await run(t, t.testdir(), { DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '0', ...environment })
+  const { gateway = '', devnet: node = '' } = running.urls
+  const { hostname, port } = new URL(node)
+  const arweave = Arweave.init({ host: hostname, port, protocol: 'http' })
+  const wallet = await arweave.wallets.generate()
+  await fetch(`${node}/mint/${await arweave.wallets.jwkToAddress(wallet)}/1000000000000000`)
+  const post = async (data: Uint8Array, tags: Record<string, string>): Promise<string> => {
+    const tx = await arweave.createTransaction({ data }, wallet)
+    for (const [name, value] of Object.entries(tags)) tx.addTag(name, value)
+    await arweave.transactions.sign(tx, wallet)
+    const uploader = await arweave.transactions.getUploader(tx)
+    while (!uploader.isComplete) await uploader.uploadChunk()
+    await fetch(`${node}/mine`)
+    return tx.id
+  }
+  return { running, gateway, node, post }
+}
+
+/** Asks until the answer is as wanted. */
+async function until(url: string, wanted: (answer: Response) => boolean, method = 'GET'): Promise<Response> {
+  for (let tries = 0; tries < 200; tries += 1) {
+    const answer = await fetch(url, { method })
+    if (wanted(answer)) return answer
+    await answer.arrayBuffer()
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  }
+  throw new Error(`${url} does not come to be as wanted`)
+}
+const ok = (answer: Response): boolean => answer.status === 200
+
+t.test('every item of a bundle in a bundle in a bundle is served by its id alone', async (t) => {
+  const { gateway, post } = await stage(t)
+  const deep = [item(randomBytes(100), { 'Content-Type': 'text/x-deep' }), item(randomBytes(400_000))]
+  const inner = bundleItem(deep)
+  const middle = bundleItem([item(Buffer.from('beside')), inner])
+  const bad = Buffer.from(item(randomBytes(50)).bytes)
+  bad[bad.length - 1]! ^= 1
+  const shallow = item(Buffer.from('shallow'), { 'Content-Type': 'text/plain' })
+  const forged = { id: item(Buffer.from('')).id, bytes: bad }
+  const first = item(randomBytes(10))
+  const { parseItemHeader } = await import('../../src/format/item.js')
+  const header = parseItemHeader(bad)
+  const badId = typeof header === 'object' && 'id' in header ? header.id : forged.id
+  const bytes = Buffer.from(
+    encodeBundle([
+      { id: first.id, bytes: first.bytes },
+      { id: badId, bytes: bad },
+      { id: middle.id, bytes: middle.bytes },
+      { id: shallow.id, bytes: shallow.bytes },
+    ]),
+  )
+  const root = await post(bytes, bundleTags)
+
+  // The last of the root's items: all before it were told.
+  await until(`${gateway}/raw/${shallow.id}`, ok, 'HEAD')
+  for (const [wanted, parent] of [
+    [first, root],
+    [shallow, root],
+    [middle, root],
+    [inner, middle.id],
+    [deep[0]!, inner.id],
+    [deep[1]!, inner.id],
+  ] as const) {
+    const head = await fetch(`${gateway}/raw/${wanted.id}`, { method: 'HEAD' })
+    t.equal(head.status, 200)
+    t.equal(Number(head.headers.get('content-length')), wanted.payload.length, 'the size is known before')
+    const answer = await fetch(`${gateway}/raw/${wanted.id}`)
+    const said = (name: string): string | null => answer.headers.get(`x-gateway-${name}`)
+    t.ok(Buffer.from(await answer.arrayBuffer()).equals(wanted.payload))
+    t.equal(said('root-transaction-id'), root)
+    t.equal(said('data-item-offset'), String(bytes.indexOf(wanted.bytes)), 'where it lies in the root')
+    t.equal(said('data-item-size'), String(wanted.bytes.length))
+    t.ok(parent)
+  }
+  const typed = await fetch(`${gateway}/raw/${deep[0]?.id}`, { method: 'HEAD' })
+  t.equal(typed.headers.get('content-type'), 'text/x-deep')
+  t.equal((await fetch(`${gateway}/raw/${badId}`)).status, 404, 'the forged item is not there')
+  const metrics = await (await fetch(`${gateway}/gateway/__gateway_metrics`)).text()
+  t.match(metrics, /\ndata_items_bad_total 1\n/)
+  t.match(metrics, /\ndata_items_indexed_total 7\n/)
+})
+
+t.test('the index says how far it is, goes through a fork, and goes on after a kill', async (t) => {
+  const { running, gateway, node, post } = await stage(t)
+  const one = item(Buffer.from('one'))
+  const rootOne = await post(encodeBundle([one]), bundleTags)
+  const early = await until(`${gateway}/raw/${one.id}`, ok, 'HEAD')
+  t.equal(early.headers.get('x-gateway-stable'), 'false')
+  await fetch(`${node}/devnet/fork/1`, { method: 'POST' })
+  await fetch(`${node}/mine/30`)
+  await until(
+    `${gateway}/raw/${one.id}`,
+    (head) => head.headers.get('x-gateway-stable') === 'true',
+    'HEAD',
+  )
+  await until(`${gateway}/raw/${rootOne}`, ok, 'HEAD')
+  const about = (await (await fetch(`${gateway}/gateway/info`)).json()) as {
+    height: number
+    index: Record<string, unknown>
+  }
+  t.match(about.index, { state: 'following', height: about.height, lag: 0, bundlesWaiting: 0 })
+  const health = (await (await fetch(`${gateway}/gateway/healthcheck`)).json()) as { status: string }
+  t.equal(health.status, 'ok')
+
+  await running.kill()
+  const again = await run(t, t.testdirName, { DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '0' })
+  t.equal((await fetch(`${again.urls.gateway}/raw/${one.id}`)).status, 200)
+  t.equal(await again.stop(), 0)
+})
+
+t.test('only what the filters want is opened and indexed', async (t) => {
+  const { gateway, post } = await stage(t, {
+    ANS104_UNBUNDLE_FILTER: '{"tags":[{"name":"App","valueStartsWith":"m"}]}',
+    ANS104_INDEX_FILTER: '{"not":{"tags":[{"name":"Secret"}]}}',
+  })
+  const [a, b, c] = [item(randomBytes(10)), item(randomBytes(10), { Secret: 'x' }), item(randomBytes(10))]
+  await post(encodeBundle([c]), { ...bundleTags, App: 'other' })
+  await post(encodeBundle([a, b]), { ...bundleTags, App: 'mine' })
+  await until(`${gateway}/raw/${a.id}`, ok)
+  t.equal((await fetch(`${gateway}/raw/${b.id}`)).status, 404)
+  t.equal((await fetch(`${gateway}/raw/${c.id}`)).status, 404)
+})
