@@ -105,7 +105,7 @@ export class Follower {
     if (search !== undefined) {
       return {
         ours: index.block(search.at)?.id,
-        below: index.block(search.at - 1) !== undefined,
+        below: search.at > 0 && index.block(search.at - 1) !== undefined,
         ...(this.#theirs === undefined ? {} : { theirs: this.#theirs }),
       }
     }

@@ -35,6 +35,14 @@ async function until(url: string, wanted: (answer: Response) => boolean, method 
   }
   throw new Error(`${url} does not come to be as wanted`)
 }
+async function eventually(isThere: () => Promise<boolean>): Promise<boolean> {
+  for (let tries = 0; tries < 200; tries += 1) {
+    if (await isThere()) return true
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  }
+  return false
+}
+
 const ok = (answer: Response): boolean => answer.status === 200
 
 t.test('every item of a bundle in a bundle in a bundle is served by its id alone', async (t) => {
@@ -63,12 +71,12 @@ t.test('every item of a bundle in a bundle in a bundle is served by its id alone
   // The last of the root's items: all before it were told.
   await until(`${gateway}/raw/${shallow.id}`, ok, 'HEAD')
   for (const [wanted, parent] of [
-    [first, root],
-    [shallow, root],
-    [middle, root],
-    [inner, middle.id],
-    [deep[0]!, inner.id],
-    [deep[1]!, inner.id],
+    [first, bytes],
+    [shallow, bytes],
+    [middle, bytes],
+    [inner, middle.payload],
+    [deep[0]!, inner.payload],
+    [deep[1]!, inner.payload],
   ] as const) {
     const head = await fetch(`${gateway}/raw/${wanted.id}`, { method: 'HEAD' })
     t.equal(head.status, 200)
@@ -77,9 +85,9 @@ t.test('every item of a bundle in a bundle in a bundle is served by its id alone
     const said = (name: string): string | null => answer.headers.get(`x-gateway-${name}`)
     t.ok(Buffer.from(await answer.arrayBuffer()).equals(wanted.payload))
     t.equal(said('root-transaction-id'), root)
-    t.equal(said('data-item-offset'), String(bytes.indexOf(wanted.bytes)), 'where it lies in the root')
+    t.equal(said('root-data-item-offset'), String(bytes.indexOf(wanted.bytes)), 'where it lies in the root')
     t.equal(said('data-item-size'), String(wanted.bytes.length))
-    t.ok(parent)
+    t.equal(said('data-item-offset'), String(Buffer.from(parent).indexOf(wanted.bytes)), 'and in its parent')
   }
   const typed = await fetch(`${gateway}/raw/${deep[0]?.id}`, { method: 'HEAD' })
   t.equal(typed.headers.get('content-type'), 'text/x-deep')
@@ -103,11 +111,13 @@ t.test('the index says how far it is, goes through a fork, and goes on after a k
     'HEAD',
   )
   await until(`${gateway}/raw/${rootOne}`, ok, 'HEAD')
-  const about = (await (await fetch(`${gateway}/gateway/info`)).json()) as {
-    height: number
-    index: Record<string, unknown>
+  const isThere = async (): Promise<boolean> => {
+    const about = (await (await fetch(`${gateway}/gateway/info`)).json()) as { index: Record<string, unknown> }
+    const { state, height, lag, bundlesWaiting, missingTransactions } = about.index
+    return state === 'following' && height === 32 && lag === 0 && bundlesWaiting === 0 && missingTransactions === 0
   }
-  t.match(about.index, { state: 'following', height: about.height, lag: 0, bundlesWaiting: 0 })
+  t.ok(await eventually(isThere), 'all is in the index')
+  t.match(await (await fetch(`${gateway}/gateway/__gateway_metrics`)).text(), /\nforks_total 1\n/)
   const health = (await (await fetch(`${gateway}/gateway/healthcheck`)).json()) as { status: string }
   t.equal(health.status, 'ok')
 
