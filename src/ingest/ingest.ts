@@ -27,6 +27,9 @@ import { Supply } from './supply.js'
 import { Unbundler } from './unbundler.js'
 import type { IngestThread } from './wiring.js'
 
+/** What the thread is told, without its line to the keeper. */
+export type IngestParts = Omit<IngestThread, 'keeper' | 'keeperMailboxMax'>
+
 /** One of the loops of the thread. */
 interface Loop {
   run(): Promise<unknown>
@@ -42,7 +45,7 @@ export class Ingest {
   readonly #index: Environment
   readonly #agenda: Environment
 
-  constructor(given: IngestThread, keeper: Address<CatalogRequest, CatalogReply>, clock: Clock, log: Log) {
+  constructor(given: IngestParts, keeper: Address<CatalogRequest, CatalogReply>, clock: Clock, log: Log) {
     const generations = new Generations(given.generations)
     const meters = new Meters(meterTable, given.meters, given.row)
     const following = new Following(given.following)
