@@ -1,5 +1,6 @@
 import type { ItemFilter } from '../../config/item-filter.js'
 import { packItems } from '../catalog/pack.js'
+import type { Row } from '../catalog/row.js'
 import { type Id, idBytes } from '../format/id.js'
 import type { Desk } from './desk.js'
 import { matches } from './filter.js'
@@ -23,7 +24,7 @@ export class ItemBatch {
   /** Whether the root is in a block of the index. */
   isRootKnown(): boolean {
     this.desk.index.refresh()
-    return this.#height() !== undefined
+    return this.desk.index.row(idBytes(this.rootId))?.height !== undefined
   }
 
   get isFull(): boolean {
@@ -40,9 +41,12 @@ export class ItemBatch {
     if (items.length === 0) return
     this.#items = []
     const outcome = await this.desk.write(() => {
-      const height = this.#height()
-      if (height === undefined) return undefined
-      const attributes = items.map((item) => itemAttributes(item, height))
+      const root = this.desk.index.row(idBytes(this.rootId))
+      if (root?.height === undefined) return undefined
+      const { height } = root
+      const attributes = items
+        .filter((item) => this.#isFirst(item, root))
+        .map((item) => itemAttributes(item, height))
       return {
         kind: 'all',
         requests: [
@@ -54,7 +58,11 @@ export class ItemBatch {
     this.onAdded(outcome?.added ?? 0)
   }
 
-  #height(): number | undefined {
-    return this.desk.index.row(idBytes(this.rootId))?.height
+  /** An item in several bundles is served from where the chain has it first, as the index says too. */
+  #isFirst({ header, place }: FoundItem, root: Row): boolean {
+    const known = this.desk.index.row(idBytes(header.id))
+    if (known?.place === undefined || known.height === undefined || root.height === undefined) return true
+    const order = known.height - root.height || known.index - root.index
+    return order > 0 || (order === 0 && place.rootItemOffset <= known.place.rootItemOffset)
   }
 }

@@ -105,16 +105,16 @@ t.test('the index says how far it is, goes through a fork, and goes on after a k
   t.equal(early.headers.get('x-gateway-stable'), 'false')
   await fetch(`${node}/devnet/fork/1`, { method: 'POST' })
   await fetch(`${node}/mine/30`)
-  await until(
-    `${gateway}/raw/${one.id}`,
-    (head) => head.headers.get('x-gateway-stable') === 'true',
-    'HEAD',
-  )
+  await until(`${gateway}/raw/${one.id}`, (head) => head.headers.get('x-gateway-stable') === 'true', 'HEAD')
   await until(`${gateway}/raw/${rootOne}`, ok, 'HEAD')
   const isThere = async (): Promise<boolean> => {
-    const about = (await (await fetch(`${gateway}/gateway/info`)).json()) as { index: Record<string, unknown> }
+    const about = (await (await fetch(`${gateway}/gateway/info`)).json()) as {
+      index: Record<string, unknown>
+    }
     const { state, height, lag, bundlesWaiting, missingTransactions } = about.index
-    return state === 'following' && height === 32 && lag === 0 && bundlesWaiting === 0 && missingTransactions === 0
+    return (
+      state === 'following' && height === 32 && lag === 0 && bundlesWaiting === 0 && missingTransactions === 0
+    )
   }
   t.ok(await eventually(isThere), 'all is in the index')
   t.match(await (await fetch(`${gateway}/gateway/__gateway_metrics`)).text(), /\nforks_total 1\n/)

@@ -1,6 +1,6 @@
 import t, { type Test } from 'tap'
-import { openEnvironment } from '../../src/store/lmdb.js'
 import { Agenda, pauseMs } from '../../src/ingest/agenda.js'
+import { openEnvironment } from '../../src/store/lmdb.js'
 import { folder } from './house.js'
 
 const key = (name: string): Buffer => Buffer.from(name)
@@ -62,5 +62,8 @@ t.test('a full agenda says how many found no room, and takes up known ones', asy
 })
 
 t.test('pauses grow up to a bound', async (t) => {
-  t.same([0, 1, 2, 30].map((attempts) => pauseMs(attempts, 10, 1000)), [10, 20, 40, 1000])
+  t.same(
+    [0, 1, 2, 30].map((attempts) => pauseMs(attempts, 10, 1000)),
+    [10, 20, 40, 1000],
+  )
 })

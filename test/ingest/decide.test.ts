@@ -1,5 +1,11 @@
 import t from 'tap'
-import { decide, type FollowRules, type FollowState, type FollowStep, type Sight } from '../../src/ingest/decide.js'
+import {
+  decide,
+  type FollowRules,
+  type FollowState,
+  type FollowStep,
+  type Sight,
+} from '../../src/ingest/decide.js'
 
 const rules: FollowRules = {
   start: { height: 0 },

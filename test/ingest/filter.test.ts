@@ -84,7 +84,10 @@ t.test('what is wrong with a filter is named', async (t) => {
 })
 
 t.test('a bad filter stops the start by its name', async (t) => {
-  const wrong = readConfig({ ANS104_UNBUNDLE_FILTER: '{"allways":true}', STOP_HEIGHT: '5', START_HEIGHT: '6' }, {})
+  const wrong = readConfig(
+    { ANS104_UNBUNDLE_FILTER: '{"allways":true}', STOP_HEIGHT: '5', START_HEIGHT: '6' },
+    {},
+  )
   t.same(Array.isArray(wrong) && wrong.map((line) => line.split(':')[0]), [
     'ANS104_UNBUNDLE_FILTER',
     'STOP_HEIGHT must not be below START_HEIGHT',

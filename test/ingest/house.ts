@@ -59,9 +59,15 @@ export function orders(path: string, node: string, generations: SharedArrayBuffe
   }
 }
 
-export type House = ReturnType<typeof open>
+export type House = ReturnType<typeof openHouse>
 
-function open(path: string, node: string, change: Partial<IngestParts>, log: Log) {
+/** As `house`, for a process without tests. */
+export function openHouse(
+  path: string,
+  node: string,
+  change: Partial<IngestParts> = {},
+  log: Log = silentLog,
+) {
   const generations = new Generations()
   const catalogPath = join(path, 'catalog')
   const keeper = new CatalogKeeper({ path: catalogPath, touchEveryMs: 0 }, generations, stillClock)
@@ -73,11 +79,14 @@ function open(path: string, node: string, change: Partial<IngestParts>, log: Log
   const index = new ChainIndex(environment, generations)
   const catalog = new LmdbCatalog(catalogPath, generations)
   const following = new Following(given.following)
-  const running = ingest.run().catch((error: unknown) => error)
   let stopped: Promise<void> | undefined
+  let lost: unknown
+  void ingest.run().catch((error: unknown) => {
+    if (stopped === undefined) lost = error
+  })
   const close = async (): Promise<void> => {
     await ingest.stop()
-    await running
+    if (lost !== undefined) throw lost
     await catalog.close()
     await environment.close()
     await keeper.close()
@@ -111,7 +120,7 @@ export function house(
   given: { path?: string; log?: Log } = {},
 ): House {
   const path = given.path ?? folder(t)
-  const made = open(path, node, change, given.log ?? silentLog)
+  const made = openHouse(path, node, change, given.log ?? silentLog)
   t.teardown(() => made.stop())
   return made
 }

@@ -1,0 +1,134 @@
+import { randomBytes } from 'node:crypto'
+import t from 'tap'
+import { type Id, idBytes } from '../../src/format/id.js'
+import { folder, house } from './house.js'
+import { gatekeeper, rebuilt, settled, town } from './town.js'
+
+t.test('120 blocks with forks of depth 1, 5 and 17 leave the index of the final chain', async (t) => {
+  const { devnet, post, bundle, fork } = await town(t)
+  const on = house(t, devnet.url)
+  const ids: Id[] = []
+  const grow = async (blocks: number): Promise<void> => {
+    ids.push(await post(randomBytes(1000), { App: 'plain' }))
+    devnet.mine(blocks >> 1)
+    const { root, items } = await bundle(6)
+    ids.push(root, ...items)
+    devnet.mine(blocks - (blocks >> 1))
+  }
+  await grow(20)
+  await settled(on, devnet)
+  fork(1)
+  await settled(on, devnet)
+  await grow(10)
+  // Blocks may be half imported and bundles half told when the branch goes.
+  fork(5, { blocks: 5 })
+  await grow(20)
+  await settled(on, devnet)
+  fork(17)
+  await settled(on, devnet)
+  await grow(24)
+  await settled(on, devnet)
+  fork(5, { transactions: 'lost', blocks: 9 })
+  await grow(40)
+  await settled(on, devnet)
+
+  t.ok(on.following.height > 100)
+  t.same(on.check().problems, [])
+  t.same(on.dump(), await rebuilt(t, devnet), 'every key and record')
+  for (const id of ids) {
+    const row = on.index.row(idBytes(id))
+    t.equal(on.catalog.attributes(id)?.height, row?.height, 'serving by id agrees with the index')
+  }
+  t.equal(on.tip.height, on.following.height)
+  t.ok(on.meters.total('forks_total') >= 3)
+})
+
+t.test('a fork that is too deep halts the import, says so, and is followed when it is allowed', async (t) => {
+  const { devnet, bundle, fork } = await town(t)
+  const path = folder(t)
+  const on = house(t, devnet.url, {}, { path })
+  const { root } = await bundle(4)
+  devnet.mine(30)
+  await settled(on, devnet)
+  const before = on.dump()
+  fork(19)
+  for (let tries = 0; on.following.state !== 'halted' && tries < 500; tries += 1) {
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+  t.equal(on.following.state, 'halted')
+  t.equal(on.meters.total('chain_import_halted'), 1)
+  devnet.mine(3)
+  await new Promise((resolve) => setTimeout(resolve, 300))
+  t.same(on.dump(), before, 'what was indexed stays')
+  t.equal(on.tip.height, 34, 'the tip moves on')
+  t.ok(on.catalog.attributes(root))
+  await on.stop()
+  const given = {
+    follow: { start: { height: 0 }, stopHeight: 1e9, forkDepthMax: 30, pollMs: 20, haltedMs: 100 },
+  }
+  const again = house(t, devnet.url, given, { path })
+  await settled(again, devnet)
+  t.same(again.check().problems, [])
+  t.same(again.dump(), await rebuilt(t, devnet))
+})
+
+t.test('transactions that a node does not give are had later; their block is there at once', async (t) => {
+  const { devnet, bundle } = await town(t)
+  const { root, items } = await bundle(4)
+  devnet.mine(3)
+  let closed = true
+  const node = await gatekeeper(t, devnet.url, (path) => closed && path === `/tx/${root}`)
+  const path = folder(t)
+  const first = house(t, node, {}, { path })
+  for (let tries = 0; first.following.height < 3 && tries < 500; tries += 1) {
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+  t.equal(first.following.height, 3)
+  first.index.refresh()
+  t.equal(first.index.row(idBytes(root)), undefined)
+  await first.stop()
+  closed = false
+  const on = house(t, node, {}, { path })
+  for (let tries = 0; on.index.row(idBytes(root)) === undefined && tries < 500; tries += 1) {
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    on.index.refresh()
+  }
+  await settled(on, devnet)
+  t.ok(on.index.row(idBytes(root)), 'remembered over a restart')
+  t.equal(items.filter((id) => on.index.row(idBytes(id)) !== undefined).length, items.length)
+  t.same(on.dump(), await rebuilt(t, devnet))
+})
+
+t.test('STOP_HEIGHT and START_HEIGHT bound what is indexed', async (t) => {
+  const { devnet } = await town(t)
+  devnet.mine(20)
+  const rules = { forkDepthMax: 18, pollMs: 20, haltedMs: 100 }
+  const on = house(t, devnet.url, { follow: { ...rules, start: { height: 5 }, stopHeight: 9 } })
+  for (let tries = 0; on.following.state !== 'finished' && tries < 500; tries += 1) {
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+  on.index.refresh()
+  t.same(
+    on.index.blocks(0, 100, false, 100).map(({ height }) => height),
+    [5, 6, 7, 8, 9],
+  )
+  t.equal(on.tip.height, 20, 'the tip is known all the same')
+})
+
+t.test('what waits for a block is known where it is wanted, and moves into its block', async (t) => {
+  const { devnet, post } = await town(t)
+  const on = house(t, devnet.url, { mempool: { everyMs: 50, atOnceMax: 10 } })
+  const id = await post(randomBytes(10))
+  for (let tries = 0; on.index.row(idBytes(id)) === undefined && tries < 500; tries += 1) {
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    on.index.refresh()
+  }
+  t.equal(on.index.row(idBytes(id))?.height, undefined)
+  t.equal(on.index.counts().pending, 1)
+  t.equal(on.catalog.attributes(id)?.size, 10)
+  devnet.mine(2)
+  await settled(on, devnet)
+  t.equal(on.index.row(idBytes(id))?.height, 1)
+  t.equal(on.index.counts().pending, 0)
+  t.same(on.check().problems, [])
+})

@@ -1,0 +1,91 @@
+import { randomBytes } from 'node:crypto'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Test } from 'tap'
+import type { ForkOptions } from '../../src/devnet/base-layer.js'
+import type { Devnet } from '../../src/devnet/devnet.js'
+import { encodeBundle } from '../../src/format/bundle.js'
+import { type Id, parseId } from '../../src/format/id.js'
+import { devnetOf, type Payer, payerOf, signed } from '../devnet/posting.js'
+import { bundleItem, bundleTags, item } from '../source/weave.js'
+import { type House, house } from './house.js'
+
+/** A node whose chain a test grows and forks, with transactions and bundles in it. */
+export interface Town {
+  readonly devnet: Devnet
+  readonly payer: Payer
+  /** Posts data; not mined. */
+  post(data: Uint8Array, tags?: Readonly<Record<string, string>>): Promise<Id>
+  /** Posts a bundle with a bundle in it: its id and the ids of its items. */
+  bundle(items: number): Promise<{ root: Id; items: Id[] }>
+  fork(depth: number, options?: ForkOptions): void
+}
+
+export async function town(t: Test): Promise<Town> {
+  const devnet = await devnetOf(t)
+  const payer = await payerOf(devnet)
+  const post: Town['post'] = async (data, tags = {}) => {
+    const transaction = await signed(payer, { data }, (one) => {
+      for (const [name, value] of Object.entries(tags)) one.addTag(name, value)
+    })
+    const uploader = await payer.client.transactions.getUploader(transaction)
+    while (!uploader.isComplete) await uploader.uploadChunk()
+    const id = parseId(transaction.id)
+    if (id === undefined) throw new Error('no id')
+    return id
+  }
+  return {
+    devnet,
+    payer,
+    post,
+    async bundle(count) {
+      const list = Array.from({ length: count }, () => item(randomBytes(20), { App: 'town' }))
+      const inner = bundleItem(list.slice(0, count >> 1))
+      const root = await post(encodeBundle([inner, ...list.slice(count >> 1)]), bundleTags)
+      return { root, items: [inner.id, ...list.map(({ id }) => id)] }
+    },
+    fork: (depth, options) => void devnet.fork(depth, options),
+  }
+}
+
+/** Waits until the index has the node's tip, and nothing waits to be done. */
+export async function settled({ index, following }: House, devnet: Devnet, waitMs = 30_000): Promise<void> {
+  const end = Date.now() + waitMs
+  for (;;) {
+    const tip = (await (await fetch(`${devnet.url}/info`)).json()) as { height: number; current: string }
+    index.refresh()
+    const isDone = following.bundlesWaiting === 0 && following.missing === 0
+    if (isDone && following.height === tip.height && index.block(tip.height)?.id === tip.current) return
+    if (Date.now() > end) {
+      const { state, height, bundlesWaiting, missing } = following
+      throw new Error(`not settled: ${JSON.stringify({ tip, state, height, bundlesWaiting, missing })}`)
+    }
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+}
+
+/** What an index says that was built from the node's chain as it is now, from nothing. */
+export async function rebuilt(t: Test, devnet: Devnet): Promise<string[]> {
+  const fresh = house(t, devnet.url)
+  await settled(fresh, devnet)
+  const lines = fresh.dump()
+  await fresh.stop()
+  return lines
+}
+
+/** A node in front of the node: `refuse` decides which paths it does not know. */
+export async function gatekeeper(
+  t: Test,
+  behind: string,
+  refuses: (path: string) => boolean,
+): Promise<string> {
+  const server: Server = createServer((request, response) => {
+    if (refuses(request.url ?? '')) return void response.writeHead(404).end()
+    void fetch(`${behind}${request.url}`).then(async (answer) => {
+      response.writeHead(answer.status).end(Buffer.from(await answer.arrayBuffer()))
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => server.close())
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}

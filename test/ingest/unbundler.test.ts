@@ -1,0 +1,73 @@
+import { randomBytes } from 'node:crypto'
+import t from 'tap'
+import { encodeBundle } from '../../src/format/bundle.js'
+import { idBytes } from '../../src/format/id.js'
+import { bundleTags, item } from '../source/weave.js'
+import { folder, type House, house } from './house.js'
+import { gatekeeper, settled, town } from './town.js'
+
+async function until(isSo: () => boolean): Promise<void> {
+  for (let tries = 0; !isSo() && tries < 500; tries += 1) {
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+}
+
+function isIndexed({ index }: House, id: Parameters<typeof idBytes>[0]): boolean {
+  index.refresh()
+  return index.row(idBytes(id)) !== undefined
+}
+
+t.test('a bundle whose chunks cannot be had is tried again, also after a restart', async (t) => {
+  const { devnet, bundle } = await town(t)
+  const { root, items } = await bundle(4)
+  devnet.mine(2)
+  let closed = true
+  const refuses = (path: string): boolean => closed && /^\/(chunk|tx\/.*\/data)/.test(path)
+  const node = await gatekeeper(t, devnet.url, refuses)
+  const path = folder(t)
+  const first = house(t, node, {}, { path })
+  await until(() => first.meters.total('bundles_retried_total') > 2)
+  t.ok(isIndexed(first, root))
+  t.equal(first.meters.total('bundles_retried_total') > 2, true)
+  t.equal(items.filter((id) => isIndexed(first, id)).length, 0)
+  await first.stop()
+  closed = false
+  const on = house(t, node, {}, { path })
+  await until(() => on.meters.total('bundles_unbundled_total') === 1)
+  await settled(on, devnet)
+  t.equal(items.filter((id) => isIndexed(on, id)).length, items.length)
+  t.equal(on.catalog.attributes(items[1]!)?.verified, false, 'its bytes were read, not kept')
+  t.equal(on.catalog.attributes(items[1]!)?.height, 1)
+})
+
+t.test('what calls itself a bundle and is none is given up, what was told of it stays', async (t) => {
+  const { devnet, post } = await town(t)
+  const good = item(randomBytes(10))
+  const whole = Buffer.from(encodeBundle([good, item(randomBytes(5000))]))
+  await post(randomBytes(1000), bundleTags)
+  await post(whole.subarray(0, whole.length - 100), bundleTags)
+  await post(encodeBundle([]), { ...bundleTags, 'Bundle-Version': '1.0.0' })
+  devnet.mine()
+  const on = house(t, devnet.url)
+  await until(() => on.meters.total('bundles_failed_total') === 2)
+  await settled(on, devnet)
+  t.equal(on.meters.total('bundles_failed_total'), 2)
+  t.equal(on.meters.total('bundles_unbundled_total'), 0, 'another version is no bundle')
+  t.equal(on.following.bundlesWaiting, 0)
+  t.equal(isIndexed(on, good.id), false, 'its header says more than there is: nothing of it is believed')
+})
+
+t.test('an item in two bundles stands where the chain has it first', async (t) => {
+  const { devnet, post } = await town(t)
+  const twice = item(randomBytes(10))
+  const first = await post(encodeBundle([item(randomBytes(10)), twice]), bundleTags)
+  devnet.mine()
+  await post(encodeBundle([twice]), bundleTags)
+  devnet.mine()
+  const on = house(t, devnet.url)
+  await settled(on, devnet)
+  await until(() => on.meters.total('bundles_unbundled_total') === 2)
+  on.index.refresh()
+  t.equal(on.index.row(idBytes(twice.id))?.height, 1)
+  t.equal(on.catalog.attributes(twice.id)?.place?.rootId, first)
+})
