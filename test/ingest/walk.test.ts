@@ -21,7 +21,7 @@ function walk(bytes: Uint8Array, cuts: readonly number[] = [], rules = usual) {
     broken: (id) => broken.push(id),
   })
   const borders = [0, ...cuts.map((cut) => cut % (bytes.length + 1)).sort((a, b) => a - b), bytes.length]
-  borders.slice(1).forEach((end, at) => one.push(bytes.slice(borders[at], end)))
+  for (const [at, end] of borders.slice(1).entries()) one.push(bytes.slice(borders[at], end))
   return { items, bad, broken, refusal: one.end() }
 }
 
