@@ -8,9 +8,7 @@ import { isBundle } from '../source/learned.js'
 import type { Agenda } from './agenda.js'
 import { matches } from './filter.js'
 import { blockInput, transactionAttributes, transactionInput, transactionSubject } from './rows.js'
-import type { BroughtBlock } from './supply.js'
-
-export type Placed = BroughtBlock['transactions'][number]
+import type { BroughtBlock, PlacedTransaction } from './supply.js'
 
 /** A transaction that a block lists and no node gave yet, as the agenda keeps it. */
 export interface Missing {
@@ -77,17 +75,17 @@ export class Intake {
   }
 
   /** Words that put late transactions into a block of the index. */
-  lateWords(height: number, transactions: readonly Placed[]): CatalogRequest {
+  lateWords(height: number, transactions: readonly PlacedTransaction[]): CatalogRequest {
     const late: CatalogRequest = { kind: 'index-transactions', height, transactions: pack(transactions) }
     return { kind: 'all', requests: [late, learn(transactions, height)] }
   }
 }
 
-function pack(transactions: readonly Placed[]): Uint8Array {
-  return packTransactions(transactions.map(({ transaction, index }) => transactionInput(transaction, index)))
+function pack(transactions: readonly PlacedTransaction[]): Uint8Array {
+  return packTransactions(transactions.map(transactionInput))
 }
 
-function learn(transactions: readonly Placed[], height: number): CatalogRequest {
+function learn(transactions: readonly PlacedTransaction[], height: number): CatalogRequest {
   const attributes = transactions.map(({ transaction }) => transactionAttributes(transaction, height))
   return { kind: 'learn', attributes }
 }

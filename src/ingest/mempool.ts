@@ -64,11 +64,12 @@ export class Mempool {
     const { chain, desk } = this.parts
     const transaction = await chain.pendingTransaction(id, this.#abort.signal)
     if (isRefusal(transaction) || this.#abort.signal.aborted) return
+    const row = transactionInput({ transaction, index: 0, weaveEnd: 0 })
     const attributes = [transactionAttributes(transaction, undefined)]
     await desk.write(() => ({
       kind: 'all',
       requests: [
-        { kind: 'index-pending', transactions: packTransactions([transactionInput(transaction, 0)]) },
+        { kind: 'index-pending', transactions: packTransactions([row]) },
         { kind: 'learn', attributes },
       ],
     }))

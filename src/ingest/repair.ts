@@ -2,15 +2,17 @@ import { type Clock, pause } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import type { Meters } from '../actor/meter.js'
 import type { Following } from '../actor/shared.js'
+import type { Chain } from '../chain/chain.js'
 import { idOfBytes } from '../format/id.js'
 import { isRefusal } from '../format/refusal.js'
+import type { Transaction } from '../format/transaction.js'
 import { type Agenda, pauseMs, type Task } from './agenda.js'
 import type { Desk } from './desk.js'
 import { type HeaderChain, verifiedHeader } from './headers.js'
 import type { Intake, Missing } from './intake.js'
 
 export interface RepairParts {
-  readonly chain: HeaderChain
+  readonly chain: HeaderChain & Pick<Chain, 'transactionOffset'>
   readonly agenda: Agenda
   readonly intake: Intake
   readonly desk: Desk
@@ -62,16 +64,18 @@ export class Repair {
     desk.index.refresh()
     // Put on the agenda before its block was indexed: not wanted yet, or never again.
     if (!isWanted() && task.attempts > 8) return agenda.done(task)
-    const transaction = await verifiedHeader(chain, id, this.#abort.signal)
+    const found = await verifiedHeader(chain, id, this.#abort.signal)
     if (this.#abort.signal.aborted) return
-    if (isRefusal(transaction)) {
-      log.debug({ id, height, reason: transaction.message }, 'a transaction is still missing')
+    if (isRefusal(found)) {
+      log.debug({ id, height, reason: found.message }, 'a transaction is still missing')
       agenda.later(task, clock.now() + pauseMs(task.attempts, retryMs.first, retryMs.max))
       return
     }
+    const { transaction } = found
+    const weaveEnd = await this.#weaveEnd(transaction)
     intake.rememberBundles([transaction], clock.now())
     const done = await desk.write(() =>
-      isWanted() ? intake.lateWords(height, [{ transaction, index }]) : undefined,
+      isWanted() ? intake.lateWords(height, [{ transaction, index, weaveEnd }]) : undefined,
     )
     if (done === undefined) {
       agenda.later(task, clock.now() + pauseMs(task.attempts, retryMs.first, retryMs.max))
@@ -81,5 +85,12 @@ export class Repair {
     meters.of('transactions_repaired_total').add(1)
     log.info({ id, height }, 'a missing transaction came')
     this.parts.onRepaired()
+  }
+
+  /** The node's word: whoever reads chunks there proves them. */
+  async #weaveEnd({ id, dataSize }: Transaction): Promise<number> {
+    if (dataSize === 0) return 0
+    const place = await this.parts.chain.transactionOffset(id, this.#abort.signal)
+    return isRefusal(place) || place.size !== dataSize ? 0 : place.end
   }
 }

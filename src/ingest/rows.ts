@@ -6,6 +6,7 @@ import type { Transaction } from '../format/transaction.js'
 import { sha256 } from '../proof/digest.js'
 import { learnedOfItem, learnedOfTransaction } from '../source/learned.js'
 import type { Subject } from './filter.js'
+import type { PlacedTransaction } from './supply.js'
 
 /** How chain and bundles are told to the catalog: as rows of the index, and as attributes by which ids are served. */
 
@@ -27,11 +28,11 @@ export function blockInput(block: Block): BlockInput {
   }
 }
 
-/** `index` is the position in the block. */
-export function transactionInput(transaction: Transaction, index: number): TransactionInput {
+/** The row of a transaction; `index` and `weaveEnd` are 0 while it waits for a block. */
+export function transactionInput({ transaction, index, weaveEnd }: PlacedTransaction): TransactionInput {
   const { id, dataSize, owner, target, lastTx, tags, signature } = transaction
   return {
-    ...{ id, size: dataSize, owner, target, anchor: lastTx, tags, signature, index },
+    ...{ id, size: dataSize, owner, target, anchor: lastTx, tags, signature, index, weaveEnd },
     ownerAddress: sha256(owner),
     format: transaction.format,
     quantity: transaction.quantity,

@@ -2,15 +2,25 @@ import type { Block, Chain } from '../chain/chain.js'
 import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
 import type { Transaction } from '../format/transaction.js'
+import type { BlockTransaction } from '../proof/block.js'
 import { Turns } from '../source/turns.js'
-import { type HeaderChain, verifiedHeader } from './headers.js'
+import { type HeaderChain, type VerifiedHeader, verifiedHeader } from './headers.js'
+import { weaveEnds } from './weave-ends.js'
 
 export type SupplyChain = HeaderChain & Pick<Chain, 'blockByHeight'>
+
+/** A transaction in its block. */
+export interface PlacedTransaction {
+  readonly transaction: Transaction
+  readonly index: number
+  /** Offset of the last byte of its data in the weave (1-based), proven; 0 while not known, and without data. */
+  readonly weaveEnd: number
+}
 
 /** A block with those of its transactions that could be had. */
 export interface BroughtBlock {
   readonly block: Block
-  readonly transactions: readonly { readonly transaction: Transaction; readonly index: number }[]
+  readonly transactions: readonly PlacedTransaction[]
   readonly missing: readonly { readonly id: Id; readonly index: number; readonly refusal: Refusal }[]
 }
 
@@ -83,12 +93,22 @@ export class Supply {
         return { id, index, header: await this.#turns.take(() => verifiedHeader(this.chain, id, signal)) }
       }),
     )
-    const transactions = headers.flatMap(({ index, header }) =>
-      isRefusal(header) ? [] : [{ transaction: header, index }],
+    const ends = weaveEnds(
+      block,
+      headers.flatMap(({ header }) => (isRefusal(header) ? [] : [leafOf(header)])),
     )
+    const transactions = headers.flatMap(({ id, index, header }) => {
+      if (isRefusal(header)) return []
+      return [{ transaction: header.transaction, index, weaveEnd: ends.get(id) ?? 0 }]
+    })
     const missing = headers.flatMap(({ id, index, header }) =>
       isRefusal(header) ? [{ id, index, refusal: header }] : [],
     )
     return { block, transactions, missing }
   }
+}
+
+function leafOf({ transaction, treeRoot }: VerifiedHeader): BlockTransaction {
+  const { id, format, dataSize } = transaction
+  return { id, format, dataSize, dataRoot: treeRoot }
 }

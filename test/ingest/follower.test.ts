@@ -35,6 +35,9 @@ t.test('120 blocks with forks of depth 1, 5 and 17 leave the index of the final 
   t.ok(on.following.height > 100)
   t.same(on.check().problems, [])
   t.same(on.dump(), await rebuilt(t, devnet), 'every key and record')
+  const plain = ids[0] ?? ('' as Id)
+  const { offset } = (await (await fetch(`${devnet.url}/tx/${plain}/offset`)).json()) as { offset: string }
+  t.equal(on.index.row(idBytes(plain))?.transfer?.weaveEnd, Number(offset), 'proven from the block alone')
   for (const id of ids) {
     const row = on.index.row(idBytes(id))
     t.equal(on.catalog.attributes(id)?.height, row?.height, 'serving by id agrees with the index')
