@@ -20,6 +20,7 @@ import { Desk } from './desk.js'
 import { Expiry } from './expiry.js'
 import { Follower } from './follower.js'
 import { Intake } from './intake.js'
+import { ItemJudge } from './item-judge.js'
 import { Mempool } from './mempool.js'
 import { Pace } from './pace.js'
 import { Repair } from './repair.js'
@@ -44,6 +45,7 @@ export class Ingest {
   readonly #catalog: LmdbCatalog
   readonly #index: Environment
   readonly #agenda: Environment
+  readonly #judge: ItemJudge
 
   constructor(given: IngestParts, keeper: Address<CatalogRequest, CatalogReply>, clock: Clock, log: Log) {
     const generations = new Generations(given.generations)
@@ -52,6 +54,7 @@ export class Ingest {
     this.#catalog = new LmdbCatalog(given.catalogPath, generations)
     this.#index = openCatalogTables(given.catalogPath).environment
     this.#agenda = openEnvironment(given.agendaPath)
+    this.#judge = new ItemJudge(given.proofThreads, log)
     this.#chain = new RemoteChain(given.chain, clock)
     const chain = this.#chain
     const desk = new Desk(keeper, new ChainIndex(this.#index, generations), this.#abort.signal)
@@ -68,7 +71,7 @@ export class Ingest {
       openRoot: chunks.openRoot,
       whole: new TxData(transactions, chain),
     })
-    const unbundler = new Unbundler({ ...shared, agenda: bundles, open }, given.unbundle)
+    const unbundler = new Unbundler({ ...shared, agenda: bundles, open, judge: this.#judge }, given.unbundle)
     const follower = new Follower(
       {
         ...{ chain, desk, intake, clock, log },
@@ -101,7 +104,7 @@ export class Ingest {
   async stop(): Promise<void> {
     this.#abort.abort()
     await Promise.all(this.#loops.map((loop) => loop.stop()))
-    await this.#chain.close()
+    await Promise.all([this.#chain.close(), this.#judge.close()])
     await Promise.all([this.#agenda.close(), this.#catalog.close(), this.#index.close()])
   }
 }

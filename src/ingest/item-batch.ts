@@ -2,23 +2,39 @@ import type { ItemFilter } from '../../config/item-filter.js'
 import { packItems } from '../catalog/pack.js'
 import type { Row } from '../catalog/row.js'
 import { type Id, idBytes } from '../format/id.js'
+import type { Refusal } from '../format/refusal.js'
 import type { Desk } from './desk.js'
 import { matches } from './filter.js'
+import type { ItemJudge } from './item-judge.js'
 import { type FoundItem, itemAttributes, itemInput, itemSubject } from './rows.js'
 
 /** Items told in one message at most, but for what one piece of bytes may add. */
 const itemsMax = 1000
 
+interface UnjudgedItem {
+  readonly item: FoundItem
+  readonly message: Uint8Array
+}
+
+export interface BatchHearer {
+  /** Signed by its owner. */
+  sound(item: FoundItem): void
+  /** Not signed by its owner. */
+  bad(id: Id, refusal: Refusal): void
+  /** So many items were new to the index. */
+  told(added: number): void
+}
+
 /** Items of one root on their way to the catalog. */
 export class ItemBatch {
-  #items: FoundItem[] = []
+  #items: UnjudgedItem[] = []
 
-  /** `onAdded` hears of each batch how many items were new to the index. */
   constructor(
     private readonly rootId: Id,
     private readonly desk: Desk,
+    private readonly judge: ItemJudge,
     private readonly wanted: ItemFilter,
-    private readonly onAdded: (added: number) => void,
+    private readonly hearer: BatchHearer,
   ) {}
 
   /** Whether the root is in a block of the index. */
@@ -31,15 +47,42 @@ export class ItemBatch {
     return this.#items.length >= itemsMax
   }
 
-  add(item: FoundItem): void {
-    if (matches(this.wanted, itemSubject(item))) this.#items.push(item)
+  add(item: FoundItem, message: Uint8Array): void {
+    this.#items.push({ item, message })
   }
 
-  /** Tells what was added; nothing of it where the root is in no block any more. */
+  /**
+   * Tells what was added and is by its owners and wanted; nothing of it where the root is in no block any more. Items may be
+   * added meanwhile: they are of the next batch.
+   */
   async flush(): Promise<void> {
-    const items = this.#items
-    if (items.length === 0) return
+    const unjudged = this.#items
+    if (unjudged.length === 0) return
     this.#items = []
+    const items = await this.#sound(unjudged)
+    if (items.length > 0) await this.#tell(items)
+  }
+
+  async #sound(unjudged: readonly UnjudgedItem[]): Promise<FoundItem[]> {
+    const verdicts = await this.judge.judge(
+      unjudged.map(({ item, message }) => {
+        const { id, signatureType, owner, signature } = item.header
+        return { id, signatureType, owner, signature, message }
+      }),
+    )
+    return unjudged.flatMap(({ item }, at) => {
+      const verdict = verdicts[at]
+      if (verdict === undefined) throw new Error('a signature was not judged')
+      if (verdict !== true) {
+        this.hearer.bad(item.header.id, verdict)
+        return []
+      }
+      this.hearer.sound(item)
+      return matches(this.wanted, itemSubject(item)) ? [item] : []
+    })
+  }
+
+  async #tell(items: readonly FoundItem[]): Promise<void> {
     const outcome = await this.desk.write(() => {
       const root = this.desk.index.row(idBytes(this.rootId))
       if (root?.height === undefined) return undefined
@@ -55,7 +98,7 @@ export class ItemBatch {
         ],
       }
     })
-    this.onAdded(outcome?.added ?? 0)
+    this.hearer.told(outcome?.added ?? 0)
   }
 
   /** An item in several bundles is served from where the chain has it first, as the index says too. */

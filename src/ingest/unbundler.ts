@@ -11,6 +11,7 @@ import type { RootStream } from './bundle-bytes.js'
 import type { Desk } from './desk.js'
 import { matches } from './filter.js'
 import { ItemBatch } from './item-batch.js'
+import type { ItemJudge } from './item-judge.js'
 import { itemSubject } from './rows.js'
 import { BundleWalk } from './walk.js'
 
@@ -36,6 +37,7 @@ export interface UnbundlerParts {
   readonly desk: Desk
   /** The proven data of a root. */
   readonly open: (id: Id, signal: AbortSignal) => Promise<RootStream | Refusal>
+  readonly judge: ItemJudge
   readonly following: Following
   readonly meters: Meters
   readonly clock: Clock
@@ -137,33 +139,52 @@ export class Unbundler {
   }
 
   async #unbundle(id: Id, report: Report): Promise<Failure | undefined> {
-    const { desk, meters } = this.parts
-    const batch = new ItemBatch(id, desk, this.options.index, (added) => {
-      meters.of('data_items_indexed_total').add(added)
-    })
+    const bad = (item: Id, refusal: Refusal): void => {
+      report.bad += 1
+      report.firstBad ??= `${item}: ${refusal.message}`
+    }
+    const batch = this.#batch(id, report, bad)
     if (!batch.isRootKnown()) {
       const refusal = refuse('unknown', 'upstream', 'the bundle is in no block of the index')
       return { refusal, cause: 'orphan' }
     }
     const root = await this.parts.open(id, this.#abort.signal)
     if (isRefusal(root)) return { refusal: root, cause: 'source' }
-    const walk = this.#walk(id, root.sizeBytes, batch, report)
-    for await (const piece of root.bytes) {
-      if (isRefusal(piece)) return { refusal: piece, cause: 'source' }
-      walk.push(piece)
-      if (batch.isFull) await batch.flush()
+    const walk = this.#walk(id, root.sizeBytes, batch, bad)
+    // One batch is judged and told while the next gathers.
+    let telling = Promise.resolve()
+    try {
+      for await (const piece of root.bytes) {
+        if (isRefusal(piece)) return { refusal: piece, cause: 'source' }
+        walk.push(piece)
+        if (!batch.isFull) continue
+        await telling
+        telling = batch.flush()
+        telling.catch(() => 'thrown where it is awaited')
+      }
+      const refusal = walk.end()
+      await telling
+      telling = batch.flush()
+      return refusal === undefined ? undefined : { refusal, cause: 'bundle' }
+    } finally {
+      await telling
     }
-    await batch.flush()
-    const refusal = walk.end()
-    return refusal === undefined ? undefined : { refusal, cause: 'bundle' }
   }
 
-  #walk(id: Id, sizeBytes: number, batch: ItemBatch, report: Report): BundleWalk {
+  #batch(id: Id, report: Report, bad: (item: Id, refusal: Refusal) => void): ItemBatch {
+    const { desk, judge, meters } = this.parts
+    return new ItemBatch(id, desk, judge, this.options.index, {
+      bad,
+      sound: (item) => {
+        report.items += 1
+        if (isBundle(item.header.tags)) report.nested += 1
+      },
+      told: (added) => meters.of('data_items_indexed_total').add(added),
+    })
+  }
+
+  #walk(id: Id, sizeBytes: number, batch: ItemBatch, bad: (item: Id, refusal: Refusal) => void): BundleWalk {
     const { depthMax, entriesMax, unbundle } = this.options
-    const bad = (item: Id, refusal: Refusal): void => {
-      report.bad += 1
-      report.firstBad ??= `${item}: ${refusal.message}`
-    }
     return new BundleWalk(
       { path: [id], start: 0, sizeBytes },
       {
@@ -171,15 +192,7 @@ export class Unbundler {
         entriesMax,
         opens: (item) => isBundle(item.header.tags) && matches(unbundle, itemSubject(item)),
       },
-      {
-        item: (item) => {
-          report.items += 1
-          if (isBundle(item.header.tags)) report.nested += 1
-          batch.add(item)
-        },
-        bad,
-        broken: bad,
-      },
+      { item: (item, message) => batch.add(item, message), bad, broken: bad },
     )
   }
 }

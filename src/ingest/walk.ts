@@ -25,9 +25,9 @@ export interface WalkRules {
 
 /** Who hears what a walk finds. Items of a bundle come before the bundle itself. */
 export interface WalkHearer {
-  /** Signed by its owner. */
-  item(item: FoundItem): void
-  /** Not an item, or not by its owner. */
+  /** An item that names itself rightly; `message` is what its owner must have signed. */
+  item(item: FoundItem, message: Uint8Array): void
+  /** Not an item. */
   bad(id: Id, refusal: Refusal): void
   /** A bundle inside that could not be read to its end. */
   broken(id: Id, refusal: Refusal): void
@@ -35,8 +35,8 @@ export interface WalkHearer {
 
 /**
  * Goes through a bundle and the bundles in it while their bytes pass, once: holds tables of entries and one item's header a
- * level, and no payload. Every item is verified; a bad one is told and passed over. What lies in a bad item is judged by itself:
- * each item is signed by its own owner.
+ * level, and no payload. A bad item is told and passed over. Signatures are not verified here: what is signed is. What lies in an
+ * item of another's is judged by itself: each item is signed by its own owner.
  */
 export class BundleWalk {
   readonly #reader: BundleReader
@@ -122,8 +122,6 @@ export class BundleWalk {
     this.#current = undefined
     const broken = inner?.end()
     if (broken !== undefined) this.hearer.broken(item.header.id, broken)
-    const held = verifier.finish()
-    if (held === true) this.hearer.item(item)
-    else this.hearer.bad(item.header.id, held)
+    this.hearer.item(item, verifier.message())
   }
 }

@@ -38,6 +38,8 @@ export interface IngestThread {
   /** Headers of transactions on the way at once. */
   readonly headersAtOnce: number
   readonly unbundle: UnbundlerOptions
+  /** Threads of the pool that verifies items; 0: on the thread itself. */
+  readonly proofThreads: number
   /** Absent: transactions that wait for a block are not asked for. */
   readonly mempool?: MempoolOptions
   /** Bundles, and missing transactions, that are remembered at most. */

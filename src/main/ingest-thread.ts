@@ -50,6 +50,7 @@ export function ingestThread(
       index: indexing.indexFilter ?? usual,
       atOnce: indexing.bundlesAtOnce,
     },
+    proofThreads: Math.max(1, server.edgeThreads >> 1),
     ...(indexing.watchPending ? { mempool: { everyMs: indexing.pendingEveryMs, atOnceMax: 1000 } } : {}),
     logLevel: server.logLevel,
   }

@@ -37,14 +37,26 @@ export class ItemVerifier {
     this.#message.update(bytes)
   }
 
+  /** What the owner must have signed, 48 bytes. Either this or `finish`, once, after the last byte. */
+  message(): Uint8Array {
+    return this.#message.digest()
+  }
+
   /** True where the owner signed header and payload, else why not (forged). Once only. */
   finish(): true | Refusal {
-    const { signatureType, owner, signature, id } = this.header
-    const held = verifySignature(signatureType, { owner, signature, message: this.#message.digest() })
-    if (held === true) return true
-    const why = held === false ? 'the signature is not by the owner over this content' : held.message
-    return refuse('forged', 'upstream', `data item ${id}: ${why}`)
+    return verifyItemMessage(this.header, this.message())
   }
+}
+
+/** True where the owner of an item signed this message, else why not (forged). */
+export function verifyItemMessage(
+  { id, signatureType, owner, signature }: Pick<ItemHeader, 'id' | 'signatureType' | 'owner' | 'signature'>,
+  message: Uint8Array,
+): true | Refusal {
+  const held = verifySignature(signatureType, { owner, signature, message })
+  if (held === true) return true
+  const why = held === false ? 'the signature is not by the owner over this content' : held.message
+  return refuse('forged', 'upstream', `data item ${id}: ${why}`)
 }
 
 /** Verifies a whole item: its header, or why not (malformed, forged). */

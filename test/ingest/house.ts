@@ -55,6 +55,7 @@ export function orders(path: string, node: string, generations: SharedArrayBuffe
       atOnce: 2,
       retryMs: 20,
     },
+    proofThreads: 0,
     logLevel: 'silent',
   }
 }

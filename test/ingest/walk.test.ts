@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import { encodeBundle } from '../../src/format/bundle.js'
 import { type Id, idOfBytes } from '../../src/format/id.js'
+import { judgeItems } from '../../src/ingest/item-judge.js'
 import type { FoundItem } from '../../src/ingest/rows.js'
 import { BundleWalk, type WalkRules } from '../../src/ingest/walk.js'
 import { isBundle } from '../../src/source/learned.js'
@@ -16,7 +17,11 @@ function walk(bytes: Uint8Array, cuts: readonly number[] = [], rules = usual) {
   const bad: [Id, string][] = []
   const broken: Id[] = []
   const one = new BundleWalk({ path: [root], start: 0, sizeBytes: bytes.length }, rules, {
-    item: (found) => items.set(found.header.id, found),
+    item(found, message) {
+      const [held] = judgeItems([{ ...found.header, message }])
+      if (held === true) items.set(found.header.id, found)
+      else bad.push([found.header.id, held?.refused ?? 'nothing'])
+    },
     bad: (id, refusal) => bad.push([id, refusal.refused]),
     broken: (id) => broken.push(id),
   })

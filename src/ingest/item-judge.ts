@@ -1,0 +1,36 @@
+import type { Log } from '../actor/log.js'
+import { Pool } from '../actor/pool.js'
+import type { ItemHeader } from '../format/item.js'
+import type { Refusal } from '../format/refusal.js'
+import { verifyItemMessage } from '../proof/item.js'
+
+/** An item's signature, and what it must be a signature of. */
+export interface SignedMessage extends Pick<ItemHeader, 'id' | 'signatureType' | 'owner' | 'signature'> {
+  readonly message: Uint8Array
+}
+
+/** For each whether its owner signed it, else why not; in order. */
+export function judgeItems(items: readonly SignedMessage[]): (true | Refusal)[] {
+  return items.map((item) => verifyItemMessage(item, item.message))
+}
+
+/** Batches that wait for a hand at most: each bundle that is read has one, and tells the next only after it. */
+const waitingMax = 256
+
+/** Verifies signatures of items on a pool of threads (`workers/proof.ts`). */
+export class ItemJudge {
+  readonly #pool: Pool | undefined
+
+  /** `threads` 0: on the calling thread. */
+  constructor(threads: number, log: Log) {
+    this.#pool = threads === 0 ? undefined : new Pool({ file: 'proof', threads, waitingMax }, log)
+  }
+
+  async judge(items: readonly SignedMessage[]): Promise<(true | Refusal)[]> {
+    return this.#pool === undefined ? judgeItems(items) : this.#pool.run('items', { items })
+  }
+
+  async close(): Promise<void> {
+    await this.#pool?.close()
+  }
+}
