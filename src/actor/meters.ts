@@ -60,6 +60,7 @@ export const meterTable: readonly MeterRow[] = [
     kind: 'counter',
     help: 'Chunks posted: taken by enough nodes, not taken, or refused here.',
     labels: { outcome: ['taken', 'failed', 'refused'] },
+  },
   { name: 'last_height_imported', kind: 'gauge', help: 'Height of the highest block in the index.' },
   { name: 'blocks_imported_total', kind: 'counter', help: 'Blocks put into the index.' },
   {
