@@ -10,14 +10,23 @@ import { loadSigningKey } from '../src/attest/keys.js'
 import { createSigner } from '../src/attest/signature.js'
 import { vocabularies } from '../src/attest/vocabulary.js'
 import { Generations } from '../src/catalog/generations.js'
+import { ChainIndex } from '../src/catalog/index-reader.js'
+import { IndexedCatalog } from '../src/catalog/indexed.js'
 import type { CatalogReply, CatalogRequest } from '../src/catalog/protocol.js'
 import { LmdbCatalog } from '../src/catalog/reader.js'
+import { openCatalogTables } from '../src/catalog/tables.js'
+import { IndexedSpans } from '../src/chain/indexed-spans.js'
 import { createGateway } from '../src/gateway/gateway.js'
 import { infoRoutes } from '../src/gateway/info-routes.js'
 import { nodeRoutes } from '../src/gateway/node-routes.js'
 import { offsetsRoute } from '../src/gateway/offsets-route.js'
+import type { Route } from '../src/gateway/parts.js'
 import type { EdgeThread } from '../src/gateway/wiring.js'
 import { serve } from '../src/http/listen.js'
+import { LearnedHeaders } from '../src/query/learned-headers.js'
+import { queryLimits } from '../src/query/limits.js'
+import { QueryMeters } from '../src/query/meters.js'
+import { createQueryHandler } from '../src/query/route.js'
 import { Opener } from '../src/source/opener.js'
 import { ProgressListener, ProgressTable } from '../src/source/progress.js'
 import type { SourceProgress, SourceReply, SourceRequest } from '../src/source/protocol.js'
@@ -31,7 +40,11 @@ const options = workerData as EdgeThread
 const vocabulary = vocabularies[options.vocabulary]
 const meters = new Meters(meterTable, options.meters, options.row)
 const tip = new Tip(options.tip)
-const catalog = new LmdbCatalog(options.catalogPath, new Generations(options.generations))
+const generations = new Generations(options.generations)
+const { environment } = openCatalogTables(options.catalogPath)
+const index = new ChainIndex(environment, generations)
+const learned = new LmdbCatalog(options.catalogPath, generations)
+const catalog = new IndexedCatalog(learned, index)
 const keeper = addressOf<CatalogRequest, CatalogReply>(options.catalogPort, options.mailboxMax)
 const progress = new ProgressListener(new ProgressTable(options.progress))
 const fetcher = addressOf<SourceRequest, SourceReply, SourceProgress>(
@@ -52,7 +65,20 @@ const nodes = nodeRoutes({
   chain: options.chain,
   chunks: options.chunks,
   settledSeconds: options.gateway.cache.stableSeconds,
+  index: new IndexedSpans(index, tip, options.gateway.forkDepth),
 })
+const graphql: Route = {
+  family: 'other',
+  path: '/graphql',
+  methods: ['GET', 'POST'],
+  handle: createQueryHandler({
+    index,
+    headers: new LearnedHeaders(learned),
+    clock: systemClock,
+    limits: queryLimits,
+    meters: new QueryMeters(meters),
+  }),
+}
 const gateway = createGateway({
   catalog,
   keeper,
@@ -76,6 +102,7 @@ const gateway = createGateway({
     }),
     ...nodes.routes,
     offsetsRoute({ ...saying, catalog }),
+    graphql,
   ],
   options: options.gateway,
 })
@@ -89,7 +116,8 @@ async function stop(): Promise<void> {
   gateway.close()
   await nodes.close()
   files.close()
-  await catalog.close()
+  await learned.close()
+  await environment.close()
   options.catalogPort.close()
   options.sourcePort.close()
   parent.close()

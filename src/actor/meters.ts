@@ -97,4 +97,16 @@ export const meterTable: readonly MeterRow[] = [
     kind: 'counter',
     help: 'Items of bundles that are malformed or not signed by their owner, and bundles inside that are cut off.',
   },
+  {
+    name: 'graphql_requests_total',
+    kind: 'counter',
+    help: 'Queries by outcome: answered whole, in part, with errors, or refused before anything was read.',
+    labels: { outcome: ['whole', 'partial', 'error', 'refused'] },
+  },
+  {
+    name: 'graphql_request_duration_seconds',
+    kind: 'histogram',
+    help: 'From a query whose text is here to its whole answer.',
+    buckets: [0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 12],
+  },
 ]

@@ -3,12 +3,13 @@ import { readFileSync } from 'node:fs'
 import { devnet } from './devnet.js'
 import { settings } from './settings.js'
 import { start } from './start.js'
+import { index } from './upkeep.js'
 import { verify } from './verify.js'
 
 /** One command: its words on the command line become an exit code. */
 export type Command = (words: readonly string[]) => Promise<number>
 
-const commands: Readonly<Record<string, Command>> = { start, verify, devnet, settings }
+const commands: Readonly<Record<string, Command>> = { start, verify, devnet, index, settings }
 
 const help = `sluice: a gateway for permanent storage
 
@@ -17,6 +18,7 @@ Usage: sluice COMMAND [--help]
   start      runs the gateway (and, on devnet, the embedded base-layer node)
   verify ID  fetches content by id and checks digest, signatures and owner
   devnet     runs the embedded base-layer node alone
+  index      checks or compacts the index of the chain
   settings   lists every setting: name, default, meaning
 
 Examples:

@@ -1,0 +1,84 @@
+import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import { readConfig } from '../../config/read.js'
+import { claimFolder } from '../actor/claim.js'
+import { checkIndex } from '../catalog/index-check.js'
+import { compactIndex } from '../catalog/index-compact.js'
+import { openIndexTables } from '../catalog/index-tables.js'
+import { openCatalogTables } from '../catalog/tables.js'
+import { paint } from './paint.js'
+
+const help = `sluice index: checks or compacts the index of the chain
+
+Usage: sluice index check
+       sluice index compact
+
+  check    looks at every entry of every table and says what contradicts what; may run beside the gateway. Ends with code 1
+           where something is wrong
+  compact  rewrites the tables without holes, into a file that is put in place at the end; the gateway must not run
+
+Both work on DATA_PATH/catalog.
+
+Examples:
+  DATA_PATH=/srv/sluice sluice index check
+`
+
+/** Keeps the index in order. */
+export async function index(words: readonly string[]): Promise<number> {
+  const { values, positionals } = parseArgs({
+    args: [...words],
+    options: { help: { type: 'boolean' } },
+    allowPositionals: true,
+  })
+  const [what] = positionals
+  if (values.help === true) {
+    process.stdout.write(help)
+    return 0
+  }
+  const config = readConfig()
+  if (Array.isArray(config)) return wrong(config.join('\n  '))
+  const path = join(resolve(config.server.dataPath), 'catalog')
+  if (what !== 'check' && what !== 'compact') return wrong('say check or compact; see sluice index --help')
+  if (!existsSync(path)) return wrong(`there is no index at ${path}: set DATA_PATH`)
+  return what === 'check' ? check(path) : compact(resolve(config.server.dataPath), path)
+}
+
+function wrong(message: string): number {
+  process.stderr.write(`sluice index: ${message}\n`)
+  return 2
+}
+
+async function check(path: string): Promise<number> {
+  const { environment } = openCatalogTables(path)
+  const { rows, postings, words, blocks, problems } = checkIndex(openIndexTables(environment))
+  await environment.close()
+  process.stdout.write(`${blocks} blocks, ${rows} rows, ${postings} postings, ${words} words\n`)
+  for (const problem of problems) process.stdout.write(`${paint('red', 'wrong')}  ${problem}\n`)
+  if (problems.length === 0) process.stdout.write(`${paint('green', 'sound')}\n`)
+  return problems.length === 0 ? 0 : 1
+}
+
+async function compact(root: string, path: string): Promise<number> {
+  const claim = await claimFolder(root)
+  const fresh = `${path}.new`
+  try {
+    rmSync(fresh, { recursive: true, force: true })
+    mkdirSync(fresh)
+    const { environment } = openCatalogTables(path)
+    const done = compactIndex(openIndexTables(environment))
+    await environment.copyTo(fresh)
+    await environment.close()
+    // Two renames: a kill between them leaves both copies, and the old one is whole.
+    renameSync(path, `${path}.old`)
+    renameSync(fresh, path)
+    rmSync(`${path}.old`, { recursive: true })
+    const { blocksBefore, blocksAfter, wordsDropped } = done
+    process.stdout.write(
+      `${blocksBefore} blocks of postings are ${blocksAfter} now, ${wordsDropped} words dropped\n`,
+    )
+    return 0
+  } finally {
+    await claim.release()
+  }
+}
