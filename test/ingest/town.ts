@@ -81,9 +81,12 @@ export async function gatekeeper(
 ): Promise<string> {
   const server: Server = createServer((request, response) => {
     if (refuses(request.url ?? '')) return void response.writeHead(404).end()
-    void fetch(`${behind}${request.url}`).then(async (answer) => {
-      response.writeHead(answer.status).end(Buffer.from(await answer.arrayBuffer()))
-    })
+    void fetch(`${behind}${request.url}`)
+      .then(async (answer) => {
+        response.writeHead(answer.status).end(Buffer.from(await answer.arrayBuffer()))
+      })
+      // The node behind may be stopped while its last answer is on the way.
+      .catch(() => response.destroy())
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   t.teardown(() => server.close())
