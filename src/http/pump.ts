@@ -3,8 +3,20 @@ import type { Content } from '../store/content.js'
 import type { Piece, Sent } from './exchange.js'
 import type { Stalls, Watched } from './stalls.js'
 
-/** A reader that drains as fast as we write gets so much before the other sockets have their turn. */
-const turnBytes = 8 * 1024 * 1024
+/**
+ * Bytes that all open bodies of this thread together may hand over before every other socket has had its turn. A new socket
+ * takes some MiB at once, so without a share for each a thousand new readers would keep all others waiting for seconds.
+ */
+const turnBytes = 64 * 1024 * 1024
+const shareMinBytes = 128 * 1024
+const shareMaxBytes = 8 * 1024 * 1024
+
+/** Bodies of this thread that are under way. */
+let open = 0
+
+function share(): number {
+  return Math.max(shareMinBytes, Math.min(shareMaxBytes, Math.floor(turnBytes / open)))
+}
 
 function sizeOf(piece: Piece): number {
   return 'bytes' in piece ? piece.bytes.length : piece.end - piece.start
@@ -54,6 +66,7 @@ export class Pump implements Watched {
 
   /** Writes what can be written now. The head is written and the socket corked. */
   start(): void {
+    open += 1
     this.#run()
     if (!this.#over) this.#res.onWritable((offset) => this.#writable(offset))
   }
@@ -68,10 +81,11 @@ export class Pump implements Watched {
 
   /** False where the socket is full; the server then calls back when it has room. */
   #run(): boolean {
-    let budget = turnBytes
+    let budget = share()
     for (;;) {
-      const bytes = this.#next()
-      if (bytes === undefined) return this.#await()
+      const here = this.#next()
+      if (here === undefined) return this.#await()
+      const bytes = here.length > budget ? here.subarray(0, budget) : here
       const [ok, done] = this.#res.tryEnd(bytes, this.#total)
       if (done) {
         this.#at = this.#total
@@ -175,6 +189,7 @@ export class Pump implements Watched {
 
   #end(outcome: Sent['outcome']): void {
     this.#over = true
+    open -= 1
     if (this.#waits !== undefined) this.#stalls.forget(this)
     this.#content?.close()
     this.#whenOver({ outcome, bytes: this.#at })
