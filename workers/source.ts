@@ -101,6 +101,8 @@ verifier?.start()
 
 async function stop(): Promise<void> {
   await fetcher.stop()
+  // Every reader that came has left, and took its slot home: anything else is a leak.
+  if (fetcher.held > 0) log.error({ held: fetcher.held }, 'slots were left behind')
   await Promise.all([evictor.stop(), verifier?.stop()])
   await Promise.all([gateways.close(), chain?.close(), pool?.close()])
   await catalog.close()

@@ -42,6 +42,11 @@ t.test(
     const bare = await fetch(`${running.urls.gateway}/${running.examples.site}`, { redirect: 'manual' })
     t.equal(bare.status, 301, 'a manifest sends to the slash form')
     t.equal(await running.stop(), 0, 'SIGTERM drains and leaves with code 0')
+    t.strictSame(
+      running.log.filter((line) => Number(line.level) >= 50),
+      [],
+      'nothing was left behind',
+    )
   },
 )
 
