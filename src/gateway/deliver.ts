@@ -40,9 +40,11 @@ export type Intercept = (opened: Opened) => boolean
 /** The steps of one answer with content: plan, admit, attest, stream, settle. */
 export class Delivery {
   readonly #notFound: string
+  readonly #noHops: string
 
   constructor(private readonly parts: DeliveryParts) {
     this.#notFound = soonStale(parts.options.cache)
+    this.#noHops = `\r\n${parts.hopsName}: 0`
   }
 
   /** Answers with the content of `id`, found so far. What is in memory goes out before this returns. */
@@ -235,7 +237,8 @@ export class Delivery {
     const seconds = Math.floor(this.parts.clock.now() / 1000)
     const answer = { variant, cached, sound, fallback: flow.fallback }
     const frame = entry.frame(answer, flow.method, flow.path, seconds, this.parts.writer)
-    return { status, frame, id: flow.requestId, lines: `${lines}\r\n${this.parts.hopsName}: ${flow.hops}` }
+    const hops = flow.hops === 0 ? this.#noHops : `\r\n${this.parts.hopsName}: ${flow.hops}`
+    return { status, frame, id: flow.requestId, lines: lines + hops }
   }
 
   /** Sends what was planned, closes the content, and settles when the last byte is out. */

@@ -31,6 +31,12 @@ export function frameOf(status: number, lead: string, rest: string): Frame {
   }
 }
 
+/** Writes ASCII text at `at`; where it ends. A call into the runtime costs more than a short loop. */
+function writeShort(out: Uint8Array, text: string, at: number): number {
+  for (let index = 0; index < text.length; index += 1) out[at + index] = text.charCodeAt(index)
+  return at + text.length
+}
+
 /** Status line and lines of a framed head, `lastLine` behind them. Valid until the next call of this file. */
 export function framedBytes({ frame, id, lines }: FramedHead, lastLine: string): Uint8Array {
   const { before, after } = frame
@@ -38,11 +44,9 @@ export function framedBytes({ frame, id, lines }: FramedHead, lastLine: string):
   const length = before.length + id.length + after.length + tail.length
   const out = length <= scratch.length ? scratch : Buffer.allocUnsafe(length)
   out.set(before)
-  let at = before.length
-  at += out.write(id, at, 'latin1')
+  let at = writeShort(out, id, before.length)
   out.set(after, at)
-  at += after.length
-  if (tail !== '') at += out.write(tail, at, 'latin1')
+  at = writeShort(out, tail, at + after.length)
   return out.subarray(0, at)
 }
 
