@@ -211,7 +211,10 @@ const folder = dirname(objects[0]!.path)
 const nginx = nginxVersion()
 const targets: Candidate[] = []
 if (nginx === undefined) say('nginx is not installed: ratios are to the first candidate')
-else targets.push(await startNginx(folder, threads, true), await startNginx(folder, threads, false))
+else {
+  for (const way of ['sendfile', 'headers', 'read'] as const)
+    targets.push(await startNginx(folder, threads, way))
+}
 if (values.target !== undefined) {
   const [port, pid] = values.target.split(',').map(Number)
   targets.push({ name: 'sluice', port: port ?? 0, pid: pid ?? 0, stop: async () => undefined })
