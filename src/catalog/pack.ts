@@ -1,7 +1,7 @@
 import { idBytes } from '../format/id.js'
-import { amountBytes, amountOf } from './amount.js'
+import { amountBytes } from './amount.js'
 import type { ItemInput, RowInput, TransactionInput } from './index-protocol.js'
-import type { RowTransfer } from './row.js'
+import { type RowTransfer, readTransfer } from './row.js'
 import { VarReader, VarWriter } from './varbytes.js'
 
 /**
@@ -108,16 +108,6 @@ function readPlace(read: VarReader): PackedPlace {
     rootItemOffset: read.uint(),
     parentItemOffset: read.uint(),
     headerSize: read.uint(),
-  }
-}
-
-function readTransfer(read: VarReader): RowTransfer {
-  return {
-    format: read.uint(),
-    quantity: amountOf(read.block()),
-    reward: amountOf(read.block()),
-    dataRoot: read.block(),
-    weaveEnd: read.uint(),
   }
 }
 

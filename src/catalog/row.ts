@@ -161,7 +161,8 @@ function readPlace(read: VarReader): RowPlace {
   }
 }
 
-function readTransfer(read: VarReader): RowTransfer {
+/** What only transactions have, as records and messages both hold it. */
+export function readTransfer(read: VarReader): RowTransfer {
   return {
     format: read.uint(),
     quantity: amountOf(read.block()),

@@ -1,6 +1,7 @@
 import type { Id } from '../format/id.js'
 import { type Manifest, resolvePath } from '../format/manifest.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import type { Opened } from '../source/opener.js'
 import type { Content } from '../store/content.js'
 import { bareType } from './cache-control.js'
 import type { Delivery } from './deliver.js'
@@ -8,7 +9,6 @@ import { answerGone, answerText, type Flow, type Ledger } from './flow.js'
 import { typeOf } from './head.js'
 import type { Located, Locator } from './locate.js'
 import { type Manifests, manifestType } from './manifests.js'
-import type { Opened } from './parts.js'
 
 /** A path below a manifest. */
 export interface ManifestAsk {

@@ -1,5 +1,5 @@
 import type { Piece } from '../http/exchange.js'
-import type { Opened } from './parts.js'
+import type { Opened } from '../source/opener.js'
 
 /**
  * True where the whole body lies ready and was hashed: the fetcher shows the last byte only after it judged the digest.

@@ -5,13 +5,12 @@ import type { Meters } from '../actor/meter.js'
 import type { Tip } from '../actor/shared.js'
 import type { Signer } from '../attest/signature.js'
 import type { Vocabulary } from '../attest/vocabulary.js'
-import type { Attributes } from '../catalog/attributes.js'
 import type { Catalog, CatalogReply, CatalogRequest } from '../catalog/protocol.js'
 import type { Id } from '../format/id.js'
 import type { Refusal } from '../format/refusal.js'
 import type { Reply, Request } from '../http/exchange.js'
+import type { Opened } from '../source/opener.js'
 import type { Hints, Provenance, Window } from '../source/protocol.js'
-import type { Content } from '../store/content.js'
 import type { MappedContent } from '../store/mapped.js'
 
 /** Blobs on disk, as this edge thread reaches them. */
@@ -20,18 +19,6 @@ export interface Blobs {
   path(digest: Uint8Array): string
   /** The whole file at a path (store/mapped.ts), or undefined where there is none. */
   open(path: string): MappedContent | undefined
-}
-
-/** Content from a source, with what is known of it. `content` is closed exactly once. */
-export interface Opened {
-  readonly attributes: Attributes
-  readonly content: Content
-  /** Payload bytes that `content` can give, `end` exclusive: all of them but for windows. */
-  readonly window: { readonly start: number; readonly end: number }
-  /** Which source brings it. */
-  readonly source: string
-  readonly trusted: boolean
-  readonly hops?: number
 }
 
 /** The way to bytes that are not in the store, and to certainty about those that are (source/opener.ts). */

@@ -11,7 +11,7 @@ const idChars = 24
 let spelled = ''
 let used = 0
 
-/** The name of a request in logs and answers: what the client sent where it is well-formed, else 16 random bytes. */
+/** The name of a request in logs and answers: what the client sent where it is well-formed, else 22 random characters. */
 export function requestId(request: Request): string {
   const sent = request.header('x-request-id')
   if (sent !== undefined) {

@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import t from 'tap'
-import type { Opened, Source } from '../../src/gateway/parts.js'
+import type { Source } from '../../src/gateway/parts.js'
+import type { Opened } from '../../src/source/opener.js'
 import { eventually, someId } from '../source/rig.js'
 import { stage } from './rig.js'
 
