@@ -1,5 +1,9 @@
 import type { Request } from '../http/exchange.js'
 
+/** What is asked for: label of the meters. `data`: content by id or name; `chunk`: by weave offset; `index`: files of bands. */
+export const domains = ['data', 'chunk', 'index'] as const
+export type Domain = (typeof domains)[number]
+
 /** What one answer costs, known before a byte of it is read. */
 export interface Fare {
   readonly request: Request
@@ -9,6 +13,10 @@ export interface Fare {
   readonly contentType: string
   /** The resolved name with its undername, where the content is asked for by one. */
   readonly name?: string
+  /** `data` where it is absent. */
+  readonly domain?: Domain
+  /** True where `knock` took the first token of this request already. */
+  readonly knocked?: boolean
 }
 
 /** Allowed. */
@@ -30,21 +38,33 @@ export interface Denial {
   readonly reason: string
 }
 
-/** May this answer go out? Asked once an answer, after the plan and before the first byte. */
+/** May this answer go out? */
 export interface Admission {
-  /** At once where shared memory decides; a promise where a payment has to be settled or Redis asked. Never rejects. */
+  /**
+   * Asked once an answer, after the plan and before the first byte. At once where shared memory decides; a promise where a
+   * payment has to be settled or Redis asked. Never rejects.
+   */
   admit(fare: Fare): Grant | Denial | Promise<Grant | Denial>
+  /**
+   * Asked before the network is, for what is not here: takes the one token that any request costs, so that floods of ids
+   * that nobody has are limited too. It is not given back. Undefined: go on. Never rejects.
+   */
+  knock(request: Request, name?: string): Denial | undefined | Promise<Denial | undefined>
 }
 
 export function isDenial(outcome: Grant | Denial): outcome is Denial {
   return 'status' in outcome
 }
 
-/** Buckets of tokens: 1 token is 1 KiB of egress. The one port behind which memory and Redis stand. */
+/** Where paid tokens are added to buckets: 1 token is 1 KiB of egress. Memory and Redis stand behind it. */
 export interface Credits {
   /**
    * Adds paid tokens to a client's bucket once per `payment` (any text that names the payment: payer and nonce), whoever asks
-   * and however often. Durable when it resolves.
+   * and however often. Durable when it resolves. Rejects where that cannot be had now: nothing was added then, or it was
+   * and a retry answers `known`; so ask again with the same payment.
+   *
+   * @param address of a client, as `Payments` is handed it, or any textual IP address
+   * @param tokens whole, 1 to 2^40
    */
   credit(address: string, payment: string, tokens: number): Promise<'credited' | 'known'>
 }
@@ -54,17 +74,29 @@ export interface Paid {
   readonly tokens: number
   /** Names the payment: payer and nonce. */
   readonly payment: string
+  /** What was paid, in words for answers, e.g. atomic units of the asset as text. */
+  readonly amount: string
+  /** How many times the tokens of the paid bytes were given. */
+  readonly multiplier: number
   /** Header lines with the receipt, each with CRLF in front. */
   readonly lines: string
 }
 
-/** Payments for egress, where the operator takes them. */
+/** Payments for egress, where the operator takes them. It credits by itself (`Credits`), also when the request is over by then. */
 export interface Payments {
   /** The 402 with its offer. `fault` where a payment came and was no good. */
   demand(
     fare: Fare,
     fault?: { readonly error: string; readonly message: string; readonly payer?: string },
   ): Denial
-  /** Undefined where the request carries no payment. Settles at most once per payment; never rejects. */
-  pay(fare: Fare): Promise<Paid | Denial> | undefined
+  /**
+   * Undefined where the request carries no payment. Settles at most once per payment, and credits the bucket of `client`
+   * before it resolves. Never rejects.
+   */
+  pay(fare: Fare, client: string): Promise<Paid | Denial> | undefined
+  /**
+   * The same without an answer to pay for: as many tokens as the amount buys, for the bucket of `client` (an address in the
+   * path of the top-up route; the payer may be anybody).
+   */
+  topUp(request: Request, client: string): Promise<Paid | Denial> | undefined
 }
