@@ -4,9 +4,10 @@ import { indexing } from './indexing.js'
 import { retrieval } from './retrieval.js'
 import { server } from './server.js'
 import type { Setting } from './setting.js'
+import { webhooks } from './webhooks.js'
 
 /** Every table, by the part of the program it belongs to. */
-const tables = { server, retrieval, chunks, answers, indexing }
+const tables = { server, retrieval, chunks, answers, indexing, webhooks }
 
 type Values<Table> = { readonly [Name in keyof Table]: Table[Name] extends Setting<infer T> ? T : never }
 

@@ -2,6 +2,8 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { addressOf, answer } from '../src/actor/address.js'
 import { systemClock } from '../src/actor/clock.js'
 import { createLog } from '../src/actor/log.js'
+import { Meters } from '../src/actor/meter.js'
+import { meterTable } from '../src/actor/meters.js'
 import type { ThreadOrder } from '../src/actor/thread.js'
 import { Generations } from '../src/catalog/generations.js'
 import type { CatalogReply, CatalogRequest } from '../src/catalog/protocol.js'
@@ -9,6 +11,9 @@ import { LmdbCatalog } from '../src/catalog/reader.js'
 import { RemoteChain } from '../src/chain/remote.js'
 import { Evidence } from '../src/ingest/evidence.js'
 import { Verifier } from '../src/ingest/verifier.js'
+import { cachedEvent } from '../src/ingest/webhook-events.js'
+import { Webhooks } from '../src/ingest/webhooks.js'
+import type { FetcherThread } from '../src/ingest/wiring.js'
 import { assemble } from '../src/source/assemble.js'
 import { chainSources } from '../src/source/chain-sources.js'
 import { Evictor } from '../src/source/evictor.js'
@@ -22,14 +27,14 @@ import type { SourceProgress, SourceReply, SourceRequest } from '../src/source/p
 import { InlineProver } from '../src/source/prover.js'
 import { Soundness } from '../src/source/soundness.js'
 import { isConfined, TrustedGateways } from '../src/source/trusted-gateways.js'
-import type { SourceThread } from '../src/source/wiring.js'
 import { BlobStore } from '../src/store/blobs.js'
 
 /** The thread of the fetcher: every transfer from a source, the blobs on disk, and their proof. */
 if (parentPort === null) throw new Error('this file runs as a thread')
 const parent = parentPort
-const given = workerData as SourceThread
+const given = workerData as FetcherThread
 const log = createLog(given.logLevel, 'source')
+const meters = new Meters(meterTable, given.meters, given.row)
 const catalog = new LmdbCatalog(given.catalogPath, new Generations(given.generations))
 const keeper = addressOf<CatalogRequest, CatalogReply>(given.keeper, given.keeperMailboxMax)
 const store = new BlobStore(given.blobsPath)
@@ -46,8 +51,13 @@ const prover = pool ?? new InlineProver()
 const keeping = new Keeping(store, keeper, log, ({ attributes, digest, hints, wishHints }) => {
   void soundness.believe(digest)
   verifier?.add(attributes.id, hints.rootId === undefined ? wishHints : hints)
+  webhooks?.announce([cachedEvent(attributes.id, digest, attributes.size, attributes.contentType)])
 })
 const soundness = new Soundness(store, prover, keeping, catalog, keeper, log)
+const webhooks =
+  given.webhooks === undefined
+    ? undefined
+    : new Webhooks(given.webhooks.path, given.webhooks.options, { meters, clock: systemClock, log })
 const evictor = new Evictor(store, catalog, keeping, log, systemClock, given.eviction)
 const fetcher = new Fetcher(
   new ProgressTable(given.progress),
@@ -98,12 +108,14 @@ const verifier =
       )
 evictor.start()
 verifier?.start()
+void webhooks?.run()
 
 async function stop(): Promise<void> {
   await fetcher.stop()
   // Every reader that came has left, and took its slot home: anything else is a leak.
   if (fetcher.held > 0) log.error({ held: fetcher.held }, 'slots were left behind')
   await Promise.all([evictor.stop(), verifier?.stop()])
+  await webhooks?.stop()
   await Promise.all([gateways.close(), chain?.close(), pool?.close()])
   await catalog.close()
   process.exit(0)

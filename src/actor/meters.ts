@@ -98,6 +98,12 @@ export const meterTable: readonly MeterRow[] = [
     help: 'Items of bundles that are malformed or not signed by their owner, and bundles inside that are cut off.',
   },
   {
+    name: 'webhooks_total',
+    kind: 'counter',
+    help: 'Events to receivers: told, put off for another try, given up, or dropped because too many waited.',
+    labels: { outcome: ['told', 'put-off', 'given-up', 'dropped'] },
+  },
+  {
     name: 'graphql_requests_total',
     kind: 'counter',
     help: 'Queries by outcome: answered whole, in part, with errors, or refused before anything was read.',

@@ -1,23 +1,8 @@
-import {
-  createPrivateKey,
-  createPublicKey,
-  generateKeyPairSync,
-  type KeyObject,
-  randomBytes,
-} from 'node:crypto'
-import {
-  closeSync,
-  fsyncSync,
-  linkSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  unlinkSync,
-  writeSync,
-} from 'node:fs'
-import { dirname } from 'node:path'
+import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { decodeBase58, encodeBase58 } from '../format/base58.js'
 import { encodeBase64url } from '../format/base64url.js'
+import { keptSecret } from '../store/secret-file.js'
 
 /** The key that signs answers, and the names a verifier knows it by. */
 export interface SigningKey {
@@ -99,22 +84,14 @@ function readKeypairFile(path: string): Uint8Array | undefined {
 }
 
 function readOrMakePem(path: string): KeyObject {
-  const existing = readPem(path)
-  if (existing !== undefined) return existing
-  makePem(path)
-  const made = readPem(path)
-  if (made === undefined) throw new Error(`HTTPSIG_KEY_FILE: ${path} vanished while it was made`)
-  return made
-}
-
-function readPem(path: string): KeyObject | undefined {
   let pem: string
   try {
-    pem = readFileSync(path, 'utf8')
+    pem = keptSecret(
+      path,
+      () => generateKeyPairSync('ed25519').privateKey.export({ format: 'pem', type: 'pkcs8' }) as string,
+    )
   } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code
-    if (code === 'ENOENT') return undefined
-    throw new Error(`HTTPSIG_KEY_FILE: cannot read ${path}: ${code}`)
+    throw new Error(`HTTPSIG_KEY_FILE: cannot read or make ${path}: ${(error as NodeJS.ErrnoException).code}`)
   }
   let key: KeyObject | undefined
   try {
@@ -126,28 +103,4 @@ function readPem(path: string): KeyObject | undefined {
     throw new Error(`HTTPSIG_KEY_FILE: ${path} does not hold an Ed25519 private key in PEM`)
   }
   return key
-}
-
-/**
- * Makes a key file that is either whole or not there. The link fails where another thread was faster; its key counts then.
- */
-function makePem(path: string): void {
-  const folder = dirname(path)
-  const draft = `${path}.${randomBytes(8).toString('hex')}`
-  try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 })
-    const pem = generateKeyPairSync('ed25519').privateKey.export({ format: 'pem', type: 'pkcs8' })
-    const file = openSync(draft, 'wx', 0o600)
-    writeSync(file, pem as string)
-    fsyncSync(file)
-    closeSync(file)
-    try {
-      linkSync(draft, path)
-    } finally {
-      unlinkSync(draft)
-    }
-  } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code
-    if (code !== 'EEXIST') throw new Error(`HTTPSIG_KEY_FILE: cannot make ${path}: ${code}`)
-  }
 }

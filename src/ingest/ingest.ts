@@ -26,6 +26,7 @@ import { Pace } from './pace.js'
 import { Repair } from './repair.js'
 import { Supply } from './supply.js'
 import { Unbundler } from './unbundler.js'
+import { Webhooks } from './webhooks.js'
 import type { IngestThread } from './wiring.js'
 
 /** What the thread is told, without its line to the keeper. */
@@ -60,7 +61,11 @@ export class Ingest {
     const desk = new Desk(keeper, new ChainIndex(this.#index, generations), this.#abort.signal)
     const bundles = new Agenda(this.#agenda, 'bundles', given.tasksMax)
     const missing = new Agenda(this.#agenda, 'missing', given.tasksMax)
-    const intake = new Intake(bundles, missing, given.unbundle.unbundle)
+    const webhooks =
+      given.webhooks === undefined
+        ? undefined
+        : new Webhooks(given.webhooksPath, given.webhooks, { meters, clock, log })
+    const intake = new Intake(bundles, missing, given.unbundle.unbundle, webhooks)
     const shared = { desk, following, meters, clock, log }
 
     const { transactions, chunks } = chainSources(chain, given.chunks, given.location)
@@ -71,7 +76,10 @@ export class Ingest {
       openRoot: chunks.openRoot,
       whole: new TxData(transactions, chain),
     })
-    const unbundler = new Unbundler({ ...shared, agenda: bundles, open, judge: this.#judge }, given.unbundle)
+    const unbundler = new Unbundler(
+      { ...shared, agenda: bundles, open, judge: this.#judge, webhooks },
+      given.unbundle,
+    )
     const follower = new Follower(
       {
         ...{ chain, desk, intake, clock, log },
@@ -91,7 +99,8 @@ export class Ingest {
       repair,
       unbundler,
       new Expiry(desk, clock),
-      ...(given.mempool === undefined ? [] : [new Mempool({ chain, desk, clock, log }, given.mempool)]),
+      ...(webhooks === undefined ? [] : [webhooks]),
+      ...(given.mempool === undefined ? [] : [new Mempool({ chain, desk, log }, given.mempool)]),
     ]
   }
 

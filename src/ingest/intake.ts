@@ -9,6 +9,8 @@ import type { Agenda } from './agenda.js'
 import { matches } from './filter.js'
 import { blockInput, transactionAttributes, transactionInput, transactionSubject } from './rows.js'
 import type { BroughtBlock, PlacedTransaction } from './supply.js'
+import { blockEvent, indexedEvent, type WebhookEvent } from './webhook-events.js'
+import type { Webhooks } from './webhooks.js'
 
 /** A transaction that a block lists and no node gave yet, as the agenda keeps it. */
 export interface Missing {
@@ -32,6 +34,7 @@ export class Intake {
     private readonly bundles: Agenda,
     private readonly missing: Agenda,
     private readonly unbundle: ItemFilter,
+    private readonly webhooks?: Webhooks,
   ) {}
 
   /**
@@ -46,7 +49,21 @@ export class Intake {
       }),
     )
     const transactions = blocks.flatMap((one) => one.transactions.map(({ transaction }) => transaction))
-    return this.missing.put(gaps, nowMs) + this.rememberBundles(transactions, nowMs)
+    const refused = this.missing.put(gaps, nowMs) + this.rememberBundles(transactions, nowMs)
+    for (const { block, transactions: placed } of blocks) this.announce(block.height, placed, block)
+    return refused
+  }
+
+  /** Tells receivers of transactions of a block, and of the block where it is given. */
+  announce(height: number, transactions: readonly PlacedTransaction[], block?: BroughtBlock['block']): void {
+    if (this.webhooks === undefined) return
+    const { index, blocks } = this.webhooks.options
+    const events: WebhookEvent[] = transactions
+      .map(({ transaction }) => transactionSubject(transaction))
+      .filter((subject) => matches(index, subject))
+      .map((subject) => indexedEvent(subject, height))
+    if (block !== undefined && blocks) events.push(blockEvent(blockInput(block)))
+    this.webhooks.announce(events)
   }
 
   /** Those of the transactions that are bundles and wanted. */

@@ -7,6 +7,8 @@ import type { Desk } from './desk.js'
 import { matches } from './filter.js'
 import type { ItemJudge } from './item-judge.js'
 import { type FoundItem, itemAttributes, itemInput, itemSubject } from './rows.js'
+import { indexedEvent } from './webhook-events.js'
+import type { Webhooks } from './webhooks.js'
 
 /** Items told in one message at most, but for what one piece of bytes may add. */
 const itemsMax = 1000
@@ -35,6 +37,7 @@ export class ItemBatch {
     private readonly judge: ItemJudge,
     private readonly wanted: ItemFilter,
     private readonly hearer: BatchHearer,
+    private readonly webhooks?: Webhooks,
   ) {}
 
   /** Whether the root is in a block of the index. */
@@ -87,6 +90,7 @@ export class ItemBatch {
       const root = this.desk.index.row(idBytes(this.rootId))
       if (root?.height === undefined) return undefined
       const { height } = root
+      this.#announce(items, height)
       const attributes = items
         .filter((item) => this.#isFirst(item, root))
         .map((item) => itemAttributes(item, height))
@@ -99,6 +103,15 @@ export class ItemBatch {
       }
     })
     this.hearer.told(outcome?.added ?? 0)
+  }
+
+  /** Tells receivers of items that are new to the index. */
+  #announce(items: readonly FoundItem[], height: number): void {
+    const { webhooks, desk } = this
+    if (webhooks === undefined) return
+    const fresh = items.filter(({ header }) => desk.index.row(idBytes(header.id))?.height === undefined)
+    const wanted = fresh.map(itemSubject).filter((subject) => matches(webhooks.options.index, subject))
+    webhooks.announce(wanted.map((subject) => indexedEvent(subject, height)))
   }
 
   /** An item in several bundles is served from where the chain has it first, as the index says too. */

@@ -1,10 +1,10 @@
-import { type Clock, pause } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import { packTransactions } from '../catalog/pack.js'
 import type { Chain } from '../chain/chain.js'
 import { type Id, idBytes } from '../format/id.js'
 import { isRefusal } from '../format/refusal.js'
 import type { Desk } from './desk.js'
+import { Rounds } from './rounds.js'
 import { transactionAttributes, transactionInput } from './rows.js'
 
 export interface MempoolOptions {
@@ -16,14 +16,15 @@ export interface MempoolOptions {
 export interface MempoolParts {
   readonly chain: Pick<Chain, 'pending' | 'pendingTransaction'>
   readonly desk: Desk
-  readonly clock: Clock
   readonly log: Log
 }
 
 /** Makes transactions known that wait for a block. A node that does not tell them is asked again all the same. */
 export class Mempool {
-  readonly #abort = new AbortController()
-  #running: Promise<void> = Promise.resolve()
+  readonly #rounds = new Rounds(async (signal) => {
+    await this.#look(signal)
+    return this.options.everyMs
+  })
 
   constructor(
     private readonly parts: MempoolParts,
@@ -32,38 +33,29 @@ export class Mempool {
 
   /** Rejects where the catalog is lost: the thread must end. */
   run(): Promise<void> {
-    this.#running = this.#run()
-    return this.#running
+    return this.#rounds.run()
   }
 
-  async stop(): Promise<void> {
-    this.#abort.abort()
-    await this.#running.catch(() => 'told to whoever called run')
+  stop(): Promise<void> {
+    return this.#rounds.stop()
   }
 
-  async #run(): Promise<void> {
-    while (!this.#abort.signal.aborted) {
-      await this.#look()
-      await pause(this.options.everyMs, this.#abort.signal)
-    }
-  }
-
-  async #look(): Promise<void> {
+  async #look(signal: AbortSignal): Promise<void> {
     const { chain, desk, log } = this.parts
-    const ids = await chain.pending(this.#abort.signal)
+    const ids = await chain.pending(signal)
     if (isRefusal(ids)) {
       log.debug({ reason: ids.message }, 'no node tells what waits for a block')
       return
     }
     desk.index.refresh()
     const unknown = ids.filter((id) => desk.index.row(idBytes(id)) === undefined)
-    for (const id of unknown.slice(0, this.options.atOnceMax)) await this.#learn(id)
+    for (const id of unknown.slice(0, this.options.atOnceMax)) await this.#learn(id, signal)
   }
 
-  async #learn(id: Id): Promise<void> {
+  async #learn(id: Id, signal: AbortSignal): Promise<void> {
     const { chain, desk } = this.parts
-    const transaction = await chain.pendingTransaction(id, this.#abort.signal)
-    if (isRefusal(transaction) || this.#abort.signal.aborted) return
+    const transaction = await chain.pendingTransaction(id, signal)
+    if (isRefusal(transaction) || signal.aborted) return
     const row = transactionInput({ transaction, index: 0, weaveEnd: 0 })
     const attributes = [transactionAttributes(transaction, undefined)]
     await desk.write(() => ({

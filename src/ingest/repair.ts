@@ -1,4 +1,4 @@
-import { type Clock, pause } from '../actor/clock.js'
+import type { Clock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import type { Meters } from '../actor/meter.js'
 import type { Following } from '../actor/shared.js'
@@ -10,6 +10,7 @@ import { type Agenda, pauseMs, type Task } from './agenda.js'
 import type { Desk } from './desk.js'
 import { type HeaderChain, verifiedHeader } from './headers.js'
 import type { Intake, Missing } from './intake.js'
+import { Rounds } from './rounds.js'
 
 export interface RepairParts {
   readonly chain: HeaderChain & Pick<Chain, 'transactionOffset'>
@@ -30,33 +31,28 @@ const retryMs = { first: 1000, max: 6 * 3_600_000 }
 
 /** Asks again for transactions that a block lists and no node gave, for as long as the block is in the index. */
 export class Repair {
-  readonly #abort = new AbortController()
-  #running: Promise<void> = Promise.resolve()
+  readonly #rounds = new Rounds((signal) => this.#round(signal))
 
   constructor(private readonly parts: RepairParts) {}
 
   /** Rejects where the catalog is lost: the thread must end. */
   run(): Promise<void> {
-    this.#running = this.#run()
-    return this.#running
+    return this.#rounds.run()
   }
 
-  async stop(): Promise<void> {
-    this.#abort.abort()
-    await this.#running.catch(() => 'told to whoever called run')
+  stop(): Promise<void> {
+    return this.#rounds.stop()
   }
 
-  async #run(): Promise<void> {
+  async #round(signal: AbortSignal): Promise<number> {
     const { agenda, clock, following } = this.parts
-    while (!this.#abort.signal.aborted) {
-      const tasks = agenda.due(clock.now(), atOnce)
-      await Promise.all(tasks.map((task) => this.#repair(task)))
-      following.missing = agenda.count
-      if (tasks.length === 0) await pause(lookEveryMs, this.#abort.signal)
-    }
+    const tasks = agenda.due(clock.now(), atOnce)
+    await Promise.all(tasks.map((task) => this.#repair(task, signal)))
+    following.missing = agenda.count
+    return tasks.length === 0 ? lookEveryMs : 0
   }
 
-  async #repair(task: Task): Promise<void> {
+  async #repair(task: Task, signal: AbortSignal): Promise<void> {
     const { agenda, chain, clock, desk, intake, log, meters } = this.parts
     const { height, block, index } = JSON.parse(Buffer.from(task.value).toString()) as Missing
     const id = idOfBytes(task.key.subarray(4))
@@ -64,16 +60,17 @@ export class Repair {
     desk.index.refresh()
     // Put on the agenda before its block was indexed: not wanted yet, or never again.
     if (!isWanted() && task.attempts > 8) return agenda.done(task)
-    const found = await verifiedHeader(chain, id, this.#abort.signal)
-    if (this.#abort.signal.aborted) return
+    const found = await verifiedHeader(chain, id, signal)
+    if (signal.aborted) return
     if (isRefusal(found)) {
       log.debug({ id, height, reason: found.message }, 'a transaction is still missing')
       agenda.later(task, clock.now() + pauseMs(task.attempts, retryMs.first, retryMs.max))
       return
     }
     const { transaction } = found
-    const weaveEnd = await this.#weaveEnd(transaction)
+    const weaveEnd = await this.#weaveEnd(transaction, signal)
     intake.rememberBundles([transaction], clock.now())
+    if (isWanted()) intake.announce(height, [{ transaction, index, weaveEnd }])
     const done = await desk.write(() =>
       isWanted() ? intake.lateWords(height, [{ transaction, index, weaveEnd }]) : undefined,
     )
@@ -88,9 +85,9 @@ export class Repair {
   }
 
   /** The node's word: whoever reads chunks there proves them. */
-  async #weaveEnd({ id, dataSize }: Transaction): Promise<number> {
+  async #weaveEnd({ id, dataSize }: Transaction, signal: AbortSignal): Promise<number> {
     if (dataSize === 0) return 0
-    const place = await this.parts.chain.transactionOffset(id, this.#abort.signal)
+    const place = await this.parts.chain.transactionOffset(id, signal)
     return isRefusal(place) || place.size !== dataSize ? 0 : place.end
   }
 }

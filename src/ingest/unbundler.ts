@@ -10,10 +10,11 @@ import { type Agenda, pauseMs, type Task } from './agenda.js'
 import type { RootStream } from './bundle-bytes.js'
 import type { Desk } from './desk.js'
 import { matches } from './filter.js'
-import { ItemBatch } from './item-batch.js'
+import { type BatchHearer, ItemBatch } from './item-batch.js'
 import type { ItemJudge } from './item-judge.js'
 import { itemSubject } from './rows.js'
 import { BundleWalk } from './walk.js'
+import type { Webhooks } from './webhooks.js'
 
 export interface UnbundlerOptions {
   /** Bundles that are opened. */
@@ -38,6 +39,8 @@ export interface UnbundlerParts {
   /** The proven data of a root. */
   readonly open: (id: Id, signal: AbortSignal) => Promise<RootStream | Refusal>
   readonly judge: ItemJudge
+  /** Absent: nobody is told of items. */
+  readonly webhooks?: Webhooks | undefined
   readonly following: Following
   readonly meters: Meters
   readonly clock: Clock
@@ -172,15 +175,16 @@ export class Unbundler {
   }
 
   #batch(id: Id, report: Report, bad: (item: Id, refusal: Refusal) => void): ItemBatch {
-    const { desk, judge, meters } = this.parts
-    return new ItemBatch(id, desk, judge, this.options.index, {
+    const { desk, judge, meters, webhooks } = this.parts
+    const hearer: BatchHearer = {
       bad,
       sound: (item) => {
         report.items += 1
         if (isBundle(item.header.tags)) report.nested += 1
       },
       told: (added) => meters.of('data_items_indexed_total').add(added),
-    })
+    }
+    return new ItemBatch(id, desk, judge, this.options.index, hearer, webhooks)
   }
 
   #walk(id: Id, sizeBytes: number, batch: ItemBatch, bad: (item: Id, refusal: Refusal) => void): BundleWalk {

@@ -2,9 +2,11 @@ import type { MessagePort } from 'node:worker_threads'
 import type { ChainOptions } from '../chain/options.js'
 import type { ChunkOptions } from '../source/chain-sources.js'
 import type { LocationLimits } from '../source/locate.js'
+import type { SourceThread } from '../source/wiring.js'
 import type { FollowRules } from './decide.js'
 import type { MempoolOptions } from './mempool.js'
 import type { UnbundlerOptions } from './unbundler.js'
+import type { WebhookOptions } from './webhooks.js'
 
 /**
  * What `workers/ingest.ts` is started with (plain, cloned; `keeper` transferred). It follows the chain and opens bundles; nobody
@@ -42,9 +44,18 @@ export interface IngestThread {
   readonly proofThreads: number
   /** Absent: transactions that wait for a block are not asked for. */
   readonly mempool?: MempoolOptions
+  /** Absent: nobody is told what was indexed. */
+  readonly webhooks?: WebhookOptions
+  /** Folder of events that wait for receivers. */
+  readonly webhooksPath: string
   /** Bundles, and missing transactions, that are remembered at most. */
   readonly tasksMax: number
   readonly logLevel: string
+}
+
+/** What `workers/source.ts` is started with: the fetcher's orders, and who is told of what comes into the cache. */
+export interface FetcherThread extends SourceThread {
+  readonly webhooks?: { readonly path: string; readonly options: WebhookOptions }
 }
 
 /** Values for everything that is not an operator's decision. */

@@ -4,6 +4,7 @@ import { type IngestThread, ingestDefaults } from '../ingest/wiring.js'
 import { sourceDefaults } from '../source/wiring.js'
 import { chainOptions } from './network.js'
 import { folders, type SharedTables } from './threads.js'
+import { webhookOptions } from './webhooks.js'
 
 /** How often a node is asked for its tip; blocks come each two minutes, on devnet each two seconds. */
 const pollMs = { mainnet: 15_000, devnet: 1000 }
@@ -19,7 +20,8 @@ export function ingestThread(
   keeper: MessagePort,
 ): IngestThread {
   const { server, indexing, retrieval } = config
-  const { catalog, blobs, agenda } = folders(config)
+  const { catalog, blobs, agenda, webhooks, keys } = folders(config)
+  const told = webhookOptions(config, keys)
   const isMainnet = server.network === 'mainnet'
   const usual = isMainnet ? ({ kind: 'never' } as const) : ({ kind: 'always' } as const)
   return {
@@ -50,6 +52,8 @@ export function ingestThread(
       index: indexing.indexFilter ?? usual,
       atOnce: indexing.bundlesAtOnce,
     },
+    webhooksPath: webhooks,
+    ...(told === undefined ? {} : { webhooks: told }),
     proofThreads: Math.max(1, server.edgeThreads >> 1),
     ...(indexing.watchPending ? { mempool: { everyMs: indexing.pendingEveryMs, atOnceMax: 1000 } } : {}),
     logLevel: server.logLevel,

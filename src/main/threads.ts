@@ -9,9 +9,11 @@ import type { CatalogThread } from '../catalog/wiring.js'
 import type { DevnetOptions } from '../devnet/options.js'
 import { gatewayDefaults } from '../gateway/parts.js'
 import type { EdgeThread } from '../gateway/wiring.js'
+import type { FetcherThread } from '../ingest/wiring.js'
 import { progressBytes } from '../source/progress.js'
-import { type SourceThread, sourceDefaults } from '../source/wiring.js'
+import { sourceDefaults } from '../source/wiring.js'
 import { chainOptions, type Network } from './network.js'
+import { webhookOptions } from './webhooks.js'
 
 /** What every thread is started with: the configuration's values, cut to what each needs to know. */
 
@@ -29,7 +31,7 @@ export function sharedTables({ server, retrieval }: Config): SharedTables {
     generations: new SharedArrayBuffer(generationBytes),
     // A transfer and a window transfer of the same payload may be open at once.
     progress: new SharedArrayBuffer(progressBytes(retrieval.fetchesMax * 2)),
-    // Row 0 is nobody's, the last one is the thread's that grows the index.
+    // Row 0 is the fetcher's, the last one the thread's that grows the index.
     meters: new SharedArrayBuffer(meterBytes(meterTable, server.edgeThreads + 2)),
     tip: new Tip(),
     following: new Following(),
@@ -39,13 +41,14 @@ export function sharedTables({ server, retrieval }: Config): SharedTables {
 /** Folders below DATA_PATH, each with one owner. */
 export function folders({
   server,
-}: Config): Record<'root' | 'catalog' | 'blobs' | 'agenda' | 'devnet' | 'keys', string> {
+}: Config): Record<'root' | 'catalog' | 'blobs' | 'agenda' | 'webhooks' | 'devnet' | 'keys', string> {
   const root = resolve(server.dataPath)
   return {
     root,
     catalog: join(root, 'catalog'),
     blobs: join(root, 'blobs'),
     agenda: join(root, 'agenda'),
+    webhooks: join(root, 'webhooks'),
     devnet: join(root, 'devnet'),
     keys: join(root, 'keys'),
   }
@@ -72,9 +75,10 @@ export function sourceThread(
   network: Network,
   shared: SharedTables,
   keeper: MessagePort,
-): SourceThread {
+): FetcherThread {
   const { server, retrieval, answers } = config
-  const { catalog, blobs } = folders(config)
+  const { root, catalog, blobs, keys } = folders(config)
+  const told = webhookOptions(config, keys)
   const age = retrieval.cacheMaxAgeSeconds
   return {
     ...sourceDefaults,
@@ -83,6 +87,9 @@ export function sourceThread(
     keeper,
     generations: shared.generations,
     progress: shared.progress,
+    meters: shared.meters,
+    row: 0,
+    ...(told?.cached === true ? { webhooks: { path: join(root, 'webhooks-cached'), options: told } } : {}),
     order: retrieval.onDemandOrder,
     backgroundOrder: retrieval.backgroundOrder,
     gateways: {

@@ -33,6 +33,9 @@ export interface SourceThread {
   readonly keeperMailboxMax: number
   /** `generationBytes` bytes. */
   readonly generations: SharedArrayBuffer
+  readonly meters: SharedArrayBuffer
+  /** Its row in the table of meters. */
+  readonly row: number
   /** `progressBytes(slots)` bytes: slots bound the readers of all edge threads together. */
   readonly progress: SharedArrayBuffer
   /** Names of sources in order; those that are not built are skipped. */

@@ -32,6 +32,7 @@ export function orders(path: string, node: string, generations: SharedArrayBuffe
     catalogPath: join(path, 'catalog'),
     blobsPath: join(path, 'blobs'),
     agendaPath: join(path, 'agenda'),
+    webhooksPath: join(path, 'webhooks'),
     generations,
     tip: new Tip().memory,
     following: new Following().memory,

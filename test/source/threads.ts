@@ -4,6 +4,8 @@ import { join } from 'node:path'
 import type { Test } from 'tap'
 import { addressOf } from '../../src/actor/address.js'
 import { systemClock } from '../../src/actor/clock.js'
+import { meterBytes } from '../../src/actor/meter.js'
+import { meterTable } from '../../src/actor/meters.js'
 import { startThread } from '../../src/actor/thread.js'
 import { Generations, generationBytes } from '../../src/catalog/generations.js'
 import { LmdbCatalog } from '../../src/catalog/reader.js'
@@ -43,6 +45,8 @@ export async function threads(
     keeper: line,
     generations,
     progress,
+    meters: new SharedArrayBuffer(meterBytes(meterTable, 1)),
+    row: 0,
     order: ['trusted-gateways', 'ar-io-network', 'chunks-offset-aware', 'tx-data'],
     gateways: {
       gateways: gateways.map((url) => ({ url, priority: 1, trusted: true })),

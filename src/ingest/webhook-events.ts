@@ -1,0 +1,65 @@
+import { createHash } from 'node:crypto'
+import type { BlockInput } from '../catalog/index-protocol.js'
+import { encodeBase64url } from '../format/base64url.js'
+import type { Id } from '../format/id.js'
+import type { Tag } from '../format/tag.js'
+import { normalizedAddress } from '../proof/address.js'
+import type { Subject } from './filter.js'
+
+/** Something that happened, as receivers are told it: `body` is JSON `{event, data}`. */
+export interface WebhookEvent {
+  /** 16 bytes that are the same whenever the same thing is told again. */
+  readonly key: Uint8Array
+  readonly body: Uint8Array
+}
+
+type EventName = 'tx-indexed' | 'ans104-data-item-indexed' | 'block-indexed' | 'data-cached'
+
+/** A transaction of a block, or a data item, that is in the index now. */
+export function indexedEvent(subject: Subject, height: number): WebhookEvent {
+  const { id, owner, target, anchor, tags, sizeBytes, signatureType, parentId, rootId, transfer } = subject
+  const data = {
+    id,
+    height,
+    owner_address: owner.length === 0 ? null : normalizedAddress(owner),
+    target: encodeBase64url(target),
+    anchor: encodeBase64url(anchor),
+    tags: tags.map(tagOf),
+    data_size: String(sizeBytes),
+    ...(signatureType === undefined ? {} : { signature_type: signatureType }),
+    ...(parentId === undefined ? {} : { parent_id: parentId }),
+    ...(rootId === undefined ? {} : { root_tx_id: rootId }),
+    ...(transfer === undefined
+      ? {}
+      : { quantity: transfer.quantity.toString(), reward: transfer.reward.toString() }),
+  }
+  return eventOf(rootId === undefined ? 'tx-indexed' : 'ans104-data-item-indexed', `${id} ${height}`, data)
+}
+
+/** A block that is in the index now. */
+export function blockEvent({ id, height, previous, timestamp, transactionCount }: BlockInput): WebhookEvent {
+  const data = { indep_hash: id, height, previous_block: previous, timestamp, tx_count: transactionCount }
+  return eventOf('block-indexed', id, data)
+}
+
+/** Content that is in the cache now. */
+export function cachedEvent(id: Id, digest: Uint8Array, sizeBytes: number, type?: string): WebhookEvent {
+  const hash = encodeBase64url(digest)
+  const data = {
+    id,
+    hash,
+    data_size: String(sizeBytes),
+    ...(type === undefined ? {} : { content_type: type }),
+  }
+  return eventOf('data-cached', `${id} ${hash}`, data)
+}
+
+function eventOf(event: EventName, subject: string, data: object): WebhookEvent {
+  const key = createHash('sha256').update(`${event} ${subject}`).digest().subarray(0, 16)
+  return { key, body: Buffer.from(JSON.stringify({ event, data })) }
+}
+
+/** Names and values that are no UTF-8 have replacement characters in them: JSON can say no more. */
+function tagOf({ name, value }: Tag): { name: string; value: string } {
+  return { name: Buffer.from(name).toString(), value: Buffer.from(value).toString() }
+}

@@ -1,0 +1,120 @@
+import { createHmac } from 'node:crypto'
+import type { Agent } from 'undici'
+import type { Clock } from '../actor/clock.js'
+import type { Log } from '../actor/log.js'
+import type { Meters } from '../actor/meter.js'
+import { type Agenda, pauseMs, type Task } from './agenda.js'
+import { Rounds } from './rounds.js'
+
+export interface DeliveryOptions {
+  /** 24 to 64 bytes: the receiver has them too. */
+  readonly secret: Uint8Array
+  readonly release: string
+  /** For one whole exchange. */
+  readonly timeoutMs: number
+  /** Told to one receiver at once. */
+  readonly atOnce: number
+  readonly retryMs: number
+  readonly retryMaxMs: number
+  /** Then the event is given up. */
+  readonly attemptsMax: number
+}
+
+export interface TargetParts {
+  readonly url: string
+  readonly agenda: Agenda
+  readonly agent: Agent
+  readonly meters: Meters
+  readonly clock: Clock
+  readonly log: Log
+}
+
+const lookEveryMs = 500
+
+/**
+ * Tells one receiver what is on its agenda, at least once each, signed as Standard Webhooks has it: headers `webhook-id`,
+ * `webhook-timestamp` (seconds) and `webhook-signature: v1,<base64 of HMAC-SHA-256 over "id.timestamp.body">`. A receiver
+ * that is away does not hold up the others.
+ */
+export class WebhookTarget {
+  readonly #rounds = new Rounds((signal) => this.#round(signal))
+  #isAway = false
+
+  constructor(
+    private readonly parts: TargetParts,
+    private readonly options: DeliveryOptions,
+  ) {}
+
+  run(): Promise<void> {
+    return this.#rounds.run()
+  }
+
+  stop(): Promise<void> {
+    return this.#rounds.stop()
+  }
+
+  async #round(signal: AbortSignal): Promise<number> {
+    const { agenda, clock } = this.parts
+    const tasks = agenda.due(clock.now(), this.options.atOnce)
+    await Promise.all(tasks.map((task) => this.#deliver(task, signal)))
+    return tasks.length === 0 ? lookEveryMs : 0
+  }
+
+  async #deliver(task: Task, signal: AbortSignal): Promise<void> {
+    const { agenda, clock, log, meters, url } = this.parts
+    const fault = await this.#tell(task, signal)
+    if (signal.aborted) return
+    const last = task.attempts + 1 >= this.options.attemptsMax
+    if (fault === undefined || fault.final || last) agenda.done(task)
+    else {
+      agenda.later(task, clock.now() + pauseMs(task.attempts, this.options.retryMs, this.options.retryMaxMs))
+    }
+    if (fault === undefined) {
+      meters.of('webhooks_total', { outcome: 'told' }).add(1)
+      if (this.#isAway) log.info({ url }, 'a webhook receiver answers again')
+      this.#isAway = false
+      return
+    }
+    meters.of('webhooks_total', { outcome: fault.final || last ? 'given-up' : 'put-off' }).add(1)
+    // Told once, not at every event.
+    if (!this.#isAway) log.warn({ url, reason: fault.reason }, 'a webhook receiver does not take events')
+    this.#isAway = true
+  }
+
+  /** What went wrong; `final`: it makes no sense to try again. */
+  async #tell(task: Task, signal: AbortSignal): Promise<{ reason: string; final: boolean } | undefined> {
+    const { agent, clock, url } = this.parts
+    const late = new AbortController()
+    const timer = clock.after(this.options.timeoutMs, () => late.abort())
+    const place = new URL(url)
+    try {
+      const { statusCode, body } = await agent.request({
+        origin: place.origin,
+        path: place.pathname,
+        method: 'POST',
+        headers: { ...this.#signed(task), 'content-type': 'application/json' },
+        body: task.value,
+        signal: AbortSignal.any([signal, late.signal]),
+      })
+      await body.dump({ limit: 65_536 })
+      if (statusCode >= 200 && statusCode < 300) return undefined
+      return { reason: `status ${statusCode}`, final: statusCode === 410 }
+    } catch (error) {
+      return { reason: late.signal.aborted ? 'no answer in time' : (error as Error).message, final: false }
+    } finally {
+      timer.cancel()
+    }
+  }
+
+  #signed({ key, value }: Task): Record<string, string> {
+    const id = `evt_${Buffer.from(key).toString('hex')}`
+    const seconds = String(Math.floor(this.parts.clock.now() / 1000))
+    const signature = createHmac('sha256', this.options.secret).update(`${id}.${seconds}.`).update(value)
+    return {
+      'user-agent': this.options.release,
+      'webhook-id': id,
+      'webhook-timestamp': seconds,
+      'webhook-signature': `v1,${signature.digest('base64')}`,
+    }
+  }
+}

@@ -1,0 +1,80 @@
+import { createHash } from 'node:crypto'
+import { Agent } from 'undici'
+import type { ItemFilter } from '../../config/item-filter.js'
+import type { Clock } from '../actor/clock.js'
+import type { Log } from '../actor/log.js'
+import type { Meters } from '../actor/meter.js'
+import { type Environment, openEnvironment } from '../store/lmdb.js'
+import { Agenda } from './agenda.js'
+import type { WebhookEvent } from './webhook-events.js'
+import { type DeliveryOptions, WebhookTarget } from './webhook-target.js'
+
+export interface WebhookOptions {
+  /** Receivers' addresses. */
+  readonly servers: readonly string[]
+  /** Transactions and items that are told. */
+  readonly index: ItemFilter
+  /** Whether blocks are told. */
+  readonly blocks: boolean
+  /** Whether content that comes into the cache is told. */
+  readonly cached: boolean
+  /** Events that wait for one receiver at most: some KiB each, on disk. */
+  readonly waitingMax: number
+  readonly delivery: DeliveryOptions
+}
+
+/**
+ * Tells receivers what happened. What is announced is on disk first, so a kill loses nothing; it may be told twice, with the
+ * same id. Without room the newest are dropped, counted and said in the log.
+ */
+export class Webhooks {
+  readonly #environment: Environment
+  readonly #agendas: readonly Agenda[]
+  readonly #targets: readonly WebhookTarget[]
+  readonly #agent = new Agent({ connect: { timeout: 5000 } })
+  #isFull = false
+
+  /** `path` is the folder of its own environment. */
+  constructor(
+    path: string,
+    readonly options: WebhookOptions,
+    private readonly parts: { readonly meters: Meters; readonly clock: Clock; readonly log: Log },
+  ) {
+    const { servers, waitingMax, delivery } = options
+    // Receivers that were taken out of the settings keep their two tables: room for a few generations of them.
+    const environment = openEnvironment(path, 256)
+    this.#environment = environment
+    this.#agendas = servers.map((url) => new Agenda(environment, nameOf(url), waitingMax))
+    this.#targets = servers.map((url, at) => {
+      const agenda = this.#agendas[at]
+      if (agenda === undefined) throw new Error('a receiver without agenda')
+      return new WebhookTarget({ ...parts, url, agenda, agent: this.#agent }, delivery)
+    })
+  }
+
+  /** On disk for every receiver when this returns. */
+  announce(events: readonly WebhookEvent[]): void {
+    if (events.length === 0) return
+    const tasks = events.map(({ key, body }) => ({ key, value: body }))
+    const refused = this.#agendas.reduce((sum, one) => sum + one.put(tasks, this.parts.clock.now()), 0)
+    if (refused > 0) {
+      this.parts.meters.of('webhooks_total', { outcome: 'dropped' }).add(refused)
+      if (!this.#isFull) this.parts.log.error({ refused }, 'no room for events: webhooks are lost')
+    }
+    this.#isFull = refused > 0
+  }
+
+  async run(): Promise<void> {
+    await Promise.all(this.#targets.map((target) => target.run()))
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.#targets.map((target) => target.stop()))
+    await this.#agent.destroy()
+    await this.#environment.close()
+  }
+}
+
+function nameOf(url: string): string {
+  return createHash('sha256').update(url).digest('hex').slice(0, 16)
+}

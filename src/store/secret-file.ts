@@ -1,0 +1,49 @@
+import { randomBytes } from 'node:crypto'
+import {
+  closeSync,
+  fsyncSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  unlinkSync,
+  writeSync,
+} from 'node:fs'
+import { dirname } from 'node:path'
+
+/**
+ * The text of a secret that is kept in the file `path`, of mode 0600; `make` gives it where the file is missing. The file is
+ * whole or not there, and all threads and processes that ask at once get the same text. Throws the system's error.
+ */
+export function keptSecret(path: string, make: () => string): string {
+  const existing = read(path)
+  if (existing !== undefined) return existing
+  create(path, make())
+  // Another thread may have been faster; its text counts then.
+  return readFileSync(path, 'utf8')
+}
+
+function read(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
+  }
+}
+
+function create(path: string, text: string): void {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+  const draft = `${path}.${randomBytes(8).toString('hex')}`
+  const file = openSync(draft, 'wx', 0o600)
+  writeSync(file, text)
+  fsyncSync(file)
+  closeSync(file)
+  try {
+    linkSync(draft, path)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+  } finally {
+    unlinkSync(draft)
+  }
+}
