@@ -34,6 +34,12 @@ export const answers = {
     ...age,
     why: 'Seconds, unknown ids.',
   }),
+  blockedMaxAge: whole({
+    env: 'CACHE_BLOCKED_MAX_AGE',
+    default: 2_592_000,
+    ...age,
+    why: 'Seconds, content and names that the operator blocked. Caches may go on so long after a release.',
+  }),
   privateSizeThreshold: whole({
     env: 'CACHE_PRIVATE_SIZE_THRESHOLD',
     default: 104_857_600,

@@ -25,9 +25,14 @@ export function trustLines(trust: Trust, words: Vocabulary): Line[] {
   ]
 }
 
-/** The strong entity tag of content with this SHA-256 (RFC 9110 section 8.8.3): the hash itself. */
-export function entityTag(digest: Uint8Array): string {
-  return `"${encodeBase64url(digest)}"`
+/**
+ * The strong entity tag of content with this SHA-256 (RFC 9110 section 8.8.3): the hash itself; for content served by a name,
+ * the hash, a dot, and the id that the name means.
+ */
+export function entityTag(digest: Uint8Array, resolvedId?: Id): string {
+  return resolvedId === undefined
+    ? `"${encodeBase64url(digest)}"`
+    : `"${encodeBase64url(digest)}.${resolvedId}"`
 }
 
 /**
@@ -38,10 +43,11 @@ export function digestLines(
   digest: Uint8Array,
   field: 'Content-Digest' | 'Repr-Digest' | undefined,
   words: Vocabulary,
+  resolvedId?: Id,
 ): Line[] {
   const lines: Line[] = [[`${words.gateway}Digest`, encodeBase64url(digest)]]
   if (field !== undefined) lines.push([field, `sha-256=:${Buffer.from(digest).toString('base64')}:`])
-  lines.push(['ETag', entityTag(digest)])
+  lines.push(['ETag', entityTag(digest, resolvedId)])
   return lines
 }
 

@@ -6,6 +6,8 @@ export interface CacheFacts {
   readonly trusted: boolean
   readonly sizeBytes: number
   readonly contentType: string
+  /** The longest that the answer may be kept, whatever it is: its address may come to mean something else. */
+  readonly capSeconds?: number
 }
 
 /** A type without its parameters, lower case: what rules and routes compare. */
@@ -26,12 +28,16 @@ export function cacheControl(rules: CacheRules): (facts: CacheFacts) => string {
           .join('[^/]*')}$`,
       ),
   )
-  return ({ stable, trusted, sizeBytes, contentType }) => {
+  return ({ stable, trusted, sizeBytes, contentType, capSeconds }) => {
     const bare = bareType(contentType)
     const scope =
       sizeBytes > rules.privateSizeBytes || patterns.some((pattern) => pattern.test(bare))
         ? 'private'
         : 'public'
+    if (capSeconds !== undefined) {
+      const seconds = stable ? rules.stableSeconds : trusted ? rules.trustedSeconds : rules.unstableSeconds
+      return `${scope}, max-age=${Math.min(seconds, capSeconds)}, must-revalidate`
+    }
     if (stable) return `${scope}, max-age=${rules.stableSeconds}, immutable`
     return `${scope}, max-age=${trusted ? rules.trustedSeconds : rules.unstableSeconds}`
   }

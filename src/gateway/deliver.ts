@@ -16,7 +16,7 @@ import { readHints, readProvenance } from './hints.js'
 import type { Located, Locator } from './locate.js'
 import { isHashed, isInside } from './opened.js'
 import type { Admission, GatewayOptions, Source } from './parts.js'
-import { type Plan, plan, readAsked } from './plan.js'
+import { type Known, type Plan, plan, readAsked, unconditional } from './plan.js'
 import type { Touches } from './touches.js'
 
 type Planned = Exclude<Plan, { variant: 'refused' }>
@@ -143,7 +143,7 @@ export class Delivery {
   #fromCatalog(flow: Flow, entry: Entry): boolean {
     const { digest, contentType, header } = entry.attributes
     if (digest === undefined || (contentType === undefined && header === undefined)) return false
-    const decided = plan(readAsked(flow.request), this.#known(entry))
+    const decided = decide(flow, knownOf(flow, entry))
     if (decided.variant === 'refused') this.#refusePlan(flow, decided)
     else if (decided.bytes > 0) return false
     else {
@@ -163,10 +163,11 @@ export class Delivery {
     // While bytes are on their way only a proven digest counts: the fetcher breaks off whatever differs from it.
     const digest = hashed || before?.verified === true ? attributes.digest : undefined
     const boundary = newBoundary()
-    const decided = plan(readAsked(flow.request), {
+    const { naming } = flow
+    const decided = decide(flow, {
       sizeBytes: attributes.size,
       contentType: typeOf(attributes),
-      entityTag: digest === undefined ? undefined : entityTag(digest),
+      entityTag: digest === undefined ? undefined : entityTag(digest, naming?.resolvedId),
       boundary: () => boundary,
     })
     if (decided.variant === 'refused') {
@@ -186,9 +187,9 @@ export class Delivery {
     const stable = isStable(attributes.height, tip, options.forkDepth)
     const { trusted } = opened
     const said = { attributes, cached: false, verified: false, trusted, stable, digest, hashed }
-    const prepared = writer.prepare({ ...said, fallback: flow.fallback }, decided.variant, boundary)
+    const prepared = writer.prepare({ ...said, fallback: flow.fallback, naming }, decided.variant, boundary)
     const seconds = Math.floor(clock.now() / 1000)
-    const block = writer.signed(prepared, decided.variant, flow.method, flow.path, seconds)
+    const block = writer.signed(prepared, decided.status, flow.method, flow.path, seconds)
     const hops = `\r\n${this.parts.hopsName}: ${opened.hops ?? flow.hops}`
     const head = { status: decided.status, block: `${flow.lines}\r\n${block}${decided.lines}${hops}` }
     this.#send(flow, head, decided, opened.content, { reason: 'miss', source: opened.source })
@@ -197,7 +198,7 @@ export class Delivery {
 
   /** The window around all that is asked for, where it is less than everything. */
   #windowOf(flow: Flow, entry: Entry): Window | undefined {
-    const decided = plan(readAsked(flow.request), this.#known(entry))
+    const decided = decide(flow, knownOf(flow, entry))
     if (decided.variant !== 'part' && decided.variant !== 'parts') return undefined
     const windows = decided.pieces.filter((piece) => 'start' in piece)
     if (windows.length === 0) return undefined
@@ -205,13 +206,8 @@ export class Delivery {
     return { start, end: Math.max(...windows.map((piece) => piece.end)) - 1 }
   }
 
-  #known(entry: Entry): Parameters<typeof plan>[1] {
-    const { attributes, contentType, entityTag: tag, boundary } = entry
-    return { sizeBytes: attributes.size, contentType, entityTag: tag, boundary }
-  }
-
   #plan(flow: Flow, entry: Entry): Planned | undefined {
-    const decided = plan(readAsked(flow.request), this.#known(entry))
+    const decided = decide(flow, knownOf(flow, entry))
     if (decided.variant !== 'refused') return decided
     this.#refusePlan(flow, decided)
     return undefined
@@ -236,7 +232,7 @@ export class Delivery {
     sound: boolean,
   ): Head {
     const seconds = Math.floor(this.parts.clock.now() / 1000)
-    const answer = { variant, cached, sound, fallback: flow.fallback }
+    const answer = { variant, cached, sound, fallback: flow.fallback, naming: flow.naming }
     const frame = entry.frame(answer, flow.method, flow.path, seconds, this.parts.writer)
     const hops = flow.hops === 0 ? this.#noHops : `\r\n${this.parts.hopsName}: ${flow.hops}`
     return { status, frame, id: flow.requestId, lines: lines + hops }
@@ -276,4 +272,18 @@ export class Delivery {
     const { bytes, outcome } = sent
     ledger.settle(flow, { status, bytes, outcome, reason: why.reason, source: why.source ?? '' })
   }
+}
+
+/** What is known of an entry's content, as the answer to this flow would show it. */
+function knownOf({ naming }: Flow, entry: Entry): Known {
+  const { attributes, contentType, boundary } = entry
+  return { sizeBytes: attributes.size, contentType, entityTag: entry.tagFor(naming), boundary }
+}
+
+/** The plan of an answer. A page for names that nobody knows has a status of its own, and is always sent whole. */
+function decide({ request, naming }: Flow, known: Known): Plan {
+  const status = naming?.status
+  if (status === undefined) return plan(readAsked(request), known)
+  const decided = plan(unconditional(request), known)
+  return decided.variant === 'refused' ? decided : { ...decided, status }
 }

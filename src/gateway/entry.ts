@@ -9,6 +9,7 @@ import { type Frame, frameOf } from '../http/frame.js'
 import type { MappedContent } from '../store/mapped.js'
 import { idLead } from './cors.js'
 import { type Facts, type HeadWriter, type PreparedHead, statusOfVariant, typeOf } from './head.js'
+import type { Naming } from './naming.js'
 import type { Variant } from './plan.js'
 
 /** A file as it was when it was last checked: another inode, time or size is another file. */
@@ -29,9 +30,19 @@ export function newBoundary(): string {
 
 interface Signed {
   readonly manner: number
+  readonly naming: Naming | undefined
   readonly method: string
   readonly path: string
   readonly frame: Frame
+}
+
+/** Heads kept per entry for names that serve it: a page and its sibling names; others are prepared anew. */
+const namedMax = 4
+
+interface Named {
+  readonly manner: number
+  readonly naming: Naming
+  readonly head: PreparedHead
 }
 
 /** Everything that answers about one id have in common, made once and kept while it is true. */
@@ -47,6 +58,7 @@ export class Entry {
   /** Served since the keeper was last told. */
   touched = false
   readonly #heads = new Map<number, PreparedHead>()
+  #named: Named[] = []
   #signed: Signed[] = []
   #second = -1
   #boundary: string | undefined
@@ -65,6 +77,13 @@ export class Entry {
   readonly boundary = (): string => {
     this.#boundary ??= newBoundary()
     return this.#boundary
+  }
+
+  /** The tag of an answer: content served by a name has one that says so. */
+  tagFor(naming: Naming | undefined): string | undefined {
+    const { digest } = this.attributes
+    const resolvedId = naming?.resolvedId
+    return resolvedId === undefined || digest === undefined ? this.entityTag : entityTag(digest, resolvedId)
   }
 
   /** True where `content` is the file that was checked. */
@@ -87,21 +106,41 @@ export class Entry {
       this.#signed = []
       this.#second = seconds
     }
-    const { variant, cached, sound, fallback } = answer
+    const { variant, cached, sound, fallback, naming } = answer
     const manner = variants.indexOf(variant) | (cached ? 4 : 0) | (sound ? 8 : 0) | (fallback ? 16 : 0)
     // A few comparisons cost less than making a key and hashing it.
     for (const known of this.#signed) {
-      if (known.manner === manner && known.path === path && known.method === method) return known.frame
+      const same = known.manner === manner && known.naming === naming
+      if (same && known.path === path && known.method === method) return known.frame
     }
-    const block = writer.signed(this.#head(answer, manner, writer), variant, method, path, seconds)
-    const frame = frameOf(statusOfVariant[variant], idLead, `\r\n${block}`)
-    if (this.#signed.length < signedMax) this.#signed.push({ manner, method, path, frame })
+    const status = naming?.status ?? statusOfVariant[variant]
+    const block = writer.signed(this.#head(answer, manner, writer), status, method, path, seconds)
+    const frame = frameOf(status, idLead, `\r\n${block}`)
+    if (this.#signed.length < signedMax) this.#signed.push({ manner, naming, method, path, frame })
     return frame
   }
 
   #head(answer: Answer, manner: number, writer: HeadWriter): PreparedHead {
+    const { naming } = answer
+    if (naming !== undefined) return this.#namedHead(answer, naming, manner, writer)
     const known = this.#heads.get(manner)
     if (known !== undefined) return known
+    const head = this.#prepare(answer, writer)
+    this.#heads.set(manner, head)
+    return head
+  }
+
+  /** The youngest stay: a name that is resolved anew brings another object, and its heads fall out in time. */
+  #namedHead(answer: Answer, naming: Naming, manner: number, writer: HeadWriter): PreparedHead {
+    const known = this.#named.find((one) => one.naming === naming && one.manner === manner)
+    if (known !== undefined) return known.head
+    const head = this.#prepare(answer, writer)
+    if (this.#named.length === namedMax) this.#named.shift()
+    this.#named.push({ manner, naming, head })
+    return head
+  }
+
+  #prepare(answer: Answer, writer: HeadWriter): PreparedHead {
     const { attributes, stable } = this
     const facts: Facts = {
       attributes,
@@ -113,10 +152,9 @@ export class Entry {
       // From the catalog alone only HEAD and 304 are answered: they promise what the index knows.
       hashed: answer.sound || !answer.cached,
       fallback: answer.fallback,
+      naming: answer.naming,
     }
-    const head = writer.prepare(facts, answer.variant, this.boundary())
-    this.#heads.set(manner, head)
-    return head
+    return writer.prepare(facts, answer.variant, this.boundary())
   }
 }
 
@@ -126,6 +164,7 @@ export interface Answer {
   readonly cached: boolean
   readonly sound: boolean
   readonly fallback: boolean
+  readonly naming?: Naming | undefined
 }
 
 /** True once the block at `height` lies `forkDepth` blocks behind the tip. */

@@ -4,6 +4,7 @@ import type { Meter, Meters } from '../actor/meter.js'
 import type { Refusal } from '../format/refusal.js'
 import type { Reply, Request, Sent } from '../http/exchange.js'
 import { statusOf } from '../http/status.js'
+import type { Naming } from './naming.js'
 
 export type Family = 'data' | 'raw' | 'manifest' | 'info' | 'other'
 
@@ -22,6 +23,8 @@ export interface Flow {
   family: Family
   /** A manifest chose this content for a path that it does not have. */
   fallback: boolean
+  /** The name that the content was asked by, once it is resolved. */
+  naming: Naming | undefined
   /** The reply was ended, or is being streamed: nobody else may end it. */
   answered: boolean
   /** Counted and logged. */
@@ -133,7 +136,9 @@ export function answerText(
   why: Pick<Ending, 'fault' | 'source'> & { readonly reason?: string } = {},
 ): void {
   const { status, text, lines = '' } = answer
-  const block = `${flow.lines}\r\nContent-Type: text/plain; charset=utf-8${lines}`
+  // Also an answer without content says what the name means: it was resolved all the same.
+  const named = flow.naming?.block ?? ''
+  const block = `${flow.lines}\r\nContent-Type: text/plain; charset=utf-8${lines}${named}`
   flow.answered = true
   if (flow.method === 'HEAD') flow.reply.endEmpty({ status, block }, Buffer.byteLength(text))
   else flow.reply.end({ status, block }, text)

@@ -92,6 +92,7 @@ class EdgeGateway implements Gateway {
       startedMs: this.#ledger.begin(),
       hops: readHops(request),
       fallback: false,
+      naming: undefined,
       answered: false,
       settled: false,
     }

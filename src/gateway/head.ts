@@ -4,6 +4,7 @@ import { metadataLines } from '../attest/metadata-headers.js'
 import { digestLines, positionLines, trustLines } from '../attest/trust-headers.js'
 import type { Attributes } from '../catalog/attributes.js'
 import { cacheControl, soonStale } from './cache-control.js'
+import type { Naming } from './naming.js'
 import type { GatewayParts } from './parts.js'
 import type { Variant } from './plan.js'
 
@@ -20,6 +21,8 @@ export interface Facts {
   readonly hashed: boolean
   /** A manifest's answer for paths it does not have: soon stale, whatever the content is. */
   readonly fallback: boolean
+  /** The content was asked for by a name. */
+  readonly naming?: Naming | undefined
 }
 
 /** A head that only lacks what belongs to one request. */
@@ -34,7 +37,7 @@ export interface HeadWriter {
   /** Costs about 10 to 50 us: kept for the next request wherever possible. */
   prepare(facts: Facts, variant: Variant, boundary: string): PreparedHead
   /** The block with its signature of this second. */
-  signed(head: PreparedHead, variant: Variant, method: string, path: string, seconds: number): string
+  signed(head: PreparedHead, status: number, method: string, path: string, seconds: number): string
 }
 
 export const statusOfVariant: Readonly<Record<Variant, 200 | 206 | 304>> = {
@@ -69,13 +72,18 @@ export function createHeadWriter(
   const cover = coverage(words)
   const bounds = { tagsMax: options.tagsMax, bytesMax: options.tagBytesMax }
 
+  const cachingOf = (facts: Facts, contentType: string): string => {
+    if (facts.fallback) return short
+    const caching = facts.naming?.caching ?? {}
+    const { size: sizeBytes } = facts.attributes
+    return typeof caching === 'string' ? caching : ladder({ ...facts, ...caching, sizeBytes, contentType })
+  }
   const linesOf = (facts: Facts, variant: Variant, boundary: string): Line[] => {
-    const { attributes, cached, digest } = facts
+    const { attributes, cached, digest, naming } = facts
     const contentType = typeOf(attributes)
-    const cacheFacts = { ...facts, sizeBytes: attributes.size, contentType }
     const lines: Line[] = [
       ['Accept-Ranges', 'bytes'],
-      ['Cache-Control', facts.fallback ? short : ladder(cacheFacts)],
+      ['Cache-Control', cachingOf(facts, contentType)],
       ['X-Cache', cached ? 'HIT' : 'MISS'],
     ]
     if (variant === 'parts') lines.push(['Content-Type', `multipart/byteranges; boundary=${boundary}`])
@@ -85,10 +93,11 @@ export function createHeadWriter(
     if (encoding !== undefined && (variant === 'whole' || variant === 'part')) {
       lines.push(['Content-Encoding', encoding])
     }
+    if (naming !== undefined) lines.push(...naming.lines)
     lines.push(...trustLines({ ...facts, id: attributes.id }, words))
     if (digest !== undefined) {
       const field = variant === 'whole' ? 'Content-Digest' : 'Repr-Digest'
-      lines.push(...digestLines(digest, facts.hashed ? field : undefined, words))
+      lines.push(...digestLines(digest, facts.hashed ? field : undefined, words, naming?.resolvedId))
     }
     if (attributes.place !== undefined) lines.push(...positionLines(attributes.place, words))
     if (options.tagHeaders && attributes.header !== undefined) {
@@ -103,11 +112,10 @@ export function createHeadWriter(
       const { lines: covered, worthSigning } = cover(lines)
       return { block: blockOf(lines), covered: worthSigning && signer !== undefined ? covered : undefined }
     },
-    signed({ block, covered }, variant, method, path, seconds) {
+    signed({ block, covered }, status, method, path, seconds) {
       if (covered === undefined || signer === undefined) return block
       try {
-        const statement = { status: statusOfVariant[variant], covered, method, path }
-        return `${block}\r\n${signer.sign(statement, seconds)}`
+        return `${block}\r\n${signer.sign({ status, covered, method, path }, seconds)}`
       } catch (error) {
         log.error({ err: error }, 'an answer could not be signed')
         return block

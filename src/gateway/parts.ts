@@ -9,6 +9,7 @@ import type { Catalog, CatalogReply, CatalogRequest } from '../catalog/protocol.
 import type { Id } from '../format/id.js'
 import type { Refusal } from '../format/refusal.js'
 import type { Reply, Request } from '../http/exchange.js'
+import type { BlockList } from '../moderation/protocol.js'
 import type { Opened } from '../source/opener.js'
 import type { Hints, Provenance, Window } from '../source/protocol.js'
 import type { MappedContent } from '../store/mapped.js'
@@ -50,6 +51,8 @@ export interface CacheRules {
   readonly trustedSeconds: number
   readonly unstableSeconds: number
   readonly notFoundSeconds: number
+  /** What the operator does not serve. */
+  readonly blockedSeconds: number
   /** Larger content is private to the client. */
   readonly privateSizeBytes: number
   /** Patterns such as `video/*`; `*` does not cross the slash. */
@@ -108,6 +111,8 @@ export interface GatewayParts {
   readonly log: Log
   readonly clock: Clock
   readonly admission?: Admission
+  /** Undefined: nothing is blocked. */
+  readonly blocks?: BlockList
   readonly routes?: readonly Route[]
   readonly options: GatewayOptions
 }
@@ -120,6 +125,7 @@ export const gatewayDefaults: GatewayOptions = {
     trustedSeconds: 43_200,
     unstableSeconds: 7200,
     notFoundSeconds: 60,
+    blockedSeconds: 2_592_000,
     privateSizeBytes: 104_857_600,
     privateTypes: [],
   },

@@ -35,7 +35,7 @@ export type Variant = 'whole' | 'part' | 'parts' | 'unchanged'
 export type Plan =
   | {
       readonly variant: Variant
-      readonly status: 200 | 206 | 304
+      readonly status: 200 | 206 | 304 | 404
       /** Header lines of this very answer, each with CRLF in front; '' where there are none. */
       readonly lines: string
       readonly pieces: readonly Piece[]
@@ -54,9 +54,7 @@ export type Plan =
 /** Reads the conditions off a request. */
 export function readAsked(request: Request): Asked {
   const { method } = request
-  if (method !== 'GET' && method !== 'HEAD') {
-    return { method, range: undefined, ifRange: undefined, ifMatch: undefined, ifNoneMatch: undefined }
-  }
+  if (method !== 'GET' && method !== 'HEAD') return unconditional(request)
   const range = request.header('range')
   return {
     method,
@@ -65,6 +63,11 @@ export function readAsked(request: Request): Asked {
     ifMatch: request.header('if-match'),
     ifNoneMatch: request.header('if-none-match'),
   }
+}
+
+/** A request for the whole, whatever conditions it carries. */
+export function unconditional({ method }: Request): Asked {
+  return { method, range: undefined, ifRange: undefined, ifMatch: undefined, ifNoneMatch: undefined }
 }
 
 /**

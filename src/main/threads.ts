@@ -209,6 +209,7 @@ function gatewayOptions(config: Config): EdgeThread['gateway'] {
       trustedSeconds: answers.trustedMaxAge,
       unstableSeconds: answers.unstableMaxAge,
       notFoundSeconds: answers.notFoundMaxAge,
+      blockedSeconds: answers.blockedMaxAge,
       privateSizeBytes: answers.privateSizeThreshold,
       privateTypes: answers.privateContentTypes,
     },

@@ -1,0 +1,61 @@
+import type { Id } from '../format/id.js'
+import type { Refusal } from '../format/refusal.js'
+
+/** A name as it stands in front of a root host, lower case: `docs_site` is the record `docs` of the base name `site`. */
+export interface Name {
+  /** The whole label. */
+  readonly full: string
+  readonly basename: string
+  /** The undername; `@` where there is none. */
+  readonly record: string
+}
+
+/** What a resolver knows of a name. */
+export interface NameRecord {
+  readonly id: Id
+  /** How long it may be believed. */
+  readonly ttlSeconds: number
+  /** The token that holds the name's records. */
+  readonly antId?: string
+  readonly antProgramId?: string
+  /** Undernames that are paid for. */
+  readonly undernameLimit?: number
+  /** Place of this record among all of the base name, by priority; 0 for `@`. Served where it is not above the limit. */
+  readonly recordIndex?: number
+}
+
+/** A name that was resolved. One object for as long as it is believed: whoever prepares something for it may key it by this. */
+export interface Resolution extends NameRecord {
+  readonly name: Name
+  readonly resolvedAtMs: number
+}
+
+/** What a resolver says: `absent` only where it knows that there is no such name; `blocked` where it may not tell. */
+export type Verdict = NameRecord | 'absent' | 'blocked' | Refusal
+
+/** What became of a name. A refusal where the resolvers failed: that is never the same as `absent`. */
+export type Outcome = Resolution | 'absent' | 'blocked' | Refusal
+
+/** Knows names, or whom to ask. The one port behind which registries and other gateways stand. */
+export interface Resolver {
+  readonly label: 'local' | 'gateway' | 'on-demand'
+  /** True where other machines are asked: not on behalf of requests that may not be carried on. */
+  readonly remote: boolean
+  /** Never rejects. Refusals: `upstream` (unreachable, or nonsense), `late` (gave up because of `signal`), `busy`. */
+  resolve(name: Name, signal: AbortSignal): Promise<Verdict>
+}
+
+/** Names as an edge thread asks for them. */
+export interface Names {
+  /** At once, from memory; undefined: ask `resolve`. */
+  known(name: Name): Outcome | undefined
+  /** Asks the resolvers. `confined`: only those on this machine. Whoever asks for one name at once shares one answer. Never rejects. */
+  resolve(name: Name, confined: boolean): Promise<Outcome>
+}
+
+/** Tells a resolution from everything else that may become of a name. */
+export function isResolved<Found extends NameRecord>(
+  outcome: Found | 'absent' | 'blocked' | Refusal,
+): outcome is Found {
+  return typeof outcome === 'object' && 'id' in outcome
+}
