@@ -2,12 +2,13 @@ import { answers } from './answers.js'
 import { chunks } from './chunks.js'
 import { indexing } from './indexing.js'
 import { retrieval } from './retrieval.js'
+import { rootLookup } from './root-lookup.js'
 import { server } from './server.js'
 import type { Setting } from './setting.js'
 import { webhooks } from './webhooks.js'
 
 /** Every table, by the part of the program it belongs to. */
-const tables = { server, retrieval, chunks, answers, indexing, webhooks }
+const tables = { server, retrieval, chunks, answers, indexing, rootLookup, webhooks }
 
 type Values<Table> = { readonly [Name in keyof Table]: Table[Name] extends Setting<infer T> ? T : never }
 

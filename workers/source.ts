@@ -25,6 +25,7 @@ import { PooledProver } from '../src/source/pooled-prover.js'
 import { ProgressTable } from '../src/source/progress.js'
 import type { SourceProgress, SourceReply, SourceRequest } from '../src/source/protocol.js'
 import { InlineProver } from '../src/source/prover.js'
+import { GatewayRoots } from '../src/source/root-lookup.js'
 import { Soundness } from '../src/source/soundness.js'
 import { isConfined, TrustedGateways } from '../src/source/trusted-gateways.js'
 import { BlobStore } from '../src/store/blobs.js'
@@ -43,7 +44,8 @@ if (swept > 0) log.warn({ swept }, 'half-written files of a killed process were 
 
 const gateways = new TrustedGateways(given.gateways, systemClock)
 const chain = given.chain === undefined ? undefined : new RemoteChain(given.chain, systemClock)
-const fromChain = chain === undefined ? undefined : chainSources(chain, given.chunks, given.location)
+const roots = given.roots === undefined ? undefined : new GatewayRoots(given.roots, systemClock)
+const fromChain = chain === undefined ? undefined : chainSources(chain, given.chunks, given.location, roots)
 const built = [new Parent(catalog, store, given.location), gateways, ...(fromChain?.sources ?? [])]
 
 const pool = given.proofThreads === 0 ? undefined : new PooledProver(given.proofThreads, log)
@@ -116,7 +118,7 @@ async function stop(): Promise<void> {
   if (fetcher.held > 0) log.error({ held: fetcher.held }, 'slots were left behind')
   await Promise.all([evictor.stop(), verifier?.stop()])
   await webhooks?.stop()
-  await Promise.all([gateways.close(), chain?.close(), pool?.close()])
+  await Promise.all([gateways.close(), roots?.close(), chain?.close(), pool?.close()])
   await catalog.close()
   process.exit(0)
 }

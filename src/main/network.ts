@@ -16,6 +16,11 @@ const publicGateways: readonly TrustedGateway[] = [
   { url: 'https://arweave.net', priority: 2, trusted: false },
 ]
 
+/** Asked on mainnet where items lie. */
+export const publicRoots: readonly TrustedGateway[] = [
+  { url: 'https://turbo-gateway.com', priority: 1, trusted: true },
+]
+
 /** The network's settings with the operator's over them. */
 export function networkOf({ server, retrieval }: Config): Network {
   const mainnet = server.network === 'mainnet'

@@ -12,7 +12,7 @@ import type { EdgeThread } from '../gateway/wiring.js'
 import type { FetcherThread } from '../ingest/wiring.js'
 import { progressBytes } from '../source/progress.js'
 import { sourceDefaults } from '../source/wiring.js'
-import { chainOptions, type Network } from './network.js'
+import { chainOptions, type Network, publicRoots } from './network.js'
 import { webhookOptions } from './webhooks.js'
 
 /** What every thread is started with: the configuration's values, cut to what each needs to know. */
@@ -103,6 +103,7 @@ export function sourceThread(
     },
     chain: chainOptions(network.nodes, config),
     chunks: { ...sourceDefaults.chunks, concurrencyMax: retrieval.chunkReadAhead },
+    ...rootsOf(config),
     fetch: { ...sourceDefaults.fetch, wholeFirstMaxBytes: answers.digestBufferMaxBytes },
     fetchesMax: retrieval.fetchesMax,
     eviction: {
@@ -113,6 +114,19 @@ export function sourceThread(
     proofThreads: Math.max(1, server.edgeThreads >> 1),
     logLevel: server.logLevel,
   }
+}
+
+/** Who is asked where items lie. */
+function rootsOf(config: Config): Pick<FetcherThread, 'roots'> {
+  const { rootLookup, retrieval, server } = config
+  const { order, burst, perMinute, rememberedMax, rememberedMs } = rootLookup
+  const named = rootLookup.gateways ?? (server.network === 'mainnet' ? publicRoots : [])
+  if (!order.includes('gateways') || named.length === 0) return {}
+  const gateways = [...named].sort((one, other) => one.priority - other.priority).map(({ url }) => url)
+  const breaker = { burst, perMinute, failuresMax: 5, coolMs: 30_000 }
+  const headMs = retrieval.gatewayTimeoutMs
+  const own = { hopsMax: gatewayDefaults.hopsMax, ownHosts: ownHosts(config), release: server.release }
+  return { roots: { gateways, headMs, breaker, rememberedMax, rememberedMs, ...own } }
 }
 
 /** Lower-case names of this gateway. */

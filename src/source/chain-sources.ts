@@ -2,6 +2,7 @@ import type { Chain } from '../chain/chain.js'
 import { Chunks, OffsetAwareChunks } from './chunks.js'
 import { Items } from './items.js'
 import type { LocationLimits } from './locate.js'
+import type { RootLookup } from './root-lookup.js'
 import type { Source } from './source.js'
 import { Transactions } from './transactions.js'
 import { Turns } from './turns.js'
@@ -27,11 +28,12 @@ export function chainSources(
   chain: Chain,
   chunkOptions: ChunkOptions,
   location: LocationLimits,
+  roots?: RootLookup,
 ): ChainSources {
   const { aheadMax, concurrencyMax } = chunkOptions
   const transactions = new Transactions(chain)
   const chunks = new Chunks(transactions, { chain, turns: new Turns(concurrencyMax), aheadMax })
   const items = new Items('chunks-offset-aware', chunks.openRoot, location)
-  const aware = new OffsetAwareChunks(items, chunks)
+  const aware = new OffsetAwareChunks(items, chunks, roots)
   return { transactions, chunks, sources: [chunks, aware, new TxData(transactions, chain)] }
 }

@@ -3,6 +3,7 @@ import { ChunkedRoot, type ChunkedRootParts } from './chunked-root.js'
 import type { Items, OpenRoot } from './items.js'
 import { learnedOfTransaction } from './learned.js'
 import { unknownEverywhere, weightier } from './refusals.js'
+import type { RootLookup } from './root-lookup.js'
 import type { Found, Source, Wanted } from './source.js'
 import type { Transactions } from './transactions.js'
 
@@ -53,7 +54,7 @@ const nothing: AsyncIterable<Uint8Array> = {
 
 /**
  * Transactions and data items out of chunks: an item whose root is known or hinted comes out of the root's chunks, anything else
- * is taken for a transaction.
+ * is taken for a transaction; what the chain does not have as one is asked for elsewhere, and then proven like any hint.
  */
 export class OffsetAwareChunks implements Source {
   readonly name = 'chunks-offset-aware'
@@ -61,6 +62,7 @@ export class OffsetAwareChunks implements Source {
   constructor(
     private readonly items: Items,
     private readonly chunks: Chunks,
+    private readonly roots?: RootLookup,
   ) {}
 
   async open(wanted: Wanted, signal: AbortSignal): Promise<Found | Refusal> {
@@ -69,6 +71,15 @@ export class OffsetAwareChunks implements Source {
     const isItem = wanted.attributes?.place !== undefined
     if (item.refused !== 'unknown' || isItem) return item
     const transaction = await this.chunks.open(wanted, signal)
-    return isRefusal(transaction) ? weightier(item, transaction) : { ...transaction, name: this.name }
+    if (!isRefusal(transaction)) return { ...transaction, name: this.name }
+    const refusal = weightier(item, transaction)
+    return refusal.refused === 'unknown' ? this.#elsewhere(wanted, refusal, signal) : refusal
+  }
+
+  async #elsewhere(wanted: Wanted, refusal: Refusal, signal: AbortSignal): Promise<Found | Refusal> {
+    const hints = await this.roots?.find(wanted.id, wanted.provenance, signal)
+    if (hints === undefined) return refusal
+    const item = await this.items.open({ ...wanted, hints }, signal)
+    return isRefusal(item) ? item : { ...item, name: this.name }
   }
 }

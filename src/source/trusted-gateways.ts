@@ -1,7 +1,8 @@
-import { Agent, type Dispatcher } from 'undici'
+import type { Dispatcher } from 'undici'
 import type { Clock } from '../actor/clock.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { type HeaderLines, harvest, hintHeaders, type OwnName, trailHeaders } from './gateway-headers.js'
+import { drop, GatewayLine } from './gateway-line.js'
 import type { Provenance, Window } from './protocol.js'
 import { unknownEverywhere, weightier } from './refusals.js'
 import type { Found, Source, Wanted } from './source.js'
@@ -48,7 +49,7 @@ export function isConfined(
 /** Other gateways, asked for `/raw/{id}`. Nothing they say about their bytes is believed but what the operator said. */
 export class TrustedGateways implements Source {
   readonly name = name
-  readonly #agent: Agent
+  readonly #line: GatewayLine
   readonly #own: OwnName
   readonly #tiers: readonly (readonly TrustedGateway[])[]
   #turn = 0
@@ -57,14 +58,8 @@ export class TrustedGateways implements Source {
     private readonly options: GatewayOptions,
     private readonly clock: Clock,
   ) {
-    const { connectionsMax, headMs, ownHosts, release } = options
-    // Heads and pauses are watched here, by the clock; the client's own timers would only say the same less exactly.
-    this.#agent = new Agent({
-      connections: connectionsMax,
-      connect: { timeout: headMs },
-      headersTimeout: 0,
-      bodyTimeout: 0,
-    })
+    const { ownHosts, release } = options
+    this.#line = new GatewayLine(options, clock)
     const [host] = ownHosts
     this.#own = { release, ...(host === undefined ? {} : { host }) }
     const priorities = [...new Set(options.gateways.map(({ priority }) => priority))].sort((a, b) => a - b)
@@ -83,7 +78,7 @@ export class TrustedGateways implements Source {
   }
 
   async close(): Promise<void> {
-    await this.#agent.destroy()
+    await this.#line.close()
   }
 
   #candidates({ provenance, avoid }: Wanted): TrustedGateway[] {
@@ -102,21 +97,16 @@ export class TrustedGateways implements Source {
     const answer = await this.#send(gateway, wanted, signal)
     if (isRefusal(answer)) return answer
     const found = this.#read(gateway, wanted, answer)
-    // What is left of a refused answer is read away if it is short, so that the socket can be used again.
-    if (isRefusal(found)) void answer.body.dump({ limit: 65_536 }).catch(() => undefined)
+    if (isRefusal(found)) drop(answer)
     return found
   }
 
-  /** Sends the question and waits for the head. A kept socket that was closed under us is no answer: asked once more. */
-  async #send(
+  #send(
     gateway: TrustedGateway,
     wanted: Wanted,
     signal: AbortSignal,
   ): Promise<Dispatcher.ResponseData | Refusal> {
     const { window } = wanted
-    const head = new AbortController()
-    const timer = this.clock.after(this.options.headMs, () => head.abort())
-    const either = AbortSignal.any([signal, head.signal])
     const headers = {
       'accept-encoding': 'identity',
       'user-agent': this.options.release,
@@ -124,31 +114,7 @@ export class TrustedGateways implements Source {
       ...hintHeaders(wanted),
       ...(window === undefined ? {} : { range: `bytes=${window.start}-${window.end}` }),
     }
-    const url = `${gateway.url.replace(/\/+$/, '')}/raw/${wanted.id}`
-    try {
-      for (let attempt = 1; ; attempt += 1) {
-        try {
-          return await this.#agent.request({
-            origin: new URL(url).origin,
-            path: new URL(url).pathname,
-            method: 'GET',
-            headers,
-            signal: either,
-          })
-        } catch (error) {
-          if (either.aborted) return refuse('late', 'upstream', `${gateway.url} did not answer in time`)
-          const code = (error as { code?: string }).code
-          if (attempt === 1 && (code === 'UND_ERR_SOCKET' || code === 'ECONNRESET')) continue
-          return refuse(
-            'upstream',
-            'upstream',
-            `${gateway.url} cannot be reached: ${(error as Error).message}`,
-          )
-        }
-      }
-    } finally {
-      timer.cancel()
-    }
+    return this.#line.ask(gateway.url, { method: 'GET', path: `/raw/${wanted.id}`, headers }, signal)
   }
 
   #read(gateway: TrustedGateway, { window }: Wanted, answer: Dispatcher.ResponseData): Found | Refusal {

@@ -4,6 +4,7 @@ import type { ChunkOptions } from './chain-sources.js'
 import type { EvictionOptions } from './evictor.js'
 import type { FetchOptions } from './fetch.js'
 import type { LocationLimits } from './locate.js'
+import type { RootLookupOptions } from './root-lookup.js'
 import type { GatewayOptions } from './trusted-gateways.js'
 
 /** How content is proven after it was kept. */
@@ -45,6 +46,8 @@ export interface SourceThread {
   readonly chain?: ChainOptions
   readonly chunks: ChunkOptions
   readonly location: LocationLimits
+  /** Absent: nobody else is asked where an item lies. */
+  readonly roots?: RootLookupOptions
   readonly fetch: FetchOptions
   /** Transfers under way at once. */
   readonly fetchesMax: number

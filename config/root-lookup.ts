@@ -1,0 +1,49 @@
+import { custom, list, whole } from './setting.js'
+import { readTrustedGateways, type TrustedGateway } from './trusted-gateways.js'
+
+/** Who is asked where an item lies that nothing here knows. */
+export const rootLookup = {
+  order: list({
+    env: 'ROOT_TX_LOOKUP_ORDER',
+    default: ['db', 'cdb', 'gateways'],
+    shape: /^(db|cdb|gateways|graphql)$/,
+    allowed: 'db, cdb, gateways or graphql',
+    why: 'Without gateways in it no other gateway is asked. Index and bands are always looked at first; graphql is skipped.',
+  }),
+  gateways: custom<readonly TrustedGateway[] | undefined>({
+    env: 'GATEWAYS_ROOT_TX_URLS',
+    allowed: 'JSON: {"https://host": priority}',
+    defaultText: '',
+    default: undefined,
+    read: readTrustedGateways,
+    why: 'Gateways asked where an item lies. None on devnet; turbo-gateway.com on mainnet. What they say is proven.',
+  }),
+  burst: whole({
+    env: 'GATEWAYS_ROOT_TX_RATE_LIMIT_BURST_SIZE',
+    default: 5,
+    min: 1,
+    max: 10_000,
+    why: 'Items asked of one gateway in a row after a quiet time.',
+  }),
+  perMinute: whole({
+    env: 'GATEWAYS_ROOT_TX_RATE_LIMIT_PER_MINUTE',
+    default: 6,
+    min: 1,
+    max: 100_000,
+    why: 'Items asked of one gateway in the long run: a flood of unknown ids must not become a flood there.',
+  }),
+  rememberedMax: whole({
+    env: 'ROOT_TX_CACHE_MAX_SIZE',
+    default: 10_000,
+    min: 1,
+    max: 1_000_000,
+    why: 'Answers remembered, some 200 bytes each; also that nobody knows.',
+  }),
+  rememberedMs: whole({
+    env: 'ROOT_TX_CACHE_TTL_MS',
+    default: 300_000,
+    min: 1000,
+    max: 86_400_000,
+    why: 'How long they are believed.',
+  }),
+}

@@ -1,0 +1,50 @@
+import type { Clock } from './clock.js'
+
+export interface BreakerOptions {
+  /** Questions at once after a quiet time. */
+  readonly burst: number
+  /** Questions in the long run. */
+  readonly perMinute: number
+  /** Failures in a row after which nobody is asked for `coolMs`. */
+  readonly failuresMax: number
+  readonly coolMs: number
+}
+
+/** Guards a service of others: asks it no more often than agreed, and not at all for a while after it failed repeatedly. */
+export class Breaker {
+  #allowance: number
+  #atMs: number
+  #failures = 0
+  #closedUntilMs = 0
+
+  constructor(
+    private readonly options: BreakerOptions,
+    private readonly clock: Clock,
+  ) {
+    this.#allowance = options.burst
+    this.#atMs = clock.monotonic()
+  }
+
+  /** True: the service may be asked now, once. */
+  take(): boolean {
+    const { burst, perMinute } = this.options
+    const nowMs = this.clock.monotonic()
+    this.#allowance = Math.min(burst, this.#allowance + ((nowMs - this.#atMs) * perMinute) / 60_000)
+    this.#atMs = nowMs
+    if (nowMs < this.#closedUntilMs || this.#allowance < 1) return false
+    this.#allowance -= 1
+    return true
+  }
+
+  /** Tells how it went. After a rest one failure is enough for the next one. */
+  tell(wasWell: boolean): void {
+    if (wasWell) {
+      this.#failures = 0
+      return
+    }
+    this.#failures += 1
+    if (this.#failures >= this.options.failuresMax) {
+      this.#closedUntilMs = this.clock.monotonic() + this.options.coolMs
+    }
+  }
+}
