@@ -1,0 +1,111 @@
+import type { Authorization } from './authorization.js'
+
+/** A payment as a client presents it, read strictly. Everything in it is canonical, nothing is believed yet. */
+export interface Presented {
+  readonly version: 1 | 2
+  readonly scheme: string
+  /** In the words of its version: short name, or CAIP-2. */
+  readonly network: string
+  /** Protocol 2: what the client says it accepted. */
+  readonly accepted?: Accepted
+  readonly authorization: Authorization
+  /** 0x and pairs of hexadecimal digits; of any length. */
+  readonly signature: string
+}
+
+export interface Accepted {
+  readonly amount: string
+  readonly asset: string
+  readonly payTo: string
+}
+
+/** Why a payment cannot be read, fit for its sender. */
+export interface Unreadable {
+  readonly unreadable: string
+}
+
+/** Longer headers are refused: a payment has 600 to 1,500 characters, one of a contract's wallet some thousand. */
+const headerMax = 8192
+
+const addressShape = /^0x[0-9a-fA-F]{40}$/
+/** As many digits as 256 bits have; the amount itself has to equal a price. */
+const numberShape = /^(?:0|[1-9]\d{0,77})$/
+/** Seconds: enough for thirty million years, and exact as a number. */
+const secondsShape = /^(?:0|[1-9]\d{0,14})$/
+const nonceShape = /^0x[0-9a-fA-F]{64}$/
+const signatureShape = /^0x(?:[0-9a-fA-F]{2})+$/
+const wordShape = /^[\x21-\x7e]{1,64}$/
+
+/** Reads an X-PAYMENT (`version` 1) or PAYMENT-SIGNATURE (2) header. */
+export function readPayment(header: string, version: 1 | 2): Presented | Unreadable {
+  if (header.length > headerMax) return unreadable('the payment header is too long')
+  const text = header.trim()
+  const bytes = Buffer.from(text, 'base64')
+  if (text === '' || bytes.toString('base64') !== text) return unreadable('the payment header is not base64')
+  const given = parse(bytes)
+  if (given === undefined) return unreadable('the payment is no JSON object')
+  if (given.x402Version !== version) return unreadable(`x402Version must be ${version} in this header`)
+  const payload = objectOf(given.payload)
+  const authorization = readAuthorization(objectOf(payload?.authorization))
+  if (authorization === undefined) return unreadable('payload.authorization is malformed')
+  const signature = shaped(payload?.signature, signatureShape)
+  if (signature === undefined) return unreadable('payload.signature is malformed')
+  const accepted = objectOf(given.accepted)
+  const { scheme, network } = version === 1 ? given : (accepted ?? {})
+  const named = shaped(scheme, wordShape)
+  const chain = shaped(network, wordShape)
+  if (named === undefined || chain === undefined) return unreadable('scheme or network is missing')
+  const read = { version, scheme: named, network: chain, authorization, signature }
+  if (version === 1) return read
+  const terms = readAccepted(accepted ?? {})
+  return terms === undefined ? unreadable('accepted is malformed') : { ...read, accepted: terms }
+}
+
+export function isUnreadable(read: Presented | Unreadable): read is Unreadable {
+  return 'unreadable' in read
+}
+
+function unreadable(why: string): Unreadable {
+  return { unreadable: why }
+}
+
+type Fields = Readonly<Record<string, unknown>>
+
+function parse(bytes: Uint8Array): Fields | undefined {
+  try {
+    return objectOf(JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)))
+  } catch (error) {
+    // Not UTF-8 (a TypeError) or not JSON: the sender's mistake either way.
+    if (error instanceof SyntaxError || error instanceof TypeError) return undefined
+    throw error
+  }
+}
+
+function objectOf(value: unknown): Fields | undefined {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : undefined
+}
+
+function shaped(value: unknown, shape: RegExp): string | undefined {
+  return typeof value === 'string' && shape.test(value) ? value : undefined
+}
+
+function readAuthorization(given: Fields | undefined): Authorization | undefined {
+  const from = shaped(given?.from, addressShape)
+  const to = shaped(given?.to, addressShape)
+  const value = shaped(given?.value, numberShape)
+  const validAfter = shaped(given?.validAfter, secondsShape)
+  const validBefore = shaped(given?.validBefore, secondsShape)
+  const nonce = shaped(given?.nonce, nonceShape)
+  if (from === undefined || to === undefined || value === undefined) return undefined
+  if (validAfter === undefined || validBefore === undefined || nonce === undefined) return undefined
+  return { from, to, value, validAfter, validBefore, nonce }
+}
+
+function readAccepted(given: Fields): Accepted | undefined {
+  const amount = shaped(given.amount, numberShape)
+  const asset = shaped(given.asset, addressShape)
+  const payTo = shaped(given.payTo, addressShape)
+  return amount === undefined || asset === undefined || payTo === undefined
+    ? undefined
+    : { amount, asset, payTo }
+}

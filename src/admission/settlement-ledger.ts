@@ -1,0 +1,154 @@
+import { type Environment, openEnvironment, present, type Table } from '../store/lmdb.js'
+import type { PaymentOrder } from './settlement-protocol.js'
+
+/** What is known of one payment. Written before its settlement is asked for. */
+export interface PaymentRecord {
+  /** `asked`: the money may have moved. */
+  readonly state: 'asked' | 'settled' | 'failed'
+  readonly payment: string
+  readonly digest: string
+  readonly version: 1 | 2
+  readonly payer: string
+  readonly units: string
+  readonly tokens: number
+  readonly validBefore: number
+  readonly resource: string
+  readonly address?: string
+  readonly askedMs: number
+  readonly endedMs?: number
+  readonly transaction?: string
+  readonly reason?: string
+  /** It failed, but an earlier attempt was left without an answer: the money may have moved all the same. */
+  readonly doubtful?: boolean
+  /** The background has put the tokens into the payer's bucket. */
+  readonly credited?: boolean
+  /** What the facilitator is told, while it may have to be told again. */
+  readonly message?: string
+}
+
+/** A payment as the operator sees it: no signature, nothing that could be used. */
+export type PaymentRow = Omit<PaymentRecord, 'message' | 'digest'>
+
+const payments = 'payments'
+/** When it was asked (48 bits) and the payment's name: for the list, and for forgetting the oldest. */
+const journal = 'journal'
+/** Names of those that were asked and have not ended. */
+const open = 'open'
+
+const nameOf = (payment: string): Uint8Array => Buffer.from(payment)
+
+function journalKey({ askedMs, payment }: PaymentRecord): Uint8Array {
+  const time = Buffer.alloc(6)
+  time.writeUIntBE(askedMs, 0, 6)
+  return Buffer.concat([time, nameOf(payment)])
+}
+
+/** A payment is remembered for a week after it was asked: far longer than it could be settled again. */
+const keptMs = 7 * 24 * 3600_000
+
+/** One record per payer and nonce, in an LMDB environment of its own. Any thread reads; the cashier's thread writes. */
+export class PaymentLedger {
+  readonly #environment: Environment
+  readonly #payments: Table
+  readonly #journal: Table
+  readonly #open: Table
+
+  /** `recordsMax`: a million records take about 500 MB. */
+  constructor(
+    path: string,
+    private readonly recordsMax = 1_000_000,
+  ) {
+    this.#environment = openEnvironment(path)
+    this.#payments = this.#environment.table(payments)
+    this.#journal = this.#environment.table(journal)
+    this.#open = this.#environment.table(open)
+  }
+
+  find(payment: string): PaymentRecord | undefined {
+    const found = this.#payments.get(nameOf(payment))
+    return found === undefined ? undefined : read(found)
+  }
+
+  /** Records that settlement is about to be asked for. False: the table is full of payments that are still good. */
+  ask(order: PaymentOrder, nowMs: number): boolean {
+    if (this.#payments.count() >= this.recordsMax) this.forget(nowMs, 64)
+    if (this.#payments.count() >= this.recordsMax) return false
+    const { payment, digest, version, payer, units, tokens, validBefore, resource, message } = order
+    const facts = { payment, digest, version, payer, units, tokens, validBefore, resource, message }
+    const whose = order.address === undefined ? {} : { address: order.address }
+    this.#put({ state: 'asked', ...facts, ...whose, askedMs: nowMs })
+    return true
+  }
+
+  /** Replaces a record by what it has come to. */
+  end(record: PaymentRecord, change: Partial<PaymentRecord>): PaymentRecord {
+    const { message, ...rest } = record
+    const ended = { ...rest, ...change }
+    this.#put(ended)
+    return ended
+  }
+
+  /** Takes back a record whose settlement was never asked for after all. */
+  drop(record: PaymentRecord): void {
+    this.#environment.write(() => {
+      this.#payments.remove(nameOf(record.payment))
+      this.#open.remove(nameOf(record.payment))
+      this.#journal.remove(journalKey(record))
+    })
+  }
+
+  /** Payments that were asked and never ended: the process ended first. */
+  unended(): PaymentRecord[] {
+    const names = [...this.#open.keys({})].map((key) => Buffer.from(key).toString())
+    return names.flatMap((name) => this.find(name) ?? [])
+  }
+
+  /** The last payments, youngest first. */
+  recent(max: number): PaymentRow[] {
+    this.#environment.refresh()
+    const keys = [...this.#journal.keys({ backwards: true, limit: max })]
+    return keys.flatMap((key) => {
+      const found = this.find(Buffer.from(key.subarray(6)).toString())
+      if (found === undefined) return []
+      const { message, digest, ...row } = found
+      return [row]
+    })
+  }
+
+  /** Forgets the oldest records that are of no use any more, `max` at most; all of them where the table is full. */
+  forget(nowMs: number, max: number): number {
+    const full = this.#payments.count() >= this.recordsMax
+    const old = this.#journal.from(undefined, max).flatMap(({ key }) => {
+      const record = this.find(Buffer.from(key.subarray(6)).toString())
+      if (record === undefined) return [{ key, payment: undefined }]
+      const late = record.validBefore * 1000 + 3600_000 < nowMs && record.state !== 'asked'
+      return late && (full || record.askedMs + keptMs < nowMs) ? [{ key, payment: record.payment }] : []
+    })
+    this.#environment.write(() => {
+      for (const { key, payment } of old) {
+        this.#journal.remove(key)
+        if (payment !== undefined) this.#payments.remove(nameOf(payment))
+      }
+    })
+    return old.length
+  }
+
+  close(): Promise<void> {
+    return this.#environment.close()
+  }
+
+  #put(record: PaymentRecord): void {
+    this.#environment.write(() => {
+      const name = nameOf(record.payment)
+      this.#payments.put(name, Buffer.from(JSON.stringify(record)))
+      this.#journal.put(journalKey(record), present)
+      const unsettled = record.state === 'asked' || (record.state === 'settled' && record.credited === false)
+      if (unsettled) this.#open.put(name, present)
+      else this.#open.remove(name)
+    })
+  }
+}
+
+function read(bytes: Uint8Array): PaymentRecord {
+  return JSON.parse(Buffer.from(bytes).toString()) as PaymentRecord
+}

@@ -1,0 +1,79 @@
+/** What edge threads ask of the cashier, the one actor that settles payments. */
+
+/** A payment that was checked on the edge thread, with what the facilitator has to be told. Plain data. */
+export interface PaymentOrder {
+  /** Names the payment: chain, payer and nonce; lower case. */
+  readonly payment: string
+  /** Of the digest that was signed: two authorizations with one nonce are two payments, and only one can settle. */
+  readonly digest: string
+  readonly version: 1 | 2
+  readonly payer: string
+  /** Smallest units of USDC. */
+  readonly units: string
+  /** Tokens that it buys. */
+  readonly tokens: number
+  /** Seconds; it cannot be settled any more after that. */
+  readonly validBefore: number
+  /** What was asked for, for the operator's list. */
+  readonly resource: string
+  /** Whose bucket gets the tokens, should the settlement outlive the request. */
+  readonly address?: string
+  /** Body of the facilitator's /verify and /settle (JSON). */
+  readonly message: string
+}
+
+export type CashierRequest = { readonly pay: PaymentOrder }
+
+export type CashierReply =
+  /** The money has moved. `tokens` is what this payment bought when it was first seen. */
+  | { readonly state: 'settled'; readonly tokens: number; readonly transaction: string }
+  /** No money has moved, as far as the facilitator says. `reason` is one of the known words. */
+  | { readonly state: 'refused'; readonly stage: 'verify' | 'settle'; readonly reason: string }
+  /** Not known yet: it goes on by itself, and the same payment asked for again joins it. */
+  | { readonly state: 'pending' }
+  /** The facilitator cannot be used now; nothing has moved. */
+  | { readonly state: 'down' }
+
+/** Which versions of the protocol the facilitator settles, for all threads. Written by the cashier. */
+export class Kinds {
+  static readonly bytes: number = 4
+  readonly #cells: Int32Array
+
+  constructor(readonly memory: SharedArrayBuffer = new SharedArrayBuffer(Kinds.bytes)) {
+    this.#cells = new Int32Array(memory)
+  }
+
+  set(versions: readonly (1 | 2)[]): void {
+    Atomics.store(this.#cells, 0, versions.reduce<number>((bits, version) => bits | version, 4))
+  }
+
+  /** False until the facilitator has answered once. */
+  get known(): boolean {
+    return Atomics.load(this.#cells, 0) !== 0
+  }
+
+  /** Until the facilitator has said what it takes, both are offered: nothing can be paid meanwhile, so nothing is lost. */
+  has(version: 1 | 2): boolean {
+    const bits = Atomics.load(this.#cells, 0)
+    return bits === 0 || (bits & version) !== 0
+  }
+}
+
+/** Facilitators' reasons that clients may read: all others become `other`. A reason is text of a stranger, sometimes with addresses in it. */
+const reasons = new Set(
+  (
+    'insufficient_funds invalid_network invalid_scheme invalid_transaction_state unexpected_settle_error ' +
+    'unexpected_verify_error invalid_payload invalid_payment_requirements invalid_x402_version unsupported_scheme ' +
+    'invalid_exact_evm_payload_signature invalid_exact_evm_payload_recipient_mismatch ' +
+    'invalid_exact_evm_payload_authorization_valid_before invalid_exact_evm_payload_authorization_valid_after ' +
+    'invalid_exact_evm_payload_authorization_value invalid_exact_evm_signature invalid_exact_evm_recipient_mismatch ' +
+    'invalid_exact_evm_authorization_value invalid_exact_evm_insufficient_balance ' +
+    'invalid_exact_evm_nonce_already_used invalid_exact_evm_transaction_simulation_failed ' +
+    'invalid_exact_evm_transaction_failed asset_not_deployed_contract settlement_pending'
+  ).split(' '),
+)
+
+/** The word that a client may read for a facilitator's reason. */
+export function publicReason(given: unknown, other: string): string {
+  return typeof given === 'string' && reasons.has(given) ? given : other
+}

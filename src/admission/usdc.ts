@@ -1,0 +1,31 @@
+/** USDC on the chains where payments are taken, under the names of protocol 1 (short) and 2 (CAIP-2). */
+export interface Usdc {
+  readonly network: 'base' | 'base-sepolia'
+  readonly caip2: string
+  readonly chainId: number
+  /** The token's contract. */
+  readonly address: string
+  /** Of its EIP-712 domain; the two chains differ. */
+  readonly name: string
+  readonly version: string
+}
+
+/** Facts of the deployments; a wrong name makes every signature worthless. */
+export const usdcOf: Readonly<Record<Usdc['network'], Usdc>> = {
+  base: {
+    network: 'base',
+    caip2: 'eip155:8453',
+    chainId: 8453,
+    address: '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913',
+    name: 'USD Coin',
+    version: '2',
+  },
+  'base-sepolia': {
+    network: 'base-sepolia',
+    caip2: 'eip155:84532',
+    chainId: 84532,
+    address: '0x036CbD53842c5426634e7929541eC2318f3dCF7e',
+    name: 'USDC',
+    version: '2',
+  },
+}
