@@ -28,16 +28,20 @@ function readPrice(given: string): Parsed<string> {
   return fits ? { value: given } : { wrong: `must be ${priceAllowed}` }
 }
 
-const walletAllowed = 'an address: 0x and 40 hexadecimal digits, with a right checksum where letters are mixed (EIP-55)'
+const walletAllowed =
+  'an address: 0x and 40 hexadecimal digits, with a right checksum where letters are mixed (EIP-55)'
 
 /** Whoever mistypes a digit here gives the money away, so the checksum counts where there is one. */
 function readWallet(given: string): Parsed<string> {
-  if (!/^0x[0-9a-fA-F]{40}$/.test(given) || /^0x0{40}$/.test(given)) return { wrong: `must be ${walletAllowed}` }
+  if (!/^0x[0-9a-fA-F]{40}$/.test(given) || /^0x0{40}$/.test(given))
+    return { wrong: `must be ${walletAllowed}` }
   const digits = given.slice(2)
   const lower = digits.toLowerCase()
   if (digits === lower || digits === digits.toUpperCase()) return { value: `0x${lower}` }
   const hash = Buffer.from(keccak_256(Buffer.from(lower))).toString('hex')
-  const right = [...lower].map((char, at) => (hash.charCodeAt(at) >= 0x38 ? char.toUpperCase() : char)).join('')
+  const right = [...lower]
+    .map((char, at) => (hash.charCodeAt(at) >= 0x38 ? char.toUpperCase() : char))
+    .join('')
   return right === digits ? { value: `0x${lower}` } : { wrong: 'has a wrong checksum: a digit is mistyped' }
 }
 

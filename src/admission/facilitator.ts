@@ -79,7 +79,9 @@ export class Facilitator {
       return undefined
     }
     const { network, caip2 } = this.options.usdc
-    const kinds = answer.body.kinds.filter((kind): kind is Fields => typeof kind === 'object' && kind !== null)
+    const kinds = answer.body.kinds.filter(
+      (kind): kind is Fields => typeof kind === 'object' && kind !== null,
+    )
     return ([1, 2] as const).filter((version) =>
       kinds.some((kind) => {
         const named = version === 1 ? kind.network === network : isNamed(kind.network, caip2)
@@ -96,7 +98,7 @@ export class Facilitator {
     // Some answer 4xx with the same body; a failure of theirs is never the payer's fault.
     if (status >= 500 || typeof body.isValid !== 'boolean') return { said: 'nothing', why: whyOf(answer) }
     if (!body.isValid) {
-      this.log.info({ payer, reason: clip(body.invalidReason) }, 'the facilitator refused a payment')
+      this.log.debug({ payer, reason: clip(body.invalidReason) }, 'the facilitator refused a payment')
       return { said: 'invalid', reason: publicReason(body.invalidReason, 'invalid_payment') }
     }
     if (status !== 200) return { said: 'nothing', why: `valid, with status ${status}` }
@@ -115,7 +117,7 @@ export class Facilitator {
     }
     if (!success) {
       if (errorReason === 'settlement_pending') return { said: 'pending' }
-      this.log.warn({ payer, reason: clip(errorReason) }, 'the facilitator did not settle a payment')
+      this.log.debug({ payer, reason: clip(errorReason) }, 'the facilitator did not settle a payment')
       return { said: 'refused', reason: publicReason(errorReason, 'unexpected_settle_error') }
     }
     const named = typeof transaction === 'string' && /^0x[0-9a-fA-F]{64}$/.test(transaction)
@@ -187,11 +189,16 @@ async function readBody(body: AsyncIterable<Buffer>): Promise<Fields> {
 
 function failureOf(error: Error): { why: string; sent: boolean } {
   const code = 'code' in error ? String(error.code) : ''
-  return { why: code || error.message, sent: !(unreached.has(code) || error instanceof errors.ConnectTimeoutError) }
+  return {
+    why: code || error.message,
+    sent: !(unreached.has(code) || error instanceof errors.ConnectTimeoutError),
+  }
 }
 
 function whyOf(answer: Answer | { readonly why: string }): string {
-  return 'why' in answer ? answer.why : `status ${answer.status}, fields ${clip(Object.keys(answer.body).join())}`
+  return 'why' in answer
+    ? answer.why
+    : `status ${answer.status}, fields ${clip(Object.keys(answer.body).join())}`
 }
 
 function clip(text: unknown): string {

@@ -54,7 +54,9 @@ export class Price {
     this.#maximum = unitsOf(tariff.maximum)
     const whole = Number.isSafeInteger(tariff.multiplier) && tariff.multiplier >= 1
     if (digits === 0n || this.#minimum < 1n || this.#minimum > this.#maximum || !whole) {
-      throw new RangeError('a tariff needs a price above zero, a minimum not above the maximum, and a whole multiplier')
+      throw new RangeError(
+        'a tariff needs a price above zero, a minimum not above the maximum, and a whole multiplier',
+      )
     }
   }
 

@@ -13,14 +13,15 @@ export interface PaymentRecord {
   readonly tokens: number
   readonly validBefore: number
   readonly resource: string
-  readonly address?: string
+  /** Whose bucket gets the tokens. */
+  readonly client: string
   readonly askedMs: number
   readonly endedMs?: number
   readonly transaction?: string
   readonly reason?: string
   /** It failed, but an earlier attempt was left without an answer: the money may have moved all the same. */
   readonly doubtful?: boolean
-  /** The background has put the tokens into the payer's bucket. */
+  /** The tokens are in the bucket. */
   readonly credited?: boolean
   /** What the facilitator is told, while it may have to be told again. */
   readonly message?: string
@@ -69,18 +70,18 @@ export class PaymentLedger {
     return found === undefined ? undefined : read(found)
   }
 
-  /** Records that settlement is about to be asked for. False: the table is full of payments that are still good. */
-  ask(order: PaymentOrder, nowMs: number): boolean {
+  /** Records that settlement is about to be asked for. Undefined: the table is full of payments that are still good. */
+  ask(order: PaymentOrder, nowMs: number): PaymentRecord | undefined {
     if (this.#payments.count() >= this.recordsMax) this.forget(nowMs, 64)
-    if (this.#payments.count() >= this.recordsMax) return false
+    if (this.#payments.count() >= this.recordsMax) return undefined
     const { payment, digest, version, payer, units, tokens, validBefore, resource, message } = order
     const facts = { payment, digest, version, payer, units, tokens, validBefore, resource, message }
-    const whose = order.address === undefined ? {} : { address: order.address }
-    this.#put({ state: 'asked', ...facts, ...whose, askedMs: nowMs })
-    return true
+    const record = { state: 'asked', ...facts, client: order.client, askedMs: nowMs } as const
+    this.#put(record)
+    return record
   }
 
-  /** Replaces a record by what it has come to. */
+  /** Replaces a record by what it has come to; what the facilitator was told is not needed any more. */
   end(record: PaymentRecord, change: Partial<PaymentRecord>): PaymentRecord {
     const { message, ...rest } = record
     const ended = { ...rest, ...change }
@@ -97,7 +98,7 @@ export class PaymentLedger {
     })
   }
 
-  /** Payments that were asked and never ended: the process ended first. */
+  /** Payments that were asked and never ended, or never credited: the process ended first. */
   unended(): PaymentRecord[] {
     const names = [...this.#open.keys({})].map((key) => Buffer.from(key).toString())
     return names.flatMap((name) => this.find(name) ?? [])
@@ -118,16 +119,20 @@ export class PaymentLedger {
   /** Forgets the oldest records that are of no use any more, `max` at most; all of them where the table is full. */
   forget(nowMs: number, max: number): number {
     const full = this.#payments.count() >= this.recordsMax
-    const old = this.#journal.from(undefined, max).flatMap(({ key }) => {
-      const record = this.find(Buffer.from(key.subarray(6)).toString())
-      if (record === undefined) return [{ key, payment: undefined }]
+    const isOver = (record: PaymentRecord): boolean => {
       const late = record.validBefore * 1000 + 3600_000 < nowMs && record.state !== 'asked'
-      return late && (full || record.askedMs + keptMs < nowMs) ? [{ key, payment: record.payment }] : []
-    })
+      return late && (full || record.askedMs + keptMs < nowMs)
+    }
+    const old: { key: Uint8Array; payment: string }[] = []
+    for (const { key } of this.#journal.from(undefined, max)) {
+      const payment = Buffer.from(key.subarray(6)).toString()
+      const record = this.find(payment)
+      if (record === undefined || isOver(record)) old.push({ key, payment })
+    }
     this.#environment.write(() => {
       for (const { key, payment } of old) {
         this.#journal.remove(key)
-        if (payment !== undefined) this.#payments.remove(nameOf(payment))
+        this.#payments.remove(nameOf(payment))
       }
     })
     return old.length

@@ -16,8 +16,8 @@ export interface PaymentOrder {
   readonly validBefore: number
   /** What was asked for, for the operator's list. */
   readonly resource: string
-  /** Whose bucket gets the tokens, should the settlement outlive the request. */
-  readonly address?: string
+  /** Whose bucket gets the tokens. */
+  readonly client: string
   /** Body of the facilitator's /verify and /settle (JSON). */
   readonly message: string
 }
@@ -25,7 +25,7 @@ export interface PaymentOrder {
 export type CashierRequest = { readonly pay: PaymentOrder }
 
 export type CashierReply =
-  /** The money has moved. `tokens` is what this payment bought when it was first seen. */
+  /** The money has moved and the tokens are in a bucket. `tokens` is what this payment bought when it was first seen. */
   | { readonly state: 'settled'; readonly tokens: number; readonly transaction: string }
   /** No money has moved, as far as the facilitator says. `reason` is one of the known words. */
   | { readonly state: 'refused'; readonly stage: 'verify' | 'settle'; readonly reason: string }
@@ -44,7 +44,11 @@ export class Kinds {
   }
 
   set(versions: readonly (1 | 2)[]): void {
-    Atomics.store(this.#cells, 0, versions.reduce<number>((bits, version) => bits | version, 4))
+    Atomics.store(
+      this.#cells,
+      0,
+      versions.reduce<number>((bits, version) => bits | version, 4),
+    )
   }
 
   /** False until the facilitator has answered once. */

@@ -1,0 +1,143 @@
+import type { Request } from '../http/exchange.js'
+import { inUsdc, Price, type Tariff } from './price.js'
+import type { Fare } from './protocol.js'
+import type { Kinds } from './settlement-protocol.js'
+import { type Usdc, usdcOf } from './usdc.js'
+
+export interface OfferOptions {
+  readonly network: Usdc['network']
+  /** Receives the payments; lower case. */
+  readonly wallet: string
+  readonly tariff: Tariff
+  /** In the addresses that offers name; `http` where it is absent. */
+  readonly protocol?: 'http' | 'https'
+  /** Shown in `/gateway/info`. */
+  readonly facilitatorUrl: string
+}
+
+/** What one answer costs, and what is bought. */
+export interface Quote {
+  /** Smallest units of USDC. */
+  readonly units: bigint
+  readonly bytes: number
+  /** Absolute address of what is asked for. */
+  readonly resource: string
+  readonly mimeType: string
+}
+
+/** Seconds within which a client has to have paid, as stock clients sign it. */
+const maxTimeoutSeconds = 300
+
+/** An offer's address goes into a header: longer ones lose their query, then their path. */
+const resourceMax = 1024
+
+const hostShape = /^(?:[A-Za-z0-9_.-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?$/
+
+/** The absolute address of a request, as URLs are spelt: whatever a client wrote into it is percent-encoded. */
+export function resourceOf(request: Request, protocol: 'http' | 'https' = 'http'): string {
+  const given = request.header('host') ?? ''
+  const origin = `${protocol}://${hostShape.test(given) ? given : 'localhost'}`
+  const query = request.query === '' ? '' : `?${request.query}`
+  for (const rest of [request.path + query, request.path]) {
+    const text = origin + rest
+    if (URL.canParse(text) && new URL(text).href.length <= resourceMax) return new URL(text).href
+  }
+  return URL.canParse(origin) ? new URL(origin).href : `${protocol}://localhost/`
+}
+
+/** A bare media type, or the one of plain bytes: content types are written by strangers. */
+function mimeTypeOf(contentType: string): string {
+  const [bare = ''] = contentType.split(';')
+  return /^[\w.+-]{1,64}\/[\w.+-]{1,64}$/.test(bare.trim()) ? bare.trim() : 'application/octet-stream'
+}
+
+/** JSON as base64, as the protocol's headers carry it. */
+export function inBase64(value: object): string {
+  return Buffer.from(JSON.stringify(value)).toString('base64')
+}
+
+/** What is offered for what, in the words of both versions of the protocol (x402, exact payments by EIP-3009). */
+export class Offers {
+  readonly price: Price
+  readonly usdc: Usdc
+
+  constructor(
+    readonly options: OfferOptions,
+    private readonly kinds: Kinds,
+  ) {
+    this.price = new Price(options.tariff)
+    this.usdc = usdcOf[options.network]
+  }
+
+  /** True where a payment in this version can be settled. */
+  has(version: 1 | 2): boolean {
+    return this.kinds.has(version)
+  }
+
+  quote({ request, bytes, contentType }: Fare): Quote {
+    const { protocol } = this.options
+    const resource = resourceOf(request, protocol)
+    return { units: this.price.units(bytes), bytes, resource, mimeType: mimeTypeOf(contentType) }
+  }
+
+  /** Terms of version 1 (`accepts` of the body). */
+  terms1(quote: Quote): object {
+    return {
+      scheme: 'exact',
+      network: this.usdc.network,
+      maxAmountRequired: quote.units.toString(),
+      resource: quote.resource,
+      description: describe(quote),
+      mimeType: quote.mimeType,
+      ...this.#common(),
+    }
+  }
+
+  /** Terms of version 2 (`accepts` of the header). */
+  terms2(quote: Quote): object {
+    return {
+      ...{ scheme: 'exact', network: this.usdc.caip2, amount: quote.units.toString() },
+      ...this.#common(),
+    }
+  }
+
+  /** The body of version 1. A list without entries makes stock clients throw: see `has`. */
+  body(quote: Quote, said: Readonly<Record<string, string>>): object {
+    return { x402Version: 1, accepts: this.has(1) ? [this.terms1(quote)] : [], ...said }
+  }
+
+  /** Header lines of version 2, each with CRLF in front. */
+  lines(quote: Quote, error: string): string {
+    if (!this.has(2)) return ''
+    const { resource, mimeType } = quote
+    const about = { url: resource, description: describe(quote), mimeType }
+    const required = { x402Version: 2, error, resource: about, accepts: [this.terms2(quote)] }
+    return `\r\nPAYMENT-REQUIRED: ${inBase64(required)}`
+  }
+
+  /** The section of `/gateway/info`. */
+  about(): object {
+    const { network, wallet, facilitatorUrl, tariff } = this.options
+    const cost = (bytes: number): number => Number(inUsdc(this.price.units(bytes)))
+    const pricing = {
+      perBytePrice: tariff.perByte,
+      minPrice: Number(tariff.minimum).toFixed(6),
+      maxPrice: Number(tariff.maximum).toFixed(6),
+      currency: 'USDC',
+      exampleCosts: { '1KB': cost(2 ** 10), '1MB': cost(2 ** 20), '1GB': cost(2 ** 30) },
+    }
+    return {
+      ...{ enabled: true, network, walletAddress: wallet, facilitatorUrl },
+      dataEgress: { pricing, rateLimiterCapacityMultiplier: tariff.multiplier },
+    }
+  }
+
+  #common(): object {
+    const { address, name, version } = this.usdc
+    return { payTo: this.options.wallet, maxTimeoutSeconds, asset: address, extra: { name, version } }
+  }
+}
+
+function describe({ bytes }: Quote): string {
+  return `Gateway data egress for ${bytes} bytes`
+}

@@ -1,0 +1,187 @@
+import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
+import { decodeBase64url, encodeBase64url } from '../format/base64url.js'
+import type { Request } from '../http/exchange.js'
+import type { Offers, Quote } from './offer.js'
+import { paywallScript } from './paywall-script.js'
+import { paywallStyle } from './paywall-style.js'
+import { inUsdc } from './price.js'
+import type { Usdc } from './usdc.js'
+
+export interface PaywallOptions {
+  /** `/gateway`, or what the vocabulary says. */
+  readonly pathPrefix: string
+  readonly appName: string
+  /** An http(s) address. */
+  readonly appLogo?: string
+  /** Public; the page then links to the onramp. */
+  readonly onrampKey?: string
+  /** 32 random bytes, the same on all threads: seals the sizes that pages name. */
+  readonly sealKey: Uint8Array
+}
+
+interface Page {
+  readonly contentType: string
+  /** Each with CRLF in front. */
+  readonly lines: string
+  readonly body: string
+}
+
+/** Behind this and the prefix comes the base64url of where to go after paying. */
+export const redirectPath = '/x402/browser-paywall-redirect/'
+/** A paid echo. */
+export const testPath = '/x402/test'
+
+/** For wallets that do not know the chain yet. */
+const chains: Readonly<Record<Usdc['network'], object>> = {
+  base: {
+    chainName: 'Base',
+    nativeCurrency: { name: 'Ether', symbol: 'ETH', decimals: 18 },
+    ...{ rpcUrls: ['https://mainnet.base.org'], blockExplorerUrls: ['https://basescan.org'] },
+  },
+  'base-sepolia': {
+    chainName: 'Base Sepolia',
+    nativeCurrency: { name: 'Ether', symbol: 'ETH', decimals: 18 },
+    ...{ rpcUrls: ['https://sepolia.base.org'], blockExplorerUrls: ['https://sepolia.basescan.org'] },
+  },
+}
+
+const hashOf = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
+
+const entities: Readonly<Record<string, string>> = {
+  ...{ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' },
+}
+
+/** Text for HTML, between tags and between quotes. */
+export function inHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (char) => entities[char] ?? char)
+}
+
+/** JSON for a script element that only holds data: nothing in it can end the element, nor begin a comment. */
+function inScript(value: object): string {
+  return JSON.stringify(value).replace(
+    /[<>&\u2028\u2029]/g,
+    (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
+}
+
+function inWords(bytes: number): string {
+  const steps = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB']
+  const step = Math.min(Math.floor(Math.log2(Math.max(bytes, 1)) / 10), steps.length - 1)
+  const amount = bytes / 2 ** (10 * step)
+  return `${step === 0 ? amount : amount.toFixed(1)} ${steps[step]}`
+}
+
+/** The page that a browser gets instead of an offer in JSON: small, without anything from elsewhere but the operator's logo. */
+export class Paywall {
+  readonly #lines: string
+
+  constructor(
+    private readonly offers: Offers,
+    private readonly options: PaywallOptions,
+  ) {
+    const logo = options.appLogo === undefined ? '' : ` ${new URL(options.appLogo).origin}`
+    const policy = [
+      "default-src 'none'",
+      `script-src ${hashOf(paywallScript)}`,
+      `style-src ${hashOf(paywallStyle)}`,
+      `img-src 'self'${logo}`,
+      ...["connect-src 'self'", "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"],
+    ].join('; ')
+    const guards = 'X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer'
+    this.#lines = `\r\nContent-Security-Policy: ${policy}\r\n${guards}`
+  }
+
+  /** The page for what was asked. Paying on it fills the visitor's bucket and leads back. */
+  page(request: Request, quote: Quote): Page {
+    const version = this.offers.has(1) ? 1 : 2
+    const offer = {
+      ...this.#way(request, quote),
+      version,
+      value: quote.units.toString(),
+      chainId: this.offers.usdc.chainId,
+      chain: chains[this.offers.usdc.network],
+      terms: version === 1 ? this.offers.terms1(quote) : this.offers.terms2(quote),
+    }
+    return { contentType: 'text/html; charset=utf-8', lines: this.#lines, body: this.#html(quote, offer) }
+  }
+
+  /** Where this many bytes are sold to a browser on its way to `target` (path and query). */
+  redirectTo(target: string, bytes: number): string {
+    const way = `${this.options.pathPrefix}${redirectPath}${encodeBase64url(Buffer.from(target))}`
+    return `${way}?bytes=${bytes}&seal=${this.#seal(bytes)}`
+  }
+
+  /** The size that an address of `redirectTo` names; 0, which is the least price, where we did not write it. */
+  sealedBytes(query: string): number {
+    const given = new URLSearchParams(query)
+    const bytes = Number(given.get('bytes'))
+    if (!Number.isSafeInteger(bytes) || bytes < 0) return 0
+    const seal = Buffer.from(given.get('seal') ?? '')
+    const own = Buffer.from(this.#seal(bytes))
+    return seal.length === own.length && timingSafeEqual(seal, own) ? bytes : 0
+  }
+
+  #seal(bytes: number): string {
+    return createHmac('sha256', this.options.sealKey).update(String(bytes)).digest('hex').slice(0, 32)
+  }
+
+  /** Where the page pays, and where it goes then. The echo, and the way back itself, are paid where they are. */
+  #way(request: Request, { bytes }: Quote): { payAt: string; goTo?: string } {
+    const { pathPrefix } = this.options
+    const { path, query } = request
+    const here = new URL(path + (query === '' ? '' : `?${query}`), 'http://here')
+    // A path that begins with two slashes would name another host.
+    const target = here.host === 'here' ? here.pathname + here.search : '/'
+    const lower = path.toLowerCase()
+    if (lower === `${pathPrefix}${testPath}`) return { payAt: target }
+    const start = pathPrefix + redirectPath
+    if (!lower.startsWith(start)) return { payAt: this.redirectTo(target, bytes), goTo: target }
+    const encoded = decodeBase64url(path.slice(start.length)) ?? new Uint8Array(0)
+    return { payAt: target, goTo: redirectTarget(encoded, request.header('host')) ?? '/' }
+  }
+
+  #html(quote: Quote, offer: object): string {
+    const { appName, appLogo } = this.options
+    const { network } = this.offers.usdc
+    const test = network === 'base-sepolia'
+    const logo = appLogo === undefined ? '' : `<img src="${inHtml(appLogo)}" alt="">`
+    const tokens = this.offers.price.tokens(quote.units, quote.bytes)
+    return `<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="robots" content="noindex"><title>Payment required · ${inHtml(appName)}</title><style>${paywallStyle}</style></head>
+<body><main>${logo}<h1>${inHtml(appName)}</h1>
+<p>Your free allowance is used up. Pay once to go on.</p>
+<p class="price">${inUsdc(quote.units)} <small>USDC</small></p>
+<dl><dt>Size</dt><dd>${inWords(quote.bytes)}</dd>
+<dt>Gives you</dt><dd>${inWords(tokens * 1024)} from this gateway</dd>
+<dt>Network</dt><dd>${test ? 'Base Sepolia (test network)' : 'Base'}</dd>
+<dt>Paid to</dt><dd>${inHtml(this.offers.options.wallet)}</dd></dl>
+<button id="pay" type="button" disabled>Connect and pay</button>
+<p id="word" role="status" aria-live="polite"></p><pre id="shown" hidden></pre>${this.#onramp()}
+<noscript><p>Paying here needs JavaScript. Programs can pay by the x402 protocol.</p></noscript>
+</main><script type="application/json" id="offer">${inScript(offer)}</script><script>${paywallScript}</script></body></html>
+`
+  }
+
+  #onramp(): string {
+    const { onrampKey } = this.options
+    if (onrampKey === undefined || this.offers.usdc.network !== 'base') return ''
+    const way = new URLSearchParams({ appId: onrampKey, defaultAsset: 'USDC', defaultNetwork: 'base' })
+    const href = inHtml(`https://pay.coinbase.com/buy/select-asset?${way}`)
+    return `<p class="more"><a href="${href}" target="_blank" rel="noopener noreferrer">Buy USDC</a></p>`
+  }
+}
+
+/** Where to go after paying: a path of the host that was asked, or undefined where it leads elsewhere. */
+export function redirectTarget(encoded: Uint8Array, host: string | undefined): string | undefined {
+  const text = Buffer.from(encoded).toString('utf8')
+  if (text.length > 4096 || /[\s\\\p{Cc}]/u.test(text)) return undefined
+  const own = /^\/(?!\/)/.test(text)
+  if (!own && !/^https?:\/\//i.test(text)) return undefined
+  if (!URL.canParse(text, 'http://here')) return undefined
+  const url = new URL(text, 'http://here')
+  if (!own && (host === undefined || url.host !== host.toLowerCase() || url.username !== '')) return undefined
+  const target = url.pathname + url.search
+  // Dots in a path may leave two slashes in front, which would name another host.
+  return target.startsWith('//') ? undefined : target + url.hash
+}

@@ -1,0 +1,246 @@
+import type { Clock, Timer } from '../actor/clock.js'
+import type { Log } from '../actor/log.js'
+import type { Facilitator, Settled } from './facilitator.js'
+import type { Credits } from './protocol.js'
+import type { PaymentLedger, PaymentRecord } from './settlement-ledger.js'
+import type { CashierReply, CashierRequest, Kinds, PaymentOrder } from './settlement-protocol.js'
+
+export interface CashierOptions {
+  /** Who asks waits so long for a settlement; it goes on by itself. */
+  readonly waitMs: number
+  /** Payments being settled at most; one more is turned away before anything is asked. */
+  readonly settlementsMax: number
+  /** First pause before the facilitator is asked again; it doubles up to 32 times that. */
+  readonly retryMs: number
+  /** A settlement without a clear answer is given up so long after it was asked, at the latest. */
+  readonly giveUpMs: number
+  /** First pause before the facilitator is asked again what it supports. */
+  readonly supportedRetryMs: number
+  readonly supportedEveryMs: number
+}
+
+export const cashierDefaults: CashierOptions = {
+  waitMs: 5000,
+  settlementsMax: 256,
+  retryMs: 1000,
+  giveUpMs: 3600_000,
+  supportedRetryMs: 1000,
+  supportedEveryMs: 600_000,
+}
+
+export interface CashierParts {
+  readonly ledger: PaymentLedger
+  readonly facilitator: Pick<Facilitator, 'verify' | 'settle' | 'supported'>
+  readonly credits: Credits
+  readonly kinds: Kinds
+  readonly clock: Clock
+  readonly log: Log
+  readonly options: CashierOptions
+}
+
+/** One payment being settled: everybody who brings it waits for the same one. */
+interface Flight {
+  /** Over once settlement was asked for, or never will be. */
+  readonly verifying: Promise<void>
+  readonly outcome: Promise<CashierReply>
+}
+
+/** What is left to do when a settlement ends late on chain: its validity and a minute. */
+const graceMs = 60_000
+
+/** Records looked at in one go when old ones are forgotten. */
+const forgetMax = 500
+
+/**
+ * Settles payments, each once: the one actor that asks the facilitator. Verify, record, settle, record, credit, answer: after
+ * kill -9 at any point the same payment goes on from its record, and what was never asked for has cost nobody anything.
+ */
+export class Cashier {
+  readonly #flights = new Map<string, Flight>()
+  #learning: Timer | undefined
+  #forgetting: Timer | undefined
+  #closed = false
+
+  constructor(private readonly parts: CashierParts) {}
+
+  /** Takes up what an earlier process left, and begins to ask what the facilitator supports. Does not wait. */
+  start(): void {
+    const { ledger, log, clock } = this.parts
+    for (const record of ledger.unended()) {
+      log.warn({ payment: record.payment, state: record.state }, 'a payment was left open: it goes on')
+      const going = record.state === 'settled' ? this.#credit(record) : this.#settle(record, true)
+      this.#fly(record.payment, Promise.resolve(), going)
+    }
+    void this.#learn(this.parts.options.supportedRetryMs)
+    this.#forgetting = clock.every(60_000, () => ledger.forget(clock.now(), forgetMax))
+  }
+
+  /** Answers an edge thread. Never rejects but for bugs. */
+  async handle({ pay: order }: CashierRequest): Promise<CashierReply> {
+    const { clock, options } = this.parts
+    const flight = this.#flights.get(order.payment) ?? this.#begin(order)
+    if ('state' in flight) return flight
+    await flight.verifying
+    let timer: Timer | undefined
+    const late = new Promise<CashierReply>((resolve) => {
+      timer = clock.after(options.waitMs, () => resolve({ state: 'pending' }))
+    })
+    const reply = await Promise.race([flight.outcome, late])
+    timer?.cancel()
+    return isSame(this.parts.ledger.find(order.payment), order) ? reply : spent
+  }
+
+  /** Lets go; what is under way goes on at the next start. */
+  async close(): Promise<void> {
+    this.#closed = true
+    this.#learning?.cancel()
+    this.#forgetting?.cancel()
+    await this.parts.ledger.close()
+  }
+
+  /** A new flight, or the answer where there is one already. */
+  #begin(order: PaymentOrder): Flight | CashierReply {
+    const { ledger, log, options } = this.parts
+    const record = ledger.find(order.payment)
+    if (record !== undefined && !isSame(record, order)) return spent
+    if (record?.state === 'settled' && record.credited !== false) return settledReply(record)
+    if (record?.state === 'failed') return refusedReply(record)
+    if (this.#flights.size >= options.settlementsMax) {
+      log.warn({ flights: this.#flights.size }, 'too many payments are being settled')
+      return { state: 'down' }
+    }
+    let verified: () => void = () => undefined
+    const verifying = new Promise<void>((resolve) => {
+      verified = resolve
+    })
+    return this.#fly(
+      order.payment,
+      verifying,
+      this.#take(order, () => verified()).finally(() => verified()),
+    )
+  }
+
+  #fly(payment: string, verifying: Promise<void>, going: Promise<CashierReply>): Flight {
+    const outcome = going.finally(() => this.#flights.delete(payment))
+    const flight = { verifying, outcome }
+    this.#flights.set(payment, flight)
+    // A bug in it ends the thread, though nobody should be waiting any more.
+    void outcome
+    return flight
+  }
+
+  async #take(order: PaymentOrder, verified: () => void): Promise<CashierReply> {
+    const { facilitator, ledger, clock, log } = this.parts
+    const answer = await facilitator.verify(order.message, order.payer)
+    if (answer.said === 'nothing') {
+      log.warn({ why: answer.why }, 'the facilitator cannot verify payments now')
+      return { state: 'down' }
+    }
+    if (answer.said === 'invalid') return { state: 'refused', stage: 'verify', reason: answer.reason }
+    if (this.#closed) return { state: 'down' }
+    const record = ledger.ask(order, clock.now())
+    if (record === undefined) {
+      log.error('the table of payments is full')
+      return { state: 'down' }
+    }
+    verified()
+    return this.#settle(record, false)
+  }
+
+  /** Asks until there is a clear answer. `doubtful`: an earlier attempt was left without one. */
+  async #settle(record: PaymentRecord, doubtful: boolean): Promise<CashierReply> {
+    const { facilitator, ledger, clock, options } = this.parts
+    const endMs = Math.min(record.validBefore * 1000, record.askedMs + options.giveUpMs) + graceMs
+    let doubt = doubtful
+    for (let tries = 0; !this.#closed; tries += 1) {
+      const answer = await facilitator.settle(record.message ?? '', record.payer)
+      if (this.#closed) break
+      if (answer.said === 'settled') {
+        const change = { state: 'settled', credited: false, transaction: answer.transaction } as const
+        return this.#credit(ledger.end(record, { ...change, endedMs: clock.now() }))
+      }
+      if (answer.said === 'refused') return this.#fail(record, answer.reason, doubt)
+      if (answer.said === 'unasked' && !doubt) {
+        this.parts.log.warn({ why: answer.why }, 'the facilitator cannot settle payments now')
+        ledger.drop(record)
+        return { state: 'down' }
+      }
+      doubt = true
+      this.#sayUnclear(record, answer)
+      if (clock.now() > endMs) return this.#fail(record, 'unexpected_settle_error', true)
+      await this.#pause(tries)
+    }
+    return { state: 'pending' }
+  }
+
+  #sayUnclear({ payment }: PaymentRecord, answer: Settled): void {
+    const why = 'why' in answer ? answer.why : answer.said
+    this.parts.log.warn({ payment, why }, 'a settlement has no clear answer yet: it is asked for again')
+  }
+
+  #fail(record: PaymentRecord, reason: string, doubtful: boolean): CashierReply {
+    const { ledger, clock, log } = this.parts
+    const said = { payment: record.payment, units: record.units, reason }
+    if (doubtful) log.error(said, 'a payment failed after an attempt without an answer: look for it on chain')
+    else log.warn(said, 'a payment was not settled')
+    return refusedReply(ledger.end(record, { state: 'failed', reason, doubtful, endedMs: clock.now() }))
+  }
+
+  /** Puts the tokens into the bucket. They were paid for: this goes on until it is done. */
+  async #credit(record: PaymentRecord): Promise<CashierReply> {
+    const { credits, ledger, log } = this.parts
+    const { payment, units, tokens, client, transaction, resource } = record
+    for (let tries = 0; !this.#closed; tries += 1) {
+      try {
+        await credits.credit(client, payment, tokens)
+        if (this.#closed) break
+        log.info({ payment, units, tokens, client, transaction, resource }, 'a payment was settled')
+        return settledReply(ledger.end(record, { credited: true }))
+      } catch (error) {
+        log.error({ err: error, payment, tokens, client }, 'paid tokens cannot be credited now: tried again')
+      }
+      await this.#pause(tries)
+    }
+    return { state: 'pending' }
+  }
+
+  /** Asks until the facilitator has said what it supports, and now and then again. */
+  async #learn(retryMs: number): Promise<void> {
+    const { facilitator, kinds, clock, log, options } = this.parts
+    const versions = await facilitator.supported()
+    if (this.#closed) return
+    if (versions !== undefined) kinds.set(versions)
+    if (versions?.length === 0) log.error('the facilitator settles no USDC payments on this network')
+    const nextMs = versions === undefined ? retryMs : options.supportedEveryMs
+    const slower = Math.min(retryMs * 2, options.supportedEveryMs)
+    const again = versions === undefined ? slower : options.supportedRetryMs
+    this.#learning = clock.after(nextMs, () => void this.#learn(again))
+  }
+
+  #pause(tries: number): Promise<void> {
+    const ms = this.parts.options.retryMs * 2 ** Math.min(tries, 5)
+    return new Promise((resolve) => {
+      this.parts.clock.after(ms, resolve)
+    })
+  }
+}
+
+/** The nonce was used with another amount or window: only one of the two can ever settle. */
+const spent: CashierReply = {
+  state: 'refused',
+  stage: 'verify',
+  reason: 'invalid_exact_evm_nonce_already_used',
+}
+
+/** True where nothing is recorded, or this very authorization. */
+function isSame(record: PaymentRecord | undefined, order: PaymentOrder): boolean {
+  return record === undefined || record.digest === order.digest
+}
+
+function settledReply({ tokens, transaction }: PaymentRecord): CashierReply {
+  return { state: 'settled', tokens, transaction: transaction ?? '' }
+}
+
+function refusedReply({ reason }: PaymentRecord): CashierReply {
+  return { state: 'refused', stage: 'settle', reason: reason ?? 'unexpected_settle_error' }
+}

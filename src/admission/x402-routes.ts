@@ -1,0 +1,108 @@
+import { decodeBase64url } from '../format/base64url.js'
+import type { Reply, Request } from '../http/exchange.js'
+import { inHtml, type Paywall, redirectPath, redirectTarget, testPath } from './paywall.js'
+import type { Denial, Paid } from './protocol.js'
+import type { X402 } from './x402.js'
+
+export interface X402RouteParts {
+  /** `/gateway`, or what the vocabulary says. */
+  readonly pathPrefix: string
+  readonly payments: X402
+  readonly paywall: Paywall
+  /** Address of the client whose bucket is filled. */
+  clientOf(request: Request): string
+}
+
+/** A route as the gateway takes it. */
+interface PaidRoute {
+  readonly family: 'other'
+  readonly path: string
+  readonly methods: readonly string[]
+  handle(request: Request, reply: Reply, lines: string): Promise<void>
+}
+
+interface Words {
+  readonly contentType: string
+  readonly body: string
+  readonly lines?: string
+}
+
+const html = 'text/html; charset=utf-8'
+const json = 'application/json; charset=utf-8'
+
+/** Pages of these routes run nothing. */
+const still =
+  "\r\nContent-Security-Policy: default-src 'none'; frame-ancestors 'none'\r\nX-Content-Type-Options: nosniff"
+
+/** `/x402/test`, a paid echo, and `/x402/browser-paywall-redirect/{base64url}`, where the paywall pays. */
+export function x402Routes(parts: X402RouteParts): PaidRoute[] {
+  const { pathPrefix } = parts
+  const methods = ['GET', 'HEAD']
+  return [
+    { family: 'other', methods, path: pathPrefix + testPath, handle: (...given) => echo(parts, ...given) },
+    {
+      family: 'other',
+      methods,
+      path: pathPrefix + redirectPath,
+      handle: (...given) => lead(parts, ...given),
+    },
+  ]
+}
+
+async function echo(parts: X402RouteParts, request: Request, reply: Reply, lines: string): Promise<void> {
+  const paid = await payFor(parts, request, 0)
+  if ('status' in paid) return deny(request, reply, lines, paid)
+  const body = `${JSON.stringify({ success: true, message: 'Payment received', tokensAdded: paid.tokens })}\n`
+  return answer(request, reply, lines, { status: 200, contentType: json, lines: paid.lines, body })
+}
+
+async function lead(parts: X402RouteParts, request: Request, reply: Reply, lines: string): Promise<void> {
+  const wrong = (error: string): void =>
+    answer(request, reply, lines, { status: 400, contentType: json, body: `${JSON.stringify({ error })}\n` })
+  const encoded = request.path.slice(parts.pathPrefix.length + redirectPath.length)
+  const decoded = decodeBase64url(encoded)
+  if (decoded === undefined || decoded.length === 0) return wrong('Invalid encoded URL')
+  const target = redirectTarget(decoded, request.header('host'))
+  // Nor back to where money is asked for again.
+  if (target === undefined || isPaid(parts, target)) return wrong('Invalid redirect URL')
+  const paid = await payFor(parts, request, parts.paywall.sealedBytes(request.query))
+  if ('status' in paid) return deny(request, reply, lines, paid)
+  const href = inHtml(target)
+  const body = `<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=${href}"><title>Paid</title></head>
+<body><p>Paid. <a href="${href}">Go on</a></p></body></html>
+`
+  return answer(request, reply, lines, { status: 200, contentType: html, lines: paid.lines + still, body })
+}
+
+/** A payment of its own, whatever free allowance there is: that is what these addresses are for. */
+async function payFor(
+  { payments, clientOf }: X402RouteParts,
+  request: Request,
+  bytes: number,
+): Promise<Paid | Denial> {
+  const fare = { request, bytes, contentType: 'application/octet-stream' }
+  return (await payments.pay(fare, clientOf(request))) ?? payments.demand(fare)
+}
+
+function isPaid({ pathPrefix }: X402RouteParts, target: string): boolean {
+  return target.toLowerCase().startsWith(`${pathPrefix}/x402/`)
+}
+
+function deny(request: Request, reply: Reply, lines: string, denial: Denial): void {
+  const { status, contentType, body } = denial
+  const head = { status, block: `${lines}\r\nContent-Type: ${contentType}${denial.lines}` }
+  if (request.method === 'HEAD') reply.endEmpty(head, Buffer.byteLength(body))
+  else reply.end(head, body)
+}
+
+function answer(
+  request: Request,
+  reply: Reply,
+  first: string,
+  { status, contentType, lines = '', body }: Words & { readonly status: number },
+): void {
+  const block = `${first}\r\nContent-Type: ${contentType}\r\nCache-Control: no-store${lines}`
+  if (request.method === 'HEAD') reply.endEmpty({ status, block }, Buffer.byteLength(body))
+  else reply.end({ status, block }, body)
+}

@@ -1,0 +1,256 @@
+import type { Address } from '../actor/address.js'
+import type { Clock } from '../actor/clock.js'
+import { isRefusal } from '../format/refusal.js'
+import type { Request } from '../http/exchange.js'
+import { authorizationDigest, plainSignatureBytes, signerOf } from './authorization.js'
+import { inBase64, type Offers, type Quote } from './offer.js'
+import type { Paywall } from './paywall.js'
+import { isUnreadable, type Presented, readPayment } from './presented.js'
+import type { Denial, Fare, Paid, Payments } from './protocol.js'
+import type { CashierReply, CashierRequest, PaymentOrder } from './settlement-protocol.js'
+
+export interface X402Parts {
+  readonly offers: Offers
+  readonly cashier: Address<CashierRequest, CashierReply>
+  readonly paywall: Paywall
+  readonly clock: Clock
+}
+
+/** What is wrong with a payment. */
+export interface Fault {
+  readonly error: string
+  readonly message: string
+  readonly payer?: string
+}
+
+/** Facilitators refuse what has less than 6 seconds left; some go by while we ask. */
+const marginSeconds = 8
+
+/** The longest validity that is taken: a record of each payment has to be kept while it could settle. Stock clients sign 5 minutes. */
+const validMaxSeconds = 24 * 3600
+
+/** Recovering a signer takes a millisecond of this thread: more a second are turned away, so that nonsense cannot occupy it. */
+const recoveriesPerSecond = 200
+
+/** Payments on one edge thread: offers, the checks that need nobody else, and the way to the cashier. */
+export class X402 implements Payments {
+  #second = 0
+  #recoveries = 0
+
+  constructor(private readonly parts: X402Parts) {}
+
+  demand(fare: Fare, fault?: Fault): Denial {
+    const { offers } = this.parts
+    return this.#demand(fare, offers.quote(fare), fault, '')
+  }
+
+  pay(fare: Fare, client: string): Promise<Paid | Denial> | undefined {
+    const read = this.#read(fare.request)
+    return read === undefined ? undefined : this.#pay(fare, client, read, this.parts.offers.quote(fare))
+  }
+
+  topUp(request: Request, client: string): Promise<Paid | Denial> | undefined {
+    const fare = { request, bytes: 0, contentType: 'application/json' }
+    const read = this.#read(request)
+    if (read === undefined) return undefined
+    const quote = this.parts.offers.quote(fare)
+    return this.#pay(fare, client, read, isUnreadable(read) ? quote : this.#freeAmount(quote, read))
+  }
+
+  #read(request: Request): ReturnType<typeof readPayment> | undefined {
+    const second = request.header('payment-signature')
+    if (second !== undefined) return readPayment(second, 2)
+    const first = request.header('x-payment')
+    return first === undefined ? undefined : readPayment(first, 1)
+  }
+
+  /** A top-up costs what its payer gives, from the least to the most that any answer costs. */
+  #freeAmount(quote: Quote, { authorization }: Presented): Quote {
+    const { price } = this.parts.offers
+    const units = BigInt(authorization.value)
+    const most = price.units(Number.MAX_SAFE_INTEGER)
+    return units > quote.units && units <= most ? { ...quote, units } : quote
+  }
+
+  async #pay(
+    fare: Fare,
+    client: string,
+    read: ReturnType<typeof readPayment>,
+    quote: Quote,
+  ): Promise<Paid | Denial> {
+    if (isUnreadable(read)) return plain(400, 'malformed_payment', read.unreadable)
+    const fault = this.#faultOf(read, quote)
+    if (fault !== undefined) return this.#demand(fare, quote, fault, '')
+    const digest = authorizationDigest(this.parts.offers.usdc, read.authorization)
+    const signature = Buffer.from(read.signature.slice(2), 'hex')
+    // Longer ones are of contracts' wallets: only the chain can tell, and the facilitator asks it.
+    if (signature.length <= plainSignatureBytes) {
+      if (!this.#mayRecover())
+        return plain(503, 'payment_service_unavailable', 'busy: retry with the same payment', 1)
+      if (signerOf(digest, signature) !== read.authorization.from.toLowerCase()) {
+        return this.#demand(
+          fare,
+          quote,
+          this.#refusal(read, 'verify', 'invalid_exact_evm_payload_signature'),
+          '',
+        )
+      }
+    }
+    const order = this.#order(read, quote, digest, client)
+    const reply = await this.parts.cashier.ask({ pay: order })
+    return isRefusal(reply)
+      ? plain(503, 'payment_service_unavailable', 'retry with the same payment', 1)
+      : this.#answer(fare, quote, read, order, reply)
+  }
+
+  #answer(
+    fare: Fare,
+    quote: Quote,
+    read: Presented,
+    order: PaymentOrder,
+    reply: CashierReply,
+  ): Paid | Denial {
+    const { payment, payer, units } = order
+    switch (reply.state) {
+      case 'settled': {
+        const lines = this.#receipt(read, { success: true, transaction: reply.transaction, payer })
+        const { multiplier } = this.parts.offers.options.tariff
+        return { tokens: reply.tokens, payment, amount: units, multiplier, lines }
+      }
+      case 'refused': {
+        const { stage, reason } = reply
+        const receipt = { success: false, errorReason: reason, transaction: '', payer }
+        const lines = stage === 'settle' ? this.#receipt(read, receipt) : ''
+        return this.#demand(fare, quote, this.#refusal(read, stage, reason), lines)
+      }
+      case 'pending':
+        return plain(
+          503,
+          'settlement_pending',
+          'the payment is being settled: retry with the same payment',
+          2,
+        )
+      case 'down':
+        return plain(
+          503,
+          'payment_service_unavailable',
+          'payments cannot be taken now; nothing was charged',
+          5,
+        )
+    }
+  }
+
+  /** Everything that can be seen without a key or another machine. The first fault counts. */
+  #faultOf(read: Presented, { units }: Quote): Fault | undefined {
+    const { usdc, options, has } = this.#terms(read.version)
+    const { to, from, value, validAfter, validBefore } = read.authorization
+    const now = this.parts.clock.now() / 1000
+    const wrong = (reason: string): Fault => this.#refusal(read, 'verify', reason)
+    if (!has) return wrong('invalid_x402_version')
+    if (read.scheme !== 'exact') return wrong('unsupported_scheme')
+    if (read.network !== (read.version === 1 ? usdc.network : usdc.caip2)) return wrong('invalid_network')
+    if (to.toLowerCase() !== options.wallet || from.toLowerCase() === options.wallet) {
+      return wrong('invalid_exact_evm_payload_recipient_mismatch')
+    }
+    if (value !== units.toString()) return wrong('invalid_exact_evm_payload_authorization_value')
+    if (read.accepted !== undefined) {
+      const { asset, payTo, amount } = read.accepted
+      const same =
+        asset.toLowerCase() === usdc.address.toLowerCase() && payTo.toLowerCase() === options.wallet
+      if (!same || amount !== value) return wrong('invalid_payment_requirements')
+    }
+    if (Number(validBefore) < now + marginSeconds || Number(validBefore) > now + validMaxSeconds) {
+      return wrong('invalid_exact_evm_payload_authorization_valid_before')
+    }
+    return Number(validAfter) >= now
+      ? wrong('invalid_exact_evm_payload_authorization_valid_after')
+      : undefined
+  }
+
+  #terms(version: 1 | 2): Pick<Offers, 'usdc' | 'options'> & { has: boolean } {
+    const { offers } = this.parts
+    return { usdc: offers.usdc, options: offers.options, has: offers.has(version) }
+  }
+
+  #refusal({ authorization }: Presented, stage: 'verify' | 'settle', reason: string): Fault {
+    const error = stage === 'verify' ? 'payment_verification_failed' : 'payment_settlement_failed'
+    return { error, message: reason, payer: authorization.from.toLowerCase() }
+  }
+
+  /** Built of what was checked, and of nothing else that the client may have written. */
+  #order(read: Presented, quote: Quote, digest: Uint8Array, client: string): PaymentOrder {
+    const { offers } = this.parts
+    const { version, signature, authorization } = read
+    const payload = { signature, authorization }
+    const terms = version === 1 ? offers.terms1(quote) : offers.terms2(quote)
+    const { resource: url, mimeType } = quote
+    const paymentPayload =
+      version === 1
+        ? { x402Version: 1, scheme: read.scheme, network: read.network, payload }
+        : { x402Version: 2, resource: { url, description: '', mimeType }, accepted: terms, payload }
+    const payer = authorization.from.toLowerCase()
+    return {
+      payment: `${offers.usdc.chainId}:${payer}:${authorization.nonce.toLowerCase()}`,
+      digest: Buffer.from(digest).toString('hex'),
+      ...{ version, payer, client, resource: url },
+      units: quote.units.toString(),
+      tokens: offers.price.tokens(quote.units, quote.bytes),
+      validBefore: Number(authorization.validBefore),
+      message: JSON.stringify({ x402Version: version, paymentPayload, paymentRequirements: terms }),
+    }
+  }
+
+  /** The receipt: under the name of version 1, which the interface promises, and for version 2 under its own too. */
+  #receipt({ version }: Presented, said: object): string {
+    const { network, caip2 } = this.parts.offers.usdc
+    const encoded = inBase64({ ...said, network: version === 1 ? network : caip2 })
+    const own = version === 2 ? `\r\nPAYMENT-RESPONSE: ${encoded}` : ''
+    return `\r\nX-Payment-Response: ${encoded}${own}`
+  }
+
+  #demand(fare: Fare, quote: Quote, fault: Fault | undefined, lines: string): Denial {
+    const { offers, paywall } = this.parts
+    if (!offers.has(1) && !offers.has(2)) {
+      return plain(429, 'Too Many Requests', 'the allowance is used up, and payments cannot be taken now', 60)
+    }
+    const asked = 'Payment required to access this resource'
+    const { error, message, payer } = fault ?? { error: 'payment_required', message: asked }
+    const said = { error, message, ...(payer === undefined ? {} : { payer }) }
+    const reason = fault === undefined ? 'payment required' : `${error}: ${message}`
+    const head = `\r\nCache-Control: no-store${offers.lines(quote, message)}${lines}`
+    if (isBrowser(fare.request)) {
+      const page = paywall.page(fare.request, quote)
+      return { status: 402, contentType: page.contentType, lines: head + page.lines, body: page.body, reason }
+    }
+    const body = `${JSON.stringify(offers.body(quote, said))}\n`
+    return { status: 402, contentType: 'application/json; charset=utf-8', lines: head, body, reason }
+  }
+
+  #mayRecover(): boolean {
+    const second = Math.floor(this.parts.clock.monotonic() / 1000)
+    if (second !== this.#second) {
+      this.#second = second
+      this.#recoveries = 0
+    }
+    this.#recoveries += 1
+    return this.#recoveries <= recoveriesPerSecond
+  }
+}
+
+/** Who sees a page: a browser that navigates. */
+function isBrowser(request: Request): boolean {
+  const takesPages = request.header('accept')?.includes('text/html') ?? false
+  return takesPages && (request.header('user-agent')?.includes('Mozilla') ?? false)
+}
+
+/** An answer without an offer: a client that gets one would sign again. */
+function plain(status: 400 | 429 | 503, error: string, message: string, retrySeconds?: number): Denial {
+  const retry = retrySeconds === undefined ? '' : `\r\nRetry-After: ${retrySeconds}`
+  return {
+    status,
+    contentType: 'application/json; charset=utf-8',
+    lines: `\r\nCache-Control: no-store${retry}`,
+    body: `${JSON.stringify({ error, message })}\n`,
+    reason: `${error}: ${message}`,
+  }
+}
