@@ -181,7 +181,8 @@ export const providerHost = 'api.cdp.coinbase.com'
 
 /** True where the facilitator is the provider's own, reached over TLS. */
 export function isProvider(facilitatorUrl: string): boolean {
-  return facilitatorUrl.startsWith(`https://${providerHost}/`)
+  const { protocol, host } = new URL(facilitatorUrl)
+  return protocol === 'https:' && host === providerHost
 }
 
 /** What is wrong with these settings taken together, all of it. */

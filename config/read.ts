@@ -1,6 +1,7 @@
 import { answers } from './answers.js'
 import { chunks } from './chunks.js'
 import { indexing } from './indexing.js'
+import { paymentFaults, payments } from './payments.js'
 import { retrieval } from './retrieval.js'
 import { rootLookup } from './root-lookup.js'
 import { server } from './server.js'
@@ -8,7 +9,7 @@ import type { Setting } from './setting.js'
 import { webhooks } from './webhooks.js'
 
 /** Every table, by the part of the program it belongs to. */
-const tables = { server, retrieval, chunks, answers, indexing, rootLookup, webhooks }
+const tables = { server, retrieval, chunks, answers, indexing, rootLookup, webhooks, payments }
 
 type Values<Table> = { readonly [Name in keyof Table]: Table[Name] extends Setting<infer T> ? T : never }
 
@@ -89,7 +90,11 @@ function unknownNames(environment: Readonly<Record<string, string | undefined>>)
   })
 }
 
-function contradictions({ server: given, indexing: { startHeight, stopHeight } }: Config): string[] {
+function contradictions(config: Config): string[] {
+  const {
+    server: given,
+    indexing: { startHeight, stopHeight },
+  } = config
   const wrong: string[] = []
   if (startHeight !== undefined && stopHeight !== undefined && stopHeight < startHeight) {
     wrong.push('STOP_HEIGHT must not be below START_HEIGHT')
@@ -103,6 +108,7 @@ function contradictions({ server: given, indexing: { startHeight, stopHeight } }
   if (given.network === 'devnet' && given.port !== 0 && given.port === given.devnetPort) {
     wrong.push('PORT and DEVNET_PORT must differ')
   }
+  wrong.push(...paymentFaults(config.payments, false))
   return wrong
 }
 
