@@ -1,6 +1,7 @@
 import { answers } from './answers.js'
 import { chunks } from './chunks.js'
 import { indexing } from './indexing.js'
+import { moderation } from './moderation.js'
 import { paymentFaults, payments } from './payments.js'
 import { retrieval } from './retrieval.js'
 import { rootLookup } from './root-lookup.js'
@@ -9,7 +10,10 @@ import type { Setting } from './setting.js'
 import { webhooks } from './webhooks.js'
 
 /** Every table, by the part of the program it belongs to. */
-const tables = { server, retrieval, chunks, answers, indexing, rootLookup, webhooks, payments }
+const tables = {
+  ...{ server, retrieval, chunks, answers, indexing, rootLookup, webhooks },
+  ...{ moderation, payments },
+}
 
 type Values<Table> = { readonly [Name in keyof Table]: Table[Name] extends Setting<infer T> ? T : never }
 

@@ -16,13 +16,21 @@ import type { CatalogReply, CatalogRequest } from '../src/catalog/protocol.js'
 import { LmdbCatalog } from '../src/catalog/reader.js'
 import { openCatalogTables } from '../src/catalog/tables.js'
 import { IndexedSpans } from '../src/chain/indexed-spans.js'
+import { AdminRoute } from '../src/gateway/admin/admin-route.js'
+import { AdminKey } from '../src/gateway/admin/key.js'
+import { moderationOrders } from '../src/gateway/admin/moderation-orders.js'
 import { createGateway } from '../src/gateway/gateway.js'
+import { Guard } from '../src/gateway/guard.js'
 import { infoRoutes } from '../src/gateway/info-routes.js'
 import { nodeRoutes } from '../src/gateway/node-routes.js'
 import { offsetsRoute } from '../src/gateway/offsets-route.js'
 import type { Route } from '../src/gateway/parts.js'
 import type { EdgeThread } from '../src/gateway/wiring.js'
 import { serve } from '../src/http/listen.js'
+import { SievedBlockList } from '../src/moderation/list.js'
+import type { ModerationReply, ModerationRequest } from '../src/moderation/protocol.js'
+import { Sieve } from '../src/moderation/sieve.js'
+import { ModerationStore } from '../src/moderation/store.js'
 import { LearnedHeaders } from '../src/query/learned-headers.js'
 import { queryLimits } from '../src/query/limits.js'
 import { QueryMeters } from '../src/query/meters.js'
@@ -59,8 +67,12 @@ const bindRequest = options.signing?.bindRequest ?? true
 const log = createLog(options.logLevel, `edge-${options.row}`)
 const signer = key === undefined ? undefined : createSigner(key, { bindRequest })
 const saying = { vocabulary, clock: systemClock, log, ...(signer === undefined ? {} : { signer }) }
+const blockStore = new ModerationStore(options.moderation.path)
+const blocks = new SievedBlockList(new Sieve(options.moderation.sieve), blockStore, log)
+const guard = new Guard(blocks, catalog, options.gateway.cache.blockedSeconds)
 const nodes = nodeRoutes({
   ...saying,
+  guard,
   meters,
   chain: options.chain,
   chunks: options.chunks,
@@ -79,6 +91,8 @@ const graphql: Route = {
     meters: new QueryMeters(meters),
   }),
 }
+const moderation = addressOf<ModerationRequest, ModerationReply>(options.moderationPort, options.mailboxMax)
+const orders = [...moderationOrders({ keeper: moderation, store: blockStore })]
 const gateway = createGateway({
   catalog,
   keeper,
@@ -90,6 +104,8 @@ const gateway = createGateway({
   meters,
   log,
   clock: systemClock,
+  blocks,
+  guard,
   routes: [
     ...infoRoutes({
       vocabulary,
@@ -101,8 +117,9 @@ const gateway = createGateway({
       ...(key === undefined ? {} : { key }),
     }),
     ...nodes.routes,
-    offsetsRoute({ ...saying, catalog }),
+    offsetsRoute({ ...saying, catalog, guard }),
     graphql,
+    new AdminRoute(vocabulary.pathPrefix, new AdminKey(options.adminKey), orders, log),
   ],
   options: options.gateway,
 })
@@ -119,9 +136,11 @@ async function stop(): Promise<void> {
   await nodes.close()
   files.close()
   await learned.close()
+  await blockStore.close()
   await environment.close()
   options.catalogPort.close()
   options.sourcePort.close()
+  options.moderationPort.close()
   parent.close()
 }
 

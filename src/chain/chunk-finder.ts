@@ -17,6 +17,8 @@ export interface FinderOptions {
   readonly deadlineMs: number
   /** Of that, spent at most on the id of a transaction whose chunk is proven already. */
   readonly nameMs: number
+  /** True: an answer without the id is of no use, and all of the deadline may be spent on it. */
+  readonly mustName?: () => boolean
   /** Offsets looked for at once; one more is refused `busy`. */
   readonly flightsMax: number
   /** Searches for a block at once; the others wait. */
@@ -244,7 +246,8 @@ export class ChunkFinder {
   }
 
   async #name(span: Span, block: Block, offset: number): Promise<Span> {
-    const signed = await this.#within(this.options.nameMs, async (signal) => {
+    const { nameMs, deadlineMs, mustName } = this.options
+    const signed = await this.#within(mustName?.() === true ? deadlineMs : nameMs, async (signal) => {
       const placed = await transactionAt(this.chain, block, offset, signal)
       if (placed === undefined || isRefusal(placed)) return undefined
       return this.#hearsay.signed(placed.id, placed.place, signal)

@@ -23,7 +23,7 @@ export interface OffsetIndex {
 
 /** Spans remembered: a scan over all of them takes some microseconds, and each holds a proof of about 1 KiB. */
 const spansMax = 1024
-/** A span that a fork may move is believed so long. */
+/** A span that a fork may move is believed so long, and so is one that nobody could name. */
 const unsettledMs = 30_000
 
 /** The spans that were found last. */
@@ -35,7 +35,8 @@ export class Spans implements OffsetIndex {
   find(offset: number): Span | undefined {
     for (const { span, sinceMs } of this.#spans.values()) {
       if (offset < span.start || offset >= span.start + span.sizeBytes) continue
-      if (span.settled || this.clock.monotonic() - sinceMs < unsettledMs) return span
+      const isFinal = span.settled && span.id !== undefined
+      if (isFinal || this.clock.monotonic() - sinceMs < unsettledMs) return span
       this.#spans.delete(span.start)
       return undefined
     }

@@ -1,7 +1,9 @@
 import type { Log } from '../actor/log.js'
+import type { Id } from '../format/id.js'
 import type { Refusal } from '../format/refusal.js'
 import type { Reply, Request } from '../http/exchange.js'
 import { statusOf } from '../http/status.js'
+import type { Guard } from './guard.js'
 
 /** A small answer of a route beside content. `lines` are header lines, each with CRLF in front. */
 export interface SmallAnswer {
@@ -24,6 +26,12 @@ export function answerSmall(
   const head = { status, block: `${first}\r\nContent-Type: ${type}${lines}` }
   if (request.method === 'HEAD') reply.endEmpty(head, Buffer.byteLength(body))
   else reply.end(head, body)
+}
+
+/** Answers for an id that must not be served. */
+export function answerBlocked(request: Request, reply: Reply, first: string, guard: Guard, id: Id): void {
+  const { status, text, lines } = guard.answer(`ID: ${id}`)
+  answerSmall(request, reply, first, { status, type: textType, lines, body: text })
 }
 
 export const noStore = '\r\nCache-Control: no-store'

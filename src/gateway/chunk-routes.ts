@@ -8,14 +8,24 @@ import { matchesWeakly, parseEntityTags } from '../format/entity-tag.js'
 import { isRefusal, refuse } from '../format/refusal.js'
 import type { Reply, Request } from '../http/exchange.js'
 import { sha256 } from '../proof/digest.js'
-import { answerSmall, jsonType, logRefusal, noStore, refusedAnswer, textType } from './answer.js'
+import {
+  answerBlocked,
+  answerSmall,
+  jsonType,
+  logRefusal,
+  noStore,
+  refusedAnswer,
+  textType,
+} from './answer.js'
 import { noContent } from './flow-content.js'
+import type { Guard } from './guard.js'
 import type { Route } from './parts.js'
 import { type StatementParts, Statements } from './statements.js'
 
 export interface ChunkRouteParts extends StatementParts {
   readonly finder: ChunkFinder
   readonly meters: Meters
+  readonly guard?: Guard
   /** Answers on their way to clients at once: each holds up to 400 KiB until the slowest reader has it. */
   readonly answersMax: number
   /** Seconds for chunks so deep in the chain that nothing moves them. */
@@ -88,6 +98,7 @@ export class ChunkRoute implements Route {
       return answerSmall(request, reply, first, refusedAnswer(found))
     }
     this.#outcomes[found.node === undefined ? 'cache' : 'node'].add(1)
+    if (this.#turnsAway(request, reply, first, found)) return
     const shown = raw ? rawOf(found) : jsonOf(found)
     const { digest } = shown
     const wanted = parseEntityTags(request.header('if-none-match') ?? '')
@@ -108,6 +119,20 @@ export class ChunkRoute implements Route {
     if (unchanged) reply.endEmpty(head)
     else if (request.method === 'HEAD') reply.endEmpty(head, shown.body.length)
     else await reply.stream(head, [{ bytes: shown.body }], noContent)
+  }
+
+  /** Where something is blocked, a chunk whose transaction nobody can name is not served either: it might be the one. */
+  #turnsAway(request: Request, reply: Reply, first: string, { span }: FoundChunk): boolean {
+    const { guard } = this.parts
+    if (guard === undefined || !guard.isOn) return false
+    if (span.id === undefined) {
+      const unnamed = refuse('busy', 'self', 'the transaction of the chunk could not be named')
+      answerSmall(request, reply, first, refusedAnswer(unnamed))
+      return true
+    }
+    if (!guard.blocksKnown(span.id)) return false
+    answerBlocked(request, reply, first, guard, span.id)
+    return true
   }
 
   #cacheLines({ node, span }: FoundChunk): Line[] {

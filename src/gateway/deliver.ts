@@ -11,6 +11,7 @@ import type { Content } from '../store/content.js'
 import { soonStale } from './cache-control.js'
 import { type Entry, isStable, newBoundary } from './entry.js'
 import { answerGone, answerRefusal, answerText, type Ending, type Flow, type Ledger } from './flow.js'
+import type { Guard } from './guard.js'
 import { type HeadWriter, typeOf } from './head.js'
 import { readHints, readProvenance } from './hints.js'
 import type { Located, Locator } from './locate.js'
@@ -30,6 +31,7 @@ export interface DeliveryParts {
   readonly tip: Tip
   readonly clock: Clock
   readonly admission: Admission | undefined
+  readonly guard: Guard | undefined
   readonly options: GatewayOptions
   /** Name of the header that tells the hops. */
   readonly hopsName: string
@@ -50,10 +52,21 @@ export class Delivery {
 
   /** Answers with the content of `id`, found so far. What is in memory goes out before this returns. */
   serve(flow: Flow, id: Id, found: Located, intercept?: Intercept): void {
+    if (this.turnsAway(flow, id, found)) return
     if (found.at === 'store') this.#fromStore(flow, found)
     else if (found.at !== 'catalog' || !this.#fromCatalog(flow, found.entry)) {
       this.run(flow, this.#later(flow, id, found, intercept))
     }
+  }
+
+  /** Must not be served: answered so, and closed. */
+  turnsAway(flow: Flow, id: Id, found: Located): boolean {
+    const { guard } = this.parts
+    if (guard === undefined) return false
+    if (found.at === 'nowhere' ? !guard.blocksId(id) : !guard.blocks(found.entry)) return false
+    if (found.at === 'store') found.content.close()
+    answerText(this.parts.ledger, flow, guard.answer(`ID: ${id}`), { fault: 'client' })
+    return true
   }
 
   /** Answers with a refusal. */
@@ -91,6 +104,7 @@ export class Delivery {
       if (flow.reply.aborted) return answerGone(this.parts.ledger, flow)
       now = this.parts.locator.locate(id, false)
     }
+    if (now !== found && this.turnsAway(flow, id, now)) return
     if (now.at === 'store') return this.#fromStore(flow, now)
     if (now.at === 'catalog' && this.#fromCatalog(flow, now.entry)) return
     const entry = now.at === 'nowhere' ? undefined : now.entry
@@ -111,7 +125,7 @@ export class Delivery {
 
   /** Opens `id` at a source. Undefined: the flow was answered, because it was refused or the client left. */
   async bring(flow: Flow, id: Id, window: Window | undefined): Promise<Opened | undefined> {
-    const { source, ledger, options } = this.parts
+    const { source, ledger, options, guard } = this.parts
     const hints = readHints(flow.request)
     const provenance = readProvenance(flow.request, options)
     const opened = await source.open({ id, hints, provenance, ...(window === undefined ? {} : { window }) })
@@ -120,8 +134,12 @@ export class Delivery {
       answerGone(ledger, flow)
       return undefined
     }
-    if (!isRefusal(opened)) return opened
-    this.refuse(flow, opened)
+    if (isRefusal(opened)) this.refuse(flow, opened)
+    else if (guard?.blocksContent({ ...opened.attributes, id }) !== true) return opened
+    else {
+      opened.content.close()
+      answerText(ledger, flow, guard.answer(`ID: ${id}`), { fault: 'client' })
+    }
     return undefined
   }
 
@@ -136,7 +154,8 @@ export class Delivery {
     touches.touch(entry)
     ledger.cached(true)
     const head = this.#headOf(flow, entry, planned, true, sound)
-    this.#send(flow, head, planned, content, { reason: 'hit', source: 'cache' })
+    const watched = this.parts.guard?.watched(content, entry.attributes, planned.bytes) ?? content
+    this.#send(flow, head, planned, watched, { reason: 'hit', source: 'cache' })
   }
 
   /** Answers what needs no byte of the content, where size, type and digest are known. False: it does need some. */
@@ -192,7 +211,8 @@ export class Delivery {
     const block = writer.signed(prepared, decided.status, flow.method, flow.path, seconds)
     const hops = `\r\n${this.parts.hopsName}: ${opened.hops ?? flow.hops}`
     const head = { status: decided.status, block: `${flow.lines}\r\n${block}${decided.lines}${hops}` }
-    this.#send(flow, head, decided, opened.content, { reason: 'miss', source: opened.source })
+    const content = this.parts.guard?.watched(opened.content, attributes, decided.bytes) ?? opened.content
+    this.#send(flow, head, decided, content, { reason: 'miss', source: opened.source })
     return true
   }
 

@@ -57,6 +57,8 @@ export class Entry {
   checking: Promise<boolean | Refusal> | undefined
   /** Served since the keeper was last told. */
   touched = false
+  /** Version of the block list under which nothing was blocked. */
+  clearAt = Number.NaN
   readonly #heads = new Map<number, PreparedHead>()
   #named: Named[] = []
   #signed: Signed[] = []

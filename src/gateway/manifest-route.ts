@@ -40,6 +40,7 @@ export class ManifestRoute {
   /** The manifest is known here. Where it was parsed before and its content is in memory, the answer is out on return. */
   handle(flow: Flow, ask: ManifestAsk, found: Held): void {
     flow.family = 'manifest'
+    if (this.delivery.turnsAway(flow, ask.id, found)) return
     const { entityTag, attributes } = found.entry
     if (attributes.size > this.manifestMaxBytes) {
       if (found.at === 'store') found.content.close()

@@ -8,6 +8,7 @@ import type { OffsetIndex } from '../chain/span.js'
 import { parseId } from '../format/id.js'
 import { ChunkPost } from './chunk-post.js'
 import { ChunkRoute } from './chunk-routes.js'
+import type { Guard } from './guard.js'
 import type { Route } from './parts.js'
 import { passthroughRoutes } from './passthrough.js'
 import type { StatementParts } from './statements.js'
@@ -22,6 +23,7 @@ export interface NodeRouteParts extends StatementParts {
   readonly settledSeconds: number
   /** Knows offsets of indexed transactions. */
   readonly index?: OffsetIndex
+  readonly guard?: Guard
 }
 
 /** The routes under which clients of nodes find what they know, and what closes their connections. */
@@ -49,11 +51,12 @@ const offsetPath = /^\/tx\/([^/]+)\/offset$/
 
 /** Builds them, with connections of this thread's own. */
 export function nodeRoutes(parts: NodeRouteParts): NodeRoutes {
-  const { clock, log, meters, settledSeconds } = parts
+  const { clock, log, meters, settledSeconds, guard } = parts
   const chain = new RemoteChain(parts.chain, clock)
   const relay = new Relay(parts.chain, clock)
   const broadcast = new Broadcast(parts.chain, parts.chunks.broadcast, clock)
-  const finder = new ChunkFinder(chain, clock, parts.chunks.finder, parts.index)
+  const finderOptions = { ...parts.chunks.finder, mustName: () => guard?.isOn === true }
+  const finder = new ChunkFinder(chain, clock, finderOptions, parts.index)
   const heard = (path: string, body: Buffer): void => {
     const id = parseId(offsetPath.exec(path)?.[1] ?? '')
     const place = id === undefined ? undefined : readOffset(body.toString('utf8'))
@@ -64,7 +67,14 @@ export function nodeRoutes(parts: NodeRouteParts): NodeRoutes {
       new ChunkRoute({ ...parts, finder, settledSeconds, answersMax: bounds.chunkAnswersMax }),
       new ChunkPost({ finder, broadcast, meters, postsMax: bounds.chunkPostsMax }),
       new TransactionPost({ relay, log, ...bounds }),
-      ...passthroughRoutes({ relay, clock, log, ...bounds, heard }),
+      ...passthroughRoutes({
+        relay,
+        clock,
+        log,
+        ...bounds,
+        heard,
+        ...(guard === undefined ? {} : { guard }),
+      }),
     ],
     async close() {
       await Promise.all([chain.close(), relay.close(), broadcast.close()])

@@ -5,17 +5,19 @@ import type { Catalog } from '../catalog/protocol.js'
 import { parseId } from '../format/id.js'
 import type { Reply, Request } from '../http/exchange.js'
 import { sha256 } from '../proof/digest.js'
-import { answerSmall, jsonType, noStore, textType } from './answer.js'
+import { answerBlocked, answerSmall, jsonType, noStore, textType } from './answer.js'
+import type { Guard } from './guard.js'
 import type { Route } from './parts.js'
 import { type StatementParts, Statements } from './statements.js'
 
 export interface OffsetsParts extends StatementParts {
   readonly catalog: Pick<Catalog, 'attributes'>
+  readonly guard?: Guard
 }
 
 /** `GET|HEAD {prefix}/offsets/{id}`: where a data item lies in its root transaction, as far as it is known here. */
 export function offsetsRoute(parts: OffsetsParts): Route {
-  const { vocabulary, catalog } = parts
+  const { vocabulary, catalog, guard } = parts
   const statements = new Statements(parts)
   const path = `${vocabulary.pathPrefix}/offsets/`
   return {
@@ -27,6 +29,10 @@ export function offsetsRoute(parts: OffsetsParts): Route {
       if (id === undefined) {
         const wrong = { status: 400, type: textType, lines: noStore, body: 'Must provide a valid data ID' }
         answerSmall(request, reply, first, wrong)
+        return
+      }
+      if (guard?.blocksKnown(id) === true) {
+        answerBlocked(request, reply, first, guard, id)
         return
       }
       const attributes = catalog.attributes(id)

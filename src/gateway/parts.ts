@@ -13,6 +13,7 @@ import type { BlockList } from '../moderation/protocol.js'
 import type { Opened } from '../source/opener.js'
 import type { Hints, Provenance, Window } from '../source/protocol.js'
 import type { MappedContent } from '../store/mapped.js'
+import type { Guard } from './guard.js'
 
 /** Blobs on disk, as this edge thread reaches them. */
 export interface Blobs {
@@ -113,6 +114,8 @@ export interface GatewayParts {
   readonly admission?: Admission
   /** Undefined: nothing is blocked. */
   readonly blocks?: BlockList
+  /** The same list for content; undefined: nothing is blocked. */
+  readonly guard?: Guard
   readonly routes?: readonly Route[]
   readonly options: GatewayOptions
 }

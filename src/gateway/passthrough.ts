@@ -1,10 +1,20 @@
 import type { Clock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import { type Relay, type RelayedAnswer, wholeBody } from '../chain/relay.js'
+import { parseId } from '../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { Head, Reply, Request } from '../http/exchange.js'
-import { answerSmall, jsonType, logRefusal, noStore, refusedAnswer, textType } from './answer.js'
+import {
+  answerBlocked,
+  answerSmall,
+  jsonType,
+  logRefusal,
+  noStore,
+  refusedAnswer,
+  textType,
+} from './answer.js'
 import { FlowContent, noContent } from './flow-content.js'
+import type { Guard } from './guard.js'
 import { type KeptAnswer, KeptAnswers } from './kept-answers.js'
 import type { Route } from './parts.js'
 
@@ -18,6 +28,7 @@ export interface PassthroughParts {
   readonly flowsMax: number
   /** Told of each whole answer that was fetched. */
   readonly heard: (path: string, body: Buffer) => void
+  readonly guard?: Guard
 }
 
 interface Rule {
@@ -46,6 +57,9 @@ const rules: readonly Rule[] = [
 
 /** A transaction's standing, and what waits: as of now. */
 const momentary = /\/(status|pending)$/i
+
+/** Whatever nodes say of one transaction; old ones carry their data in their headers. */
+const ofTransaction = /^\/(?:tx|unconfirmed_tx)\/([^/]+)/
 
 /** Answers up to this size are read whole, shared by all who ask at that moment, and kept. */
 const smallMax = 1 << 20
@@ -94,6 +108,11 @@ class Passage {
     if (!pathShape.test(path) || path.split('/').some((part) => part === '.' || part === '..')) {
       const wrong = { status: 400, type: textType, lines: noStore, body: 'Invalid path' }
       return answerSmall(request, reply, first, wrong)
+    }
+    const { guard } = this.parts
+    const id = guard?.isOn === true ? parseId(ofTransaction.exec(path)?.[1] ?? '') : undefined
+    if (guard !== undefined && id !== undefined && guard.blocksKnown(id)) {
+      return answerBlocked(request, reply, first, guard, id)
     }
     const kept = this.#kept.find(path)
     if (kept !== undefined) {

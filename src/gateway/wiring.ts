@@ -19,6 +19,15 @@ export interface EdgeThread {
   readonly catalogPort: MessagePort
   /** Line to the fetcher. */
   readonly sourcePort: MessagePort
+  /** Line to the keeper of the block list. */
+  readonly moderationPort: MessagePort
+  /** Folder of the block list and memory of its `Sieve`. */
+  readonly moderation: {
+    readonly path: string
+    readonly sieve: SharedArrayBuffer
+  }
+  /** Opens the admin routes. */
+  readonly adminKey: string
   /** Messages under way to either at most: above the flows of a thread, so that flows are the bound that is met. */
   readonly mailboxMax: number
   readonly catalogPath: string

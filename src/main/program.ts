@@ -7,9 +7,18 @@ import { type Part, type RunningPart, supervise } from '../actor/supervise.js'
 import { startThread, type Thread } from '../actor/thread.js'
 import { RemoteChain } from '../chain/remote.js'
 import { type Examples, type Planting, plant } from '../devnet/seed.js'
+import { adminKey } from './admin-key.js'
 import { ingestThread } from './ingest-thread.js'
 import { chainOptions, networkOf } from './network.js'
-import { catalogThread, devnetThread, edgeThread, folders, sharedTables, sourceThread } from './threads.js'
+import {
+  catalogThread,
+  devnetThread,
+  edgeThread,
+  folders,
+  moderationThread,
+  sharedTables,
+  sourceThread,
+} from './threads.js'
 
 export interface Program {
   /** Name to base URL. */
@@ -38,24 +47,38 @@ export async function startProgram(config: Config, log: Log, end: AbortSignal): 
   const nodes = (): readonly string[] =>
     embedded ? [crew.said<{ url: string }>('devnet').url] : network.nodes
   let port = server.port
+  let key = ''
 
   const edges = Array.from({ length: server.edgeThreads }, (_, index) =>
     crew.part(`edge-${index + 1}`, 'edge', () => {
-      const lines = { catalogPort: crew.line('catalog'), sourcePort: crew.line('source') }
+      const lines = {
+        catalogPort: crew.line('catalog'),
+        sourcePort: crew.line('source'),
+        moderationPort: crew.line('moderation'),
+      }
       return edgeThread(config, { ...network, nodes: nodes() }, shared, {
         ...lines,
         row: index + 1,
         port,
         startedMs,
+        adminKey: key,
       })
     }),
   )
   const supervised = await supervise(
     [
       { name: 'data folder', start: () => claimed(root) },
+      {
+        name: 'admin key',
+        start: () => {
+          key = adminKey(config, log)
+          return Promise.resolve({ stop: () => Promise.resolve() })
+        },
+      },
       ...(embedded ? [found('127.0.0.1', server.devnetPort, 'DEVNET_PORT')] : []),
       ...(embedded ? [crew.part('devnet', 'devnet', () => devnetThread(config))] : []),
       crew.part('catalog', 'catalog', () => catalogThread(config, shared)),
+      crew.part('moderation', 'moderation', () => moderationThread(config, shared)),
       crew.part('source', 'source', () => {
         return sourceThread(config, { ...network, nodes: nodes() }, shared, crew.line('catalog'))
       }),

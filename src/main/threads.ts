@@ -10,6 +10,9 @@ import type { DevnetOptions } from '../devnet/options.js'
 import { gatewayDefaults } from '../gateway/parts.js'
 import type { EdgeThread } from '../gateway/wiring.js'
 import type { FetcherThread } from '../ingest/wiring.js'
+import { Sieve } from '../moderation/sieve.js'
+import { moderationPath } from '../moderation/store.js'
+import type { ModerationThread } from '../moderation/wiring.js'
 import { progressBytes } from '../source/progress.js'
 import { sourceDefaults } from '../source/wiring.js'
 import { chainOptions, type Network, publicRoots } from './network.js'
@@ -24,6 +27,7 @@ export interface SharedTables {
   readonly meters: SharedArrayBuffer
   readonly tip: Tip
   readonly following: Following
+  readonly sieve: SharedArrayBuffer
 }
 
 export function sharedTables({ server, retrieval }: Config): SharedTables {
@@ -35,13 +39,17 @@ export function sharedTables({ server, retrieval }: Config): SharedTables {
     meters: new SharedArrayBuffer(meterBytes(meterTable, server.edgeThreads + 2)),
     tip: new Tip(),
     following: new Following(),
+    sieve: new SharedArrayBuffer(Sieve.bytes),
   }
 }
 
 /** Folders below DATA_PATH, each with one owner. */
 export function folders({
   server,
-}: Config): Record<'root' | 'catalog' | 'blobs' | 'agenda' | 'webhooks' | 'devnet' | 'keys', string> {
+}: Config): Record<
+  'root' | 'catalog' | 'blobs' | 'agenda' | 'webhooks' | 'moderation' | 'devnet' | 'keys',
+  string
+> {
   const root = resolve(server.dataPath)
   return {
     root,
@@ -49,6 +57,7 @@ export function folders({
     blobs: join(root, 'blobs'),
     agenda: join(root, 'agenda'),
     webhooks: join(root, 'webhooks'),
+    moderation: moderationPath(root),
     devnet: join(root, 'devnet'),
     keys: join(root, 'keys'),
   }
@@ -68,6 +77,10 @@ export function catalogThread(config: Config, shared: SharedTables): CatalogThre
     generations: shared.generations,
     logLevel: config.server.logLevel,
   }
+}
+
+export function moderationThread(config: Config, { sieve }: SharedTables): ModerationThread {
+  return { path: folders(config).moderation, sieve, logLevel: config.server.logLevel }
 }
 
 export function sourceThread(
@@ -139,6 +152,7 @@ function ownHosts({ server }: Config): string[] {
 
 export interface Lines {
   readonly catalogPort: MessagePort
+  readonly moderationPort: MessagePort
   readonly sourcePort: MessagePort
 }
 
@@ -146,16 +160,24 @@ export function edgeThread(
   config: Config,
   network: Network,
   shared: SharedTables,
-  given: Lines & { readonly row: number; readonly port: number; readonly startedMs: number },
+  given: Lines & {
+    readonly row: number
+    readonly port: number
+    readonly startedMs: number
+    readonly adminKey: string
+  },
 ): EdgeThread {
   const { server } = config
   const { root, catalog, blobs, keys } = folders(config)
   return {
     row: given.row,
+    adminKey: given.adminKey,
     serve: { host: network.host, port: given.port, stallMs: server.stallMs, flowsMax: server.flowsMax },
     drainMs: server.drainMs,
     catalogPort: given.catalogPort,
     sourcePort: given.sourcePort,
+    moderationPort: given.moderationPort,
+    moderation: { path: folders(config).moderation, sieve: shared.sieve },
     mailboxMax: server.flowsMax * 2 + 64,
     catalogPath: catalog,
     blobsPath: blobs,

@@ -1,14 +1,57 @@
 import type { Id } from '../format/id.js'
 
 /**
- * What must not be served. Answers at once, from memory that every thread shares or from an LMDB snapshot; a change is seen by
- * the next question on every thread. A list that cannot be read blocks everything: it fails closed.
+ * What must not be served. Answers at once, from memory that every thread shares and an LMDB snapshot behind it; a change is
+ * seen by the next question on every thread. A list that cannot be read blocks everything: it fails closed.
  */
 export interface BlockList {
+  /**
+   * Grows with every entry that is added: what was clear under one number must be asked again under another. Releases do not
+   * change it, because only clear verdicts may be remembered.
+   */
+  readonly version: number
+  /** False: the last question could not be answered, and everything counts as blocked until one can. */
+  readonly isReadable: boolean
   /** `id` itself, or something it lies in, as far as `chain` names it (parents and root, any order). */
   blocksId(id: Id, chain?: readonly Id[]): boolean
   /** SHA-256 of the content, 32 bytes. */
   blocksDigest(digest: Uint8Array): boolean
   /** The whole label in front of the root host, undername and all, lower case. */
   blocksName(label: string): boolean
+}
+
+export const subjectKinds = ['id', 'hash', 'name'] as const
+export type SubjectKind = (typeof subjectKinds)[number]
+
+/** What an entry is about: an id or a SHA-256 of content (both 43 characters of base64url), or a name's whole label. */
+export interface Subject {
+  readonly kind: SubjectKind
+  /** Canonical (moderation/subject.ts). */
+  readonly key: string
+}
+
+/** Why something is blocked. */
+export interface Ground {
+  /** Where the content was identified, such as the name of a public list. */
+  readonly source: string
+  /** The operator's reason. */
+  readonly notes: string
+}
+
+/** An entry as it is kept. */
+export interface Blocked extends Subject, Ground {
+  readonly blockedAtSeconds: number
+  /** Entries in the order in which they were blocked. */
+  readonly sequence: number
+}
+
+/** Words to the keeper of the list. `by` says who asks, for the audit. */
+export type ModerationRequest =
+  | { readonly kind: 'block'; readonly subject: Subject; readonly ground: Ground; readonly by: string }
+  | { readonly kind: 'release'; readonly subject: Subject; readonly by: string }
+
+/** Comes when the change is on disk and every thread sees it. `changed`: it was not so before. */
+export interface ModerationReply {
+  readonly kind: 'done'
+  readonly changed: boolean
 }

@@ -130,10 +130,11 @@ function tableOf(database: Database<Buffer, Buffer>): Table {
 }
 
 /**
- * Opens the environment in folder `path`, made where it is missing. `tablesMax` bounds the named tables. Throws where the
- * folder cannot be used: the program cannot run without it.
+ * Opens the environment in folder `path`, made where it is missing. `tablesMax` bounds the named tables. `durable`: a commit is
+ * on the disk when `write` returns, and outlives a power cut; without it the kernel writes it out soon after. All who open one
+ * folder say the same. Throws where the folder cannot be used: the program cannot run without it.
  */
-export function openEnvironment(path: string, tablesMax = 16): Environment {
+export function openEnvironment(path: string, tablesMax = 16, durable = false): Environment {
   mkdirSync(path, { recursive: true, mode: 0o700 })
   const root: RootDatabase<Buffer, Buffer> = open({
     path,
@@ -142,6 +143,7 @@ export function openEnvironment(path: string, tablesMax = 16): Environment {
     maxDbs: tablesMax,
     // A thread reads through one slot; other processes (tools, tests) may look in too.
     maxReaders: 256,
+    ...(durable ? { overlappingSync: false } : {}),
   })
   const opened = new Map<string, Database<Buffer, Buffer>>()
   const database = (name: string): Database<Buffer, Buffer> => {

@@ -1,0 +1,86 @@
+import type { Log } from '../../actor/log.js'
+import { isRefusal, type Refusal } from '../../format/refusal.js'
+import type { Reply, Request } from '../../http/exchange.js'
+import { answerSmall, jsonType, noStore, refusedAnswer, textType } from '../answer.js'
+import type { Route } from '../parts.js'
+import type { AdminKey } from './key.js'
+import type { Order, Told } from './order.js'
+
+const bodyMaxBytes = 100_000
+
+/** Everything under `{prefix}/admin/`: the key first, then the order, then its body. Never rate limited, never cached. */
+export class AdminRoute implements Route {
+  readonly family = 'other'
+  readonly path: string
+  readonly methods = ['GET', 'HEAD', 'PUT', 'POST', 'DELETE', 'PATCH']
+
+  constructor(
+    pathPrefix: string,
+    private readonly key: AdminKey,
+    private readonly orders: readonly Order[],
+    private readonly log: Log,
+  ) {
+    this.path = `${pathPrefix}/admin/`
+  }
+
+  async handle(request: Request, reply: Reply, first: string): Promise<void> {
+    const tell = (told: Told): void => answerSmall(request, reply, first, smallOf(told))
+    if (!this.key.opens(request)) return tell({ status: 401, body: 'Unauthorized' })
+    const path = request.path.slice(this.path.length).replace(/\/$/, '')
+    const here = this.orders.filter((order) => isAt(order, path))
+    const method = request.method === 'HEAD' ? 'GET' : request.method
+    const order = here.find((one) => one.method === method)
+    if (order === undefined) {
+      return tell(
+        here.length === 0 ? { status: 404, body: 'Not found' } : { status: 405, body: 'Method not allowed' },
+      )
+    }
+    const { remoteAddress, query } = request
+    const body = await readJson(request, order.bodyMaxBytes ?? bodyMaxBytes)
+    if (isRefusal(body)) return answerSmall(request, reply, first, refusedAnswer(body))
+    if (reply.aborted) return reply.end({ status: 499, block: first })
+    const rest = order.path.endsWith('/') ? path.slice(order.path.length) : ''
+    const asked = {
+      body: body.json,
+      rest,
+      query: new URLSearchParams(query),
+      by: `admin at ${remoteAddress}`,
+    }
+    try {
+      tell(await order.act(asked))
+    } catch (error) {
+      // An operator's mistake must not take the gateway down; the operator reads what happened.
+      this.log.error({ err: error, path: request.path }, 'an admin order failed')
+      tell({ status: 500, body: error instanceof Error ? error.message : String(error) })
+    }
+  }
+}
+
+function isAt({ path }: Order, asked: string): boolean {
+  const lower = asked.toLowerCase()
+  return path.endsWith('/') ? lower.startsWith(path) && lower.length > path.length : lower === path
+}
+
+async function readJson(
+  request: Request,
+  sizeMaxBytes: number,
+): Promise<{ readonly json: unknown } | Refusal> {
+  const bytes = await request.body(sizeMaxBytes)
+  if (isRefusal(bytes)) return bytes
+  if (bytes.length === 0) return { json: undefined }
+  try {
+    return {
+      json: JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8')) as unknown,
+    }
+  } catch {
+    return { refused: 'malformed', fault: 'client', message: 'Malformed JSON' }
+  }
+}
+
+function smallOf({ status, body, retryAfterSeconds }: Told): Parameters<typeof answerSmall>[3] {
+  const retry = retryAfterSeconds === undefined ? '' : `\r\nRetry-After: ${retryAfterSeconds}`
+  const lines = `${noStore}${retry}\r\nX-Content-Type-Options: nosniff`
+  return typeof body === 'string'
+    ? { status, type: textType, lines, body }
+    : { status, type: jsonType, lines, body: JSON.stringify(body) }
+}

@@ -1,0 +1,18 @@
+import { timingSafeEqual } from 'node:crypto'
+import type { Request } from '../../http/exchange.js'
+import { sha256 } from '../../proof/digest.js'
+
+/** The operator's key, as requests show it: `Authorization: Bearer {key}`, exactly so. */
+export class AdminKey {
+  readonly #expected: Uint8Array
+
+  constructor(key: string) {
+    this.#expected = sha256(Buffer.from(`Bearer ${key}`))
+  }
+
+  /** In the same time whatever was sent: only digests are compared. */
+  opens(request: Request): boolean {
+    const shown = request.header('authorization')
+    return shown !== undefined && timingSafeEqual(sha256(Buffer.from(shown)), this.#expected)
+  }
+}

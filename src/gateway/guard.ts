@@ -1,0 +1,120 @@
+import type { Attributes } from '../catalog/attributes.js'
+import type { Catalog } from '../catalog/protocol.js'
+import type { Id } from '../format/id.js'
+import type { BlockList } from '../moderation/protocol.js'
+import type { Content } from '../store/content.js'
+import type { Entry } from './entry.js'
+
+/** What is said instead of content that must not be served. */
+export interface Blocking {
+  readonly status: 451 | 503
+  readonly text: string
+  readonly lines: string
+}
+
+/** Bodies above this size are watched while they go out: smaller ones the kernel has taken before anybody could object. */
+const watchedMinBytes = 65_536
+
+/** The block list as the gateway asks it: whatever is known of an id counts, not the id alone. */
+export class Guard {
+  readonly #caching: string
+
+  /** `maxAgeSeconds`: how long caches in front may keep a 451, and so how long a release may take to be seen behind them. */
+  constructor(
+    private readonly list: BlockList,
+    private readonly catalog: Pick<Catalog, 'attributes'>,
+    maxAgeSeconds: number,
+  ) {
+    this.#caching = `public, max-age=${maxAgeSeconds}${maxAgeSeconds === 0 ? '' : ', immutable'}`
+  }
+
+  /** False: nothing was ever blocked, and no question needs an answer. */
+  get isOn(): boolean {
+    return this.list.version !== 0 || !this.list.isReadable
+  }
+
+  /** Of an entry, with everything known of it; what was clear is not asked again until something is blocked. */
+  blocks(entry: Entry): boolean {
+    const { version } = this.list
+    if (entry.clearAt === version) return false
+    if (this.blocksContent(entry.attributes)) return true
+    entry.clearAt = version
+    return false
+  }
+
+  /** Of an id of which nothing is known yet. */
+  blocksId(id: Id): boolean {
+    return this.list.blocksId(id)
+  }
+
+  /** Of content: its id, the bundles that it lies in, its digest. */
+  blocksContent({ id, place, digest }: Pick<Attributes, 'id' | 'place' | 'digest'>): boolean {
+    const chain = place === undefined ? undefined : [place.rootId, place.parentId, ...place.path]
+    return this.list.blocksId(id, chain) || (digest !== undefined && this.list.blocksDigest(digest))
+  }
+
+  /** Of an id with whatever the catalog knows of it. */
+  blocksKnown(id: Id): boolean {
+    if (!this.isOn) return false
+    return this.blocksContent(this.catalog.attributes(id) ?? { id })
+  }
+
+  /** Of a whole label in front of a root host, lower case. */
+  blocksName(label: string): boolean {
+    return this.list.blocksName(label)
+  }
+
+  /** The answer in place of what is blocked; `about`: `ID: {id}` or `name: {label}`. */
+  answer(about: string): Blocking {
+    if (!this.list.isReadable) {
+      const lines = '\r\nCache-Control: no-store\r\nRetry-After: 10'
+      return { status: 503, text: 'Busy: the content policy of this node cannot be read', lines }
+    }
+    const text = `Requested content blocked by this node's content policy. Blocked ${about}`
+    return { status: 451, text, lines: `\r\nCache-Control: ${this.#caching}` }
+  }
+
+  /** The same content, which breaks off as soon as it is blocked: its socket is closed short. */
+  watched(content: Content, attributes: Attributes, bytes: number): Content {
+    return bytes < watchedMinBytes
+      ? content
+      : new WatchedContent(content, this.list, () => this.blocksContent(attributes))
+  }
+}
+
+/** Content on its way out, asked about again whenever something new is blocked. */
+class WatchedContent implements Content {
+  #clearAt: number
+
+  constructor(
+    private readonly content: Content,
+    private readonly list: BlockList,
+    private readonly isBlocked: () => boolean,
+  ) {
+    this.#clearAt = list.version
+  }
+
+  get sizeBytes(): number {
+    return this.content.sizeBytes
+  }
+
+  read(start: number, end: number): Uint8Array | undefined {
+    return this.#isClear() ? this.content.read(start, end) : undefined
+  }
+
+  ready(start: number, end: number): Promise<boolean> {
+    return this.#isClear() ? this.content.ready(start, end) : Promise.resolve(false)
+  }
+
+  close(): void {
+    this.content.close()
+  }
+
+  #isClear(): boolean {
+    const { version } = this.list
+    if (version === this.#clearAt) return true
+    if (this.isBlocked()) return false
+    this.#clearAt = version
+    return true
+  }
+}

@@ -1,0 +1,57 @@
+import { randomBytes } from 'node:crypto'
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  writeSync,
+} from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import type { Config } from '../../config/read.js'
+import type { Log } from '../actor/log.js'
+import { folders } from './threads.js'
+
+const keyShape = /^[\x21-\x7e]{8,512}$/
+
+/**
+ * The key of the admin routes: from its file, else from its setting, else one of this machine's own, made at the first start and
+ * kept below the folder of keys, readable by nobody else. The log says where it lies, never what it is. Throws in plain words
+ * where a file holds no key.
+ */
+export function adminKey(config: Config, log: Log): string {
+  const { adminApiKey, adminApiKeyFile } = config.moderation
+  if (adminApiKeyFile !== undefined) return readKey(resolve(adminApiKeyFile), 'ADMIN_API_KEY_FILE')
+  if (adminApiKey !== undefined) return adminApiKey
+  const path = join(folders(config).keys, 'admin.key')
+  if (!existsSync(path)) writeKey(path, randomBytes(32).toString('base64url'))
+  log.info({ path }, 'the admin key lies here; ADMIN_API_KEY or ADMIN_API_KEY_FILE would go over it')
+  return readKey(path, 'the admin key')
+}
+
+function readKey(path: string, what: string): string {
+  let text: string
+  try {
+    text = readFileSync(path, 'utf8').trim()
+  } catch (error) {
+    throw new Error(`${what}: ${path} cannot be read (${(error as NodeJS.ErrnoException).code})`)
+  }
+  if (!keyShape.test(text))
+    throw new Error(`${what}: ${path} must hold 8 to 512 printable characters without blanks`)
+  return text
+}
+
+function writeKey(path: string, key: string): void {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+  const draft = `${path}.new`
+  const file = openSync(draft, 'w', 0o600)
+  try {
+    writeSync(file, `${key}\n`)
+    fsyncSync(file)
+  } finally {
+    closeSync(file)
+  }
+  renameSync(draft, path)
+}

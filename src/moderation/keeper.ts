@@ -1,0 +1,69 @@
+import type { Clock, Timer } from '../actor/clock.js'
+import type { Log } from '../actor/log.js'
+import { type Refusal, refuse } from '../format/refusal.js'
+import type { ModerationReply, ModerationRequest } from './protocol.js'
+import type { Sieve } from './sieve.js'
+import type { ModerationStore } from './store.js'
+
+/** Other processes write the list too: how often it is looked at. One look without news takes some microseconds. */
+const lookEachMs = 250
+
+/** Entries taken over in one go; a list of a million is at hand after a second or two. */
+const batch = 10_000
+
+/** Keeps the sieve of all threads as full as the list on disk, and writes what the operator decides. */
+export class ModerationKeeper {
+  #seen = 0
+  readonly #timer: Timer
+
+  /** Fills the sieve from disk before it returns. Throws where the list cannot be read: nothing may be served then. */
+  constructor(
+    private readonly store: ModerationStore,
+    private readonly sieve: Sieve,
+    private readonly clock: Clock,
+    private readonly log: Log,
+  ) {
+    this.#takeOver()
+    sieve.fill()
+    this.#timer = clock.every(lookEachMs, () => this.#takeOver())
+  }
+
+  /** The reply comes when the change is on disk and every thread sees it. A disk that refuses is a refusal: the old list stands. */
+  handle(message: ModerationRequest): ModerationReply | Refusal {
+    const { subject, by } = message
+    const atSeconds = Math.floor(this.clock.now() / 1000)
+    const what = `${subject.kind} ${subject.key}`
+    try {
+      const ground = message.kind === 'block' ? message.ground : {}
+      const changed =
+        message.kind === 'block'
+          ? this.store.block([subject], message.ground, atSeconds, true)
+          : this.store.release([subject])
+      this.#takeOver()
+      this.store.note({ atSeconds, by, action: message.kind, what, ...ground })
+      this.log.info({ what, by, ...ground }, message.kind === 'block' ? 'blocked' : 'released')
+      return { kind: 'done', changed: changed.length > 0 }
+    } catch (error) {
+      this.log.error({ err: error, what, by }, 'the block list could not be written')
+      return refuse('upstream', 'self', 'the block list could not be written')
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#timer.cancel()
+    await this.store.close()
+  }
+
+  /** Adds to the sieve what came since the last look, whoever wrote it. */
+  #takeOver(): void {
+    for (;;) {
+      const found = this.store.since(this.#seen, batch)
+      for (const { sequence, kind, key } of found) {
+        if (kind === 'name') this.sieve.addName(Buffer.from(key).toString('utf8'))
+        else this.sieve.add(key)
+        this.#seen = sequence
+      }
+      if (found.length < batch) return
+    }
+  }
+}

@@ -1,0 +1,118 @@
+/**
+ * Sorts out what is surely not blocked, on every thread, in some tens of nanoseconds: a Bloom filter in shared memory, four
+ * bits of one word for each entry. What it lets through is looked up. It only ever fills: with a million entries one stranger in
+ * ten thousand is looked up for nothing, with a hundred million every other one, and no answer is ever wrong. Ids and hashes are
+ * uniform as they are; whoever grinds out one that is let through buys a lookup.
+ */
+const words = 2 ** 23
+const head = 2
+
+/** Cell of the number of entries added so far and cell of the state. */
+const added = 0
+const state = 1
+
+export class Sieve {
+  readonly #cells: Int32Array
+
+  /** 32 MiB of addresses; pages are taken as entries come. */
+  static readonly bytes: number = (head + words) * 4
+
+  /** `memory` of `Sieve.bytes` bytes, the same on every thread. */
+  constructor(readonly memory: SharedArrayBuffer = new SharedArrayBuffer(Sieve.bytes)) {
+    this.#cells = new Int32Array(memory)
+    if (this.#cells.length !== head + words) throw new RangeError('the sieve has another size')
+  }
+
+  /** Additions so far, modulo 2^32. */
+  get version(): number {
+    return Atomics.load(this.#cells, added)
+  }
+
+  /** False until everything that is on disk was added. */
+  get isFilled(): boolean {
+    return Atomics.load(this.#cells, state) === 1
+  }
+
+  /** Only the keeper calls this. */
+  fill(): void {
+    Atomics.store(this.#cells, state, 1)
+  }
+
+  /** Adds an id or hash by its 32 bytes. Only the keeper calls this. */
+  add(bytes: Uint8Array): void {
+    this.#add(cellOf(bytes), bitsOf(bytes))
+  }
+
+  /** Adds a name. Only the keeper calls this. */
+  addName(name: string): void {
+    const first = mix(name, 0x811c9dc5)
+    this.#add(first >>> 9, bits(mix(name, first)))
+  }
+
+  /** False: surely not added. `id` is canonical. */
+  mayHoldId(id: string): boolean {
+    const place = (sextet(id, 0) << 18) | (sextet(id, 1) << 12) | (sextet(id, 2) << 6) | sextet(id, 3)
+    const mask =
+      (1 << (sextet(id, 4) & 31)) |
+      (1 << (sextet(id, 5) & 31)) |
+      (1 << (sextet(id, 6) & 31)) |
+      (1 << (sextet(id, 7) & 31))
+    return this.#holds(place >> 1, mask)
+  }
+
+  mayHold(bytes: Uint8Array): boolean {
+    return this.#holds(cellOf(bytes), bitsOf(bytes))
+  }
+
+  mayHoldName(name: string): boolean {
+    const first = mix(name, 0x811c9dc5)
+    return this.#holds(first >>> 9, bits(mix(name, first)))
+  }
+
+  #add(cell: number, mask: number): void {
+    Atomics.or(this.#cells, head + cell, mask)
+    // After the bits: who sees the number sees them.
+    Atomics.add(this.#cells, added, 1)
+  }
+
+  #holds(cell: number, mask: number): boolean {
+    return (Atomics.load(this.#cells, head + cell) & mask) === mask
+  }
+}
+
+function cellOf(bytes: Uint8Array): number {
+  return (((bytes[0] ?? 0) << 16) | ((bytes[1] ?? 0) << 8) | (bytes[2] ?? 0)) >> 1
+}
+
+function bitsOf(bytes: Uint8Array): number {
+  return bits(((bytes[3] ?? 0) << 16) | ((bytes[4] ?? 0) << 8) | (bytes[5] ?? 0))
+}
+
+/** Four bits of a word, chosen by 24 bits as four characters of base64url spell them. */
+function bits(from: number): number {
+  return (
+    (1 << ((from >>> 18) & 31)) |
+    (1 << ((from >>> 12) & 31)) |
+    (1 << ((from >>> 6) & 31)) |
+    (1 << (from & 31))
+  )
+}
+
+/** FNV-1a with a stir at the end, so that the upper bits depend on every character. */
+function mix(text: string, seed: number): number {
+  let hash = seed
+  for (let at = 0; at < text.length; at += 1) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193)
+  hash = Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d)
+  return (hash ^ (hash >>> 13)) >>> 0
+}
+
+const sextets = new Uint8Array(128)
+for (const [value, letter] of [
+  ...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_',
+].entries()) {
+  sextets[letter.charCodeAt(0)] = value
+}
+
+function sextet(id: string, at: number): number {
+  return sextets[id.charCodeAt(at)] ?? 0
+}

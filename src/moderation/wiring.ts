@@ -1,0 +1,11 @@
+/**
+ * What `workers/moderation.ts` is started with (plain, cloned). It answers `ModerationRequest` with `ModerationReply` on every
+ * port that `{connect: port}` brings.
+ */
+export interface ModerationThread {
+  /** Folder of the list. */
+  readonly path: string
+  /** Memory of the `Sieve`, shared with every reader. */
+  readonly sieve: SharedArrayBuffer
+  readonly logLevel: string
+}

@@ -1,0 +1,27 @@
+import { parentPort, workerData } from 'node:worker_threads'
+import { answer } from '../src/actor/address.js'
+import { systemClock } from '../src/actor/clock.js'
+import { createLog } from '../src/actor/log.js'
+import type { ThreadOrder } from '../src/actor/thread.js'
+import { ModerationKeeper } from '../src/moderation/keeper.js'
+import type { ModerationReply, ModerationRequest } from '../src/moderation/protocol.js'
+import { Sieve } from '../src/moderation/sieve.js'
+import { ModerationStore } from '../src/moderation/store.js'
+import type { ModerationThread } from '../src/moderation/wiring.js'
+
+/** The thread of the block list's keeper: up as soon as the list on disk is in the sieve that all threads share. */
+if (parentPort === null) throw new Error('this file runs as a thread')
+const parent = parentPort
+const given = workerData as ModerationThread
+const log = createLog(given.logLevel, 'moderation')
+const store = new ModerationStore(given.path)
+const keeper = new ModerationKeeper(store, new Sieve(given.sieve), systemClock, log)
+
+parent.on('message', (order: ThreadOrder) => {
+  if ('stop' in order) {
+    void keeper.close().then(() => process.exit(0))
+    return
+  }
+  answer<ModerationRequest, ModerationReply>(order.connect, (message) => keeper.handle(message))
+})
+parent.postMessage({ ready: true })
