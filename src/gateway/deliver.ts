@@ -1,5 +1,3 @@
-import type { Clock } from '../actor/clock.js'
-import type { Tip } from '../actor/shared.js'
 import { entityTag } from '../attest/trust-headers.js'
 import type { Attributes } from '../catalog/attributes.js'
 import type { Id } from '../format/id.js'
@@ -9,36 +7,16 @@ import type { Opened } from '../source/opener.js'
 import type { Window } from '../source/protocol.js'
 import type { Content } from '../store/content.js'
 import { soonStale } from './cache-control.js'
+import type { DeliveryParts, Intercept } from './delivery-parts.js'
 import { type Entry, isStable, newBoundary } from './entry.js'
-import { answerGone, answerRefusal, answerText, type Ending, type Flow, type Ledger } from './flow.js'
-import type { Guard } from './guard.js'
-import { type HeadWriter, typeOf } from './head.js'
+import { answerGone, answerRefusal, answerText, type Ending, type Flow } from './flow.js'
+import { typeOf } from './head.js'
 import { readHints, readProvenance } from './hints.js'
-import type { Located, Locator } from './locate.js'
+import type { Located } from './locate.js'
 import { isHashed, isInside } from './opened.js'
-import type { Admission, GatewayOptions, Source } from './parts.js'
 import { type Known, type Plan, plan, readAsked, unconditional } from './plan.js'
-import type { Touches } from './touches.js'
 
 type Planned = Exclude<Plan, { variant: 'refused' }>
-
-export interface DeliveryParts {
-  readonly ledger: Ledger
-  readonly locator: Locator
-  readonly writer: HeadWriter
-  readonly source: Source
-  readonly touches: Touches
-  readonly tip: Tip
-  readonly clock: Clock
-  readonly admission: Admission | undefined
-  readonly guard: Guard | undefined
-  readonly options: GatewayOptions
-  /** Name of the header that tells the hops. */
-  readonly hopsName: string
-}
-
-/** Looks at content that a source opened, before it is sent. True: it was taken, and the flow with it. */
-export type Intercept = (opened: Opened) => boolean
 
 /** The steps of one answer with content: plan, admit, attest, stream, settle. */
 export class Delivery {

@@ -28,7 +28,7 @@ export class ModerationKeeper {
     this.#timer = clock.every(lookEachMs, () => this.#takeOver())
   }
 
-  /** The reply comes when the change is on disk and every thread sees it. A disk that refuses is a refusal: the old list stands. */
+  /** Replies when the change is on disk and every thread sees it. Where the disk refuses, the list stays as it was. */
   handle(message: ModerationRequest): ModerationReply | Refusal {
     const { subject, by } = message
     const atSeconds = Math.floor(this.clock.now() / 1000)

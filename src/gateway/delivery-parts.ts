@@ -1,0 +1,28 @@
+import type { Clock } from '../actor/clock.js'
+import type { Tip } from '../actor/shared.js'
+import type { Opened } from '../source/opener.js'
+import type { Ledger } from './flow.js'
+import type { Guard } from './guard.js'
+import type { HeadWriter } from './head.js'
+import type { Locator } from './locate.js'
+import type { Admission, GatewayOptions, Source } from './parts.js'
+import type { Touches } from './touches.js'
+
+/** What the steps of one answer with content are made of. */
+export interface DeliveryParts {
+  readonly ledger: Ledger
+  readonly locator: Locator
+  readonly writer: HeadWriter
+  readonly source: Source
+  readonly touches: Touches
+  readonly tip: Tip
+  readonly clock: Clock
+  readonly admission: Admission | undefined
+  readonly guard: Guard | undefined
+  readonly options: GatewayOptions
+  /** Name of the header that tells the hops. */
+  readonly hopsName: string
+}
+
+/** Looks at content that a source opened, before it is sent. True: it was taken, and the flow with it. */
+export type Intercept = (opened: Opened) => boolean
