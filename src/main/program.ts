@@ -15,6 +15,7 @@ import {
   devnetThread,
   edgeThread,
   folders,
+  type Lines,
   moderationThread,
   sharedTables,
   sourceThread,
@@ -51,30 +52,16 @@ export async function startProgram(config: Config, log: Log, end: AbortSignal): 
 
   const edges = Array.from({ length: server.edgeThreads }, (_, index) =>
     crew.part(`edge-${index + 1}`, 'edge', () => {
-      const lines = {
-        catalogPort: crew.line('catalog'),
-        sourcePort: crew.line('source'),
-        moderationPort: crew.line('moderation'),
-      }
-      return edgeThread(config, { ...network, nodes: nodes() }, shared, {
-        ...lines,
-        row: index + 1,
-        port,
-        startedMs,
-        adminKey: key,
-      })
+      const own = { row: index + 1, port, startedMs, adminKey: key }
+      return edgeThread(config, { ...network, nodes: nodes() }, shared, { ...crew.lines(), ...own })
     }),
   )
   const supervised = await supervise(
     [
       { name: 'data folder', start: () => claimed(root) },
-      {
-        name: 'admin key',
-        start: () => {
-          key = adminKey(config, log)
-          return Promise.resolve({ stop: () => Promise.resolve() })
-        },
-      },
+      step('admin key', () => {
+        key = adminKey(config, log)
+      }),
       ...(embedded ? [found('127.0.0.1', server.devnetPort, 'DEVNET_PORT')] : []),
       ...(embedded ? [crew.part('devnet', 'devnet', () => devnetThread(config))] : []),
       crew.part('catalog', 'catalog', () => catalogThread(config, shared)),
@@ -120,6 +107,12 @@ class Crew {
     return this.#thread(name).connect()
   }
 
+  /** Lines from an edge thread to the actors that it asks. */
+  lines(): Lines {
+    const [catalogPort, sourcePort] = [this.line('catalog'), this.line('source')]
+    return { catalogPort, sourcePort, moderationPort: this.line('moderation') }
+  }
+
   /** A thread of `workers/<file>` as a part; what `data` returns may hold ports, which move to it. */
   part(name: string, file: string, data: () => object): Part {
     return {
@@ -151,6 +144,17 @@ async function seeds(
     return await plant({ ...given, chain, folder: folders(config).devnet })
   } finally {
     await chain.close()
+  }
+}
+
+/** Something that is done once, in its turn. */
+function step(name: string, act: () => void): Part {
+  return {
+    name,
+    start: async () => {
+      act()
+      return { stop: () => Promise.resolve() }
+    },
   }
 }
 
