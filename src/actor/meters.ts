@@ -103,6 +103,28 @@ export const meterTable: readonly MeterRow[] = [
     help: 'Events to receivers: told, put off for another try, given up, or dropped because too many waited.',
     labels: { outcome: ['told', 'put-off', 'given-up', 'dropped'] },
   },
+  { name: 'arns_cache_hit_total', kind: 'counter', help: 'Names answered from memory.' },
+  { name: 'arns_cache_miss_total', kind: 'counter', help: 'Names that resolvers had to be asked for.' },
+  {
+    name: 'arns_resolution_time_ms',
+    kind: 'histogram',
+    help: 'From the question to the first resolver until the name is resolved, or is not.',
+    buckets: [1, 5, 10, 50, 100, 250, 500, 1000, 3000, 10_000, 30_000],
+  },
+  {
+    name: 'arns_resolution_resolver_count',
+    kind: 'counter',
+    help: 'Questions to resolvers, by what they said.',
+    labels: {
+      resolver: ['local', 'gateway', 'on-demand'],
+      outcome: ['found', 'absent', 'blocked', 'failed'],
+    },
+  },
+  {
+    name: 'arns_base_name_cache_entries',
+    kind: 'gauge',
+    help: 'Names remembered, each on every thread that served it.',
+  },
   {
     name: 'graphql_requests_total',
     kind: 'counter',

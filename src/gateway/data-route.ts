@@ -2,7 +2,7 @@ import { type Id, parseId } from '../format/id.js'
 import type { Delivery } from './deliver.js'
 import { answerText, type Flow, type Ledger } from './flow.js'
 import type { Locator } from './locate.js'
-import type { ManifestRoute } from './manifest-route.js'
+import type { ManifestAsk, ManifestRoute } from './manifest-route.js'
 
 /** A path that names content. */
 export interface Target {
@@ -72,13 +72,22 @@ export class DataRoute {
       this.delivery.serve(flow, id, this.locator.locate(id))
       return
     }
-    this.#resolved(flow, id, target)
+    this.#resolved(flow, {
+      id,
+      rest: target.rest,
+      redirect: target.kind === 'data' && target.rest === undefined,
+    })
+  }
+
+  /** Answers with `id`, or with what stands at a path below it, under an address that is the content's own root. */
+  below(flow: Flow, id: Id, rest: string): void {
+    this.#resolved(flow, { id, rest, redirect: false })
   }
 
   /** Content, or what a manifest says stands at the path. Other content is served whatever the path behind its id is. */
-  #resolved(flow: Flow, id: Id, { kind, rest }: Target): void {
+  #resolved(flow: Flow, ask: ManifestAsk): void {
+    const { id } = ask
     const found = this.locator.locate(id)
-    const ask = { id, rest, redirect: kind === 'data' && rest === undefined }
     if (found.at !== 'nowhere' && this.manifests.isManifest(found.entry.contentType)) {
       this.manifests.handle(flow, ask, found)
       return

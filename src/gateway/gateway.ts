@@ -1,4 +1,5 @@
 import type { Reply, Request } from '../http/exchange.js'
+import { Hosts } from '../names/host.js'
 import { idLead, preflight } from './cors.js'
 import { DataRoute, methodsOf, type Target, targetOf } from './data-route.js'
 import { Delivery } from './deliver.js'
@@ -6,9 +7,11 @@ import { Entries } from './entry.js'
 import { answerText, type Family, type Flow, Ledger } from './flow.js'
 import { createHeadWriter } from './head.js'
 import { readHops } from './hints.js'
+import { HostRules, type Ruled } from './host-rules.js'
 import { Locator } from './locate.js'
 import { ManifestRoute } from './manifest-route.js'
 import { Manifests } from './manifests.js'
+import { NameRoute } from './name-route.js'
 import type { GatewayParts, Route } from './parts.js'
 import { requestId } from './request-id.js'
 import { Router } from './router.js'
@@ -24,11 +27,18 @@ export interface Gateway {
   close(): void
 }
 
+/** What answers by the host of a request, before its path counts. */
+interface ByHost {
+  readonly rules: HostRules
+  readonly route: NameRoute
+}
+
 class EdgeGateway implements Gateway {
   readonly #ledger: Ledger
   readonly #delivery: Delivery
   readonly #data: DataRoute
   readonly #router: Router
+  readonly #names: ByHost | undefined
   readonly #touches: Touches
   /** Beginnings of paths whose answers are never cached unless they say so themselves. */
   readonly #uncached: readonly string[]
@@ -50,6 +60,7 @@ class EdgeGateway implements Gateway {
     this.#data = new DataRoute(ledger, locator, delivery, manifests)
     this.#router = new Router(parts.routes ?? [])
     this.#touches = touches
+    this.#names = this.#naming(parts)
     this.#uncached = ['admin', 'rate-limit', 'x402'].map((name) => `${vocabulary.pathPrefix}/${name}`)
     this.#caching = `public, max-age=${options.cache.defaultSeconds}`
   }
@@ -62,6 +73,11 @@ class EdgeGateway implements Gateway {
       return
     }
     const target = targetOf(request.path)
+    const ruled = this.#names?.rules.rule(request, target)
+    if (ruled !== undefined) {
+      this.#byHost(request, reply, ruled)
+      return
+    }
     if (target !== undefined) {
       this.#content(request, reply, target)
       return
@@ -76,6 +92,17 @@ class EdgeGateway implements Gateway {
 
   close(): void {
     this.#touches.close()
+  }
+
+  #naming({ naming, vocabulary, blocks, options }: GatewayParts): ByHost | undefined {
+    if (naming === undefined) return undefined
+    const { names, hosts } = naming
+    const own = { ledger: this.#ledger, delivery: this.#delivery, data: this.#data }
+    const hasRoute = (path: string): boolean => this.#router.find(path) !== undefined
+    return {
+      rules: new HostRules(new Hosts(hosts.rootHosts), hosts, vocabulary.pathPrefix, hasRoute),
+      route: new NameRoute({ ...own, names, hosts, vocabulary, blocks, options }),
+    }
   }
 
   /** Written out, and not made of parts: this runs for every request, and spreading costs more than all the rest. */
@@ -105,8 +132,19 @@ class EdgeGateway implements Gateway {
       wrongMethod(this.#ledger, flow, methods)
       return
     }
+    this.#guarded(flow, () => this.#data.handle(flow, target))
+  }
+
+  #byHost(request: Request, reply: Reply, ruled: Ruled): void {
+    const flow = this.#open(request, reply, 'data')
+    const methods = methodsOf('data')
+    if (!methods.includes(flow.method)) wrongMethod(this.#ledger, flow, methods)
+    else this.#guarded(flow, () => this.#names?.route.handle(flow, ruled))
+  }
+
+  #guarded(flow: Flow, act: () => void): void {
     try {
-      this.#data.handle(flow, target)
+      act()
     } catch (error) {
       const over = flow.answered
       this.#delivery.failed(flow, error)

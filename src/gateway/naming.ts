@@ -3,7 +3,7 @@ import type { Vocabulary } from '../attest/vocabulary.js'
 import type { Id } from '../format/id.js'
 import type { Resolution } from '../names/protocol.js'
 
-/** What an answer says because of the name that its content was asked by. Heads are prepared for one object of this: make it once. */
+/** What an answer says because of the name that its content was asked by. Heads are prepared for one object: make it once. */
 export interface Naming {
   /** The resolved name with its undername; absent where content is not served by name (an apex id, a page for unknown names). */
   readonly name?: string

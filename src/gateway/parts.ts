@@ -10,6 +10,7 @@ import type { Id } from '../format/id.js'
 import type { Refusal } from '../format/refusal.js'
 import type { Reply, Request } from '../http/exchange.js'
 import type { BlockList } from '../moderation/protocol.js'
+import type { Name, Names } from '../names/protocol.js'
 import type { Opened } from '../source/opener.js'
 import type { Hints, Provenance, Window } from '../source/protocol.js'
 import type { MappedContent } from '../store/mapped.js'
@@ -85,6 +86,28 @@ export interface GatewayOptions {
   readonly manifestMaxBytes: number
 }
 
+/** What host names mean here. */
+export interface HostOptions {
+  /** Lower case; the first is the one that content by id is sent to from hosts that are none of ours. */
+  readonly rootHosts: readonly string[]
+  /** Of the addresses that clients are sent to. */
+  readonly protocol: 'http' | 'https'
+  /** Where this program listens. */
+  readonly ownPort: number
+  /** Content by id is sent to its own host also where it was asked for by IP address. */
+  readonly redirectAddresses: boolean
+  /** Content of the root hosts themselves; excludes `apexNames`. */
+  readonly apexId?: Id
+  /** Names of that content: one for all root hosts, or one for each. Empty: none. */
+  readonly apexNames: readonly Name[]
+  /** The longest that content of an apex id may be kept: the operator may choose another. */
+  readonly apexMaxSeconds: number
+  /** Shown where nobody knows a name; before `notFoundName`. */
+  readonly notFoundId?: Id
+  readonly notFoundName?: Name
+  readonly enforceUndernameLimit: boolean
+}
+
 /** A route beside content: info, health, metrics, chain passthrough. */
 export interface Route {
   readonly family: 'info' | 'other'
@@ -112,6 +135,8 @@ export interface GatewayParts {
   readonly log: Log
   readonly clock: Clock
   readonly admission?: Admission
+  /** Undefined: hosts mean nothing, everything is answered by its path. */
+  readonly naming?: { readonly names: Names; readonly hosts: HostOptions }
   /** Undefined: nothing is blocked. */
   readonly blocks?: BlockList
   /** The same list for content; undefined: nothing is blocked. */

@@ -36,21 +36,35 @@ export type Verdict = NameRecord | 'absent' | 'blocked' | Refusal
 /** What became of a name. A refusal where the resolvers failed: that is never the same as `absent`. */
 export type Outcome = Resolution | 'absent' | 'blocked' | Refusal
 
+/** On whose behalf a question goes out. */
+export interface Asking {
+  /** Gateways that the request passed already; they are told, so that nobody asks in a circle. */
+  readonly hops: number
+  readonly via: readonly string[]
+  readonly signal: AbortSignal
+}
+
 /** Knows names, or whom to ask. The one port behind which registries and other gateways stand. */
 export interface Resolver {
   readonly label: 'local' | 'gateway' | 'on-demand'
   /** True where other machines are asked: not on behalf of requests that may not be carried on. */
   readonly remote: boolean
-  /** Never rejects. Refusals: `upstream` (unreachable, or nonsense), `late` (gave up because of `signal`), `busy`. */
-  resolve(name: Name, signal: AbortSignal): Promise<Verdict>
+  /** Never rejects. Refusals: `upstream` (unreachable, or nonsense), `late` (gave up because of the signal), `busy`. */
+  resolve(name: Name, asking: Asking): Promise<Verdict>
+}
+
+/** The way that a request came. */
+export interface Trail extends Omit<Asking, 'signal'> {
+  /** True where it may be carried on to other machines. */
+  readonly forward: boolean
 }
 
 /** Names as an edge thread asks for them. */
 export interface Names {
   /** At once, from memory; undefined: ask `resolve`. */
   known(name: Name): Outcome | undefined
-  /** Asks the resolvers. `confined`: only those on this machine. Whoever asks for one name at once shares one answer. Never rejects. */
-  resolve(name: Name, confined: boolean): Promise<Outcome>
+  /** Asks the resolvers. Whoever asks for one name at once shares one answer. Never rejects. */
+  resolve(name: Name, trail: Trail): Promise<Outcome>
 }
 
 /** Tells a resolution from everything else that may become of a name. */

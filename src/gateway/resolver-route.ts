@@ -1,0 +1,76 @@
+import { isRefusal } from '../format/refusal.js'
+import type { Reply, Request } from '../http/exchange.js'
+import { parseName } from '../names/name.js'
+import { isResolved, type Names, type Outcome, type Resolution } from '../names/protocol.js'
+import { answerSmall, jsonType, refusedAnswer, textType } from './answer.js'
+import { readProvenance, type Self } from './hints.js'
+import { nameLines } from './naming.js'
+import type { Route } from './parts.js'
+import { type StatementParts, Statements } from './statements.js'
+
+export interface ResolverParts extends StatementParts {
+  readonly names: Names
+  readonly self: Self
+  /** How long the word that a name does not exist may be kept: a Cache-Control value. */
+  readonly notFound: string
+}
+
+/** `GET|HEAD {prefix}/resolver/{name}`: what a name means. Signed. Neither blocks nor limits count here: it serves no content. */
+export function resolverRoute(parts: ResolverParts): Route {
+  const { vocabulary, names } = parts
+  const statements = new Statements(parts)
+  const path = `${vocabulary.pathPrefix}/resolver/`
+
+  const answer = (request: Request, reply: Reply, first: string, outcome: Outcome): void => {
+    if (isRefusal(outcome)) {
+      answerSmall(request, reply, first, refusedAnswer(outcome))
+      return
+    }
+    if (!isResolved(outcome)) {
+      const lines = `\r\nCache-Control: ${parts.notFound}`
+      answerSmall(request, reply, first, { status: 404, type: textType, lines, body: 'Not found' })
+      return
+    }
+    const lines = [['Content-Type', jsonType] as const, ...nameLines(outcome, vocabulary)]
+    const head = { status: 200, block: statements.block(request, first, 200, lines) }
+    const body = bodyOf(outcome)
+    if (request.method === 'HEAD') reply.endEmpty(head, Buffer.byteLength(body))
+    else reply.end(head, body)
+  }
+
+  return {
+    family: 'info',
+    path,
+    methods: ['GET', 'HEAD'],
+    async handle(request: Request, reply: Reply, first: string): Promise<void> {
+      const name = parseName(request.path.slice(path.length))
+      const trail = readProvenance(request, parts.self)
+      const outcome =
+        name === undefined ? 'absent' : (names.known(name) ?? (await names.resolve(name, trail)))
+      if (!reply.aborted) answer(request, reply, first, outcome)
+      else reply.end({ status: 499, block: first })
+    },
+  }
+}
+
+/** `processId` is what the token was called before it had an id of its own. */
+function bodyOf({
+  id,
+  ttlSeconds,
+  antId,
+  antProgramId,
+  resolvedAtMs,
+  recordIndex,
+  undernameLimit,
+}: Resolution): string {
+  const token = { processId: antId, antId, antProgramId }
+  const said = {
+    txId: id,
+    ttlSeconds,
+    ...token,
+    resolvedAt: resolvedAtMs,
+    index: recordIndex,
+    limit: undernameLimit,
+  }
+  return `${JSON.stringify(said)}\n`
+}

@@ -1,0 +1,83 @@
+import { join } from 'node:path'
+import type { Config } from '../../config/read.js'
+import { parseId } from '../format/id.js'
+import type { HostOptions } from '../gateway/parts.js'
+import { parseName } from '../names/name.js'
+import { type NamesThread, namesDefaults } from '../names/wiring.js'
+
+/** Page of the network for names that nobody has. */
+const usualStranger = 'unregistered_arns'
+
+const usualGateway = 'https://__NAME__.turbo-gateway.com'
+
+/** Hosts of this gateway that the operator named, lower case. Other gateways are told the first. */
+export function ownHosts({ names }: Config): string[] {
+  return names.rootHosts.map((host) => host.toLowerCase())
+}
+
+/** Folder of the names of this machine. */
+export function namesFolder(root: string): string {
+  return join(root, 'names')
+}
+
+/** What an edge thread is told about the resolving of names. */
+export function namesThread(config: Config, root: string): NamesThread {
+  const { names, server } = config
+  const { absentMs, failedMs, refreshMs, flightsMax, guard } = namesDefaults
+  const url = names.gatewayUrl ?? (server.network === 'devnet' ? undefined : usualGateway)
+  const [ownHost] = ownHosts(config)
+  const gateway = {
+    release: server.release,
+    connectionsMax: 16,
+    ...(ownHost === undefined ? {} : { ownHost }),
+    ...(names.gatewayHostHeader === undefined ? {} : { hostHeader: names.gatewayHostHeader }),
+  }
+  const { overrideTtlSeconds, namesMax, fallbackMs } = names
+  return {
+    registryPath: namesFolder(root),
+    order: names.order as NamesThread['order'],
+    ...(url === undefined ? {} : { gateway: { ...gateway, url } }),
+    ...(names.registryUrl === undefined ? {} : { registryUrl: names.registryUrl }),
+    timeoutMs: names.timeoutMs,
+    lastTimeoutMs: names.lastTimeoutMs,
+    guard,
+    book: {
+      ...{
+        absentMs,
+        failedMs,
+        refreshMs,
+        flightsMax,
+        namesMax,
+        fallbackMs,
+        staleMs: names.staleSeconds * 1000,
+      },
+      ...(overrideTtlSeconds === undefined ? {} : { overrideTtlSeconds }),
+    },
+  }
+}
+
+/** What host names mean. Undefined: the operator named no host, and everything is answered by its path. */
+export function hostOptions(config: Config, ownPort: number): HostOptions | undefined {
+  const { names, server } = config
+  const isDevnet = server.network === 'devnet'
+  const named = ownHosts(config)
+  const rootHosts = named.length === 0 && isDevnet ? ['localhost'] : named
+  if (rootHosts.length === 0) return undefined
+  const apexId = parseId(names.apexId ?? '')
+  const notFoundId = parseId(names.notFoundId ?? '')
+  const notFoundName = parseName(names.notFoundName ?? usualStranger)
+  const protocol = names.sandboxProtocol ?? (isDevnet ? 'http' : 'https')
+  return {
+    rootHosts,
+    protocol: protocol === 'http' ? 'http' : 'https',
+    ownPort,
+    // On a machine of one's own 127.0.0.1 is what tools ask, and few of them find hosts below localhost.
+    redirectAddresses: named.length > 0,
+    ...(apexId === undefined ? {} : { apexId }),
+    apexNames: names.apexNames.flatMap((one) => parseName(one) ?? []),
+    apexMaxSeconds: names.apexMaxAge,
+    ...(notFoundId === undefined ? {} : { notFoundId }),
+    ...(notFoundName === undefined ? {} : { notFoundName }),
+    enforceUndernameLimit: names.enforceUndernameLimit,
+  }
+}

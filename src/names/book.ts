@@ -1,0 +1,222 @@
+import type { Clock } from '../actor/clock.js'
+import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import type { NameMeters } from './meters.js'
+import type { Resolution, Resolver, Trail, Verdict } from './protocol.js'
+import { isResolved, type Name, type NameRecord, type Names, type Outcome } from './protocol.js'
+
+export interface BookOptions {
+  /** Instead of what records say about how long they may be believed. */
+  readonly overrideTtlSeconds?: number
+  /** A name that was resolved may be answered for so long while resolvers are slow or fail. */
+  readonly staleMs: number
+  /** Names remembered, and as many that do not exist. */
+  readonly namesMax: number
+  /** So long is believed that a name does not exist, or is blocked elsewhere. */
+  readonly absentMs: number
+  /** So long nobody is asked again after all resolvers failed. */
+  readonly failedMs: number
+  /** Names that are asked for in so long before their end are resolved anew meanwhile. */
+  readonly refreshMs: number
+  /** Where an old answer is at hand, a new one is waited for so long. */
+  readonly fallbackMs: number
+  /** Names being resolved at once. */
+  readonly flightsMax: number
+}
+
+/** The names of this machine: their changes count at once, whatever is remembered. */
+export interface Changing {
+  readonly version: number
+  find(name: Name): NameRecord | undefined
+}
+
+interface Found {
+  resolution: Resolution
+  freshUntilMs: number
+  refreshAtMs: number
+  /** Place of its resolver in the order. */
+  rank: number
+  version: number
+  /** Somebody said that the name is gone. */
+  doubted: boolean
+}
+
+interface Lacking {
+  readonly outcome: 'absent' | 'blocked' | Refusal
+  readonly untilMs: number
+  version: number
+}
+
+interface Told {
+  readonly verdict: Verdict
+  readonly rank: number
+}
+
+const busy = refuse('busy', 'self', 'too many names are being resolved')
+const circle = refuse('upstream', 'client', 'this name may only be asked for on other machines')
+
+/** Remembers what names mean, for one thread, and asks resolvers in order for what it does not know. */
+export class NameBook implements Names {
+  readonly #found = new Map<string, Found>()
+  readonly #lacking = new Map<string, Lacking>()
+  readonly #flights = new Map<string, Promise<Outcome>>()
+  readonly #localRank: number
+  readonly #end = new AbortController()
+
+  /** `local`: the resolver of this machine's names, where it is among `resolvers`. */
+  constructor(
+    private readonly resolvers: readonly Resolver[],
+    private readonly local: Changing | undefined,
+    private readonly options: BookOptions,
+    private readonly clock: Clock,
+    private readonly meters: NameMeters,
+  ) {
+    this.#localRank = resolvers.findIndex((one) => one.label === 'local')
+  }
+
+  known(name: Name): Outcome | undefined {
+    const now = this.clock.monotonic()
+    const found = this.#found.get(name.full)
+    if (found !== undefined && this.#stands(name, found, found.rank)) {
+      if (now >= found.freshUntilMs) return undefined
+      if (now >= found.refreshAtMs) this.#refresh(name, found)
+      this.meters.hit()
+      return found.resolution
+    }
+    this.#found.delete(name.full)
+    const lacking = this.#lacking.get(name.full)
+    if (lacking === undefined) return undefined
+    if (now < lacking.untilMs && this.#stands(name, lacking, Number.POSITIVE_INFINITY)) {
+      this.meters.hit()
+      return lacking.outcome
+    }
+    this.#lacking.delete(name.full)
+    return undefined
+  }
+
+  async resolve(name: Name, trail: Trail): Promise<Outcome> {
+    this.meters.miss()
+    const stale = this.#stale(name)
+    // A question that came round in a circle must not wait for its own answer.
+    if (!trail.forward) return stale ?? this.#near(name, trail)
+    const flight = this.#flight(name, trail)
+    if (stale === undefined) return flight
+    let stop = (): void => undefined
+    const patience = new Promise<Resolution>((resolve) => {
+      const timer = this.clock.after(this.options.fallbackMs, () => resolve(stale))
+      stop = () => timer.cancel()
+    })
+    const outcome = await Promise.race([flight, patience])
+    stop()
+    return outcome
+  }
+
+  /** Gives up what is under way. */
+  close(): void {
+    this.#end.abort()
+  }
+
+  /** False: the names of this machine changed, and what is remembered of this one may be wrong. */
+  #stands(name: Name, known: Found | Lacking, rank: number): boolean {
+    const { local } = this
+    if (local === undefined || known.version === local.version) return true
+    known.version = local.version
+    return rank < this.#localRank || (rank > this.#localRank && local.find(name) === undefined)
+  }
+
+  #stale(name: Name): Resolution | undefined {
+    const found = this.#found.get(name.full)
+    if (found === undefined) return undefined
+    const { resolution } = found
+    return this.clock.now() - resolution.resolvedAtMs < this.options.staleMs ? resolution : undefined
+  }
+
+  #refresh(name: Name, found: Found): void {
+    // Not again for each request until the answer is here.
+    found.refreshAtMs = Number.POSITIVE_INFINITY
+    void this.#flight(name, { hops: 0, via: [], forward: true })
+  }
+
+  async #near(name: Name, trail: Trail): Promise<Outcome> {
+    const near = this.resolvers.filter(({ remote }) => !remote)
+    const { verdict } = await this.#ask(name, trail, near)
+    if (isResolved(verdict)) return { ...verdict, name, resolvedAtMs: this.clock.now() }
+    return verdict === 'absent' && near.length < this.resolvers.length ? circle : verdict
+  }
+
+  #flight(name: Name, trail: Trail): Promise<Outcome> {
+    const running = this.#flights.get(name.full)
+    if (running !== undefined) return running
+    if (this.#flights.size >= this.options.flightsMax) return Promise.resolve(this.#stale(name) ?? busy)
+    const version = this.local?.version ?? 0
+    const startedMs = this.clock.monotonic()
+    const flight = this.#ask(name, trail, this.resolvers)
+      .then((told) => this.#settle(name, told, version))
+      .finally(() => {
+        this.#flights.delete(name.full)
+        this.meters.took(this.clock.monotonic() - startedMs)
+      })
+    this.#flights.set(name.full, flight)
+    return flight
+  }
+
+  /** The first resolver that knows the name decides. It does not exist only where all of them say so. */
+  async #ask(name: Name, { hops, via }: Trail, resolvers: readonly Resolver[]): Promise<Told> {
+    let failure: Refusal | undefined
+    const { signal } = this.#end
+    for (const [rank, resolver] of resolvers.entries()) {
+      const verdict = await resolver.resolve(name, { hops, via, signal })
+      this.meters.asked(resolver.label, verdict)
+      if (isRefusal(verdict)) failure ??= verdict
+      else if (verdict !== 'absent') return { verdict, rank }
+    }
+    return { verdict: failure ?? 'absent', rank: Number.POSITIVE_INFINITY }
+  }
+
+  #settle(name: Name, { verdict, rank }: Told, version: number): Outcome {
+    const now = this.clock.monotonic()
+    const { absentMs, failedMs, overrideTtlSeconds, refreshMs } = this.options
+    if (isResolved(verdict)) {
+      const resolution: Resolution = { ...verdict, name, resolvedAtMs: this.clock.now() }
+      const ttlMs = (overrideTtlSeconds ?? verdict.ttlSeconds) * 1000
+      // Short-lived names are refreshed in the last quarter of their life.
+      const refreshAtMs = now + ttlMs - Math.min(refreshMs, ttlMs / 4)
+      this.#keep({ resolution, freshUntilMs: now + ttlMs, refreshAtMs, rank, version, doubted: false })
+      return resolution
+    }
+    const found = this.#found.get(name.full)
+    const stale = this.#stale(name)
+    if (
+      found !== undefined &&
+      stale !== undefined &&
+      (isRefusal(verdict) || (verdict === 'absent' && !found.doubted))
+    ) {
+      // Resolvers that flap say "no such name" too: what was known counts until it is said twice.
+      found.doubted = verdict === 'absent'
+      found.freshUntilMs = now + (isRefusal(verdict) ? failedMs : absentMs)
+      found.refreshAtMs = found.freshUntilMs
+      return stale
+    }
+    this.#found.delete(name.full)
+    const untilMs = now + (isRefusal(verdict) ? failedMs : absentMs)
+    bound(this.#lacking, this.options.namesMax)
+    this.#lacking.set(name.full, { outcome: verdict, untilMs, version })
+    return verdict
+  }
+
+  #keep(found: Found): void {
+    const { full } = found.resolution.name
+    this.#lacking.delete(full)
+    // Written anew it is the youngest; names that nobody asks for are not refreshed and grow old.
+    this.#found.delete(full)
+    bound(this.#found, this.options.namesMax)
+    this.#found.set(full, found)
+    this.meters.holds(this.#found.size)
+  }
+}
+
+/** Makes room for one more: the oldest goes. */
+function bound(kept: Map<string, unknown>, max: number): void {
+  if (kept.size < max) return
+  const [oldest] = kept.keys()
+  if (oldest !== undefined) kept.delete(oldest)
+}

@@ -1,0 +1,57 @@
+import type { Clock } from '../actor/clock.js'
+import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import type { Asking, Name, Resolver, Verdict } from './protocol.js'
+
+export interface GuardOptions {
+  /** For one answer. */
+  readonly timeoutMs: number
+  /** After so many failures in a row the resolver rests. */
+  readonly failuresMax: number
+  readonly restMs: number
+  /** Each further failure doubles the rest, up to this. */
+  readonly restMaxMs: number
+}
+
+/** A resolver that never keeps anybody waiting for long, and is left alone for a while when it keeps failing. */
+export function guarded(resolver: Resolver, options: GuardOptions, clock: Clock): Resolver {
+  const resting = refuse('upstream', 'upstream', `the ${resolver.label} resolver rests after failures`)
+  const late = refuse('late', 'upstream', `the ${resolver.label} resolver did not answer in time`)
+  let failures = 0
+  let restsUntil = 0
+
+  const judge = (verdict: Verdict, asking: Asking): void => {
+    if (!isRefusal(verdict)) {
+      failures = 0
+      return
+    }
+    // Whoever asked has left: that says nothing about the resolver.
+    if (asking.signal.aborted) return
+    failures += 1
+    const over = failures - options.failuresMax
+    if (over >= 0) restsUntil = clock.monotonic() + Math.min(options.restMs * 2 ** over, options.restMaxMs)
+  }
+  return {
+    label: resolver.label,
+    remote: resolver.remote,
+    async resolve(name: Name, asking: Asking): Promise<Verdict> {
+      const isTrial = failures >= options.failuresMax
+      if (isTrial && clock.monotonic() < restsUntil) return resting
+      // One question tries whether it is well again; the others need not wait for that.
+      if (isTrial) restsUntil = clock.monotonic() + options.timeoutMs
+      const own = new AbortController()
+      const signal = AbortSignal.any([asking.signal, own.signal])
+      let stop = (): void => undefined
+      const patience = new Promise<Refusal>((resolve) => {
+        const timer = clock.after(options.timeoutMs, () => {
+          resolve(late)
+          own.abort()
+        })
+        stop = () => timer.cancel()
+      })
+      const verdict = await Promise.race([resolver.resolve(name, { ...asking, signal }), patience])
+      stop()
+      judge(verdict, asking)
+      return verdict
+    },
+  }
+}

@@ -1,0 +1,17 @@
+import type { Name } from './protocol.js'
+
+/** A label of the domain name system has at most 63 characters (RFC 1035 section 2.3.4). */
+const shape = /^[a-z0-9_-]{1,63}$/
+
+/**
+ * The name that a label spells: the last part between underscores is the base name, all before it the undername. Letter case
+ * does not count. Undefined where no such name can exist.
+ */
+export function parseName(label: string): Name | undefined {
+  const full = label.toLowerCase()
+  if (!shape.test(full)) return undefined
+  const cut = full.lastIndexOf('_')
+  const basename = full.slice(cut + 1)
+  const record = cut < 0 ? '@' : full.slice(0, cut)
+  return basename === '' || record === '' ? undefined : { full, basename, record }
+}

@@ -1,0 +1,102 @@
+import { Agent, type Dispatcher } from 'undici'
+import { refuse } from '../format/refusal.js'
+import type { Asking, Name, Resolver, Verdict } from './protocol.js'
+import { readRecord } from './record.js'
+
+export interface TrustedGatewayOptions {
+  /** Address with `__NAME__` where the name goes. */
+  readonly url: string
+  /** Host header instead of the address's own; `__NAME__` is replaced here, too. */
+  readonly hostHeader?: string
+  /** Our own host name, told so that a circle is seen. */
+  readonly ownHost?: string
+  readonly release: string
+  /** Sockets to one host. */
+  readonly connectionsMax: number
+}
+
+/** Beginnings of name headers: those of the network in use, and the neutral ones. */
+const prefixes = ['x-arns-', 'x-ns-']
+
+/** Both stand for a name without an undername, as gateways of the network take it where nothing is said. */
+const usual = { undernameLimit: 10, recordIndex: 0 }
+
+/** Content that is not there, or is not paid for, says all the same what the name means. */
+const telling = new Set([200, 402, 404])
+
+/** Another gateway, asked by HEAD; its name headers are the answer. Of these, whatever is malformed counts as not sent. */
+export class TrustedNameGateway implements Resolver {
+  readonly label = 'gateway'
+  readonly remote = true
+  readonly #agent: Agent
+
+  constructor(private readonly options: TrustedGatewayOptions) {
+    // Waiting is bounded by whoever asks. Heads of more than 16 KiB are refused by the client.
+    this.#agent = new Agent({
+      connections: options.connectionsMax,
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      maxHeaderSize: 16_384,
+    })
+  }
+
+  async resolve(name: Name, asking: Asking): Promise<Verdict> {
+    try {
+      const { statusCode, headers, body } = await this.#agent.request(this.#question(name, asking))
+      // A HEAD has no body; whoever sends one gets its connection closed.
+      void body.dump({ limit: 0 }).catch(() => undefined)
+      if (statusCode === 451) return 'blocked'
+      if (!telling.has(statusCode)) return this.#no(`status ${statusCode}`)
+      return this.#read(name, headers, statusCode)
+    } catch (error) {
+      if (asking.signal.aborted) return refuse('late', 'upstream', 'the gateway for names did not answer')
+      return this.#no((error as Error).message)
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#agent.destroy()
+  }
+
+  #question(name: Name, { hops, via, signal }: Asking): Dispatcher.RequestOptions & { origin: string } {
+    const { url, hostHeader, ownHost, release } = this.options
+    const place = new URL(url.replaceAll('__NAME__', name.full))
+    const trail = [...via, ...(ownHost === undefined ? [] : [ownHost])]
+    const headers = {
+      'user-agent': release,
+      'X-AR-IO-Hops': String(hops + 1),
+      ...(trail.length === 0 ? {} : { 'X-AR-IO-Via': trail.join(',') }),
+      ...(hostHeader === undefined ? {} : { host: hostHeader.replaceAll('__NAME__', name.full) }),
+    }
+    return { origin: place.origin, path: place.pathname, method: 'HEAD', headers, signal }
+  }
+
+  #read(name: Name, headers: Dispatcher.ResponseData['headers'], status: number): Verdict {
+    const word = (suffix: string): string | undefined => {
+      for (const prefix of prefixes) {
+        const value = headers[prefix + suffix]
+        if (typeof value === 'string') return value
+      }
+      return undefined
+    }
+    const told = word('name')
+    // The page for unknown names has a name of its own.
+    const other = told !== undefined && told.toLowerCase() !== name.full
+    const id = word('resolved-id')
+    if (other || id === undefined)
+      return status === 404 ? 'absent' : this.#no('it does not say what the name means')
+    const record = readRecord({
+      id,
+      ttlSeconds: word('ttl-seconds'),
+      antId: word('ant-id') ?? word('process-id'),
+      antProgramId: word('ant-program-id'),
+      undernameLimit: word('undername-limit'),
+      recordIndex: word('record-index'),
+    })
+    return record === undefined ? this.#no('it names an id that is none') : { ...usual, ...record }
+  }
+
+  #no(why: string): Verdict {
+    return refuse('upstream', 'upstream', `the gateway for names: ${why}`)
+  }
+}

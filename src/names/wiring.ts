@@ -1,0 +1,77 @@
+import type { Clock } from '../actor/clock.js'
+import type { Meters } from '../actor/meter.js'
+import { type BookOptions, NameBook } from './book.js'
+import { type GuardOptions, guarded } from './guarded.js'
+import { JsonRpcRegistry } from './json-rpc-registry.js'
+import { LocalNames } from './local-registry.js'
+import { NameMeters } from './meters.js'
+import type { Names, Resolver } from './protocol.js'
+import { type TrustedGatewayOptions, TrustedNameGateway } from './trusted-gateway.js'
+
+/** What an edge thread is told about how names are resolved. */
+export interface NamesThread {
+  /** Folder of the local registry. */
+  readonly registryPath: string
+  /** Resolvers in the order they are asked; those without an address are skipped. */
+  readonly order: readonly Resolver['label'][]
+  readonly gateway?: TrustedGatewayOptions
+  readonly registryUrl?: string
+  readonly timeoutMs: number
+  /** For the last of the order: nobody is asked after it. */
+  readonly lastTimeoutMs: number
+  readonly guard: Omit<GuardOptions, 'timeoutMs'>
+  readonly book: BookOptions
+}
+
+/** Numbers that no operator sets. */
+export const namesDefaults: Pick<NamesThread, 'guard'> &
+  Pick<BookOptions, 'absentMs' | 'failedMs' | 'refreshMs' | 'flightsMax'> = {
+  guard: { failuresMax: 5, restMs: 1000, restMaxMs: 30_000 },
+  absentMs: 30_000,
+  failedMs: 1000,
+  refreshMs: 30_000,
+  // About 4 KiB each while they wait; more names than this at once are a flood.
+  flightsMax: 512,
+}
+
+export interface OpenNames {
+  readonly names: Names
+  close(): Promise<void>
+}
+
+/** Opens the resolvers and the memory in front of them, for one thread. */
+export function openNames(options: NamesThread, clock: Clock, meters: Meters): OpenNames {
+  const closing: (() => Promise<void>)[] = []
+  const opened = <Kind extends { close(): Promise<void> }>(one: Kind): Kind => {
+    closing.push(() => one.close())
+    return one
+  }
+  let local: LocalNames | undefined
+  const plain = options.order.flatMap((label): Resolver[] => {
+    if (label === 'local') {
+      local = opened(new LocalNames(options.registryPath, clock))
+      return [local]
+    }
+    if (label === 'gateway') {
+      return options.gateway === undefined ? [] : [opened(new TrustedNameGateway(options.gateway))]
+    }
+    const { registryUrl } = options
+    return registryUrl === undefined ? [] : [opened(new JsonRpcRegistry(registryUrl, connectionsMax))]
+  })
+  const resolvers = plain.map((resolver, index) => {
+    if (!resolver.remote) return resolver
+    const timeoutMs = index === plain.length - 1 ? options.lastTimeoutMs : options.timeoutMs
+    return guarded(resolver, { ...options.guard, timeoutMs }, clock)
+  })
+  const book = new NameBook(resolvers, local, options.book, clock, new NameMeters(meters))
+  return {
+    names: book,
+    async close() {
+      book.close()
+      await Promise.all(closing.map((close) => close()))
+    },
+  }
+}
+
+/** Questions to one registry at once. */
+const connectionsMax = 16
