@@ -14,7 +14,7 @@ export const names = {
     default: [],
     shape: host,
     allowed: 'host names',
-    why: 'Hosts of this gateway; names stand in front of them. The first is told to other gateways, so that requests never run in circles. On devnet localhost, where unset.',
+    why: 'Hosts of this gateway; names stand in front of them. Other gateways are told the first. Unset on devnet: localhost.',
   }),
   sandboxProtocol: maybeText({
     env: 'SANDBOX_PROTOCOL',

@@ -2,6 +2,7 @@ import { answers } from './answers.js'
 import { chunks } from './chunks.js'
 import { indexing } from './indexing.js'
 import { moderation } from './moderation.js'
+import { nameContradictions, names } from './names.js'
 import { paymentFaults, payments } from './payments.js'
 import { retrieval } from './retrieval.js'
 import { rootLookup } from './root-lookup.js'
@@ -11,7 +12,7 @@ import { webhooks } from './webhooks.js'
 
 /** Every table, by the part of the program it belongs to. */
 const tables = {
-  ...{ server, retrieval, chunks, answers, indexing, rootLookup, webhooks },
+  ...{ server, retrieval, chunks, answers, indexing, rootLookup, webhooks, names },
   ...{ moderation, payments },
 }
 
@@ -112,6 +113,7 @@ function contradictions(config: Config): string[] {
   if (given.network === 'devnet' && given.port !== 0 && given.port === given.devnetPort) {
     wrong.push('PORT and DEVNET_PORT must differ')
   }
+  wrong.push(...nameContradictions(config.names, given.network === 'devnet'))
   wrong.push(...paymentFaults(config.payments, false))
   return wrong
 }

@@ -83,12 +83,6 @@ export const server = {
     shape: /^[\w.-]{1,64}$/,
     why: 'Release named in the info answer and to other gateways.',
   }),
-  rootHosts: maybeText({
-    env: 'ARNS_ROOT_HOST',
-    allowed: 'host names, comma between',
-    shape: /^[A-Za-z0-9.,-]+$/,
-    why: 'Names of this gateway; the first is told to other gateways so that requests never run in circles.',
-  }),
   devnetBlockMs: whole({
     env: 'DEVNET_BLOCK_MS',
     default: 2000,

@@ -19,18 +19,21 @@ import { IndexedSpans } from '../src/chain/indexed-spans.js'
 import { AdminRoute } from '../src/gateway/admin/admin-route.js'
 import { AdminKey } from '../src/gateway/admin/key.js'
 import { moderationOrders } from '../src/gateway/admin/moderation-orders.js'
+import { soonStale } from '../src/gateway/cache-control.js'
 import { createGateway } from '../src/gateway/gateway.js'
 import { Guard } from '../src/gateway/guard.js'
 import { infoRoutes } from '../src/gateway/info-routes.js'
 import { nodeRoutes } from '../src/gateway/node-routes.js'
 import { offsetsRoute } from '../src/gateway/offsets-route.js'
 import type { Route } from '../src/gateway/parts.js'
+import { resolverRoute } from '../src/gateway/resolver-route.js'
 import type { EdgeThread } from '../src/gateway/wiring.js'
 import { serve } from '../src/http/listen.js'
 import { SievedBlockList } from '../src/moderation/list.js'
 import type { ModerationReply, ModerationRequest } from '../src/moderation/protocol.js'
 import { Sieve } from '../src/moderation/sieve.js'
 import { ModerationStore } from '../src/moderation/store.js'
+import { openNames } from '../src/names/wiring.js'
 import { LearnedHeaders } from '../src/query/learned-headers.js'
 import { queryLimits } from '../src/query/limits.js'
 import { QueryMeters } from '../src/query/meters.js'
@@ -79,6 +82,13 @@ const nodes = nodeRoutes({
   settledSeconds: options.gateway.cache.stableSeconds,
   index: new IndexedSpans(index, tip, options.gateway.forkDepth),
 })
+const naming = openNames(options.names, systemClock, meters)
+const resolver = resolverRoute({
+  ...saying,
+  names: naming.names,
+  self: options.gateway,
+  notFound: soonStale(options.gateway.cache),
+})
 const graphql: Route = {
   family: 'other',
   path: '/graphql',
@@ -104,7 +114,6 @@ const gateway = createGateway({
   meters,
   log,
   clock: systemClock,
-  blocks,
   guard,
   routes: [
     ...infoRoutes({
@@ -118,9 +127,11 @@ const gateway = createGateway({
     }),
     ...nodes.routes,
     offsetsRoute({ ...saying, catalog, guard }),
+    resolver,
     graphql,
     new AdminRoute(vocabulary.pathPrefix, new AdminKey(options.adminKey), orders, log),
   ],
+  ...(options.hosts === undefined ? {} : { naming: { names: naming.names, hosts: options.hosts } }),
   options: options.gateway,
 })
 const server = serve((request, reply) => gateway.handle(request, reply), {
@@ -134,6 +145,7 @@ async function stop(): Promise<void> {
   if (server.flows > 0) log.error({ flows: server.flows }, 'flows were left behind')
   gateway.close()
   await nodes.close()
+  await naming.close()
   files.close()
   await learned.close()
   await blockStore.close()

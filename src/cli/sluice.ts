@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { readFileSync } from 'node:fs'
 import { devnet } from './devnet.js'
+import { names } from './names.js'
 import { settings } from './settings.js'
 import { start } from './start.js'
 import { index } from './upkeep.js'
@@ -9,7 +10,7 @@ import { verify } from './verify.js'
 /** One command: its words on the command line become an exit code. */
 export type Command = (words: readonly string[]) => Promise<number>
 
-const commands: Readonly<Record<string, Command>> = { start, verify, devnet, index, settings }
+const commands: Readonly<Record<string, Command>> = { start, verify, devnet, index, names, settings }
 
 const help = `sluice: a gateway for permanent storage
 
@@ -19,6 +20,7 @@ Usage: sluice COMMAND [--help]
   verify ID  fetches content by id and checks digest, signatures and owner
   devnet     runs the embedded base-layer node alone
   index      checks or compacts the index of the chain
+  names      sets, lists and removes names that this machine knows itself
   settings   lists every setting: name, default, meaning
 
 Examples:

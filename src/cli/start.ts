@@ -62,7 +62,8 @@ export async function start(words: readonly string[]): Promise<number> {
 /** One line of JSON for programs; a list to read on a terminal. */
 function announce(program: Program, log: Log): void {
   if (!process.stdout.isTTY) {
-    log.info({ urls: program.urls, examples: program.examples }, 'ready')
+    const { urls, examples, names } = program
+    log.info({ urls, examples, names }, 'ready')
     return
   }
   const { gateway } = program.urls
@@ -74,6 +75,9 @@ function announce(program: Program, log: Log): void {
   if (Object.keys(program.examples).length > 0) lines.push('', paint('bold', 'Try:'))
   for (const [name, id] of Object.entries(program.examples)) {
     lines.push(`  ${name.padEnd(8)} ${paint('cyan', `${gateway}/${id}`)}`)
+  }
+  for (const [name, url] of Object.entries(program.names)) {
+    lines.push(`  ${name.padEnd(8)} ${paint('cyan', url)}  by name`)
   }
   lines.push('', paint('dim', 'Ctrl+C ends it.'), '')
   process.stdout.write(`${lines.join('\n')}\n`)

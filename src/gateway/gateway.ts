@@ -94,14 +94,14 @@ class EdgeGateway implements Gateway {
     this.#touches.close()
   }
 
-  #naming({ naming, vocabulary, blocks, options }: GatewayParts): ByHost | undefined {
+  #naming({ naming, vocabulary, guard, options }: GatewayParts): ByHost | undefined {
     if (naming === undefined) return undefined
     const { names, hosts } = naming
     const own = { ledger: this.#ledger, delivery: this.#delivery, data: this.#data }
     const hasRoute = (path: string): boolean => this.#router.find(path) !== undefined
     return {
       rules: new HostRules(new Hosts(hosts.rootHosts), hosts, vocabulary.pathPrefix, hasRoute),
-      route: new NameRoute({ ...own, names, hosts, vocabulary, blocks, options }),
+      route: new NameRoute({ ...own, names, hosts, vocabulary, guard, options }),
     }
   }
 

@@ -1,10 +1,10 @@
 import type { Vocabulary } from '../attest/vocabulary.js'
-import type { BlockList } from '../moderation/protocol.js'
 import { isResolved, type Name, type Names, type Outcome, type Resolution } from '../names/protocol.js'
 import { soonStale } from './cache-control.js'
 import type { DataRoute } from './data-route.js'
 import type { Delivery } from './deliver.js'
 import { answerGone, answerText, type Flow, type Ledger } from './flow.js'
+import type { Guard } from './guard.js'
 import { readProvenance } from './hints.js'
 import type { Ruled } from './host-rules.js'
 import { type Naming, namingOf, unnamed } from './naming.js'
@@ -12,7 +12,7 @@ import type { GatewayOptions, HostOptions } from './parts.js'
 
 export interface NameRouteParts {
   readonly names: Names
-  readonly blocks: BlockList | undefined
+  readonly guard: Guard | undefined
   readonly ledger: Ledger
   readonly delivery: Delivery
   readonly data: DataRoute
@@ -51,9 +51,9 @@ export class NameRoute {
 
   /** Blocked names are not even resolved: they stay blocked wherever they come to point. */
   #named(flow: Flow, name: Name, isApex: boolean): void {
-    const { blocks, names, delivery } = this.parts
-    if (blocks?.blocksName(name.full) === true) {
-      this.#blocked(flow, name)
+    const { guard, names, delivery, ledger } = this.parts
+    if (guard?.blocksName(name.full) === true) {
+      answerText(ledger, flow, guard.answer(`name: ${name.full}`), { fault: 'client' })
       return
     }
     const known = names.known(name)

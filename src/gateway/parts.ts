@@ -9,7 +9,6 @@ import type { Catalog, CatalogReply, CatalogRequest } from '../catalog/protocol.
 import type { Id } from '../format/id.js'
 import type { Refusal } from '../format/refusal.js'
 import type { Reply, Request } from '../http/exchange.js'
-import type { BlockList } from '../moderation/protocol.js'
 import type { Name, Names } from '../names/protocol.js'
 import type { Opened } from '../source/opener.js'
 import type { Hints, Provenance, Window } from '../source/protocol.js'
@@ -138,8 +137,6 @@ export interface GatewayParts {
   /** Undefined: hosts mean nothing, everything is answered by its path. */
   readonly naming?: { readonly names: Names; readonly hosts: HostOptions }
   /** Undefined: nothing is blocked. */
-  readonly blocks?: BlockList
-  /** The same list for content; undefined: nothing is blocked. */
   readonly guard?: Guard
   readonly routes?: readonly Route[]
   readonly options: GatewayOptions

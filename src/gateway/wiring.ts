@@ -5,8 +5,9 @@ import type { BroadcastOptions } from '../chain/broadcast.js'
 import type { FinderOptions } from '../chain/chunk-finder.js'
 import type { ChainOptions } from '../chain/options.js'
 import type { ServeOptions } from '../http/listen.js'
+import type { NamesThread } from '../names/wiring.js'
 import type { MappedOptions } from '../store/mapped.js'
-import type { GatewayOptions } from './parts.js'
+import type { GatewayOptions, HostOptions } from './parts.js'
 
 /** What `workers/edge.ts` is started with. Says `{port}` when it listens. */
 export interface EdgeThread {
@@ -47,6 +48,9 @@ export interface EdgeThread {
   readonly chain: ChainOptions
   readonly chunks: { readonly finder: FinderOptions; readonly broadcast: BroadcastOptions }
   readonly vocabulary: Vocabulary['name']
+  readonly names: NamesThread
+  /** Absent: hosts mean nothing. */
+  readonly hosts?: HostOptions
   /** Absent: answers are not signed. */
   readonly signing?: KeyPlaces & { readonly bindRequest: boolean }
   readonly about: {

@@ -7,8 +7,12 @@ import { type Part, type RunningPart, supervise } from '../actor/supervise.js'
 import { startThread, type Thread } from '../actor/thread.js'
 import { RemoteChain } from '../chain/remote.js'
 import { type Examples, type Planting, plant } from '../devnet/seed.js'
+import { parseId } from '../format/id.js'
+import { LocalRegistry } from '../names/local-registry.js'
+import { parseName } from '../names/name.js'
 import { adminKey } from './admin-key.js'
 import { ingestThread } from './ingest-thread.js'
+import { hostOptions, namesFolder } from './names-thread.js'
 import { chainOptions, networkOf } from './network.js'
 import {
   catalogThread,
@@ -26,6 +30,8 @@ export interface Program {
   readonly urls: Readonly<Record<string, string>>
   /** Ids to try, by name; each is in the cache already. */
   readonly examples: Examples
+  /** Names to try: label to the address of its content. */
+  readonly names: Readonly<Record<string, string>>
   /** Resolves with a reason when a part is lost. */
   readonly lost: Promise<string>
   /** Drains and leaves, last started first. */
@@ -83,8 +89,9 @@ export async function startProgram(config: Config, log: Log, end: AbortSignal): 
     const seeded = embedded && server.devnetSeed && server.devnetReplayPath === undefined
     const examples = seeded ? await seeds(config, { gateway, node: nodes()[0] ?? '', log, end }) : {}
     end.throwIfAborted()
+    const names = seeded ? await nameSite(config, examples, port) : {}
     const urls = { gateway, ...(embedded ? { devnet: nodes()[0] ?? '' } : {}) }
-    return { urls, examples, lost: supervised.lost, stop }
+    return { urls, examples, names, lost: supervised.lost, stop }
   } catch (error) {
     await stop()
     throw error
@@ -156,6 +163,21 @@ function step(name: string, act: () => void): Part {
       return { stop: () => Promise.resolve() }
     },
   }
+}
+
+/** Gives the seeded site a name on this machine, where it has none that the operator gave. Resolves with its address. */
+async function nameSite(config: Config, { site }: Examples, port: number): Promise<Record<string, string>> {
+  const hosts = hostOptions(config, port)
+  const [name, id] = [parseName('site'), parseId(site ?? '')]
+  if (name === undefined || id === undefined || hosts === undefined || !config.names.order.includes('local'))
+    return {}
+  const registry = new LocalRegistry(namesFolder(folders(config).root))
+  try {
+    if (registry.get(name) === undefined) registry.set([[name, { id, ttlSeconds: 60 }]])
+  } finally {
+    await registry.close()
+  }
+  return { site: `http://site.${hosts.rootHosts[0]}:${port}/` }
 }
 
 async function claimed(folder: string): Promise<RunningPart> {

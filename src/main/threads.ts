@@ -15,6 +15,7 @@ import { moderationPath } from '../moderation/store.js'
 import type { ModerationThread } from '../moderation/wiring.js'
 import { progressBytes } from '../source/progress.js'
 import { sourceDefaults } from '../source/wiring.js'
+import { hostOptions, namesThread, ownHosts } from './names-thread.js'
 import { chainOptions, type Network, publicRoots } from './network.js'
 import { webhookOptions } from './webhooks.js'
 
@@ -142,14 +143,6 @@ function rootsOf(config: Config): Pick<FetcherThread, 'roots'> {
   return { roots: { gateways, headMs, breaker, rememberedMax, rememberedMs, ...own } }
 }
 
-/** Lower-case names of this gateway. */
-function ownHosts({ server }: Config): string[] {
-  return (server.rootHosts ?? '')
-    .toLowerCase()
-    .split(',')
-    .filter((host) => host !== '')
-}
-
 export interface Lines {
   readonly catalogPort: MessagePort
   readonly moderationPort: MessagePort
@@ -169,8 +162,11 @@ export function edgeThread(
 ): EdgeThread {
   const { server } = config
   const { root, catalog, blobs, keys } = folders(config)
+  const hosts = hostOptions(config, given.port)
   return {
     row: given.row,
+    names: namesThread(config, root),
+    ...(hosts === undefined ? {} : { hosts }),
     adminKey: given.adminKey,
     serve: { host: network.host, port: given.port, stallMs: server.stallMs, flowsMax: server.flowsMax },
     drainMs: server.drainMs,

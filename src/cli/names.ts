@@ -1,0 +1,121 @@
+import { readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import { readConfig } from '../../config/read.js'
+import { LocalRegistry } from '../names/local-registry.js'
+import { parseName } from '../names/name.js'
+import type { Name, NameRecord } from '../names/protocol.js'
+import { readRecord } from '../names/record.js'
+
+const help = `sluice names: names that this machine knows itself
+
+Usage: sluice names set NAME ID [--ttl SECONDS] [--limit N --index N]
+       sluice names list [--json]
+       sluice names remove NAME
+       sluice names import FILE
+
+  set     lets NAME mean ID; under_name is the undername 'under' of 'name', a record of its own
+  import  sets all names of a JSON file, or none: {"name": "ID"} or {"name": {"id": "ID", "ttlSeconds": 900}}
+
+  --ttl    how long clients may believe it (900)
+  --limit, --index   undernames that the name has paid for, and the place of this one; served where it is not above
+
+Works on DATA_PATH/names, also while the gateway runs: it answers with the change within a second.
+
+Examples:
+  sluice names set docs 3ss1bMlBLY9yhYhx3jGZEQDbHBqkN0XXXJbYbkCnmTY
+  sluice names list --json > names.json && sluice names import names.json
+`
+
+type Named = readonly [Name, NameRecord]
+
+/** Code 0; 1 where there is no such name; 2 on wrong words, with everything that is wrong. */
+export async function names(words: readonly string[]): Promise<number> {
+  const { values, positionals } = parseArgs({
+    args: [...words],
+    options: {
+      ...{ help: { type: 'boolean' }, json: { type: 'boolean' } },
+      ...{ ttl: { type: 'string' }, limit: { type: 'string' }, index: { type: 'string' } },
+    },
+    allowPositionals: true,
+  })
+  const [what, first = '', second = ''] = positionals
+  if (values.help === true) {
+    process.stdout.write(help)
+    return 0
+  }
+  const config = readConfig()
+  if (Array.isArray(config)) return wrong(config)
+  const registry = new LocalRegistry(join(resolve(config.server.dataPath), 'names'))
+  try {
+    if (what === 'list') return list(registry, values.json === true)
+    if (what === 'remove') return remove(registry, first)
+    if (what === 'import') return set(registry, readFile(first))
+    if (what !== 'set') return wrong(['say set, list, remove or import; see sluice names --help'])
+    const { ttl, limit, index } = values
+    return set(registry, [
+      readNamed(first, { id: second, ttlSeconds: ttl, undernameLimit: limit, recordIndex: index }),
+    ])
+  } finally {
+    await registry.close()
+  }
+}
+
+function wrong(messages: readonly string[]): number {
+  for (const message of messages) process.stderr.write(`sluice names: ${message}\n`)
+  return 2
+}
+
+/** All or nothing: texts among `named` say what is wrong. */
+function set(registry: LocalRegistry, named: readonly (Named | string)[]): number {
+  const faults = named.filter((one) => typeof one === 'string')
+  if (faults.length > 0) return wrong(faults)
+  const good = named.filter((one) => typeof one !== 'string')
+  registry.set(good)
+  process.stdout.write(good.length === 1 ? '1 name set\n' : `${good.length} names set\n`)
+  return 0
+}
+
+function list(registry: LocalRegistry, json: boolean): number {
+  const all = [...registry.list()]
+  if (json) process.stdout.write(`${JSON.stringify(Object.fromEntries(all), null, 2)}\n`)
+  else for (const [full, { id, ttlSeconds }] of all) process.stdout.write(`${full}  ${id}  ${ttlSeconds}\n`)
+  return 0
+}
+
+function remove(registry: LocalRegistry, text: string): number {
+  const name = parseName(text)
+  if (name === undefined) return wrong([`not a name: ${text}`])
+  if (registry.remove(name)) return 0
+  process.stderr.write(`sluice names: there is no name ${name.full}\n`)
+  return 1
+}
+
+/** The names of a file, or what is wrong with it. */
+function readFile(path: string): (Named | string)[] {
+  let json: unknown
+  try {
+    json = JSON.parse(readFileSync(path, 'utf8'))
+  } catch (error) {
+    return [`${path}: ${(error as Error).message}`]
+  }
+  if (typeof json !== 'object' || json === null || Array.isArray(json))
+    return [`${path}: must be a JSON object`]
+  return Object.entries(json).map(([text, value]) =>
+    readNamed(text, typeof value === 'string' ? { id: value } : value),
+  )
+}
+
+/** A name with its record, or what is wrong. Here, other than from resolvers, whatever is unreadable is a mistake. */
+function readNamed(text: string, given: unknown): Named | string {
+  const name = parseName(text)
+  if (name === undefined) return `not a name: '${text}' (letters, digits, - and _, at most 63)`
+  const fields = Object.entries(typeof given === 'object' && given !== null ? given : {})
+  const said = Object.fromEntries(fields.filter(([, value]) => value !== undefined))
+  const record = readRecord(said)
+  if (record === undefined) return `${text}: not an id: '${String(said.id ?? '')}'`
+  const bad = Object.keys(said).find(
+    (key) => !Object.hasOwn(record, key) || String(said[key]) !== String(record[key as keyof NameRecord]),
+  )
+  return bad === undefined ? [name, record] : `${text}: ${bad} cannot be ${String(said[bad])}`
+}
