@@ -4,7 +4,7 @@ import { type Id, idBytes } from '../../src/format/id.js'
 import { folder, house } from './house.js'
 import { gatekeeper, rebuilt, settled, town } from './town.js'
 
-t.test('120 blocks with forks of depth 1, 5 and 17 leave the index of the final chain', async (t) => {
+t.test('500 blocks with forks of depth 1, 5 and 17 leave the index of the final chain', async (t) => {
   const { devnet, post, bundle, fork } = await town(t)
   const on = house(t, devnet.url)
   const ids: Id[] = []
@@ -29,10 +29,11 @@ t.test('120 blocks with forks of depth 1, 5 and 17 leave the index of the final 
   await grow(24)
   await settled(on, devnet)
   fork(5, { transactions: 'lost', blocks: 9 })
-  await grow(40)
+  for (const blocks of [120, 140, 160]) await grow(blocks)
+  fork(17, { blocks: 18 })
   await settled(on, devnet)
 
-  t.ok(on.following.height > 100)
+  t.ok(on.following.height >= 500)
   t.same(on.check().problems, [])
   t.same(on.dump(), await rebuilt(t, devnet), 'every key and record')
   const plain = ids[0] ?? ('' as Id)

@@ -9,11 +9,14 @@ import { openCatalogTables } from '../../src/catalog/tables.js'
 import { folder, house } from './house.js'
 import { rebuilt, settled, town } from './town.js'
 
+t.setTimeout(900_000)
+
 const child = fileURLToPath(new URL('./killed-ingest.js', import.meta.url))
-const kills = 20
+/** More of them with KILLS=100. */
+const kills = Number(process.env.KILLS ?? 20)
 
 t.test('killed at any moment of an import, the index is whole, and ends the same', async (t) => {
-  t.setTimeout(120_000)
+  t.setTimeout(600_000)
   const { devnet, bundle, fork } = await town(t)
   const path = folder(t)
   let rows = 0
