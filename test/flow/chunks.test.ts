@@ -7,6 +7,8 @@ import t, { type Test } from 'tap'
 import { verifiedByFirst, verifiedBySecond } from '../attest/verifiers.js'
 import { run } from './running.js'
 
+t.setTimeout(120_000)
+
 const replay = fileURLToPath(new URL('../../../test/fixture/replay', import.meta.url))
 
 type Client = ReturnType<typeof Arweave.init>
@@ -38,12 +40,12 @@ async function signatureHolds(answer: Response): Promise<boolean> {
 
 const bytesOf = (text: string): Buffer => Buffer.from(text, 'base64url')
 
-t.test('a client of nodes posts 5 MB through the gateway and reads every chunk back by offset', async (t) => {
+t.test('a client of nodes posts 30 MB through the gateway and reads every chunk back by offset', async (t) => {
   const { gateway, node, arweave } = await stage(t)
   const wallet = await arweave.wallets.generate()
   const address = await arweave.wallets.jwkToAddress(wallet)
   await fetch(`${node}/mint/${address}/1000000000000000`)
-  const data = randomBytes(5_000_000)
+  const data = randomBytes(30_000_000)
   const transaction = await arweave.createTransaction({ data }, wallet)
   transaction.addTag('Content-Type', 'application/x-test')
   await arweave.transactions.sign(transaction, wallet)
