@@ -1,45 +1,21 @@
 /** Whole requests over a real chain: posted by clients nobody here wrote, served by id, proven against the chain. */
 import { randomBytes } from 'node:crypto'
 import { ArweaveSigner, bundleAndSignData, createData, EthereumSigner } from 'arbundles'
-import Arweave from 'arweave'
 import t, { type Test } from 'tap'
+import { type Payer, payerAt } from './payer.js'
 import { type Running, run, sluice } from './running.js'
 
-type Client = ReturnType<typeof Arweave.init>
-type Wallet = Awaited<ReturnType<Client['wallets']['generate']>>
-
-interface Stage {
+interface Stage extends Payer {
   readonly running: Running
   readonly gateway: string
   readonly node: string
-  readonly arweave: Client
-  readonly wallet: Wallet
 }
 
 async function stage(t: Test, environment: Record<string, string> = {}): Promise<Stage> {
   const still = { DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '0' }
   const running = await run(t, t.testdir(), { ...still, ...environment })
   const { gateway = '', devnet: node = '' } = running.urls
-  const { hostname, port } = new URL(node)
-  const arweave = Arweave.init({ host: hostname, port, protocol: 'http' })
-  const wallet = await arweave.wallets.generate()
-  const address = await arweave.wallets.jwkToAddress(wallet)
-  await fetch(`${node}/mint/${address}/1000000000000000`)
-  return { running, gateway, node, arweave, wallet }
-}
-
-async function post(
-  { arweave, wallet, node }: Stage,
-  data: Uint8Array,
-  tags: Record<string, string>,
-): Promise<string> {
-  const tx = await arweave.createTransaction({ data }, wallet)
-  for (const [name, value] of Object.entries(tags)) tx.addTag(name, value)
-  await arweave.transactions.sign(tx, wallet)
-  const uploader = await arweave.transactions.getUploader(tx)
-  while (!uploader.isComplete) await uploader.uploadChunk()
-  await fetch(`${node}/mine`)
-  return tx.id
+  return { running, gateway, node, ...(await payerAt(node)) }
 }
 
 async function get(
@@ -65,7 +41,7 @@ t.test(
   async (t) => {
     const here = await stage(t)
     const data = randomBytes(3 * 1024 * 1024 + 17)
-    const id = await post(here, data, { 'Content-Type': 'application/x-test' })
+    const id = await here.post(data, { 'Content-Type': 'application/x-test' })
     const first = await get(`${here.gateway}/${id}`)
     t.equal(first.answer.status, 200)
     t.ok(first.bytes.equals(data), 'byte-identical while it is fetched')
@@ -102,7 +78,7 @@ t.test(
     )
     for (const [index, item] of items.entries()) await item.sign(signers[index] ?? rsa)
     const bundle = await bundleAndSignData(items, rsa)
-    const root = await post(here, bundle.getRaw(), { 'Bundle-Format': 'binary', 'Bundle-Version': '2.0.0' })
+    const root = await here.post(bundle.getRaw(), { 'Bundle-Format': 'binary', 'Bundle-Version': '2.0.0' })
 
     for (const [index, item] of items.entries()) {
       const url = `${here.gateway}/${item.id}`
@@ -135,7 +111,7 @@ t.test('a wrong hint does no harm', async (t) => {
   const here = await stage(t)
   const item = createData('mine', new ArweaveSigner(here.wallet))
   await item.sign(new ArweaveSigner(here.wallet))
-  const other = await post(here, randomBytes(1000), {})
+  const other = await here.post(randomBytes(1000), {})
   const lie = await get(`${here.gateway}/${item.id}`, { 'X-GATEWAY-Root-Transaction-Id': other })
   t.equal(lie.answer.status, 404)
   t.equal(lie.answer.headers.get('signature'), null, 'an error is not signed')

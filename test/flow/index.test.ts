@@ -1,27 +1,15 @@
 /** The index as users meet it: what is posted to the chain is served by id, without a word about where it lies. */
 import { randomBytes } from 'node:crypto'
-import Arweave from 'arweave'
 import t, { type Test } from 'tap'
 import { encodeBundle } from '../../src/format/bundle.js'
 import { bundleItem, bundleTags, item } from '../source/weave.js'
+import { payerAt } from './payer.js'
 import { run } from './running.js'
 
 async function stage(t: Test, environment: Record<string, string> = {}) {
   const running = await run(t, t.testdir(), { DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '0', ...environment })
   const { gateway = '', devnet: node = '' } = running.urls
-  const { hostname, port } = new URL(node)
-  const arweave = Arweave.init({ host: hostname, port, protocol: 'http' })
-  const wallet = await arweave.wallets.generate()
-  await fetch(`${node}/mint/${await arweave.wallets.jwkToAddress(wallet)}/1000000000000000`)
-  const post = async (data: Uint8Array, tags: Record<string, string>): Promise<string> => {
-    const tx = await arweave.createTransaction({ data }, wallet)
-    for (const [name, value] of Object.entries(tags)) tx.addTag(name, value)
-    await arweave.transactions.sign(tx, wallet)
-    const uploader = await arweave.transactions.getUploader(tx)
-    while (!uploader.isComplete) await uploader.uploadChunk()
-    await fetch(`${node}/mine`)
-    return tx.id
-  }
+  const { post } = await payerAt(node)
   return { running, gateway, node, post }
 }
 

@@ -1,0 +1,101 @@
+/** A public client of the file-system layer reads a drive through the gateway: its queries, and the content behind them. */
+import { randomUUID } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import t from 'tap'
+import { clientOf, payerAt } from './payer.js'
+import { run } from './running.js'
+
+const library = fileURLToPath(
+  new URL('../../../test/clients/node_modules/ardrive-core-js/lib/exports.js', import.meta.url),
+)
+
+interface Named {
+  readonly name: string
+  readonly path?: string
+}
+
+/** What is used of the library. */
+interface Library {
+  arDriveAnonymousFactory(given: { arweave: unknown }): {
+    getPublicDrive(given: { driveId: unknown }): Promise<Named & { rootFolderId: unknown }>
+    getPublicFile(given: { fileId: unknown }): Promise<Named & { size: unknown }>
+    getAllDrivesForAddress(given: { address: unknown; privateKeyData: unknown }): Promise<Named[]>
+    listPublicFolder(given: { folderId: unknown; maxDepth: number; includeRoot: boolean }): Promise<Named[]>
+    getOwnerForDriveId(driveId: unknown): Promise<unknown>
+    downloadPublicFile(given: { fileId: unknown; destFolderPath: string }): Promise<void>
+  }
+  EID(id: string): unknown
+  ADDR(address: string): unknown
+  PrivateKeyData: new (given: object) => unknown
+}
+
+const skip = existsSync(library) ? false : 'install test/clients to run it'
+
+t.test('ardrive-core-js finds a drive, lists its folders and downloads a file', { skip }, async (t) => {
+  t.setTimeout(60_000)
+  const { arDriveAnonymousFactory, EID, ADDR, PrivateKeyData } = (await import(
+    pathToFileURL(library).href
+  )) as Library
+  const folder = t.testdir({ data: {}, down: {} })
+  const running = await run(t, join(folder, 'data'), { DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '0' })
+  const { gateway = '', devnet: node = '' } = running.urls
+  const { post, address } = await payerAt(node)
+  const drive = { driveId: randomUUID(), rootFolderId: randomUUID() }
+  const [folderId, fileId] = [randomUUID(), randomUUID()]
+  const entity = (data: object, tags: Record<string, string>): Promise<string> =>
+    post(Buffer.from(JSON.stringify(data)), {
+      ...{ ArFS: '0.15', 'App-Name': 'test', 'Content-Type': 'application/json', 'Unix-Time': '1700000000' },
+      ...{ 'Drive-Id': drive.driveId, ...tags },
+    })
+  await entity(
+    { name: 'photos', rootFolderId: drive.rootFolderId },
+    { 'Entity-Type': 'drive', 'Drive-Privacy': 'public' },
+  )
+  await entity({ name: 'photos' }, { 'Entity-Type': 'folder', 'Folder-Id': drive.rootFolderId })
+  await entity(
+    { name: 'summer' },
+    { 'Entity-Type': 'folder', 'Folder-Id': folderId, 'Parent-Folder-Id': drive.rootFolderId },
+  )
+  const content = Buffer.from('a picture of the sea')
+  const dataTxId = await post(content, { 'Content-Type': 'text/plain' })
+  const about = { name: 'sea.txt', size: content.length, lastModifiedDate: 1_700_000_000_000, dataTxId }
+  await entity(
+    { ...about, dataContentType: 'text/plain' },
+    { 'Entity-Type': 'file', 'File-Id': fileId, 'Parent-Folder-Id': folderId },
+  )
+  const isIndexed = async (): Promise<boolean> => (await fetch(`${gateway}/raw/${dataTxId}`)).status === 200
+  for (let tries = 0; tries < 100 && !(await isIndexed()); tries += 1) {
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  }
+  await new Promise((resolve) => setTimeout(resolve, 1500))
+
+  const reader = arDriveAnonymousFactory({ arweave: clientOf(gateway) })
+  const found = await reader.getPublicDrive({ driveId: EID(drive.driveId) })
+  t.equal(found.name, 'photos')
+  t.equal(String(found.rootFolderId), drive.rootFolderId)
+  t.equal(String(await reader.getOwnerForDriveId(EID(drive.driveId))), address)
+  const all = await reader.getAllDrivesForAddress({
+    address: ADDR(address),
+    privateKeyData: new PrivateKeyData({}),
+  })
+  t.same(
+    all.map(({ name }) => name),
+    ['photos'],
+  )
+  const listed = await reader.listPublicFolder({
+    ...{ folderId: EID(drive.rootFolderId), maxDepth: 5, includeRoot: true },
+  })
+  t.same(listed.map(({ path }) => path).sort(), ['/photos', '/photos/summer', '/photos/summer/sea.txt'])
+  t.equal(Number((await reader.getPublicFile({ fileId: EID(fileId) })).size), content.length)
+  await reader.downloadPublicFile({ fileId: EID(fileId), destFolderPath: join(folder, 'down') })
+  // The library does not wait until the file is written.
+  const written = async (): Promise<Buffer> =>
+    readFile(join(folder, 'down', 'sea.txt')).catch(() => Buffer.alloc(0))
+  for (let tries = 0; tries < 100 && (await written()).length < content.length; tries += 1) {
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+  t.ok(content.equals(await written()))
+})
