@@ -1,0 +1,353 @@
+import t, { type Test } from 'tap'
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
+import { type Script, type ScriptedFacilitator, scriptedFacilitator } from './scripted-facilitator.js'
+import { get, openShop, Purse, payment, type Shop, type ShopOptions, unpacked, type Wish } from './shop.js'
+
+const newAccount = () => privateKeyToAccount(generatePrivateKey())
+const seconds = (): number => Math.floor(Date.now() / 1000)
+const payee = newAccount().address
+const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
+
+const says =
+  (status: number, body: unknown): Script =>
+  ({ json }) => {
+    json(status, body)
+    return true
+  }
+const sends =
+  (status: number, text: string, headers: Record<string, string> = {}): Script =>
+  ({ response }) => {
+    response.writeHead(status, headers).end(text)
+    return true
+  }
+const breaks: Script = ({ response }) => {
+  response.destroy()
+  return true
+}
+
+interface Scene {
+  readonly facilitator: ScriptedFacilitator
+  readonly shop: Shop
+  readonly payer: ReturnType<typeof newAccount>
+  readonly taken: () => bigint
+}
+
+async function scene(t: Test, options: Partial<ShopOptions> = {}): Promise<Scene> {
+  const facilitator = await scriptedFacilitator(t)
+  const payer = newAccount()
+  facilitator.balances.set(payer.address.toLowerCase(), 10_000n)
+  const shop = await openShop(t, { facilitatorUrl: facilitator.url, wallet: payee, ...options })
+  return { facilitator, shop, payer, taken: () => facilitator.balances.get(payee.toLowerCase()) ?? 0n }
+}
+
+t.test('a payment that is wrong in any way is refused here, before the facilitator is asked', async (t) => {
+  const { facilitator, shop, payer, taken } = await scene(t)
+  const other = newAccount().address
+  const wrong: Record<string, Wish> = {
+    invalid_exact_evm_payload_authorization_valid_before: { to: payee, validBefore: seconds() - 10 },
+    'valid_before|a few seconds left': { to: payee, validBefore: seconds() + 4 },
+    'valid_before|for ever': { to: payee, validBefore: seconds() + 9_999_999 },
+    'valid_after|not yet valid': { to: payee, validAfter: seconds() + 100 },
+    'authorization_value|too little': { to: payee, value: '999' },
+    'authorization_value|too much': { to: payee, value: '1001' },
+    'authorization_value|nothing': { to: payee, value: '0' },
+    'recipient_mismatch|somebody else': { to: other },
+    'signature|name of the other chain': { to: payee, domain: { name: 'USD Coin' } },
+    'signature|other chain': { to: payee, domain: { chainId: 8453 } },
+    'signature|other token': { to: payee, domain: { verifyingContract: other } },
+    'signature|changed after signing': { to: payee, tamper: { validBefore: String(seconds() + 900) } },
+    'signature|somebody else paid': { to: payee, tamper: { from: other } },
+    'signature|short': { to: payee, signature: '0x00' },
+    'signature|zeros': { to: payee, signature: `0x${'00'.repeat(65)}` },
+    'signature|ones': { to: payee, signature: `0x${'ff'.repeat(65)}` },
+    'scheme|another scheme': { to: payee, scheme: 'upto' },
+    'network|the other network': { to: payee, network: 'base' },
+  }
+  for (const [name, wish] of Object.entries(wrong)) {
+    const part = name.split('|')[0] ?? ''
+    for (const version of [1, 2] as const) {
+      const got = await get(`${shop.url}/file`, await payment(payer, version, wish))
+      t.equal(got.status, 402, `${name}, version ${version}`)
+      t.match(got.message, part, name)
+      t.equal(got.error, 'payment_verification_failed')
+    }
+  }
+  const accepted = { accepted: { amount: '1' } }
+  t.equal((await get(`${shop.url}/file`, await payment(payer, 2, { to: payee, ...accepted }))).status, 402)
+  t.equal(facilitator.count('verify') + facilitator.count('settle'), 0, 'nobody else was asked')
+  t.equal(taken(), 0n, 'nothing moved')
+  t.equal(shop.ledger.recent(10).length, 0, 'nothing is on record')
+})
+
+t.test('what is no payment is answered 400, never 500', async (t) => {
+  const { shop } = await scene(t)
+  const inBase64 = (text: string): string => Buffer.from(text).toString('base64')
+  const bad = ['%%%', 'null', inBase64('null'), inBase64('[]'), inBase64('{}'), inBase64('{"x402Version":1}')]
+  bad.push(inBase64('{"x402Version":2}'), 'A'.repeat(9000), inBase64('\xff'), 'eyJ4NDAyVmVyc2lvbiI6MX0')
+  for (const header of bad) {
+    for (const name of ['X-PAYMENT', 'PAYMENT-SIGNATURE']) {
+      const got = await get(`${shop.url}/file`, { [name]: header })
+      t.equal(got.status, 400, `${name}: ${header.slice(0, 30)}`)
+      t.equal(got.error, 'malformed_payment')
+    }
+  }
+})
+
+t.test('a payer without money is refused by the facilitator, and nothing is kept', async (t) => {
+  const { facilitator, shop } = await scene(t)
+  const got = await get(`${shop.url}/file`, await payment(newAccount(), 1, { to: payee }))
+  t.match(got, { status: 402, error: 'payment_verification_failed', message: 'insufficient_funds' })
+  t.equal(facilitator.count('settle'), 0)
+  t.equal(shop.ledger.recent(10).length, 0)
+})
+
+t.test('a payment settles and credits once, however often and from wherever it is shown', async (t) => {
+  const { facilitator, shop, payer, taken } = await scene(t, { multiplier: 1 })
+  for (const version of [1, 2] as const) {
+    const headers = await payment(payer, version, { to: payee })
+    const before = facilitator.count('settle')
+    const all = await Promise.all(Array.from({ length: 8 }, () => get(`${shop.url}/9999000`, headers)))
+    t.equal(facilitator.count('settle') - before, 1, 'settled once')
+    const paid = all.filter(({ status }) => status === 200)
+    t.equal(paid.length, 1, 'and it paid for one answer')
+    t.same(new Set(all.map(({ status }) => status)), new Set([200, 402]))
+    const receipt = unpacked<{ success: boolean; payer: string; network: string; transaction: string }>(
+      paid[0]?.headers.get(version === 1 ? 'x-payment-response' : 'payment-response') ?? null,
+    )
+    t.match(receipt, { success: true, network: version === 1 ? 'base-sepolia' : 'eip155:84532' })
+    t.match(receipt.transaction, /^0x[0-9a-f]{64}$/)
+    const again = await get(`${shop.url}/9999000`, { ...headers, 'x-client': 'a thief' })
+    t.equal(again.status, 402, 'a thief who saw the header gets nothing')
+    t.equal(facilitator.count('settle') - before, 1)
+  }
+  t.equal(taken(), 2000n)
+  t.equal(shop.purse.payments.size, 2)
+  const rows = shop.ledger.recent(10)
+  t.equal(rows.length, 2)
+  t.notMatch(JSON.stringify(rows), /signature|message/, 'the list holds nothing that could be used')
+})
+
+t.test('two authorizations with one nonce are two payments: the second is refused', async (t) => {
+  const { facilitator, shop, payer, taken } = await scene(t)
+  const nonce = `0x${'ab'.repeat(32)}` as const
+  const first = await payment(payer, 1, { to: payee, nonce })
+  const second = await payment(payer, 1, { to: payee, nonce, value: '2000' })
+  t.equal((await get(`${shop.url}/file`, first)).status, 200)
+  shop.purse.tokens.clear()
+  const got = await get(`${shop.url}/20000000`, second)
+  t.match(got, { status: 402, message: 'invalid_exact_evm_nonce_already_used' })
+  t.equal(facilitator.count('settle'), 1)
+  t.equal(taken(), 1000n)
+})
+
+t.test('a facilitator that cannot be used costs nothing: 503, Retry-After, no offer', async (t) => {
+  const modes: Record<string, ScriptedFacilitator['verify']> = {
+    silent: () => true,
+    'a 500 in JSON': says(500, { isValid: true }),
+    'a 503 in HTML': sends(503, '<html>busy'),
+    'not JSON': sends(200, 'ok'),
+    'an empty object': says(200, {}),
+    'an array': says(200, [true]),
+    'isValid as text': says(200, { isValid: 'true' }),
+    'another payer': says(200, { isValid: true, payer: payee }),
+    'too many requests': says(429, { error: 'slow down' }),
+    unauthorised: says(401, { isValid: true }),
+    'reset in the middle': ({ response }) => {
+      response.writeHead(200, { 'content-length': '100' })
+      response.write('{"isV')
+      response.destroy()
+      return true
+    },
+    'a megabyte': sends(200, `"${'x'.repeat(2 ** 20)}"`),
+    'a redirect': sends(307, '', { location: '/verify' }),
+  }
+  const { facilitator, shop, payer, taken } = await scene(t, { verifyMs: 300 })
+  const headers = await payment(payer, 1, { to: payee })
+  for (const [name, script] of Object.entries(modes)) {
+    facilitator.verify = script
+    const got = await get(`${shop.url}/file`, headers)
+    t.match(got, { status: 503, error: 'payment_service_unavailable' }, name)
+    t.ok(Number(got.headers.get('retry-after')) > 0)
+  }
+  t.equal(facilitator.count('settle'), 0)
+  facilitator.verify = undefined
+  t.equal((await get(`${shop.url}/file`, headers)).status, 200, 'the same payment is good when it is back')
+  t.equal(taken(), 1000n)
+})
+
+t.test('a facilitator that is not there, or turns a settlement away, costs nothing', async (t) => {
+  const { facilitator, shop, payer, taken } = await scene(t)
+  const headers = await payment(payer, 1, { to: payee })
+  facilitator.settle = says(429, { error: 'slow down' })
+  t.equal((await get(`${shop.url}/file`, headers)).status, 503)
+  t.equal(shop.ledger.recent(10).length, 0, 'nothing is left on record')
+  await facilitator.close()
+  t.equal((await get(`${shop.url}/file`, headers)).status, 503)
+  t.equal(taken(), 0n)
+  t.equal(shop.purse.payments.size, 0)
+})
+
+t.test('a 4xx with a verdict in its body is a verdict', async (t) => {
+  const { facilitator, shop, payer } = await scene(t)
+  facilitator.verify = says(400, { isValid: false, invalidReason: 'insufficient_funds' })
+  const got = await get(`${shop.url}/file`, await payment(payer, 1, { to: payee }))
+  t.match(got, { status: 402, message: 'insufficient_funds' })
+})
+
+t.test('reasons that are not words of the protocol are not handed on', async (t) => {
+  const { facilitator, shop, payer } = await scene(t)
+  const raw = 'HTTP request failed.\nURL: https://node.example/v2/secret-key\r\nX-Evil: 1 </script>'
+  facilitator.verify = says(200, { isValid: false, invalidReason: raw })
+  const one = await get(`${shop.url}/file`, await payment(payer, 2, { to: payee }))
+  facilitator.verify = undefined
+  facilitator.settle = says(200, { success: false, errorReason: raw, transaction: '' })
+  const two = await get(`${shop.url}/file`, await payment(payer, 2, { to: payee }))
+  for (const got of [one, two]) {
+    t.equal(got.status, 402)
+    const everything = got.text + [...got.headers].flat().join()
+    const decoded = Buffer.from(got.headers.get('payment-required') ?? '', 'base64').toString()
+    t.notMatch(everything + decoded, /secret|<\/|Evil/)
+  }
+  t.match(unpacked(two.headers.get('payment-response')), { success: false, transaction: '' })
+})
+
+t.test('a refused settlement is a 402, and final for that payment', async (t) => {
+  const { facilitator, shop, payer } = await scene(t)
+  facilitator.settle = says(200, {
+    success: false,
+    errorReason: 'invalid_transaction_state',
+    transaction: '',
+  })
+  const headers = await payment(payer, 1, { to: payee })
+  const got = await get(`${shop.url}/file`, headers)
+  t.match(got, { status: 402, error: 'payment_settlement_failed', message: 'invalid_transaction_state' })
+  t.match(unpacked(got.headers.get('x-payment-response')), { success: false })
+  facilitator.settle = undefined
+  t.equal((await get(`${shop.url}/file`, headers)).status, 402)
+  t.equal(facilitator.count('settle'), 1, 'not asked again')
+  t.match(shop.ledger.recent(1), [{ state: 'failed', doubtful: false }])
+})
+
+t.test('a settlement that outlives the request goes on, and the same payment joins it', async (t) => {
+  const { facilitator, shop, payer, taken } = await scene(t, { cashier: { waitMs: 100 } })
+  facilitator.afterSettle = async () => {
+    await wait(400)
+    return false
+  }
+  const headers = await payment(payer, 1, { to: payee })
+  const [one, two] = await Promise.all([get(`${shop.url}/file`, headers), get(`${shop.url}/file`, headers)])
+  for (const got of [one, two]) t.match(got, { status: 503, error: 'settlement_pending' })
+  t.ok(Number(one.headers.get('retry-after')) > 0)
+  await wait(500)
+  t.equal(shop.purse.payments.size, 1, 'credited though nobody waited')
+  const got = await get(`${shop.url}/file`, headers)
+  t.equal(got.status, 200)
+  t.equal(facilitator.count('settle'), 1)
+  t.equal(taken(), 1000n)
+})
+
+t.test('a settlement whose answer is lost is asked for again, and never credited twice', async (t) => {
+  const lost: Record<string, ScriptedFacilitator['afterSettle']> = {
+    silent: () => true,
+    reset: breaks,
+    'a 500': says(500, { error: 'lost' }),
+    'HTML with 200': sends(200, '<html>'),
+    'success without a transaction': says(200, { success: true, transaction: '' }),
+    'success of another payer': says(200, {
+      success: true,
+      transaction: `0x${'1'.repeat(64)}`,
+      payer: payee,
+    }),
+  }
+  for (const [name, script] of Object.entries(lost)) {
+    const { facilitator, shop, payer, taken } = await scene(t, {
+      settleMs: 200,
+      cashier: { waitMs: 50, retryMs: 150 },
+    })
+    facilitator.remembers = true
+    facilitator.afterSettle = script
+    const headers = await payment(payer, 1, { to: payee })
+    t.equal((await get(`${shop.url}/file`, headers)).status, 503, name)
+    t.equal(shop.purse.payments.size, 0, 'not credited on a guess')
+    await wait(500)
+    const got = await get(`${shop.url}/file`, headers)
+    t.equal(got.status, 200, name)
+    t.equal(taken(), 1000n)
+    t.equal(shop.purse.payments.size, 1)
+  }
+})
+
+t.test('settlement_pending is asked again until it is over', async (t) => {
+  const { facilitator, shop, payer, taken } = await scene(t)
+  let times = 0
+  facilitator.settle = ({ json }) => {
+    times += 1
+    if (times > 3) return false
+    json(200, { success: false, errorReason: 'settlement_pending', transaction: `0x${'2'.repeat(64)}` })
+    return true
+  }
+  const got = await get(`${shop.url}/file`, await payment(payer, 2, { to: payee }))
+  t.equal(got.status, 200)
+  t.equal(times, 4)
+  t.equal(taken(), 1000n)
+})
+
+t.test('an answer that never comes is given up, and said to be doubtful', async (t) => {
+  const { facilitator, shop, payer } = await scene(t, { cashier: { waitMs: 50 } })
+  facilitator.settle = ({ json, response }) => {
+    if (facilitator.count('settle') === 1) response.destroy()
+    else json(200, { success: false, errorReason: 'invalid_exact_evm_nonce_already_used', transaction: '' })
+    return true
+  }
+  const headers = await payment(payer, 1, { to: payee })
+  await get(`${shop.url}/file`, headers)
+  await wait(200)
+  t.equal((await get(`${shop.url}/file`, headers)).status, 402, 'never served unpaid')
+  t.match(shop.ledger.recent(1), [{ state: 'failed', doubtful: true }])
+})
+
+t.test('tokens that cannot be credited at once are credited later', async (t) => {
+  const { shop, payer } = await scene(t)
+  shop.purse.broken = 2
+  const got = await get(`${shop.url}/file`, await payment(payer, 1, { to: payee }))
+  t.equal(got.status, 200)
+  t.equal(shop.purse.payments.size, 1)
+})
+
+t.test('more settlements at once than there is room for are turned away before anything moves', async (t) => {
+  const { facilitator, shop, payer, taken } = await scene(t, { cashier: { settlementsMax: 2 } })
+  facilitator.verify = async () => {
+    await wait(100)
+    return false
+  }
+  const all = await Promise.all(
+    Array.from({ length: 5 }, async () => get(`${shop.url}/file`, await payment(payer, 1, { to: payee }))),
+  )
+  const busy = all.filter(({ status }) => status === 503).length
+  t.ok(busy >= 1, `${busy} were turned away`)
+  t.equal(taken(), BigInt(1000 * facilitator.count('settle')))
+})
+
+t.test('a payment that was asked for when the process died goes on at the next start', async (t) => {
+  const path = t.testdir()
+  const facilitator = await scriptedFacilitator(t)
+  facilitator.remembers = true
+  const payer = newAccount()
+  facilitator.balances.set(payer.address.toLowerCase(), 10_000n)
+  facilitator.afterSettle = () => true
+  const options = { facilitatorUrl: facilitator.url, wallet: payee, path, cashier: { waitMs: 50 } }
+  const first = await openShop(t, options)
+  const headers = await payment(payer, 1, { to: payee })
+  t.equal((await get(`${first.url}/file`, headers)).status, 503)
+  await first.close()
+  facilitator.afterSettle = undefined
+  const second = await openShop(t, { ...options, purse: first.purse })
+  await wait(200)
+  t.equal(second.purse.payments.size, 1, 'credited though nobody asked')
+  t.equal((await get(`${second.url}/file`, headers)).status, 200)
+  t.equal(facilitator.balances.get(payee.toLowerCase()), 1000n)
+  await second.close()
+  const third = await openShop(t, { ...options, purse: new Purse() })
+  t.equal((await get(`${third.url}/file`, headers)).status, 402, 'and is not credited again')
+  t.equal(facilitator.count('settle'), 2)
+})
