@@ -1,0 +1,141 @@
+import { existsSync } from 'node:fs'
+import { registerExactEvmScheme } from '@x402/evm/exact/client'
+import { wrapFetchWithPayment, x402Client } from '@x402/fetch'
+import t, { type Test } from 'tap'
+import { type Hex, parseSignature } from 'viem'
+import type { PrivateKeyAccount } from 'viem/accounts'
+import { anvilPath, type LocalChain, startChain } from './anvil.js'
+import { fileBytes, get, openShop, payment, type Shop, unpacked } from './shop.js'
+import { type StockFacilitator, stockFacilitator } from './stock-facilitator.js'
+
+const binary = anvilPath()
+const firstClient = new URL(
+  '../../../test/clients/node_modules/x402-fetch/dist/esm/index.mjs',
+  import.meta.url,
+)
+const ether = 10n ** 19n
+
+interface Market {
+  readonly chain: LocalChain
+  readonly facilitator: StockFacilitator
+  readonly payer: PrivateKeyAccount
+  readonly payee: string
+  readonly shop: Shop
+}
+
+async function market(t: Test, network: 'base' | 'base-sepolia', units = 5_000_000n): Promise<Market> {
+  const chain = await startChain(t, binary ?? '', network)
+  const facilitator = await stockFacilitator(t, chain, await chain.account({ ether }))
+  const payer = await chain.account({ units })
+  const payee = (await chain.account()).address
+  const shop = await openShop(t, { facilitatorUrl: facilitator.url, wallet: payee, network })
+  return { chain, facilitator, payer, payee, shop }
+}
+
+/** One stock client: its name, and a fetch that pays. */
+type Client = (payer: PrivateKeyAccount) => Promise<typeof fetch>
+
+const second: Client = async (payer) =>
+  wrapFetchWithPayment(fetch, registerExactEvmScheme(new x402Client(), { signer: payer }))
+const first: Client = async (payer) => {
+  const { wrapFetchWithPayment: wrap } = await import(firstClient.href)
+  return wrap(fetch, payer)
+}
+
+for (const network of ['base-sepolia', 'base'] as const) {
+  for (const [name, client, receiptName] of [
+    ['@x402/fetch', second, 'payment-response'],
+    ['x402-fetch', first, 'x-payment-response'],
+  ] as const) {
+    const missing =
+      binary === undefined
+        ? 'anvil is not installed'
+        : !existsSync(firstClient) && client === first
+          ? 'x402-fetch is not installed'
+          : ''
+    t.test(`${name} buys data on ${network}`, { skip: missing || false }, async (t) => {
+      const { chain, payer, payee, shop, facilitator } = await market(t, network)
+      const pay = await client(payer)
+      const answer = await pay(`${shop.url}/file?q=1`)
+      t.equal(answer.status, 200)
+      t.equal(await answer.text(), 'the bytes')
+      t.equal(await chain.balance(payee), 1000n, 'exactly the price')
+      t.equal(await chain.balance(payer.address), 4_999_000n)
+      const tokens = Math.ceil(10_000_000 / 1024) * 10
+      t.same([...shop.purse.tokens.values()], [tokens - Math.ceil(fileBytes / 1024)], 'credited once')
+      const receipt = unpacked<Record<string, unknown>>(answer.headers.get(receiptName))
+      t.match(receipt, { success: true, payer: payer.address.toLowerCase() })
+      t.ok(answer.headers.get('x-payment-response'), 'the receipt has the name that the interface promises')
+      await pay(`${shop.url}/file`).then((next) => t.equal(next.status, 200))
+      t.equal(await chain.balance(payee), 1000n, 'what was bought is used before more is asked for')
+      t.same(facilitator.calls, ['supported', 'verify', 'settle'])
+      // A terabyte costs the highest price, 1.00: more than stock clients of version 1 pay unless told to.
+      const dear = await pay(`${shop.url}/987654321098`).catch(() => undefined)
+      t.equal(dear?.status, client === first ? undefined : 200, 'and it buys all that was asked for')
+      t.equal(await chain.balance(payee), client === first ? 1000n : 1_001_000n)
+    })
+  }
+}
+
+t.test('on a chain', { skip: binary === undefined && 'anvil is not installed' }, async (t) => {
+  const { chain, facilitator, payer, payee, shop } = await market(t, 'base-sepolia')
+
+  t.test('8 uses of one payment at once settle once', async (t) => {
+    for (const version of [1, 2] as const) {
+      const before = await chain.balance(payee)
+      const settled = facilitator.calls.filter((call) => call === 'settle').length
+      const credited = shop.purse.payments.size
+      const headers = await payment(payer, version, { to: payee })
+      const url = `${shop.url}/4000000`
+      const all = await Promise.all(Array.from({ length: 8 }, () => get(url, headers)))
+      t.same(new Set(all.map(({ status }) => status)), new Set([200]), 'and buy enough for all of them')
+      t.equal((await chain.balance(payee)) - before, 1000n)
+      t.equal(facilitator.calls.filter((call) => call === 'settle').length - settled, 1)
+      t.equal(shop.purse.payments.size - credited, 1)
+      shop.purse.tokens.clear()
+    }
+  })
+
+  t.test('a payer who empties the wallet between verification and settlement is not served', async (t) => {
+    const poor = await chain.account({ units: 1000n, ether })
+    const other = (await chain.account()).address
+    facilitator.before = async (_, path) => {
+      if (path === 'settle') await chain.write(poor, 'transfer', [other, 1000n])
+      return false
+    }
+    const got = await get(`${shop.url}/file`, await payment(poor, 2, { to: payee }))
+    facilitator.before = undefined
+    t.match(got, { status: 402, error: 'payment_settlement_failed' })
+    t.equal(shop.purse.of('127.0.0.1'), 0)
+  })
+
+  t.test('an authorization that somebody else has used already is refused', async (t) => {
+    const thief = await chain.account({ ether })
+    const victim = await chain.account({ units: 1000n })
+    const headers = await payment(victim, 1, { to: payee })
+    const { payload } = unpacked<{ payload: { signature: Hex; authorization: Record<string, string> } }>(
+      headers['X-PAYMENT'] ?? '',
+    )
+    const { from, to, value, validAfter, validBefore, nonce = '' } = payload.authorization
+    const { r, s, v } = parseSignature(payload.signature)
+    const numbers = [value, validAfter, validBefore].map((text) => BigInt(text ?? 0))
+    await chain.write(thief, 'transferWithAuthorization', [from, to, ...numbers, nonce, Number(v), r, s])
+    t.ok(await chain.isUsed(victim.address, nonce))
+    t.equal((await get(`${shop.url}/file`, headers)).status, 402)
+    t.equal(shop.purse.of('127.0.0.1'), 0)
+  })
+
+  t.test('a chain whose time runs ahead of ours refuses, and nobody pays', async (t) => {
+    const early = await chain.account({ units: 1000n })
+    const now = Math.floor(Date.now() / 1000)
+    const headers = await payment(early, 2, { to: payee, validBefore: now + 30 })
+    await chain.hurry(120)
+    t.equal((await get(`${shop.url}/file`, headers)).status, 402)
+    t.equal(await chain.balance(early.address), 1000n)
+  })
+
+  t.test('a payer without money is refused', async (t) => {
+    const poor = await chain.account({ units: 5n })
+    t.equal((await get(`${shop.url}/file`, await payment(poor, 1, { to: payee }))).status, 402)
+  })
+})
