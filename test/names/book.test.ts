@@ -1,0 +1,325 @@
+import t, { type Test } from 'tap'
+import { Meters, meterBytes } from '../../src/actor/meter.js'
+import { meterTable } from '../../src/actor/meters.js'
+import { type Refusal, refuse } from '../../src/format/refusal.js'
+import { type BookOptions, type Changing, NameBook } from '../../src/names/book.js'
+import { NameMeters } from '../../src/names/meters.js'
+import { parseName } from '../../src/names/name.js'
+import {
+  type Asking,
+  isResolved,
+  type Name,
+  type NameRecord,
+  type Outcome,
+  type Resolver,
+  type Trail,
+  type Verdict,
+} from '../../src/names/protocol.js'
+import { someId } from '../source/rig.js'
+import { HandClock } from './hand-clock.js'
+
+const options: BookOptions = {
+  ...{ staleMs: 86_400_000, namesMax: 100, absentMs: 30_000, failedMs: 1000, refreshMs: 30_000 },
+  ...{ fallbackMs: 250, flightsMax: 4 },
+}
+const open: Trail = { forward: true, hops: 0, via: [] }
+const failure = refuse('upstream', 'upstream', 'broken')
+
+function named(text: string): Name {
+  const name = parseName(text)
+  if (name === undefined) throw new Error(text)
+  return name
+}
+
+/** A resolver that says what it is told to say, after a while. */
+class Scripted implements Resolver {
+  says: Verdict = 'absent'
+  delayMs = 0
+  asked: Asking[] = []
+
+  constructor(
+    private readonly clock: HandClock,
+    readonly label: Resolver['label'] = 'gateway',
+    readonly remote = true,
+  ) {}
+
+  async resolve(_name: Name, asking: Asking): Promise<Verdict> {
+    this.asked.push(asking)
+    const { says } = this
+    if (this.delayMs > 0) await new Promise<void>((resolve) => this.clock.after(this.delayMs, resolve))
+    return says
+  }
+}
+
+class Local extends Scripted implements Changing {
+  version = 0
+  readonly names = new Map<string, NameRecord>()
+
+  constructor(clock: HandClock) {
+    super(clock, 'local', false)
+  }
+
+  find(name: Name): NameRecord | undefined {
+    return this.names.get(name.full)
+  }
+
+  override async resolve(name: Name): Promise<Verdict> {
+    return this.find(name) ?? 'absent'
+  }
+
+  change(name: string, record?: NameRecord): void {
+    if (record === undefined) this.names.delete(name)
+    else this.names.set(name, record)
+    this.version += 1
+  }
+}
+
+interface Scene {
+  readonly clock: HandClock
+  readonly first: Scripted
+  readonly last: Scripted
+  readonly local: Local
+  readonly book: NameBook
+  readonly meters: Meters
+  /** What becomes of a name now, whether at once or later; time turns by `ms`. */
+  ask(name: string, ms?: number, trail?: Trail): Promise<Outcome | 'waits'>
+}
+
+function scene(t: Test, more: Partial<BookOptions> = {}): Scene {
+  const clock = new HandClock()
+  const [first, last] = [new Scripted(clock), new Scripted(clock, 'on-demand')]
+  const local = new Local(clock)
+  const meters = new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0)
+  const book = new NameBook(
+    [local, first, last],
+    local,
+    { ...options, ...more },
+    clock,
+    new NameMeters(meters),
+  )
+  t.teardown(() => book.close())
+  return {
+    ...{ clock, first, last, local, book, meters },
+    async ask(text, ms = 0, trail = open) {
+      const name = named(text)
+      const known = book.known(name)
+      if (known !== undefined) return known
+      let outcome: Outcome | 'waits' = 'waits'
+      void book.resolve(name, trail).then((one) => {
+        outcome = one
+      })
+      await clock.turn(ms)
+      return outcome
+    },
+  }
+}
+
+const record = (ttlSeconds = 900): NameRecord => ({ id: someId(), ttlSeconds })
+const idOf = (outcome: Outcome | 'waits'): string =>
+  outcome !== 'waits' && isResolved(outcome) ? outcome.id : JSON.stringify(outcome)
+
+t.test('a name is asked for once and then known for its TTL', async (t) => {
+  const { first, ask, clock, book } = scene(t)
+  const found = record()
+  first.says = found
+  const outcome = await ask('site')
+  t.match(outcome, { ...found, name: { full: 'site' }, resolvedAtMs: 1_000_000 })
+  t.equal(book.known(named('site')), outcome, 'the very same object')
+  await clock.turn(869_000)
+  t.equal(book.known(named('site')), outcome)
+  t.equal(first.asked.length, 1)
+})
+
+t.test('the resolvers are asked in order, and the first that knows decides', async (t) => {
+  const { first, last, ask } = scene(t)
+  last.says = record()
+  t.equal(idOf(await ask('site')), last.says.id)
+  t.equal(first.asked.length, 1)
+  first.says = failure
+  t.equal(idOf(await ask('other')), last.says.id, 'a failure does not keep the next from answering')
+  first.says = 'blocked'
+  t.equal(await ask('third'), 'blocked')
+  t.equal(last.asked.length, 2)
+})
+
+t.test('a name that is refreshed in the background is answered at once meanwhile', async (t) => {
+  const { first, ask, clock, book } = scene(t)
+  first.says = record()
+  const old = first.says.id
+  await ask('site')
+  await clock.turn(871_000)
+  first.says = record()
+  first.delayMs = 5000
+  t.equal(idOf(await ask('site')), old, 'less than 30 seconds are left')
+  t.equal(idOf(await ask('site')), old)
+  t.equal(first.asked.length, 2, 'once for all who come meanwhile')
+  await clock.turn(5000)
+  t.equal(idOf(book.known(named('site')) ?? 'absent'), first.says.id)
+})
+
+t.test(
+  'an old answer is given where a new one takes longer than 250 ms, and the new one when it is here',
+  async (t) => {
+    const { first, ask, clock } = scene(t)
+    first.says = record()
+    const old = first.says.id
+    await ask('site')
+    await clock.turn(1_000_000)
+    first.says = record()
+    first.delayMs = 10_000
+    t.equal(await ask('site', 249), 'waits')
+    t.equal(idOf(await ask('site', 251)), old)
+    await clock.turn(10_000)
+    t.equal(idOf(await ask('site')), first.says.id)
+    t.equal(first.asked.length, 2)
+    await clock.turn(1_000_000)
+    const fresh = record()
+    first.says = fresh
+    first.delayMs = 100
+    t.equal(idOf(await ask('site', 100)), fresh.id, 'quick answers are waited for')
+  },
+)
+
+t.test(
+  'while all resolvers fail, what a name meant is answered for a day, and then the failure',
+  async (t) => {
+    const { first, last, ask, clock } = scene(t)
+    first.says = record()
+    const old = first.says.id
+    await ask('site')
+    await clock.turn(1_000_000)
+    first.says = failure
+    last.says = failure
+    t.equal(idOf(await ask('site')), old)
+    const asked = first.asked.length
+    t.equal(idOf(await ask('site')), old)
+    t.equal(first.asked.length, asked, 'nobody is asked again within the second')
+    await clock.turn(86_400_000)
+    t.same(await ask('site'), failure)
+  },
+)
+
+t.test('failing is not the same as not existing', async (t) => {
+  const { first, last, ask } = scene(t)
+  first.says = failure
+  last.says = 'absent'
+  t.same(await ask('site'), failure)
+})
+
+t.test('that a name does not exist is remembered for half a minute', async (t) => {
+  const { first, ask, clock, meters } = scene(t)
+  t.equal(await ask('site'), 'absent')
+  t.equal(await ask('site'), 'absent')
+  t.equal(first.asked.length, 1)
+  await clock.turn(30_000)
+  first.says = record()
+  t.equal(idOf(await ask('site')), first.says.id)
+  t.equal(meters.total('arns_cache_hit_total'), 1)
+  t.equal(meters.total('arns_cache_miss_total'), 2)
+})
+
+t.test('a name that existed is gone only when that was said twice', async (t) => {
+  const { first, ask, clock } = scene(t)
+  const before = record()
+  first.says = before
+  await ask('site')
+  await clock.turn(1_000_000)
+  first.says = 'absent'
+  t.equal(idOf(await ask('site')), before.id, 'resolvers flap')
+  await clock.turn(29_000)
+  t.equal(idOf(await ask('site')), before.id)
+  await clock.turn(2000)
+  t.equal(await ask('site'), 'absent')
+})
+
+t.test('who asks for one name at once shares one question', async (t) => {
+  const { first, book, clock } = scene(t)
+  first.says = record()
+  first.delayMs = 100
+  const all = Promise.all(Array.from({ length: 50 }, () => book.resolve(named('site'), open)))
+  await clock.turn(100)
+  t.equal(new Set(await all).size, 1)
+  t.equal(first.asked.length, 1)
+})
+
+t.test('more names at once than allowed are refused, not queued', async (t) => {
+  const { first, ask } = scene(t)
+  first.delayMs = 1000
+  for (const name of ['a', 'b', 'c', 'd']) t.equal(await ask(name), 'waits')
+  t.match(await ask('e'), { refused: 'busy' } satisfies Partial<Refusal>)
+})
+
+t.test('memory is bounded: known names and unknown ones do not push each other out', async (t) => {
+  const { first, ask, book } = scene(t, { namesMax: 3 })
+  first.says = record()
+  for (const name of ['a', 'b', 'c']) await ask(name)
+  first.says = 'absent'
+  for (let at = 0; at < 20; at += 1) await ask(`no${at}`)
+  for (const name of ['a', 'b', 'c']) t.ok(book.known(named(name)), name)
+  first.says = record()
+  await ask('d')
+  t.equal(book.known(named('a')), undefined, 'the oldest went')
+})
+
+t.test('a change of the names of this machine counts at the next question', async (t) => {
+  const { first, local, ask } = scene(t)
+  first.says = record()
+  const [theirs, mine, other] = [first.says, record(), record()]
+  t.equal(idOf(await ask('site')), theirs.id)
+  local.change('unrelated', record())
+  t.equal(idOf(await ask('site')), theirs.id)
+  t.equal(first.asked.length, 1, 'other names stay remembered')
+  local.change('site', mine)
+  t.equal(idOf(await ask('site')), mine.id)
+  local.change('site', other)
+  t.equal(idOf(await ask('site')), other.id)
+  local.change('site')
+  t.equal(idOf(await ask('site')), theirs.id)
+  first.says = 'absent'
+  t.equal(await ask('new'), 'absent')
+  local.change('new', mine)
+  t.equal(idOf(await ask('new')), mine.id)
+  local.change('new')
+  t.equal(await ask('new'), 'absent', 'gone at once: nobody flaps here')
+})
+
+t.test('names that come from before the local registry in the order stay what they are', async (t) => {
+  const clock = new HandClock()
+  const [first, local] = [new Scripted(clock), new Local(clock)]
+  const meters = new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0)
+  const book = new NameBook([first, local], local, options, clock, new NameMeters(meters))
+  const theirs = record()
+  first.says = theirs
+  await book.resolve(named('site'), open)
+  local.change('site', record())
+  t.equal(idOf(book.known(named('site')) ?? 'absent'), theirs.id)
+})
+
+t.test('a question that may not be carried on is answered from this machine, or refused', async (t) => {
+  const { first, local, ask, clock } = scene(t)
+  const confined: Trail = { forward: false, hops: 3, via: ['a.example'] }
+  first.says = record()
+  t.match(await ask('site', 0, confined), { refused: 'upstream', fault: 'client' })
+  t.equal(first.asked.length, 0)
+  local.change('mine', record())
+  t.equal(idOf(await ask('mine', 0, confined)), local.names.get('mine')?.id)
+  await ask('site')
+  await clock.turn(1_000_000)
+  first.delayMs = 60_000
+  t.equal(await ask('site'), 'waits')
+  t.equal(idOf(await ask('site', 0, confined)), first.says.id, 'what is remembered counts, without waiting')
+})
+
+t.test('the way of a question is told on', async (t) => {
+  const { first, ask } = scene(t)
+  await ask('site', 0, { forward: true, hops: 2, via: ['a.example'] })
+  t.match(first.asked[0], { hops: 2, via: ['a.example'] })
+})
+
+t.test('the operator may say how long names are believed', async (t) => {
+  const { first, ask, clock, book } = scene(t, { overrideTtlSeconds: 5 })
+  first.says = record(900)
+  t.match(await ask('site'), { ttlSeconds: 900 }, 'what clients are told stays')
+  await clock.turn(5000)
+  t.equal(book.known(named('site')), undefined)
+})

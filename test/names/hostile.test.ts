@@ -1,0 +1,232 @@
+import { once } from 'node:events'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
+import t, { type Test } from 'tap'
+import { systemClock } from '../../src/actor/clock.js'
+import { guarded } from '../../src/names/guarded.js'
+import { JsonRpcRegistry } from '../../src/names/json-rpc-registry.js'
+import { LocalNames, LocalRegistry } from '../../src/names/local-registry.js'
+import { parseName } from '../../src/names/name.js'
+import type { Name, Resolver, Verdict } from '../../src/names/protocol.js'
+import { readRecord } from '../../src/names/record.js'
+import { TrustedNameGateway } from '../../src/names/trusted-gateway.js'
+import { eventually, someId, upstream } from '../source/rig.js'
+import { HandClock } from './hand-clock.js'
+
+const site = parseName('site') as Name
+const id = someId()
+
+/** A server that says these very bytes to whoever connects; `undefined`: it hangs up. */
+async function saying(t: Test, text: string | undefined, then?: (socket: Socket) => void): Promise<string> {
+  const sockets = new Set<Socket>()
+  const server = createServer((socket) => {
+    sockets.add(socket)
+    socket.on('error', () => socket.destroy())
+    socket.once('data', () => {
+      if (text === undefined) socket.destroy()
+      else socket.write(text, 'latin1')
+      then?.(socket)
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+async function askedGateway(t: Test, url: string, timeoutMs = 500): Promise<Verdict> {
+  const resolver = new TrustedNameGateway({ url, release: 'r', connectionsMax: 2 })
+  t.teardown(() => resolver.close())
+  return asked(resolver, timeoutMs)
+}
+
+async function asked(resolver: Resolver, timeoutMs: number): Promise<Verdict> {
+  const guard = { timeoutMs, failuresMax: 5, restMs: 1000, restMaxMs: 30_000 }
+  const { signal } = new AbortController()
+  return guarded(resolver, guard, systemClock).resolve(site, { hops: 0, via: [], signal })
+}
+
+const head = (status: string, ...lines: string[]): string =>
+  `HTTP/1.1 ${status}\r\n${lines.map((line) => `${line}\r\n`).join('')}Content-Length: 0\r\n\r\n`
+
+t.test('a gateway that answers rubbish is a failed resolver, and nothing it says is passed on', async (t) => {
+  const rows: [what: string, text: string | undefined][] = [
+    ['hangs up', undefined],
+    ['is no HTTP server', 'SSH-2.0-OpenSSH_9.2\r\n'],
+    [
+      'sends 64 KiB of headers',
+      head('200 OK', `X-Filler: ${'f'.repeat(65_536)}`, `X-ArNS-Resolved-Id: ${id}`),
+    ],
+    [
+      'sends ten thousand headers',
+      head('200 OK', ...Array.from({ length: 10_000 }, (_, at) => `X-${at}: 1`)),
+    ],
+    ['does not say what the name means', head('200 OK')],
+    ['names an id that is none', head('200 OK', 'X-ArNS-Resolved-Id: ../../etc/passwd')],
+    ['names an id with stray bits', head('200 OK', `X-ArNS-Resolved-Id: ${'A'.repeat(42)}B`)],
+    ['names two ids', head('200 OK', `X-ArNS-Resolved-Id: ${id}`, `X-ArNS-Resolved-Id: ${someId()}`)],
+    ['speaks of another name', head('200 OK', 'X-ArNS-Name: other', `X-ArNS-Resolved-Id: ${id}`)],
+    ['sends elsewhere', head('302 Found', 'Location: http://127.0.0.1:1/', `X-ArNS-Resolved-Id: ${id}`)],
+    ['fails', head('500 Internal Server Error', `X-ArNS-Resolved-Id: ${id}`)],
+    ['refuses', head('429 Too Many Requests')],
+  ]
+  for (const [what, text] of rows) {
+    t.match(await askedGateway(t, await saying(t, text)), { refused: 'upstream' }, `a gateway that ${what}`)
+  }
+})
+
+t.test('a gateway that is silent, or drips, is given up in time', async (t) => {
+  const silent = await saying(t, '')
+  t.match(await askedGateway(t, silent, 100), { refused: 'late' })
+  const drips = await saying(t, 'HTTP/1.1 200 OK\r\n', (socket) => {
+    const timer = setInterval(() => socket.write('X-A: 1\r\n'), 20)
+    socket.on('close', () => clearInterval(timer))
+  })
+  t.match(await askedGateway(t, drips, 200), { refused: 'late' })
+})
+
+t.test('what a gateway may say about a name', async (t) => {
+  const named = [`X-ArNS-Name: SITE`, `X-ArNS-Resolved-Id: ${id}`]
+  const usual = { id, ttlSeconds: 900, undernameLimit: 10, recordIndex: 0 }
+  const rows: [text: string, verdict: unknown][] = [
+    [head('200 OK', `X-ArNS-Resolved-Id: ${id}`), usual],
+    [head('404 Not Found', ...named), usual],
+    [head('402 Payment Required', ...named, 'X-ArNS-Record-Index: 11'), { ...usual, recordIndex: 11 }],
+    [head('404 Not Found'), 'absent'],
+    [head('404 Not Found', 'X-ArNS-Name: unregistered_arns', `X-ArNS-Resolved-Id: ${id}`), 'absent'],
+    [head('451 Unavailable For Legal Reasons', ...named), 'blocked'],
+    [head('200 OK', ...named, 'X-ArNS-TTL-Seconds: -5', 'X-ArNS-Undername-Limit: many'), usual],
+    [head('200 OK', ...named, 'X-ArNS-TTL-Seconds: 99999999999'), { ...usual, ttlSeconds: 2_592_000 }],
+    [head('200 OK', ...named, 'X-ArNS-TTL-Seconds: 0'), { ...usual, ttlSeconds: 0 }],
+    [head('200 OK', ...named, 'X-ArNS-Ant-Id: a b\u00e9'), usual],
+    [head('200 OK', ...named, 'X-ArNS-Process-Id: abc'), { ...usual, antId: 'abc' }],
+  ]
+  for (const [text, verdict] of rows) {
+    t.strictSame(
+      await askedGateway(t, await saying(t, text)),
+      verdict,
+      text.split('\r\n').slice(0, 4).join(' '),
+    )
+  }
+})
+
+t.test('a gateway is told who asks, so that a circle is seen', async (t) => {
+  const server = await upstream((_, response) => response.writeHead(404).end())
+  t.teardown(() => server.close())
+  const gateway = new TrustedNameGateway({
+    ...{ url: `${server.url}/base/__NAME__/`, release: 'r9', connectionsMax: 1, ownHost: 'own.example' },
+  })
+  t.teardown(() => gateway.close())
+  const { signal } = new AbortController()
+  await gateway.resolve(site, { hops: 2, via: ['a.example'], signal })
+  t.match(server.requests[0], {
+    method: 'HEAD',
+    url: '/base/site/',
+    headers: { 'x-ar-io-hops': '3', 'x-ar-io-via': 'a.example,own.example', 'user-agent': 'r9' },
+  })
+})
+
+t.test('a registry that answers rubbish is a failed resolver', async (t) => {
+  const rows: [what: string, status: number, body: string][] = [
+    ['answers HTML', 200, '<!doctype html><h1>Sign in</h1>'],
+    ['answers nothing', 200, ''],
+    ['answers another question', 200, '{"jsonrpc":"2.0","id":99,"result":null}'],
+    ['answers with an error', 200, '{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"x"}}'],
+    ['answers without a result', 200, '{"jsonrpc":"2.0","id":1}'],
+    ['answers with a list', 200, `{"jsonrpc":"2.0","id":1,"result":[{"transactionId":"${id}"}]}`],
+    ['answers with a number', 200, '{"jsonrpc":"2.0","id":1,"result":7}'],
+    ['names no id', 200, '{"jsonrpc":"2.0","id":1,"result":{"transactionId":"javascript:alert(1)"}}'],
+    ['answers nested without end', 200, `${'['.repeat(30_000)}`],
+    ['answers 10 MB', 200, `{"jsonrpc":"2.0","id":1,"result":"${'x'.repeat(10_000_000)}"}`],
+    ['fails', 500, '{"jsonrpc":"2.0","id":1,"result":null}'],
+  ]
+  for (const [what, status, body] of rows) {
+    const server = await upstream((request, response) => {
+      request.resume()
+      response.on('error', () => response.destroy())
+      response.writeHead(status).end(body)
+    })
+    const registry = new JsonRpcRegistry(server.url, 2)
+    t.match(await asked(registry, 2000), { refused: 'upstream' }, `a registry that ${what}`)
+    await registry.close()
+    await server.close()
+  }
+  const silent = new JsonRpcRegistry(await saying(t, 'HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{'), 1)
+  t.teardown(() => silent.close())
+  t.match(await asked(silent, 100), { refused: 'late' })
+})
+
+t.test('a resolver that keeps failing is left alone for a while, longer each time', async (t) => {
+  const clock = new HandClock()
+  let calls = 0
+  let well = false
+  const resolver: Resolver = {
+    ...{ label: 'gateway', remote: true },
+    async resolve() {
+      calls += 1
+      return well ? 'absent' : { refused: 'upstream', fault: 'upstream', message: 'broken' }
+    },
+  }
+  const guard = guarded(resolver, { timeoutMs: 100, failuresMax: 3, restMs: 1000, restMaxMs: 4000 }, clock)
+  const ask = (): Promise<Verdict> =>
+    guard.resolve(site, { hops: 0, via: [], signal: new AbortController().signal })
+  for (let at = 0; at < 10; at += 1) t.match(await ask(), { refused: 'upstream' })
+  t.equal(calls, 3)
+  await clock.turn(1000)
+  await Promise.all([ask(), ask(), ask()])
+  t.equal(calls, 4, 'one tries')
+  await clock.turn(1999)
+  await ask()
+  t.equal(calls, 4)
+  await clock.turn(1)
+  well = true
+  t.equal(await ask(), 'absent')
+  t.equal(await ask(), 'absent')
+  t.equal(calls, 6)
+  t.equal(clock.waiting, 0, 'no timer is left')
+})
+
+t.test('somebody who leaves says nothing about the resolver', async (t) => {
+  const clock = new HandClock()
+  const abort = new AbortController()
+  const resolver: Resolver = {
+    ...{ label: 'gateway', remote: true },
+    resolve: async (_, { signal }) =>
+      signal.aborted ? { refused: 'late', fault: 'upstream', message: 'gave up' } : 'absent',
+  }
+  const guard = guarded(resolver, { timeoutMs: 100, failuresMax: 1, restMs: 1000, restMaxMs: 1000 }, clock)
+  abort.abort()
+  await guard.resolve(site, { hops: 0, via: [], signal: abort.signal })
+  t.equal(await guard.resolve(site, { hops: 0, via: [], signal: new AbortController().signal }), 'absent')
+})
+
+t.test('records are read with bounds', async (t) => {
+  t.equal(readRecord({}), undefined)
+  t.equal(readRecord({ id: 7 }), undefined)
+  t.same(readRecord({ id, ttlSeconds: Number.NaN, antId: 'x\r\ny', undernameLimit: 1.5, recordIndex: -1 }), {
+    ...{ id, ttlSeconds: 900 },
+  })
+})
+
+t.test(
+  'a changed local registry is seen by every reader; a value that is none counts as absent',
+  async (t) => {
+    const path = `${t.testdir()}/names`
+    const readers = [new LocalNames(path, systemClock), new LocalNames(path, systemClock)]
+    const registry = new LocalRegistry(path)
+    t.teardown(async () => {
+      await Promise.all(readers.map((reader) => reader.close()))
+      await registry.close()
+    })
+    const before = readers.map(({ version }) => version)
+    registry.set([[site, { id, ttlSeconds: 60 }]])
+    await eventually(() => readers.every((reader, at) => reader.version !== before[at]))
+    for (const reader of readers) t.same(reader.find(site), { id, ttlSeconds: 60 })
+    t.same([...registry.list()], [['site', { id, ttlSeconds: 60 }]])
+    t.equal(registry.remove(site), true)
+    t.equal(registry.remove(site), false)
+    t.equal(registry.get(site), undefined)
+  },
+)
