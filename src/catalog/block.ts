@@ -2,10 +2,13 @@ import { decodeBase64url, encodeBase64url } from '../format/base64url.js'
 import type { BlockInput } from './index-protocol.js'
 import { VarReader, VarWriter } from './varbytes.js'
 
+const noHeader = Buffer.alloc(0)
+
 /** A block as the index keeps it. */
 export type BlockRecord = BlockInput
 
-const recordVersion = 1
+/** Version 2 added the packed header; blocks of version 1 have none. */
+const recordVersion = 2
 
 /** The 4 bytes of a height, in order. */
 export function heightKey(height: number): Buffer {
@@ -24,7 +27,7 @@ export function blockIdBytes(id: string): Uint8Array {
   return bytes
 }
 
-/** Record: `version u8, timestamp, weave size, transaction count, id, previous`. */
+/** Record: `version u8, timestamp, weave size, transaction count, id, previous, header` (empty: not known). */
 export function encodeBlock(block: BlockRecord): Uint8Array {
   const out = new VarWriter()
   out.u8(recordVersion)
@@ -33,6 +36,7 @@ export function encodeBlock(block: BlockRecord): Uint8Array {
   out.uint(block.transactionCount)
   out.block(blockIdBytes(block.id))
   out.block(blockIdBytes(block.previous))
+  out.block(block.header ?? noHeader)
   return out.copy()
 }
 
@@ -40,8 +44,8 @@ export function encodeBlock(block: BlockRecord): Uint8Array {
 export function decodeBlock(height: number, record: Uint8Array): BlockRecord {
   const read = new VarReader(record)
   const version = read.u8()
-  if (version !== recordVersion) throw new RangeError(`a block record of version ${version}`)
-  return {
+  if (version !== 1 && version !== recordVersion) throw new RangeError(`a block record of version ${version}`)
+  const block = {
     height,
     timestamp: read.uint(),
     weaveSize: read.block().toString('latin1'),
@@ -49,4 +53,6 @@ export function decodeBlock(height: number, record: Uint8Array): BlockRecord {
     id: encodeBase64url(read.block()),
     previous: encodeBase64url(read.block()),
   }
+  const header = version === 1 ? noHeader : read.block()
+  return header.length === 0 ? block : { ...block, header }
 }

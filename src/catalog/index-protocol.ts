@@ -61,6 +61,8 @@ export interface BlockInput {
   readonly weaveSize: string
   /** Transactions that the block lists, whether or not they could be had. */
   readonly transactionCount: number
+  /** The rest of its header (block-header.ts); absent where it was not told. */
+  readonly header?: Uint8Array
 }
 
 /** Messages that change the index. Rows travel packed (pack.ts): one buffer, not thousands of small ones. */

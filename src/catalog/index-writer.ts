@@ -67,9 +67,11 @@ export class IndexWriter {
     const key = heightKey(block.height)
     const record = encodeBlock(block)
     const known = this.tables.blocks.get(key)
-    if (known !== undefined && Buffer.compare(known, record) === 0) return
+    const standing = known === undefined ? undefined : decodeBlock(block.height, known)
+    // Told again; perhaps with more of its header than an earlier version of this program kept.
+    if (standing?.id === block.id && (block.header === undefined || standing.header !== undefined)) return
     // Another block at this height: what stood on the old one is not on the chain.
-    if (known !== undefined) this.#unwind(block.height)
+    if (standing !== undefined && standing.id !== block.id) this.#unwind(block.height)
     this.tables.blocks.put(key, record)
     this.tables.blockIds.put(blockIdBytes(block.id), key)
   }

@@ -1,3 +1,4 @@
+import { type BlockHeader, packBlockHeader } from '../catalog/block-header.js'
 import { type Id, parseId } from '../format/id.js'
 import {
   type Block,
@@ -7,7 +8,7 @@ import {
   type TransactionOffset,
   type TransactionStatus,
 } from './chain.js'
-import { bytesOf, fieldsOf, wholeOf } from './shape.js'
+import { bytesOf, decimalIn, type Fields, fieldsOf, wholeOf } from './shape.js'
 
 /**
  * What nodes answer, read from the JSON of their HTTP interface; undefined where an answer has not the shape it must have.
@@ -61,9 +62,40 @@ export function readBlock(text: string): Block | undefined {
     transactionIds,
     weaveSize,
     blockSize,
+    header: packBlockHeader(headerOf(text, fields)),
     ...(previous === undefined ? {} : { previous }),
     ...(txRoot === null ? {} : { txRoot }),
   }
+}
+
+/** No field of a header is longer. */
+const headerFieldMax = 1024
+
+/** What the block has of the header's other fields; a field of a wrong shape is left out. */
+function headerOf(text: string, fields: Fields): BlockHeader {
+  const blob = (name: string): Uint8Array | undefined => bytesOf(fields[name], 0, headerFieldMax)
+  const number = (name: string): string | undefined => decimalIn(text, fields, name)
+  const rate = (name: string): [string, string] | undefined => {
+    const value = fields[name]
+    const [dividend, divisor] = Array.isArray(value) ? value.map(wholeOf) : []
+    return dividend === undefined || divisor === undefined ? undefined : [String(dividend), String(divisor)]
+  }
+  const header = {
+    nonce: blob('nonce'),
+    hash: blob('hash'),
+    blockSize: number('block_size'),
+    difficulty: number('diff'),
+    cumulativeDifficulty: number('cumulative_diff'),
+    lastRetarget: number('last_retarget'),
+    rewardAddress: blob('reward_addr'),
+    rewardPool: number('reward_pool'),
+    rate: rate('usd_to_ar_rate'),
+    scheduledRate: rate('scheduled_usd_to_ar_rate'),
+    hashListMerkle: blob('hash_list_merkle'),
+    walletList: blob('wallet_list'),
+    txRoot: blob('tx_root'),
+  }
+  return Object.fromEntries(Object.entries(header).filter(([, value]) => value !== undefined))
 }
 
 /** `GET /tx/pending`: the ids that are ids, the first 100,000. */

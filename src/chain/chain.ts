@@ -102,6 +102,8 @@ export interface Block {
   readonly weaveSize: number
   /** Bytes this block added, padding included. */
   readonly blockSize: number
+  /** What else stands in its header, packed (catalog/block-header.ts). */
+  readonly header?: Uint8Array
 }
 
 export type TransactionStatus =

@@ -39,3 +39,15 @@ export function bytesOf(value: unknown, min: number, max: number): Uint8Array | 
   const bytes = decodeBase64url(value)
   return bytes === undefined || bytes.length < min || bytes.length > max ? undefined : bytes
 }
+
+/**
+ * The whole number in a field, as decimal text. Where it is a JSON number beyond 2^53 its digits are read out of `text`, the JSON
+ * that `fields` came from.
+ */
+export function decimalIn(text: string, fields: Fields, name: string): string | undefined {
+  const value = fields[name]
+  if (typeof value === 'string') return value.length <= 100 && decimal.test(value) ? value : undefined
+  if (typeof value !== 'number') return undefined
+  if (Number.isSafeInteger(value)) return value < 0 ? undefined : String(value)
+  return new RegExp(`"${name}"\\s*:\\s*([0-9]{1,100})\\s*[,}]`).exec(text)?.[1]
+}

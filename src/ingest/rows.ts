@@ -17,7 +17,7 @@ export interface FoundItem {
 }
 
 export function blockInput(block: Block): BlockInput {
-  const { height, hash, previous, timestamp, weaveSize, transactionIds } = block
+  const { height, hash, previous, timestamp, weaveSize, transactionIds, header } = block
   return {
     height,
     id: hash,
@@ -25,6 +25,7 @@ export function blockInput(block: Block): BlockInput {
     timestamp,
     weaveSize: String(weaveSize),
     transactionCount: transactionIds.length,
+    ...(header === undefined ? {} : { header }),
   }
 }
 
