@@ -1,6 +1,6 @@
 import { type FileHandle, open } from 'node:fs/promises'
-import { gunzipSync } from 'node:zlib'
 import * as zlib from 'node:zlib'
+import { gunzipSync } from 'node:zlib'
 import {
   type AsyncBuffer,
   type Compressors,
@@ -84,7 +84,11 @@ async function asyncBuffer(handle: FileHandle): Promise<AsyncBuffer> {
 }
 
 /** Without what its values mean, a column is read as it is stored: nothing is rounded on the way. */
-function withoutMeaning({ converted_type: _type, logical_type: _logical, ...element }: SchemaElement): SchemaElement {
+function withoutMeaning({
+  converted_type: _type,
+  logical_type: _logical,
+  ...element
+}: SchemaElement): SchemaElement {
   return element
 }
 
@@ -108,9 +112,11 @@ function schemaFault(metadata: FileMetaData, columns: Columns): string | undefin
   let rows = 0n
   for (const group of metadata.row_groups) {
     rows += group.num_rows
-    if (group.num_rows < 0n || group.total_byte_size > BigInt(groupBytesMax)) return 'a row group is too large'
+    if (group.num_rows < 0n || group.total_byte_size > BigInt(groupBytesMax))
+      return 'a row group is too large'
     const codecs = group.columns.map(({ meta_data: column }) => column?.codec ?? 'UNCOMPRESSED')
-    if (zstd === undefined && codecs.includes('ZSTD')) return 'it needs Zstandard: use Node 22 or later to read it'
+    if (zstd === undefined && codecs.includes('ZSTD'))
+      return 'it needs Zstandard: use Node 22 or later to read it'
   }
   return rows === metadata.num_rows ? undefined : 'its row groups do not add up to its rows'
 }
@@ -138,7 +144,7 @@ async function* batches(
         throw new ParquetFault(`${path}: ${String(error)}`)
       }
       if (rows.length !== rowEnd - start) throw new ParquetFault(`${path}: rows are missing`)
-      yield rows.map((row) => columns.map(([name, type], at) => valueOf(row[at], type, `${path}: ${name}`)))
+      yield rows.map((row) => columns.map(([name, type], at) => meaningOf(row[at], type, `${path}: ${name}`)))
       start = rowEnd
     }
   }
@@ -147,7 +153,7 @@ async function* batches(
 const text = new TextDecoder('utf-8', { fatal: true })
 
 /** The value of a column out of what Parquet stores for it. */
-function valueOf(stored: unknown, type: ColumnType, where: string): Value {
+function meaningOf(stored: unknown, type: ColumnType, where: string): Value {
   if (stored === null || stored === undefined) return null
   switch (type) {
     case 'BLOB':

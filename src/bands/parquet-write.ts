@@ -30,7 +30,9 @@ const elements: Readonly<Record<ColumnType, Omit<SchemaElement, 'name'>>> = {
 export function parquetSchemaOf(columns: Columns): SchemaElement[] {
   return [
     { name: 'schema', num_children: columns.length },
-    ...columns.map(([name, type]): SchemaElement => ({ name, repetition_type: 'OPTIONAL', ...elements[type] })),
+    ...columns.map(
+      ([name, type]): SchemaElement => ({ name, repetition_type: 'OPTIONAL', ...elements[type] }),
+    ),
   ]
 }
 
@@ -71,7 +73,8 @@ export class ParquetFile {
 
   /** Takes the next row; its bytes must not change any more. */
   push(row: Row): void {
-    if (row.length !== this.columns.length) throw new RangeError(`${this.path}: a row of ${row.length} columns`)
+    if (row.length !== this.columns.length)
+      throw new RangeError(`${this.path}: a row of ${row.length} columns`)
     this.#digest.add(row)
     for (const [at, value] of row.entries()) {
       this.#group[at]?.push(value)

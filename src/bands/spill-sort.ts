@@ -16,7 +16,7 @@ export class SpillSort {
     private readonly folder: string,
     private readonly name: string,
     private readonly size: number,
-    private readonly bytesMax = runBytes,
+    bytesMax = runBytes,
   ) {
     this.#buffer = Buffer.allocUnsafeSlow(Math.max(1, Math.floor(bytesMax / size)) * size)
   }
@@ -105,7 +105,13 @@ class Run {
 
   advance(): void {
     if (this.#at === this.#filled) {
-      this.#filled = readSync(this.#file, this.#window, 0, Math.min(this.#window.length, this.bytes - this.#read), null)
+      this.#filled = readSync(
+        this.#file,
+        this.#window,
+        0,
+        Math.min(this.#window.length, this.bytes - this.#read),
+        null,
+      )
       this.#read += this.#filled
       this.#at = 0
     }
@@ -126,7 +132,8 @@ function* merged(runs: readonly Run[]): Generator<Buffer> {
   const sink = (from: number): void => {
     for (let at = from; ; ) {
       let least = at
-      for (const child of [2 * at + 1, 2 * at + 2]) if (child < heap.length && before(child, least)) least = child
+      for (const child of [2 * at + 1, 2 * at + 2])
+        if (child < heap.length && before(child, least)) least = child
       if (least === at) return
       const moved = heap[at] as Run
       heap[at] = heap[least] as Run
