@@ -88,6 +88,8 @@ export type IndexRequest =
       readonly kind: 'index-offsets'
       readonly offsets: readonly { readonly id: Id; readonly weaveEnd: number }[]
     }
+  /** Public keys by their addresses (`packOwners`), for rows that come without. */
+  | { readonly kind: 'index-owners'; readonly owners: Uint8Array }
   /** Drops what has been pending since before this second. */
   | { readonly kind: 'expire-pending'; readonly beforeSeconds: number }
   /** Drops every block from this height on, with all that is in it. */

@@ -2,7 +2,7 @@ import { type Id, idBytes, idOfBytes } from '../format/id.js'
 import { blockIdBytes, decodeBlock, encodeBlock, heightKey } from './block.js'
 import type { BlockInput, IndexOutcome, IndexRequest } from './index-protocol.js'
 import type { IndexTables } from './index-tables.js'
-import { type PackedRow, unpackItems, unpackTransactions } from './pack.js'
+import { type PackedRow, unpackItems, unpackOwners, unpackTransactions } from './pack.js'
 import { decodeRow } from './row.js'
 import { heightStart, pendingHeight, rowKey } from './row-key.js'
 import { RowWriter } from './row-writer.js'
@@ -47,6 +47,9 @@ export class IndexWriter {
         break
       case 'index-offsets':
         for (const { id, weaveEnd } of request.offsets) this.#place(id, weaveEnd)
+        break
+      case 'index-owners':
+        for (const { address, key } of unpackOwners(request.owners)) this.#rows.keepOwner(address, key)
         break
       case 'expire-pending':
         this.#expire(request.beforeSeconds)

@@ -152,3 +152,21 @@ export function* unpackItems(packed: Uint8Array): Generator<PackedRow> {
   const read = new VarReader(packed)
   while (read.more) yield readRow(read, true)
 }
+
+/** Packs addresses (32 bytes) and the public keys behind them for a message. */
+export function packOwners(
+  owners: Iterable<{ readonly address: Uint8Array; readonly key: Uint8Array }>,
+): Uint8Array {
+  const out = new VarWriter()
+  for (const { address, key } of owners) {
+    out.block(address)
+    out.block(key)
+  }
+  return out.copy()
+}
+
+/** The owners in a message, one by one; an address is a text of one character per byte. */
+export function* unpackOwners(packed: Uint8Array): Generator<{ address: string; key: Buffer }> {
+  const read = new VarReader(packed)
+  while (read.more) yield { address: read.text(), key: read.block() }
+}

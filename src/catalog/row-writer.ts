@@ -113,6 +113,11 @@ export class RowWriter {
     return true
   }
 
+  /** Keeps the public key of an address (one character per byte), whether or not a row of it is there yet. */
+  keepOwner(address: string, key: Uint8Array): void {
+    this.#keepOwner(this.#words.give(wordKind.address, address, this.#freshAddress), key)
+  }
+
   /** Writes what was collected: before every commit. */
   settle(): void {
     this.#postings.flush()

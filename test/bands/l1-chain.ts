@@ -33,7 +33,9 @@ export interface L1House {
 /** An index with its keeper, on this thread. */
 export function openL1House(path: string): L1House {
   const generations = new Generations()
-  const keeper = new CatalogKeeper({ path, touchEveryMs: 0 }, generations, systemClock)
+  // Rows carry the second in which they were first seen, and cursors with them.
+  const still = { ...systemClock, now: () => 5_000_000 }
+  const keeper = new CatalogKeeper({ path, touchEveryMs: 0 }, generations, still)
   const { environment } = openCatalogTables(path)
   const tables = openIndexTables(environment)
   const index = new ChainIndex(environment, generations)
@@ -121,10 +123,10 @@ function transactionOf(dice: Dice, index: number, weave: number): TransactionInp
 
 /** Puts a chain into the index. */
 export async function settle(house: L1House, chain: Iterable<MadeBlock>): Promise<void> {
-  for (const { block, transactions } of chain) {
-    await house.keeper.handle({
-      ...{ kind: 'index-block', block, transactions: packTransactions(transactions) },
-    })
-  }
+  const requests = [...chain].map(
+    ({ block, transactions }) =>
+      ({ kind: 'index-block', block, transactions: packTransactions(transactions) }) as const,
+  )
+  await house.keeper.handle({ kind: 'all', requests })
   house.index.refresh()
 }
