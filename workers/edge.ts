@@ -13,7 +13,6 @@ import { Generations } from '../src/catalog/generations.js'
 import { ChainIndex } from '../src/catalog/index-reader.js'
 import { IndexedCatalog } from '../src/catalog/indexed.js'
 import type { CatalogReply, CatalogRequest } from '../src/catalog/protocol.js'
-import { LmdbCatalog } from '../src/catalog/reader.js'
 import { openCatalogTables } from '../src/catalog/tables.js'
 import { IndexedSpans } from '../src/chain/indexed-spans.js'
 import { AdminRoute } from '../src/gateway/admin/admin-route.js'
@@ -54,8 +53,7 @@ const tip = new Tip(options.tip)
 const generations = new Generations(options.generations)
 const { environment } = openCatalogTables(options.catalogPath)
 const index = new ChainIndex(environment, generations)
-const learned = new LmdbCatalog(options.catalogPath, generations)
-const catalog = new IndexedCatalog(learned, index)
+const catalog = new IndexedCatalog(options.catalogPath, generations, index)
 const keeper = addressOf<CatalogRequest, CatalogReply>(options.catalogPort, options.mailboxMax)
 const progress = new ProgressListener(new ProgressTable(options.progress))
 const fetcher = addressOf<SourceRequest, SourceReply, SourceProgress>(
@@ -95,7 +93,7 @@ const graphql: Route = {
   methods: ['GET', 'POST'],
   handle: createQueryHandler({
     index,
-    headers: new LearnedHeaders(learned),
+    headers: new LearnedHeaders(catalog),
     clock: systemClock,
     limits: queryLimits,
     meters: new QueryMeters(meters),
@@ -147,7 +145,7 @@ async function stop(): Promise<void> {
   await nodes.close()
   await naming.close()
   files.close()
-  await learned.close()
+  await catalog.close()
   await blockStore.close()
   await environment.close()
   options.catalogPort.close()

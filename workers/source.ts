@@ -6,8 +6,10 @@ import { Meters } from '../src/actor/meter.js'
 import { meterTable } from '../src/actor/meters.js'
 import type { ThreadOrder } from '../src/actor/thread.js'
 import { Generations } from '../src/catalog/generations.js'
+import { ChainIndex } from '../src/catalog/index-reader.js'
+import { IndexedCatalog } from '../src/catalog/indexed.js'
 import type { CatalogReply, CatalogRequest } from '../src/catalog/protocol.js'
-import { LmdbCatalog } from '../src/catalog/reader.js'
+import { openCatalogTables } from '../src/catalog/tables.js'
 import { RemoteChain } from '../src/chain/remote.js'
 import { Evidence } from '../src/ingest/evidence.js'
 import { Verifier } from '../src/ingest/verifier.js'
@@ -36,7 +38,9 @@ const parent = parentPort
 const given = workerData as FetcherThread
 const log = createLog(given.logLevel, 'source')
 const meters = new Meters(meterTable, given.meters, given.row)
-const catalog = new LmdbCatalog(given.catalogPath, new Generations(given.generations))
+const generations = new Generations(given.generations)
+const index = new ChainIndex(openCatalogTables(given.catalogPath).environment, generations)
+const catalog = new IndexedCatalog(given.catalogPath, generations, index)
 const keeper = addressOf<CatalogRequest, CatalogReply>(given.keeper, given.keeperMailboxMax)
 const store = new BlobStore(given.blobsPath)
 const swept = await store.prepare()

@@ -45,8 +45,8 @@ function sizeOf(value: Value): number {
 }
 
 /**
- * Writes a Parquet file row by row: row groups go to disk as they fill, so memory stays flat. Pages are gzipped: every reader knows
- * it, and zlib is in every Node (Zstandard is not in Node 20).
+ * Writes a Parquet file row by row: row groups go to disk as they fill, so memory stays flat. Pages are gzipped: every reader
+ * knows it, and zlib is in every Node (Zstandard is not in Node 20).
  */
 export class ParquetFile {
   readonly #writer: ParquetWriter

@@ -1,9 +1,10 @@
 import { encodeBase64url } from '../format/base64url.js'
 import { type Id, idBytes, idOfBytes } from '../format/id.js'
-import { tagValue } from '../format/tag.js'
+import { plainTagValue } from '../format/tag.js'
 import type { Attributes, Header, Place } from './attributes.js'
+import type { Generations } from './generations.js'
 import type { ChainIndex } from './index-reader.js'
-import type { Catalog } from './protocol.js'
+import { LmdbCatalog } from './reader.js'
 import type { Row } from './row.js'
 
 /** Number of the signature scheme of transactions that say none: RSA-PSS with SHA-256. */
@@ -14,33 +15,29 @@ const none = new Uint8Array(0)
  * What was learned while serving, together with what the chain's index says. The index knows better where an
  * item is and in which block; what was learned knows better which bytes are on disk.
  */
-export class IndexedCatalog implements Catalog {
+export class IndexedCatalog extends LmdbCatalog {
+  /** `index` reads the environment in folder `path` too. */
   constructor(
-    private readonly learned: Catalog,
+    path: string,
+    generations: Generations,
     private readonly index: ChainIndex,
-  ) {}
+  ) {
+    super(path, generations)
+  }
 
-  attributes(id: Id): Attributes | undefined {
-    const known = this.learned.attributes(id)
+  override attributes(id: Id): Attributes | undefined {
+    const known = super.attributes(id)
     this.index.refresh()
     const row = this.index.row(idBytes(id))
     return row === undefined ? known : together(known, rowAttributes(this.index, row))
-  }
-
-  blobSize(digest: Uint8Array): number | undefined {
-    return this.learned.blobSize(digest)
-  }
-
-  generation(id: Id): number {
-    return this.learned.generation(id)
   }
 }
 
 /** What the index says of a transaction or item; no digest, nothing verified. */
 export function rowAttributes(index: ChainIndex, row: Row): Attributes {
   const header = headerOf(index, row)
-  const contentType = tagValue(header.tags, 'Content-Type')
-  const contentEncoding = tagValue(header.tags, 'Content-Encoding')
+  const contentType = plainTagValue(header.tags, 'Content-Type')
+  const contentEncoding = plainTagValue(header.tags, 'Content-Encoding')
   const place = placeOf(index, row)
   return {
     id: idOfBytes(row.id),

@@ -6,8 +6,8 @@ import { meterTable } from '../actor/meters.js'
 import { Following, Tip } from '../actor/shared.js'
 import { Generations } from '../catalog/generations.js'
 import { ChainIndex } from '../catalog/index-reader.js'
+import { IndexedCatalog } from '../catalog/indexed.js'
 import type { CatalogReply, CatalogRequest } from '../catalog/protocol.js'
-import { LmdbCatalog } from '../catalog/reader.js'
 import { openCatalogTables } from '../catalog/tables.js'
 import { RemoteChain } from '../chain/remote.js'
 import { chainSources } from '../source/chain-sources.js'
@@ -43,7 +43,7 @@ export class Ingest {
   readonly #loops: readonly Loop[]
   readonly #abort = new AbortController()
   readonly #chain: RemoteChain
-  readonly #catalog: LmdbCatalog
+  readonly #catalog: IndexedCatalog
   readonly #index: Environment
   readonly #agenda: Environment
   readonly #judge: ItemJudge
@@ -52,13 +52,14 @@ export class Ingest {
     const generations = new Generations(given.generations)
     const meters = new Meters(meterTable, given.meters, given.row)
     const following = new Following(given.following)
-    this.#catalog = new LmdbCatalog(given.catalogPath, generations)
     this.#index = openCatalogTables(given.catalogPath).environment
+    const index = new ChainIndex(this.#index, generations)
+    this.#catalog = new IndexedCatalog(given.catalogPath, generations, index)
     this.#agenda = openEnvironment(given.agendaPath)
     this.#judge = new ItemJudge(given.proofThreads, log)
     this.#chain = new RemoteChain(given.chain, clock)
     const chain = this.#chain
-    const desk = new Desk(keeper, new ChainIndex(this.#index, generations), this.#abort.signal)
+    const desk = new Desk(keeper, index, this.#abort.signal)
     const bundles = new Agenda(this.#agenda, 'bundles', given.tasksMax)
     const missing = new Agenda(this.#agenda, 'missing', given.tasksMax)
     const webhooks =

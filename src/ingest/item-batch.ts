@@ -1,12 +1,11 @@
 import type { ItemFilter } from '../../config/item-filter.js'
 import { packItems } from '../catalog/pack.js'
-import type { Row } from '../catalog/row.js'
 import { type Id, idBytes } from '../format/id.js'
 import type { Refusal } from '../format/refusal.js'
 import type { Desk } from './desk.js'
 import { matches } from './filter.js'
 import type { ItemJudge } from './item-judge.js'
-import { type FoundItem, itemAttributes, itemInput, itemSubject } from './rows.js'
+import { type FoundItem, itemInput, itemSubject } from './rows.js'
 import { indexedEvent } from './webhook-events.js'
 import type { Webhooks } from './webhooks.js'
 
@@ -89,18 +88,8 @@ export class ItemBatch {
     const outcome = await this.desk.write(() => {
       const root = this.desk.index.row(idBytes(this.rootId))
       if (root?.height === undefined) return undefined
-      const { height } = root
-      this.#announce(items, height)
-      const attributes = items
-        .filter((item) => this.#isFirst(item, root))
-        .map((item) => itemAttributes(item, height))
-      return {
-        kind: 'all',
-        requests: [
-          { kind: 'index-items', rootId: this.rootId, items: packItems(items.map(itemInput)) },
-          { kind: 'learn', attributes },
-        ],
-      }
+      this.#announce(items, root.height)
+      return { kind: 'index-items', rootId: this.rootId, items: packItems(items.map(itemInput)) }
     })
     this.hearer.told(outcome?.added ?? 0)
   }
@@ -112,13 +101,5 @@ export class ItemBatch {
     const fresh = items.filter(({ header }) => desk.index.row(idBytes(header.id))?.height === undefined)
     const wanted = fresh.map(itemSubject).filter((subject) => matches(webhooks.options.index, subject))
     webhooks.announce(wanted.map((subject) => indexedEvent(subject, height)))
-  }
-
-  /** An item in several bundles is served from where the chain has it first, as the index says too. */
-  #isFirst({ header, place }: FoundItem, root: Row): boolean {
-    const known = this.desk.index.row(idBytes(header.id))
-    if (known?.place === undefined || known.height === undefined || root.height === undefined) return true
-    const order = known.height - root.height || known.index - root.index
-    return order > 0 || (order === 0 && place.rootItemOffset <= known.place.rootItemOffset)
   }
 }

@@ -4,7 +4,7 @@ import type { Block } from '../chain/chain.js'
 import type { ItemHeader } from '../format/item.js'
 import type { Transaction } from '../format/transaction.js'
 import { sha256 } from '../proof/digest.js'
-import { learnedOfItem, learnedOfTransaction } from '../source/learned.js'
+import { learnedOfTransaction } from '../source/learned.js'
 import type { Subject } from './filter.js'
 import type { PlacedTransaction } from './supply.js'
 
@@ -65,25 +65,13 @@ export function transactionSubject(transaction: Transaction): Subject {
 }
 
 export function itemInput({ header, place }: FoundItem): ItemInput {
-  const { id, owner, target, anchor, tags, signatureType, headerSize } = header
+  const { id, owner, target, anchor, tags, signatureType, signature, headerSize } = header
   const { parentId, rootItemOffset, parentItemOffset, itemSize } = place
   return {
-    ...{ id, owner, target, anchor, tags, signatureType, headerSize },
+    ...{ id, owner, target, anchor, tags, signatureType, signature, headerSize },
     ...{ parentId, rootItemOffset, parentItemOffset },
     size: itemSize - headerSize,
     ownerAddress: sha256(owner),
-  }
-}
-
-export function itemAttributes({ header, place }: FoundItem, height: number): Attributes {
-  return {
-    id: header.id,
-    size: place.itemSize - header.headerSize,
-    verified: false,
-    trusted: false,
-    height,
-    place,
-    ...learnedOfItem(header),
   }
 }
 

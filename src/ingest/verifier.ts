@@ -153,12 +153,13 @@ export class Verifier {
     const proven = { ...known, ...verdict.learned, digest, verified: true }
     await insist(this.parts.keeper, { kind: 'learn', attributes: [proven] })
     log.debug({ id }, 'proven')
-    return this.#height(proven)
+    return proven.height !== undefined || this.#height(proven)
   }
 
   /** Learns the height of the block that holds the root. */
   async #height(known: Attributes): Promise<boolean> {
-    if (known.height !== undefined) return true
+    // The index may have known it before this one did: learning it takes the id off the list.
+    if (known.height !== undefined) return insist(this.parts.keeper, { kind: 'learn', attributes: [known] })
     const rootId = known.place?.rootId ?? known.id
     const status = await this.parts.chain.transactionStatus(rootId, this.#abort.signal)
     if (isRefusal(status) || status.kind === 'pending') return false

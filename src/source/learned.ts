@@ -1,19 +1,13 @@
 import type { Header } from '../catalog/attributes.js'
 import type { ItemHeader } from '../format/item.js'
-import { type Tag, tagValue } from '../format/tag.js'
+import { plainTagValue, type Tag, tagValue } from '../format/tag.js'
 import type { Transaction } from '../format/transaction.js'
 import { normalizedAddress } from '../proof/address.js'
 import type { Learned } from './source.js'
 
-/** Tag values become header values: only what may stand in one, and of sensible length. */
-function plainTag(tags: readonly Tag[], name: string): string | undefined {
-  const value = tagValue(tags, name)
-  return value !== undefined && /^[\x20-\x7e]{1,255}$/.test(value) ? value : undefined
-}
-
 function learned(header: Header): Learned {
-  const contentType = plainTag(header.tags, 'Content-Type')
-  const contentEncoding = plainTag(header.tags, 'Content-Encoding')
+  const contentType = plainTagValue(header.tags, 'Content-Type')
+  const contentEncoding = plainTagValue(header.tags, 'Content-Encoding')
   return {
     header,
     ...(contentType === undefined ? {} : { contentType }),

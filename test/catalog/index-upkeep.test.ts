@@ -108,7 +108,7 @@ t.test('attributes join what was learned with what the chain says', async (t) =>
   const house = await grown()
   const generations = new Generations()
   const learned = new LmdbCatalog(house.path, generations)
-  const catalog = new IndexedCatalog(learned, house.index)
+  const catalog = new IndexedCatalog(house.path, generations, house.index)
   const bundle = blocks[2]?.bundles[1]
   const item = bundle?.items[7]
   if (bundle === undefined || item === undefined) throw new Error('the chain is too short')

@@ -12,9 +12,9 @@ import { Generations } from '../../src/catalog/generations.js'
 import { checkIndex } from '../../src/catalog/index-check.js'
 import { ChainIndex } from '../../src/catalog/index-reader.js'
 import { openIndexTables } from '../../src/catalog/index-tables.js'
+import { IndexedCatalog } from '../../src/catalog/indexed.js'
 import { CatalogKeeper } from '../../src/catalog/keeper.js'
 import type { CatalogReply, CatalogRequest } from '../../src/catalog/protocol.js'
-import { LmdbCatalog } from '../../src/catalog/reader.js'
 import { openCatalogTables } from '../../src/catalog/tables.js'
 import { Ingest, type IngestParts } from '../../src/ingest/ingest.js'
 import { ingestDefaults } from '../../src/ingest/wiring.js'
@@ -79,7 +79,7 @@ export function openHouse(
   const { environment } = openCatalogTables(catalogPath)
   const tables = openIndexTables(environment)
   const index = new ChainIndex(environment, generations)
-  const catalog = new LmdbCatalog(catalogPath, generations)
+  const catalog = new IndexedCatalog(catalogPath, generations, index)
   const following = new Following(given.following)
   let stopped: Promise<void> | undefined
   let lost: unknown
