@@ -78,6 +78,7 @@ export class Cashier {
   /** Answers an edge thread. Never rejects but for bugs. */
   async handle({ pay: order }: CashierRequest): Promise<CashierReply> {
     const { clock, options } = this.parts
+    if (this.#closed) return { state: 'down' }
     const flight = this.#flights.get(order.payment) ?? this.#begin(order)
     if ('state' in flight) return flight
     await flight.verifying
@@ -87,6 +88,7 @@ export class Cashier {
     })
     const reply = await Promise.race([flight.outcome, late])
     timer?.cancel()
+    if (this.#closed) return reply
     return isSame(this.parts.ledger.find(order.payment), order) ? reply : spent
   }
 
