@@ -1,4 +1,5 @@
 import type { Request } from '../http/exchange.js'
+import { checksumAddress } from '../proof/ethereum.js'
 import { inUsdc, Price, type Tariff } from './price.js'
 import type { Fare } from './protocol.js'
 import type { Kinds } from './settlement-protocol.js'
@@ -60,6 +61,8 @@ export function inBase64(value: object): string {
 export class Offers {
   readonly price: Price
   readonly usdc: Usdc
+  /** The wallet as people compare it (EIP-55). */
+  readonly payTo: string
 
   constructor(
     readonly options: OfferOptions,
@@ -67,6 +70,7 @@ export class Offers {
   ) {
     this.price = new Price(options.tariff)
     this.usdc = usdcOf[options.network]
+    this.payTo = checksumAddress(Buffer.from(options.wallet.slice(2), 'hex'))
   }
 
   /** True where a payment in this version can be settled. */
@@ -117,7 +121,7 @@ export class Offers {
 
   /** The section of `/gateway/info`. */
   about(): object {
-    const { network, wallet, facilitatorUrl, tariff } = this.options
+    const { network, facilitatorUrl, tariff } = this.options
     const cost = (bytes: number): number => Number(inUsdc(this.price.units(bytes)))
     const pricing = {
       perBytePrice: tariff.perByte,
@@ -127,14 +131,14 @@ export class Offers {
       exampleCosts: { '1KB': cost(2 ** 10), '1MB': cost(2 ** 20), '1GB': cost(2 ** 30) },
     }
     return {
-      ...{ enabled: true, network, walletAddress: wallet, facilitatorUrl },
+      ...{ enabled: true, network, walletAddress: this.payTo, facilitatorUrl },
       dataEgress: { pricing, rateLimiterCapacityMultiplier: tariff.multiplier },
     }
   }
 
   #common(): object {
     const { address, name, version } = this.usdc
-    return { payTo: this.options.wallet, maxTimeoutSeconds, asset: address, extra: { name, version } }
+    return { payTo: this.payTo, maxTimeoutSeconds, asset: address, extra: { name, version } }
   }
 }
 

@@ -3,7 +3,7 @@
  * word it shows is set as text. It reads the offer out of the page, has it signed (EIP-712, EIP-3009) and sends the
  * payment. One that was signed is kept until its fate is known, so that a reload does not pay twice.
  */
-export const paywallScript = String.raw`'use strict';
+export const paywallScript = `'use strict';
 const offer = JSON.parse(document.getElementById('offer').textContent);
 const button = document.getElementById('pay');
 const word = document.getElementById('word');
