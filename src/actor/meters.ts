@@ -137,4 +137,32 @@ export const meterTable: readonly MeterRow[] = [
     help: 'From a query whose text is here to its whole answer.',
     buckets: [0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 12],
   },
+  {
+    name: 'rate_limit_requests_total',
+    kind: 'counter',
+    help: 'Answers that the rate limiter was asked about.',
+    labels: { domain: ['data', 'chunk', 'index'] },
+  },
+  {
+    name: 'rate_limit_exceeded_total',
+    kind: 'counter',
+    help: 'Answers for which free and paid tokens did not suffice, by the bucket that was short.',
+    labels: { limit_type: ['ip', 'resource'], domain: ['data', 'chunk', 'index'] },
+  },
+  {
+    name: 'rate_limit_bytes_blocked_total',
+    kind: 'counter',
+    help: 'Body bytes of denied answers.',
+    labels: { domain: ['data', 'chunk', 'index'] },
+  },
+  {
+    name: 'rate_limit_tokens_consumed_total',
+    kind: 'counter',
+    help: 'Tokens taken from the buckets of clients, what is given back later included.',
+    labels: {
+      bucket_type: ['ip'],
+      token_type: ['regular', 'paid'],
+      domain: ['data', 'chunk', 'index'],
+    },
+  },
 ]

@@ -52,7 +52,7 @@ export interface Admission {
   knock(request: Request, name?: string): Denial | undefined | Promise<Denial | undefined>
 }
 
-export function isDenial(outcome: Grant | Denial): outcome is Denial {
+export function isDenial(outcome: Grant | Paid | Denial): outcome is Denial {
   return 'status' in outcome
 }
 

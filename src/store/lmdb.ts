@@ -57,6 +57,8 @@ export interface Environment {
    * thrown on. A killed process leaves the state before or after, never between.
    */
   write<T>(act: () => T): T
+  /** Resolves when what was committed so far would survive a power cut too. */
+  flushed(): Promise<void>
   /** Lets the next read see the latest commit. Without it a thread may see one state for the length of its turn. */
   refresh(): void
   /** Entries and bytes in use of each table that is open. */
@@ -155,6 +157,9 @@ export function openEnvironment(path: string, tablesMax = 16, durable = false): 
   return {
     table: (name) => tableOf(database(name)),
     write: (act) => root.transactionSync(act),
+    flushed: async () => {
+      await root.flushed
+    },
     refresh: () => root.resetReadTxn(),
     usage: () =>
       [...opened].map(([name, table]) => {

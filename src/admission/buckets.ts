@@ -1,0 +1,94 @@
+import type { Request } from '../http/exchange.js'
+import type { Client } from './clients.js'
+import type { Credits, Grant } from './protocol.js'
+import type { Balance } from './table.js'
+
+/** What names a resource's bucket: host, method, path. A request does. */
+export type Named = Pick<Request, 'method' | 'path' | 'header'>
+
+export type BucketKind = 'ip' | 'resource'
+
+/** A take that was refused: nothing was taken. */
+export interface Shortage {
+  readonly short: BucketKind
+  /** Seconds until the same take would do; undefined where it never will: it asks for more than a full bucket holds. */
+  readonly retrySeconds: number | undefined
+}
+
+/** Who and what was limited most lately, worst first. */
+export interface Busiest {
+  readonly addresses: readonly ({ readonly name: string } & Balance)[]
+  readonly resources: readonly ({ readonly name: string } & Balance)[]
+}
+
+/** Where the buckets are: memory that threads share, or Redis. */
+export interface Buckets extends Credits {
+  readonly rules: Readonly<Record<BucketKind, BucketRules>>
+  /**
+   * Takes exactly `tokens` (whole, 1 at least) from the client's bucket and from the resource's, or nothing. Regular tokens go
+   * first, then paid ones. A take that used paid tokens leaves the resource's bucket alone, and where that one is short, the
+   * client's paid tokens stand in: who paid for egress is not asked twice. `only`: just the client's bucket counts.
+   */
+  take(client: Client, named: Named, tokens: number, only: boolean): Taking | Promise<Taking>
+  /** Undefined where a bucket was not used lately and nothing was paid into it: it is full then. Rejects as `credit` does. */
+  ofClient(client: Client): Promise<Balance | undefined>
+  ofResource(named: Named): Promise<Balance | undefined>
+  busiest(limit: number): Promise<Busiest>
+}
+
+export interface BucketRules {
+  /** Tokens of a full bucket. */
+  readonly capacity: number
+  readonly refillPerSecond: number
+}
+
+export type Taking = Ticket | Shortage
+
+/** Tokens taken for one answer. */
+export abstract class Ticket implements Grant {
+  lines = ''
+  /** Tokens that an earlier knock took: what is sent pays for them first. */
+  knocked = 0
+
+  constructor(
+    readonly tokens: number,
+    /** How many of the client's were paid ones. */
+    readonly paid: number,
+  ) {}
+
+  settle(bytesSent: number): void {
+    const unused = this.tokens + this.knocked - tokensOf(bytesSent)
+    if (unused > 0) this.give(Math.min(unused, this.tokens))
+  }
+
+  /** Gives back so many, paid ones first: they were taken last. */
+  abstract give(tokens: number): void
+}
+
+/** 1 token is 1 KiB begun; every answer costs one at least. */
+export function tokensOf(bytes: number): number {
+  return bytes <= 1024 ? 1 : Math.ceil(bytes / 1024)
+}
+
+/** The host of a resource's bucket. */
+export function hostOf(named: Named): string {
+  return named.header('host')?.toLowerCase() ?? ''
+}
+
+/** The path of a resource's bucket: doubled slashes count once. */
+export function pathOf({ path }: Named): string {
+  return path.includes('//') ? path.replace(/\/{2,}/g, '/') : path
+}
+
+/** The name of a resource's bucket, wherever a text is wanted: three words, as no address is. */
+export function resourceName(named: Named): string {
+  return `${named.method} ${hostOf(named)} ${pathOf(named)}`
+}
+
+/** What `resourceName` named; undefined where the text is no such name. */
+export function readResourceName(text: string): Named | undefined {
+  const found = /^(\S+) (\S*) (\/\S*)$/.exec(text)
+  if (found === null) return undefined
+  const [, method = '', host = '', path = ''] = found
+  return { method, path, header: (name) => (name === 'host' ? host : undefined) }
+}

@@ -1,0 +1,128 @@
+import { formatIp, type IpRange, isInRange, maskIp, parseIp, parseIpRange } from '../format/ip.js'
+import type { Request } from '../http/exchange.js'
+import { Key, type Secret } from './key.js'
+
+export interface ClientOptions {
+  /** Addresses and ranges whose word about the client is believed; empty: nobody's. */
+  readonly trustedProxies: readonly string[]
+  /** Addresses and ranges that are never limited. */
+  readonly exempt: readonly string[]
+  /** IPv6 clients that share so many bits share a bucket: a subscriber is given a /64 or more, not an address. */
+  readonly ipv6PrefixBits: number
+}
+
+/** Whom a bucket belongs to. */
+export interface Client {
+  /** Canonical address, cut to the prefix that buckets go by. */
+  readonly address: string
+  readonly key: Key
+  readonly exempt: boolean
+}
+
+interface Seen {
+  readonly client: Client
+  /** A trusted proxy: whoever stands before it in the chain is to be looked at. */
+  readonly trusted: boolean
+}
+
+/** Addresses remembered, twice: about 400 bytes each. */
+const seenMax = 8192
+
+/** No honest chain of proxies is longer; what lies beyond was written by the client. */
+const hopsMax = 32
+
+/**
+ * Tells whose bucket a request is charged to. Only a trusted proxy is believed: behind it, the client is the nearest address of
+ * X-Forwarded-For, from the right, that is not itself a trusted proxy. Where there is none, it is the farthest
+ * proxy; where there is no such header, X-Real-IP counts. An entry that is no address ends the walk: everything to its left
+ * may be the client's own invention.
+ */
+export class Clients {
+  readonly #trusted: readonly IpRange[]
+  readonly #exempt: readonly IpRange[]
+  #young = new Map<string, Seen | undefined>()
+  #old: ReadonlyMap<string, Seen | undefined> = new Map()
+  readonly #nobody: Seen
+
+  /** Throws on a malformed range: the start must end. */
+  constructor(
+    private readonly options: ClientOptions,
+    private readonly secret: Secret,
+  ) {
+    this.#trusted = options.trustedProxies.map(rangeOf)
+    this.#exempt = options.exempt.map(rangeOf)
+    const nobody = { address: 'unknown', key: Key.ofWords(new Int32Array(4), secret), exempt: false }
+    this.#nobody = { client: nobody, trusted: false }
+  }
+
+  /** The client of a request. Costs one look-up for those who come straight. */
+  of(request: Request): Client {
+    const socket = this.#find(request.remoteAddress) ?? this.#nobody
+    if (!socket.trusted) return socket.client
+    const forwarded = request.header('x-forwarded-for')
+    const named = forwarded === undefined ? undefined : this.#walk(forwarded)
+    if (named !== undefined) return named.client
+    const real = forwarded === undefined ? request.header('x-real-ip') : undefined
+    return ((real === undefined ? undefined : this.#entry(real)) ?? socket).client
+  }
+
+  /** The client behind a textual address; undefined where it is none. */
+  at(address: string): Client | undefined {
+    return this.#find(address)?.client
+  }
+
+  #walk(forwarded: string): Seen | undefined {
+    let farthest: Seen | undefined
+    let end = forwarded.length
+    for (let hops = 0; hops < hopsMax && end > 0; hops += 1) {
+      const comma = forwarded.lastIndexOf(',', end - 1)
+      const text = forwarded.slice(comma + 1, end).trim()
+      end = comma
+      // Lists may have empty places (RFC 9110 section 5.6.1).
+      if (text === '') continue
+      const seen = this.#entry(text)
+      if (seen === undefined) break
+      farthest = seen
+      if (!seen.trusted) break
+    }
+    return farthest
+  }
+
+  /** An entry may bear a port, and an IPv6 address its brackets (RFC 7239 section 6 has the same forms). */
+  #entry(text: string): Seen | undefined {
+    const plain = this.#find(text)
+    if (plain !== undefined || text.length > 64) return plain
+    const found = /^(?:\[([0-9A-Fa-f:.]+)\]|([0-9.]+))(?::\d{1,5})?$/.exec(text)
+    return found === null ? undefined : this.#find(found[1] ?? found[2] ?? '')
+  }
+
+  #find(text: string): Seen | undefined {
+    const known = this.#young.get(text)
+    if (known !== undefined) return known
+    if (text.length > 64) return undefined
+    const seen = this.#old.get(text) ?? this.#look(text)
+    if (seen === undefined) return undefined
+    if (this.#young.size >= seenMax) {
+      this.#old = this.#young
+      this.#young = new Map()
+    }
+    this.#young.set(text, seen)
+    return seen
+  }
+
+  #look(text: string): Seen | undefined {
+    const found = parseIp(text)
+    if (found === undefined) return undefined
+    const { words, v4 } = found
+    const cut = v4 ? words : maskIp(words, this.options.ipv6PrefixBits)
+    const exempt = this.#exempt.some((range) => isInRange(range, words))
+    const client = { address: formatIp(cut), key: Key.ofWords(cut, this.secret), exempt }
+    return { client, trusted: this.#trusted.some((range) => isInRange(range, words)) }
+  }
+}
+
+function rangeOf(text: string): IpRange {
+  const range = parseIpRange(text)
+  if (range === undefined) throw new Error(`not an address or range: ${text}`)
+  return range
+}

@@ -1,0 +1,176 @@
+import type { Meter, Meters } from '../actor/meter.js'
+import type { Request } from '../http/exchange.js'
+import { type BucketKind, type Buckets, type Shortage, type Taking, Ticket, tokensOf } from './buckets.js'
+import type { Client, Clients } from './clients.js'
+import {
+  type Admission,
+  type Denial,
+  type Domain,
+  domains,
+  type Fare,
+  type Grant,
+  isDenial,
+  type Payments,
+} from './protocol.js'
+
+export interface GateParts {
+  readonly clients: Clients
+  readonly buckets: Buckets
+  /** Names (with undername) that are never limited. */
+  readonly exemptNames: readonly string[]
+  readonly payments?: Payments
+  readonly meters: Meters
+}
+
+/** For those who are never limited. */
+const free: Grant = {
+  lines: '',
+  settle() {
+    // Nothing was taken.
+  },
+}
+
+interface Counts {
+  readonly requests: Meter
+  readonly blockedBytes: Meter
+  readonly exceeded: Readonly<Record<BucketKind, Meter>>
+  readonly regular: Meter
+  readonly paid: Meter
+}
+
+/**
+ * Who is exempt goes on; others pay with free tokens, then with paid ones; a payment that came along is only used when those do
+ * not do, and then the answer counts against the client's bucket alone. A denied answer costs nothing but its knock.
+ */
+export class Gate implements Admission {
+  readonly #names: ReadonlySet<string>
+  readonly #counts: Readonly<Record<Domain, Counts>>
+
+  constructor(private readonly parts: GateParts) {
+    this.#names = new Set(parts.exemptNames.map((name) => name.toLowerCase()))
+    const of = (domain: Domain): [Domain, Counts] => [domain, countsOf(parts.meters, domain)]
+    this.#counts = Object.fromEntries(domains.map(of)) as Record<Domain, Counts>
+  }
+
+  admit(fare: Fare): Grant | Denial | Promise<Grant | Denial> {
+    const { clients, buckets } = this.parts
+    const counts = this.#counts[fare.domain ?? 'data']
+    counts.requests.add(1)
+    const client = clients.of(fare.request)
+    if (this.#isExempt(client, fare.name)) return free
+    const knocked = fare.knocked === true ? 1 : 0
+    const tokens = tokensOf(fare.bytes) - knocked
+    if (tokens === 0) return free
+    const taking = buckets.take(client, fare.request, tokens, false)
+    if (!(taking instanceof Promise)) return this.#outcome(fare, client, taking, counts)
+    return taking.then((outcome) => this.#outcome(fare, client, outcome, counts))
+  }
+
+  knock(request: Request, name?: string): Denial | undefined | Promise<Denial | undefined> {
+    const { clients, buckets, payments } = this.parts
+    const client = clients.of(request)
+    if (this.#isExempt(client, name)) return undefined
+    const taking = buckets.take(client, request, 1, true)
+    const answer = (outcome: Taking): Denial | undefined => {
+      if (outcome instanceof Ticket) {
+        this.#count(outcome, this.#counts.data)
+        return undefined
+      }
+      // Who may pay must hear the price, and that is known when the content is.
+      if (payments !== undefined) return undefined
+      this.#counts.data.exceeded.ip.add(1)
+      return tooMany(outcome)
+    }
+    return taking instanceof Promise ? taking.then(answer) : answer(taking)
+  }
+
+  #isExempt(client: Client, name: string | undefined): boolean {
+    return (
+      client.exempt || (name !== undefined && this.#names.size > 0 && this.#names.has(name.toLowerCase()))
+    )
+  }
+
+  #outcome(
+    fare: Fare,
+    client: Client,
+    taking: Taking,
+    counts: Counts,
+  ): Grant | Denial | Promise<Grant | Denial> {
+    if (taking instanceof Ticket) {
+      if (fare.knocked === true) taking.knocked = 1
+      this.#count(taking, counts)
+      return taking
+    }
+    counts.exceeded[taking.short].add(1)
+    const { payments } = this.parts
+    const paying = payments?.pay(fare, client.address)
+    if (payments === undefined || paying === undefined) {
+      counts.blockedBytes.add(fare.bytes)
+      return payments === undefined ? tooMany(taking) : payments.demand(fare)
+    }
+    return this.#paid(fare, client, counts, payments, paying)
+  }
+
+  async #paid(
+    fare: Fare,
+    client: Client,
+    counts: Counts,
+    payments: Payments,
+    paying: NonNullable<ReturnType<Payments['pay']>>,
+  ): Promise<Grant | Denial> {
+    const paid = await paying
+    if (isDenial(paid)) {
+      counts.blockedBytes.add(fare.bytes)
+      return paid
+    }
+    const tokens = tokensOf(fare.bytes) - (fare.knocked === true ? 1 : 0)
+    const taking = await this.parts.buckets.take(client, fare.request, Math.max(tokens, 1), true)
+    if (taking instanceof Ticket) {
+      taking.lines = paid.lines
+      if (fare.knocked === true && tokens > 0) taking.knocked = 1
+      this.#count(taking, counts)
+      return taking
+    }
+    // The payment was used up by other answers meanwhile: it is theirs, and this one needs another.
+    counts.blockedBytes.add(fare.bytes)
+    const denial = payments.demand(fare)
+    return { ...denial, lines: denial.lines + paid.lines }
+  }
+
+  #count(ticket: Ticket, counts: Counts): void {
+    const regular = ticket.tokens - ticket.paid
+    if (regular > 0) counts.regular.add(regular)
+    if (ticket.paid > 0) counts.paid.add(ticket.paid)
+  }
+}
+
+function countsOf(meters: Meters, domain: Domain): Counts {
+  const exceeded = (limit: BucketKind): Meter =>
+    meters.of('rate_limit_exceeded_total', { limit_type: limit, domain })
+  const consumed = (type: string): Meter =>
+    meters.of('rate_limit_tokens_consumed_total', { bucket_type: 'ip', token_type: type, domain })
+  return {
+    requests: meters.of('rate_limit_requests_total', { domain }),
+    blockedBytes: meters.of('rate_limit_bytes_blocked_total', { domain }),
+    exceeded: { ip: exceeded('ip'), resource: exceeded('resource') },
+    regular: consumed('regular'),
+    paid: consumed('paid'),
+  }
+}
+
+/** 429 (RFC 6585 section 4): which limit, and when to come again. */
+function tooMany({ short, retrySeconds }: Shortage): Denial {
+  const message = short === 'ip' ? 'IP rate limit exceeded' : 'Resource rate limit exceeded'
+  const detail =
+    retrySeconds === undefined
+      ? { detail: 'This answer is larger than the whole allowance: ask for ranges of it' }
+      : {}
+  const retry = retrySeconds === undefined ? '' : `\r\nRetry-After: ${retrySeconds}`
+  return {
+    status: 429,
+    contentType: 'application/json; charset=utf-8',
+    lines: `${retry}\r\nCache-Control: no-store`,
+    body: JSON.stringify({ error: 'Too Many Requests', message, ...detail }),
+    reason: message,
+  }
+}

@@ -1,0 +1,238 @@
+import { randomBytes } from 'node:crypto'
+import type { Clock, Timer } from '../actor/clock.js'
+import type { Log } from '../actor/log.js'
+import { formatIp } from '../format/ip.js'
+import { type Environment, openEnvironment, type Table } from '../store/lmdb.js'
+import type { BucketKind } from './buckets.js'
+import type { Emptiest, KeeperReply, KeeperRequest } from './keeper-protocol.js'
+import type { KeptTable, Slot } from './kept-table.js'
+import { Key, type Secret } from './key.js'
+import {
+  bucketRow,
+  bucketRowKey,
+  paymentKey,
+  paymentRow,
+  readBucketRow,
+  readBucketRowKey,
+  readPaymentMs,
+} from './rows.js'
+import { grainsPerToken, ticksPerSecond } from './table.js'
+
+export interface KeeperOptions {
+  /** Folder of the environment. */
+  readonly path: string
+  /** What was taken from a bucket is written so often: a killed process forgets as much at most. */
+  readonly saveEveryMs: number
+}
+
+type Credit = Extract<KeeperRequest, { kind: 'credit' }>
+
+interface Waiting {
+  readonly credit: Credit
+  readonly resolve: (reply: KeeperReply) => void
+}
+
+/** Names of busy resources, for lists; 600 bytes each at most. */
+const namesMax = 4096
+/** The whole table is swept once in so many ticks: a minute. */
+const sweepTicks = 60 * ticksPerSecond
+/** Rows looked at for being outdated, each minute. */
+const pruneRows = 10_000
+/** A payment's window is minutes; whoever repeats one after a year is refused by the chain. */
+const paymentKeptMs = 366 * 86_400_000
+/** More would not stay whole numbers. */
+const paidMax = 2 ** 52
+
+/**
+ * The one who has the disk behind the buckets: refills by letting time go on, adds paid tokens once they are on disk, saves
+ * what was taken, frees what is full.
+ *
+ * After a kill -9, paid tokens are all there, and those spent in the last `saveEveryMs` again; of regular tokens,
+ * a bucket may come back fuller by what was taken in that time, or by a hundredth of its capacity, whichever is more.
+ */
+export class BucketKeeper {
+  readonly secret: Secret
+  readonly #environment: Environment
+  readonly #rows: Table
+  readonly #payments: Table
+  readonly #names = new Map<string, string>()
+  readonly #timers: Timer[]
+  readonly #startedMs: number
+  #ticks = 0
+  #swept: Record<BucketKind, number> = { ip: 0, resource: 0 }
+  #cursor: { table: 'rows' | 'payments'; key?: Uint8Array } = { table: 'rows' }
+  #waiting: Waiting[] = []
+
+  /** Loads what the disk knows into the tables, which are empty. */
+  constructor(
+    options: KeeperOptions,
+    private readonly tables: Readonly<Record<BucketKind, KeptTable>>,
+    private readonly clock: Clock,
+    private readonly log: Pick<Log, 'error'>,
+  ) {
+    this.#environment = openEnvironment(options.path)
+    this.#rows = this.#environment.table('buckets')
+    this.#payments = this.#environment.table('payments')
+    this.secret = this.#readSecret()
+    this.#load()
+    this.#startedMs = clock.monotonic()
+    this.#timers = [
+      clock.every(1000 / ticksPerSecond, () => this.tick()),
+      clock.every(options.saveEveryMs, () => this.save()),
+      clock.every(60_000, () => this.#prune()),
+    ]
+  }
+
+  /** Resolves after the commit that holds the change. A disk that fails throws: the thread must end. */
+  handle(message: KeeperRequest): Promise<KeeperReply> | KeeperReply | undefined {
+    if (message.kind === 'named') {
+      if (this.#names.size >= namesMax) this.#names.clear()
+      this.#names.set(message.key.join(), message.name)
+      return undefined
+    }
+    if (message.kind === 'busiest') {
+      const { limit } = message
+      const addresses = this.#emptiest('ip', limit)
+      return { kind: 'busiest', addresses, resources: this.#emptiest('resource', limit) }
+    }
+    return new Promise((resolve) => {
+      this.#waiting.push({ credit: message, resolve })
+      if (this.#waiting.length === 1) setImmediate(() => void this.#commit())
+    })
+  }
+
+  /** Lets time go on: so much was refilled since the start. */
+  tick(): void {
+    this.#ticks = Math.floor(((this.clock.monotonic() - this.#startedMs) * ticksPerSecond) / 1000)
+    for (const kind of ['ip', 'resource'] as const) {
+      const table = this.tables[kind]
+      table.tick(this.#ticks)
+      const blocks = Math.ceil(table.blocks / sweepTicks)
+      table.sweep(this.#swept[kind], blocks)
+      this.#swept[kind] = (this.#swept[kind] + blocks) % table.blocks
+    }
+  }
+
+  /** Writes what changed since it was last called: buckets with paid tokens, and those that lack a hundredth or more. */
+  save(): void {
+    const savedMs = this.clock.now()
+    const spent: { table: KeptTable; slot: Slot }[] = []
+    this.#environment.write(() => {
+      for (const kind of ['ip', 'resource'] as const) {
+        const table = this.tables[kind]
+        const least = (table.options.capacity * grainsPerToken) / 100
+        for (const slot of table.changed()) {
+          const { key, lacking, paid } = slot
+          if (paid === undefined && lacking < least) continue
+          this.#rows.put(bucketRowKey(kind, key), bucketRow({ lacking, paid: paid ?? 0, savedMs }))
+          if (paid === 0) spent.push({ table, slot })
+        }
+      }
+    })
+    for (const { table, slot } of spent) table.unpin(slot)
+  }
+
+  /** Commits what waits, saves, and closes the environment. */
+  async close(): Promise<void> {
+    for (const timer of this.#timers) timer.cancel()
+    await this.#commit()
+    this.save()
+    await this.#environment.close()
+  }
+
+  /** One transaction for all that waits; tokens count in memory, and callers hear, when it is safe on disk. */
+  async #commit(): Promise<void> {
+    const batch = this.#waiting
+    if (batch.length === 0) return
+    this.#waiting = []
+    const fresh = this.#environment.write(() => batch.map(({ credit }) => this.#add(credit)))
+    // Memory follows the commit in the same turn: no save may come between, for it writes what memory holds.
+    for (const [at, { credit }] of batch.entries()) if (fresh[at] === true) this.#count(credit)
+    await this.#environment.flushed()
+    for (const [at, { resolve }] of batch.entries())
+      resolve({ kind: fresh[at] === true ? 'credited' : 'known' })
+  }
+
+  /** The row may lag behind what was spent of it, never behind what was paid: what is added to it is not lost. */
+  #add({ bucket, key, payment, tokens }: Credit): boolean {
+    const now = this.clock.now()
+    if (!this.#payments.add(paymentKey(payment), paymentRow(tokens, now))) return false
+    const rowKey = bucketRowKey(bucket, key)
+    const row = this.#rows.get(rowKey)
+    const before = row === undefined ? { lacking: 0, paid: 0, savedMs: now } : readBucketRow(row)
+    const paid = Math.min(before.paid + tokens, paidMax)
+    this.#rows.put(rowKey, bucketRow({ ...before, paid }))
+    return true
+  }
+
+  #count({ bucket, key, tokens }: Credit): void {
+    if (this.tables[bucket].restore(this.#keyOf(bucket, key), 0, tokens)) return
+    this.log.error({ bucket, tokens }, 'no place for a paid bucket: it counts after the next start')
+  }
+
+  #load(): void {
+    const now = this.clock.now()
+    for (const { key, value } of this.#rows.span({})) {
+      const row = readBucketRow(value)
+      const found = readBucketRowKey(key)
+      const { [found.kind]: table } = this.tables
+      const lacking = this.#lackingNow(found.kind, row, now)
+      if (lacking === 0 && row.paid === 0) continue
+      table.restore(this.#keyOf(found.kind, found.key), lacking, row.paid === 0 ? undefined : row.paid)
+    }
+  }
+
+  /** What a saved bucket lacks after the time that went by. */
+  #lackingNow(
+    kind: BucketKind,
+    { lacking, savedMs }: { lacking: number; savedMs: number },
+    now: number,
+  ): number {
+    const perMs = (this.tables[kind].options.refillPerSecond * grainsPerToken) / 1000
+    return Math.max(Math.floor(lacking - Math.max(now - savedMs, 0) * perMs), 0)
+  }
+
+  #keyOf(kind: BucketKind, words: ArrayLike<number>): Key {
+    const [one = 0, two = 0, three = 0, four = 0] = Array.from(words)
+    if (kind === 'resource') return new Key(one, two, three, four, two)
+    return Key.ofWords(Int32Array.of(one, two, three, four), this.secret)
+  }
+
+  #emptiest(kind: BucketKind, limit: number): Emptiest[] {
+    const table = this.tables[kind]
+    return table.emptiest(Math.min(limit, 100)).map(({ key, lacking, paid }) => ({
+      name: kind === 'ip' ? formatIp(key) : (this.#names.get(key.join()) ?? ''),
+      tokens: Math.max(Math.floor(table.options.capacity - lacking / grainsPerToken), 0),
+      paidTokens: paid ?? 0,
+    }))
+  }
+
+  /** Removes rows of buckets that are full by now, and payments that nobody can repeat any more; a part of them at a time. */
+  #prune(): void {
+    const now = this.clock.now()
+    const { table: name, key: start } = this.#cursor
+    const table = name === 'rows' ? this.#rows : this.#payments
+    const entries = table.from(start, pruneRows)
+    const outdated = entries.filter(({ key, value }) => {
+      if (name === 'payments') return now - readPaymentMs(value) > paymentKeptMs
+      const row = readBucketRow(value)
+      return row.paid === 0 && this.#lackingNow(readBucketRowKey(key).kind, row, now) === 0
+    })
+    this.#environment.write(() => {
+      for (const { key } of outdated) table.remove(key)
+    })
+    const last = entries.length < pruneRows ? undefined : entries.at(-1)
+    this.#cursor =
+      last === undefined ? { table: name === 'rows' ? 'payments' : 'rows' } : { table: name, key: last.key }
+  }
+
+  /** The hash of resources must be the same after a restart, and nobody else's business. */
+  #readSecret(): Secret {
+    const table = this.#environment.table('secret')
+    const name = Buffer.from('hash')
+    const known = table.get(name) ?? randomBytes(8)
+    this.#environment.write(() => table.add(name, known))
+    const bytes = Buffer.from(known)
+    return { low: bytes.readInt32BE(0), high: bytes.readInt32BE(4) }
+  }
+}

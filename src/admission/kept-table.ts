@@ -1,0 +1,116 @@
+import type { Key } from './key.js'
+import {
+  BucketTable,
+  blockSlots,
+  live,
+  liveWord,
+  numbersPerSlot,
+  pinned,
+  spentAt,
+  stateAt,
+  ticksWord,
+} from './table.js'
+
+/** One slot as the keeper and lists see it. */
+export interface Slot {
+  /** Where it lies: for `unpin`. */
+  readonly at: number
+  readonly key: Int32Array
+  /** Grains short of a full bucket. */
+  readonly lacking: number
+  /** Undefined: no paid tokens, and no row that says so. */
+  readonly paid: number | undefined
+}
+
+/** A table as its keeper sees it: what only the one thread may do that has the disk behind it. */
+export class KeptTable extends BucketTable {
+  /** Lets time go on. Ticks never go back. */
+  tick(ticks: number): void {
+    Atomics.store(this.words, ticksWord, ticks | 0)
+  }
+
+  /**
+   * Puts a bucket of the disk in place, or adds paid tokens that the disk holds already. `lacking` in grains.
+   * False: no place is left among paid buckets.
+   */
+  restore(key: Key, lacking: number, paid: number | undefined): boolean {
+    const block = this.locks.take(key.hash)
+    const at = this.place(block, key)
+    if (at >= 0) {
+      const numbers = this.numbers
+      const short = Math.min(lacking, this.full)
+      numbers[at + spentAt] = Math.max(numbers[at + spentAt]!, this.refilled() + short)
+      if (paid !== undefined) numbers[at + stateAt] = Math.max(numbers[at + stateAt]!, pinned) + paid
+      this.words[this.marks + block] = 1
+    }
+    this.locks.release(block)
+    return at >= 0
+  }
+
+  /** The disk holds no paid tokens of this slot any more. Nothing happens where it got some again. */
+  unpin(slot: Slot): void {
+    const block = this.locks.take((slot.at - this.first) / (numbersPerSlot * blockSlots))
+    if (this.numbers[slot.at + stateAt] === pinned) this.numbers[slot.at + stateAt] = live
+    this.locks.release(block)
+  }
+
+  /** The slots in use of blocks that changed since they were last asked for. */
+  *changed(): Iterable<Slot> {
+    for (let block = 0; block < this.blocks; block += 1) {
+      if (this.words[this.marks + block] !== 0) yield* this.#slotsOf(block)
+    }
+  }
+
+  /** The buckets that lack most of their regular tokens, in that order; without locks, so only nearly so. */
+  emptiest(limit: number): Slot[] {
+    const found: Slot[] = []
+    const refilled = this.refilled()
+    for (let at = this.first; at < this.numbers.length; at += numbersPerSlot) {
+      const lacking = this.numbers[at + spentAt]! - refilled
+      if (lacking <= (found[limit - 1]?.lacking ?? 0) || this.numbers[at + stateAt] === 0) continue
+      const below = found.findIndex((slot) => slot.lacking < lacking)
+      found.splice(below < 0 ? found.length : below, 0, this.#slotAt(at))
+      if (found.length > limit) found.pop()
+    }
+    return found
+  }
+
+  /** Frees the buckets of some blocks that are full and hold nothing paid. */
+  sweep(start: number, count: number): void {
+    let freed = 0
+    for (let step = 0; step < count; step += 1) {
+      const block = this.locks.take(start + step)
+      const first = this.first + block * blockSlots * numbersPerSlot
+      for (let at = first; at < first + blockSlots * numbersPerSlot; at += numbersPerSlot) {
+        const { [at + stateAt]: state, [at + spentAt]: spent } = this.numbers
+        if (state !== live || spent! > this.refilled()) continue
+        this.numbers[at + stateAt] = 0
+        freed += 1
+      }
+      this.locks.release(block)
+    }
+    if (freed > 0) Atomics.sub(this.words, liveWord, freed)
+  }
+
+  #slotsOf(index: number): Slot[] {
+    const block = this.locks.take(index)
+    this.words[this.marks + block] = 0
+    const found: Slot[] = []
+    const first = this.first + block * blockSlots * numbersPerSlot
+    for (let at = first; at < first + blockSlots * numbersPerSlot; at += numbersPerSlot) {
+      if (this.numbers[at + stateAt] !== 0) found.push(this.#slotAt(at))
+    }
+    this.locks.release(block)
+    return found
+  }
+
+  #slotAt(at: number): Slot {
+    const state = this.numbers[at + stateAt]!
+    return {
+      at,
+      key: this.words.slice(at * 2, at * 2 + 4),
+      lacking: Math.max(this.numbers[at + spentAt]! - this.refilled(), 0),
+      paid: state >= pinned ? state - pinned : undefined,
+    }
+  }
+}

@@ -1,0 +1,116 @@
+import type { Address } from '../actor/address.js'
+import { isRefusal } from '../format/refusal.js'
+import {
+  type BucketKind,
+  type BucketRules,
+  type Buckets,
+  type Busiest,
+  hostOf,
+  type Named,
+  pathOf,
+  readResourceName,
+  resourceName,
+  type Shortage,
+  Ticket,
+} from './buckets.js'
+import type { Client, Clients } from './clients.js'
+import type { KeeperReply, KeeperRequest } from './keeper-protocol.js'
+import { Key, type Secret } from './key.js'
+import type { Balance, BucketTable } from './table.js'
+
+/** Names of busy resources told to the keeper so far; then all are forgotten and told anew. */
+const namesMax = 1024
+
+export interface MemoryParts {
+  readonly ip: BucketTable
+  readonly resource: BucketTable
+  readonly clients: Clients
+  readonly secret: Secret
+  readonly keeper: Address<KeeperRequest, KeeperReply>
+}
+
+/** Buckets in memory that all threads share: a take is over on return. Their keeper puts them on disk. */
+export class MemoryBuckets implements Buckets {
+  readonly rules: Readonly<Record<BucketKind, BucketRules>>
+  readonly #told = new Set<number>()
+
+  constructor(private readonly parts: MemoryParts) {
+    this.rules = { ip: parts.ip.options, resource: parts.resource.options }
+  }
+
+  take(client: Client, named: Named, tokens: number, only: boolean): Ticket | Shortage {
+    const { ip, resource } = this.parts
+    if (!ip.take(client.key, tokens)) {
+      return { short: 'ip', retrySeconds: ip.secondsUntil(client.key, tokens) }
+    }
+    const { tookPaid } = ip
+    if (only || tookPaid > 0) return new MemoryTicket(this.parts, client.key, tokens, tookPaid)
+    const key = this.#keyOf(named)
+    if (resource.take(key, tokens)) {
+      const { tookPaid: resourcePaid } = resource
+      return new MemoryTicket(this.parts, client.key, tokens, 0, key, resourcePaid)
+    }
+    this.#name(key, named)
+    const stoodIn = ip.takePaid(client.key, tokens)
+    ip.give(client.key, tokens, 0)
+    if (stoodIn) return new MemoryTicket(this.parts, client.key, tokens, tokens)
+    return { short: 'resource', retrySeconds: resource.secondsUntil(key, tokens) }
+  }
+
+  async credit(bucket: string, payment: string, tokens: number): Promise<'credited' | 'known'> {
+    const named = readResourceName(bucket)
+    const key = named === undefined ? this.parts.clients.at(bucket)?.key : this.#keyOf(named)
+    if (key === undefined) throw new Error('there is no such bucket')
+    const words = [key.one, key.two, key.three, key.four] as const
+    const kind = named === undefined ? 'ip' : 'resource'
+    const reply = await this.parts.keeper.ask({ kind: 'credit', bucket: kind, key: words, payment, tokens })
+    if (isRefusal(reply)) throw new Error(`the keeper of buckets: ${reply.message}`)
+    return reply.kind === 'known' ? 'known' : 'credited'
+  }
+
+  async ofClient(client: Client): Promise<Balance | undefined> {
+    return this.parts.ip.look(client.key)
+  }
+
+  async ofResource(named: Named): Promise<Balance | undefined> {
+    return this.parts.resource.look(this.#keyOf(named))
+  }
+
+  async busiest(limit: number): Promise<Busiest> {
+    const reply = await this.parts.keeper.ask({ kind: 'busiest', limit })
+    return isRefusal(reply) || reply.kind !== 'busiest' ? { addresses: [], resources: [] } : reply
+  }
+
+  #keyOf(named: Named): Key {
+    return Key.ofNames(hostOf(named), named.method, pathOf(named), this.parts.secret)
+  }
+
+  #name(key: Key, named: Named): void {
+    if (this.#told.has(key.hash)) return
+    if (this.#told.size >= namesMax) this.#told.clear()
+    this.#told.add(key.hash)
+    const words = [key.one, key.two, key.three, key.four] as const
+    this.parts.keeper.tell({ kind: 'named', key: words, name: resourceName(named).slice(0, 600) })
+  }
+}
+
+class MemoryTicket extends Ticket {
+  constructor(
+    private readonly tables: Pick<MemoryParts, 'ip' | 'resource'>,
+    private readonly client: Key,
+    tokens: number,
+    paid: number,
+    private readonly resource?: Key,
+    private readonly resourcePaid = 0,
+  ) {
+    super(tokens, paid)
+  }
+
+  give(tokens: number): void {
+    const paid = Math.min(tokens, this.paid)
+    this.tables.ip.give(this.client, tokens - paid, paid)
+    if (this.resource === undefined) return
+    const back = Math.min(tokens, this.resourcePaid)
+    this.tables.resource.give(this.resource, tokens - back, back)
+  }
+}
