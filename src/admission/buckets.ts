@@ -42,7 +42,12 @@ export interface BucketRules {
   readonly refillPerSecond: number
 }
 
-export type Taking = Ticket | Shortage
+/** Nobody can tell what the buckets hold, and nothing goes out unlimited. */
+export interface Unavailable {
+  readonly unavailable: true
+}
+
+export type Taking = Ticket | Shortage | Unavailable
 
 /** Tokens taken for one answer. */
 export abstract class Ticket implements Grant {

@@ -66,18 +66,19 @@ export class Gate implements Admission {
     return taking.then((outcome) => this.#outcome(fare, client, outcome, counts))
   }
 
-  knock(request: Request, name?: string): Denial | undefined | Promise<Denial | undefined> {
+  knock(request: Request, name?: string): Denial | boolean | Promise<Denial | boolean> {
     const { clients, buckets, payments } = this.parts
     const client = clients.of(request)
-    if (this.#isExempt(client, name)) return undefined
+    if (this.#isExempt(client, name)) return false
     const taking = buckets.take(client, request, 1, true)
-    const answer = (outcome: Taking): Denial | undefined => {
+    const answer = (outcome: Taking): Denial | boolean => {
       if (outcome instanceof Ticket) {
         this.#count(outcome, this.#counts.data)
-        return undefined
+        return true
       }
+      if ('unavailable' in outcome) return unavailable
       // Who may pay must hear the price, and that is known when the content is.
-      if (payments !== undefined) return undefined
+      if (payments !== undefined) return false
       this.#counts.data.exceeded.ip.add(1)
       return tooMany(outcome)
     }
@@ -101,6 +102,7 @@ export class Gate implements Admission {
       this.#count(taking, counts)
       return taking
     }
+    if ('unavailable' in taking) return unavailable
     counts.exceeded[taking.short].add(1)
     const { payments } = this.parts
     const paying = payments?.pay(fare, client.address)
@@ -131,6 +133,7 @@ export class Gate implements Admission {
       this.#count(taking, counts)
       return taking
     }
+    if ('unavailable' in taking) return { ...unavailable, lines: unavailable.lines + paid.lines }
     // The payment was used up by other answers meanwhile: it is theirs, and this one needs another.
     counts.blockedBytes.add(fare.bytes)
     const denial = payments.demand(fare)
@@ -156,6 +159,14 @@ function countsOf(meters: Meters, domain: Domain): Counts {
     regular: consumed('regular'),
     paid: consumed('paid'),
   }
+}
+
+const unavailable: Denial = {
+  status: 503,
+  contentType: 'application/json; charset=utf-8',
+  lines: '\r\nRetry-After: 1\r\nCache-Control: no-store',
+  body: JSON.stringify({ error: 'Service Unavailable', message: 'Rate limits cannot be checked now' }),
+  reason: 'the buckets cannot be reached',
 }
 
 /** 429 (RFC 6585 section 4): which limit, and when to come again. */

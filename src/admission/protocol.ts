@@ -47,9 +47,9 @@ export interface Admission {
   admit(fare: Fare): Grant | Denial | Promise<Grant | Denial>
   /**
    * Asked before the network is, for what is not here: takes the one token that any request costs, so that floods of ids
-   * that nobody has are limited too. It is not given back. Undefined: go on. Never rejects.
+   * that nobody has are limited too. It is not given back. Not denied: whether it was taken, for the fare. Never rejects.
    */
-  knock(request: Request, name?: string): Denial | undefined | Promise<Denial | undefined>
+  knock(request: Request, name?: string): Denial | boolean | Promise<Denial | boolean>
 }
 
 export function isDenial(outcome: Grant | Paid | Denial): outcome is Denial {

@@ -1,4 +1,5 @@
 import type { Meter, Meters } from '../actor/meter.js'
+import type { Admission } from '../admission/protocol.js'
 import { type Line, safeValue } from '../attest/line.js'
 import { digestLines } from '../attest/trust-headers.js'
 import type { Vocabulary } from '../attest/vocabulary.js'
@@ -8,6 +9,7 @@ import { matchesWeakly, parseEntityTags } from '../format/entity-tag.js'
 import { isRefusal, refuse } from '../format/refusal.js'
 import type { Reply, Request } from '../http/exchange.js'
 import { sha256 } from '../proof/digest.js'
+import { admitted } from './admit.js'
 import {
   answerBlocked,
   answerSmall,
@@ -30,6 +32,10 @@ export interface ChunkRouteParts extends StatementParts {
   readonly answersMax: number
   /** Seconds for chunks so deep in the chain that nothing moves them. */
   readonly settledSeconds: number
+  /** Absent: nobody is limited. */
+  readonly admission?: Admission
+  /** What a chunk in JSON is priced at before it is found; given back is what it has less. */
+  readonly pricedBytes: number
 }
 
 const notFound = {
@@ -41,6 +47,11 @@ const notFound = {
 
 /** Longer proofs stay out of the head: many clients refuse more than 16 KiB of header lines. */
 const pathTextMax = 6000
+
+const rawType = 'application/octet-stream'
+
+/** A chunk has no more; what a shorter one costs less is given back. */
+const rawBytes = 262_144
 
 /** What is sent of a chunk. */
 interface Shown {
@@ -82,23 +93,40 @@ export class ChunkRoute implements Route {
     }
     this.#answers += 1
     try {
-      await this.#answer(request, reply, first, offset, data !== undefined)
+      const raw = data !== undefined
+      const { admission, pricedBytes } = this.parts
+      const fare = {
+        bytes: request.method === 'HEAD' ? 0 : raw ? rawBytes : pricedBytes,
+        contentType: raw ? rawType : jsonType,
+        domain: 'chunk',
+      } as const
+      const asked = { request, reply, first }
+      await admitted(admission, asked, fare, ({ lines }) => {
+        return this.#answer(request, reply, first + lines, offset, raw)
+      })
     } finally {
       this.#answers -= 1
     }
   }
 
-  async #answer(request: Request, reply: Reply, first: string, offset: number, raw: boolean): Promise<void> {
+  /** Resolves with the bytes of the chunk that were sent. */
+  async #answer(
+    request: Request,
+    reply: Reply,
+    first: string,
+    offset: number,
+    raw: boolean,
+  ): Promise<number> {
     const found = await this.parts.finder.find(offset)
     if (isRefusal(found)) {
       const absent = found.refused === 'unknown'
       this.#outcomes[absent ? 'absent' : 'failed'].add(1)
-      if (absent) return answerSmall(request, reply, first, notFound)
-      logRefusal(this.parts.log, request, found)
-      return answerSmall(request, reply, first, refusedAnswer(found))
+      if (!absent) logRefusal(this.parts.log, request, found)
+      answerSmall(request, reply, first, absent ? notFound : refusedAnswer(found))
+      return 0
     }
     this.#outcomes[found.node === undefined ? 'cache' : 'node'].add(1)
-    if (this.#turnsAway(request, reply, first, found)) return
+    if (this.#turnsAway(request, reply, first, found)) return 0
     const shown = raw ? rawOf(found) : jsonOf(found)
     const { digest } = shown
     const wanted = parseEntityTags(request.header('if-none-match') ?? '')
@@ -118,7 +146,8 @@ export class ChunkRoute implements Route {
     const head = { status, block: this.#statements.block(request, first, status, lines) }
     if (unchanged) reply.endEmpty(head)
     else if (request.method === 'HEAD') reply.endEmpty(head, shown.body.length)
-    else await reply.stream(head, [{ bytes: shown.body }], noContent)
+    else return (await reply.stream(head, [{ bytes: shown.body }], noContent)).bytes
+    return 0
   }
 
   /** Where something is blocked, a chunk whose transaction nobody can name is not served either: it might be the one. */
@@ -146,7 +175,7 @@ export class ChunkRoute implements Route {
 function rawOf({ proven }: FoundChunk): Shown {
   const { chunk, dataPath } = proven
   // A path ends with the hash of the chunk and a note of 32 bytes; that the chunk has this hash was proven.
-  return { type: 'application/octet-stream', body: chunk, digest: dataPath.subarray(-64, -32) }
+  return { type: rawType, body: chunk, digest: dataPath.subarray(-64, -32) }
 }
 
 function jsonOf({ proven, span }: FoundChunk): Shown {

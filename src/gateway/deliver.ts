@@ -1,22 +1,23 @@
+import { type Denial, type Grant, isDenial } from '../admission/protocol.js'
 import { entityTag } from '../attest/trust-headers.js'
 import type { Attributes } from '../catalog/attributes.js'
 import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
-import type { Head, Sent } from '../http/exchange.js'
+import type { Head } from '../http/exchange.js'
 import type { Opened } from '../source/opener.js'
 import type { Window } from '../source/protocol.js'
 import type { Content } from '../store/content.js'
+import { admitFlow, answerDenied, knockFlow } from './admit.js'
 import { soonStale } from './cache-control.js'
 import type { DeliveryParts, Intercept } from './delivery-parts.js'
 import { type Entry, isStable, newBoundary } from './entry.js'
-import { answerGone, answerRefusal, answerText, type Ending, type Flow } from './flow.js'
+import { answerGone, answerRefusal, answerText, type Flow } from './flow.js'
 import { typeOf } from './head.js'
 import { readHints, readProvenance } from './hints.js'
 import type { Located } from './locate.js'
 import { isHashed, isInside } from './opened.js'
-import { type Known, type Plan, plan, readAsked, unconditional } from './plan.js'
-
-type Planned = Exclude<Plan, { variant: 'refused' }>
+import type { Plan } from './plan.js'
+import { decide, knownOf, type Planned, send } from './send.js'
 
 /** The steps of one answer with content: plan, admit, attest, stream, settle. */
 export class Delivery {
@@ -103,7 +104,8 @@ export class Delivery {
 
   /** Opens `id` at a source. Undefined: the flow was answered, because it was refused or the client left. */
   async bring(flow: Flow, id: Id, window: Window | undefined): Promise<Opened | undefined> {
-    const { source, ledger, options, guard } = this.parts
+    const { source, ledger, options, guard, admission } = this.parts
+    if (!(await knockFlow(admission, ledger, flow))) return undefined
     const hints = readHints(flow.request)
     const provenance = readProvenance(flow.request, options)
     const opened = await source.open({ id, hints, provenance, ...(window === undefined ? {} : { window }) })
@@ -122,18 +124,36 @@ export class Delivery {
   }
 
   #fromStore(flow: Flow, found: Extract<Located, { at: 'store' }>): void {
-    const { entry, content, sound } = found
-    const { ledger, touches } = this.parts
+    const { entry, content } = found
     const planned = this.#plan(flow, entry)
-    if (planned === undefined || !this.#admit(flow, planned)) {
+    if (planned === undefined) {
       content.close()
       return
     }
+    const outcome = admitFlow(this.parts.admission, flow, planned.bytes, entry.contentType)
+    // No closure where the answer is there at once: this runs for every request.
+    if (!(outcome instanceof Promise)) this.#sendStored(flow, found, planned, outcome)
+    else
+      this.run(
+        flow,
+        outcome.then((later) => this.#sendStored(flow, found, planned, later)),
+      )
+  }
+
+  #sendStored(
+    flow: Flow,
+    { entry, content, sound }: Extract<Located, { at: 'store' }>,
+    planned: Planned,
+    outcome: Grant | Denial,
+  ): void {
+    const grant = this.#granted(flow, outcome, content)
+    if (grant === undefined) return
+    const { ledger, touches, guard } = this.parts
     touches.touch(entry)
     ledger.cached(true)
-    const head = this.#headOf(flow, entry, planned, true, sound)
-    const watched = this.parts.guard?.watched(content, entry.attributes, planned.bytes) ?? content
-    this.#send(flow, head, planned, watched, { reason: 'hit', source: 'cache' })
+    const head = this.#headOf(flow, entry, planned, true, sound, grant)
+    const watched = guard?.watched(content, entry.attributes, planned.bytes) ?? content
+    send(this.parts.ledger, flow, head, planned, watched, grant, { reason: 'hit', source: 'cache' })
   }
 
   /** Answers what needs no byte of the content, where size, type and digest are known. False: it does need some. */
@@ -144,15 +164,19 @@ export class Delivery {
     if (decided.variant === 'refused') this.#refusePlan(flow, decided)
     else if (decided.bytes > 0) return false
     else {
-      const head = this.#headOf(flow, entry, decided, false, false)
-      this.#send(flow, head, decided, undefined, { reason: 'known', source: 'catalog' })
+      const go = (outcome: Grant | Denial): void => {
+        const grant = this.#granted(flow, outcome, undefined)
+        if (grant === undefined) return
+        const head = this.#headOf(flow, entry, decided, false, false, grant)
+        send(this.parts.ledger, flow, head, decided, undefined, grant, { reason: 'known', source: 'catalog' })
+      }
+      this.#when(flow, admitFlow(this.parts.admission, flow, 0, entry.contentType), go)
     }
     return true
   }
 
   /** False: what was opened does not hold what the plan needs. It is closed then, and the flow still open. */
   #fromSource(flow: Flow, opened: Opened, entry: Entry | undefined): boolean {
-    const { ledger, writer, tip, options, clock } = this.parts
     // What the index knew of content of another size was wrong.
     const before = entry?.attributes.size === opened.attributes.size ? entry.attributes : undefined
     const attributes: Attributes = { ...before, ...opened.attributes }
@@ -176,10 +200,25 @@ export class Delivery {
       opened.content.close()
       return false
     }
-    if (!this.#admit(flow, decided)) {
-      opened.content.close()
-      return true
+    const go = (outcome: Grant | Denial): void => {
+      const grant = this.#granted(flow, outcome, opened.content)
+      if (grant !== undefined)
+        this.#sendOpened(flow, opened, decided, grant, { attributes, digest, hashed, boundary })
     }
+    this.#when(flow, admitFlow(this.parts.admission, flow, decided.bytes, typeOf(attributes)), go)
+    return true
+  }
+
+  #sendOpened(
+    flow: Flow,
+    opened: Opened,
+    decided: Planned,
+    grant: Grant,
+    known: { attributes: Attributes; digest: Uint8Array | undefined; hashed: boolean; boundary: string },
+  ): void {
+    const { ledger, writer, tip, options, clock } = this.parts
+    const { attributes, digest, hashed, boundary } = known
+    const { naming } = flow
     ledger.cached(false)
     const stable = isStable(attributes.height, tip, options.forkDepth)
     const { trusted } = opened
@@ -188,10 +227,12 @@ export class Delivery {
     const seconds = Math.floor(clock.now() / 1000)
     const block = writer.signed(prepared, decided.status, flow.method, flow.path, seconds)
     const hops = `\r\n${this.parts.hopsName}: ${opened.hops ?? flow.hops}`
-    const head = { status: decided.status, block: `${flow.lines}\r\n${block}${decided.lines}${hops}` }
+    const head = {
+      status: decided.status,
+      block: `${flow.lines}\r\n${block}${decided.lines}${hops}${grant.lines}`,
+    }
     const content = this.parts.guard?.watched(opened.content, attributes, decided.bytes) ?? opened.content
-    this.#send(flow, head, decided, content, { reason: 'miss', source: opened.source })
-    return true
+    send(this.parts.ledger, flow, head, decided, content, grant, { reason: 'miss', source: opened.source })
   }
 
   /** The window around all that is asked for, where it is less than everything. */
@@ -215,11 +256,22 @@ export class Delivery {
     answerText(this.parts.ledger, flow, { status, text, lines }, { fault: 'client' })
   }
 
-  #admit(flow: Flow, { bytes }: Planned): boolean {
-    const refusal = this.parts.admission?.take(flow.request, bytes)
-    if (refusal === undefined) return true
-    this.refuse(flow, refusal)
-    return false
+  #when(flow: Flow, outcome: ReturnType<typeof admitFlow>, send: (outcome: Grant | Denial) => void): void {
+    if (outcome instanceof Promise) this.run(flow, outcome.then(send))
+    else send(outcome)
+  }
+
+  /** Undefined: the flow was answered, because it was denied or the client left meanwhile; the content is closed. */
+  #granted(flow: Flow, outcome: Grant | Denial, content: Content | undefined): Grant | undefined {
+    const denied = isDenial(outcome)
+    if (!denied && !flow.reply.aborted) return outcome
+    content?.close()
+    if (denied) answerDenied(this.parts.ledger, flow, outcome)
+    else {
+      outcome.settle(0)
+      answerGone(this.parts.ledger, flow)
+    }
+    return undefined
   }
 
   #headOf(
@@ -228,60 +280,12 @@ export class Delivery {
     { variant, status, lines }: Planned,
     cached: boolean,
     sound: boolean,
+    grant: Grant,
   ): Head {
     const seconds = Math.floor(this.parts.clock.now() / 1000)
     const answer = { variant, cached, sound, fallback: flow.fallback, naming: flow.naming }
     const frame = entry.frame(answer, flow.method, flow.path, seconds, this.parts.writer)
     const hops = flow.hops === 0 ? this.#noHops : `\r\n${this.parts.hopsName}: ${flow.hops}`
-    return { status, frame, id: flow.requestId, lines: lines + hops }
+    return { status, frame, id: flow.requestId, lines: lines + hops + grant.lines }
   }
-
-  /** Sends what was planned, closes the content, and settles when the last byte is out. */
-  #send(
-    flow: Flow,
-    head: Head,
-    planned: Planned,
-    content: Content | undefined,
-    why: Pick<Ending, 'reason' | 'source'>,
-  ): void {
-    const { reply } = flow
-    const { pieces, bytes, contentLength } = planned
-    flow.answered = true
-    if (content === undefined || bytes === 0) {
-      content?.close()
-      if (flow.method === 'HEAD' || planned.variant === 'unchanged') reply.endEmpty(head, contentLength)
-      else reply.end(head)
-      this.#settle(flow, planned, { outcome: 'whole', bytes: 0 }, why)
-      return
-    }
-    // Where the bytes are in memory and the socket takes them, all is over on return.
-    const sent = reply.stream(head, pieces, content)
-    if (!(sent instanceof Promise)) {
-      this.#settle(flow, planned, sent, why)
-      return
-    }
-    void sent.then((ended) => this.#settle(flow, planned, ended, why))
-  }
-
-  #settle(flow: Flow, planned: Planned, sent: Sent, why: Pick<Ending, 'reason' | 'source'>): void {
-    const { admission, ledger } = this.parts
-    if (sent.bytes < planned.bytes) admission?.refund(flow.request, planned.bytes - sent.bytes)
-    const { status } = planned
-    const { bytes, outcome } = sent
-    ledger.settle(flow, { status, bytes, outcome, reason: why.reason, source: why.source ?? '' })
-  }
-}
-
-/** What is known of an entry's content, as the answer to this flow would show it. */
-function knownOf({ naming }: Flow, entry: Entry): Known {
-  const { attributes, contentType, boundary } = entry
-  return { sizeBytes: attributes.size, contentType, entityTag: entry.tagFor(naming), boundary }
-}
-
-/** The plan of an answer. A page for names that nobody knows has a status of its own, and is always sent whole. */
-function decide({ request, naming }: Flow, known: Known): Plan {
-  const status = naming?.status
-  if (status === undefined) return plan(readAsked(request), known)
-  const decided = plan(unconditional(request), known)
-  return decided.variant === 'refused' ? decided : { ...decided, status }
 }

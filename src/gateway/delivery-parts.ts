@@ -1,11 +1,12 @@
 import type { Clock } from '../actor/clock.js'
 import type { Tip } from '../actor/shared.js'
+import type { Admission } from '../admission/protocol.js'
 import type { Opened } from '../source/opener.js'
 import type { Ledger } from './flow.js'
 import type { Guard } from './guard.js'
 import type { HeadWriter } from './head.js'
 import type { Locator } from './locate.js'
-import type { Admission, GatewayOptions, Source } from './parts.js'
+import type { GatewayOptions, Source } from './parts.js'
 import type { Touches } from './touches.js'
 
 /** What the steps of one answer with content are made of. */

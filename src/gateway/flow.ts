@@ -25,6 +25,8 @@ export interface Flow {
   fallback: boolean
   /** The name that the content was asked by, once it is resolved. */
   naming: Naming | undefined
+  /** The first token of this flow was taken before the network was asked. */
+  knocked: boolean
   /** The reply was ended, or is being streamed: nobody else may end it. */
   answered: boolean
   /** Counted and logged. */

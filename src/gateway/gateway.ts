@@ -120,6 +120,7 @@ class EdgeGateway implements Gateway {
       hops: readHops(request),
       fallback: false,
       naming: undefined,
+      knocked: false,
       answered: false,
       settled: false,
     }

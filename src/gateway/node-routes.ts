@@ -1,4 +1,5 @@
 import type { Meters } from '../actor/meter.js'
+import type { Admission } from '../admission/protocol.js'
 import { readOffset } from '../chain/answers.js'
 import { Broadcast } from '../chain/broadcast.js'
 import { ChunkFinder } from '../chain/chunk-finder.js'
@@ -24,6 +25,9 @@ export interface NodeRouteParts extends StatementParts {
   /** Knows offsets of indexed transactions. */
   readonly index?: OffsetIndex
   readonly guard?: Guard
+  readonly admission?: Admission
+  /** What `GET /chunk/{offset}` is priced at. */
+  readonly chunkPricedBytes: number
 }
 
 /** The routes under which clients of nodes find what they know, and what closes their connections. */
@@ -64,7 +68,11 @@ export function nodeRoutes(parts: NodeRouteParts): NodeRoutes {
   }
   return {
     routes: [
-      new ChunkRoute({ ...parts, finder, settledSeconds, answersMax: bounds.chunkAnswersMax }),
+      new ChunkRoute({
+        ...parts,
+        ...{ finder, settledSeconds, answersMax: bounds.chunkAnswersMax },
+        pricedBytes: parts.chunkPricedBytes,
+      }),
       new ChunkPost({ finder, broadcast, meters, postsMax: bounds.chunkPostsMax }),
       new TransactionPost({ relay, log, ...bounds }),
       ...passthroughRoutes({

@@ -3,6 +3,7 @@ import type { Clock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import type { Meters } from '../actor/meter.js'
 import type { Tip } from '../actor/shared.js'
+import type { Admission } from '../admission/protocol.js'
 import type { Signer } from '../attest/signature.js'
 import type { Vocabulary } from '../attest/vocabulary.js'
 import type { Catalog, CatalogReply, CatalogRequest } from '../catalog/protocol.js'
@@ -35,14 +36,6 @@ export interface Source {
   }): Promise<Opened | Refusal>
   /** Is the blob on disk what its name says? A false one is dropped and distrusted when this resolves. */
   check(id: Id, digest: Uint8Array): Promise<boolean | Refusal>
-}
-
-/** Asked before any byte is sent; knows exactly how many there will be. */
-export interface Admission {
-  /** Takes tokens for `bytes` of body. */
-  take(request: Request, bytes: number): Refusal | undefined
-  /** Gives back what was taken for bytes that were not sent. */
-  refund(request: Request, bytes: number): void
 }
 
 /** Seconds and bounds of the Cache-Control ladder. */
@@ -133,6 +126,7 @@ export interface GatewayParts {
   readonly meters: Meters
   readonly log: Log
   readonly clock: Clock
+  /** Absent: nobody is limited. */
   readonly admission?: Admission
   /** Undefined: hosts mean nothing, everything is answered by its path. */
   readonly naming?: { readonly names: Names; readonly hosts: HostOptions }

@@ -2,6 +2,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { existsSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import t from 'tap'
 import { pause } from '../../src/actor/clock.js'
+import type { Admission } from '../../src/admission/protocol.js'
 import { vocabularies } from '../../src/attest/vocabulary.js'
 import { tagOf } from '../../src/format/tag.js'
 import { verifiedByFirst, verifiedBySecond } from '../attest/verifiers.js'
@@ -394,27 +395,37 @@ t.test('a large blob is served while it is checked, but without a promise', asyn
   t.match(late.headers, { 'x-gateway-verified': 'true', 'content-digest': digestField(body) })
 })
 
-t.test('admission knows the bytes before they go, and gets back what was not sent', async (t) => {
-  const taken: number[] = []
-  const refunded: number[] = []
-  const admission = {
-    take: (_: unknown, bytes: number) => {
-      taken.push(bytes)
-      return bytes > 100
-        ? ({ refused: 'throttled', fault: 'client', message: 'too much' } as const)
-        : undefined
+t.test('admission knows the bytes before they go, and hears what was sent', async (t) => {
+  const asked: number[] = []
+  const sent: number[] = []
+  let knocks = 0
+  const grant = { lines: '\r\nX-Receipt: one', settle: (bytes: number) => sent.push(bytes) }
+  const admission: Admission = {
+    admit({ bytes, knocked }) {
+      asked.push(knocked === true ? -bytes : bytes)
+      const denial = { status: 429, contentType: 'text/plain', lines: '\r\nRetry-After: 7' } as const
+      if (bytes > 100) return { ...denial, body: 'too much', reason: 'ip' }
+      return bytes === 50 ? Promise.resolve(grant) : grant
     },
-    refund: (_: unknown, bytes: number) => refunded.push(bytes),
+    knock() {
+      knocks += 1
+      return knocks === 1 || Promise.resolve(true)
+    },
   }
   const on = await stage({ parts: { admission } })
   t.teardown(() => on.close())
   const id = someId()
   await on.keep(id, randomBytes(200))
-  t.match(await on.ask(`/${id}`), { status: 429, body: Buffer.from('too much') })
-  t.equal((await on.ask(`/${id}`, { headers: { range: 'bytes=0-49' } })).status, 206)
-  t.equal((await on.ask(`/${id}`, { method: 'HEAD' })).status, 200)
-  t.same(taken, [200, 50, 0])
-  t.same(refunded, [])
+  const denied = { status: 429, headers: { 'retry-after': '7' } }
+  t.match(await on.ask(`/${id}`), { ...denied, body: Buffer.from('too much') })
+  const head = await on.ask(`/${id}`, { method: 'HEAD' })
+  t.match(head, { status: 200, headers: { 'x-receipt': 'one', 'content-length': '200' } })
+  const part = await on.ask(`/${id}`, { headers: { range: 'bytes=0-49' } })
+  t.match(part, { status: 206, headers: { 'x-receipt': 'one' } }, 'a promise does as well')
+  t.same([asked, sent, knocks], [[200, 0, 50], [0, 50], 0], 'what is here is not knocked for')
+  t.equal((await on.ask(`/${someId()}`)).status, 404)
+  t.equal((await on.ask(`/${someId()}`)).status, 404)
+  t.same([asked.length, knocks], [3, 2], 'what is not here costs its knock')
 })
 
 t.test('routes beside content get their lines, are counted, and a bug in one is a 500', async (t) => {

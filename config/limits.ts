@@ -1,0 +1,163 @@
+import { isIP } from 'node:net'
+import { choice, custom, flag, type Parsed, secret, whole } from './setting.js'
+
+/** Who a client is, how much each may have for free, and where that is counted. */
+
+const rangesAllowed = 'addresses and ranges such as 10.0.0.0/8 or 2001:db8::/32, comma between'
+
+function isRange(text: string): boolean {
+  const [, address = '', bits] = /^([^/]*)(?:\/(0|[1-9]\d{0,2}))?$/.exec(text) ?? []
+  const version = isIP(address)
+  return (
+    version !== 0 &&
+    !address.includes('%') &&
+    (bits === undefined || Number(bits) <= (version === 4 ? 32 : 128))
+  )
+}
+
+function readRanges(given: string): Parsed<readonly string[]> {
+  const value = given.split(',').map((part) => part.trim())
+  const bad = value.filter((part) => !isRange(part))
+  return bad.length === 0
+    ? { value }
+    : { wrong: `has entries that are no address or range: ${bad.join(' ')}` }
+}
+
+/** Loopback, private, carrier-grade NAT, link-local. */
+const near =
+  '127.0.0.0/8,::1,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,fc00::/7,100.64.0.0/10,169.254.0.0/16,fe80::/10'
+
+function readEndpoint(given: string): Parsed<string> {
+  const text = given.includes('://') ? given : `redis://${given}`
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  const isRedis = url?.protocol === 'redis:' || url?.protocol === 'rediss:'
+  return url !== undefined && isRedis && url.hostname !== ''
+    ? { value: text }
+    : { wrong: 'must be host:port or a redis:// or rediss:// address' }
+}
+
+const tokensMax = 2 ** 40
+const refillMax = 2 ** 20
+
+export const limits = {
+  enabled: flag({
+    env: 'ENABLE_RATE_LIMITER',
+    default: false,
+    why: 'Limits egress a client address and a resource. 1 token is 1 KiB.',
+  }),
+  type: choice({
+    env: 'RATE_LIMITER_TYPE',
+    default: 'memory',
+    of: ['memory', 'redis'],
+    why: 'Where buckets are counted. memory: this process and its disk. redis: shared by several gateways.',
+  }),
+  redisEndpoint: secret(
+    custom({
+      env: 'RATE_LIMITER_REDIS_ENDPOINT',
+      allowed: 'host:port or a redis:// or rediss:// address',
+      defaultText: 'redis://localhost:6379',
+      default: 'redis://localhost:6379',
+      read: readEndpoint,
+      why: 'Redis with persistence (appendonly yes), for paid tokens live there.',
+    }),
+  ),
+  redisTls: flag({
+    env: 'RATE_LIMITER_REDIS_USE_TLS',
+    default: false,
+    why: 'TLS to Redis, whatever its address says.',
+  }),
+  redisCluster: flag({
+    env: 'RATE_LIMITER_REDIS_USE_CLUSTER',
+    default: false,
+    why: 'The endpoint is a node of a cluster. All buckets lie in one slot, so that a take stays one step.',
+  }),
+  redisFailure: choice({
+    env: 'RATE_LIMITER_REDIS_FAILURE',
+    default: 'open',
+    of: ['open', 'closed'],
+    why: 'When Redis is slow or gone. open: everything is served. closed: 503 until it is back.',
+  }),
+  redisTimeoutMs: whole({
+    env: 'RATE_LIMITER_REDIS_TIMEOUT_MS',
+    default: 250,
+    min: 5,
+    max: 10_000,
+    why: 'An answer waits so long for Redis at most.',
+  }),
+  ipTokens: whole({
+    env: 'RATE_LIMITER_IP_TOKENS_PER_BUCKET',
+    default: 100_000,
+    min: 1,
+    max: tokensMax,
+    why: 'Tokens of a full bucket of a client address. Larger answers have to be asked for in ranges, or paid.',
+  }),
+  ipRefill: whole({
+    env: 'RATE_LIMITER_IP_REFILL_PER_SEC',
+    default: 20,
+    min: 0,
+    max: refillMax,
+    why: 'Tokens a second for each client address.',
+  }),
+  resourceTokens: whole({
+    env: 'RATE_LIMITER_RESOURCE_TOKENS_PER_BUCKET',
+    default: 1_000_000,
+    min: 1,
+    max: tokensMax,
+    why: 'Tokens of a full bucket of a resource: host, method and path.',
+  }),
+  resourceRefill: whole({
+    env: 'RATE_LIMITER_RESOURCE_REFILL_PER_SEC',
+    default: 100,
+    min: 0,
+    max: refillMax,
+    why: 'Tokens a second for each resource.',
+  }),
+  bucketsMax: whole({
+    env: 'RATE_LIMITER_BUCKETS_MAX',
+    default: 262_144,
+    min: 1024,
+    max: 2 ** 26,
+    why: 'Buckets of either kind in memory, a power of two, 32 bytes each; the fullest are forgotten first.',
+  }),
+  ipv6PrefixBits: whole({
+    env: 'RATE_LIMITER_IPV6_PREFIX_BITS',
+    default: 64,
+    min: 16,
+    max: 128,
+    why: 'IPv6 clients with so many bits in common share a bucket: a subscriber has at least a /64.',
+  }),
+  exempt: custom<readonly string[]>({
+    env: 'RATE_LIMITER_IPS_AND_CIDRS_ALLOWLIST',
+    allowed: rangesAllowed,
+    defaultText: '',
+    default: [],
+    read: readRanges,
+    why: 'Clients that are never limited and never pay.',
+  }),
+  exemptNames: custom<readonly string[]>({
+    env: 'RATE_LIMITER_ARNS_ALLOWLIST',
+    allowed: 'names, with their undername where they have one, comma between',
+    defaultText: '',
+    default: [],
+    read: (given) => {
+      const value = given.split(',').map((part) => part.trim().toLowerCase())
+      return value.every((part) => /^[a-z0-9_-]+$/.test(part)) ? { value } : { wrong: 'must be names' }
+    },
+    why: 'Names whose content is never limited.',
+  }),
+  trustedProxies: custom<readonly string[]>({
+    env: 'TRUSTED_PROXIES',
+    allowed: `none, or ${rangesAllowed}`,
+    defaultText: near,
+    default: near.split(','),
+    read: (given) => (given === 'none' ? { value: [] } : readRanges(given)),
+    why: 'Whose X-Forwarded-For and X-Real-IP are believed. none: clients come straight to this program.',
+  }),
+  chunkPricedBytes: whole({
+    env: 'CHUNK_GET_BASE64_SIZE_BYTES',
+    default: 368_640,
+    min: 1,
+    max: 2 ** 30,
+    why: 'What GET /chunk/{offset} is priced at before the chunk is found; what it has less is given back.',
+  }),
+}

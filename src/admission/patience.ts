@@ -1,0 +1,93 @@
+import type { Clock } from '../actor/clock.js'
+import type { Log } from '../actor/log.js'
+
+export interface PatienceOptions {
+  readonly timeoutMs: number
+  /** Calls under way at most; one more is not made. */
+  readonly callsMax: number
+  /** After five calls in a row that failed, none is made for so long. */
+  readonly restMs: number
+  readonly clock: Clock
+  readonly log: Pick<Log, 'warn' | 'info'>
+}
+
+const failuresMax = 5
+
+/** Calls to somebody who may be slow or gone: each waits so long and no longer, and soon none is made for a while. */
+export class Patience {
+  #calls = 0
+  #failures = 0
+  #restUntilMs = 0
+  #reason = ''
+  #isTold = false
+
+  constructor(private readonly options: PatienceOptions) {}
+
+  /** Undefined: not called, failed, or late; a late answer goes to `late`. Never rejects. */
+  async wait<T>(
+    isUp: () => boolean,
+    run: () => Promise<T>,
+    late?: (outcome: T) => void,
+    timeoutMs = this.options.timeoutMs,
+  ): Promise<T | undefined> {
+    const { clock, callsMax } = this.options
+    if (!isUp() || this.#calls >= callsMax || clock.monotonic() < this.#restUntilMs) {
+      this.#tell()
+      return undefined
+    }
+    this.#calls += 1
+    let isOver = false
+    const call = run().then(
+      (outcome) => {
+        this.#calls -= 1
+        if (isOver) late?.(outcome)
+        else this.#well()
+        return outcome
+      },
+      (error: Error) => {
+        this.#calls -= 1
+        this.#failed(error.message)
+        return undefined
+      },
+    )
+    return new Promise((resolve) => {
+      const timer = clock.after(timeoutMs, () => {
+        isOver = true
+        this.#failed(`no answer after ${timeoutMs} ms`)
+        resolve(undefined)
+      })
+      void call.then((outcome) => {
+        timer.cancel()
+        resolve(outcome)
+      })
+    })
+  }
+
+  /** Something was said about the connection, whoever asked. */
+  heard(error: Error): void {
+    this.#reason = error.message
+  }
+
+  #well(): void {
+    this.#failures = 0
+    if (this.#isTold) this.options.log.info('Redis answers again')
+    this.#isTold = false
+  }
+
+  #failed(reason: string): void {
+    this.#reason = reason
+    this.#failures += 1
+    const { clock, restMs } = this.options
+    if (this.#failures < failuresMax) return
+    this.#failures = 0
+    this.#restUntilMs = clock.monotonic() + restMs
+    this.#tell()
+  }
+
+  /** Once, until it is well again: the log is not for every request. */
+  #tell(): void {
+    if (this.#isTold) return
+    this.#isTold = true
+    this.options.log.warn({ reason: this.#reason }, 'Redis does not answer: limits are not counted')
+  }
+}

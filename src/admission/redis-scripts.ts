@@ -1,0 +1,100 @@
+/**
+ * What Redis does with buckets, each in one step. A bucket is a hash: `l` thousandths of tokens that it lacks, `t` the
+ * millisecond when that was so, `p` paid tokens; numbers stay whole and below 2^53. Buckets without paid tokens expire when they
+ * are full; those with some never do. Time is that of Redis: gateways need not agree on it.
+ */
+const prelude = `
+local function whole(x) return string.format('%.0f', x) end
+local time = redis.call('TIME')
+local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+local function read(key, rate)
+  local h = redis.call('HMGET', key, 'l', 't', 'p')
+  local gone = math.max(0, now - (tonumber(h[2]) or now))
+  return math.max(0, (tonumber(h[1]) or 0) - gone * rate), tonumber(h[3]) or 0, h[2] ~= false
+end
+local function write(key, lacking, paid, rate)
+  redis.call('HSET', key, 'l', whole(lacking), 't', whole(now), 'p', whole(paid))
+  if paid > 0 then redis.call('PERSIST', key)
+  elseif rate > 0 then redis.call('PEXPIRE', key, whole(math.ceil(lacking / rate) + 60000))
+  else redis.call('PEXPIRE', key, '2592000000') end
+end
+local function regular(lacking, capacity) return math.max(0, math.floor(capacity - lacking / 1000)) end
+local function wait(tokens, lacking, paid, capacity, rate)
+  if tokens > capacity + paid or rate == 0 then return -1 end
+  return math.max(1, math.ceil((tokens - paid - regular(lacking, capacity)) / rate))
+end
+`
+
+/**
+ * Keys: the client's bucket, the resource's. Arguments: tokens, 1 where only the client's counts, capacity and refill a second of
+ * both. Answers `{1, regular, paid, resource's regular, resource's paid}` or `{0, 1 (client) or 2 (resource), seconds or -1}`.
+ */
+const take = `${prelude}
+local n, only = tonumber(ARGV[1]), ARGV[2] == '1'
+local icap, irate, rcap, rrate = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
+local ilack, ipaid = read(KEYS[1], irate)
+local free = math.min(regular(ilack, icap), n)
+local due = n - free
+if due > ipaid then return {0, 1, wait(n, ilack, ipaid, icap, irate)} end
+if only or due > 0 then
+  write(KEYS[1], ilack + free * 1000, ipaid - due, irate)
+  return {1, free, due, 0, 0}
+end
+local rlack, rpaid = read(KEYS[2], rrate)
+local rfree = math.min(regular(rlack, rcap), n)
+local rdue = n - rfree
+if rdue <= rpaid then
+  write(KEYS[1], ilack + n * 1000, ipaid, irate)
+  write(KEYS[2], rlack + rfree * 1000, rpaid - rdue, rrate)
+  return {1, n, 0, rfree, rdue}
+end
+if ipaid >= n then
+  write(KEYS[1], ilack, ipaid - n, irate)
+  return {1, 0, n, 0, 0}
+end
+return {0, 2, wait(n, rlack, rpaid, rcap, rrate)}
+`
+
+/** Keys: both buckets. Arguments: regular and paid tokens for each, refill a second of each. */
+const give = `${prelude}
+for at = 1, 2 do
+  local free, paid, rate = tonumber(ARGV[at * 2 - 1]), tonumber(ARGV[at * 2]), tonumber(ARGV[at + 4])
+  if free + paid > 0 then
+    local lacking, had, known = read(KEYS[at], rate)
+    if known or paid > 0 then write(KEYS[at], math.max(0, lacking - free * 1000), had + paid, rate) end
+  end
+end
+return 1
+`
+
+/** Keys: the payment's mark, the bucket. Arguments: tokens, refill a second, seconds that the mark lasts. 1: added. */
+const credit = `${prelude}
+if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'EX', ARGV[3]) then return 0 end
+local rate = tonumber(ARGV[2])
+local lacking, paid = read(KEYS[2], rate)
+write(KEYS[2], lacking, paid + tonumber(ARGV[1]), rate)
+return 1
+`
+
+/** Key: a bucket. Arguments: capacity, refill a second. Answers `{tokens, paid}`, or nothing. */
+const look = `${prelude}
+local lacking, paid, known = read(KEYS[1], tonumber(ARGV[2]))
+if not known then return {} end
+return {regular(lacking, tonumber(ARGV[1])), paid}
+`
+
+/** For the client library, which sends a script's digest, and the script where Redis does not know it. */
+export const bucketScripts = {
+  bucketTake: { lua: take, numberOfKeys: 2 },
+  bucketGive: { lua: give, numberOfKeys: 2 },
+  bucketCredit: { lua: credit, numberOfKeys: 2 },
+  bucketLook: { lua: look, numberOfKeys: 1 },
+}
+
+/** The commands that the scripts become. Each rejects where Redis cannot be reached. */
+export interface BucketCommands {
+  bucketTake(ip: string, resource: string, ...rest: number[]): Promise<number[]>
+  bucketGive(ip: string, resource: string, ...rest: number[]): Promise<number>
+  bucketCredit(mark: string, bucket: string, ...rest: number[]): Promise<number>
+  bucketLook(bucket: string, ...rest: number[]): Promise<number[]>
+}

@@ -1,0 +1,199 @@
+import { createHash } from 'node:crypto'
+import { Cluster, Redis } from 'ioredis'
+import type { Clock } from '../actor/clock.js'
+import type { Log } from '../actor/log.js'
+import {
+  type BucketKind,
+  type BucketRules,
+  type Buckets,
+  type Busiest,
+  type Named,
+  readResourceName,
+  resourceName,
+  type Taking,
+  Ticket,
+} from './buckets.js'
+import type { Client, Clients } from './clients.js'
+import { Patience } from './patience.js'
+import { type BucketCommands, bucketScripts } from './redis-scripts.js'
+import type { Balance } from './table.js'
+
+export interface RedisOptions {
+  readonly endpoint: string
+  readonly tls: boolean
+  readonly cluster: boolean
+  /** What answers do while Redis is slow or gone. */
+  readonly failure: 'open' | 'closed'
+  readonly timeoutMs: number
+}
+
+export interface RedisParts {
+  readonly redis: RedisOptions
+  readonly ip: BucketRules
+  readonly resource: BucketRules
+  readonly clients: Clients
+  readonly clock: Clock
+  readonly log: Pick<Log, 'warn' | 'info'>
+}
+
+/** The tag in braces puts all keys into one slot of a cluster: only so can one script take from two buckets. */
+const tag = 'sluice{limits}'
+/** As long as payments are remembered on disk. */
+const markSeconds = 366 * 86_400
+/** Credits are worth waiting for. */
+const creditTimeoutMs = 5000
+const reconnectMaxMs = 2000
+
+type Client2 = (Redis | Cluster) & BucketCommands
+
+/** Buckets in Redis, shared by every gateway that uses it: one script a take. Bounded waiting, then open or closed. */
+export class RedisBuckets implements Buckets {
+  readonly rules: Readonly<Record<BucketKind, BucketRules>>
+  readonly #redis: Client2
+  readonly #patience: Patience
+
+  constructor(private readonly parts: RedisParts) {
+    const { redis, clock, log } = parts
+    this.rules = { ip: parts.ip, resource: parts.resource }
+    this.#redis = connect(redis)
+    this.#patience = new Patience({ timeoutMs: redis.timeoutMs, callsMax: 16_384, restMs: 1000, clock, log })
+    // Every failed call tells by itself; without a listener the library would end the process.
+    this.#redis.on('error', (error: Error) => this.#patience.heard(error))
+  }
+
+  async take(client: Client, named: Named, tokens: number, only: boolean): Promise<Taking> {
+    const { ip, resource, redis } = this.parts
+    const keys = [ipKey(client.address), resourceKey(named)] as const
+    const run = (): Promise<number[]> =>
+      this.#redis.bucketTake(...keys, tokens, only ? 1 : 0, ...both(ip, resource))
+    const ticketOf = (found: readonly number[]): RedisTicket => {
+      const [, regular = 0, paid = 0, , resourcePaid = 0] = found
+      const giveBack = (counts: readonly number[]): void => this.#give(keys, counts)
+      return new RedisTicket(regular + paid, paid, resourcePaid, only || paid > 0, giveBack)
+    }
+    const found = await this.#patience.wait(this.#isUp, run, (late) => {
+      // The answer was decided without it: nobody shall be charged for it.
+      if (late[0] === 1) ticketOf(late).give(tokens)
+    })
+    if (found === undefined) return redis.failure === 'open' ? new OpenTicket(0, 0) : { unavailable: true }
+    if (found[0] === 1) return ticketOf(found)
+    const [, short, seconds = -1] = found
+    return { short: short === 1 ? 'ip' : 'resource', retrySeconds: seconds < 0 ? undefined : seconds }
+  }
+
+  async credit(bucket: string, payment: string, tokens: number): Promise<'credited' | 'known'> {
+    const { clients, ip, resource } = this.parts
+    const named = readResourceName(bucket)
+    const client = clients.at(bucket)
+    if (named === undefined && client === undefined) throw new Error('there is no such bucket')
+    const key = named === undefined ? ipKey(client?.address ?? '') : resourceKey(named)
+    const rate = (named === undefined ? ip : resource).refillPerSecond
+    const mark = `${tag}:paid:${digest(payment)}`
+    const run = (): Promise<number> => this.#redis.bucketCredit(mark, key, tokens, rate, markSeconds)
+    const added = await this.#patience.wait(this.#isUp, run, undefined, creditTimeoutMs)
+    if (added === undefined) throw new Error('Redis did not answer')
+    return added === 1 ? 'credited' : 'known'
+  }
+
+  async ofClient(client: Client): Promise<Balance | undefined> {
+    return this.#look(ipKey(client.address), this.parts.ip)
+  }
+
+  async ofResource(named: Named): Promise<Balance | undefined> {
+    return this.#look(resourceKey(named), this.parts.resource)
+  }
+
+  /** Redis would have to be read as a whole. */
+  async busiest(): Promise<Busiest> {
+    return { addresses: [], resources: [] }
+  }
+
+  async close(): Promise<void> {
+    this.#redis.disconnect()
+  }
+
+  readonly #isUp = (): boolean => this.#redis.status === 'ready'
+
+  async #look(key: string, { capacity, refillPerSecond }: BucketRules): Promise<Balance | undefined> {
+    const run = (): Promise<number[]> => this.#redis.bucketLook(key, capacity, refillPerSecond)
+    const found = await this.#patience.wait(this.#isUp, run)
+    if (found === undefined) throw new Error('Redis did not answer')
+    const [tokens, paidTokens] = found
+    return tokens === undefined || paidTokens === undefined ? undefined : { tokens, paidTokens }
+  }
+
+  /** Not asked twice: what is given back twice would be tokens out of nothing. */
+  #give(keys: readonly [string, string], counts: readonly number[]): void {
+    const { ip, resource } = this.parts
+    const rates = [ip.refillPerSecond, resource.refillPerSecond]
+    void this.#patience.wait(this.#isUp, () => this.#redis.bucketGive(...keys, ...counts, ...rates))
+  }
+}
+
+/** Let through because Redis did not answer. */
+class OpenTicket extends Ticket {
+  give(): void {
+    // Nothing was taken.
+  }
+}
+
+class RedisTicket extends Ticket {
+  constructor(
+    tokens: number,
+    paid: number,
+    private readonly resourcePaid: number,
+    private readonly alone: boolean,
+    private readonly giveBack: (counts: readonly number[]) => void,
+  ) {
+    super(tokens, paid)
+  }
+
+  give(tokens: number): void {
+    const paid = Math.min(tokens, this.paid)
+    const back = Math.min(tokens, this.resourcePaid)
+    this.giveBack([tokens - paid, paid, this.alone ? 0 : tokens - back, back])
+  }
+}
+
+function connect({ endpoint, tls, cluster, timeoutMs }: RedisOptions): Client2 {
+  const url = new URL(endpoint)
+  const port = url.port === '' ? 6379 : Number(url.port)
+  const password = url.password === '' ? {} : { password: decodeURIComponent(url.password) }
+  const username = url.username === '' ? {} : { username: decodeURIComponent(url.username) }
+  const secure = tls || url.protocol === 'rediss:' ? { tls: { servername: url.hostname } } : {}
+  const options = {
+    ...password,
+    ...username,
+    ...secure,
+    connectTimeout: Math.max(timeoutMs, 1000),
+    // A command is never sent twice, and none waits for a connection: both are decided by whoever asked.
+    enableOfflineQueue: false,
+    autoResendUnfulfilledCommands: false,
+    maxRetriesPerRequest: 0,
+  }
+  const pause = (times: number): number => Math.min(50 * 2 ** Math.min(times, 10), reconnectMaxMs)
+  const host = url.hostname.replace(/^\[|\]$/g, '')
+  if (cluster) {
+    const more = { enableOfflineQueue: false, scripts: bucketScripts, clusterRetryStrategy: pause }
+    return new Cluster([{ host, port }], { ...more, redisOptions: options }) as Client2
+  }
+  const db = Number(url.pathname.slice(1)) || 0
+  return new Redis({ ...options, host, port, db, scripts: bucketScripts, retryStrategy: pause }) as Client2
+}
+
+function both(ip: BucketRules, resource: BucketRules): readonly number[] {
+  return [ip.capacity, ip.refillPerSecond, resource.capacity, resource.refillPerSecond]
+}
+
+function ipKey(address: string): string {
+  return `${tag}:ip:${address}`
+}
+
+function resourceKey(named: Named): string {
+  const name = resourceName(named)
+  return `${tag}:resource:${name.length <= 128 ? name : digest(name)}`
+}
+
+function digest(text: string): string {
+  return createHash('sha256').update(text).digest('base64url')
+}

@@ -1,0 +1,77 @@
+import type { Admission, Denial, Domain, Grant } from '../admission/protocol.js'
+import type { Reply, Request } from '../http/exchange.js'
+import { answerSmall } from './answer.js'
+import { answerGone, type Flow, type Ledger } from './flow.js'
+
+/** Where nobody is limited. */
+export const unlimited: Grant = {
+  lines: '',
+  settle() {
+    // Nothing was taken.
+  },
+}
+
+/** May the planned answer go out? At once wherever that can be. */
+export function admitFlow(
+  admission: Admission | undefined,
+  { request, naming, knocked }: Flow,
+  bytes: number,
+  contentType: string,
+): Grant | Denial | Promise<Grant | Denial> {
+  if (admission === undefined) return unlimited
+  const name = naming?.name
+  if (name === undefined) return admission.admit({ request, bytes, contentType, knocked })
+  return admission.admit({ request, bytes, contentType, knocked, name })
+}
+
+/** Asked before a source is, once a flow. False: the flow was answered, because it was denied or the client left. */
+export async function knockFlow(
+  admission: Admission | undefined,
+  ledger: Ledger,
+  flow: Flow,
+): Promise<boolean> {
+  if (admission === undefined || flow.knocked) return true
+  const outcome = await admission.knock(flow.request, flow.naming?.name)
+  if (typeof outcome === 'boolean') flow.knocked = outcome
+  if (flow.reply.aborted) answerGone(ledger, flow)
+  else if (typeof outcome === 'boolean') return true
+  else answerDenied(ledger, flow, outcome)
+  return false
+}
+
+/** Answers a flow that was denied, and settles it. */
+export function answerDenied(
+  ledger: Ledger,
+  flow: Flow,
+  { status, contentType, lines, body, reason }: Denial,
+): void {
+  flow.answered = true
+  answerSmall(flow.request, flow.reply, flow.lines, { status, type: contentType, lines, body })
+  const outcome = flow.reply.aborted ? 'aborted' : 'whole'
+  ledger.settle(flow, { status, bytes: 0, outcome, reason, fault: 'client' })
+}
+
+/**
+ * The same for routes without flows: admits an answer of `bytes`, then lets `send` send it, which tells how many bytes went out.
+ * Denied answers go out here.
+ */
+export async function admitted(
+  admission: Admission | undefined,
+  asked: { readonly request: Request; readonly reply: Reply; readonly first: string },
+  fare: { readonly bytes: number; readonly contentType: string; readonly domain: Domain },
+  send: (grant: Grant) => number | Promise<number>,
+): Promise<void> {
+  const { request, reply, first } = asked
+  const outcome = (await admission?.admit({ request, ...fare })) ?? unlimited
+  if ('status' in outcome) {
+    const { status, contentType, lines, body } = outcome
+    answerSmall(request, reply, first, { status, type: contentType, lines, body })
+    return
+  }
+  let sent = 0
+  try {
+    sent = await send(outcome)
+  } finally {
+    outcome.settle(sent)
+  }
+}

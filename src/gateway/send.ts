@@ -1,0 +1,66 @@
+import type { Grant } from '../admission/protocol.js'
+import type { Head, Sent } from '../http/exchange.js'
+import type { Content } from '../store/content.js'
+import type { Entry } from './entry.js'
+import type { Ending, Flow, Ledger } from './flow.js'
+import { type Known, type Plan, plan, readAsked, unconditional } from './plan.js'
+
+/** A plan that is an answer with content, or says that there is nothing new. */
+export type Planned = Exclude<Plan, { variant: 'refused' }>
+
+type Why = Pick<Ending, 'reason' | 'source'>
+
+/** Sends what was planned, closes the content, and settles when the last byte is out. */
+export function send(
+  ledger: Ledger,
+  flow: Flow,
+  head: Head,
+  planned: Planned,
+  content: Content | undefined,
+  grant: Grant,
+  why: Why,
+): void {
+  const { reply } = flow
+  const { pieces, bytes, contentLength } = planned
+  flow.answered = true
+  if (content === undefined || bytes === 0) {
+    content?.close()
+    if (flow.method === 'HEAD' || planned.variant === 'unchanged') reply.endEmpty(head, contentLength)
+    else reply.end(head)
+    settle(ledger, flow, planned, { outcome: 'whole', bytes: 0 }, grant, why)
+    return
+  }
+  // Where the bytes are in memory and the socket takes them, all is over on return.
+  const sent = reply.stream(head, pieces, content)
+  if (!(sent instanceof Promise)) {
+    settle(ledger, flow, planned, sent, grant, why)
+    return
+  }
+  void sent.then((ended) => settle(ledger, flow, planned, ended, grant, why))
+}
+
+function settle(
+  ledger: Ledger,
+  flow: Flow,
+  { status }: Planned,
+  { bytes, outcome }: Sent,
+  grant: Grant,
+  why: Why,
+): void {
+  grant.settle(bytes)
+  ledger.settle(flow, { status, bytes, outcome, reason: why.reason, source: why.source ?? '' })
+}
+
+/** What is known of an entry's content, as the answer to this flow would show it. */
+export function knownOf({ naming }: Flow, entry: Entry): Known {
+  const { attributes, contentType, boundary } = entry
+  return { sizeBytes: attributes.size, contentType, entityTag: entry.tagFor(naming), boundary }
+}
+
+/** The plan of an answer. A page for names that nobody knows has a status of its own, and is always sent whole. */
+export function decide({ request, naming }: Flow, known: Known): Plan {
+  const status = naming?.status
+  if (status === undefined) return plan(readAsked(request), known)
+  const decided = plan(unconditional(request), known)
+  return decided.variant === 'refused' ? decided : { ...decided, status }
+}
