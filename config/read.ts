@@ -1,6 +1,7 @@
 import { answers } from './answers.js'
 import { chunks } from './chunks.js'
 import { indexing } from './indexing.js'
+import { limits } from './limits.js'
 import { moderation } from './moderation.js'
 import { nameContradictions, names } from './names.js'
 import { paymentFaults, payments } from './payments.js'
@@ -13,7 +14,7 @@ import { webhooks } from './webhooks.js'
 /** Every table, by the part of the program it belongs to. */
 const tables = {
   ...{ server, retrieval, chunks, answers, indexing, rootLookup, webhooks, names },
-  ...{ moderation, payments },
+  ...{ moderation, payments, limits },
 }
 
 type Values<Table> = { readonly [Name in keyof Table]: Table[Name] extends Setting<infer T> ? T : never }
@@ -114,7 +115,7 @@ function contradictions(config: Config): string[] {
     wrong.push('PORT and DEVNET_PORT must differ')
   }
   wrong.push(...nameContradictions(config.names, given.network === 'devnet'))
-  wrong.push(...paymentFaults(config.payments, false))
+  wrong.push(...paymentFaults(config.payments, config.limits.enabled))
   return wrong
 }
 

@@ -6,6 +6,8 @@ import { Meters } from '../src/actor/meter.js'
 import { meterTable } from '../src/actor/meters.js'
 import { Following, Tip } from '../src/actor/shared.js'
 import type { ThreadOrder } from '../src/actor/thread.js'
+import { Gate } from '../src/admission/gate.js'
+import { openBuckets } from '../src/admission/wiring.js'
 import { loadSigningKey } from '../src/attest/keys.js'
 import { createSigner } from '../src/attest/signature.js'
 import { vocabularies } from '../src/attest/vocabulary.js'
@@ -25,6 +27,7 @@ import { infoRoutes } from '../src/gateway/info-routes.js'
 import { nodeRoutes } from '../src/gateway/node-routes.js'
 import { offsetsRoute } from '../src/gateway/offsets-route.js'
 import type { Route } from '../src/gateway/parts.js'
+import { limitsInfo, rateLimitRoutes } from '../src/gateway/rate-limit-routes.js'
 import { resolverRoute } from '../src/gateway/resolver-route.js'
 import type { EdgeThread } from '../src/gateway/wiring.js'
 import { serve } from '../src/http/listen.js'
@@ -68,6 +71,20 @@ const bindRequest = options.signing?.bindRequest ?? true
 const log = createLog(options.logLevel, `edge-${options.row}`)
 const signer = key === undefined ? undefined : createSigner(key, { bindRequest })
 const saying = { vocabulary, clock: systemClock, log, ...(signer === undefined ? {} : { signer }) }
+const limits =
+  options.limits === undefined || options.admissionPort === undefined
+    ? undefined
+    : openBuckets(
+        options.limits,
+        { port: options.admissionPort, mailboxMax: options.mailboxMax },
+        systemClock,
+        log,
+      )
+const gate =
+  limits === undefined
+    ? undefined
+    : new Gate({ ...limits, exemptNames: options.limits?.exemptNames ?? [], meters })
+const adminKey = new AdminKey(options.adminKey)
 const blockStore = new ModerationStore(options.moderation.path)
 const blocks = new SievedBlockList(new Sieve(options.moderation.sieve), blockStore, log)
 const guard = new Guard(blocks, catalog, options.gateway.cache.blockedSeconds)
@@ -75,6 +92,7 @@ const nodes = nodeRoutes({
   ...saying,
   guard,
   meters,
+  ...(gate === undefined ? {} : { admission: gate }),
   chain: options.chain,
   chunks: options.chunks,
   settledSeconds: options.gateway.cache.stableSeconds,
@@ -113,6 +131,7 @@ const gateway = createGateway({
   log,
   clock: systemClock,
   guard,
+  ...(gate === undefined ? {} : { admission: gate }),
   routes: [
     ...infoRoutes({
       vocabulary,
@@ -122,12 +141,19 @@ const gateway = createGateway({
       clock: systemClock,
       ...options.about,
       ...(key === undefined ? {} : { key }),
+      sections: limits === undefined ? {} : { rateLimiter: limitsInfo(limits.buckets) },
     }),
+    ...(limits === undefined
+      ? []
+      : rateLimitRoutes({
+          ...{ ...limits, clock: systemClock, log, pathPrefix: vocabulary.pathPrefix },
+          isAdmin: (request) => adminKey.opens(request),
+        })),
     ...nodes.routes,
     offsetsRoute({ ...saying, catalog, guard }),
     resolver,
     graphql,
-    new AdminRoute(vocabulary.pathPrefix, new AdminKey(options.adminKey), orders, log),
+    new AdminRoute(vocabulary.pathPrefix, adminKey, orders, log),
   ],
   ...(options.hosts === undefined ? {} : { naming: { names: naming.names, hosts: options.hosts } }),
   options: options.gateway,
@@ -144,6 +170,7 @@ async function stop(): Promise<void> {
   gateway.close()
   await nodes.close()
   await naming.close()
+  await limits?.close()
   files.close()
   await catalog.close()
   await blockStore.close()
@@ -151,6 +178,7 @@ async function stop(): Promise<void> {
   options.catalogPort.close()
   options.sourcePort.close()
   options.moderationPort.close()
+  options.admissionPort?.close()
   parent.close()
 }
 

@@ -82,7 +82,7 @@ export interface Paid {
   readonly lines: string
 }
 
-/** Payments for egress, where the operator takes them. It credits by itself (`Credits`), also when the request is over by then. */
+/** Payments for egress, where the operator takes them. It credits by itself (`Credits`), even for a request that is over. */
 export interface Payments {
   /** The 402 with its offer. `fault` where a payment came and was no good. */
   demand(

@@ -189,6 +189,8 @@ async function warm({ gateway, end }: Planting, id: string, root: string | undef
   for (let waited = 0; waited <= warmMs; waited += 100) {
     const answer = await fetch(`${gateway}/raw/${id}`, { headers, signal: end })
     await answer.arrayBuffer()
+    // The operator's limits hold for this machine too: what they do not let through comes when it is asked for.
+    if (answer.status === 429 || answer.status === 402) return
     const hit = answer.headers.get('x-cache') === 'HIT'
     const verified = answer.headers.get('x-gateway-verified') ?? answer.headers.get('x-ar-io-verified')
     if (answer.ok && hit && verified === 'true') return

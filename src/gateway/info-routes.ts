@@ -17,6 +17,8 @@ export interface InfoParts {
   readonly release: string
   readonly network: string
   readonly wallet?: string
+  /** Parts of the info answer that other rooms know about. */
+  readonly sections?: Readonly<Record<string, unknown>>
   /** Absent: answers are not signed. */
   readonly key?: SigningKey
 }
@@ -64,6 +66,7 @@ function about({
   tip,
   following,
   key,
+  sections,
 }: InfoParts): Record<string, unknown> {
   return {
     ...(wallet === undefined ? {} : { wallet }),
@@ -74,6 +77,7 @@ function about({
     ...(tip.height < 0 ? {} : { height: tip.height }),
     index: progress(tip, following),
     ...(key === undefined ? {} : { httpsig: signing(key) }),
+    ...sections,
   }
 }
 

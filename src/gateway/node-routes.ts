@@ -26,8 +26,6 @@ export interface NodeRouteParts extends StatementParts {
   readonly index?: OffsetIndex
   readonly guard?: Guard
   readonly admission?: Admission
-  /** What `GET /chunk/{offset}` is priced at. */
-  readonly chunkPricedBytes: number
 }
 
 /** The routes under which clients of nodes find what they know, and what closes their connections. */
@@ -71,7 +69,7 @@ export function nodeRoutes(parts: NodeRouteParts): NodeRoutes {
       new ChunkRoute({
         ...parts,
         ...{ finder, settledSeconds, answersMax: bounds.chunkAnswersMax },
-        pricedBytes: parts.chunkPricedBytes,
+        pricedBytes: parts.chunks.pricedBytes,
       }),
       new ChunkPost({ finder, broadcast, meters, postsMax: bounds.chunkPostsMax }),
       new TransactionPost({ relay, log, ...bounds }),

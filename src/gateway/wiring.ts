@@ -1,4 +1,5 @@
 import type { MessagePort } from 'node:worker_threads'
+import type { Limits } from '../admission/wiring.js'
 import type { KeyPlaces } from '../attest/keys.js'
 import type { Vocabulary } from '../attest/vocabulary.js'
 import type { BroadcastOptions } from '../chain/broadcast.js'
@@ -46,7 +47,16 @@ export interface EdgeThread {
    * chunk that went through it would cross two threads only to be answered and forgotten.
    */
   readonly chain: ChainOptions
-  readonly chunks: { readonly finder: FinderOptions; readonly broadcast: BroadcastOptions }
+  readonly chunks: {
+    readonly finder: FinderOptions
+    readonly broadcast: BroadcastOptions
+    /** What a chunk in JSON is priced at before it is found. */
+    readonly pricedBytes: number
+  }
+  /** Absent: nobody is limited. */
+  readonly limits?: Limits
+  /** Line to the keeper of buckets, where there are limits. */
+  readonly admissionPort?: MessagePort
   readonly vocabulary: Vocabulary['name']
   readonly names: NamesThread
   /** Absent: hosts mean nothing. */

@@ -12,6 +12,7 @@ import { LocalRegistry } from '../names/local-registry.js'
 import { parseName } from '../names/name.js'
 import { adminKey } from './admin-key.js'
 import { ingestThread } from './ingest-thread.js'
+import { limitsOf } from './limits.js'
 import { hostOptions, namesFolder } from './names-thread.js'
 import { chainOptions, networkOf } from './network.js'
 import {
@@ -53,12 +54,13 @@ export async function startProgram(config: Config, log: Log, end: AbortSignal): 
   const crew = new Crew(server.drainMs + 2000)
   const nodes = (): readonly string[] =>
     embedded ? [crew.said<{ url: string }>('devnet').url] : network.nodes
+  const limits = limitsOf(config, crew)
   let port = server.port
   let key = ''
 
   const edges = Array.from({ length: server.edgeThreads }, (_, index) =>
     crew.part(`edge-${index + 1}`, 'edge', () => {
-      const own = { row: index + 1, port, startedMs, adminKey: key }
+      const own = { row: index + 1, port, startedMs, adminKey: key, ...limits.lines() }
       return edgeThread(config, { ...network, nodes: nodes() }, shared, { ...crew.lines(), ...own })
     }),
   )
@@ -72,6 +74,7 @@ export async function startProgram(config: Config, log: Log, end: AbortSignal): 
       ...(embedded ? [crew.part('devnet', 'devnet', () => devnetThread(config))] : []),
       crew.part('catalog', 'catalog', () => catalogThread(config, shared)),
       crew.part('moderation', 'moderation', () => moderationThread(config, shared)),
+      ...limits.parts,
       crew.part('source', 'source', () => {
         return sourceThread(config, { ...network, nodes: nodes() }, shared, crew.line('catalog'))
       }),

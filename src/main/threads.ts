@@ -15,6 +15,7 @@ import { moderationPath } from '../moderation/store.js'
 import type { ModerationThread } from '../moderation/wiring.js'
 import { progressBytes } from '../source/progress.js'
 import { sourceDefaults } from '../source/wiring.js'
+import type { LimitsLines } from './limits.js'
 import { hostOptions, namesThread, ownHosts } from './names-thread.js'
 import { chainOptions, type Network, publicRoots } from './network.js'
 import { webhookOptions } from './webhooks.js'
@@ -153,12 +154,13 @@ export function edgeThread(
   config: Config,
   network: Network,
   shared: SharedTables,
-  given: Lines & {
-    readonly row: number
-    readonly port: number
-    readonly startedMs: number
-    readonly adminKey: string
-  },
+  given: Lines &
+    LimitsLines & {
+      readonly row: number
+      readonly port: number
+      readonly startedMs: number
+      readonly adminKey: string
+    },
 ): EdgeThread {
   const { server } = config
   const { root, catalog, blobs, keys } = folders(config)
@@ -168,6 +170,8 @@ export function edgeThread(
     names: namesThread(config, root),
     ...(hosts === undefined ? {} : { hosts }),
     adminKey: given.adminKey,
+    ...(given.limits === undefined ? {} : { limits: given.limits }),
+    ...(given.admissionPort === undefined ? {} : { admissionPort: given.admissionPort }),
     serve: { host: network.host, port: given.port, stallMs: server.stallMs, flowsMax: server.flowsMax },
     drainMs: server.drainMs,
     catalogPort: given.catalogPort,
@@ -199,7 +203,7 @@ export function edgeThread(
   }
 }
 
-function chunkOptions({ chunks }: Config): EdgeThread['chunks'] {
+function chunkOptions({ chunks, limits }: Config): EdgeThread['chunks'] {
   const postedShelfBytes = Math.floor(chunks.memoryMaxBytes / 4)
   return {
     finder: {
@@ -218,6 +222,7 @@ function chunkOptions({ chunks }: Config): EdgeThread['chunks'] {
       responseMs: chunks.postResponseMs,
       perNodeMax: 20,
     },
+    pricedBytes: limits.chunkPricedBytes,
   }
 }
 

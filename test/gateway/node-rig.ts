@@ -49,6 +49,7 @@ export async function nodeStage(
         ...finder,
       },
       broadcast: { successesMin: 3, concurrency: 3, abortMs: 2000, responseMs: 2000, perNodeMax: 20 },
+      pricedBytes: 368_640,
     },
   })
   const whole = await stage({ routes: built.routes, vocabulary })

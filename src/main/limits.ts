@@ -1,0 +1,72 @@
+import { join } from 'node:path'
+import type { MessagePort } from 'node:worker_threads'
+import type { Config } from '../../config/read.js'
+import type { Part } from '../actor/supervise.js'
+import type { Secret } from '../admission/key.js'
+import { BucketTable } from '../admission/table.js'
+import type { AdmissionThread, BucketPlace, Limits } from '../admission/wiring.js'
+import { folders } from './threads.js'
+
+/** Where buckets are, made once; undefined where nobody is limited. */
+function bucketPlace({ limits }: Config): BucketPlace | undefined {
+  if (!limits.enabled) return undefined
+  const ip = { capacity: limits.ipTokens, refillPerSecond: limits.ipRefill }
+  const resource = { capacity: limits.resourceTokens, refillPerSecond: limits.resourceRefill }
+  if (limits.type === 'redis') {
+    const { redisEndpoint: endpoint, redisTls: tls, redisCluster: cluster } = limits
+    const { redisFailure: failure, redisTimeoutMs: timeoutMs } = limits
+    return { kind: 'redis', ip, resource, redis: { endpoint, tls, cluster, failure, timeoutMs } }
+  }
+  const ipTable = { ...ip, slots: limits.bucketsMax }
+  const resourceTable = { ...resource, slots: limits.bucketsMax }
+  return {
+    kind: 'memory',
+    ip: ipTable,
+    resource: resourceTable,
+    ipMemory: new SharedArrayBuffer(BucketTable.bytes(ipTable)),
+    resourceMemory: new SharedArrayBuffer(BucketTable.bytes(resourceTable)),
+  }
+}
+
+/** What the thread of the keeper of buckets is started with. */
+function admissionThread(config: Config, place: BucketPlace): AdmissionThread {
+  return {
+    place,
+    clients: clientsOf(config),
+    keeper: { path: join(folders(config).root, 'admission'), saveEveryMs: 1000 },
+    logLevel: config.server.logLevel,
+  }
+}
+
+/** The threads of the program, as far as limits need them. */
+interface Crew {
+  said<Said>(name: string): Said
+  line(name: string): MessagePort
+  part(name: string, file: string, data: () => object): Part
+}
+
+/** The part that keeps the buckets, and what each edge thread is told of them; nothing of both where nobody is limited. */
+export function limitsOf(config: Config, crew: Crew): { readonly parts: Part[]; lines(): LimitsLines } {
+  const place = bucketPlace(config)
+  if (place === undefined) return { parts: [], lines: () => ({}) }
+  return {
+    parts: [crew.part('admission', 'admission', () => admissionThread(config, place))],
+    lines: () => {
+      const { secret } = crew.said<{ secret: Secret }>('admission')
+      const { exemptNames } = config.limits
+      const limits = { place, clients: clientsOf(config), exemptNames, secret }
+      return { limits, admissionPort: crew.line('admission') }
+    },
+  }
+}
+
+/** What an edge thread is told. */
+export interface LimitsLines {
+  readonly limits?: Limits
+  readonly admissionPort?: MessagePort
+}
+
+function clientsOf({ limits }: Config): Limits['clients'] {
+  const { trustedProxies, exempt, ipv6PrefixBits } = limits
+  return { trustedProxies, exempt, ipv6PrefixBits }
+}
