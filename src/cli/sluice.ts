@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { readFileSync } from 'node:fs'
 import { devnet } from './devnet.js'
+import { moderation } from './moderation.js'
 import { names } from './names.js'
 import { settings } from './settings.js'
 import { start } from './start.js'
@@ -10,7 +11,9 @@ import { verify } from './verify.js'
 /** One command: its words on the command line become an exit code. */
 export type Command = (words: readonly string[]) => Promise<number>
 
-const commands: Readonly<Record<string, Command>> = { start, verify, devnet, index, names, settings }
+const commands: Readonly<Record<string, Command>> = {
+  ...{ start, verify, devnet, index, names, moderation, settings },
+}
 
 const help = `sluice: a gateway for permanent storage
 
@@ -21,6 +24,7 @@ Usage: sluice COMMAND [--help]
   devnet     runs the embedded base-layer node alone
   index      checks or compacts the index of the chain
   names      sets, lists and removes names that this machine knows itself
+  moderation lists, blocks and releases what is not served
   settings   lists every setting: name, default, meaning
 
 Examples:
