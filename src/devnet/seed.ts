@@ -193,7 +193,8 @@ async function warm({ gateway, end }: Planting, id: string, root: string | undef
     if (answer.status === 429 || answer.status === 402) return
     const hit = answer.headers.get('x-cache') === 'HIT'
     const verified = answer.headers.get('x-gateway-verified') ?? answer.headers.get('x-ar-io-verified')
-    if (answer.ok && hit && verified === 'true') return
+    // What the operator has blocked, or put behind a limit, is an answer too.
+    if ((answer.ok && hit && verified === 'true') || [402, 429, 451].includes(answer.status)) return
     await pause(100, end)
   }
   throw new Error(`the gateway did not serve the example ${id} from its cache within ${warmMs / 1000} s`)

@@ -1,0 +1,35 @@
+import t from 'tap'
+import { systemClock } from '../../src/actor/clock.js'
+import { silentLog } from '../../src/actor/log.js'
+import { ModerationKeeper } from '../../src/moderation/keeper.js'
+import { SievedBlockList } from '../../src/moderation/list.js'
+import { Sieve } from '../../src/moderation/sieve.js'
+import { ModerationStore } from '../../src/moderation/store.js'
+import { conform } from './block-list.js'
+
+t.test('the sieve with the list on disk behind it', async (t) => {
+  const path = t.testdir()
+  const open: (() => Promise<void>)[] = []
+  let folders = 0
+  await conform(t, () => {
+    folders += 1
+    const writing = new ModerationStore(`${path}/${folders}`)
+    const reading = new ModerationStore(`${path}/${folders}`)
+    const sieve = new Sieve()
+    const keeper = new ModerationKeeper(writing, sieve, systemClock, silentLog)
+    open.push(async () => {
+      await keeper.close()
+      await reading.close()
+    })
+    return {
+      list: new SievedBlockList(new Sieve(sieve.memory), reading, silentLog),
+      block: (subject) => {
+        keeper.handle({ kind: 'block', subject, ground: { source: 'test', notes: '' }, by: 'test' })
+      },
+      release: (subject) => {
+        keeper.handle({ kind: 'release', subject, by: 'test' })
+      },
+    }
+  })
+  await Promise.all(open.map((close) => close()))
+})

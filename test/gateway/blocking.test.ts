@@ -1,0 +1,179 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { get } from 'node:http'
+import t, { type Test } from 'tap'
+import { systemClock } from '../../src/actor/clock.js'
+import { silentLog } from '../../src/actor/log.js'
+import { Guard } from '../../src/gateway/guard.js'
+import { ModerationKeeper } from '../../src/moderation/keeper.js'
+import { SievedBlockList } from '../../src/moderation/list.js'
+import type { SubjectKind } from '../../src/moderation/protocol.js'
+import { Sieve } from '../../src/moderation/sieve.js'
+import { ModerationStore } from '../../src/moderation/store.js'
+import { someId } from '../source/rig.js'
+import { type Stage, type StageOptions, stage } from './rig.js'
+
+const manifestType = 'application/x.arweave-manifest+json'
+
+interface Scene {
+  readonly on: Stage
+  block(kind: SubjectKind, key: string): void
+  release(kind: SubjectKind, key: string): void
+}
+
+async function scene(t: Test, more: StageOptions = {}): Promise<Scene> {
+  const store = new ModerationStore(`${t.testdir()}/list`)
+  const sieve = new Sieve()
+  const keeper = new ModerationKeeper(store, sieve, systemClock, silentLog)
+  const list = new SievedBlockList(sieve, store, silentLog)
+  const guard = new Guard(list, { attributes: () => undefined }, 100)
+  const on = await stage({ ...more, parts: { guard } })
+  t.teardown(async () => {
+    await on.close()
+    await keeper.close()
+  })
+  const ground = { source: 'test', notes: '' }
+  return {
+    on,
+    block: (kind, key) => {
+      keeper.handle({ kind: 'block', subject: { kind, key }, ground, by: 'test' })
+    },
+    release: (kind, key) => {
+      keeper.handle({ kind: 'release', subject: { kind, key }, by: 'test' })
+    },
+  }
+}
+
+const said = (id: string): string =>
+  `Requested content blocked by this node's content policy. Blocked ID: ${id}`
+
+t.test('a blocked id is 451 for every kind of question, until it is released', async (t) => {
+  const { on, block, release } = await scene(t)
+  const id = someId()
+  await on.keep(id, randomBytes(5000))
+  const etag = (await on.ask(`/${id}`)).headers.etag ?? ''
+  block('id', id)
+  for (const path of [
+    `/${id}`,
+    `/${id}/`,
+    `/${id}/some/path`,
+    `/raw/${id}`,
+    `/local/farcaster/frame/${id}`,
+  ]) {
+    const answer = await on.ask(path)
+    t.match(answer, { status: 451, headers: { 'cache-control': 'public, max-age=100, immutable' } }, path)
+    t.equal(answer.body.toString(), said(id))
+    t.notOk('etag' in answer.headers || 'signature' in answer.headers)
+  }
+  t.match(await on.ask(`/${id}`, { method: 'HEAD' }), { status: 451, body: Buffer.alloc(0) })
+  t.equal((await on.ask(`/${id}`, { headers: { 'if-none-match': etag } })).status, 451)
+  t.equal((await on.ask(`/${id}`, { headers: { range: 'bytes=0-9' } })).status, 451)
+  release('id', id)
+  t.equal((await on.ask(`/${id}`)).status, 200)
+})
+
+t.test(
+  'what nobody here has is not asked for where it is blocked, nor sent again where its digest is',
+  async (t) => {
+    const { on, block } = await scene(t)
+    const [id, copy] = [someId(), someId()]
+    const body = randomBytes(3000)
+    on.has.set(id, { body }).set(copy, { body })
+    block('id', id)
+    t.equal((await on.ask(`/${id}`)).status, 451)
+    t.strictSame(on.asked, [], 'no source was bothered')
+    block('hash', createHash('sha256').update(body).digest('base64url'))
+    // Bytes that stream through have no digest before their end.
+    let answer = await on.ask(`/${copy}`)
+    while (answer.status === 200) answer = await on.ask(`/${copy}`)
+    t.match(answer, { status: 451, body: Buffer.from(said(copy)) })
+  },
+)
+
+t.test('blocked bytes are blocked under every id that they have', async (t) => {
+  const { on, block } = await scene(t)
+  const [one, other] = [someId(), someId()]
+  const body = randomBytes(100)
+  await on.keep(one, body)
+  await on.keep(other, body)
+  t.equal((await on.ask(`/${other}`)).status, 200)
+  block('hash', createHash('sha256').update(body).digest('base64url'))
+  for (const id of [one, other])
+    t.match(await on.ask(`/raw/${id}`), { status: 451, body: Buffer.from(said(id)) })
+})
+
+t.test('items inside a blocked bundle are blocked with it, at any depth', async (t) => {
+  const { on, block, release } = await scene(t)
+  const [item, root, parent] = [someId(), someId(), someId()]
+  const offsets = { rootItemOffset: 5000, parentItemOffset: 200, itemSize: 1300, headerSize: 300 }
+  await on.keep(item, randomBytes(1000), {
+    place: { rootId: root, parentId: parent, path: [root, parent], ...offsets },
+  })
+  for (const bundle of [root, parent]) {
+    t.equal((await on.ask(`/${item}`)).status, 200)
+    block('id', bundle)
+    t.match(await on.ask(`/${item}`), { status: 451, body: Buffer.from(said(item)) })
+    release('id', bundle)
+  }
+})
+
+t.test('a manifest cannot lead to what is blocked, and a blocked one leads nowhere', async (t) => {
+  const { on, block, release } = await scene(t)
+  const [manifest, page, other] = [someId(), someId(), someId()]
+  await on.keep(page, Buffer.from('page'))
+  await on.keep(other, Buffer.from('other'))
+  const paths = { 'index.html': { id: page }, other: { id: other } }
+  const text = { manifest: 'arweave/paths', version: '0.1.0', index: { path: 'index.html' }, paths }
+  await on.keep(manifest, Buffer.from(JSON.stringify(text)), { contentType: manifestType })
+  t.equal((await on.ask(`/${manifest}/`)).status, 200)
+  block('id', page)
+  t.match(await on.ask(`/${manifest}/`), { status: 451, body: Buffer.from(said(page)) })
+  t.equal((await on.ask(`/${manifest}/other`)).status, 200)
+  block('id', manifest)
+  for (const path of ['', '/', '/other', '/nothing']) {
+    t.match(await on.ask(`/${manifest}${path}`), { status: 451, body: Buffer.from(said(manifest)) }, path)
+  }
+  release('id', manifest)
+  release('id', page)
+  t.equal((await on.ask(`/${manifest}/`)).status, 200)
+})
+
+t.test('a stream under way is cut short when its content is blocked, others go on', async (t) => {
+  const { on, block } = await scene(t)
+  const [bad, good] = [someId(), someId()]
+  const body = randomBytes(64_000_000)
+  await on.keep(bad, body)
+  await on.keep(good, Buffer.concat([body, Buffer.of(1)]))
+  const read = (id: string): Promise<number> =>
+    new Promise((resolve) => {
+      get(`${on.url}/raw/${id}`, { agent: false }, (response) => {
+        let bytes = 0
+        response.pause()
+        response.on('data', (piece: Buffer) => {
+          bytes += piece.length
+        })
+        response.on('close', () => resolve(bytes))
+        begun.push(() => response.resume())
+        if (begun.length === 2) begin()
+      }).on('error', () => resolve(-1))
+    })
+  const begun: (() => void)[] = []
+  const begin = (): void => {
+    block('id', bad)
+    for (const go of begun) go()
+  }
+  const [cut, whole] = await Promise.all([read(bad), read(good)])
+  t.ok(cut < body.length, `${cut} bytes of ${body.length}`)
+  t.equal(whole, body.length + 1)
+})
+
+t.test('a list that cannot be read is no verdict for caches: 503', async (t) => {
+  const list = new SievedBlockList(new Sieve(), { has: () => false }, silentLog)
+  const on = await stage({ parts: { guard: new Guard(list, { attributes: () => undefined }, 100) } })
+  t.teardown(() => on.close())
+  const id = someId()
+  await on.keep(id, Buffer.from('x'))
+  t.match(await on.ask(`/${id}`), {
+    status: 503,
+    headers: { 'cache-control': 'no-store', 'retry-after': '10' },
+  })
+})
