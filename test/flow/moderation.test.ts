@@ -137,7 +137,7 @@ t.test('chunks of a blocked transaction are not served', async (t) => {
   await fetch(`${node}/mine/2`)
   const { offset } = await arweave.chunks.getTransactionOffset(transaction.id)
   // Each thread learns of the block by itself.
-  while ((await statuses(running, `/chunk/${offset}`)).join() !== '200') continue
+  while ((await statuses(running, `/chunk/${offset}`)).join() !== '200');
   await order(running, 'PUT', 'block-data', { id: transaction.id, ...why })
   t.strictSame(await statuses(running, `/chunk/${offset}`), [451])
   t.strictSame(await statuses(running, `/chunk/${offset}/data`), [451])
