@@ -1,6 +1,5 @@
 import { ok } from 'node:assert/strict'
 import fc from 'fast-check'
-import t from 'tap'
 import { decodeTags, encodeTags } from '../../src/format/avro-tags.js'
 import { decodeBase58 } from '../../src/format/base58.js'
 import { decodeBase64url, encodeBase64url } from '../../src/format/base64url.js'
@@ -16,26 +15,8 @@ import { parseDictionary, serializeDictionary } from '../../src/format/structure
 import { tagOf } from '../../src/format/tag.js'
 import { parseTransactionText, transactionJson } from '../../src/format/transaction.js'
 import { fixture, fixtureLines, fixtureNames } from '../fixture-file.js'
+import { fuzz } from './fuzz.js'
 import { mutated, mutatedText } from './mutate.js'
-
-/** Inputs tried for each parser: a second or less. More, by hand, finds nothing that these do not. */
-const numRuns = 3000
-
-/** Feeds changed inputs to a parser: it must come back, and with a value that `isSound` takes or a refusal. */
-function fuzz<I>(name: string, inputs: fc.Arbitrary<I>, parse: (input: I) => unknown): void {
-  t.test(`${name}: any input gives a value or a refusal`, async (t) => {
-    let refusals = 0
-    fc.assert(
-      fc.property(inputs, (input) => {
-        const answer = parse(input)
-        if (answer === undefined || answer === 'more' || isRefusal(answer)) refusals++
-        if (isRefusal(answer)) ok(answer.message.length > 0 && answer.message.length < 400, answer.message)
-      }),
-      { numRuns },
-    )
-    t.ok(refusals > 0, `${refusals} of ${numRuns} refused`)
-  })
-}
 
 const items = fixtureNames('items')
   .map((name) => fixture(`items/${name}`))
