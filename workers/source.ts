@@ -22,6 +22,7 @@ import { Evictor } from '../src/source/evictor.js'
 import { Fetcher } from '../src/source/fetcher.js'
 import { Forgers } from '../src/source/forgers.js'
 import { insist, Keeping } from '../src/source/keeping.js'
+import { fetchMeters } from '../src/source/meters.js'
 import { Parent } from '../src/source/parent.js'
 import { PooledProver } from '../src/source/pooled-prover.js'
 import { ProgressTable } from '../src/source/progress.js'
@@ -74,6 +75,7 @@ const fetcher = new Fetcher(
     keeper,
     keeping,
     forgers: new Forgers(systemClock),
+    meters: fetchMeters(meters),
     log,
     options: given.fetch,
   },

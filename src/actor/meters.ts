@@ -50,6 +50,20 @@ export const meterTable: readonly MeterRow[] = [
     help: 'Data requests that had to ask a source.',
   },
   {
+    name: 'fetches_total',
+    kind: 'counter',
+    help: 'Payloads brought whole, or broken off, by source; or by none, because none has it or all failed.',
+    labels: {
+      source: ['parent', 'trusted-gateways', 'chunks', 'chunks-offset-aware', 'tx-data', 'none'],
+      outcome: ['whole', 'broken', 'unknown', 'failed'],
+    },
+  },
+  {
+    name: 'fetched_bytes_total',
+    kind: 'counter',
+    help: 'Bytes of payloads and windows that sources brought.',
+  },
+  {
     name: 'chunk_requests_total',
     kind: 'counter',
     help: 'Chunks asked for by weave offset: proven ones from memory or from a node, absent ones, and failures.',

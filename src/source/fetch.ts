@@ -15,6 +15,7 @@ import type { Forgers } from './forgers.js'
 import { judgeDigest, judgeSize, unsettles } from './judge.js'
 import type { Keeping, Kept } from './keeping.js'
 import { leave } from './leave.js'
+import type { FetchMeters } from './meters.js'
 import { Pen } from './pen.js'
 import type { Hints, Provenance, Window } from './protocol.js'
 import { unknownEverywhere, weightier } from './refusals.js'
@@ -37,6 +38,7 @@ export interface FetchParts {
   readonly keeper: Address<CatalogRequest, CatalogReply>
   readonly keeping: Keeping
   readonly forgers: Forgers
+  readonly meters: FetchMeters
   readonly log: Log
   readonly options: FetchOptions
 }
@@ -100,7 +102,10 @@ export class Fetch {
     try {
       if (await this.#local()) return
       const refusal = await this.#remote()
-      if (refusal !== undefined) this.#fail(refusal)
+      if (refusal !== undefined) {
+        this.parts.meters.refused(refusal.refused)
+        this.#fail(refusal)
+      }
     } catch (error) {
       this.parts.log.error({ err: error, id: this.wish.id }, 'a fetch failed on this side')
       this.#fail(refuse('busy', 'self', 'the disk or the program failed'))
@@ -180,7 +185,11 @@ export class Fetch {
       const found = await this.parts.source.open(wanted, signal)
       if (isRefusal(found)) return weightier(refusal, found)
       const broken = await this.#take(found, draft, known).finally(() => attempt.abort())
-      if (broken === undefined) return undefined
+      if (broken === undefined) {
+        this.parts.meters.brought(found.name, this.#fileBytes)
+        return undefined
+      }
+      this.parts.meters.broke(found.name)
       refusal = weightier(refusal, broken)
       // Nodes behind a proving source are many, and change by themselves.
       if (broken.refused === 'forged' && !found.proven) this.parts.forgers.add(this.wish.id, found.origin)

@@ -8,6 +8,8 @@ import { MessageChannel, type MessagePort } from 'node:worker_threads'
 import { type Address, addressOf, answer, localAddress } from '../../src/actor/address.js'
 import { pause, systemClock } from '../../src/actor/clock.js'
 import { silentLog } from '../../src/actor/log.js'
+import { Meters, meterBytes } from '../../src/actor/meter.js'
+import { meterTable } from '../../src/actor/meters.js'
 import { Generations } from '../../src/catalog/generations.js'
 import { CatalogKeeper } from '../../src/catalog/keeper.js'
 import type { CatalogReply, CatalogRequest } from '../../src/catalog/protocol.js'
@@ -17,6 +19,7 @@ import { isRefusal, type Refusal } from '../../src/format/refusal.js'
 import { Fetcher, type FetcherOptions } from '../../src/source/fetcher.js'
 import { Forgers } from '../../src/source/forgers.js'
 import { Keeping, type Kept } from '../../src/source/keeping.js'
+import { fetchMeters } from '../../src/source/meters.js'
 import { Opener } from '../../src/source/opener.js'
 import { ProgressListener, ProgressTable, progressBytes } from '../../src/source/progress.js'
 import type { SourceProgress, SourceReply, SourceRequest, Window } from '../../src/source/protocol.js'
@@ -84,6 +87,7 @@ export interface Edge {
 
 export interface Rig {
   readonly path: string
+  readonly meters: Meters
   readonly catalog: LmdbCatalog
   readonly keeper: Address<CatalogRequest, CatalogReply>
   readonly store: BlobStore
@@ -137,6 +141,7 @@ export async function rig(options: RigOptions): Promise<Rig> {
   const keeping = new Keeping(store, keeper, silentLog, (one) => kept.push(one))
   const table = new ProgressTable(new SharedArrayBuffer(progressBytes(options.slots ?? 256)))
   const soundness = new Soundness(store, new InlineProver(), keeping, catalog, keeper, silentLog)
+  const meters = new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0)
   const fetcher = new Fetcher(
     table,
     {
@@ -146,6 +151,7 @@ export async function rig(options: RigOptions): Promise<Rig> {
       keeper,
       keeping,
       forgers: new Forgers(systemClock),
+      meters: fetchMeters(meters),
       log: silentLog,
       options: { wholeFirstMaxBytes: 1024, finishBytes: 1024, finishShare: 0.75, ...options.fetch },
     },
@@ -161,6 +167,7 @@ export async function rig(options: RigOptions): Promise<Rig> {
   const ports: MessagePort[] = []
   return {
     path,
+    meters,
     catalog,
     keeper,
     store,
