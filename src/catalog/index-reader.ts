@@ -7,7 +7,7 @@ import { decodeRow, type Row, rowSeenSeconds } from './row.js'
 import { compareRowKeys, pendingHeight, rowKey } from './row-key.js'
 import { BlockScan, beside, type Scan } from './scan.js'
 import { boundsOf, type Selection, Selector } from './selection.js'
-import { numberBytes, Words } from './words.js'
+import { numberBytes, Words, wordKind } from './words.js'
 
 /** Bundles in bundles that are followed; nothing real comes near. */
 const nestingMax = 64
@@ -154,6 +154,12 @@ export class ChainIndex {
   /** The public key of an address (its number), if any row brought it. */
   ownerKey(address: number): Uint8Array | undefined {
     return this.#tables.owners.get(numberBytes(address))
+  }
+
+  /** The public key of an address (32 bytes), if it is known. */
+  keyOf(address: Uint8Array): Uint8Array | undefined {
+    const number = this.words.number(wordKind.address, address)
+    return number === undefined ? undefined : this.ownerKey(number)
   }
 
   /**

@@ -1,6 +1,8 @@
 #!/usr/bin/env node
 import { readFileSync } from 'node:fs'
+import { bands } from './bands.js'
 import { devnet } from './devnet.js'
+import { bulkImport } from './import.js'
 import { moderation } from './moderation.js'
 import { names } from './names.js'
 import { settings } from './settings.js'
@@ -12,7 +14,7 @@ import { verify } from './verify.js'
 export type Command = (words: readonly string[]) => Promise<number>
 
 const commands: Readonly<Record<string, Command>> = {
-  ...{ start, verify, devnet, index, names, moderation, settings },
+  ...{ start, verify, bands, import: bulkImport, devnet, index, names, moderation, settings },
 }
 
 const help = `sluice: a gateway for permanent storage
@@ -25,6 +27,8 @@ Usage: sluice COMMAND [--help]
   index      checks or compacts the index of the chain
   names      sets, lists and removes names that this machine knows itself
   moderation lists, blocks and releases what is not served
+  bands      builds and imports parts of the index that gateways give each other
+  import     fills the index from a folder of Parquet bands or node answers
   settings   lists every setting: name, default, meaning
 
 Examples:

@@ -17,18 +17,19 @@ export interface VerifiedHeader {
 
 /**
  * The header of a mined transaction, its id and signature verified. Where the signature covers the data (format 1) and the node
- * leaves it out, the data is asked for too.
+ * leaves it out, the data is asked for too. `judges` false: whoever gave it is believed.
  */
 export async function verifiedHeader(
   chain: HeaderChain,
   id: Id,
   signal: AbortSignal,
+  judges = true,
 ): Promise<VerifiedHeader | Refusal> {
   const answer = await chain.transaction(id, { signed: false, signal })
   if (isRefusal(answer)) return answer
   const whole = answer.format === 2 ? { ...answer, data: nothing } : await withData(chain, answer, signal)
   if (isRefusal(whole)) return whole
-  const held = verifyTransaction(whole)
+  const held = judges ? verifyTransaction(whole) : true
   if (held !== true) return held
   return { transaction: { ...whole, data: nothing }, treeRoot: transactionDataRoot(whole) }
 }

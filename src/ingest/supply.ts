@@ -42,6 +42,8 @@ export class Supply {
     private readonly chain: SupplyChain,
     private readonly aheadMax: number,
     headersMax: number,
+    /** False: headers are believed, not verified. */
+    private readonly judges = true,
   ) {
     this.#turns = new Turns(headersMax)
   }
@@ -90,7 +92,11 @@ export class Supply {
     if (isRefusal(block)) return block
     const headers = await Promise.all(
       block.transactionIds.map(async (id, index) => {
-        return { id, index, header: await this.#turns.take(() => verifiedHeader(this.chain, id, signal)) }
+        return {
+          id,
+          index,
+          header: await this.#turns.take(() => verifiedHeader(this.chain, id, signal, this.judges)),
+        }
       }),
     )
     const ends = weaveEnds(

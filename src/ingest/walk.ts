@@ -19,14 +19,16 @@ export interface WalkRules {
   readonly depthMax: number
   /** Entries of all bundles that are open at once: they are held in memory. */
   readonly entriesMax: number
+  /** Whether what each item signs is worked out: every byte is hashed for it. */
+  readonly signed: boolean
   /** Whether this item is a bundle to be opened. */
   opens(item: FoundItem): boolean
 }
 
 /** Who hears what a walk finds. Items of a bundle come before the bundle itself. */
 export interface WalkHearer {
-  /** An item that names itself rightly; `message` is what its owner must have signed. */
-  item(item: FoundItem, message: Uint8Array): void
+  /** An item that names itself rightly; `message` is what its owner must have signed (of `signed` walks). */
+  item(item: FoundItem, message: Uint8Array | undefined): void
   /** Not an item. */
   bad(id: Id, refusal: Refusal): void
   /** A bundle inside that could not be read to its end. */
@@ -42,7 +44,7 @@ export class BundleWalk {
   readonly #reader: BundleReader
   #entries = 0
   #current:
-    | { readonly item: FoundItem; readonly verifier: ItemVerifier; readonly inner?: BundleWalk }
+    | { readonly item: FoundItem; readonly verifier: ItemVerifier | undefined; readonly inner?: BundleWalk }
     | undefined
   #refusal: Refusal | undefined
 
@@ -67,7 +69,7 @@ export class BundleWalk {
 
   #take(event: BundleEvent): void {
     if (event.kind === 'payload') {
-      this.#current?.verifier.update(event.bytes)
+      this.#current?.verifier?.update(event.bytes)
       this.#current?.inner?.push(event.bytes)
     } else if (event.kind === 'header') this.#begin(event)
     else if (event.kind === 'end') this.#finish()
@@ -90,7 +92,7 @@ export class BundleWalk {
         headerSize: header.headerSize,
       },
     }
-    const verifier = new ItemVerifier(header)
+    const verifier = this.rules.signed ? new ItemVerifier(header) : undefined
     const sizeBytes = entry.sizeBytes - header.headerSize
     if (sizeBytes < bundleCountSize || !this.rules.opens(item)) {
       this.#current = { item, verifier }
@@ -122,6 +124,6 @@ export class BundleWalk {
     this.#current = undefined
     const broken = inner?.end()
     if (broken !== undefined) this.hearer.broken(item.header.id, broken)
-    this.hearer.item(item, verifier.message())
+    this.hearer.item(item, verifier?.message())
   }
 }

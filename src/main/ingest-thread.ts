@@ -1,5 +1,6 @@
 import type { MessagePort } from 'node:worker_threads'
 import type { Config } from '../../config/read.js'
+import type { OpeningRules } from '../ingest/opening.js'
 import { type IngestThread, ingestDefaults } from '../ingest/wiring.js'
 import { sourceDefaults } from '../source/wiring.js'
 import { chainOptions } from './network.js'
@@ -22,8 +23,6 @@ export function ingestThread(
   const { server, indexing, retrieval } = config
   const { catalog, blobs, agenda, webhooks, keys } = folders(config)
   const told = webhookOptions(config, keys)
-  const isMainnet = server.network === 'mainnet'
-  const usual = isMainnet ? ({ kind: 'never' } as const) : ({ kind: 'always' } as const)
   return {
     ...ingestDefaults,
     catalogPath: catalog,
@@ -48,8 +47,7 @@ export function ingestThread(
     blocksAhead: indexing.prefetch,
     unbundle: {
       ...ingestDefaults.unbundle,
-      unbundle: indexing.unbundleFilter ?? usual,
-      index: indexing.indexFilter ?? usual,
+      ...openingRules(config),
       atOnce: indexing.bundlesAtOnce,
     },
     webhooksPath: webhooks,
@@ -57,6 +55,18 @@ export function ingestThread(
     proofThreads: Math.max(1, server.edgeThreads >> 1),
     ...(indexing.watchPending ? { mempool: { everyMs: indexing.pendingEveryMs, atOnceMax: 1000 } } : {}),
     logLevel: server.logLevel,
+  }
+}
+
+/** What of bundles is opened and indexed. */
+export function openingRules({ server, indexing }: Config): OpeningRules {
+  const isMainnet = server.network === 'mainnet'
+  const usual = isMainnet ? ({ kind: 'never' } as const) : ({ kind: 'always' } as const)
+  const { depthMax, entriesMax } = ingestDefaults.unbundle
+  return {
+    unbundle: indexing.unbundleFilter ?? usual,
+    index: indexing.indexFilter ?? usual,
+    ...{ depthMax, entriesMax },
   }
 }
 

@@ -10,7 +10,12 @@ import { isBundle } from '../../src/source/learned.js'
 import { bundleItem, item, type MadeItem } from '../source/weave.js'
 
 const root = idOfBytes(randomBytes(32))
-const usual: WalkRules = { depthMax: 10, entriesMax: 1000, opens: ({ header }) => isBundle(header.tags) }
+const usual: WalkRules = {
+  depthMax: 10,
+  entriesMax: 1000,
+  signed: true,
+  opens: ({ header }) => isBundle(header.tags),
+}
 
 function walk(bytes: Uint8Array, cuts: readonly number[] = [], rules = usual) {
   const items = new Map<Id, FoundItem>()
@@ -18,7 +23,7 @@ function walk(bytes: Uint8Array, cuts: readonly number[] = [], rules = usual) {
   const broken: Id[] = []
   const one = new BundleWalk({ path: [root], start: 0, sizeBytes: bytes.length }, rules, {
     item(found, message) {
-      const [held] = judgeItems([{ ...found.header, message }])
+      const [held] = judgeItems([{ ...found.header, message: message ?? Buffer.alloc(0) }])
       if (held === true) items.set(found.header.id, found)
       else bad.push([found.header.id, held?.refused ?? 'nothing'])
     },

@@ -1,0 +1,65 @@
+import { join, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import { readConfig } from '../../config/read.js'
+import { systemClock } from '../actor/clock.js'
+import { buildL1Bands } from '../bands/l1-shelf.js'
+import { Shelf } from '../bands/shelf.js'
+import { Generations } from '../catalog/generations.js'
+import { ChainIndex } from '../catalog/index-reader.js'
+import { openCatalogTables } from '../catalog/tables.js'
+import { grouped } from './progress.js'
+
+const help = `sluice bands l1: builds Parquet bands of the base layer out of the index
+
+Usage: sluice bands l1 [--publisher NAME] [--signatures]
+
+Builds what is missing in DATA_PATH/bands/own/parquet-l1: whole ranges of 100,000 blocks, behind them parts of 5,000, the last up
+to where no fork reaches. May run beside the gateway.
+
+  --publisher NAME  text that marks the bands' ids (the hash of it); default: sluice
+  --signatures      keeps the transactions' signatures: larger, and another id than the bands of those who do not
+
+A gateway begins with such bands by: sluice import FOLDER
+`
+
+/** Builds Parquet bands. Exit codes: 0 done, 1 refused, 2 wrong words. */
+export async function bandsL1(words: readonly string[]): Promise<number> {
+  const { values } = parseArgs({
+    args: [...words],
+    options: {
+      help: { type: 'boolean' },
+      publisher: { type: 'string', default: 'sluice' },
+      signatures: { type: 'boolean', default: false },
+    },
+  })
+  if (values.help === true) {
+    process.stdout.write(help)
+    return 0
+  }
+  const config = readConfig()
+  if (Array.isArray(config)) {
+    process.stderr.write(`sluice bands l1: ${config.join('\n  ')}\n`)
+    return 2
+  }
+  const root = resolve(config.server.dataPath)
+  const { environment } = openCatalogTables(join(root, 'catalog'))
+  const index = new ChainIndex(environment, new Generations())
+  const schedule = {
+    publisher: values.publisher,
+    signatures: values.signatures,
+    forkDepth: config.indexing.forkDepthMax,
+  }
+  const refusal = await buildL1Bands(
+    index,
+    new Shelf(join(root, 'bands')),
+    schedule,
+    systemClock,
+    (id, count) => {
+      process.stdout.write(`${id}  ${grouped(count)} transactions\n`)
+    },
+  )
+  await environment.close()
+  if (refusal === undefined) return 0
+  process.stderr.write(`sluice bands l1: ${refusal.message}\n`)
+  return 1
+}

@@ -1,0 +1,25 @@
+import { bandsL1 } from './bands-l1.js'
+import { bulkImport } from './import.js'
+import type { Command } from './sluice.js'
+
+const commands: Readonly<Record<string, Command>> = { l1: bandsL1, import: bulkImport }
+
+const help = `sluice bands: parts of the index that gateways give each other
+
+Usage: sluice bands COMMAND [--help]
+
+  l1       builds Parquet bands of the base layer out of the index
+  import   fills the index from Parquet bands (the same as sluice import)
+`
+
+/** Runs one of the commands about bands. */
+export async function bands(words: readonly string[]): Promise<number> {
+  const [name = '', ...rest] = words
+  const command = Object.hasOwn(commands, name) ? commands[name] : undefined
+  if (command !== undefined) return command(rest)
+  const out = name === '--help' ? process.stdout : process.stderr
+  out.write(
+    name === '' || name === '--help' ? help : `sluice bands: no command '${name}'; see sluice bands --help\n`,
+  )
+  return name === '--help' ? 0 : 2
+}

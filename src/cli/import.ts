@@ -1,0 +1,176 @@
+import { existsSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import { type Config, readConfig } from '../../config/read.js'
+import { systemClock } from '../actor/clock.js'
+import { createLog } from '../actor/log.js'
+import { l1Bands } from '../bands/l1-band.js'
+import { chainOf, findL1 } from '../bands/l1-find.js'
+import { importL1 } from '../bands/l1-import.js'
+import { isRefusal } from '../format/refusal.js'
+import { BulkImport } from '../ingest/bulk-import.js'
+import { NodeFolder } from '../ingest/node-folder.js'
+import { type Bulk, openBulk } from '../main/bulk.js'
+import { paint } from './paint.js'
+import { grouped, Progress } from './progress.js'
+
+const help = `sluice import: fills the index of the chain from a folder, without a node
+
+Usage: sluice import FOLDER [--no-verify] [--from HEIGHT]
+
+FOLDER holds either
+
+  Parquet bands         band.json and its tables, or folders with such
+  what a node answers   blocks/*.json (by hash, with blocks-by-height.json, or by height), transactions/<id>.json,
+                        and the data of bundles as data/<id> or bundles/<id>
+
+The gateway must not run. The index goes on from where it ends; killed at any moment, a second call goes on from there. What a
+folder of node answers lacks (transactions, bundles) is put on the agenda: the gateway asks nodes for it. Bundles are opened as
+ANS104_UNBUNDLE_FILTER and ANS104_INDEX_FILTER say.
+
+  --no-verify    believe the folder: no signatures, digests and data roots are checked (that blocks follow each other always is)
+  --from HEIGHT  where an empty index begins; without it with the lowest block of the folder
+
+Examples:
+  DATA_PATH=/srv/sluice NETWORK=mainnet sluice import /srv/bands/parquet-l1
+  DATA_PATH=/srv/sluice sluice import ./dump --no-verify
+`
+
+interface Wanted {
+  readonly folder: string
+  readonly verify: boolean
+  readonly startHeight?: number
+}
+
+/** Imports a folder. Exit codes: 0 done, 1 something was refused or left, 2 wrong words. */
+export async function bulkImport(words: readonly string[]): Promise<number> {
+  const { values, positionals } = parseArgs({
+    args: [...words],
+    options: {
+      help: { type: 'boolean' },
+      'no-verify': { type: 'boolean', default: false },
+      from: { type: 'string' },
+    },
+    allowPositionals: true,
+  })
+  if (values.help === true) {
+    process.stdout.write(help)
+    return 0
+  }
+  const [folder, ...others] = positionals
+  if (folder === undefined || others.length > 0) return wrong('say one folder; see sluice import --help')
+  if (!existsSync(folder)) return wrong(`there is no folder ${folder}`)
+  if (values.from !== undefined && !/^\d{1,9}$/.test(values.from)) return wrong('--from wants a height')
+  const config = readConfig()
+  if (Array.isArray(config)) return wrong(config.join('\n  '))
+  const startHeight = values.from === undefined ? config.indexing.startHeight : Number(values.from)
+  return importFolder(config, {
+    ...{ folder: resolve(folder), verify: !values['no-verify'] },
+    ...(startHeight === undefined ? {} : { startHeight }),
+  })
+}
+
+function wrong(message: string): number {
+  process.stderr.write(`sluice import: ${message}\n`)
+  return 2
+}
+
+async function importFolder(config: Config, wanted: Wanted): Promise<number> {
+  const stop = new AbortController()
+  for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => stop.abort())
+  const log = createLog('warn', 'import')
+  let bulk: Bulk
+  try {
+    bulk = await openBulk(config, wanted.verify ? 2 : 0, systemClock, log, stop.signal)
+  } catch (error) {
+    return wrong((error as Error).message)
+  }
+  try {
+    const parquet = !existsSync(join(wanted.folder, 'blocks'))
+    const code = parquet ? await importBands(bulk, wanted) : await importAnswers(bulk, wanted, stop.signal)
+    const { rows, bytes } = bulk.usage()
+    const each = rows === 0 ? '' : `, ${Math.round(bytes / rows)} bytes each`
+    say(
+      `the index ends at block ${bulk.index.topHeight() ?? 'none'}: ${grouped(rows)} transactions and items${each}`,
+    )
+    return code
+  } catch (error) {
+    if (!stop.signal.aborted) throw error
+    say('stopped; call it again to go on')
+    return 1
+  } finally {
+    await bulk.close()
+  }
+}
+
+function say(line: string): void {
+  process.stdout.write(`${line}\n`)
+}
+
+function refused(message: string): number {
+  process.stderr.write(`${paint('red', 'refused', process.stderr)}  ${message}\n`)
+  return 1
+}
+
+async function importBands(bulk: Bulk, { folder, verify, startHeight }: Wanted): Promise<number> {
+  const found = await findL1(folder)
+  if (isRefusal(found)) return refused(found.message)
+  if (found.length === 0) return refused(`${folder} holds neither blocks/ nor Parquet bands`)
+  bulk.index.refresh()
+  const top = bulk.index.topHeight()
+  const bands = chainOf(found, top === undefined ? startHeight : top + 1)
+  const of = bands.reduce((sum, { band }) => sum + band.tables.transactions.rows, 0)
+  const progress = new Progress('transactions', systemClock)
+  let [done, lost] = [0, 0]
+  for (const { folder: path, band } of bands) {
+    progress.show(done, of, 'checking')
+    const bad = verify ? await l1Bands.check(path) : undefined
+    if (bad !== undefined) return refused(bad.message)
+    const refusal = await importL1(path, band, {
+      index: bulk.index,
+      write: (request) => bulk.write(request),
+      remember: (transactions) => {
+        lost += bulk.remember(transactions)
+      },
+      told: (_blocks, transactions) => {
+        done += transactions
+        progress.show(done, of, `to block ${band.heightRange[1]}`)
+      },
+    })
+    if (refusal !== undefined) return refused(refusal.message)
+  }
+  progress.end(done, of)
+  if (bands.length === 0) say(`no band of the folder goes on from block ${top ?? 'none'}`)
+  if (lost > 0) return refused(`${lost} bundles found no room on the agenda`)
+  return 0
+}
+
+async function importAnswers(bulk: Bulk, wanted: Wanted, signal: AbortSignal): Promise<number> {
+  const { verify, startHeight } = wanted
+  const blocks = new Progress('blocks', systemClock)
+  const items = new Progress('items', systemClock)
+  let [transactions, bundles] = [0, '']
+  const importing = new BulkImport(
+    { ...bulk, folder: new NodeFolder(wanted.folder), clock: systemClock },
+    { verify, rules: bulk.rules, ...(startHeight === undefined ? {} : { startHeight }) },
+    {
+      blocks: (done, of) => blocks.show(done, of, `${grouped(transactions)} transactions`),
+      transactions: (done) => {
+        transactions = done
+      },
+      bundles: (done, of) => {
+        bundles = `${grouped(done)} of ${grouped(of)} bundles`
+      },
+      items: (done) => items.show(done, 0, bundles),
+    },
+  )
+  const outcome = await importing.run(signal)
+  if (isRefusal(outcome)) return refused(outcome.message)
+  blocks.end(outcome.blocks, outcome.blocks)
+  if (outcome.bundles > 0) items.end(outcome.items, 0)
+  if (outcome.missing > 0)
+    say(`${grouped(outcome.missing)} transactions are missing: the gateway will ask nodes for them`)
+  if (outcome.bad > 0) say(`${grouped(outcome.bad)} items are bad and were left out`)
+  for (const line of outcome.left) say(`${paint('red', 'left')}  ${line}`)
+  return outcome.left.length === 0 ? 0 : 1
+}

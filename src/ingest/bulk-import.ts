@@ -1,0 +1,188 @@
+import type { Clock } from '../actor/clock.js'
+import { type Id, idBytes } from '../format/id.js'
+import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import type { Agenda, Task } from './agenda.js'
+import type { Desk } from './desk.js'
+import type { Intake } from './intake.js'
+import type { ItemJudge } from './item-judge.js'
+import type { NodeFolder } from './node-folder.js'
+import { type OpeningReport, type OpeningRules, openBundle } from './opening.js'
+import { type BroughtBlock, Supply } from './supply.js'
+
+export interface BulkParts {
+  readonly folder: NodeFolder
+  readonly desk: Desk
+  readonly intake: Intake
+  readonly bundles: Agenda
+  readonly judge: ItemJudge
+  readonly clock: Clock
+}
+
+export interface BulkOptions {
+  /** Where an empty index begins; absent: with the lowest block of the folder. */
+  readonly startHeight?: number
+  /** False: signatures and data roots are not looked at, whoever wrote the folder is believed. */
+  readonly verify: boolean
+  readonly rules: OpeningRules
+}
+
+/** What is told on the way, each as a total. */
+export interface BulkProgress {
+  blocks(done: number, of: number): void
+  transactions(done: number): void
+  bundles(done: number, of: number): void
+  items(done: number): void
+}
+
+export interface BulkOutcome {
+  readonly blocks: number
+  readonly transactions: number
+  /** On the agenda: the gateway asks nodes for them. */
+  readonly missing: number
+  readonly bundles: number
+  readonly items: number
+  readonly bad: number
+  /** Why it ended before the end of the folder, or what of it was left out. */
+  readonly left: readonly string[]
+}
+
+const blocksAhead = 100
+const headersAtOnce = 64
+/** One message to the keeper holds so many blocks or transactions, then it is sent. */
+const batchMax = { blocks: 200, transactions: 4000 }
+/** Bundles that are read at once: their items wait for each other's commits together. */
+const bundlesAtOnce = 4
+const leftMax = 20
+
+/**
+ * Puts a folder of node JSON into the index, as the follower and the unbundler would from a node: the same checks, the same agendas.
+ * A second call goes on where the first was killed.
+ */
+export class BulkImport {
+  #done = { blocks: 0, transactions: 0, missing: 0, bundles: 0, items: 0, bad: 0 }
+  readonly #left: string[] = []
+
+  constructor(
+    private readonly parts: BulkParts,
+    private readonly options: BulkOptions,
+    private readonly progress: BulkProgress,
+  ) {}
+
+  /** Rejects where the catalog is lost, or `signal` fires: what was committed stays. */
+  async run(signal: AbortSignal): Promise<BulkOutcome | Refusal> {
+    const heights = await this.parts.folder.blocks()
+    if (isRefusal(heights)) return heights
+    const refusal = await this.#blocks(heights, signal)
+    if (refusal !== undefined) this.#say(refusal.message)
+    await this.#bundles(signal)
+    return { ...this.#done, left: this.#left }
+  }
+
+  #say(message: string): void {
+    if (this.#left.length < leftMax) this.#left.push(message)
+  }
+
+  async #blocks(heights: readonly number[], signal: AbortSignal): Promise<Refusal | undefined> {
+    const { folder, desk } = this.parts
+    desk.index.refresh()
+    const top = desk.index.topHeight()
+    const first = top === undefined ? (this.options.startHeight ?? heights[0]) : top + 1
+    if (first === undefined) return undefined
+    const last = endOfStretch(heights, first)
+    const behind = heights.filter((height) => height > Math.max(last, first - 1))
+    if (behind.length > 0) {
+      this.#say(`${behind.length} blocks were left: there is no block ${last + 1} between the index and them`)
+    }
+    const supply = new Supply(folder, blocksAhead, headersAtOnce, this.options.verify)
+    let batch: BroughtBlock[] = []
+    let previous = top === undefined ? undefined : desk.index.block(top)?.id
+    for (let height = first; height <= last; height += 1) {
+      signal.throwIfAborted()
+      const brought = await supply.take(height, last)
+      const wrong = isRefusal(brought) ? brought : misfit(brought, previous)
+      if (isRefusal(brought) || wrong !== undefined) {
+        await this.#tell(batch, last - first + 1)
+        return wrong
+      }
+      previous = brought.block.hash
+      batch.push(brought)
+      const transactions = batch.reduce((sum, one) => sum + one.transactions.length, 0)
+      if (batch.length < batchMax.blocks && transactions < batchMax.transactions) continue
+      await this.#tell(batch, last - first + 1)
+      batch = []
+    }
+    await this.#tell(batch, last - first + 1)
+    return undefined
+  }
+
+  async #tell(batch: readonly BroughtBlock[], of: number): Promise<void> {
+    const { intake, desk, clock } = this.parts
+    if (batch.length === 0) return
+    const refused = intake.remember(batch, clock.now())
+    if (refused > 0) this.#say(`${refused} bundles or missing transactions found no room on the agenda`)
+    await desk.write(() => intake.blockWords(batch))
+    this.#done.blocks += batch.length
+    for (const { transactions, missing } of batch) {
+      this.#done.transactions += transactions.length
+      this.#done.missing += missing.length
+    }
+    this.progress.blocks(this.#done.blocks, of)
+    this.progress.transactions(this.#done.transactions)
+  }
+
+  /** Bundles that are on the agenda and whose data is in the folder. */
+  async #bundles(signal: AbortSignal): Promise<void> {
+    const { folder, bundles } = this.parts
+    const tasks = folder.dataIds().flatMap((id) => {
+      const task = bundles.task(idBytes(id))
+      return task === undefined ? [] : [{ id, task }]
+    })
+    const queue = tasks.values()
+    const work = async (): Promise<void> => {
+      for (const { id, task } of queue) {
+        signal.throwIfAborted()
+        await this.#bundle(id, task, signal)
+        this.#done.bundles += 1
+        this.progress.bundles(this.#done.bundles, tasks.length)
+      }
+    }
+    await Promise.all(Array.from({ length: bundlesAtOnce }, work))
+  }
+
+  async #bundle(id: Id, task: Task, signal: AbortSignal): Promise<void> {
+    const { folder, desk, judge, bundles } = this.parts
+    const { verify, rules } = this.options
+    const report: OpeningReport = { items: 0, bad: 0, nested: 0 }
+    const open = (): ReturnType<NodeFolder['openData']> =>
+      folder.openData(id, verify ? this.#root(id) : undefined)
+    const told = (added: number): void => {
+      this.#done.items += added
+      this.progress.items(this.#done.items)
+    }
+    const parts = { desk, open, told, judge: verify ? judge : undefined }
+    const failure = await openBundle(parts, rules, id, report, signal)
+    this.#done.bad += report.bad
+    if (report.firstBad !== undefined)
+      this.#say(`in ${id} ${report.bad} items are bad, the first ${report.firstBad}`)
+    if (failure !== undefined) this.#say(`${id}: ${failure.refusal.message}`)
+    // What the folder does not have rightly is left on the agenda: a node may.
+    if (failure === undefined || failure.cause === 'bundle') bundles.done(task)
+  }
+
+  #root(id: Id): Uint8Array {
+    return this.parts.desk.index.row(idBytes(id))?.transfer?.dataRoot ?? new Uint8Array(0)
+  }
+}
+
+/** The last of the heights that follow each other from `first` on; `first - 1` where `first` is not there. */
+function endOfStretch(heights: readonly number[], first: number): number {
+  const known = new Set(heights)
+  let last = first - 1
+  while (known.has(last + 1)) last += 1
+  return last
+}
+
+function misfit({ block }: BroughtBlock, previous: string | undefined): Refusal | undefined {
+  if (previous === undefined || block.previous === previous) return undefined
+  return refuse('malformed', 'upstream', `block ${block.height} is on another branch than the index`)
+}

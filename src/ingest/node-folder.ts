@@ -1,0 +1,168 @@
+import { createReadStream, readdirSync } from 'node:fs'
+import { open, readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { readBlock } from '../chain/answers.js'
+import type { Block, ByteFlow } from '../chain/chain.js'
+import { readTransaction } from '../chain/read-transaction.js'
+import { type Id, parseId } from '../format/id.js'
+import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import type { Transaction } from '../format/transaction.js'
+import { DataRootHasher } from '../proof/data-root.js'
+import { isMissing } from '../store/blobs.js'
+import type { RootStream } from './bundle-bytes.js'
+import type { SupplyChain } from './supply.js'
+
+/** A block is 2 MiB of JSON at most, a transaction with its data in it 16 MiB. */
+const jsonBytesMax = 32 * 2 ** 20
+
+/**
+ * A folder with what a node said, as files:
+ *
+ *     blocks/<name>.json                    `GET /block/...`; the name is the block's hash or its height
+ *     blocks-by-height.json                 {"<height>": "<hash>"}; without it every block's file is read for its height
+ *     transactions/<id>.json, genesis/<id>.json   `GET /tx/<id>`
+ *     data/<id>, bundles/<id>               the whole data of a transaction, as bytes
+ *
+ * Nothing in it is believed more than a node would be.
+ */
+export class NodeFolder implements SupplyChain {
+  #heights = new Map<number, string>()
+
+  constructor(readonly path: string) {}
+
+  /** Finds the blocks: once, before anything is asked. Heights of all of them, in order. */
+  async blocks(): Promise<number[] | Refusal> {
+    const listed = await this.#listed()
+    if (isRefusal(listed)) return listed
+    this.#heights = listed
+    return [...listed.keys()].sort((one, other) => one - other)
+  }
+
+  /** Transactions whose data is in the folder. */
+  dataIds(): Id[] {
+    const names = ['data', 'bundles'].flatMap((name) => namesIn(join(this.path, name)))
+    return [...new Set(names.map(parseId))].filter((id) => id !== undefined)
+  }
+
+  async blockByHeight(height: number): Promise<Block | Refusal> {
+    const file = this.#heights.get(height)
+    const text = file === undefined ? undefined : await textIn(join(this.path, 'blocks', file))
+    if (text === undefined || isRefusal(text)) return text ?? unknown(`block ${height} is not in the folder`)
+    const block = readBlock(text)
+    if (block === undefined || block.height !== height) {
+      return refuse('malformed', 'upstream', `blocks/${file} is not block ${height}`)
+    }
+    return block
+  }
+
+  async transaction(id: Id): Promise<Transaction | Refusal> {
+    for (const folder of ['transactions', 'genesis']) {
+      const text = await textIn(join(this.path, folder, `${id}.json`))
+      if (text !== undefined) return isRefusal(text) ? text : readTransaction(text, id, false, this.path)
+    }
+    return unknown(`transaction ${id} is not in the folder`)
+  }
+
+  async transactionData(id: Id, sizeBytes: number): Promise<ByteFlow | Refusal> {
+    const file = await this.#dataFile(id)
+    if (file === undefined) return unknown(`the data of ${id} is not in the folder`)
+    if (file.sizeBytes !== sizeBytes) return refuse('forged', 'upstream', `${file.path} has another size`)
+    return { node: this.path, bytes: createReadStream(file.path) }
+  }
+
+  /** The data of a transaction; held against its data root before a byte is given, where one is said. */
+  async openData(id: Id, dataRoot: Uint8Array | undefined): Promise<RootStream | Refusal> {
+    const file = await this.#dataFile(id)
+    if (file === undefined) return unknown(`the data of ${id} is not in the folder`)
+    const stream = { sizeBytes: file.sizeBytes, bytes: pieces(file.path) }
+    if (dataRoot === undefined) return stream
+    const hasher = new DataRootHasher(file.sizeBytes)
+    for await (const piece of pieces(file.path)) hasher.update(piece)
+    const tree = hasher.finish()
+    if (isRefusal(tree)) return tree
+    const same = Buffer.compare(tree.root, dataRoot) === 0
+    return same ? stream : refuse('forged', 'upstream', `${file.path} is not the data of ${id}`)
+  }
+
+  async #dataFile(id: Id): Promise<{ path: string; sizeBytes: number } | undefined> {
+    for (const folder of ['data', 'bundles']) {
+      const path = join(this.path, folder, id)
+      try {
+        return { path, sizeBytes: (await stat(path)).size }
+      } catch (error) {
+        if (!isMissing(error)) throw error
+      }
+    }
+    return undefined
+  }
+
+  async #listed(): Promise<Map<number, string> | Refusal> {
+    const heights = new Map<number, string>()
+    const text = await textIn(join(this.path, 'blocks-by-height.json'))
+    if (isRefusal(text)) return text
+    if (text !== undefined) {
+      for (const [height, name] of Object.entries(objectIn(text))) {
+        if (/^\d{1,10}$/.test(height) && typeof name === 'string' && /^[\w-]{1,64}$/.test(name)) {
+          heights.set(Number(height), `${name}.json`)
+        }
+      }
+      return heights
+    }
+    for (const name of namesIn(join(this.path, 'blocks'))) {
+      if (!/^[\w-]{1,64}\.json$/.test(name)) continue
+      const [, number] = /^(\d{1,10})\.json$/.exec(name) ?? []
+      const said = number === undefined ? await textIn(join(this.path, 'blocks', name)) : undefined
+      const height = number ?? (typeof said === 'string' ? readBlock(said)?.height : undefined)
+      if (height !== undefined) heights.set(Number(height), name)
+    }
+    return heights
+  }
+}
+
+function unknown(message: string): Refusal {
+  return refuse('unknown', 'upstream', message)
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder)
+  } catch (error) {
+    if (isMissing(error)) return []
+    throw error
+  }
+}
+
+/** Pieces of a file, each of its own memory. */
+async function* pieces(path: string): AsyncGenerator<Uint8Array> {
+  const file = await open(path, 'r')
+  try {
+    for (;;) {
+      const piece = Buffer.allocUnsafeSlow(2 ** 20)
+      const { bytesRead } = await file.read(piece)
+      if (bytesRead === 0) return
+      yield piece.subarray(0, bytesRead)
+    }
+  } finally {
+    await file.close()
+  }
+}
+
+async function textIn(path: string): Promise<string | Refusal | undefined> {
+  try {
+    const { size } = await stat(path)
+    if (size > jsonBytesMax) return refuse('too-large', 'upstream', `${path} has ${size} bytes`)
+    return await readFile(path, 'utf8')
+  } catch (error) {
+    if (isMissing(error)) return undefined
+    throw error
+  }
+}
+
+function objectIn(text: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
+  } catch {
+    return {}
+  }
+}

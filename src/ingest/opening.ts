@@ -1,0 +1,113 @@
+import type { ItemFilter } from '../../config/item-filter.js'
+import type { Id } from '../format/id.js'
+import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import { isBundle } from '../source/learned.js'
+import type { RootStream } from './bundle-bytes.js'
+import type { Desk } from './desk.js'
+import { matches } from './filter.js'
+import { ItemBatch } from './item-batch.js'
+import type { ItemJudge } from './item-judge.js'
+import { type FoundItem, itemSubject } from './rows.js'
+import { BundleWalk } from './walk.js'
+import type { Webhooks } from './webhooks.js'
+
+/** What of a bundle is wanted. */
+export interface OpeningRules {
+  /** Bundles that are opened. */
+  readonly unbundle: ItemFilter
+  /** Items that are indexed and served. */
+  readonly index: ItemFilter
+  readonly depthMax: number
+  /** Entries of one bundle and those open inside it: some 200 bytes each. */
+  readonly entriesMax: number
+}
+
+export interface OpeningParts {
+  readonly desk: Desk
+  /** The proven data of a root. */
+  readonly open: (id: Id, signal: AbortSignal) => Promise<RootStream | Refusal>
+  /** Absent: the items are believed to be by their owners. */
+  readonly judge: Pick<ItemJudge, 'judge'> | undefined
+  /** Absent: nobody is told of items. */
+  readonly webhooks?: Webhooks | undefined
+  /** So many items were new to the index. */
+  readonly told: (added: number) => void
+}
+
+/** What was found in a bundle so far. */
+export interface OpeningReport {
+  items: number
+  bad: number
+  nested: number
+  firstBad?: string
+}
+
+/** Why a bundle was not read to its end. */
+export interface OpeningFailure {
+  readonly refusal: Refusal
+  /** `bundle`: its bytes are what they are. `orphan`: no block here has it. `source`: its bytes could not be had. */
+  readonly cause: 'bundle' | 'orphan' | 'source'
+}
+
+/** Opens one bundle as a stream and tells the catalog of every item in it. Rejects where the catalog is lost. */
+export async function openBundle(
+  parts: OpeningParts,
+  rules: OpeningRules,
+  id: Id,
+  report: OpeningReport,
+  signal: AbortSignal,
+): Promise<OpeningFailure | undefined> {
+  const bad = (item: Id, refusal: Refusal): void => {
+    report.bad += 1
+    report.firstBad ??= `${item}: ${refusal.message}`
+  }
+  const batch = batchOf(parts, rules, id, report, bad)
+  if (!batch.isRootKnown()) {
+    const refusal = refuse('unknown', 'upstream', 'the bundle is in no block of the index')
+    return { refusal, cause: 'orphan' }
+  }
+  const root = await parts.open(id, signal)
+  if (isRefusal(root)) return { refusal: root, cause: 'source' }
+  const walk = new BundleWalk(
+    { path: [id], start: 0, sizeBytes: root.sizeBytes },
+    {
+      depthMax: rules.depthMax,
+      entriesMax: rules.entriesMax,
+      signed: parts.judge !== undefined,
+      opens: (item) => isBundle(item.header.tags) && matches(rules.unbundle, itemSubject(item)),
+    },
+    { item: (item, message) => batch.add(item, message), bad, broken: bad },
+  )
+  // One batch is judged and told while the next gathers.
+  let telling = Promise.resolve()
+  try {
+    for await (const piece of root.bytes) {
+      if (isRefusal(piece)) return { refusal: piece, cause: 'source' }
+      walk.push(piece)
+      if (!batch.isFull) continue
+      await telling
+      telling = batch.flush()
+      telling.catch(() => 'thrown where it is awaited')
+    }
+    const refusal = walk.end()
+    await telling
+    telling = batch.flush()
+    return refusal === undefined ? undefined : { refusal, cause: 'bundle' }
+  } finally {
+    await telling
+  }
+}
+
+function batchOf(
+  { desk, judge, webhooks, told }: OpeningParts,
+  rules: OpeningRules,
+  id: Id,
+  report: OpeningReport,
+  bad: (item: Id, refusal: Refusal) => void,
+): ItemBatch {
+  const sound = ({ header }: FoundItem): void => {
+    report.items += 1
+    if (isBundle(header.tags)) report.nested += 1
+  }
+  return new ItemBatch(id, desk, judge, rules.index, { bad, sound, told }, webhooks)
+}

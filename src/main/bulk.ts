@@ -1,0 +1,114 @@
+import type { Config } from '../../config/read.js'
+import { addressOf } from '../actor/address.js'
+import { claimFolder } from '../actor/claim.js'
+import { type Clock, pause } from '../actor/clock.js'
+import type { Log } from '../actor/log.js'
+import { startThread } from '../actor/thread.js'
+import { Generations } from '../catalog/generations.js'
+import type { TransactionInput } from '../catalog/index-protocol.js'
+import { ChainIndex } from '../catalog/index-reader.js'
+import type { CatalogReply, CatalogRequest } from '../catalog/protocol.js'
+import { openCatalogTables } from '../catalog/tables.js'
+import { idBytes } from '../format/id.js'
+import { isRefusal } from '../format/refusal.js'
+import { Agenda } from '../ingest/agenda.js'
+import { Desk } from '../ingest/desk.js'
+import { matches } from '../ingest/filter.js'
+import { Intake } from '../ingest/intake.js'
+import { ItemJudge } from '../ingest/item-judge.js'
+import type { OpeningRules } from '../ingest/opening.js'
+import { ingestDefaults } from '../ingest/wiring.js'
+import { isBundle } from '../source/learned.js'
+import { openEnvironment } from '../store/lmdb.js'
+import { openingRules } from './ingest-thread.js'
+import { catalogThread, folders, sharedTables } from './threads.js'
+
+/** What a command needs that fills the index while the gateway does not run. */
+export interface Bulk {
+  readonly index: ChainIndex
+  readonly desk: Desk
+  readonly intake: Intake
+  readonly bundles: Agenda
+  readonly judge: ItemJudge
+  readonly rules: OpeningRules
+  /** Resolves after the commit. */
+  write(request: CatalogRequest): Promise<void>
+  /** Puts those of the transactions that are bundles and wanted on the agenda; returns how many found no room. */
+  remember(transactions: readonly TransactionInput[]): number
+  /** Bytes and rows of the index on disk. */
+  usage(): { readonly rows: number; readonly bytes: number }
+  close(): Promise<void>
+}
+
+const againMs = 5
+const stopMs = 60_000
+
+/**
+ * Claims `DATA_PATH` and opens the index with its keeper on a thread of its own and `proofThreads` hands for signatures. Rejects
+ * where another process has it.
+ */
+export async function openBulk(
+  config: Config,
+  proofThreads: number,
+  clock: Clock,
+  log: Log,
+  signal: AbortSignal,
+): Promise<Bulk> {
+  const { root, catalog, agenda } = folders(config)
+  const claim = await claimFolder(root)
+  const shared = sharedTables(config)
+  const thread = await startThread('catalog', 'catalog', catalogThread(config, shared))
+  const keeper = addressOf<CatalogRequest, CatalogReply>(thread.connect(), ingestDefaults.keeperMailboxMax)
+  const { environment } = openCatalogTables(catalog)
+  const index = new ChainIndex(environment, new Generations(shared.generations))
+  const tasks = openEnvironment(agenda)
+  const bundles = new Agenda(tasks, 'bundles', ingestDefaults.tasksMax)
+  const missing = new Agenda(tasks, 'missing', ingestDefaults.tasksMax)
+  const rules = openingRules(config)
+  const judge = new ItemJudge(proofThreads, log)
+  return {
+    ...{ index, bundles, judge, rules },
+    desk: new Desk(keeper, index, signal),
+    intake: new Intake(bundles, missing, rules.unbundle),
+    async write(request) {
+      for (;;) {
+        signal.throwIfAborted()
+        const reply = await keeper.ask(request)
+        if (!isRefusal(reply)) return
+        if (reply.refused !== 'busy') throw new Error(`the catalog does not answer: ${reply.message}`)
+        await pause(againMs, signal)
+      }
+    },
+    remember(transactions) {
+      index.refresh()
+      const wanted = transactions.filter(
+        (one) => one.size > 0 && isBundle(one.tags) && matches(rules.unbundle, subjectOf(index, one)),
+      )
+      const none = new Uint8Array(0)
+      return bundles.put(
+        wanted.map(({ id }) => ({ key: idBytes(id), value: none })),
+        clock.now(),
+      )
+    },
+    usage() {
+      index.refresh()
+      const bytes = environment.usage().reduce((sum, table) => sum + table.bytes, 0)
+      return { rows: index.counts().rows, bytes }
+    },
+    async close() {
+      await judge.close()
+      await thread.stop(stopMs)
+      await Promise.all([environment.close(), tasks.close()])
+      await claim.release()
+    },
+  }
+}
+
+/** What filters look at of a transaction that came without its owner's key: the index has it by now. */
+function subjectOf(index: ChainIndex, one: TransactionInput): Parameters<typeof matches>[1] {
+  const { id, target, anchor, tags, size: sizeBytes, format, quantity, reward, dataRoot } = one
+  const signature = one.signature ?? new Uint8Array(0)
+  const owner = one.owner.length > 0 ? one.owner : (index.keyOf(one.ownerAddress) ?? one.owner)
+  const transfer = { format, quantity, reward, dataRoot }
+  return { id, owner, target, anchor, signature, tags, sizeBytes, transfer }
+}
