@@ -36,8 +36,8 @@ export interface BuiltL1 {
 
 /**
  * Builds the Parquet band of some heights out of the index, into the empty folder `folder`; whoever asked puts it in place.
- * Refuses where the index does not have all of it: blocks or transactions are missing, or blocks were indexed before their headers were
- * kept. Reads stretch by stretch, so memory is flat and the thread does other things in between.
+ * Refuses where the index does not have all of it: blocks or transactions are missing, or blocks were indexed before their
+ * headers were kept. Reads stretch by stretch, so memory is flat and the thread does other things in between.
  */
 export async function buildL1(
   index: ChainIndex,
