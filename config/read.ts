@@ -9,12 +9,13 @@ import { retrieval } from './retrieval.js'
 import { rootLookup } from './root-lookup.js'
 import { server } from './server.js'
 import type { Setting } from './setting.js'
+import { swarm } from './swarm.js'
 import { webhooks } from './webhooks.js'
 
 /** Every table, by the part of the program it belongs to. */
 const tables = {
   ...{ server, retrieval, chunks, answers, indexing, rootLookup, webhooks, names },
-  ...{ moderation, payments, limits },
+  ...{ moderation, payments, limits, swarm },
 }
 
 type Values<Table> = { readonly [Name in keyof Table]: Table[Name] extends Setting<infer T> ? T : never }
@@ -63,6 +64,7 @@ const families = new RegExp(
       'ADMIN_API',
     ],
     ...['SHUTDOWN', 'WEBHOOK', 'FETCHES', 'SKIP_FORWARDING', 'CDB64', 'ROOT_TX', 'NEGATIVE_CACHE', 'SANDBOX'],
+    ...['INDEX'],
   ].join('|')})_`,
 )
 

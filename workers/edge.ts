@@ -11,6 +11,7 @@ import { openBuckets } from '../src/admission/wiring.js'
 import { loadSigningKey } from '../src/attest/keys.js'
 import { createSigner } from '../src/attest/signature.js'
 import { vocabularies } from '../src/attest/vocabulary.js'
+import type { SwarmReply, SwarmRequest } from '../src/bands/swarm.js'
 import { Generations } from '../src/catalog/generations.js'
 import { ChainIndex } from '../src/catalog/index-reader.js'
 import { IndexedCatalog } from '../src/catalog/indexed.js'
@@ -20,6 +21,7 @@ import { IndexedSpans } from '../src/chain/indexed-spans.js'
 import { AdminRoute } from '../src/gateway/admin/admin-route.js'
 import { AdminKey } from '../src/gateway/admin/key.js'
 import { moderationOrders } from '../src/gateway/admin/moderation-orders.js'
+import { announceRoute } from '../src/gateway/announce-route.js'
 import { soonStale } from '../src/gateway/cache-control.js'
 import { createGateway } from '../src/gateway/gateway.js'
 import { Guard } from '../src/gateway/guard.js'
@@ -119,6 +121,16 @@ const graphql: Route = {
 }
 const moderation = addressOf<ModerationRequest, ModerationReply>(options.moderationPort, options.mailboxMax)
 const orders = [...moderationOrders({ keeper: moderation, store: blockStore })]
+const tracking: readonly Route[] =
+  options.swarmPort === undefined
+    ? []
+    : [
+        announceRoute({
+          pathPrefix: vocabulary.pathPrefix,
+          tracker: addressOf<SwarmRequest, SwarmReply>(options.swarmPort, 1024),
+          clientOf: (request) => request.remoteAddress,
+        }),
+      ]
 const gateway = createGateway({
   catalog,
   keeper,
@@ -150,6 +162,7 @@ const gateway = createGateway({
           isAdmin: (request) => adminKey.opens(request),
         })),
     ...nodes.routes,
+    ...tracking,
     offsetsRoute({ ...saying, catalog, guard }),
     resolver,
     graphql,
@@ -177,6 +190,7 @@ async function stop(): Promise<void> {
   await environment.close()
   options.catalogPort.close()
   options.sourcePort.close()
+  options.swarmPort?.close()
   options.moderationPort.close()
   options.admissionPort?.close()
   parent.close()

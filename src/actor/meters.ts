@@ -179,4 +179,16 @@ export const meterTable: readonly MeterRow[] = [
       domain: ['data', 'chunk', 'index'],
     },
   },
+  { name: 'torrent_peers', kind: 'gauge', help: 'BitTorrent peers that are connected to the seeder.' },
+  { name: 'torrent_sent_bytes_total', kind: 'counter', help: 'Bytes of bands sent to BitTorrent peers.' },
+  {
+    name: 'torrent_connections_ended_total',
+    kind: 'counter',
+    help: 'Ends of BitTorrent connections, by why.',
+    labels: {
+      reason: [
+        ...['closed', 'done', 'garbage', 'unknown', 'late', 'idle', 'stalled', 'flood', 'full', 'forged'],
+      ],
+    },
+  },
 ]

@@ -23,6 +23,8 @@ export interface EdgeThread {
   readonly sourcePort: MessagePort
   /** Line to the keeper of the block list. */
   readonly moderationPort: MessagePort
+  /** Line to the tracker of our bands; absent: there is none. */
+  readonly swarmPort?: MessagePort
   /** Folder of the block list and memory of its `Sieve`. */
   readonly moderation: {
     readonly path: string

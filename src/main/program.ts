@@ -15,6 +15,7 @@ import { ingestThread } from './ingest-thread.js'
 import { limitsOf } from './limits.js'
 import { hostOptions, namesFolder } from './names-thread.js'
 import { chainOptions, networkOf } from './network.js'
+import { needsSwarm, swarmThread } from './swarm-thread.js'
 import {
   catalogThread,
   devnetThread,
@@ -22,6 +23,7 @@ import {
   folders,
   type Lines,
   moderationThread,
+  type SharedTables,
   sharedTables,
   sourceThread,
 } from './threads.js'
@@ -79,6 +81,7 @@ export async function startProgram(config: Config, log: Log, end: AbortSignal): 
         return sourceThread(config, { ...network, nodes: nodes() }, shared, crew.line('catalog'))
       }),
       crew.part('ingest', 'ingest', () => ingestThread(config, nodes(), shared, crew.line('catalog'))),
+      ...swarmOf(config, shared, crew),
       found(network.host, server.port, 'PORT', (free) => {
         port = free
       }),
@@ -101,6 +104,11 @@ export async function startProgram(config: Config, log: Log, end: AbortSignal): 
   }
 }
 
+/** The thread for bands that are seeded or fetched, where there are any. */
+function swarmOf(config: Config, shared: SharedTables, crew: Crew): Part[] {
+  return needsSwarm(config) ? [crew.part('swarm', 'swarm', () => swarmThread(config, shared))] : []
+}
+
 /** The threads that are up, by name. */
 class Crew {
   readonly #threads = new Map<string, Thread>()
@@ -120,7 +128,8 @@ class Crew {
   /** Lines from an edge thread to the actors that it asks. */
   lines(): Lines {
     const [catalogPort, sourcePort] = [this.line('catalog'), this.line('source')]
-    return { catalogPort, sourcePort, moderationPort: this.line('moderation') }
+    const swarm = this.#threads.has('swarm') ? { swarmPort: this.line('swarm') } : {}
+    return { catalogPort, sourcePort, moderationPort: this.line('moderation'), ...swarm }
   }
 
   /** A thread of `workers/<file>` as a part; what `data` returns may hold ports, which move to it. */

@@ -27,6 +27,8 @@ export interface SharedTables {
   readonly generations: SharedArrayBuffer
   readonly progress: SharedArrayBuffer
   readonly meters: SharedArrayBuffer
+  /** Rows of the meter table. */
+  readonly rows: { readonly swarm: number }
   readonly tip: Tip
   readonly following: Following
   readonly sieve: SharedArrayBuffer
@@ -37,8 +39,9 @@ export function sharedTables({ server, retrieval }: Config): SharedTables {
     generations: new SharedArrayBuffer(generationBytes),
     // A transfer and a window transfer of the same payload may be open at once.
     progress: new SharedArrayBuffer(progressBytes(retrieval.fetchesMax * 2)),
-    // Row 0 is the fetcher's, the last one the thread's that grows the index.
-    meters: new SharedArrayBuffer(meterBytes(meterTable, server.edgeThreads + 2)),
+    // Row 0 is the fetcher's; after the edge threads' come that of the index, and that of the swarm.
+    meters: new SharedArrayBuffer(meterBytes(meterTable, server.edgeThreads + 3)),
+    rows: { swarm: server.edgeThreads + 2 },
     tip: new Tip(),
     following: new Following(),
     sieve: new SharedArrayBuffer(Sieve.bytes),
@@ -148,6 +151,8 @@ export interface Lines {
   readonly catalogPort: MessagePort
   readonly moderationPort: MessagePort
   readonly sourcePort: MessagePort
+  /** Absent: nothing is seeded or fetched. */
+  readonly swarmPort?: MessagePort
 }
 
 export function edgeThread(
@@ -177,6 +182,7 @@ export function edgeThread(
     catalogPort: given.catalogPort,
     sourcePort: given.sourcePort,
     moderationPort: given.moderationPort,
+    ...(given.swarmPort === undefined ? {} : { swarmPort: given.swarmPort }),
     moderation: { path: folders(config).moderation, sieve: shared.sieve },
     mailboxMax: server.flowsMax * 2 + 64,
     catalogPath: catalog,

@@ -1,0 +1,120 @@
+import { custom, flag, list, maybeUrls, whole } from './setting.js'
+
+const addressShape = /^(\d{1,3}(\.\d{1,3}){3}|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*)$/
+
+export interface NamedPublisher {
+  /** Without a trailing slash, fragment or query. */
+  readonly url: string
+  /** Base58. */
+  readonly keyId: string
+}
+
+/** Bands by BitTorrent, and bands of other gateways. */
+export const swarm = {
+  seed: flag({
+    env: 'INDEX_SEED',
+    default: false,
+    why: 'Offers our bands as torrents too: a seeder on INDEX_TORRENT_PORT, a tracker beside the publication.',
+  }),
+  torrentPort: whole({
+    env: 'INDEX_TORRENT_PORT',
+    default: 6881,
+    min: 0,
+    max: 65_535,
+    why: 'TCP port of the seeder, beside that of HTTP; 0 takes a free one.',
+  }),
+  torrentAddresses: list({
+    env: 'INDEX_TORRENT_ADDRESSES',
+    default: [],
+    shape: addressShape,
+    allowed: 'IP addresses, comma between',
+    why: 'Where peers reach the seeder, told by the tracker. Without: the address that a client used for the gateway, if it was no name.',
+  }),
+  peersMax: whole({
+    env: 'INDEX_TORRENT_PEERS_MAX',
+    default: 100,
+    min: 1,
+    max: 2000,
+    why: 'Connections of the seeder at once; each takes up to 0.5 MiB.',
+  }),
+  uploadBytesPerSecond: whole({
+    env: 'INDEX_UPLOAD_LIMIT',
+    default: 10_000_000,
+    min: 0,
+    max: 100_000_000_000,
+    why: 'Bytes a second that the seeder sends, to all peers together; 0: no limit.',
+  }),
+  uploadBytesPerDay: whole({
+    env: 'INDEX_UPLOAD_DAILY_LIMIT',
+    default: 100_000_000_000,
+    min: 0,
+    max: 1_000_000_000_000_000,
+    why: 'Bytes a day (UTC) that the seeder sends; 0: no limit.',
+  }),
+  trackers: maybeUrls({
+    env: 'INDEX_TRACKERS',
+    why: 'HTTP trackers elsewhere that are told of our bands; none unless set.',
+  }),
+  subscriptions: custom<readonly NamedPublisher[]>({
+    env: 'INDEX_SUBSCRIPTIONS',
+    allowed: 'ADDRESS#KEY, comma between: a gateway, and the base58 key that signs its publication',
+    defaultText: '',
+    default: [],
+    read: (text) => {
+      const parts = text.split(',').map((part) => part.trim())
+      const found = parts.map((part) => /^(https?:\/\/[^#?@\s]+)#([1-9A-HJ-NP-Za-km-z]{32,44})$/.exec(part))
+      const wrong = parts.filter((_, index) => {
+        const [, url = ''] = found[index] ?? []
+        return !URL.canParse(url)
+      })
+      if (wrong.length > 0) return { wrong: `has entries that are not ADDRESS#KEY: ${wrong.join(' ')}` }
+      const value = found.map((match) => {
+        return { url: new URL(match?.[1] ?? '').href.replace(/\/$/, ''), keyId: match?.[2] ?? '' }
+      })
+      return { value }
+    },
+    why: 'Gateways whose bands are fetched and looked into. An address without a path means its usual one.',
+  }),
+  subscribedKinds: list({
+    env: 'INDEX_SUBSCRIPTION_KINDS',
+    default: ['cdb64-root-tx'],
+    shape: /^[a-z0-9-]{1,64}$/,
+    allowed: 'kinds of bands, comma between',
+    why: 'Kinds of bands that are fetched.',
+  }),
+  pollSeconds: whole({
+    env: 'INDEX_SUBSCRIPTION_POLL_SECONDS',
+    default: 300,
+    min: 1,
+    max: 86_400,
+    why: 'Seconds between two looks at a publication.',
+  }),
+  graceSeconds: whole({
+    env: 'INDEX_SUBSCRIPTION_GRACE_SECONDS',
+    default: 300,
+    min: 0,
+    max: 31_536_000,
+    why: 'Seconds that a fetched band is kept after its publisher replaced it.',
+  }),
+  fetchedBytesMax: whole({
+    env: 'INDEX_SUBSCRIPTION_MAX_BYTES',
+    default: 50 * 2 ** 30,
+    min: 0,
+    max: 2 ** 50,
+    why: 'Bytes of bands of others on disk, those on their way counted.',
+  }),
+  bandsAtOnce: whole({
+    env: 'INDEX_SUBSCRIPTION_DOWNLOADS',
+    default: 4,
+    min: 1,
+    max: 64,
+    why: 'Bands fetched at once.',
+  }),
+  webSeconds: whole({
+    env: 'INDEX_SUBSCRIPTION_WEB_SECONDS',
+    default: 30,
+    min: 0,
+    max: 86_400,
+    why: 'Seconds without a byte from peers after which a band is asked for over HTTP as well.',
+  }),
+}

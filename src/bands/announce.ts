@@ -1,0 +1,76 @@
+import { type Dispatcher, request } from 'undici'
+import { decodeBencode } from '../format/bencode.js'
+import { decodePeers, type PeerAddress } from './compact-peers.js'
+
+export interface Announcing {
+  /** Address of an HTTP tracker. */
+  readonly url: string
+  /** 20 bytes. */
+  readonly infohash: Uint8Array
+  readonly peerId: Uint8Array
+  /** Where others reach us; 1 where they do not: trackers want one. */
+  readonly port: number
+  /** Bytes still missing. */
+  readonly left: number
+  readonly event?: 'started' | 'completed' | 'stopped'
+}
+
+export interface Announced {
+  readonly peers: readonly PeerAddress[]
+  readonly intervalSeconds: number
+}
+
+const answerMaxBytes = 64 * 1024
+
+function escapeBytes(bytes: Uint8Array): string {
+  return Array.from(bytes, (byte) => `%${byte.toString(16).padStart(2, '0')}`).join('')
+}
+
+/** Tells an HTTP tracker about us and asks it for others. Undefined where it does not answer as one. Never rejects. */
+export async function announce(
+  what: Announcing,
+  dispatcher: Dispatcher,
+  timeoutMs: number,
+): Promise<Announced | undefined> {
+  const { url, infohash, peerId, port, left, event } = what
+  const own = `info_hash=${escapeBytes(infohash)}&peer_id=${escapeBytes(peerId)}&port=${port}`
+  const state = `&uploaded=0&downloaded=0&left=${left}&compact=1${event === undefined ? '' : `&event=${event}`}`
+  try {
+    const signal = AbortSignal.timeout(timeoutMs)
+    const answer = await request(`${url}${url.includes('?') ? '&' : '?'}${own}${state}`, {
+      dispatcher,
+      signal,
+    })
+    const body = await readBody(answer.body, answerMaxBytes)
+    return answer.statusCode === 200 && body !== undefined ? readAnswer(body) : undefined
+  } catch {
+    // A tracker that is away is nothing to speak of: it is asked again later.
+    return undefined
+  }
+}
+
+/** A body of at most `maxBytes`; undefined, and the connection dropped, where it is longer. Rejects where it breaks. */
+export async function readBody(
+  body: Dispatcher.ResponseData['body'],
+  maxBytes: number,
+): Promise<Buffer | undefined> {
+  const parts: Buffer[] = []
+  let bytes = 0
+  for await (const part of body as AsyncIterable<Buffer>) {
+    bytes += part.length
+    if (bytes > maxBytes) {
+      body.on('error', () => 'dropped on purpose').destroy()
+      return undefined
+    }
+    parts.push(part)
+  }
+  return Buffer.concat(parts)
+}
+
+function readAnswer(body: Buffer): Announced | undefined {
+  const value = decodeBencode(body, { depthMax: 4, valuesMax: 1024, anyOrder: true })?.value
+  if (!(value instanceof Map) || value.has('failure reason')) return undefined
+  const interval = value.get('interval')
+  const intervalSeconds = typeof interval === 'number' ? Math.min(Math.max(interval, 15), 3600) : 300
+  return { peers: decodePeers(value.get('peers'), value.get('peers6'), 200), intervalSeconds }
+}

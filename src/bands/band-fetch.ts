@@ -1,0 +1,212 @@
+import { mkdir, readdir, readFile, rm, statfs, unlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Clock, Timer } from '../actor/clock.js'
+import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import { type Torrent, torrentName } from '../format/torrent.js'
+import { readTorrent, torrentFileMaxBytes } from '../format/torrent-read.js'
+import { isMissing } from '../store/blobs.js'
+import { announce } from './announce.js'
+import { isNearAddress } from './compact-peers.js'
+import { Download, type DownloadOptions } from './download.js'
+import { type Asking, get } from './follow.js'
+import { fetchFiles } from './http-files.js'
+import { measureDigests } from './measure.js'
+import { putFile } from './measure-torrent.js'
+import { isEntryName, isIndexName } from './names.js'
+import type { Band, BandFile } from './protocol.js'
+
+/** A band that a publisher lists and that is wanted here. */
+export interface Wanted {
+  /** Address of the publisher's own routes: the only place that is asked; what its document says of addresses is not. */
+  readonly url: string
+  readonly index: string
+  readonly kind: string
+  readonly band: Band
+}
+
+export interface FetchParts {
+  readonly asking: Asking
+  readonly clock: Clock
+  readonly peerId: Buffer
+  readonly download: Omit<DownloadOptions, 'isNear'>
+}
+
+/** The list of a band's files as one word: the name of its torrent. */
+export function bandDigest(files: readonly BandFile[]): string {
+  return torrentName(files.map(({ name, size, sha256 }) => ({ name, sizeBytes: size, sha256Hex: sha256 })))
+}
+
+export function bandBytes({ files }: Band): number {
+  return files.reduce((sum, { size }) => sum + size, 0)
+}
+
+/** Left free on the disk whatever is fetched. */
+const freeBytesMin = 512 << 20
+
+/** Brings one band's files together, from wherever a process that was killed had left it. */
+export class BandFetch {
+  #download: Download | undefined
+  readonly #end = new AbortController()
+  /** Where the files are when all is well. */
+  readonly folder: string
+
+  constructor(
+    readonly wanted: Wanted,
+    /** `fetchPlace` of the band. */
+    private readonly place: string,
+    private readonly parts: FetchParts,
+  ) {
+    this.folder = join(place, 'files')
+  }
+
+  stop(): void {
+    this.#end.abort()
+    this.#download?.stop()
+  }
+
+  get peers(): number {
+    return this.#download?.peers ?? 0
+  }
+
+  /**
+   * Undefined: all files are in the folder, and their digests are those of the signed document. `forged`: the whole was wrong
+   * and is gone. Other refusals: try again later. Rejects where the disk refuses.
+   */
+  async run(): Promise<Refusal | undefined> {
+    const { band } = this.wanted
+    await mkdir(this.folder, { recursive: true, mode: 0o700 })
+    const { bavail, bsize } = await statfs(this.folder)
+    if (bavail * bsize < bandBytes(band) + freeBytesMin) {
+      return refuse('busy', 'self', `no room on the disk for ${band.id}`)
+    }
+    await this.#dropOthers()
+    const torrent = await this.#torrent()
+    if (torrent !== undefined && !isRefusal(torrent)) {
+      return (await this.#swarm(torrent)) ?? (await this.#compare())
+    }
+    const first = (await this.#plain()) ?? (await this.#compare())
+    // What was begun in another life may have been wrong from the beginning; it is gone now.
+    return first?.refused === 'forged' ? ((await this.#plain()) ?? (await this.#compare())) : first
+  }
+
+  /** Nothing but the band's files may lie in its folder. */
+  async #dropOthers(): Promise<void> {
+    const names = new Set(this.wanted.band.files.map(({ name }) => name))
+    for (const name of await readdir(this.folder)) {
+      if (!names.has(name)) await rm(join(this.folder, name), { recursive: true })
+    }
+  }
+
+  /** The torrent that the document names by its infohashes, kept beside the files. Undefined: the band has none. */
+  async #torrent(): Promise<Torrent | Refusal | undefined> {
+    const { band, url } = this.wanted
+    if (band.torrent === undefined) return undefined
+    const path = join(this.place, 'torrent')
+    const kept = await readFile(path).catch((error: unknown) => {
+      if (isMissing(error)) return undefined
+      throw error
+    })
+    const known = kept === undefined ? undefined : matching(readTorrent(kept), band)
+    if (known !== undefined && !isRefusal(known)) return known
+    const address = `${url}/indexes/torrents/${band.torrent.infohashV1}.torrent`
+    const bytes = await get(address, torrentFileMaxBytes, this.parts.asking, this.#end.signal)
+    if (isRefusal(bytes)) return bytes
+    const torrent = matching(readTorrent(bytes), band)
+    if (!isRefusal(torrent)) await putFile(path, bytes)
+    return torrent
+  }
+
+  async #swarm(torrent: Torrent): Promise<Refusal | undefined> {
+    const { asking, clock, peerId, download: options } = this.parts
+    const { url } = this.wanted
+    // A publisher out in the world has no business sending us to machines in our own network.
+    const { dispatcher, timeoutMs } = asking
+    const web = { base: `${url}/indexes/webseed/`, dispatcher, timeoutMs }
+    const isNear = isNearAddress(new URL(url).hostname)
+    const download = new Download(torrent, this.folder, { ...options, isNear }, clock, peerId, web)
+    this.#download = download
+    let timer: Timer | undefined
+    const ask = async (event?: 'started'): Promise<void> => {
+      const left = download.store.missingBytes
+      const who = { url: `${url}/indexes/announce`, infohash: torrent.infohashV1, peerId, port: 1, left }
+      const said = await announce(
+        { ...who, ...(event === undefined ? {} : { event }) },
+        dispatcher,
+        timeoutMs,
+      )
+      download.heardOf(said?.peers ?? [])
+      const waitMs = said === undefined || said.peers.length === 0 ? 20_000 : said.intervalSeconds * 1000
+      if (!this.#end.signal.aborted) timer = clock.after(waitMs, () => void ask())
+    }
+    try {
+      void ask('started')
+      return (await download.run()) ? undefined : refuse('late', 'upstream', 'nothing came of it for long')
+    } catch (error) {
+      if (this.#end.signal.aborted) return refuse('late', 'self', 'stopped')
+      throw error
+    } finally {
+      this.#end.abort()
+      timer?.cancel()
+    }
+  }
+
+  async #plain(): Promise<Refusal | undefined> {
+    const { url, index, band } = this.wanted
+    const base = `${url}/indexes/${index}/${band.id}/`
+    return fetchFiles(base, band.files, this.folder, this.parts.asking, this.#end.signal)
+  }
+
+  /** Digests of all files beside the document's: whatever brought them, this is what is believed. */
+  async #compare(): Promise<Refusal | undefined> {
+    const { files } = this.wanted.band
+    const { files: measured } = await measureDigests(
+      this.folder,
+      files.map(({ name }) => name),
+    )
+    const wrong = files.filter(({ size, sha256 }, index) => {
+      return measured[index]?.sha256 !== sha256 || measured[index]?.size !== size
+    })
+    if (wrong.length === 0) return undefined
+    for (const { name } of wrong) await unlink(join(this.folder, name))
+    await rm(join(this.place, 'torrent'), { force: true })
+    return refuse('forged', 'upstream', `digest of ${wrong[0]?.name} is another than the document's`)
+  }
+}
+
+/** The torrent, where it is the one that the band names and holds just its files. */
+function matching(torrent: Torrent | Refusal, { torrent: named, files }: Band): Torrent | Refusal {
+  if (isRefusal(torrent)) return torrent
+  const other = refuse('forged', 'upstream', 'the torrent is not the one that the document names')
+  if (named === undefined || torrent.infohashV1.toString('hex') !== named.infohashV1) return other
+  if (named.infohashV2 !== undefined && torrent.infohashV2.toString('hex') !== named.infohashV2) return other
+  const sizes = new Map(torrent.files.map(({ name, sizeBytes }) => [name, sizeBytes]))
+  const isNamed = torrent.name === bandDigest(files)
+  const same =
+    isNamed && sizes.size === files.length && files.every(({ name, size }) => sizes.get(name) === size)
+  return same ? torrent : other
+}
+
+/** Where a band is put together: on the same file system as the shelves, and not emptied at start. */
+export function fetchPlace(bandsPath: string, index: string, id: string): string {
+  if (!isIndexName(index) || !isEntryName(id)) throw new RangeError(`not a band's name: ${index}/${id}`)
+  return join(bandsPath, 'fetching', index, id)
+}
+
+/** Removes what is left of bands that are not wanted any more; `wanted` has `<index>/<id>`. */
+export async function dropUnwanted(bandsPath: string, wanted: ReadonlySet<string>): Promise<void> {
+  const above = join(bandsPath, 'fetching')
+  for (const index of await namesIn(above)) {
+    for (const id of await namesIn(join(above, index))) {
+      if (!wanted.has(`${index}/${id}`)) await rm(join(above, index, id), { recursive: true, force: true })
+    }
+  }
+}
+
+async function namesIn(path: string): Promise<string[]> {
+  try {
+    return await readdir(path)
+  } catch (error) {
+    if (isMissing(error)) return []
+    throw error
+  }
+}

@@ -1,0 +1,72 @@
+import { open, stat, unlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { request } from 'undici'
+import { type Refusal, refuse } from '../format/refusal.js'
+import { isMissing } from '../store/blobs.js'
+import type { Asking } from './follow.js'
+import type { BandFile } from './protocol.js'
+
+async function sizeOf(path: string): Promise<number> {
+  try {
+    return (await stat(path)).size
+  } catch (error) {
+    if (isMissing(error)) return 0
+    throw error
+  }
+}
+
+/**
+ * Brings a band's files over HTTP, one after the other, for bands without a torrent. What is there of a file is asked for no
+ * more; whether the whole is right is for the caller to see. Resolves with a refusal where the server does not deliver;
+ * rejects where the disk refuses.
+ */
+export async function fetchFiles(
+  base: string,
+  files: readonly BandFile[],
+  folder: string,
+  asking: Asking,
+  end: AbortSignal,
+): Promise<Refusal | undefined> {
+  for (const file of files) {
+    const refusal = await fetchFile(`${base}${file.name}`, file, join(folder, file.name), asking, end)
+    if (refusal !== undefined) return refusal
+  }
+  return undefined
+}
+
+async function fetchFile(
+  url: string,
+  { size }: BandFile,
+  path: string,
+  { dispatcher, timeoutMs, userAgent }: Asking,
+  end: AbortSignal,
+): Promise<Refusal | undefined> {
+  let had = await sizeOf(path)
+  if (had > size) {
+    await unlink(path)
+    had = 0
+  }
+  const file = await open(path, 'a', 0o600)
+  try {
+    if (had === size) return undefined
+    const headers = { 'user-agent': userAgent, range: `bytes=${had}-${size - 1}` }
+    const timeouts = { headersTimeout: timeoutMs, bodyTimeout: timeoutMs }
+    const answer = await request(url, { dispatcher, signal: end, headers, ...timeouts })
+    const fits = answer.statusCode === 206 || (answer.statusCode === 200 && had === 0)
+    if (!fits) {
+      answer.body.on('error', () => 'dropped on purpose').destroy()
+      return refuse('upstream', 'upstream', `${url}: status ${answer.statusCode}`)
+    }
+    for await (const part of answer.body as AsyncIterable<Buffer>) {
+      had += part.length
+      if (had > size) return refuse('forged', 'upstream', `${url}: more than ${size} bytes`)
+      await file.write(part)
+    }
+    return had === size ? undefined : refuse('upstream', 'upstream', `${url}: ${had} of ${size} bytes`)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).syscall === 'write') throw error
+    return refuse('upstream', 'upstream', `${url}: ${(error as Error).message}`)
+  } finally {
+    await file.close()
+  }
+}

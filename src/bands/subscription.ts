@@ -1,0 +1,98 @@
+import { createHash } from 'node:crypto'
+import { mkdir, readFile, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { z } from 'zod'
+import { isRefusal, type Refusal } from '../format/refusal.js'
+import { isMissing } from '../store/blobs.js'
+import { type ReadPublication, readPublication } from './document.js'
+import { putFile } from './measure-torrent.js'
+
+/** A gateway whose publication is followed. */
+export interface Subscription {
+  /** Address of its own routes, e.g. `https://gateway.example/gateway`, without a trailing slash. */
+  readonly url: string
+  /** Base58 of the Ed25519 key that must sign. */
+  readonly keyId: string
+}
+
+const seen = z.object({
+  sequence: z.number().int().min(1),
+  sha256: z.string(),
+  checkedMs: z.number(),
+  problem: z.string(),
+})
+const fetched = z.object({ digest: z.string(), sizeBytes: z.number(), goneMs: z.number().optional() })
+const stateShape = z.object({
+  /** By address and key. */
+  seen: z.record(z.string(), seen),
+  /** By index and band id, a slash between: what was installed from elsewhere. */
+  fetched: z.record(z.string(), fetched),
+})
+
+/** What was last seen of a publisher. `problem`: '' where all is well. */
+export type Seen = z.infer<typeof seen>
+/** A band that was installed. `digest`: of its list of files; `goneMs`: since when no publisher lists it. */
+export type Fetched = z.infer<typeof fetched>
+
+/**
+ * What the subscriber must not forget: the highest sequence of each publisher, its last document, and which bands it put in
+ * place. Below `DATA_PATH/bands/subscribed`; each change is whole on disk before anything follows from it.
+ */
+export class SubscriptionState {
+  readonly seen = new Map<string, Seen>()
+  readonly fetched = new Map<string, Fetched>()
+
+  private constructor(private readonly folder: string) {}
+
+  /** Reads it. Rejects where the file is not what was written: a restart would not mend that. */
+  static async open(bandsPath: string): Promise<SubscriptionState> {
+    const folder = join(bandsPath, 'subscribed')
+    await mkdir(folder, { recursive: true, mode: 0o700 })
+    const state = new SubscriptionState(folder)
+    const bytes = await readOrMissing(join(folder, 'state.json'))
+    if (bytes === undefined) return state
+    const read = stateShape.parse(JSON.parse(bytes.toString('utf8')))
+    for (const [key, value] of Object.entries(read.seen)) state.seen.set(key, value)
+    for (const [key, value] of Object.entries(read.fetched)) state.fetched.set(key, value)
+    return state
+  }
+
+  async save(): Promise<void> {
+    const state = { seen: Object.fromEntries(this.seen), fetched: Object.fromEntries(this.fetched) }
+    await putFile(join(this.folder, 'state.json'), Buffer.from(JSON.stringify(state, undefined, 2)))
+  }
+
+  /** The last document of a publisher that was followed: it was verified when it came. */
+  async document(subscription: Subscription): Promise<ReadPublication | undefined> {
+    const path = this.#documentPath(subscription)
+    const bytes = await readOrMissing(path)
+    const read: ReadPublication | Refusal | undefined =
+      bytes === undefined ? undefined : readPublication(bytes)
+    if (read === undefined || !isRefusal(read)) return read
+    await rm(path)
+    return undefined
+  }
+
+  async keepDocument(subscription: Subscription, bytes: Uint8Array): Promise<void> {
+    await putFile(this.#documentPath(subscription), bytes)
+  }
+
+  #documentPath(subscription: Subscription): string {
+    const name = createHash('sha256').update(subscriptionKey(subscription)).digest('hex').slice(0, 32)
+    return join(this.folder, `${name}.json`)
+  }
+}
+
+/** Names a subscription in the state: another key at the same address is another publisher. */
+export function subscriptionKey({ url, keyId }: Subscription): string {
+  return `${url}#${keyId}`
+}
+
+async function readOrMissing(path: string): Promise<Buffer | undefined> {
+  try {
+    return await readFile(path)
+  } catch (error) {
+    if (isMissing(error)) return undefined
+    throw error
+  }
+}

@@ -1,0 +1,40 @@
+import type { DownloadOptions } from './download.js'
+import type { SubscriberOptions } from './subscriber.js'
+import type { Subscription } from './subscription.js'
+import type { SwarmOptions } from './swarm.js'
+import { lineDefaults } from './wire-line.js'
+
+/** What `workers/swarm.ts` is started with. Says `{port}`: that of the seeder, 0 where there is none. */
+export interface SwarmThread {
+  /** Row of this thread in the meter table. */
+  readonly row: number
+  readonly meters: SharedArrayBuffer
+  /** `DATA_PATH/bands`. */
+  readonly bandsPath: string
+  /** Absent: nothing is seeded. */
+  readonly swarm?: SwarmOptions
+  /** Absent: nobody is followed. */
+  readonly subscriber?: SubscriberThread
+  readonly logLevel: string
+}
+
+export interface SubscriberThread extends SubscriberOptions {
+  readonly subscriptions: readonly Subscription[]
+  /** Kinds that are fetched, of those that are known. */
+  readonly kinds: readonly string[]
+  readonly download: Omit<DownloadOptions, 'isNear'>
+  readonly userAgent: string
+}
+
+/** Numbers that no setting changes. */
+export const swarmDefaults = {
+  /** Several people behind one router. */
+  peersPerAddressMax: 16,
+  slotsMax: 50,
+  slotMs: 30_000,
+  line: lineDefaults,
+  /** For documents, .torrent files and pieces over HTTP. */
+  timeoutMs: 30_000,
+  /** Connections to one publisher: announces and pieces. */
+  connectionsMax: 16,
+} as const

@@ -1,0 +1,163 @@
+import { readFile } from 'node:fs/promises'
+import { isIP } from 'node:net'
+import type { Dispatcher } from 'undici'
+import type { Clock, Timer } from '../actor/clock.js'
+import type { Log } from '../actor/log.js'
+import type { Meters } from '../actor/meter.js'
+import { isRefusal } from '../format/refusal.js'
+import type { Torrent } from '../format/torrent.js'
+import { readTorrent } from '../format/torrent-read.js'
+import { announce } from './announce.js'
+import type { PeerAddress } from './compact-peers.js'
+import { Seeder, type SeederOptions } from './seeder.js'
+import { type Announce, Tracker, type TrackerOptions } from './tracker.js'
+
+export interface SwarmOptions {
+  readonly seeder: SeederOptions
+  readonly tracker: TrackerOptions
+  /** IP addresses under which the seeder is reached; none: the one that a client of the tracker used for the gateway. */
+  readonly addresses: readonly string[]
+  /** Trackers elsewhere that are told of the bands. */
+  readonly trackers: readonly string[]
+}
+
+/** A band that is given away as a torrent. */
+export interface Offering {
+  /** 40 hex digits. */
+  readonly infohashV1: string
+  readonly torrentPath: string
+  /** Where a file of it lies. */
+  path(name: string): string
+}
+
+/** An announce to the tracker. `host`: the name or address that the client used for this gateway, as it said. */
+export interface SwarmRequest extends Announce {
+  readonly kind: 'announce'
+  readonly host: string
+}
+
+export interface SwarmReply {
+  readonly kind: 'announced'
+  /** Bencoded. */
+  readonly body: Uint8Array
+}
+
+/** How often the offer is looked at. */
+const lookMs = 3000
+const announceMs = 30_000
+const announceTimeoutMs = 15_000
+
+/** Everything that gives bands to BitTorrent: the seeder, the tracker, and word to trackers elsewhere. */
+export class Swarm {
+  readonly #seeder: Seeder
+  readonly #tracker: Tracker
+  #torrents = new Map<string, { readonly torrent: Torrent; path(name: string): string }>()
+  #timer: Timer | undefined
+  /** When each torrent is announced next, by tracker and infohash. */
+  readonly #announceMs = new Map<string, number>()
+  #stopped = false
+
+  constructor(
+    private readonly options: SwarmOptions,
+    private readonly offerings: () => readonly Offering[],
+    private readonly clock: Clock,
+    meters: Meters,
+    private readonly log: Log,
+    private readonly dispatcher: Dispatcher,
+  ) {
+    this.#seeder = new Seeder(options.seeder, clock, meters)
+    this.#tracker = new Tracker(options.tracker, clock)
+  }
+
+  /** Begins to listen; resolves with the port. Rejects where it cannot be had. */
+  async start(): Promise<number> {
+    const port = await this.#seeder.listen()
+    await this.look()
+    this.#again()
+    return port
+  }
+
+  get peerId(): Buffer {
+    return this.#seeder.peerId
+  }
+
+  /** Answers an announce. */
+  handle(request: SwarmRequest): SwarmReply {
+    const named = this.options.addresses.length > 0 ? this.options.addresses : literal(request.host)
+    const own: PeerAddress[] = named.map((host) => ({ host, port: this.#seeder.port }))
+    return { kind: 'announced', body: this.#tracker.announce(request, own) }
+  }
+
+  /** Looks at what is offered, and seeds that. */
+  async look(): Promise<void> {
+    const torrents = new Map<string, { torrent: Torrent; path(name: string): string }>()
+    for (const offering of this.offerings()) {
+      const known = this.#torrents.get(offering.infohashV1)
+      const torrent = known?.torrent ?? (await this.#read(offering))
+      if (torrent !== undefined) {
+        torrents.set(offering.infohashV1, { torrent, path: (name) => offering.path(name) })
+      }
+    }
+    const same = torrents.size === this.#torrents.size
+    if (same && [...torrents.keys()].every((infohash) => this.#torrents.has(infohash))) return
+    this.#torrents = torrents
+    const all = [...torrents.values()]
+    this.#seeder.offer(all)
+    this.#tracker.offer(
+      all.flatMap(({ torrent: { infohashV1, infohashV2 } }) => [infohashV1, infohashV2.subarray(0, 20)]),
+    )
+    this.log.info({ torrents: all.length }, 'bands are seeded')
+  }
+
+  async close(): Promise<void> {
+    this.#stopped = true
+    this.#timer?.cancel()
+    await this.#seeder.close()
+  }
+
+  #again(): void {
+    this.#timer = this.clock.after(lookMs, () => {
+      void this.look()
+        .catch((error: unknown) => this.log.error({ err: error }, 'the offer cannot be read'))
+        .then(() => this.#tellTrackers())
+        .then(() => {
+          if (!this.#stopped) this.#again()
+        })
+    })
+  }
+
+  async #read({ infohashV1, torrentPath }: Offering): Promise<Torrent | undefined> {
+    const bytes = await readFile(torrentPath).catch((error: Error) => error)
+    const torrent = bytes instanceof Error ? undefined : readTorrent(bytes)
+    if (torrent !== undefined && !isRefusal(torrent) && torrent.infohashV1.toString('hex') === infohashV1) {
+      return torrent
+    }
+    const reason = bytes instanceof Error ? bytes.message : 'it is another'
+    this.log.warn({ infohash: infohashV1, reason }, 'a torrent that is offered cannot be read')
+    return undefined
+  }
+
+  /** Announces each torrent under both of its hashes: clients of either version find it. */
+  async #tellTrackers(): Promise<void> {
+    const now = this.clock.monotonic()
+    for (const url of this.options.trackers) {
+      for (const [infohash, { torrent }] of this.#torrents) {
+        const key = `${url} ${infohash}`
+        if ((this.#announceMs.get(key) ?? 0) > now || this.#stopped) continue
+        const about = { url, peerId: this.#seeder.peerId, port: this.#seeder.port, left: 0 }
+        const hashes = [torrent.infohashV1, torrent.infohashV2.subarray(0, 20)]
+        const said = await Promise.all(
+          hashes.map((hash) => announce({ ...about, infohash: hash }, this.dispatcher, announceTimeoutMs)),
+        )
+        const seconds = said[0]?.intervalSeconds ?? 0
+        this.#announceMs.set(key, this.clock.monotonic() + Math.max(announceMs, seconds * 1000))
+      }
+    }
+  }
+}
+
+/** The address in a Host header, where it is one and no name. */
+function literal(host: string): readonly string[] {
+  const bare = /^\[(.*)\](:\d+)?$/.exec(host)?.[1] ?? host.replace(/:\d+$/, '')
+  return isIP(bare) === 0 ? [] : [bare]
+}

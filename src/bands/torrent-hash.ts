@@ -1,0 +1,91 @@
+import { createHash, hash } from 'node:crypto'
+import { type FileHandle, open } from 'node:fs/promises'
+import { join } from 'node:path'
+import { bandPieceBytes, blockBytes, type HashedFile } from '../format/torrent.js'
+import { pieceRoot } from '../format/torrent-tree.js'
+
+/** One pass over a file for all three digests: each byte is read once, and hashed while the processor's cache holds it. */
+
+/** Read at once; two of them are held, one being filled while the other is hashed. A multiple of the piece length. */
+const readBytes = 1 << 20
+
+/** The hash of a piece from those of its 16 KiB blocks (32 bytes each), as it stands in the layer of its file. */
+export function rootOfBlocks(blocks: Uint8Array, fileBytes: number, pieceBytes: number): Uint8Array {
+  // A file of one piece has a tree just wide enough; in a longer one each piece has a full one.
+  const width = Math.ceil(Math.min(fileBytes, pieceBytes) / blockBytes)
+  return pieceRoot(blocks, Math.ceil(Math.log2(width)))
+}
+
+/** The same from the bytes of the piece, without padding. */
+export function hashPiece(piece: Uint8Array, fileBytes: number, pieceBytes: number): Uint8Array {
+  const count = Math.ceil(piece.length / blockBytes)
+  const blocks = new Uint8Array(count * 32)
+  for (let index = 0; index < count; index += 1) {
+    const block = piece.subarray(index * blockBytes, (index + 1) * blockBytes)
+    blocks.set(hash('sha256', block, 'buffer'), index * 32)
+  }
+  return rootOfBlocks(blocks, fileBytes, pieceBytes)
+}
+
+function sha1Padded(piece: Uint8Array, pieceBytes: number): Buffer {
+  if (piece.length === pieceBytes) return hash('sha1', piece, 'buffer')
+  return createHash('sha1')
+    .update(piece)
+    .update(new Uint8Array(pieceBytes - piece.length))
+    .digest()
+}
+
+/**
+ * Reads a file of a band to its end, for `bandTorrent`. Other work of the thread gets its turn each MiB. Rejects with what
+ * reading says, and where the file changes its size meanwhile.
+ */
+export async function hashBandFile(
+  folder: string,
+  name: string,
+  pieceBytes = bandPieceBytes,
+): Promise<HashedFile> {
+  const file = await open(join(folder, name))
+  try {
+    return await hashOpen(file, name, pieceBytes)
+  } finally {
+    await file.close()
+  }
+}
+
+async function hashOpen(file: FileHandle, name: string, pieceBytes: number): Promise<HashedFile> {
+  const { size: sizeBytes } = await file.stat()
+  const pieces = Math.ceil(sizeBytes / pieceBytes)
+  const layer = new Uint8Array(pieces * 32)
+  const sha1s = new Uint8Array(pieces * 20)
+  const whole = createHash('sha256')
+  const step = Math.max(readBytes, pieceBytes)
+  const buffers = [Buffer.allocUnsafeSlow(step), Buffer.allocUnsafeSlow(step)] as const
+  let reading = fill(file, buffers[0], 0, sizeBytes)
+  for (let at = 0, turn = 1; at < sizeBytes; at += step, turn ^= 1) {
+    const bytes = await reading
+    reading = fill(file, buffers[turn]!, at + step, sizeBytes)
+    // Rejections are met at the next turn, or just below.
+    reading.catch(() => 'met when it is awaited')
+    whole.update(bytes)
+    for (let from = 0; from < bytes.length; from += pieceBytes) {
+      const index = (at + from) / pieceBytes
+      const piece = bytes.subarray(from, from + pieceBytes)
+      layer.set(hashPiece(piece, sizeBytes, pieceBytes), index * 32)
+      sha1s.set(sha1Padded(piece, pieceBytes), index * 20)
+    }
+  }
+  await reading
+  return { name, sizeBytes, sha256: whole.digest(), layer, sha1s }
+}
+
+/** The bytes from `at`, as many as the buffer holds or the file has left. */
+async function fill(file: FileHandle, buffer: Buffer, at: number, sizeBytes: number): Promise<Buffer> {
+  const wanted = Math.max(0, Math.min(buffer.length, sizeBytes - at))
+  let had = 0
+  while (had < wanted) {
+    const { bytesRead } = await file.read(buffer, had, wanted - had, at + had)
+    if (bytesRead === 0) throw new Error('a file of a band became shorter while it was read')
+    had += bytesRead
+  }
+  return buffer.subarray(0, wanted)
+}

@@ -1,0 +1,173 @@
+import type { Socket } from 'node:net'
+import type { Clock } from '../actor/clock.js'
+import {
+  decodeHandshake,
+  encode,
+  Frames,
+  type Handshake,
+  handshakeBytes,
+  isHandshake,
+  type Message,
+} from './wire.js'
+
+/** Why a connection ended (labels of a meter). All but `closed` and `done` are the other side's fault, or its network's. */
+export type LineEnd =
+  /** The other side left, or its network did. */
+  | 'closed'
+  /** This side has no more use for it. */
+  | 'done'
+  /** Not what a BitTorrent peer says. Encrypted handshakes are among these: refused at once, so that peers try in clear. */
+  | 'garbage'
+  /** Asks for a torrent that is not here. */
+  | 'unknown'
+  /** No whole handshake in time. */
+  | 'late'
+  /** Nothing heard for long. */
+  | 'idle'
+  /** Takes no bytes. */
+  | 'stalled'
+  /** Asks for more than is given, again and again. */
+  | 'flood'
+  /** One connection too many. */
+  | 'full'
+  /** Delivered bytes that are not what the torrent says. */
+  | 'forged'
+
+export interface LineOptions {
+  /** A message may be so long; a whole bitfield of a band is the longest. */
+  readonly messageMaxBytes: number
+  readonly handshakeMs: number
+  readonly idleMs: number
+  /** One write, a few hundred KiB at most, must be taken within this. */
+  readonly stallMs: number
+  /** Nothing is read from a peer while it leaves more than this unread. */
+  readonly unsentMaxBytes: number
+}
+
+export const lineDefaults: LineOptions = {
+  messageMaxBytes: 128 * 1024,
+  handshakeMs: 10_000,
+  // Peers say something each two minutes.
+  idleMs: 180_000,
+  stallMs: 60_000,
+  unsentMaxBytes: 512 * 1024,
+}
+
+/** A keep-alive after so long without a word of ours. */
+const quietMs = 90_000
+
+/** Who speaks over a line. */
+export interface Speaker {
+  /** The peer's handshake is whole. A reason ends the connection. */
+  greeted(handshake: Handshake): LineEnd | undefined
+  /** A message, in order; its bytes are lent until this returns. A reason ends the connection. */
+  heard(message: Message): LineEnd | undefined
+  /** Called once, whatever ended it; nothing is called after. */
+  gone(reason: LineEnd): void
+}
+
+/** One connection with a peer: bytes to handshake and messages, with deadlines. Whoever owns lines calls `tick` each second. */
+export class PeerLine {
+  #head: Buffer | undefined = Buffer.alloc(0)
+  #over = false
+  readonly #frames: Frames
+  readonly #openedMs: number
+  #heardMs: number
+  #spokeMs: number
+  /** When the oldest write that is still under way began; 0: none is. */
+  #writingMs = 0
+  #writes = 0
+
+  constructor(
+    private readonly socket: Socket,
+    private readonly options: LineOptions,
+    private readonly clock: Clock,
+    private readonly speaker: Speaker,
+  ) {
+    this.#frames = new Frames(options.messageMaxBytes)
+    this.#openedMs = this.#heardMs = this.#spokeMs = clock.monotonic()
+    socket.setNoDelay(true)
+    socket.on('data', (chunk: Buffer) => this.#take(chunk))
+    socket.on('drain', () => socket.resume())
+    socket.on('error', () => this.end('closed'))
+    socket.on('close', () => this.end('closed'))
+    // A peer that says no more has no more use for what was asked.
+    socket.on('end', () => this.end('closed'))
+  }
+
+  /** Bytes that the peer has not taken yet. */
+  get unsentBytes(): number {
+    return this.socket.writableLength
+  }
+
+  get isOver(): boolean {
+    return this.#over
+  }
+
+  /** Sends bytes that must not change until `sent` is called; it is also called when the line ends before. */
+  send(bytes: Uint8Array, sent?: () => void): void {
+    if (this.#over) {
+      sent?.()
+      return
+    }
+    const now = this.clock.monotonic()
+    this.#spokeMs = now
+    if (this.#writes === 0) this.#writingMs = now
+    this.#writes += 1
+    this.socket.write(bytes, () => {
+      this.#writes -= 1
+      this.#writingMs = this.#writes === 0 ? 0 : this.clock.monotonic()
+      sent?.()
+    })
+  }
+
+  /** Ends the line at once. */
+  end(reason: LineEnd): void {
+    if (this.#over) return
+    this.#over = true
+    this.socket.destroy()
+    this.speaker.gone(reason)
+  }
+
+  /** Looks at the deadlines. */
+  tick(nowMs: number): void {
+    if (this.#head !== undefined) {
+      if (nowMs - this.#openedMs > this.options.handshakeMs) this.end('late')
+    } else if (this.#writingMs !== 0 && nowMs - this.#writingMs > this.options.stallMs) this.end('stalled')
+    else if (nowMs - this.#heardMs > this.options.idleMs) this.end('idle')
+    else if (nowMs - this.#spokeMs > quietMs) this.send(encode.keepAlive())
+  }
+
+  #take(chunk: Buffer): void {
+    if (this.#over) return
+    this.#heardMs = this.clock.monotonic()
+    const rest = this.#head === undefined ? chunk : this.#greet(this.#head, chunk)
+    if (rest === undefined || rest.length === 0 || this.#over) return
+    const reason: { is?: LineEnd } = {}
+    const whole = this.#frames.push(rest, (message) => {
+      const end = this.speaker.heard(message)
+      if (end !== undefined) reason.is = end
+      return end === undefined && !this.#over
+    })
+    if (!whole) this.end(reason.is ?? 'garbage')
+    else if (this.socket.writableLength > this.options.unsentMaxBytes) this.socket.pause()
+  }
+
+  /** Gathers the handshake; returns what came after it. */
+  #greet(had: Buffer, chunk: Buffer): Buffer | undefined {
+    const bytes = Buffer.concat([had, chunk])
+    if (!isHandshake(bytes)) {
+      this.end('garbage')
+      return undefined
+    }
+    if (bytes.length < handshakeBytes) {
+      this.#head = bytes
+      return undefined
+    }
+    this.#head = undefined
+    const handshake = decodeHandshake(bytes)
+    const reason = handshake === undefined ? 'garbage' : this.speaker.greeted(handshake)
+    if (reason !== undefined) this.end(reason)
+    return bytes.subarray(handshakeBytes)
+  }
+}

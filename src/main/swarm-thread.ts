@@ -1,0 +1,58 @@
+import { join } from 'node:path'
+import type { Config } from '../../config/read.js'
+import { vocabularies } from '../attest/vocabulary.js'
+import { ownDomain, peerDomain } from '../bands/document.js'
+import { downloadDefaults } from '../bands/download.js'
+import { type SubscriberThread, type SwarmThread, swarmDefaults } from '../bands/swarm-wiring.js'
+import { trackerDefaults } from '../bands/tracker.js'
+import { networkOf } from './network.js'
+import { folders, type SharedTables } from './threads.js'
+
+/** Whether there is anything for the swarm's thread to do. */
+export function needsSwarm({ swarm }: Config): boolean {
+  return swarm.seed || swarm.subscriptions.length > 0
+}
+
+/** What the thread is started with that seeds bands and fetches those of others. */
+export function swarmThread(config: Config, shared: SharedTables): SwarmThread {
+  const { server, swarm } = config
+  const { peersPerAddressMax, slotsMax, slotMs, line } = swarmDefaults
+  const seeding: SwarmThread['swarm'] = {
+    seeder: {
+      host: networkOf(config).host,
+      port: swarm.torrentPort,
+      peersMax: swarm.peersMax,
+      ...{ peersPerAddressMax, slotsMax, slotMs, line },
+      upload: { bytesPerSecond: swarm.uploadBytesPerSecond, bytesPerDay: swarm.uploadBytesPerDay },
+    },
+    tracker: trackerDefaults,
+    addresses: swarm.torrentAddresses,
+    trackers: swarm.trackers ?? [],
+  }
+  return {
+    row: shared.rows.swarm,
+    meters: shared.meters,
+    bandsPath: join(folders(config).root, 'bands'),
+    ...(swarm.seed ? { swarm: seeding } : {}),
+    ...(swarm.subscriptions.length === 0 ? {} : { subscriber: subscriberThread(config) }),
+    logLevel: server.logLevel,
+  }
+}
+
+/** How bands of others are fetched. */
+export function subscriberThread({ server, swarm }: Config): SubscriberThread {
+  const vocabulary = vocabularies[server.vocabulary]
+  return {
+    subscriptions: swarm.subscriptions.map(({ url, keyId }) => {
+      return { keyId, url: new URL(url).pathname === '/' ? `${url}${vocabulary.pathPrefix}` : url }
+    }),
+    kinds: swarm.subscribedKinds,
+    domains: server.vocabulary === 'ar-io' ? [ownDomain, peerDomain] : [ownDomain],
+    pollMs: swarm.pollSeconds * 1000,
+    graceMs: swarm.graceSeconds * 1000,
+    bytesMax: swarm.fetchedBytesMax,
+    bandsAtOnce: swarm.bandsAtOnce,
+    download: { ...downloadDefaults, webAfterMs: swarm.webSeconds * 1000, line: swarmDefaults.line },
+    userAgent: `sluice/${server.release}`,
+  }
+}

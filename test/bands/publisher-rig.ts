@@ -1,0 +1,135 @@
+import { generateKeyPairSync } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { systemClock } from '../../src/actor/clock.js'
+import type { SigningKey } from '../../src/attest/keys.js'
+import { signPublication } from '../../src/bands/document.js'
+import { describeTorrent } from '../../src/bands/measure-torrent.js'
+import type { Band, BandKind } from '../../src/bands/protocol.js'
+import { type Announce, Tracker, trackerDefaults } from '../../src/bands/tracker.js'
+import { encodeBase58 } from '../../src/format/base58.js'
+import { type Torrent, torrentBytes } from '../../src/format/torrent.js'
+import { sha256Hex } from './swarm-rig.js'
+
+/** A kind of bands that are right when they hold no file `bad`. */
+export const plainKind: BandKind = {
+  kind: 'plain',
+  index: 'plain-index',
+  describe: async () => ({ files: [], supersedes: [] }),
+  check: async (folder) => {
+    const isBad = readFileSync(join(folder, 'a')).subarray(0, 3).toString() === 'bad'
+    return isBad ? { refused: 'malformed', fault: 'upstream', message: 'a bad band' } : undefined
+  },
+}
+
+export interface Listed {
+  readonly id: string
+  readonly files: Readonly<Record<string, Uint8Array>>
+  readonly torrent?: Torrent
+  readonly metadata?: Readonly<Record<string, unknown>>
+}
+
+export function newKey(): { keyId: string; key: SigningKey } {
+  const { privateKey, publicKey } = generateKeyPairSync('ed25519')
+  const raw = publicKey.export({ format: 'der', type: 'spki' }).subarray(-32)
+  const keyId = encodeBase58(raw)
+  return { keyId, key: { privateKey, publicKey, solanaAddress: keyId } as unknown as SigningKey }
+}
+
+/** A gateway that publishes what it is told, as plainly as can be; the paths are those of the real one. */
+export class TestPublisher {
+  readonly signing = newKey()
+  sequence = 1
+  /** What is answered instead of what should be, by path below `/gateway/indexes`. */
+  readonly lies = new Map<string, Buffer>()
+  readonly asked: string[] = []
+  seederPort = 0
+  #bands: readonly Listed[] = []
+  #document: Buffer = Buffer.alloc(0)
+  #previous: string | null = null
+  readonly #tracker = new Tracker({ ...trackerDefaults, announcesPerMinute: 1000 }, systemClock)
+  readonly #server: Server
+
+  constructor() {
+    this.#server = createServer((request, response) => {
+      const url = new URL(request.url ?? '', 'http://x')
+      const path = url.pathname.replace('/gateway/indexes', '')
+      this.asked.push(path)
+      const bytes = this.lies.get(path) ?? this.#answer(path, (request.url ?? '').split('?')[1] ?? '')
+      if (bytes === undefined) {
+        response.writeHead(404).end('{}')
+        return
+      }
+      const range = /bytes=(\d+)-(\d+)/.exec(request.headers.range ?? '')
+      if (range === null) response.end(bytes)
+      else {
+        const [from, to] = [Number(range[1]), Number(range[2])]
+        const headers = { 'Content-Range': `bytes ${from}-${to}/${bytes.length}` }
+        response.writeHead(206, headers).end(bytes.subarray(from, to + 1))
+      }
+    })
+  }
+
+  async listen(): Promise<string> {
+    await new Promise<void>((resolve) => this.#server.listen(0, '127.0.0.1', resolve))
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/gateway`
+  }
+
+  close(): void {
+    this.#server.closeAllConnections()
+    this.#server.close()
+  }
+
+  publish(bands: readonly Listed[], change: Readonly<Record<string, unknown>> = {}): Buffer {
+    this.#bands = bands
+    const listed: Band[] = bands.map(({ id, files, torrent, metadata }) => ({
+      id,
+      files: Object.entries(files).map(([name, bytes]) => ({
+        name,
+        size: bytes.length,
+        sha256: sha256Hex(bytes),
+      })),
+      ...(torrent === undefined ? {} : { torrent: describeTorrent(torrent, '/gateway') }),
+      ...(metadata === undefined ? {} : { metadata }),
+    }))
+    const said = {
+      version: 1,
+      publisher: this.signing.keyId,
+      sequence: this.sequence,
+      previousManifestSha256: this.#previous,
+      issuedAt: new Date().toISOString(),
+      expiresAt: new Date(systemClock.now() + 3_600_000).toISOString(),
+      indexes: [{ name: 'plain-index', kind: 'plain', bands: listed }],
+      ...change,
+    } as const
+    this.#document = signPublication(said, this.signing.key)
+    this.#previous = sha256Hex(this.#document)
+    this.sequence += 1
+    const torrents = bands.flatMap(({ torrent }) => (torrent === undefined ? [] : [torrent]))
+    this.#tracker.offer(
+      torrents.flatMap(({ infohashV1, infohashV2 }) => [infohashV1, infohashV2.subarray(0, 20)]),
+    )
+    return this.#document
+  }
+
+  #answer(path: string, query: string): Buffer | undefined {
+    if (path === '') return this.#document
+    if (path === '/announce') {
+      const announce: Announce = { query, address: '127.0.0.1' }
+      const own = this.seederPort === 0 ? [] : [{ host: '127.0.0.1', port: this.seederPort }]
+      return this.#tracker.announce(announce, own)
+    }
+    for (const { id, files, torrent } of this.#bands) {
+      if (torrent !== undefined && path === `/torrents/${torrent.infohashV1.toString('hex')}.torrent`) {
+        return torrentBytes(torrent)
+      }
+      for (const [name, bytes] of Object.entries(files)) {
+        const isIt = path === `/plain-index/${id}/${name}` || path === `/webseed/${torrent?.name}/${name}`
+        if (isIt) return Buffer.from(bytes)
+      }
+    }
+    return undefined
+  }
+}

@@ -1,0 +1,179 @@
+/** Following a publisher: what is listed comes, what is wrong does not, what is replaced goes. */
+import { randomBytes } from 'node:crypto'
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { Agent } from 'undici'
+import { systemClock } from '../../src/actor/clock.js'
+import { silentLog } from '../../src/actor/log.js'
+import { signPublication } from '../../src/bands/document.js'
+import { downloadDefaults } from '../../src/bands/download.js'
+import { Shelf } from '../../src/bands/shelf.js'
+import { Subscriber, type SubscriberOptions } from '../../src/bands/subscriber.js'
+import { lineDefaults } from '../../src/bands/wire-line.js'
+import { newKey, plainKind, TestPublisher } from './publisher-rig.js'
+import { plantBand, sameFiles, startSeeder } from './swarm-rig.js'
+
+async function stage(t: Test, options: Partial<SubscriberOptions> = {}) {
+  const outer = t.testdir()
+  const publisher = new TestPublisher()
+  const url = await publisher.listen()
+  const shelf = new Shelf(join(outer, 'bands'))
+  await shelf.prepare()
+  const dispatcher = new Agent()
+  t.teardown(async () => {
+    publisher.close()
+    await dispatcher.destroy()
+  })
+  const open = async (): Promise<Subscriber> => {
+    const subscriber = await Subscriber.open(
+      {
+        subscriptions: [{ url, keyId: publisher.signing.keyId }],
+        domains: ['gateway-index-publication/v1'],
+        pollMs: 1000,
+        graceMs: 0,
+        bytesMax: 2 ** 30,
+        bandsAtOnce: 2,
+        ...options,
+      },
+      {
+        asking: { dispatcher, timeoutMs: 5000, userAgent: 'test' },
+        clock: systemClock,
+        peerId: randomBytes(20),
+        download: { ...downloadDefaults, webAfterMs: 1000, line: lineDefaults },
+        shelf,
+        kinds: [plainKind],
+        log: silentLog,
+      },
+    )
+    t.teardown(() => subscriber.stop())
+    return subscriber
+  }
+  const installed = async (): Promise<string[]> => (await shelf.list('installed')).map(({ id }) => id)
+  const folder = (id: string): string => join(outer, 'bands', 'installed', 'plain-index', id)
+  return { outer, publisher, url, shelf, open, installed, folder }
+}
+
+async function turn(subscriber: Subscriber): Promise<void> {
+  await subscriber.poll()
+  await subscriber.settled()
+}
+
+t.test('bands come by torrent from the seeder, over HTTP from the web seed, and plainly', async (t) => {
+  const { outer, publisher, open, installed, folder } = await stage(t)
+  const one = await plantBand(join(outer, 'one'), { a: randomBytes(700_000), b: randomBytes(20) })
+  const two = await plantBand(join(outer, 'two'), { a: randomBytes(300_000) })
+  const three = { a: randomBytes(100_000), c: new Uint8Array(0) }
+  const { port, meters } = await startSeeder(t, [one])
+  publisher.seederPort = port
+  publisher.publish([
+    { id: 'one', files: one.files, torrent: one.torrent },
+    { id: 'two', files: two.files, torrent: two.torrent },
+    { id: 'three', files: three },
+  ])
+  await turn(await open())
+  t.same((await installed()).sort(), ['one', 'three', 'two'])
+  sameFiles(t, one.files, folder('one'))
+  sameFiles(t, two.files, folder('two'))
+  sameFiles(t, three, folder('three'))
+  t.ok(meters.total('torrent_sent_bytes_total') > 0)
+  t.same(readdirSync(join(outer, 'bands', 'fetching', 'plain-index')), [], 'nothing is left behind')
+})
+
+t.test('what replaces a band comes first, and only then the old one goes', async (t) => {
+  const { publisher, open, installed } = await stage(t)
+  publisher.publish([{ id: 'old', files: { a: randomBytes(1000) } }])
+  const subscriber = await open()
+  await turn(subscriber)
+  t.same(await installed(), ['old'])
+  const next = { id: 'new', files: { a: randomBytes(1000) }, metadata: { supersedes: ['old'] } }
+  publisher.publish([next])
+  publisher.lies.set('/plain-index/new/a', Buffer.from('gone for the moment'))
+  await turn(subscriber)
+  t.same(await installed(), ['old'], 'kept while the new one cannot be had')
+  publisher.lies.clear()
+  await subscriber.stop()
+  const again = await open()
+  await turn(again)
+  await turn(again)
+  await turn(again)
+  t.same(await installed(), ['new'])
+})
+
+t.test('forged, older and other documents change nothing', async (t) => {
+  const { publisher, open, installed } = await stage(t)
+  const band = { id: 'one', files: { a: randomBytes(1000) } }
+  const first = publisher.publish([band])
+  const subscriber = await open()
+  publisher.publish([band])
+  await turn(subscriber)
+  t.same(await installed(), ['one'])
+  const good = JSON.parse(publisher.publish([{ id: 'evil', files: { a: randomBytes(10) } }]).toString())
+  const { signature: _signature, ...said } = good
+  for (const [why, bytes] of [
+    ['an older one', first],
+    ['another key', signPublication(said, newKey().key)],
+    ['a changed one', Buffer.from(JSON.stringify({ ...good, sequence: good.sequence + 1 }))],
+    ['another domain', signPublication(said, publisher.signing.key, 'other/v1')],
+    ['the same sequence', signPublication({ ...said, sequence: 2 }, publisher.signing.key)],
+    ['garbage', randomBytes(100)],
+    ['too much', Buffer.alloc(5 << 20, 0x20)],
+    ['nothing', Buffer.alloc(0)],
+  ] as const) {
+    publisher.lies.set('', bytes)
+    await turn(subscriber)
+    t.same(await installed(), ['one'], why)
+  }
+  await subscriber.stop()
+  publisher.lies.set('', first)
+  await turn(await open())
+  t.same(await installed(), ['one'], 'and the highest sequence outlives a restart')
+})
+
+t.test('bands whose bytes or insides are wrong are not installed', async (t) => {
+  const { outer, publisher, open, installed } = await stage(t)
+  const wrong = await plantBand(join(outer, 'x'), { a: randomBytes(10_000) })
+  const other = await plantBand(join(outer, 'y'), { a: randomBytes(10_000) })
+  publisher.publish([
+    { id: 'bad-inside', files: { a: Buffer.from('bad, says its kind') } },
+    { id: 'bad-bytes', files: { a: randomBytes(50) } },
+    { id: 'bad-torrent', files: wrong.files, torrent: other.torrent },
+    { id: 'good', files: { a: randomBytes(60) } },
+  ])
+  publisher.lies.set('/plain-index/bad-bytes/a', randomBytes(50))
+  publisher.lies.set('/plain-index/bad-torrent/a', randomBytes(10_000))
+  const subscriber = await open()
+  await turn(subscriber)
+  t.same(await installed(), ['good'])
+  t.notOk(existsSync(join(outer, 'bands', 'installed', 'plain-index', 'bad-inside')))
+})
+
+t.test('no address of the publisher is followed, only its own paths', async (t) => {
+  const { publisher, open, installed } = await stage(t)
+  const files = { a: randomBytes(100) }
+  publisher.publish([{ id: 'one', files }])
+  const document = JSON.parse(publisher.publish([{ id: 'one', files }]).toString())
+  const { signature: _signature, ...said } = document
+  said.indexes[0].bands[0].http = { baseUrl: 'http://127.0.0.1:1/elsewhere/' }
+  publisher.lies.set('', signPublication(said, publisher.signing.key))
+  await turn(await open())
+  t.same(await installed(), ['one'])
+  t.notOk(publisher.asked.some((path) => path.includes('elsewhere')))
+})
+
+t.test('no more is fetched than may lie on the disk', async (t) => {
+  const { publisher, open, installed } = await stage(t, { bytesMax: 2500 })
+  publisher.publish(['one', 'two', 'three'].map((id) => ({ id, files: { a: randomBytes(1000) } })))
+  await turn(await open())
+  t.equal((await installed()).length, 2)
+})
+
+t.test('an empty list takes nothing away', async (t) => {
+  const { publisher, open, installed } = await stage(t)
+  publisher.publish([{ id: 'one', files: { a: randomBytes(10) } }])
+  const subscriber = await open()
+  await turn(subscriber)
+  publisher.publish([])
+  for (let times = 0; times < 3; times += 1) await turn(subscriber)
+  t.same(await installed(), ['one'])
+})

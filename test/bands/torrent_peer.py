@@ -1,0 +1,70 @@
+"""A libtorrent peer on loopback.
+
+python3 torrent_peer.py seed|leech TORRENT_OR_MAGNET FOLDER [--peer PORT] [--web URL] [--tracker URL] [--seconds N]
+
+Prints `listening PORT` when it is up, and for a leecher `done SECONDS` when it has everything.
+"""
+import argparse
+import sys
+import time
+
+import libtorrent as lt
+
+said = argparse.ArgumentParser()
+said.add_argument("mode", choices=["seed", "leech"])
+said.add_argument("source")
+said.add_argument("folder")
+said.add_argument("--peer", type=int, default=0)
+said.add_argument("--web")
+said.add_argument("--tracker")
+said.add_argument("--seconds", type=float, default=60)
+args = said.parse_args()
+
+session = lt.session(
+    {
+        "listen_interfaces": "127.0.0.1:0",
+        "enable_dht": False,
+        "enable_lsd": False,
+        "enable_upnp": False,
+        "enable_natpmp": False,
+        "allow_multiple_connections_per_ip": True,
+        "out_enc_policy": 2,
+        "in_enc_policy": 2,
+        "enable_outgoing_utp": False,
+        "enable_incoming_utp": False,
+        "ssrf_mitigation": False,
+        "send_buffer_watermark": 4 << 20,
+        "alert_mask": lt.alert.category_t.error_notification,
+    }
+)
+if args.source.startswith("magnet:"):
+    params = lt.parse_magnet_uri(args.source)
+else:
+    params = lt.add_torrent_params()
+    params.ti = lt.torrent_info(args.source)
+params.save_path = args.folder
+params.flags &= ~lt.torrent_flags.auto_managed
+params.flags &= ~lt.torrent_flags.paused
+if args.mode == "seed":
+    params.flags |= lt.torrent_flags.seed_mode
+if args.tracker:
+    params.trackers = [args.tracker]
+handle = session.add_torrent(params)
+if args.web:
+    handle.add_url_seed(args.web)
+while session.listen_port() == 0:
+    time.sleep(0.02)
+print("listening", session.listen_port(), flush=True)
+started = time.time()
+asked = 0.0
+while time.time() - started < args.seconds:
+    status = handle.status()
+    if args.peer and status.num_peers == 0 and time.time() > asked:
+        handle.connect_peer(("127.0.0.1", args.peer))
+        asked = time.time() + 1
+    if args.mode == "leech" and status.is_seeding:
+        print("done %.3f" % (time.time() - started), flush=True)
+        sys.exit(0)
+    time.sleep(0.02)
+print("late", handle.status().progress, [str(alert) for alert in session.pop_alerts()], flush=True)
+sys.exit(0 if args.mode == "seed" else 1)

@@ -1,0 +1,64 @@
+import { randomBytes } from 'node:crypto'
+import { parentPort, workerData } from 'node:worker_threads'
+import { Agent } from 'undici'
+import { answer } from '../src/actor/address.js'
+import { systemClock } from '../src/actor/clock.js'
+import { createLog } from '../src/actor/log.js'
+import { Meters } from '../src/actor/meter.js'
+import { meterTable } from '../src/actor/meters.js'
+import type { ThreadOrder } from '../src/actor/thread.js'
+import { Shelf } from '../src/bands/shelf.js'
+import { Subscriber } from '../src/bands/subscriber.js'
+import { Swarm, type SwarmReply, type SwarmRequest } from '../src/bands/swarm.js'
+import { type SwarmThread, swarmDefaults } from '../src/bands/swarm-wiring.js'
+import { refuse } from '../src/format/refusal.js'
+
+/** The thread that seeds bands and fetches those of others: apart from the one that builds them, which is often busy. */
+if (parentPort === null) throw new Error('this file runs as a thread')
+const parent = parentPort
+const given = workerData as SwarmThread
+const log = createLog(given.logLevel, 'swarm')
+const meters = new Meters(meterTable, given.meters, given.row)
+const { timeoutMs, connectionsMax } = swarmDefaults
+const dispatcher = new Agent({ connections: connectionsMax })
+
+const swarm =
+  given.swarm === undefined
+    ? undefined
+    : new Swarm(given.swarm, () => [], systemClock, meters, log, dispatcher)
+const port = (await swarm?.start()) ?? 0
+
+const subscriber =
+  given.subscriber === undefined
+    ? undefined
+    : await Subscriber.open(given.subscriber, {
+        asking: { dispatcher, timeoutMs, userAgent: given.subscriber.userAgent },
+        clock: systemClock,
+        peerId: swarm?.peerId ?? randomBytes(20),
+        download: given.subscriber.download,
+        shelf: new Shelf(given.bandsPath),
+        kinds: [],
+        log,
+      })
+subscriber?.start((error) => {
+  log.fatal({ err: error }, 'bands cannot be kept: ending')
+  process.exit(1)
+})
+
+async function stop(): Promise<void> {
+  await subscriber?.stop()
+  await swarm?.close()
+  await dispatcher.destroy()
+  process.exit(0)
+}
+
+parent.on('message', (order: ThreadOrder) => {
+  if ('stop' in order) {
+    void stop()
+    return
+  }
+  answer<SwarmRequest, SwarmReply>(order.connect, (message) => {
+    return swarm?.handle(message) ?? refuse('unknown', 'client', 'nothing is seeded')
+  })
+})
+parent.postMessage({ ready: { port } })
