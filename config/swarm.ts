@@ -28,7 +28,7 @@ export const swarm = {
     default: [],
     shape: addressShape,
     allowed: 'IP addresses, comma between',
-    why: 'Where peers reach the seeder, told by the tracker. Without: the address that a client used for the gateway, if it was no name.',
+    why: 'Where peers reach the seeder. Without: the address that a client used for the gateway, if it was no name.',
   }),
   peersMax: whole({
     env: 'INDEX_TORRENT_PEERS_MAX',

@@ -90,7 +90,7 @@ for (const [network, prefix] of [
   nearAddresses.addSubnet(network, prefix, 'ipv6')
 }
 
-/** Whether a host is this machine or in a network of its own, or no place at all: not out in the world. Names are in the world. */
+/** Whether a host is this machine, in a network of its own, or no place at all. Names are taken to be out in the world. */
 export function isNearAddress(host: string): boolean {
   if (host === 'localhost') return true
   const bytes = addressBytes(host.replace(/^\[|\]$/g, ''))
