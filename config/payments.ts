@@ -83,6 +83,16 @@ export const payments = {
     read: readUrl,
     why: 'Verifies and settles payments; asked before anything is served.',
   }),
+  rpcUrl: secret(
+    custom<string | undefined>({
+      env: 'X_402_USDC_RPC_URL',
+      allowed: 'an http(s) address',
+      defaultText: '',
+      default: undefined,
+      read: readUrl,
+      why: 'A node of the chain (JSON-RPC), asked whether a payment moved whose settlement was left without an answer.',
+    }),
+  ),
   perBytePrice: custom<string>({
     env: 'X_402_USDC_PER_BYTE_PRICE',
     allowed: perByteAllowed,

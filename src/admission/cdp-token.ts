@@ -1,6 +1,6 @@
 import { createPrivateKey, type KeyObject, randomBytes, sign } from 'node:crypto'
 import type { Clock } from '../actor/clock.js'
-import type { Authorizing } from './facilitator.js'
+import type { Authorizing } from './json-peer.js'
 
 /** A token is good for one request, and not for long. */
 const lifeSeconds = 120

@@ -1,5 +1,6 @@
 import type { Clock, Timer } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
+import type { Witness } from './chain-witness.js'
 import type { Facilitator, Settled } from './facilitator.js'
 import type { Credits } from './protocol.js'
 import type { PaymentLedger, PaymentRecord } from './settlement-ledger.js'
@@ -32,6 +33,8 @@ export interface CashierParts {
   readonly ledger: PaymentLedger
   readonly facilitator: Pick<Facilitator, 'verify' | 'settle' | 'supported'>
   readonly credits: Credits
+  /** Asked where a facilitator's refusal may not be the whole truth. */
+  readonly witness?: Witness
   readonly kinds: Kinds
   readonly clock: Clock
   readonly log: Log
@@ -138,7 +141,11 @@ export class Cashier {
       log.warn({ why: answer.why }, 'the facilitator cannot verify payments now')
       return { state: 'down' }
     }
-    if (answer.said === 'invalid') return { state: 'refused', stage: 'verify', reason: answer.reason }
+    const used = answer.said === 'invalid' && usedReasons.has(answer.reason)
+    const transaction = used ? await this.parts.witness?.moved(order) : undefined
+    const moved = transaction?.startsWith('0x') === true
+    if (answer.said === 'invalid' && !moved)
+      return { state: 'refused', stage: 'verify', reason: answer.reason }
     if (this.#closed) return { state: 'down' }
     const record = ledger.ask(order, clock.now())
     if (record === undefined) {
@@ -146,7 +153,7 @@ export class Cashier {
       return { state: 'down' }
     }
     verified()
-    return this.#settle(record, false)
+    return moved ? this.#settled(record, transaction ?? '') : this.#settle(record, false)
   }
 
   /** Asks until there is a clear answer. `doubtful`: an earlier attempt was left without one. */
@@ -157,11 +164,15 @@ export class Cashier {
     for (let tries = 0; !this.#closed; tries += 1) {
       const answer = await facilitator.settle(record.message ?? '', record.payer)
       if (this.#closed) break
-      if (answer.said === 'settled') {
-        const change = { state: 'settled', credited: false, transaction: answer.transaction } as const
-        return this.#credit(ledger.end(record, { ...change, endedMs: clock.now() }))
+      if (answer.said === 'settled') return this.#settled(record, answer.transaction)
+      if (answer.said === 'refused') {
+        const seen = await this.parts.witness?.moved(record)
+        if (this.#closed) break
+        if (seen?.startsWith('0x') === true) return this.#settled(record, seen)
+        // In doubt the chain has the last word, as soon as it can be asked.
+        const last = seen !== 'unknown' || !doubt
+        if (last) return this.#fail(record, answer.reason, doubt && seen !== 'no')
       }
-      if (answer.said === 'refused') return this.#fail(record, answer.reason, doubt)
       if (answer.said === 'unasked' && !doubt) {
         this.parts.log.warn({ why: answer.why }, 'the facilitator cannot settle payments now')
         ledger.drop(record)
@@ -173,6 +184,11 @@ export class Cashier {
       await this.#pause(tries)
     }
     return { state: 'pending' }
+  }
+
+  #settled(record: PaymentRecord, transaction: string): Promise<CashierReply> {
+    const change = { state: 'settled', credited: false, transaction } as const
+    return this.#credit(this.parts.ledger.end(record, { ...change, endedMs: this.parts.clock.now() }))
   }
 
   #sayUnclear({ payment }: PaymentRecord, answer: Settled): void {
@@ -226,6 +242,9 @@ export class Cashier {
     })
   }
 }
+
+/** Facilitators' words for a nonce that is used: by us before a crash, or by somebody who was faster than us. */
+const usedReasons = new Set(['invalid_exact_evm_nonce_already_used', 'invalid_transaction_state'])
 
 /** The nonce was used with another amount or window: only one of the two can ever settle. */
 const spent: CashierReply = {

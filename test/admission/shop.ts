@@ -6,7 +6,9 @@ import type { PrivateKeyAccount } from 'viem/accounts'
 import { localAddress } from '../../src/actor/address.js'
 import { type Clock, systemClock } from '../../src/actor/clock.js'
 import { silentLog } from '../../src/actor/log.js'
-import { type Authorizing, Facilitator } from '../../src/admission/facilitator.js'
+import type { Witness } from '../../src/admission/chain-witness.js'
+import { Facilitator } from '../../src/admission/facilitator.js'
+import type { Authorizing } from '../../src/admission/json-peer.js'
 import { Offers } from '../../src/admission/offer.js'
 import { Paywall, type PaywallOptions } from '../../src/admission/paywall.js'
 import type { Credits, Denial, Paid } from '../../src/admission/protocol.js'
@@ -61,6 +63,7 @@ export interface ShopOptions {
   readonly clock?: Clock
   readonly multiplier?: number
   readonly authorizing?: Authorizing
+  readonly witness?: Witness
   readonly paywall?: Partial<PaywallOptions>
 }
 
@@ -94,6 +97,7 @@ export async function openShop(t: Test, options: ShopOptions): Promise<Shop> {
   )
   const cashier = new Cashier({
     ...{ ledger, facilitator, credits: purse, kinds, clock, log: silentLog },
+    ...(options.witness === undefined ? {} : { witness: options.witness }),
     options: { ...cashierDefaults, waitMs: 500, retryMs: 20, supportedRetryMs: 20, ...options.cashier },
   })
   cashier.start()

@@ -12,6 +12,8 @@ export interface StockFacilitator {
   readonly calls: string[]
   /** Runs before a call is answered; true: it answered. */
   before: ((call: Call, path: string) => Promise<boolean>) | undefined
+  /** Runs when a call was done, before its answer is out; true: it answered. */
+  after: ((call: Call, path: string) => Promise<boolean>) | undefined
 }
 
 /** Starts one that pays its gas with `relayer`. One key is one transaction at a time. */
@@ -34,7 +36,7 @@ export async function stockFacilitator(
     signer,
     networks: chain.usdc.caip2 as `${string}:${string}`,
   })
-  const self: StockFacilitator = { url: '', calls: [], before: undefined }
+  const self: StockFacilitator = { url: '', calls: [], before: undefined, after: undefined }
   let last: Promise<unknown> = Promise.resolve()
   const web = await serveWeb(t, async (call) => {
     const path = call.path.slice(1)
@@ -48,7 +50,8 @@ export async function stockFacilitator(
     }
     const settling = last.then(() => facilitator.settle(paymentPayload, paymentRequirements))
     last = settling.catch(() => 'told to its own caller')
-    call.json(200, await settling)
+    const settled = await settling
+    if (!(await self.after?.(call, path))) call.json(200, settled)
   })
   return Object.assign(self, { url: web.url })
 }

@@ -4,6 +4,8 @@ import { wrapFetchWithPayment, x402Client } from '@x402/fetch'
 import t, { type Test } from 'tap'
 import { type Hex, parseSignature } from 'viem'
 import type { PrivateKeyAccount } from 'viem/accounts'
+import { systemClock } from '../../src/actor/clock.js'
+import { ChainWitness } from '../../src/admission/chain-witness.js'
 import { anvilPath, type LocalChain, startChain } from './anvil.js'
 import { fileBytes, get, openShop, payment, type Shop, unpacked } from './shop.js'
 import { type StockFacilitator, stockFacilitator } from './stock-facilitator.js'
@@ -133,6 +135,63 @@ t.test('on a chain', { skip: binary === undefined && 'anvil is not installed' },
     t.equal((await get(`${shop.url}/file`, headers)).status, 402)
     t.equal(await chain.balance(early.address), 1000n)
   })
+
+  t.test(
+    'what the facilitator has forgotten is seen on chain, where the cashier may look there',
+    async (t) => {
+      const wallet = payee.toLowerCase()
+      const witness = new ChainWitness(
+        { url: chain.url, usdc: chain.usdc, wallet, limitMs: 2000 },
+        systemClock,
+      )
+      t.teardown(() => witness.close())
+      const careful = await openShop(t, { facilitatorUrl: facilitator.url, wallet: payee, witness })
+      const buyer = await chain.account({ units: 5000n })
+      const before = await chain.balance(payee)
+      // The money moves, the answer is lost, and the next attempt meets a used nonce.
+      facilitator.after = async (call, path) => {
+        if (path !== 'settle') return false
+        facilitator.after = undefined
+        call.response.destroy()
+        return true
+      }
+      const got = await get(`${careful.url}/file`, await payment(buyer, 2, { to: payee }))
+      t.equal(got.status, 200, 'served once it was seen')
+      t.equal((await chain.balance(payee)) - before, 1000n)
+      t.equal(careful.purse.payments.size, 1)
+      // Somebody else submits it first: we are paid, and so the payer is served.
+      const headers = await payment(buyer, 1, { to: payee })
+      t.equal((await get(`${shop.url}/file`, headers)).status, 200)
+      careful.purse.tokens.clear()
+      const other = await get(`${careful.url}/file`, headers)
+      t.equal(other.status, 200)
+      t.match(unpacked(other.headers.get('x-payment-response')), {
+        success: true,
+        transaction: /^0x[0-9a-f]{64}$/,
+      })
+      t.equal((await chain.balance(payee)) - before, 2000n)
+      // A payment that never happened is not seen.
+      careful.purse.tokens.clear()
+      shop.purse.tokens.clear()
+      const poor = await chain.account({ units: 5n })
+      t.equal(
+        (await get(`${careful.url}/20000000`, await payment(poor, 1, { to: payee, value: '2000' }))).status,
+        402,
+      )
+      const ask = {
+        payment: `84532:${buyer.address}:0x${'00'.repeat(32)}`,
+        payer: buyer.address,
+        units: '1000',
+      }
+      t.equal(await witness.moved(ask), 'no')
+      const gone = new ChainWitness(
+        { url: 'http://127.0.0.1:9', usdc: chain.usdc, wallet, limitMs: 500 },
+        systemClock,
+      )
+      t.teardown(() => gone.close())
+      t.equal(await gone.moved(ask), 'unknown')
+    },
+  )
 
   t.test('a payer without money is refused', async (t) => {
     const poor = await chain.account({ units: 5n })

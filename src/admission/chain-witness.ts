@@ -1,0 +1,91 @@
+import type { Clock } from '../actor/clock.js'
+import { JsonPeer } from './json-peer.js'
+import type { PaymentOrder } from './settlement-protocol.js'
+import type { Usdc } from './usdc.js'
+
+export interface WitnessOptions {
+  /** A node of the chain (Ethereum JSON-RPC over HTTP). */
+  readonly url: string
+  readonly usdc: Usdc
+  /** Receives the payments; lower case. */
+  readonly wallet: string
+  readonly limitMs: number
+}
+
+/** Has this payment moved on chain? */
+export interface Witness {
+  /** Hash of the transaction; `no`; `unknown` where the chain cannot be asked. */
+  moved(order: Pick<PaymentOrder, 'payment' | 'payer' | 'units'>): Promise<`0x${string}` | 'no' | 'unknown'>
+}
+
+/** Keccak-256 of AuthorizationUsed(address,bytes32), EIP-3009, and of Transfer(address,address,uint256), ERC-20. */
+const usedTopic = '0x98de503528ee59b575ef0c0a2576a82497bfc029a5685b209e9ec333479b10a5'
+const transferTopic = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef'
+
+/** Blocks looked at: five hours of two seconds each, and no more than public nodes search in one go. */
+const blocksMax = 9000n
+
+const hash = /^0x[0-9a-fA-F]{64}$/
+const topicOf = (address: string): string => `0x${address.slice(2).toLowerCase().padStart(64, '0')}`
+
+/**
+ * Looks for a payment on chain, where the facilitator's answer was lost, or somebody else was faster: an authorization to our
+ * wallet pays us whoever submits it. Its nonce must be used, and in the same transaction the amount moved to us.
+ */
+export class ChainWitness implements Witness {
+  readonly #peer: JsonPeer
+
+  constructor(
+    private readonly options: WitnessOptions,
+    clock: Clock,
+  ) {
+    this.#peer = new JsonPeer({ url: options.url, connectionsMax: 4 }, clock)
+  }
+
+  async moved({
+    payment,
+    payer,
+    units,
+  }: Pick<PaymentOrder, 'payment' | 'payer' | 'units'>): Promise<`0x${string}` | 'no' | 'unknown'> {
+    const tip = await this.#ask('eth_blockNumber', [])
+    if (typeof tip !== 'string' || !/^0x[0-9a-f]{1,16}$/i.test(tip)) return 'unknown'
+    const from = BigInt(tip) > blocksMax ? BigInt(tip) - blocksMax : 0n
+    const nonce = payment.slice(payment.lastIndexOf(':') + 1)
+    const topics = [usedTopic, topicOf(payer), nonce]
+    const span = { fromBlock: `0x${from.toString(16)}`, toBlock: 'latest' }
+    const used = await this.#ask('eth_getLogs', [{ address: this.options.usdc.address, topics, ...span }])
+    if (!Array.isArray(used)) return 'unknown'
+    const transaction: unknown = fieldsOf(used[0]).transactionHash
+    if (used.length === 0) return 'no'
+    if (typeof transaction !== 'string' || !hash.test(transaction)) return 'unknown'
+    const receipt = fieldsOf(await this.#ask('eth_getTransactionReceipt', [transaction]))
+    if (!Array.isArray(receipt.logs)) return 'unknown'
+    const paid =
+      receipt.status === '0x1' && receipt.logs.some((log) => this.#pays(fieldsOf(log), payer, units))
+    return paid ? (transaction as `0x${string}`) : 'no'
+  }
+
+  close(): Promise<void> {
+    return this.#peer.close()
+  }
+
+  #pays({ address, topics, data }: Fields, payer: string, units: string): boolean {
+    const { usdc, wallet } = this.options
+    const wanted = [transferTopic, topicOf(payer), topicOf(wallet)].join()
+    const moved = Array.isArray(topics) && topics.join().toLowerCase() === wanted
+    const amount = typeof data === 'string' && hash.test(data) && BigInt(data) === BigInt(units)
+    return moved && amount && String(address).toLowerCase() === usdc.address.toLowerCase()
+  }
+
+  async #ask(method: string, params: readonly unknown[]): Promise<unknown> {
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params })
+    const answer = await this.#peer.ask('', body, this.options.limitMs)
+    return 'why' in answer ? undefined : answer.body.result
+  }
+}
+
+type Fields = Readonly<Record<string, unknown>>
+
+function fieldsOf(value: unknown): Fields {
+  return typeof value === 'object' && value !== null ? (value as Fields) : {}
+}

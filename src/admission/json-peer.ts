@@ -1,0 +1,100 @@
+import { errors, Pool } from 'undici'
+import type { Clock } from '../actor/clock.js'
+
+/** Makes the Authorization value of one request, where the peer wants one. */
+export type Authorizing = (method: 'GET' | 'POST', url: URL) => string
+
+/** An answer that was read to its end. `body` has no fields where it was no JSON object. */
+export interface Read {
+  readonly status: number
+  readonly body: Readonly<Record<string, unknown>>
+}
+
+/** No answer, or a broken one. `sent`: the request may have arrived. */
+export interface Unread {
+  readonly why: string
+  readonly sent: boolean
+}
+
+/** Answers are some hundred bytes; lists some thousand. */
+const answerMaxBytes = 256 * 1024
+
+/** The connection never came about. */
+const unreached = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH'])
+
+/** A program of somebody else that speaks JSON over HTTP: each exchange is bounded in time and size, none is redirected. */
+export class JsonPeer {
+  readonly #pool: Pool
+  readonly #base: string
+  readonly #origin: string
+
+  /** `url`: http(s), with or without a trailing slash. */
+  constructor(
+    { url: address, connectionsMax }: { readonly url: string; readonly connectionsMax: number },
+    private readonly clock: Clock,
+    private readonly authorizing?: Authorizing,
+  ) {
+    const url = new URL(address)
+    this.#origin = url.origin
+    this.#base = url.pathname.replace(/\/+$/, '')
+    // The whole exchange is timed below.
+    const times = { headersTimeout: 0, bodyTimeout: 0 }
+    this.#pool = new Pool(url.origin, { connections: connectionsMax, pipelining: 1, ...times })
+  }
+
+  /** Posts `body`, or gets where there is none. Never rejects but for bugs. */
+  async ask(path: string, body: string | undefined, limitMs: number): Promise<Read | Unread> {
+    const method = body === undefined ? 'GET' : 'POST'
+    const late = new AbortController()
+    const timer = this.clock.after(limitMs, () => late.abort())
+    const url = new URL(this.#base + path || '/', this.#origin)
+    const authorization = this.authorizing?.(method, url)
+    try {
+      const response = await this.#pool.request({
+        method,
+        path: url.pathname,
+        signal: late.signal,
+        headers: {
+          accept: 'application/json',
+          'user-agent': 'sluice',
+          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+          ...(authorization === undefined ? {} : { authorization }),
+        },
+        ...(body === undefined ? {} : { body }),
+      })
+      return { status: response.statusCode, body: await readBody(response.body) }
+    } catch (error) {
+      if (!(error instanceof Error)) throw error
+      return late.signal.aborted ? { why: `no answer in ${limitMs} ms`, sent: true } : failureOf(error)
+    } finally {
+      timer.cancel()
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#pool.destroy()
+  }
+}
+
+async function readBody(body: AsyncIterable<Buffer>): Promise<Read['body']> {
+  const pieces: Buffer[] = []
+  let size = 0
+  for await (const piece of body) {
+    size += piece.length
+    if (size > answerMaxBytes) throw new Error(`an answer of more than ${answerMaxBytes} bytes`)
+    pieces.push(piece)
+  }
+  try {
+    const read: unknown = JSON.parse(Buffer.concat(pieces).toString('utf8'))
+    return typeof read === 'object' && read !== null ? (read as Read['body']) : {}
+  } catch (error) {
+    if (error instanceof SyntaxError) return {}
+    throw error
+  }
+}
+
+function failureOf(error: Error): Unread {
+  const code = 'code' in error ? String(error.code) : ''
+  const never = unreached.has(code) || error instanceof errors.ConnectTimeoutError
+  return { why: code || error.message, sent: !never }
+}
