@@ -7,6 +7,8 @@ import { meterTable } from '../src/actor/meters.js'
 import { Following, Tip } from '../src/actor/shared.js'
 import type { ThreadOrder } from '../src/actor/thread.js'
 import { Gate } from '../src/admission/gate.js'
+import { openPayments } from '../src/admission/payments-wiring.js'
+import type { CashierReply, CashierRequest } from '../src/admission/settlement-protocol.js'
 import { openBuckets } from '../src/admission/wiring.js'
 import { loadSigningKey } from '../src/attest/keys.js'
 import { createSigner } from '../src/attest/signature.js'
@@ -82,10 +84,20 @@ const limits =
         systemClock,
         log,
       )
+const selling =
+  limits === undefined || options.payments === undefined || options.paymentsPort === undefined
+    ? undefined
+    : openPayments(options.payments, {
+        cashier: addressOf<CashierRequest, CashierReply>(options.paymentsPort, options.mailboxMax),
+        pathPrefix: vocabulary.pathPrefix,
+        clientOf: (request) => limits.clients.of(request).address,
+        clock: systemClock,
+      })
+const taking = selling === undefined ? {} : { payments: selling.payments }
 const gate =
   limits === undefined
     ? undefined
-    : new Gate({ ...limits, exemptNames: options.limits?.exemptNames ?? [], meters })
+    : new Gate({ ...limits, ...taking, exemptNames: options.limits?.exemptNames ?? [], meters })
 const adminKey = new AdminKey(options.adminKey)
 const blockStore = new ModerationStore(options.moderation.path)
 const blocks = new SievedBlockList(new Sieve(options.moderation.sieve), blockStore, log)
@@ -153,14 +165,18 @@ const gateway = createGateway({
       clock: systemClock,
       ...options.about,
       ...(key === undefined ? {} : { key }),
-      sections: limits === undefined ? {} : { rateLimiter: limitsInfo(limits.buckets) },
+      sections: {
+        ...(limits === undefined ? {} : { rateLimiter: limitsInfo(limits.buckets) }),
+        ...(selling === undefined ? {} : { x402: selling.about }),
+      },
     }),
     ...(limits === undefined
       ? []
       : rateLimitRoutes({
-          ...{ ...limits, clock: systemClock, log, pathPrefix: vocabulary.pathPrefix },
+          ...{ ...limits, ...taking, clock: systemClock, log, pathPrefix: vocabulary.pathPrefix },
           isAdmin: (request) => adminKey.opens(request),
         })),
+    ...(selling?.routes ?? []),
     ...nodes.routes,
     ...tracking,
     offsetsRoute({ ...saying, catalog, guard }),
@@ -193,6 +209,7 @@ async function stop(): Promise<void> {
   options.swarmPort?.close()
   options.moderationPort.close()
   options.admissionPort?.close()
+  options.paymentsPort?.close()
   parent.close()
 }
 

@@ -36,10 +36,11 @@ async function chooseChain(wallet) {
   }
 }
 
-const typed = (fields) => fields.split(',').map((field) => { const [type, name] = field.split(' '); return { name, type }; });
+const typed = (fields) => fields.split(',').map((field) => field.split(' ')).map(([type, name]) => ({ name, type }));
 const types = {
   EIP712Domain: typed('string name,string version,uint256 chainId,address verifyingContract'),
-  TransferWithAuthorization: typed('address from,address to,uint256 value,uint256 validAfter,uint256 validBefore,bytes32 nonce'),
+  TransferWithAuthorization: typed(
+    'address from,address to,uint256 value,uint256 validAfter,uint256 validBefore,bytes32 nonce'),
 };
 
 async function sign() {
@@ -73,7 +74,9 @@ async function send(payment) {
   for (let tries = 0; tries < 30; tries += 1) {
     say(tries === 0 ? 'Paying…' : 'The payment is being settled…');
     let answer;
-    try { answer = await fetch(offer.payAt, { headers, cache: 'no-store', redirect: 'error' }); } catch { /* asked again below */ }
+    try {
+      answer = await fetch(offer.payAt, { headers, cache: 'no-store', redirect: 'error' });
+    } catch { /* asked again below */ }
     if (answer && answer.status !== 503) {
       keep();
       return answer;
@@ -95,7 +98,8 @@ async function pay() {
     if (offer.goTo) location.replace(offer.goTo);
     else { shown.textContent = await answer.text(); shown.hidden = false; }
   } catch (error) {
-    say(error.code === 4001 ? 'You declined in your wallet. Nothing was paid.' : 'It did not work: ' + (error.message || 'the wallet failed') + '.', true);
+    if (error.code === 4001) say('You declined in your wallet. Nothing was paid.', true);
+    else say('It did not work: ' + (error.message || 'the wallet failed') + '.', true);
     button.disabled = false;
   }
 }
@@ -103,5 +107,7 @@ async function pay() {
 if (window.ethereum) {
   button.disabled = false;
   button.addEventListener('click', pay);
-} else say('No wallet was found in this browser. Install one that holds USDC, or open this page in the browser of your wallet.', true);
+} else {
+  say('No wallet was found in this browser. Install one, or open this page in the browser of your wallet.', true);
+}
 `

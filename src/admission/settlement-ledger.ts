@@ -81,6 +81,11 @@ export class PaymentLedger {
     return record
   }
 
+  /** Resolves when all that was recorded so far would survive a power cut. */
+  flushed(): Promise<void> {
+    return this.#environment.flushed()
+  }
+
   /** Replaces a record by what it has come to; what the facilitator was told is not needed any more. */
   end(record: PaymentRecord, change: Partial<PaymentRecord>): PaymentRecord {
     const { message, ...rest } = record

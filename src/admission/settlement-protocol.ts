@@ -63,7 +63,7 @@ export class Kinds {
   }
 }
 
-/** Facilitators' reasons that clients may read: all others become `other`. A reason is text of a stranger, sometimes with addresses in it. */
+/** Facilitators' reasons that clients may read. Any other is text of a stranger, sometimes with addresses in it. */
 const reasons = new Set(
   (
     'insufficient_funds invalid_network invalid_scheme invalid_transaction_state unexpected_settle_error ' +

@@ -152,6 +152,7 @@ export class Cashier {
       log.error('the table of payments is full')
       return { state: 'down' }
     }
+    await ledger.flushed()
     verified()
     return moved ? this.#settled(record, transaction ?? '') : this.#settle(record, false)
   }

@@ -26,7 +26,7 @@ export interface Fault {
 /** Facilitators refuse what has less than 6 seconds left; some go by while we ask. */
 const marginSeconds = 8
 
-/** The longest validity that is taken: a record of each payment has to be kept while it could settle. Stock clients sign 5 minutes. */
+/** The longest validity that is taken: a record is kept while its payment could settle. Stock clients sign 5 minutes. */
 const validMaxSeconds = 24 * 3600
 
 /** Recovering a signer takes a millisecond of this thread: more a second are turned away, so that nonsense cannot occupy it. */

@@ -1,4 +1,5 @@
 import type { MessagePort } from 'node:worker_threads'
+import type { EdgePayments } from '../admission/payments-wiring.js'
 import type { Limits } from '../admission/wiring.js'
 import type { KeyPlaces } from '../attest/keys.js'
 import type { Vocabulary } from '../attest/vocabulary.js'
@@ -59,6 +60,10 @@ export interface EdgeThread {
   readonly limits?: Limits
   /** Line to the keeper of buckets, where there are limits. */
   readonly admissionPort?: MessagePort
+  /** Absent: nothing is sold. */
+  readonly payments?: EdgePayments
+  /** Line to the cashier, where payments are taken. */
+  readonly paymentsPort?: MessagePort
   readonly vocabulary: Vocabulary['name']
   readonly names: NamesThread
   /** Absent: hosts mean nothing. */

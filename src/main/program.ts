@@ -15,6 +15,7 @@ import { ingestThread } from './ingest-thread.js'
 import { limitsOf } from './limits.js'
 import { hostOptions, namesFolder } from './names-thread.js'
 import { chainOptions, networkOf } from './network.js'
+import { paymentsOf } from './payments-thread.js'
 import { needsSwarm, swarmThread } from './swarm-thread.js'
 import {
   catalogThread,
@@ -57,12 +58,13 @@ export async function startProgram(config: Config, log: Log, end: AbortSignal): 
   const nodes = (): readonly string[] =>
     embedded ? [crew.said<{ url: string }>('devnet').url] : network.nodes
   const limits = limitsOf(config, crew)
+  const payments = paymentsOf(config, crew, limits.lines)
   let port = server.port
   let key = ''
 
   const edges = Array.from({ length: server.edgeThreads }, (_, index) =>
     crew.part(`edge-${index + 1}`, 'edge', () => {
-      const own = { row: index + 1, port, startedMs, adminKey: key, ...limits.lines() }
+      const own = { row: index + 1, port, startedMs, adminKey: key, ...limits.lines(), ...payments.lines() }
       return edgeThread(config, { ...network, nodes: nodes() }, shared, { ...crew.lines(), ...own })
     }),
   )
@@ -77,6 +79,7 @@ export async function startProgram(config: Config, log: Log, end: AbortSignal): 
       crew.part('catalog', 'catalog', () => catalogThread(config, shared)),
       crew.part('moderation', 'moderation', () => moderationThread(config, shared)),
       ...limits.parts,
+      ...payments.parts,
       crew.part('source', 'source', () => {
         return sourceThread(config, { ...network, nodes: nodes() }, shared, crew.line('catalog'))
       }),

@@ -18,6 +18,7 @@ import { sourceDefaults } from '../source/wiring.js'
 import type { LimitsLines } from './limits.js'
 import { hostOptions, namesThread, ownHosts } from './names-thread.js'
 import { chainOptions, type Network, publicRoots } from './network.js'
+import type { PaymentsLines } from './payments-thread.js'
 import { webhookOptions } from './webhooks.js'
 
 /** What every thread is started with: the configuration's values, cut to what each needs to know. */
@@ -160,7 +161,8 @@ export function edgeThread(
   network: Network,
   shared: SharedTables,
   given: Lines &
-    LimitsLines & {
+    LimitsLines &
+    PaymentsLines & {
       readonly row: number
       readonly port: number
       readonly startedMs: number
@@ -177,6 +179,8 @@ export function edgeThread(
     adminKey: given.adminKey,
     ...(given.limits === undefined ? {} : { limits: given.limits }),
     ...(given.admissionPort === undefined ? {} : { admissionPort: given.admissionPort }),
+    ...(given.payments === undefined ? {} : { payments: given.payments }),
+    ...(given.paymentsPort === undefined ? {} : { paymentsPort: given.paymentsPort }),
     serve: { host: network.host, port: given.port, stallMs: server.stallMs, flowsMax: server.flowsMax },
     drainMs: server.drainMs,
     catalogPort: given.catalogPort,

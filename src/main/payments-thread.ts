@@ -1,0 +1,101 @@
+import { randomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { MessagePort } from 'node:worker_threads'
+import { isProvider } from '../../config/payments.js'
+import type { Config } from '../../config/read.js'
+import type { Part } from '../actor/supervise.js'
+import type { EdgePayments, PaymentsThread } from '../admission/payments-wiring.js'
+import { cashierDefaults } from '../admission/settlement.js'
+import { Kinds } from '../admission/settlement-protocol.js'
+import type { Limits } from '../admission/wiring.js'
+import type { LimitsLines } from './limits.js'
+import { folders } from './threads.js'
+
+/** What an edge thread is told. */
+export interface PaymentsLines {
+  readonly payments?: EdgePayments
+  readonly paymentsPort?: MessagePort
+}
+
+/** The threads of the program, as far as payments need them. */
+interface Crew {
+  line(name: string): MessagePort
+  part(name: string, file: string, data: () => object): Part
+}
+
+/** The part that settles payments, and what each edge thread is told of it; nothing of both where none are taken. */
+export function paymentsOf(
+  config: Config,
+  crew: Crew,
+  limitsLines: () => LimitsLines,
+): { readonly parts: Part[]; lines(): PaymentsLines } {
+  const payments = edgePayments(config)
+  if (payments === undefined) return { parts: [], lines: () => ({}) }
+  const data = (): object => {
+    const { limits, admissionPort } = limitsLines()
+    // The configuration has refused payments without limits.
+    if (limits === undefined) throw new Error('payments need the rate limiter')
+    return { ...paymentsThread(config, payments, limits), admissionPort }
+  }
+  return {
+    parts: [crew.part('payments', 'payments', data)],
+    lines: () => ({ payments, paymentsPort: crew.line('payments') }),
+  }
+}
+
+/** What payments are to edge threads, made once; undefined where none are taken. */
+function edgePayments({ payments, names, server }: Config): EdgePayments | undefined {
+  const { enabled, network, wallet, facilitatorUrl, appName, appLogo, cdpClientKey } = payments
+  if (!enabled || network === undefined || wallet === undefined || facilitatorUrl === undefined)
+    return undefined
+  const { perBytePrice: perByte, minPrice: minimum, maxPrice: maximum, multiplier } = payments
+  const protocol = names.sandboxProtocol ?? (server.network === 'devnet' ? 'http' : 'https')
+  return {
+    offer: {
+      ...{ network, wallet, facilitatorUrl, tariff: { perByte, minimum, maximum, multiplier } },
+      protocol: protocol === 'http' ? 'http' : 'https',
+    },
+    paywall: {
+      appName,
+      // Of this run: pages of an earlier one name the least price, and are loaded again.
+      sealKey: randomBytes(32),
+      ...(appLogo === undefined ? {} : { appLogo }),
+      ...(cdpClientKey === undefined ? {} : { onrampKey: cdpClientKey }),
+    },
+    kinds: new SharedArrayBuffer(Kinds.bytes),
+  }
+}
+
+/** Folder of the records of payments. */
+function paymentsFolder(config: Config): string {
+  return join(folders(config).root, 'payments')
+}
+
+/** What the thread that settles payments is started with. Throws where a key's file cannot be read. */
+function paymentsThread(config: Config, { offer, kinds }: EdgePayments, limits: Limits): PaymentsThread {
+  const { payments, server } = config
+  const { network, facilitatorUrl, wallet } = offer
+  const cdp = cdpKey(config)
+  return {
+    ...{ limits, network, facilitatorUrl, wallet, kinds },
+    ledgerPath: paymentsFolder(config),
+    ...(payments.rpcUrl === undefined ? {} : { rpcUrl: payments.rpcUrl }),
+    verifyMs: payments.settleTimeoutMs,
+    // A facilitator may hold a settlement until its block is there; the request has gone on by then.
+    settleMs: Math.max(30_000, payments.settleTimeoutMs),
+    connectionsMax: 64,
+    cashier: { ...cashierDefaults, waitMs: payments.settleTimeoutMs },
+    ...(cdp === undefined ? {} : { cdp }),
+    mailboxMax: 1024,
+    logLevel: server.logLevel,
+  }
+}
+
+/** The provider's key, for the provider's facilitator alone: no other is shown what it signs. The file wins. */
+function cdpKey({ payments }: Config): PaymentsThread['cdp'] {
+  const { cdpKeyId: keyId, cdpKeySecret, cdpKeySecretFile, facilitatorUrl } = payments
+  if (keyId === undefined || facilitatorUrl === undefined || !isProvider(facilitatorUrl)) return undefined
+  const secret = cdpKeySecretFile === undefined ? cdpKeySecret : readFileSync(cdpKeySecretFile, 'utf8')
+  return secret === undefined ? undefined : { keyId, secret }
+}
