@@ -1,4 +1,5 @@
 import { answers } from './answers.js'
+import { bands } from './bands.js'
 import { chunks } from './chunks.js'
 import { indexing } from './indexing.js'
 import { limits } from './limits.js'
@@ -15,7 +16,7 @@ import { webhooks } from './webhooks.js'
 /** Every table, by the part of the program it belongs to. */
 const tables = {
   ...{ server, retrieval, chunks, answers, indexing, rootLookup, webhooks, names },
-  ...{ moderation, payments, limits, swarm },
+  ...{ moderation, payments, limits, bands, swarm },
 }
 
 type Values<Table> = { readonly [Name in keyof Table]: Table[Name] extends Setting<infer T> ? T : never }

@@ -13,6 +13,9 @@ import { openBuckets } from '../src/admission/wiring.js'
 import { loadSigningKey } from '../src/attest/keys.js'
 import { createSigner } from '../src/attest/signature.js'
 import { vocabularies } from '../src/attest/vocabulary.js'
+import { BandFinder } from '../src/bands/finder.js'
+import { Offers } from '../src/bands/offer.js'
+import { rangesAgent } from '../src/bands/ranges.js'
 import type { SwarmReply, SwarmRequest } from '../src/bands/swarm.js'
 import { Generations } from '../src/catalog/generations.js'
 import { ChainIndex } from '../src/catalog/index-reader.js'
@@ -27,6 +30,7 @@ import { announceRoute } from '../src/gateway/announce-route.js'
 import { soonStale } from '../src/gateway/cache-control.js'
 import { createGateway } from '../src/gateway/gateway.js'
 import { Guard } from '../src/gateway/guard.js'
+import { aboutIndexes, indexRoutes } from '../src/gateway/index-routes.js'
 import { infoRoutes } from '../src/gateway/info-routes.js'
 import { nodeRoutes } from '../src/gateway/node-routes.js'
 import { offsetsRoute } from '../src/gateway/offsets-route.js'
@@ -112,6 +116,16 @@ const nodes = nodeRoutes({
   settledSeconds: options.gateway.cache.stableSeconds,
   index: new IndexedSpans(index, tip, options.gateway.forkDepth),
 })
+const source = new Opener(fetcher, progress, systemClock)
+const { finder: finding, remote, http: remoteHttp, root: bandsRoot, published } = options.bands
+const dispatcher = rangesAgent(remoteHttp)
+const finder = new BandFinder(
+  finding,
+  { dispatcher, content: source, clock: systemClock, options: remote },
+  log,
+  meters,
+)
+const offers = new Offers(bandsRoot, published, systemClock)
 const naming = openNames(options.names, systemClock, meters)
 const resolver = resolverRoute({
   ...saying,
@@ -146,7 +160,8 @@ const tracking: readonly Route[] =
 const gateway = createGateway({
   catalog,
   keeper,
-  source: new Opener(fetcher, progress, systemClock),
+  source,
+  finder,
   blobs: { path: (digest) => blobPath(options.blobsPath, digest), open: (path) => files.open(path) },
   ...(signer === undefined ? {} : { signer }),
   vocabulary,
@@ -168,6 +183,10 @@ const gateway = createGateway({
       sections: {
         ...(limits === undefined ? {} : { rateLimiter: limitsInfo(limits.buckets) }),
         ...(selling === undefined ? {} : { x402: selling.about }),
+        // Asked each time: the document comes and expires while this thread runs.
+        get indexes() {
+          return aboutIndexes(offers, vocabulary.pathPrefix, systemClock.now())
+        },
       },
     }),
     ...(limits === undefined
@@ -179,7 +198,8 @@ const gateway = createGateway({
     ...(selling?.routes ?? []),
     ...nodes.routes,
     ...tracking,
-    offsetsRoute({ ...saying, catalog, guard }),
+    offsetsRoute({ ...saying, catalog, guard, bands: finder }),
+    ...indexRoutes({ ...saying, offers, files, ...(gate === undefined ? {} : { admission: gate }) }),
     resolver,
     graphql,
     new AdminRoute(vocabulary.pathPrefix, adminKey, orders, log),
@@ -201,6 +221,8 @@ async function stop(): Promise<void> {
   await naming.close()
   await limits?.close()
   files.close()
+  finder.close()
+  await dispatcher.close()
   await catalog.close()
   await blockStore.close()
   await environment.close()

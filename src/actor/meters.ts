@@ -75,6 +75,12 @@ export const meterTable: readonly MeterRow[] = [
     help: 'Chunks posted: taken by enough nodes, not taken, or refused here.',
     labels: { outcome: ['taken', 'failed', 'refused'] },
   },
+  {
+    name: 'band_lookups_total',
+    kind: 'counter',
+    help: 'Items looked for in bands: found on this machine, found far away, in none, and questions that failed.',
+    labels: { outcome: ['local', 'remote', 'absent', 'failed'] },
+  },
   { name: 'last_height_imported', kind: 'gauge', help: 'Height of the highest block in the index.' },
   { name: 'blocks_imported_total', kind: 'counter', help: 'Blocks put into the index.' },
   {

@@ -12,7 +12,7 @@ export interface Covered {
 const triggers = {
   gateway: [
     ...['data-id', 'verified', 'stable', 'trusted', 'root-transaction-id'],
-    ...['chunk-source-type', 'index-publication', 'index-file'],
+    ...['chunk-source-type', 'index-publication', 'index-file', 'index-feed'],
   ],
   chain: ['owner-address', 'tags-truncated', 'chunk-data-root', 'chunk-tx-id'],
   names: [

@@ -128,18 +128,3 @@ export interface Offered {
   readonly folder: string
   readonly band: Band
 }
-
-/** Messages to the bands thread. */
-export type BandsRequest =
-  /** Build what is due, or, with `force`, a fresh delta whatever the schedule says; then publish. */
-  | { readonly kind: 'build'; readonly force: boolean }
-  /** Look at the shelf and publish what changed. */
-  | { readonly kind: 'publish' }
-
-export type BandsReply = {
-  readonly kind: 'done'
-  /** Ids of bands that were built. */
-  readonly built: readonly string[]
-  /** Sequence of the document now; 0 where there is none. */
-  readonly sequence: number
-}

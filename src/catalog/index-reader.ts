@@ -4,7 +4,7 @@ import type { Effort } from './effort.js'
 import type { Generations } from './generations.js'
 import { findRowKey, type IndexTables, openIndexTables, weaveKey } from './index-tables.js'
 import { decodeRow, type Row, rowSeenSeconds } from './row.js'
-import { compareRowKeys, pendingHeight, rowKey } from './row-key.js'
+import { compareRowKeys, heightEnd, heightStart, pendingHeight, rowKey } from './row-key.js'
 import { BlockScan, beside, type Scan } from './scan.js'
 import { boundsOf, type Selection, Selector } from './selection.js'
 import { numberBytes, Words, wordKind } from './words.js'
@@ -87,6 +87,22 @@ export class ChainIndex {
       entries.push(decodeRow(Buffer.from(row), record))
     }
     return { entries, more: more || effort.spent, partial: effort.spent || cut }
+  }
+
+  /** Rows between two heights (inclusive) in chain order, at most `limit`, those behind the row with key `after`. */
+  stretch(from: number, to: number, after: Uint8Array | undefined, limit: number): Row[] {
+    const start = after === undefined ? heightStart(from) : beside(after, false)
+    if (start === undefined) return []
+    const end = beside(heightEnd(to), false)
+    const rows: Row[] = []
+    for (const { key, value } of this.#tables.rows.span({
+      start,
+      limit,
+      ...(end === undefined ? {} : { end }),
+    })) {
+      rows.push(decodeRow(Buffer.from(key), Buffer.from(value)))
+    }
+    return rows
   }
 
   /** Number of rows of a selection, or undefined where counting them took more than the effort. */

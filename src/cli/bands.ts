@@ -1,13 +1,23 @@
 import { bandsL1 } from './bands-l1.js'
+import { buildBands, checkBands, listBands } from './bands-root.js'
 import { bulkImport } from './import.js'
 import type { Command } from './sluice.js'
 
-const commands: Readonly<Record<string, Command>> = { l1: bandsL1, import: bulkImport }
+const commands: Readonly<Record<string, Command>> = {
+  build: buildBands,
+  check: checkBands,
+  list: listBands,
+  l1: bandsL1,
+  import: bulkImport,
+}
 
 const help = `sluice bands: parts of the index that gateways give each other
 
 Usage: sluice bands COMMAND [--help]
 
+  build    builds bands of root transactions, whatever the schedule says
+  check    reads bands from anywhere and says whether they are sound
+  list     the bands in DATA_PATH
   l1       builds Parquet bands of the base layer out of the index
   import   fills the index from Parquet bands (the same as sluice import)
 `

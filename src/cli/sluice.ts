@@ -27,7 +27,7 @@ Usage: sluice COMMAND [--help]
   index      checks or compacts the index of the chain
   names      sets, lists and removes names that this machine knows itself
   moderation lists, blocks and releases what is not served
-  bands      builds and imports parts of the index that gateways give each other
+  bands      builds, checks and imports parts of the index that gateways give each other
   import     fills the index from a folder of Parquet bands or node answers
   settings   lists every setting: name, default, meaning
 

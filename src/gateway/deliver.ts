@@ -104,9 +104,11 @@ export class Delivery {
 
   /** Opens `id` at a source. Undefined: the flow was answered, because it was refused or the client left. */
   async bring(flow: Flow, id: Id, window: Window | undefined): Promise<Opened | undefined> {
-    const { source, ledger, options, guard, admission } = this.parts
+    const { source, ledger, options, guard, admission, finder } = this.parts
     if (!(await knockFlow(admission, ledger, flow))) return undefined
-    const hints = readHints(flow.request)
+    // Bands know better than whoever asks; both are proven against the id.
+    const found = finder?.find(id)
+    const hints = (found instanceof Promise ? await found : found) ?? readHints(flow.request)
     const provenance = readProvenance(flow.request, options)
     const opened = await source.open({ id, hints, provenance, ...(window === undefined ? {} : { window }) })
     if (flow.reply.aborted) {

@@ -6,7 +6,7 @@ import type { Ledger } from './flow.js'
 import type { Guard } from './guard.js'
 import type { HeadWriter } from './head.js'
 import type { Locator } from './locate.js'
-import type { GatewayOptions, Source } from './parts.js'
+import type { Finder, GatewayOptions, Source } from './parts.js'
 import type { Touches } from './touches.js'
 
 /** What the steps of one answer with content are made of. */
@@ -19,6 +19,7 @@ export interface DeliveryParts {
   readonly tip: Tip
   readonly clock: Clock
   readonly admission: Admission | undefined
+  readonly finder: Finder | undefined
   readonly guard: Guard | undefined
   readonly options: GatewayOptions
   /** Name of the header that tells the hops. */

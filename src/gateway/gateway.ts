@@ -45,7 +45,7 @@ class EdgeGateway implements Gateway {
   readonly #caching: string
 
   constructor(parts: GatewayParts) {
-    const { catalog, blobs, source, tip, clock, log, options, admission, guard, vocabulary } = parts
+    const { catalog, blobs, source, tip, clock, log, options, admission, guard, vocabulary, finder } = parts
     const ledger = new Ledger(parts.meters, log, clock)
     const entries = new Entries(catalog, (digest) => blobs.path(digest), tip, options)
     const locator = new Locator(entries, blobs, source, log, options.checkWaitBytes)
@@ -53,7 +53,7 @@ class EdgeGateway implements Gateway {
     const writer = createHeadWriter(parts)
     const hopsName = `${vocabulary.gateway}Hops`
     const own = { ledger, locator, writer, touches, hopsName }
-    const delivery = new Delivery({ ...own, source, tip, clock, options, admission, guard })
+    const delivery = new Delivery({ ...own, source, tip, clock, options, admission, guard, finder })
     const manifests = new ManifestRoute(ledger, locator, delivery, new Manifests(), options.manifestMaxBytes)
     this.#ledger = ledger
     this.#delivery = delivery

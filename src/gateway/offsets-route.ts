@@ -1,8 +1,9 @@
 import type { Line } from '../attest/line.js'
 import { digestLines } from '../attest/trust-headers.js'
+import type { RootPlace } from '../bands/root-place.js'
 import type { Attributes } from '../catalog/attributes.js'
 import type { Catalog } from '../catalog/protocol.js'
-import { parseId } from '../format/id.js'
+import { type Id, idOfBytes, parseId } from '../format/id.js'
 import type { Reply, Request } from '../http/exchange.js'
 import { sha256 } from '../proof/digest.js'
 import { answerBlocked, answerSmall, jsonType, noStore, textType } from './answer.js'
@@ -13,11 +14,13 @@ import { type StatementParts, Statements } from './statements.js'
 export interface OffsetsParts extends StatementParts {
   readonly catalog: Pick<Catalog, 'attributes'>
   readonly guard?: Guard
+  /** What the bands on this machine say; not asked further away. */
+  readonly bands?: { here(id: Id): RootPlace | undefined }
 }
 
 /** `GET|HEAD {prefix}/offsets/{id}`: where a data item lies in its root transaction, as far as it is known here. */
 export function offsetsRoute(parts: OffsetsParts): Route {
-  const { vocabulary, catalog, guard } = parts
+  const { vocabulary, catalog, guard, bands } = parts
   const statements = new Statements(parts)
   const path = `${vocabulary.pathPrefix}/offsets/`
   return {
@@ -36,8 +39,9 @@ export function offsetsRoute(parts: OffsetsParts): Route {
         return
       }
       const attributes = catalog.attributes(id)
-      const offsets = attributes === undefined ? undefined : offsetsOf(attributes)
-      if (attributes?.place === undefined || offsets === undefined) {
+      const known = attributes === undefined ? undefined : offsetsOf(attributes)
+      const offsets = known ?? offsetsSaid(bands?.here(id))
+      if (offsets === undefined) {
         const lines = '\r\nCache-Control: public, max-age=60, must-revalidate'
         const missing = { status: 404, type: textType, lines, body: 'Offsets not found' }
         answerSmall(request, reply, first, missing)
@@ -47,7 +51,7 @@ export function offsetsRoute(parts: OffsetsParts): Route {
       const lines: Line[] = [
         ['Content-Type', jsonType],
         ['Cache-Control', 'public, max-age=30'],
-        [`${vocabulary.gateway}Root-Transaction-Id`, attributes.place.rootId],
+        [`${vocabulary.gateway}Root-Transaction-Id`, offsets.rootTxId],
         ...digestLines(sha256(body), 'Content-Digest', vocabulary).slice(1),
       ]
       const head = { status: 200, block: statements.block(request, first, 200, lines) }
@@ -57,7 +61,34 @@ export function offsetsRoute(parts: OffsetsParts): Route {
   }
 }
 
-function offsetsOf({ place, contentType, size }: Attributes): object | undefined {
+interface Offsets {
+  readonly rootTxId: string
+  readonly path?: readonly string[]
+  readonly rootOffset?: number
+  readonly rootDataOffset?: number
+  readonly contentType?: string
+  readonly size?: number
+  readonly dataSize?: number
+}
+
+/** A band knows less: no type, and no offsets where its builder had none. */
+function offsetsSaid(place: RootPlace | undefined): Offsets | undefined {
+  if (place === undefined) return undefined
+  const [rootTxId, ...inner] = place.path.map(idOfBytes)
+  const { itemOffset, dataOffset, itemSize } = place
+  if (rootTxId === undefined) return undefined
+  const payload = itemOffset === undefined || dataOffset === undefined ? undefined : dataOffset - itemOffset
+  return {
+    rootTxId,
+    ...(inner.length === 0 ? {} : { path: [rootTxId, ...inner] }),
+    ...(itemOffset === undefined ? {} : { rootOffset: itemOffset }),
+    ...(dataOffset === undefined ? {} : { rootDataOffset: dataOffset }),
+    ...(itemSize === undefined ? {} : { size: itemSize }),
+    ...(itemSize === undefined || payload === undefined ? {} : { dataSize: itemSize - payload }),
+  }
+}
+
+function offsetsOf({ place, contentType, size }: Attributes): Offsets | undefined {
   if (place === undefined) return undefined
   const { rootId, path, rootItemOffset, headerSize, itemSize } = place
   return {

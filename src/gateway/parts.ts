@@ -38,6 +38,11 @@ export interface Source {
   check(id: Id, digest: Uint8Array): Promise<boolean | Refusal>
 }
 
+/** Bands, asked where an item lies that nothing else here knows (bands/finder.ts). Never throws, never rejects. */
+export interface Finder {
+  find(id: Id): Hints | undefined | Promise<Hints | undefined>
+}
+
 /** Seconds and bounds of the Cache-Control ladder. */
 export interface CacheRules {
   readonly defaultSeconds: number
@@ -132,6 +137,7 @@ export interface GatewayParts {
   readonly naming?: { readonly names: Names; readonly hosts: HostOptions }
   /** Undefined: nothing is blocked. */
   readonly guard?: Guard
+  readonly finder?: Finder
   readonly routes?: readonly Route[]
   readonly options: GatewayOptions
 }

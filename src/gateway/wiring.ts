@@ -3,6 +3,7 @@ import type { EdgePayments } from '../admission/payments-wiring.js'
 import type { Limits } from '../admission/wiring.js'
 import type { KeyPlaces } from '../attest/keys.js'
 import type { Vocabulary } from '../attest/vocabulary.js'
+import type { BandsReading } from '../bands/wiring.js'
 import type { BroadcastOptions } from '../chain/broadcast.js'
 import type { FinderOptions } from '../chain/chunk-finder.js'
 import type { ChainOptions } from '../chain/options.js'
@@ -36,6 +37,7 @@ export interface EdgeThread {
   /** Messages under way to either at most: above the flows of a thread, so that flows are the bound that is met. */
   readonly mailboxMax: number
   readonly catalogPath: string
+  readonly bands: BandsReading
   readonly blobsPath: string
   readonly mapped: MappedOptions
   readonly generations: SharedArrayBuffer

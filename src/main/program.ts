@@ -24,6 +24,7 @@ import {
   folders,
   type Lines,
   moderationThread,
+  publishingThread,
   type SharedTables,
   sharedTables,
   sourceThread,
@@ -85,6 +86,7 @@ export async function startProgram(config: Config, log: Log, end: AbortSignal): 
       }),
       crew.part('ingest', 'ingest', () => ingestThread(config, nodes(), shared, crew.line('catalog'))),
       ...swarmOf(config, shared, crew),
+      ...publishing(config, shared, crew),
       found(network.host, server.port, 'PORT', (free) => {
         port = free
       }),
@@ -193,6 +195,12 @@ async function nameSite(config: Config, { site }: Examples, port: number): Promi
     await registry.close()
   }
   return { site: `http://site.${hosts.rootHosts[0]}:${port}/` }
+}
+
+/** The thread that builds and publishes bands, where the operator gives any away. */
+function publishing(config: Config, shared: SharedTables, crew: Crew): Part[] {
+  const told = publishingThread(config, shared)
+  return told === undefined ? [] : [crew.part('bands', 'bands', () => told)]
 }
 
 async function claimed(folder: string): Promise<RunningPart> {

@@ -4,6 +4,7 @@ import type { Config } from '../../config/read.js'
 import { meterBytes } from '../actor/meter.js'
 import { meterTable } from '../actor/meters.js'
 import { Following, Tip } from '../actor/shared.js'
+import type { BandsThread } from '../bands/wiring.js'
 import { generationBytes } from '../catalog/generations.js'
 import type { CatalogThread } from '../catalog/wiring.js'
 import type { DevnetOptions } from '../devnet/options.js'
@@ -15,6 +16,7 @@ import { moderationPath } from '../moderation/store.js'
 import type { ModerationThread } from '../moderation/wiring.js'
 import { progressBytes } from '../source/progress.js'
 import { sourceDefaults } from '../source/wiring.js'
+import { bandsReading, bandsThread } from './bands-thread.js'
 import type { LimitsLines } from './limits.js'
 import { hostOptions, namesThread, ownHosts } from './names-thread.js'
 import { chainOptions, type Network, publicRoots } from './network.js'
@@ -190,6 +192,7 @@ export function edgeThread(
     moderation: { path: folders(config).moderation, sieve: shared.sieve },
     mailboxMax: server.flowsMax * 2 + 64,
     catalogPath: catalog,
+    bands: bandsReading(config, root),
     blobsPath: blobs,
     // 64 GiB of addresses cost nothing but page tables of what was read; 1,024 files stay well below ulimit.
     mapped: { mappedMaxBytes: 64 * 2 ** 30, filesMax: 1024, believeMs: 1000 },
@@ -234,6 +237,13 @@ function chunkOptions({ chunks, limits }: Config): EdgeThread['chunks'] {
     },
     pricedBytes: limits.chunkPricedBytes,
   }
+}
+
+/** What the thread that publishes bands is started with; undefined where nothing is published. */
+export function publishingThread(config: Config, shared: SharedTables): BandsThread | undefined {
+  const { root, catalog, keys } = folders(config)
+  const { bindRequest: _edges, ...places } = signing(config, join(keys, 'httpsig.pem'), root)
+  return bandsThread(config, { root, catalog, signing: places, generations: shared.generations })
 }
 
 function signing({ server }: Config, standalone: string, root: string): NonNullable<EdgeThread['signing']> {

@@ -7,8 +7,9 @@ export interface Hints {
   readonly rootId?: Id
   /** Root first. */
   readonly path?: readonly Id[]
-  /** Of the complete item in the root's data; with `itemSize` or not at all. */
+  /** Of the complete item in the root's data. */
   readonly itemOffset?: number
+  /** Only with `itemOffset`. */
   readonly itemSize?: number
 }
 

@@ -1,0 +1,99 @@
+import { randomFillSync } from 'node:crypto'
+import { closeSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { RootIndexWriter } from '../src/bands/root-writer.js'
+import { type CdbFile, CdbSearch, openCdb } from '../src/store/cdb-reader.js'
+
+/**
+ * Root-transaction index: how fast it is built (sorted outside of memory, written, checked, read back) and looked into.
+ * `node dist/bench/cdb-bench.js [records]`; 5,000,000 is what the claims are about, 300,000 is the default.
+ */
+const records = Number(process.argv[2] ?? 300_000)
+const lookups = 300_000
+const folder = mkdtempSync(join(tmpdir(), 'cdb-bench-'))
+const say = (line: string): boolean => process.stdout.write(`${line}\n`)
+const mebibytes = (bytes: number): string => `${(bytes / 2 ** 20).toFixed(0)} MiB`
+
+/** The keys of one block of 65,536, always the same for the same number. */
+function keysOf(block: number): Buffer {
+  const keys = Buffer.alloc(32 * 65_536)
+  // Cheap, and as evenly spread as digests are.
+  const words = new Uint32Array(keys.buffer, keys.byteOffset, keys.length / 4)
+  let state = (block * 2_654_435_761 + 1) >>> 0
+  for (let at = 0; at < words.length; at += 1) {
+    state ^= state << 13
+    state ^= state >>> 17
+    state ^= state << 5
+    words[at] = Math.imul(state, 0x9e3779b1)
+  }
+  return keys
+}
+
+async function build(): Promise<void> {
+  mkdirSync(join(folder, 'band'))
+  const blocks = Array.from({ length: Math.ceil(records / 65_536) }, (_, block) => keysOf(block))
+  const root = randomFillSync(Buffer.alloc(32))
+  const before = process.memoryUsage.rss()
+  const started = performance.now()
+  let peak = before
+  const writer = new RootIndexWriter(join(folder, 'band'))
+  for (let record = 0; record < records; record += 1) {
+    const block = blocks[record >> 16] as Buffer
+    const at = (record & 65_535) * 32
+    const itemOffset = 4096 + (record % 50_000)
+    writer.add(
+      block.subarray(at, at + 32),
+      { path: [root], itemOffset, dataOffset: itemOffset + 1100 },
+      record >> 10,
+    )
+    if ((record & 0x3ffff) === 0) peak = Math.max(peak, process.memoryUsage.rss())
+  }
+  const fed = performance.now()
+  const timer = setInterval(() => {
+    peak = Math.max(peak, process.memoryUsage.rss())
+  }, 50)
+  const written = await writer.finish(new Date().toISOString(), {})
+  clearInterval(timer)
+  const seconds = (performance.now() - started) / 1000
+  say(
+    `build: ${written.records} records in ${seconds.toFixed(2)} s (${((fed - started) / 1000).toFixed(2)} s dealing): ` +
+      `${Math.round(records / seconds)} records/s; memory grew by ${mebibytes(peak - before)} at most`,
+  )
+}
+
+function read(): void {
+  const files = Array.from({ length: 256 }, (_, first) =>
+    openCdb(join(folder, 'band', `${first.toString(16).padStart(2, '0')}.cdb`)),
+  )
+  const search = new CdbSearch()
+  const present = keysOf(1 % Math.ceil(records / 65_536))
+  const count = Math.min(65_536, records)
+  for (const [word, keys] of [
+    ['hits', present],
+    ['misses', keysOf(1_000_003)],
+  ] as const) {
+    let found = 0
+    for (let warm = 0; warm < 2; warm += 1) {
+      found = 0
+      const started = performance.now()
+      for (let at = 0; at < lookups; at += 1) {
+        // Far apart, as requests are.
+        const record = (at * 40_503) % count
+        const key = keys.subarray(record * 32, record * 32 + 32)
+        const file = files[key[0] as number] as CdbFile
+        if (search.find(file, key) === 'found') found += 1
+      }
+      const seconds = (performance.now() - started) / 1000
+      if (warm === 1) say(`${word}: ${Math.round(lookups / seconds)} lookups/s, ${found} found`)
+    }
+  }
+  for (const file of files) if (typeof file === 'object') closeSync(file.file)
+}
+
+try {
+  await build()
+  read()
+} finally {
+  rmSync(folder, { recursive: true })
+}

@@ -1,0 +1,31 @@
+import type { PublicationDocument, PublishedIndex } from './protocol.js'
+
+/** Minutes after which a reader may look again. */
+const ttlMinutes = 30
+
+/** An RSS 2.0 feed of the bands of one index, for torrent clients: the same for everybody while the document stays. */
+export function feedOf(document: PublicationDocument, index: PublishedIndex, pathPrefix: string): string {
+  const date = new Date(document.issuedAt).toUTCString()
+  const items = index.bands.map(({ id, torrent, http, files }) => {
+    const bytes = files.reduce((sum, { size }) => sum + size, 0)
+    const link = torrent?.magnet ?? http?.baseUrl ?? `${pathPrefix}/indexes`
+    const enclosure =
+      torrent === undefined
+        ? ''
+        : `<enclosure url="${escaped(torrent.torrentUrl)}" length="${bytes}" type="application/x-bittorrent"/>`
+    return (
+      `<item><title>${escaped(id)}</title><link>${escaped(link)}</link>` +
+      `<guid isPermaLink="false">${escaped(`${index.name}/${id}`)}</guid><pubDate>${date}</pubDate>${enclosure}</item>`
+    )
+  })
+  return (
+    '<?xml version="1.0" encoding="UTF-8"?>\n<rss version="2.0"><channel>' +
+    `<title>${escaped(index.name)}</title><link>${escaped(`${pathPrefix}/indexes`)}</link>` +
+    `<description>Bands of ${escaped(index.name)}, published by ${escaped(document.publisher)}</description>` +
+    `<lastBuildDate>${date}</lastBuildDate><ttl>${ttlMinutes}</ttl>${items.join('')}</channel></rss>\n`
+  )
+}
+
+function escaped(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
+}

@@ -1,0 +1,121 @@
+import type { Log } from '../actor/log.js'
+import type { Meters } from '../actor/meter.js'
+import { type Id, idBytes, idOfBytes } from '../format/id.js'
+import { isRefusal } from '../format/refusal.js'
+import type { Hints } from '../source/protocol.js'
+import { RemoteIndex, readIndexSource, type SourceParts } from './index-sources.js'
+import { LocalBands } from './local-bands.js'
+import type { RootPlace } from './root-place.js'
+
+export interface FinderOptions {
+  /** Folders whose bands are looked into first: what was built here and what was fetched. */
+  readonly bandFolders: readonly string[]
+  /** Further indexes in the order they are asked, as settings say them. */
+  readonly sources: readonly string[]
+  /** New bands are found within so long; undefined: those of further paths are looked up once. */
+  readonly watchMs: number
+  readonly watchSources: boolean
+  /** All indexes far away together may take so long for one request. */
+  readonly remoteMs: number
+}
+
+/** Asks bands where an item lies. What they say is a hint: whoever follows it proves it against the id. */
+export class BandFinder {
+  readonly #local: LocalBands
+  readonly #further: readonly (LocalBands | RemoteIndex)[]
+  readonly #count: (outcome: 'local' | 'remote' | 'absent' | 'failed') => void
+
+  constructor(
+    private readonly options: FinderOptions,
+    private readonly parts: SourceParts,
+    private readonly log: Log,
+    meters: Meters,
+  ) {
+    const { clock } = parts
+    this.#local = new LocalBands(options.bandFolders, clock, options.watchMs)
+    this.#further = options.sources.map((text) => {
+      const source = readIndexSource(text)
+      if (source === undefined) throw new Error(`CDB64_ROOT_TX_INDEX_SOURCES: not a source: ${text}`)
+      if (source.kind !== 'path') return new RemoteIndex(source, parts)
+      return new LocalBands([source.path], clock, options.watchSources ? options.watchMs : undefined)
+    })
+    const outcomes = ['local', 'remote', 'absent', 'failed'] as const
+    const counters = new Map(
+      outcomes.map((outcome) => [outcome, meters.of('band_lookups_total', { outcome })]),
+    )
+    this.#count = (outcome) => counters.get(outcome)?.add(1)
+  }
+
+  /** What the bands on this machine say, and those only. Never throws. */
+  here(id: Id): RootPlace | undefined {
+    return this.#local.find(idBytes(id))
+  }
+
+  /** At once where a band on this machine knows it, or none far away has to be asked. Never throws, never rejects. */
+  find(id: Id): Hints | undefined | Promise<Hints | undefined> {
+    const bytes = idBytes(id)
+    const found = this.#local.find(bytes)
+    if (found !== undefined) {
+      this.#count('local')
+      return hintsOf(found)
+    }
+    const order = [...this.#further]
+    for (let next = order[0]; next instanceof LocalBands; next = order[0]) {
+      order.shift()
+      const here = next.find(bytes)
+      if (here === undefined) continue
+      this.#count('local')
+      return hintsOf(here)
+    }
+    if (order.length > 0) return this.#ask(bytes, order)
+    this.#count('absent')
+    return undefined
+  }
+
+  async #ask(id: Uint8Array, order: readonly (LocalBands | RemoteIndex)[]): Promise<Hints | undefined> {
+    const { clock } = this.parts
+    let over = false
+    const search = async (): Promise<RootPlace | undefined> => {
+      for (const index of order) {
+        if (over) return undefined
+        const found = await index.find(id)
+        if (isRefusal(found)) {
+          this.#count('failed')
+          this.log.warn({ reason: found.message }, 'an index far away could not be asked')
+        } else if (found !== undefined) {
+          this.#count(index instanceof LocalBands ? 'local' : 'remote')
+          return found
+        }
+      }
+      this.#count('absent')
+      return undefined
+    }
+    const found = await new Promise<RootPlace | undefined>((resolve, reject) => {
+      const timer = clock.after(this.options.remoteMs, () => {
+        over = true
+        resolve(undefined)
+      })
+      void search()
+        .then(resolve, reject)
+        .finally(() => timer.cancel())
+    })
+    return found === undefined ? undefined : hintsOf(found)
+  }
+
+  close(): void {
+    this.#local.close()
+    for (const index of this.#further) if (index instanceof LocalBands) index.close()
+  }
+}
+
+function hintsOf({ path, itemOffset, itemSize }: RootPlace): Hints | undefined {
+  const ids = path.map(idOfBytes)
+  const [rootId] = ids
+  if (rootId === undefined) return undefined
+  return {
+    rootId,
+    ...(ids.length < 2 ? {} : { path: ids }),
+    ...(itemOffset === undefined ? {} : { itemOffset }),
+    ...(itemOffset === undefined || itemSize === undefined ? {} : { itemSize }),
+  }
+}

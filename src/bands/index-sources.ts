@@ -1,0 +1,146 @@
+import type { Dispatcher } from 'undici'
+import type { Clock } from '../actor/clock.js'
+import { type Id, parseId } from '../format/id.js'
+import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import { manifestMaxBytes, type Partition, readIndexManifest } from './index-manifest.js'
+import { type ContentSource, contentRanges, fetchDocument, httpRanges, type Ranges } from './ranges.js'
+import { RemoteCdb, type RemoteOptions, RemoteReads } from './remote-index.js'
+import type { RootPlace } from './root-place.js'
+
+/** Where an index lies that is not among our bands, as a setting says it. */
+export type IndexSource =
+  /** File, folder with a manifest, or folder of such. */
+  | { readonly kind: 'path'; readonly path: string }
+  /** One file, or, where the address ends in `/manifest.json`, an index in partitions. */
+  | { readonly kind: 'http'; readonly url: string; readonly partitioned: boolean }
+  /** Content of the chain, or a stretch of it. */
+  | {
+      readonly kind: 'content'
+      readonly id: Id
+      readonly region?: { readonly offset: number; readonly sizeBytes: number }
+      readonly partitioned: boolean
+    }
+
+/** Reads `path`, `http(s)://...`, `id`, `id:offset:size`, each of the latter two with `:manifest` behind it or not. */
+export function readIndexSource(text: string): IndexSource | undefined {
+  if (/^https?:\/\//.test(text)) {
+    if (!URL.canParse(text)) return undefined
+    const { pathname, username, hash, href } = new URL(text)
+    if (username !== '' || hash !== '') return undefined
+    return { kind: 'http', url: href, partitioned: pathname.endsWith('/manifest.json') }
+  }
+  const [, word = '', offset, size, manifest] =
+    /^([A-Za-z0-9_-]{43})(?::(\d{1,16}):(\d{1,16}))?(:manifest)?$/.exec(text) ?? []
+  const id = parseId(word)
+  if (id === undefined) return /^[\w.~/][^\0]*$/.test(text) ? { kind: 'path', path: text } : undefined
+  const region = offset === undefined ? {} : { region: { offset: Number(offset), sizeBytes: Number(size) } }
+  return { kind: 'content', id, ...region, partitioned: manifest !== undefined }
+}
+
+export interface SourceParts {
+  readonly dispatcher: Dispatcher
+  readonly content: ContentSource
+  readonly clock: Clock
+  readonly options: RemoteOptions
+}
+
+/** One index far away. After a failure it rests for a while. */
+export class RemoteIndex {
+  readonly name: string
+  readonly #reads: RemoteReads
+  #restsUntil = Number.NEGATIVE_INFINITY
+  #opening: Promise<((first: number) => RemoteCdb | undefined) | Refusal> | undefined
+
+  constructor(
+    private readonly source: Exclude<IndexSource, { kind: 'path' }>,
+    private readonly parts: SourceParts,
+  ) {
+    this.name = source.kind === 'http' ? source.url : source.id
+    this.#reads = new RemoteReads(parts.clock, parts.options)
+  }
+
+  /** Where the item (32 bytes of id) is; undefined where this index does not know it. Never rejects. */
+  async find(id: Uint8Array): Promise<RootPlace | undefined | Refusal> {
+    const { clock, options } = this.parts
+    if (clock.monotonic() < this.#restsUntil) return undefined
+    this.#opening ??= this.source.partitioned ? this.#openManifest() : Promise.resolve(this.#single())
+    const fileOf = await this.#opening
+    const found = isRefusal(fileOf) ? fileOf : await fileOf(id[0] as number)?.find(id)
+    if (isRefusal(fileOf)) this.#opening = undefined
+    if (isRefusal(found) && found.refused !== 'busy') this.#restsUntil = clock.monotonic() + options.coolMs
+    return found
+  }
+
+  #single(): () => RemoteCdb {
+    const { source, parts } = this
+    const ranges =
+      source.kind === 'http'
+        ? httpRanges(source.url, parts.dispatcher)
+        : contentRanges(parts.content, source.id, source.region)
+    const file = new RemoteCdb(this.name, ranges, this.#reads)
+    return () => file
+  }
+
+  async #openManifest(): Promise<((first: number) => RemoteCdb | undefined) | Refusal> {
+    const bytes = await this.#manifestBytes()
+    if (isRefusal(bytes)) return bytes
+    const manifest = readIndexManifest(bytes)
+    if (isRefusal(manifest)) return manifest
+    const files = new Map<number, RemoteCdb>()
+    for (const partition of manifest.partitions) {
+      const ranges = this.#rangesOf(partition)
+      if (ranges === undefined)
+        return refuse('malformed', 'upstream', `${this.name}: a file that is not beside it`)
+      const name = `${this.name} ${partition.prefix}`
+      files.set(
+        Number.parseInt(partition.prefix, 16),
+        new RemoteCdb(name, ranges, this.#reads, partition.size),
+      )
+    }
+    return (first) => files.get(first)
+  }
+
+  async #manifestBytes(): Promise<Uint8Array | Refusal> {
+    const { source, parts } = this
+    if (source.kind === 'http') return fetchDocument(source.url, parts.dispatcher, manifestMaxBytes)
+    const ranges = contentRanges(parts.content, source.id, source.region)
+    const [start] = await this.#sizeOf(ranges)
+    const size = source.region?.sizeBytes ?? start
+    if (size === undefined || size > manifestMaxBytes) {
+      return refuse('too-large', 'upstream', `${this.name}: no manifest of a size that is read`)
+    }
+    const read = await this.#reads.whole(ranges, 0, size)
+    return isRefusal(read) ? read : read.bytes
+  }
+
+  async #sizeOf(ranges: Ranges): Promise<[number] | []> {
+    const read = await this.#reads.whole(ranges, 0, 1)
+    return isRefusal(read) ? [] : [read.sizeBytes]
+  }
+
+  /** Files are those beside the manifest, so a manifest of the chain has none. */
+  #rangesOf({ location, size }: Partition): Ranges | undefined {
+    const { dispatcher, content } = this.parts
+    switch (location.type) {
+      case 'file':
+        return this.source.kind === 'http'
+          ? httpRanges(new URL(location.filename, this.source.url).href, dispatcher)
+          : undefined
+      case 'http':
+        return /^https?:\/\//.test(location.url) && URL.canParse(location.url)
+          ? httpRanges(location.url, dispatcher)
+          : undefined
+      case 'arweave-id':
+        return parsed(location.id, (id) => contentRanges(content, id))
+      case 'arweave-byte-range':
+        return parsed(location.rootTxId, (id) => {
+          return contentRanges(content, id, { offset: location.dataOffsetInRootTx, sizeBytes: size })
+        })
+    }
+  }
+}
+
+function parsed(text: string, act: (id: Id) => Ranges): Ranges | undefined {
+  const id = parseId(text)
+  return id === undefined ? undefined : act(id)
+}

@@ -1,0 +1,161 @@
+import { closeSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Clock } from '../actor/clock.js'
+import { isRefusal } from '../format/refusal.js'
+import { isMissing } from '../store/blobs.js'
+import { type CdbFile, CdbSearch, openCdb } from '../store/cdb-reader.js'
+import { manifestName, readIndexManifest } from './index-manifest.js'
+import { type RootPlace, readPlace } from './root-place.js'
+
+/** Partitions that one thread keeps open: a descriptor and 4 KiB each. Eight whole bands. */
+const openMax = 2048
+
+/** An index on this machine: one file, or one for each first byte of keys. */
+export interface LocalIndex {
+  /** Where it lies; two of one path are the same. */
+  readonly path: string
+  /** Path of the file that may hold keys with this first byte. */
+  fileOf(first: number): string | undefined
+  /** Up to which height, and from which; what follows the tip, or says nothing, comes first. */
+  readonly range: readonly [number, number]
+}
+
+/** The index in a folder with a manifest, or undefined where it is none that can be read. */
+export function partitionedIndex(folder: string): LocalIndex | undefined {
+  let bytes: Buffer
+  try {
+    bytes = readFileSync(join(folder, manifestName))
+  } catch (error) {
+    if (isMissing(error)) return undefined
+    throw error
+  }
+  const manifest = readIndexManifest(bytes)
+  if (isRefusal(manifest)) return undefined
+  const files = new Map<number, string>()
+  for (const { prefix, location } of manifest.partitions) {
+    if (location.type === 'file') files.set(Number.parseInt(prefix, 16), join(folder, location.filename))
+  }
+  const said: unknown = manifest.metadata?.heightRange
+  const [from, to] = Array.isArray(said) ? (said as unknown[]) : []
+  const height = (value: unknown, none: number): number => (typeof value === 'number' ? value : none)
+  return {
+    path: folder,
+    fileOf: (first) => files.get(first),
+    range: [height(from, 0), height(to, Number.MAX_SAFE_INTEGER)],
+  }
+}
+
+/** One file with keys of any kind. */
+export function singleIndex(path: string): LocalIndex {
+  return { path, fileOf: () => path, range: [0, Number.MAX_SAFE_INTEGER] }
+}
+
+/**
+ * The indexes at a path: a file, a folder with a manifest, or a folder whose files and folders are such. What is half written
+ * has a name that ends in `.tmp` or begins with a dot, and is not looked at.
+ */
+export function indexesAt(path: string): LocalIndex[] {
+  const found = statSync(path, { throwIfNoEntry: false })
+  if (found === undefined) return []
+  if (found.isFile()) return [singleIndex(path)]
+  const whole = partitionedIndex(path)
+  if (whole !== undefined) return [whole]
+  const names = readdirSync(path, { withFileTypes: true })
+  return names.flatMap((entry) => {
+    const inner = join(path, entry.name)
+    if (entry.name.startsWith('.') || /\.tmp(\.\d+)?$/.test(entry.name)) return []
+    if (entry.isDirectory()) return partitionedIndex(inner) ?? []
+    return entry.isFile() && entry.name.endsWith('.cdb') ? [singleIndex(inner)] : []
+  })
+}
+
+/** Newest first: by the end of the heights, then by their start. */
+function newestFirst(one: LocalIndex, other: LocalIndex): number {
+  return other.range[1] - one.range[1] || other.range[0] - one.range[0]
+}
+
+/** Indexes below some paths of this machine, looked into at once: two small reads each. One a thread. */
+export class LocalBands {
+  /** Files that were not what they should be. */
+  broken = 0
+  readonly #search = new CdbSearch()
+  /** In order of last use. */
+  readonly #open = new Map<string, CdbFile | 'broken'>()
+  #indexes: readonly LocalIndex[] = []
+  #lookAgain = Number.NEGATIVE_INFINITY
+
+  /** What comes to lie below `paths` is found within `watchMs`; undefined: what is there at the first look is all. */
+  constructor(
+    private readonly paths: readonly string[],
+    private readonly clock: Clock,
+    private readonly watchMs: number | undefined,
+  ) {}
+
+  /** Where the newest index that knows it says the item (32 bytes of id) is, in memory of its own. Never throws. */
+  find(id: Uint8Array): RootPlace | undefined {
+    this.#look()
+    for (const index of this.#indexes) {
+      const path = index.fileOf(id[0] as number)
+      const file = path === undefined ? undefined : this.#fileAt(path)
+      if (file === undefined) continue
+      const outcome = this.#search.find(file, id)
+      if (outcome === 'broken') this.broken += 1
+      if (outcome !== 'found') continue
+      const { bytes, start, end } = this.#search
+      const place = readPlace(bytes, start, end)
+      if (place !== undefined) return { ...place, path: place.path.map((one) => Buffer.from(one)) }
+      this.broken += 1
+    }
+    return undefined
+  }
+
+  #look(): void {
+    const now = this.clock.monotonic()
+    if (now < this.#lookAgain) return
+    this.#lookAgain = this.watchMs === undefined ? Number.POSITIVE_INFINITY : now + this.watchMs
+    try {
+      this.#indexes = this.paths.flatMap(indexesAt).sort(newestFirst)
+    } catch {
+      // A folder that went away while it was read: the next look sees what is there then.
+      this.#lookAgain = now + 1000
+    }
+    // Replaced files have new descriptors only when the old ones are let go.
+    this.close()
+  }
+
+  #fileAt(path: string): CdbFile | undefined {
+    let file = this.#open.get(path)
+    if (file === undefined) file = this.#opened(path)
+    else if (this.#open.size > openMax / 2) {
+      this.#open.delete(path)
+      this.#open.set(path, file)
+    }
+    return file === 'broken' ? undefined : file
+  }
+
+  #opened(path: string): CdbFile | 'broken' {
+    let file: ReturnType<typeof openCdb>
+    try {
+      file = openCdb(path)
+    } catch {
+      // Counted as a file that is no good: the search goes on, and the next look tries again.
+      file = 'broken'
+    }
+    const kept = typeof file === 'string' ? 'broken' : file
+    if (file === 'broken') this.broken += 1
+    if (this.#open.size >= openMax) {
+      for (const [oldest, old] of this.#open) {
+        this.#open.delete(oldest)
+        if (old !== 'broken') closeSync(old.file)
+        break
+      }
+    }
+    this.#open.set(path, kept)
+    return kept
+  }
+
+  close(): void {
+    for (const file of this.#open.values()) if (file !== 'broken') closeSync(file.file)
+    this.#open.clear()
+  }
+}

@@ -1,0 +1,132 @@
+import { createHash } from 'node:crypto'
+import { readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { z } from 'zod'
+import type { Clock } from '../actor/clock.js'
+import { isRefusal } from '../format/refusal.js'
+import { readPublication } from './document.js'
+import type { BandFile, PublicationDocument } from './protocol.js'
+
+/** A file as it was when its digest was taken. */
+export interface FileStamp {
+  readonly inode: string
+  readonly modifiedNs: string
+}
+
+/** What stands in `offer.json`: the document's bytes as text, and the file behind each digest. */
+export interface StoredOffer {
+  readonly document: string
+  readonly files: Readonly<Record<string, FileStamp>>
+}
+
+const shape = z.object({
+  document: z.string(),
+  files: z.record(z.string(), z.object({ inode: z.string(), modifiedNs: z.string() })),
+})
+
+export const offerName = 'offer.json'
+
+/** Path of the hard link that is named by a file's digest. `root` is `DATA_PATH/bands`. */
+export function bandBlobPath(root: string, sha256: string): string {
+  return join(root, 'blobs', sha256)
+}
+
+/** A file that is offered, and what it was when it was measured. */
+export interface OfferedFile extends BandFile {
+  readonly stamp: FileStamp
+}
+
+/** What is offered, as the routes look it up. */
+export interface Offer {
+  readonly bytes: Buffer
+  readonly sha256: string
+  readonly document: PublicationDocument
+  readonly expiresMs: number
+  readonly byDigest: ReadonlyMap<string, OfferedFile>
+  /** `<index>/<band>/<file>`. */
+  readonly byName: ReadonlyMap<string, OfferedFile>
+  /** `<torrent name>/<file>`. */
+  readonly bySeed: ReadonlyMap<string, OfferedFile>
+  /** Infohashes (v1) whose .torrent files are offered. */
+  readonly torrents: ReadonlySet<string>
+}
+
+/**
+ * Name of a band's torrent: 16 hex digits over names, sizes and digests of its files in bytewise order of the names. Also the
+ * path component below `webseed/`.
+ */
+export function torrentName(files: readonly BandFile[]): string {
+  const hash = createHash('sha256')
+  const byName = (one: BandFile, other: BandFile): number => (one.name < other.name ? -1 : 1)
+  for (const { name, size, sha256 } of [...files].sort(byName)) hash.update(`${name}\0${size}\0${sha256}\n`)
+  return hash.digest('hex').slice(0, 16)
+}
+
+/** Reads what was stored; undefined where it is not what was written. */
+export function readStoredOffer(text: string): StoredOffer | undefined {
+  try {
+    const checked = shape.safeParse(JSON.parse(text))
+    return checked.success ? checked.data : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Makes the look-up tables of an offer; undefined where its document is none. */
+export function indexOffer({ document: text, files: stamps }: StoredOffer): Offer | undefined {
+  const bytes = Buffer.from(text)
+  const read = readPublication(bytes)
+  if (isRefusal(read)) return undefined
+  const byDigest = new Map<string, OfferedFile>()
+  const byName = new Map<string, OfferedFile>()
+  const bySeed = new Map<string, OfferedFile>()
+  const torrents = new Set<string>()
+  for (const { name: index, bands } of read.document.indexes) {
+    for (const { id, files, torrent } of bands) {
+      const seed = torrentName(files)
+      if (torrent !== undefined) torrents.add(torrent.infohashV1)
+      for (const file of files) {
+        const stamp = Object.hasOwn(stamps, file.sha256) ? stamps[file.sha256] : undefined
+        const offered = { ...file, stamp: stamp ?? { inode: '', modifiedNs: '' } }
+        byDigest.set(file.sha256, offered)
+        byName.set(`${index}/${id}/${file.name}`, offered)
+        bySeed.set(`${seed}/${file.name}`, offered)
+      }
+    }
+  }
+  const { document, sha256 } = read
+  const expiresMs = Date.parse(document.expiresAt)
+  return { bytes, sha256, document, expiresMs, byDigest, byName, bySeed, torrents }
+}
+
+/** How long an offer is believed before its file is looked at again. */
+const believeMs = 1000
+
+/** The offer of the moment, as one edge thread reads it from disk. */
+export class Offers {
+  #offer: Offer | undefined
+  #stamp = ''
+  #lookAgain = Number.NEGATIVE_INFINITY
+
+  /** `root` is `DATA_PATH/bands`; `published`: false where the operator offers nothing, whatever lies there. */
+  constructor(
+    readonly root: string,
+    private readonly published: boolean,
+    private readonly clock: Clock,
+  ) {}
+
+  /** Undefined where nothing is offered. What was read last stays while the file cannot be read. */
+  current(): Offer | undefined {
+    const now = this.clock.monotonic()
+    if (now < this.#lookAgain || !this.published) return this.#offer
+    this.#lookAgain = now + believeMs
+    const path = join(this.root, offerName)
+    const found = statSync(path, { bigint: true, throwIfNoEntry: false })
+    const stamp = found === undefined ? '' : `${found.ino} ${found.mtimeNs} ${found.size}`
+    if (stamp === this.#stamp) return this.#offer
+    this.#stamp = stamp
+    const stored = stamp === '' ? undefined : readStoredOffer(readFileSync(path, 'utf8'))
+    this.#offer = stored === undefined ? undefined : indexOffer(stored)
+    return this.#offer
+  }
+}

@@ -1,0 +1,137 @@
+import { Agent, type Dispatcher, request } from 'undici'
+import type { Id } from '../format/id.js'
+import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import type { Opened } from '../source/opener.js'
+import type { Hints, Provenance, Window } from '../source/protocol.js'
+
+/** Bytes of something far away, and how large it is as a whole. */
+export interface RangeBytes {
+  readonly bytes: Uint8Array
+  readonly sizeBytes: number
+}
+
+/** Reads stretches of something far away: exactly `[start, end)`, or a refusal. Never rejects. */
+export interface Ranges {
+  read(start: number, end: number): Promise<RangeBytes | Refusal>
+}
+
+export interface HttpRangesOptions {
+  readonly timeoutMs: number
+  /** Connections to one server. */
+  readonly connectionsMax: number
+}
+
+/** One pool of connections for all remote indexes of a thread. */
+export function rangesAgent({ timeoutMs, connectionsMax }: HttpRangesOptions): Agent {
+  return new Agent({
+    connections: connectionsMax,
+    headersTimeout: timeoutMs,
+    bodyTimeout: timeoutMs,
+    connect: { timeout: Math.min(timeoutMs, 10_000) },
+    maxResponseSize: 16 * 1024 * 1024,
+  })
+}
+
+function bad(message: string): Refusal {
+  return refuse('upstream', 'upstream', message)
+}
+
+/** A file behind a web server that knows ranges (RFC 9110 section 14). Redirects are not followed. */
+export function httpRanges(url: string, dispatcher: Dispatcher): Ranges {
+  return {
+    async read(start, end) {
+      try {
+        const headers = { range: `bytes=${start}-${end - 1}`, 'accept-encoding': 'identity' }
+        const answer = await request(url, { dispatcher, headers })
+        const { statusCode, body } = answer
+        const said = /^bytes (\d{1,16})-(\d{1,16})\/(\d{1,16})$/.exec(String(answer.headers['content-range']))
+        const [, from, to, size] = (said ?? []).map(Number)
+        if (statusCode !== 206 || from !== start || to !== end - 1 || size === undefined || size < end) {
+          // Not the bytes that were asked for: they are not read at all.
+          body.destroy()
+          return bad(`${url} answered ${statusCode} to a range`)
+        }
+        const bytes = await body.bytes()
+        if (bytes.length !== end - start) return bad(`${url} sent ${bytes.length} bytes of ${end - start}`)
+        return { bytes, sizeBytes: size }
+      } catch (error) {
+        return bad(`${url}: ${(error as Error).message}`)
+      }
+    },
+  }
+}
+
+/** A small document behind a web server, at most `maxBytes`. Redirects are not followed. Never rejects. */
+export async function fetchDocument(
+  url: string,
+  dispatcher: Dispatcher,
+  maxBytes: number,
+): Promise<Uint8Array | Refusal> {
+  try {
+    const { statusCode, body } = await request(url, { dispatcher })
+    const pieces: Uint8Array[] = []
+    let size = 0
+    if (statusCode !== 200) {
+      body.destroy()
+      return bad(`${url} answered ${statusCode}`)
+    }
+    for await (const piece of body as AsyncIterable<Uint8Array>) {
+      size += piece.length
+      if (size > maxBytes) return refuse('too-large', 'upstream', `${url}: over ${maxBytes} bytes`)
+      pieces.push(piece)
+    }
+    return Buffer.concat(pieces)
+  } catch (error) {
+    return bad(`${url}: ${(error as Error).message}`)
+  }
+}
+
+/** Opens content by id: the gateway's own way to it. */
+export interface ContentSource {
+  open(wanted: {
+    readonly id: Id
+    readonly hints: Hints
+    readonly provenance: Provenance
+    readonly window?: Window
+  }): Promise<Opened | Refusal>
+}
+
+const ourselves: Provenance = { hops: 0, via: [], forward: true }
+
+/** Content by id, or (`offset`, `sizeBytes`) a stretch of it, through the gateway's own way to content. */
+export function contentRanges(
+  source: ContentSource,
+  id: Id,
+  region?: { readonly offset: number; readonly sizeBytes: number },
+): Ranges {
+  return {
+    async read(start, end) {
+      if (region !== undefined && end > region.sizeBytes) return bad(`${id}: beyond its stretch`)
+      const from = start + (region?.offset ?? 0)
+      const to = end + (region?.offset ?? 0)
+      const opened = await source.open({
+        id,
+        hints: {},
+        provenance: ourselves,
+        window: { start: from, end: to - 1 },
+      })
+      if (isRefusal(opened)) return opened
+      const { content, attributes } = opened
+      try {
+        const bytes = Buffer.alloc(to - from)
+        for (let at = from; at < to; ) {
+          const piece = content.read(at, to)
+          if (piece === undefined) {
+            if (!(await content.ready(at, to))) return bad(`${id}: its source broke`)
+            continue
+          }
+          bytes.set(piece, at - from)
+          at += piece.length
+        }
+        return { bytes, sizeBytes: region?.sizeBytes ?? attributes.size }
+      } finally {
+        content.close()
+      }
+    },
+  }
+}

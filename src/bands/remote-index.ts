@@ -1,0 +1,144 @@
+import type { Clock } from '../actor/clock.js'
+import { type CdbHeader, headerBytes, readHeader } from '../format/cdb64.js'
+import { CdbLookup } from '../format/cdb64-lookup.js'
+import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import type { RangeBytes, Ranges } from './ranges.js'
+import { type RootPlace, readPlace } from './root-place.js'
+
+export interface RemoteOptions {
+  /** Stretches remembered, some 500 bytes each. */
+  readonly regionsMax: number
+  readonly regionMs: number
+  /** Requests to one index under way at once... */
+  readonly concurrencyMax: number
+  /** ...and how long one may wait for its turn. */
+  readonly waitMs: number
+  /** An index that failed is not asked again for so long. */
+  readonly coolMs: number
+}
+
+/** 16 slots: half of them empty, so one read ends nearly every search. */
+const windows = { slotBytes: 256, recordBytes: 512 }
+
+/** Requests of one index: so many at once, the others in order, none for too long. */
+class Gate {
+  #busy = 0
+  readonly #waiting = new Set<(free: boolean) => void>()
+
+  constructor(
+    private readonly clock: Clock,
+    private readonly max: number,
+    private readonly waitMs: number,
+  ) {}
+
+  async run<T>(act: () => Promise<T>): Promise<T | Refusal> {
+    if (this.#busy < this.max) this.#busy += 1
+    else if (!(await this.#turn())) return refuse('busy', 'self', 'too many questions to one index')
+    try {
+      return await act()
+    } finally {
+      const [next] = this.#waiting
+      // The turn is passed on as it is: whoever comes in between does not take it.
+      if (next === undefined) this.#busy -= 1
+      else next(true)
+    }
+  }
+
+  #turn(): Promise<boolean> {
+    // As many again as are under way: more would only wait in vain.
+    if (this.#waiting.size >= this.max * 16) return Promise.resolve(false)
+    return new Promise((resolve) => {
+      const timer = this.clock.after(this.waitMs, () => end(false))
+      const end = (free: boolean): void => {
+        timer.cancel()
+        this.#waiting.delete(end)
+        resolve(free)
+      }
+      this.#waiting.add(end)
+    })
+  }
+}
+
+/** What was read of one index, and its rules. */
+export class RemoteReads {
+  readonly #gate: Gate
+  readonly #regions = new Map<string, { readonly bytes: Uint8Array; readonly until: number }>()
+
+  constructor(
+    private readonly clock: Clock,
+    private readonly options: RemoteOptions,
+  ) {
+    this.#gate = new Gate(clock, options.concurrencyMax, options.waitMs)
+  }
+
+  /** A stretch of `of`, which has a name of its own. */
+  async read(name: string, of: Ranges, start: number, end: number): Promise<Uint8Array | Refusal> {
+    const key = `${name} ${start} ${end}`
+    const known = this.#regions.get(key)
+    const now = this.clock.monotonic()
+    if (known !== undefined && known.until > now) return known.bytes
+    this.#regions.delete(key)
+    const read = await this.whole(of, start, end)
+    if (isRefusal(read)) return read
+    for (const oldest of this.#regions.keys()) {
+      if (this.#regions.size < this.options.regionsMax) break
+      this.#regions.delete(oldest)
+    }
+    this.#regions.set(key, { bytes: read.bytes, until: now + this.options.regionMs })
+    return read.bytes
+  }
+
+  /** The same, not remembered here. */
+  whole(of: Ranges, start: number, end: number): Promise<RangeBytes | Refusal> {
+    return this.#gate.run(() => of.read(start, end))
+  }
+}
+
+/**
+ * A CDB64 file far away: its header is read once and kept, a search takes two reads (slots, record), fewer where they are
+ * remembered. Nothing it says is believed: it is where to look.
+ */
+export class RemoteCdb {
+  #opening: Promise<{ header: CdbHeader; sizeBytes: number } | Refusal> | undefined
+
+  constructor(
+    private readonly name: string,
+    private readonly ranges: Ranges,
+    private readonly reads: RemoteReads,
+    /** Where it is known. */
+    private readonly sizeBytes?: number,
+  ) {}
+
+  /** Where the item (32 bytes of id) is; undefined where this file does not know it. Never rejects. */
+  async find(id: Uint8Array): Promise<RootPlace | undefined | Refusal> {
+    this.#opening ??= this.#open()
+    const opened = await this.#opening
+    if (isRefusal(opened)) {
+      this.#opening = undefined
+      return opened
+    }
+    const lookup = new CdbLookup(windows)
+    let step: ReturnType<CdbLookup['step']> = lookup.begin(opened.header, opened.sizeBytes, id)
+    while (step === 'read') {
+      const { position, length } = lookup
+      const bytes = await this.reads.read(this.name, this.ranges, position, position + length)
+      if (isRefusal(bytes)) return bytes
+      lookup.buffer.set(bytes)
+      step = lookup.step()
+    }
+    if (step === 'absent') return undefined
+    const place = step === 'found' ? readPlace(lookup.buffer, lookup.valueStart, lookup.valueEnd) : undefined
+    return place ?? refuse('malformed', 'upstream', `${this.name} is no sound index`)
+  }
+
+  async #open(): Promise<{ header: CdbHeader; sizeBytes: number } | Refusal> {
+    const read = await this.reads.whole(this.ranges, 0, headerBytes)
+    if (isRefusal(read)) return read
+    if (this.sizeBytes !== undefined && this.sizeBytes !== read.sizeBytes) {
+      return refuse('malformed', 'upstream', `${this.name} is not of ${this.sizeBytes} bytes`)
+    }
+    const header = readHeader(read.bytes, read.sizeBytes)
+    if (header === undefined) return refuse('malformed', 'upstream', `${this.name} is no index`)
+    return { header, sizeBytes: read.sizeBytes }
+  }
+}

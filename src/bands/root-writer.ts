@@ -1,0 +1,160 @@
+import { createHash } from 'node:crypto'
+import { closeSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setImmediate as turn } from 'node:timers/promises'
+import { canonicalJson } from '../format/canonical-json.js'
+import { PackWriter } from '../format/message-pack.js'
+import { checkCdb } from '../store/cdb-check.js'
+import { CdbSearch, openCdb } from '../store/cdb-reader.js'
+import { RecordSorter } from '../store/cdb-sort.js'
+import { CdbWriter, cdbScratch } from '../store/cdb-writer.js'
+import { type IndexManifest, manifestName, type Partition, writeIndexManifest } from './index-manifest.js'
+import { itemHeaderMaxBytes, placeMaxBytes, type RootPlace, readPlace, writePlace } from './root-place.js'
+
+/** Records looked up again in each partition after it was written. */
+const samplesMax = 64
+const sortOptions = { bucketMaxBytes: 4 * 1024 * 1024 }
+const keyBytes = 32
+
+interface Sample {
+  readonly key: Buffer
+  readonly value: Buffer
+}
+
+/** What a finished index says of itself. */
+export interface Written {
+  readonly records: number
+  /** SHA-256 (hex) over the partitions' names and digests: the same for the same records. */
+  readonly contentDigest: string
+  readonly manifest: IndexManifest
+}
+
+/**
+ * Writes a root-transaction index of any number of records into an empty folder: sorted, one record an id, partitions by first
+ * byte. The same records give the same files, but for the time in the manifest. Memory does not grow with their number.
+ */
+export class RootIndexWriter {
+  readonly #sorter: RecordSorter
+  readonly #out: PackWriter
+  readonly #scratch = cdbScratch()
+
+  constructor(private readonly folder: string) {
+    this.#sorter = new RecordSorter(folder, sortOptions)
+    this.#out = new PackWriter(this.#sorter.memory)
+  }
+
+  /** Adds where an item (32 bytes of id) is, as seen at a height: of two words on one item the higher block's counts. */
+  add(id: Uint8Array, place: RootPlace, height: number): void {
+    const { itemOffset, dataOffset } = place
+    const hasOffsets = itemOffset !== undefined && dataOffset !== undefined
+    // No item has no header, or such a long one: whoever said so was wrong.
+    if (hasOffsets && (dataOffset <= itemOffset || dataOffset - itemOffset > itemHeaderMaxBytes)) return
+    const out = this.#out
+    const start = this.#sorter.begin(id, placeMaxBytes)
+    out.at = start
+    writePlace(out, place)
+    this.#sorter.end(out.at - start, height, hasOffsets ? 1 : 0)
+  }
+
+  /** Writes the partitions, checks each and reads some of it back, then the manifest. Throws where what was read differs. */
+  async finish(createdAt: string, metadata: Readonly<Record<string, unknown>>): Promise<Written> {
+    const partitions: Partition[] = []
+    try {
+      for (let first = 0; first < 256; first += 1) {
+        const partition = await this.#partition(first)
+        if (partition !== undefined) partitions.push(partition)
+      }
+    } finally {
+      this.#sorter.close()
+    }
+    const records = partitions.reduce((sum, { recordCount }) => sum + recordCount, 0)
+    const manifest: IndexManifest = { version: 1, createdAt, totalRecords: records, partitions, metadata }
+    await writeFile(join(this.folder, manifestName), writeIndexManifest(manifest), {
+      flag: 'wx',
+      mode: 0o644,
+    })
+    return { records, contentDigest: contentDigest(partitions), manifest }
+  }
+
+  /** Gives up. What was written stays in the folder. */
+  close(): void {
+    this.#sorter.close()
+  }
+
+  async #partition(first: number): Promise<Partition | undefined> {
+    const prefix = first.toString(16).padStart(2, '0')
+    const filename = `${prefix}.cdb`
+    const path = join(this.folder, filename)
+    const samples = new Samples()
+    let writer: CdbWriter | undefined
+    try {
+      for (const bucket of this.#sorter.group(first)) {
+        writer ??= new CdbWriter(path, this.#scratch)
+        for (const { bytes, start, valueBytes } of bucket) {
+          writer.add(bytes, start, keyBytes, valueBytes)
+          samples.offer(bytes, start, valueBytes)
+        }
+        // A bucket takes some hundredths of a second; others on this thread have their turn then.
+        await turn()
+      }
+      if (writer === undefined) return undefined
+      writer.finish()
+    } finally {
+      writer?.close()
+    }
+    const checked = await checkCdb(path, { keyBytes, firstByte: first })
+    if (typeof checked === 'string') throw new Error(`${filename} was not written well: ${checked}`)
+    if (checked.records !== writer.records) throw new Error(`${filename} has lost records`)
+    samples.check(path)
+    const { records: recordCount, sizeBytes: size, sha256 } = checked
+    return { prefix, location: { type: 'file', filename }, recordCount, size, sha256 }
+  }
+}
+
+/** Some records, evenly from the whole partition, to be looked up afterwards. */
+class Samples {
+  #samples: Sample[] = []
+  #seen = 0
+  #stride = 1
+
+  offer(bytes: Buffer, start: number, valueBytes: number): void {
+    this.#seen += 1
+    if (this.#seen % this.#stride !== 0) return
+    const key = Buffer.from(bytes.subarray(start, start + keyBytes))
+    const value = Buffer.from(bytes.subarray(start + keyBytes, start + keyBytes + valueBytes))
+    this.#samples.push({ key, value })
+    if (this.#samples.length < samplesMax * 2) return
+    this.#samples = this.#samples.filter((_, index) => index % 2 === 1)
+    this.#stride *= 2
+  }
+
+  check(path: string): void {
+    const file = openCdb(path)
+    if (typeof file === 'string') throw new Error(`${path} is ${file} after it was written`)
+    const search = new CdbSearch()
+    try {
+      for (const { key, value } of this.#samples) {
+        const same =
+          search.find(file, key) === 'found' &&
+          value.equals(search.bytes.subarray(search.start, search.end)) &&
+          readPlace(search.bytes, search.start, search.end) !== undefined
+        if (!same) throw new Error(`${path} does not say what was written`)
+      }
+    } finally {
+      closeSync(file.file)
+    }
+  }
+}
+
+/** SHA-256 over `<file> NUL <sha256> LF` of each partition, ascending. */
+function contentDigest(partitions: readonly Partition[]): string {
+  const hash = createHash('sha256')
+  for (const { prefix, sha256 } of partitions) hash.update(`${prefix}.cdb\0${sha256}\n`)
+  return hash.digest('hex')
+}
+
+/** First 12 hex digits of SHA-256 over content digest and canonical metadata: the end of a band's id. */
+export function bandDigest(digest: string, metadata: Readonly<Record<string, unknown>>): string {
+  return createHash('sha256').update(digest).update(canonicalJson(metadata)).digest('hex').slice(0, 12)
+}

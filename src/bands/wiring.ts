@@ -1,0 +1,32 @@
+import type { KeyPlaces } from '../attest/keys.js'
+import type { FinderOptions } from './finder.js'
+import type { PublishOptions } from './publisher.js'
+import type { HttpRangesOptions } from './ranges.js'
+import type { RemoteOptions } from './remote-index.js'
+import type { RootBuildOptions } from './root-builder.js'
+
+/** What `workers/bands.ts` is started with. Nobody asks it anything: edge threads read what it puts on disk. */
+export interface BandsThread {
+  /** `DATA_PATH/bands`. */
+  readonly root: string
+  readonly catalogPath: string
+  readonly generations: SharedArrayBuffer
+  readonly signing: KeyPlaces
+  /** Undefined: the address of the key. */
+  readonly publisher?: string
+  readonly publish: Omit<PublishOptions, 'publisher'>
+  readonly build: Omit<RootBuildOptions, 'publisher'>
+  /** Between two looks at what is due and what is there. */
+  readonly scanMs: number
+  readonly logLevel: string
+}
+
+/** What edge threads are told of bands. */
+export interface BandsReading {
+  /** `DATA_PATH/bands`. */
+  readonly root: string
+  readonly published: boolean
+  readonly finder: FinderOptions
+  readonly remote: RemoteOptions
+  readonly http: HttpRangesOptions
+}

@@ -1,0 +1,150 @@
+import {
+  type CdbHeader,
+  headerBytes,
+  KeyHash,
+  readU64,
+  recordHeadBytes,
+  slotBytes,
+  startSlot,
+  tableOf,
+} from './cdb64.js'
+
+/** How much is read at once. */
+export interface LookupWindows {
+  /** A multiple of 16. Half of the slots being empty, 4 slots end most searches. */
+  readonly slotBytes: number
+  /** Room for a whole usual record. */
+  readonly recordBytes: number
+}
+
+/** A run of slots longer than this is no honest table. */
+export const runMax = 1024
+
+/** Longer values are no root-transaction record. */
+export const valueMaxBytes = 64 * 1024
+
+/**
+ * `read`: fill `buffer` with `length` bytes from `position` of the file, and `step` again. `found`: the value is in `buffer`
+ * from `valueStart` to `valueEnd`. `broken`: this is no sound file.
+ */
+export type LookupStep = 'read' | 'found' | 'absent' | 'broken'
+
+/**
+ * One search after another in CDB64 files, as the steps between reads: whoever holds it does the reading, at once from a file
+ * or over the network.
+ */
+export class CdbLookup {
+  /** What was read goes here. */
+  buffer: Buffer
+  position = 0
+  length = 0
+  valueStart = 0
+  valueEnd = 0
+  readonly #hash = new KeyHash()
+  readonly #windows: LookupWindows
+  #words: Int32Array
+  #key: Uint8Array = new Uint8Array(0)
+  #sizeBytes = 0
+  #table = 0
+  #slots = 0
+  #slot = 0
+  #left = 0
+  #inRecord = false
+
+  constructor(windows: LookupWindows) {
+    this.#windows = windows
+    this.buffer = Buffer.alloc(Math.max(windows.slotBytes, windows.recordBytes))
+    this.#words = wordsOf(this.buffer)
+  }
+
+  /** Begins the search for `key` in a file of `sizeBytes` with this header. */
+  begin(header: CdbHeader, sizeBytes: number, key: Uint8Array): 'read' | 'absent' {
+    const { lo, hi } = this.#hash.of(key, 0, key.length)
+    const table = tableOf(lo)
+    const slots = header.slots[table] as number
+    if (slots === 0) return 'absent'
+    this.#key = key
+    this.#sizeBytes = sizeBytes
+    this.#table = header.positions[table] as number
+    this.#slots = slots
+    this.#slot = startSlot(lo, hi, slots)
+    this.#left = Math.min(slots, runMax + 1)
+    this.#readSlots()
+    return 'read'
+  }
+
+  /** Looks at what was read. */
+  step(): LookupStep {
+    return this.#inRecord ? this.#stepRecord() : this.#stepSlots()
+  }
+
+  #readSlots(): void {
+    this.#inRecord = false
+    this.position = this.#table + this.#slot * slotBytes
+    this.length = Math.min(this.#windows.slotBytes, (this.#slots - this.#slot) * slotBytes)
+  }
+
+  #stepSlots(): LookupStep {
+    const words = this.#words
+    const { lo, hi } = this.#hash
+    const end = this.length >> 2
+    for (let at = 0; at < end; at += 4) {
+      const positionLo = (words[at + 2] as number) >>> 0
+      const positionHi = words[at + 3] as number
+      if (positionLo === 0 && positionHi === 0) return 'absent'
+      if (this.#left === 0) return this.#slots <= runMax ? 'absent' : 'broken'
+      this.#left -= 1
+      this.#slot = this.#slot + 1 === this.#slots ? 0 : this.#slot + 1
+      if (words[at] === lo && words[at + 1] === hi) return this.#readRecord(positionLo, positionHi)
+    }
+    this.#readSlots()
+    return 'read'
+  }
+
+  #readRecord(lo: number, hi: number): LookupStep {
+    const position = hi >= 0 && hi < 2 ** 21 ? hi * 2 ** 32 + lo : Number.NaN
+    const room = this.#sizeBytes - position
+    if (!(position >= headerBytes && room >= recordHeadBytes)) return 'broken'
+    this.#inRecord = true
+    this.position = position
+    this.length = Math.min(this.#windows.recordBytes, room)
+    return 'read'
+  }
+
+  #stepRecord(): LookupStep {
+    const key = this.#key
+    const keyBytes = readU64(this.buffer, 0)
+    const valueBytes = readU64(this.buffer, 8)
+    const whole = recordHeadBytes + keyBytes + valueBytes
+    if (!(whole <= this.#sizeBytes - this.position)) return 'broken'
+    if (keyBytes !== key.length) return this.#other()
+    if (valueBytes > valueMaxBytes) return 'broken'
+    if (whole > this.length) {
+      this.#grow(whole)
+      this.length = whole
+      return 'read'
+    }
+    for (let at = 0; at < keyBytes; at += 1) {
+      if (this.buffer[recordHeadBytes + at] !== key[at]) return this.#other()
+    }
+    this.valueStart = recordHeadBytes + keyBytes
+    this.valueEnd = whole
+    return 'found'
+  }
+
+  /** The hash was the same and the key another. */
+  #other(): LookupStep {
+    this.#readSlots()
+    return 'read'
+  }
+
+  #grow(bytes: number): void {
+    if (this.buffer.length >= bytes) return
+    this.buffer = Buffer.alloc(bytes)
+    this.#words = wordsOf(this.buffer)
+  }
+}
+
+function wordsOf(buffer: Buffer): Int32Array {
+  return new Int32Array(buffer.buffer, buffer.byteOffset, buffer.length >> 2)
+}

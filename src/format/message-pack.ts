@@ -1,0 +1,180 @@
+/**
+ * The part of MessagePack that index records are written in: maps, arrays, strings, binary, integers that are not negative.
+ * A reader takes integers in every form that holds one, double precision included; a writer takes the shortest below 2^32 and
+ * double precision above, as the records that are published do.
+ */
+export class PackReader {
+  /** Set by anything that is not what was asked for; whatever was returned since then means nothing. */
+  failed = false
+  #at: number
+  readonly #end: number
+  readonly #view: DataView
+
+  constructor(
+    private readonly bytes: Uint8Array,
+    start = 0,
+    end = bytes.length,
+  ) {
+    this.#at = start
+    this.#end = end
+    this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
+  }
+
+  get atEnd(): boolean {
+    return this.#at === this.#end
+  }
+
+  /** Number of pairs of the map that begins here. */
+  map(): number {
+    const head = this.#byte()
+    if ((head & 0xf0) === 0x80) return head & 0x0f
+    return head === 0xde ? this.#uint(2) : this.#fail()
+  }
+
+  /** Number of entries of the array that begins here. */
+  array(): number {
+    const head = this.#byte()
+    if ((head & 0xf0) === 0x90) return head & 0x0f
+    return head === 0xdc ? this.#uint(2) : this.#fail()
+  }
+
+  /** A string of one ASCII character as its code; 0 for every other string. */
+  letter(): number {
+    const head = this.#byte()
+    const length = (head & 0xe0) === 0xa0 ? head & 0x1f : head === 0xd9 ? this.#uint(1) : this.#fail()
+    const code = length === 1 ? (this.bytes[this.#at] ?? 0) : 0
+    this.#skip(length)
+    return code < 0x80 ? code : 0
+  }
+
+  /** A view of binary of exactly `length` bytes. */
+  binary(length: number): Uint8Array {
+    const head = this.#byte()
+    const said =
+      head === 0xc4 ? this.#uint(1) : head === 0xc5 ? this.#uint(2) : head === 0xc6 ? this.#uint(4) : -1
+    if (said !== length) this.#fail()
+    const start = this.#at
+    this.#skip(length)
+    return this.bytes.subarray(start, start + length)
+  }
+
+  /** An integer from 0 to 2^53 - 1. */
+  integer(): number {
+    const head = this.#byte()
+    if (head < 0x80) return head
+    if (head >= 0xcc && head <= 0xce) return this.#uint(1 << (head - 0xcc))
+    if (head >= 0xd0 && head <= 0xd2) return this.#signed(1 << (head - 0xd0))
+    if (head === 0xcf || head === 0xd3) return this.#safe(this.#uint(4) * 2 ** 32 + this.#uint(4))
+    if (head !== 0xcb || this.#at + 8 > this.#end) return this.#fail()
+    const value = this.#view.getFloat64(this.#at)
+    this.#at += 8
+    return this.#safe(value)
+  }
+
+  /** Passes one value of any kind that is no map and no array. */
+  skip(): void {
+    const head = this.#byte()
+    if (head < 0x80 || head >= 0xe0 || head === 0xc0 || head === 0xc2 || head === 0xc3) return
+    if ((head & 0xe0) === 0xa0) this.#skip(head & 0x1f)
+    else if (head === 0xd9 || head === 0xc4) this.#skip(this.#uint(1))
+    else if (head === 0xda || head === 0xc5) this.#skip(this.#uint(2))
+    else if (head === 0xdb || head === 0xc6) this.#skip(this.#uint(4))
+    else if (head >= 0xcc && head <= 0xcf) this.#skip(1 << (head - 0xcc))
+    else if (head >= 0xd0 && head <= 0xd3) this.#skip(1 << (head - 0xd0))
+    else if (head === 0xca || head === 0xcb) this.#skip(head === 0xca ? 4 : 8)
+    else this.#fail()
+  }
+
+  #fail(): 0 {
+    this.failed = true
+    return 0
+  }
+
+  #byte(): number {
+    if (this.#at >= this.#end) return this.#fail()
+    const byte = this.bytes[this.#at] as number
+    this.#at += 1
+    return byte
+  }
+
+  #uint(length: number): number {
+    if (this.#at + length > this.#end) return this.#fail()
+    let value = 0
+    for (let at = 0; at < length; at += 1) value = value * 256 + (this.bytes[this.#at + at] as number)
+    this.#at += length
+    return value
+  }
+
+  #signed(length: number): number {
+    const value = this.#uint(length)
+    return value < 2 ** (8 * length - 1) ? value : this.#fail()
+  }
+
+  #safe(value: number): number {
+    return Number.isSafeInteger(value) && value >= 0 ? value : this.#fail()
+  }
+
+  #skip(length: number): void {
+    if (this.#at + length > this.#end) this.#fail()
+    else this.#at += length
+  }
+}
+
+/** Writes into `bytes`, which has room enough: a record is at most some hundred bytes. */
+export class PackWriter {
+  /** Where the next byte goes. */
+  at = 0
+  readonly #view: DataView
+
+  constructor(readonly bytes: Uint8Array) {
+    this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
+  }
+
+  /** Up to 15 pairs follow. */
+  map(pairs: number): void {
+    this.#byte(0x80 | pairs)
+  }
+
+  /** Up to 15 entries follow. */
+  array(entries: number): void {
+    this.#byte(0x90 | entries)
+  }
+
+  /** A string of one ASCII character. */
+  letter(code: number): void {
+    this.#byte(0xa1)
+    this.#byte(code)
+  }
+
+  /** Up to 255 bytes. */
+  binary(value: Uint8Array): void {
+    this.#byte(0xc4)
+    this.#byte(value.length)
+    const { at, bytes } = this
+    for (let index = 0; index < value.length; index += 1) bytes[at + index] = value[index] as number
+    this.at += value.length
+  }
+
+  /** From 0 to 2^53 - 1. */
+  integer(value: number): void {
+    if (value < 0x80) this.#byte(value)
+    else if (value < 0x100) this.#head(0xcc, value, 1)
+    else if (value < 0x1_0000) this.#head(0xcd, value, 2)
+    else if (value < 2 ** 32) this.#head(0xce, value, 4)
+    else {
+      this.#byte(0xcb)
+      this.#view.setFloat64(this.at, value)
+      this.at += 8
+    }
+  }
+
+  #head(head: number, value: number, length: number): void {
+    this.#byte(head)
+    for (let shift = (length - 1) * 8; shift >= 0; shift -= 8) this.#byte((value >>> shift) & 255)
+  }
+
+  #byte(value: number): void {
+    this.bytes[this.at] = value
+    this.at += 1
+  }
+}

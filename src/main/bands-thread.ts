@@ -1,0 +1,80 @@
+import { join } from 'node:path'
+import type { Config } from '../../config/read.js'
+import type { KeyPlaces } from '../attest/keys.js'
+import { type Vocabulary, vocabularies } from '../attest/vocabulary.js'
+import { ownDomain, peerDomain } from '../bands/document.js'
+import { rootTxKind } from '../bands/protocol.js'
+import type { BandsReading, BandsThread } from '../bands/wiring.js'
+
+/** Folder of the bands. */
+export function bandsFolder(root: string): string {
+  return join(root, 'bands')
+}
+
+/** A new band is looked into within so long. */
+const watchMs = 30_000
+
+/** One request waits no longer for indexes far away: other ways to the item are open to it. */
+const remoteMs = 5000
+
+function domainOf(said: Vocabulary['name'] | 'vocabulary', vocabulary: Vocabulary['name']): string {
+  return (said === 'vocabulary' ? vocabulary : said) === 'ar-io' ? peerDomain : ownDomain
+}
+
+/** What the thread that builds and publishes bands is started with; undefined where nothing is published. */
+export function bandsThread(
+  { bands, server, indexing }: Config,
+  places: {
+    readonly root: string
+    readonly catalog: string
+    readonly signing: KeyPlaces
+    readonly generations: SharedArrayBuffer
+  },
+): BandsThread | undefined {
+  if (!bands.publish) return undefined
+  return {
+    root: bandsFolder(places.root),
+    catalogPath: places.catalog,
+    generations: places.generations,
+    signing: places.signing,
+    ...(bands.publisher === undefined ? {} : { publisher: bands.publisher }),
+    publish: {
+      domain: domainOf(bands.domain, server.vocabulary),
+      pathPrefix: vocabularies[server.vocabulary].pathPrefix,
+      ttlMs: bands.ttlSeconds * 1000,
+      graceMs: bands.graceSeconds * 1000,
+    },
+    build: {
+      historyBlocks: bands.historyBlocks,
+      recentEveryMs: bands.recentSeconds * 1000,
+      deltaEveryMs: bands.deltaSeconds * 1000,
+      forkDepth: indexing.forkDepthMax,
+    },
+    scanMs: bands.scanSeconds * 1000,
+    logLevel: server.logLevel,
+  }
+}
+
+/** What edge threads are told of bands. */
+export function bandsReading({ bands }: Config, dataRoot: string): BandsReading {
+  const root = bandsFolder(dataRoot)
+  return {
+    root,
+    published: bands.publish,
+    finder: {
+      bandFolders: [join(root, 'own', rootTxKind.index), join(root, 'installed', rootTxKind.index)],
+      sources: bands.sources,
+      watchMs,
+      watchSources: bands.watch,
+      remoteMs,
+    },
+    remote: {
+      regionsMax: bands.regionsMax,
+      regionMs: bands.regionMs,
+      concurrencyMax: bands.requestsMax,
+      waitMs: bands.turnMs,
+      coolMs: 30_000,
+    },
+    http: { timeoutMs: bands.requestMs, connectionsMax: bands.requestsMax },
+  }
+}

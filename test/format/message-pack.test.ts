@@ -1,0 +1,87 @@
+import fc from 'fast-check'
+import t from 'tap'
+import { placeMaxBytes, type RootPlace, readPlace, writePlace } from '../../src/bands/root-place.js'
+import { PackWriter } from '../../src/format/message-pack.js'
+
+const aa = Buffer.alloc(32, 0xaa)
+
+function packed(place: RootPlace): Buffer {
+  const out = new PackWriter(Buffer.alloc(placeMaxBytes))
+  writePlace(out, place)
+  return Buffer.from(out.bytes.subarray(0, out.at))
+}
+
+function unpacked(bytes: Uint8Array): RootPlace | undefined {
+  return readPlace(bytes, 0, bytes.length)
+}
+
+t.test('records are byte for byte those that are published', async (t) => {
+  t.equal(packed({ path: [aa] }).toString('hex'), `81a172c420${aa.toString('hex')}`)
+  const both = packed({ path: [aa], itemOffset: 1024, dataOffset: 1536 })
+  t.equal(both.toString('hex'), `83a172c420${aa.toString('hex')}a169cd0400a164cd0600`)
+  t.equal(both.length, 47)
+  const large = packed({ path: [aa], itemOffset: 2 ** 32, dataOffset: 2 ** 32 + 1100 })
+  t.match(large.toString('hex'), 'a169cb41f0000000000000')
+  t.equal(large.length, 59)
+  t.equal(
+    packed({ path: [aa, aa] })
+      .toString('hex')
+      .slice(0, 10),
+    '81a17092c4',
+  )
+})
+
+t.test('integers are read in every form that holds one', async (t) => {
+  const record = (i: string, d: string): Buffer =>
+    Buffer.from(`83a172c420${aa.toString('hex')}a169${i}a164${d}`, 'hex')
+  const forms: [string, number][] = [
+    ['05', 5],
+    ['cc80', 128],
+    ['cd0100', 256],
+    ['ce00010000', 65536],
+    ['cf0000000100000000', 2 ** 32],
+    ['cb41f0000000000000', 2 ** 32],
+    ['d105dc', 1500],
+  ]
+  for (const [form, value] of forms) {
+    t.equal(
+      unpacked(record(form, 'ceffffffff'))?.itemOffset ?? unpacked(record('00', form))?.dataOffset,
+      value,
+    )
+  }
+  for (const form of [
+    'cbc000000000000000',
+    'cb3fe0000000000000',
+    'cfffffffffffffffff',
+    'd0ff',
+    'c0',
+    'a135',
+  ]) {
+    t.equal(unpacked(record('00', form)), undefined, `${form} is no offset`)
+  }
+})
+
+t.test('what is written is read, whatever it says', async (t) => {
+  const id = fc.uint8Array({ minLength: 32, maxLength: 32 }).map((bytes) => Buffer.from(bytes))
+  const offset = fc.oneof(fc.nat(70_000), fc.maxSafeNat())
+  const place = fc.record(
+    { path: fc.array(id, { minLength: 1, maxLength: 10 }), i: offset, size: offset },
+    { requiredKeys: ['path'] },
+  )
+  fc.assert(
+    fc.property(place, ({ path, i, size }) => {
+      const offsets = i === undefined ? {} : { itemOffset: Math.max(i, 1) - 1, dataOffset: Math.max(i, 1) }
+      const given: RootPlace = { path, ...offsets, ...(size === undefined ? {} : { itemSize: size }) }
+      t.strictSame(unpacked(packed(given)), given)
+    }),
+    { numRuns: 300 },
+  )
+})
+
+t.test('keys that are not known are passed over, and nothing may follow', async (t) => {
+  const extended = Buffer.from(`83a172c420${aa.toString('hex')}a178c3a4776f7264d90361626369`, 'hex')
+  t.equal(unpacked(extended), undefined, 'a fourth key that was not announced')
+  const known = Buffer.from(`82a172c420${aa.toString('hex')}a178a3616263`, 'hex')
+  t.strictSame(unpacked(known), { path: [aa] })
+  t.equal(unpacked(Buffer.concat([known, Buffer.from([0])])), undefined)
+})

@@ -1,0 +1,49 @@
+import { parentPort, workerData } from 'node:worker_threads'
+import { systemClock } from '../src/actor/clock.js'
+import { createLog } from '../src/actor/log.js'
+import type { ThreadOrder } from '../src/actor/thread.js'
+import { loadSigningKey } from '../src/attest/keys.js'
+import { l1Bands } from '../src/bands/l1-band.js'
+import { measureDigests } from '../src/bands/measure.js'
+import { Publisher } from '../src/bands/publisher.js'
+import { rootTxBands } from '../src/bands/root-band.js'
+import { RootBuilder } from '../src/bands/root-builder.js'
+import { Rounds } from '../src/bands/rounds.js'
+import { Shelf } from '../src/bands/shelf.js'
+import type { BandsThread } from '../src/bands/wiring.js'
+import { Generations } from '../src/catalog/generations.js'
+import { ChainIndex } from '../src/catalog/index-reader.js'
+import { openCatalogTables } from '../src/catalog/tables.js'
+
+/** The thread that builds bands of the index and publishes them. */
+if (parentPort === null) throw new Error('this file runs as a thread')
+const parent = parentPort
+const given = workerData as BandsThread
+const log = createLog(given.logLevel, 'bands')
+const { environment } = openCatalogTables(given.catalogPath)
+const index = new ChainIndex(environment, new Generations(given.generations))
+const key = loadSigningKey(given.signing)
+const publisherName = given.publisher ?? key.solanaAddress
+const shelf = new Shelf(given.root)
+await shelf.prepare()
+const builder = new RootBuilder(shelf, index, systemClock, log, { ...given.build, publisher: publisherName })
+const publisher = new Publisher(shelf, [rootTxBands, l1Bands], measureDigests, key, systemClock, log, {
+  ...given.publish,
+  publisher: publisherName,
+})
+const rounds = new Rounds(
+  [() => builder.build(false), () => publisher.publish()],
+  given.scanMs,
+  systemClock,
+  log,
+)
+rounds.start()
+
+parent.on('message', (order: ThreadOrder) => {
+  if (!('stop' in order)) return
+  void rounds
+    .stop()
+    .then(() => environment.close())
+    .then(() => process.exit(0))
+})
+parent.postMessage({ ready: true })
