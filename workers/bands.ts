@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import { parentPort, workerData } from 'node:worker_threads'
 import { systemClock } from '../src/actor/clock.js'
 import { createLog } from '../src/actor/log.js'
@@ -5,6 +6,7 @@ import type { ThreadOrder } from '../src/actor/thread.js'
 import { loadSigningKey } from '../src/attest/keys.js'
 import { l1Bands } from '../src/bands/l1-band.js'
 import { measureDigests } from '../src/bands/measure.js'
+import { measureTorrent } from '../src/bands/measure-torrent.js'
 import { Publisher } from '../src/bands/publisher.js'
 import { rootTxBands } from '../src/bands/root-band.js'
 import { RootBuilder } from '../src/bands/root-builder.js'
@@ -27,9 +29,15 @@ const publisherName = given.publisher ?? key.solanaAddress
 const shelf = new Shelf(given.root)
 await shelf.prepare()
 const builder = new RootBuilder(shelf, index, systemClock, log, { ...given.build, publisher: publisherName })
-const publisher = new Publisher(shelf, [rootTxBands, l1Bands], measureDigests, key, systemClock, log, {
+const torrentsPath = join(given.root, 'torrents')
+const { pathPrefix } = given.publish
+const { trackers } = given
+const measure =
+  trackers === undefined ? measureDigests : measureTorrent({ torrentsPath, pathPrefix, trackers })
+const publisher = new Publisher(shelf, [rootTxBands, l1Bands], measure, key, systemClock, log, {
   ...given.publish,
   publisher: publisherName,
+  ...(trackers === undefined ? {} : { torrentsPath }),
 })
 const rounds = new Rounds(
   [() => builder.build(false), () => publisher.publish()],

@@ -7,6 +7,9 @@ import { createLog } from '../src/actor/log.js'
 import { Meters } from '../src/actor/meter.js'
 import { meterTable } from '../src/actor/meters.js'
 import type { ThreadOrder } from '../src/actor/thread.js'
+import { l1Bands } from '../src/bands/l1-band.js'
+import { Offers, offeringsOf } from '../src/bands/offer.js'
+import { rootTxBands } from '../src/bands/root-band.js'
 import { Shelf } from '../src/bands/shelf.js'
 import { Subscriber } from '../src/bands/subscriber.js'
 import { Swarm, type SwarmReply, type SwarmRequest } from '../src/bands/swarm.js'
@@ -22,10 +25,18 @@ const meters = new Meters(meterTable, given.meters, given.row)
 const { timeoutMs, connectionsMax } = swarmDefaults
 const dispatcher = new Agent({ connections: connectionsMax })
 
+const offers = new Offers(given.bandsPath, true, systemClock)
 const swarm =
   given.swarm === undefined
     ? undefined
-    : new Swarm(given.swarm, () => [], systemClock, meters, log, dispatcher)
+    : new Swarm(
+        given.swarm,
+        () => offeringsOf(offers.current(), given.bandsPath),
+        systemClock,
+        meters,
+        log,
+        dispatcher,
+      )
 const port = (await swarm?.start()) ?? 0
 
 const subscriber =
@@ -37,7 +48,7 @@ const subscriber =
         peerId: swarm?.peerId ?? randomBytes(20),
         download: given.subscriber.download,
         shelf: new Shelf(given.bandsPath),
-        kinds: [],
+        kinds: [rootTxBands, l1Bands],
         log,
       })
 subscriber?.start((error) => {

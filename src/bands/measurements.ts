@@ -27,9 +27,11 @@ export interface Remembered extends Measured {
 
 /** Measures bands once: a band is gigabytes, and it never changes. */
 export class Measurements {
+  /** `torrents`: folder of the .torrent files that `measure` leaves there; undefined where it makes none. */
   constructor(
     private readonly folder: string,
     private readonly measure: Measure,
+    private readonly torrents: string | undefined,
   ) {}
 
   /** Measures a band, or remembers; again where one of its files is another than it was. */
@@ -40,7 +42,8 @@ export class Measurements {
       kept !== undefined &&
       kept.files.length === names.length &&
       kept.files.every(({ name }, index) => name === names[index]) &&
-      JSON.stringify(kept.stamps) === JSON.stringify(before)
+      JSON.stringify(kept.stamps) === JSON.stringify(before) &&
+      (await this.#hasTorrent(kept.torrent?.infohashV1))
     if (fits) return remembered(kept, before)
     const measured = await this.measure(band.folder, names)
     const after = await stampsOf(band.folder, names)
@@ -55,6 +58,17 @@ export class Measurements {
 
   async forget(band: Shelved): Promise<void> {
     await rm(this.#path(band), { force: true })
+  }
+
+  /** Torrents may be wanted now that were not before, or the other way round, or the file is gone. */
+  async #hasTorrent(infohash: string | undefined): Promise<boolean> {
+    if (this.torrents === undefined || infohash === undefined) return this.torrents === infohash
+    try {
+      return (await stat(join(this.torrents, `${infohash}.torrent`))).isFile()
+    } catch (error) {
+      if (isMissing(error)) return false
+      throw error
+    }
   }
 
   #path({ index, id }: Shelved): string {

@@ -99,6 +99,26 @@ export function indexOffer({ document: text, files: stamps }: StoredOffer): Offe
   return { bytes, sha256, document, expiresMs, byDigest, byName, bySeed, torrents }
 }
 
+/** A band that is given away as a torrent. */
+export interface SeededBand {
+  readonly infohashV1: string
+  readonly torrentPath: string
+  /** Where a file of it lies; a path that is not there for names that it does not have. */
+  path(name: string): string
+}
+
+/** The torrents of an offer; `root` is `DATA_PATH/bands`. Files are named by digest, so no other bytes can be sent for them. */
+export function offeringsOf(offer: Offer | undefined, root: string): SeededBand[] {
+  const bands = offer?.document.indexes.flatMap((index) => index.bands) ?? []
+  return bands.flatMap(({ torrent, files }) => {
+    if (torrent === undefined) return []
+    const byName = new Map(files.map(({ name, sha256 }) => [name, sha256]))
+    const { infohashV1 } = torrent
+    const torrentPath = join(root, 'torrents', `${infohashV1}.torrent`)
+    return [{ infohashV1, torrentPath, path: (name) => bandBlobPath(root, byName.get(name) ?? 'none') }]
+  })
+}
+
 /** How long an offer is believed before its file is looked at again. */
 const believeMs = 1000
 

@@ -32,6 +32,8 @@ export interface PublishOptions {
   readonly ttlMs: number
   /** A band that another replaced is kept so long. */
   readonly graceMs: number
+  /** Folder of the .torrent files that measuring leaves; undefined: bands are offered without torrents. */
+  readonly torrentsPath?: string
 }
 
 interface Found extends Shelved {
@@ -56,7 +58,7 @@ export class Publisher {
     private readonly log: Log,
     private readonly options: PublishOptions,
   ) {
-    this.#measurements = new Measurements(join(shelf.root, 'measured'), measure)
+    this.#measurements = new Measurements(join(shelf.root, 'measured'), measure, options.torrentsPath)
   }
 
   /** What is offered since the last `publish`. */

@@ -14,7 +14,9 @@ export interface BandsThread {
   readonly signing: KeyPlaces
   /** Undefined: the address of the key. */
   readonly publisher?: string
-  readonly publish: Omit<PublishOptions, 'publisher'>
+  readonly publish: Omit<PublishOptions, 'publisher' | 'torrentsPath'>
+  /** Undefined: bands are offered without torrents. Else trackers to be named in .torrent files. */
+  readonly trackers?: readonly string[]
   readonly build: Omit<RootBuildOptions, 'publisher'>
   /** Between two looks at what is due and what is there. */
   readonly scanMs: number

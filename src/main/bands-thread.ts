@@ -23,7 +23,7 @@ function domainOf(said: Vocabulary['name'] | 'vocabulary', vocabulary: Vocabular
 
 /** What the thread that builds and publishes bands is started with; undefined where nothing is published. */
 export function bandsThread(
-  { bands, server, indexing }: Config,
+  { bands, server, indexing, swarm }: Config,
   places: {
     readonly root: string
     readonly catalog: string
@@ -44,6 +44,7 @@ export function bandsThread(
       ttlMs: bands.ttlSeconds * 1000,
       graceMs: bands.graceSeconds * 1000,
     },
+    ...(swarm.seed ? { trackers: swarm.trackers ?? [] } : {}),
     build: {
       historyBlocks: bands.historyBlocks,
       recentEveryMs: bands.recentSeconds * 1000,
