@@ -94,3 +94,31 @@ t.test('words of a command line go over the environment', async (t) => {
   const config = readOver({ PORT: '1' }, { PORT: '2', DEVNET_PORT: '3' })
   t.match(config, { server: { port: 1, devnetPort: 3 } })
 })
+
+t.test('names that contradict each other stop the start', async (t) => {
+  const id = 'A'.repeat(43)
+  const rows: [Record<string, string>, RegExp][] = [
+    [{ APEX_TX_ID: id, APEX_ARNS_NAME: 'site' }, /exclude each other/],
+    [{ APEX_TX_ID: id, NETWORK: 'mainnet' }, /need ARNS_ROOT_HOST/],
+    [{ APEX_ARNS_NAME: 'a,b', ARNS_ROOT_HOST: 'one.example' }, /one for each host/],
+    [{ ARNS_ROOT_HOST: 'one.example,ONE.example' }, /twice/],
+    [{ ARNS_ROOT_HOST: 'one.example:80' }, /host names/],
+    [{ ARNS_ROOT_HOST: 'one..example' }, /host names/],
+    [{ ARNS_RESOLVER_PRIORITY_ORDER: 'gateway,gateway' }, /twice/],
+    [{ ARNS_RESOLVER_PRIORITY_ORDER: 'gateway,oracle' }, /local, gateway or on-demand/],
+    [{ TRUSTED_ARNS_GATEWAY_URL: 'ftp://__NAME__' }, /http/],
+    [{ SANDBOX_PROTOCOL: 'gopher' }, /http or https/],
+    [{ ARNS_NOT_FOUND_ARNS_NAME: 'Not A Name' }, /a name/],
+  ]
+  for (const [environment, told] of rows) {
+    const wrong = readConfig(environment)
+    t.match(Array.isArray(wrong) ? wrong.join('\n') : '', told, JSON.stringify(environment))
+  }
+  const good = readConfig({
+    ...{ ARNS_ROOT_HOST: 'one.example, two.example', APEX_ARNS_NAME: 'docs_a,b', NETWORK: 'mainnet' },
+    TRUSTED_ARNS_GATEWAY_URL: 'https://__NAME__.gateway.example',
+  })
+  if (Array.isArray(good)) throw new Error(good.join('\n'))
+  t.same(good.names.rootHosts, ['one.example', 'two.example'])
+  t.same(good.names.apexNames, ['docs_a', 'b'])
+})
