@@ -23,7 +23,10 @@ import { IndexedCatalog } from '../src/catalog/indexed.js'
 import type { CatalogReply, CatalogRequest } from '../src/catalog/protocol.js'
 import { openCatalogTables } from '../src/catalog/tables.js'
 import { IndexedSpans } from '../src/chain/indexed-spans.js'
+import { absentOrders } from '../src/gateway/admin/absent-orders.js'
 import { AdminRoute } from '../src/gateway/admin/admin-route.js'
+import { cacheOrders } from '../src/gateway/admin/cache-orders.js'
+import { indexOrders } from '../src/gateway/admin/index-orders.js'
 import { AdminKey } from '../src/gateway/admin/key.js'
 import { moderationOrders } from '../src/gateway/admin/moderation-orders.js'
 import { announceRoute } from '../src/gateway/announce-route.js'
@@ -39,6 +42,7 @@ import { limitsInfo, rateLimitRoutes } from '../src/gateway/rate-limit-routes.js
 import { resolverRoute } from '../src/gateway/resolver-route.js'
 import type { EdgeThread } from '../src/gateway/wiring.js'
 import { serve } from '../src/http/listen.js'
+import type { IngestReply, IngestRequest } from '../src/ingest/protocol.js'
 import { SievedBlockList } from '../src/moderation/list.js'
 import type { ModerationReply, ModerationRequest } from '../src/moderation/protocol.js'
 import { Sieve } from '../src/moderation/sieve.js'
@@ -146,7 +150,6 @@ const graphql: Route = {
   }),
 }
 const moderation = addressOf<ModerationRequest, ModerationReply>(options.moderationPort, options.mailboxMax)
-const orders = [...moderationOrders({ keeper: moderation, store: blockStore })]
 const tracking: readonly Route[] =
   options.swarmPort === undefined
     ? []
@@ -157,6 +160,14 @@ const tracking: readonly Route[] =
           clientOf: (request) => request.remoteAddress,
         }),
       ]
+const ingest = addressOf<IngestRequest, IngestReply>(options.ingestPort, options.mailboxMax)
+const following = new Following(options.following)
+const orders = [
+  ...moderationOrders({ keeper: moderation, store: blockStore }),
+  ...indexOrders({ ingest, keeper, index, tip, following, clock: systemClock }),
+  ...cacheOrders({ catalog, fetcher, maxBytes: options.cacheMaxBytes }),
+  ...absentOrders,
+]
 const gateway = createGateway({
   catalog,
   keeper,
@@ -176,7 +187,7 @@ const gateway = createGateway({
       vocabulary,
       meters,
       tip,
-      following: new Following(options.following),
+      following,
       clock: systemClock,
       ...options.about,
       ...(key === undefined ? {} : { key }),
@@ -230,6 +241,7 @@ async function stop(): Promise<void> {
   options.sourcePort.close()
   options.swarmPort?.close()
   options.moderationPort.close()
+  options.ingestPort.close()
   options.admissionPort?.close()
   options.paymentsPort?.close()
   parent.close()

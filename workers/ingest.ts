@@ -1,10 +1,11 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import { addressOf } from '../src/actor/address.js'
+import { addressOf, answer } from '../src/actor/address.js'
 import { systemClock } from '../src/actor/clock.js'
 import { createLog } from '../src/actor/log.js'
 import type { ThreadOrder } from '../src/actor/thread.js'
 import type { CatalogReply, CatalogRequest } from '../src/catalog/protocol.js'
 import { Ingest } from '../src/ingest/ingest.js'
+import type { IngestReply, IngestRequest } from '../src/ingest/protocol.js'
 import type { IngestThread } from '../src/ingest/wiring.js'
 
 /** The thread that makes the index grow: follows the chain, repairs gaps, opens bundles. */
@@ -23,7 +24,11 @@ void ingest.run().catch((error: unknown) => {
 })
 
 parent.on('message', (order: ThreadOrder) => {
-  if (!('stop' in order) || stopping) return
+  if ('connect' in order) {
+    answer<IngestRequest, IngestReply>(order.connect, (message) => ingest.handle(message))
+    return
+  }
+  if (stopping) return
   stopping = true
   void ingest.stop().then(() => process.exit(0))
 })

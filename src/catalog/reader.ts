@@ -59,6 +59,12 @@ export class LmdbCatalog implements Catalog {
     return readBlobBytes(this.#tables)
   }
 
+  /** Number and bytes of the blobs on record. */
+  usage(): { readonly blobs: number; readonly bytes: number } {
+    this.#refresh()
+    return { blobs: this.#tables.blobs.count(), bytes: readBlobBytes(this.#tables) }
+  }
+
   /** Blobs that were used longest ago, the oldest first. */
   leastTouched(limit: number): TouchedBlob[] {
     this.#refresh()

@@ -23,6 +23,10 @@ export interface EdgeThread {
   readonly catalogPort: MessagePort
   /** Line to the fetcher. */
   readonly sourcePort: MessagePort
+  /** Line to the thread that grows the index. */
+  readonly ingestPort: MessagePort
+  /** Bytes of content that may lie on disk. */
+  readonly cacheMaxBytes: number
   /** Line to the keeper of the block list. */
   readonly moderationPort: MessagePort
   /** Line to the tracker of our bands; absent: there is none. */

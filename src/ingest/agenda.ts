@@ -43,6 +43,12 @@ export class Agenda {
     return first === undefined ? undefined : Buffer.from(first.key).readDoubleBE(0)
   }
 
+  /** The task with this key. */
+  find(key: Uint8Array): Task | undefined {
+    const bytes = this.#tasks.get(key)
+    return bytes === undefined ? undefined : taskOf(key, bytes)
+  }
+
   /**
    * Puts tasks on the agenda, on disk when this returns; one that is there already starts anew. Returns how many found no
    * room.

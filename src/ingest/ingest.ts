@@ -10,6 +10,7 @@ import { IndexedCatalog } from '../catalog/indexed.js'
 import type { CatalogReply, CatalogRequest } from '../catalog/protocol.js'
 import { openCatalogTables } from '../catalog/tables.js'
 import { RemoteChain } from '../chain/remote.js'
+import type { Refusal } from '../format/refusal.js'
 import { chainSources } from '../source/chain-sources.js'
 import { TxData } from '../source/tx-data.js'
 import { BlobStore } from '../store/blobs.js'
@@ -22,7 +23,9 @@ import { Follower } from './follower.js'
 import { Intake } from './intake.js'
 import { ItemJudge } from './item-judge.js'
 import { Mempool } from './mempool.js'
+import { Orders } from './orders.js'
 import { Pace } from './pace.js'
+import type { IngestReply, IngestRequest } from './protocol.js'
 import { Repair } from './repair.js'
 import { Supply } from './supply.js'
 import { Unbundler } from './unbundler.js'
@@ -47,6 +50,7 @@ export class Ingest {
   readonly #index: Environment
   readonly #agenda: Environment
   readonly #judge: ItemJudge
+  readonly #orders: Orders
 
   constructor(given: IngestParts, keeper: Address<CatalogRequest, CatalogReply>, clock: Clock, log: Log) {
     const generations = new Generations(given.generations)
@@ -95,6 +99,10 @@ export class Ingest {
       ...{ ...shared, chain, agenda: missing, intake },
       onRepaired: () => unbundler.wake(),
     })
+    this.#orders = new Orders({
+      ...{ chain, desk, bundles, intake, clock, log },
+      wake: () => unbundler.wake(),
+    })
     this.#loops = [
       follower,
       repair,
@@ -105,6 +113,11 @@ export class Ingest {
     ]
   }
 
+  /** What an operator asks. */
+  handle(request: IngestRequest): IngestReply | Refusal {
+    return this.#orders.handle(request)
+  }
+
   /** Runs until `stop`; rejects where the catalog is lost. */
   async run(): Promise<void> {
     await Promise.all(this.#loops.map((loop) => loop.run()))
@@ -113,6 +126,7 @@ export class Ingest {
   /** Leaves work in progress where it is: it is taken up again by the next process. */
   async stop(): Promise<void> {
     this.#abort.abort()
+    this.#orders.stop()
     await Promise.all(this.#loops.map((loop) => loop.stop()))
     await Promise.all([this.#chain.close(), this.#judge.close()])
     await Promise.all([this.#agenda.close(), this.#catalog.close(), this.#index.close()])

@@ -134,7 +134,8 @@ class Crew {
   lines(): Lines {
     const [catalogPort, sourcePort] = [this.line('catalog'), this.line('source')]
     const swarm = this.#threads.has('swarm') ? { swarmPort: this.line('swarm') } : {}
-    return { catalogPort, sourcePort, moderationPort: this.line('moderation'), ...swarm }
+    const [moderationPort, ingestPort] = [this.line('moderation'), this.line('ingest')]
+    return { catalogPort, sourcePort, moderationPort, ingestPort, ...swarm }
   }
 
   /** A thread of `workers/<file>` as a part; what `data` returns may hold ports, which move to it. */

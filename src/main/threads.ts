@@ -153,6 +153,7 @@ function rootsOf(config: Config): Pick<FetcherThread, 'roots'> {
 export interface Lines {
   readonly catalogPort: MessagePort
   readonly moderationPort: MessagePort
+  readonly ingestPort: MessagePort
   readonly sourcePort: MessagePort
   /** Absent: nothing is seeded or fetched. */
   readonly swarmPort?: MessagePort
@@ -189,6 +190,8 @@ export function edgeThread(
     sourcePort: given.sourcePort,
     moderationPort: given.moderationPort,
     ...(given.swarmPort === undefined ? {} : { swarmPort: given.swarmPort }),
+    ingestPort: given.ingestPort,
+    cacheMaxBytes: config.retrieval.cacheMaxBytes,
     moderation: { path: folders(config).moderation, sieve: shared.sieve },
     mailboxMax: server.flowsMax * 2 + 64,
     catalogPath: catalog,

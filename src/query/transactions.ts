@@ -80,7 +80,9 @@ class TransactionNode {
 
   bundledIn(_: unknown, { index }: QueryContext): { id: string } | null {
     const { place } = this.row
-    return place === undefined ? null : { id: encodeBase64url(index.words.bytes(place.parent)) }
+    const id = place === undefined ? undefined : index.words.bytes(place.parent)
+    // An item that was announced before its bundle lies in nothing yet.
+    return id === undefined || id.every((byte) => byte === 0) ? null : { id: encodeBase64url(id) }
   }
 
   parent(_: unknown, context: QueryContext): { id: string } | null {

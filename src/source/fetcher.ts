@@ -63,6 +63,8 @@ export class Fetcher {
       case 'close':
         this.#leave(message.reader)
         return undefined
+      case 'evict':
+        return { kind: 'evicted', dropped: await this.parts.keeping.drop(message.digest) }
       case 'check': {
         const sound = await this.soundness.check(message.id, message.digest)
         return { kind: 'checked', sound }

@@ -43,6 +43,8 @@ export type SourceRequest =
     }
   /** The reader of an opened flow left or finished; every `opened` reply is closed exactly once. */
   | { readonly kind: 'close'; readonly reader: number }
+  /** Removes a blob from disk; it is fetched anew when somebody asks. */
+  | { readonly kind: 'evict'; readonly digest: Uint8Array }
   /** Is the blob on disk what its name says? Remembered per (digest, inode, mtime). A false one is dropped and distrusted. */
   | { readonly kind: 'check'; readonly id: Id; readonly digest: Uint8Array }
 
@@ -69,6 +71,7 @@ export type SourceReply =
     }
   | { readonly kind: 'refused'; readonly refusal: Refusal }
   | { readonly kind: 'checked'; readonly sound: boolean }
+  | { readonly kind: 'evicted'; readonly dropped: boolean }
 
 /** Unasked words from the fetcher: this slot moved (more bytes, whole, or broken). At most one per turn and slot. */
 export interface SourceProgress {

@@ -1,0 +1,38 @@
+import type { Address } from '../../actor/address.js'
+import type { LmdbCatalog } from '../../catalog/reader.js'
+import { parseId } from '../../format/id.js'
+import { isRefusal } from '../../format/refusal.js'
+import type { SourceReply, SourceRequest } from '../../source/protocol.js'
+import { type Asked, done, type Order, type Told, wrong } from './order.js'
+
+export interface CacheOrderParts {
+  readonly catalog: LmdbCatalog
+  readonly fetcher: Address<SourceRequest, SourceReply>
+  /** Bytes of content that may lie on disk. */
+  readonly maxBytes: number
+}
+
+/** What the content on disk takes, and a hand to remove one. */
+export function cacheOrders(parts: CacheOrderParts): Order[] {
+  return [
+    { method: 'GET', path: 'cache', act: () => ({ status: 200, body: cacheUsage(parts) }) },
+    { method: 'DELETE', path: 'cache/', act: (asked) => evict(parts, asked) },
+  ]
+}
+
+/** Kept numbers, not counted ones. */
+export function cacheUsage({ catalog, maxBytes }: Pick<CacheOrderParts, 'catalog' | 'maxBytes'>): object {
+  const { blobs, bytes } = catalog.usage()
+  return { blobs, bytes, maxBytes }
+}
+
+async function evict({ catalog, fetcher }: CacheOrderParts, { rest }: Asked): Promise<Told> {
+  const id = parseId(rest)
+  if (id === undefined) return wrong('Must provide a valid id')
+  const digest = catalog.attributes(id)?.digest
+  if (digest === undefined || catalog.blobSize(digest) === undefined)
+    return { status: 404, body: 'Not in the cache' }
+  const reply = await fetcher.ask({ kind: 'evict', digest })
+  if (!isRefusal(reply) && reply.kind === 'evicted' && reply.dropped) return done('Content evicted')
+  return { status: 503, body: 'The content could not be removed', retryAfterSeconds: 1 }
+}

@@ -1,0 +1,90 @@
+import type { Clock } from '../actor/clock.js'
+import type { Log } from '../actor/log.js'
+import { packTransactions } from '../catalog/pack.js'
+import { type Id, idBytes } from '../format/id.js'
+import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import type { Agenda } from './agenda.js'
+import type { Desk } from './desk.js'
+import { type HeaderChain, verifiedHeader } from './headers.js'
+import type { Intake } from './intake.js'
+import type { IngestReply, IngestRequest } from './protocol.js'
+import { transactionAttributes, transactionInput } from './rows.js'
+
+/** Headers asked for at once by order. */
+const askingMax = 64
+
+export interface OrderParts {
+  readonly chain: HeaderChain
+  readonly desk: Desk
+  readonly bundles: Agenda
+  readonly intake: Intake
+  /** Something is due. */
+  readonly wake: () => void
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** What an operator may ask of the index by hand. */
+export class Orders {
+  readonly #abort = new AbortController()
+  readonly #asking = new Set<Id>()
+
+  constructor(private readonly parts: OrderParts) {}
+
+  handle(request: IngestRequest): IngestReply | Refusal {
+    if (request.kind === 'queue-bundle') return this.#bundle(request.id)
+    if (request.kind === 'queue-transaction') return this.#transaction(request.id)
+    const task = this.parts.bundles.find(idBytes(request.id))
+    if (task === undefined) return { kind: 'waiting', waits: false, attempts: 0 }
+    return { kind: 'waiting', waits: true, attempts: task.attempts, dueMs: task.dueMs }
+  }
+
+  stop(): void {
+    this.#abort.abort()
+  }
+
+  #bundle(id: Id): IngestReply | Refusal {
+    const task = { key: idBytes(id), value: new Uint8Array(0) }
+    const refused = this.parts.bundles.put([task], this.parts.clock.now())
+    if (refused > 0) return refuse('busy', 'self', 'Bundle importer queue is full')
+    this.parts.wake()
+    return { kind: 'queued' }
+  }
+
+  #transaction(id: Id): IngestReply | Refusal {
+    if (this.#asking.has(id)) return { kind: 'queued' }
+    if (this.#asking.size >= askingMax)
+      return refuse('busy', 'self', 'Too many transactions are being asked for')
+    this.#asking.add(id)
+    void this.#ask(id)
+      .catch((error: unknown) => {
+        if (!this.#abort.signal.aborted)
+          this.parts.log.warn({ err: error, id }, 'an ordered transaction was not indexed')
+      })
+      .finally(() => this.#asking.delete(id))
+    return { kind: 'queued' }
+  }
+
+  async #ask(id: Id): Promise<void> {
+    const { chain, desk, intake, clock, log } = this.parts
+    const found = await verifiedHeader(chain, id, this.#abort.signal)
+    if (isRefusal(found)) {
+      log.warn({ id, reason: found.message }, 'an ordered transaction could not be had')
+      return
+    }
+    const { transaction } = found
+    await desk.write(() => {
+      // What is in a block already stays where it is.
+      if (desk.index.row(idBytes(id)) !== undefined) return undefined
+      const row = transactionInput({ transaction, index: 0, weaveEnd: 0 })
+      return {
+        kind: 'all',
+        requests: [
+          { kind: 'index-pending', transactions: packTransactions([row]) },
+          { kind: 'learn', attributes: [transactionAttributes(transaction, undefined)] },
+        ],
+      }
+    })
+    if (intake.rememberBundles([transaction], clock.now()) === 0) this.parts.wake()
+  }
+}
