@@ -5,6 +5,7 @@ import { createLog } from '../src/actor/log.js'
 import { Meters } from '../src/actor/meter.js'
 import { meterTable } from '../src/actor/meters.js'
 import { Following, Tip } from '../src/actor/shared.js'
+import { Sightings } from '../src/actor/sightings.js'
 import type { ThreadOrder } from '../src/actor/thread.js'
 import { Gate } from '../src/admission/gate.js'
 import { openPayments } from '../src/admission/payments-wiring.js'
@@ -29,12 +30,14 @@ import { cacheOrders } from '../src/gateway/admin/cache-orders.js'
 import { indexOrders } from '../src/gateway/admin/index-orders.js'
 import { AdminKey } from '../src/gateway/admin/key.js'
 import { moderationOrders } from '../src/gateway/admin/moderation-orders.js'
+import { overviewOrder } from '../src/gateway/admin/overview-order.js'
 import { announceRoute } from '../src/gateway/announce-route.js'
 import { soonStale } from '../src/gateway/cache-control.js'
+import { consoleRoutes } from '../src/gateway/console-routes.js'
 import { createGateway } from '../src/gateway/gateway.js'
 import { Guard } from '../src/gateway/guard.js'
 import { aboutIndexes, indexRoutes } from '../src/gateway/index-routes.js'
-import { infoRoutes } from '../src/gateway/info-routes.js'
+import { type InfoParts, infoRoutes } from '../src/gateway/info-routes.js'
 import { nodeRoutes } from '../src/gateway/node-routes.js'
 import { offsetsRoute } from '../src/gateway/offsets-route.js'
 import type { Route } from '../src/gateway/parts.js'
@@ -102,10 +105,14 @@ const selling =
         clock: systemClock,
       })
 const taking = selling === undefined ? {} : { payments: selling.payments }
+const limited = new Sightings(options.limited, options.row - 1)
 const gate =
   limits === undefined
     ? undefined
-    : new Gate({ ...limits, ...taking, exemptNames: options.limits?.exemptNames ?? [], meters })
+    : new Gate({
+        ...{ ...limits, ...taking, exemptNames: options.limits?.exemptNames ?? [], meters },
+        onLimited: (address) => limited.note(systemClock.now(), address, 0),
+      })
 const adminKey = new AdminKey(options.adminKey)
 const blockStore = new ModerationStore(options.moderation.path)
 const blocks = new SievedBlockList(new Sieve(options.moderation.sieve), blockStore, log)
@@ -162,10 +169,25 @@ const tracking: readonly Route[] =
       ]
 const ingest = addressOf<IngestRequest, IngestReply>(options.ingestPort, options.mailboxMax)
 const following = new Following(options.following)
+const resources = new Sightings(options.resources, options.row - 1)
+const info: InfoParts = {
+  ...{ vocabulary, meters, tip, following, clock: systemClock, ...options.about },
+  ...(key === undefined ? {} : { key }),
+  sections: {
+    ...(limits === undefined ? {} : { rateLimiter: limitsInfo(limits.buckets) }),
+    ...(selling === undefined ? {} : { x402: selling.about }),
+    // Asked each time: the document comes and expires while this thread runs.
+    get indexes() {
+      return aboutIndexes(offers, vocabulary.pathPrefix, systemClock.now())
+    },
+  },
+}
+const content = { catalog, maxBytes: options.cacheMaxBytes }
 const orders = [
+  overviewOrder({ ...content, info, store: blockStore, resources, limited, clock: systemClock }),
   ...moderationOrders({ keeper: moderation, store: blockStore }),
   ...indexOrders({ ingest, keeper, index, tip, following, clock: systemClock }),
-  ...cacheOrders({ catalog, fetcher, maxBytes: options.cacheMaxBytes }),
+  ...cacheOrders({ ...content, fetcher }),
   ...absentOrders,
 ]
 const gateway = createGateway({
@@ -181,25 +203,10 @@ const gateway = createGateway({
   log,
   clock: systemClock,
   guard,
+  resources,
   ...(gate === undefined ? {} : { admission: gate }),
   routes: [
-    ...infoRoutes({
-      vocabulary,
-      meters,
-      tip,
-      following,
-      clock: systemClock,
-      ...options.about,
-      ...(key === undefined ? {} : { key }),
-      sections: {
-        ...(limits === undefined ? {} : { rateLimiter: limitsInfo(limits.buckets) }),
-        ...(selling === undefined ? {} : { x402: selling.about }),
-        // Asked each time: the document comes and expires while this thread runs.
-        get indexes() {
-          return aboutIndexes(offers, vocabulary.pathPrefix, systemClock.now())
-        },
-      },
-    }),
+    ...infoRoutes(info),
     ...(limits === undefined
       ? []
       : rateLimitRoutes({
@@ -214,6 +221,7 @@ const gateway = createGateway({
     resolver,
     graphql,
     new AdminRoute(vocabulary.pathPrefix, adminKey, orders, log),
+    ...consoleRoutes(vocabulary.pathPrefix),
   ],
   ...(options.hosts === undefined ? {} : { naming: { names: naming.names, hosts: options.hosts } }),
   options: options.gateway,

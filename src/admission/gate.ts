@@ -20,6 +20,8 @@ export interface GateParts {
   readonly exemptNames: readonly string[]
   readonly payments?: Payments
   readonly meters: Meters
+  /** Told of each address that a limit refused. */
+  readonly onLimited?: (address: string) => void
 }
 
 /** For those who are never limited. */
@@ -80,6 +82,7 @@ export class Gate implements Admission {
       // Who may pay must hear the price, and that is known when the content is.
       if (payments !== undefined) return false
       this.#counts.data.exceeded.ip.add(1)
+      this.parts.onLimited?.(client.address)
       return tooMany(outcome)
     }
     return taking instanceof Promise ? taking.then(answer) : answer(taking)
@@ -104,6 +107,7 @@ export class Gate implements Admission {
     }
     if ('unavailable' in taking) return unavailable
     counts.exceeded[taking.short].add(1)
+    this.parts.onLimited?.(client.address)
     const { payments } = this.parts
     const paying = payments?.pay(fare, client.address)
     if (payments === undefined || paying === undefined) {

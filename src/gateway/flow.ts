@@ -1,6 +1,7 @@
 import type { Clock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import type { Meter, Meters } from '../actor/meter.js'
+import type { Sightings } from '../actor/sightings.js'
 import type { Refusal } from '../format/refusal.js'
 import type { Reply, Request, Sent } from '../http/exchange.js'
 import { statusOf } from '../http/status.js'
@@ -64,6 +65,7 @@ export class Ledger {
     meters: Meters,
     private readonly log: Log,
     private readonly clock: Clock,
+    private readonly resources?: Sightings,
   ) {
     for (const route of families) {
       this.#seconds.set(route, meters.of('http_request_duration_seconds', { route }))
@@ -104,6 +106,8 @@ export class Ledger {
     else if (outcome === 'stalled') this.#stalled.add(1)
     const status = outcome === 'whole' ? classOf(ending.status) : 'aborted'
     this.#requests.get(flow.family)?.get(status)?.add(1)
+    if (flow.family !== 'info' && flow.family !== 'other')
+      this.resources?.note(this.clock.now(), shownAs(flow), ending.bytes)
     const level = levelOf(ending)
     if (!this.log.isLevelEnabled(level)) return
     const { method, path, requestId } = flow
@@ -111,6 +115,11 @@ export class Ledger {
     const about = { requestId, method, path, status: ending.status, reason, outcome, bytes, source }
     this.log[level]({ ...about, ms: Math.round(ms * 1000) / 1000 }, 'request')
   }
+}
+
+/** A path alone says nothing of content that was asked for by name. */
+function shownAs({ naming, path }: Flow): string {
+  return naming?.name === undefined ? path : `${naming.name}: ${path}`
 }
 
 function classOf(status: number): (typeof classes)[number] {

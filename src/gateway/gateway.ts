@@ -46,7 +46,7 @@ class EdgeGateway implements Gateway {
 
   constructor(parts: GatewayParts) {
     const { catalog, blobs, source, tip, clock, log, options, admission, guard, vocabulary, finder } = parts
-    const ledger = new Ledger(parts.meters, log, clock)
+    const ledger = new Ledger(parts.meters, log, clock, parts.resources)
     const entries = new Entries(catalog, (digest) => blobs.path(digest), tip, options)
     const locator = new Locator(entries, blobs, source, log, options.checkWaitBytes)
     const touches = new Touches(parts.keeper, clock)

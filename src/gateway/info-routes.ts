@@ -27,7 +27,7 @@ export interface InfoParts {
 export function infoRoutes(parts: InfoParts): Route[] {
   const { vocabulary, meters } = parts
   const prefix = vocabulary.pathPrefix
-  const info = (): string => `${JSON.stringify(about(parts))}\n`
+  const info = (): string => `${JSON.stringify(aboutGateway(parts))}\n`
   return [
     route('/', 'application/json; charset=utf-8', 30, info),
     route(`${prefix}/info`, 'application/json; charset=utf-8', 30, info),
@@ -35,7 +35,7 @@ export function infoRoutes(parts: InfoParts): Route[] {
       `${prefix}/healthcheck`,
       'application/json; charset=utf-8',
       0,
-      () => `${JSON.stringify(health(parts))}\n`,
+      () => `${JSON.stringify(healthOf(parts))}\n`,
     ),
     route(`${prefix}/__gateway_metrics`, 'text/plain; version=0.0.4; charset=utf-8', 0, () => {
       return `${meters.text()}${processText()}`
@@ -58,7 +58,8 @@ function route(path: string, type: string, maxAgeSeconds: number, text: () => st
   }
 }
 
-function about({
+/** Who this gateway is and how far it is. */
+export function aboutGateway({
   wallet,
   release,
   network,
@@ -99,7 +100,8 @@ function signing({ keyId, publicKey, solanaAddress }: SigningKey): Record<string
   return { algorithm: 'ed25519', keyId, publicKey: encodeBase64url(publicKey), solanaAddress }
 }
 
-function health({ clock, startedMs, tip, following }: InfoParts): Record<string, unknown> {
+/** Whether the gateway is well, and if not why. */
+export function healthOf({ clock, startedMs, tip, following }: InfoParts): Record<string, unknown> {
   const now = clock.now()
   const reasons = [
     ...(tip.height < 0 ? ['no base-layer node has answered yet'] : []),

@@ -3,6 +3,7 @@ import type { Clock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import type { Meters } from '../actor/meter.js'
 import type { Tip } from '../actor/shared.js'
+import type { Sightings } from '../actor/sightings.js'
 import type { Admission } from '../admission/protocol.js'
 import type { Signer } from '../attest/signature.js'
 import type { Vocabulary } from '../attest/vocabulary.js'
@@ -138,6 +139,8 @@ export interface GatewayParts {
   /** Undefined: nothing is blocked. */
   readonly guard?: Guard
   readonly finder?: Finder
+  /** What was asked for lately. */
+  readonly resources?: Sightings
   readonly routes?: readonly Route[]
   readonly options: GatewayOptions
 }

@@ -82,5 +82,8 @@ export interface EdgeThread {
     readonly network: string
     readonly wallet?: string
   }
+  /** Memory of the `Sightings` of what was asked for, and of who was refused. */
+  readonly resources: SharedArrayBuffer
+  readonly limited: SharedArrayBuffer
   readonly logLevel: string
 }

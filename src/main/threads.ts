@@ -4,6 +4,7 @@ import type { Config } from '../../config/read.js'
 import { meterBytes } from '../actor/meter.js'
 import { meterTable } from '../actor/meters.js'
 import { Following, Tip } from '../actor/shared.js'
+import { Sightings } from '../actor/sightings.js'
 import type { BandsThread } from '../bands/wiring.js'
 import { generationBytes } from '../catalog/generations.js'
 import type { CatalogThread } from '../catalog/wiring.js'
@@ -35,6 +36,9 @@ export interface SharedTables {
   readonly tip: Tip
   readonly following: Following
   readonly sieve: SharedArrayBuffer
+  /** What was asked for, and who was refused, lately. */
+  readonly resources: SharedArrayBuffer
+  readonly limited: SharedArrayBuffer
 }
 
 export function sharedTables({ server, retrieval }: Config): SharedTables {
@@ -48,6 +52,8 @@ export function sharedTables({ server, retrieval }: Config): SharedTables {
     tip: new Tip(),
     following: new Following(),
     sieve: new SharedArrayBuffer(Sieve.bytes),
+    resources: new SharedArrayBuffer(Sightings.bytesFor(server.edgeThreads)),
+    limited: new SharedArrayBuffer(Sightings.bytesFor(server.edgeThreads)),
   }
 }
 
@@ -188,6 +194,8 @@ export function edgeThread(
     drainMs: server.drainMs,
     catalogPort: given.catalogPort,
     sourcePort: given.sourcePort,
+    resources: shared.resources,
+    limited: shared.limited,
     moderationPort: given.moderationPort,
     ...(given.swarmPort === undefined ? {} : { swarmPort: given.swarmPort }),
     ingestPort: given.ingestPort,

@@ -1,0 +1,45 @@
+import type { Clock } from '../../actor/clock.js'
+import type { Sightings } from '../../actor/sightings.js'
+import type { ModerationStore } from '../../moderation/store.js'
+import type { InfoParts } from '../info-routes.js'
+import { aboutGateway, healthOf } from '../info-routes.js'
+import { type CacheOrderParts, cacheUsage } from './cache-orders.js'
+import type { Order } from './order.js'
+
+/** The last five minutes. */
+const sinceMs = 300_000
+const topMax = 20
+
+export interface OverviewParts extends Pick<CacheOrderParts, 'catalog' | 'maxBytes'> {
+  readonly info: InfoParts
+  readonly store: ModerationStore
+  readonly resources: Sightings
+  /** Addresses that were refused by a limit. */
+  readonly limited: Sightings
+  readonly clock: Clock
+}
+
+/** Everything that the console shows but its numbers, which are those of the metrics. Bounded, and nothing in it is counted. */
+export function overviewOrder(parts: OverviewParts): Order {
+  const { info, store, resources, limited, clock } = parts
+  return {
+    method: 'GET',
+    path: 'overview',
+    act: () => {
+      const now = clock.now()
+      return {
+        status: 200,
+        body: {
+          now,
+          info: aboutGateway(info),
+          health: healthOf(info),
+          memory: { residentBytes: process.memoryUsage.rss() },
+          cache: cacheUsage(parts),
+          moderation: store.counts(),
+          resources: resources.top(now - sinceMs, topMax),
+          limited: limited.top(now - sinceMs, topMax),
+        },
+      }
+    },
+  }
+}

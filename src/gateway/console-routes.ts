@@ -1,0 +1,51 @@
+import { readFileSync } from 'node:fs'
+import type { Reply, Request } from '../http/exchange.js'
+import { sha256 } from '../proof/digest.js'
+import { answerSmall } from './answer.js'
+import type { Route } from './parts.js'
+
+/** The files of the page, as they lie in the sources: text that is not compiled. */
+const folder = new URL('../../../src/gateway/console/', import.meta.url)
+
+/**
+ * Nothing from outside, nothing inline, no frames. Content of strangers has the same origin where no sandbox hosts are set, so
+ * the page gets a browsing context of its own: no window that such content opened can reach into it.
+ */
+const lines = [
+  "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'",
+  'Cross-Origin-Opener-Policy: same-origin',
+  'Cross-Origin-Resource-Policy: same-origin',
+  'Referrer-Policy: no-referrer',
+  'X-Content-Type-Options: nosniff',
+  'X-Frame-Options: DENY',
+  'Cache-Control: no-cache',
+]
+
+const types = { html: 'text/html', css: 'text/css', js: 'text/javascript' } as const
+const files = [
+  { path: '', file: 'console.html', type: types.html },
+  { path: '/console.css', file: 'console.css', type: types.css },
+  ...['console', 'session', 'moderation', 'lookup', 'metrics', 'view'].map((name) => {
+    return { path: `/${name}.js`, file: `${name}.js`, type: types.js }
+  }),
+]
+
+/** `{prefix}/console`: the operator's page. It holds no secret: what it shows, it asks the admin routes for. */
+export function consoleRoutes(pathPrefix: string): Route[] {
+  return files.map(({ path, file, type }) => {
+    const text = readFileSync(new URL(file, folder), 'utf8').replaceAll('{{prefix}}', pathPrefix)
+    const tag = `"${Buffer.from(sha256(Buffer.from(text))).toString('base64url')}"`
+    const head = ['', ...lines, `ETag: ${tag}`].join('\r\n')
+    return {
+      family: 'info',
+      path: `${pathPrefix}/console${path}`,
+      methods: ['GET', 'HEAD'],
+      handle(request: Request, reply: Reply, first: string): void {
+        const unchanged = request.header('if-none-match') === tag
+        const [status, body] = unchanged ? [304, ''] : [200, text]
+        answerSmall(request, reply, first, { status, type: `${type}; charset=utf-8`, lines: head, body })
+      },
+    }
+  })
+}

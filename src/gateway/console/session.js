@@ -1,0 +1,47 @@
+/** The admin key, for as long as this tab is open, and the admin routes that it opens. */
+
+export const prefix = document.body.dataset.prefix
+export const byId = (id) => document.getElementById(id)
+
+const place = 'sluice-key'
+let key = sessionStorage.getItem(place) ?? ''
+let whenOut = () => undefined
+
+export const isIn = () => key !== ''
+
+/** Tries a key. Throws in plain words where it does not fit. */
+export async function signIn(tried) {
+  key = tried
+  await ask('overview')
+  sessionStorage.setItem(place, key)
+}
+
+/** Forgets the key; `said` is shown at the login. */
+export function signOut(said = '') {
+  sessionStorage.removeItem(place)
+  key = ''
+  whenOut(said)
+}
+
+/** `act` is called with what is to be said whenever the key is gone. */
+export function onOut(act) {
+  whenOut = act
+}
+
+/** An admin route's answer. Throws in plain words; a key that is refused is forgotten. */
+export async function ask(path, method = 'GET', body = undefined) {
+  const answer = await fetch(`${prefix}/admin/${path}`, {
+    method,
+    headers: { authorization: `Bearer ${key}` },
+    cache: 'no-store',
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  })
+  if (answer.status === 401) {
+    const said = 'The gateway does not take this key.'
+    signOut(said)
+    throw new Error(said)
+  }
+  const text = await answer.text()
+  if (!answer.ok) throw new Error(text)
+  return JSON.parse(text)
+}
