@@ -1,4 +1,4 @@
-// Compiles each native/<name>/<name>.cc into native/<name>/build/<platform>-<arch>.node, only where a source is newer than it.
+// Compiles the sources of each native/<name>/ into native/<name>/build/<platform>-<arch>.node, only where one is newer than it.
 // Without a compiler nothing is built and nothing fails: each addon has a TypeScript twin.
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, renameSync, statSync } from 'node:fs'
@@ -11,7 +11,7 @@ const include = createRequire(import.meta.url)('node-api-headers').include_dir
 const compilers = [process.env.CXX, 'c++', 'g++', 'clang++'].filter((name) => name !== undefined)
 const say = (line) => process.stdout.write(`${line}\n`)
 
-function compile(source, target) {
+function compile(sources, target) {
   const flags = [
     '-std=c++17',
     '-O2',
@@ -24,7 +24,7 @@ function compile(source, target) {
   ]
   const draft = `${target}.${process.pid}`
   for (const compiler of compilers) {
-    const run = spawnSync(compiler, [...flags, '-DNAPI_VERSION=8', `-I${include}`, source, '-o', draft], {
+    const run = spawnSync(compiler, [...flags, '-DNAPI_VERSION=8', `-I${include}`, ...sources, '-o', draft], {
       encoding: 'utf8',
     })
     if (run.error !== undefined) continue
@@ -35,11 +35,16 @@ function compile(source, target) {
 }
 
 for (const name of readdirSync(here)) {
-  const source = join(here, name, `${name}.cc`)
-  if (!existsSync(source)) continue
+  if (!existsSync(join(here, name, `${name}.cc`))) continue
+  const files = readdirSync(join(here, name)).map((file) => join(here, name, file))
+  const texts = files.filter((file) => /\.(cc|h)$/.test(file))
   const target = join(here, name, 'build', `${process.platform}-${process.arch}.node`)
-  if (existsSync(target) && statSync(target).mtimeMs >= statSync(source).mtimeMs) continue
+  const newest = Math.max(...texts.map((file) => statSync(file).mtimeMs))
+  if (existsSync(target) && statSync(target).mtimeMs >= newest) continue
   mkdirSync(dirname(target), { recursive: true })
-  const outcome = compile(source, target)
+  const outcome = compile(
+    texts.filter((file) => file.endsWith('.cc')),
+    target,
+  )
   if (outcome !== 'built') say(`native/${name}: ${outcome}; its slower TypeScript twin will be used`)
 }

@@ -263,4 +263,5 @@ process.on('uncaughtException', (error) => {
 parent.on('message', (order: ThreadOrder) => {
   if ('stop' in order) void stop()
 })
+await server.listening
 parent.postMessage({ ready: { port: server.port } })

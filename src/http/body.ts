@@ -1,20 +1,27 @@
-import type { HttpResponse } from 'uWebSockets.js'
+import type { Wire } from '../../native/server/wire.js'
 import { type Refusal, refuse } from '../format/refusal.js'
 import type { Stalls, Watched } from './stalls.js'
+
+/** A body that comes slower for long is not waited for: a thousand of them would keep a thousand flows. */
+const bytesPerSecondMin = 1024
 
 /** The body of one request on its way in. */
 export class Inflow implements Watched {
   /** True once the last byte was taken. */
   whole = false
   lastProgress = 0
-  readonly #res: HttpResponse
+  #startedMs: number | undefined
+  readonly #wire: Wire
+  readonly #slot: number
   readonly #stalls: Stalls
   readonly #pieces: Uint8Array[] = []
+  #sizeMaxBytes = 0
   #size = 0
   #settle: ((body: Uint8Array | Refusal) => void) | undefined
 
-  constructor(res: HttpResponse, stalls: Stalls) {
-    this.#res = res
+  constructor(wire: Wire, slot: number, stalls: Stalls) {
+    this.#wire = wire
+    this.#slot = slot
     this.#stalls = stalls
   }
 
@@ -22,22 +29,23 @@ export class Inflow implements Watched {
   read(sizeMaxBytes: number): Promise<Uint8Array | Refusal> {
     return new Promise((resolve) => {
       this.#settle = resolve
+      this.#sizeMaxBytes = sizeMaxBytes
       this.#stalls.watch(this)
-      this.#res.onData((chunk, last) => this.#take(chunk, last, sizeMaxBytes))
+      this.#wire.read(this.#slot)
     })
   }
 
-  #take(chunk: ArrayBuffer, last: boolean, sizeMaxBytes: number): void {
+  /** `piece` is valid until this returns. */
+  take(piece: Uint8Array, last: boolean): void {
     this.whole = last
     if (this.#settle === undefined) return
     this.#stalls.moved(this)
-    this.#size += chunk.byteLength
-    if (this.#size > sizeMaxBytes) {
-      this.#end(refuse('too-large', 'client', `the body is larger than ${sizeMaxBytes} bytes`))
+    this.#size += piece.length
+    if (this.#size > this.#sizeMaxBytes) {
+      this.#end(refuse('too-large', 'client', `the body is larger than ${this.#sizeMaxBytes} bytes`))
       return
     }
-    // The server takes its memory back when this returns.
-    this.#pieces.push(new Uint8Array(chunk.slice(0)))
+    this.#pieces.push(Uint8Array.prototype.slice.call(piece))
     if (last) this.#end(Buffer.concat(this.#pieces))
   }
 
@@ -53,8 +61,10 @@ export class Inflow implements Watched {
     this.#end(refuse('late', 'client', 'the body did not arrive in time'))
   }
 
-  keepAlive(): void {
-    // The server's own timer goes on: it wants about 16 KiB/s of a body, and drops who sends slower.
+  keepAlive(nowMs: number): void {
+    this.#startedMs ??= nowMs
+    const wanted = ((nowMs - this.#startedMs) / 1000) * bytesPerSecondMin
+    if (nowMs - this.#startedMs > this.#stalls.stallMs && this.#size < wanted) this.stalled()
   }
 
   /** The client has left. */

@@ -4,7 +4,7 @@ import type { Frame } from './frame.js'
 
 /**
  * One request. While the handler runs, headers are read straight out of the server's memory; when it returns with the
- * reply still open, everything is copied out, so a request stays valid for as long as anybody holds it.
+ * reply still open, everything is copied out, and the request stays valid for as long as anybody holds it.
  */
 export interface Request {
   /** Upper case. */

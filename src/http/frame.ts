@@ -1,4 +1,4 @@
-import type { FramedHead } from './exchange.js'
+import type { FramedHead, Head } from './exchange.js'
 import { statusLines } from './status.js'
 
 /** Status line and header lines in Latin-1, up to the place of the request's id and from there on. */
@@ -8,16 +8,15 @@ export interface Frame {
 }
 
 const wide = /[\u0100-\uffff]/
-const scratch = Buffer.allocUnsafeSlow(64 * 1024)
 
 /** What Latin-1 cannot say must not become a line break by its low byte. */
 function narrow(text: string): string {
   return wide.test(text) ? text.replaceAll(/[\u0100-\uffff]/g, '?') : text
 }
 
-/** The status line's words. */
+/** The status line, without its end. */
 function statusLine(status: number): string {
-  return statusLines[status] ?? `${status} Unknown`
+  return `HTTP/1.1 ${statusLines[status] ?? `${status} Unknown`}`
 }
 
 /**
@@ -37,23 +36,42 @@ function writeShort(out: Uint8Array, text: string, at: number): number {
   return at + text.length
 }
 
-/** Status line and lines of a framed head, `lastLine` behind them. Valid until the next call of this file. */
-export function framedBytes({ frame, id, lines }: FramedHead, lastLine: string): Uint8Array {
+function writeFramed(out: Buffer, { frame, id, lines }: FramedHead): number {
   const { before, after } = frame
-  const tail = lastLine === '' ? lines : `${lines}\r\n${lastLine}`
-  const length = before.length + id.length + after.length + tail.length
-  const out = length <= scratch.length ? scratch : Buffer.allocUnsafe(length)
+  if (before.length + id.length + after.length + lines.length > out.length - ownBytes)
+    throw new RangeError(tooLarge)
   out.set(before)
-  let at = writeShort(out, id, before.length)
+  const at = writeShort(out, id, before.length)
   out.set(after, at)
-  at = writeShort(out, tail, at + after.length)
-  return out.subarray(0, at)
+  return writeShort(out, lines, at + after.length)
 }
 
-/** The same for a head of text. Valid until the next call of this file. */
-export function textBytes(status: number, block: string, lastLine: string): Uint8Array {
-  const lines = [statusLine(status), block, lastLine].filter((line) => line !== '')
-  const text = narrow(lines.join('\r\n'))
-  if (text.length > scratch.length) return Buffer.from(text, 'latin1')
-  return scratch.subarray(0, scratch.write(text, 'latin1'))
+function writeText(out: Buffer, status: number, block: string): number {
+  const text = narrow(block === '' ? statusLine(status) : `${statusLine(status)}\r\n${block}`)
+  if (text.length > out.length - ownBytes) throw new RangeError(tooLarge)
+  return out.write(text, 'latin1')
+}
+
+const tooLarge = 'a head is larger than any head may be'
+/** Room for the lines that the server writes itself. */
+const ownBytes = 256
+
+/**
+ * Writes a whole head to the start of `out`: status line, lines, then those of the server itself: `date` (a whole line), the
+ * length where there is one, `close`. Returns its bytes. Throws a RangeError where it has no room: a bug.
+ */
+export function writeHead(
+  out: Buffer,
+  head: Head,
+  date: string,
+  contentLength: number | undefined,
+  close: boolean,
+): number {
+  let at = 'frame' in head ? writeFramed(out, head) : writeText(out, head.status, head.block)
+  at = writeShort(out, date, at)
+  if (contentLength !== undefined) {
+    at = writeShort(out, '\r\nContent-Length: ', at)
+    at = writeShort(out, `${contentLength}`, at)
+  }
+  return writeShort(out, close ? '\r\nConnection: close\r\n\r\n' : '\r\n\r\n', at)
 }

@@ -1,9 +1,10 @@
-import server, { type HttpRequest, type HttpResponse, type us_listen_socket } from 'uWebSockets.js'
-import { type Clock, systemClock } from '../actor/clock.js'
+import { openWire, servedBy } from '../../native/server/server.js'
+import { field, flag, lineFields, message, shortMessage, type Wire } from '../../native/server/wire.js'
+import { type Clock, systemClock, type Timer } from '../actor/clock.js'
 import { Inflow } from './body.js'
 import type { Reply, Request } from './exchange.js'
 import { type Desk, SocketReply } from './reply.js'
-import { SocketRequest } from './request.js'
+import { type Front, SocketRequest } from './request.js'
 import { Stalls } from './stalls.js'
 
 export interface ServeOptions {
@@ -18,10 +19,15 @@ export interface ServeOptions {
   /** Hears of a handler that threw; its socket is closed. */
   readonly onThrow: (error: unknown) => void
   readonly clock?: Clock
+  /** The native server where it was built, else its twin. For tests of both. */
+  readonly by?: 'addon' | 'twin'
 }
 
 export interface Server {
+  /** With the twin 0 until `listening`. */
   readonly port: number
+  /** Resolves when connections are taken; rejects where the address cannot be had. The native server throws at once instead. */
+  readonly listening: Promise<void>
   /** Requests being answered. */
   readonly flows: number
   /** Takes no new connection, lets running answers end for up to `graceMs`, then closes what is left. */
@@ -31,77 +37,148 @@ export interface Server {
 /** What answers requests. It must end each reply exactly once, now or later; a throw closes that socket. */
 export type Handler = (request: Request, reply: Reply) => void
 
-/** The server's signature would be one line more in each answer. */
-function hideSignature(): void {
-  ;(server as unknown as { _cfg(key: string): void })._cfg('silent')
-}
+/** A head must be complete so soon: slower clients than any real one only hold connections. */
+const headMs = 10_000
+/** Between two requests: longer than the usual 60 s of proxies in front, so that it is they who close. */
+const idleMs = 75_000
+/** For a client to read a last answer before its unread bytes would take it back. */
+const lingerMs = 3000
+/** Connections of one thread: 16 KiB of each may wait in memory. */
+const connectionsMax = 16_384
 
-class Edge implements Desk, Server {
-  readonly port: number
+class Edge implements Desk, Front, Server {
+  readonly wire: Wire
   readonly stalls: Stalls
   readonly #handler: Handler
   readonly #options: ServeOptions
   readonly #clock: Clock
-  readonly #app = server.App()
-  readonly #flows = new Set<SocketReply>()
-  #listening: us_listen_socket | undefined
+  readonly #sweeping: Timer
+  /** By slot: replies that outlive their handlers. */
+  readonly #open: (SocketReply | undefined)[] = []
+  readonly #addresses: (string | undefined)[] = []
+  #flows = 0
   #drained: (() => void) | undefined
   closing = false
+  #second = -1
+  #date = ''
 
   constructor(handler: Handler, options: ServeOptions) {
     this.#handler = handler
     this.#options = options
     this.#clock = options.clock ?? systemClock
-    this.stalls = new Stalls(options.stallMs, this.#clock)
-    this.#app.any('/*', (res, req) => this.#take(res, req))
-    this.#app.listen(options.host, options.port, (socket) => {
-      if (socket !== false) this.#listening = socket
-    })
-    if (this.#listening === undefined) {
-      this.stalls.close()
-      throw new Error(`cannot listen on ${options.host}:${options.port}`)
-    }
-    this.port = server.us_socket_local_port(this.#listening as never)
+    const { host, port, stallMs } = options
+    const bounds = { headMs, idleMs, stallMs, lingerMs, connectionsMax }
+    this.wire = openWire({ host, port, ...bounds }, (count) => this.#hear(count), options.by ?? servedBy)
+    this.stalls = new Stalls(stallMs, this.#clock)
+    this.#sweeping = this.#clock.every(Math.max(10, Math.min(1000, stallMs / 4)), () => this.#sweep())
+    this.#sweep()
+  }
+
+  get port(): number {
+    return this.wire.port
+  }
+
+  get listening(): Promise<void> {
+    return this.wire.listening
   }
 
   get flows(): number {
-    return this.#flows.size
+    return this.#flows
   }
 
-  #take(res: HttpResponse, req: HttpRequest): void {
-    const request = new SocketRequest(res, req)
-    const reply = new SocketReply(res, request, this)
-    if (request.fault !== undefined) reply.turnAway(400, request.fault, '')
-    else if (this.#flows.size >= this.#options.flowsMax) reply.turnAway(503, 'busy', 'Retry-After: 1')
-    else this.#handle(request, reply, res)
-    request.detach(!reply.over)
-    reply.handlerReturned()
+  #sweep(): void {
+    this.wire.sweep(this.#clock.monotonic())
   }
 
-  #handle(request: SocketRequest, reply: SocketReply, res: HttpResponse): void {
-    if (request.framing.body) request.expect(new Inflow(res, this.stalls))
+  /** The line that every answer has (RFC 9110 section 6.6.1), with CRLF in front. */
+  dateLine(): string {
+    const second = Math.floor(this.#clock.now() / 1000)
+    if (second !== this.#second) {
+      this.#second = second
+      this.#date = `\r\nDate: ${new Date(second * 1000).toUTCString()}`
+    }
+    return this.#date
+  }
+
+  addressOf(slot: number): string {
+    let address = this.#addresses[slot]
+    if (address === undefined) {
+      address = this.wire.address(slot)
+      this.#addresses[slot] = address
+    }
+    return address
+  }
+
+  /** Everything that happened since the last turn. */
+  #hear(count: number): void {
+    const { inbox } = this.wire
+    for (let at = 0; at < count; ) {
+      const kind = inbox[at]
+      if (kind === message.request) {
+        const size = field.lines + lineFields * inbox[at + field.count]!
+        this.#take(at)
+        at += size
+        continue
+      }
+      const reply = this.#open[inbox[at + 1]!]
+      if (reply !== undefined) this.#tell(reply, at)
+      at += shortMessage
+    }
+  }
+
+  #tell(reply: SocketReply, at: number): void {
+    const { inbox, bytes } = this.wire
     try {
-      this.#handler(request, reply)
+      const kind = inbox[at]
+      if (kind === message.writable) reply.writable()
+      else if (kind === message.gone) reply.abort()
+      else {
+        const start = inbox[at + 2]!
+        reply.arrived(bytes.subarray(start, start + inbox[at + 3]!), inbox[at + 4] === 1)
+      }
     } catch (error) {
+      // A bug in one answer is not the end of the others.
       reply.destroy()
       this.#options.onThrow(error)
     }
   }
 
-  opened(reply: SocketReply): void {
-    this.#flows.add(reply)
+  #take(at: number): void {
+    const request = new SocketRequest(this, at)
+    if ((this.wire.inbox[at + field.flags]! & flag.first) !== 0) this.#addresses[request.slot] = undefined
+    const reply = new SocketReply(request, this)
+    if (this.#flows >= this.#options.flowsMax) reply.turnAway(503, 'busy', 'Retry-After: 1')
+    else {
+      if (request.hasBody) reply.expect(new Inflow(this.wire, request.slot, this.stalls))
+      try {
+        this.#handler(request, reply)
+      } catch (error) {
+        reply.destroy()
+        this.#options.onThrow(error)
+      }
+    }
+    if (!reply.over) {
+      request.detach()
+      reply.watch()
+    }
   }
 
-  closed(reply: SocketReply): void {
-    this.#flows.delete(reply)
-    if (this.#flows.size === 0) this.#drained?.()
+  opened(reply: SocketReply, slot: number): void {
+    this.#open[slot] = reply
+    this.#flows += 1
+  }
+
+  closed(slot: number): void {
+    this.#open[slot] = undefined
+    this.#flows -= 1
+    if (this.#flows === 0) this.#drained?.()
   }
 
   async close(graceMs: number): Promise<void> {
     if (this.closing) return
     this.closing = true
-    if (this.#listening !== undefined) server.us_listen_socket_close(this.#listening)
-    if (this.#flows.size > 0) {
+    this.wire.shut()
+    if (this.#flows > 0) {
       await new Promise<void>((resolve) => {
         const timer = this.#clock.after(graceMs, resolve)
         this.#drained = () => {
@@ -110,14 +187,14 @@ class Edge implements Desk, Server {
         }
       })
     }
-    // Idle connections end here too, and answers that took too long.
-    this.#app.close()
+    for (const reply of this.#open) reply?.abort()
+    this.wire.destroy()
     this.stalls.close()
+    this.#sweeping.cancel()
   }
 }
 
 /** Listens. Throws where the address cannot be had. */
 export function serve(handler: Handler, options: ServeOptions): Server {
-  hideSignature()
   return new Edge(handler, options)
 }

@@ -1,4 +1,4 @@
-import type { HttpResponse } from 'uWebSockets.js'
+import { how, type Wire } from '../../native/server/wire.js'
 import type { Content } from '../store/content.js'
 import type { Piece, Sent } from './exchange.js'
 import type { Stalls, Watched } from './stalls.js'
@@ -13,6 +13,8 @@ const shareMaxBytes = 8 * 1024 * 1024
 
 /** Bodies of this thread that are under way. */
 let open = 0
+
+const nothing = new Uint8Array(0)
 
 function share(): number {
   return Math.max(shareMinBytes, Math.min(shareMaxBytes, Math.floor(turnBytes / open)))
@@ -35,7 +37,8 @@ export function sizeOfAll(pieces: readonly Piece[]): number {
  */
 export class Pump implements Watched {
   lastProgress = 0
-  readonly #res: HttpResponse
+  readonly #wire: Wire
+  readonly #slot: number
   readonly #pieces: readonly Piece[]
   readonly #content: Content | undefined
   readonly #total: number
@@ -45,18 +48,21 @@ export class Pump implements Watched {
   #index = 0
   #pieceStart = 0
   #over = false
+  #manner: number = how.end
   /** What the pump waits for, when it waits. */
   #waits: 'socket' | 'content' | undefined
 
   constructor(
-    res: HttpResponse,
+    wire: Wire,
+    slot: number,
     pieces: readonly Piece[],
     content: Content | undefined,
     total: number,
     stalls: Stalls,
     whenOver: (sent: Sent) => void,
   ) {
-    this.#res = res
+    this.#wire = wire
+    this.#slot = slot
     this.#pieces = pieces
     this.#content = content
     this.#total = total
@@ -64,44 +70,47 @@ export class Pump implements Watched {
     this.#whenOver = whenOver
   }
 
-  /** Writes what can be written now. The head is written and the socket corked. */
-  start(): void {
+  /** Writes what can be written now, behind the head that is in the outbox. `last`: the connection ends with this answer. */
+  start(headBytes: number, last: boolean): void {
     open += 1
-    this.#run()
-    if (!this.#over) this.#res.onWritable((offset) => this.#writable(offset))
+    this.#manner = last ? how.end | how.close : how.end
+    this.#run(headBytes)
   }
 
-  #writable(offset: number): boolean {
-    if (this.#over) return true
-    if (offset > this.#at) this.#stalls.moved(this)
-    this.#seek(offset)
-    // Woken while the source is still being waited for: there is nothing to write, and nothing has failed.
-    return this.#waits === 'content' ? true : this.#run()
+  /** The socket has room again. */
+  writable(): void {
+    if (this.#over || this.#waits !== 'socket') return
+    this.#stalls.moved(this)
+    this.#resume()
   }
 
-  /** False where the socket is full; the server then calls back when it has room. */
-  #run(): boolean {
+  #run(headBytes: number): void {
+    let head = headBytes
     let budget = share()
     for (;;) {
       const here = this.#next()
-      if (here === undefined) return this.#await()
+      if (here === undefined) {
+        if (head > 0) this.#wire.send(this.#slot, head, nothing, 0)
+        this.#await()
+        return
+      }
       const bytes = here.length > budget ? here.subarray(0, budget) : here
-      const [ok, done] = this.#res.tryEnd(bytes, this.#total)
-      if (done) {
-        this.#at = this.#total
+      const last = this.#at + bytes.length === this.#total
+      const taken = this.#wire.send(this.#slot, head, bytes, last ? this.#manner : 0)
+      head = 0
+      this.#seek(this.#at + taken)
+      if (this.#at === this.#total) {
         this.#end('whole')
-        return true
+        return
       }
-      if (!ok) {
-        this.#seek(this.#res.getWriteOffset())
+      if (taken < bytes.length) {
         this.#wait('socket')
-        return false
+        return
       }
-      this.#seek(this.#at + bytes.length)
-      budget -= bytes.length
+      budget -= taken
       if (budget <= 0) {
         setImmediate(() => this.#resume())
-        return true
+        return
       }
     }
   }
@@ -121,12 +130,12 @@ export class Pump implements Watched {
     const piece = this.#pieces[this.#index]
     if (piece === undefined) throw new Error('a body ended before its length')
     const offset = this.#at - this.#pieceStart
-    if ('bytes' in piece) return piece.bytes.subarray(offset)
+    if ('bytes' in piece) return offset === 0 ? piece.bytes : piece.bytes.subarray(offset)
     if (this.#content === undefined) throw new Error('a window of no content')
     return this.#content.read(piece.start + offset, piece.end)
   }
 
-  #await(): true {
+  #await(): void {
     const piece = this.#pieces[this.#index]
     if (piece === undefined || 'bytes' in piece || this.#content === undefined) {
       throw new Error('only content is waited for')
@@ -137,7 +146,6 @@ export class Pump implements Watched {
       (here) => (here ? this.#resume() : this.#break()),
       () => this.#break(), // a source that throws is as broken as one that says so
     )
-    return true
   }
 
   #wait(what: 'socket' | 'content'): void {
@@ -147,17 +155,17 @@ export class Pump implements Watched {
 
   #resume(): void {
     if (this.#over) return
-    if (this.#waits !== undefined) this.#stalls.forget(this)
-    this.#waits = undefined
-    this.#res.cork(() => {
-      this.#run()
-    })
+    if (this.#waits === 'content') {
+      this.#stalls.forget(this)
+      this.#waits = undefined
+    }
+    this.#run(0)
   }
 
   #break(): void {
     if (this.#over) return
+    this.#wire.drop(this.#slot)
     this.#end('broken')
-    this.#res.close()
   }
 
   stalled(): void {
@@ -165,24 +173,22 @@ export class Pump implements Watched {
       this.#stalls.watch(this)
       return
     }
+    this.#wire.drop(this.#slot)
     this.#end('stalled')
-    this.#res.close()
   }
 
   /**
-   * The server closes a socket that was full for ten seconds; another try winds its timer up again, and shows progress too
-   * small to wake us: the kernel calls a socket writable only when a third of its buffer is free.
+   * Another try shows progress too small to wake us: the kernel calls a socket writable only when a third of its buffer is
+   * free.
    */
   keepAlive(): void {
     if (this.#waits !== 'socket') return
     const before = this.#at
-    this.#res.cork(() => {
-      this.#run()
-    })
+    this.#run(0)
     if (this.#at > before && !this.#over) this.#stalls.moved(this)
   }
 
-  /** The client has left: the response must not be touched any more. */
+  /** The client has left. */
   abort(): void {
     if (!this.#over) this.#end('aborted')
   }

@@ -1,23 +1,27 @@
-import type { HttpResponse } from 'uWebSockets.js'
+import { how, type Wire } from '../../native/server/wire.js'
 import type { Content } from '../store/content.js'
+import type { Inflow } from './body.js'
 import type { Head, Piece, Reply, Sent } from './exchange.js'
-import { framedBytes, textBytes } from './frame.js'
+import { writeHead } from './frame.js'
 import { Pump, sizeOfAll } from './pump.js'
 import type { SocketRequest } from './request.js'
 import type { Stalls } from './stalls.js'
 
-/** Bytes of a body that the server may copy aside when the socket is full; larger ones are read again instead. */
+/** Bytes of a body that may be put aside when the socket is full; larger ones are read again instead. */
 const copyMaxBytes = 16 * 1024
+const nothing = new Uint8Array(0)
 
 /** What the server that made a reply wants to know of it. */
 export interface Desk {
+  readonly wire: Wire
   readonly stalls: Stalls
   /** True: no connection is kept for another request. */
   readonly closing: boolean
+  dateLine(): string
   /** The reply outlives the handler. */
-  opened(reply: SocketReply): void
+  opened(reply: SocketReply, slot: number): void
   /** A reply that was opened is over. */
-  closed(reply: SocketReply): void
+  closed(slot: number): void
 }
 
 /** Statuses that have no body and say no length (RFC 9110 section 8.6). */
@@ -25,39 +29,37 @@ function isBodiless(status: number): boolean {
   return status === 304 || status === 204
 }
 
-/** The way back over one response object of the server. */
+/** The way back over one connection, for one request. */
 export class SocketReply implements Reply {
   aborted = false
-  /** True once ended or aborted: the response object must not be touched any more. */
+  /** True once ended or aborted: the connection belongs to another request then. */
   over = false
-  readonly #res: HttpResponse
   readonly #request: SocketRequest
   readonly #desk: Desk
-  /** While the handler runs the server has corked the socket already. */
-  #inHandler = true
   #opened = false
   #left: (() => void)[] | undefined
   #pump: Pump | undefined
+  #inflow: Inflow | undefined
 
-  constructor(res: HttpResponse, request: SocketRequest, desk: Desk) {
-    this.#res = res
+  constructor(request: SocketRequest, desk: Desk) {
     this.#request = request
     this.#desk = desk
   }
 
-  /** To be called when the handler returned: what is still open is now watched. */
-  handlerReturned(): void {
-    this.#inHandler = false
-    if (!this.over) this.#open()
+  /** A body comes with the request. Its first byte is told only later, so the reply is watched from now on. */
+  expect(inflow: Inflow): void {
+    this.#inflow = inflow
+    this.#request.expect(inflow)
   }
 
-  #open(): void {
+  /** To be called when the handler returned and the reply is still open. */
+  watch(): void {
     this.#opened = true
-    this.#desk.opened(this)
-    this.#res.onAborted(() => this.#abort())
+    this.#desk.opened(this, this.#request.slot)
   }
 
-  #abort(): void {
+  /** The client has left. */
+  abort(): void {
     if (this.over) return
     this.aborted = true
     this.#finish()
@@ -67,15 +69,24 @@ export class SocketReply implements Reply {
     for (const act of left ?? []) act()
   }
 
+  writable(): void {
+    this.#pump?.writable()
+  }
+
+  arrived(piece: Uint8Array, last: boolean): void {
+    this.#inflow?.take(piece, last)
+  }
+
   #finish(): void {
     this.over = true
     this.#request.drop()
-    if (this.#opened) this.#desk.closed(this)
+    if (this.#opened) this.#desk.closed(this.#request.slot)
   }
 
   /** Chunks are where parsers differ most: nothing behind them is read as another request. */
   #isLast(): boolean {
-    return this.#desk.closing || this.#request.framing.chunked || this.#request.unread
+    const request = this.#request
+    return request.isLast || this.#desk.closing || request.isChunked || request.unread
   }
 
   onAbort(act: () => void): void {
@@ -87,63 +98,43 @@ export class SocketReply implements Reply {
   /** Closes the socket at once. The handler failed. */
   destroy(): void {
     if (this.over) return
-    // The server ends the process where a handler returned with neither an answer nor this.
-    if (!this.#opened) this.#res.onAborted(() => undefined)
     this.#finish()
     this.#pump?.abort()
-    this.#res.close()
+    this.#desk.wire.drop(this.#request.slot)
   }
 
-  end(head: Head, body: string | Uint8Array = ''): void {
+  end(head: Head, body: string | Uint8Array = nothing): void {
     if (this.over) return
-    if (this.#isLast()) this.#endLast(head, isBodiless(head.status) ? undefined : body)
-    else if (isBodiless(head.status)) this.endEmpty(head)
-    else if (typeof body !== 'string' && body.length > copyMaxBytes) {
-      void this.#send(head, [{ bytes: body }], undefined)
-    } else {
-      this.#write(() => {
-        this.#writeHead(head, '')
-        this.#finish()
-        this.#res.end(body)
-      })
-    }
+    const bytes = typeof body === 'string' ? Buffer.from(body) : body
+    if (isBodiless(head.status)) this.#whole(head, undefined, nothing)
+    else if (bytes.length > copyMaxBytes) void this.#send(head, [{ bytes }], undefined)
+    else this.#whole(head, bytes.length, bytes)
   }
 
   endEmpty(head: Head, contentLength?: number): void {
-    if (this.over) return
-    // As a line of the block: a length given to the server itself leaves it waiting for that many bytes.
-    const line = contentLength === undefined ? '' : `Content-Length: ${contentLength}`
-    if (this.#isLast()) {
-      this.#endLast(head, undefined, line)
-      return
-    }
-    this.#write(() => {
-      this.#writeHead(head, line)
-      this.#finish()
-      this.#res.endWithoutBody()
-    })
+    if (!this.over) this.#whole(head, contentLength, nothing)
   }
 
-  /**
-   * The last answer on its connection. Not before the server has read what came with the request: it would take that for
-   * the next request even behind a closing answer, but ends a connection that sends one while an answer is outstanding.
-   */
-  #endLast(head: Head, body: string | Uint8Array | undefined, line = ''): void {
-    setImmediate(() => {
-      if (this.over) return
-      this.#write(() => {
-        const close = line === '' ? 'Connection: close' : `${line}\r\nConnection: close`
-        this.#writeHead(head, body === undefined ? close : line)
-        this.#finish()
-        if (body === undefined) this.#res.endWithoutBody()
-        else this.#res.end(body, true)
-      })
-    })
+  #whole(head: Head, contentLength: number | undefined, body: Uint8Array): void {
+    const last = this.#isLast()
+    const headBytes = this.#writeHead(head, contentLength, last)
+    this.#finish()
+    const manner = last ? how.end | how.copy | how.close : how.end | how.copy
+    this.#desk.wire.send(this.#request.slot, headBytes, body, manner)
   }
 
-  /** Answers what is wrong with the request itself, and closes the connection. */
-  turnAway(status: number, word: string, lines: string): void {
-    this.#endLast({ status, block: 'Content-Type: text/plain; charset=utf-8' }, word, lines)
+  #writeHead(head: Head, contentLength: number | undefined, last: boolean): number {
+    const { wire } = this.#desk
+    return writeHead(wire.outbox, head, this.#desk.dateLine(), contentLength, last)
+  }
+
+  /** Answers without a handler, and closes the connection. `line`: one header line. */
+  turnAway(status: number, word: string, line: string): void {
+    const body = Buffer.from(word)
+    const block = `Content-Type: text/plain; charset=utf-8\r\n${line}`
+    const headBytes = this.#writeHead({ status, block }, body.length, true)
+    this.#finish()
+    this.#desk.wire.send(this.#request.slot, headBytes, body, how.end | how.copy | how.close)
   }
 
   stream(head: Head, pieces: readonly Piece[], content: Content): Sent | Promise<Sent> {
@@ -154,15 +145,15 @@ export class SocketReply implements Reply {
     return this.#endWith(head, pieces, content) ?? this.#send(head, pieces, content)
   }
 
-  /** A small body that is here already goes out with the head in one call. */
+  /** A small body that is here already needs nobody to watch it. */
   #endWith(head: Head, pieces: readonly Piece[], content: Content): Sent | undefined {
     const piece = pieces[0]
-    if (pieces.length !== 1 || piece === undefined || 'bytes' in piece || this.#isLast()) return undefined
+    if (pieces.length !== 1 || piece === undefined || 'bytes' in piece) return undefined
     const length = piece.end - piece.start
     if (length > copyMaxBytes || length === 0) return undefined
     const bytes = content.read(piece.start, piece.end)
     if (bytes === undefined || bytes.length !== length) return undefined
-    this.end(head, bytes)
+    this.#whole(head, length, bytes)
     content.close()
     return { outcome: 'whole', bytes: length }
   }
@@ -171,39 +162,24 @@ export class SocketReply implements Reply {
     const total = sizeOfAll(pieces)
     if (total === 0) {
       content?.close()
-      this.end(head)
+      this.#whole(head, 0, nothing)
       return { outcome: 'whole', bytes: 0 }
     }
     let over: Sent | undefined
     let settle: ((sent: Sent) => void) | undefined
-    const pump = new Pump(this.#res, pieces, content, total, this.#desk.stalls, (sent) => {
+    const { wire, stalls } = this.#desk
+    const pump = new Pump(wire, this.#request.slot, pieces, content, total, stalls, (sent) => {
       // An abort has finished this reply before the pump hears of it.
       if (!this.over) this.#finish()
       over = sent
       settle?.(sent)
     })
     this.#pump = pump
-    this.#write(() => {
-      this.#writeHead(head, '')
-      pump.start()
-    })
+    const last = this.#isLast()
+    pump.start(this.#writeHead(head, total, last), last)
     if (over !== undefined) return over
     return new Promise((resolve) => {
       settle = resolve
     })
-  }
-
-  #write(act: () => void): void {
-    if (this.#inHandler) act()
-    else this.#res.cork(act)
-  }
-
-  /**
-   * Status line and block in one call: a call for each header line costs more than the kernel takes for a small answer. As
-   * bytes, because field values are Latin-1 on the wire and the server would send text as UTF-8.
-   */
-  #writeHead(head: Head, lastLine: string): void {
-    const bytes = 'frame' in head ? framedBytes(head, lastLine) : textBytes(head.status, head.block, lastLine)
-    this.#res.writeStatus(bytes)
   }
 }

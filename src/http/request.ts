@@ -1,82 +1,121 @@
-import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
+import { field, flag, hashOfName, lineFields, type Wire } from '../../native/server/wire.js'
 import { type Refusal, refuse } from '../format/refusal.js'
 import type { Inflow } from './body.js'
-import { type Framing, framingOf, type Lines, targetFault } from './door.js'
 import type { Request } from './exchange.js'
 
-let collected: string[] = []
-const collect = (name: string, value: string): void => {
-  collected.push(name, value)
+/** Names that handlers ask for, with their hashes. All come from code, so there are few. */
+const hashes = new Map<string, number>()
+const hashesMax = 1000
+
+function hashOf(name: string): number {
+  let hash = hashes.get(name)
+  if (hash === undefined) {
+    hash = hashOfName(name)
+    if (hashes.size < hashesMax) hashes.set(name, hash)
+  }
+  return hash
 }
 
-/** The header lines of a request in one pass: cheaper than asking for a handful of names, and the door needs them all. */
-function linesOf(req: HttpRequest): Lines {
-  req.forEach(collect)
-  const lines = collected
-  collected = []
-  return lines
+/** What a request asks of the server that made it. */
+export interface Front {
+  readonly wire: Wire
+  /** Address of the other end of a connection: asked for once. */
+  addressOf(slot: number): string
 }
 
-/** IPv4 addresses that came in over an IPv6 socket, in dotted form. */
-function addressText(bytes: ArrayBuffer): string {
-  const text = Buffer.from(bytes).toString('latin1')
-  const mapped = /^0000:0000:0000:0000:0000:ffff:([0-9a-f]{2})([0-9a-f]{2}):([0-9a-f]{2})([0-9a-f]{2})$/.exec(
-    text,
-  )
-  if (mapped === null) return text
-  return mapped
-    .slice(1)
-    .map((byte) => Number.parseInt(byte, 16))
-    .join('.')
-}
-
-/** A request as the server hands it over. */
+/** A request as the wire told it. Lines are read where they lie while the handler runs. */
 export class SocketRequest implements Request {
   readonly method: string
   readonly path: string
   readonly query: string
-  readonly framing: Framing
-  /** What is malformed about it; such a request must not reach a route. */
-  readonly fault: string | undefined
-  readonly #lines: Lines
-  #res: HttpResponse | undefined
-  #inflow: Inflow | undefined
+  readonly slot: number
+  readonly #front: Front
+  readonly #flags: number
+  readonly #base: number
+  readonly #textEnd: number
+  readonly #count: number
+  /** The numbers of the lines: in the inbox, or a copy of them. */
+  #numbers: Int32Array
+  #at: number
+  /** The head, once it was copied. */
+  #text: string | undefined
   #address: string | undefined
+  #length = 0
+  #inflow: Inflow | undefined
 
-  constructor(res: HttpResponse, req: HttpRequest) {
-    this.method = req.getCaseSensitiveMethod()
-    this.path = req.getUrl()
-    // The server's types promise text, but it gives undefined where there is no question mark.
-    this.query = req.getQuery() ?? ''
-    this.#lines = linesOf(req)
-    this.framing = framingOf(this.#lines)
-    this.fault = this.framing.fault ?? targetFault(this.method, this.path, this.query, this.framing)
-    this.#res = res
+  /** `at`: where the message starts in the inbox. */
+  constructor(front: Front, at: number) {
+    const { inbox, bytes } = front.wire
+    const base = inbox[at + field.base]!
+    const pathEnd = base + inbox[at + field.pathEnd]!
+    const queryStart = base + inbox[at + field.queryStart]!
+    const queryEnd = base + inbox[at + field.queryEnd]!
+    const methodEnd = base + inbox[at + field.methodEnd]!
+    this.method = methodOf(bytes, base + inbox[at + field.methodStart]!, methodEnd)
+    this.path = bytes.toString('latin1', methodEnd + 1, pathEnd)
+    this.query = queryStart < queryEnd ? bytes.toString('latin1', queryStart, queryEnd) : ''
+    this.slot = inbox[at + 1]!
+    this.#front = front
+    this.#flags = inbox[at + field.flags]!
+    this.#base = base
+    this.#textEnd = inbox[at + field.textEnd]!
+    this.#count = inbox[at + field.count]!
+    this.#numbers = inbox
+    this.#at = at + field.lines
+    if (this.hasBody) this.#length = inbox[at + field.lengthHigh]! * 2 ** 30 + inbox[at + field.lengthLow]!
   }
 
   header(name: string): string | undefined {
-    const lines = this.#lines
+    const hash = hashOf(name)
+    const numbers = this.#numbers
+    const end = this.#at + this.#count * lineFields
     let found: string | undefined
-    for (let at = 0; at < lines.length; at += 2) {
-      if (lines[at] === name) found = found === undefined ? lines[at + 1] : `${found}, ${lines[at + 1]}`
+    for (let at = this.#at; at < end; at += lineFields) {
+      if (numbers[at] !== hash || !this.#isNamed(at, name)) continue
+      const value = this.#piece(numbers[at + 3]!, numbers[at + 4]!)
+      found = found === undefined ? value : `${found}, ${value}`
     }
     return found
   }
 
+  #isNamed(at: number, name: string): boolean {
+    return this.#piece(this.#numbers[at + 1]!, this.#numbers[at + 2]!) === name
+  }
+
+  #piece(start: number, end: number): string {
+    if (this.#text !== undefined) return this.#text.slice(start, end)
+    return this.#front.wire.bytes.toString('latin1', this.#base + start, this.#base + end)
+  }
+
   get remoteAddress(): string {
-    if (this.#address === undefined) {
-      this.#address = this.#res === undefined ? '' : addressText(this.#res.getRemoteAddressAsText())
-    }
+    this.#address ??= this.#front.addressOf(this.slot)
     return this.#address
   }
 
-  /** Lets go of the server's response object; whatever must be known of the socket later is asked now. */
-  detach(keepAddress: boolean): void {
-    if (keepAddress) void this.remoteAddress
-    this.#res = undefined
+  /** Copies out whatever may be asked for later. */
+  detach(): void {
+    void this.remoteAddress
+    this.#text = this.#front.wire.bytes.toString('latin1', this.#base, this.#base + this.#textEnd)
+    this.#numbers = this.#numbers.slice(this.#at, this.#at + this.#count * lineFields)
+    this.#at = 0
   }
 
-  /** Where a body comes from: set by the server before the handler runs, for requests that have one. */
+  /** A body follows the head. */
+  get hasBody(): boolean {
+    return (this.#flags & flag.body) !== 0
+  }
+
+  /** The body comes in chunks, of no length known ahead. */
+  get isChunked(): boolean {
+    return (this.#flags & flag.chunked) !== 0
+  }
+
+  /** The client wants the connection to end with the answer. */
+  get isLast(): boolean {
+    return (this.#flags & flag.keep) === 0
+  }
+
+  /** Where the body comes from: set by the server before the handler runs, for requests that have one. */
   expect(inflow: Inflow): void {
     this.#inflow = inflow
   }
@@ -88,15 +127,22 @@ export class SocketRequest implements Request {
 
   /** True where a body was announced and has not been read to its end. */
   get unread(): boolean {
-    return this.framing.body && this.#inflow?.whole !== true
+    return this.hasBody && this.#inflow?.whole !== true
   }
 
   body(sizeMaxBytes: number): Promise<Uint8Array | Refusal> {
-    if (!this.framing.body) return Promise.resolve(new Uint8Array(0))
-    if (this.framing.length > sizeMaxBytes) {
+    if (!this.hasBody) return Promise.resolve(new Uint8Array(0))
+    if (this.#length > sizeMaxBytes) {
       return Promise.resolve(refuse('too-large', 'client', `the body is larger than ${sizeMaxBytes} bytes`))
     }
     if (this.#inflow === undefined) throw new Error('the body of this request was not expected')
     return this.#inflow.read(sizeMaxBytes)
   }
+}
+
+/** The usual methods cost no text. */
+function methodOf(bytes: Buffer, start: number, end: number): string {
+  if (end - start === 3 && bytes[start] === 71 && bytes[start + 1] === 69 && bytes[start + 2] === 84)
+    return 'GET'
+  return bytes.toString('latin1', start, end)
 }

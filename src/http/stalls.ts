@@ -6,22 +6,22 @@ export interface Watched {
   lastProgress: number
   /** Nothing moved for `stallMs`. Called once, after the watch has ended. */
   stalled(): void
-  /** Called each few seconds while nothing moves. */
-  keepAlive(): void
+  /** Called each few seconds of a wait, with monotonic milliseconds. */
+  keepAlive(nowMs: number): void
 }
 
-/** The server's own timer runs in steps of four seconds and fires after ten: look at each wait before that. */
+/** How often a wait is looked at where `stallMs` is long. */
 const lookEachMs = 4000
 
 /** One coarse timer for every wait of a thread, instead of one each: a wait that ends soon costs two set operations. */
 export class Stalls {
-  readonly #stallMs: number
+  readonly stallMs: number
   readonly #clock: Clock
   readonly #waiting = new Set<Watched>()
   readonly #timer: Timer
 
   constructor(stallMs: number, clock: Clock) {
-    this.#stallMs = stallMs
+    this.stallMs = stallMs
     this.#clock = clock
     this.#timer = clock.every(Math.max(10, Math.min(lookEachMs, stallMs / 4)), () => this.#look())
   }
@@ -42,8 +42,8 @@ export class Stalls {
   #look(): void {
     const now = this.#clock.monotonic()
     for (const watched of this.#waiting) {
-      if (now - watched.lastProgress < this.#stallMs) {
-        watched.keepAlive()
+      if (now - watched.lastProgress < this.stallMs) {
+        watched.keepAlive(now)
         continue
       }
       this.#waiting.delete(watched)

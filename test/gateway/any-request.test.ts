@@ -12,7 +12,7 @@ import { tagOf } from '../../src/format/tag.js'
 import { createGateway } from '../../src/gateway/gateway.js'
 import { gatewayDefaults } from '../../src/gateway/parts.js'
 import type { Head, Piece, Reply, Request } from '../../src/http/exchange.js'
-import { framedBytes, textBytes } from '../../src/http/frame.js'
+import { writeHead } from '../../src/http/frame.js'
 import type { MappedContent } from '../../src/store/mapped.js'
 import { sha256, someId } from '../source/rig.js'
 
@@ -22,6 +22,7 @@ const types = ['text/plain', 'a/b\r\nX-Bad: 1', '\u0000', 'application/x.arweave
 const manifest = JSON.stringify({ version: '0.2.0', index: { id: someId() }, paths: { a: { id: someId() } } })
 for (const body of ['', 'x', 'y'.repeat(50_000), manifest]) bodies.set(someId(), Buffer.from(body))
 const ids = [...bodies.keys()]
+const outbox = Buffer.alloc(2 ** 18)
 
 function attributesOf(id: Id): Attributes | undefined {
   const body = bodies.get(id)
@@ -127,8 +128,8 @@ t.test('whatever is asked, there is one answer, its head is clean, and nothing s
         const [only] = answers
         if (only === undefined || answers.length !== 1) throw new Error(`${answers.length} answers`)
         const { head, bytes } = only
-        const bytesOfHead = 'frame' in head ? framedBytes(head, '') : textBytes(head.status, head.block, '')
-        for (const line of Buffer.from(bytesOfHead).toString('latin1').split('\r\n').slice(1)) {
+        const text = outbox.toString('latin1', 0, writeHead(outbox, head, '\r\nDate: now', bytes, false))
+        for (const line of text.slice(0, -4).split('\r\n').slice(1)) {
           if (!/^[A-Za-z0-9_-]+: [\t\x20-\x7e]*$/.test(line))
             throw new Error(`a bad line: ${JSON.stringify(line)}`)
         }

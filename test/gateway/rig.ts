@@ -109,6 +109,7 @@ export async function stage(given: StageOptions = {}): Promise<Stage> {
     ...{ host: '127.0.0.1', port: 0, stallMs: 10_000, flowsMax: 1000 },
     onThrow: (error) => thrown.push(error),
   })
+  await server.listening
   const url = `http://127.0.0.1:${server.port}`
   return {
     ...{ url, rig: below, tip, meters, has, asked },

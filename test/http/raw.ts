@@ -6,8 +6,11 @@ export interface Conversation {
   readonly text: string
 }
 
-/** Sends these bytes (one character each), says that no more will come, and listens until the other side closes. */
-export function converse(port: number, sent: string): Promise<Conversation> {
+/**
+ * Sends these bytes (one character each), says that no more will come (where `open` is not set), and listens until the other
+ * side closes.
+ */
+export function converse(port: number, sent: string, open = false): Promise<Conversation> {
   return new Promise((resolve, reject) => {
     const pieces: Buffer[] = []
     const socket = connect({ port, host: '127.0.0.1' })
@@ -21,6 +24,7 @@ export function converse(port: number, sent: string): Promise<Conversation> {
       const statuses = [...text.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map((found) => Number(found[1]))
       resolve({ statuses, text })
     })
-    socket.end(Buffer.from(sent, 'latin1'))
+    if (open) socket.write(Buffer.from(sent, 'latin1'))
+    else socket.end(Buffer.from(sent, 'latin1'))
   })
 }

@@ -31,6 +31,7 @@ const server = serve(
   { host: '127.0.0.1', port: 0, stallMs: 2000, flowsMax: 2000, onThrow: (error) => t.fail(String(error)) },
 )
 t.teardown(() => server.close(0))
+await server.listening
 
 function status(): Promise<number | undefined> {
   return new Promise((resolve, reject) => {

@@ -26,6 +26,7 @@ export async function openRig(
     },
     { host: '127.0.0.1', port: 0, stallMs: 5000, flowsMax: 100, onThrow: (error) => thrown.push(error) },
   )
+  await server.listening
   const url = `http://127.0.0.1:${server.port}/graphql`
   const post = (body: unknown, headers: Record<string, string> = {}): Promise<Response> =>
     fetch(url, {

@@ -1,0 +1,242 @@
+// What happens on one connection: a head, perhaps a body, an answer, and again. See server.h.
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "server.h"
+
+namespace server {
+
+namespace {
+
+// Bytes of following requests that are read while an answer is outstanding.
+constexpr size_t kAheadMax = kHeadMax;
+// What is in flight to a client next door never needs more than this; left to grow, the kernel's buffers of all readers together
+// outgrow the processor's caches, and each byte costs twice as much.
+constexpr int kNearBuffer = 256 * 1024;
+constexpr uint32_t kNearUs = 1000;
+constexpr size_t kLarge = 128 * 1024;
+
+// Bounds what is in flight where the round trip is so short that it does not matter.
+void settle(Connection* c) {
+  c->near = true;
+  // Later kernels know more fields: ask for those up to the shortest round trip.
+  struct {
+    tcp_info known;
+    uint64_t rates[2], bytes[2];
+    uint32_t segments[2], notSent, shortestUs;
+  } info = {};
+  socklen_t size = sizeof(info);
+  if (getsockopt(c->fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return;
+  if (info.shortestUs == 0 || info.shortestUs > kNearUs) return;
+  setsockopt(c->fd, SOL_SOCKET, SO_SNDBUF, &kNearBuffer, sizeof(kNearBuffer));
+}
+
+}  // namespace
+
+void Server::arm(Connection* c, int events) {
+  if (c->events == events) return;
+  c->events = events;
+  uv_poll_start(c->poll, events, [](uv_poll_t* handle, int status, int found) {
+    Connection* connection = static_cast<Connection*>(handle->data);
+    if (connection != nullptr) connection->server->ready(connection, status, found);
+  });
+}
+
+void Server::ready(Connection* c, int status, int events) {
+  // With neither reading nor writing wanted, only the end of the connection is reported.
+  if (status < 0) return gone(c);
+  if ((events & UV_WRITABLE) != 0) {
+    size_t slot = c->slot;
+    writable(c);
+    if (slots_[slot] != c) return;
+  }
+  if ((events & UV_READABLE) != 0) readable(c);
+  else if ((events & UV_DISCONNECT) != 0) gone(c);
+}
+
+void Server::readable(Connection* c) {
+  if (!hasRoom()) {
+    size_t slot = c->slot;
+    deliver();
+    if (slots_[slot] != c || !hasRoom()) return;
+  }
+  bool ahead = c->phase == Phase::kAnswering && !c->reading;
+  if (ahead && (c->unread() || c->in.size() >= kAheadMax)) {
+    arm(c, (c->events & UV_WRITABLE) | UV_DISCONNECT);
+    return;
+  }
+  uint8_t* bytes = shared_.bytes + bytesAt_;
+  size_t before = ahead ? 0 : c->in.size();
+  memcpy(bytes, c->in.data(), before);
+  ssize_t got = recv(c->fd, bytes + before, kReadMax, 0);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (got <= 0) return gone(c);
+  size_t length = before + static_cast<size_t>(got);
+  if (ahead) c->in.append(reinterpret_cast<char*>(bytes), length);
+  else take(c, bytes, length);
+}
+
+// Uses bytes at the free end of the shared ones; what is left of them is kept for later.
+void Server::take(Connection* c, uint8_t* bytes, size_t length) {
+  if (c->phase == Phase::kLingering) c->in.clear();
+  else if (c->phase == Phase::kHead) takeHead(c, bytes, length);
+  else takeBody(c, bytes, length);
+}
+
+void Server::takeHead(Connection* c, uint8_t* bytes, size_t length) {
+  int32_t* out = shared_.inbox + inboxAt_;
+  Parsed parsed = HeadReader(bytes, length, out).read();
+  if (parsed.fault != nullptr) return refuse(c, *parsed.fault);
+  if (parsed.consumed == 0) {
+    if (c->in.empty()) c->since = now_;
+    c->in.assign(reinterpret_cast<char*>(bytes), length);
+    return;
+  }
+  out[kKind] = kRequest;
+  out[kSlot] = static_cast<int32_t>(c->slot);
+  out[kBase] = static_cast<int32_t>(bytes - shared_.bytes);
+  if (c->first) out[kFlags] |= kFirst;
+  c->first = c->begun = c->ended = c->wants = c->reading = false;
+  c->last = (out[kFlags] & kKeep) == 0;
+  c->chunked = (out[kFlags] & kChunked) != 0;
+  c->expects = (out[kFlags] & kExpects) != 0;
+  c->chunks = ChunkReader();
+  c->bodyLeft = (static_cast<uint64_t>(out[kLengthHigh]) << 30) | static_cast<uint64_t>(out[kLengthLow]);
+  c->phase = Phase::kAnswering;
+  inboxAt_ += static_cast<size_t>(kLines + kLineFields * out[kCount]);
+  bytesAt_ += parsed.consumed;
+  requests_ += 1;
+  if (length > parsed.consumed || !c->in.empty()) {
+    c->in.assign(reinterpret_cast<char*>(bytes + parsed.consumed), length - parsed.consumed);
+  }
+}
+
+void Server::takeBody(Connection* c, uint8_t* bytes, size_t length) {
+  size_t used = 0, kept = 0;
+  if (c->chunked) {
+    // The pieces of the body are moved together: however small the chunks are, they are one message.
+    while (used < length && c->unread() && !c->chunks.failed) {
+      Span piece;
+      used += c->chunks.take(bytes + used, length - used, &piece);
+      memmove(bytes + kept, piece.start, piece.length);
+      kept += piece.length;
+    }
+    if (c->chunks.failed) return refuse(c, faults::chunk);
+  } else {
+    used = kept = length < c->bodyLeft ? length : static_cast<size_t>(c->bodyLeft);
+    c->bodyLeft -= used;
+  }
+  bool last = !c->unread();
+  c->in.assign(reinterpret_cast<char*>(bytes + used), length - used);
+  if (kept > 0 || last) tell(kData, c, static_cast<size_t>(bytes - shared_.bytes), kept, last);
+  bytesAt_ += used;
+  if (last) c->reading = false;
+}
+
+size_t Server::send(size_t slot, size_t head, const uint8_t* body, size_t length, int how) {
+  Connection* c = slot < slots_.size() ? slots_[slot] : nullptr;
+  if (c == nullptr || c->phase != Phase::kAnswering || c->ended || head > shared_.outboxLength) return 0;
+  if (length >= kLarge && !c->near) settle(c);
+  if ((how & kClose) != 0) c->last = true;
+  size_t sent = 0;
+  if (c->rest.empty()) {
+    iovec parts[2] = {{shared_.outbox, head}, {const_cast<uint8_t*>(body), length}};
+    msghdr message = {};
+    message.msg_iov = head > 0 ? parts : parts + 1;
+    message.msg_iovlen = (head > 0 ? 1u : 0u) + (length > 0 ? 1u : 0u);
+    ssize_t took = message.msg_iovlen == 0 ? 0 : sendmsg(c->fd, &message, MSG_NOSIGNAL);
+    // A broken connection is reported by the loop, like one that breaks while nobody writes.
+    if (took > 0) {
+      sent = static_cast<size_t>(took);
+      c->begun = true;
+      c->since = now_;
+    }
+  }
+  if (sent < head) c->rest.append(reinterpret_cast<char*>(shared_.outbox) + sent, head - sent);
+  size_t taken = sent > head ? sent - head : 0;
+  if (taken < length && (how & kCopy) != 0) {
+    c->rest.append(reinterpret_cast<const char*>(body) + taken, length - taken);
+    taken = length;
+  }
+  c->wants = taken < length;
+  c->ended = (how & kEnd) != 0 && !c->wants;
+  if (c->ended && c->rest.empty()) finish(c);
+  else if (c->wants || !c->rest.empty()) arm(c, c->events | UV_WRITABLE);
+  return taken;
+}
+
+void Server::writable(Connection* c) {
+  if (!c->rest.empty()) {
+    ssize_t took = ::send(c->fd, c->rest.data(), c->rest.size(), MSG_NOSIGNAL);
+    if (took < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (took < 0) return gone(c);
+    c->begun = true;
+    c->since = now_;
+    c->rest.erase(0, static_cast<size_t>(took));
+    if (!c->rest.empty()) return;
+  }
+  if (c->ended) return finish(c);
+  if (c->wants) tell(kWritable, c);
+  // A reader of a large body is asked for again and again: only when nobody answers is writing not watched any more.
+  else arm(c, c->events & ~UV_WRITABLE);
+  c->wants = false;
+}
+
+// The answer is out.
+void Server::finish(Connection* c) {
+  if (c->last || closing_ || c->unread()) return linger(c);
+  c->phase = Phase::kHead;
+  c->since = now_;
+  arm(c, UV_READABLE);
+  if (!c->in.empty()) later(c->slot);
+}
+
+// Answers what cannot be a request, where nothing else was answered yet, and ends the connection.
+void Server::refuse(Connection* c, const Fault& fault) {
+  if (c->begun && c->phase == Phase::kAnswering) return gone(c);
+  if (c->phase == Phase::kAnswering) tell(kGone, c);
+  const char* reason = fault.status == 400 ? "Bad Request" : fault.status == 408 ? "Request Timeout" : "Version Not Supported";
+  char text[256];
+  int length = snprintf(text, sizeof(text),
+                        "HTTP/1.1 %d %s\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: %zu\r\n"
+                        "Connection: close\r\n\r\n%s",
+                        fault.status, reason, strlen(fault.word), fault.word);
+  // A client that does not take these few bytes does not care for them.
+  (void)!::send(c->fd, text, static_cast<size_t>(length), MSG_NOSIGNAL);
+  linger(c);
+}
+
+// Says that no more will come, and reads on for a while: closing on unread bytes would take the answer back.
+void Server::linger(Connection* c) {
+  c->phase = Phase::kLingering;
+  c->since = now_;
+  c->in = std::string();
+  c->rest = std::string();
+  shutdown(c->fd, SHUT_WR);
+  arm(c, UV_READABLE);
+}
+
+// The client has left, or took too long.
+void Server::gone(Connection* c) {
+  if (c->phase == Phase::kAnswering && !c->ended) tell(kGone, c);
+  remove(c);
+}
+
+void Server::remove(Connection* c) {
+  slots_[c->slot] = nullptr;
+  // Not before JavaScript has read what is in the inbox about it.
+  freedNext_.push_back(c->slot);
+  open_ -= 1;
+  uv_poll_stop(c->poll);
+  ::close(c->fd);
+  end(c->poll);
+  delete c;
+}
+
+}  // namespace server

@@ -1,0 +1,280 @@
+// The listening socket, the turns of the loop, and the ends of things. See server.h.
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "server.h"
+
+namespace server {
+
+namespace {
+
+constexpr int kBacklog = 4096;
+// Taken from the queue of new connections in one turn.
+constexpr int kAcceptMax = 256;
+// Requests that are handed over in one call: the first of them waits for the others.
+constexpr size_t kTurnMax = 64;
+// Requests that came behind others are taken up so often before the rest of the program has its turn.
+constexpr int kRoundsMax = 16;
+// Idle connections are let go sooner when there are many.
+constexpr double kCrowdedMs = 2000;
+
+struct Address {
+  union {
+    sockaddr any;
+    sockaddr_in four;
+    sockaddr_in6 six;
+  };
+  socklen_t size = sizeof(sockaddr_in6);
+  Address() { memset(&six, 0, sizeof(six)); }
+  bool read(const std::string& host, int port) {
+    if (inet_pton(AF_INET, host.c_str(), &four.sin_addr) == 1) {
+      four.sin_family = AF_INET;
+      four.sin_port = htons(static_cast<uint16_t>(port));
+      size = sizeof(four);
+      return true;
+    }
+    six.sin6_family = AF_INET6;
+    six.sin6_port = htons(static_cast<uint16_t>(port));
+    return inet_pton(AF_INET6, host.c_str(), &six.sin6_addr) == 1;
+  }
+};
+
+}  // namespace
+
+template <typename Handle>
+Handle* Server::make(uv_handle_type type) {
+  Handle* handle = static_cast<Handle*>(calloc(1, uv_handle_size(type)));
+  handles_ += 1;
+  return handle;
+}
+
+void Server::end(uv_handle_t* handle) {
+  handle->data = this;
+  uv_close(handle, [](uv_handle_t* closed) {
+    Server* server = static_cast<Server*>(closed->data);
+    free(closed);
+    server->handles_ -= 1;
+    if (server->handles_ == 0 && server->over_) server->over_();
+  });
+}
+
+Server::Server(uv_loop_t* loop, Shared shared, Limits limits, std::function<void(size_t)> hear)
+    : loop_(loop), shared_(shared), limits_(limits), hear_(std::move(hear)) {
+  check_ = make<uv_check_t>(UV_CHECK);
+  uv_check_init(loop, check_);
+  check_->data = this;
+  uv_check_start(check_, [](uv_check_t* handle) { static_cast<Server*>(handle->data)->deliver(); });
+  uv_unref(check_);
+  idle_ = make<uv_idle_t>(UV_IDLE);
+  uv_idle_init(loop, idle_);
+  uv_unref(idle_);
+}
+
+int Server::listen(const std::string& host, int wanted) {
+  Address address;
+  if (!address.read(host, wanted)) return EINVAL;
+  listenFd_ = socket(address.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (listenFd_ < 0) return errno;
+  int one = 1;
+  setsockopt(listenFd_, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+  // Threads that listen on one port share it; the kernel spreads connections over them.
+  setsockopt(listenFd_, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one));
+  // Accepted sockets inherit this.
+  setsockopt(listenFd_, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+  if (bind(listenFd_, &address.any, address.size) != 0 || ::listen(listenFd_, kBacklog) != 0 ||
+      getsockname(listenFd_, &address.any, &address.size) != 0) {
+    int code = errno;
+    ::close(listenFd_);
+    listenFd_ = -1;
+    return code;
+  }
+  port = ntohs(address.any.sa_family == AF_INET ? address.four.sin_port : address.six.sin6_port);
+  listener_ = make<uv_poll_t>(UV_POLL);
+  uv_poll_init(loop_, listener_, listenFd_);
+  listener_->data = this;
+  resume();
+  return 0;
+}
+
+void Server::resume() {
+  if (accepting_ || listener_ == nullptr || open_ >= limits_.connectionsMax) return;
+  accepting_ = true;
+  uv_poll_start(listener_, UV_READABLE,
+                [](uv_poll_t* handle, int, int) { static_cast<Server*>(handle->data)->accept(); });
+}
+
+void Server::accept() {
+  for (int count = 0; count < kAcceptMax; count += 1) {
+    int fd = open_ < limits_.connectionsMax ? accept4(listenFd_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC) : -1;
+    if (fd >= 0) {
+      add(fd);
+      continue;
+    }
+    if (open_ < limits_.connectionsMax && errno == EAGAIN) return;
+    if (open_ < limits_.connectionsMax && (errno == ECONNABORTED || errno == EINTR)) continue;
+    // No room or no descriptor for one more: the next sweep tries again.
+    accepting_ = false;
+    uv_poll_stop(listener_);
+    return;
+  }
+}
+
+void Server::add(int fd) {
+  size_t slot = slots_.size();
+  if (free_.empty()) slots_.push_back(nullptr);
+  else {
+    slot = free_.back();
+    free_.pop_back();
+  }
+  Connection* c = new Connection{};
+  c->server = this;
+  c->fd = fd;
+  c->slot = slot;
+  c->since = now_;
+  c->poll = make<uv_poll_t>(UV_POLL);
+  uv_poll_init(loop_, c->poll, fd);
+  c->poll->data = c;
+  slots_[slot] = c;
+  open_ += 1;
+  arm(c, UV_READABLE);
+}
+
+// Every kind of message that needs no more than this fits, however many connections have one to tell.
+bool Server::hasRoom() const {
+  size_t reserved = kRequestMax + 3 * kShortMessage * limits_.connectionsMax;
+  return requests_ < kTurnMax && inboxAt_ + reserved <= shared_.inboxLength &&
+         bytesAt_ + 2 * kHeadMax + kReadMax <= shared_.bytesLength;
+}
+
+void Server::tell(int32_t kind, const Connection* c, size_t start, size_t length, bool last) {
+  int32_t* out = shared_.inbox + inboxAt_;
+  out[0] = kind;
+  out[1] = static_cast<int32_t>(c->slot);
+  out[2] = static_cast<int32_t>(start);
+  out[3] = static_cast<int32_t>(length);
+  out[4] = last ? 1 : 0;
+  inboxAt_ += kShortMessage;
+}
+
+// Makes the loop turn once more, without waiting.
+void Server::wake() {
+  if (!destroyed_) uv_idle_start(idle_, [](uv_idle_t*) {});
+}
+
+// Bytes of this connection are here already: no event will announce them.
+void Server::later(size_t slot) {
+  again_.push_back(slot);
+  if (!delivering_) wake();
+}
+
+void Server::deliver() {
+  if (delivering_ || destroyed_) return;
+  uv_idle_stop(idle_);
+  for (int round = 0; round < kRoundsMax; round += 1) {
+    std::vector<size_t> now;
+    now.swap(again_);
+    for (size_t slot : now) takeUp(slot);
+    if (inboxAt_ > 0) {
+      delivering_ = true;
+      hear_(inboxAt_);
+      delivering_ = false;
+    }
+    bool over = inboxAt_ == 0;
+    inboxAt_ = bytesAt_ = requests_ = 0;
+    free_.insert(free_.end(), freedNext_.begin(), freedNext_.end());
+    freedNext_.clear();
+    if (over || destroyed_) break;
+  }
+  if (!again_.empty()) wake();
+}
+
+void Server::takeUp(size_t slot) {
+  Connection* c = slots_[slot];
+  if (c == nullptr || c->in.empty() || (c->phase == Phase::kAnswering && !c->reading)) return;
+  if (!hasRoom()) return again_.push_back(slot);
+  uint8_t* bytes = shared_.bytes + bytesAt_;
+  size_t length = c->in.size();
+  memcpy(bytes, c->in.data(), length);
+  take(c, bytes, length);
+}
+
+void Server::read(size_t slot) {
+  Connection* c = slot < slots_.size() ? slots_[slot] : nullptr;
+  if (c == nullptr || c->phase != Phase::kAnswering || !c->unread()) return;
+  c->reading = true;
+  arm(c, (c->events & UV_WRITABLE) | UV_READABLE);
+  if (!c->in.empty()) return later(slot);
+  if (!c->expects) return;
+  static const char line[] = "HTTP/1.1 100 Continue\r\n\r\n";
+  (void)!::send(c->fd, line, sizeof(line) - 1, MSG_NOSIGNAL);
+}
+
+void Server::drop(size_t slot) {
+  Connection* c = slot < slots_.size() ? slots_[slot] : nullptr;
+  if (c != nullptr) remove(c);
+}
+
+std::string Server::address(size_t slot) const {
+  const Connection* c = slot < slots_.size() ? slots_[slot] : nullptr;
+  Address found;
+  if (c == nullptr || getpeername(c->fd, &found.any, &found.size) != 0) return "";
+  char text[INET6_ADDRSTRLEN] = "";
+  bool mapped = found.any.sa_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&found.six.sin6_addr);
+  if (found.any.sa_family == AF_INET) inet_ntop(AF_INET, &found.four.sin_addr, text, sizeof(text));
+  else if (mapped) inet_ntop(AF_INET, found.six.sin6_addr.s6_addr + 12, text, sizeof(text));
+  else inet_ntop(AF_INET6, &found.six.sin6_addr, text, sizeof(text));
+  return text;
+}
+
+void Server::sweep(double now) {
+  now_ = now;
+  bool crowded = open_ * 4 > limits_.connectionsMax * 3;
+  double idleMs = crowded && limits_.idleMs > kCrowdedMs ? kCrowdedMs : limits_.idleMs;
+  for (size_t slot = 0; slot < slots_.size(); slot += 1) {
+    Connection* c = slots_[slot];
+    if (c == nullptr) continue;
+    double waited = now - c->since;
+    if (c->phase == Phase::kLingering && waited > limits_.lingerMs) remove(c);
+    else if (c->phase == Phase::kAnswering && !c->rest.empty() && waited > limits_.stallMs) gone(c);
+    else if (c->phase != Phase::kHead) continue;
+    else if (!c->in.empty() && waited > limits_.headMs) refuse(c, faults::late);
+    else if (c->in.empty() && waited > (c->first ? limits_.headMs : idleMs)) remove(c);
+  }
+  if (!closing_) resume();
+  if (inboxAt_ > 0) wake();
+}
+
+void Server::shut() {
+  if (closing_) return;
+  closing_ = true;
+  if (listener_ != nullptr) {
+    uv_poll_stop(listener_);
+    ::close(listenFd_);
+    end(listener_);
+    listener_ = nullptr;
+  }
+  for (Connection* c : slots_) {
+    if (c != nullptr && c->phase == Phase::kHead) remove(c);
+  }
+}
+
+void Server::destroy(std::function<void()> over) {
+  if (destroyed_) return;
+  shut();
+  destroyed_ = true;
+  over_ = std::move(over);
+  for (Connection* c : slots_) {
+    if (c != nullptr) remove(c);
+  }
+  end(check_);
+  end(idle_);
+}
+
+}  // namespace server

@@ -1,0 +1,138 @@
+// One listening socket and its connections, on the event loop of one thread. Everything that happened since the last turn goes to
+// JavaScript in one call (the inbox); JavaScript answers by `send`, which tries the socket at once.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "chunks.h"
+#include "libuv.h"
+#include "parser.h"
+
+namespace server {
+
+// What the first number of a message in the inbox says. A request is described in parser.h; the others are:
+// kData slot, start and length in the shared bytes, 1 where it is the last | kWritable slot | kGone slot
+enum Kind { kRequest = 1, kData = 2, kWritable = 3, kGone = 4 };
+constexpr size_t kShortMessage = 5;
+
+// Read from a socket at once.
+constexpr size_t kReadMax = 64 * 1024;
+
+// How bytes are handed to `send`.
+enum How { kEnd = 1, kClose = 2, kCopy = 4 };
+
+struct Limits {
+  double headMs, idleMs, stallMs, lingerMs;
+  size_t connectionsMax;
+};
+
+// Memory that both sides see.
+struct Shared {
+  int32_t* inbox;
+  size_t inboxLength;
+  uint8_t* bytes;
+  size_t bytesLength;
+  uint8_t* outbox;
+  size_t outboxLength;
+};
+
+struct Connection;
+
+class Server {
+ public:
+  // `hear` is told how many numbers are in the inbox; they are gone when it returns.
+  Server(uv_loop_t* loop, Shared shared, Limits limits, std::function<void(size_t)> hear);
+
+  // 0, or an error number. The port is then known.
+  int listen(const std::string& host, int port);
+  int port = 0;
+
+  // Sends `head` bytes of the outbox and then `body`. How much of the body the socket took, or was put aside (kCopy).
+  size_t send(size_t slot, size_t head, const uint8_t* body, size_t length, int how);
+  // The body of this request is wanted from now on.
+  void read(size_t slot);
+  // Closes without a word to JavaScript, which has given the answer up.
+  void drop(size_t slot);
+  std::string address(size_t slot) const;
+  // Looks after whoever takes too long. `now` in milliseconds, of any clock that only goes forwards.
+  void sweep(double now);
+  // No new connection and no idle one.
+  void shut();
+  // Ends everything at once. `over` is called when nothing of this server is left in the loop.
+  void destroy(std::function<void()> over);
+
+ private:
+  friend struct Connection;
+  uv_loop_t* loop_;
+  Shared shared_;
+  Limits limits_;
+  std::function<void(size_t)> hear_;
+  std::function<void()> over_;
+  uv_check_t* check_;
+  uv_idle_t* idle_;
+  uv_poll_t* listener_ = nullptr;
+  int listenFd_ = -1;
+  bool accepting_ = false, closing_ = false, destroyed_ = false, delivering_ = false;
+  double now_ = 0;
+  size_t open_ = 0, handles_ = 0, requests_ = 0;
+  size_t inboxAt_ = 0, bytesAt_ = 0;
+  std::vector<Connection*> slots_;
+  std::vector<size_t> free_, freedNext_, again_;
+
+  template <typename Handle>
+  Handle* make(uv_handle_type type);
+  void end(uv_handle_t* handle);
+  void accept();
+  void resume();
+  void add(int fd);
+  void deliver();
+  void takeUp(size_t slot);
+  void later(size_t slot);
+  void wake();
+  bool hasRoom() const;
+  void tell(int32_t kind, const Connection* connection, size_t start = 0, size_t length = 0, bool last = false);
+
+  void ready(Connection* c, int status, int events);
+  void readable(Connection* c);
+  void writable(Connection* c);
+  void take(Connection* c, uint8_t* bytes, size_t length);
+  void takeHead(Connection* c, uint8_t* bytes, size_t length);
+  void takeBody(Connection* c, uint8_t* bytes, size_t length);
+  void finish(Connection* c);
+  void refuse(Connection* c, const Fault& fault);
+  void linger(Connection* c);
+  void gone(Connection* c);
+  void remove(Connection* c);
+  void arm(Connection* c, int events);
+};
+
+enum class Phase { kHead, kAnswering, kLingering };
+
+struct Connection {
+  Server* server;
+  uv_poll_t* poll;
+  int fd;
+  size_t slot;
+  int events = 0;
+  Phase phase = Phase::kHead;
+  bool first = true;      // no request was read yet
+  bool begun = false;     // a byte of the answer was sent
+  bool ended = false;     // the answer is whole, but for `rest`
+  bool last = false;      // the connection ends with this answer
+  bool wants = false;     // JavaScript waits for room
+  bool reading = false;   // JavaScript wants the body
+  bool chunked = false;
+  bool expects = false;   // the client waits for our word before it sends the body
+  bool near = false;      // its round trip was looked at
+  uint64_t bodyLeft = 0;
+  ChunkReader chunks;
+  double since = 0;       // when the present wait began
+  std::string in;         // read and not used yet
+  std::string rest;       // what the socket did not take
+
+  bool unread() const { return chunked ? !chunks.whole : bodyLeft > 0; }
+};
+
+}  // namespace server

@@ -1,0 +1,228 @@
+import type { Socket } from 'node:net'
+import { ChunkReader } from './chunks.js'
+import { chunkFault, type Fault, lateFault, readHead } from './heads.js'
+import type { TwinWire } from './twin.js'
+import { field, flag, headMaxBytes } from './wire.js'
+
+const nothing = Buffer.alloc(0)
+const reasons = { 400: 'Bad Request', 408: 'Request Timeout', 505: 'Version Not Supported' } as const
+
+/** One connection of the twin; the same turns as in connection.cc. */
+export class TwinConnection {
+  last = false
+  /** The socket has more than it can send at once. */
+  full = false
+  /** There is more to send. */
+  wants = false
+  #phase: 'head' | 'answering' | 'lingering' | 'over' = 'head'
+  #first = true
+  #begun = false
+  #ended = false
+  #reading = false
+  #chunks: ChunkReader | undefined
+  #bodyLeft = 0
+  #expects = false
+  #since: number
+  #in: Buffer = nothing
+  /** The client will send no more. */
+  #eof = false
+
+  constructor(
+    private readonly wire: TwinWire,
+    readonly socket: Socket,
+    readonly slot: number,
+  ) {
+    this.#since = wire.now
+    socket.on('data', (piece: Buffer) => this.#arrived(piece))
+    socket.on('drain', () => this.#drained())
+    socket.on('end', () => this.#sawEnd())
+    socket.on('error', () => this.#gone())
+    socket.on('close', () => this.#gone())
+  }
+
+  get isAnswering(): boolean {
+    return this.#phase === 'answering' && !this.#ended
+  }
+
+  get isIdle(): boolean {
+    return this.#phase === 'head'
+  }
+
+  #unread(): boolean {
+    return this.#chunks === undefined ? this.#bodyLeft > 0 : !this.#chunks.whole
+  }
+
+  #arrived(piece: Buffer): void {
+    if (this.#phase === 'lingering' || this.#phase === 'over') return
+    if (this.#phase === 'head' && this.#in.length === 0) this.#since = this.wire.now
+    this.#in = this.#in.length === 0 ? piece : Buffer.concat([this.#in, piece])
+    this.takeUp()
+  }
+
+  /** Uses what was read. */
+  takeUp(): void {
+    if (this.#phase === 'lingering' || this.#phase === 'over') return
+    if (this.#phase === 'answering' && !this.#reading) {
+      if (this.#unread() || this.#in.length >= headMaxBytes) this.socket.pause()
+      return
+    }
+    if (this.#in.length === 0 || !this.wire.hasRoom(this)) return
+    if (this.#phase === 'head') this.#takeHead()
+    else this.#takeBody()
+  }
+
+  #takeHead(): void {
+    const numbers: number[] = []
+    const all = this.#in.subarray(0, headMaxBytes + 1)
+    const { consumed, fault } = readHead(all.toString('latin1'), numbers)
+    if (fault !== undefined) this.#refuse(fault)
+    else if (consumed === 0 && this.#eof) this.remove()
+    if (consumed === 0) return
+    const head = Buffer.from(this.#in.subarray(0, consumed))
+    this.#in = this.#in.subarray(consumed)
+    const at = (name: Exclude<keyof typeof field, 'lines'>): number => numbers[field[name] - 2] ?? 0
+    const flags = at('flags') | (this.#first ? flag.first : 0)
+    numbers[0] = flags
+    lowerNames(head, numbers)
+    this.#phase = 'answering'
+    this.#first = false
+    this.#begun = false
+    this.#ended = false
+    this.#reading = false
+    this.wants = false
+    this.last = (flags & flag.keep) === 0
+    this.#expects = (flags & flag.expects) !== 0
+    this.#chunks = (flags & flag.chunked) !== 0 ? new ChunkReader() : undefined
+    this.#bodyLeft = at('lengthHigh') * 2 ** 30 + at('lengthLow')
+    this.wire.tellRequest(this.slot, numbers, head)
+    if (this.#in.length > 0) this.takeUp()
+    if (this.#eof) this.#sawEnd()
+  }
+
+  #takeBody(): void {
+    let piece: Buffer
+    if (this.#chunks === undefined) {
+      piece = this.#in.subarray(0, Math.min(this.#bodyLeft, this.#in.length))
+      this.#bodyLeft -= piece.length
+      this.#in = this.#in.subarray(piece.length)
+    } else {
+      const pieces: Uint8Array[] = []
+      const used = this.#chunks.take(this.#in, (part) => pieces.push(part))
+      if (this.#chunks.failed) {
+        this.#refuse(chunkFault)
+        return
+      }
+      piece = Buffer.concat(pieces)
+      this.#in = this.#in.subarray(used)
+    }
+    const last = !this.#unread()
+    if (last) this.#reading = false
+    if (piece.length > 0 || last) this.wire.tellData(this.slot, piece, last)
+  }
+
+  read(): void {
+    if (!this.isAnswering || !this.#unread()) return
+    this.#reading = true
+    this.socket.resume()
+    if (this.#in.length > 0) this.wire.later(this)
+    else if (this.#expects) this.socket.write('HTTP/1.1 100 Continue\r\n\r\n')
+  }
+
+  /** `bytes` belong to the socket from now on. */
+  write(bytes: Buffer): void {
+    this.#begun = true
+    this.#since = this.wire.now
+    if (!this.socket.write(bytes)) this.full = true
+  }
+
+  /** Everything of the answer was written. */
+  end(): void {
+    this.#ended = true
+    if (!this.full) this.#finish()
+  }
+
+  #drained(): void {
+    this.full = false
+    this.#since = this.wire.now
+    if (this.#phase !== 'answering') return
+    if (this.#ended) this.#finish()
+    else if (this.wants) this.wire.tellWritable(this.slot)
+    this.wants = false
+  }
+
+  #finish(): void {
+    if (this.last || this.wire.closing || this.#unread()) {
+      this.#linger()
+      return
+    }
+    this.#phase = 'head'
+    this.#since = this.wire.now
+    this.socket.resume()
+    if (this.#in.length > 0) this.wire.later(this)
+    else if (this.#eof) this.remove()
+  }
+
+  #refuse({ status, word }: Fault): void {
+    if (this.#begun && this.#phase === 'answering') {
+      this.#gone()
+      return
+    }
+    if (this.#phase === 'answering') this.wire.tellGone(this.slot)
+    this.socket.write(
+      `HTTP/1.1 ${status} ${reasons[status]}\r\nContent-Type: text/plain; charset=utf-8\r\n` +
+        `Content-Length: ${word.length}\r\nConnection: close\r\n\r\n${word}`,
+    )
+    this.#linger()
+  }
+
+  #linger(): void {
+    this.#phase = 'lingering'
+    this.#since = this.wire.now
+    this.#in = nothing
+    this.socket.end()
+    this.socket.resume()
+  }
+
+  /** A client that will send no more has left, as far as anybody can tell; what can be answered at once still is. */
+  #sawEnd(): void {
+    this.#eof = true
+    if (this.#phase !== 'answering') {
+      if (this.#in.length === 0 || this.#phase !== 'head') this.#gone()
+      else this.wire.later(this)
+      return
+    }
+    // The first turn hands the request over, the second is behind what its handler did at once.
+    setImmediate(() => setImmediate(() => this.isAnswering && this.#gone()))
+  }
+
+  #gone(): void {
+    if (this.isAnswering) this.wire.tellGone(this.slot)
+    this.remove()
+  }
+
+  remove(): void {
+    this.#phase = 'over'
+    this.socket.destroy()
+    this.wire.removed(this.slot)
+  }
+
+  sweep(now: number, idleMs: number): void {
+    const { headMs, stallMs, lingerMs } = this.wire.options
+    const waited = now - this.#since
+    if (this.#phase === 'lingering' && waited > lingerMs) this.remove()
+    else if (this.#phase === 'answering' && this.#ended && waited > stallMs) this.#gone()
+    else if (this.#phase !== 'head') return
+    else if (this.#in.length > 0 && waited > headMs) this.#refuse(lateFault)
+    else if (this.#in.length === 0 && waited > (this.#first ? headMs : idleMs)) this.remove()
+  }
+}
+
+/** Puts the names of header lines into small letters, in place. */
+function lowerNames(head: Buffer, numbers: readonly number[]): void {
+  for (let at = field.lines - 2; at < numbers.length; at += 5) {
+    for (let index = numbers[at + 1] ?? 0; index < (numbers[at + 2] ?? 0); index += 1) {
+      const byte = head[index] ?? 0
+      if (byte >= 65 && byte <= 90) head[index] = byte + 32
+    }
+  }
+}

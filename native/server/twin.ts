@@ -1,0 +1,216 @@
+import { createServer, type Server, type Socket } from 'node:net'
+import { TwinConnection } from './twin-connection.js'
+import {
+  field,
+  type Hear,
+  how,
+  lineFields,
+  message,
+  readMaxBytes,
+  sharedMemory,
+  shortMessage,
+  type Wire,
+  type WireOptions,
+} from './wire.js'
+
+/** Idle connections are let go sooner when there are many. */
+const crowdedMs = 2000
+/** Put into a socket at once: it is copied, and waits in memory. */
+const pieceMaxBytes = 64 * 1024
+
+/** The server over `node:net`. One copy more of every byte, and an object for every event. */
+export class TwinWire implements Wire {
+  port = 0
+  readonly inbox: Int32Array
+  readonly bytes: Buffer
+  readonly outbox: Buffer
+  readonly options: WireOptions
+  now = 0
+  closing = false
+  /** Resolves when the port is known; rejects where the address cannot be had. */
+  readonly listening: Promise<void>
+  readonly #hear: Hear
+  readonly #server: Server
+  readonly #slots: (TwinConnection | undefined)[] = []
+  readonly #free: number[] = []
+  #freedNext: number[] = []
+  #again: TwinConnection[] = []
+  #at = 0
+  #used = 0
+  #delivering = false
+  #waking = false
+  #open = 0
+
+  constructor(options: WireOptions, hear: Hear) {
+    const { inbox, bytes, outbox } = sharedMemory(options.connectionsMax)
+    this.inbox = inbox
+    this.bytes = bytes
+    this.outbox = outbox
+    this.options = options
+    this.#hear = hear
+    this.#server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.#add(socket))
+    this.#server.maxConnections = options.connectionsMax
+    const { host, port } = options
+    this.listening = new Promise((resolve, reject) => {
+      this.#server.once('error', reject)
+      // Node before 23.1 does not know the last word: there only one thread can listen.
+      const where = { host, port, reusePort: true, backlog: 4096 }
+      this.#server.listen(where, () => {
+        const address = this.#server.address()
+        if (typeof address === 'object' && address !== null) this.port = address.port
+        resolve()
+      })
+    })
+  }
+
+  #add(socket: Socket): void {
+    const slot = this.#free.pop() ?? this.#slots.length
+    this.#slots[slot] = new TwinConnection(this, socket, slot)
+    this.#open += 1
+  }
+
+  /** Tells of a request; its head is copied to where the numbers point. */
+  tellRequest(slot: number, numbers: readonly number[], head: Buffer): void {
+    this.#makeRoom(head.length)
+    this.inbox[this.#at] = message.request
+    this.inbox[this.#at + 1] = slot
+    this.inbox.set(numbers, this.#at + 2)
+    this.inbox[this.#at + field.base] = this.#put(head)
+    this.#at += field.lines + lineFields * (numbers[field.count - 2] ?? 0)
+    this.wake()
+  }
+
+  tellData(slot: number, piece: Buffer, last: boolean): void {
+    this.#makeRoom(piece.length)
+    this.#tell(message.data, slot, this.#put(piece), piece.length, last ? 1 : 0)
+  }
+
+  tellWritable(slot: number): void {
+    this.#tell(message.writable, slot, 0, 0, 0)
+  }
+
+  tellGone(slot: number): void {
+    this.#tell(message.gone, slot, 0, 0, 0)
+  }
+
+  #tell(...numbers: number[]): void {
+    this.inbox.set(numbers, this.#at)
+    this.#at += shortMessage
+    this.wake()
+  }
+
+  #put(piece: Buffer): number {
+    const start = this.#used
+    piece.copy(this.bytes, start)
+    this.#used += piece.length
+    return start
+  }
+
+  #makeRoom(bytes: number): void {
+    const reserved = field.lines + lineFields * 100 + 3 * shortMessage * this.options.connectionsMax
+    if (this.#used + bytes > this.bytes.length || this.#at + reserved > this.inbox.length) this.#deliver()
+  }
+
+  /** True where a connection may use what it has read: else it is asked again. */
+  hasRoom(connection: TwinConnection): boolean {
+    if (!this.#delivering && this.#used + 2 * readMaxBytes <= this.bytes.length) return true
+    this.later(connection)
+    return false
+  }
+
+  /** Bytes of this connection are here already: no event will announce them. */
+  later(connection: TwinConnection): void {
+    this.#again.push(connection)
+    this.wake()
+  }
+
+  /** Messages are told when the present event is over, several in one call. */
+  wake(): void {
+    if (this.#waking || this.#delivering) return
+    this.#waking = true
+    setImmediate(() => this.#deliver())
+  }
+
+  #deliver(): void {
+    if (this.#delivering) return
+    this.#waking = false
+    const again = this.#again
+    this.#again = []
+    for (const connection of again) connection.takeUp()
+    if (this.#at > 0) {
+      this.#delivering = true
+      try {
+        this.#hear(this.#at)
+      } finally {
+        this.#delivering = false
+        this.#at = 0
+        this.#used = 0
+      }
+    }
+    this.#free.push(...this.#freedNext)
+    this.#freedNext = []
+    if (this.#again.length > 0) this.wake()
+  }
+
+  /** The connection is closed; its slot is used again when everything about it was told. */
+  removed(slot: number): void {
+    if (this.#slots[slot] === undefined) return
+    this.#slots[slot] = undefined
+    this.#freedNext.push(slot)
+    this.#open -= 1
+    this.wake()
+  }
+
+  send(slot: number, headBytes: number, body: Uint8Array, manner: number): number {
+    const connection = this.#slots[slot]
+    if (connection === undefined || !connection.isAnswering) return 0
+    if ((manner & how.close) !== 0) connection.last = true
+    if (headBytes > 0) connection.write(Buffer.from(this.outbox.subarray(0, headBytes)))
+    let taken = 0
+    while (taken < body.length && ((manner & how.copy) !== 0 || !connection.full)) {
+      const piece = body.subarray(taken, taken + pieceMaxBytes)
+      connection.write(Buffer.from(piece))
+      taken += piece.length
+    }
+    connection.wants = taken < body.length
+    if ((manner & how.end) !== 0 && !connection.wants) connection.end()
+    return taken
+  }
+
+  read(slot: number): void {
+    this.#slots[slot]?.read()
+  }
+
+  drop(slot: number): void {
+    this.#slots[slot]?.remove()
+  }
+
+  address(slot: number): string {
+    const address = this.#slots[slot]?.socket.remoteAddress ?? ''
+    return address.startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address
+  }
+
+  sweep(nowMs: number): void {
+    this.now = nowMs
+    const { connectionsMax, idleMs } = this.options
+    const idle = this.#open * 4 > connectionsMax * 3 ? Math.min(idleMs, crowdedMs) : idleMs
+    for (const connection of this.#slots) connection?.sweep(nowMs, idle)
+  }
+
+  shut(): void {
+    if (this.closing) return
+    this.closing = true
+    this.#server.close()
+    for (const connection of this.#slots) if (connection?.isIdle === true) connection.remove()
+  }
+
+  destroy(): void {
+    this.shut()
+    for (const connection of this.#slots) connection?.remove()
+  }
+}
+
+/** Listens, a moment later: `listening` tells. */
+export function openTwinWire(options: WireOptions, hear: Hear): TwinWire {
+  return new TwinWire(options, hear)
+}

@@ -1,0 +1,121 @@
+/**
+ * The words that the server and its TypeScript twin share. All that happened on the connections of a thread since the last
+ * turn is told in one call; an answer goes straight to its socket.
+ */
+export interface Wire {
+  /** 0 until `listening`. */
+  readonly port: number
+  /** The addon listens at once; its twin resolves this a moment later, or rejects where the address cannot be had. */
+  readonly listening: Promise<void>
+  /** What happened: messages one behind another, see `message` and `field`. Valid during the call of `hear`. */
+  readonly inbox: Int32Array
+  /** What messages point into. Valid during the call of `hear`. */
+  readonly bytes: Buffer
+  /** Heads of answers are written here, from its start. */
+  readonly outbox: Buffer
+  /**
+   * Sends `headBytes` of the outbox and then `body` on the connection `slot`, which has an answer outstanding. Returns how many bytes
+   * of the body were taken; where that is less, a `writable` message comes. The head is always taken.
+   */
+  send(slot: number, headBytes: number, body: Uint8Array, how: number): number
+  /** The body of the request is wanted: `data` messages come. */
+  read(slot: number): void
+  /** Closes a connection at once; no message comes. */
+  drop(slot: number): void
+  /** Textual address of the other end, IPv4 in dotted form; '' where it is gone. */
+  address(slot: number): string
+  /** To be called regularly with monotonic milliseconds: closes what is idle, slow or stuck. */
+  sweep(nowMs: number): void
+  /** No new connection and no idle one. */
+  shut(): void
+  /** Closes everything at once; no message comes. Nothing may be called after it. */
+  destroy(): void
+}
+
+export interface WireOptions {
+  /** Numeric address. */
+  readonly host: string
+  readonly port: number
+  /** For a head to be complete, from its first byte or from the connection's start. */
+  readonly headMs: number
+  /** Between two requests. */
+  readonly idleMs: number
+  /** While the end of an answer waits for its client. */
+  readonly stallMs: number
+  /** After a last answer, for the client to notice. */
+  readonly lingerMs: number
+  readonly connectionsMax: number
+}
+
+/** Called with the count of numbers in the inbox. */
+export type Hear = (count: number) => void
+
+/** The first number of a message; the second is the slot of its connection. */
+export const message = {
+  /** See `field`. */
+  request: 1,
+  /** Then start and length in `bytes`, and 1 where it is the last of the body. */
+  data: 2,
+  /** There is room for more of an answer. */
+  writable: 3,
+  /** The client has left, or was sent away: the answer is over. */
+  gone: 4,
+} as const
+
+/** Numbers of every message but a request. */
+export const shortMessage = 5
+
+/** Places of a request's numbers; then five for each line. Offsets count from `base`, a place in `bytes`. */
+export const field = {
+  flags: 2,
+  base: 3,
+  methodStart: 4,
+  methodEnd: 5,
+  pathEnd: 6,
+  queryStart: 7,
+  queryEnd: 8,
+  textEnd: 9,
+  /** The declared length of the body: 2 ** 30 times the first and the second. */
+  lengthHigh: 10,
+  lengthLow: 11,
+  /** Header lines. */
+  count: 12,
+  lines: 13,
+} as const
+
+/** Hash of the name in small letters, start and end of the name, start and end of the value. */
+export const lineFields = 5
+
+export const flag = { http10: 1, keep: 2, body: 4, chunked: 8, expects: 16, first: 32 } as const
+
+export const how = {
+  /** With these bytes the answer is whole. */
+  end: 1,
+  /** The connection ends with this answer. */
+  close: 2,
+  /** What the socket does not take is put aside: for small bodies. */
+  copy: 4,
+} as const
+
+/** Bytes of request line and header lines together. */
+export const headMaxBytes = 16 * 1024
+export const linesMax = 100
+
+/** Read from a socket at once. */
+export const readMaxBytes = 64 * 1024
+
+/** The hash of a header's name, in small letters. */
+export function hashOfName(name: string): number {
+  let hash = 0
+  for (let at = 0; at < name.length; at += 1) hash = (Math.imul(hash, 31) + name.charCodeAt(at)) | 0
+  return hash
+}
+
+/** What the two sides share, large enough for every connection to have something to say in one turn. */
+export function sharedMemory(connectionsMax: number): Pick<Wire, 'inbox' | 'bytes' | 'outbox'> {
+  return {
+    inbox: new Int32Array(2 ** 16 + 3 * shortMessage * connectionsMax),
+    bytes: Buffer.allocUnsafeSlow(2 ** 20),
+    outbox: Buffer.allocUnsafeSlow(2 ** 18),
+  }
+}

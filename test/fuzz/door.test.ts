@@ -1,0 +1,91 @@
+import fc from 'fast-check'
+import t from 'tap'
+import { isRefusal } from '../../src/format/refusal.js'
+import { type Server, serve } from '../../src/http/listen.js'
+import { converse } from '../http/raw.js'
+import { ways } from '../http/ways.js'
+
+const seeds = [
+  'GET /a?b HTTP/1.1\r\nHost: x\r\nAccept: */*\r\n\r\n',
+  'POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nabcdeGET /b HTTP/1.1\r\nHost: y\r\nConnection: close\r\n\r\n',
+  'POST /a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3;a=b\r\nabc\r\n0\r\nA: b\r\n\r\nGET /b HTTP/1.1\r\nHost: y\r\n\r\n',
+  'HEAD / HTTP/1.0\r\n\r\n',
+]
+const marks = [
+  '\r',
+  '\n',
+  '\r\n',
+  '\0',
+  ' ',
+  '\t',
+  ':',
+  ',',
+  ';',
+  '\x7f',
+  '\xff',
+  'Host: z\r\n',
+  'Content-Length: 0\r\n',
+  '0',
+]
+
+const change = fc.tuple(fc.nat(), fc.nat(12), fc.option(fc.constantFrom(...marks)))
+
+function mutated(seed: string, changes: readonly [number, number, string | null][]): string {
+  return changes.reduce((text, [at, length, mark]) => {
+    const place = at % (text.length + 1)
+    return mark === null
+      ? text.slice(0, place) + text.slice(place + length)
+      : text.slice(0, place) + mark + text.slice(place)
+  }, seed)
+}
+
+async function listening(by: 'addon' | 'twin', seen: string[]): Promise<Server> {
+  const server = serve(
+    (request, reply) => {
+      void request.body(1000).then((body) => {
+        const text = isRefusal(body) ? body.refused : Buffer.from(body).toString('latin1')
+        // A request without its body is no request, however much of it was seen.
+        if (!isRefusal(body))
+          seen.push(`${request.method} ${request.path}?${request.query} ${request.header('host')} ${text}`)
+        reply.end({ status: 200, block: '' }, text)
+      })
+    },
+    {
+      host: '127.0.0.1',
+      port: 0,
+      stallMs: 5000,
+      flowsMax: 100,
+      onThrow: (error) => t.fail(String(error)),
+      by,
+    },
+  )
+  t.teardown(() => server.close(0))
+  await server.listening
+  return server
+}
+
+t.test(
+  'whatever is sent, the native server and its twin see the same requests',
+  { skip: ways.length < 2 },
+  async (t) => {
+    const seen: string[][] = [[], []]
+    const servers = await Promise.all(ways.map((by, index) => listening(by, seen[index] ?? [])))
+    await fc.assert(
+      fc.asyncProperty(
+        fc.constantFrom(...seeds),
+        fc.array(change, { maxLength: 4 }),
+        async (seed, changes) => {
+          const sent = mutated(seed, changes)
+          for (const list of seen) list.length = 0
+          const heard = await Promise.all(servers.map(({ port }) => converse(port, sent)))
+          const [one, two] = heard.map(({ statuses }) => statuses.join())
+          if (one !== two || seen[0]?.join() !== seen[1]?.join()) {
+            throw new Error(`${one} and ${two}; ${JSON.stringify(seen)}`)
+          }
+        },
+      ),
+      { numRuns: 1500 },
+    )
+    for (const { flows } of servers) t.equal(flows, 0)
+  },
+)

@@ -1,0 +1,26 @@
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+
+const source = fileURLToPath(new URL('../../../test/native/heads-fuzz.cc', import.meta.url))
+const folder = mkdtempSync(join(tmpdir(), 'heads-'))
+t.teardown(() => rmSync(folder, { recursive: true }))
+
+const program = join(folder, 'fuzz')
+const watched = ['-fsanitize=address,undefined', '-fno-sanitize-recover=all']
+const compiled = spawnSync('c++', ['-std=c++17', '-g', '-O1', ...watched, source, '-o', program], {
+  encoding: 'utf8',
+})
+const able = compiled.error === undefined && compiled.status === 0
+if (!able) t.comment(`no compiler with sanitizers: ${compiled.stderr ?? ''}`)
+
+t.test('the native readers of heads and chunks touch no byte too far', { skip: !able }, (t) => {
+  const { status, stdout, stderr } = spawnSync(program, ['200000', String(process.hrtime.bigint())], {
+    encoding: 'utf8',
+  })
+  t.equal(status, 0, `${stdout}${stderr.slice(0, 4000)}`)
+  t.end()
+})
