@@ -148,11 +148,3 @@ export function readConfig(
   wrong.push(...contradictions(config))
   return wrong.length === 0 ? config : wrong
 }
-
-/**
- * The HTTP server takes its bound on a request's head from the environment when it is first loaded, and refuses 4 KiB that come
- * in two packets otherwise. To be called before any thread loads it; the door in front of the routes has the same bound.
- */
-export function boundHeads(): void {
-  process.env.UWS_HTTP_MAX_HEADERS_SIZE ??= String(16 * 1024)
-}

@@ -79,7 +79,7 @@ t.test('each dangerous thing has one place', async (t) => {
     [/\b(setTimeout|setInterval)\(/, /^src\/actor\/clock\.ts$|-script\.ts$/],
     [/\bDate\.now\(|performance\.now\(/, /^src\/actor\/clock\.ts$|-script\.ts$/],
     [/\bnew Worker\(/, /^src\/actor\/thread\.ts$/],
-    [/from 'uWebSockets\.js'/, /^src\/http\//],
+    [/from '[./]*native\/server\//, /^src\/http\//],
     [/from 'lmdb'/, /^src\/store\//],
     [/from 'piscina'/, /^src\/actor\//],
     [/\bprocess\.exit\(/, /^(src\/cli|workers)\//],

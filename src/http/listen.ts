@@ -37,6 +37,9 @@ export interface Server {
 /** What answers requests. It must end each reply exactly once, now or later; a throw closes that socket. */
 export type Handler = (request: Request, reply: Reply) => void
 
+/** Whether several threads may listen on one port: Node itself can since 23.1. */
+export const portsShared = servedBy === 'addon' || Number.parseFloat(process.versions.node) >= 23.1
+
 /** A head must be complete so soon: slower clients than any real one only hold connections. */
 const headMs = 10_000
 /** Between two requests: longer than the usual 60 s of proxies in front, so that it is they who close. */

@@ -1,5 +1,5 @@
 import type { MessagePort } from 'node:worker_threads'
-import { boundHeads, type Config } from '../../config/read.js'
+import type { Config } from '../../config/read.js'
 import { claimFolder, findPort } from '../actor/claim.js'
 import { systemClock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
@@ -8,6 +8,7 @@ import { startThread, type Thread } from '../actor/thread.js'
 import { RemoteChain } from '../chain/remote.js'
 import { type Examples, type Planting, plant } from '../devnet/seed.js'
 import { parseId } from '../format/id.js'
+import { portsShared } from '../http/listen.js'
 import { LocalRegistry } from '../names/local-registry.js'
 import { parseName } from '../names/name.js'
 import { adminKey } from './admin-key.js'
@@ -48,7 +49,6 @@ export interface Program {
  * is up.
  */
 export async function startProgram(config: Config, log: Log, end: AbortSignal): Promise<Program> {
-  boundHeads()
   const { server } = config
   const network = networkOf(config)
   const { root } = folders(config)
@@ -63,7 +63,7 @@ export async function startProgram(config: Config, log: Log, end: AbortSignal): 
   let port = server.port
   let key = ''
 
-  const edges = Array.from({ length: server.edgeThreads }, (_, index) =>
+  const edges = Array.from({ length: portsShared ? server.edgeThreads : 1 }, (_, index) =>
     crew.part(`edge-${index + 1}`, 'edge', () => {
       const own = { row: index + 1, port, startedMs, adminKey: key, ...limits.lines(), ...payments.lines() }
       return edgeThread(config, { ...network, nodes: nodes() }, shared, { ...crew.lines(), ...own })

@@ -144,6 +144,7 @@ export async function openShop(t: Test, options: ShopOptions): Promise<Shop> {
     await facilitator.close()
   }
   t.teardown(close)
+  await server.listening
   return { url: `http://127.0.0.1:${server.port}`, purse, ledger, offers, kinds, close }
 }
 
