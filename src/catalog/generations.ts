@@ -29,9 +29,10 @@ export class Generations {
     return Atomics.load(this.#cells, this.#cell(id))
   }
 
-  /** Says that a commit is done which touched these ids. Only the keeper calls this. */
-  commit(ids: Iterable<Id>): void {
+  /** Says that a commit is done which touched these ids and shards (`shardOf`). Only the keeper calls this. */
+  commit(ids: Iterable<Id>, touched: Iterable<number> = []): void {
     Atomics.add(this.#cells, 0, 1)
+    for (const shard of touched) Atomics.add(this.#cells, 1 + shard, 1)
     for (const id of ids) Atomics.add(this.#cells, this.#cell(id), 1)
   }
 
@@ -40,6 +41,11 @@ export class Generations {
     const bits = (sextet(id, 0) << 12) | (sextet(id, 1) << 6) | sextet(id, 2)
     return 1 + (bits >> 2)
   }
+}
+
+/** The shard of the id with these 32 bytes. */
+export function shardOf(id: Uint8Array): number {
+  return ((id[0] ?? 0) << 8) | (id[1] ?? 0)
 }
 
 const sextets = new Uint8Array(128)

@@ -1,4 +1,4 @@
-import { type Id, idBytes, idOfBytes } from '../format/id.js'
+import { type Id, idBytes } from '../format/id.js'
 import { blockIdBytes, decodeBlock, encodeBlock, heightKey } from './block.js'
 import type { BlockInput, IndexOutcome, IndexRequest } from './index-protocol.js'
 import type { IndexTables } from './index-tables.js'
@@ -17,7 +17,7 @@ const portion = 1000
  */
 export class IndexWriter {
   readonly #rows: RowWriter
-  #changed = new Set<Id>()
+  #changed: (id: Uint8Array) => void = () => undefined
   #outcome = { added: 0, known: 0, skipped: 0, removed: 0 }
 
   constructor(private readonly tables: IndexTables) {
@@ -25,9 +25,9 @@ export class IndexWriter {
   }
 
   /**
-   * Applies one request. `nowSeconds` since 1970; the ids of all rows that changed are added to `changed`.
+   * Applies one request. `nowSeconds` since 1970; `changed` is told the id of every row that changed (32 bytes).
    */
-  apply(request: IndexRequest, nowSeconds: number, changed: Set<Id>): IndexOutcome {
+  apply(request: IndexRequest, nowSeconds: number, changed: (id: Uint8Array) => void): IndexOutcome {
     this.#changed = changed
     this.#outcome = { added: 0, known: 0, skipped: 0, removed: 0 }
     switch (request.kind) {
@@ -92,7 +92,9 @@ export class IndexWriter {
     const height = root?.row.height
     const index = height === undefined ? 0 : (root?.row.index ?? 0)
     // In chain order, so that nothing that follows need be sorted.
-    const rows = [...unpackItems(packed)].sort((one, other) => Buffer.compare(one.id, other.id))
+    const rows = [...unpackItems(packed)].sort(
+      (one, other) => one.rank - other.rank || Buffer.compare(one.id, other.id),
+    )
     for (const row of rows) {
       if (root === undefined && !optimistic) this.#outcome.skipped += 1
       else this.#put(row, rowKey(height, index, true, row.id), nowSeconds)
@@ -102,7 +104,7 @@ export class IndexWriter {
   #put(row: PackedRow, key: Buffer, nowSeconds: number): void {
     const put = this.#rows.put(row, key, nowSeconds)
     this.#outcome[put === 'moved' ? 'added' : put] += 1
-    if (put === 'added' || put === 'moved') this.#changed.add(idOfBytes(row.id))
+    if (put === 'added' || put === 'moved') this.#changed(row.id)
   }
 
   #place(id: Id, weaveEnd: number): void {
@@ -146,6 +148,6 @@ export class IndexWriter {
     const row = decodeRow(key, record)
     this.#rows.remove({ key: Buffer.from(key), row })
     this.#outcome.removed += 1
-    this.#changed.add(idOfBytes(row.id))
+    this.#changed(row.id)
   }
 }

@@ -1,7 +1,7 @@
 import type { Clock } from '../actor/clock.js'
-import { type Id, idBytes } from '../format/id.js'
+import { type Id, idBytes, idOfBytes } from '../format/id.js'
 import { present } from '../store/lmdb.js'
-import type { Generations } from './generations.js'
+import { type Generations, shardOf } from './generations.js'
 import type { IndexOutcome } from './index-protocol.js'
 import { openIndexTables } from './index-tables.js'
 import { IndexWriter } from './index-writer.js'
@@ -28,6 +28,16 @@ function sumOf(outcomes: readonly (IndexOutcome | undefined)[]): IndexOutcome {
     sum.removed += one?.removed ?? 0
   }
   return sum
+}
+
+/** What a commit touched: ids that were named, and shards of ids that came by the thousand. */
+class Changes {
+  readonly ids = new Set<Id>()
+  readonly shards = new Set<number>()
+  /** Takes the 32 bytes of an id. */
+  readonly row = (id: Uint8Array): void => {
+    this.shards.add(shardOf(id))
+  }
 }
 
 interface Waiting {
@@ -72,22 +82,22 @@ export class CatalogKeeper {
     const batch = this.#waiting
     if (batch.length === 0) return
     this.#waiting = []
-    const changed = new Set<Id>()
+    const changed = new Changes()
     const replies: CatalogReply[] = []
     this.#tables.environment.write(() => {
       for (const { message } of batch) replies.push(this.#apply(message, changed))
       this.#index.settle()
     })
-    this.generations.commit(changed)
+    this.generations.commit(changed.ids, changed.shards)
     for (const [at, { resolve }] of batch.entries()) resolve(replies[at] ?? committed)
   }
 
-  #apply(message: CatalogRequest, changed: Set<Id>): CatalogReply {
+  #apply(message: CatalogRequest, changed: Changes): CatalogReply {
     switch (message.kind) {
       case 'learn':
         for (const attributes of message.attributes) {
           this.#learn(attributes)
-          changed.add(attributes.id)
+          changed.ids.add(attributes.id)
         }
         return committed
       case 'kept':
@@ -101,7 +111,7 @@ export class CatalogKeeper {
         return committed
       case 'distrust':
         this.#distrust(message.id)
-        changed.add(message.id)
+        changed.ids.add(message.id)
         return committed
       case 'resigned':
         this.#tables.unsettled.remove(idBytes(message.id))
@@ -112,15 +122,15 @@ export class CatalogKeeper {
       }
       case 'unwind': {
         const removed = new Set<Id>()
-        const index = this.#index.apply(message, this.#nowSeconds(), removed)
+        const index = this.#index.apply(message, this.#nowSeconds(), (id) => removed.add(idOfBytes(id)))
         for (const id of removed) {
           this.#forgetHeight(id)
-          changed.add(id)
+          changed.ids.add(id)
         }
         return { kind: 'committed', index }
       }
       default:
-        return { kind: 'committed', index: this.#index.apply(message, this.#nowSeconds(), changed) }
+        return { kind: 'committed', index: this.#index.apply(message, this.#nowSeconds(), changed.row) }
     }
   }
 

@@ -33,6 +33,8 @@ function writeRow(out: VarWriter, row: RowInput): void {
  */
 export interface PackedRow {
   readonly id: Buffer
+  /** The first 6 bytes of the id: the order of ranks is the order of ids, but for ties. */
+  readonly rank: number
   readonly size: number
   readonly owner: Buffer
   readonly ownerAddress: string
@@ -88,6 +90,7 @@ function readRow(read: VarReader, ofItem: boolean): PackedRow {
   const type = read.uint()
   return {
     id,
+    rank: id.readUIntBE(0, 6),
     size,
     owner,
     ownerAddress,

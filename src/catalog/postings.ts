@@ -76,16 +76,16 @@ const lastRow = Buffer.alloc(rowKeyBytes, 0xff)
 
 /** Collects changes and writes them block by block: only the keeper, inside its transaction. */
 export class PostingWriter {
-  #added = new Map<number, RowList>()
-  #removed = new Map<number, RowList>()
+  readonly #added = new Prefixes<RowList>()
+  readonly #removed = new Prefixes<RowList>()
   /** Prefixes that have no block yet. */
-  #fresh = new Set<number>()
+  readonly #fresh = new Prefixes<true>()
 
   constructor(private readonly table: Table) {}
 
   /** Says that a prefix is new, so that nothing need be looked up for it. */
   fresh(prefix: number): void {
-    this.#fresh.add(prefix)
+    this.#fresh.set(prefix, true)
   }
 
   add(prefix: number, row: Buffer): void {
@@ -104,15 +104,15 @@ export class PostingWriter {
 
   /** Writes everything that was collected. */
   flush(): void {
-    for (const [prefix, rows] of inOrder(this.#added)) this.#insert(prefix, rows.sorted())
-    for (const [prefix, rows] of inOrder(this.#removed)) this.#delete(prefix, rows.sorted())
+    for (const [prefix, rows] of this.#added.inOrder()) this.#insert(prefix, rows.sorted())
+    for (const [prefix, rows] of this.#removed.inOrder()) this.#delete(prefix, rows.sorted())
     this.#added.clear()
     this.#removed.clear()
     this.#fresh.clear()
   }
 
   #insert(prefix: number, rows: Buffer): void {
-    const last = this.#fresh.has(prefix) ? undefined : blockAtOrBefore(this.table, prefix, lastRow)
+    const last = this.#fresh.get(prefix) === true ? undefined : blockAtOrBefore(this.table, prefix, lastRow)
     if (last === undefined) this.#write(prefix, rows)
     // Most rows are newer than all others of their prefix.
     else if (compareRowKeys(last.rows, 0, rows, 0) <= 0) this.#replace(prefix, last, rows)
@@ -179,8 +179,39 @@ export class PostingWriter {
   }
 }
 
-function inOrder(changes: Map<number, RowList>): [number, RowList][] {
-  return [...changes].sort((one, other) => one[0] - other[0])
+const kinds = 8
+
+/** Values by prefix. A map for each kind: small whole numbers are far quicker keys than the whole prefix. */
+class Prefixes<Value> {
+  readonly #kinds = Array.from({ length: kinds }, () => new Map<number, Value>())
+  #size = 0
+
+  get size(): number {
+    return this.#size
+  }
+
+  get(prefix: number): Value | undefined {
+    const kind = Math.floor(prefix / 2 ** 40)
+    return this.#kinds[kind]?.get(prefix - kind * 2 ** 40)
+  }
+
+  set(prefix: number, value: Value): void {
+    const kind = Math.floor(prefix / 2 ** 40)
+    this.#kinds[kind]?.set(prefix - kind * 2 ** 40, value)
+    this.#size += 1
+  }
+
+  *inOrder(): Generator<[prefix: number, value: Value]> {
+    for (const [kind, words] of this.#kinds.entries()) {
+      const sorted = Float64Array.from(words.keys()).sort()
+      for (const word of sorted) yield [kind * 2 ** 40 + word, words.get(word) as Value]
+    }
+  }
+
+  clear(): void {
+    for (const words of this.#kinds) words.clear()
+    this.#size = 0
+  }
 }
 
 /** Row keys that are collected for one prefix, one behind the other. Most lists stay short, most others in order. */

@@ -4,7 +4,7 @@ import type { PackedRow } from './pack.js'
 import { PostingWriter, postingKind, postingPrefix, transactionsPrefix } from './postings.js'
 import { Recent } from './recent.js'
 import { decodeRow, encodeRow, type Row, type RowBody } from './row.js'
-import { compareRowKeys, heightOf, isItemKey } from './row-key.js'
+import { compareRowKeys, heightOf, isItemKey, rowKeyBytes } from './row-key.js'
 import { VarWriter } from './varbytes.js'
 import { numberBytes, WordGiver, wordKind } from './words.js'
 
@@ -53,6 +53,9 @@ export class RowWriter {
   readonly #record = new VarWriter()
   readonly #owners = new Recent<number, true>(ownersMax)
 
+  /** The last row key, as far as it was looked up in this transaction. */
+  #lastRow: Uint8Array | undefined
+
   /** What is told when a word is new: nothing was ever posted under it. */
   readonly #freshTag = (number: number): void => this.#postings.fresh(postingPrefix(postingKind.tag, number))
   readonly #freshBundle = (number: number): void =>
@@ -99,6 +102,7 @@ export class RowWriter {
   remove({ key, row }: Standing): void {
     for (const prefix of rowPrefixes(key, row)) this.#postings.remove(prefix, key)
     this.tables.rows.remove(key)
+    this.#lastRow = undefined
     this.tables.ids.remove(row.id.subarray(0, idKeyBytes))
     if (row.height === undefined) this.tables.pending.remove(pendingKey(row.seenSeconds, key))
     else this.#unplace(key, row.transfer?.weaveEnd)
@@ -122,6 +126,7 @@ export class RowWriter {
   settle(): void {
     this.#postings.flush()
     this.#words.settle()
+    this.#lastRow = undefined
   }
 
   /** Two transactions cannot end at the same place: the first that said so is believed. */
@@ -137,9 +142,24 @@ export class RowWriter {
     if (there !== undefined && Buffer.compare(there, key) === 0) this.tables.weave.remove(at)
   }
 
+  /** Most rows come behind all others, which is cheaper to write and fills pages to the brim. False where the key is taken. */
+  #putRow(key: Buffer, record: Buffer): boolean {
+    this.#lastRow ??= this.#lastKey()
+    if (compareRowKeys(key, 0, this.#lastRow, 0) <= 0) return this.tables.rows.add(key, record)
+    this.tables.rows.append(key, record)
+    this.#lastRow = key
+    return true
+  }
+
+  /** The last key of all rows; one before all keys where there are none. */
+  #lastKey(): Uint8Array {
+    for (const key of this.tables.rows.keys({ backwards: true, limit: 1 })) return Buffer.from(key)
+    return Buffer.alloc(rowKeyBytes)
+  }
+
   /** False where the key is taken. */
   #insert(key: Buffer, row: RowBody): boolean {
-    if (!this.tables.rows.add(key, encodeRow(this.#record, row))) return false
+    if (!this.#putRow(key, encodeRow(this.#record, row))) return false
     for (const prefix of rowPrefixes(key, row)) this.#postings.add(prefix, key)
     if (heightOf(key) === undefined) this.tables.pending.put(pendingKey(row.seenSeconds, key), present)
     else if (row.transfer !== undefined && row.transfer.weaveEnd > 0) {

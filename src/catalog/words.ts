@@ -174,7 +174,7 @@ export class WordGiver {
     this.#last += 1
     // The key of a short word is its kind and its bytes, which is what stands here too.
     const whole = bytes.length <= plainBytesMax ? key : Buffer.concat([Buffer.of(kind), bytes])
-    this.tables.numbers.put(number, whole)
+    this.tables.numbers.append(number, whole)
     fresh(this.#last)
     return this.#last
   }

@@ -6,8 +6,8 @@ const drawMs = { terminal: 100, file: 10_000 }
 const barWidth = 30
 
 /**
- * A progress bar on standard error: what is done, of how much, how fast, for how long yet. On a terminal one line that is drawn anew;
- * elsewhere a plain line now and then.
+ * A progress bar on standard error: what is done, of how much, how fast, for how long yet. On a terminal one line that is drawn
+ * anew; elsewhere a plain line now and then.
  */
 export class Progress {
   readonly #startedMs: number

@@ -55,8 +55,8 @@ const bundlesAtOnce = 4
 const leftMax = 20
 
 /**
- * Puts a folder of node JSON into the index, as the follower and the unbundler would from a node: the same checks, the same agendas.
- * A second call goes on where the first was killed.
+ * Puts a folder of node JSON into the index, as the follower and the unbundler would from a node: the same checks, the same
+ * agendas. A second call goes on where the first was killed.
  */
 export class BulkImport {
   #done = { blocks: 0, transactions: 0, missing: 0, bundles: 0, items: 0, bad: 0 }

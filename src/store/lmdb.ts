@@ -23,6 +23,8 @@ export interface Table {
   put(key: Uint8Array, value: Uint8Array): void
   /** Puts an entry unless the key is there already; false where it is. Only inside `write`. */
   add(key: Uint8Array, value: Uint8Array): boolean
+  /** Puts an entry behind all others; throws where one at or behind the key is there. Only inside `write`. */
+  append(key: Uint8Array, value: Uint8Array): void
   /** Only inside `write`. */
   remove(key: Uint8Array): void
 }
@@ -125,6 +127,7 @@ function tableOf(database: Database<Buffer, Buffer>): Table {
     add: (wanted, value) =>
       database.putSync(key(wanted), key(value), { noOverwrite: true }) as unknown as boolean,
     put: (wanted, value) => database.putSync(key(wanted), key(value)),
+    append: (wanted, value) => void database.putSync(key(wanted), key(value), { append: true }),
     remove: (wanted) => {
       database.removeSync(key(wanted))
     },
