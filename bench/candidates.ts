@@ -121,9 +121,16 @@ export async function startNodeHttp(folder: string): Promise<Candidate> {
   return candidate('node:http', Number(port), child)
 }
 
-/** This program, on a data folder of its own with the objects in its cache. */
-export async function startGateway(objects: readonly BenchObject[], threads: number): Promise<Candidate> {
-  const dataPath = join(workFolder, 'data')
+/** This program, on a data folder of its own with the objects in its cache; with `settings` of its own under another name. */
+export async function startGateway(
+  objects: readonly BenchObject[],
+  threads: number,
+  other: { readonly name: string; readonly settings: Readonly<Record<string, string>> } = {
+    name: 'sluice',
+    settings: {},
+  },
+): Promise<Candidate> {
+  const dataPath = join(workFolder, `data-${other.name}`)
   rmSync(dataPath, { recursive: true, force: true })
   await seed(dataPath, objects)
   const env = {
@@ -134,9 +141,10 @@ export async function startGateway(objects: readonly BenchObject[], threads: num
     LISTEN_ADDRESS: hostName,
     DATA_PATH: dataPath,
     EDGE_THREADS: String(threads),
+    ...other.settings,
   }
   const script = fileURLToPath(new URL('../src/cli/sluice.js', import.meta.url))
   const child = spawn(process.execPath, [script, 'start'], { stdio: ['ignore', 'pipe', 'inherit'], env })
   const [, port] = await said(child, /"gateway":"http:\/\/[^"]*:(\d+)/)
-  return candidate('sluice', Number(port), child)
+  return candidate(other.name, Number(port), child)
 }

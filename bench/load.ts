@@ -18,6 +18,8 @@ export interface Load {
   readonly range?: { readonly lengthBytes: number; readonly sizeBytes: number }
   /** One more header line. */
   readonly header?: string
+  /** Requests a second over all connections; as many as are answered where it is absent. */
+  readonly rate?: number
 }
 
 export interface Outcome {
@@ -47,6 +49,7 @@ export function makeLoad(load: Load): Promise<Outcome> {
   if (load.range !== undefined)
     args.push('range', String(load.range.lengthBytes), String(load.range.sizeBytes))
   if (load.header !== undefined) args.push('header', load.header)
+  if (load.rate !== undefined) args.push('rate', String(load.rate))
   return new Promise((resolve, reject) => {
     execFile(loadMaker(), args, (error, out) => {
       if (error !== null) reject(error)

@@ -27,6 +27,7 @@ struct Connection {
   uint64_t bodyLeft = 0;   // bytes of the body still to come
   bool inBody = false;
   std::string head;
+  bool idle = false;
 };
 
 struct Options {
@@ -35,6 +36,7 @@ struct Options {
   double seconds = 1;
   std::string method, path, header;
   uint64_t rangeLength = 0, size = 0;
+  uint64_t rate = 0;
 };
 
 struct Result {
@@ -88,7 +90,20 @@ uint64_t bodyLength(const std::string& head, const Options& options, Result& res
 void finish(Connection& connection, const Options& options, Result& result) {
   result.requests += 1;
   result.microseconds.push_back(static_cast<uint32_t>((now() - connection.asked) / 1000));
-  ask(connection, options, result);
+  if (options.rate == 0) ask(connection, options, result);
+  else connection.idle = true;
+}
+
+// At a given rate, idle connections ask when their time has come, and never in bursts to catch up.
+void pace(std::vector<Connection>& connections, const Options& options, Result& result, uint64_t& next) {
+  uint64_t step = 1000000000ull / options.rate;
+  for (auto& connection : connections) {
+    if (next > now()) return;
+    if (!connection.idle) continue;
+    connection.idle = false;
+    ask(connection, options, result);
+    next = std::max(next + step, now() - 10 * step);
+  }
 }
 
 // Takes what has come. False where the other side closed.
@@ -145,11 +160,16 @@ Result run(const Options& options) {
       return result;
     }
   }
-  for (auto& connection : connections) ask(connection, options, result);
+  for (auto& connection : connections) {
+    if (options.rate == 0) ask(connection, options, result);
+    else connection.idle = true;
+  }
+  uint64_t next = now();
   uint64_t end = now() + static_cast<uint64_t>(options.seconds * 1e9);
   epoll_event events[256];
   while (now() < end) {
-    int count = epoll_wait(poll, events, 256, 50);
+    if (options.rate > 0) pace(connections, options, result, next);
+    int count = epoll_wait(poll, events, 256, options.rate > 0 ? 1 : 50);
     for (int at = 0; at < count; at += 1) {
       Connection& connection = connections[events[at].data.u32];
       if (take(connection, options, result)) continue;
@@ -179,6 +199,8 @@ int main(int count, char** args) {
       at += 2;
     } else if (strcmp(args[at], "header") == 0 && at + 1 < count) {
       options.header = args[at += 1];
+    } else if (strcmp(args[at], "rate") == 0 && at + 1 < count) {
+      options.rate = strtoull(args[at += 1], nullptr, 10);
     }
   }
   uint64_t start = now();

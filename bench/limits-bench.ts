@@ -1,0 +1,162 @@
+import { parseArgs } from 'node:util'
+import { localAddress } from '../src/actor/address.js'
+import { Clients } from '../src/admission/clients.js'
+import { Key } from '../src/admission/key.js'
+import { MemoryBuckets } from '../src/admission/memory.js'
+import { BucketTable } from '../src/admission/table.js'
+import { type Candidate, startGateway } from './candidates.js'
+import { makeLoad } from './load.js'
+import { benchObject } from './objects.js'
+import { cpuSeconds } from './usage.js'
+
+const help = `limits-bench: what limits cost
+
+  --rounds N    of each comparison (5)
+  --seconds N   of load a round (1)
+  --only NAMES  take, throughput, flood
+`
+
+const say = (line: string): void => {
+  process.stdout.write(`${line}\n`)
+}
+
+const median = (numbers: readonly number[]): number =>
+  [...numbers].sort((a, b) => a - b)[numbers.length >> 1] ?? 0
+
+/** Nanoseconds of this thread's processor time for each of `count` calls. */
+function cost(count: number, act: (at: number) => void): number {
+  const before = process.cpuUsage().user
+  for (let at = 0; at < count; at += 1) act(at)
+  return ((process.cpuUsage().user - before) * 1000) / count
+}
+
+/** Takes from 1 million live buckets in a random order, and from one. */
+function takes(): void {
+  const live = 1_000_000
+  const secret = { low: 11, high: 22 }
+  const options = { slots: 2 * live, capacity: 100_000, refillPerSecond: 20 }
+  const bytes = BucketTable.bytes(options)
+  const ip = new BucketTable(new SharedArrayBuffer(bytes), options)
+  const resource = new BucketTable(new SharedArrayBuffer(bytes), options)
+  const keys = Array.from({ length: live }, (_, at) => {
+    return Key.ofWords(Int32Array.of(0, 0, 0xffff, Math.imul(at, 2654435761)), secret)
+  })
+  const made = cost(live, (at) => ip.take(keys[at]!, 1))
+  const random = cost(live, (at) => ip.take(keys[(at * 7919) % live]!, 1))
+  const clients = new Clients({ trustedProxies: [], exempt: [], ipv6PrefixBits: 64 }, secret)
+  const keeper = localAddress<never, never>(() => undefined)
+  const buckets = new MemoryBuckets({ ip, resource, clients, secret, keeper })
+  const paths = Array.from({ length: 1000 }, (_, at) => `/${'a'.repeat(40)}${String(at).padStart(3, '0')}`)
+  const requests = paths.map((path) => ({
+    ...{ method: 'GET', path, query: '', remoteAddress: `10.${paths.indexOf(path) & 255}.0.1` },
+    header: () => 'localhost:3000',
+    body: () => Promise.reject(new Error('none')),
+  }))
+  const whole = cost(live, (at) => {
+    const request = requests[at % 1000]!
+    buckets.take(clients.of(request), request, 1, false)
+  })
+  say(
+    `1 million live buckets in ${(bytes / 1e6).toFixed(1)} MB: ${(bytes / live).toFixed(1)} bytes each at load 0.5`,
+  )
+  say(`a take: ${random.toFixed(0)} ns (random buckets), ${made.toFixed(0)} ns (new buckets)`)
+  say(`client, both buckets and the ticket: ${whole.toFixed(0)} ns`)
+}
+
+const limited = {
+  ENABLE_RATE_LIMITER: 'true',
+  RATE_LIMITER_IP_TOKENS_PER_BUCKET: '1099511627776',
+  RATE_LIMITER_RESOURCE_TOKENS_PER_BUCKET: '1099511627776',
+}
+
+/** Cached 1 KiB with and without limits, in turns: requests per second of processor time. */
+async function throughput(rounds: number, seconds: number): Promise<void> {
+  const object = benchObject('1k')
+  const targets = [
+    await startGateway([object], 1, { name: 'off', settings: {} }),
+    await startGateway([object], 1, { name: 'on', settings: limited }),
+  ]
+  const path = `/${object.id}`
+  const once = async (target: Candidate): Promise<number> => {
+    const before = cpuSeconds(target.pid)
+    const { requests, status } = await makeLoad({
+      port: target.port,
+      connections: 32,
+      seconds,
+      method: 'GET',
+      path,
+    })
+    if (status !== 200) throw new Error(`${target.name} answered ${status}`)
+    return requests / (cpuSeconds(target.pid) - before)
+  }
+  try {
+    for (const target of targets) await once(target)
+    const found: Record<string, number[]> = { off: [], on: [] }
+    for (let round = 0; round < rounds; round += 1) {
+      for (const target of round % 2 === 0 ? targets : [...targets].reverse()) {
+        found[target.name]?.push(await once(target))
+      }
+    }
+    const [off, on] = [median(found.off ?? []), median(found.on ?? [])]
+    say(
+      `cached 1 KiB a CPU second: ${off.toFixed(0)} without limits, ${on.toFixed(0)} with: ${((on / off) * 100).toFixed(1)} %`,
+    )
+  } finally {
+    for (const target of targets) await target.stop()
+  }
+}
+
+/** The p99 of a calm client while another address floods at 20,000 requests a second. */
+async function flood(rounds: number, seconds: number): Promise<void> {
+  const object = benchObject('1k')
+  const settings = { ENABLE_RATE_LIMITER: 'true', RATE_LIMITER_IP_TOKENS_PER_BUCKET: '20000' }
+  const target = await startGateway([object], 1, { name: 'flooded', settings })
+  const path = `/${object.id}`
+  const load = { port: target.port, method: 'GET', path, seconds } as const
+  const calm = (round: number) => {
+    return makeLoad({ ...load, connections: 4, rate: 500, header: `X-Forwarded-For: 198.51.100.${round}` })
+  }
+  try {
+    await calm(250)
+    const p99: [number, number][] = []
+    let flooding = { requests: 0, seconds: 1, status: 0 }
+    for (let round = 0; round < rounds; round += 1) {
+      const quiet = await calm(round)
+      const storm = makeLoad({
+        ...load,
+        connections: 32,
+        rate: 20_000,
+        header: 'X-Forwarded-For: 203.0.113.9',
+      })
+      const beside = await calm(round + 100)
+      flooding = await storm
+      if (beside.status !== 200) throw new Error(`the calm client got ${beside.status}`)
+      p99.push([quiet.p99Us, beside.p99Us])
+    }
+    const [quiet, beside] = [median(p99.map(([one]) => one)), median(p99.map(([, other]) => other))]
+    const rate = (flooding.requests / flooding.seconds).toFixed(0)
+    say(
+      `a flood of ${rate} requests/s (${flooding.status}): the p99 of another client is ${beside} us, ${quiet} us without it: ${(beside / quiet).toFixed(2)}x`,
+    )
+  } finally {
+    await target.stop()
+  }
+}
+
+const { values } = parseArgs({
+  options: {
+    help: { type: 'boolean' },
+    rounds: { type: 'string', default: '5' },
+    seconds: { type: 'string', default: '1' },
+    only: { type: 'string' },
+  },
+})
+if (values.help === true) {
+  say(help)
+  process.exit(0)
+}
+const [rounds, seconds] = [Number(values.rounds), Number(values.seconds)]
+const wants = (name: string): boolean => values.only === undefined || values.only.split(',').includes(name)
+if (wants('take')) takes()
+if (wants('throughput')) await throughput(rounds, seconds)
+if (wants('flood')) await flood(rounds, seconds)
