@@ -8,7 +8,10 @@ const deadHolderMs = 5000
 export class Locks {
   readonly #mask: number
 
-  constructor(private readonly cells: Int32Array) {
+  constructor(
+    private readonly cells: Int32Array,
+    private readonly deadMs = deadHolderMs,
+  ) {
     this.#mask = cells.length - 1
   }
 
@@ -28,7 +31,7 @@ export class Locks {
     for (let spins = 0; spins < 300; spins += 1) {
       if (Atomics.compareExchange(this.cells, at, 0, 1) === 0) return
     }
-    for (let waitedMs = 0; waitedMs < deadHolderMs; waitedMs += 1) {
+    for (let waitedMs = 0; waitedMs < this.deadMs; waitedMs += 1) {
       Atomics.wait(this.cells, at, 1, 1)
       if (Atomics.compareExchange(this.cells, at, 0, 1) === 0) return
     }

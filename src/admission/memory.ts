@@ -5,9 +5,7 @@ import {
   type BucketRules,
   type Buckets,
   type Busiest,
-  hostOf,
   type Named,
-  pathOf,
   readResourceName,
   resourceName,
   type Shortage,
@@ -15,7 +13,8 @@ import {
 } from './buckets.js'
 import type { Client, Clients } from './clients.js'
 import type { KeeperReply, KeeperRequest } from './keeper-protocol.js'
-import { Key, type Secret } from './key.js'
+import type { Key, Secret } from './key.js'
+import { ResourceKeys } from './resource-keys.js'
 import type { Balance, BucketTable } from './table.js'
 
 /** Names of busy resources told to the keeper so far; then all are forgotten and told anew. */
@@ -33,9 +32,11 @@ export interface MemoryParts {
 export class MemoryBuckets implements Buckets {
   readonly rules: Readonly<Record<BucketKind, BucketRules>>
   readonly #told = new Set<number>()
+  readonly #keys: ResourceKeys
 
   constructor(private readonly parts: MemoryParts) {
     this.rules = { ip: parts.ip.options, resource: parts.resource.options }
+    this.#keys = new ResourceKeys(parts.secret)
   }
 
   take(client: Client, named: Named, tokens: number, only: boolean): Ticket | Shortage {
@@ -82,7 +83,7 @@ export class MemoryBuckets implements Buckets {
   }
 
   #keyOf(named: Named): Key {
-    return Key.ofNames(hostOf(named), named.method, pathOf(named), this.parts.secret)
+    return this.#keys.of(named)
   }
 
   #name(key: Key, named: Named): void {

@@ -122,11 +122,12 @@ export class RedisBuckets implements Buckets {
     return tokens === undefined || paidTokens === undefined ? undefined : { tokens, paidTokens }
   }
 
-  /** Not asked twice: what is given back twice would be tokens out of nothing. */
+  /** Nobody waits for it, so it goes out also when others are not let wait. Not asked twice: what is given back twice would be tokens out of nothing. */
   #give(keys: readonly [string, string], counts: readonly number[]): void {
     const { ip, resource } = this.parts
     const rates = [ip.refillPerSecond, resource.refillPerSecond]
-    void this.#patience.wait(this.#isUp, () => this.#redis.bucketGive(...keys, ...counts, ...rates))
+    const given = this.#redis.bucketGive(...keys, ...counts, ...rates)
+    void given.catch((error: Error) => this.#patience.heard(error))
   }
 }
 

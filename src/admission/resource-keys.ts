@@ -1,0 +1,48 @@
+import { hostOf, type Named, pathOf } from './buckets.js'
+import { Key, type Secret } from './key.js'
+
+/** Keys remembered for a host and a method, twice: about 400 bytes each at most. */
+const keysMax = 2048
+/** Longer paths are not worth their memory. */
+const longPath = 256
+/** Hosts are in many spellings what clients write: a few are remembered. */
+const hostsMax = 16
+
+/** The keys of resources asked for lately: hashing a name anew costs more than all the rest of a take. */
+export class ResourceKeys {
+  #host = ''
+  #method = ''
+  #young = new Map<string, Key>()
+  #old: ReadonlyMap<string, Key> = new Map()
+  readonly #byHost = new Map<string, Map<string, Key>>()
+
+  constructor(private readonly secret: Secret) {}
+
+  of(named: Named): Key {
+    const host = hostOf(named)
+    const { method } = named
+    if (host !== this.#host || method !== this.#method) this.#turn(host, method)
+    const path = pathOf(named)
+    const known = this.#young.get(path)
+    if (known !== undefined) return known
+    const key = this.#old.get(path) ?? Key.ofNames(host, method, path, this.secret)
+    if (path.length > longPath) return key
+    if (this.#young.size >= keysMax) {
+      this.#old = new Map(this.#young)
+      this.#young.clear()
+    }
+    this.#young.set(path, key)
+    return key
+  }
+
+  #turn(host: string, method: string): void {
+    const name = `${method} ${host}`
+    if (this.#byHost.size >= hostsMax && !this.#byHost.has(name)) this.#byHost.clear()
+    const keys = this.#byHost.get(name) ?? new Map<string, Key>()
+    this.#byHost.set(name, keys)
+    this.#host = host
+    this.#method = method
+    this.#young = keys
+    this.#old = new Map()
+  }
+}

@@ -1,0 +1,91 @@
+import { mkdtempSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { localAddress } from '../../src/actor/address.js'
+import type { Clock } from '../../src/actor/clock.js'
+import type { BucketRules } from '../../src/admission/buckets.js'
+import { Clients } from '../../src/admission/clients.js'
+import { BucketKeeper } from '../../src/admission/keeper.js'
+import type { KeeperReply, KeeperRequest } from '../../src/admission/keeper-protocol.js'
+import { KeptTable } from '../../src/admission/kept-table.js'
+import { MemoryBuckets } from '../../src/admission/memory.js'
+import { BucketTable, ticksPerSecond } from '../../src/admission/table.js'
+import type { House } from '../conformance/buckets.js'
+
+/** A clock that only moves when it is told to; its timers never fire. */
+export class HandClock implements Clock {
+  ms = 1_000_000
+
+  now(): number {
+    return this.ms
+  }
+
+  monotonic(): number {
+    return this.ms
+  }
+
+  after(): { cancel(): void } {
+    return { cancel: () => undefined }
+  }
+
+  every(): { cancel(): void } {
+    return { cancel: () => undefined }
+  }
+}
+
+export function dataFolder(): string {
+  return mkdtempSync(join(tmpdir(), 'sluice-buckets-'))
+}
+
+export const silent = { error: () => undefined, warn: () => undefined, info: () => undefined }
+
+export const someClients = { trustedProxies: [], exempt: [], ipv6PrefixBits: 64 }
+
+/** Buckets in memory with their keeper, on one thread and a clock of their own. */
+export async function memoryHouse(
+  rules: { readonly ip: BucketRules; readonly resource: BucketRules },
+  path = dataFolder(),
+  slots = 1024,
+): Promise<House & { readonly keeper: BucketKeeper; readonly ip: KeptTable; readonly clock: HandClock }> {
+  const clock = new HandClock()
+  const open = () => {
+    const [ipOptions, resourceOptions] = [
+      { ...rules.ip, slots },
+      { ...rules.resource, slots },
+    ]
+    const ip = new KeptTable(new SharedArrayBuffer(BucketTable.bytes(ipOptions)), ipOptions)
+    const resource = new KeptTable(new SharedArrayBuffer(BucketTable.bytes(resourceOptions)), resourceOptions)
+    const keeper = new BucketKeeper({ path, saveEveryMs: 1000 }, { ip, resource }, clock, silent)
+    const clients = new Clients(someClients, keeper.secret)
+    const address = localAddress<KeeperRequest, KeeperReply>((message) => keeper.handle(message))
+    const buckets = new MemoryBuckets({ ip, resource, clients, secret: keeper.secret, keeper: address })
+    return { ip, keeper, clients, buckets }
+  }
+  let now = open()
+  return {
+    clock,
+    get ip() {
+      return now.ip
+    },
+    get keeper() {
+      return now.keeper
+    },
+    get buckets() {
+      return now.buckets
+    },
+    get clients() {
+      return now.clients
+    },
+    advance(seconds) {
+      for (let tick = 0; tick < seconds * ticksPerSecond; tick += 1) {
+        clock.ms += 1000 / ticksPerSecond
+        now.keeper.tick()
+      }
+    },
+    async restart() {
+      await now.keeper.close()
+      now = open()
+    },
+    close: () => now.keeper.close(),
+  }
+}

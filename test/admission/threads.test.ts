@@ -1,0 +1,94 @@
+import { once } from 'node:events'
+import { Worker } from 'node:worker_threads'
+import t from 'tap'
+import { localAddress } from '../../src/actor/address.js'
+import { Clients } from '../../src/admission/clients.js'
+import { BucketKeeper } from '../../src/admission/keeper.js'
+import type { KeeperReply, KeeperRequest } from '../../src/admission/keeper-protocol.js'
+import { KeptTable } from '../../src/admission/kept-table.js'
+import { Locks } from '../../src/admission/locks.js'
+import { MemoryBuckets } from '../../src/admission/memory.js'
+import { BucketTable } from '../../src/admission/table.js'
+import { clientAt } from '../conformance/buckets.js'
+import { dataFolder, HandClock, silent, someClients } from './house.js'
+import type { TakerOrder, TakerReport } from './taker.js'
+
+/** Few buckets, so that threads meet in them all the time. */
+const addresses = ['203.0.113.1', '203.0.113.2', '2001:db8::']
+const paths = ['/a', '/b', '/c']
+
+t.test(
+  'four threads on one table, payments and restarts between: no token is lost, made or owed',
+  async (t) => {
+    const path = dataFolder()
+    const options = { slots: 1024, capacity: 20_000, refillPerSecond: 0 }
+    const clock = new HandClock()
+    const kept = new Map<string, number>()
+    const paid = new Map<string, number>()
+    let checks = 0
+    for (let life = 0; life < 3; life += 1) {
+      const [ipMemory, resourceMemory] = [
+        new SharedArrayBuffer(BucketTable.bytes(options)),
+        new SharedArrayBuffer(BucketTable.bytes(options)),
+      ]
+      const tables = {
+        ip: new KeptTable(ipMemory, options),
+        resource: new KeptTable(resourceMemory, options),
+      }
+      const keeper = new BucketKeeper({ path, saveEveryMs: 1000 }, tables, clock, silent)
+      const clients = new Clients(someClients, keeper.secret)
+      const address = localAddress<KeeperRequest, KeeperReply>((message) => keeper.handle(message))
+      const buckets = new MemoryBuckets({ ...tables, clients, secret: keeper.secret, keeper: address })
+      const takers = [1, 2, 3, 4].map((seed) => {
+        const order: TakerOrder = {
+          ...{ options, ip: ipMemory, resource: resourceMemory, secret: keeper.secret, addresses, paths },
+          ...{ rounds: 30_000, seed: seed * 7919 + life },
+        }
+        return new Worker(new URL('./taker.js', import.meta.url), { workerData: order })
+      })
+      let running = takers.length
+      const reports = takers.map(async (taker) => {
+        const [report] = (await once(taker, 'message')) as [TakerReport]
+        running -= 1
+        return report
+      })
+      for (let payment = 0; running > 0; payment += 1) {
+        const to = addresses[payment % addresses.length] ?? ''
+        const tokens = 1 + ((payment * 37) % 900)
+        if (payment < 60) {
+          await buckets.credit(to, `life ${life} payment ${payment}`, tokens)
+          paid.set(to, (paid.get(to) ?? 0) + tokens)
+          if (payment % 5 === 0) keeper.save()
+        }
+        const held = await buckets.ofClient(clientAt(clients, to))
+        if (held !== undefined && (held.tokens < 0 || held.paidTokens < 0 || held.tokens > options.capacity))
+          t.fail('owed')
+        checks += 1
+        await new Promise((resolve) => setImmediate(resolve))
+      }
+      for (const report of await Promise.all(reports)) {
+        for (const [bucket, tokens] of Object.entries(report))
+          kept.set(bucket, (kept.get(bucket) ?? 0) + tokens)
+      }
+      for (const bucket of addresses) {
+        const held = await buckets.ofClient(clientAt(clients, bucket))
+        const left = (held?.tokens ?? 0) + (held?.paidTokens ?? 0)
+        const all = options.capacity + (paid.get(bucket) ?? 0)
+        t.equal(left + (kept.get(bucket) ?? 0), all, `life ${life}: ${bucket} holds what was not taken`)
+      }
+      await keeper.close()
+    }
+    t.ok(checks > 20, 'and looked at while they ran')
+  },
+)
+
+t.test('a thread that was ended while it held a lock does not hold up the others for ever', async (t) => {
+  const cells = new Int32Array(new SharedArrayBuffer(16))
+  const locks = new Locks(cells, 20)
+  const held = locks.take(2)
+  t.equal(held, 2)
+  const other = new Locks(cells, 20)
+  t.equal(other.take(2), 2, 'taken over after a while')
+  other.release(2)
+  t.equal(other.take(2), 2)
+})
