@@ -122,7 +122,10 @@ export class RedisBuckets implements Buckets {
     return tokens === undefined || paidTokens === undefined ? undefined : { tokens, paidTokens }
   }
 
-  /** Nobody waits for it, so it goes out also when others are not let wait. Not asked twice: what is given back twice would be tokens out of nothing. */
+  /**
+   * Nobody waits for it, so it goes out also when others are not let wait. Not asked twice: what is given back twice would be
+   * tokens out of nothing.
+   */
   #give(keys: readonly [string, string], counts: readonly number[]): void {
     const { ip, resource } = this.parts
     const rates = [ip.refillPerSecond, resource.refillPerSecond]

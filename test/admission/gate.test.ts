@@ -1,0 +1,168 @@
+import t from 'tap'
+import { Meters, meterBytes } from '../../src/actor/meter.js'
+import { meterTable } from '../../src/actor/meters.js'
+import { Gate } from '../../src/admission/gate.js'
+import {
+  type Denial,
+  type Fare,
+  type Grant,
+  isDenial,
+  type Paid,
+  type Payments,
+} from '../../src/admission/protocol.js'
+import type { Request } from '../../src/http/exchange.js'
+import { clientAt, named } from '../conformance/buckets.js'
+import { memoryHouse } from './house.js'
+
+function asked(path = '/x', remoteAddress = '203.0.113.1'): Request {
+  return { ...named(path), query: '', remoteAddress, body: () => Promise.reject(new Error('none')) }
+}
+
+const fare = (bytes: number, more: Partial<Fare> = {}): Fare => {
+  return { request: asked(), bytes, contentType: 'text/plain', ...more }
+}
+
+async function granted(outcome: Grant | Denial | Promise<Grant | Denial>): Promise<Grant> {
+  const found = await outcome
+  if (isDenial(found)) throw new Error(found.reason)
+  return found
+}
+
+async function gateOf(t: { teardown(act: () => Promise<void>): void }, tokens: number, payments?: Payments) {
+  const house = await memoryHouse({
+    ip: { capacity: tokens, refillPerSecond: 1 },
+    resource: { capacity: 50, refillPerSecond: 1 },
+  })
+  t.teardown(() => house.close())
+  const meters = new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0)
+  const gate = new Gate({
+    ...house,
+    exemptNames: ['Free', 'sub_free'],
+    meters,
+    ...(payments === undefined ? {} : { payments }),
+  })
+  const left = async (): Promise<number> => {
+    const held = await house.buckets.ofClient(clientAt(house.clients, '203.0.113.1'))
+    return held === undefined ? tokens : held.tokens + held.paidTokens
+  }
+  return { gate, house, meters, left }
+}
+
+t.test(
+  'an answer costs a token for each KiB begun, one at least, and what is not sent comes back',
+  async (t) => {
+    const { gate, left } = await gateOf(t, 100)
+    const rows: [number, number, number][] = [
+      [0, 0, 1],
+      [1, 1, 1],
+      [1024, 1024, 1],
+      [1025, 1025, 2],
+      [40_960, 40_960, 40],
+      [40_960, 2048, 2],
+      [40_960, 2049, 3],
+      [40_960, 0, 1],
+    ]
+    let before = 100
+    for (const [bytes, sent, cost] of rows) {
+      const grant = await granted(gate.admit(fare(bytes, { request: asked(`/${bytes}-${sent}`) })))
+      grant.settle(sent)
+      t.equal(before - (await left()), cost, `${sent} of ${bytes} bytes`)
+      before = await left()
+    }
+  },
+)
+
+t.test('a knock is the first token of the answer, and all that a denied one costs', async (t) => {
+  const { gate, left, meters } = await gateOf(t, 10)
+  t.equal(await gate.knock(asked()), true)
+  t.equal(await left(), 9)
+  const grant = await granted(gate.admit(fare(4096, { knocked: true })))
+  t.equal(await left(), 6, 'four in all')
+  grant.settle(0)
+  t.equal(await left(), 9, 'and the knock is not given back')
+  const head = await granted(gate.admit(fare(0, { knocked: true })))
+  head.settle(0)
+  t.equal(await left(), 9)
+  const denial = await gate.admit(fare(10_240))
+  t.match(denial, { status: 429, reason: 'IP rate limit exceeded' })
+  t.match((denial as Denial).lines, /Retry-After: 1\r\nCache-Control: no-store/)
+  t.equal(await left(), 9)
+  for (let at = 0; at < 9; at += 1) await gate.knock(asked(`/unknown-${at}`))
+  t.match(await gate.knock(asked()), { status: 429 }, 'floods of ids that nobody has are limited')
+  t.match(meters.text(), 'rate_limit_exceeded_total{limit_type="ip",domain="data"} 2')
+  t.match(meters.text(), 'rate_limit_bytes_blocked_total{domain="data"} 10240')
+})
+
+t.test('an answer larger than the whole allowance has no time at which it would do', async (t) => {
+  const { gate } = await gateOf(t, 10)
+  const denial = (await gate.admit(fare(20_480))) as Denial
+  t.notMatch(denial.lines, 'Retry-After')
+  t.match(JSON.parse(denial.body as string), { error: 'Too Many Requests', detail: /ranges/ })
+})
+
+t.test('the resource bucket denies too, says so, and the client is not charged', async (t) => {
+  const { gate, left } = await gateOf(t, 1000)
+  await granted(gate.admit(fare(51_200)))
+  const denial = await gate.admit(fare(1))
+  t.match(denial, { status: 429, reason: 'Resource rate limit exceeded' })
+  t.equal(await left(), 950)
+  await granted(gate.admit(fare(1, { request: asked('/other') })))
+})
+
+t.test('exempt names pass', async (t) => {
+  const { gate, left } = await gateOf(t, 1)
+  for (const name of ['free', 'sub_free']) await granted(gate.admit(fare(2 ** 30, { name })))
+  t.equal(await gate.knock(asked(), 'free'), false)
+  t.equal(await left(), 1)
+  t.ok(isDenial(await gate.admit(fare(2 ** 30, { name: 'other_free' }))))
+})
+
+t.test(
+  'a payment is used only when free tokens do not suffice, fills the bucket, and passes the resource by',
+  async (t) => {
+    const log: string[] = []
+    const denial: Denial = {
+      status: 402,
+      contentType: 'application/json',
+      lines: '',
+      body: '{}',
+      reason: 'unpaid',
+    }
+    let carries = true
+    let credit: (client: string) => Promise<unknown> = () => Promise.resolve()
+    const payments: Payments = {
+      demand: (_, fault) => {
+        log.push(fault === undefined ? 'demand' : `demand: ${fault.error}`)
+        return denial
+      },
+      pay(_, client) {
+        if (!carries) return undefined
+        log.push(`pay for ${client}`)
+        const paid: Paid = {
+          tokens: 100,
+          payment: 'one',
+          amount: '1000',
+          multiplier: 10,
+          lines: '\r\nX-Payment-Response: r',
+        }
+        return credit(client).then(() => paid)
+      },
+      topUp: () => undefined,
+    }
+    const { gate, house, left } = await gateOf(t, 60, payments)
+    credit = (client) => house.buckets.credit(client, 'one', 100)
+    ;(await granted(gate.admit(fare(50 * 1024)))).settle(50 * 1024)
+    t.same(log, [], 'it carries a payment, and is not asked for it')
+    const paid = await granted(gate.admit(fare(20 * 1024)))
+    t.equal(paid.lines, '\r\nX-Payment-Response: r')
+    t.same(log, ['pay for 203.0.113.1'])
+    t.equal(await left(), 90, 'free ones first')
+    carries = false
+    const again = await granted(gate.admit(fare(10 * 1024)))
+    t.equal(again.lines, '', 'who paid has tokens left, whatever the resource has')
+    t.same(await gate.knock(asked()), true)
+    const denied = await gate.admit(fare(900 * 1024))
+    t.match(denied, { status: 402 })
+    t.same(log, ['pay for 203.0.113.1', 'demand'])
+  },
+)
