@@ -60,7 +60,8 @@ uint64_t randomNumber() {
 }
 
 std::string requestOf(const Options& options) {
-  std::string text = options.method + " " + options.path + " HTTP/1.1\r\nHost: 127.0.0.1\r\nUser-Agent: load\r\n";
+  std::string text = options.method + " " + options.path + " HTTP/1.1\r\nUser-Agent: load\r\n";
+  if (options.header.rfind("Host:", 0) != 0) text += "Host: 127.0.0.1\r\n";
   if (options.rangeLength > 0) {
     uint64_t start = randomNumber() % (options.size - options.rangeLength + 1);
     text += "Range: bytes=" + std::to_string(start) + "-" + std::to_string(start + options.rangeLength - 1) + "\r\n";

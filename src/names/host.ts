@@ -20,8 +20,8 @@ export interface Place {
 /** Longer labels without an undername are no names: so the 52 characters of a sandbox label never are. */
 const bareNameMax = 51
 
-/** Hosts seen lately: most requests of a thread name a few hundred. About 300 bytes each. */
-const keptMax = 1024
+/** Hosts of a generation: most requests of a thread name a few hundred. Two generations of 400 bytes each are 3 MiB. */
+const keptMax = 4096
 
 const addressShape = /^(\[.*\]|\d{1,3}(\.\d{1,3}){3})$/
 const portShape = /^:\d{1,5}$/
@@ -29,26 +29,28 @@ const portShape = /^:\d{1,5}$/
 /** Reads Host headers against the root hosts of this gateway. */
 export class Hosts {
   /** Longest first. */
-  readonly #roots: readonly { readonly host: string; readonly index: number }[]
-  readonly #kept = new Map<string, Place>()
+  readonly #roots: readonly { readonly host: string; readonly behind: string; readonly index: number }[]
+  /** The young take what comes; when they are many, the old go at once: nothing is ever taken out singly. */
+  #young = new Map<string, Place>()
+  #old = new Map<string, Place>()
 
   /** `roots`: lower case, without ports. Several may overlap: the longest that fits counts. */
   constructor(roots: readonly string[]) {
     this.#roots = roots
-      .map((host, index) => ({ host, index }))
+      .map((host, index) => ({ host, behind: `.${host}`, index }))
       .sort((one, other) => other.host.length - one.host.length)
   }
 
   /** What `host` (the header's value, any case) points at. Costs a look into a map from the second time on. */
   place(host: string): Place {
-    const kept = this.#kept.get(host)
+    const kept = this.#young.get(host)
     if (kept !== undefined) return kept
-    const place = this.#read(host)
-    if (this.#kept.size === keptMax) {
-      const [oldest] = this.#kept.keys()
-      if (oldest !== undefined) this.#kept.delete(oldest)
+    const place = this.#old.get(host) ?? this.#read(host)
+    if (this.#young.size === keptMax) {
+      this.#old = this.#young
+      this.#young = new Map()
     }
-    this.#kept.set(host, place)
+    this.#young.set(host, place)
     return place
   }
 
@@ -56,17 +58,23 @@ export class Hosts {
     const colon = text.lastIndexOf(':')
     // An address in brackets has colons of its own.
     const at = colon > text.lastIndexOf(']') ? colon : text.length
-    const port = portShape.test(text.slice(at)) ? text.slice(at) : ''
-    const host = text.slice(0, at).toLowerCase().replace(/\.$/, '')
-    const isAddress = addressShape.test(host)
-    const found = this.#roots.find((root) => host === root.host || host.endsWith(`.${root.host}`))
-    const root = { root: found?.host, rootIndex: found?.index ?? 0, port, isAddress }
-    if (found === undefined || host === found.host) return { ...root, label: undefined, name: undefined }
+    const port = at < text.length && portShape.test(text.slice(at)) ? text.slice(at) : ''
+    // A dot at the end means the same host (RFC 1034 section 3.1).
+    const host = text.slice(0, text[at - 1] === '.' ? at - 1 : at).toLowerCase()
+    const found = this.#roots.find((root) => host === root.host || host.endsWith(root.behind))
+    if (found === undefined) {
+      const isAddress = addressShape.test(host)
+      return { root: undefined, rootIndex: 0, port, label: undefined, name: undefined, isAddress }
+    }
+    const { host: root, index: rootIndex } = found
     // Of several labels only the leftmost counts.
-    const [label = ''] = host.slice(0, -found.host.length - 1).split('.', 1)
-    // `www` is another way to write the root host.
-    if (label === 'www') return { ...root, label, name: undefined }
-    const isName = label.length <= bareNameMax || label.includes('_')
-    return { ...root, label, name: isName ? (parseName(label) ?? 'malformed') : undefined }
+    const label = host === root ? undefined : host.slice(0, host.indexOf('.'))
+    return { root, rootIndex, port, label, name: nameOf(label), isAddress: false }
   }
+}
+
+/** `www` is another way to write the root host. */
+function nameOf(label: string | undefined): Place['name'] {
+  if (label === undefined || label === 'www') return undefined
+  return label.length <= bareNameMax || label.includes('_') ? (parseName(label) ?? 'malformed') : undefined
 }
