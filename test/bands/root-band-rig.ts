@@ -1,0 +1,56 @@
+import { createHash } from 'node:crypto'
+import { join } from 'node:path'
+import type { Test } from 'tap'
+import { type Clock, systemClock } from '../../src/actor/clock.js'
+import { silentLog } from '../../src/actor/log.js'
+import { loadSigningKey } from '../../src/attest/keys.js'
+import { ownDomain } from '../../src/bands/document.js'
+import { measureDigests } from '../../src/bands/measure.js'
+import { Publisher, type PublishOptions } from '../../src/bands/publisher.js'
+import { rootTxBands } from '../../src/bands/root-band.js'
+import type { RootPlace } from '../../src/bands/root-place.js'
+import { RootIndexWriter } from '../../src/bands/root-writer.js'
+import { Shelf } from '../../src/bands/shelf.js'
+
+/** 32 bytes that stand for a number. */
+export const idFor = (number: number | string): Buffer => createHash('sha256').update(String(number)).digest()
+
+export const placeFor = (number: number): RootPlace => ({
+  path: [idFor(`root ${number % 7}`)],
+  itemOffset: number * 1000,
+  dataOffset: number * 1000 + 300,
+  itemSize: 900,
+})
+
+/** Puts a band with these numbers on the shelf. */
+export async function shelveBand(
+  shelf: Shelf,
+  id: string,
+  numbers: readonly number[],
+  metadata: Readonly<Record<string, unknown>> = { heightRange: [0, null] },
+): Promise<string> {
+  const draft = await shelf.draft()
+  const writer = new RootIndexWriter(draft)
+  for (const number of numbers) writer.add(idFor(number), placeFor(number), number)
+  await writer.finish('2031-02-03T04:05:06.000Z', metadata)
+  await shelf.place(draft, 'own', 'root-tx-index', id)
+  return join(shelf.root, 'own', 'root-tx-index', id)
+}
+
+export const span = (from: number, to: number): number[] =>
+  Array.from({ length: to - from }, (_, at) => from + at)
+
+/** A shelf and a publisher on it, in a folder of the test's own. */
+export async function house(t: Test, given: Partial<PublishOptions> = {}, clock: Clock = systemClock) {
+  const root = t.testdir()
+  const shelf = new Shelf(join(root, 'bands'))
+  await shelf.prepare()
+  const key = loadSigningKey({ keyFile: join(root, 'key.pem') })
+  const options: PublishOptions = {
+    ...{ publisher: key.solanaAddress, domain: ownDomain, pathPrefix: '/gateway' },
+    ...{ ttlMs: 86_400_000, graceMs: 300_000, ...given },
+  }
+  const open = (): Publisher =>
+    new Publisher(shelf, [rootTxBands], measureDigests, key, clock, silentLog, options)
+  return { root, shelf, key, open, publisher: open() }
+}

@@ -1,0 +1,271 @@
+import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import t from 'tap'
+import { systemClock } from '../../src/actor/clock.js'
+import { silentLog } from '../../src/actor/log.js'
+import { LocalBands } from '../../src/bands/local-bands.js'
+import { rootTxBands } from '../../src/bands/root-band.js'
+import { RootBuilder } from '../../src/bands/root-builder.js'
+import { parseRootBandId } from '../../src/bands/root-plan.js'
+import type { ItemInput, TransactionInput } from '../../src/catalog/index-protocol.js'
+import { idOfBytes } from '../../src/format/id.js'
+import { isRefusal } from '../../src/format/refusal.js'
+import { RecordSorter } from '../../src/store/cdb-sort.js'
+import { blockMessage, itemsMessage, openHouse } from '../catalog/index-model.js'
+import { house, idFor, placeFor, shelveBand, span } from './root-band-rig.js'
+
+t.test(
+  'records of any number come out sorted, one a key: the highest, then the fuller, then the lesser',
+  async (t) => {
+    const folder = t.testdir()
+    const key = fc.uint8Array({ minLength: 32, maxLength: 32 })
+    // Few different first bytes, so that chains are dealt again and again.
+    const near = fc.tuple(fc.constantFrom(0, 255), fc.constantFrom(3, 4), fc.nat(3)).map(([a, b, c]) => {
+      return Uint8Array.from({ length: 32 }, (_, at) => (at === 31 ? c : at % 2 === 0 ? a : b))
+    })
+    const entry = fc.record({
+      key: fc.oneof(key, near),
+      value: fc.uint8Array({ maxLength: 40 }),
+      rank: fc.nat(3),
+      weight: fc.constantFrom(0 as const, 1 as const),
+    })
+    fc.assert(
+      fc.property(
+        fc.array(entry, { maxLength: 200 }),
+        fc.constantFrom(100, 2000, 4_000_000),
+        (entries, bucketMaxBytes) => {
+          const sorter = new RecordSorter(folder, { bucketMaxBytes })
+          const best = new Map<string, (typeof entries)[number]>()
+          for (const one of entries) {
+            const at = sorter.begin(one.key, 64)
+            sorter.memory.set(one.value, at)
+            sorter.end(one.value.length, one.rank, one.weight)
+            const name = Buffer.from(one.key).toString('hex')
+            const before = best.get(name)
+            const better =
+              before === undefined ||
+              (one.rank - before.rank ||
+                one.weight - before.weight ||
+                Buffer.compare(before.value, one.value)) > 0
+            if (better) best.set(name, one)
+          }
+          const got: string[] = []
+          for (let first = 0; first < 256; first += 1) {
+            for (const bucket of sorter.group(first)) {
+              for (const { bytes, start, valueBytes } of bucket) {
+                got.push(bytes.subarray(start, start + 32 + valueBytes).toString('hex'))
+              }
+            }
+          }
+          sorter.close()
+          const wanted = [...best].sort(([one], [other]) => (one < other ? -1 : 1))
+          t.strictSame(
+            got,
+            wanted.map(([name, { value }]) => name + Buffer.from(value).toString('hex')),
+          )
+        },
+      ),
+      { numRuns: 60 },
+    )
+    t.strictSame(readdirSync(folder), [], 'nothing is left behind')
+  },
+)
+
+t.test('the same records give the same files, whatever order they came in', async (t) => {
+  const { shelf } = await house(t)
+  const one = await shelveBand(shelf, 'one', span(0, 700))
+  const other = await shelveBand(shelf, 'other', span(0, 700).reverse())
+  for (const name of readdirSync(one)) {
+    t.ok(readFileSync(join(one, name)).equals(readFileSync(join(other, name))), name)
+  }
+  t.equal(await rootTxBands.check(one), undefined)
+  const account = await rootTxBands.describe(one)
+  if (isRefusal(account)) throw new Error(account.message)
+  t.equal(account.records, 700)
+  t.strictSame(account.files, readdirSync(one).sort())
+})
+
+t.test('a band with anything wrong in it is refused', async (t) => {
+  const { shelf, root } = await house(t)
+  const good = await shelveBand(shelf, 'good', span(0, 300))
+  const bad = join(root, 'bad')
+  const refused = async (why: string, act: () => void): Promise<void> => {
+    rmSync(bad, { recursive: true, force: true })
+    cpSync(good, bad, { recursive: true })
+    act()
+    const fault = await rootTxBands.check(bad)
+    t.ok(isRefusal(fault), `${why}: ${fault?.message}`)
+  }
+  const manifest = (change: (said: Record<string, unknown>) => void): void => {
+    const path = join(bad, 'manifest.json')
+    const said = JSON.parse(readFileSync(path, 'utf8')) as Record<string, unknown>
+    change(said)
+    writeFileSync(path, JSON.stringify(said))
+  }
+  const [some = ''] = readdirSync(good)
+  await refused('a file more', () => writeFileSync(join(bad, 'more'), ''))
+  await refused('a file less', () => rmSync(join(bad, some)))
+  await refused('no manifest', () => rmSync(join(bad, 'manifest.json')))
+  await refused('another total', () => manifest((said) => Object.assign(said, { totalRecords: 1 })))
+  await refused('another version', () => manifest((said) => Object.assign(said, { version: 2 })))
+  await refused('an address of the publisher', () => {
+    manifest(({ partitions }) => {
+      Object.assign((partitions as object[])[0] ?? {}, {
+        location: { type: 'http', url: 'http://127.0.0.1/' },
+      })
+    })
+  })
+  await refused('a path out of the folder', () => {
+    manifest(({ partitions }) => {
+      Object.assign((partitions as object[])[0] ?? {}, { location: { type: 'file', filename: '../00.cdb' } })
+    })
+  })
+  await refused('one bit of a value', () => {
+    const bytes = readFileSync(join(bad, some))
+    bytes[4096 + 16 + 32 + 10]! ^= 1
+    writeFileSync(join(bad, some), bytes)
+  })
+  await refused('nested beyond measure', () => writeFileSync(join(bad, 'manifest.json'), '['.repeat(100_000)))
+})
+
+t.test(
+  'what the index holds is in its bands, each item where it lies; a second build has nothing to do',
+  async (t) => {
+    const { index, apply, close } = openHouse()
+    t.teardown(close)
+    const common = {
+      owner: Buffer.alloc(32, 1),
+      ownerAddress: idFor('owner'),
+      target: Buffer.alloc(0),
+      anchor: Buffer.alloc(0),
+      tags: [],
+    }
+    const blocks = 60
+    const items: { input: ItemInput; root: Buffer; path: Buffer[] }[] = []
+    for (let height = 10; height < 10 + blocks; height += 1) {
+      const root = idFor(`tx ${height}`)
+      const transaction: TransactionInput = {
+        ...common,
+        ...{ id: idOfBytes(root), size: 100_000, index: 0, format: 2, quantity: 0n, reward: 0n },
+        ...{ dataRoot: Buffer.alloc(32), weaveEnd: 0 },
+      }
+      const header = (number: number): Pick<ItemInput, 'headerSize'> => ({ headerSize: 200 + number })
+      const nest = idFor(`nest ${height}`)
+      const inputs: [ItemInput, Buffer[]][] = [
+        [
+          {
+            ...common,
+            ...header(1),
+            id: idOfBytes(nest),
+            size: 5000,
+            parentId: idOfBytes(root),
+            rootItemOffset: 96,
+            parentItemOffset: 96,
+          },
+          [root],
+        ],
+        [
+          {
+            ...common,
+            ...header(2),
+            id: idOfBytes(idFor(`deep ${height}`)),
+            size: 300,
+            parentId: idOfBytes(nest),
+            rootItemOffset: 500,
+            parentItemOffset: 100,
+          },
+          [root, nest],
+        ],
+      ]
+      await apply([
+        blockMessage(
+          {
+            height,
+            id: Buffer.alloc(48, height).toString('base64url'),
+            previous: Buffer.alloc(48, height - 1).toString('base64url'),
+            timestamp: height,
+            weaveSize: '0',
+            transactionCount: 1,
+          },
+          [transaction],
+        ),
+        itemsMessage(
+          transaction.id,
+          inputs.map(([input]) => input),
+        ),
+      ])
+      for (const [input, path] of inputs) items.push({ input, root, path })
+    }
+    const { shelf } = await house(t)
+    const options = {
+      publisher: 'somebody',
+      historyBlocks: 20,
+      recentEveryMs: 3_600_000,
+      deltaEveryMs: 3_600_000,
+      forkDepth: 5,
+    }
+    const builder = new RootBuilder(shelf, index, systemClock, silentLog, options)
+    const built = await builder.build(false)
+    t.strictSame(
+      built.map((id) => parseRootBandId(id)?.range),
+      [
+        [10, 19],
+        [20, 39],
+        [40, 59],
+        [60, 64],
+        [10, null],
+      ],
+    )
+    t.strictSame(await builder.build(false), [])
+    const bands = new LocalBands([join(shelf.root, 'own', 'root-tx-index')], systemClock, 1000)
+    t.teardown(() => bands.close())
+    for (const { input, path } of items) {
+      const { rootItemOffset, headerSize, size, id } = input
+      t.strictSame(bands.find(Buffer.from(id, 'base64url')), {
+        ...{
+          path,
+          itemOffset: rootItemOffset,
+          dataOffset: rootItemOffset + headerSize,
+          itemSize: headerSize + size,
+        },
+      })
+    }
+    t.equal(bands.find(idFor('nobody')), undefined)
+    for (const { folder } of await shelf.list('own')) t.equal(await rootTxBands.check(folder), undefined)
+    const [delta] = await builder.build(true)
+    t.match(delta, /^d-h10-tip-/, 'asked for, it is built whatever the schedule says')
+  },
+)
+
+t.test('the newest band that knows an item is believed', async (t) => {
+  const { shelf } = await house(t)
+  await shelveBand(shelf, 'old', [1, 2, 3], { heightRange: [0, 10] })
+  const draft = await shelf.draft()
+  const { RootIndexWriter } = await import('../../src/bands/root-writer.js')
+  const writer = new RootIndexWriter(draft)
+  writer.add(idFor(2), placeFor(99), 5)
+  writer.add(idFor(3), { path: [idFor('r')], itemOffset: 5, dataOffset: 5 }, 9)
+  await writer.finish('now', { heightRange: [5, null] })
+  await shelf.place(draft, 'installed', 'root-tx-index', 'new')
+  const paths = ['own', 'installed'].map((name) => join(shelf.root, name, 'root-tx-index'))
+  const bands = new LocalBands(paths, systemClock, undefined)
+  t.teardown(() => bands.close())
+  t.equal(bands.find(idFor(1))?.itemOffset, 1000)
+  t.equal(bands.find(idFor(2))?.itemOffset, 99_000)
+  t.equal(bands.find(idFor(3))?.itemOffset, 3000, 'offsets that cannot be were left out')
+})
+
+t.test('a band is never overwritten, and a killed draft is swept away', async (t) => {
+  const { shelf } = await house(t)
+  const folder = await shelveBand(shelf, 'band', [1])
+  const before = readFileSync(join(folder, 'manifest.json'), 'utf8')
+  const again = await shelf.draft()
+  writeFileSync(join(again, 'manifest.json'), 'other')
+  t.equal(await shelf.place(again, 'own', 'root-tx-index', 'band'), false)
+  t.equal(readFileSync(join(folder, 'manifest.json'), 'utf8'), before)
+  await shelf.draft()
+  await shelf.prepare()
+  t.strictSame(readdirSync(join(shelf.root, 'tmp')), [])
+  await t.rejects(shelf.place(await shelf.draft(), 'own', 'root-tx-index', '../x'), RangeError)
+})
