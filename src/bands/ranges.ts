@@ -1,6 +1,7 @@
 import { Agent, type Dispatcher, request } from 'undici'
 import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import { leave } from '../source/leave.js'
 import type { Opened } from '../source/opener.js'
 import type { Hints, Provenance, Window } from '../source/protocol.js'
 
@@ -48,7 +49,7 @@ export function httpRanges(url: string, dispatcher: Dispatcher): Ranges {
         const [, from, to, size] = (said ?? []).map(Number)
         if (statusCode !== 206 || from !== start || to !== end - 1 || size === undefined || size < end) {
           // Not the bytes that were asked for: they are not read at all.
-          body.destroy()
+          void leave(body)
           return bad(`${url} answered ${statusCode} to a range`)
         }
         const bytes = await body.bytes()
@@ -72,7 +73,7 @@ export async function fetchDocument(
     const pieces: Uint8Array[] = []
     let size = 0
     if (statusCode !== 200) {
-      body.destroy()
+      void leave(body)
       return bad(`${url} answered ${statusCode}`)
     }
     for await (const piece of body as AsyncIterable<Uint8Array>) {

@@ -1,0 +1,212 @@
+import { readFileSync } from 'node:fs'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { systemClock } from '../../src/actor/clock.js'
+import { silentLog } from '../../src/actor/log.js'
+import { Meters, meterBytes } from '../../src/actor/meter.js'
+import { meterTable } from '../../src/actor/meters.js'
+import { BandFinder } from '../../src/bands/finder.js'
+import { readIndexSource } from '../../src/bands/index-sources.js'
+import { type ContentSource, rangesAgent } from '../../src/bands/ranges.js'
+import { idOfBytes } from '../../src/format/id.js'
+import { refuse } from '../../src/format/refusal.js'
+import { house, idFor, shelveBand, span } from './root-band-rig.js'
+
+const nowhere: ContentSource = { open: () => Promise.resolve(refuse('unknown', 'upstream', 'not there')) }
+const remote = { regionsMax: 100, regionMs: 60_000, concurrencyMax: 4, waitMs: 1000, coolMs: 200 }
+
+/** What a web server does with one request. */
+type Serving = (request: IncomingMessage, response: ServerResponse) => boolean
+
+/** A plain web server with ranges over a folder; `special` may answer first. */
+async function web(t: Test, folder: string, special: Serving = () => false) {
+  const asked: string[] = []
+  const server = createServer((request, response) => {
+    const path = request.url ?? ''
+    asked.push(`${path} ${request.headers.range ?? ''}`.trim())
+    if (special(request, response)) return
+    const bytes = readFileSync(join(folder, path.slice(1)))
+    const [, from, to] = /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? '') ?? []
+    if (from === undefined) {
+      response.end(bytes)
+      return
+    }
+    const range = `bytes ${from}-${to}/${bytes.length}`
+    response.writeHead(206, { 'content-range': range }).end(bytes.subarray(Number(from), Number(to) + 1))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked }
+}
+
+function finderOf(
+  t: Test,
+  sources: readonly string[],
+  content = nowhere,
+  bandFolders: readonly string[] = [],
+) {
+  const dispatcher = rangesAgent({ timeoutMs: 500, connectionsMax: 4 })
+  const meters = new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0)
+  const options = { bandFolders, sources, watchMs: 50, watchSources: true, remoteMs: 2000 }
+  const finder = new BandFinder(
+    options,
+    { dispatcher, content, clock: systemClock, options: remote },
+    silentLog,
+    meters,
+  )
+  t.teardown(async () => {
+    finder.close()
+    await dispatcher.destroy()
+  })
+  const find = async (number: number | string) => finder.find(idOfBytes(idFor(number)))
+  const count = (outcome: string): number =>
+    Number(new RegExp(`band_lookups_total\\{outcome="${outcome}"\\} (\\d+)`).exec(meters.text())?.[1])
+  return { finder, find, count }
+}
+
+t.test('sources are read as the settings of the network write them', async (t) => {
+  const id = idOfBytes(idFor('x'))
+  t.strictSame(readIndexSource('/srv/index'), { kind: 'path', path: '/srv/index' })
+  t.strictSame(readIndexSource('https://a.b/c/manifest.json'), {
+    kind: 'http',
+    url: 'https://a.b/c/manifest.json',
+    partitioned: true,
+  })
+  t.strictSame(readIndexSource('http://a.b/c.cdb'), {
+    kind: 'http',
+    url: 'http://a.b/c.cdb',
+    partitioned: false,
+  })
+  t.strictSame(readIndexSource(id), { kind: 'content', id, partitioned: false })
+  t.strictSame(readIndexSource(`${id}:manifest`), { kind: 'content', id, partitioned: true })
+  const region = { offset: 5, sizeBytes: 900 }
+  t.strictSame(readIndexSource(`${id}:5:900`), { kind: 'content', id, region, partitioned: false })
+  t.strictSame(readIndexSource(`${id}:5:900:manifest`), { kind: 'content', id, region, partitioned: true })
+  for (const wrong of ['', 'http://', 'http://u@a/b', ':5:6'])
+    t.equal(readIndexSource(wrong), undefined, wrong)
+})
+
+t.test('bands on this machine answer at once, and new ones are found', async (t) => {
+  const { shelf } = await house(t)
+  await shelveBand(shelf, 'one', span(0, 50))
+  const { finder, find, count } = finderOf(t, [], nowhere, [join(shelf.root, 'own', 'root-tx-index')])
+  const found = finder.find(idOfBytes(idFor(7)))
+  t.notOk(found instanceof Promise)
+  t.strictSame(found, { rootId: idOfBytes(idFor('root 0')), itemOffset: 7000, itemSize: 900 })
+  t.equal(await find(60), undefined)
+  await shelveBand(shelf, 'two', span(50, 70))
+  await new Promise((resolve) => setTimeout(resolve, 120))
+  t.equal((await find(60))?.itemOffset, 60_000)
+  t.strictSame([count('local'), count('absent')], [2, 1])
+})
+
+t.test(
+  'an index far away: the manifest and a header once, two ranges an item, none where they are remembered',
+  async (t) => {
+    const { shelf } = await house(t)
+    const folder = await shelveBand(shelf, 'far', span(0, 700))
+    const { url, asked } = await web(t, folder)
+    const { find, count } = finderOf(t, [`${url}/manifest.json`])
+    t.equal((await find(11))?.itemOffset, 11_000)
+    t.strictSame(asked.length, 4, 'manifest, header, slots, record')
+    t.equal((await find(11))?.itemOffset, 11_000)
+    t.equal(asked.length, 4)
+    const first = idFor(11)[0]
+    const sibling = span(0, 700).find((number) => number !== 11 && idFor(number)[0] === first) ?? 0
+    t.equal((await find(sibling))?.itemOffset, sibling * 1000)
+    t.equal(asked.length, 6, 'two ranges a cold hit')
+    t.equal(await find('nobody'), undefined)
+    t.strictSame([count('remote'), count('absent')], [3, 1])
+  },
+)
+
+t.test('one file far away, and one that is content of the chain', async (t) => {
+  const { shelf } = await house(t)
+  const folder = await shelveBand(shelf, 'far', span(0, 60))
+  const name = `${idFor(5).subarray(0, 1).toString('hex')}.cdb`
+  const { url } = await web(t, folder)
+  const bytes = readFileSync(join(folder, name))
+  const inside = Buffer.concat([Buffer.alloc(1000, 7), bytes, Buffer.alloc(500, 9)])
+  const item = idOfBytes(idFor('item'))
+  const windows: unknown[] = []
+  const content: ContentSource = {
+    open({ id, window }) {
+      windows.push(window)
+      const attributes = { id, size: inside.length, verified: false, trusted: false }
+      const whole = { start: 0, end: inside.length }
+      const slow = new Set<number>()
+      return Promise.resolve({
+        ...{ attributes, window: whole, source: 'test', trusted: false },
+        content: {
+          sizeBytes: inside.length,
+          read(start: number, end: number) {
+            if (!slow.has(start)) return undefined
+            return inside.subarray(start, Math.min(end, start + 100))
+          },
+          ready: (start: number) => Promise.resolve(slow.add(start).size > 0),
+          close: () => undefined,
+        },
+      })
+    },
+  }
+  t.equal((await finderOf(t, [`${url}/${name}`]).find(5))?.itemOffset, 5000)
+  t.equal((await finderOf(t, [`${item}:1000:${bytes.length}`], content).find(5))?.itemOffset, 5000)
+  t.match(windows[0], { start: 1000, end: 1000 + 4095 })
+})
+
+t.test('servers that do not do as they should are not believed, and rest for a while', async (t) => {
+  const { shelf } = await house(t)
+  const folder = await shelveBand(shelf, 'far', span(0, 60))
+  const deeds: Record<string, Serving> = {
+    'a redirect': (_, response) => Boolean(response.writeHead(302, { location: '/elsewhere' }).end()),
+    'the whole for a range': (_, response) => Boolean(response.writeHead(200).end('x'.repeat(5000))),
+    'another range': (_, response) =>
+      Boolean(response.writeHead(206, { 'content-range': 'bytes 0-1/5000' }).end('xx')),
+    'fewer bytes': (_, response) =>
+      Boolean(response.writeHead(206, { 'content-range': 'bytes 0-4095/5000' }).end('xx')),
+    rubbish: (_, response) =>
+      Boolean(
+        response.writeHead(206, { 'content-range': 'bytes 0-4095/5000' }).end(Buffer.alloc(4096, 0xff)),
+      ),
+    'an error': (_, response) => Boolean(response.writeHead(500).end()),
+    silence: () => true,
+    'a hang-up': (request) => Boolean(request.destroy()),
+  }
+  for (const [why, deed] of Object.entries(deeds)) {
+    let naughty = true
+    const { url, asked } = await web(t, folder, (request, response) => naughty && deed(request, response))
+    const name = `${idFor(5).subarray(0, 1).toString('hex')}.cdb`
+    const { find, count } = finderOf(t, [`${url}/${name}`])
+    t.equal(await find(5), undefined, why)
+    t.equal(count('failed'), 1, why)
+    const before = asked.length
+    t.equal(await find(5), undefined)
+    t.equal(asked.length, before, 'it rests')
+    naughty = false
+    await new Promise((resolve) => setTimeout(resolve, 250))
+    t.equal((await find(5))?.itemOffset, 5000, `${why} is over`)
+  }
+})
+
+t.test('a manifest of others may not send us to files of its own choosing on this machine', async (t) => {
+  const { shelf } = await house(t)
+  const folder = await shelveBand(shelf, 'far', span(0, 50))
+  const manifest = JSON.parse(readFileSync(join(folder, 'manifest.json'), 'utf8')) as {
+    partitions: { location: object }[]
+  }
+  const { url } = await web(t, folder, ({ url: path }, response) => {
+    if (path !== '/manifest.json') return false
+    for (const partition of manifest.partitions)
+      partition.location = { type: 'http', url: 'file:///etc/passwd' }
+    response.end(JSON.stringify(manifest))
+    return true
+  })
+  const { find, count } = finderOf(t, [`${url}/manifest.json`])
+  t.equal(await find(5), undefined)
+  t.equal(count('failed'), 1)
+})

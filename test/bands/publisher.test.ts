@@ -1,0 +1,95 @@
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { type Clock, systemClock } from '../../src/actor/clock.js'
+import { bandBlobPath, indexOffer, type Offer, readStoredOffer } from '../../src/bands/offer.js'
+import type { Shelf } from '../../src/bands/shelf.js'
+import { house, shelveBand } from './root-band-rig.js'
+
+/** A clock that is turned by hand. */
+function turned(): Clock & { at: number } {
+  const clock = { ...systemClock, at: 1_900_000_000_000, now: () => clock.at }
+  return clock
+}
+
+function offerOf(shelf: Shelf): Offer {
+  const stored = readStoredOffer(readFileSync(join(shelf.root, 'offer.json'), 'utf8'))
+  const offer = stored === undefined ? undefined : indexOffer(stored)
+  if (offer === undefined) throw new Error('no offer')
+  return offer
+}
+
+const bandsOf = (offer: Offer): string[] =>
+  offer.document.indexes.flatMap(({ bands }) => bands.map(({ id }) => id))
+
+t.test('nothing is published where there was never a band', async (t) => {
+  const { publisher, shelf } = await house(t)
+  t.equal(await publisher.publish(), 0)
+  t.notOk(existsSync(join(shelf.root, 'offer.json')))
+})
+
+t.test(
+  'the document changes when bands do, or half of its time is over, and knows the one before',
+  async (t) => {
+    const clock = turned()
+    const { publisher, shelf, open } = await house(t, {}, clock)
+    await shelveBand(shelf, 'one', [1, 2])
+    const first = await publisher.publish()
+    const before = offerOf(shelf)
+    t.equal(before.document.previousManifestSha256, null)
+    clock.at += 1000
+    t.equal(await publisher.publish(), first, 'nothing new')
+    t.equal(await open().publish(), first, 'nor for another process')
+    await shelveBand(shelf, 'two', [3])
+    const second = await publisher.publish()
+    t.ok(second > first)
+    const after = offerOf(shelf)
+    t.equal(after.document.previousManifestSha256, before.sha256)
+    t.strictSame(bandsOf(after), ['one', 'two'])
+    clock.at += 43_201_000
+    t.ok((await publisher.publish()) > second, 'renewed at half of its time')
+    t.equal(offerOf(shelf).expiresMs, clock.at + 86_400_000)
+  },
+)
+
+t.test('a band that is replaced is offered no more, and goes when its time is over', async (t) => {
+  const clock = turned()
+  const { publisher, shelf } = await house(t, { graceMs: 60_000 }, clock)
+  const folder = await shelveBand(shelf, 'old', [1, 2])
+  await publisher.publish()
+  const [file] = offerOf(shelf).document.indexes[0]?.bands[0]?.files ?? []
+  await shelveBand(shelf, 'new', [4], { heightRange: [0, null], supersedes: ['old'] })
+  await publisher.publish()
+  t.strictSame(bandsOf(offerOf(shelf)), ['new'])
+  t.ok(existsSync(folder))
+  t.ok(existsSync(bandBlobPath(shelf.root, file?.sha256 ?? '')), 'one round later nobody asks for its files')
+  clock.at += 61_000
+  await publisher.publish()
+  t.notOk(existsSync(folder))
+  t.notOk(existsSync(bandBlobPath(shelf.root, file?.sha256 ?? '')))
+  t.strictSame(readdirSync(join(shelf.root, 'tmp')), [])
+})
+
+t.test('rubbish among the bands, and a state that was lost, stop nothing', async (t) => {
+  const clock = turned()
+  const { publisher, shelf, open } = await house(t, {}, clock)
+  await shelveBand(shelf, 'good', [1])
+  const bad = await shelveBand(shelf, 'bad', [2])
+  writeFileSync(join(bad, 'more'), 'x')
+  const first = await publisher.publish()
+  t.strictSame(bandsOf(offerOf(shelf)), ['good'])
+  for (const text of ['{', '[]', '{"document":"x","files":{}}']) {
+    writeFileSync(join(shelf.root, 'offer.json'), text)
+    clock.at += 1000
+    t.ok((await open().publish()) > first, 'no rollback for those who follow')
+  }
+  for (const name of readdirSync(join(shelf.root, 'measured', 'root-tx-index'))) {
+    writeFileSync(join(shelf.root, 'measured', 'root-tx-index', name), 'rubbish')
+  }
+  rmSync(join(shelf.root, 'blobs'), { recursive: true })
+  await open().publish()
+  const offer = offerOf(shelf)
+  for (const { sha256, size } of offer.byDigest.values()) {
+    t.equal(readFileSync(bandBlobPath(shelf.root, sha256)).length, size)
+  }
+})
