@@ -1,6 +1,7 @@
 import { spellings } from '../attest/vocabulary.js'
 import { type Id, parseId } from '../format/id.js'
 import type { Request } from '../http/exchange.js'
+import type { Trail } from '../names/protocol.js'
 import type { Hints, Provenance } from '../source/protocol.js'
 
 const names = {
@@ -69,25 +70,30 @@ export interface Self {
   readonly localOnlyEmptyUserAgent: boolean
 }
 
-/**
- * Where the request comes from, and whether it may be carried on to other gateways: not after too many hops, not where it
- * was here before, not where the client forbids it. Without an origin of its own the request's origin is this gateway.
- */
-export function readProvenance(request: Request, self: Self): Provenance {
+/** Gateways that the request passed, and whether it may go further: not after too many, not where it was here before. */
+export function readTrail(request: Request, self: Pick<Self, 'hopsMax' | 'ownHosts'>): Trail {
   const hops = readHops(request)
   const via = (first(request, names.via) ?? '')
     .split(',', viaMax)
     .map((host) => host.trim().toLowerCase().slice(0, textMax))
     .filter((host) => host !== '')
+  const wasHere = via.some((host) => self.ownHosts.includes(host))
+  return { hops, via, forward: hops < self.hopsMax && via.length < viaMax && !wasHere }
+}
+
+/**
+ * Where the request comes from, and whether it may be carried on to other gateways: not after too many hops, not where it
+ * was here before, not where the client forbids it. Without an origin of its own the request's origin is this gateway.
+ */
+export function readProvenance(request: Request, self: Self): Provenance {
+  const trail = readTrail(request, self)
   const origin = first(request, names.origin)?.slice(0, textMax)
   const originRelease = first(request, names.originRelease)?.slice(0, textMax)
   const forward =
-    hops < self.hopsMax &&
-    via.length < viaMax &&
-    !via.some((host) => self.ownHosts.includes(host)) &&
+    trail.forward &&
     !self.localOnlyHeaders.some((name) => request.header(name) !== undefined) &&
     !(self.localOnlyEmptyUserAgent && request.header('user-agent')?.trim() === '')
-  const known = { hops, via, forward }
+  const known = { ...trail, forward }
   if (origin === undefined && originRelease === undefined) {
     const [own] = self.ownHosts
     return own === undefined ? known : { ...known, origin: own, originRelease: self.release }

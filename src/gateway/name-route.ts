@@ -5,7 +5,7 @@ import type { DataRoute } from './data-route.js'
 import type { Delivery } from './deliver.js'
 import { answerGone, answerText, type Flow, type Ledger } from './flow.js'
 import type { Guard } from './guard.js'
-import { readProvenance } from './hints.js'
+import { readTrail } from './hints.js'
 import type { Ruled } from './host-rules.js'
 import { type Naming, namingOf, unnamed } from './naming.js'
 import type { GatewayOptions, HostOptions } from './parts.js'
@@ -67,7 +67,7 @@ export class NameRoute {
 
   async #later(flow: Flow, name: Name, act: (outcome: Outcome) => void): Promise<void> {
     const { names, ledger, options } = this.parts
-    const outcome = await names.resolve(name, readProvenance(flow.request, options))
+    const outcome = await names.resolve(name, readTrail(flow.request, options))
     if (flow.reply.aborted) answerGone(ledger, flow)
     else act(outcome)
   }

@@ -3,7 +3,7 @@ import type { Reply, Request } from '../http/exchange.js'
 import { parseName } from '../names/name.js'
 import { isResolved, type Names, type Outcome, type Resolution } from '../names/protocol.js'
 import { answerSmall, jsonType, refusedAnswer, textType } from './answer.js'
-import { readProvenance, type Self } from './hints.js'
+import { readTrail, type Self } from './hints.js'
 import { nameLines } from './naming.js'
 import type { Route } from './parts.js'
 import { type StatementParts, Statements } from './statements.js'
@@ -44,7 +44,7 @@ export function resolverRoute(parts: ResolverParts): Route {
     methods: ['GET', 'HEAD'],
     async handle(request: Request, reply: Reply, first: string): Promise<void> {
       const name = parseName(request.path.slice(path.length))
-      const trail = readProvenance(request, parts.self)
+      const trail = readTrail(request, parts.self)
       const outcome =
         name === undefined ? 'absent' : (names.known(name) ?? (await names.resolve(name, trail)))
       if (!reply.aborted) answer(request, reply, first, outcome)

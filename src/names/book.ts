@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import type { Clock } from '../actor/clock.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { NameMeters } from './meters.js'
@@ -70,6 +71,8 @@ export class NameBook implements Names {
     private readonly clock: Clock,
     private readonly meters: NameMeters,
   ) {
+    // Every question under way listens: that many listeners are no leak.
+    setMaxListeners(0, this.#end.signal)
     this.#localRank = resolvers.findIndex((one) => one.label === 'local')
   }
 
@@ -197,6 +200,7 @@ export class NameBook implements Names {
       return stale
     }
     this.#found.delete(name.full)
+    this.meters.holds(this.#found.size)
     const untilMs = now + (isRefusal(verdict) ? failedMs : absentMs)
     bound(this.#lacking, this.options.namesMax)
     this.#lacking.set(name.full, { outcome: verdict, untilMs, version })

@@ -39,7 +39,9 @@ export function guarded(resolver: Resolver, options: GuardOptions, clock: Clock)
       // One question tries whether it is well again; the others need not wait for that.
       if (isTrial) restsUntil = clock.monotonic() + options.timeoutMs
       const own = new AbortController()
-      const signal = AbortSignal.any([asking.signal, own.signal])
+      const leave = (): void => own.abort()
+      asking.signal.addEventListener('abort', leave)
+      if (asking.signal.aborted) leave()
       let stop = (): void => undefined
       const patience = new Promise<Refusal>((resolve) => {
         const timer = clock.after(options.timeoutMs, () => {
@@ -48,8 +50,10 @@ export function guarded(resolver: Resolver, options: GuardOptions, clock: Clock)
         })
         stop = () => timer.cancel()
       })
-      const verdict = await Promise.race([resolver.resolve(name, { ...asking, signal }), patience])
+      const answer = resolver.resolve(name, { ...asking, signal: own.signal })
+      const verdict = await Promise.race([answer, patience])
       stop()
+      asking.signal.removeEventListener('abort', leave)
       judge(verdict, asking)
       return verdict
     },

@@ -30,8 +30,8 @@ export const namesDefaults: Pick<NamesThread, 'guard'> &
   absentMs: 30_000,
   failedMs: 1000,
   refreshMs: 30_000,
-  // About 4 KiB each while they wait; more names than this at once are a flood.
-  flightsMax: 512,
+  // Each may be a connection to a host of its own; more names than this at once are a flood.
+  flightsMax: 128,
 }
 
 export interface OpenNames {

@@ -380,6 +380,50 @@ t.test('the page for unknown names may have a name itself', async (t) => {
   t.match(await ask('unregistered_arns.gw.example', '/'), { status: 200, body: stranger })
 })
 
+t.test('hosts that no name could be are answered as plainly as any', async (t) => {
+  const { ask, on, has, site, resolving } = await scene(t)
+  has.set('xn--bcher-kva', { id: site, ttlSeconds: 300 })
+  t.match(
+    await ask('xn--bcher-kva.gw.example', '/'),
+    { status: 200, body: page },
+    'punycode is a label as others are',
+  )
+  const rows: [host: string, status: number][] = [
+    [`${'a'.repeat(63)}.gw.example`, 200],
+    [`${'a'.repeat(5000)}.gw.example`, 200],
+    [`u_${'a'.repeat(5000)}.gw.example`, 404],
+    [`${'a.'.repeat(4000)}gw.example`, 404],
+    ['..gw.example', 404],
+    ['-.gw.example', 404],
+    ["'--.gw.example", 404],
+    ['%00.gw.example', 404],
+    ['a_.gw.example:99999', 404],
+    ['b\u00fccher.gw.example', 400],
+    ['a b.gw.example', 400],
+    ['user@site.gw.example', 400],
+    ['site.gw.example/..', 400],
+  ]
+  for (const [host, status] of rows) t.equal((await ask(host, '/')).status, status, host.slice(0, 40))
+  t.equal((await on.ask('/', { headers: { host: '' } })).status, 200, 'a host that is none of ours')
+  const asked = resolving.requests.map(({ url }) => url)
+  t.strictSame(asked, ['/xn--bcher-kva', '/a', '/-'], 'only what could be a name is asked for')
+})
+
+t.test(
+  'clients without a name of their own may ask; gateways that ask in a circle are refused',
+  async (t) => {
+    const { ask } = await scene(t)
+    const circle = { 'x-ar-io-hops': '3' }
+    t.match(await ask('site.gw.example', '/', { headers: circle }), { status: 502 })
+    t.match(await ask('site.gw.example', '/', { headers: { 'user-agent': '' } }), { status: 200 })
+    t.match(
+      await ask('site.gw.example', '/', { headers: circle }),
+      { status: 200 },
+      'what is remembered counts',
+    )
+  },
+)
+
 t.test('a resolver that fails is not a name that does not exist', async (t) => {
   const { ask, statuses } = await scene(t)
   statuses.set('down', 500)
