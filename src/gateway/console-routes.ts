@@ -24,9 +24,9 @@ const lines = [
 
 const types = { html: 'text/html', css: 'text/css', js: 'text/javascript' } as const
 const files = [
-  { path: '', file: 'console.html', type: types.html },
-  { path: '/console.css', file: 'console.css', type: types.css },
-  ...['console', 'session', 'moderation', 'lookup', 'metrics', 'view'].map((name) => {
+  { path: '', file: 'page.html', type: types.html },
+  { path: '/page.css', file: 'page.css', type: types.css },
+  ...['page', 'session', 'moderation', 'lookup', 'metrics', 'view'].map((name) => {
     return { path: `/${name}.js`, file: `${name}.js`, type: types.js }
   }),
 ]

@@ -1,4 +1,4 @@
-/** What the operator blocks is gone from every thread with the answer to the order, and stays gone, whatever happens to the process. */
+/** What the operator blocks is gone from every thread with the answer to the order, and stays gone whatever happens. */
 import { randomBytes } from 'node:crypto'
 import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { request as httpRequest } from 'node:http'

@@ -1,0 +1,181 @@
+/** The operator's page in a real browser, and the orders of the index behind the same key. */
+import { randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { chromium, type Page } from 'playwright-core'
+import t from 'tap'
+import { askAt } from '../gateway/rig.js'
+import { run } from './running.js'
+
+const browser = '/usr/bin/chromium'
+const flags = [
+  ...['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-sync'],
+  ...['--disable-background-networking', '--disable-component-update'],
+]
+const options = { skip: existsSync(browser) ? false : 'no Chromium here' }
+const key = 'a-key-for-the-tests'
+
+/** Everything that the browser complains about. */
+function complaints(page: Page): string[] {
+  const said: string[] = []
+  page.on('pageerror', (error) => said.push(error.message))
+  page.on('console', (message) => {
+    if (message.type() === 'error') said.push(message.text())
+  })
+  return said
+}
+
+t.test('an operator signs in, sees what is, blocks, finds, releases and signs out', options, async (t) => {
+  const running = await run(t, t.testdir(), { ADMIN_API_KEY: key })
+  const { gateway = '' } = running.urls
+  const { page: id = '', item = '' } = running.examples
+  const opened = await chromium.launch({ executablePath: browser, args: flags })
+  t.teardown(() => opened.close())
+  const page = await opened.newPage({ viewport: { width: 390, height: 844 } })
+  const said = complaints(page)
+  const answer = await page.goto(`${gateway}/gateway/console`)
+  t.match(answer?.headers(), {
+    'content-security-policy': /default-src 'none'; script-src 'self'.*frame-ancestors 'none'/,
+    'cross-origin-opener-policy': 'same-origin',
+    'cache-control': 'no-cache',
+  })
+  await page.fill('#key', 'wrong-key')
+  await page.keyboard.press('Enter')
+  await page.locator('#login-said', { hasText: 'does not take this key' }).waitFor()
+  // Refused as it should be: the browser says so too.
+  t.ok(said.splice(0).every((line) => line.includes('401')))
+
+  await page.fill('#key', key)
+  await page.keyboard.press('Enter')
+  await page.waitForSelector('.tile')
+  t.match(await page.textContent('#verdict'), /All is well|worth a look/)
+  t.equal(await page.evaluate('document.documentElement.scrollWidth <= innerWidth'), true, 'fits a phone')
+  t.match(await page.textContent('#payments'), /Limits\s*off/)
+  t.equal(
+    await page.evaluate('localStorage.length + document.cookie.length'),
+    0,
+    'the key is in this tab alone',
+  )
+
+  const evil = '<img src=x onerror="document.title=1">'
+  await page.fill('#block-what', id)
+  await page.fill('#block-source', evil)
+  await page.press('#block-source', 'Enter')
+  await page.waitForSelector(`button[aria-label="Release id ${id}"]`)
+  t.equal((await askAt(gateway, `/${id}`)).status, 451)
+  t.ok((await page.textContent('#blocked'))?.includes(evil), 'what others wrote is text')
+  t.equal(await page.title(), 'Sluice console')
+  await page.fill('#name-what', item)
+  await page.press('#name-what', 'Enter')
+  await page.waitForSelector('#name-said dd')
+  t.match(await page.textContent('#name-said'), /Blocked\s*no.*200/)
+
+  await page.fill('#find-what', id)
+  await page.press('#find-what', 'Enter')
+  await page.click(`button[aria-label="Release id ${id}"]`)
+  await page.click('#sure button[value=no]')
+  t.equal((await askAt(gateway, `/${id}`)).status, 451, 'not without being sure')
+  await page.click(`button[aria-label="Release id ${id}"]`)
+  await page.click('#sure-yes')
+  await page.locator('#blocked', { hasText: 'is not blocked' }).waitFor()
+  t.equal((await askAt(gateway, `/${id}`)).status, 200)
+
+  await page.reload()
+  await page.waitForSelector('.tile')
+  await page.click('#sign-out')
+  t.ok(await page.isVisible('#login'))
+  t.equal(await page.evaluate('sessionStorage.length'), 0)
+  t.strictSame(said, [], 'no complaint of the browser')
+})
+
+t.test('items are announced, bundles queued and looked after, content is evicted', async (t) => {
+  const running = await run(t, t.testdir(), { ADMIN_API_KEY: key, EDGE_THREADS: '1' })
+  const { gateway = '' } = running.urls
+  const order = async (
+    method: string,
+    path: string,
+    body?: unknown,
+  ): Promise<{ status: number; body: unknown }> => {
+    const answer = await fetch(`${gateway}/gateway/admin/${path}`, {
+      method,
+      headers: { authorization: `Bearer ${key}` },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    })
+    const text = await answer.text()
+    return { status: answer.status, body: text.startsWith('{') ? JSON.parse(text) : text }
+  }
+  const base64url = (bytes: number): string => randomBytes(bytes).toString('base64url')
+  const text = (word: string): string => Buffer.from(word).toString('base64url')
+  const [id, stranger] = [base64url(32), base64url(32)]
+  const tags = [{ name: text('App-Name'), value: text('announced') }]
+  const header = {
+    id,
+    owner: base64url(512),
+    signature: base64url(512),
+    owner_address: base64url(32),
+    data_size: 5,
+    tags,
+  }
+  t.match(await order('POST', 'queue-data-item', [header]), {
+    status: 200,
+    body: { message: 'Data item(s) queued' },
+  })
+  const query =
+    '{ transactions(tags: [{name: "App-Name", values: ["announced"]}]) { edges { node { id bundledIn { id } block { id } } } } }'
+  const found = await fetch(`${gateway}/graphql`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ query }),
+  })
+  t.strictSame(await found.json(), {
+    data: { transactions: { edges: [{ node: { id, bundledIn: null, block: null } }] } },
+  })
+  const { rootTxId } = JSON.parse(
+    (await askAt(gateway, `/gateway/offsets/${running.examples.item}`)).body.toString(),
+  )
+  t.match(await order('GET', `bundle-status/${rootTxId}`), { status: 200, body: { state: 'unbundled' } })
+  t.match(await order('POST', 'queue-bundle', { id: rootTxId }), {
+    status: 200,
+    body: { message: 'Bundle queued' },
+  })
+  t.match(await order('POST', 'queue-bundle', { id: stranger }), { status: 200 })
+  t.match(await order('GET', `bundle-status/${stranger}`), {
+    status: 200,
+    body: { state: 'queued', dataItemCount: 0 },
+  })
+  t.match(await order('POST', 'queue-tx', { id: stranger }), { status: 200, body: { message: 'TX queued' } })
+  const rubbish: [string, unknown, string][] = [
+    ['queue-data-item', {}, 'Must provide array of data item headers'],
+    ['queue-data-item', [{ ...header, id: 'x' }], 'Must provide array of data item headers'],
+    ['queue-data-item', Array(10_001).fill(1), 'Too many data item headers: 10000 at most'],
+    ['queue-bundle', {}, "Must provide 'id'"],
+    ['queue-bundle', { id: 'short' }, "Must provide 'id'"],
+    ['queue-bundle', { id, bypassFilter: 'yes' }, "'bypassFilter' must be a boolean"],
+    ['queue-tx', { id: 7 }, "Must provide 'id'"],
+  ]
+  for (const [path, body, said] of rubbish)
+    t.strictSame(await order('POST', path, body), { status: 400, body: said })
+  t.strictSame(await order('GET', 'bundle-status/x'), { status: 400, body: 'Must provide a valid bundle id' })
+  t.strictSame(await order('GET', `bundle-status/${id.slice(0, 42)}A`), {
+    status: 404,
+    body: 'Bundle not found',
+  })
+
+  const { page = '' } = running.examples
+  const cached = async (): Promise<string | undefined> =>
+    (await askAt(gateway, `/${page}`)).headers['x-cache']
+  t.equal(await cached(), 'HIT')
+  t.match(await order('GET', 'cache'), {
+    status: 200,
+    body: { blobs: Number, bytes: Number, maxBytes: Number },
+  })
+  t.match(await order('DELETE', `cache/${page}`), { status: 200, body: { message: 'Content evicted' } })
+  t.match(await order('DELETE', `cache/${page}`), { status: 404 })
+  t.match(await order('GET', 'debug'), {
+    status: 200,
+    body: { db: { counts: { rows: Number }, errors: [] } },
+  })
+  t.match(await order('GET', 'overview'), {
+    status: 200,
+    body: { health: { status: 'ok' }, cache: {}, resources: {} },
+  })
+})
