@@ -17,6 +17,8 @@ export interface InfoParts {
   readonly release: string
   readonly network: string
   readonly wallet?: string
+  /** Which bundles are opened and which items indexed. */
+  readonly filters?: Readonly<Record<'ans104UnbundleFilter' | 'ans104IndexFilter', object>>
   /** Parts of the info answer that other rooms know about. */
   readonly sections?: Readonly<Record<string, unknown>>
   /** Absent: answers are not signed. */
@@ -67,6 +69,7 @@ export function aboutGateway({
   tip,
   following,
   key,
+  filters,
   sections,
 }: InfoParts): Record<string, unknown> {
   return {
@@ -74,6 +77,7 @@ export function aboutGateway({
     release,
     network,
     vocabulary: vocabulary.name,
+    ...filters,
     supportedManifestVersions: ['0.1.0', '0.2.0'],
     ...(tip.height < 0 ? {} : { height: tip.height }),
     index: progress(tip, following),

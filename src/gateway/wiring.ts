@@ -80,6 +80,8 @@ export interface EdgeThread {
     readonly startedMs: number
     readonly release: string
     readonly network: string
+    /** As operators write them. */
+    readonly filters: Readonly<Record<'ans104UnbundleFilter' | 'ans104IndexFilter', object>>
     readonly wallet?: string
   }
   /** Memory of the `Sightings` of what was asked for, and of who was refused. */

@@ -1,4 +1,5 @@
 import type { MessagePort } from 'node:worker_threads'
+import { itemFilterJson } from '../../config/item-filter-text.js'
 import type { Config } from '../../config/read.js'
 import type { OpeningRules } from '../ingest/opening.js'
 import { type IngestThread, ingestDefaults } from '../ingest/wiring.js'
@@ -68,6 +69,14 @@ export function openingRules({ server, indexing }: Config): OpeningRules {
     index: indexing.indexFilter ?? usual,
     ...{ depthMax, entriesMax },
   }
+}
+
+/** The same, as `/info` shows it. */
+export function openingAbout(
+  config: Config,
+): Readonly<Record<'ans104UnbundleFilter' | 'ans104IndexFilter', object>> {
+  const { unbundle, index } = openingRules(config)
+  return { ans104UnbundleFilter: itemFilterJson(unbundle), ans104IndexFilter: itemFilterJson(index) }
 }
 
 function startOf({ server, indexing }: Config): IngestThread['follow']['start'] {

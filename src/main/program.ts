@@ -12,7 +12,7 @@ import { portsShared } from '../http/listen.js'
 import { LocalRegistry } from '../names/local-registry.js'
 import { parseName } from '../names/name.js'
 import { adminKey } from './admin-key.js'
-import { ingestThread } from './ingest-thread.js'
+import { ingestThread, openingAbout } from './ingest-thread.js'
 import { limitsOf } from './limits.js'
 import { hostOptions, namesFolder } from './names-thread.js'
 import { chainOptions, networkOf } from './network.js'
@@ -65,8 +65,9 @@ export async function startProgram(config: Config, log: Log, end: AbortSignal): 
 
   const edges = Array.from({ length: portsShared ? server.edgeThreads : 1 }, (_, index) =>
     crew.part(`edge-${index + 1}`, 'edge', () => {
-      const own = { row: index + 1, port, startedMs, adminKey: key, ...limits.lines(), ...payments.lines() }
-      return edgeThread(config, { ...network, nodes: nodes() }, shared, { ...crew.lines(), ...own })
+      const own = { row: index + 1, port, startedMs, adminKey: key, filters: openingAbout(config) }
+      const lines = { ...crew.lines(), ...limits.lines(), ...payments.lines() }
+      return edgeThread(config, { ...network, nodes: nodes() }, shared, { ...lines, ...own })
     }),
   )
   const supervised = await supervise(
@@ -97,10 +98,11 @@ export async function startProgram(config: Config, log: Log, end: AbortSignal): 
   const gateway = urlOf(network.host, port)
   const stop = (): Promise<void> => supervised.stop()
   try {
-    const seeded = embedded && server.devnetSeed && server.devnetReplayPath === undefined
-    const examples = seeded ? await seeds(config, { gateway, node: nodes()[0] ?? '', log, end }) : {}
+    const { devnetSeed, devnetReplayPath } = server
+    const isSeeded = embedded && devnetSeed && devnetReplayPath === undefined
+    const examples = isSeeded ? await seeds(config, { gateway, node: nodes()[0] ?? '', log, end }) : {}
     end.throwIfAborted()
-    const names = seeded ? await nameSite(config, examples, port) : {}
+    const names = isSeeded ? await nameSite(config, examples, port) : {}
     const urls = { gateway, ...(embedded ? { devnet: nodes()[0] ?? '' } : {}) }
     return { urls, examples, names, lost: supervised.lost, stop }
   } catch (error) {

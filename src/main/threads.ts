@@ -176,6 +176,7 @@ export function edgeThread(
       readonly port: number
       readonly startedMs: number
       readonly adminKey: string
+      readonly filters: EdgeThread['about']['filters']
     },
 ): EdgeThread {
   const { server } = config
@@ -221,6 +222,7 @@ export function edgeThread(
       startedMs: given.startedMs,
       release: server.release,
       network: server.network,
+      filters: given.filters,
       ...(server.wallet === undefined ? {} : { wallet: server.wallet }),
     },
     logLevel: server.logLevel,

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import t from 'tap'
 import { readItemFilter } from '../../config/item-filter.js'
+import { itemFilterJson } from '../../config/item-filter-text.js'
 import { readConfig } from '../../config/read.js'
 import { idOfBytes } from '../../src/format/id.js'
 import { tagOf } from '../../src/format/tag.js'
@@ -22,6 +23,8 @@ const nested: Subject = { ...rest, signatureType: 2, parentId: root, rootId: roo
 function takes(json: unknown, subject: Subject = transaction): boolean {
   const read = readItemFilter(JSON.stringify(json))
   if ('wrong' in read) throw new Error(read.wrong)
+  // Whatever is read is shown as it was written.
+  t.strictSame(itemFilterJson(read.value), json)
   return matches(read.value, subject)
 }
 
