@@ -148,7 +148,7 @@ async function importBands(bulk: Bulk, { folder, verify, startHeight }: Wanted):
 async function importAnswers(bulk: Bulk, wanted: Wanted, signal: AbortSignal): Promise<number> {
   const { verify, startHeight } = wanted
   const blocks = new Progress('blocks', systemClock)
-  const items = new Progress('items', systemClock)
+  let items: Progress | undefined
   let [transactions, bundles] = [0, '']
   const importing = new BulkImport(
     { ...bulk, folder: new NodeFolder(wanted.folder), clock: systemClock },
@@ -159,15 +159,16 @@ async function importAnswers(bulk: Bulk, wanted: Wanted, signal: AbortSignal): P
         transactions = done
       },
       bundles: (done, of) => {
+        items ??= new Progress('items', systemClock)
         bundles = `${grouped(done)} of ${grouped(of)} bundles`
       },
-      items: (done) => items.show(done, 0, bundles),
+      items: (done) => items?.show(done, 0, bundles),
     },
   )
   const outcome = await importing.run(signal)
   if (isRefusal(outcome)) return refused(outcome.message)
   blocks.end(outcome.blocks, outcome.blocks)
-  if (outcome.bundles > 0) items.end(outcome.items, 0)
+  items?.end(outcome.items, 0)
   if (outcome.missing > 0)
     say(`${grouped(outcome.missing)} transactions are missing: the gateway will ask nodes for them`)
   if (outcome.bad > 0) say(`${grouped(outcome.bad)} items are bad and were left out`)

@@ -51,7 +51,7 @@ const headersAtOnce = 64
 /** One message to the keeper holds so many blocks or transactions, then it is sent. */
 const batchMax = { blocks: 200, transactions: 4000 }
 /** Bundles that are read at once: their items wait for each other's commits together. */
-const bundlesAtOnce = 4
+const bundlesAtOnce = 16
 const leftMax = 20
 
 /**
@@ -137,6 +137,7 @@ export class BulkImport {
       const task = bundles.task(idBytes(id))
       return task === undefined ? [] : [{ id, task }]
     })
+    if (tasks.length > 0) this.progress.bundles(0, tasks.length)
     const queue = tasks.values()
     const work = async (): Promise<void> => {
       for (const { id, task } of queue) {

@@ -18,6 +18,8 @@ export class Desk {
     private readonly keeper: Address<CatalogRequest, CatalogReply>,
     readonly index: ChainIndex,
     private readonly stopped: AbortSignal,
+    /** False: messages do not wait for each other. Only where no block is ever unwound meanwhile. */
+    private readonly inLine = true,
   ) {}
 
   /**
@@ -25,6 +27,7 @@ export class Desk {
    * the thread stops, or the keeper is gone.
    */
   write(compose: () => CatalogRequest | undefined): Promise<IndexOutcome | undefined> {
+    if (!this.inLine) return this.#write(compose)
     const turn = this.#line.then(() => this.#write(compose))
     this.#line = turn.catch(() => 'told to whoever asked')
     return turn

@@ -68,7 +68,7 @@ export async function openBulk(
   const judge = new ItemJudge(proofThreads, log)
   return {
     ...{ index, bundles, judge, rules },
-    desk: new Desk(keeper, index, signal),
+    desk: new Desk(keeper, index, signal, false),
     intake: new Intake(bundles, missing, rules.unbundle),
     async write(request) {
       for (;;) {
