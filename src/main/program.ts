@@ -51,7 +51,6 @@ export interface Program {
 export async function startProgram(config: Config, log: Log, end: AbortSignal): Promise<Program> {
   const { server } = config
   const network = networkOf(config)
-  const { root } = folders(config)
   const shared = sharedTables(config)
   const startedMs = systemClock.now()
   const embedded = server.network === 'devnet' && server.trustedNodeUrls === undefined
@@ -72,7 +71,7 @@ export async function startProgram(config: Config, log: Log, end: AbortSignal): 
   )
   const supervised = await supervise(
     [
-      { name: 'data folder', start: () => claimed(root) },
+      { name: 'data folder', start: () => claimed(folders(config).root) },
       step('admin key', () => {
         key = adminKey(config, log)
       }),
@@ -98,8 +97,7 @@ export async function startProgram(config: Config, log: Log, end: AbortSignal): 
   const gateway = urlOf(network.host, port)
   const stop = (): Promise<void> => supervised.stop()
   try {
-    const { devnetSeed, devnetReplayPath } = server
-    const isSeeded = embedded && devnetSeed && devnetReplayPath === undefined
+    const isSeeded = embedded && server.devnetSeed && server.devnetReplayPath === undefined
     const examples = isSeeded ? await seeds(config, { gateway, node: nodes()[0] ?? '', log, end }) : {}
     end.throwIfAborted()
     const names = isSeeded ? await nameSite(config, examples, port) : {}

@@ -6,9 +6,9 @@ export type ListLine = Subject | string
 
 /**
  * Reads public block lists: one entry a line, comments behind `#`, blank lines skipped. An entry is an id (43 characters of
- * base64url), a SHA-256 in hexadecimal, `hash:` and a base64url SHA-256, `name:` and a name, or a name by itself; only the first
- * word of a line, and the first field of a comma-separated one, counts. A line in JSON is an object with `id`, `hash` or `name`, or
- * a text.
+ * base64url), a SHA-256 in hexadecimal, `hash:` and a base64url SHA-256, `name:` and a name, or a name by itself. Only the
+ * first word of a line counts, and the first field of a comma-separated one. A line in JSON is an object with `id`, `hash` or
+ * `name`, or a text.
  */
 export async function* readLines(lines: AsyncIterable<string>): AsyncGenerator<ListLine> {
   for await (const line of lines) {
