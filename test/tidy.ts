@@ -75,9 +75,8 @@ t.test('the configuration knows nothing of the program', async (t) => {
 t.test('each dangerous thing has one place', async (t) => {
   const places: [RegExp, RegExp][] = [
     [/process\.env/, /^config\/read\.ts$/],
-    // A script for browsers is text to us.
-    [/\b(setTimeout|setInterval)\(/, /^src\/actor\/clock\.ts$|-script\.ts$/],
-    [/\bDate\.now\(|performance\.now\(/, /^src\/actor\/clock\.ts$|-script\.ts$/],
+    [/\b(setTimeout|setInterval)\(/, /^src\/actor\/clock\.ts$/],
+    [/\bDate\.now\(|performance\.now\(/, /^src\/actor\/clock\.ts$/],
     [/\bnew Worker\(/, /^src\/actor\/thread\.ts$/],
     [/from '[./]*native\/server\//, /^src\/http\//],
     [/from 'lmdb'/, /^src\/store\//],

@@ -103,6 +103,7 @@ const selling =
         pathPrefix: vocabulary.pathPrefix,
         clientOf: (request) => limits.clients.of(request).address,
         clock: systemClock,
+        meters,
       })
 const taking = selling === undefined ? {} : { payments: selling.payments }
 const limited = new Sightings(options.limited, options.row - 1)
@@ -184,7 +185,10 @@ const info: InfoParts = {
 }
 const content = { catalog, maxBytes: options.cacheMaxBytes }
 const orders = [
-  overviewOrder({ ...content, info, store: blockStore, resources, limited, clock: systemClock }),
+  overviewOrder({
+    ...{ ...content, info, store: blockStore, resources, limited, clock: systemClock },
+    ...(selling === undefined ? {} : { payments: selling.recent }),
+  }),
   ...moderationOrders({ keeper: moderation, store: blockStore }),
   ...indexOrders({ ingest, keeper, index, tip, following, clock: systemClock }),
   ...cacheOrders({ ...content, fetcher }),
@@ -239,6 +243,7 @@ async function stop(): Promise<void> {
   await nodes.close()
   await naming.close()
   await limits?.close()
+  await selling?.close()
   files.close()
   finder.close()
   await dispatcher.close()

@@ -185,6 +185,17 @@ export const meterTable: readonly MeterRow[] = [
       domain: ['data', 'chunk', 'index'],
     },
   },
+  {
+    name: 'x402_payments_total',
+    kind: 'counter',
+    help: 'Payments that clients showed, by what became of them; one that is shown again counts again.',
+    labels: { outcome: ['settled', 'refused', 'malformed', 'pending', 'down'] },
+  },
+  {
+    name: 'x402_offers_total',
+    kind: 'counter',
+    help: 'Answers 402 with an offer.',
+  },
   { name: 'torrent_peers', kind: 'gauge', help: 'BitTorrent peers that are connected to the seeder.' },
   { name: 'torrent_sent_bytes_total', kind: 'counter', help: 'Bytes of bands sent to BitTorrent peers.' },
   {

@@ -1,9 +1,11 @@
 import type { Address } from '../actor/address.js'
 import type { Clock } from '../actor/clock.js'
+import type { Meters } from '../actor/meter.js'
 import type { Request } from '../http/exchange.js'
 import { type OfferOptions, Offers } from './offer.js'
 import { Paywall, type PaywallOptions } from './paywall.js'
 import type { CashierOptions } from './settlement.js'
+import { PaymentLedger, type PaymentRow } from './settlement-ledger.js'
 import { type CashierReply, type CashierRequest, Kinds } from './settlement-protocol.js'
 import type { Limits } from './wiring.js'
 import { X402 } from './x402.js'
@@ -37,22 +39,43 @@ export interface EdgePayments {
   readonly offer: OfferOptions
   readonly paywall: Omit<PaywallOptions, 'pathPrefix'>
   readonly kinds: SharedArrayBuffer
+  /** Folder of the records; read only here. */
+  readonly ledgerPath: string
 }
 
-/** The payments of one edge thread, their routes, and their section of the info answer. */
+/** What an edge thread has of payments. */
+export interface Selling {
+  readonly payments: X402
+  readonly routes: ReturnType<typeof x402Routes>
+  /** The section of the info answer. */
+  readonly about: object
+  /** The last payments, youngest first: for the operator. */
+  recent(max: number): PaymentRow[]
+  close(): Promise<void>
+}
+
+/** The payments of one edge thread. The cashier's thread must be up: it makes the folder of the records. */
 export function openPayments(
-  { offer, paywall: looks, kinds }: EdgePayments,
+  { offer, paywall: looks, kinds, ledgerPath }: EdgePayments,
   given: {
     readonly cashier: Address<CashierRequest, CashierReply>
     readonly pathPrefix: string
     /** Address of the client whose bucket is filled. */
     clientOf(request: Request): string
     readonly clock: Clock
+    readonly meters: Meters
   },
-): { payments: X402; routes: ReturnType<typeof x402Routes>; about: object } {
-  const { pathPrefix, clientOf, cashier, clock } = given
+): Selling {
+  const { pathPrefix, clientOf, cashier, clock, meters } = given
   const offers = new Offers(offer, new Kinds(kinds))
   const paywall = new Paywall(offers, { ...looks, pathPrefix })
-  const payments = new X402({ offers, cashier, paywall, clock })
-  return { payments, routes: x402Routes({ pathPrefix, payments, paywall, clientOf }), about: offers.about() }
+  const payments = new X402({ offers, cashier, paywall, clock, meters })
+  const ledger = new PaymentLedger(ledgerPath)
+  return {
+    payments,
+    routes: x402Routes({ pathPrefix, payments, paywall, clientOf }),
+    about: offers.about(),
+    recent: (max) => ledger.recent(max),
+    close: () => ledger.close(),
+  }
 }

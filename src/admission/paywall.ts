@@ -1,9 +1,8 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { decodeBase64url, encodeBase64url } from '../format/base64url.js'
 import type { Request } from '../http/exchange.js'
 import type { Offers, Quote } from './offer.js'
-import { paywallScript } from './paywall-script.js'
-import { paywallStyle } from './paywall-style.js'
 import { inUsdc } from './price.js'
 import type { Usdc } from './usdc.js'
 
@@ -45,6 +44,9 @@ const chains: Readonly<Record<Usdc['network'], object>> = {
   },
 }
 
+/** The files of the page, as they lie in the sources: text that is not compiled. */
+const folder = new URL('../../../src/admission/paywall/', import.meta.url)
+
 const hashOf = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
 
 const entities: Readonly<Record<string, string>> = {
@@ -74,6 +76,8 @@ function inWords(bytes: number): string {
 /** The page that a browser gets instead of an offer in JSON: small, without anything from elsewhere but the operator's logo. */
 export class Paywall {
   readonly #lines: string
+  readonly #script = readFileSync(new URL('paywall.js', folder), 'utf8')
+  readonly #style = readFileSync(new URL('paywall.css', folder), 'utf8')
 
   constructor(
     private readonly offers: Offers,
@@ -82,8 +86,8 @@ export class Paywall {
     const logo = options.appLogo === undefined ? '' : ` ${new URL(options.appLogo).origin}`
     const policy = [
       "default-src 'none'",
-      `script-src ${hashOf(paywallScript)}`,
-      `style-src ${hashOf(paywallStyle)}`,
+      `script-src ${hashOf(this.#script)}`,
+      `style-src ${hashOf(this.#style)}`,
       `img-src 'self'${logo}`,
       ...["connect-src 'self'", "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"],
     ].join('; ')
@@ -148,7 +152,7 @@ export class Paywall {
     const tokens = this.offers.price.tokens(quote.units, quote.bytes)
     return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="robots" content="noindex"><title>Payment required · ${inHtml(appName)}</title><style>${paywallStyle}</style></head>
+<meta name="robots" content="noindex"><title>Payment required · ${inHtml(appName)}</title><style>${this.#style}</style></head>
 <body><main>${logo}<h1>${inHtml(appName)}</h1>
 <p>Your free allowance is used up. Pay once to go on.</p>
 <p class="price">${inUsdc(quote.units)} <small>USDC</small></p>
@@ -159,7 +163,7 @@ export class Paywall {
 <button id="pay" type="button" disabled>Connect and pay</button>
 <p id="word" role="status" aria-live="polite"></p><pre id="shown" hidden></pre>${this.#onramp()}
 <noscript><p>Paying here needs JavaScript. Programs can pay by the x402 protocol.</p></noscript>
-</main><script type="application/json" id="offer">${inScript(offer)}</script><script>${paywallScript}</script></body></html>
+</main><script type="application/json" id="offer">${inScript(offer)}</script><script type="module">${this.#script}</script></body></html>
 `
   }
 

@@ -1,5 +1,6 @@
 import type { Address } from '../actor/address.js'
 import type { Clock } from '../actor/clock.js'
+import type { Meter, Meters } from '../actor/meter.js'
 import { isRefusal } from '../format/refusal.js'
 import type { Request } from '../http/exchange.js'
 import { authorizationDigest, plainSignatureBytes, signerOf } from './authorization.js'
@@ -14,7 +15,10 @@ export interface X402Parts {
   readonly cashier: Address<CashierRequest, CashierReply>
   readonly paywall: Paywall
   readonly clock: Clock
+  readonly meters: Meters
 }
+
+type Outcome = 'settled' | 'refused' | 'malformed' | 'pending' | 'down'
 
 /** What is wrong with a payment. */
 export interface Fault {
@@ -36,8 +40,17 @@ const recoveriesPerSecond = 200
 export class X402 implements Payments {
   #second = 0
   #recoveries = 0
+  readonly #offered: Meter
+  readonly #outcomes: Readonly<Record<Outcome, Meter>>
 
-  constructor(private readonly parts: X402Parts) {}
+  constructor(private readonly parts: X402Parts) {
+    const of = (outcome: Outcome): Meter => parts.meters.of('x402_payments_total', { outcome })
+    this.#offered = parts.meters.of('x402_offers_total')
+    this.#outcomes = {
+      ...{ settled: of('settled'), refused: of('refused'), malformed: of('malformed') },
+      ...{ pending: of('pending'), down: of('down') },
+    }
+  }
 
   demand(fare: Fare, fault?: Fault): Denial {
     const { offers } = this.parts
@@ -78,7 +91,10 @@ export class X402 implements Payments {
     read: ReturnType<typeof readPayment>,
     quote: Quote,
   ): Promise<Paid | Denial> {
-    if (isUnreadable(read)) return plain(400, 'malformed_payment', read.unreadable)
+    if (isUnreadable(read)) {
+      this.#outcomes.malformed.add(1)
+      return plain(400, 'malformed_payment', read.unreadable)
+    }
     const fault = this.#faultOf(read, quote)
     if (fault !== undefined) return this.#demand(fare, quote, fault, '')
     const digest = authorizationDigest(this.parts.offers.usdc, read.authorization)
@@ -111,6 +127,7 @@ export class X402 implements Payments {
     reply: CashierReply,
   ): Paid | Denial {
     const { payment, payer, units } = order
+    if (reply.state !== 'refused') this.#outcomes[reply.state].add(1)
     switch (reply.state) {
       case 'settled': {
         const lines = this.#receipt(read, { success: true, transaction: reply.transaction, payer })
@@ -214,6 +231,8 @@ export class X402 implements Payments {
       return plain(429, 'Too Many Requests', 'the allowance is used up, and payments cannot be taken now', 60)
     }
     const asked = 'Payment required to access this resource'
+    if (fault !== undefined) this.#outcomes.refused.add(1)
+    this.#offered.add(1)
     const { error, message, payer } = fault ?? { error: 'payment_required', message: asked }
     const said = { error, message, ...(payer === undefined ? {} : { payer }) }
     const reason = fault === undefined ? 'payment required' : `${error}: ${message}`

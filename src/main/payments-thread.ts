@@ -45,7 +45,8 @@ export function paymentsOf(
 }
 
 /** What payments are to edge threads, made once; undefined where none are taken. */
-function edgePayments({ payments, names, server }: Config): EdgePayments | undefined {
+function edgePayments(config: Config): EdgePayments | undefined {
+  const { payments, names, server } = config
   const { enabled, network, wallet, facilitatorUrl, appName, appLogo, cdpClientKey } = payments
   if (!enabled || network === undefined || wallet === undefined || facilitatorUrl === undefined)
     return undefined
@@ -64,6 +65,7 @@ function edgePayments({ payments, names, server }: Config): EdgePayments | undef
       ...(cdpClientKey === undefined ? {} : { onrampKey: cdpClientKey }),
     },
     kinds: new SharedArrayBuffer(Kinds.bytes),
+    ledgerPath: paymentsFolder(config),
   }
 }
 

@@ -6,6 +6,8 @@ import type { PrivateKeyAccount } from 'viem/accounts'
 import { localAddress } from '../../src/actor/address.js'
 import { type Clock, systemClock } from '../../src/actor/clock.js'
 import { silentLog } from '../../src/actor/log.js'
+import { Meters, meterBytes } from '../../src/actor/meter.js'
+import { meterTable } from '../../src/actor/meters.js'
 import type { Witness } from '../../src/admission/chain-witness.js'
 import { Facilitator } from '../../src/admission/facilitator.js'
 import type { Authorizing } from '../../src/admission/json-peer.js'
@@ -113,8 +115,9 @@ export async function openShop(t: Test, options: ShopOptions): Promise<Shop> {
     ...{ pathPrefix: '/gateway', appName: 'Test gateway', sealKey: randomBytes(32) },
     ...options.paywall,
   })
+  const meters = new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0)
   const address = localAddress<CashierRequest, CashierReply>((message) => cashier.handle(message))
-  const payments = new X402({ offers, cashier: address, paywall, clock })
+  const payments = new X402({ offers, cashier: address, paywall, clock, meters })
   const clientOf = (request: Request): string => request.header('x-client') ?? request.remoteAddress
   const routes = x402Routes({ pathPrefix: '/gateway', payments, paywall, clientOf })
   const server = serve(

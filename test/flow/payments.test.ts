@@ -32,6 +32,7 @@ t.test('the program sells bytes for USDC', { skip, timeout: 110_000 }, async (t)
     X_402_USDC_SETTLE_TIMEOUT_MS: '1000',
     X_402_RATE_LIMIT_CAPACITY_MULTIPLIER: '2',
     X_402_APP_NAME: 'My gateway',
+    ADMIN_API_KEY: 'the-admin-key-of-this-test',
   }
   const dataPath = t.testdir()
   // Whatever is started lives as long as the whole test does.
@@ -120,6 +121,15 @@ t.test('the program sells bytes for USDC', { skip, timeout: 110_000 }, async (t)
       pricing: { perBytePrice: '0.0000000001' },
       rateLimiterCapacityMultiplier: 2,
     })
+    const authorization = `Bearer ${settings.ADMIN_API_KEY}`
+    const overview = JSON.parse(
+      (await get(`${program.urls.gateway}/gateway/admin/overview`, { authorization })).text,
+    )
+    t.equal(overview.payments.length, 3, 'the operator sees the last payments, those before a kill too')
+    t.match(overview.payments[0], { state: 'settled', units: price.toString(), transaction: /^0x/ })
+    t.notMatch(JSON.stringify(overview.payments), /signature/)
+    const numbers = (await get(`${program.urls.gateway}/gateway/__gateway_metrics`)).text
+    t.match(numbers, /x402_payments_total{outcome="settled"} 1\n/)
     const echo = `${program.urls.gateway}/gateway/x402/test`
     const page = await get(echo, { accept: 'text/html', 'user-agent': 'Mozilla/5.0' })
     t.equal(page.status, 402)

@@ -17,11 +17,13 @@ export interface OverviewParts extends Pick<CacheOrderParts, 'catalog' | 'maxByt
   /** Addresses that were refused by a limit. */
   readonly limited: Sightings
   readonly clock: Clock
+  /** The last payments, where payments are taken. */
+  readonly payments?: (max: number) => readonly object[]
 }
 
 /** Everything that the console shows but its numbers, which are those of the metrics. Bounded, and nothing in it is counted. */
 export function overviewOrder(parts: OverviewParts): Order {
-  const { info, store, resources, limited, clock } = parts
+  const { info, store, resources, limited, clock, payments } = parts
   return {
     method: 'GET',
     path: 'overview',
@@ -38,6 +40,7 @@ export function overviewOrder(parts: OverviewParts): Order {
           moderation: store.counts(),
           resources: resources.top(now - sinceMs, topMax),
           limited: limited.top(now - sinceMs, topMax),
+          ...(payments === undefined ? {} : { payments: payments(topMax) }),
         },
       }
     },

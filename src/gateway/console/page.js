@@ -87,7 +87,7 @@ function show(overview, series) {
   verdict(overview, { requests, failed, limited, cut: per('get_data_stream_errors_total') })
   resources(overview.resources)
   refused(overview.limited, info.rateLimiter)
-  payments(info, series)
+  payments(info, series, overview.payments)
   before = series
   beforeMs = now
 }
@@ -213,7 +213,7 @@ function refused(found, limiter) {
   fill(byId('limited'), [table(['Address', 'Refused', 'Last'], rows, none)])
 }
 
-function payments({ rateLimiter, x402 }, series) {
+function payments({ rateLimiter, x402 }, series, recent = []) {
   const facts = []
   if (rateLimiter !== undefined) {
     const { ip, resource } = rateLimiter.dataEgress.buckets
@@ -250,7 +250,17 @@ function payments({ rateLimiter, x402 }, series) {
     }
   }
   const pairs = facts.flatMap(([name, value]) => [element('dt', {}, name), element('dd', {}, value)])
-  fill(byId('payments'), [element('dl', {}, pairs)])
+  const rows = recent.map(({ askedMs, state, doubtful, units, payer, resource, transaction }) => [
+    cell(new Date(askedMs).toLocaleString(), 'number'),
+    cell(doubtful ? 'doubtful' : state),
+    cell((Number(units) / 1e6).toFixed(6), 'number'),
+    cell(payer, 'mono'),
+    cell(transaction ?? '', 'mono'),
+    cell(resource, 'mono'),
+  ])
+  const heads = ['Time', 'State', 'USDC', 'Payer', 'Transaction', 'For']
+  const list = x402 === undefined ? [] : [table(heads, rows, 'Nobody has paid yet.', 'payments')]
+  fill(byId('payments'), [element('dl', {}, pairs), ...list])
 }
 
 if (isIn()) open()
