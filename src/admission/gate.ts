@@ -83,7 +83,7 @@ export class Gate implements Admission {
       if (payments !== undefined) return false
       this.#counts.data.exceeded.ip.add(1)
       this.parts.onLimited?.(client.address)
-      return tooMany(outcome)
+      return tooMany(outcome, false)
     }
     return taking instanceof Promise ? taking.then(answer) : answer(taking)
   }
@@ -112,7 +112,8 @@ export class Gate implements Admission {
     const paying = payments?.pay(fare, client.address)
     if (payments === undefined || paying === undefined) {
       counts.blockedBytes.add(fare.bytes)
-      return payments === undefined ? tooMany(taking) : payments.demand(fare)
+      const isTooLarge = tokensOf(fare.bytes) > this.parts.buckets.rules[taking.short].capacity
+      return payments === undefined ? tooMany(taking, isTooLarge) : payments.demand(fare)
     }
     return this.#paid(fare, client, counts, payments, paying)
   }
@@ -174,12 +175,11 @@ const unavailable: Denial = {
 }
 
 /** 429 (RFC 6585 section 4): which limit, and when to come again. */
-function tooMany({ short, retrySeconds }: Shortage): Denial {
+function tooMany({ short, retrySeconds }: Shortage, isTooLarge: boolean): Denial {
   const message = short === 'ip' ? 'IP rate limit exceeded' : 'Resource rate limit exceeded'
-  const detail =
-    retrySeconds === undefined
-      ? { detail: 'This answer is larger than the whole allowance: ask for ranges of it' }
-      : {}
+  const detail = isTooLarge
+    ? { detail: 'This answer is larger than the whole allowance: ask for ranges of it' }
+    : {}
   const retry = retrySeconds === undefined ? '' : `\r\nRetry-After: ${retrySeconds}`
   return {
     status: 429,

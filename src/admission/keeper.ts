@@ -34,8 +34,8 @@ interface Waiting {
 
 /** Names of busy resources, for lists; 600 bytes each at most. */
 const namesMax = 4096
-/** The whole table is swept once in so many ticks: a minute. */
-const sweepTicks = 60 * ticksPerSecond
+/** The whole table is swept once in ten minutes: newcomers take the place of what is full anyway. */
+const sweepTicks = 600 * ticksPerSecond
 /** Rows looked at for being outdated, each minute. */
 const pruneRows = 10_000
 /** A payment's window is minutes; whoever repeats one after a year is refused by the chain. */
