@@ -66,10 +66,10 @@ async function hashOpen(file: FileHandle, name: string, pieceBytes: number): Pro
     reading = fill(file, buffers[turn]!, at + step, sizeBytes)
     // Rejections are met at the next turn, or just below.
     reading.catch(() => 'met when it is awaited')
-    whole.update(bytes)
     for (let from = 0; from < bytes.length; from += pieceBytes) {
       const index = (at + from) / pieceBytes
       const piece = bytes.subarray(from, from + pieceBytes)
+      whole.update(piece)
       layer.set(hashPiece(piece, sizeBytes, pieceBytes), index * 32)
       sha1s.set(sha1Padded(piece, pieceBytes), index * 20)
     }

@@ -103,7 +103,7 @@ class Reader {
       this.#at += 1
       if (digit === mark && this.#at - start > 1) break
       if (digit === undefined || digit < zero || digit > nine) throw new Malformed()
-      value = value * 10 + digit - zero
+      value = value * 10 + (digit - zero)
       if (!Number.isSafeInteger(value)) throw new Malformed()
     }
     if (this.bytes[start] === zero && this.#at - start > 2) throw new Malformed()

@@ -1,5 +1,4 @@
 /** The seeder as other programs see it. */
-import { execFileSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -29,13 +28,3 @@ t.test(
     }
   },
 )
-
-function withoutAria(): string | false {
-  try {
-    execFileSync('aria2c', ['--version'], { stdio: 'ignore' })
-    return false
-  } catch {
-    return 'aria2c is not installed'
-  }
-}
-void withoutAria

@@ -1,0 +1,106 @@
+/**
+ * Bands by BitTorrent: our seeder and libtorrent's, each giving the same torrent to a libtorrent leecher, in turns; the hashing
+ * pass beside its three digests alone; and the memory of the seeder under 50 leechers. Needs python3-libtorrent.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { createHash, randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { hashBandFile } from '../src/bands/torrent-hash.js'
+import { bandTorrent, torrentBytes } from '../src/format/torrent.js'
+
+const python = '/usr/bin/python3'
+const peer = fileURLToPath(new URL('../../test/bands/torrent_peer.py', import.meta.url))
+const seed = fileURLToPath(new URL('swarm-seed.js', import.meta.url))
+const sizeBytes = Number(process.argv[2] ?? 256) << 20
+const rounds = 3
+const leechers = 50
+
+const root = mkdtempSync(join(tmpdir(), 'swarm-bench-'))
+
+function lines(child: ChildProcess): (start: string) => Promise<number> {
+  if (child.stdout === null) throw new Error('no output')
+  const reader = createInterface({ input: child.stdout })
+  return async (start) => {
+    for (;;) {
+      const [line] = (await once(reader, 'line')) as [string]
+      if (line.startsWith(start)) return Number(line.split(' ')[1])
+      if (line.startsWith('late')) throw new Error(line)
+    }
+  }
+}
+
+async function leech(torrent: string, port: number): Promise<number> {
+  const folder = mkdtempSync(join(root, 'leech-'))
+  const words = [peer, 'leech', torrent, folder, '--peer', String(port), '--seconds', '120']
+  const seconds = await lines(spawn(python, words))('done')
+  rmSync(folder, { recursive: true })
+  return seconds
+}
+
+function say(text: string): void {
+  process.stdout.write(`${text}\n`)
+}
+
+async function hashing(folder: string): Promise<void> {
+  const bytes = randomBytes(sizeBytes)
+  const cpu = (): number => process.cpuUsage().user / 1e6
+  let at = cpu()
+  for (const name of ['sha256', 'sha256', 'sha1']) createHash(name).update(bytes).digest()
+  const bare = cpu() - at
+  at = cpu()
+  await hashBandFile(folder, 'data')
+  const whole = cpu() - at
+  const speed = (seconds: number): string => (sizeBytes / 1e6 / seconds).toFixed(0)
+  say(`hashing pass ${speed(whole)} MB/s of processor time; its digests alone over one buffer ${speed(bare)}`)
+}
+
+async function main(): Promise<void> {
+  const folder = join(root, 'band')
+  mkdirSync(folder)
+  writeFileSync(join(folder, 'data'), randomBytes(sizeBytes))
+  const torrent = bandTorrent([await hashBandFile(folder, 'data')])
+  const file = join(root, 'band.torrent')
+  writeFileSync(file, torrentBytes(torrent))
+  const named = join(root, torrent.name)
+  mkdirSync(named)
+  writeFileSync(join(named, 'data'), '')
+  await hashing(folder)
+
+  rmSync(named, { recursive: true })
+  const ours = spawn(process.execPath, [seed, file, folder])
+  const ourPort = await lines(ours)('listening')
+  const { renameSync, symlinkSync } = await import('node:fs')
+  renameSync(folder, named)
+  symlinkSync(named, folder)
+  const theirs = spawn(python, [peer, 'seed', file, root, '--seconds', '600'])
+  const theirPort = await lines(theirs)('listening')
+  const took: { ours: number[]; theirs: number[] } = { ours: [], theirs: [] }
+  for (let round = 0; round < rounds; round += 1) {
+    took.theirs.push(await leech(file, theirPort))
+    took.ours.push(await leech(file, ourPort))
+  }
+  const best = (seconds: readonly number[]): number => sizeBytes / 1e6 / Math.min(...seconds)
+  const [own, other] = [best(took.ours), best(took.theirs)]
+  say(`seeding to libtorrent: ours ${own.toFixed(0)} MB/s, libtorrent ${other.toFixed(0)} MB/s`)
+  say(`ratio ${(own / other).toFixed(2)} (rounds ${JSON.stringify(took)})`)
+  theirs.kill()
+
+  const before = lines(ours)('rss')
+  ours.kill('SIGUSR2')
+  const alone = await before
+  await Promise.all(Array.from({ length: leechers }, () => leech(file, ourPort)))
+  const after = lines(ours)('rss')
+  ours.kill('SIGUSR2')
+  say(
+    `${leechers} leechers at once: at most ${((await after) / 2 ** 20).toFixed(0)} MiB (with one, ${(alone / 2 ** 20).toFixed(0)})`,
+  )
+  ours.kill()
+  rmSync(root, { recursive: true })
+}
+
+await main()
