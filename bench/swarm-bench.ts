@@ -96,9 +96,8 @@ async function main(): Promise<void> {
   await Promise.all(Array.from({ length: leechers }, () => leech(file, ourPort)))
   const after = lines(ours)('rss')
   ours.kill('SIGUSR2')
-  say(
-    `${leechers} leechers at once: at most ${((await after) / 2 ** 20).toFixed(0)} MiB (with one, ${(alone / 2 ** 20).toFixed(0)})`,
-  )
+  const mebibytes = (bytes: number): string => (bytes / 2 ** 20).toFixed(0)
+  say(`${leechers} leechers at once: at most ${mebibytes(await after)} MiB (with one, ${mebibytes(alone)})`)
   ours.kill()
   rmSync(root, { recursive: true })
 }

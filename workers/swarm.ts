@@ -25,6 +25,8 @@ const meters = new Meters(meterTable, given.meters, given.row)
 const { timeoutMs, connectionsMax } = swarmDefaults
 const dispatcher = new Agent({ connections: connectionsMax })
 
+const shelf = new Shelf(given.bandsPath)
+if (given.prepares) await shelf.prepare()
 const offers = new Offers(given.bandsPath, true, systemClock)
 const swarm =
   given.swarm === undefined
@@ -47,7 +49,7 @@ const subscriber =
         clock: systemClock,
         peerId: swarm?.peerId ?? randomBytes(20),
         download: given.subscriber.download,
-        shelf: new Shelf(given.bandsPath),
+        shelf,
         kinds: [rootTxBands, l1Bands],
         log,
       })

@@ -11,6 +11,8 @@ export interface SwarmThread {
   readonly meters: SharedArrayBuffer
   /** `DATA_PATH/bands`. */
   readonly bandsPath: string
+  /** True: no other thread makes the folders and clears away drafts. */
+  readonly prepares: boolean
   /** Absent: nothing is seeded. */
   readonly swarm?: SwarmOptions
   /** Absent: nobody is followed. */

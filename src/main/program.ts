@@ -85,7 +85,6 @@ export async function startProgram(config: Config, log: Log, end: AbortSignal): 
         return sourceThread(config, { ...network, nodes: nodes() }, shared, crew.line('catalog'))
       }),
       crew.part('ingest', 'ingest', () => ingestThread(config, nodes(), shared, crew.line('catalog'))),
-      ...swarmOf(config, shared, crew),
       ...publishing(config, shared, crew),
       found(network.host, server.port, 'PORT', (free) => {
         port = free
@@ -107,11 +106,6 @@ export async function startProgram(config: Config, log: Log, end: AbortSignal): 
     await stop()
     throw error
   }
-}
-
-/** The thread for bands that are seeded or fetched, where there are any. */
-function swarmOf(config: Config, shared: SharedTables, crew: Crew): Part[] {
-  return needsSwarm(config) ? [crew.part('swarm', 'swarm', () => swarmThread(config, shared))] : []
 }
 
 /** The threads that are up, by name. */
@@ -198,10 +192,13 @@ async function nameSite(config: Config, { site }: Examples, port: number): Promi
   return { site: `http://site.${hosts.rootHosts[0]}:${port}/` }
 }
 
-/** The thread that builds and publishes bands, where the operator gives any away. */
+/** The threads for bands: one builds and publishes, where the operator gives any away; one seeds and fetches. */
 function publishing(config: Config, shared: SharedTables, crew: Crew): Part[] {
   const told = publishingThread(config, shared)
-  return told === undefined ? [] : [crew.part('bands', 'bands', () => told)]
+  return [
+    ...(told === undefined ? [] : [crew.part('bands', 'bands', () => told)]),
+    ...(needsSwarm(config) ? [crew.part('swarm', 'swarm', () => swarmThread(config, shared))] : []),
+  ]
 }
 
 async function claimed(folder: string): Promise<RunningPart> {

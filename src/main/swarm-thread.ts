@@ -1,10 +1,10 @@
-import { join } from 'node:path'
 import type { Config } from '../../config/read.js'
 import { vocabularies } from '../attest/vocabulary.js'
 import { ownDomain, peerDomain } from '../bands/document.js'
 import { downloadDefaults } from '../bands/download.js'
 import { type SubscriberThread, type SwarmThread, swarmDefaults } from '../bands/swarm-wiring.js'
 import { trackerDefaults } from '../bands/tracker.js'
+import { bandsFolder } from './bands-thread.js'
 import { networkOf } from './network.js'
 import { folders, type SharedTables } from './threads.js'
 
@@ -32,7 +32,8 @@ export function swarmThread(config: Config, shared: SharedTables): SwarmThread {
   return {
     row: shared.rows.swarm,
     meters: shared.meters,
-    bandsPath: join(folders(config).root, 'bands'),
+    bandsPath: bandsFolder(folders(config).root),
+    prepares: !config.bands.publish,
     ...(swarm.seed ? { swarm: seeding } : {}),
     ...(swarm.subscriptions.length === 0 ? {} : { subscriber: subscriberThread(config) }),
     logLevel: server.logLevel,
