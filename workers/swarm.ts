@@ -50,7 +50,7 @@ const subscriber =
         peerId: swarm?.peerId ?? randomBytes(20),
         download: given.subscriber.download,
         shelf,
-        kinds: [rootTxBands, l1Bands],
+        kinds: [rootTxBands, l1Bands].filter(({ kind }) => given.subscriber?.kinds.includes(kind)),
         log,
       })
 subscriber?.start((error) => {

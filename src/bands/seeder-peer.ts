@@ -199,34 +199,32 @@ export class SeederPeer implements Speaker {
   }
 
   #pump(): void {
-    while (this.#runs < runsMax && this.#queue.length > 0 && this.isUnchoked && !this.line.isOver) {
+    const { seeded } = this
+    while (seeded !== undefined && this.#runs < runsMax && this.isUnchoked && !this.line.isOver) {
+      const blocks = takeRun(this.#queue, seeded.torrent)
+      if (blocks.length === 0) return
       this.#runs += 1
-      const bytes = Math.min(runBlocks, this.#queue.length) * blockMaxBytes
-      this.desk.allow(bytes, () => void this.#run())
+      const bytes = blocks.reduce((sum, block) => sum + block.length, 0)
+      this.desk.allow(bytes, () => void this.#run(blocks, bytes, seeded))
     }
   }
 
-  async #run(): Promise<void> {
-    const blocks = this.seeded === undefined ? [] : takeRun(this.#queue, this.seeded.torrent)
-    const first = blocks[0]
-    if (first === undefined || this.seeded === undefined || this.line.isOver) {
-      this.#runs -= 1
-      return
-    }
+  async #run(blocks: readonly Block[], bytes: number, seeded: Seeded): Promise<void> {
+    if (this.line.isOver) return
     const buffer = this.desk.borrow()
     const done = (): void => {
       this.desk.giveBack(buffer)
       this.#runs -= 1
       this.#pump()
     }
-    const bytes = await this.#read(blocks, buffer, this.seeded)
-    if (bytes === undefined) {
+    const filled = await this.#read(blocks, buffer, seeded)
+    if (filled === undefined) {
       done()
       this.line.end('done')
       return
     }
-    this.line.send(buffer.subarray(0, bytes), done)
-    this.desk.sent(blocks.reduce((sum, block) => sum + block.length, 0))
+    this.line.send(buffer.subarray(0, filled), done)
+    this.desk.sent(bytes)
   }
 
   /** Heads and bytes of blocks, one after the other, the file's part of them by one read. Undefined where reading fails. */

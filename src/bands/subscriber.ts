@@ -53,6 +53,8 @@ export class Subscriber {
   readonly #end = new AbortController()
   #turn: Promise<void> = Promise.resolve()
   #timer: Timer | undefined
+  readonly #faults = new Map<string, string>()
+  #missing: readonly string[] = []
 
   private constructor(
     private readonly options: SubscriberOptions,
@@ -95,10 +97,12 @@ export class Subscriber {
       const known = this.state.seen.get(key)
       if (isRefusal(read)) {
         log.warn({ publisher: subscription.url, reason: read.message }, 'publication refused')
+        this.#faults.set(subscription.url, read.message)
         if (known !== undefined)
           this.state.seen.set(key, { ...known, checkedMs: nowMs, problem: read.message })
         continue
       }
+      this.#faults.delete(subscription.url)
       const expired = isExpired(read.document, nowMs)
       if (expired)
         log.warn({ publisher: subscription.url }, 'publication expired: nothing new is taken from it')
@@ -117,9 +121,14 @@ export class Subscriber {
     while (this.#working.size > 0) await Promise.race(this.#working)
   }
 
-  /** Bands under way, with their peers. */
-  get underWay(): readonly { readonly key: string; readonly peers: number }[] {
-    return [...this.#jobs].map(([key, { peers }]) => ({ key, peers }))
+  /** Publishers that were refused or not reached the last time, and why. */
+  get faults(): readonly string[] {
+    return [...this.#faults].map(([url, why]) => `${url}: ${why}`)
+  }
+
+  /** Bands that are to be fetched, as of the last look. */
+  get missing(): readonly string[] {
+    return this.#missing
   }
 
   async stop(): Promise<void> {
@@ -166,6 +175,7 @@ export class Subscriber {
     for (const key of this.state.fetched.keys()) if (!here.has(key)) this.state.fetched.delete(key)
     await this.state.save()
     await dropUnwanted(shelf.root, new Set([...plan.listed, ...this.#jobs.keys()]))
+    this.#missing = plan.missing.map(({ index, band }) => keyOf(index, band.id))
     this.#begin(plan.missing)
   }
 

@@ -1,5 +1,6 @@
 import { bandsL1 } from './bands-l1.js'
 import { buildBands, checkBands, listBands } from './bands-root.js'
+import { status, subscribe } from './bands-subscribe.js'
 import { bulkImport } from './import.js'
 import type { Command } from './sluice.js'
 
@@ -7,6 +8,8 @@ const commands: Readonly<Record<string, Command>> = {
   build: buildBands,
   check: checkBands,
   list: listBands,
+  subscribe,
+  status,
   l1: bandsL1,
   import: bulkImport,
 }
@@ -15,11 +18,13 @@ const help = `sluice bands: parts of the index that gateways give each other
 
 Usage: sluice bands COMMAND [--help]
 
-  build    builds bands of root transactions, whatever the schedule says
-  check    reads bands from anywhere and says whether they are sound
-  list     the bands in DATA_PATH
-  l1       builds Parquet bands of the base layer out of the index
-  import   fills the index from Parquet bands (the same as sluice import)
+  build      builds bands of root transactions, whatever the schedule says
+  check      reads bands from anywhere and says whether they are sound
+  list       the bands in DATA_PATH
+  subscribe  fetches, once, what the gateways in INDEX_SUBSCRIPTIONS publish
+  status     what is known of publishers, and which of their bands are here
+  l1         builds Parquet bands of the base layer out of the index
+  import     fills the index from Parquet bands (the same as sluice import)
 `
 
 /** Runs one of the commands about bands. */

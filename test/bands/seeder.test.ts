@@ -1,7 +1,11 @@
 /** The seeder as other programs see it. */
+import { randomBytes } from 'node:crypto'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { systemClock } from '../../src/actor/clock.js'
+import { Download, downloadDefaults } from '../../src/bands/download.js'
+import { lineDefaults } from '../../src/bands/wire-line.js'
 import { magnetOf, torrentBytes } from '../../src/format/torrent.js'
 import { bandOf257, withoutLibtorrent } from './libtorrent.js'
 import { leech, plantBand, sameFiles, startSeeder } from './swarm-rig.js'
@@ -28,3 +32,32 @@ t.test(
     }
   },
 )
+
+t.test('a limit counts the bytes that are sent, and no others', async (t) => {
+  const outer = t.testdir()
+  const files = Object.fromEntries(
+    Array.from({ length: 100 }, (_, index) => [`f${index}`, randomBytes(1000)]),
+  )
+  const band = await plantBand(join(outer, 'band'), files)
+  const { port, meters } = await startSeeder(t, [band], {
+    upload: { bytesPerSecond: 60_000, bytesPerDay: 110_000 },
+  })
+  const fetchTo = (name: string): Download => {
+    const options = { ...downloadDefaults, webAfterMs: 60_000, line: lineDefaults, isNear: true }
+    const got = new Download(band.torrent, join(outer, name), options, systemClock, randomBytes(20))
+    got.heardOf([{ host: '127.0.0.1', port }])
+    return got
+  }
+  const startedMs = systemClock.monotonic()
+  await fetchTo('one').run()
+  const tookMs = systemClock.monotonic() - startedMs
+  t.ok(tookMs > 500, `100 KB at 60 KB/s, with a second saved up: ${tookMs} ms`)
+  t.equal(meters.total('torrent_sent_bytes_total'), 100_000)
+  const second = fetchTo('two')
+  const running = second.run().catch(() => 'stopped')
+  await new Promise((resolve) => setTimeout(resolve, 2000))
+  second.stop()
+  await running
+  const sent = meters.total('torrent_sent_bytes_total')
+  t.ok(sent >= 110_000 && sent < 112_000, `and ${sent} a day`)
+})

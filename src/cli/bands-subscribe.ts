@@ -1,0 +1,121 @@
+import { randomBytes } from 'node:crypto'
+import { readdir, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Agent } from 'undici'
+import { type Config, readConfig } from '../../config/read.js'
+import { claimFolder } from '../actor/claim.js'
+import { systemClock } from '../actor/clock.js'
+import { createLog } from '../actor/log.js'
+import { l1Bands } from '../bands/l1-band.js'
+import { rootTxBands } from '../bands/root-band.js'
+import { Shelf } from '../bands/shelf.js'
+import { Subscriber } from '../bands/subscriber.js'
+import { SubscriptionState, subscriptionKey } from '../bands/subscription.js'
+import { swarmDefaults } from '../bands/swarm-wiring.js'
+import { bandsFolder } from '../main/bands-thread.js'
+import { subscriberThread } from '../main/swarm-thread.js'
+import { folders } from '../main/threads.js'
+import { paint } from './paint.js'
+
+const help = `Usage: sluice bands subscribe
+       sluice bands status
+
+  subscribe  fetches, once, what the gateways in INDEX_SUBSCRIPTIONS publish, and ends; the gateway must not run (it does
+             this by itself). A later run goes on where one was stopped. Ends with code 1 where something could not be had
+  status     what is known of each publisher, and which bands of others are here or on their way; may run beside the gateway
+
+Examples:
+  INDEX_SUBSCRIPTIONS=https://gateway.example#KEY sluice bands subscribe
+  DATA_PATH=/srv/sluice sluice bands status
+`
+
+/** The settings; or, where there is nothing to do with them, an exit code. */
+function configured(words: readonly string[]): Config | number {
+  if (words[0] === '--help') {
+    process.stdout.write(help)
+    return 0
+  }
+  if (words.length > 0) return wrong('no words are expected; see sluice bands subscribe --help')
+  const config = readConfig()
+  return Array.isArray(config) ? wrong(config.join('\n  ')) : config
+}
+
+function wrong(message: string): number {
+  process.stderr.write(`sluice bands: ${message}\n`)
+  return 2
+}
+
+/** Fetches what others publish, once. */
+export async function subscribe(words: readonly string[]): Promise<number> {
+  const config = configured(words)
+  if (typeof config === 'number') return config
+  if (config.swarm.subscriptions.length === 0) return wrong('set INDEX_SUBSCRIPTIONS to ADDRESS#KEY')
+  const { root } = folders(config)
+  const claim = await claimFolder(root)
+  const given = subscriberThread(config)
+  const dispatcher = new Agent({ connections: swarmDefaults.connectionsMax })
+  const shelf = new Shelf(bandsFolder(root))
+  try {
+    await shelf.prepare()
+    const subscriber = await Subscriber.open(given, {
+      asking: { dispatcher, timeoutMs: swarmDefaults.timeoutMs, userAgent: given.userAgent },
+      clock: systemClock,
+      peerId: randomBytes(20),
+      download: given.download,
+      shelf,
+      kinds: [rootTxBands, l1Bands].filter(({ kind }) => given.kinds.includes(kind)),
+      log: createLog('info', 'bands'),
+    })
+    await subscriber.poll()
+    await subscriber.settled()
+    await subscriber.stop()
+    const { faults, missing } = subscriber
+    for (const fault of faults) process.stderr.write(`${paint('red', 'refused')}  ${fault}\n`)
+    for (const band of missing) process.stderr.write(`${paint('red', 'missing')}  ${band}\n`)
+    if (faults.length + missing.length > 0) return 1
+    process.stdout.write(`${paint('green', 'done')}  all that is published is here\n`)
+    return 0
+  } finally {
+    await dispatcher.destroy()
+    await claim.release()
+  }
+}
+
+/** Shows what is known of publishers, and their bands. */
+export async function status(words: readonly string[]): Promise<number> {
+  const config = configured(words)
+  if (typeof config === 'number') return config
+  const path = bandsFolder(folders(config).root)
+  const state = await SubscriptionState.open(path)
+  for (const subscription of subscriberThread(config).subscriptions) {
+    const seen = state.seen.get(subscriptionKey(subscription))
+    const asked = seen === undefined ? '' : new Date(seen.checkedMs).toISOString()
+    const about = seen === undefined ? 'never reached' : `sequence ${seen.sequence}, asked ${asked}`
+    process.stdout.write(`${subscription.url}  ${about}  ${paint('red', seen?.problem ?? '')}\n`)
+  }
+  for (const { index, id, folder } of await new Shelf(path).list('installed')) {
+    process.stdout.write(`${paint('green', 'here')}      ${index}/${id}  ${await bytesIn(folder)} bytes\n`)
+  }
+  const fetching = join(path, 'fetching')
+  for (const index of await namesIn(fetching)) {
+    for (const id of await namesIn(join(fetching, index))) {
+      const bytes = await bytesIn(join(fetching, index, id, 'files'))
+      process.stdout.write(`fetching  ${index}/${id}  ${bytes} bytes\n`)
+    }
+  }
+  return 0
+}
+
+function namesIn(path: string): Promise<string[]> {
+  return readdir(path).catch(() => [])
+}
+
+/** What its files take on disk: of those on their way, the holes do not count. */
+async function bytesIn(folder: string): Promise<number> {
+  let bytes = 0
+  for (const name of await namesIn(folder)) {
+    const { blocks, size } = await stat(join(folder, name))
+    bytes += Math.min(size, blocks * 512)
+  }
+  return bytes
+}
