@@ -7,6 +7,8 @@ const keyBytes = 32
 /** Rank, then weight and length of the value, then key and value. */
 const entryHeadBytes = 8
 const blockBytes = 64 * 1024
+/** Keys are digests: nobody finds a hundred thousand of them that begin with the same five bytes. */
+const depthMax = 4
 const weightBit = 2 ** 31
 
 /** A record in its place: `key` at `start` of `bytes`, the value behind it. Valid until the next one. */
@@ -65,7 +67,7 @@ export class RecordSorter {
   /** The records whose key has this first byte (of those that differ at this depth), sorted, in groups of a bucket. */
   *group(first: number): Generator<Iterable<SortedRecord>> {
     if (this.#chains.sizeOf(first) === 0) return
-    if (this.#chains.sizeOf(first) > this.#options.bucketMaxBytes && this.#depth < keyBytes - 1) {
+    if (this.#chains.sizeOf(first) > this.#options.bucketMaxBytes && this.#depth < depthMax) {
       const inner = new RecordSorter(this.folder, this.#options, this.#depth + 1)
       try {
         for (const block of this.#chains.read(first)) inner.#deal(block)
