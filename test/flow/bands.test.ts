@@ -30,7 +30,7 @@ interface Said {
 t.test('what one gateway indexed, another finds in its bands far away', { timeout: 120_000 }, async (t) => {
   const [here, there] = [join(t.testdir(), 'here'), join(t.testdir(), 'there')]
   const quiet = { DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '0', EDGE_THREADS: '1' }
-  const publishing = { INDEX_PUBLISH: 'true', INDEX_SCAN_SECONDS: '1', INDEX_DELTA_EVERY_SECONDS: '1' }
+  const publishing = { INDEX_PUBLISH: 'true', INDEX_SCAN_SECONDS: '1' }
   const first = await run(t, here, { ...quiet, ...publishing })
   const { gateway = '', devnet: node = '' } = first.urls
   const { post } = await payerAt(node)
@@ -38,6 +38,12 @@ t.test('what one gateway indexed, another finds in its bands far away', { timeou
   const nest = bundleItem([item(Buffer.from('beside')), deep])
   const flat = item(Buffer.from('flat'), { 'Content-Type': 'text/plain' })
   await post(Buffer.from(encodeBundle([flat, nest])), bundleTags)
+  // The last of the root's items: all before it were told.
+  await until(async () =>
+    (await fetch(`${gateway}/raw/${nest.id}`, { method: 'HEAD' })).ok ? true : undefined,
+  )
+  const built = await sluice(['bands', 'build'], { DATA_PATH: here })
+  t.equal(built.code, 0, built.err)
   const [band] = await until(async () => {
     const answer = await fetch(`${gateway}/gateway/indexes`)
     if (answer.status !== 200) return undefined
@@ -61,8 +67,6 @@ t.test('what one gateway indexed, another finds in its bands far away', { timeou
   t.match(metrics, /band_lookups_total\{outcome="remote"\} 2\n/)
 
   const own = join(here, 'bands', 'own', 'root-tx-index')
-  const built = await sluice(['bands', 'build'], { DATA_PATH: here })
-  t.equal(built.code, 0, built.err)
   const checked = await sluice(['bands', 'check', ...readdirSync(own).map((name) => join(own, name))])
   t.equal(checked.code, 0, checked.out)
   await first.kill()
