@@ -175,6 +175,7 @@ const info: InfoParts = {
   ...{ vocabulary, meters, tip, following, clock: systemClock, ...options.about },
   ...(key === undefined ? {} : { key }),
   sections: {
+    names: { rootHosts: options.hosts?.rootHosts ?? [], resolvers: naming.asked },
     ...(limits === undefined ? {} : { rateLimiter: limitsInfo(limits.buckets) }),
     ...(selling === undefined ? {} : { x402: selling.about }),
     // Asked each time: the document comes and expires while this thread runs.

@@ -36,6 +36,8 @@ export const namesDefaults: Pick<NamesThread, 'guard'> &
 
 export interface OpenNames {
   readonly names: Names
+  /** Resolvers that are asked, in order: those of the operator's list that have an address. */
+  readonly asked: readonly Resolver['label'][]
   close(): Promise<void>
 }
 
@@ -66,6 +68,7 @@ export function openNames(options: NamesThread, clock: Clock, meters: Meters): O
   const book = new NameBook(resolvers, local, options.book, clock, new NameMeters(meters))
   return {
     names: book,
+    asked: resolvers.map(({ label }) => label),
     async close() {
       book.close()
       await Promise.all(closing.map((close) => close()))

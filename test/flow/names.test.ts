@@ -83,6 +83,9 @@ t.test(
       t.match(await ask(name), { status: 404, body: Buffer.from('Not found') }, name)
     }
     t.match(up.requests[0]?.headers, { 'x-ar-io-via': 'gw.example' }, 'so that a circle would be seen')
+    const info = await askAt(running.urls.gateway ?? '', '/ar-io/info')
+    const resolvers = ['local', 'gateway', 'on-demand']
+    t.match(JSON.parse(info.body.toString()), { names: { rootHosts: ['gw.example'], resolvers } })
     await up.close()
     await registry.close()
     t.match(await ask('later'), { status: 502, headers: { 'cache-control': 'no-store' } })
@@ -90,28 +93,3 @@ t.test(
     await running.kill()
   },
 )
-
-t.test('names that are wrong are all told at once, and nothing is set', async (t) => {
-  const dataPath = `${t.testdir()}/data`
-  const environment = { DATA_PATH: dataPath }
-  const file = `${dataPath}.json`
-  const many = {
-    ...{ good: someId(), 'bad name': someId(), worse: 'x', ttl: { id: someId(), ttlSeconds: -1 }, 5: 7 },
-    ...{ odd: { id: someId(), owner: 'me' }, none: null },
-  }
-  writeFileSync(file, JSON.stringify(many))
-  const { code, err } = await sluice(['names', 'import', file], environment)
-  t.equal(code, 2)
-  const told = [
-    "'bad name'",
-    'worse: not an id',
-    'ttl: ttlSeconds cannot be -1',
-    '5: not',
-    'odd: owner',
-    'none: not',
-  ]
-  for (const word of told) t.match(err, word)
-  t.equal((await sluice(['names', 'list'], environment)).out, '')
-  t.equal((await sluice(['names', 'set', 'a.b', someId()], environment)).code, 2)
-  t.equal((await sluice(['names', 'remove', 'nobody'], environment)).code, 1)
-})
