@@ -83,7 +83,9 @@ export class ItemBatch {
         return []
       }
       this.hearer.sound(item)
-      return matches(this.wanted, itemSubject(item)) ? [item] : []
+      // Most often everything is wanted: then nothing need be made to be looked at.
+      const wanted = this.wanted.kind === 'always' || matches(this.wanted, itemSubject(item))
+      return wanted ? [item] : []
     })
   }
 

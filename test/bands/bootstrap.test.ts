@@ -1,0 +1,81 @@
+import { createHash } from 'node:crypto'
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { systemClock } from '../../src/actor/clock.js'
+import { Answerer } from '../../src/query/answer.js'
+import { noHeaders } from '../../src/query/headers.js'
+import { queryLimits } from '../../src/query/limits.js'
+import { sluice } from '../flow/running.js'
+import { folder, type House, house } from '../ingest/house.js'
+import { settled, town } from '../ingest/town.js'
+
+t.setTimeout(180_000)
+
+const question = `query ($after: String) { transactions(first: 7, after: $after, sort: HEIGHT_ASC) {
+  pageInfo { hasNextPage }
+  edges { cursor node { id anchor recipient owner { address key } fee { winston } quantity { winston }
+    data { size type } tags { name value } block { id height timestamp previous } bundledIn { id } } } } }`
+
+/** Every page; cursors hold when a row was first seen, which is another second in each house. */
+async function pages({ index }: House): Promise<string[]> {
+  const limits = { ...queryLimits, timeMs: 60_000 }
+  const answerer = new Answerer({ index, headers: noHeaders, clock: systemClock, limits })
+  const told: string[] = []
+  index.refresh()
+  for (let after: string | undefined, more = true; more; ) {
+    const asked = { query: question, operationName: null, variables: { after } }
+    const { result } = await answerer.answer(asked, answerer.effort())
+    const { transactions } = result.data as unknown as {
+      transactions: { pageInfo: { hasNextPage: boolean }; edges: { cursor: string; node: unknown }[] }
+    }
+    const { pageInfo, edges } = transactions
+    told.push(JSON.stringify(edges.map(({ node }) => node)))
+    after = edges.at(-1)?.cursor
+    more = pageInfo.hasNextPage
+  }
+  return told
+}
+
+const digest = (lines: readonly string[]): string =>
+  createHash('sha256').update(lines.join('\n')).digest('hex')
+
+t.test(
+  'a new gateway takes bands, follows from their top, and answers what the one answers that made them',
+  async (t) => {
+    const here = await town(t)
+    const { devnet } = here
+    const data = folder(t)
+    const builder = house(t, devnet.url, {}, { path: data })
+    for (let turn = 0; turn < 5; turn += 1) {
+      if (turn % 2 === 0) await here.bundle(4)
+      await here.post(Buffer.from(`turn ${turn}`), { Turn: String(turn) })
+      for (let more = 0; more < 6; more += 1) devnet.mine()
+    }
+    await settled(builder, devnet)
+    await builder.stop()
+    const environment = { DATA_PATH: data, CHAIN_FORK_DEPTH_MAX: '5' }
+    const made = await sluice(['bands', 'l1', '--publisher', 'town'], environment)
+    t.equal(made.code, 0, made.err)
+    t.match(made.out, /^l1-h0-\d+-[0-9a-f]{8}-[0-9a-f]{12} {2}\d+ transactions\n$/)
+    t.equal((await sluice(['bands', 'l1', '--publisher', 'town'], environment)).out, '', 'it is there')
+    const bands = join(data, 'bands', 'own', 'parquet-l1')
+    t.equal(readdirSync(bands).length, 1)
+
+    const fresh = folder(t)
+    const taken = await sluice(['bands', 'import', bands], { DATA_PATH: fresh })
+    t.equal(taken.code, 0, taken.out + taken.err)
+    const [, ended] = /ends at block (\d+)/.exec(taken.out) ?? []
+    const again = house(t, devnet.url, {}, { path: fresh })
+    again.index.refresh()
+    t.equal(again.index.topHeight(), Number(ended), 'it begins at the top of the band')
+    await settled(again, devnet)
+    const whole = house(t, devnet.url, {}, { path: data })
+    await settled(whole, devnet)
+    const wanted = await pages(whole)
+    t.ok(wanted.length > 2)
+    t.ok(wanted.join().includes('"bundledIn":{'), 'with items: bundles of the band were opened')
+    t.equal(digest(await pages(again)), digest(wanted))
+    t.same(again.check().problems, [])
+  },
+)
