@@ -54,6 +54,7 @@ import { openNames } from '../src/names/wiring.js'
 import { LearnedHeaders } from '../src/query/learned-headers.js'
 import { queryLimits } from '../src/query/limits.js'
 import { QueryMeters } from '../src/query/meters.js'
+import { MinedHeaders } from '../src/query/mined-headers.js'
 import { createQueryHandler } from '../src/query/route.js'
 import { Opener } from '../src/source/opener.js'
 import { ProgressListener, ProgressTable } from '../src/source/progress.js'
@@ -151,7 +152,7 @@ const graphql: Route = {
   methods: ['GET', 'POST'],
   handle: createQueryHandler({
     index,
-    headers: new LearnedHeaders(catalog),
+    headers: new MinedHeaders(new LearnedHeaders(catalog), index, nodes.chain),
     clock: systemClock,
     limits: queryLimits,
     meters: new QueryMeters(meters),

@@ -31,6 +31,8 @@ export interface NodeRouteParts extends StatementParts {
 /** The routes under which clients of nodes find what they know, and what closes their connections. */
 export interface NodeRoutes {
   readonly routes: readonly Route[]
+  /** This thread's line to nodes. */
+  readonly chain: RemoteChain
   close(): Promise<void>
 }
 
@@ -65,6 +67,7 @@ export function nodeRoutes(parts: NodeRouteParts): NodeRoutes {
     if (id !== undefined && place !== undefined) finder.hear(id, place)
   }
   return {
+    chain,
     routes: [
       new ChunkRoute({
         ...parts,

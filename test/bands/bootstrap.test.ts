@@ -3,9 +3,12 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { systemClock } from '../../src/actor/clock.js'
+import { RemoteChain } from '../../src/chain/remote.js'
 import { Answerer } from '../../src/query/answer.js'
-import { noHeaders } from '../../src/query/headers.js'
+import { LearnedHeaders } from '../../src/query/learned-headers.js'
 import { queryLimits } from '../../src/query/limits.js'
+import { MinedHeaders } from '../../src/query/mined-headers.js'
+import { patient } from '../chain/hostile.js'
 import { sluice } from '../flow/running.js'
 import { folder, type House, house } from '../ingest/house.js'
 import { settled, town } from '../ingest/town.js'
@@ -14,18 +17,20 @@ t.setTimeout(180_000)
 
 const question = `query ($after: String) { transactions(first: 7, after: $after, sort: HEIGHT_ASC) {
   pageInfo { hasNextPage }
-  edges { cursor node { id anchor recipient owner { address key } fee { winston } quantity { winston }
+  edges { cursor node { id anchor recipient signature owner { address key } fee { winston } quantity { winston }
     data { size type } tags { name value } block { id height timestamp previous } bundledIn { id } } } } }`
 
 /** Every page; cursors hold when a row was first seen, which is another second in each house. */
-async function pages({ index }: House): Promise<string[]> {
+async function pages({ index, catalog }: House, chain: RemoteChain): Promise<string[]> {
   const limits = { ...queryLimits, timeMs: 60_000 }
-  const answerer = new Answerer({ index, headers: noHeaders, clock: systemClock, limits })
+  const headers = new MinedHeaders(new LearnedHeaders(catalog), index, chain)
+  const answerer = new Answerer({ index, headers, clock: systemClock, limits })
   const told: string[] = []
   index.refresh()
   for (let after: string | undefined, more = true; more; ) {
     const asked = { query: question, operationName: null, variables: { after } }
     const { result } = await answerer.answer(asked, answerer.effort())
+    if (result.errors !== undefined) throw new Error(JSON.stringify(result.errors))
     const { transactions } = result.data as unknown as {
       transactions: { pageInfo: { hasNextPage: boolean }; edges: { cursor: string; node: unknown }[] }
     }
@@ -72,10 +77,15 @@ t.test(
     await settled(again, devnet)
     const whole = house(t, devnet.url, {}, { path: data })
     await settled(whole, devnet)
-    const wanted = await pages(whole)
+    const chain = new RemoteChain(
+      { ...patient, nodes: [devnet.url], callsMax: 100, waitingMax: 1000 },
+      systemClock,
+    )
+    t.teardown(() => chain.close())
+    const wanted = await pages(whole, chain)
     t.ok(wanted.length > 2)
     t.ok(wanted.join().includes('"bundledIn":{'), 'with items: bundles of the band were opened')
-    t.equal(digest(await pages(again)), digest(wanted))
+    t.equal(digest(await pages(again, chain)), digest(wanted))
     t.same(again.check().problems, [])
   },
 )

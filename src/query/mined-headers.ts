@@ -1,0 +1,25 @@
+import type { ChainIndex } from '../catalog/index-reader.js'
+import type { Chain } from '../chain/chain.js'
+import { type Id, idBytes } from '../format/id.js'
+import { isRefusal, type Refusal } from '../format/refusal.js'
+import type { HeaderSource, SignedHeader } from './headers.js'
+
+/**
+ * Asks nodes for the headers of transactions that nothing here has: an index that was filled from bands keeps no signatures. What
+ * comes back is checked against the id by the chain's door. Items are in no node.
+ */
+export class MinedHeaders implements HeaderSource {
+  constructor(
+    private readonly known: HeaderSource,
+    private readonly index: Pick<ChainIndex, 'row'>,
+    private readonly chain: Pick<Chain, 'transaction'>,
+  ) {}
+
+  async header(id: Id): Promise<SignedHeader | Refusal> {
+    const known = await this.known.header(id)
+    if (!isRefusal(known) || known.refused !== 'unknown') return known
+    const row = this.index.row(idBytes(id))
+    if (row === undefined || row.isItem || row.height === undefined) return known
+    return this.chain.transaction(id, { signed: false })
+  }
+}
