@@ -165,6 +165,8 @@ async function topUp(parts: RateLimitParts, request: Request, target: Target, bo
     return added(parts, target, { tokensAdded, paymentAmount, multiplierApplied }, paid.lines)
   }
   if (!parts.isAdmin(request)) {
+    const offer = request.header('authorization') === undefined ? offerOf(parts, request) : undefined
+    if (offer !== undefined) return offer
     const message = 'A payment or the admin key is needed'
     return { status: 401, body: { error: 'Unauthorized', message } }
   }
@@ -179,6 +181,14 @@ async function topUp(parts: RateLimitParts, request: Request, target: Target, bo
   await parts.buckets.credit(target.bucket, `admin:${randomUUID()}`, tokens)
   parts.log.info({ bucket: target.bucket, tokens }, 'the admin added tokens')
   return added(parts, target, { tokensAdded: tokens, tokenType, multiplierApplied: 1 }, '')
+}
+
+/** The least that can be paid, for clients that pay what they are offered. Undefined where nothing is sold. */
+function offerOf({ payments }: RateLimitParts, request: Request): Said | undefined {
+  const denial = payments?.demand({ request, bytes: 0, contentType: jsonType })
+  if (denial?.contentType !== jsonType) return undefined
+  const { status, body, lines } = denial
+  return { status, body: JSON.parse(body.toString()), lines: lines.replace(noStore, '') }
 }
 
 function failed(message: string): Record<string, string> {

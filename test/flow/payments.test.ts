@@ -148,6 +148,11 @@ t.test('the program sells bytes for USDC', { skip, timeout: 110_000 }, async (t)
   t.test('a top-up pays for the bucket in the path, whoever pays', async (t) => {
     const payer = await chain.account({ units: 5000n })
     const bought = `${program.urls.gateway}/gateway/rate-limit/ip/192.0.2.7`
+    const offer = await get(bought, {}, 'POST')
+    t.equal(offer.status, 402, 'who brings nothing is offered the least')
+    t.match(JSON.parse(offer.text), { accepts: [{ maxAmountRequired: '1000' }] })
+    t.ok(offer.headers.get('payment-required'))
+    t.equal((await get(bought, { authorization: 'Bearer wrong' }, 'POST')).status, 401)
     const headers = await payment(payer, 1, { to: payee, value: '3000' })
     const got = await get(bought, headers, 'POST')
     t.equal(got.status, 200)
