@@ -8,7 +8,7 @@ import type { Stalls, Watched } from './stalls.js'
  * takes some MiB at once, so without a share for each a thousand new readers would keep all others waiting for seconds.
  */
 const turnBytes = 64 * 1024 * 1024
-const shareMinBytes = 128 * 1024
+export const shareMinBytes = 128 * 1024
 const shareMaxBytes = 8 * 1024 * 1024
 
 /** Bodies of this thread that are under way. */
@@ -75,6 +75,14 @@ export class Pump implements Watched {
     open += 1
     this.#manner = last ? how.end | how.close : how.end
     this.#run(headBytes)
+  }
+
+  /** The head and the first `taken` bytes are out already, and the socket is full. */
+  startFull(taken: number, last: boolean): void {
+    open += 1
+    if (last) this.#manner = how.end | how.close
+    this.#seek(taken)
+    this.#wait('socket')
   }
 
   /** The socket has room again. */

@@ -3,7 +3,7 @@ import type { Content } from '../store/content.js'
 import type { Inflow } from './body.js'
 import type { Head, Piece, Reply, Sent } from './exchange.js'
 import { writeHead } from './frame.js'
-import { Pump, sizeOfAll } from './pump.js'
+import { Pump, shareMinBytes, sizeOfAll } from './pump.js'
 import type { SocketRequest } from './request.js'
 import type { Stalls } from './stalls.js'
 
@@ -142,18 +142,26 @@ export class SocketReply implements Reply {
       content.close()
       return { outcome: 'aborted', bytes: 0 }
     }
-    return this.#endWith(head, pieces, content) ?? this.#send(head, pieces, content)
+    return this.#atOnce(head, pieces, content) ?? this.#send(head, pieces, content)
   }
 
-  /** A small body that is here already needs nobody to watch it. */
-  #endWith(head: Head, pieces: readonly Piece[], content: Content): Sent | undefined {
+  /** A body of one small piece that is here already goes out with its head, and nobody has to watch it. */
+  #atOnce(head: Head, pieces: readonly Piece[], content: Content): Sent | Promise<Sent> | undefined {
     const piece = pieces[0]
     if (pieces.length !== 1 || piece === undefined || 'bytes' in piece) return undefined
     const length = piece.end - piece.start
-    if (length > copyMaxBytes || length === 0) return undefined
+    if (length > shareMinBytes || length === 0) return undefined
     const bytes = content.read(piece.start, piece.end)
     if (bytes === undefined || bytes.length !== length) return undefined
-    this.#whole(head, length, bytes)
+    if (length <= copyMaxBytes) this.#whole(head, length, bytes)
+    else {
+      const last = this.#isLast()
+      const headBytes = this.#writeHead(head, length, last)
+      const manner = last ? how.end | how.close : how.end
+      const taken = this.#desk.wire.send(this.#request.slot, headBytes, bytes, manner)
+      if (taken < length) return this.#pumped(pieces, content, length, (pump) => pump.startFull(taken, last))
+      this.#finish()
+    }
     content.close()
     return { outcome: 'whole', bytes: length }
   }
@@ -165,6 +173,18 @@ export class SocketReply implements Reply {
       this.#whole(head, 0, nothing)
       return { outcome: 'whole', bytes: 0 }
     }
+    const last = this.#isLast()
+    return this.#pumped(pieces, content, total, (pump) =>
+      pump.start(this.#writeHead(head, total, last), last),
+    )
+  }
+
+  #pumped(
+    pieces: readonly Piece[],
+    content: Content | undefined,
+    total: number,
+    start: (pump: Pump) => void,
+  ): Sent | Promise<Sent> {
     let over: Sent | undefined
     let settle: ((sent: Sent) => void) | undefined
     const { wire, stalls } = this.#desk
@@ -175,8 +195,7 @@ export class SocketReply implements Reply {
       settle?.(sent)
     })
     this.#pump = pump
-    const last = this.#isLast()
-    pump.start(this.#writeHead(head, total, last), last)
+    start(pump)
     if (over !== undefined) return over
     return new Promise((resolve) => {
       settle = resolve
