@@ -53,13 +53,42 @@ function isBefore(a: string, b: string): boolean {
   return left.length === right.length ? left < right : left.length < right.length
 }
 
+const absent: RangeAnswer = { kind: 'none', why: 'absent' }
+
+/** Digits up to this many stay exact in a double. */
+const digitsMax = 15
+
+/** The range of `bytes=A-B` with nothing else in it, as nearly all are; undefined sends whatever else to the whole grammar. */
+function readUsual(field: string, sizeBytes: number): ByteRange | undefined {
+  if (!field.startsWith('bytes=')) return undefined
+  const dash = field.indexOf('-', 6)
+  const start = readDigits(field, 6, dash)
+  const end = readDigits(field, dash + 1, field.length)
+  if (dash < 0 || start < 0 || end < start || start >= sizeBytes) return undefined
+  return { start, end: Math.min(end, sizeBytes - 1) }
+}
+
+/** A number of 1 to 15 digits; -1 where it is none. */
+function readDigits(text: string, from: number, to: number): number {
+  if (to <= from || to - from > digitsMax) return -1
+  let value = 0
+  for (let at = from; at < to; at += 1) {
+    const digit = text.charCodeAt(at) - 48
+    if (digit < 0 || digit > 9) return -1
+    value = value * 10 + digit
+  }
+  return value
+}
+
 /** Reads a Range field, or undefined for its absence, against `sizeBytes`. At most `rangesMax` ranges are looked at. */
 export function parseRange(
   field: string | undefined,
   sizeBytes: number,
   rangesMax = rangesMaxDefault,
 ): RangeAnswer {
-  if (field === undefined) return { kind: 'none', why: 'absent' }
+  if (field === undefined) return absent
+  const usual = rangesMax > 0 ? readUsual(field, sizeBytes) : undefined
+  if (usual !== undefined) return { kind: 'ranges', ranges: [usual] }
   const equals = field.indexOf('=')
   if (equals < 0) return { kind: 'malformed' }
   if (field.slice(0, equals).toLowerCase() !== 'bytes') return { kind: 'none', why: 'unit' }
