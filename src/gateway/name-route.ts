@@ -106,7 +106,7 @@ export class NameRoute {
 
   /** Nobody knows the name: the operator's page for that, with whatever that page loads. */
   #stranger(flow: Flow, name: Name | undefined, isApex: boolean): void {
-    const { ledger, delivery, data, hosts, names } = this.parts
+    const { ledger, delivery, data, hosts, names, guard } = this.parts
     const isRoot = flow.path === '/'
     if (!isRoot && !comesFromHere(flow)) {
       answerText(
@@ -128,7 +128,8 @@ export class NameRoute {
       data.below(flow, notFoundId, flow.path.slice(1))
       return
     }
-    if (notFoundName === undefined || notFoundName.full === name?.full) {
+    const { full } = notFoundName ?? {}
+    if (notFoundName === undefined || full === name?.full || guard?.blocksName(notFoundName.full) === true) {
       nothing()
       return
     }

@@ -12,20 +12,24 @@ export interface GuardOptions {
   readonly restMaxMs: number
 }
 
-/** A resolver that never keeps anybody waiting for long, and is left alone for a while when it keeps failing. */
+/** A resolver that never keeps anybody waiting for long, and is left alone for a while when it fails for several names in a row. */
 export function guarded(resolver: Resolver, options: GuardOptions, clock: Clock): Resolver {
   const resting = refuse('upstream', 'upstream', `the ${resolver.label} resolver rests after failures`)
   const late = refuse('late', 'upstream', `the ${resolver.label} resolver did not answer in time`)
   let failures = 0
+  let failedLast = ''
   let restsUntil = 0
 
-  const judge = (verdict: Verdict, asking: Asking): void => {
-    if (!isRefusal(verdict)) {
+  const judge = (verdict: Verdict, { basename }: Name, asking: Asking): void => {
+    // Nonsense about one name is an answer all the same: its holder must not shut the resolver for everybody.
+    if (!isRefusal(verdict) || verdict.refused === 'forged') {
       failures = 0
+      failedLast = ''
       return
     }
-    // Whoever asked has left: that says nothing about the resolver.
-    if (asking.signal.aborted) return
+    // Whoever asked has left: that says nothing about the resolver. Nor does one name that is slow again and again.
+    if (asking.signal.aborted || (basename === failedLast && failures < options.failuresMax)) return
+    failedLast = basename
     failures += 1
     const over = failures - options.failuresMax
     if (over >= 0) restsUntil = clock.monotonic() + Math.min(options.restMs * 2 ** over, options.restMaxMs)
@@ -54,7 +58,7 @@ export function guarded(resolver: Resolver, options: GuardOptions, clock: Clock)
       const verdict = await Promise.race([answer, patience])
       stop()
       asking.signal.removeEventListener('abort', leave)
-      judge(verdict, asking)
+      judge(verdict, name, asking)
       return verdict
     },
   }

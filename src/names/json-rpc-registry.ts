@@ -45,7 +45,7 @@ export class JsonRpcRegistry implements Resolver {
       return text === undefined ? this.#no('it does not answer with 200') : this.#read(text, call.id)
     } catch (error) {
       if (signal.aborted) return refuse('late', 'upstream', 'the registry did not answer')
-      return this.#no((error as Error).message)
+      return refuse('upstream', 'upstream', `the registry of names: ${(error as Error).message}`)
     }
   }
 
@@ -89,6 +89,6 @@ export class JsonRpcRegistry implements Resolver {
   }
 
   #no(why: string): Verdict {
-    return refuse('upstream', 'upstream', `the registry of names: ${why}`)
+    return refuse('forged', 'upstream', `the registry of names: ${why}`)
   }
 }

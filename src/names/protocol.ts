@@ -49,7 +49,7 @@ export interface Resolver {
   readonly label: 'local' | 'gateway' | 'on-demand'
   /** True where other machines are asked: not on behalf of requests that may not be carried on. */
   readonly remote: boolean
-  /** Never rejects. Refusals: `upstream` (unreachable, or nonsense), `late` (gave up because of the signal), `busy`. */
+  /** Never rejects. Refusals: `upstream` (unreachable), `forged` (nonsense), `late` (gave up because of the signal), `busy`. */
   resolve(name: Name, asking: Asking): Promise<Verdict>
 }
 

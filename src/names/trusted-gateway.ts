@@ -50,7 +50,7 @@ export class TrustedNameGateway implements Resolver {
       return this.#read(name, headers, statusCode)
     } catch (error) {
       if (asking.signal.aborted) return refuse('late', 'upstream', 'the gateway for names did not answer')
-      return this.#no((error as Error).message)
+      return refuse('upstream', 'upstream', `the gateway for names: ${(error as Error).message}`)
     }
   }
 
@@ -97,6 +97,6 @@ export class TrustedNameGateway implements Resolver {
   }
 
   #no(why: string): Verdict {
-    return refuse('upstream', 'upstream', `the gateway for names: ${why}`)
+    return refuse('forged', 'upstream', `the gateway for names: ${why}`)
   }
 }

@@ -73,7 +73,8 @@ t.test('a gateway that answers rubbish is a failed resolver, and nothing it says
     ['refuses', head('429 Too Many Requests')],
   ]
   for (const [what, text] of rows) {
-    t.match(await askedGateway(t, await saying(t, text)), { refused: 'upstream' }, `a gateway that ${what}`)
+    const verdict = await askedGateway(t, await saying(t, text))
+    t.match(verdict, { refused: /^(upstream|forged)$/, fault: 'upstream' }, `a gateway that ${what}`)
   }
 })
 
@@ -149,7 +150,8 @@ t.test('a registry that answers rubbish is a failed resolver', async (t) => {
       response.writeHead(status).end(body)
     })
     const registry = new JsonRpcRegistry(server.url, 2)
-    t.match(await asked(registry, 2000), { refused: 'upstream' }, `a registry that ${what}`)
+    const verdict = await asked(registry, 2000)
+    t.match(verdict, { refused: /^(upstream|forged)$/, fault: 'upstream' }, `a registry that ${what}`)
     await registry.close()
     await server.close()
   }
@@ -170,8 +172,12 @@ t.test('a resolver that keeps failing is left alone for a while, longer each tim
     },
   }
   const guard = guarded(resolver, { timeoutMs: 100, failuresMax: 3, restMs: 1000, restMaxMs: 4000 }, clock)
-  const ask = (): Promise<Verdict> =>
-    guard.resolve(site, { hops: 0, via: [], signal: new AbortController().signal })
+  let asked = 0
+  const ask = (text = `name${asked++}`): Promise<Verdict> =>
+    guard.resolve(parseName(text) as Name, { hops: 0, via: [], signal: new AbortController().signal })
+  for (let at = 0; at < 10; at += 1) t.match(await ask('slow'), { refused: 'upstream' })
+  t.equal(calls, 10, 'one name that fails again and again is no resolver that fails')
+  calls = 1
   for (let at = 0; at < 10; at += 1) t.match(await ask(), { refused: 'upstream' })
   t.equal(calls, 3)
   await clock.turn(1000)
@@ -186,6 +192,24 @@ t.test('a resolver that keeps failing is left alone for a while, longer each tim
   t.equal(await ask(), 'absent')
   t.equal(calls, 6)
   t.equal(clock.waiting, 0, 'no timer is left')
+})
+
+t.test('nonsense about some names does not shut the resolver for all', async (t) => {
+  const resolver: Resolver = {
+    ...{ label: 'gateway', remote: true },
+    resolve: async ({ full }) =>
+      full === 'good' ? 'absent' : { refused: 'forged', fault: 'upstream', message: 'nonsense' },
+  }
+  const guard = guarded(
+    resolver,
+    { timeoutMs: 100, failuresMax: 2, restMs: 1000, restMaxMs: 4000 },
+    new HandClock(),
+  )
+  const { signal } = new AbortController()
+  const ask = (text: string): Promise<Verdict> =>
+    guard.resolve(parseName(text) as Name, { hops: 0, via: [], signal })
+  for (let at = 0; at < 10; at += 1) t.match(await ask(`bad${at}`), { refused: 'forged' })
+  t.equal(await ask('good'), 'absent')
 })
 
 t.test('somebody who leaves says nothing about the resolver', async (t) => {
