@@ -1,12 +1,15 @@
-import { join, resolve } from 'node:path'
+import { existsSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { readConfig } from '../../config/read.js'
 import { systemClock } from '../actor/clock.js'
+import { loadSigningKey } from '../attest/keys.js'
 import { buildL1Bands } from '../bands/l1-shelf.js'
 import { Shelf } from '../bands/shelf.js'
 import { Generations } from '../catalog/generations.js'
 import { ChainIndex } from '../catalog/index-reader.js'
 import { openCatalogTables } from '../catalog/tables.js'
+import { bandsFolder } from '../main/bands-thread.js'
+import { folders, publishingThread, sharedTables } from '../main/threads.js'
 import { grouped } from './progress.js'
 
 const help = `sluice bands l1: builds Parquet bands of the base layer out of the index
@@ -16,7 +19,7 @@ Usage: sluice bands l1 [--publisher NAME] [--signatures]
 Builds what is missing in DATA_PATH/bands/own/parquet-l1: whole ranges of 100,000 blocks, behind them parts of 5,000, the last up
 to where no fork reaches. May run beside the gateway.
 
-  --publisher NAME  text that marks the bands' ids (the hash of it); default: sluice
+  --publisher NAME  text that marks the bands' ids (the hash of it); default: as other bands of this gateway
   --signatures      keeps the transactions' signatures: larger, and another id than the bands of those who do not
 
 A gateway begins with such bands by: sluice import FOLDER
@@ -28,7 +31,7 @@ export async function bandsL1(words: readonly string[]): Promise<number> {
     args: [...words],
     options: {
       help: { type: 'boolean' },
-      publisher: { type: 'string', default: 'sluice' },
+      publisher: { type: 'string' },
       signatures: { type: 'boolean', default: false },
     },
   })
@@ -38,20 +41,24 @@ export async function bandsL1(words: readonly string[]): Promise<number> {
   }
   const config = readConfig()
   if (Array.isArray(config)) {
-    process.stderr.write(`sluice bands l1: ${config.join('\n  ')}\n`)
-    return 2
+    return wrong(config.join('\n  '))
   }
-  const root = resolve(config.server.dataPath)
-  const { environment } = openCatalogTables(join(root, 'catalog'))
+  const given = publishingThread(config, sharedTables(config))
+  const publisher =
+    values.publisher ?? config.bands.publisher ?? (given && loadSigningKey(given.signing).solanaAddress)
+  const { root, catalog } = folders(config)
+  if (publisher === undefined) return wrong('set INDEX_PUBLISH=true, or say --publisher NAME')
+  if (!existsSync(catalog)) return wrong(`there is no index at ${catalog}: set DATA_PATH`)
+  const { environment } = openCatalogTables(catalog)
   const index = new ChainIndex(environment, new Generations())
   const schedule = {
-    publisher: values.publisher,
+    publisher,
     signatures: values.signatures,
     forkDepth: config.indexing.forkDepthMax,
   }
   const refusal = await buildL1Bands(
     index,
-    new Shelf(join(root, 'bands')),
+    new Shelf(bandsFolder(root)),
     schedule,
     systemClock,
     (id, count) => {
@@ -62,4 +69,9 @@ export async function bandsL1(words: readonly string[]): Promise<number> {
   if (refusal === undefined) return 0
   process.stderr.write(`sluice bands l1: ${refusal.message}\n`)
   return 1
+}
+
+function wrong(message: string): number {
+  process.stderr.write(`sluice bands l1: ${message}\n`)
+  return 2
 }
