@@ -163,7 +163,8 @@ export class Paywall {
 <button id="pay" type="button" disabled>Connect and pay</button>
 <p id="word" role="status" aria-live="polite"></p><pre id="shown" hidden></pre>${this.#onramp()}
 <noscript><p>Paying here needs JavaScript. Programs can pay by the x402 protocol.</p></noscript>
-</main><script type="application/json" id="offer">${inScript(offer)}</script><script type="module">${this.#script}</script></body></html>
+</main><script type="application/json" id="offer">${inScript(offer)}</script>
+<script type="module">${this.#script}</script></body></html>
 `
   }
 

@@ -33,8 +33,8 @@ const marginSeconds = 8
 /** The longest validity that is taken: a record is kept while its payment could settle. Stock clients sign 5 minutes. */
 const validMaxSeconds = 24 * 3600
 
-/** Recovering a signer takes a millisecond of this thread: more a second are turned away, so that nonsense cannot occupy it. */
-const recoveriesPerSecond = 200
+/** Recovering a signer takes 1 to 2 ms of this thread: more a second are turned away, so that nonsense cannot occupy it. */
+const recoveriesPerSecond = 50
 
 /** Payments on one edge thread: offers, the checks that need nobody else, and the way to the cashier. */
 export class X402 implements Payments {

@@ -148,7 +148,7 @@ t.test('an offer names an absolute address, whatever host and path a client send
       const url = resourceOf(asked(`/${path}`, query, host), 'https')
       ok(url.startsWith('https://') && url.length <= 1024 && /^[\x21-\x7e]+$/.test(url))
     }),
-    { numRuns },
+    { numRuns: 300 },
   )
 })
 

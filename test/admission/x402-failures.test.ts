@@ -1,5 +1,6 @@
 import t, { type Test } from 'tap'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
+import { systemClock } from '../../src/actor/clock.js'
 import { type Script, type ScriptedFacilitator, scriptedFacilitator } from './scripted-facilitator.js'
 import { get, openShop, Purse, payment, type Shop, type ShopOptions, unpacked, type Wish } from './shop.js'
 
@@ -312,6 +313,41 @@ t.test('tokens that cannot be credited at once are credited later', async (t) =>
   const got = await get(`${shop.url}/file`, await payment(payer, 1, { to: payee }))
   t.equal(got.status, 200)
   t.equal(shop.purse.payments.size, 1)
+})
+
+t.test(
+  'tokens that were paid for and not credited when the process died are credited at the next start',
+  async (t) => {
+    const path = t.testdir()
+    const facilitator = await scriptedFacilitator(t)
+    const payer = newAccount()
+    facilitator.balances.set(payer.address.toLowerCase(), 10_000n)
+    const options = { facilitatorUrl: facilitator.url, wallet: payee, path, cashier: { waitMs: 50 } }
+    const purse = new Purse()
+    purse.broken = 1_000_000
+    const first = await openShop(t, { ...options, purse })
+    const headers = await payment(payer, 1, { to: payee })
+    t.match(await get(`${first.url}/file`, headers), { status: 503, error: 'settlement_pending' })
+    await first.close()
+    purse.broken = 0
+    const second = await openShop(t, { ...options, purse })
+    t.equal((await get(`${second.url}/file`, headers)).status, 200)
+    t.equal(purse.payments.size, 1)
+    t.equal(facilitator.count('settle'), 1)
+  },
+)
+
+t.test('a flood of signatures is turned away before it occupies the thread', async (t) => {
+  // One second that does not end.
+  const clock = { ...systemClock, monotonic: () => 1000 }
+  const { facilitator, shop } = await scene(t, { clock })
+  const bad = await payment(newAccount(), 1, { to: payee, tamper: { from: newAccount().address } })
+  const all = await Promise.all(Array.from({ length: 200 }, () => get(`${shop.url}/file`, bad)))
+  const turned = all.filter(({ status }) => status === 503)
+  t.equal(turned.length, 150, 'all but fifty')
+  t.equal(all.filter(({ status }) => status === 402).length, 50)
+  t.ok(turned.every(({ headers }) => headers.get('retry-after') === '1'))
+  t.equal(facilitator.count('verify'), 0)
 })
 
 t.test('more settlements at once than there is room for are turned away before anything moves', async (t) => {
