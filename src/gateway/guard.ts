@@ -28,9 +28,9 @@ export class Guard {
     this.#caching = `public, max-age=${maxAgeSeconds}${maxAgeSeconds === 0 ? '' : ', immutable'}`
   }
 
-  /** False: nothing was ever blocked, and no question needs an answer. */
+  /** False: no content is blocked, and no question needs an answer. */
   get isOn(): boolean {
-    return this.list.version !== 0 || !this.list.isReadable
+    return this.list.mayBlockContent
   }
 
   /** Of an entry, with everything known of it; what was clear is not asked again until something is blocked. */
@@ -51,6 +51,11 @@ export class Guard {
   blocksContent({ id, place, digest }: Pick<Attributes, 'id' | 'place' | 'digest'>): boolean {
     const chain = place === undefined ? undefined : [place.rootId, place.parentId, ...place.path]
     return this.list.blocksId(id, chain) || (digest !== undefined && this.list.blocksDigest(digest))
+  }
+
+  /** Of the bundles that something lies in. */
+  blocksInside(bundles: readonly Id[]): boolean {
+    return this.isOn && bundles.some((one) => this.list.blocksId(one))
   }
 
   /** Of an id with whatever the catalog knows of it. */

@@ -47,6 +47,11 @@ export function offsetsRoute(parts: OffsetsParts): Route {
         answerSmall(request, reply, first, missing)
         return
       }
+      // Bands know of items whose bundles the catalog never saw.
+      if (guard?.blocksInside([offsets.rootTxId, ...(offsets.path ?? [])]) === true) {
+        answerBlocked(request, reply, first, guard, id)
+        return
+      }
       const body = Buffer.from(JSON.stringify(offsets))
       const lines: Line[] = [
         ['Content-Type', jsonType],
@@ -62,8 +67,8 @@ export function offsetsRoute(parts: OffsetsParts): Route {
 }
 
 interface Offsets {
-  readonly rootTxId: string
-  readonly path?: readonly string[]
+  readonly rootTxId: Id
+  readonly path?: readonly Id[]
   readonly rootOffset?: number
   readonly rootDataOffset?: number
   readonly contentType?: string

@@ -27,6 +27,10 @@ export class SievedBlockList implements BlockList {
     return this.#isReadable && this.sieve.isFilled
   }
 
+  get mayBlockContent(): boolean {
+    return this.sieve.holdsContents || !this.isReadable
+  }
+
   blocksId(id: Id, chain: readonly Id[] = []): boolean {
     if (!this.sieve.isFilled) return true
     if (this.sieve.version === 0) return false

@@ -12,6 +12,8 @@ export interface BlockList {
   readonly version: number
   /** False: the last question could not be answered, and everything counts as blocked until one can. */
   readonly isReadable: boolean
+  /** False: nothing but names is blocked, so no content can be. */
+  readonly mayBlockContent: boolean
   /** `id` itself, or something it lies in, as far as `chain` names it (parents and root, any order). */
   blocksId(id: Id, chain?: readonly Id[]): boolean
   /** SHA-256 of the content, 32 bytes. */

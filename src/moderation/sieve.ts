@@ -5,11 +5,13 @@
  * uniform as they are; whoever grinds out one that is let through buys a lookup.
  */
 const words = 2 ** 23
-const head = 2
+const head = 3
 
 /** Cell of the number of entries added so far and cell of the state. */
 const added = 0
 const state = 1
+/** Cell that says whether ids or hashes were among them. */
+const contents = 2
 
 export class Sieve {
   readonly #cells: Int32Array
@@ -28,6 +30,11 @@ export class Sieve {
     return Atomics.load(this.#cells, added)
   }
 
+  /** Ids or hashes were added, not names alone. */
+  get holdsContents(): boolean {
+    return Atomics.load(this.#cells, contents) !== 0
+  }
+
   /** False until everything that is on disk was added. */
   get isFilled(): boolean {
     return Atomics.load(this.#cells, state) === 1
@@ -40,6 +47,7 @@ export class Sieve {
 
   /** Adds an id or hash by its 32 bytes. Only the keeper calls this. */
   add(bytes: Uint8Array): void {
+    Atomics.store(this.#cells, contents, 1)
     this.#add(cellOf(bytes), bitsOf(bytes))
   }
 

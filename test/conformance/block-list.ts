@@ -21,6 +21,7 @@ export async function conform(t: Test, fresh: () => Blocking): Promise<void> {
     t.notOk(list.blocksDigest(randomBytes(32)))
     t.notOk(list.blocksName('name'))
     t.ok(list.isReadable)
+    t.notOk(list.mayBlockContent)
   })
 
   await t.test('what is blocked is blocked at once, by itself and for all that lies in it', async (t) => {
@@ -41,7 +42,10 @@ export async function conform(t: Test, fresh: () => Blocking): Promise<void> {
   await t.test('hashes are not ids, names are whole labels', async (t) => {
     const { list, block } = fresh()
     const digest = randomBytes(32)
+    block({ kind: 'name', key: 'first' })
+    t.notOk(list.mayBlockContent, 'a name is no content')
     block({ kind: 'hash', key: digest.toString('base64url') })
+    t.ok(list.mayBlockContent)
     t.ok(list.blocksDigest(digest))
     t.notOk(list.blocksId(idOfBytes(digest)))
     block({ kind: 'name', key: 'name' })

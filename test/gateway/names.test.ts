@@ -96,7 +96,13 @@ async function scene(t: Test, { hosts = {}, vocabulary = 'neutral' }: Wish = {})
     meters,
   )
   const blocks: BlockList = {
-    ...{ version: 1, isReadable: true, blocksId: () => false, blocksDigest: () => false },
+    ...{
+      version: 1,
+      isReadable: true,
+      mayBlockContent: false,
+      blocksId: () => false,
+      blocksDigest: () => false,
+    },
     blocksName: (label) => blocked.has(label),
   }
   const on = await stage({

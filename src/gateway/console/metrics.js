@@ -54,8 +54,9 @@ export function span(seconds) {
   return `${Math.round(seconds / 86_400)} days`
 }
 
-/** Points of a line through `values`, in a box of 100 by 30, zero at its foot. */
-export function points(values, most) {
+/** Points of a line through `values`, in a box of 100 by 30, zero at its foot; a short line is short. */
+export function points(values) {
+  const most = Math.max(values.length, 30)
   const top = Math.max(...values, 0) || 1
   return values
     .map((value, at) => `${((at + most - values.length) * 100) / (most - 1)},${29 - (value / top) * 27}`)

@@ -147,7 +147,7 @@ function tile(title, value, text, under) {
   line.setAttribute('preserveAspectRatio', 'none')
   line.setAttribute('aria-hidden', 'true')
   const path = document.createElementNS('http://www.w3.org/2000/svg', 'polyline')
-  path.setAttribute('points', points(values, most))
+  path.setAttribute('points', points(values))
   line.append(path)
   return element('div', { class: 'tile' }, [
     element('h3', {}, title),
