@@ -36,6 +36,7 @@ async function build(): Promise<void> {
   const root = randomFillSync(Buffer.alloc(32))
   const before = process.memoryUsage.rss()
   const started = performance.now()
+  const cpu = process.cpuUsage()
   let peak = before
   const writer = new RootIndexWriter(join(folder, 'band'))
   for (let record = 0; record < records; record += 1) {
@@ -56,9 +57,11 @@ async function build(): Promise<void> {
   const written = await writer.finish(new Date().toISOString(), {})
   clearInterval(timer)
   const seconds = (performance.now() - started) / 1000
+  const spent = process.cpuUsage(cpu)
+  const cpuSeconds = (spent.user + spent.system) / 1e6
   say(
     `build: ${written.records} records in ${seconds.toFixed(2)} s (${((fed - started) / 1000).toFixed(2)} s dealing): ` +
-      `${Math.round(records / seconds)} records/s; memory grew by ${mebibytes(peak - before)} at most`,
+      `${Math.round(records / seconds)} records/s, ${Math.round(records / cpuSeconds)} a second of processor time; memory grew by ${mebibytes(peak - before)} at most`,
   )
 }
 
@@ -77,6 +80,7 @@ function read(): void {
     for (let warm = 0; warm < 2; warm += 1) {
       found = 0
       const started = performance.now()
+      const cpu = process.cpuUsage()
       for (let at = 0; at < lookups; at += 1) {
         // Far apart, as requests are.
         const record = (at * 40_503) % count
@@ -85,7 +89,12 @@ function read(): void {
         if (search.find(file, key) === 'found') found += 1
       }
       const seconds = (performance.now() - started) / 1000
-      if (warm === 1) say(`${word}: ${Math.round(lookups / seconds)} lookups/s, ${found} found`)
+      const spent = process.cpuUsage(cpu)
+      const perCpu = Math.round(lookups / ((spent.user + spent.system) / 1e6))
+      if (warm === 1)
+        say(
+          `${word}: ${Math.round(lookups / seconds)} lookups/s, ${perCpu} a second of processor time, ${found} found`,
+        )
     }
   }
   for (const file of files) if (typeof file === 'object') closeSync(file.file)

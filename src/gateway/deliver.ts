@@ -88,11 +88,11 @@ export class Delivery {
     if (now.at === 'catalog' && this.#fromCatalog(flow, now.entry)) return
     const entry = now.at === 'nowhere' ? undefined : now.entry
     const window = entry === undefined ? undefined : this.#windowOf(flow, entry)
-    let opened = await this.bring(flow, id, window)
+    let opened = await this.bring(flow, id, window, entry)
     if (opened === undefined || intercept?.(opened)) return
     if (this.#fromSource(flow, opened, entry)) return
     // The source knows another size than the catalog did: ask for everything, and plan again.
-    opened = await this.bring(flow, id, undefined)
+    opened = await this.bring(flow, id, undefined, entry)
     if (opened !== undefined && !this.#fromSource(flow, opened, entry)) {
       this.refuse(flow, {
         refused: 'upstream',
@@ -103,11 +103,11 @@ export class Delivery {
   }
 
   /** Opens `id` at a source. Undefined: the flow was answered, because it was refused or the client left. */
-  async bring(flow: Flow, id: Id, window: Window | undefined): Promise<Opened | undefined> {
+  async bring(flow: Flow, id: Id, window: Window | undefined, entry?: Entry): Promise<Opened | undefined> {
     const { source, ledger, options, guard, admission, finder } = this.parts
     if (!(await knockFlow(admission, ledger, flow))) return undefined
-    // Bands know better than whoever asks; both are proven against the id.
-    const found = finder?.find(id)
+    // Bands know better than whoever asks; both are proven against the id. Where the catalog knows, nobody is asked.
+    const found = entry?.attributes.place === undefined ? finder?.find(id) : undefined
     const hints = (found instanceof Promise ? await found : found) ?? readHints(flow.request)
     const provenance = readProvenance(flow.request, options)
     const opened = await source.open({ id, hints, provenance, ...(window === undefined ? {} : { window }) })
