@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import { canonicalJson } from '../format/canonical-json.js'
 import { PackWriter } from '../format/message-pack.js'
-import { checkCdb } from '../store/cdb-check.js'
+import { checkCdb, checkMemory } from '../store/cdb-check.js'
 import { CdbSearch, openCdb } from '../store/cdb-reader.js'
 import { RecordSorter } from '../store/cdb-sort.js'
 import { CdbWriter, cdbScratch } from '../store/cdb-writer.js'
@@ -38,6 +38,7 @@ export class RootIndexWriter {
   readonly #sorter: RecordSorter
   readonly #out: PackWriter
   readonly #scratch = cdbScratch()
+  readonly #memory = checkMemory()
 
   constructor(private readonly folder: string) {
     this.#sorter = new RecordSorter(folder, sortOptions)
@@ -103,7 +104,7 @@ export class RootIndexWriter {
     } finally {
       writer?.close()
     }
-    const checked = await checkCdb(path, { keyBytes, firstByte: first })
+    const checked = await checkCdb(path, { keyBytes, firstByte: first }, this.#memory)
     if (typeof checked === 'string') throw new Error(`${filename} was not written well: ${checked}`)
     if (checked.records !== writer.records) throw new Error(`${filename} has lost records`)
     samples.check(path)

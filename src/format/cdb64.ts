@@ -86,7 +86,7 @@ export function u32(bytes: Uint8Array, at: number): number {
 /** Where the tables are. */
 export interface CdbHeader {
   readonly positions: Float64Array
-  readonly slots: Float64Array
+  readonly slots: Uint32Array
   /** Half of all slots. */
   readonly records: number
 }
@@ -98,7 +98,7 @@ export interface CdbHeader {
 export function readHeader(bytes: Uint8Array, sizeBytes: number): CdbHeader | undefined {
   if (bytes.length < headerBytes) return undefined
   const positions = new Float64Array(tableCount)
-  const slots = new Float64Array(tableCount)
+  const slots = new Uint32Array(tableCount)
   let records = 0
   for (let table = 0; table < tableCount; table += 1) {
     const position = readU64(bytes, table * slotBytes)

@@ -33,6 +33,11 @@ const pieceBytes = 1024 * 1024
 /** A table of 2 million records; whoever writes larger ones should have made more files. */
 const tableMaxBytes = 64 * 1024 * 1024
 
+/** Memory for one check after another. */
+export function checkMemory(): Buffer {
+  return Buffer.allocUnsafeSlow(2 * pieceBytes)
+}
+
 /** Why a file is no good. */
 class Wrong extends Error {}
 
@@ -42,10 +47,14 @@ class Wrong extends Error {}
  * table, in reach of its search, and pointing at the record whose key has its hash. A text says what is wrong. Rejects where
  * the disk refuses.
  */
-export async function checkCdb(path: string, expected: CdbExpectation): Promise<CdbChecked | string> {
+export async function checkCdb(
+  path: string,
+  expected: CdbExpectation,
+  memory: Buffer = checkMemory(),
+): Promise<CdbChecked | string> {
   const file = await open(path, 'r')
   try {
-    return await new Check(new Pieces(file, (await file.stat()).size), expected).run()
+    return await new Check(new Pieces(file, (await file.stat()).size, memory), expected).run()
   } catch (error) {
     if (error instanceof Wrong) return error.message
     throw error
@@ -61,14 +70,16 @@ class Pieces {
   /** Where in `window` the next byte is. */
   at = 0
   readonly #hash = createHash('sha256')
-  #memory = Buffer.allocUnsafeSlow(2 * pieceBytes)
+  #memory: Buffer
   #read = 0
 
   constructor(
     private readonly file: FileHandle,
     readonly sizeBytes: number,
+    memory: Buffer,
   ) {
-    this.window = this.#memory.subarray(0, 0)
+    this.#memory = memory
+    this.window = memory.subarray(0, 0)
     this.view = viewOf(this.window)
   }
 

@@ -9,6 +9,8 @@ const entryHeadBytes = 8
 const blockBytes = 64 * 1024
 /** Keys are digests: nobody finds a hundred thousand of them that begin with the same five bytes. */
 const depthMax = 4
+/** Entries that are sorted as numbers: 17 bits. */
+const entriesMax = 2 ** 17
 const weightBit = 2 ** 31
 
 /** A record in its place: `key` at `start` of `bytes`, the value behind it. Valid until the next one. */
@@ -27,6 +29,7 @@ export class RecordSorter {
   readonly #chains: Chains
   readonly #options: SortOptions
   readonly #depth: number
+  readonly #scratch: Scratch
   #open = { chain: 0, at: 0, valueMaxBytes: 0 }
 
   /** Temporary files come and go in `folder`. */
@@ -34,9 +37,11 @@ export class RecordSorter {
     private readonly folder: string,
     options: SortOptions,
     depth = 0,
+    scratch: Scratch = new Scratch(),
   ) {
     this.#options = options
     this.#depth = depth
+    this.#scratch = scratch
     this.#chains = new Chains(join(folder, `${depth}.sort`), 256, blockBytes)
   }
 
@@ -68,7 +73,7 @@ export class RecordSorter {
   *group(first: number): Generator<Iterable<SortedRecord>> {
     if (this.#chains.sizeOf(first) === 0) return
     if (this.#chains.sizeOf(first) > this.#options.bucketMaxBytes && this.#depth < depthMax) {
-      const inner = new RecordSorter(this.folder, this.#options, this.#depth + 1)
+      const inner = new RecordSorter(this.folder, this.#options, this.#depth + 1, this.#scratch)
       try {
         for (const block of this.#chains.read(first)) inner.#deal(block)
         for (let next = 0; next < 256; next += 1) yield* inner.group(next)
@@ -77,10 +82,10 @@ export class RecordSorter {
       }
       return
     }
-    const all = Buffer.allocUnsafe(this.#chains.sizeOf(first))
+    const all = this.#scratch.bytes(this.#chains.sizeOf(first))
     let filled = 0
     for (const block of this.#chains.read(first)) filled += block.copy(all, filled)
-    yield sorted(all, Math.min(this.#depth + 1, keyBytes - 5))
+    yield sorted(all, Math.min(this.#depth + 1, keyBytes - 5), this.#scratch)
   }
 
   /** Deals the entries of a block of the sorter above. */
@@ -122,15 +127,25 @@ function entryBytes(all: Buffer, at: number): number {
   return entryHeadBytes + keyBytes + valueBytesAt(all, at)
 }
 
+/** Memory that is used for one bucket after the other: made anew for each, it would be most of the work. */
+class Scratch {
+  readonly offsets = new Int32Array(entriesMax)
+  readonly order = new Int32Array(entriesMax)
+  readonly numbers = new Float64Array(entriesMax)
+  #bytes = Buffer.alloc(0)
+
+  bytes(length: number): Buffer {
+    if (this.#bytes.length < length) this.#bytes = Buffer.allocUnsafeSlow(length)
+    return this.#bytes.subarray(0, length)
+  }
+}
+
 /**
  * The entries of `all` by key. Sorted as numbers, which engines do natively: 36 bits of the key (from byte `skip` on, the bytes
  * before being alike or nearly so) over 17 bits of the entry's position in the list; what 36 bits leave open is put right after.
  */
-function* sorted(all: Buffer, skip: number): Generator<SortedRecord> {
-  const offsets: number[] = []
-  for (let at = 0; at < all.length; at += entryBytes(all, at)) offsets.push(at)
-  const order = offsets.length < 2 ** 17 ? byNumber(all, offsets, skip) : offsets
-  if (order === offsets) order.sort((one, other) => compareKeys(all, one, other))
+function* sorted(all: Buffer, skip: number, scratch: Scratch): Generator<SortedRecord> {
+  const order = ordered(all, skip, scratch)
   const record: SortedRecord = { bytes: all, start: 0, valueBytes: 0 }
   for (let at = 0; at < order.length; ) {
     let best = order[at] as number
@@ -145,26 +160,38 @@ function* sorted(all: Buffer, skip: number): Generator<SortedRecord> {
   }
 }
 
-function byNumber(all: Buffer, offsets: readonly number[], skip: number): number[] {
-  const numbers = new Float64Array(offsets.length)
-  for (let index = 0; index < offsets.length; index += 1) {
-    const at = (offsets[index] as number) + entryHeadBytes + skip
-    const upper = ((all[at] as number) << 16) | ((all[at + 1] as number) << 8) | (all[at + 2] as number)
-    const lower = ((all[at + 3] as number) << 4) | ((all[at + 4] as number) >> 4)
-    numbers[index] = (upper * 4096 + lower) * 2 ** 17 + index
+/** Offsets of the entries, by key. */
+function ordered(all: Buffer, skip: number, { offsets, order, numbers }: Scratch): Int32Array | number[] {
+  let count = 0
+  for (let at = 0; at < all.length; at += entryBytes(all, at)) {
+    if (count === entriesMax) return byComparing(all)
+    offsets[count] = at
+    const key = at + entryHeadBytes + skip
+    const upper = ((all[key] as number) << 16) | ((all[key + 1] as number) << 8) | (all[key + 2] as number)
+    const lower = ((all[key + 3] as number) << 4) | ((all[key + 4] as number) >> 4)
+    numbers[count] = (upper * 4096 + lower) * entriesMax + count
+    count += 1
   }
-  numbers.sort()
-  const order = new Array<number>(offsets.length)
+  const sortedNumbers = numbers.subarray(0, count).sort()
+  let before = -1
   let ties = false
-  for (let index = 0; index < order.length; index += 1) {
-    const number = numbers[index] as number
-    order[index] = offsets[number % 2 ** 17] as number
-    if (index > 0 && Math.floor(number / 2 ** 17) === Math.floor((numbers[index - 1] as number) / 2 ** 17)) {
-      ties = true
-    }
+  for (let index = 0; index < count; index += 1) {
+    const number = sortedNumbers[index] as number
+    const upper = Math.floor(number / entriesMax)
+    if (upper === before) ties = true
+    before = upper
+    order[index] = offsets[number - upper * entriesMax] as number
   }
+  const found = order.subarray(0, count)
   // Rare, and nearly sorted already: the sort of the engine runs through it once.
-  return ties ? order.sort((one, other) => compareKeys(all, one, other)) : order
+  return ties ? found.sort((one, other) => compareKeys(all, one, other)) : found
+}
+
+/** For more entries than a bucket should have: all of one beginning, or very short ones. */
+function byComparing(all: Buffer): number[] {
+  const offsets: number[] = []
+  for (let at = 0; at < all.length; at += entryBytes(all, at)) offsets.push(at)
+  return offsets.sort((one, other) => compareKeys(all, one, other))
 }
 
 function compareKeys(all: Buffer, one: number, other: number): number {
