@@ -4,9 +4,11 @@ import { cpus, release } from 'node:os'
 import { dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { mappedBy } from '../native/mapped/mapped.js'
+import { servedBy } from '../native/server/server.js'
 import { pause } from '../src/actor/clock.js'
 import { type Candidate, nginxVersion, startGateway, startNginx, startNodeHttp } from './candidates.js'
 import { type Case, cases } from './cases.js'
+import { coldReads } from './cold.js'
 import { benchFolder, makeLoad } from './load.js'
 import { type BenchObject, benchObject, type SizeName } from './objects.js'
 import { slowReaders } from './slow.js'
@@ -157,6 +159,26 @@ function print(asked: Case, rows: readonly Row[], toNginx: boolean): void {
   }
 }
 
+/** Two edge threads beside two workers of nginx: nothing on the hot path may be shared. */
+async function measurePairs(): Promise<Row[]> {
+  const both = [
+    await startNginx(folder, 2, 'sendfile'),
+    await startGateway(objects, 2, { name: 'sluice-pair', settings: {} }),
+  ]
+  const named = both.map((target) => ({ ...target, name: `2 x ${target.name.split(/[ -]/)[0]}` }))
+  const found: Row[] = []
+  try {
+    for (const asked of chosen.filter(({ paired }) => paired === true)) {
+      const pair = await measure(asked, named, how)
+      print(asked, pair, false)
+      found.push(...pair)
+    }
+  } finally {
+    for (const target of both) await target.stop()
+  }
+  return found
+}
+
 function keep(results: object): void {
   const path = join(
     benchFolder,
@@ -228,6 +250,7 @@ const machine = {
   node: process.version,
   ...(nginx === undefined ? {} : { nginx }),
   files: mappedBy,
+  sockets: servedBy,
   ...how,
   threads,
 }
@@ -252,7 +275,13 @@ try {
     `${slow.readers} readers of 1 KB/s, ${slow.left} left: RSS ${slow.beforeMb.toFixed(0)} to ${slow.peakMb.toFixed(0)} MiB, ` +
       `a probe beside them took ${slow.probeMs.toFixed(1)} ms at worst`,
   )
-  keep({ machine, rows, slow })
+  const cold = await coldReads(small ? 5 : 40, small ? 2 ** 24 : 2 ** 30)
+  say(
+    `cold: first byte ${cold.medianMs.toFixed(1)} ms behind the source's (worst of ${cold.ids}: ${cold.worstMs.toFixed(1)}), ` +
+      `${cold.streamedMb} MiB streamed at ${cold.mbPerSecond.toFixed(0)} MB/s for ${cold.grownMb.toFixed(0)} MiB of memory`,
+  )
+  const pairs = threads === 1 && nginx !== undefined ? await measurePairs() : []
+  keep({ machine, rows, slow, cold, pairs })
 } finally {
   for (const target of targets) await target.stop()
 }
