@@ -12,7 +12,7 @@ export interface GuardOptions {
   readonly restMaxMs: number
 }
 
-/** A resolver that never keeps anybody waiting for long, and is left alone for a while when it fails for several names in a row. */
+/** A resolver that keeps nobody waiting for long, and is left alone for a while when it fails for several names in a row. */
 export function guarded(resolver: Resolver, options: GuardOptions, clock: Clock): Resolver {
   const resting = refuse('upstream', 'upstream', `the ${resolver.label} resolver rests after failures`)
   const late = refuse('late', 'upstream', `the ${resolver.label} resolver did not answer in time`)

@@ -95,14 +95,15 @@ async function scene(t: Test, { hosts = {}, vocabulary = 'neutral' }: Wish = {})
     systemClock,
     meters,
   )
+  let questions = 0
   const blocks: BlockList = {
-    ...{
-      version: 1,
-      isReadable: true,
-      mayBlockContent: false,
-      blocksId: () => false,
-      blocksDigest: () => false,
+    // Nothing that was clear is remembered.
+    get version() {
+      questions += 1
+      return questions
     },
+    ...{ isReadable: true, mayBlockContent: true, blocksDigest: () => false },
+    blocksId: (id) => blocked.has(id),
     blocksName: (label) => blocked.has(label),
   }
   const on = await stage({
@@ -315,6 +316,22 @@ t.test('a blocked name is not even resolved; its undernames are names of their o
   has.set('theirs', { id: site, ttlSeconds: 300 })
   statuses.set('theirs', 451)
   t.match(await ask('theirs.gw.example', '/'), { status: 451, headers: { 'x-ns-resolved-id': undefined } })
+})
+
+t.test('blocked content is not served by any name', async (t) => {
+  const { ask, site, pageId, blocked } = await scene(t)
+  blocked.add(pageId)
+  t.match(await ask('site.gw.example', '/'), {
+    status: 451,
+    headers: { 'x-ns-resolved-id': site, etag: undefined },
+  })
+  t.match(
+    await ask('site.gw.example', '/graphql'),
+    { status: 200 },
+    'what else the manifest names is not blocked',
+  )
+  blocked.add(site)
+  t.match(await ask('site.gw.example', '/graphql'), { status: 451 }, 'nor served through a manifest that is')
 })
 
 t.test('a name that nobody knows is answered by the page for that', async (t) => {
