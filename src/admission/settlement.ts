@@ -52,7 +52,7 @@ interface Flight {
 const graceMs = 60_000
 
 /** Records looked at in one go when old ones are forgotten. */
-const forgetMax = 500
+const forgetMax = 2000
 
 /**
  * Settles payments, each once: the one actor that asks the facilitator. Verify, record, settle, record, credit, answer: after
@@ -170,9 +170,11 @@ export class Cashier {
         const seen = await this.parts.witness?.moved(record)
         if (this.#closed) break
         if (seen?.startsWith('0x') === true) return this.#settled(record, seen)
-        // In doubt the chain has the last word, as soon as it can be asked.
-        const last = seen !== 'unknown' || !doubt
-        if (last) return this.#fail(record, answer.reason, doubt && seen !== 'no')
+        const now = clock.now()
+        // In doubt the chain has the last word, and it may speak late: an earlier attempt can still be mined.
+        const last = !doubt || seen === undefined || now > endMs
+        const never = seen === 'no' && now > record.validBefore * 1000
+        if (last) return this.#fail(record, answer.reason, doubt && !never)
       }
       if (answer.said === 'unasked' && !doubt) {
         this.parts.log.warn({ why: answer.why }, 'the facilitator cannot settle payments now')

@@ -307,6 +307,22 @@ t.test('an answer that never comes is given up, and said to be doubtful', async 
   t.match(shop.ledger.recent(1), [{ state: 'failed', doubtful: true }])
 })
 
+t.test('a payment that is mined late is seen late, and served', async (t) => {
+  const mined = `0x${'3'.repeat(64)}` as const
+  const words = ['no', 'unknown', 'no', mined] as const
+  let asked = 0
+  const witness = { moved: async () => words[asked++] ?? mined }
+  const { facilitator, shop, payer } = await scene(t, { witness, cashier: { waitMs: 5000 } })
+  facilitator.settle = (call) => {
+    if (facilitator.count('settle') === 1) return breaks(call)
+    return says(200, { success: false, errorReason: 'invalid_transaction_state', transaction: '' })(call)
+  }
+  const got = await get(`${shop.url}/file`, await payment(payer, 1, { to: payee }))
+  t.equal(got.status, 200)
+  t.match(unpacked(got.headers.get('x-payment-response')), { success: true, transaction: mined })
+  t.equal(asked, 4)
+})
+
 t.test('tokens that cannot be credited at once are credited later', async (t) => {
   const { shop, payer } = await scene(t)
   shop.purse.broken = 2
