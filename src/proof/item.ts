@@ -1,6 +1,6 @@
 import { type ItemHeader, parseItemHeader } from '../format/item.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
-import { deepHash, StreamedDeepHash } from './deep-hash.js'
+import { beginList, deepHash, StreamedDeepHash } from './deep-hash.js'
 import { verifySignature } from './signature.js'
 
 /** What of an item's header is signed. */
@@ -8,15 +8,24 @@ export type SignedHeader = Pick<ItemHeader, 'signatureType' | 'owner' | 'target'
 
 /** All that an item signs but the payload. The tags are signed as the bytes that stand in the item. */
 function leading(header: SignedHeader): Uint8Array[] {
-  return [
-    Buffer.from('dataitem'),
-    Buffer.from('1'),
-    Buffer.from(header.signatureType.toString()),
-    header.owner,
-    header.target,
-    header.anchor,
-    header.rawTags,
-  ]
+  return [...kind(header.signatureType), header.owner, header.target, header.anchor, header.rawTags]
+}
+
+/** The elements that all items of a signature type share. */
+function kind(signatureType: number): Uint8Array[] {
+  return [Buffer.from('dataitem'), Buffer.from('1'), Buffer.from(signatureType.toString())]
+}
+
+/** What items of a signature type begin with, hashed once: one entry for each type that a header may have. */
+const begun = new Map<number, Uint8Array>()
+
+function begin(signatureType: number): Uint8Array {
+  const known = begun.get(signatureType)
+  if (known !== undefined) return known
+  const elements = kind(signatureType)
+  const hashed = beginList(elements.length + 5, elements)
+  begun.set(signatureType, hashed)
+  return hashed
 }
 
 /** The message that an item signs: a deep hash, 48 bytes. */
@@ -29,7 +38,8 @@ export class ItemVerifier {
   readonly #message: StreamedDeepHash
 
   constructor(readonly header: ItemHeader) {
-    this.#message = new StreamedDeepHash(leading(header))
+    const { owner, target, anchor, rawTags } = header
+    this.#message = new StreamedDeepHash([owner, target, anchor, rawTags], begin(header.signatureType))
   }
 
   /** Takes the next bytes of the payload. */

@@ -18,9 +18,19 @@ function malformed(message: string): Refusal {
 /** The public exponent of every key of the network. */
 const exponent = 'AQAB'
 
-function publicKey(jwk: Record<string, string>): KeyObject | Refusal {
+/** Keys used last: making one takes as long as a verification. Some 2 KiB each; all are forgotten when there are so many. */
+const keysMax = 1000
+const keys = new Map<string, KeyObject>()
+
+/** `text` names the key: its kind and its bytes. */
+function publicKey(text: string, jwk: Record<string, string>): KeyObject | Refusal {
+  const known = keys.get(text)
+  if (known !== undefined) return known
   try {
-    return createPublicKey({ key: jwk, format: 'jwk' })
+    const key = createPublicKey({ key: jwk, format: 'jwk' })
+    if (keys.size >= keysMax) keys.clear()
+    keys.set(text, key)
+    return key
   } catch (error) {
     if (error instanceof Error) return malformed(`the owner is not a key (${error.message})`)
     throw error
@@ -29,7 +39,8 @@ function publicKey(jwk: Record<string, string>): KeyObject | Refusal {
 
 /** RSA-PSS over SHA-256 with any salt length; the owner is the modulus. */
 export function verifyRsa({ owner, message, signature }: Signed): boolean | Refusal {
-  const key = publicKey({ kty: 'RSA', n: Buffer.from(owner).toString('base64url'), e: exponent })
+  const n = Buffer.from(owner).toString('base64url')
+  const key = publicKey(`RSA ${n}`, { kty: 'RSA', n, e: exponent })
   if ('refused' in key) return key
   const options = {
     key,
@@ -67,7 +78,8 @@ function isSmallOrder(key: Uint8Array): boolean {
 
 function verifyEd25519(owner: Uint8Array, bytes: Uint8Array, signature: Uint8Array): boolean | Refusal {
   if (isSmallOrder(owner)) return malformed('the owner is a key that anybody can sign for')
-  const key = publicKey({ kty: 'OKP', crv: 'Ed25519', x: Buffer.from(owner).toString('base64url') })
+  const x = Buffer.from(owner).toString('base64url')
+  const key = publicKey(`Ed25519 ${x}`, { kty: 'OKP', crv: 'Ed25519', x })
   return 'refused' in key ? key : verify(null, bytes, key, signature)
 }
 
