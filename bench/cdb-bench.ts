@@ -61,7 +61,8 @@ async function build(): Promise<void> {
   const cpuSeconds = (spent.user + spent.system) / 1e6
   say(
     `build: ${written.records} records in ${seconds.toFixed(2)} s (${((fed - started) / 1000).toFixed(2)} s dealing): ` +
-      `${Math.round(records / seconds)} records/s, ${Math.round(records / cpuSeconds)} a second of processor time; memory grew by ${mebibytes(peak - before)} at most`,
+      `${Math.round(records / seconds)} records/s` +
+      `, ${Math.round(records / cpuSeconds)} a second of processor time; memory grew by ${mebibytes(peak - before)} at most`,
   )
 }
 

@@ -35,7 +35,7 @@ export function openCdb(path: string): CdbFile | 'missing' | 'broken' {
 
 /** One search after another in open files. One a thread. */
 export class CdbSearch {
-  readonly #lookup = new CdbLookup({ slotBytes: 64, recordBytes: 128 })
+  readonly #lookup = new CdbLookup({ slotBytes: 128, recordBytes: 128 })
 
   /**
    * Looks for `key`. `found`: the value is in `bytes` from `start` to `end`, until the next search. `broken`: the file is not

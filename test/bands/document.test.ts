@@ -49,7 +49,8 @@ const because = (outcome: ReturnType<typeof verifyPublication>): string =>
 
 t.test('canonical JSON is that of RFC 8785', async (t) => {
   const given = JSON.parse(
-    '{"numbers":[333333333.33333329,1E30,4.50,2e-3,0.000000000000000000000000001],"string":"\\u20ac$\\u000F\\u000aA\'\\u0042\\u0022\\u005c\\\\\\"\\/","literals":[null,true,false]}',
+    '{"numbers":[333333333.33333329,1E30,4.50,2e-3,0.000000000000000000000000001],' +
+      '"string":"\\u20ac$\\u000F\\u000aA\'\\u0042\\u0022\\u005c\\\\\\"\\/","literals":[null,true,false]}',
   ) as unknown
   t.equal(
     canonicalJson(given),

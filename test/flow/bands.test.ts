@@ -1,4 +1,4 @@
-/** The index given away, as operators meet it: one gateway publishes, another looks into its bands and serves what it never indexed. */
+/** The index given away: one gateway publishes, another looks into its bands and serves what it never indexed. */
 import { randomBytes } from 'node:crypto'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'

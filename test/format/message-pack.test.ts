@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import { placeMaxBytes, type RootPlace, readPlace, writePlace } from '../../src/bands/root-place.js'
 import { PackWriter } from '../../src/format/message-pack.js'
+import { mutated } from '../fuzz/mutate.js'
 
 const aa = Buffer.alloc(32, 0xaa)
 
@@ -84,4 +85,22 @@ t.test('keys that are not known are passed over, and nothing may follow', async 
   const known = Buffer.from(`82a172c420${aa.toString('hex')}a178a3616263`, 'hex')
   t.strictSame(unpacked(known), { path: [aa] })
   t.equal(unpacked(Buffer.concat([known, Buffer.from([0])])), undefined)
+})
+
+t.test('whatever a record holds, it is read as a place that can be or refused', async (t) => {
+  const seeds = [
+    packed({ path: [aa], itemOffset: 1024, dataOffset: 2 ** 40, itemSize: 7 }),
+    packed({ path: [aa, aa, aa] }),
+  ]
+  fc.assert(
+    fc.property(mutated(seeds), (input) => {
+      const place = unpacked(input)
+      if (place === undefined) return true
+      const { path, itemOffset, dataOffset } = place
+      const ordered = itemOffset === undefined || (dataOffset !== undefined && itemOffset < dataOffset)
+      return ordered && path.length > 0 && path.length <= 10 && path.every((id) => id.length === 32)
+    }),
+    { numRuns: 3000 },
+  )
+  t.pass()
 })
