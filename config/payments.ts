@@ -28,6 +28,12 @@ function readPrice(given: string): Parsed<string> {
   return fits ? { value: given } : { wrong: `must be ${priceAllowed}` }
 }
 
+/** USDC on the two chains. */
+const tokens = new Set([
+  '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913',
+  '0x036cbd53842c5426634e7929541ec2318f3dcf7e',
+])
+
 const walletAllowed =
   'an address: 0x and 40 hexadecimal digits, with a right checksum where letters are mixed (EIP-55)'
 
@@ -35,6 +41,8 @@ const walletAllowed =
 function readWallet(given: string): Parsed<string> {
   if (!/^0x[0-9a-fA-F]{40}$/.test(given) || /^0x0{40}$/.test(given))
     return { wrong: `must be ${walletAllowed}` }
+  if (tokens.has(given.toLowerCase()))
+    return { wrong: 'is the contract of USDC itself: what it is paid is lost' }
   const digits = given.slice(2)
   const lower = digits.toLowerCase()
   if (digits === lower || digits === digits.toUpperCase()) return { value: `0x${lower}` }

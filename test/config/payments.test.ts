@@ -4,7 +4,7 @@ import { readConfig } from '../../config/read.js'
 
 const good = {
   X_402_USDC_NETWORK: 'base-sepolia',
-  X_402_USDC_WALLET_ADDRESS: '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913',
+  X_402_USDC_WALLET_ADDRESS: '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed',
   X_402_USDC_FACILITATOR_URL: 'https://facilitator.example/',
 }
 
@@ -42,10 +42,16 @@ t.test('absurd prices and addresses stop the start, each named', async (t) => {
     ['X_402_RATE_LIMIT_CAPACITY_MULTIPLIER', ['0', '-1', '1.5', 'NaN', '1000001']],
     ['X_402_USDC_SETTLE_TIMEOUT_MS', ['0', '99', '60001', '-5']],
     ['X_402_USDC_NETWORK', ['ethereum', 'Base', 'eip155:8453']],
-    // The last: one letter of another case, which is what a mistyped address looks like.
+    // One letter of another case, which is what a mistyped address looks like; and the token's own contract.
     [
       'X_402_USDC_WALLET_ADDRESS',
-      ['0x1', `0x${'0'.repeat(40)}`, '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02914', 'alice.eth'],
+      [
+        '0x1',
+        `0x${'0'.repeat(40)}`,
+        '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAeD',
+        '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913',
+        'alice.eth',
+      ],
     ],
     ['X_402_USDC_FACILITATOR_URL', ['ftp://x', 'facilitator', 'https://user:key@x/']],
     ['X_402_APP_LOGO', ['javascript:alert(1)', 'data:text/html,x']],
