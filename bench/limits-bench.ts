@@ -1,10 +1,14 @@
+import { spawn } from 'node:child_process'
 import { parseArgs } from 'node:util'
+import { Redis } from 'ioredis'
 import { localAddress } from '../src/actor/address.js'
+import { pause, systemClock } from '../src/actor/clock.js'
 import { Clients } from '../src/admission/clients.js'
 import { Key } from '../src/admission/key.js'
 import { MemoryBuckets } from '../src/admission/memory.js'
+import { RedisBuckets } from '../src/admission/redis.js'
 import { BucketTable } from '../src/admission/table.js'
-import { type Candidate, startGateway } from './candidates.js'
+import { type Candidate, freePort, startGateway } from './candidates.js'
 import { makeLoad } from './load.js'
 import { benchObject } from './objects.js'
 import { cpuSeconds } from './usage.js'
@@ -13,7 +17,7 @@ const help = `limits-bench: what limits cost
 
   --rounds N    of each comparison (5)
   --seconds N   of load a round (1)
-  --only NAMES  take, throughput, flood
+  --only NAMES  take, throughput, redis, flood
 `
 
 const say = (line: string): void => {
@@ -91,15 +95,14 @@ async function throughput(rounds: number, seconds: number): Promise<void> {
   }
   try {
     for (const target of targets) await once(target)
-    const found: Record<string, number[]> = { off: [], on: [] }
+    const found: [number, number][] = []
+    // Both at the same time, so that whatever else this machine does weighs on both.
     for (let round = 0; round < rounds; round += 1) {
-      for (const target of round % 2 === 0 ? targets : [...targets].reverse()) {
-        found[target.name]?.push(await once(target))
-      }
+      const [off = 0, on = 0] = await Promise.all(targets.map(once))
+      found.push([off, on])
     }
-    const [off, on] = [median(found.off ?? []), median(found.on ?? [])]
-    // Pairs were measured one after the other, so what else this machine does weighs on both.
-    const share = median((found.off ?? []).map((one, round) => (found.on?.[round] ?? 0) / one))
+    const [off, on] = [median(found.map(([one]) => one)), median(found.map(([, other]) => other))]
+    const share = median(found.map(([one, other]) => other / one))
     say(
       `cached 1 KiB a CPU second: ${off.toFixed(0)} without limits, ${on.toFixed(0)} with: ${(share * 100).toFixed(1)} %`,
     )
@@ -145,6 +148,50 @@ async function flood(rounds: number, seconds: number): Promise<void> {
   }
 }
 
+/** One take in Redis beside one PING, one after the other on one connection each. */
+async function redis(count: number): Promise<void> {
+  const port = await freePort()
+  const child = spawn('redis-server', ['--port', String(port), '--bind', '127.0.0.1', '--save', ''], {
+    stdio: 'ignore',
+  })
+  const secret = { low: 1, high: 2 }
+  const clients = new Clients({ trustedProxies: [], exempt: [], ipv6PrefixBits: 64 }, secret)
+  const rules = { capacity: 2 ** 40, refillPerSecond: 20 }
+  const endpoint = `redis://127.0.0.1:${port}`
+  const how = { endpoint, tls: false, cluster: false, failure: 'closed', timeoutMs: 1000 } as const
+  const quiet = { info: () => undefined, warn: () => undefined }
+  const buckets = new RedisBuckets({
+    redis: how,
+    ip: rules,
+    resource: rules,
+    clients,
+    clock: systemClock,
+    log: quiet,
+  })
+  const tool = new Redis(port, { retryStrategy: () => 100 })
+  tool.on('error', () => undefined)
+  try {
+    const client = clients.at('203.0.113.1')
+    if (client === undefined) throw new Error('no address')
+    const asked = { method: 'GET', path: '/x', header: () => 'localhost' }
+    while ('unavailable' in (await buckets.take(client, asked, 1, false))) await pause(50)
+    const times: [number[], number[]] = [[], []]
+    for (let at = 0; at < count; at += 1) {
+      for (const [kind, act] of [() => tool.ping(), () => buckets.take(client, asked, 1, false)].entries()) {
+        const began = systemClock.monotonic()
+        await act()
+        times[kind]?.push((systemClock.monotonic() - began) * 1000)
+      }
+    }
+    const [ping, take] = [median(times[0]), median(times[1])]
+    say(`Redis: a take ${take.toFixed(0)} us, a PING ${ping.toFixed(0)} us: ${(take / ping).toFixed(2)}x`)
+  } finally {
+    tool.disconnect()
+    await buckets.close()
+    child.kill()
+  }
+}
+
 const { values } = parseArgs({
   options: {
     help: { type: 'boolean' },
@@ -161,4 +208,5 @@ const [rounds, seconds] = [Number(values.rounds), Number(values.seconds)]
 const wants = (name: string): boolean => values.only === undefined || values.only.split(',').includes(name)
 if (wants('take')) takes()
 if (wants('throughput')) await throughput(rounds, seconds)
+if (wants('redis')) await redis(3000)
 if (wants('flood')) await flood(rounds, seconds)

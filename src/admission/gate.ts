@@ -174,18 +174,23 @@ const unavailable: Denial = {
   reason: 'the buckets cannot be reached',
 }
 
-/** 429 (RFC 6585 section 4): which limit, and when to come again. */
+/** 429 (RFC 6585 section 4): which limit, and when to come again. A flood is answered with these, so they are at hand. */
 function tooMany({ short, retrySeconds }: Shortage, isTooLarge: boolean): Denial {
-  const message = short === 'ip' ? 'IP rate limit exceeded' : 'Resource rate limit exceeded'
-  const detail = isTooLarge
-    ? { detail: 'This answer is larger than the whole allowance: ask for ranges of it' }
-    : {}
+  const { message, body, largeBody } = words[short]
   const retry = retrySeconds === undefined ? '' : `\r\nRetry-After: ${retrySeconds}`
   return {
     status: 429,
     contentType: 'application/json; charset=utf-8',
     lines: `${retry}\r\nCache-Control: no-store`,
-    body: JSON.stringify({ error: 'Too Many Requests', message, ...detail }),
+    body: isTooLarge ? largeBody : body,
     reason: message,
   }
+}
+
+const words = { ip: wordsOf('IP rate limit exceeded'), resource: wordsOf('Resource rate limit exceeded') }
+
+function wordsOf(message: string): { message: string; body: string; largeBody: string } {
+  const said = { error: 'Too Many Requests', message }
+  const detail = 'This answer is larger than the whole allowance: ask for ranges of it'
+  return { message, body: JSON.stringify(said), largeBody: JSON.stringify({ ...said, detail }) }
 }

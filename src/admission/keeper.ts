@@ -116,18 +116,21 @@ export class BucketKeeper {
   /** Writes what changed since it was last called: buckets with paid tokens, and those that lack a hundredth or more. */
   save(): void {
     const savedMs = this.clock.now()
+    const rows: { key: Buffer; value: Buffer }[] = []
     const spent: { table: KeptTable; slot: Slot }[] = []
-    this.#environment.write(() => {
-      for (const kind of ['ip', 'resource'] as const) {
-        const table = this.tables[kind]
-        const least = (table.options.capacity * grainsPerToken) / 100
-        for (const slot of table.changed()) {
-          const { key, lacking, paid } = slot
-          if (paid === undefined && lacking < least) continue
-          this.#rows.put(bucketRowKey(kind, key), bucketRow({ lacking, paid: paid ?? 0, savedMs }))
-          if (paid === 0) spent.push({ table, slot })
-        }
+    for (const kind of ['ip', 'resource'] as const) {
+      const table = this.tables[kind]
+      const least = (table.options.capacity * grainsPerToken) / 100
+      for (const slot of table.changed()) {
+        const { key, lacking, paid } = slot
+        if (paid === undefined && lacking < least) continue
+        rows.push({ key: bucketRowKey(kind, key), value: bucketRow({ lacking, paid: paid ?? 0, savedMs }) })
+        if (paid === 0) spent.push({ table, slot })
       }
+    }
+    if (rows.length === 0) return
+    this.#environment.write(() => {
+      for (const { key, value } of rows) this.#rows.put(key, value)
     })
     for (const { table, slot } of spent) table.unpin(slot)
   }

@@ -10,7 +10,9 @@ const hostsMax = 16
 
 /** The keys of resources asked for lately: hashing a name anew costs more than all the rest of a take. */
 export class ResourceKeys {
-  #host = ''
+  /** As it was last sent. */
+  #host: string | undefined
+  #lowerHost = ''
   #method = ''
   #young = new Map<string, Key>()
   #old: ReadonlyMap<string, Key> = new Map()
@@ -19,13 +21,13 @@ export class ResourceKeys {
   constructor(private readonly secret: Secret) {}
 
   of(named: Named): Key {
-    const host = hostOf(named)
+    const host = named.header('host')
     const { method } = named
-    if (host !== this.#host || method !== this.#method) this.#turn(host, method)
+    if (host !== this.#host || method !== this.#method) this.#turn(host, method, hostOf(named))
     const path = pathOf(named)
     const known = this.#young.get(path)
     if (known !== undefined) return known
-    const key = this.#old.get(path) ?? Key.ofNames(host, method, path, this.secret)
+    const key = this.#old.get(path) ?? Key.ofNames(this.#lowerHost, method, path, this.secret)
     if (path.length > longPath) return key
     if (this.#young.size >= keysMax) {
       this.#old = new Map(this.#young)
@@ -35,12 +37,13 @@ export class ResourceKeys {
     return key
   }
 
-  #turn(host: string, method: string): void {
-    const name = `${method} ${host}`
+  #turn(host: string | undefined, method: string, lowerHost: string): void {
+    const name = `${method} ${lowerHost}`
     if (this.#byHost.size >= hostsMax && !this.#byHost.has(name)) this.#byHost.clear()
     const keys = this.#byHost.get(name) ?? new Map<string, Key>()
     this.#byHost.set(name, keys)
     this.#host = host
+    this.#lowerHost = lowerHost
     this.#method = method
     this.#young = keys
     this.#old = new Map()

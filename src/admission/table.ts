@@ -7,7 +7,7 @@ import { Locks } from './locks.js'
  * threads only meet in a block when they serve the same client.
  *
  * A slot has 32 bytes: the key (four words), `spent`, and `state`. Time comes in ticks from the keeper. Since the table was made,
- * `ticks * rate` grains were refilled, a grain being a twentieth of a token; `spent` minus that is what the bucket lacks.
+ * `ticks * rate` grains were refilled, a grain being a tenth of a token; `spent` minus that is what the bucket lacks.
  * So a refill costs nothing, and all are whole numbers. `state` is 0: empty; 1: live; 2 and more: paid tokens plus 2, where
  * the disk has a row that says so, which is why such a slot is never given to another client.
  */
@@ -26,7 +26,7 @@ export interface Balance {
   readonly paidTokens: number
 }
 
-export const ticksPerSecond = 20
+export const ticksPerSecond = 10
 export const grainsPerToken = ticksPerSecond
 export const blockSlots = 32
 const slotBytes = 32

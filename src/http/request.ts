@@ -79,7 +79,16 @@ export class SocketRequest implements Request {
   }
 
   #isNamed(at: number, name: string): boolean {
-    return this.#piece(this.#numbers[at + 1]!, this.#numbers[at + 2]!) === name
+    const start = this.#numbers[at + 1]!
+    if (this.#numbers[at + 2]! - start !== name.length) return false
+    if (this.#text !== undefined) return this.#text.startsWith(name, start)
+    // Byte by byte: making a text of a few bytes costs ten times as much.
+    const { bytes } = this.#front.wire
+    const base = this.#base + start
+    for (let index = 0; index < name.length; index += 1) {
+      if (bytes[base + index] !== name.charCodeAt(index)) return false
+    }
+    return true
   }
 
   #piece(start: number, end: number): string {
