@@ -226,7 +226,9 @@ const gateway = createGateway({
     ...indexRoutes({ ...saying, offers, files, ...(gate === undefined ? {} : { admission: gate }) }),
     resolver,
     graphql,
-    new AdminRoute(vocabulary.pathPrefix, adminKey, orders, log),
+    new AdminRoute(vocabulary.pathPrefix, adminKey, orders, log, (request) => {
+      return limits?.clients.of(request).address ?? request.remoteAddress
+    }),
     ...consoleRoutes(vocabulary.pathPrefix),
   ],
   ...(options.hosts === undefined ? {} : { naming: { names: naming.names, hosts: options.hosts } }),

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { Reply, Request } from '../http/exchange.js'
 import { sha256 } from '../proof/digest.js'
-import { answerSmall } from './answer.js'
+import { answerSmall, textType } from './answer.js'
 import type { Route } from './parts.js'
 
 /** The files of the page, as they lie in the sources: text that is not compiled. */
@@ -33,13 +33,25 @@ const files = [
 
 /** `{prefix}/console`: the operator's page. It holds no secret: what it shows, it asks the admin routes for. */
 export function consoleRoutes(pathPrefix: string): Route[] {
-  return files.map(({ path, file, type }) => {
+  const page = `${pathPrefix}/console`
+  const slashed: Route = {
+    family: 'info',
+    path: `${page}/`,
+    methods: ['GET', 'HEAD'],
+    handle(request, reply, first) {
+      const found = request.path.length === page.length + 1
+      const lines = found ? `\r\nLocation: ${page}` : ''
+      const [status, body] = found ? [308, `The console is at ${page}`] : [404, 'Not found']
+      answerSmall(request, reply, first, { status, type: textType, lines, body })
+    },
+  }
+  const routes = files.map(({ path, file, type }): Route => {
     const text = readFileSync(new URL(file, folder), 'utf8').replaceAll('{{prefix}}', pathPrefix)
     const tag = `"${Buffer.from(sha256(Buffer.from(text))).toString('base64url')}"`
     const head = ['', ...lines, `ETag: ${tag}`].join('\r\n')
     return {
       family: 'info',
-      path: `${pathPrefix}/console${path}`,
+      path: page + path,
       methods: ['GET', 'HEAD'],
       handle(request: Request, reply: Reply, first: string): void {
         const unchanged = request.header('if-none-match') === tag
@@ -48,4 +60,5 @@ export function consoleRoutes(pathPrefix: string): Route[] {
       },
     }
   })
+  return [...routes, slashed]
 }

@@ -38,6 +38,7 @@ t.test('an operator signs in, sees what is, blocks, finds, releases and signs ou
     'cross-origin-opener-policy': 'same-origin',
     'cache-control': 'no-cache',
   })
+  t.equal((await page.goto(`${gateway}/gateway/console/`))?.url(), `${gateway}/gateway/console`)
   await page.fill('#key', 'wrong-key')
   await page.keyboard.press('Enter')
   await page.locator('#login-said', { hasText: 'does not take this key' }).waitFor()

@@ -1,7 +1,15 @@
 import { createHash, randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import t from 'tap'
+import { systemClock } from '../../src/actor/clock.js'
+import { silentLog } from '../../src/actor/log.js'
 import { isRefusal } from '../../src/format/refusal.js'
+import { Guard } from '../../src/gateway/guard.js'
+import { ModerationKeeper } from '../../src/moderation/keeper.js'
+import { SievedBlockList } from '../../src/moderation/list.js'
+import type { SubjectKind } from '../../src/moderation/protocol.js'
+import { Sieve } from '../../src/moderation/sieve.js'
+import { ModerationStore } from '../../src/moderation/store.js'
 import { verifiedByFirst, verifiedBySecond } from '../attest/verifiers.js'
 import { type Weave, weave } from '../source/weave.js'
 import { type ChunkJson, chunkOf, nodeStage, twisted } from './node-rig.js'
@@ -252,3 +260,45 @@ t.test('whatever one character of an answer becomes, the true bytes are served o
   )
   t.ok(served < 200, 'most changes matter')
 })
+
+t.test(
+  'where content is blocked, chunks are served by the name of their transaction or not at all',
+  async (t) => {
+    const { here, id, start } = await shared
+    const nameless = await twisted(t, here.devnet.url, (request, response) => {
+      const hides = /\/offset$/.test(request.url ?? '')
+      if (hides) response.writeHead(404).end('Not Found')
+      return hides
+    })
+    const store = new ModerationStore(`${t.testdir()}/list`)
+    const sieve = new Sieve()
+    const keeper = new ModerationKeeper(store, sieve, systemClock, silentLog)
+    t.teardown(() => keeper.close())
+    const list = new SievedBlockList(sieve, store, silentLog)
+    const guard = new Guard(list, { attributes: () => undefined }, 100)
+    const block = (kind: SubjectKind, key: string): void => {
+      keeper.handle({
+        kind: 'block',
+        subject: { kind, key },
+        ground: { source: 'test', notes: '' },
+        by: 'test',
+      })
+    }
+    const finder = { deadlineMs: 2000, nameMs: 500 }
+    const [named, unnamed] = [
+      await nodeStage(t, [here.devnet.url], { guard, finder }),
+      await nodeStage(t, [nameless.url], { guard, finder }),
+    ]
+    const both = async (path: string): Promise<number[]> =>
+      Promise.all([named, unnamed].map(async (gateway) => (await gateway.ask(path)).status))
+    block('name', 'some-name')
+    t.strictSame(await both(`/chunk/${start}`), [200, 200], 'names say nothing of chunks')
+    block('id', base64url(randomBytes(32)))
+    t.strictSame(await both(`/chunk/${start}`), [200, 503], 'it might be the one')
+    block('id', id)
+    t.strictSame(await both(`/chunk/${start}/data`), [451, 503])
+    t.match(await named.ask(`/chunk/${start}`), {
+      headers: { 'cache-control': 'public, max-age=100, immutable' },
+    })
+  },
+)

@@ -10,6 +10,7 @@ import { loadSigningKey } from '../../src/attest/keys.js'
 import { createSigner } from '../../src/attest/signature.js'
 import { type Vocabulary, vocabularies } from '../../src/attest/vocabulary.js'
 import type { FinderOptions } from '../../src/chain/chunk-finder.js'
+import type { Guard } from '../../src/gateway/guard.js'
 import { nodeRoutes } from '../../src/gateway/node-routes.js'
 import { patient } from '../chain/hostile.js'
 import { type Stage, stage } from './rig.js'
@@ -22,10 +23,10 @@ export interface NodeStage extends Stage {
 export async function nodeStage(
   t: Test,
   nodes: readonly string[],
-  given: { vocabulary?: Vocabulary['name']; finder?: Partial<FinderOptions> } = {},
+  given: { vocabulary?: Vocabulary['name']; finder?: Partial<FinderOptions>; guard?: Guard } = {},
 ): Promise<NodeStage> {
   const key = loadSigningKey({ keyFile: join(t.testdir(), 'key.pem') })
-  const { vocabulary = 'neutral', finder = {} } = given
+  const { vocabulary = 'neutral', finder = {}, guard } = given
   const built = nodeRoutes({
     vocabulary: vocabularies[vocabulary],
     signer: createSigner(key, { bindRequest: true }),
@@ -33,6 +34,7 @@ export async function nodeStage(
     log: silentLog,
     meters: new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0),
     settledSeconds: 1000,
+    ...(guard === undefined ? {} : { guard }),
     chain: {
       ...patient,
       nodes,

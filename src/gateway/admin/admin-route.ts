@@ -19,6 +19,8 @@ export class AdminRoute implements Route {
     private readonly key: AdminKey,
     private readonly orders: readonly Order[],
     private readonly log: Log,
+    /** Address of who asks, for the audit. */
+    private readonly clientOf: (request: Request) => string,
   ) {
     this.path = `${pathPrefix}/admin/`
   }
@@ -35,7 +37,8 @@ export class AdminRoute implements Route {
         here.length === 0 ? { status: 404, body: 'Not found' } : { status: 405, body: 'Method not allowed' },
       )
     }
-    const { remoteAddress, query } = request
+    const { query } = request
+    const client = this.clientOf(request)
     const body = await readJson(request, order.bodyMaxBytes ?? bodyMaxBytes)
     if (isRefusal(body)) return answerSmall(request, reply, first, refusedAnswer(body))
     if (reply.aborted) return reply.end({ status: 499, block: first })
@@ -44,7 +47,7 @@ export class AdminRoute implements Route {
       body: body.json,
       rest,
       query: new URLSearchParams(query),
-      by: `admin at ${remoteAddress}`,
+      by: `admin at ${client}`,
     }
     try {
       tell(await order.act(asked))
