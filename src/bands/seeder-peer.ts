@@ -83,7 +83,7 @@ export class SeederPeer implements Speaker {
     readonly host: string,
   ) {}
 
-  greeted({ infohash, peerId, fast, extensions }: Handshake): LineEnd | undefined {
+  greeted({ infohash, peerId, fast, extensions, v2 }: Handshake): LineEnd | undefined {
     const seeded = this.desk.find(infohash)
     if (seeded === undefined) return 'unknown'
     // Our own announce led back here.
@@ -91,7 +91,10 @@ export class SeederPeer implements Speaker {
     this.seeded = seeded
     this.#fast = fast
     const { torrent } = seeded
-    const words = [encodeHandshake(infohash, this.desk.peerId)]
+    // Who knows version 2 is raised to it (BEP 52). Hybrid peers that were told of us under both hashes expect it: the second
+    // word reaches them while the first handshake is on its way.
+    const answer = v2 ? torrent.infohashV2.subarray(0, 20) : infohash
+    const words = [encodeHandshake(answer, this.desk.peerId)]
     if (extensions) {
       words.push(encodeGreeting({ infoBytes: torrent.info.length, port: this.desk.port, uploadOnly: true }))
     }

@@ -11,8 +11,8 @@ export function bandsFolder(root: string): string {
   return join(root, 'bands')
 }
 
-/** A new band is looked into within so long. */
-const watchMs = 30_000
+/** A new band is looked into within so long; on devnet somebody waits for it. */
+const watchMs = { mainnet: 30_000, devnet: 1000 }
 
 /** One request waits no longer for indexes far away: other ways to the item are open to it. */
 const remoteMs = 5000
@@ -57,7 +57,7 @@ export function bandsThread(
 }
 
 /** What edge threads are told of bands. */
-export function bandsReading({ bands }: Config, dataRoot: string): BandsReading {
+export function bandsReading({ bands, server }: Config, dataRoot: string): BandsReading {
   const root = bandsFolder(dataRoot)
   return {
     root,
@@ -65,7 +65,7 @@ export function bandsReading({ bands }: Config, dataRoot: string): BandsReading 
     finder: {
       bandFolders: [join(root, 'own', rootTxKind.index), join(root, 'installed', rootTxKind.index)],
       sources: bands.sources,
-      watchMs,
+      watchMs: watchMs[server.network],
       watchSources: bands.watch,
       remoteMs,
     },

@@ -8,6 +8,7 @@ import { Download, downloadDefaults } from '../../src/bands/download.js'
 import { lineDefaults } from '../../src/bands/wire-line.js'
 import { magnetOf, torrentBytes } from '../../src/format/torrent.js'
 import { bandOf257, withoutLibtorrent } from './libtorrent.js'
+import { TestPublisher } from './publisher-rig.js'
 import { leech, plantBand, sameFiles, startSeeder } from './swarm-rig.js'
 
 t.test(
@@ -61,3 +62,26 @@ t.test('a limit counts the bytes that are sent, and no others', async (t) => {
   const sent = meters.total('torrent_sent_bytes_total')
   t.ok(sent >= 110_000 && sent < 112_000, `and ${sent} a day`)
 })
+
+t.test(
+  'libtorrent finds the seeder by the tracker alone, which tells it under both hashes',
+  {
+    skip: withoutLibtorrent(),
+  },
+  async (t) => {
+    const outer = t.testdir()
+    const band = await plantBand(join(outer, 'band'), { a: randomBytes(1_000_000), b: randomBytes(10) })
+    const { port } = await startSeeder(t, [band])
+    const publisher = new TestPublisher()
+    const url = await publisher.listen()
+    t.teardown(() => publisher.close())
+    publisher.seederPort = port
+    publisher.publish([{ id: 'band', files: band.files, torrent: band.torrent }])
+    const file = join(outer, 'band.torrent')
+    writeFileSync(file, torrentBytes(band.torrent))
+    const folder = join(outer, 'got')
+    mkdirSync(folder)
+    t.match(await leech(file, folder, '--tracker', `${url}/indexes/announce`), /done/)
+    sameFiles(t, band.files, join(folder, band.torrent.name))
+  },
+)
