@@ -145,8 +145,13 @@ export class Offers {
     const stamp = found === undefined ? '' : `${found.ino} ${found.mtimeNs} ${found.size}`
     if (stamp === this.#stamp) return this.#offer
     this.#stamp = stamp
-    const stored = stamp === '' ? undefined : readStoredOffer(readFileSync(path, 'utf8'))
-    this.#offer = stored === undefined ? undefined : indexOffer(stored)
+    try {
+      const stored = stamp === '' ? undefined : readStoredOffer(readFileSync(path, 'utf8'))
+      this.#offer = stored === undefined ? undefined : indexOffer(stored)
+    } catch {
+      // Replaced between the two calls: the next look sees the new one, and until then the old one holds.
+      this.#stamp = ''
+    }
     return this.#offer
   }
 }

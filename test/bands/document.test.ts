@@ -54,7 +54,8 @@ t.test('canonical JSON is that of RFC 8785', async (t) => {
   ) as unknown
   t.equal(
     canonicalJson(given),
-    '{"literals":[null,true,false],"numbers":[333333333.3333333,1e+30,4.5,0.002,1e-27],"string":"€$\\u000f\\nA\'B\\"\\\\\\\\\\"/"}',
+    '{"literals":[null,true,false],"numbers":[333333333.3333333,1e+30,4.5,0.002,1e-27],' +
+      '"string":"€$\\u000f\\nA\'B\\"\\\\\\\\\\"/"}',
   )
   const order = JSON.parse(
     '{"\\u20ac":1,"\\r":2,"\\ufb33":3,"1":4,"\\ud83d\\ude00":5,"\\u0080":6,"\\u00f6":7}',

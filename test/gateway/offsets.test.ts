@@ -72,3 +72,26 @@ t.test('where an item lies is told and signed; transactions and strangers have n
     t.equal(answer.body.toString(), 'Must provide a valid data ID')
   }
 })
+
+t.test('what only a band knows is told as far as it goes', async (t) => {
+  const bytes = (id: Id): Buffer => Buffer.from(id, 'base64url')
+  const places = new Map([
+    [item, { path: [bytes(root), bytes(parent)], itemOffset: 100, dataOffset: 400, itemSize: 1000 }],
+    [parent, { path: [bytes(root)] }],
+  ])
+  const route = offsetsRoute({
+    ...{ vocabulary: vocabularies.neutral, clock: systemClock, log: silentLog },
+    catalog: { attributes: () => undefined },
+    bands: { here: (id) => places.get(id) },
+  })
+  const gateway = await stage({ routes: [route] })
+  t.teardown(() => gateway.close())
+  const said = async (id: Id): Promise<unknown> => {
+    const { status, body } = await gateway.ask(`/gateway/offsets/${id}`)
+    return status === 200 ? JSON.parse(body.toString()) : status
+  }
+  const inner = { rootTxId: root, path: [root, parent], rootOffset: 100, rootDataOffset: 400 }
+  t.strictSame(await said(item), { ...inner, size: 1000, dataSize: 700 })
+  t.strictSame(await said(parent), { rootTxId: root })
+  t.equal(await said(transaction), 404)
+})
