@@ -144,6 +144,13 @@ size_t Server::send(size_t slot, size_t head, const uint8_t* body, size_t length
   if (c == nullptr || c->phase != Phase::kAnswering || c->ended || head > shared_.outboxLength) return 0;
   if (length >= kLarge && !c->near) settle(c);
   if ((how & kClose) != 0) c->last = true;
+  if (delivering_ && c->rest.empty() && (how & kEnd) != 0 && ((how & kCopy) != 0 || length == 0)) {
+    staged_.push_back({slot, stage_.size(), head + length});
+    stage_.append(reinterpret_cast<const char*>(shared_.outbox), head);
+    stage_.append(reinterpret_cast<const char*>(body), length);
+    c->ended = true;
+    return length;
+  }
   size_t sent = 0;
   if (c->rest.empty()) {
     iovec parts[2] = {{shared_.outbox, head}, {const_cast<uint8_t*>(body), length}};
@@ -169,6 +176,25 @@ size_t Server::send(size_t slot, size_t head, const uint8_t* body, size_t length
   if (c->ended && c->rest.empty()) finish(c);
   else if (c->wants || !c->rest.empty()) arm(c, c->events | UV_WRITABLE);
   return taken;
+}
+
+void Server::flush() {
+  for (const Staged& each : staged_) {
+    Connection* c = slots_[each.slot];
+    if (c == nullptr) continue;
+    const char* bytes = stage_.data() + each.start;
+    ssize_t took = ::send(c->fd, bytes, each.length, MSG_NOSIGNAL);
+    size_t sent = took > 0 ? static_cast<size_t>(took) : 0;
+    c->begun = true;
+    c->since = now_;
+    if (sent == each.length) finish(c);
+    else {
+      c->rest.assign(bytes + sent, each.length - sent);
+      arm(c, c->events | UV_WRITABLE);
+    }
+  }
+  staged_.clear();
+  stage_.clear();
 }
 
 void Server::writable(Connection* c) {

@@ -184,6 +184,7 @@ void Server::deliver() {
     if (inboxAt_ > 0) {
       delivering_ = true;
       hear_(inboxAt_);
+      flush();
       delivering_ = false;
     }
     bool over = inboxAt_ == 0;
