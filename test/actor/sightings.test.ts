@@ -1,0 +1,35 @@
+import t from 'tap'
+import { Sightings } from '../../src/actor/sightings.js'
+
+t.test('what passes seldom is counted exactly, by all threads together', async (t) => {
+  const memory = new SharedArrayBuffer(Sightings.bytesFor(2))
+  const [one, other] = [new Sightings(memory, 0), new Sightings(memory, 1)]
+  for (let at = 0; at < 10; at += 1) one.note(1000 + at * 100, '/a', 5)
+  for (let at = 0; at < 3; at += 1) other.note(1000 + at * 100, at === 0 ? '/b' : '/a', 7)
+  t.strictSame(one.top(0, 10), [
+    { text: '/a', count: 12, amount: 64, lastMs: 1900 },
+    { text: '/b', count: 1, amount: 7, lastMs: 1000 },
+  ])
+  t.strictSame(other.top(1150, 1), [{ text: '/a', count: 9, amount: 47, lastMs: 1900 }], 'only lately')
+})
+
+t.test('what passes often is sampled, and the sum stays about right', async (t) => {
+  const seen = new Sightings(new SharedArrayBuffer(Sightings.bytesFor(1)), 0)
+  // A thousand a second, three of four for one path, in no rhythm with the samples.
+  for (let at = 0; at < 15_000; at += 1) seen.note(1000 + at, at % 7 < 5 ? '/much' : '/less', 10)
+  const [much, less] = seen.top(0, 5)
+  t.ok(much !== undefined && less !== undefined && much.text === '/much')
+  const sum = (much?.count ?? 0) + (less?.count ?? 0)
+  t.ok(sum > 14_900 && sum <= 15_000, `${sum} of 15,000`)
+  t.ok((much?.count ?? 0) > 9000 && (much?.count ?? 0) < 12_500, `${much?.count} of about 10,700`)
+})
+
+t.test('the ring forgets the oldest, and long texts are cut', async (t) => {
+  const seen = new Sightings(new SharedArrayBuffer(Sightings.bytesFor(1)), 0)
+  for (let at = 0; at < 3000; at += 1) seen.note(1000 + at * 50, `/${'x'.repeat(500)}`, 1)
+  const [all, ...more] = seen.top(0, 5)
+  t.strictSame(more, [])
+  t.equal(all?.count, 1024)
+  t.equal(all?.text.length, 104)
+  t.throws(() => new Sightings(new SharedArrayBuffer(Sightings.bytesFor(1)), 1), RangeError)
+})
