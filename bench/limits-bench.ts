@@ -140,9 +140,8 @@ async function flood(rounds: number, seconds: number): Promise<void> {
     }
     const [quiet, beside] = [median(p99.map(([one]) => one)), median(p99.map(([, other]) => other))]
     const rate = (flooding.requests / flooding.seconds).toFixed(0)
-    say(
-      `a flood of ${rate} requests/s (${flooding.status}): the p99 of another client is ${beside} us, ${quiet} us without it: ${(beside / quiet).toFixed(2)}x`,
-    )
+    const times = `the p99 of another client is ${beside} us, ${quiet} us without it: ${(beside / quiet).toFixed(2)}x`
+    say(`a flood of ${rate} requests/s (${flooding.status}): ${times}`)
   } finally {
     await target.stop()
   }
