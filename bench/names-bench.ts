@@ -41,7 +41,7 @@ function median(numbers: readonly number[]): number {
 }
 
 const hostOptions: HostOptions = {
-  ...{ rootHosts: ['localhost'], protocol: 'http', ownPort: 3000, redirectAddresses: false },
+  ...{ rootHosts: ['localhost'], protocol: 'http', ownPort: 3000, sandboxBareHosts: false },
   ...{ apexNames: [], apexMaxSeconds: 3600, enforceUndernameLimit: true },
 }
 

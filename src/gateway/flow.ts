@@ -60,6 +60,9 @@ export class Ledger {
   readonly #inFlight: Meter
   readonly #hits: Meter
   readonly #misses: Meter
+  #second = 0
+  #said = 0
+  #unsaid = 0
 
   constructor(
     meters: Meters,
@@ -113,9 +116,30 @@ export class Ledger {
     const { method, path, requestId } = flow
     const { reason, bytes, source } = ending
     const about = { requestId, method, path, status: ending.status, reason, outcome, bytes, source }
+    if (level !== 'debug' && !this.#mayLog()) return
     this.log[level]({ ...about, ms: Math.round(ms * 1000) / 1000 }, 'request')
   }
+
+  /** Bad answers may be as many as requests: the log gets some each second, then their number. */
+  #mayLog(): boolean {
+    const second = Math.floor(this.clock.monotonic() / 1000)
+    if (second !== this.#second) {
+      if (this.#unsaid > 0) this.log.warn({ requests: this.#unsaid }, 'more requests went wrong: not logged')
+      this.#second = second
+      this.#said = 0
+      this.#unsaid = 0
+    }
+    if (this.#said < loggedEachSecond) {
+      this.#said += 1
+      return true
+    }
+    this.#unsaid += 1
+    return false
+  }
 }
+
+/** Lines about bad answers that one thread writes each second. */
+const loggedEachSecond = 20
 
 /** A path alone says nothing of content that was asked for by name. */
 function shownAs({ naming, path }: Flow): string {

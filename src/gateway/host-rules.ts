@@ -49,8 +49,8 @@ export class HostRules {
   #sandbox(request: Request, place: Place, { id }: Target): Ruled | undefined {
     const { options } = this
     const root = place.root ?? options.rootHosts[0]
-    if (id === undefined || root === undefined || (place.isAddress && !options.redirectAddresses))
-      return undefined
+    if (id === undefined || root === undefined) return undefined
+    if (place.label === undefined && !options.sandboxBareHosts) return undefined
     if (request.method !== 'GET' && request.method !== 'HEAD') return undefined
     // Only labels of this length are worth the comparison.
     if (place.label?.length === 52 && place.label === sandboxLabel(id)) return undefined

@@ -92,8 +92,8 @@ export interface HostOptions {
   readonly protocol: 'http' | 'https'
   /** Where this program listens. */
   readonly ownPort: number
-  /** Content by id is sent to its own host also where it was asked for by IP address. */
-  readonly redirectAddresses: boolean
+  /** Content by id is sent to its own host also from hosts without a label: root hosts, IP addresses, hosts that are none of ours. */
+  readonly sandboxBareHosts: boolean
   /** Content of the root hosts themselves; excludes `apexNames`. */
   readonly apexId?: Id
   /** Names of that content: one for all root hosts, or one for each. Empty: none. */

@@ -71,8 +71,8 @@ export function hostOptions(config: Config, ownPort: number): HostOptions | unde
     rootHosts,
     protocol: protocol === 'http' ? 'http' : 'https',
     ownPort,
-    // On a machine of one's own 127.0.0.1 is what tools ask, and few of them find hosts below localhost.
-    redirectAddresses: named.length > 0,
+    // On a machine of one's own tools ask localhost or 127.0.0.1, and few of them find hosts below localhost.
+    sandboxBareHosts: named.length > 0,
     ...(apexId === undefined ? {} : { apexId }),
     apexNames: names.apexNames.flatMap((one) => parseName(one) ?? []),
     apexMaxSeconds: names.apexMaxAge,

@@ -13,8 +13,6 @@ export interface Place {
   readonly label: string | undefined
   /** What the label asks for. `malformed`: it stands where a name should, but is none that could exist. */
   readonly name: Name | 'malformed' | undefined
-  /** The host is an IP address. */
-  readonly isAddress: boolean
 }
 
 /** Longer labels without an undername are no names: so the 52 characters of a sandbox label never are. */
@@ -23,7 +21,6 @@ const bareNameMax = 51
 /** Hosts of a generation: most requests of a thread name a few hundred. Two generations of 400 bytes each are 3 MiB. */
 const keptMax = 4096
 
-const addressShape = /^(\[.*\]|\d{1,3}(\.\d{1,3}){3})$/
 const portShape = /^:\d{1,5}$/
 
 /** Reads Host headers against the root hosts of this gateway. */
@@ -63,13 +60,12 @@ export class Hosts {
     const host = text.slice(0, text[at - 1] === '.' ? at - 1 : at).toLowerCase()
     const found = this.#roots.find((root) => host === root.host || host.endsWith(root.behind))
     if (found === undefined) {
-      const isAddress = addressShape.test(host)
-      return { root: undefined, rootIndex: 0, port, label: undefined, name: undefined, isAddress }
+      return { root: undefined, rootIndex: 0, port, label: undefined, name: undefined }
     }
     const { host: root, index: rootIndex } = found
     // Of several labels only the leftmost counts.
     const label = host === root ? undefined : host.slice(0, host.indexOf('.'))
-    return { root, rootIndex, port, label, name: nameOf(label), isAddress: false }
+    return { root, rootIndex, port, label, name: nameOf(label) }
   }
 }
 

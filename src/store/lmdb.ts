@@ -143,6 +143,8 @@ export function openEnvironment(path: string, tablesMax = 16, durable = false): 
   mkdirSync(path, { recursive: true, mode: 0o700 })
   const root: RootDatabase<Buffer, Buffer> = open({
     path,
+    // A dot in the name of a folder does not make it a file.
+    noSubdir: false,
     encoding: 'binary',
     keyEncoding: 'binary',
     maxDbs: tablesMax,

@@ -38,12 +38,12 @@ t.test(
       'none',
       'and its style',
     )
-    await page.goto(`http://localhost:${port}/${site}`)
+    await page.goto(`http://site.localhost:${port}/${site}`)
     const label = sandboxLabel(parseId(site ?? '') ?? someId())
     t.equal(page.url(), `http://${label}.localhost:${port}/${site}/`)
     t.equal(await page.textContent('h1'), 'It flows.')
     t.strictSame(failed, [])
-    await page.goto(`http://localhost:${port}/${pageId}`)
+    await page.goto(`http://site.localhost:${port}/${pageId}`)
     t.notMatch(page.url(), label, 'another id is another origin')
   },
 )

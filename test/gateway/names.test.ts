@@ -117,7 +117,7 @@ async function scene(t: Test, { hosts = {}, vocabulary = 'neutral' }: Wish = {})
             rootHosts: ['gw.example', 'alt.example'],
             protocol: 'https',
             ownPort: 3000,
-            redirectAddresses: true,
+            sandboxBareHosts: true,
           },
           ...{ apexNames: [], apexMaxSeconds: 3600, enforceUndernameLimit: true, ...hosts },
         },
@@ -491,9 +491,10 @@ t.test('content by id is sent to a host of its own', async (t) => {
   t.match(await ask('site.gw.example', `/${pageId}x`), { status: 404, headers: { location: undefined } })
   t.match(await ask('gw.example', `/${pageId}`, { method: 'POST' }), { status: 405 })
   await on.keep(someId(), page)
-  const http = await scene(t, { hosts: { protocol: 'http', redirectAddresses: false } })
-  const moved = await http.ask('gw.example:3000', `/${http.pageId}`)
+  const http = await scene(t, { hosts: { protocol: 'http', sandboxBareHosts: false } })
+  const moved = await http.ask('site.gw.example:3000', `/${http.pageId}`)
   t.equal(moved.headers.location, `http://${sandboxLabel(http.pageId)}.gw.example:3000/${http.pageId}?`)
+  t.match(await http.ask('gw.example:3000', `/${http.pageId}`), { status: 200 })
   t.match(await http.ask('127.0.0.1:3000', `/${http.pageId}`), { status: 200 })
   t.match(await http.ask('[::1]', `/${http.pageId}`), { status: 200 })
 })
