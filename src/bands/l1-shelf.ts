@@ -17,8 +17,8 @@ export interface L1Schedule {
 
 /**
  * Builds the Parquet bands that the shelf lacks for what the index holds and no fork can change, each put in place as it is
- * done; `built` hears of each. A new band supersedes those whose heights lie in its own. Returns the first refusal: what was built
- * before it stays.
+ * done; `built` hears of each. A new band supersedes those whose heights lie in its own. Returns the first refusal: what was
+ * built before it stays.
  */
 export async function buildL1Bands(
   index: ChainIndex,

@@ -2,7 +2,7 @@ import { closeSync, openSync, readSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 
 /** Bytes of records that are sorted at once in memory; what is more goes to disk in sorted runs. */
-const runBytes = 32 * 2 ** 20
+const runBytes = 16 * 2 ** 20
 /** Bytes of each run that are held while runs are merged. */
 const windowBytes = 256 * 1024
 
