@@ -213,6 +213,12 @@ function refused(found, limiter) {
   fill(byId('limited'), [table(['Address', 'Refused', 'Last'], rows, none)])
 }
 
+/** Beginning and end of a long number; the whole of it under the pointer. */
+function short(text) {
+  const shown = text.length < 16 ? text : `${text.slice(0, 8)}…${text.slice(-6)}`
+  return [element('span', { title: text }, shown)]
+}
+
 function payments({ rateLimiter, x402 }, series, recent = []) {
   const facts = []
   if (rateLimiter !== undefined) {
@@ -254,9 +260,9 @@ function payments({ rateLimiter, x402 }, series, recent = []) {
     cell(new Date(askedMs).toLocaleString(), 'number'),
     cell(doubtful ? 'doubtful' : state),
     cell((Number(units) / 1e6).toFixed(6), 'number'),
-    cell(payer, 'mono'),
-    cell(transaction ?? '', 'mono'),
-    cell(resource, 'mono'),
+    cell(short(payer), 'mono'),
+    cell(short(transaction ?? ''), 'mono'),
+    cell([element('span', { title: resource }, new URL(resource).pathname)], 'mono'),
   ])
   const heads = ['Time', 'State', 'USDC', 'Payer', 'Transaction', 'For']
   const list = x402 === undefined ? [] : [table(heads, rows, 'Nobody has paid yet.', 'payments')]
