@@ -71,6 +71,8 @@ void Server::readable(Connection* c) {
     arm(c, (c->events & UV_WRITABLE) | UV_DISCONNECT);
     return;
   }
+  // So much is here already that it is used first: what is read into must hold both.
+  if (!ahead && c->in.size() > kHeadMax) return takeUp(c->slot);
   uint8_t* bytes = shared_.bytes + bytesAt_;
   size_t before = ahead ? 0 : c->in.size();
   memcpy(bytes, c->in.data(), before);

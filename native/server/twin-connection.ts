@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import { ChunkReader } from './chunks.js'
 import { chunkFault, type Fault, lateFault, readHead } from './heads.js'
 import type { TwinWire } from './twin.js'
-import { field, flag, headMaxBytes } from './wire.js'
+import { field, flag, headMaxBytes, readMaxBytes } from './wire.js'
 
 const nothing = Buffer.alloc(0)
 const reasons = { 400: 'Bad Request', 408: 'Request Timeout', 505: 'Version Not Supported' } as const
@@ -101,13 +101,14 @@ export class TwinConnection {
 
   #takeBody(): void {
     let piece: Buffer
+    const all = this.#in.subarray(0, 4 * readMaxBytes)
     if (this.#chunks === undefined) {
-      piece = this.#in.subarray(0, Math.min(this.#bodyLeft, this.#in.length))
+      piece = this.#in.subarray(0, Math.min(this.#bodyLeft, all.length))
       this.#bodyLeft -= piece.length
       this.#in = this.#in.subarray(piece.length)
     } else {
       const pieces: Uint8Array[] = []
-      const used = this.#chunks.take(this.#in, (part) => pieces.push(part))
+      const used = this.#chunks.take(all, (part) => pieces.push(part))
       if (this.#chunks.failed) {
         this.#refuse(chunkFault)
         return
@@ -118,6 +119,7 @@ export class TwinConnection {
     const last = !this.#unread()
     if (last) this.#reading = false
     if (piece.length > 0 || last) this.wire.tellData(this.slot, piece, last)
+    if (!last && this.#in.length > 0) this.wire.later(this)
   }
 
   read(): void {

@@ -1,0 +1,154 @@
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { Worker } from 'node:worker_threads'
+import t from 'tap'
+import { type Clock, pause, systemClock } from '../../src/actor/clock.js'
+import { isRefusal } from '../../src/format/refusal.js'
+import { type Server, serve } from '../../src/http/listen.js'
+import { ways } from './ways.js'
+
+/** Time that goes on when it is told to. */
+class HandClock implements Clock {
+  #ms = 0
+  readonly #acts = new Set<() => void>()
+  now = systemClock.now
+  after = systemClock.after
+  monotonic = (): number => this.#ms
+  every(_: number, act: () => void): { cancel: () => void } {
+    this.#acts.add(act)
+    return { cancel: () => this.#acts.delete(act) }
+  }
+  turn(ms: number): void {
+    this.#ms += ms
+    for (const act of this.#acts) act()
+  }
+}
+
+/** A connection, with all that came back on it. */
+async function open(
+  server: Server,
+  sent: string,
+): Promise<{ socket: Socket; heard(): string; over: Promise<unknown> }> {
+  const socket = connect(server.port, '127.0.0.1')
+  let text = ''
+  socket.on('data', (piece: Buffer) => {
+    text += piece.toString('latin1')
+  })
+  socket.on('error', () => socket.destroy())
+  const over = once(socket, 'close')
+  await once(socket, 'connect')
+  socket.write(sent)
+  await pause(30)
+  return { socket, heard: () => text, over }
+}
+
+for (const by of ways) {
+  t.test(`the patience of the ${by}`, async (t) => {
+    const clock = new HandClock()
+    const server = serve(
+      (request, reply) => {
+        void request
+          .body(1000)
+          .then((body) => reply.end({ status: 200, block: '' }, isRefusal(body) ? body.refused : body))
+      },
+      {
+        host: '127.0.0.1',
+        port: 0,
+        stallMs: 5000,
+        flowsMax: 9,
+        onThrow: (error) => t.fail(String(error)),
+        clock,
+        by,
+      },
+    )
+    await server.listening
+    t.teardown(() => server.close(0))
+
+    await t.test('a head that does not end is answered 408', async (t) => {
+      const { heard, over } = await open(server, 'GET / HTTP/1.1\r\nHost: x\r\n')
+      clock.turn(9000)
+      await pause(10)
+      t.equal(heard(), '')
+      clock.turn(2000)
+      await over
+      t.match(heard(), /^HTTP\/1\.1 408 /)
+    })
+    await t.test('a connection that says nothing is closed', async (t) => {
+      const { heard, over } = await open(server, '')
+      clock.turn(11_000)
+      await over
+      t.equal(heard(), '')
+    })
+    await t.test('a connection is kept between requests for longer than proxies keep it', async (t) => {
+      const { socket, heard, over } = await open(server, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n')
+      clock.turn(61_000)
+      await pause(10)
+      socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
+      await pause(30)
+      t.equal(heard().match(/200 OK/g)?.length, 2)
+      clock.turn(76_000)
+      await over
+    })
+    await t.test('a body is asked for when its client waits for that', async (t) => {
+      const head =
+        'POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 3\r\nConnection: close\r\n\r\n'
+      const { socket, heard, over } = await open(server, head)
+      t.equal(heard(), 'HTTP/1.1 100 Continue\r\n\r\n')
+      socket.write('abc')
+      await over
+      t.match(heard(), /HTTP\/1\.1 200 OK\r\n[^]*\r\nabc$/)
+    })
+    await t.test('thousands of requests at once are answered in their order', async (t) => {
+      const one = 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\n'
+      const count = 6000
+      const bodies = Array.from({ length: count }, (_, n) => String(n).padStart(4, '0'))
+      const last = 'GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'
+      const { heard, over } = await open(server, `${bodies.map((body) => one + body).join('')}${last}`)
+      await over
+      const told = heard().split('HTTP/1.1 200 OK').slice(1)
+      t.equal(told.length, count + 1)
+      t.strictSame(
+        told.slice(0, count).map((text) => text.slice(-4)),
+        bodies,
+      )
+    })
+    await t.test('a body that drips is not waited for', async (t) => {
+      const { socket, heard, over } = await open(
+        server,
+        'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 900\r\n\r\n',
+      )
+      for (let turn = 0; turn < 10; turn += 1) {
+        socket.write('a')
+        await pause(10)
+        clock.turn(1500)
+      }
+      t.match(heard(), /late$/)
+      clock.turn(4000)
+      await over
+    })
+  })
+}
+
+t.test('a thread that ends with its server open takes nothing with it', async (t) => {
+  const listen = new URL('../../src/http/listen.js', import.meta.url).href
+  const script = `
+    const { parentPort } = require('node:worker_threads')
+    void import('${listen}').then(async ({ serve }) => {
+      const server = serve((request, reply) => reply.onAbort(() => undefined), {
+        host: '127.0.0.1', port: 0, stallMs: 5000, flowsMax: 9, onThrow: () => undefined })
+      await server.listening
+      parentPort.postMessage(server.port)
+    })`
+  for (let round = 0; round < 3; round += 1) {
+    const worker = new Worker(script, { eval: true })
+    const [port] = (await once(worker, 'message')) as [number]
+    const socket = connect(port, '127.0.0.1')
+    socket.on('error', () => undefined)
+    const over = once(socket, 'close')
+    socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\nGET /')
+    await pause(20)
+    await worker.terminate()
+    await over
+  }
+  t.pass('and this process goes on')
+})
