@@ -1,80 +1,170 @@
-/** The index given away: one gateway publishes, another looks into its bands and serves what it never indexed. */
-import { randomBytes } from 'node:crypto'
-import { readdirSync } from 'node:fs'
+/**
+ * Bands between whole programs: one indexes, builds, publishes and seeds; another knows nothing and subscribes; others fetch
+ * with programs of their own. `KILLS=20` kills the second so many times while it fetches.
+ */
+import { createHash } from 'node:crypto'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import t from 'tap'
+import t, { type Test } from 'tap'
+import type { Band, PublicationDocument } from '../../src/bands/protocol.js'
 import { encodeBundle } from '../../src/format/bundle.js'
-import { bundleItem, bundleTags, item } from '../source/weave.js'
+import { withoutLibtorrent } from '../bands/libtorrent.js'
+import { leech } from '../bands/swarm-rig.js'
+import { bundleTags, item, type MadeItem } from '../source/weave.js'
 import { payerAt } from './payer.js'
-import { run, sluice } from './running.js'
+import { type Running, run, sluice } from './running.js'
 
-async function until<T>(ask: () => Promise<T | undefined>): Promise<T> {
-  for (let tries = 0; tries < 300; tries += 1) {
-    const found = await ask()
+/** Not a test's own: programs may still write into it when a test is over. */
+const folder = mkdtempSync(join(tmpdir(), 'bands-flow-'))
+t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+
+const kills = Number(process.env.KILLS ?? 1)
+t.setTimeout(100_000 + kills * 20_000)
+
+const quiet = { DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '0', EDGE_THREADS: '1' }
+
+async function until<T>(what: string, look: () => Promise<T | undefined>): Promise<T> {
+  for (let tries = 0; tries < 600; tries += 1) {
+    const found = await look()
     if (found !== undefined) return found
     await new Promise((resolve) => setTimeout(resolve, 100))
   }
-  throw new Error('it does not come to be')
+  throw new Error(`in vain: ${what}`)
 }
 
-interface Said {
-  readonly indexes: readonly {
-    readonly bands: readonly {
-      readonly id: string
-      readonly records: number
-      readonly http: { readonly baseUrl: string }
-    }[]
-  }[]
+async function document(gateway: string): Promise<PublicationDocument | undefined> {
+  const answer = await fetch(`${gateway}/gateway/indexes`)
+  return answer.status === 200 ? ((await answer.json()) as PublicationDocument) : undefined
 }
 
-t.test('what one gateway indexed, another finds in its bands far away', { timeout: 120_000 }, async (t) => {
-  const [here, there] = [join(t.testdir(), 'here'), join(t.testdir(), 'there')]
-  const quiet = { DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '0', EDGE_THREADS: '1' }
-  const publishing = { INDEX_PUBLISH: 'true', INDEX_SCAN_SECONDS: '1' }
-  const first = await run(t, here, { ...quiet, ...publishing })
-  const { gateway = '', devnet: node = '' } = first.urls
-  const { post } = await payerAt(node)
-  const deep = item(randomBytes(5000), { 'Content-Type': 'text/x-deep' })
-  const nest = bundleItem([item(Buffer.from('beside')), deep])
-  const flat = item(Buffer.from('flat'), { 'Content-Type': 'text/plain' })
-  await post(Buffer.from(encodeBundle([flat, nest])), bundleTags)
-  // The last of the root's items: all before it were told.
-  await until(async () =>
-    (await fetch(`${gateway}/raw/${nest.id}`, { method: 'HEAD' })).ok ? true : undefined,
-  )
-  const built = await sluice(['bands', 'build'], { DATA_PATH: here })
-  t.equal(built.code, 0, built.err)
-  const [band] = await until(async () => {
-    const answer = await fetch(`${gateway}/gateway/indexes`)
-    if (answer.status !== 200) return undefined
-    const { indexes } = (await answer.json()) as Said
-    const bands = indexes[0]?.bands.filter(({ records }) => records >= 4) ?? []
-    return bands.length === 0 ? undefined : bands
-  })
-  const manifest = `${gateway}${band?.http.baseUrl}manifest.json`
+function bandOf(said: PublicationDocument | undefined): Band | undefined {
+  const bands = said?.indexes.find(({ name }) => name === 'root-tx-index')?.bands ?? []
+  return bands.find(({ files }) => files.length === 257)
+}
 
-  const never = { ANS104_UNBUNDLE_FILTER: '{"never":true}', ANS104_INDEX_FILTER: '{"never":true}' }
-  const second = await run(t, there, {
-    ...{ EDGE_THREADS: '1', TRUSTED_NODE_URL: node, ...never, CDB64_ROOT_TX_INDEX_SOURCES: manifest },
+async function head(gateway: string, id: string): Promise<number> {
+  return (await fetch(`${gateway}/raw/${id}`, { method: 'HEAD' })).status
+}
+
+const sha256 = (path: string): string => createHash('sha256').update(readFileSync(path)).digest('hex')
+
+/** Names of files that are not what the document says. */
+function wrongFiles({ files }: Band, folder: string): string[] {
+  return files.filter(({ name, sha256: told }) => sha256(join(folder, name)) !== told).map(({ name }) => name)
+}
+
+/** Builds a band of what is indexed now, beside the running program, which publishes it a second later. */
+async function build(dataPath: string): Promise<void> {
+  const { code, err } = await sluice(['bands', 'build'], { ...quiet, DATA_PATH: dataPath })
+  if (code !== 0) throw new Error(err)
+  await new Promise((resolve) => setTimeout(resolve, 1500))
+}
+
+/** The first program, with a band of 257 files; seeding takes a few seconds for each who fetches all. */
+async function publisher(t: Test) {
+  const dataPath = join(folder, 'one')
+  const running = await run(t, dataPath, {
+    ...quiet,
+    INDEX_PUBLISH: 'true',
+    INDEX_SEED: 'true',
+    INDEX_TORRENT_PORT: '0',
+    INDEX_SCAN_SECONDS: '1',
+    INDEX_SUPERSEDE_GRACE_SECONDS: '3600',
+    INDEX_UPLOAD_LIMIT: '1000000',
   })
-  for (const wanted of [flat, deep]) {
-    const answer = await fetch(`${second.urls.gateway}/raw/${wanted.id}`)
-    t.equal(answer.status, 200)
-    t.ok(Buffer.from(await answer.arrayBuffer()).equals(wanted.payload))
+  const { gateway = '', devnet: node = '' } = running.urls
+  const payer = await payerAt(node)
+  const items = Array.from({ length: 3000 }, (_, index) => item(Buffer.from(`item ${index}`)))
+  await payer.post(encodeBundle(items), bundleTags)
+  await fetch(`${node}/mine/30`)
+  const said = await until('a band of 257 files', async () => {
+    await build(dataPath)
+    const now = await document(gateway)
+    return bandOf(now)?.records === 3000 ? now : undefined
+  })
+  return { running, dataPath, gateway, node, payer, items, said }
+}
+
+/** The second: follows the same chain, opens no bundle, and asks no gateway for content. */
+function subscriber(t: Test, node: string, gateway: string, said: PublicationDocument): Promise<Running> {
+  return run(t, join(folder, 'two'), {
+    ...quiet,
+    TRUSTED_NODE_URL: node,
+    ANS104_UNBUNDLE_FILTER: '{"never":true}',
+    INDEX_SUBSCRIPTIONS: `${gateway}#${said.signature.keyId}`,
+    INDEX_SUBSCRIPTION_POLL_SECONDS: '1',
+    INDEX_SUBSCRIPTION_GRACE_SECONDS: '0',
+    INDEX_SUBSCRIPTION_WEB_SECONDS: '3600',
+  })
+}
+
+type Publisher = Awaited<ReturnType<typeof publisher>>
+
+async function anotherGateway(t: Test, one: Publisher): Promise<void> {
+  const { dataPath, gateway, node, payer, items, said } = one
+  const band = bandOf(said)
+  if (band === undefined) throw new Error('no band')
+  const shelf = join(folder, 'two', 'bands')
+  const installed = join(shelf, 'installed', 'root-tx-index')
+  const fetching = join(shelf, 'fetching', 'root-tx-index')
+
+  for (let index = 0; index < kills; index += 1) {
+    const running = await subscriber(t, node, gateway, said)
+    await new Promise((resolve) => setTimeout(resolve, 200 + Math.random() * 600))
+    await running.kill()
+    t.comment(`killed; ${existsSync(join(fetching, band.id)) ? 'half there' : 'nothing, or all there'}`)
   }
-  t.equal((await fetch(`${second.urls.gateway}/raw/${item(Buffer.from('nobody')).id}`)).status, 404)
-  const metrics = await (await fetch(`${second.urls.gateway}/gateway/__gateway_metrics`)).text()
-  t.match(metrics, /band_lookups_total\{outcome="remote"\} 2\n/)
-
-  const own = join(here, 'bands', 'own', 'root-tx-index')
-  const checked = await sluice(['bands', 'check', ...readdirSync(own).map((name) => join(own, name))])
-  t.equal(checked.code, 0, checked.out)
-  await first.kill()
-  const again = await run(t, here, { ...quiet, ...publishing })
-  const info = (await (await fetch(`${again.urls.gateway}/gateway/info`)).json()) as { indexes?: object }
+  const two = await subscriber(t, node, gateway, said)
+  await until('the band is in place', async () => existsSync(join(installed, band.id)) || undefined)
+  t.same(wrongFiles(band, join(installed, band.id)), [])
+  t.equal(readdirSync(join(installed, band.id)).length, 257)
+  const at = two.urls.gateway ?? ''
+  const found = await until('an item is found', async () => {
+    const some = items[Math.floor(Math.random() * items.length)] as MadeItem
+    return (await head(at, some.id)) === 200 ? some : undefined
+  })
+  const answer = await fetch(`${at}/raw/${found.id}`)
+  t.ok(Buffer.from(await answer.arrayBuffer()).equals(found.payload))
   t.match(
-    info.indexes,
-    { manifestUrl: '/gateway/indexes', names: ['root-tx-index'] },
-    'published before and after a kill',
+    await (await fetch(`${gateway}/gateway/__gateway_metrics`)).text(),
+    /torrent_sent_bytes_total [1-9]/,
   )
+
+  const late = item(Buffer.from('later'))
+  await payer.post(encodeBundle([late]), bundleTags)
+  await fetch(`${node}/mine/30`)
+  await until('the newer band is in place, and the older is gone', async () => {
+    await build(dataPath)
+    const names = existsSync(installed) ? readdirSync(installed) : []
+    return !names.includes(band.id) && names.length > 0 ? names : undefined
+  })
+  await until('the newer item is found', async () => ((await head(at, late.id)) === 200 ? true : undefined))
+  t.equal(await two.stop(), 0)
+}
+
+async function otherPrograms(t: Test, { gateway, said }: Publisher): Promise<void> {
+  const band = bandOf(said)
+  const { torrent } = band ?? {}
+  if (band === undefined || torrent === undefined) throw new Error('no torrent')
+  const file = join(folder, 'band.torrent')
+  const answer = await fetch(`${gateway}${torrent.torrentUrl}`)
+  t.equal(answer.headers.get('content-type'), 'application/x-bittorrent')
+  writeFileSync(file, Buffer.from(await answer.arrayBuffer()))
+  const place = join(folder, 'web')
+  mkdirSync(place)
+  t.match(await leech(file, place, '--web', `${gateway}/gateway/indexes/webseed/`), /done/)
+  t.same(wrongFiles(band, join(place, readdirSync(place)[0] ?? '')), [])
+}
+
+t.test('bands go from program to program', async (t) => {
+  const one = await publisher(t)
+  const skip = withoutLibtorrent()
+  await t.test('libtorrent by the web seed alone', { skip }, (t) => {
+    return otherPrograms(t, one)
+  })
+  await t.test('another gateway by torrent, through kills; it resolves, and follows', (t) => {
+    return anotherGateway(t, one)
+  })
+  await one.running.stop()
 })
