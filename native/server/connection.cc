@@ -76,7 +76,7 @@ void Server::readable(Connection* c) {
   uint8_t* bytes = shared_.bytes + bytesAt_;
   size_t before = ahead ? 0 : c->in.size();
   memcpy(bytes, c->in.data(), before);
-  ssize_t got = recv(c->fd, bytes + before, kReadMax, 0);
+  ssize_t got = recv(c->fd, bytes + before, ahead ? kAheadMax - c->in.size() : kReadMax, 0);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (got <= 0) return gone(c);
   size_t length = before + static_cast<size_t>(got);

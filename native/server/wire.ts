@@ -14,8 +14,8 @@ export interface Wire {
   /** Heads of answers are written here, from its start. */
   readonly outbox: Buffer
   /**
-   * Sends `headBytes` of the outbox and then `body` on the connection `slot`, which has an answer outstanding. Returns how many bytes
-   * of the body were taken; where that is less, a `writable` message comes. The head is always taken.
+   * Sends `headBytes` of the outbox and then `body` on the connection `slot`, which has an answer outstanding. Returns how
+   * many bytes of the body were taken; where that is less, a `writable` message comes. The head is always taken.
    */
   send(slot: number, headBytes: number, body: Uint8Array, how: number): number
   /** The body of the request is wanted: `data` messages come. */

@@ -92,7 +92,7 @@ export interface HostOptions {
   readonly protocol: 'http' | 'https'
   /** Where this program listens. */
   readonly ownPort: number
-  /** Content by id is sent to its own host also from hosts without a label: root hosts, IP addresses, hosts that are none of ours. */
+  /** Content by id is sent to its own host also from hosts without a label: root hosts, IP addresses, strangers' hosts. */
   readonly sandboxBareHosts: boolean
   /** Content of the root hosts themselves; excludes `apexNames`. */
   readonly apexId?: Id

@@ -8,7 +8,8 @@ import { ways } from '../http/ways.js'
 const seeds = [
   'GET /a?b HTTP/1.1\r\nHost: x\r\nAccept: */*\r\n\r\n',
   'POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nabcdeGET /b HTTP/1.1\r\nHost: y\r\nConnection: close\r\n\r\n',
-  'POST /a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3;a=b\r\nabc\r\n0\r\nA: b\r\n\r\nGET /b HTTP/1.1\r\nHost: y\r\n\r\n',
+  'POST /a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3;a=b\r\nabc\r\n0\r\nA: b\r\n\r\n' +
+    'GET /b HTTP/1.1\r\nHost: y\r\n\r\n',
   'HEAD / HTTP/1.0\r\n\r\n',
 ]
 const marks = [
