@@ -134,8 +134,7 @@ export class BandBytes {
       if (sent instanceof Promise) void sent.then(({ bytes }) => settle(bytes))
       else settle(sent.bytes)
     }
-    // Nothing is taken for "you have it already".
-    if (admission === undefined || decided.variant === 'unchanged') return send('', () => undefined)
+    if (admission === undefined) return send('', () => undefined)
     const decide = (outcome: Awaited<ReturnType<Admission['admit']>>): void => {
       if (!isDenial(outcome)) {
         send(outcome.lines, (bytes) => outcome.settle(bytes))

@@ -232,7 +232,7 @@ t.test('a feed for torrent clients, told to be of this document', async (t) => {
   t.match(answer.headers['signature-input'], /"x-gateway-index-feed"/)
 })
 
-t.test('bytes are metered to the byte; the document, and what the client has, are free', async (t) => {
+t.test('bytes are metered to the byte, what the client has as no bytes; the document is free', async (t) => {
   const fares: Fare[] = []
   const settled: number[] = []
   let full = false
@@ -267,18 +267,26 @@ t.test('bytes are metered to the byte; the document, and what the client has, ar
   t.equal(whole.headers['cache-control'], 'private, no-cache')
   await gateway.ask(`${bandPath}/${name}`, { headers: { range: 'bytes=0-9' } })
   await gateway.ask(`${bandPath}/${name}`, { method: 'HEAD' })
-  await gateway.ask(`${bandPath}/${name}`, { headers: { 'if-none-match': String(whole.headers.etag) } })
+  const same = await gateway.ask(`${bandPath}/${name}`, {
+    headers: { 'if-none-match': String(whole.headers.etag) },
+  })
+  t.strictSame([same.status, same.body.length], [304, 0])
   t.strictSame(
     fares.map(({ bytes, domain }) => [bytes, domain]),
     [
       [size, 'index'],
       [10, 'index'],
       [0, 'index'],
+      [0, 'index'],
     ],
   )
-  t.strictSame(settled, [size, 10, 0])
+  t.strictSame(settled, [size, 10, 0, 0])
   full = true
   const denied = await gateway.ask(`${bandPath}/${name}`)
+  const again = await gateway.ask(`${bandPath}/${name}`, {
+    headers: { 'if-none-match': String(whole.headers.etag) },
+  })
+  t.equal(again.status, 429, 'asking whether it changed is an answer too')
   t.strictSame(
     [denied.status, denied.headers['retry-after'], denied.body.toString()],
     [429, '9', 'slow down'],
