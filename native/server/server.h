@@ -1,5 +1,6 @@
 // One listening socket and its connections, on the event loop of one thread. Everything that happened since the last turn goes to
-// JavaScript in one call (the inbox); JavaScript answers by `send`, which tries the socket at once.
+// JavaScript in one call (the inbox); JavaScript answers by `send`, which tries the socket at once, or
+// at the end of the turn where the answer is small and whole.
 #pragma once
 
 #include <functional>

@@ -1,6 +1,6 @@
 /**
  * The words that the server and its TypeScript twin share. All that happened on the connections of a thread since the last
- * turn is told in one call; an answer goes straight to its socket.
+ * turn is told in one call; answers go to their sockets at once, small ones at the end of the turn.
  */
 export interface Wire {
   /** 0 until `listening`. */
