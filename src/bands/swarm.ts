@@ -43,7 +43,7 @@ export interface SwarmReply {
 }
 
 /** How often the offer is looked at. */
-const lookMs = 3000
+const lookMs = 1000
 const announceMs = 30_000
 const announceTimeoutMs = 15_000
 

@@ -2,10 +2,12 @@
  * Bands between whole programs: one indexes, builds, publishes and seeds; another knows nothing and subscribes; others fetch
  * with programs of their own. `KILLS=20` kills the second so many times while it fetches.
  */
+import { execFile, execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import type { Band, PublicationDocument } from '../../src/bands/protocol.js'
 import { encodeBundle } from '../../src/format/bundle.js'
@@ -151,16 +153,39 @@ async function otherPrograms(t: Test, { gateway, said }: Publisher): Promise<voi
   const answer = await fetch(`${gateway}${torrent.torrentUrl}`)
   t.equal(answer.headers.get('content-type'), 'application/x-bittorrent')
   writeFileSync(file, Buffer.from(await answer.arrayBuffer()))
-  const place = join(folder, 'web')
-  mkdirSync(place)
-  t.match(await leech(file, place, '--web', `${gateway}/gateway/indexes/webseed/`), /done/)
-  t.same(wrongFiles(band, join(place, readdirSync(place)[0] ?? '')), [])
+  const asked = `${gateway}/gateway/indexes/announce?port=1&info_hash=${torrent.infohashV1.replace(/../g, '%$&')}`
+  await until('the tracker knows the band', async () => {
+    return (await (await fetch(asked)).text()).includes('interval') || undefined
+  })
+  const ways: Record<string, string[]> = {
+    web: ['--web', `${gateway}/gateway/indexes/webseed/`],
+    tracker: ['--tracker', `${gateway}/gateway/indexes/announce`],
+  }
+  for (const [name, words] of Object.entries(ways)) {
+    const place = join(folder, name)
+    mkdirSync(place)
+    t.match(await leech(file, place, ...words), /done/, name)
+    t.same(wrongFiles(band, join(place, readdirSync(place)[0] ?? '')), [], `files by ${name}`)
+  }
+  try {
+    execFileSync('aria2c', ['--version'], { stdio: 'ignore' })
+  } catch {
+    t.comment('aria2c is not installed')
+    return
+  }
+  const place = join(folder, 'aria')
+  const seed = `${gateway}/gateway/indexes/webseed/`
+  const still = ['--no-conf', '--enable-dht=false', '--bt-enable-lpd=false', '--seed-time=0']
+  await promisify(execFile)('aria2c', [...still, '--dir', place, '--torrent-file', file, seed], {
+    timeout: 60_000,
+  })
+  t.same(wrongFiles(band, join(place, readdirSync(place).find((name) => !name.includes('.')) ?? '')), [])
 }
 
 t.test('bands go from program to program', async (t) => {
   const one = await publisher(t)
   const skip = withoutLibtorrent()
-  await t.test('libtorrent by the web seed alone', { skip }, (t) => {
+  await t.test('libtorrent by web seed alone, by tracker alone; aria2 by web seed', { skip }, (t) => {
     return otherPrograms(t, one)
   })
   await t.test('another gateway by torrent, through kills; it resolves, and follows', (t) => {
