@@ -189,12 +189,14 @@ export class Fetch {
         this.parts.meters.brought(found.name, this.#fileBytes)
         return undefined
       }
-      this.parts.meters.broke(found.name)
       refusal = weightier(refusal, broken)
+      // Nobody broke anything where all readers left.
+      if (this.#abort.signal.aborted) return refusal
+      this.parts.meters.broke(found.name)
       // Nodes behind a proving source are many, and change by themselves.
       if (broken.refused === 'forged' && !found.proven) this.parts.forgers.add(this.wish.id, found.origin)
       this.parts.log.warn({ id: this.wish.id, source: found.name, origin: found.origin, ...broken }, 'broken')
-      if (this.#told !== undefined || avoid.has(found.origin) || this.#abort.signal.aborted) return refusal
+      if (this.#told !== undefined || avoid.has(found.origin)) return refusal
       avoid.add(found.origin)
       await draft.handle.truncate(0)
       this.delivery.move(0, 'growing')
