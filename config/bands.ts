@@ -9,6 +9,11 @@ export const bands = {
     default: false,
     why: 'Builds bands of the index and gives them away below /gateway/indexes, signed. Takes as much disk as they have bytes.',
   }),
+  parquet: flag({
+    env: 'INDEX_PARQUET',
+    default: false,
+    why: 'Builds Parquet bands of the base layer too, with INDEX_PUBLISH. Some 15 GB for the whole network.',
+  }),
   publisher: maybeText({
     env: 'INDEX_PUBLISHER',
     shape: /^[1-9A-HJ-NP-Za-km-z]{32,44}$/,
@@ -61,7 +66,7 @@ export const bands = {
     default: 86_400,
     min: 1,
     max: month,
-    why: 'How often the band that reaches to the tip is built anew.',
+    why: 'How often the bands that reach to the tip are built anew.',
   }),
   sources: list({
     env: 'CDB64_ROOT_TX_INDEX_SOURCES',

@@ -5,6 +5,7 @@ import { createLog } from '../src/actor/log.js'
 import type { ThreadOrder } from '../src/actor/thread.js'
 import { loadSigningKey } from '../src/attest/keys.js'
 import { l1Bands } from '../src/bands/l1-band.js'
+import { L1Builder } from '../src/bands/l1-shelf.js'
 import { measureDigests } from '../src/bands/measure.js'
 import { measureTorrent } from '../src/bands/measure-torrent.js'
 import { Publisher } from '../src/bands/publisher.js'
@@ -39,8 +40,25 @@ const publisher = new Publisher(shelf, [rootTxBands, l1Bands], measure, key, sys
   publisher: publisherName,
   ...(trackers === undefined ? {} : { torrentsPath }),
 })
+const stopping = new AbortController()
+const l1 = given.l1 && new L1Builder(index, shelf, systemClock, { ...given.l1, publisher: publisherName })
+
+/** One band a round: what is there is published, and the document renewed, before the next. */
+async function buildL1(): Promise<void> {
+  try {
+    const refusal = await l1?.build(
+      1,
+      (band, transactions) => log.info({ band, transactions }, 'a band was built'),
+      stopping.signal,
+    )
+    if (refusal !== undefined) log.warn({ reason: refusal.message }, 'a Parquet band cannot be built yet')
+  } catch (error) {
+    if (!stopping.signal.aborted) throw error
+  }
+}
+
 const rounds = new Rounds(
-  [() => builder.build(false), () => publisher.publish()],
+  [() => builder.build(false), buildL1, () => publisher.publish()],
   given.scanMs,
   systemClock,
   log,
@@ -49,6 +67,7 @@ rounds.start()
 
 parent.on('message', (order: ThreadOrder) => {
   if (!('stop' in order)) return
+  stopping.abort()
   void rounds
     .stop()
     .then(() => environment.close())

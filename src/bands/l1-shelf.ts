@@ -2,7 +2,7 @@ import type { Clock } from '../actor/clock.js'
 import type { ChainIndex } from '../catalog/index-reader.js'
 import { pendingHeight } from '../catalog/row-key.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
-import { l1Ranges, readL1Band } from './l1-band.js'
+import { gridBlocks, type L1Band, l1Ranges, readL1Band } from './l1-band.js'
 import { buildL1 } from './l1-build.js'
 import { l1Kind, type Shelved } from './protocol.js'
 import type { Shelf } from './shelf.js'
@@ -13,52 +13,97 @@ export interface L1Schedule {
   readonly signatures: boolean
   /** Blocks at the index's end that a fork may still take away. */
   readonly forkDepth: number
+  /** A band that is cut short at the tip is made anew, and one that was refused is tried again, after so long. */
+  readonly everyMs: number
 }
 
-/**
- * Builds the Parquet bands that the shelf lacks for what the index holds and no fork can change, each put in place as it is
- * done; `built` hears of each. A new band supersedes those whose heights lie in its own. Returns the first refusal: what was
- * built before it stays.
- */
-export async function buildL1Bands(
-  index: ChainIndex,
-  shelf: Shelf,
-  schedule: L1Schedule,
-  clock: Clock,
-  built: (id: string, transactions: number) => void,
-  signal?: AbortSignal,
-): Promise<Refusal | undefined> {
-  index.refresh()
-  const [lowest] = index.blocks(0, pendingHeight - 1, false, 1)
-  const top = (index.topHeight() ?? -1) - schedule.forkDepth - 1
-  if (lowest === undefined) return undefined
-  for (const [from, to] of l1Ranges(lowest.height, top)) {
-    const there = await l1Shelved(shelf)
-    if (there.some(({ range }) => range[0] === from && range[1] === to)) continue
-    const inside = there.filter(({ range }) => range[0] >= from && range[1] <= to)
-    const draft = await shelf.draft()
-    const { publisher, signatures } = schedule
-    const order = { from, to, publisher, signatures, supersedes: inside.map(({ band }) => band.id) }
-    try {
-      const made = await buildL1(index, draft, order, clock, signal)
-      if (isRefusal(made)) return made
-      await shelf.place(draft, 'own', l1Kind.index, made.id)
+/** Keeps the shelf's Parquet bands up to date with what the index holds and no fork can change. */
+export class L1Builder {
+  /** When a range was refused, by its first height: at most as many as there are ranges. */
+  readonly #refusedMs = new Map<number, number>()
+
+  constructor(
+    private readonly index: ChainIndex,
+    private readonly shelf: Shelf,
+    private readonly clock: Clock,
+    private readonly schedule: L1Schedule,
+  ) {}
+
+  /**
+   * Builds up to `max` of the bands that are due, lowest first, each put in place as it is done; `built` hears of each. A new
+   * band supersedes those whose heights lie in its own. A range that is refused does not keep those behind it waiting; the
+   * first refusal is returned at the end.
+   */
+  async build(
+    max: number,
+    built: (id: string, transactions: number) => void,
+    signal?: AbortSignal,
+  ): Promise<Refusal | undefined> {
+    this.index.refresh()
+    const [lowest] = this.index.blocks(0, pendingHeight - 1, false, 1)
+    const top = (this.index.topHeight() ?? -1) - this.schedule.forkDepth - 1
+    if (lowest === undefined) return undefined
+    const there = await this.#shelved()
+    let count = 0
+    let refusal: Refusal | undefined
+    for (const [from, to] of l1Ranges(lowest.height, top)) {
+      if (count >= max) break
+      const inside = there.filter(
+        ({ band: { heightRange } }) => heightRange[0] >= from && heightRange[1] <= to,
+      )
+      if (!this.#isDue(from, to, inside)) continue
+      const made = await this.#build(from, to, inside, signal)
+      if (isRefusal(made)) {
+        this.#refusedMs.set(from, this.clock.monotonic())
+        refusal ??= made
+        continue
+      }
       built(made.id, made.band.tables.transactions.rows)
+      count += 1
+    }
+    return refusal
+  }
+
+  #isDue(from: number, to: number, inside: readonly L1Shelved[]): boolean {
+    const { everyMs } = this.schedule
+    if (inside.some(({ band: { heightRange } }) => heightRange[0] === from && heightRange[1] === to))
+      return false
+    const refusedMs = this.#refusedMs.get(from)
+    if (refusedMs !== undefined && this.clock.monotonic() - refusedMs < everyMs) return false
+    const isCutShort = (to + 1) % gridBlocks.part !== 0
+    const isYoung = ({ band }: L1Shelved): boolean => this.clock.now() - Date.parse(band.createdAt) < everyMs
+    return !isCutShort || !inside.some(isYoung)
+  }
+
+  async #build(
+    from: number,
+    to: number,
+    inside: readonly L1Shelved[],
+    signal: AbortSignal | undefined,
+  ): ReturnType<typeof buildL1> {
+    const draft = await this.shelf.draft()
+    const { publisher, signatures } = this.schedule
+    const order = { from, to, publisher, signatures, supersedes: inside.map(({ id }) => id) }
+    try {
+      const made = await buildL1(this.index, draft, order, this.clock, signal)
+      if (!isRefusal(made)) await this.shelf.place(draft, 'own', l1Kind.index, made.id)
+      return made
     } finally {
-      await shelf.discard(draft)
+      await this.shelf.discard(draft)
     }
   }
-  return undefined
+
+  async #shelved(): Promise<L1Shelved[]> {
+    const found = []
+    for (const shelved of await this.shelf.list('own')) {
+      if (shelved.index !== l1Kind.index) continue
+      const band = await readL1Band(shelved.folder)
+      if (!isRefusal(band)) found.push({ ...shelved, band })
+    }
+    return found
+  }
 }
 
-async function l1Shelved(
-  shelf: Shelf,
-): Promise<{ readonly band: Shelved; readonly range: readonly [number, number] }[]> {
-  const found = []
-  for (const band of await shelf.list('own')) {
-    if (band.index !== l1Kind.index) continue
-    const read = await readL1Band(band.folder)
-    if (!isRefusal(read)) found.push({ band, range: read.heightRange })
-  }
-  return found
+interface L1Shelved extends Shelved {
+  readonly band: L1Band
 }

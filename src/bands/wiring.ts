@@ -1,5 +1,6 @@
 import type { KeyPlaces } from '../attest/keys.js'
 import type { FinderOptions } from './finder.js'
+import type { L1Schedule } from './l1-shelf.js'
 import type { PublishOptions } from './publisher.js'
 import type { HttpRangesOptions } from './ranges.js'
 import type { RemoteOptions } from './remote-index.js'
@@ -18,6 +19,8 @@ export interface BandsThread {
   /** Undefined: bands are offered without torrents. Else trackers to be named in .torrent files. */
   readonly trackers?: readonly string[]
   readonly build: Omit<RootBuildOptions, 'publisher'>
+  /** Undefined: no Parquet bands are built here. */
+  readonly l1?: Omit<L1Schedule, 'publisher'>
   /** Between two looks at what is due and what is there. */
   readonly scanMs: number
   readonly logLevel: string

@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util'
 import { readConfig } from '../../config/read.js'
 import { systemClock } from '../actor/clock.js'
 import { loadSigningKey } from '../attest/keys.js'
-import { buildL1Bands } from '../bands/l1-shelf.js'
+import { L1Builder } from '../bands/l1-shelf.js'
 import { Shelf } from '../bands/shelf.js'
 import { Generations } from '../catalog/generations.js'
 import { ChainIndex } from '../catalog/index-reader.js'
@@ -55,16 +55,12 @@ export async function bandsL1(words: readonly string[]): Promise<number> {
     publisher,
     signatures: values.signatures,
     forkDepth: config.indexing.forkDepthMax,
+    everyMs: 0,
   }
-  const refusal = await buildL1Bands(
-    index,
-    new Shelf(bandsFolder(root)),
-    schedule,
-    systemClock,
-    (id, count) => {
-      process.stdout.write(`${id}  ${grouped(count)} transactions\n`)
-    },
-  )
+  const builder = new L1Builder(index, new Shelf(bandsFolder(root)), systemClock, schedule)
+  const refusal = await builder.build(Number.POSITIVE_INFINITY, (id, count) => {
+    process.stdout.write(`${id}  ${grouped(count)} transactions\n`)
+  })
   await environment.close()
   if (refusal === undefined) return 0
   process.stderr.write(`sluice bands l1: ${refusal.message}\n`)

@@ -32,6 +32,13 @@ export function bandsThread(
   },
 ): BandsThread | undefined {
   if (!bands.publish) return undefined
+  const forkDepth = indexing.forkDepthMax
+  const build = {
+    historyBlocks: bands.historyBlocks,
+    recentEveryMs: bands.recentSeconds * 1000,
+    deltaEveryMs: bands.deltaSeconds * 1000,
+    forkDepth,
+  }
   return {
     root: bandsFolder(places.root),
     catalogPath: places.catalog,
@@ -45,12 +52,8 @@ export function bandsThread(
       graceMs: bands.graceSeconds * 1000,
     },
     ...(swarm.seed ? { trackers: swarm.trackers ?? [] } : {}),
-    build: {
-      historyBlocks: bands.historyBlocks,
-      recentEveryMs: bands.recentSeconds * 1000,
-      deltaEveryMs: bands.deltaSeconds * 1000,
-      forkDepth: indexing.forkDepthMax,
-    },
+    build,
+    ...(bands.parquet ? { l1: { signatures: false, forkDepth, everyMs: build.deltaEveryMs } } : {}),
     scanMs: bands.scanSeconds * 1000,
     logLevel: server.logLevel,
   }
