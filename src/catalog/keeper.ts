@@ -156,6 +156,22 @@ export class CatalogKeeper {
     this.#tables.attributes.put(key, encodeAttributes(merged))
     if (settled(merged)) this.#tables.unsettled.remove(key)
     else this.#tables.unsettled.put(key, present)
+    if (merged.digest !== undefined) this.#hold(merged.id, merged.digest)
+  }
+
+  /** The blob is found by its digest through one id that has it: the first one, until it comes to mean other bytes. */
+  #hold(id: Id, digest: Uint8Array): void {
+    const record = this.#tables.blobs.view(digest)
+    if (record === undefined) return
+    const blob = decodeBlob(record)
+    if (blob.holder === id || (blob.holder !== undefined && this.#hasDigest(blob.holder, digest))) return
+    this.#tables.blobs.put(digest, encodeBlob({ ...blob, holder: id }))
+  }
+
+  #hasDigest(id: Id, digest: Uint8Array): boolean {
+    const record = this.#tables.attributes.view(idBytes(id))
+    const known = record === undefined ? undefined : decodeAttributes(id, record).digest
+    return known !== undefined && Buffer.compare(known, digest) === 0
   }
 
   #distrust(id: Id): void {

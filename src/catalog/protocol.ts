@@ -34,6 +34,8 @@ export interface Catalog {
   attributes(id: Id): Attributes | undefined
   /** Size in bytes of the blob if the store holds it. */
   blobSize(digest: Uint8Array): number | undefined
+  /** An id whose content the blob with this digest is; undefined where the store does not hold it, or none is known. */
+  holder(digest: Uint8Array): Id | undefined
   /**
    * Changes whenever anything about an id of the same shard may have changed (shared memory): an entry prepared under
    * another generation must be read again.

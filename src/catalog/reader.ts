@@ -42,6 +42,10 @@ export class LmdbCatalog implements Catalog {
     return this.blob(digest)?.sizeBytes
   }
 
+  holder(digest: Uint8Array): Id | undefined {
+    return this.blob(digest)?.holder
+  }
+
   generation(id: Id): number {
     return this.generations.of(id)
   }

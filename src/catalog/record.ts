@@ -212,24 +212,29 @@ export interface BlobRecord {
   readonly createdMs: number
   /** Milliseconds since 1970, to the coarseness the keeper was given. */
   readonly touchedMs: number
+  /** One of the ids whose content it is; unknown until something is learned of one. */
+  readonly holder?: Id
 }
 
-/** A blob record: three f64. */
+/** A blob record: three f64, and the 32 bytes of an id where one is known. */
 export function encodeBlob(blob: BlobRecord): Uint8Array {
-  const bytes = Buffer.allocUnsafe(24)
+  const { holder } = blob
+  const bytes = Buffer.allocUnsafe(holder === undefined ? 24 : 56)
   bytes.writeDoubleLE(blob.sizeBytes, 0)
   bytes.writeDoubleLE(blob.createdMs, 8)
   bytes.writeDoubleLE(blob.touchedMs, 16)
+  if (holder !== undefined) bytes.set(idBytes(holder), 24)
   return bytes
 }
 
-/** The blob record in these 24 bytes. */
+/** The blob record in these bytes, copied out of them. */
 export function decodeBlob(record: Uint8Array): BlobRecord {
   const bytes = Buffer.from(record.buffer, record.byteOffset, record.byteLength)
   return {
     sizeBytes: bytes.readDoubleLE(0),
     createdMs: bytes.readDoubleLE(8),
     touchedMs: bytes.readDoubleLE(16),
+    ...(bytes.length < 56 ? {} : { holder: idOfBytes(bytes.subarray(24, 56)) }),
   }
 }
 

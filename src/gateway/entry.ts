@@ -179,7 +179,7 @@ export class Entries {
   readonly #kept = new Map<Id, Entry>()
 
   constructor(
-    private readonly catalog: Catalog,
+    private readonly catalog: Omit<Catalog, 'holder'>,
     private readonly pathOf: (digest: Uint8Array) => string,
     private readonly tip: Tip,
     private readonly options: { readonly entriesMax: number; readonly forkDepth: number },

@@ -3,6 +3,7 @@ import { Hosts } from '../names/host.js'
 import { idLead, preflight } from './cors.js'
 import { DataRoute, methodsOf, type Target, targetOf } from './data-route.js'
 import { Delivery } from './deliver.js'
+import { DigestRoute } from './digest-route.js'
 import { Entries } from './entry.js'
 import { answerText, type Family, type Flow, Ledger } from './flow.js'
 import { createHeadWriter } from './head.js'
@@ -37,6 +38,7 @@ class EdgeGateway implements Gateway {
   readonly #ledger: Ledger
   readonly #delivery: Delivery
   readonly #data: DataRoute
+  readonly #digests: DigestRoute
   readonly #router: Router
   readonly #names: ByHost | undefined
   readonly #touches: Touches
@@ -58,6 +60,7 @@ class EdgeGateway implements Gateway {
     this.#ledger = ledger
     this.#delivery = delivery
     this.#data = new DataRoute(ledger, locator, delivery, manifests)
+    this.#digests = new DigestRoute({ ledger, catalog, locator, delivery, guard }, vocabulary.pathPrefix)
     this.#router = new Router(parts.routes ?? [])
     this.#touches = touches
     this.#names = this.#naming(parts)
@@ -80,6 +83,12 @@ class EdgeGateway implements Gateway {
     }
     if (target !== undefined) {
       this.#content(request, reply, target)
+      return
+    }
+    const digest = this.#digests.textOf(request.path)
+    if (digest !== undefined) {
+      const flow = this.#open(request, reply, 'raw')
+      this.#reading(flow, methodsOf('raw'), () => this.#digests.handle(flow, digest))
       return
     }
     const route = this.#router.find(request.path)
@@ -128,22 +137,19 @@ class EdgeGateway implements Gateway {
 
   #content(request: Request, reply: Reply, target: Target): void {
     const flow = this.#open(request, reply, target.kind === 'raw' ? 'raw' : 'data')
-    const methods = methodsOf(target.kind)
-    if (!methods.includes(flow.method)) {
-      wrongMethod(this.#ledger, flow, methods)
-      return
-    }
-    this.#guarded(flow, () => this.#data.handle(flow, target))
+    this.#reading(flow, methodsOf(target.kind), () => this.#data.handle(flow, target))
   }
 
   #byHost(request: Request, reply: Reply, ruled: Ruled): void {
     const flow = this.#open(request, reply, 'data')
-    const methods = methodsOf('data')
-    if (!methods.includes(flow.method)) wrongMethod(this.#ledger, flow, methods)
-    else this.#guarded(flow, () => this.#names?.route.handle(flow, ruled))
+    this.#reading(flow, methodsOf('data'), () => this.#names?.route.handle(flow, ruled))
   }
 
-  #guarded(flow: Flow, act: () => void): void {
+  #reading(flow: Flow, methods: readonly string[], act: () => void): void {
+    if (!methods.includes(flow.method)) {
+      wrongMethod(this.#ledger, flow, methods)
+      return
+    }
     try {
       act()
     } catch (error) {

@@ -47,6 +47,11 @@ export class Guard {
     return this.list.blocksId(id)
   }
 
+  /** Of content by its SHA-256 alone. */
+  blocksDigest(digest: Uint8Array): boolean {
+    return this.list.blocksDigest(digest)
+  }
+
   /** Of content: its id, the bundles that it lies in, its digest. */
   blocksContent({ id, place, digest }: Pick<Attributes, 'id' | 'place' | 'digest'>): boolean {
     const chain = place === undefined ? undefined : [place.rootId, place.parentId, ...place.path]

@@ -12,8 +12,8 @@ export interface Naming {
   readonly lines: readonly Line[]
   /** The lines for answers in words, each with CRLF in front. */
   readonly block: string
-  /** The value of Cache-Control, or the longest that answers may be kept. */
-  readonly caching: string | { readonly capSeconds: number }
+  /** The value of Cache-Control, or the longest that answers may be kept, or that the address never means anything else. */
+  readonly caching: string | { readonly capSeconds: number } | { readonly stable: true }
   /** Instead of 200; conditions and ranges do not count then. */
   readonly status?: 404
 }

@@ -66,13 +66,12 @@ export class Keeping {
         await this.store.discard(draft)
         return
       }
-      const done = await Promise.all([
-        insist(this.keeper, { kind: 'learn', attributes: [attributes] }),
-        insist(this.keeper, { kind: 'kept', digest, sizeBytes: attributes.size }),
-      ])
-      if (done.includes(false))
-        this.log.error({ id: attributes.id }, 'the catalog did not take what was kept')
-      else this.onKept(kept)
+      const requests: CatalogRequest[] = [
+        { kind: 'kept', digest, sizeBytes: attributes.size },
+        { kind: 'learn', attributes: [attributes] },
+      ]
+      if (await insist(this.keeper, { kind: 'all', requests })) this.onKept(kept)
+      else this.log.error({ id: attributes.id }, 'the catalog did not take what was kept')
     })
   }
 

@@ -89,6 +89,36 @@ t.test('blobs are counted, ordered by use, and forgotten when dropped', async (t
   await keeper.close()
 })
 
+t.test('a blob is found through an id that has it, whatever comes later', async (t) => {
+  let now = 1_000_000
+  const { keeper, catalog } = await house({ ...systemClock, now: () => now })
+  const [one, two] = [someId(), someId()]
+  const [digest, other] = [randomBytes(32), randomBytes(32)]
+  const learn = (id: Id, said: Uint8Array): Promise<CatalogReply> =>
+    keeper.handle({
+      kind: 'learn',
+      attributes: [{ id, size: 9, verified: false, trusted: true, digest: said }],
+    })
+  t.equal(catalog.holder(digest), undefined)
+  await learn(one, digest)
+  t.equal(catalog.holder(digest), undefined, 'it is not here')
+  await keeper.handle({ kind: 'kept', digest, sizeBytes: 9 })
+  await learn(one, digest)
+  t.equal(catalog.holder(digest), one)
+  await learn(two, digest)
+  t.equal(catalog.holder(digest), one, 'the first one stays')
+  await learn(one, other)
+  await learn(two, digest)
+  t.equal(catalog.holder(digest), two, 'until it means other bytes')
+  now += 5000
+  await keeper.handle({ kind: 'touched', digests: [digest] })
+  t.equal(catalog.holder(digest), two)
+  await keeper.handle({ kind: 'dropped', digest })
+  t.equal(catalog.holder(digest), undefined)
+  await catalog.close()
+  await keeper.close()
+})
+
 t.test('ids with something left to prove are listed until it is proven or given up', async (t) => {
   const { keeper, catalog } = await house()
   const id = someId()

@@ -9,6 +9,7 @@ import {
   readTouchKey,
   touchKey,
 } from '../../src/catalog/record.js'
+import { idOfBytes } from '../../src/format/id.js'
 import { anyAttributes, anyDigest } from './arbitrary.js'
 
 t.test('a record gives back what went in', async (t) => {
@@ -59,4 +60,6 @@ t.test('blob records and their order of use', async (t) => {
   )
   const blob = { sizeBytes: 2 ** 40, createdMs: 1_700_000_000_000, touchedMs: 1_700_000_000_001 }
   t.same(decodeBlob(encodeBlob(blob)), blob)
+  const held = { ...blob, holder: idOfBytes(Buffer.alloc(32, 7)) }
+  t.same(decodeBlob(encodeBlob(held)), held)
 })

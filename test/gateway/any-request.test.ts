@@ -55,7 +55,7 @@ function contentOf(path: string): MappedContent | undefined {
 
 const meters = new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0)
 const gateway = createGateway({
-  catalog: { attributes: attributesOf, blobSize: () => 1, generation: () => 1 },
+  catalog: { attributes: attributesOf, blobSize: () => 1, holder: () => undefined, generation: () => 1 },
   source: {
     open: async () => ({ refused: 'unknown', fault: 'client', message: 'nobody has it' }),
     check: async () => true,
