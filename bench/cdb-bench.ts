@@ -1,9 +1,11 @@
 import { randomFillSync } from 'node:crypto'
-import { closeSync, mkdirSync, mkdtempSync, readSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { systemClock } from '../src/actor/clock.js'
+import { LocalBands } from '../src/bands/local-bands.js'
 import { RootIndexWriter } from '../src/bands/root-writer.js'
-import { type CdbFile, CdbSearch, openCdb } from '../src/store/cdb-reader.js'
+import { type CdbFile, CdbSearch, closeCdb, openCdb } from '../src/store/cdb-reader.js'
 
 /**
  * Root-transaction index: how fast it is built (sorted outside of memory, written, checked, read back) and looked into.
@@ -39,15 +41,14 @@ async function build(): Promise<void> {
   const cpu = process.cpuUsage()
   let peak = before
   const writer = new RootIndexWriter(join(folder, 'band'))
+  // One id after another in one place: making a view for each is no part of what is measured.
+  const id = Buffer.alloc(32)
   for (let record = 0; record < records; record += 1) {
     const block = blocks[record >> 16] as Buffer
     const at = (record & 65_535) * 32
     const itemOffset = 4096 + (record % 50_000)
-    writer.add(
-      block.subarray(at, at + 32),
-      { path: [root], itemOffset, dataOffset: itemOffset + 1100 },
-      record >> 10,
-    )
+    for (let byte = 0; byte < 32; byte += 1) id[byte] = block[at + byte] as number
+    writer.add(id, { path: [root], itemOffset, dataOffset: itemOffset + 1100 }, record >> 10)
     if ((record & 0x3ffff) === 0) peak = Math.max(peak, process.memoryUsage.rss())
   }
   const fed = performance.now()
@@ -66,51 +67,63 @@ async function build(): Promise<void> {
   )
 }
 
-function read(): void {
-  const files = Array.from({ length: 256 }, (_, first) =>
-    openCdb(join(folder, 'band', `${first.toString(16).padStart(2, '0')}.cdb`)),
-  )
-  const search = new CdbSearch()
-  const [first] = files
-  if (typeof first !== 'object') throw new Error('no first partition')
-  // A ruler for a machine that others use too: what a plain read of 64 bytes costs in the same minute.
-  const buffer = Buffer.alloc(64)
-  const ruler = process.cpuUsage()
-  for (let at = 0; at < lookups; at += 1) {
-    readSync(first.file, buffer, 0, 64, ((at * 40_503) % (first.sizeBytes - 64)) & ~63)
-  }
-  const read64 = process.cpuUsage(ruler)
-  const readSeconds = (read64.user + read64.system) / 1e6 / lookups
-  say(`plain reads of 64 bytes: ${Math.round(1 / readSeconds)} a second of processor time`)
-  const present = keysOf(1 % Math.ceil(records / 65_536))
+/** Looks far apart, as requests are; twice over, the second time counts. Returns how many a second of processor time. */
+function measure(word: string, keys: Buffer, look: (key: Buffer) => boolean): number {
   const count = Math.min(65_536, records)
-  for (const [word, keys] of [
-    ['hits', present],
-    ['misses', keysOf(1_000_003)],
-  ] as const) {
+  const ids = Array.from({ length: count }, (_, at) => keys.subarray(at * 32, at * 32 + 32))
+  let perCpu = 0
+  for (let warm = 0; warm < 2; warm += 1) {
     let found = 0
-    for (let warm = 0; warm < 2; warm += 1) {
-      found = 0
-      const started = performance.now()
-      const cpu = process.cpuUsage()
-      for (let at = 0; at < lookups; at += 1) {
-        // Far apart, as requests are.
-        const record = (at * 40_503) % count
-        const key = keys.subarray(record * 32, record * 32 + 32)
-        const file = files[key[0] as number] as CdbFile
-        if (search.find(file, key) === 'found') found += 1
-      }
-      const seconds = (performance.now() - started) / 1000
-      const spent = process.cpuUsage(cpu)
-      const perCpu = Math.round(lookups / ((spent.user + spent.system) / 1e6))
-      if (warm === 1)
-        say(
-          `${word}: ${Math.round(lookups / seconds)} lookups/s, ${perCpu} a second of processor time, ` +
-            `each as long as ${(1 / perCpu / readSeconds).toFixed(2)} plain reads; ${found} found`,
-        )
+    const started = performance.now()
+    const cpu = process.cpuUsage()
+    for (let at = 0; at < lookups; at += 1) {
+      if (look(ids[(at * 40_503) % count] as Buffer)) found += 1
     }
+    const seconds = (performance.now() - started) / 1000
+    const spent = process.cpuUsage(cpu)
+    perCpu = Math.round(lookups / ((spent.user + spent.system) / 1e6))
+    if (warm === 1)
+      say(
+        `${word}: ${Math.round(lookups / seconds)} lookups/s, ${perCpu} a second of processor time; ${found} found`,
+      )
   }
-  for (const file of files) if (typeof file === 'object') closeSync(file.file)
+  return perCpu
+}
+
+function read(): void {
+  const present = keysOf(1 % Math.ceil(records / 65_536))
+  const absent = keysOf(1_000_003)
+  const search = new CdbSearch()
+  for (const mapped of [false, true]) {
+    const files = Array.from({ length: 256 }, (_, first) =>
+      openCdb(join(folder, 'band', `${first.toString(16).padStart(2, '0')}.cdb`), mapped),
+    )
+    const [first] = files
+    if (typeof first !== 'object') throw new Error('no first partition')
+    if (!mapped) rule(first)
+    const way = first.pages === undefined ? 'read' : 'in place'
+    const look = (key: Buffer): boolean => search.find(files[key[0] as number] as CdbFile, key) === 'found'
+    measure(`hits, ${way}`, present, look)
+    measure(`misses, ${way}`, absent, look)
+    for (const file of files) if (typeof file === 'object') closeCdb(file)
+  }
+  const bands = new LocalBands([folder], systemClock, 30_000, true)
+  measure('hits, from id to place', present, (key) => bands.find(key) !== undefined)
+  measure('misses, from id to place', absent, (key) => bands.find(key) !== undefined)
+  bands.close()
+}
+
+/** A ruler for a machine that others use too: what a plain read of 64 bytes costs in the same minute. */
+function rule({ file, sizeBytes }: CdbFile): void {
+  const buffer = Buffer.alloc(64)
+  const cpu = process.cpuUsage()
+  for (let at = 0; at < lookups; at += 1) {
+    readSync(file, buffer, 0, 64, ((at * 40_503) % (sizeBytes - 64)) & ~63)
+  }
+  const spent = process.cpuUsage(cpu)
+  say(
+    `plain reads of 64 bytes: ${Math.round(lookups / ((spent.user + spent.system) / 1e6))} a second of processor time`,
+  )
 }
 
 try {

@@ -8,7 +8,7 @@ import { LocalBands } from './local-bands.js'
 import type { RootPlace } from './root-place.js'
 
 export interface FinderOptions {
-  /** Folders whose bands are looked into first: what was built here and what was fetched. */
+  /** Folders whose bands are looked into first: what was built here and what was fetched. Read in place. */
   readonly bandFolders: readonly string[]
   /** Further indexes in the order they are asked, as settings say them. */
   readonly sources: readonly string[]
@@ -32,7 +32,7 @@ export class BandFinder {
     meters: Meters,
   ) {
     const { clock } = parts
-    this.#local = new LocalBands(options.bandFolders, clock, options.watchMs)
+    this.#local = new LocalBands(options.bandFolders, clock, options.watchMs, true)
     this.#further = options.sources.map((text) => {
       const source = readIndexSource(text)
       if (source === undefined) throw new Error(`CDB64_ROOT_TX_INDEX_SOURCES: not a source: ${text}`)
@@ -59,15 +59,15 @@ export class BandFinder {
       this.#count('local')
       return hintsOf(found)
     }
-    const order = [...this.#further]
-    for (let next = order[0]; next instanceof LocalBands; next = order[0]) {
-      order.shift()
+    const further = this.#further
+    for (let at = 0; at < further.length; at += 1) {
+      const next = further[at]
+      if (!(next instanceof LocalBands)) return this.#ask(bytes, further.slice(at))
       const here = next.find(bytes)
       if (here === undefined) continue
       this.#count('local')
       return hintsOf(here)
     }
-    if (order.length > 0) return this.#ask(bytes, order)
     this.#count('absent')
     return undefined
   }

@@ -1,9 +1,9 @@
-import { closeSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Clock } from '../actor/clock.js'
 import { isRefusal } from '../format/refusal.js'
 import { isMissing } from '../store/blobs.js'
-import { type CdbFile, CdbSearch, openCdb } from '../store/cdb-reader.js'
+import { type CdbFile, CdbSearch, closeCdb, openCdb } from '../store/cdb-reader.js'
 import { manifestName, readIndexManifest } from './index-manifest.js'
 import { type RootPlace, readPlace } from './root-place.js'
 
@@ -74,21 +74,35 @@ function newestFirst(one: LocalIndex, other: LocalIndex): number {
   return other.range[1] - one.range[1] || other.range[0] - one.range[0]
 }
 
+/** A partition that is open, or known to be no good. */
+interface Opened {
+  readonly file: CdbFile | undefined
+  /** Path of the index that it is of. */
+  readonly index: string
+  /** Number of the look at which it was last seen to be what lies at its path. */
+  look: number
+}
+
 /** Indexes below some paths of this machine, looked into at once: two small reads each. One a thread. */
 export class LocalBands {
   /** Files that were not what they should be. */
   broken = 0
   readonly #search = new CdbSearch()
   /** In order of last use. */
-  readonly #open = new Map<string, CdbFile | 'broken'>()
+  readonly #open = new Map<string, Opened>()
+  #looks = 0
   #indexes: readonly LocalIndex[] = []
   #lookAgain = Number.NEGATIVE_INFINITY
 
-  /** What comes to lie below `paths` is found within `watchMs`; undefined: what is there at the first look is all. */
+  /**
+   * What comes to lie below `paths` is found within `watchMs`; undefined: what is there at the first look is all. `mapped`: only
+   * where this program alone puts files there, whole and by renaming, and never changes them.
+   */
   constructor(
     private readonly paths: readonly string[],
     private readonly clock: Clock,
     private readonly watchMs: number | undefined,
+    private readonly mapped = false,
   ) {}
 
   /** Where the newest index that knows it says the item (32 bytes of id) is, in memory of its own. Never throws. */
@@ -96,14 +110,14 @@ export class LocalBands {
     this.#look()
     for (const index of this.#indexes) {
       const path = index.fileOf(id[0] as number)
-      const file = path === undefined ? undefined : this.#fileAt(path)
+      const file = path === undefined ? undefined : this.#fileAt(path, index.path)
       if (file === undefined) continue
       const outcome = this.#search.find(file, id)
       if (outcome === 'broken') this.broken += 1
       if (outcome !== 'found') continue
-      const { bytes, start, end } = this.#search
-      const place = readPlace(bytes, start, end)
-      if (place !== undefined) return { ...place, path: place.path.map((one) => Buffer.from(one)) }
+      const value = ownedValue(this.#search)
+      const place = readPlace(value, 0, value.length)
+      if (place !== undefined) return place
       this.broken += 1
     }
     return undefined
@@ -119,43 +133,82 @@ export class LocalBands {
       // A folder that went away while it was read: the next look sees what is there then.
       this.#lookAgain = now + 1000
     }
-    // Replaced files have new descriptors only when the old ones are let go.
-    this.close()
-  }
-
-  #fileAt(path: string): CdbFile | undefined {
-    let file = this.#open.get(path)
-    if (file === undefined) file = this.#opened(path)
-    else if (this.#open.size > openMax / 2) {
-      this.#open.delete(path)
-      this.#open.set(path, file)
+    // What went away, was no good, or was not asked for since the look before, is let go.
+    const there = new Set(this.#indexes.map(({ path }) => path))
+    for (const [path, opened] of this.#open) {
+      if (opened.file === undefined || opened.look !== this.#looks || !there.has(opened.index))
+        this.#letGo(path, opened)
     }
-    return file === 'broken' ? undefined : file
+    this.#looks += 1
   }
 
-  #opened(path: string): CdbFile | 'broken' {
+  #fileAt(path: string, index: string): CdbFile | undefined {
+    let opened = this.#open.get(path)
+    if (opened !== undefined && opened.look !== this.#looks) opened = this.#stillThere(path, opened)
+    if (opened === undefined) return this.#opened(path, index)
+    if (this.#open.size > openMax / 2) {
+      this.#open.delete(path)
+      this.#open.set(path, opened)
+    }
+    return opened.file
+  }
+
+  /** Once a look a file that is open is compared with what lies at its path. */
+  #stillThere(path: string, opened: Opened): Opened | undefined {
+    const { file } = opened
+    if (file === undefined || !isThere(path, file)) {
+      this.#letGo(path, opened)
+      return undefined
+    }
+    file.pages?.forget()
+    opened.look = this.#looks
+    return opened
+  }
+
+  #opened(path: string, index: string): CdbFile | undefined {
     let file: ReturnType<typeof openCdb>
     try {
-      file = openCdb(path)
+      file = openCdb(path, this.mapped)
     } catch {
       // Counted as a file that is no good: the search goes on, and the next look tries again.
       file = 'broken'
     }
-    const kept = typeof file === 'string' ? 'broken' : file
     if (file === 'broken') this.broken += 1
     if (this.#open.size >= openMax) {
       for (const [oldest, old] of this.#open) {
-        this.#open.delete(oldest)
-        if (old !== 'broken') closeSync(old.file)
+        this.#letGo(oldest, old)
         break
       }
     }
-    this.#open.set(path, kept)
+    const kept = typeof file === 'string' ? undefined : file
+    this.#open.set(path, { file: kept, index, look: this.#looks })
     return kept
   }
 
-  close(): void {
-    for (const file of this.#open.values()) if (file !== 'broken') closeSync(file.file)
-    this.#open.clear()
+  #letGo(path: string, { file }: Opened): void {
+    this.#open.delete(path)
+    if (file !== undefined) closeCdb(file)
   }
+
+  close(): void {
+    for (const [path, opened] of this.#open) this.#letGo(path, opened)
+  }
+}
+
+/** Whether what lies at `path` is still the file that is open. */
+function isThere(path: string, file: CdbFile): boolean {
+  try {
+    const { ino, mtimeNs, size } = statSync(path, { bigint: true })
+    return ino === file.inode && mtimeNs === file.modifiedNs && size === BigInt(file.sizeBytes)
+  } catch {
+    // Gone, or behind a disk that fails: opening it anew says which.
+    return false
+  }
+}
+
+/** A copy of what was found. By hand: it is some fifty bytes, fewer than a copy by the engine costs. */
+function ownedValue({ bytes, start, end }: CdbSearch): Buffer {
+  const value = Buffer.allocUnsafe(end - start)
+  for (let at = 0; at < value.length; at += 1) value[at] = bytes[start + at] as number
+  return value
 }

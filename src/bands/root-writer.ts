@@ -1,12 +1,11 @@
 import { createHash } from 'node:crypto'
-import { closeSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import { canonicalJson } from '../format/canonical-json.js'
 import { PackWriter } from '../format/message-pack.js'
 import { checkCdb, checkMemory } from '../store/cdb-check.js'
-import { CdbSearch, openCdb } from '../store/cdb-reader.js'
+import { CdbSearch, closeCdb, openCdb } from '../store/cdb-reader.js'
 import { RecordSorter } from '../store/cdb-sort.js'
 import { CdbWriter, cdbScratch } from '../store/cdb-writer.js'
 import { type IndexManifest, manifestName, type Partition, writeIndexManifest } from './index-manifest.js'
@@ -92,9 +91,9 @@ export class RootIndexWriter {
     try {
       for (const bucket of this.#sorter.group(first)) {
         writer ??= new CdbWriter(path, this.#scratch)
-        for (const { bytes, start, valueBytes } of bucket) {
-          writer.add(bytes, start, keyBytes, valueBytes)
-          samples.offer(bytes, start, valueBytes)
+        while (bucket.next()) {
+          writer.add(bucket.bytes, bucket.start, keyBytes, bucket.valueBytes)
+          samples.offer(bucket.bytes, bucket.start, bucket.valueBytes)
         }
         // A bucket takes some hundredths of a second; others on this thread have their turn then.
         await turn()
@@ -143,7 +142,7 @@ class Samples {
         if (!same) throw new Error(`${path} does not say what was written`)
       }
     } finally {
-      closeSync(file.file)
+      closeCdb(file)
     }
   }
 }

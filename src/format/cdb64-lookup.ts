@@ -2,7 +2,6 @@ import {
   type CdbHeader,
   headerBytes,
   KeyHash,
-  readU64,
   recordHeadBytes,
   slotBytes,
   startSlot,
@@ -24,8 +23,8 @@ export const runMax = 1024
 export const valueMaxBytes = 64 * 1024
 
 /**
- * `read`: fill `buffer` with `length` bytes from `position` of the file, and `step` again. `found`: the value is in `buffer`
- * from `valueStart` to `valueEnd`. `broken`: this is no sound file.
+ * `read`: fill `buffer` with `length` bytes from `position` of the file, or say where they `lie`, and `step` again. `found`: the
+ * value is in `bytes` from `valueStart` to `valueEnd`. `broken`: this is no sound file.
  */
 export type LookupStep = 'read' | 'found' | 'absent' | 'broken'
 
@@ -36,13 +35,18 @@ export type LookupStep = 'read' | 'found' | 'absent' | 'broken'
 export class CdbLookup {
   /** What was read goes here. */
   buffer: Buffer
+  /** Where it is: `buffer`, or where it was said to lie. */
+  bytes: Uint8Array
   position = 0
   length = 0
   valueStart = 0
   valueEnd = 0
   readonly #hash = new KeyHash()
   readonly #windows: LookupWindows
-  #words: Int32Array
+  #bufferView: DataView
+  #view: DataView
+  /** Where in `bytes` what was read begins. */
+  #from = 0
   #key: Uint8Array = new Uint8Array(0)
   #sizeBytes = 0
   #table = 0
@@ -54,7 +58,9 @@ export class CdbLookup {
   constructor(windows: LookupWindows) {
     this.#windows = windows
     this.buffer = Buffer.alloc(Math.max(windows.slotBytes, windows.recordBytes))
-    this.#words = wordsOf(this.buffer)
+    this.bytes = this.buffer
+    this.#bufferView = viewOf(this.buffer)
+    this.#view = this.#bufferView
   }
 
   /** Begins the search for `key` in a file of `sizeBytes` with this header. */
@@ -78,24 +84,39 @@ export class CdbLookup {
     return this.#inRecord ? this.#stepRecord() : this.#stepSlots()
   }
 
+  /** Instead of filling `buffer`: what is to be read lies in `view` (which is of all of `bytes`) from `from` on. */
+  lie(bytes: Uint8Array, view: DataView, from: number): void {
+    this.bytes = bytes
+    this.#view = view
+    this.#from = from
+  }
+
+  #toBuffer(): void {
+    this.bytes = this.buffer
+    this.#view = this.#bufferView
+    this.#from = 0
+  }
+
   #readSlots(): void {
+    this.#toBuffer()
     this.#inRecord = false
     this.position = this.#table + this.#slot * slotBytes
     this.length = Math.min(this.#windows.slotBytes, (this.#slots - this.#slot) * slotBytes)
   }
 
   #stepSlots(): LookupStep {
-    const words = this.#words
+    const view = this.#view
     const { lo, hi } = this.#hash
-    const end = this.length >> 2
-    for (let at = 0; at < end; at += 4) {
-      const positionLo = (words[at + 2] as number) >>> 0
-      const positionHi = words[at + 3] as number
+    const end = this.#from + this.length
+    for (let at = this.#from; at < end; at += slotBytes) {
+      const positionLo = view.getUint32(at + 8, true)
+      const positionHi = view.getInt32(at + 12, true)
       if (positionLo === 0 && positionHi === 0) return 'absent'
       if (this.#left === 0) return this.#slots <= runMax ? 'absent' : 'broken'
       this.#left -= 1
       this.#slot = this.#slot + 1 === this.#slots ? 0 : this.#slot + 1
-      if (words[at] === lo && words[at + 1] === hi) return this.#readRecord(positionLo, positionHi)
+      if (view.getInt32(at, true) === lo && view.getInt32(at + 4, true) === hi)
+        return this.#readRecord(positionLo, positionHi)
     }
     this.#readSlots()
     return 'read'
@@ -105,6 +126,7 @@ export class CdbLookup {
     const position = hi >= 0 && hi < 2 ** 21 ? hi * 2 ** 32 + lo : Number.NaN
     const room = this.#sizeBytes - position
     if (!(position >= headerBytes && room >= recordHeadBytes)) return 'broken'
+    this.#toBuffer()
     this.#inRecord = true
     this.position = position
     this.length = Math.min(this.#windows.recordBytes, room)
@@ -113,22 +135,25 @@ export class CdbLookup {
 
   #stepRecord(): LookupStep {
     const key = this.#key
-    const keyBytes = readU64(this.buffer, 0)
-    const valueBytes = readU64(this.buffer, 8)
+    const from = this.#from
+    const keyBytes = lengthAt(this.#view, from)
+    const valueBytes = lengthAt(this.#view, from + 8)
     const whole = recordHeadBytes + keyBytes + valueBytes
     if (!(whole <= this.#sizeBytes - this.position)) return 'broken'
     if (keyBytes !== key.length) return this.#other()
     if (valueBytes > valueMaxBytes) return 'broken'
     if (whole > this.length) {
       this.#grow(whole)
+      this.#toBuffer()
       this.length = whole
       return 'read'
     }
+    const { bytes } = this
     for (let at = 0; at < keyBytes; at += 1) {
-      if (this.buffer[recordHeadBytes + at] !== key[at]) return this.#other()
+      if (bytes[from + recordHeadBytes + at] !== key[at]) return this.#other()
     }
-    this.valueStart = recordHeadBytes + keyBytes
-    this.valueEnd = whole
+    this.valueStart = from + recordHeadBytes + keyBytes
+    this.valueEnd = from + whole
     return 'found'
   }
 
@@ -141,10 +166,15 @@ export class CdbLookup {
   #grow(bytes: number): void {
     if (this.buffer.length >= bytes) return
     this.buffer = Buffer.alloc(bytes)
-    this.#words = wordsOf(this.buffer)
+    this.#bufferView = viewOf(this.buffer)
   }
 }
 
-function wordsOf(buffer: Buffer): Int32Array {
-  return new Int32Array(buffer.buffer, buffer.byteOffset, buffer.length >> 2)
+/** The integer at `at`; where it is above 2^32, something above that: no such length is right. */
+function lengthAt(view: DataView, at: number): number {
+  return view.getUint32(at, true) + (view.getUint32(at + 4, true) === 0 ? 0 : 2 ** 53)
+}
+
+function viewOf(bytes: Uint8Array): DataView {
+  return new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
 }

@@ -199,25 +199,23 @@ class Check {
     const bytes = slots * slotBytes
     if (bytes > tableMaxBytes) throw new Wrong('a table is too large')
     await pieces.need(bytes)
-    const { window, at } = pieces
-    // Copied once, to where numbers of four bytes may lie.
-    const words = new Int32Array(slots * 4)
-    new Uint8Array(words.buffer).set(window.subarray(at, at + bytes))
+    const { view, at } = pieces
     let first = 0
-    while (first < slots && (words[first * 4 + 2] !== 0 || words[first * 4 + 3] !== 0)) first += 1
+    while (first < slots && !isEmpty(view, at + first * slotBytes)) first += 1
     let run = 0
     let occupied = 0
     // Once around from behind an empty slot, so that no run is cut in two.
     for (let step = 1; step <= slots; step += 1) {
       const slot = first + step < slots ? first + step : first + step - slots
-      const lo = words[slot * 4] as number
-      const hi = words[slot * 4 + 1] as number
-      const positionLo = words[slot * 4 + 2] as number
-      const positionHi = words[slot * 4 + 3] as number
+      const slotAt = at + slot * slotBytes
+      const positionLo = view.getInt32(slotAt + 8, true)
+      const positionHi = view.getInt32(slotAt + 12, true)
       if (positionLo === 0 && positionHi === 0) {
         run = 0
         continue
       }
+      const lo = view.getInt32(slotAt, true)
+      const hi = view.getInt32(slotAt + 4, true)
       run += 1
       occupied += 1
       if (run > runMax) throw new Wrong('too many slots in a row are full')
@@ -232,6 +230,11 @@ class Check {
     if (occupied * 2 !== slots) throw new Wrong('a table is not half full')
     pieces.at += bytes
   }
+}
+
+/** Whether the slot at `at` points at no record. */
+function isEmpty(view: DataView, at: number): boolean {
+  return view.getInt32(at + 8, true) === 0 && view.getInt32(at + 12, true) === 0
 }
 
 /** The integer at `at`; anything above 2^32 where it is above that, for no such length is right. */

@@ -1,4 +1,5 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
+import { type MappedFile, openAddon } from '../../native/mapped/mapped.js'
 import { type CdbHeader, headerBytes, readHeader } from '../format/cdb64.js'
 import { CdbLookup } from '../format/cdb64-lookup.js'
 import { isMissing } from './blobs.js'
@@ -7,11 +8,19 @@ import { isMissing } from './blobs.js'
 export interface CdbFile {
   readonly file: number
   readonly sizeBytes: number
+  readonly inode: bigint
+  readonly modifiedNs: bigint
   readonly header: CdbHeader
+  /** Undefined where the file is only read. */
+  readonly pages: SeenPages | undefined
 }
 
-/** Opens a file. `missing`: there is none. `broken`: it is none of this format. Throws where the disk refuses. */
-export function openCdb(path: string): CdbFile | 'missing' | 'broken' {
+/**
+ * Opens a file. `missing`: there is none. `broken`: it is none of this format. Throws where the disk refuses. `mapped`: what was
+ * read once is then read in place, four times as fast. Only for files that nobody changes or cuts: where a mapped file shrinks,
+ * the kernel ends the process.
+ */
+export function openCdb(path: string, mapped = false): CdbFile | 'missing' | 'broken' {
   let file: number
   try {
     file = openSync(path, 'r')
@@ -20,11 +29,16 @@ export function openCdb(path: string): CdbFile | 'missing' | 'broken' {
     throw error
   }
   try {
-    const sizeBytes = fstatSync(file).size
+    const found = fstatSync(file, { bigint: true })
+    const sizeBytes = Number(found.size)
     const bytes = Buffer.alloc(headerBytes)
     const header =
       readSync(file, bytes, 0, headerBytes, 0) === headerBytes ? readHeader(bytes, sizeBytes) : undefined
-    if (header !== undefined) return { file, sizeBytes, header }
+    if (header !== undefined) {
+      const { ino: inode, mtimeNs: modifiedNs } = found
+      const pages = mapped ? pagesOf(path, inode, sizeBytes) : undefined
+      return { file, sizeBytes, inode, modifiedNs, header, pages }
+    }
   } catch (error) {
     closeSync(file)
     throw error
@@ -33,26 +47,101 @@ export function openCdb(path: string): CdbFile | 'missing' | 'broken' {
   return 'broken'
 }
 
+/** Lets go of a file; nothing that was found in it may be read any more. */
+export function closeCdb({ file, pages }: CdbFile): void {
+  pages?.close()
+  closeSync(file)
+}
+
+/** The mapping of the file that was just opened at `path`; undefined where there can be none, and plain reads do. */
+function pagesOf(path: string, inode: bigint, sizeBytes: number): SeenPages | undefined {
+  let mapping: MappedFile | undefined
+  try {
+    mapping = openAddon(path)
+  } catch {
+    // No address space, or no descriptor, is left: plain reads need none.
+    return undefined
+  }
+  if (mapping === undefined) return undefined
+  const bytes = mapping.view(0, mapping.sizeBytes)
+  if (mapping.inode === inode && mapping.sizeBytes === sizeBytes && bytes.length === sizeBytes) {
+    return new SeenPages(mapping, bytes)
+  }
+  // Another file came to lie there, or one too large for one view.
+  mapping.close()
+  return undefined
+}
+
+const pageBits = 12
+
+/**
+ * A file in memory, and which of its pages were read lately. A page is read from the file at first and in place afterwards: so a
+ * search never waits for the disk within a mapping, where the kernel would fetch two megabytes around each byte asked for and
+ * could only end the process over a disk that fails.
+ */
+export class SeenPages {
+  readonly view: DataView
+  /** A bit for each page. */
+  readonly #seen: Int32Array
+
+  constructor(
+    private readonly mapping: MappedFile,
+    readonly bytes: Uint8Array,
+  ) {
+    this.view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
+    this.#seen = new Int32Array((bytes.length >> (pageBits + 5)) + 1)
+  }
+
+  has(position: number, length: number): boolean {
+    const first = position >> pageBits
+    const last = (position + length - 1) >> pageBits
+    for (let page = first; page <= last; page += 1) {
+      if ((((this.#seen[page >> 5] as number) >> (page & 31)) & 1) === 0) return false
+    }
+    return true
+  }
+
+  /** These bytes were just read. */
+  note(position: number, length: number): void {
+    const last = (position + length - 1) >> pageBits
+    for (let page = position >> pageBits; page <= last; page += 1) {
+      this.#seen[page >> 5] = (this.#seen[page >> 5] as number) | (1 << (page & 31))
+    }
+  }
+
+  /** From now on nothing is believed to be in memory. */
+  forget(): void {
+    this.#seen.fill(0)
+  }
+
+  close(): void {
+    this.mapping.close()
+  }
+}
+
 /** One search after another in open files. One a thread. */
 export class CdbSearch {
   readonly #lookup = new CdbLookup({ slotBytes: 128, recordBytes: 128 })
 
   /**
-   * Looks for `key`. `found`: the value is in `bytes` from `start` to `end`, until the next search. `broken`: the file is not
-   * what it should be, or the disk failed; never throws.
+   * Looks for `key`. `found`: the value is in `bytes` from `start` to `end`, until the next search or until the file is closed.
+   * `broken`: the file is not what it should be, or the disk failed; never throws.
    */
-  find({ file, header, sizeBytes }: CdbFile, key: Uint8Array): 'found' | 'absent' | 'broken' {
+  find({ file, header, sizeBytes, pages }: CdbFile, key: Uint8Array): 'found' | 'absent' | 'broken' {
     const lookup = this.#lookup
     let step: ReturnType<CdbLookup['step']> = lookup.begin(header, sizeBytes, key)
     while (step === 'read') {
-      if (!filled(file, lookup)) return 'broken'
+      const { position, length } = lookup
+      if (pages?.has(position, length) === true) lookup.lie(pages.bytes, pages.view, position)
+      else if (filled(file, lookup)) pages?.note(position, length)
+      else return 'broken'
       step = lookup.step()
     }
     return step
   }
 
-  get bytes(): Buffer {
-    return this.#lookup.buffer
+  get bytes(): Uint8Array {
+    return this.#lookup.bytes
   }
 
   get start(): number {

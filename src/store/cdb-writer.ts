@@ -21,12 +21,15 @@ const slotBlockBytes = 4096
 export interface CdbScratch {
   readonly out: Buffer
   readonly slots: Buffer
+  /** A table while it is filled; made larger for a larger one. */
+  table: Int32Array
 }
 
 export function cdbScratch(): CdbScratch {
   return {
     out: Buffer.allocUnsafeSlow(outBytes),
     slots: Buffer.allocUnsafeSlow(tableCount * slotBlockBytes),
+    table: new Int32Array(slotBlockBytes),
   }
 }
 
@@ -57,7 +60,10 @@ export class CdbWriter {
    * `path` must not exist. A second file beside it, `<path>.slots`, comes and goes. Whoever writes many files, one after the
    * other, makes the scratch once.
    */
-  constructor(path: string, scratch: CdbScratch = cdbScratch()) {
+  constructor(
+    path: string,
+    private readonly scratch: CdbScratch = cdbScratch(),
+  ) {
     this.#out = scratch.out
     this.#view = viewOf(scratch.out)
     this.#slots = new Chains(`${path}.slots`, tableCount, slotBlockBytes, scratch.slots)
@@ -119,6 +125,17 @@ export class CdbWriter {
     this.#used = 0
   }
 
+  /** Writes bytes together with others, where they are few. */
+  #gather(bytes: Uint8Array): void {
+    if (this.#used + bytes.length > outBytes) this.#flush()
+    if (bytes.length > outBytes) {
+      this.#append(bytes)
+      return
+    }
+    this.#out.set(bytes, this.#used)
+    this.#used += bytes.length
+  }
+
   #append(bytes: Uint8Array): void {
     writeAll(this.#file, bytes, this.#written)
     this.#written += bytes.length
@@ -127,16 +144,16 @@ export class CdbWriter {
   /** Writes the tables and the header. Nothing can be added any more. The file is not synced. */
   finish(): { readonly sizeBytes: number } {
     try {
-      this.#flush()
       const header = Buffer.alloc(headerBytes)
       for (let table = 0; table < tableCount; table += 1) {
         const slots = (this.#slots.sizeOf(table) / slotBytes) * 2
         if (slots > slotsMax) throw new RangeError('too many records for one file')
         // The running position also where the table is empty, as the writers of published files have it.
-        writeU64(header, table * slotBytes, this.#written)
+        writeU64(header, table * slotBytes, this.#written + this.#used)
         writeU64(header, table * slotBytes + 8, slots)
-        if (slots > 0) this.#append(this.#table(table, slots))
+        if (slots > 0) this.#gather(this.#table(table, slots))
       }
+      this.#flush()
       writeAll(this.#file, header, 0)
       return { sizeBytes: this.#written }
     } finally {
@@ -145,9 +162,10 @@ export class CdbWriter {
   }
 
   /** The slots of a table: each entry in the first free slot at or behind its own, in the order of the records. */
-  #table(table: number, slots: number): Buffer {
-    const bytes = Buffer.alloc(slots * slotBytes)
-    const words = new Int32Array(bytes.buffer, bytes.byteOffset, slots * 4)
+  #table(table: number, slots: number): Uint8Array {
+    if (this.scratch.table.length < slots * 4) this.scratch.table = new Int32Array(slots * 4)
+    const words = this.scratch.table
+    words.fill(0, 0, slots * 4)
     for (const block of this.#slots.read(table)) {
       const from = new Int32Array(block.buffer, block.byteOffset, block.length >> 2)
       for (let at = 0; at < from.length; at += 4) {
@@ -162,7 +180,7 @@ export class CdbWriter {
         words[slot * 4 + 3] = from[at + 3] as number
       }
     }
-    return bytes
+    return new Uint8Array(words.buffer, 0, slots * slotBytes)
   }
 
   /** Gives up: closes what is open. The half-written file stays for whoever made its folder. */

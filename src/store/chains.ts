@@ -58,8 +58,10 @@ export class Chains {
 
   /** The blocks of a chain in order, each of whole entries; a view is valid until the next one is asked for. */
   *read(chain: number): Generator<Buffer> {
-    const block = Buffer.allocUnsafeSlow(this.blockBytes)
-    for (const { position, bytes } of this.#blocks[chain] ?? []) {
+    const blocks = this.#blocks[chain] ?? []
+    // Most chains of a small file never left memory.
+    const block = blocks.length === 0 ? this.memory : Buffer.allocUnsafeSlow(this.blockBytes)
+    for (const { position, bytes } of blocks) {
       if (this.#file === undefined) throw new Error('blocks without a file')
       if (readSync(this.#file, block, 0, bytes, position) !== bytes) throw new Error(`${this.path} was cut`)
       yield block.subarray(0, bytes)

@@ -1,7 +1,8 @@
-import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import t from 'tap'
+import { mappedNow } from '../../native/mapped/mapped.js'
 import { systemClock } from '../../src/actor/clock.js'
 import { silentLog } from '../../src/actor/log.js'
 import { LocalBands } from '../../src/bands/local-bands.js'
@@ -53,7 +54,8 @@ t.test(
           const got: string[] = []
           for (let first = 0; first < 256; first += 1) {
             for (const bucket of sorter.group(first)) {
-              for (const { bytes, start, valueBytes } of bucket) {
+              while (bucket.next()) {
+                const { bytes, start, valueBytes } = bucket
                 got.push(bytes.subarray(start, start + 32 + valueBytes).toString('hex'))
               }
             }
@@ -254,6 +256,36 @@ t.test('the newest band that knows an item is believed', async (t) => {
   t.equal(bands.find(idFor(1))?.itemOffset, 1000)
   t.equal(bands.find(idFor(2))?.itemOffset, 99_000)
   t.equal(bands.find(idFor(3))?.itemOffset, 3000, 'offsets that cannot be were left out')
+})
+
+/** Memory goes when the loop has turned after the last view. */
+async function untilNothingMapped(): Promise<void> {
+  for (let turn = 0; turn < 1000 && mappedNow().count > 0; turn += 1) await new Promise(setImmediate)
+}
+
+t.test('a file that is replaced is found anew, and one that went away is let go', async (t) => {
+  const { root, shelf } = await house(t)
+  const folder = await shelveBand(shelf, 'band', [1])
+  const newer = await shelveBand(shelf, 'newer', [1, 2])
+  for (const mapped of [false, true]) {
+    const place = join(root, `place-${mapped}`)
+    cpSync(folder, join(place, 'band'), { recursive: true })
+    // Every look-up looks at the folders again.
+    const bands = new LocalBands([place], systemClock, 0, mapped)
+    t.equal(bands.find(idFor(1))?.itemOffset, 1000)
+    t.equal(bands.find(idFor(1))?.itemOffset, 1000)
+    t.equal(bands.find(idFor(2)), undefined)
+    renameSync(join(place, 'band'), join(place, '.away'))
+    t.equal(bands.find(idFor(1)), undefined)
+    await untilNothingMapped()
+    t.strictSame(mappedNow(), { count: 0, bytes: 0 })
+    cpSync(newer, join(place, 'band'), { recursive: true })
+    t.equal(bands.find(idFor(2))?.itemOffset, 2000)
+    bands.close()
+    await untilNothingMapped()
+    t.strictSame(mappedNow(), { count: 0, bytes: 0 })
+    t.equal(bands.broken, 0)
+  }
 })
 
 t.test('a band is never overwritten, and a killed draft is swept away', async (t) => {

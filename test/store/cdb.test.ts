@@ -1,12 +1,13 @@
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { closeSync, readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import fc from 'fast-check'
 import t from 'tap'
+import { mappedBy, mappedNow } from '../../native/mapped/mapped.js'
 import { checkCdb } from '../../src/store/cdb-check.js'
-import { CdbSearch, openCdb } from '../../src/store/cdb-reader.js'
+import { CdbSearch, closeCdb, openCdb } from '../../src/store/cdb-reader.js'
 import { CdbWriter } from '../../src/store/cdb-writer.js'
 import { mutated } from '../fuzz/mutate.js'
 
@@ -25,15 +26,15 @@ function written(folder: string, records: Records): string {
   return path
 }
 
-function found(path: string, keys: readonly Uint8Array[]): (Buffer | string)[] {
-  const file = openCdb(path)
+function found(path: string, keys: readonly Uint8Array[], mapped = false): (Buffer | string)[] {
+  const file = openCdb(path, mapped)
   if (typeof file === 'string') return keys.map(() => file)
   const search = new CdbSearch()
   const answers = keys.map((key) => {
     const outcome = search.find(file, key)
     return outcome === 'found' ? Buffer.from(search.bytes.subarray(search.start, search.end)) : outcome
   })
-  closeSync(file.file)
+  closeCdb(file)
   return answers
 }
 
@@ -91,6 +92,51 @@ t.test('values longer than a window, and records beyond a block of memory', asyn
     records.map(([, value]) => value),
   )
   t.match(await checkCdb(path, { keyBytes: 32 }), { records: 3000 })
+})
+
+/** Memory goes when the loop has turned after the last view. */
+async function untilNothingMapped(): Promise<void> {
+  for (let turn = 0; turn < 1000 && mappedNow().count > 0; turn += 1) await new Promise(setImmediate)
+}
+
+const addonOnly = { skip: mappedBy === 'twin' ? 'needs the addon' : false }
+
+t.test('what is read in place is what is read, in sound files and in broken ones', addonOnly, async (t) => {
+  const folder = t.testdir()
+  const longer = fc.uint8Array({ maxLength: 9000 }).map((bytes) => Buffer.from(bytes))
+  const records = fc.uniqueArray(fc.tuple(id, fc.oneof(value, value, longer)), {
+    minLength: 1,
+    maxLength: 200,
+    selector: ([key]) => key.toString('hex'),
+  })
+  // Each key twice: the second search finds its pages seen.
+  const alike = (path: string, keys: readonly Buffer[]): void => {
+    t.strictSame(found(path, [...keys, ...keys], true), found(path, [...keys, ...keys]))
+  }
+  fc.assert(
+    fc.property(records, id, (records, other) => {
+      alike(written(folder, records), [...records.map(([key]) => key), other])
+    }),
+    { numRuns: 60 },
+  )
+  const some: Records = Array.from({ length: 40 }, (_, at) => [
+    createHash('sha256').update(`place ${at}`).digest(),
+    Buffer.alloc(at * 9, at),
+  ])
+  const sound = readFileSync(written(folder, some))
+  const path = join(folder, 'broken.cdb')
+  fc.assert(
+    fc.property(mutated([sound]), (bytes) => {
+      writeFileSync(path, bytes)
+      alike(
+        path,
+        some.map(([key]) => Buffer.from(key)),
+      )
+    }),
+    { numRuns: 150 },
+  )
+  await untilNothingMapped()
+  t.strictSame(mappedNow(), { count: 0, bytes: 0 }, 'nothing stays mapped')
 })
 
 t.test('of records with one key the first is found', async (t) => {
