@@ -102,7 +102,7 @@ const selling =
     : openPayments(options.payments, {
         cashier: addressOf<CashierRequest, CashierReply>(options.paymentsPort, options.mailboxMax),
         pathPrefix: vocabulary.pathPrefix,
-        clientOf: (request) => limits.clients.of(request).address,
+        clientOf: (request) => limits.clients.of(request).exact,
         clock: systemClock,
         meters,
       })

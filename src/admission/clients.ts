@@ -15,6 +15,8 @@ export interface ClientOptions {
 export interface Client {
   /** Canonical address, cut to the prefix that buckets go by. */
   readonly address: string
+  /** The same, uncut. */
+  readonly exact: string
   readonly key: Key
   readonly exempt: boolean
 }
@@ -51,7 +53,12 @@ export class Clients {
   ) {
     this.#trusted = options.trustedProxies.map(rangeOf)
     this.#exempt = options.exempt.map(rangeOf)
-    const nobody = { address: 'unknown', key: Key.ofWords(new Int32Array(4), secret), exempt: false }
+    const nobody = {
+      address: 'unknown',
+      exact: 'unknown',
+      key: Key.ofWords(new Int32Array(4), secret),
+      exempt: false,
+    }
     this.#nobody = { client: nobody, trusted: false }
   }
 
@@ -116,7 +123,9 @@ export class Clients {
     const { words, v4 } = found
     const cut = v4 ? words : maskIp(words, this.options.ipv6PrefixBits)
     const exempt = this.#exempt.some((range) => isInRange(range, words))
-    const client = { address: formatIp(cut), key: Key.ofWords(cut, this.secret), exempt }
+    const address = formatIp(cut)
+    const exact = v4 ? address : formatIp(words)
+    const client = { address, exact, key: Key.ofWords(cut, this.secret), exempt }
     return { client, trusted: this.#trusted.some((range) => isInRange(range, words)) }
   }
 }

@@ -7,7 +7,7 @@ import type { Log } from '../actor/log.js'
 import type { ChainIndex } from '../catalog/index-reader.js'
 import type { Row } from '../catalog/row.js'
 import { isRefusal } from '../format/refusal.js'
-import { manifestName, readIndexManifest } from './index-manifest.js'
+import { type IndexManifest, manifestName, readIndexManifest } from './index-manifest.js'
 import { type HeightRange, rootTxKind, type Shelved } from './protocol.js'
 import { pathMax, type RootPlace } from './root-place.js'
 import {
@@ -69,7 +69,7 @@ export class RootBuilder {
     const heights = { start: first.height, stable: tip - forkDepth, tip }
     const built: string[] = []
     for (const band of planRootBands(present, heights, due, historyBlocks)) {
-      const id = await this.#build(band, tip)
+      const id = await this.#build(band, tip, shelved)
       if (id !== undefined) built.push(id)
     }
     return built
@@ -90,8 +90,12 @@ export class RootBuilder {
     return now - last >= everyMs
   }
 
-  /** Builds one band; undefined where it is there already. */
-  async #build({ role, range, supersedes }: PlannedBand, tip: number): Promise<string | undefined> {
+  /** Builds one band; undefined where it, or one with the same records in its place, is there already. */
+  async #build(
+    { role, range, supersedes }: PlannedBand,
+    tip: number,
+    shelved: readonly Shelved[],
+  ): Promise<string | undefined> {
     const started = this.clock.monotonic()
     this.#tried.set(role, this.clock.now())
     const draft = await this.shelf.draft()
@@ -101,7 +105,16 @@ export class RootBuilder {
       const metadata = { heightRange: range, ...(supersedes.length === 0 ? {} : { supersedes }) }
       const createdAt = new Date(this.clock.now()).toISOString()
       const { records, contentDigest } = await writer.finish(createdAt, metadata)
-      const id = rootBandId(role, range, this.#tag, bandDigest(contentDigest, metadata))
+      const idWith = (said: Readonly<Record<string, unknown>>): string =>
+        rootBandId(role, range, this.#tag, bandDigest(contentDigest, said))
+      const before = shelved.filter((band) => supersedes.includes(band.id))
+      for (const { id, folder } of before) {
+        // What it superseded is part of an id: the same records under a new one would only be fetched again.
+        if (idWith((await manifestOf(folder))?.metadata ?? {}) !== id) continue
+        await this.shelf.discard(draft)
+        return undefined
+      }
+      const id = idWith(metadata)
       if (!(await this.shelf.place(draft, 'own', rootTxKind.index, id))) return undefined
       const ms = Math.round(this.clock.monotonic() - started)
       this.log.info({ band: id, records, ms }, 'a band was built')
@@ -156,8 +169,12 @@ export class RootBuilder {
   }
 }
 
-async function createdAt(folder: string): Promise<number> {
+async function manifestOf(folder: string): Promise<IndexManifest | undefined> {
   const manifest = readIndexManifest(await readFile(join(folder, manifestName)))
-  const time = isRefusal(manifest) ? Number.NaN : Date.parse(manifest.createdAt)
+  return isRefusal(manifest) ? undefined : manifest
+}
+
+async function createdAt(folder: string): Promise<number> {
+  const time = Date.parse((await manifestOf(folder))?.createdAt ?? '')
   return Number.isNaN(time) ? Number.NEGATIVE_INFINITY : time
 }

@@ -12,7 +12,7 @@ const say = (text, bad) => {
   word.className = bad ? 'bad' : ''
 }
 const wait = (seconds) => new Promise((resolve) => setTimeout(resolve, seconds * 1000))
-const keptAs = 'payment:' + offer.payAt
+const keptAs = `payment:${offer.payAt}`
 
 function kept() {
   try {
@@ -32,7 +32,7 @@ function keep(payment) {
 }
 
 async function chooseChain(wallet) {
-  const chainId = '0x' + offer.chainId.toString(16)
+  const chainId = `0x${offer.chainId.toString(16)}`
   if ((await wallet.request({ method: 'eth_chainId' })) === chainId) return
   try {
     await wallet.request({ method: 'wallet_switchEthereumChain', params: [{ chainId }] })
@@ -68,7 +68,7 @@ async function sign() {
     value: offer.value,
     validAfter: String(now - 600),
     validBefore: String(now + offer.terms.maxTimeoutSeconds),
-    nonce: '0x' + [...random].map((byte) => byte.toString(16).padStart(2, '0')).join(''),
+    nonce: `0x${[...random].map((byte) => byte.toString(16).padStart(2, '0')).join('')}`,
   }
   const domain = { ...offer.terms.extra, chainId: offer.chainId, verifyingContract: offer.terms.asset }
   const data = JSON.stringify({
@@ -114,7 +114,7 @@ async function pay() {
     const answer = await send(kept() ?? (await sign()))
     if (!answer.ok) {
       const why = await answer.json().catch(() => ({}))
-      throw new Error('the payment was refused (' + (why.message || answer.status) + ')')
+      throw new Error(`the payment was refused (${why.message || answer.status})`)
     }
     say('Paid. Thank you.')
     if (offer.goTo) location.replace(offer.goTo)
@@ -124,7 +124,7 @@ async function pay() {
     }
   } catch (error) {
     if (error.code === 4001) say('You declined in your wallet. Nothing was paid.', true)
-    else say('It did not work: ' + (error.message || 'the wallet failed') + '.', true)
+    else say(`It did not work: ${error.message || 'the wallet failed'}.`, true)
     button.disabled = false
   }
 }
