@@ -12,6 +12,7 @@ import { soonStale } from './cache-control.js'
 import type { DeliveryParts, Intercept } from './delivery-parts.js'
 import { type Entry, isStable, newBoundary } from './entry.js'
 import { answerGone, answerRefusal, answerText, type Flow } from './flow.js'
+import { openGuided } from './guided.js'
 import { typeOf } from './head.js'
 import { readHints, readProvenance } from './hints.js'
 import type { Located } from './locate.js'
@@ -106,11 +107,16 @@ export class Delivery {
   async bring(flow: Flow, id: Id, window: Window | undefined, entry?: Entry): Promise<Opened | undefined> {
     const { source, ledger, options, guard, admission, finder } = this.parts
     if (!(await knockFlow(admission, ledger, flow))) return undefined
-    // Bands know better than whoever asks; both are proven against the id. Where the catalog knows, nobody is asked.
-    const found = entry?.attributes.place === undefined ? finder?.find(id) : undefined
-    const hints = (found instanceof Promise ? await found : found) ?? readHints(flow.request)
     const provenance = readProvenance(flow.request, options)
-    const opened = await source.open({ id, hints, provenance, ...(window === undefined ? {} : { window }) })
+    const wanted = { id, provenance, ...(window === undefined ? {} : { window }) }
+    // Where the catalog knows, no band is asked.
+    const opened = await openGuided(
+      id,
+      readHints(flow.request),
+      entry?.attributes.place === undefined ? finder : undefined,
+      (hints) => source.open({ ...wanted, hints }),
+      () => flow.reply.aborted,
+    )
     if (flow.reply.aborted) {
       if (!isRefusal(opened)) opened.content.close()
       answerGone(ledger, flow)

@@ -1,0 +1,37 @@
+import type { Id } from '../format/id.js'
+import { isRefusal, type Refusal } from '../format/refusal.js'
+import type { Opened } from '../source/opener.js'
+import type { Hints } from '../source/protocol.js'
+import { weightier } from '../source/refusals.js'
+import type { Finder } from './parts.js'
+
+/**
+ * Opens `id` where the client or a band says that it lies: the client's word first where it names an offset, the band's
+ * otherwise, and the other one where nothing was found by the first. Both are proven against the id. A refusal is the
+ * weightier of the two. `isOver`: nobody waits any more.
+ */
+export async function openGuided(
+  id: Id,
+  said: Hints,
+  finder: Finder | undefined,
+  open: (hints: Hints) => Promise<Opened | Refusal>,
+  isOver: () => boolean,
+): Promise<Opened | Refusal> {
+  const isExact = said.itemOffset !== undefined
+  const first = isExact ? said : ((await finder?.find(id)) ?? said)
+  const opened = await open(first)
+  if (!isRefusal(opened) || !mayLieElsewhere(opened) || isOver()) return opened
+  const other = isExact ? await finder?.find(id) : said
+  if (other?.rootId === undefined || isSame(other, first) || isOver()) return opened
+  const again = await open(other)
+  return isRefusal(again) ? weightier(opened, again) : again
+}
+
+/** Not where the network is slow or we are busy: a second try would only cost more. */
+function mayLieElsewhere({ refused }: Refusal): boolean {
+  return refused === 'unknown' || refused === 'upstream' || refused === 'forged'
+}
+
+function isSame(one: Hints, other: Hints): boolean {
+  return one.rootId === other.rootId && one.itemOffset === other.itemOffset
+}
