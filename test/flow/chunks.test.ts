@@ -52,6 +52,11 @@ t.test(
 
     const { offset, size } = await arweave.chunks.getTransactionOffset(transaction.id)
     const start = Number(offset) - Number(size) + 1
+    // How long the weave is was asked when the chunks came in, and is believed for a moment.
+    const isThere = async (): Promise<boolean> => (await fetch(`${gateway}/chunk/${start}`)).status === 200
+    for (let tries = 0; tries < 100 && !(await isThere()); tries += 1) {
+      await new Promise((resolve) => setTimeout(resolve, 100))
+    }
     const read: Buffer[] = []
     for (let at = 0; at < data.length; ) {
       const answer = await fetch(`${gateway}/chunk/${start + at}`)
