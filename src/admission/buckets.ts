@@ -15,12 +15,6 @@ export interface Shortage {
   readonly retrySeconds: number | undefined
 }
 
-/** Who and what was limited most lately, worst first. */
-export interface Busiest {
-  readonly addresses: readonly ({ readonly name: string } & Balance)[]
-  readonly resources: readonly ({ readonly name: string } & Balance)[]
-}
-
 /** Where the buckets are: memory that threads share, or Redis. */
 export interface Buckets extends Credits {
   readonly rules: Readonly<Record<BucketKind, BucketRules>>
@@ -33,7 +27,6 @@ export interface Buckets extends Credits {
   /** Undefined where a bucket was not used lately and nothing was paid into it: it is full then. Rejects as `credit` does. */
   ofClient(client: Client): Promise<Balance | undefined>
   ofResource(named: Named): Promise<Balance | undefined>
-  busiest(limit: number): Promise<Busiest>
 }
 
 export interface BucketRules {

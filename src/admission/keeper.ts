@@ -1,10 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import type { Clock, Timer } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
-import { formatIp } from '../format/ip.js'
 import { type Environment, openEnvironment, type Table } from '../store/lmdb.js'
 import type { BucketKind } from './buckets.js'
-import type { Emptiest, KeeperReply, KeeperRequest } from './keeper-protocol.js'
+import type { KeeperReply, KeeperRequest } from './keeper-protocol.js'
 import type { KeptTable, Slot } from './kept-table.js'
 import { Key, type Secret } from './key.js'
 import {
@@ -25,15 +24,11 @@ export interface KeeperOptions {
   readonly saveEveryMs: number
 }
 
-type Credit = Extract<KeeperRequest, { kind: 'credit' }>
-
 interface Waiting {
-  readonly credit: Credit
+  readonly credit: KeeperRequest
   readonly resolve: (reply: KeeperReply) => void
 }
 
-/** Names of busy resources, for lists; 600 bytes each at most. */
-const namesMax = 4096
 /** The whole table is swept once in ten minutes: newcomers take the place of what is full anyway. */
 const sweepTicks = 600 * ticksPerSecond
 /** Rows looked at for being outdated, each minute. */
@@ -55,7 +50,6 @@ export class BucketKeeper {
   readonly #environment: Environment
   readonly #rows: Table
   readonly #payments: Table
-  readonly #names = new Map<string, string>()
   readonly #timers: Timer[]
   readonly #startedMs: number
   #ticks = 0
@@ -84,19 +78,9 @@ export class BucketKeeper {
   }
 
   /** Resolves after the commit that holds the change. A disk that fails throws: the thread must end. */
-  handle(message: KeeperRequest): Promise<KeeperReply> | KeeperReply | undefined {
-    if (message.kind === 'named') {
-      if (this.#names.size >= namesMax) this.#names.clear()
-      this.#names.set(message.key.join(), message.name)
-      return undefined
-    }
-    if (message.kind === 'busiest') {
-      const { limit } = message
-      const addresses = this.#emptiest('ip', limit)
-      return { kind: 'busiest', addresses, resources: this.#emptiest('resource', limit) }
-    }
+  handle(credit: KeeperRequest): Promise<KeeperReply> {
     return new Promise((resolve) => {
-      this.#waiting.push({ credit: message, resolve })
+      this.#waiting.push({ credit, resolve })
       if (this.#waiting.length === 1) setImmediate(() => void this.#commit())
     })
   }
@@ -157,7 +141,7 @@ export class BucketKeeper {
   }
 
   /** The row may lag behind what was spent of it, never behind what was paid: what is added to it is not lost. */
-  #add({ bucket, key, payment, tokens }: Credit): boolean {
+  #add({ bucket, key, payment, tokens }: KeeperRequest): boolean {
     const now = this.clock.now()
     if (!this.#payments.add(paymentKey(payment), paymentRow(tokens, now))) return false
     const rowKey = bucketRowKey(bucket, key)
@@ -168,7 +152,7 @@ export class BucketKeeper {
     return true
   }
 
-  #count({ bucket, key, tokens }: Credit): void {
+  #count({ bucket, key, tokens }: KeeperRequest): void {
     if (this.tables[bucket].restore(this.#keyOf(bucket, key), 0, tokens)) return
     this.log.error({ bucket, tokens }, 'no place for a paid bucket: it counts after the next start')
   }
@@ -199,15 +183,6 @@ export class BucketKeeper {
     const [one = 0, two = 0, three = 0, four = 0] = Array.from(words)
     if (kind === 'resource') return new Key(one, two, three, four, two)
     return Key.ofWords(Int32Array.of(one, two, three, four), this.secret)
-  }
-
-  #emptiest(kind: BucketKind, limit: number): Emptiest[] {
-    const table = this.tables[kind]
-    return table.emptiest(Math.min(limit, 100)).map(({ key, lacking, paid }) => ({
-      name: kind === 'ip' ? formatIp(key) : (this.#names.get(key.join()) ?? ''),
-      tokens: Math.max(Math.floor(table.options.capacity - lacking / grainsPerToken), 0),
-      paidTokens: paid ?? 0,
-    }))
   }
 
   /** Removes rows of buckets that are full by now, and payments that nobody can repeat any more; a part of them at a time. */

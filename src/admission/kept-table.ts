@@ -61,20 +61,6 @@ export class KeptTable extends BucketTable {
     }
   }
 
-  /** The buckets that lack most of their regular tokens, in that order; without locks, so only nearly so. */
-  emptiest(limit: number): Slot[] {
-    const found: Slot[] = []
-    const refilled = this.refilled()
-    for (let at = this.first; at < this.numbers.length; at += numbersPerSlot) {
-      const lacking = this.numbers[at + spentAt]! - refilled
-      if (lacking <= (found[limit - 1]?.lacking ?? 0) || this.numbers[at + stateAt] === 0) continue
-      const below = found.findIndex((slot) => slot.lacking < lacking)
-      found.splice(below < 0 ? found.length : below, 0, this.#slotAt(at))
-      if (found.length > limit) found.pop()
-    }
-    return found
-  }
-
   /** Frees the buckets of some blocks that are full and hold nothing paid. */
   sweep(start: number, count: number): void {
     let freed = 0

@@ -4,10 +4,8 @@ import {
   type BucketKind,
   type BucketRules,
   type Buckets,
-  type Busiest,
   type Named,
   readResourceName,
-  resourceName,
   type Shortage,
   Ticket,
 } from './buckets.js'
@@ -16,9 +14,6 @@ import type { KeeperReply, KeeperRequest } from './keeper-protocol.js'
 import type { Key, Secret } from './key.js'
 import { ResourceKeys } from './resource-keys.js'
 import type { Balance, BucketTable } from './table.js'
-
-/** Names of busy resources told to the keeper so far; then all are forgotten and told anew. */
-const namesMax = 1024
 
 export interface MemoryParts {
   readonly ip: BucketTable
@@ -31,7 +26,6 @@ export interface MemoryParts {
 /** Buckets in memory that all threads share: a take is over on return. Their keeper puts them on disk. */
 export class MemoryBuckets implements Buckets {
   readonly rules: Readonly<Record<BucketKind, BucketRules>>
-  readonly #told = new Set<number>()
   readonly #keys: ResourceKeys
 
   constructor(private readonly parts: MemoryParts) {
@@ -51,7 +45,6 @@ export class MemoryBuckets implements Buckets {
       const { tookPaid: resourcePaid } = resource
       return new MemoryTicket(this.parts, client.key, tokens, 0, key, resourcePaid)
     }
-    this.#name(key, named)
     const stoodIn = ip.takePaid(client.key, tokens)
     ip.give(client.key, tokens, 0)
     if (stoodIn) return new MemoryTicket(this.parts, client.key, tokens, tokens)
@@ -77,21 +70,8 @@ export class MemoryBuckets implements Buckets {
     return this.parts.resource.look(this.#keyOf(named))
   }
 
-  async busiest(limit: number): Promise<Busiest> {
-    const reply = await this.parts.keeper.ask({ kind: 'busiest', limit })
-    return isRefusal(reply) || reply.kind !== 'busiest' ? { addresses: [], resources: [] } : reply
-  }
-
   #keyOf(named: Named): Key {
     return this.#keys.of(named)
-  }
-
-  #name(key: Key, named: Named): void {
-    if (this.#told.has(key.hash)) return
-    if (this.#told.size >= namesMax) this.#told.clear()
-    this.#told.add(key.hash)
-    const words = [key.one, key.two, key.three, key.four] as const
-    this.parts.keeper.tell({ kind: 'named', key: words, name: resourceName(named).slice(0, 600) })
   }
 }
 

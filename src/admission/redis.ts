@@ -6,7 +6,6 @@ import {
   type BucketKind,
   type BucketRules,
   type Buckets,
-  type Busiest,
   type Named,
   readResourceName,
   resourceName,
@@ -101,11 +100,6 @@ export class RedisBuckets implements Buckets {
 
   async ofResource(named: Named): Promise<Balance | undefined> {
     return this.#look(resourceKey(named), this.parts.resource)
-  }
-
-  /** Redis would have to be read as a whole. */
-  async busiest(): Promise<Busiest> {
-    return { addresses: [], resources: [] }
   }
 
   async close(): Promise<void> {

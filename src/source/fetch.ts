@@ -238,13 +238,8 @@ export class Fetch {
     const attributes = this.#attributes(found, known, digest)
     this.delivery.move(fileBytes, 'whole')
     this.#tell(this.#openingOf(target, attributes))
-    const kept: Kept = {
-      attributes,
-      digest,
-      hints: found.hints,
-      wishHints: this.wish.hints,
-      source: found.name,
-    }
+    const { hints, name: source } = found
+    const kept: Kept = { attributes, digest, hints, wishHints: this.wish.hints, source }
     await pen.settle()
     await this.parts.keeping.keep(draft, kept)
     return undefined

@@ -42,32 +42,3 @@ t.test('a bucket that holds paid tokens is never given to another client', async
     t.match(await house.buckets.ofClient(clientAt(house.clients, `198.51.100.${at}`)), { paidTokens: 5 })
   }
 })
-
-t.test('the busiest are told by name, worst first', async (t) => {
-  const rules = { capacity: 100, refillPerSecond: 0 }
-  const house = await memoryHouse({ ip: rules, resource: rules })
-  t.teardown(() => house.close())
-  for (const [address, tokens] of [
-    ['203.0.113.1', 40],
-    ['2001:db8::1', 90],
-    ['203.0.113.3', 70],
-  ] as const) {
-    await house.buckets.take(clientAt(house.clients, address), named('/popular'), tokens, true)
-  }
-  const client = clientAt(house.clients, '203.0.113.4')
-  await house.buckets.take(client, named('/popular'), 95, false)
-  await house.buckets.take(client, named('/popular'), 5, false)
-  t.match(await house.buckets.take(clientAt(house.clients, '203.0.113.5'), named('/popular'), 9, false), {
-    short: 'resource',
-  })
-  const { addresses, resources } = await house.buckets.busiest(3)
-  t.same(
-    addresses.map(({ name, tokens }) => [name, tokens]),
-    [
-      ['203.0.113.4', 0],
-      ['2001:db8::', 10],
-      ['203.0.113.3', 30],
-    ],
-  )
-  t.same(resources, [{ name: 'GET gateway.test /popular', tokens: 0, paidTokens: 0 }])
-})
