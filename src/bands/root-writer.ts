@@ -12,14 +12,9 @@ import { type IndexManifest, manifestName, type Partition, writeIndexManifest } 
 import { itemHeaderMaxBytes, placeMaxBytes, type RootPlace, readPlace, writePlace } from './root-place.js'
 
 /** Records looked up again in each partition after it was written. */
-const samplesMax = 64
+const samplesMax = 32
 const sortOptions = { bucketMaxBytes: 4 * 1024 * 1024 }
 const keyBytes = 32
-
-interface Sample {
-  readonly key: Buffer
-  readonly value: Buffer
-}
 
 /** What a finished index says of itself. */
 export interface Written {
@@ -114,16 +109,15 @@ export class RootIndexWriter {
 
 /** Some records, evenly from the whole partition, to be looked up afterwards. */
 class Samples {
-  #samples: Sample[] = []
+  /** Key and value in one. */
+  #samples: Buffer[] = []
   #seen = 0
   #stride = 1
 
   offer(bytes: Buffer, start: number, valueBytes: number): void {
     this.#seen += 1
     if (this.#seen % this.#stride !== 0) return
-    const key = Buffer.from(bytes.subarray(start, start + keyBytes))
-    const value = Buffer.from(bytes.subarray(start + keyBytes, start + keyBytes + valueBytes))
-    this.#samples.push({ key, value })
+    this.#samples.push(Buffer.from(bytes.subarray(start, start + keyBytes + valueBytes)))
     if (this.#samples.length < samplesMax * 2) return
     this.#samples = this.#samples.filter((_, index) => index % 2 === 1)
     this.#stride *= 2
@@ -134,10 +128,10 @@ class Samples {
     if (typeof file === 'string') throw new Error(`${path} is ${file} after it was written`)
     const search = new CdbSearch()
     try {
-      for (const { key, value } of this.#samples) {
+      for (const sample of this.#samples) {
         const same =
-          search.find(file, key) === 'found' &&
-          value.equals(search.bytes.subarray(search.start, search.end)) &&
+          search.find(file, sample.subarray(0, keyBytes)) === 'found' &&
+          sample.subarray(keyBytes).equals(search.bytes.subarray(search.start, search.end)) &&
           readPlace(search.bytes, search.start, search.end) !== undefined
         if (!same) throw new Error(`${path} does not say what was written`)
       }

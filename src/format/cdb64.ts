@@ -33,8 +33,9 @@ export class KeyHash {
     for (let at = start; at < end; at += 1) {
       const shifted = lo << 5
       const sum = (shifted + lo) | 0
-      const carry = sum >>> 0 < shifted >>> 0 ? 1 : 0
-      hi = (((hi << 5) + hi) | 0) + (lo >>> 27) + carry
+      // What the addition carries, from the top bits: whether it does is a coin toss, and a branch would be guessed wrong.
+      const carry = ((shifted & lo) | ((shifted | lo) & ~sum)) >>> 31
+      hi = ((((hi << 5) + hi) | 0) + (lo >>> 27) + carry) | 0
       lo = sum ^ (bytes[at] as number)
     }
     this.lo = lo | 0
@@ -48,10 +49,13 @@ export function tableOf(lo: number): number {
   return lo & 255
 }
 
-/** Slot where the search for a hash begins in a table of `slots` (at most `slotsMax`). */
-export function startSlot(lo: number, hi: number, slots: number): number {
+/**
+ * Slot where the search for a hash begins in a table of `slots` (at most `slotsMax`). Whoever asks often for one table works
+ * `upper` out once.
+ */
+export function startSlot(lo: number, hi: number, slots: number, upper = 2 ** 24 % slots): number {
   // (hash >> 8) mod slots, the hash's upper part being hi * 2^24.
-  return (((hi >>> 0) % slots) * (2 ** 24 % slots) + (lo >>> 8)) % slots
+  return (((hi >>> 0) % slots) * upper + (lo >>> 8)) % slots
 }
 
 /** The integer at `at`, or NaN where it is above 2^53 - 1: no position, no length is. */

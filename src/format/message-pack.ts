@@ -142,35 +142,42 @@ export class PackWriter {
 
   /** A string of one ASCII character. */
   letter(code: number): void {
-    this.#byte(0xa1)
-    this.#byte(code)
+    const { at, bytes } = this
+    bytes[at] = 0xa1
+    bytes[at + 1] = code
+    this.at = at + 2
   }
 
   /** Up to 255 bytes. */
   binary(value: Uint8Array): void {
-    this.#byte(0xc4)
-    this.#byte(value.length)
     const { at, bytes } = this
-    for (let index = 0; index < value.length; index += 1) bytes[at + index] = value[index] as number
-    this.at += value.length
+    const { length } = value
+    bytes[at] = 0xc4
+    bytes[at + 1] = length
+    for (let index = 0; index < length; index += 1) bytes[at + 2 + index] = value[index] as number
+    this.at = at + 2 + length
   }
 
   /** From 0 to 2^53 - 1. */
   integer(value: number): void {
-    if (value < 0x80) this.#byte(value)
-    else if (value < 0x100) this.#head(0xcc, value, 1)
-    else if (value < 0x1_0000) this.#head(0xcd, value, 2)
-    else if (value < 2 ** 32) this.#head(0xce, value, 4)
-    else {
+    if (value < 0x80) {
+      this.#byte(value)
+    } else if (value < 0x100) {
+      this.#byte(0xcc)
+      this.#byte(value)
+    } else if (value < 0x1_0000) {
+      this.#byte(0xcd)
+      this.#view.setUint16(this.at, value)
+      this.at += 2
+    } else if (value < 2 ** 32) {
+      this.#byte(0xce)
+      this.#view.setUint32(this.at, value)
+      this.at += 4
+    } else {
       this.#byte(0xcb)
       this.#view.setFloat64(this.at, value)
       this.at += 8
     }
-  }
-
-  #head(head: number, value: number, length: number): void {
-    this.#byte(head)
-    for (let shift = (length - 1) * 8; shift >= 0; shift -= 8) this.#byte((value >>> shift) & 255)
   }
 
   #byte(value: number): void {

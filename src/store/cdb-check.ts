@@ -202,6 +202,7 @@ class Check {
     const { view, at } = pieces
     let first = 0
     while (first < slots && !isEmpty(view, at + first * slotBytes)) first += 1
+    const upper = 2 ** 24 % slots
     let run = 0
     let occupied = 0
     // Once around from behind an empty slot, so that no run is cut in two.
@@ -222,7 +223,7 @@ class Check {
       if (tableOf(lo) !== table) throw new Wrong('a slot is in another table than its hash')
       const position = (positionLo >>> 0) + positionHi * 2 ** 32
       if (!(position >= headerBytes && position < end)) throw new Wrong('a slot points outside the records')
-      const from = startSlot(lo, hi, slots)
+      const from = startSlot(lo, hi, slots, upper)
       const distance = slot >= from ? slot - from : slot - from + slots
       if (distance >= run) throw new Wrong('a slot is out of reach of its search')
       this.#sum(lo, hi, positionLo, positionHi, -1)

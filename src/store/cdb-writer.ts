@@ -166,12 +166,13 @@ export class CdbWriter {
     if (this.scratch.table.length < slots * 4) this.scratch.table = new Int32Array(slots * 4)
     const words = this.scratch.table
     words.fill(0, 0, slots * 4)
+    const upper = 2 ** 24 % slots
     for (const block of this.#slots.read(table)) {
       const from = new Int32Array(block.buffer, block.byteOffset, block.length >> 2)
       for (let at = 0; at < from.length; at += 4) {
         const lo = from[at] as number
         const hi = from[at + 1] as number
-        let slot = startSlot(lo, hi, slots)
+        let slot = startSlot(lo, hi, slots, upper)
         while (words[slot * 4 + 2] !== 0 || words[slot * 4 + 3] !== 0)
           slot = slot + 1 === slots ? 0 : slot + 1
         words[slot * 4] = lo
