@@ -164,3 +164,12 @@ t.test('it costs what content costs', async (t) => {
   )
   t.same(settled, [3000, 0, 0])
 })
+
+t.test('under the words of the network it has their path', async (t) => {
+  const on = await open(t, { vocabulary: 'ar-io' })
+  const body = randomBytes(300)
+  await on.keep(someId(), body)
+  const answer = await on.ask(`/ar-io/Digest/${digestOf(body)}`)
+  t.match(answer, { status: 200, headers: { 'x-ar-io-digest': digestOf(body) } })
+  t.equal((await on.ask(at(body))).status, 404)
+})
