@@ -15,7 +15,8 @@ export class Chains {
   readonly memory: Buffer
   readonly #used: Int32Array
   readonly #blocks: Block[][]
-  readonly #sizes: Float64Array
+  /** Bytes of each chain that are in the file. */
+  readonly #flushed: Float64Array
   #file: number | undefined
   #fileBytes = 0
 
@@ -28,7 +29,7 @@ export class Chains {
   ) {
     this.memory = memory
     this.#used = new Int32Array(count)
-    this.#sizes = new Float64Array(count)
+    this.#flushed = new Float64Array(count)
     this.#blocks = Array.from({ length: count }, () => [])
   }
 
@@ -41,19 +42,17 @@ export class Chains {
       used = 0
     }
     this.#used[chain] = used + bytes
-    this.#sizes[chain] = (this.#sizes[chain] as number) + bytes
     return chain * this.blockBytes + used
   }
 
   /** The last entry of a chain turned out to be so many bytes shorter than its room. */
   giveBack(chain: number, bytes: number): void {
     this.#used[chain] = (this.#used[chain] as number) - bytes
-    this.#sizes[chain] = (this.#sizes[chain] as number) - bytes
   }
 
   /** Bytes of a chain. */
   sizeOf(chain: number): number {
-    return this.#sizes[chain] as number
+    return (this.#flushed[chain] as number) + (this.#used[chain] as number)
   }
 
   /** The blocks of a chain in order, each of whole entries; a view is valid until the next one is asked for. */
@@ -78,6 +77,7 @@ export class Chains {
     writeAll(this.#file, this.memory.subarray(start, start + bytes), this.#fileBytes)
     this.#blocks[chain]?.push({ position: this.#fileBytes, bytes })
     this.#fileBytes += bytes
+    this.#flushed[chain] = (this.#flushed[chain] as number) + bytes
   }
 
   /** Lets go of everything and removes the file. */
