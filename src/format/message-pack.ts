@@ -8,7 +8,6 @@ export class PackReader {
   failed = false
   #at: number
   readonly #end: number
-  readonly #view: DataView
 
   constructor(
     private readonly bytes: Uint8Array,
@@ -17,7 +16,6 @@ export class PackReader {
   ) {
     this.#at = start
     this.#end = end
-    this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
   }
 
   get atEnd(): boolean {
@@ -66,7 +64,9 @@ export class PackReader {
     if (head >= 0xd0 && head <= 0xd2) return this.#signed(1 << (head - 0xd0))
     if (head === 0xcf || head === 0xd3) return this.#safe(this.#uint(4) * 2 ** 32 + this.#uint(4))
     if (head !== 0xcb || this.#at + 8 > this.#end) return this.#fail()
-    const value = this.#view.getFloat64(this.#at)
+    // Few numbers are so large: a view for each reader would cost more than the rest of a record.
+    const { buffer, byteOffset } = this.bytes
+    const value = new DataView(buffer, byteOffset + this.#at, 8).getFloat64(0)
     this.#at += 8
     return this.#safe(value)
   }
