@@ -82,12 +82,14 @@ t.test('wrong settings stop the start, all told at once', async (t) => {
   const { code, err } = await sluice(['start'], {
     PORT: 'many',
     HTTPSIG_ENABLD: 'true',
-    RATE_LIMITER_TYPE: 'memory',
+    RATE_LIMITER_TYPE: 'paper',
+    RATE_LIMITER_COLOUR: 'red',
   })
   t.equal(code, 2)
   t.match(err, /PORT: must be/)
   t.match(err, /HTTPSIG_ENABLD: no such setting; did you mean HTTPSIG_ENABLED/)
-  t.match(err, /RATE_LIMITER_TYPE: no such setting/)
+  t.match(err, /RATE_LIMITER_TYPE: must be one of/)
+  t.match(err, /RATE_LIMITER_COLOUR: no such setting/)
 })
 
 t.test('every command explains itself', async (t) => {
@@ -97,6 +99,11 @@ t.test('every command explains itself', async (t) => {
     ['verify', '--help'],
     ['devnet', '--help'],
     ['settings', '--help'],
+    ['names', '--help'],
+    ['moderation', '--help'],
+    ['bands', '--help'],
+    ['import', '--help'],
+    ['index', '--help'],
   ]) {
     const { code, out } = await sluice(words)
     t.equal(code, 0, words.join(' '))
