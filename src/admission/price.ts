@@ -65,7 +65,8 @@ export class Price {
     const { digits, ten } = this.#perByte
     const exact = divideUp(BigInt(bytes) * digits, ten)
     if (exact < this.#minimum) return this.#minimum
-    return exact > this.#maximum ? this.#maximum : exact
+    if (exact > this.#maximum) return this.#maximum
+    return exact
   }
 
   /**
