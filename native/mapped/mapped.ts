@@ -1,4 +1,4 @@
-import { createRequire } from 'node:module'
+import { loadAddon } from '../addon.js'
 import { openTwin } from './twin.js'
 
 /**
@@ -39,18 +39,7 @@ interface Addon {
 /** Bytes that one ArrayBuffer of the addon covers. */
 const windowBytes = 2 ** 30
 
-function load(): Addon | undefined {
-  const path = `../../../native/mapped/build/${process.platform}-${process.arch}.node`
-  try {
-    return createRequire(import.meta.url)(path) as Addon
-  } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code
-    if (code === 'MODULE_NOT_FOUND' || code === 'ERR_DLOPEN_FAILED') return undefined
-    throw error
-  }
-}
-
-const addon = load()
+const addon = loadAddon<Addon>('mapped')
 
 /** Which way files are read here: through the addon, or through its slower twin where the addon was not built. */
 export const mappedBy: 'addon' | 'twin' = addon === undefined ? 'twin' : 'addon'

@@ -1,4 +1,4 @@
-import { createRequire } from 'node:module'
+import { loadAddon } from '../addon.js'
 import { openTwinWire } from './twin.js'
 import { type Hear, sharedMemory, type Wire, type WireOptions } from './wire.js'
 
@@ -28,18 +28,7 @@ interface Addon {
   destroy(door: Door): void
 }
 
-function load(): Addon | undefined {
-  const path = `../../../native/server/build/${process.platform}-${process.arch}.node`
-  try {
-    return createRequire(import.meta.url)(path) as Addon
-  } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code
-    if (code === 'MODULE_NOT_FOUND' || code === 'ERR_DLOPEN_FAILED') return undefined
-    throw error
-  }
-}
-
-const addon = load()
+const addon = loadAddon<Addon>('server')
 
 /** Which way sockets are served here: through the addon, or through its slower twin where the addon was not built. */
 export const servedBy: 'addon' | 'twin' = addon === undefined ? 'twin' : 'addon'

@@ -2,19 +2,9 @@ import { type Environment, openEnvironment, present, type Table } from '../store
 import type { PaymentOrder } from './settlement-protocol.js'
 
 /** What is known of one payment. Written before its settlement is asked for. */
-export interface PaymentRecord {
+export interface PaymentRecord extends Omit<PaymentOrder, 'message'> {
   /** `asked`: the money may have moved. */
   readonly state: 'asked' | 'settled' | 'failed'
-  readonly payment: string
-  readonly digest: string
-  readonly version: 1 | 2
-  readonly payer: string
-  readonly units: string
-  readonly tokens: number
-  readonly validBefore: number
-  readonly resource: string
-  /** Whose bucket gets the tokens. */
-  readonly client: string
   readonly askedMs: number
   readonly endedMs?: number
   readonly transaction?: string

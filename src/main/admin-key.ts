@@ -1,17 +1,9 @@
 import { randomBytes } from 'node:crypto'
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  writeSync,
-} from 'node:fs'
-import { dirname, join, resolve } from 'node:path'
+import { readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
 import type { Config } from '../../config/read.js'
 import type { Log } from '../actor/log.js'
+import { keptSecret } from '../store/secret-file.js'
 import { folders } from './threads.js'
 
 const keyShape = /^[\x21-\x7e]{8,512}$/
@@ -23,35 +15,26 @@ const keyShape = /^[\x21-\x7e]{8,512}$/
  */
 export function adminKey(config: Config, log: Log): string {
   const { adminApiKey, adminApiKeyFile } = config.moderation
-  if (adminApiKeyFile !== undefined) return readKey(resolve(adminApiKeyFile), 'ADMIN_API_KEY_FILE')
+  if (adminApiKeyFile !== undefined) {
+    const path = resolve(adminApiKeyFile)
+    return readKey(path, 'ADMIN_API_KEY_FILE', () => readFileSync(path, 'utf8'))
+  }
   if (adminApiKey !== undefined) return adminApiKey
   const path = join(folders(config).keys, 'admin.key')
-  if (!existsSync(path)) writeKey(path, randomBytes(32).toString('base64url'))
+  const make = (): string => `${randomBytes(32).toString('base64url')}\n`
+  const key = readKey(path, 'the admin key', () => keptSecret(path, make))
   log.info({ path }, 'the admin key lies here; ADMIN_API_KEY or ADMIN_API_KEY_FILE would go over it')
-  return readKey(path, 'the admin key')
+  return key
 }
 
-function readKey(path: string, what: string): string {
+function readKey(path: string, what: string, read: () => string): string {
   let text: string
   try {
-    text = readFileSync(path, 'utf8').trim()
+    text = read().trim()
   } catch (error) {
     throw new Error(`${what}: ${path} cannot be read (${(error as NodeJS.ErrnoException).code})`)
   }
   if (!keyShape.test(text))
     throw new Error(`${what}: ${path} must hold 8 to 512 printable characters without blanks`)
   return text
-}
-
-function writeKey(path: string, key: string): void {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-  const draft = `${path}.new`
-  const file = openSync(draft, 'w', 0o600)
-  try {
-    writeSync(file, `${key}\n`)
-    fsyncSync(file)
-  } finally {
-    closeSync(file)
-  }
-  renameSync(draft, path)
 }

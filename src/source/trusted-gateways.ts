@@ -1,6 +1,7 @@
 import type { Dispatcher } from 'undici'
 import type { Clock } from '../actor/clock.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import { cut } from './cut.js'
 import { type HeaderLines, harvest, hintHeaders, type OwnName, trailHeaders } from './gateway-headers.js'
 import { drop, GatewayLine } from './gateway-line.js'
 import type { Provenance, Window } from './protocol.js'
@@ -141,7 +142,10 @@ export class TrustedGateways implements Source {
       name,
       origin: gateway.url,
       sizeBytes,
-      body: statusCode === 200 && window !== undefined ? cut(pieces, window) : pieces,
+      body:
+        statusCode === 200 && window !== undefined
+          ? cut(pieces, window.start, window.end + 1, 'leave')
+          : pieces,
       trusted: gateway.trusted,
       proven: false,
       learned,
@@ -170,24 +174,4 @@ function sizeOfRange(
   const [start, end, size] = parts.slice(1).map(Number)
   const right = start === window.start && end === window.end && length === window.end - window.start + 1
   return right && size !== undefined && Number.isSafeInteger(size) && size > window.end ? size : undefined
-}
-
-/** The window out of the whole; leaves the rest unread. */
-async function* cut(
-  pieces: AsyncGenerator<Uint8Array | Refusal, undefined>,
-  { start, end }: Window,
-): AsyncGenerator<Uint8Array | Refusal, undefined> {
-  let at = 0
-  for await (const piece of pieces) {
-    if (isRefusal(piece)) {
-      yield piece
-      return undefined
-    }
-    const from = Math.max(start - at, 0)
-    const to = Math.min(end + 1 - at, piece.length)
-    at += piece.length
-    if (to > from) yield piece.subarray(from, to)
-    if (at > end) return undefined
-  }
-  return undefined
 }

@@ -4,6 +4,7 @@ import type { Transaction } from '../format/transaction.js'
 import { DataRootHasher } from '../proof/data-root.js'
 import { equalBytes } from '../proof/digest.js'
 import { verifyTransaction } from '../proof/transaction.js'
+import { cut } from './cut.js'
 import { learnedOfTransaction } from './learned.js'
 import { unknownEverywhere } from './refusals.js'
 import type { Found, Source, Wanted } from './source.js'
@@ -39,7 +40,7 @@ export class TxData implements Source {
       name: this.name,
       origin: this.name,
       sizeBytes: header.dataSize,
-      body: window === undefined ? body : cut(body, window.start, window.end + 1),
+      body: window === undefined ? body : cut(body, window.start, window.end + 1, 'read'),
       trusted: true,
       proven: true,
       learned: learnedOfTransaction(header),
@@ -100,25 +101,5 @@ async function* rooted(
   else if (!equalBytes(tree.root, dataRoot)) {
     yield refuse('forged', 'upstream', `the data of ${id} does not have its data root`)
   } else if (held !== undefined) yield held
-  return undefined
-}
-
-/** Bytes from `start` to `end` out of all; takes everything, since only the whole can be proven. */
-async function* cut(
-  pieces: AsyncIterable<Uint8Array | Refusal>,
-  start: number,
-  end: number,
-): AsyncGenerator<Uint8Array | Refusal, undefined> {
-  let at = 0
-  for await (const piece of pieces) {
-    if (isRefusal(piece)) {
-      yield piece
-      return undefined
-    }
-    const from = Math.max(start - at, 0)
-    const to = Math.min(end - at, piece.length)
-    at += piece.length
-    if (to > from) yield piece.subarray(from, to)
-  }
   return undefined
 }

@@ -15,6 +15,7 @@ import { withoutLibtorrent } from '../bands/libtorrent.js'
 import { leech } from '../bands/swarm-rig.js'
 import { bundleTags, item, type MadeItem } from '../source/weave.js'
 import { payerAt } from './payer.js'
+import { document, until } from './published.js'
 import { type Running, run, sluice } from './running.js'
 
 /** Not a test's own: programs may still write into it when a test is over. */
@@ -25,20 +26,6 @@ const kills = Number(process.env.KILLS ?? 1)
 t.setTimeout(100_000 + kills * 20_000)
 
 const quiet = { DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '0', EDGE_THREADS: '1' }
-
-async function until<T>(what: string, look: () => Promise<T | undefined>): Promise<T> {
-  for (let tries = 0; tries < 600; tries += 1) {
-    const found = await look()
-    if (found !== undefined) return found
-    await new Promise((resolve) => setTimeout(resolve, 100))
-  }
-  throw new Error(`in vain: ${what}`)
-}
-
-async function document(gateway: string): Promise<PublicationDocument | undefined> {
-  const answer = await fetch(`${gateway}/gateway/indexes`)
-  return answer.status === 200 ? ((await answer.json()) as PublicationDocument) : undefined
-}
 
 function bandOf(said: PublicationDocument | undefined): Band | undefined {
   const bands = said?.indexes.find(({ name }) => name === 'root-tx-index')?.bands ?? []

@@ -2,22 +2,11 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import type { PublicationDocument } from '../../src/bands/protocol.js'
+import { document, until } from './published.js'
 import { run } from './running.js'
 
-async function until<T>(what: string, look: () => Promise<T | undefined>): Promise<T> {
-  for (let tries = 0; tries < 400; tries += 1) {
-    const found = await look()
-    if (found !== undefined) return found
-    await new Promise((resolve) => setTimeout(resolve, 100))
-  }
-  throw new Error(`in vain: ${what}`)
-}
-
-async function document(gateway: string): Promise<PublicationDocument | undefined> {
-  const answer = await fetch(`${gateway}/gateway/indexes`)
-  return answer.status === 200 ? ((await answer.json()) as PublicationDocument) : undefined
-}
+/** Of a tenth of a second each. */
+const triesMax = 400
 
 t.test('who publishes keeps both kinds of bands up to date, where the operator wants both', async (t) => {
   const dataPath = t.testdir()
@@ -38,12 +27,16 @@ t.test('who publishes keeps both kinds of bands up to date, where the operator w
     return bands.length === 1 ? (bands[0]?.heightRange?.[1] ?? undefined) : undefined
   }
   await fetch(`${node}/mine/20`)
-  const first = await until('both kinds', top)
+  const first = await until('both kinds', top, triesMax)
   await fetch(`${node}/mine/20`)
-  const next = await until('a band that reaches further', async () => {
-    const now = await top()
-    return now !== undefined && now >= first + 20 ? now : undefined
-  })
+  const next = await until(
+    'a band that reaches further',
+    async () => {
+      const now = await top()
+      return now !== undefined && now >= first + 20 ? now : undefined
+    },
+    triesMax,
+  )
   const folders = readdirSync(join(dataPath, 'bands', 'own', 'parquet-l1'))
   t.ok(folders.some((name) => name.startsWith(`l1-h0-${next}-`)))
   t.equal(await running.stop(), 0)

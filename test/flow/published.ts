@@ -1,0 +1,17 @@
+import type { PublicationDocument } from '../../src/bands/protocol.js'
+
+/** Looks ten times a second until there is something. */
+export async function until<T>(what: string, look: () => Promise<T | undefined>, triesMax = 600): Promise<T> {
+  for (let tries = 0; tries < triesMax; tries += 1) {
+    const found = await look()
+    if (found !== undefined) return found
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  }
+  throw new Error(`in vain: ${what}`)
+}
+
+/** What a gateway publishes; undefined where it publishes nothing yet. */
+export async function document(gateway: string): Promise<PublicationDocument | undefined> {
+  const answer = await fetch(`${gateway}/gateway/indexes`)
+  return answer.status === 200 ? ((await answer.json()) as PublicationDocument) : undefined
+}
