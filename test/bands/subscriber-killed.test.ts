@@ -31,15 +31,18 @@ t.test(
     const installed = join(folder, 'installed', 'plain-index', 'band')
     const start = () => {
       const script = fileURLToPath(new URL('killed-subscriber.js', import.meta.url))
-      return spawn(process.execPath, [script, url, publisher.signing.keyId, folder])
+      const own = [script, url, publisher.signing.keyId, folder]
+      return spawn(process.execPath, own, { stdio: ['ignore', 'pipe', 'inherit'] })
     }
     let halves = 0
     for (let index = 0; index < kills; index += 1) {
       const child = start()
-      await once(child.stdout, 'data')
+      // It may be done before it is killed.
+      const ended = once(child, 'exit')
+      await Promise.race([once(child.stdout, 'data'), ended])
       await new Promise((resolve) => setTimeout(resolve, Math.random() * 400))
       child.kill('SIGKILL')
-      await once(child, 'exit')
+      await ended
       const half = join(folder, 'fetching', 'plain-index', 'band', 'files')
       if (!existsSync(installed) && existsSync(half) && readdirSync(half).length > 0) halves += 1
     }
