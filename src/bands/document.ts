@@ -5,12 +5,7 @@ import { decodeBase58 } from '../format/base58.js'
 import { canonicalJson } from '../format/canonical-json.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { isEntryName, isIndexName } from './names.js'
-import { type PublicationDocument, publicationMaxBytes } from './protocol.js'
-
-/** What stands in front of the document in the message that is signed, with a line feed between. */
-export const ownDomain = 'gateway-index-publication/v1'
-/** The same of the gateways in use. */
-export const peerDomain = 'ar-io-index-publication/v1'
+import { ownDomain, type PublicationDocument, publicationMaxBytes } from './protocol.js'
 
 const indexesMax = 64
 const bandsMax = 1024

@@ -19,6 +19,11 @@ export type ShelfName = 'own' | 'installed'
 export const rootTxKind = { kind: 'cdb64-root-tx', index: 'root-tx-index' } as const
 export const l1Kind = { kind: 'parquet-l1', index: 'parquet-l1' } as const
 
+/** What stands in front of the document in the message that is signed, with a line feed between. */
+export const ownDomain = 'gateway-index-publication/v1'
+/** The same of the gateways in use. */
+export const peerDomain = 'ar-io-index-publication/v1'
+
 /** Bytes of a publication document at most, looked at before anything is parsed. */
 export const publicationMaxBytes = 4 * 1024 * 1024
 

@@ -1,20 +1,20 @@
 #!/usr/bin/env node
 import { readFileSync } from 'node:fs'
-import { bands } from './bands.js'
-import { devnet } from './devnet.js'
-import { bulkImport } from './import.js'
-import { moderation } from './moderation.js'
-import { names } from './names.js'
-import { settings } from './settings.js'
-import { start } from './start.js'
-import { index } from './upkeep.js'
-import { verify } from './verify.js'
 
 /** One command: its words on the command line become an exit code. */
 export type Command = (words: readonly string[]) => Promise<number>
 
-const commands: Readonly<Record<string, Command>> = {
-  ...{ start, verify, bands, import: bulkImport, devnet, index, names, moderation, settings },
+/** Loaded one at a time: what the others are made of would double the time to start. */
+const commands: Readonly<Record<string, () => Promise<Command>>> = {
+  start: async () => (await import('./start.js')).start,
+  verify: async () => (await import('./verify.js')).verify,
+  bands: async () => (await import('./bands.js')).bands,
+  import: async () => (await import('./import.js')).bulkImport,
+  devnet: async () => (await import('./devnet.js')).devnet,
+  index: async () => (await import('./upkeep.js')).index,
+  names: async () => (await import('./names.js')).names,
+  moderation: async () => (await import('./moderation.js')).moderation,
+  settings: async () => (await import('./settings.js')).settings,
 }
 
 const help = `sluice: a gateway for permanent storage
@@ -45,7 +45,7 @@ async function main(words: readonly string[]): Promise<number> {
     process.stdout.write(`sluice ${(JSON.parse(manifest) as { version: string }).version}\n`)
     return 0
   }
-  const command = Object.hasOwn(commands, name) ? commands[name] : undefined
+  const command = Object.hasOwn(commands, name) ? await commands[name]?.() : undefined
   if (command !== undefined) return command(rest)
   if (name === '--help' || name === 'help') {
     process.stdout.write(help)

@@ -2,8 +2,7 @@ import { join } from 'node:path'
 import type { Config } from '../../config/read.js'
 import type { KeyPlaces } from '../attest/keys.js'
 import { type Vocabulary, vocabularies } from '../attest/vocabulary.js'
-import { ownDomain, peerDomain } from '../bands/document.js'
-import { rootTxKind } from '../bands/protocol.js'
+import { ownDomain, peerDomain, rootTxKind } from '../bands/protocol.js'
 import type { BandsReading, BandsThread } from '../bands/wiring.js'
 
 /** Folder of the bands. */
@@ -19,6 +18,11 @@ const remoteMs = 5000
 
 function domainOf(said: Vocabulary['name'] | 'vocabulary', vocabulary: Vocabulary['name']): string {
   return (said === 'vocabulary' ? vocabulary : said) === 'ar-io' ? peerDomain : ownDomain
+}
+
+/** Whether bands are seeded, or those of others fetched. */
+export function needsSwarm({ swarm }: Config): boolean {
+  return swarm.seed || swarm.subscriptions.length > 0
 }
 
 /** What the thread that builds and publishes bands is started with; undefined where nothing is published. */

@@ -12,12 +12,12 @@ import { portsShared } from '../http/listen.js'
 import { LocalRegistry } from '../names/local-registry.js'
 import { parseName } from '../names/name.js'
 import { adminKey } from './admin-key.js'
+import { needsSwarm } from './bands-thread.js'
 import { ingestThread, openingAbout } from './ingest-thread.js'
 import { limitsOf } from './limits.js'
 import { hostOptions, namesFolder } from './names-thread.js'
 import { chainOptions, networkOf } from './network.js'
 import { paymentsOf } from './payments-thread.js'
-import { needsSwarm, swarmThread } from './swarm-thread.js'
 import {
   catalogThread,
   devnetThread,
@@ -133,11 +133,11 @@ class Crew {
   }
 
   /** A thread of `workers/<file>` as a part; what `data` returns may hold ports, which move to it. */
-  part(name: string, file: string, data: () => object): Part {
+  part(name: string, file: string, data: () => object | Promise<object>): Part {
     return {
       name,
       start: async () => {
-        const thread = await startThread(name, file, data())
+        const thread = await startThread(name, file, await data())
         this.#threads.set(name, thread)
         return {
           lost: thread.gone.then((code) => `ended with code ${code}`),
@@ -195,9 +195,10 @@ async function nameSite(config: Config, { site }: Examples, port: number): Promi
 /** The threads for bands: one builds and publishes, where the operator gives any away; one seeds and fetches. */
 function publishing(config: Config, shared: SharedTables, crew: Crew): Part[] {
   const told = publishingThread(config, shared)
+  const swarm = async () => (await import('./swarm-thread.js')).swarmThread(config, shared)
   return [
     ...(told === undefined ? [] : [crew.part('bands', 'bands', () => told)]),
-    ...(needsSwarm(config) ? [crew.part('swarm', 'swarm', () => swarmThread(config, shared))] : []),
+    ...(needsSwarm(config) ? [crew.part('swarm', 'swarm', swarm)] : []),
   ]
 }
 

@@ -1,17 +1,12 @@
 import type { Config } from '../../config/read.js'
 import { vocabularies } from '../attest/vocabulary.js'
-import { ownDomain, peerDomain } from '../bands/document.js'
 import { downloadDefaults } from '../bands/download.js'
+import { ownDomain, peerDomain } from '../bands/protocol.js'
 import { type SubscriberThread, type SwarmThread, swarmDefaults } from '../bands/swarm-wiring.js'
 import { trackerDefaults } from '../bands/tracker.js'
 import { bandsFolder } from './bands-thread.js'
 import { networkOf } from './network.js'
 import { folders, type SharedTables } from './threads.js'
-
-/** Whether there is anything for the swarm's thread to do. */
-export function needsSwarm({ swarm }: Config): boolean {
-  return swarm.seed || swarm.subscriptions.length > 0
-}
 
 /** What the thread is started with that seeds bands and fetches those of others. */
 export function swarmThread(config: Config, shared: SharedTables): SwarmThread {

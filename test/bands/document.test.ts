@@ -3,15 +3,8 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import t from 'tap'
 import { loadSigningKey } from '../../src/attest/keys.js'
-import {
-  isExpired,
-  ownDomain,
-  peerDomain,
-  readPublication,
-  signPublication,
-  verifyPublication,
-} from '../../src/bands/document.js'
-import type { PublicationDocument } from '../../src/bands/protocol.js'
+import { isExpired, readPublication, signPublication, verifyPublication } from '../../src/bands/document.js'
+import { ownDomain, type PublicationDocument, peerDomain } from '../../src/bands/protocol.js'
 import { canonicalJson } from '../../src/format/canonical-json.js'
 import { isRefusal } from '../../src/format/refusal.js'
 import { mutated } from '../fuzz/mutate.js'
