@@ -191,13 +191,17 @@ export class Delivery {
     const hashed = isHashed(opened)
     // While bytes are on their way only a proven digest counts: the fetcher breaks off whatever differs from it.
     const digest = hashed || before?.verified === true ? attributes.digest : undefined
-    const boundary = newBoundary()
+    let made: string | undefined
+    const boundary = (): string => {
+      made ??= newBoundary()
+      return made
+    }
     const { naming } = flow
     const decided = decide(flow, {
       sizeBytes: attributes.size,
       contentType: typeOf(attributes),
       entityTag: digest === undefined ? undefined : entityTag(digest, naming?.resolvedId),
-      boundary: () => boundary,
+      boundary,
     })
     if (decided.variant === 'refused') {
       opened.content.close()
@@ -222,7 +226,12 @@ export class Delivery {
     opened: Opened,
     decided: Planned,
     grant: Grant,
-    known: { attributes: Attributes; digest: Uint8Array | undefined; hashed: boolean; boundary: string },
+    known: {
+      attributes: Attributes
+      digest: Uint8Array | undefined
+      hashed: boolean
+      boundary: () => string
+    },
   ): void {
     const { ledger, writer, tip, options, clock } = this.parts
     const { attributes, digest, hashed, boundary } = known

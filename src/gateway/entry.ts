@@ -156,7 +156,7 @@ export class Entry {
       fallback: answer.fallback,
       naming: answer.naming,
     }
-    return writer.prepare(facts, answer.variant, this.boundary())
+    return writer.prepare(facts, answer.variant, this.boundary)
   }
 }
 

@@ -35,7 +35,7 @@ export interface PreparedHead {
 /** Writes the heads of answers with content. */
 export interface HeadWriter {
   /** Costs about 10 to 50 us: kept for the next request wherever possible. */
-  prepare(facts: Facts, variant: Variant, boundary: string): PreparedHead
+  prepare(facts: Facts, variant: Variant, boundary: () => string): PreparedHead
   /** The block with its signature of this second. */
   signed(head: PreparedHead, status: number, method: string, path: string, seconds: number): string
 }
@@ -78,7 +78,7 @@ export function createHeadWriter(
     const { size: sizeBytes } = facts.attributes
     return typeof caching === 'string' ? caching : ladder({ ...facts, ...caching, sizeBytes, contentType })
   }
-  const linesOf = (facts: Facts, variant: Variant, boundary: string): Line[] => {
+  const linesOf = (facts: Facts, variant: Variant, boundary: () => string): Line[] => {
     const { attributes, cached, digest, naming } = facts
     const contentType = typeOf(attributes)
     const lines: Line[] = [
@@ -86,7 +86,7 @@ export function createHeadWriter(
       ['Cache-Control', cachingOf(facts, contentType)],
       ['X-Cache', cached ? 'HIT' : 'MISS'],
     ]
-    if (variant === 'parts') lines.push(['Content-Type', `multipart/byteranges; boundary=${boundary}`])
+    if (variant === 'parts') lines.push(['Content-Type', `multipart/byteranges; boundary=${boundary()}`])
     else if (variant !== 'unchanged') lines.push(['Content-Type', contentType])
     const encoding = encodingOf(attributes)
     // A multipart body is not coded as a whole, and a 304 has none.

@@ -73,7 +73,8 @@ interface Target {
 export class Fetch {
   /** What readers are told, or why there is nothing to tell. */
   readonly opening: Promise<Opening | Refusal>
-  readonly #abort = new AbortController()
+  #stopped = false
+  #attempt: AbortController | undefined
   #resolve: (opening: Opening | Refusal) => void = () => undefined
   #told: Opening | undefined
   #fileBytes = 0
@@ -125,7 +126,8 @@ export class Fetch {
 
   /** Stops the fetch; readers see a broken source. */
   stop(): void {
-    this.#abort.abort()
+    this.#stopped = true
+    this.#attempt?.abort()
   }
 
   /** Gives the file back, when the run is over and the last reader left. */
@@ -160,19 +162,22 @@ export class Fetch {
   }
 
   async #remote(): Promise<Refusal | undefined> {
-    const draft = await this.parts.store.draft()
-    this.#handle = draft.handle
+    // Made while the first source thinks.
+    const drafting = this.parts.store.draft()
+    drafting.catch(() => 'thrown where it is awaited')
     let refusal: Refusal | undefined = unknownEverywhere()
     try {
-      refusal = await this.#ask(draft)
+      refusal = await this.#ask(drafting)
     } finally {
+      const draft = await drafting
+      this.#handle = draft.handle
       if (refusal !== undefined || this.wish.window !== undefined) await this.parts.store.discard(draft)
     }
     return refusal
   }
 
   /** Asks the sources until one brought all; another one only as long as no reader was told anything. */
-  async #ask(draft: Draft): Promise<Refusal | undefined> {
+  async #ask(drafting: Promise<Draft>): Promise<Refusal | undefined> {
     const avoid = this.parts.forgers.of(this.wish.id)
     // Those that are not asked did not say that there is nothing.
     let refusal =
@@ -181,9 +186,14 @@ export class Fetch {
       const known = this.parts.catalog.attributes(this.wish.id)
       const wanted = { ...this.wish, avoid, ...(known === undefined ? {} : { attributes: known }) }
       const attempt = new AbortController()
-      const signal = AbortSignal.any([this.#abort.signal, attempt.signal])
-      const found = await this.parts.source.open(wanted, signal)
+      this.#attempt = attempt
+      if (this.#stopped) attempt.abort()
+      const found = await this.parts.source.open(wanted, attempt.signal)
       if (isRefusal(found)) return weightier(refusal, found)
+      const draft = await drafting.catch((error: unknown) => {
+        attempt.abort()
+        throw error
+      })
       const broken = await this.#take(found, draft, known).finally(() => attempt.abort())
       if (broken === undefined) {
         this.parts.meters.brought(found.name, this.#fileBytes)
@@ -191,7 +201,7 @@ export class Fetch {
       }
       refusal = weightier(refusal, broken)
       // Nobody broke anything where all readers left.
-      if (this.#abort.signal.aborted) return refusal
+      if (this.#stopped) return refusal
       this.parts.meters.broke(found.name)
       // Nodes behind a proving source are many, and change by themselves.
       if (broken.refused === 'forged' && !found.proven) this.parts.forgers.add(this.wish.id, found.origin)
@@ -250,7 +260,7 @@ export class Fetch {
     const hash = createHash('sha256')
     for await (const piece of found.body) {
       if (isRefusal(piece)) return piece
-      if (this.#abort.signal.aborted) return refuse('late', 'client', 'all readers left')
+      if (this.#stopped) return refuse('late', 'client', 'all readers left')
       if (pen.written + piece.length > fileBytes)
         return refuse('upstream', 'upstream', 'the body is too long')
       await pen.write(piece)

@@ -1,17 +1,27 @@
-import { Agent, type Dispatcher } from 'undici'
+import { Agent } from 'undici'
 import type { Clock } from '../actor/clock.js'
 import { type Refusal, refuse } from '../format/refusal.js'
+import { LineAnswer } from './line-answer.js'
 
 export interface LineOptions {
   /** To the answer's head, connecting included. */
   readonly headMs: number
+  /** Between two pieces of a body. */
+  readonly stallMs: number
   /** Sockets kept to one gateway. */
   readonly connectionsMax: number
+}
+
+export interface LineQuestion {
+  readonly method: 'GET' | 'HEAD'
+  readonly path: string
+  readonly headers: Readonly<Record<string, string>>
 }
 
 /** Questions to other gateways, and the sockets kept for them. */
 export class GatewayLine {
   readonly #agent: Agent
+  readonly #places = new Map<string, { origin: string; base: string }>()
 
   constructor(
     private readonly options: LineOptions,
@@ -27,44 +37,58 @@ export class GatewayLine {
   }
 
   /**
-   * Sends a question to the gateway at base URL `url` and waits for the head. A kept socket that was closed under us is no
-   * answer: asked once more. Redirects are not followed.
+   * Sends a question to the gateway at base URL `url` and waits for the head. The answer's body must be read or dropped;
+   * `signal` ends it at any time. A kept socket that was closed under us is no answer: asked once more. Redirects are not
+   * followed. Refusals: `late`, `upstream`.
    */
-  async ask(
-    url: string,
-    question: { readonly method: 'GET' | 'HEAD'; readonly path: string; readonly headers: Lines },
-    signal: AbortSignal,
-  ): Promise<Dispatcher.ResponseData | Refusal> {
-    const head = new AbortController()
-    const timer = this.clock.after(this.options.headMs, () => head.abort())
-    const either = AbortSignal.any([signal, head.signal])
-    const place = new URL(`${url.replace(/\/+$/, '')}${question.path}`)
-    const { method, headers } = question
-    const request = { origin: place.origin, path: place.pathname, method, headers, signal: either }
-    try {
-      for (let attempt = 1; ; attempt += 1) {
-        try {
-          return await this.#agent.request(request)
-        } catch (error) {
-          if (either.aborted) return refuse('late', 'upstream', `${url} did not answer in time`)
-          const code = (error as { code?: string }).code
-          if (attempt === 1 && (code === 'UND_ERR_SOCKET' || code === 'ECONNRESET')) continue
-          return refuse('upstream', 'upstream', `${url} cannot be reached: ${(error as Error).message}`)
-        }
-      }
-    } finally {
-      timer.cancel()
+  async ask(url: string, question: LineQuestion, signal: AbortSignal): Promise<LineAnswer | Refusal> {
+    let answer: LineAnswer | undefined
+    let isOver = signal.aborted
+    const late = refuse('late', 'upstream', `${url} did not answer in time`)
+    const giveUp = (): void => {
+      isOver = true
+      answer?.end(late)
     }
+    const timer = this.clock.after(this.options.headMs, giveUp)
+    signal.addEventListener('abort', giveUp)
+    const forget = (): void => signal.removeEventListener('abort', giveUp)
+    let refusal: Refusal = late
+    for (let attempt = 1; attempt <= 2 && !isOver; attempt += 1) {
+      answer = this.#send(url, question)
+      const broken = await answer.head
+      if (broken === undefined) {
+        timer.cancel()
+        answer.whenOver(forget)
+        return answer
+      }
+      refusal = refuse('upstream', 'upstream', `${url} cannot be reached: ${broken.message}`)
+      const { code } = broken as { code?: string }
+      if (code !== 'UND_ERR_SOCKET' && code !== 'ECONNRESET') break
+    }
+    timer.cancel()
+    forget()
+    return isOver ? late : refusal
+  }
+
+  #send(url: string, { method, path, headers }: LineQuestion): LineAnswer {
+    const answer = new LineAnswer(this.options.stallMs, this.clock)
+    const { origin, base } = this.#placeOf(url)
+    this.#agent.dispatch({ origin, path: base + path, method, headers }, answer)
+    return answer
+  }
+
+  /** The gateways of one line are few, and given at the start. */
+  #placeOf(url: string): { origin: string; base: string } {
+    let place = this.#places.get(url)
+    if (place === undefined) {
+      const { origin, pathname } = new URL(url)
+      place = { origin, base: pathname.replace(/\/+$/, '') }
+      this.#places.set(url, place)
+    }
+    return place
   }
 
   async close(): Promise<void> {
     await this.#agent.destroy()
   }
-}
-
-type Lines = Readonly<Record<string, string>>
-
-/** Reads what is left of a refused answer away if it is short, so that the socket can be used again. */
-export function drop({ body }: Dispatcher.ResponseData): void {
-  void body.dump({ limit: 65_536 }).catch(() => 'the socket is closed, which is as good')
 }

@@ -1,10 +1,10 @@
-import type { Dispatcher } from 'undici'
 import { Breaker, type BreakerOptions } from '../actor/breaker.js'
 import type { Clock } from '../actor/clock.js'
 import { type Id, parseId } from '../format/id.js'
 import { isRefusal } from '../format/refusal.js'
 import { harvest, type OwnName, trailHeaders } from './gateway-headers.js'
-import { drop, GatewayLine } from './gateway-line.js'
+import { GatewayLine } from './gateway-line.js'
+import type { LineAnswer } from './line-answer.js'
 import type { Hints, Provenance } from './protocol.js'
 import { isConfined } from './trusted-gateways.js'
 
@@ -54,7 +54,7 @@ export class GatewayRoots implements RootLookup {
     private readonly clock: Clock,
   ) {
     const { gateways, headMs, breaker, ownHosts, release } = options
-    this.#line = new GatewayLine({ headMs, connectionsMax: 4 }, clock)
+    this.#line = new GatewayLine({ headMs, stallMs: headMs, connectionsMax: 4 }, clock)
     this.#gateways = gateways.map((url) => ({ url, breaker: new Breaker(breaker, clock) }))
     const [host] = ownHosts
     this.#own = { release, ...(host === undefined ? {} : { host }) }
@@ -97,7 +97,7 @@ export class GatewayRoots implements RootLookup {
     const headers = { 'user-agent': this.options.release, ...trailHeaders(provenance, this.#own) }
     const head = await this.#line.ask(url, { method: 'HEAD', path: `/raw/${id}`, headers }, signal)
     if (isRefusal(head)) return 'failed'
-    drop(head)
+    head.drop()
     if (head.statusCode === 429 || head.statusCode >= 500) return 'failed'
     const { hints } = harvest(head.headers)
     if (hints.rootId !== undefined && hints.itemOffset !== undefined) return hints
@@ -121,15 +121,16 @@ export class GatewayRoots implements RootLookup {
 }
 
 /** `{rootTxId, path?, rootOffset?, size?}` (the offsets route of gateways); undefined where it is anything else. */
-async function readOffsets(answer: Dispatcher.ResponseData): Promise<Hints | undefined> {
+async function readOffsets(answer: LineAnswer): Promise<Hints | undefined> {
   if (answer.statusCode !== 200 || Number(answer.headers['content-length'] ?? 0) > answerMaxBytes) {
-    drop(answer)
+    answer.drop()
     return undefined
   }
-  const pieces: Buffer[] = []
+  const pieces: Uint8Array[] = []
   let sizeBytes = 0
   try {
-    for await (const piece of answer.body as AsyncIterable<Buffer>) {
+    for await (const piece of answer) {
+      if (isRefusal(piece)) return undefined
       sizeBytes += piece.length
       if (sizeBytes > answerMaxBytes) return undefined
       pieces.push(piece)

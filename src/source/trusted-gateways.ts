@@ -1,13 +1,12 @@
-import type { Dispatcher } from 'undici'
 import type { Clock } from '../actor/clock.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { cut } from './cut.js'
-import { type HeaderLines, harvest, hintHeaders, type OwnName, trailHeaders } from './gateway-headers.js'
-import { drop, GatewayLine } from './gateway-line.js'
+import { harvest, hintHeaders, type OwnName, trailHeaders } from './gateway-headers.js'
+import { GatewayLine } from './gateway-line.js'
+import type { LineAnswer } from './line-answer.js'
 import type { Provenance, Window } from './protocol.js'
 import { unknownEverywhere, weightier } from './refusals.js'
 import type { Found, Source, Wanted } from './source.js'
-import { steady } from './steady.js'
 
 export interface TrustedGateway {
   /** Base URL. */
@@ -57,7 +56,7 @@ export class TrustedGateways implements Source {
 
   constructor(
     private readonly options: GatewayOptions,
-    private readonly clock: Clock,
+    clock: Clock,
   ) {
     const { ownHosts, release } = options
     this.#line = new GatewayLine(options, clock)
@@ -98,15 +97,11 @@ export class TrustedGateways implements Source {
     const answer = await this.#send(gateway, wanted, signal)
     if (isRefusal(answer)) return answer
     const found = this.#read(gateway, wanted, answer)
-    if (isRefusal(found)) drop(answer)
+    if (isRefusal(found)) answer.drop()
     return found
   }
 
-  #send(
-    gateway: TrustedGateway,
-    wanted: Wanted,
-    signal: AbortSignal,
-  ): Promise<Dispatcher.ResponseData | Refusal> {
+  #send(gateway: TrustedGateway, wanted: Wanted, signal: AbortSignal): Promise<LineAnswer | Refusal> {
     const { window } = wanted
     const headers = {
       'accept-encoding': 'identity',
@@ -118,9 +113,8 @@ export class TrustedGateways implements Source {
     return this.#line.ask(gateway.url, { method: 'GET', path: `/raw/${wanted.id}`, headers }, signal)
   }
 
-  #read(gateway: TrustedGateway, { window }: Wanted, answer: Dispatcher.ResponseData): Found | Refusal {
-    const { statusCode, body } = answer
-    const headers: HeaderLines = answer.headers
+  #read(gateway: TrustedGateway, { window }: Wanted, answer: LineAnswer): Found | Refusal {
+    const { statusCode, headers } = answer
     const no = (message: string): Refusal => refuse('upstream', 'upstream', `${gateway.url}: ${message}`)
     if (statusCode === 404 || statusCode === 410) return unknownEverywhere()
     if (statusCode === 416 && window !== undefined) {
@@ -136,7 +130,6 @@ export class TrustedGateways implements Source {
     if (window !== undefined && window.end >= sizeBytes) {
       return refuse('unsatisfiable', 'client', 'the window lies outside the payload')
     }
-    const pieces = steady(body, this.options.stallMs, this.clock)
     const { learned, hints, declaredDigest, hops } = harvest(headers)
     return {
       name,
@@ -144,8 +137,8 @@ export class TrustedGateways implements Source {
       sizeBytes,
       body:
         statusCode === 200 && window !== undefined
-          ? cut(pieces, window.start, window.end + 1, 'leave')
-          : pieces,
+          ? cut(answer, window.start, window.end + 1, 'leave')
+          : answer,
       trusted: gateway.trusted,
       proven: false,
       learned,

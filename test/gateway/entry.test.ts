@@ -149,7 +149,7 @@ t.test('types and codings from strangers cannot break the head', async (t) => {
   }
   const block = (contentType: string, contentEncoding = 'gzip'): string => {
     const attributes = { id: someId(), size: 1, verified: true, trusted: true, contentType, contentEncoding }
-    return writer.prepare({ ...base, attributes, fallback: false }, 'whole', 'b').block
+    return writer.prepare({ ...base, attributes, fallback: false }, 'whole', () => 'b').block
   }
   t.match(block('text/html\r\nX-Bad: 1'), 'Content-Type: text/htmlX-Bad: 1\r\n')
   t.match(block('\r\n\0'), 'Content-Type: application/octet-stream\r\n')

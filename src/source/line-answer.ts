@@ -1,0 +1,172 @@
+import type { Dispatcher } from 'undici'
+import type { Clock, Timer } from '../actor/clock.js'
+import { type Refusal, refuse } from '../format/refusal.js'
+import type { HeaderLines } from './gateway-headers.js'
+
+/** Bytes of one body that may wait here for their reader, before the socket is left to fill. */
+const aheadMaxBytes = 128 * 1024
+
+/** What is left of a refused answer is read away up to so many bytes, so that its socket can be used again. */
+const readAwayMaxBytes = 65_536
+
+type Piece = Uint8Array | Refusal
+type Step = IteratorResult<Piece, undefined>
+
+const ended: Step = { done: true, value: undefined }
+
+/**
+ * One answer as it arrives: undici calls this from within its reading of the socket, and a reader that waits gets its piece in
+ * the same turn. Streams, iterators and timers of the library in between would cost as much as the rest of the way.
+ *
+ * The pieces are watched: when none comes for `stallMs` the last word is a refusal (`late`), when the body fails it is one too
+ * (`upstream`). The watch runs only while a piece is being waited for, so a slow taker harms nobody.
+ */
+export class LineAnswer implements Dispatcher.DispatchHandler, AsyncIterableIterator<Piece, undefined> {
+  statusCode = 0
+  headers: HeaderLines = {}
+  /** Resolves when the answer's head is there, or with what broke it. */
+  readonly head: Promise<Error | undefined>
+  #tellHead: (broken?: Error) => void = () => undefined
+  #controller: Dispatcher.DispatchController | undefined
+  readonly #pieces: Uint8Array[] = []
+  #waitingBytes = 0
+  #takePiece: ((step: Step) => void) | undefined
+  #over = false
+  #last: Refusal | undefined
+  #readAway: number | undefined
+  #askedMs = 0
+  #watch: Timer | undefined
+  #whenOver: (() => void) | undefined
+
+  constructor(
+    private readonly stallMs: number,
+    private readonly clock: Clock,
+  ) {
+    this.head = new Promise((resolve) => {
+      this.#tellHead = resolve
+    })
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller
+    if (this.#over) controller.abort(new Error('nobody waits for it'))
+  }
+
+  onResponseStart(_: Dispatcher.DispatchController, statusCode: number, headers: HeaderLines): void {
+    // Words like 103 come before the answer.
+    if (statusCode < 200) return
+    this.statusCode = statusCode
+    this.headers = headers
+    this.#tellHead()
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, piece: Uint8Array): void {
+    if (this.#over) return
+    if (this.#readAway !== undefined) {
+      this.#readAway -= piece.length
+      if (this.#readAway < 0) this.end(undefined)
+      return
+    }
+    if (this.#takePiece !== undefined) {
+      this.#give({ done: false, value: piece })
+      return
+    }
+    this.#pieces.push(piece)
+    this.#waitingBytes += piece.length
+    if (this.#waitingBytes >= aheadMaxBytes) controller.pause()
+  }
+
+  onResponseEnd(): void {
+    this.#finish(undefined)
+  }
+
+  onResponseError(_: Dispatcher.DispatchController, error: Error): void {
+    this.#tellHead(error)
+    this.#finish(refuse('upstream', 'upstream', `the source broke: ${error.message}`))
+  }
+
+  /** Calls `act` once, when nothing more will come; at once where that is so. */
+  whenOver(act: () => void): void {
+    if (this.#over) act()
+    else this.#whenOver = act
+  }
+
+  /** Ends the exchange from this side; `refusal` is then the body's last word. */
+  end(refusal: Refusal | undefined): void {
+    if (this.#over) return
+    const error = new Error('nobody waits for it')
+    this.#tellHead(error)
+    this.#finish(refusal)
+    this.#controller?.abort(error)
+  }
+
+  /** Lets go of an answer whose body nobody reads. */
+  drop(): void {
+    if (this.#over) return
+    if (Number(this.headers['content-length'] ?? 0) > readAwayMaxBytes) {
+      this.end(undefined)
+      return
+    }
+    this.#readAway = readAwayMaxBytes - this.#waitingBytes
+    this.#pieces.length = 0
+    this.#controller?.resume()
+    this.#watch?.cancel()
+    this.#watchFor(this.stallMs)
+  }
+
+  next(): Promise<Step> {
+    const piece = this.#pieces.shift()
+    if (piece !== undefined) {
+      this.#waitingBytes -= piece.length
+      if (this.#pieces.length === 0) this.#controller?.resume()
+      return Promise.resolve({ done: false, value: piece })
+    }
+    if (this.#over) {
+      const last = this.#last
+      this.#last = undefined
+      return Promise.resolve(last === undefined ? ended : { done: false, value: last })
+    }
+    return new Promise((resolve) => {
+      this.#askedMs = this.clock.monotonic()
+      this.#takePiece = resolve
+      if (this.#watch === undefined) this.#watchFor(this.stallMs)
+    })
+  }
+
+  return(): Promise<Step> {
+    this.#pieces.length = 0
+    this.end(undefined)
+    return Promise.resolve(ended)
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this
+  }
+
+  /** One timer for many pieces: it looks how long the youngest question has waited, and waits for the rest. */
+  #watchFor(ms: number): void {
+    this.#watch = this.clock.after(ms, () => {
+      this.#watch = undefined
+      if (this.#readAway !== undefined) this.end(undefined)
+      if (this.#takePiece === undefined) return
+      const leftMs = this.#askedMs + this.stallMs - this.clock.monotonic()
+      if (leftMs > 0) this.#watchFor(leftMs)
+      else this.end(refuse('late', 'upstream', 'the source sent nothing for too long'))
+    })
+  }
+
+  #finish(refusal: Refusal | undefined): void {
+    if (this.#over) return
+    this.#over = true
+    this.#watch?.cancel()
+    this.#whenOver?.()
+    if (this.#takePiece === undefined) this.#last = refusal
+    else this.#give(refusal === undefined ? ended : { done: false, value: refusal })
+  }
+
+  #give(step: Step): void {
+    const take = this.#takePiece
+    this.#takePiece = undefined
+    take?.(step)
+  }
+}
