@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -14,6 +15,8 @@ namespace server {
 
 namespace {
 
+// Where nothing is read, only what breaks a connection is watched for. Urgent bytes, which nobody sends, count as that.
+constexpr int kBreaks = UV_PRIORITIZED;
 // Bytes of following requests that are read while an answer is outstanding.
 constexpr size_t kAheadMax = kHeadMax;
 // What is in flight to a client next door never needs more than this; left to grow, the kernel's buffers of all readers together
@@ -49,15 +52,14 @@ void Server::arm(Connection* c, int events) {
 }
 
 void Server::ready(Connection* c, int status, int events) {
-  // With neither reading nor writing wanted, only the end of the connection is reported.
-  if (status < 0) return gone(c);
+  if (status < 0 || (events & kBreaks) != 0) return gone(c);
   if ((events & UV_WRITABLE) != 0) {
     size_t slot = c->slot;
     writable(c);
     if (slots_[slot] != c) return;
   }
   if ((events & UV_READABLE) != 0) readable(c);
-  else if ((events & UV_DISCONNECT) != 0) gone(c);
+  else if ((events & UV_DISCONNECT) != 0) leftOnHold(c);
 }
 
 void Server::readable(Connection* c) {
@@ -68,7 +70,7 @@ void Server::readable(Connection* c) {
   }
   bool ahead = c->phase == Phase::kAnswering && !c->reading;
   if (ahead && (c->unread() || c->in.size() >= kAheadMax)) {
-    arm(c, (c->events & UV_WRITABLE) | UV_DISCONNECT);
+    arm(c, (c->events & UV_WRITABLE) | kBreaks);
     return;
   }
   // So much is here already that it is used first: what is read into must hold both.
@@ -78,10 +80,28 @@ void Server::readable(Connection* c) {
   memcpy(bytes, c->in.data(), before);
   ssize_t got = recv(c->fd, bytes + before, ahead ? kAheadMax - c->in.size() : kReadMax, 0);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (got <= 0) return gone(c);
+  if (got < 0) return gone(c);
+  if (got == 0) return sawEnd(c, bytes, before);
   size_t length = before + static_cast<size_t>(got);
   if (ahead) c->in.append(reinterpret_cast<char*>(bytes), length);
   else take(c, bytes, length);
+}
+
+// The client sends no more. It may still listen: who was asked for an answer gives it. That nobody listens shows when a byte of
+// it is sent (a reset comes back); until then an answer is waited for as long as a socket that takes nothing.
+void Server::sawEnd(Connection* c, uint8_t* bytes, size_t length) {
+  if (c->phase == Phase::kLingering) return remove(c);
+  c->ends = true;
+  c->since = now_;
+  arm(c, (c->events & UV_WRITABLE) | kBreaks);
+  if (c->phase == Phase::kHead || c->reading) take(c, bytes, length);
+}
+
+// The client of a held connection sends no more. Where it has sent nothing else either, it has left.
+void Server::leftOnHold(Connection* c) {
+  int waiting = 0;
+  if (c->in.empty() && ioctl(c->fd, FIONREAD, &waiting) == 0 && waiting == 0) gone(c);
+  else arm(c, kBreaks);
 }
 
 // Uses bytes at the free end of the shared ones; what is left of them is kept for later.
@@ -95,6 +115,7 @@ void Server::takeHead(Connection* c, uint8_t* bytes, size_t length) {
   int32_t* out = shared_.inbox + inboxAt_;
   Parsed parsed = HeadReader(bytes, length, out).read();
   if (parsed.fault != nullptr) return refuse(c, *parsed.fault);
+  if (parsed.consumed == 0 && c->ends) return gone(c);
   if (parsed.consumed == 0) {
     if (c->in.empty()) c->since = now_;
     c->in.assign(reinterpret_cast<char*>(bytes), length);
@@ -104,7 +125,7 @@ void Server::takeHead(Connection* c, uint8_t* bytes, size_t length) {
   out[kSlot] = static_cast<int32_t>(c->slot);
   out[kBase] = static_cast<int32_t>(bytes - shared_.bytes);
   if (c->first) out[kFlags] |= kFirst;
-  c->first = c->begun = c->ended = c->wants = c->reading = false;
+  c->first = c->begun = c->ended = c->wants = c->reading = c->held = false;
   c->last = (out[kFlags] & kKeep) == 0;
   c->chunked = (out[kFlags] & kChunked) != 0;
   c->expects = (out[kFlags] & kExpects) != 0;
@@ -139,6 +160,7 @@ void Server::takeBody(Connection* c, uint8_t* bytes, size_t length) {
   if (kept > 0 || last) tell(kData, c, static_cast<size_t>(bytes - shared_.bytes), kept, last);
   bytesAt_ += used;
   if (last) c->reading = false;
+  else if (c->ends) gone(c);
 }
 
 size_t Server::send(size_t slot, size_t head, const uint8_t* body, size_t length, int how) {
@@ -161,6 +183,7 @@ size_t Server::send(size_t slot, size_t head, const uint8_t* body, size_t length
     message.msg_iovlen = (head > 0 ? 1u : 0u) + (length > 0 ? 1u : 0u);
     ssize_t took = message.msg_iovlen == 0 ? 0 : sendmsg(c->fd, &message, MSG_NOSIGNAL);
     // A broken connection is reported by the loop, like one that breaks while nobody writes.
+    c->broken = took < 0 && errno != EAGAIN && errno != EINTR;
     if (took > 0) {
       sent = static_cast<size_t>(took);
       c->begun = true;
@@ -200,6 +223,7 @@ void Server::flush() {
 }
 
 void Server::writable(Connection* c) {
+  if (c->broken) return gone(c);
   if (!c->rest.empty()) {
     ssize_t took = ::send(c->fd, c->rest.data(), c->rest.size(), MSG_NOSIGNAL);
     if (took < 0 && (errno == EAGAIN || errno == EINTR)) return;
@@ -218,11 +242,28 @@ void Server::writable(Connection* c) {
 
 // The answer is out.
 void Server::finish(Connection* c) {
-  if (c->last || closing_ || c->unread()) return linger(c);
+  if (c->last || closing_ || c->unread() || (c->ends && c->in.empty())) return linger(c);
   c->phase = Phase::kHead;
+  await(c);
+}
+
+// Waits for the next request, or for the end of a hold.
+void Server::await(Connection* c) {
   c->since = now_;
-  arm(c, UV_READABLE);
-  if (!c->in.empty()) later(c->slot);
+  arm(c, c->ends ? kBreaks : c->held ? UV_DISCONNECT : UV_READABLE);
+  if (!c->in.empty() && !c->held) later(c->slot);
+}
+
+void Server::hold(size_t slot) {
+  Connection* c = slot < slots_.size() ? slots_[slot] : nullptr;
+  if (c != nullptr && c->phase == Phase::kAnswering) c->held = true;
+}
+
+void Server::release(size_t slot) {
+  Connection* c = slot < slots_.size() ? slots_[slot] : nullptr;
+  if (c == nullptr || !c->held) return;
+  c->held = false;
+  if (c->phase == Phase::kHead) await(c);
 }
 
 // Answers what cannot be a request, where nothing else was answered yet, and ends the connection.

@@ -22,7 +22,7 @@ export const lateFault: Fault = { status: 408, word: 'the request did not arrive
 export const chunkFault: Fault = { status: 400, word: 'a malformed chunk' }
 const noLine = bad('the first line does not end with a version')
 const noMethod = bad('the method has characters that no method has')
-const noTarget = bad('the target is no path, or has characters that must be escaped')
+const noTarget = bad('the target is no path and no address, or has characters that must be escaped')
 const noValue = bad('a header line has characters that it must not have')
 const noName = bad('a header line has no sound name')
 const noLength = bad('a Content-Length that is no number')
@@ -34,6 +34,7 @@ const otherVersion: Parsed = {
 
 const methodEnd = /[^A-Z]/g
 const targetEnd = /[^\x21\x22\x24-\x7e]/g
+const hostEnd = /[^A-Za-z0-9._~%!$&'()*+,;=:[\]-]/g
 const nameEnd = /[^A-Za-z0-9!#$%&'*+\-.^_`|~]/g
 const valueEnd = /[^\t\x20-\x7e\x80-\xff]/g
 const hostShape = /^[A-Za-z0-9._~%!$&'()*+,;=:[\]-]*$/
@@ -66,11 +67,13 @@ export function readHead(text: string, out: number[]): Parsed {
 class HeadReader {
   #at = 0
   #method = [0, 0]
-  #target = [0, 0, 0]
+  #target = [0, 0, 0, 0]
+  #authority: readonly [start: number, end: number] | undefined
   #flags = 0
   #length = 0
   readonly #lines: number[] = []
   #host: string | undefined
+  #hostLine = 0
   #size: string | undefined
   #coding: string | undefined
   #close = false
@@ -103,15 +106,45 @@ class HeadReader {
     if (end === text.length) return more
     if (end === start || text[end] !== ' ') return noMethod
     this.#method = [start, end]
-    if (end + 1 === text.length) return more
-    if (text[end + 1] !== '/') return noTarget
-    const over = endOf(targetEnd, text, end + 1)
+    this.#at = end + 1
+    return this.#path() ?? this.#version()
+  }
+
+  #path(): Parsed | undefined {
+    const { text } = this
+    if (this.#at === text.length) return more
+    const ended = text[this.#at] === '/' ? undefined : this.#named()
+    if (ended !== undefined) return ended
+    const start = this.#at
+    const over = endOf(targetEnd, text, start)
     if (over === text.length) return more
     if (text[over] !== ' ') return noTarget
-    const query = text.indexOf('?', end + 1)
-    this.#target = query === -1 || query >= over ? [over, over, over] : [query, query + 1, over]
+    const found = text.indexOf('?', start)
+    const isFound = found !== -1 && found < over
+    const end = isFound ? found : over
+    // No path is the path "/": the last slash of the scheme stands for it.
+    const slash = this.#authority?.[0] ?? 0
+    const path = start === end ? [slash - 1, slash] : [start, end]
+    this.#target = [...path, isFound ? found + 1 : over, over]
     this.#at = over + 1
-    return this.#version()
+    return undefined
+  }
+
+  /** The absolute form (RFC 9112 section 3.2.2): a scheme, and a host that takes the place of the Host line. */
+  #named(): Parsed | undefined {
+    const { text } = this
+    for (const wanted of 'https://') {
+      if (this.#at === text.length) return more
+      if (text[this.#at]?.toLowerCase() === wanted) this.#at += 1
+      else if (wanted !== 's') return noTarget
+    }
+    const start = this.#at
+    const end = endOf(hostEnd, text, start)
+    if (end === text.length) return more
+    if (end === start || text[start] === ':' || !'/? '.includes(text[end] ?? '')) return noTarget
+    this.#authority = [start, end]
+    this.#at = end
+    return undefined
   }
 
   #version(): Parsed | undefined {
@@ -172,6 +205,7 @@ class HeadReader {
       case 'host':
         if (this.#host !== undefined) return bad('two Host lines')
         this.#host = value
+        this.#hostLine = this.#lines.length - lineFields
         break
       case 'content-length':
         if (this.#size !== undefined) return bad('two Content-Length lines')
@@ -194,8 +228,9 @@ class HeadReader {
   #framing(): Parsed | undefined {
     const old = (this.#flags & flag.http10) !== 0
     if (!old && !this.#close) this.#flags |= flag.keep
-    if (this.#host === undefined && !old) return bad('no Host line')
+    if (this.#host === undefined && (!old || this.#authority !== undefined)) return bad('no Host line')
     if (!hostShape.test(this.#host ?? '')) return bad('the Host line names no host')
+    if (this.#authority !== undefined) this.#lines.splice(this.#hostLine + 3, 2, ...this.#authority)
     if (this.#size !== undefined && this.#coding !== undefined) {
       return bad('both Content-Length and Transfer-Encoding')
     }

@@ -16,7 +16,7 @@ struct uv_check_t : uv_handle_t {};
 struct uv_idle_t : uv_handle_t {};
 
 enum uv_handle_type { UV_CHECK = 2, UV_IDLE = 6, UV_POLL = 8 };
-enum uv_poll_event { UV_READABLE = 1, UV_WRITABLE = 2, UV_DISCONNECT = 4 };
+enum uv_poll_event { UV_READABLE = 1, UV_WRITABLE = 2, UV_DISCONNECT = 4, UV_PRIORITIZED = 8 };
 
 size_t uv_handle_size(uv_handle_type type);
 int uv_poll_init(uv_loop_t* loop, uv_poll_t* handle, int fd);

@@ -199,6 +199,7 @@ void Server::deliver() {
 void Server::takeUp(size_t slot) {
   Connection* c = slots_[slot];
   if (c == nullptr || c->in.empty() || (c->phase == Phase::kAnswering && !c->reading)) return;
+  if (c->phase == Phase::kHead && c->held) return;
   if (!hasRoom()) return again_.push_back(slot);
   uint8_t* bytes = shared_.bytes + bytesAt_;
   size_t length = c->in.size();
@@ -242,11 +243,13 @@ void Server::sweep(double now) {
     Connection* c = slots_[slot];
     if (c == nullptr) continue;
     double waited = now - c->since;
+    bool stuck = !c->rest.empty() || (c->ends && !c->begun);
+    bool idle = c->held || c->in.empty();
     if (c->phase == Phase::kLingering && waited > limits_.lingerMs) remove(c);
-    else if (c->phase == Phase::kAnswering && !c->rest.empty() && waited > limits_.stallMs) gone(c);
+    else if (c->phase == Phase::kAnswering && stuck && waited > limits_.stallMs) gone(c);
     else if (c->phase != Phase::kHead) continue;
-    else if (!c->in.empty() && waited > limits_.headMs) refuse(c, faults::late);
-    else if (c->in.empty() && waited > (c->first ? limits_.headMs : idleMs)) remove(c);
+    else if (!idle && waited > limits_.headMs) refuse(c, faults::late);
+    else if (idle && waited > (c->first ? limits_.headMs : idleMs)) remove(c);
   }
   if (!closing_) resume();
   if (inboxAt_ > 0) wake();

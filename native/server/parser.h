@@ -14,8 +14,8 @@ constexpr int kLinesMax = 100;
 
 // A request in the inbox: these numbers, then five for each header line. Offsets count from kBase, the place of the head.
 enum Field {
-  kKind, kSlot, kFlags, kBase, kMethodStart, kMethodEnd, kPathEnd, kQueryStart, kQueryEnd, kTextEnd, kLengthHigh,
-  kLengthLow, kCount, kLines
+  kKind, kSlot, kFlags, kBase, kMethodStart, kMethodEnd, kPathStart, kPathEnd, kQueryStart, kQueryEnd, kTextEnd,
+  kLengthHigh, kLengthLow, kCount, kLines
 };
 constexpr int kLineFields = 5;  // hash of the name, start and end of the name, start and end of the value
 constexpr int kRequestMax = kLines + kLineFields * kLinesMax;
@@ -36,7 +36,7 @@ struct Parsed {
 namespace faults {
 inline const Fault tooLarge{400, "the head is too large"};
 inline const Fault method{400, "the method has characters that no method has"};
-inline const Fault target{400, "the target is no path, or has characters that must be escaped"};
+inline const Fault target{400, "the target is no path and no address, or has characters that must be escaped"};
 inline const Fault version{400, "the first line does not end with a version"};
 inline const Fault otherVersion{505, "only HTTP/1.1 and HTTP/1.0 are spoken here"};
 inline const Fault folding{400, "a header line is folded"};
@@ -108,7 +108,8 @@ class HeadReader {
   size_t length_;
   int32_t* out_;
   size_t at_ = 0;
-  Span host_{nullptr, 0}, size_{nullptr, 0}, coding_{nullptr, 0};
+  Span host_{nullptr, 0}, size_{nullptr, 0}, coding_{nullptr, 0}, authority_{nullptr, 0};
+  int32_t* hostLine_ = nullptr;
   bool close_ = false;
 
   bool ended() const { return at_ >= length_; }
@@ -129,17 +130,42 @@ class HeadReader {
 
   bool target(const Fault** fault) {
     if (ended()) return false;
-    if (bytes_[at_] != '/') return fail(fault, faults::target);
+    if (bytes_[at_] != '/' && !authority(fault)) return false;
     size_t query = 0;
+    out_[kPathStart] = offset();
     for (; !ended() && isA(bytes_[at_], kTargetChar); at_ += 1) {
       if (bytes_[at_] == '?' && query == 0) query = at_;
     }
     if (ended()) return false;
     if (bytes_[at_] != ' ') return fail(fault, faults::target);
     out_[kPathEnd] = query == 0 ? offset() : static_cast<int32_t>(query);
+    // No path is the path "/": the last slash of the scheme stands for it.
+    if (out_[kPathEnd] == out_[kPathStart]) {
+      out_[kPathEnd] = static_cast<int32_t>(authority_.start - bytes_);
+      out_[kPathStart] = out_[kPathEnd] - 1;
+    }
     out_[kQueryStart] = query == 0 ? offset() : static_cast<int32_t>(query + 1);
     out_[kQueryEnd] = offset();
     at_ += 1;
+    return true;
+  }
+
+  // The absolute form (RFC 9112 section 3.2.2): a scheme, and a host that takes the place of the Host line.
+  bool authority(const Fault** fault) {
+    for (const char* wanted = "https://"; *wanted != '\0'; wanted += 1) {
+      if (ended()) return false;
+      uint8_t c = bytes_[at_];
+      if (c >= 'A' && c <= 'Z') c += 32;
+      if (c == *wanted) at_ += 1;
+      else if (*wanted != 's') return fail(fault, faults::target);
+    }
+    size_t start = at_;
+    while (!ended() && isA(bytes_[at_], kHostChar)) at_ += 1;
+    if (ended()) return false;
+    uint8_t next = bytes_[at_];
+    bool named = at_ > start && bytes_[start] != ':';
+    if (!named || (next != '/' && next != '?' && next != ' ')) return fail(fault, faults::target);
+    authority_ = Span{bytes_ + start, at_ - start};
     return true;
   }
 
@@ -206,7 +232,10 @@ class HeadReader {
 
   // Lines that say how the connection goes on.
   bool known(const Span& name, const Span& value, const Fault** fault) {
-    if (name.is("host")) return once(&host_, value, fault, faults::twoHosts);
+    if (name.is("host")) {
+      hostLine_ = out_ + kLines + kLineFields * (out_[kCount] - 1);
+      return once(&host_, value, fault, faults::twoHosts);
+    }
     if (name.is("content-length")) return once(&size_, value, fault, faults::twoLengths);
     if (name.is("transfer-encoding")) return once(&coding_, value, fault, faults::coding);
     if (name.is("connection")) close_ = close_ || hasWord(value, "close");
@@ -235,9 +264,13 @@ class HeadReader {
   bool framing(const Fault** fault) {
     bool old = (out_[kFlags] & kHttp10) != 0;
     if (!old && !close_) out_[kFlags] |= kKeep;
-    if (host_.start == nullptr && !old) return fail(fault, faults::noHost);
+    if (host_.start == nullptr && (!old || authority_.start != nullptr)) return fail(fault, faults::noHost);
     for (size_t at = 0; at < host_.length; at += 1) {
       if (!isA(host_.start[at], kHostChar)) return fail(fault, faults::host);
+    }
+    if (authority_.start != nullptr) {
+      hostLine_[3] = static_cast<int32_t>(authority_.start - bytes_);
+      hostLine_[4] = hostLine_[3] + static_cast<int32_t>(authority_.length);
     }
     out_[kLengthHigh] = out_[kLengthLow] = 0;
     out_[kTextEnd] = offset();

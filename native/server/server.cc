@@ -157,6 +157,20 @@ napi_value read(napi_env env, napi_callback_info info) {
   return nullptr;
 }
 
+// hold(door, slot)
+napi_value hold(napi_env env, napi_callback_info info) {
+  Call call(env, info);
+  if (call.server != nullptr) call.server->hold(count(env, call.args[1]));
+  return nullptr;
+}
+
+// release(door, slot)
+napi_value release(napi_env env, napi_callback_info info) {
+  Call call(env, info);
+  if (call.server != nullptr) call.server->release(count(env, call.args[1]));
+  return nullptr;
+}
+
 // drop(door, slot)
 napi_value drop(napi_env env, napi_callback_info info) {
   Call call(env, info);
@@ -204,8 +218,9 @@ NAPI_MODULE_INIT() {
   const struct {
     const char* name;
     napi_callback call;
-  } functions[] = {{"open", open},       {"send", send},   {"read", read}, {"drop", drop},
-                   {"address", address}, {"sweep", sweep}, {"shut", shut}, {"destroy", destroyDoor}};
+  } functions[] = {{"open", open},       {"send", send},       {"read", read},
+                   {"hold", hold},       {"release", release}, {"drop", drop},
+                   {"address", address}, {"sweep", sweep},     {"shut", shut}, {"destroy", destroyDoor}};
   for (const auto& each : functions) {
     napi_value made;
     napi_create_function(env, each.name, NAPI_AUTO_LENGTH, each.call, nullptr, &made);

@@ -54,6 +54,10 @@ class Server {
   size_t send(size_t slot, size_t head, const uint8_t* body, size_t length, int how);
   // The body of this request is wanted from now on.
   void read(size_t slot);
+  // Behind the answer that is outstanding nothing is read until `release`: what the client sends stays in the kernel, which soon
+  // lets it send no more.
+  void hold(size_t slot);
+  void release(size_t slot);
   // Closes without a word to JavaScript, which has given the answer up.
   void drop(size_t slot);
   std::string address(size_t slot) const;
@@ -105,11 +109,14 @@ class Server {
   void ready(Connection* c, int status, int events);
   void readable(Connection* c);
   void writable(Connection* c);
+  void sawEnd(Connection* c, uint8_t* bytes, size_t length);
+  void leftOnHold(Connection* c);
   void take(Connection* c, uint8_t* bytes, size_t length);
   void takeHead(Connection* c, uint8_t* bytes, size_t length);
   void takeBody(Connection* c, uint8_t* bytes, size_t length);
   void flush();
   void finish(Connection* c);
+  void await(Connection* c);
   void refuse(Connection* c, const Fault& fault);
   void linger(Connection* c);
   void gone(Connection* c);
@@ -135,6 +142,9 @@ struct Connection {
   bool chunked = false;
   bool expects = false;   // the client waits for our word before it sends the body
   bool near = false;      // its round trip was looked at
+  bool ends = false;      // the client sends no more
+  bool held = false;      // nothing is read behind this answer, until `release`
+  bool broken = false;    // the socket refused to be written to
   uint64_t bodyLeft = 0;
   ChunkReader chunks;
   double since = 0;       // when the present wait began

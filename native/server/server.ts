@@ -21,6 +21,8 @@ interface Addon {
   ): [door: Door, port: number]
   send(door: Door, slot: number, headBytes: number, body: Uint8Array, how: number): number
   read(door: Door, slot: number): void
+  hold(door: Door, slot: number): void
+  release(door: Door, slot: number): void
   drop(door: Door, slot: number): void
   address(door: Door, slot: number): string
   sweep(door: Door, nowMs: number): void
@@ -61,6 +63,14 @@ class AddonWire implements Wire {
 
   read(slot: number): void {
     this.#addon.read(this.#door, slot)
+  }
+
+  hold(slot: number): void {
+    this.#addon.hold(this.#door, slot)
+  }
+
+  release(slot: number): void {
+    this.#addon.release(this.#door, slot)
   }
 
   drop(slot: number): void {

@@ -24,8 +24,9 @@ export class TwinConnection {
   #expects = false
   #since: number
   #in: Buffer = nothing
-  /** The client will send no more. */
-  #eof = false
+  /** The client sends no more. */
+  #ends = false
+  #held = false
 
   constructor(
     private readonly wire: TwinWire,
@@ -62,7 +63,7 @@ export class TwinConnection {
   /** Uses what was read. */
   takeUp(): void {
     if (this.#phase === 'lingering' || this.#phase === 'over') return
-    if (this.#phase === 'answering' && !this.#reading) {
+    if (this.#held || (this.#phase === 'answering' && !this.#reading)) {
       if (this.#unread() || this.#in.length >= headMaxBytes) this.socket.pause()
       return
     }
@@ -76,7 +77,7 @@ export class TwinConnection {
     const all = this.#in.subarray(0, headMaxBytes + 1)
     const { consumed, fault } = readHead(all.toString('latin1'), numbers)
     if (fault !== undefined) this.#refuse(fault)
-    else if (consumed === 0 && this.#eof) this.remove()
+    else if (consumed === 0 && this.#ends) this.#linger()
     if (consumed === 0) return
     const head = Buffer.from(this.#in.subarray(0, consumed))
     this.#in = this.#in.subarray(consumed)
@@ -89,6 +90,7 @@ export class TwinConnection {
     this.#begun = false
     this.#ended = false
     this.#reading = false
+    this.#held = false
     this.wants = false
     this.last = (flags & flag.keep) === 0
     this.#expects = (flags & flag.expects) !== 0
@@ -96,7 +98,6 @@ export class TwinConnection {
     this.#bodyLeft = at('lengthHigh') * 2 ** 30 + at('lengthLow')
     this.wire.tellRequest(this.slot, numbers, head)
     if (this.#in.length > 0) this.takeUp()
-    if (this.#eof) this.#sawEnd()
   }
 
   #takeBody(): void {
@@ -119,7 +120,9 @@ export class TwinConnection {
     const last = !this.#unread()
     if (last) this.#reading = false
     if (piece.length > 0 || last) this.wire.tellData(this.slot, piece, last)
-    if (!last && this.#in.length > 0) this.wire.later(this)
+    if (last) return
+    if (this.#in.length > 0) this.wire.later(this)
+    else if (this.#ends) this.#gone()
   }
 
   read(): void {
@@ -127,6 +130,7 @@ export class TwinConnection {
     this.#reading = true
     this.socket.resume()
     if (this.#in.length > 0) this.wire.later(this)
+    else if (this.#ends) this.#gone()
     else if (this.#expects) this.socket.write('HTTP/1.1 100 Continue\r\n\r\n')
   }
 
@@ -153,15 +157,30 @@ export class TwinConnection {
   }
 
   #finish(): void {
-    if (this.last || this.wire.closing || this.#unread()) {
+    if (this.last || this.wire.closing || this.#unread() || (this.#ends && this.#in.length === 0)) {
       this.#linger()
       return
     }
     this.#phase = 'head'
+    this.#await()
+  }
+
+  /** Waits for the next request, or for the end of a hold. */
+  #await(): void {
     this.#since = this.wire.now
+    if (this.#held) return
     this.socket.resume()
     if (this.#in.length > 0) this.wire.later(this)
-    else if (this.#eof) this.remove()
+  }
+
+  hold(): void {
+    if (this.#phase === 'answering') this.#held = true
+  }
+
+  release(): void {
+    if (!this.#held) return
+    this.#held = false
+    if (this.#phase === 'head') this.#await()
   }
 
   #refuse({ status, word }: Fault): void {
@@ -185,16 +204,13 @@ export class TwinConnection {
     this.socket.resume()
   }
 
-  /** A client that will send no more has left, as far as anybody can tell; what can be answered at once still is. */
+  /** The client sends no more, and may still listen: see connection.cc. */
   #sawEnd(): void {
-    this.#eof = true
-    if (this.#phase !== 'answering') {
-      if (this.#in.length === 0 || this.#phase !== 'head') this.#gone()
-      else this.wire.later(this)
-      return
-    }
-    // The first turn hands the request over, the second is behind what its handler did at once.
-    setImmediate(() => setImmediate(() => this.isAnswering && this.#gone()))
+    this.#ends = true
+    this.#since = this.wire.now
+    if (this.#phase === 'answering' && !this.#reading) return
+    if (this.#in.length === 0) this.#gone()
+    else this.wire.later(this)
   }
 
   #gone(): void {
@@ -211,11 +227,13 @@ export class TwinConnection {
   sweep(now: number, idleMs: number): void {
     const { headMs, stallMs, lingerMs } = this.wire.options
     const waited = now - this.#since
+    const stuck = this.#ended || (this.#ends && !this.#begun)
+    const idle = this.#held || this.#in.length === 0
     if (this.#phase === 'lingering' && waited > lingerMs) this.remove()
-    else if (this.#phase === 'answering' && this.#ended && waited > stallMs) this.#gone()
+    else if (this.#phase === 'answering' && stuck && waited > stallMs) this.#gone()
     else if (this.#phase !== 'head') return
-    else if (this.#in.length > 0 && waited > headMs) this.#refuse(lateFault)
-    else if (this.#in.length === 0 && waited > (this.#first ? headMs : idleMs)) this.remove()
+    else if (!idle && waited > headMs) this.#refuse(lateFault)
+    else if (idle && waited > (this.#first ? headMs : idleMs)) this.remove()
   }
 }
 

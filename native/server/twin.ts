@@ -181,6 +181,14 @@ export class TwinWire implements Wire {
     this.#slots[slot]?.read()
   }
 
+  hold(slot: number): void {
+    this.#slots[slot]?.hold()
+  }
+
+  release(slot: number): void {
+    this.#slots[slot]?.release()
+  }
+
   drop(slot: number): void {
     this.#slots[slot]?.remove()
   }

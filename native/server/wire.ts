@@ -20,6 +20,10 @@ export interface Wire {
   send(slot: number, headBytes: number, body: Uint8Array, how: number): number
   /** The body of the request is wanted: `data` messages come. */
   read(slot: number): void
+  /** Behind the answer that is outstanding no request of this connection is read or told, until `release`. */
+  hold(slot: number): void
+  /** Ends a hold. Nothing happens where there is none: the slot may be another connection's by now. */
+  release(slot: number): void
   /** Closes a connection at once; no message comes. */
   drop(slot: number): void
   /** Textual address of the other end, IPv4 in dotted form; '' where it is gone. */
@@ -58,7 +62,7 @@ export const message = {
   data: 2,
   /** There is room for more of an answer. */
   writable: 3,
-  /** The client has left, or was sent away: the answer is over. */
+  /** The client has left, or was sent away: the answer is over. A client that only sends no more has not left. */
   gone: 4,
 } as const
 
@@ -71,19 +75,23 @@ export const field = {
   base: 3,
   methodStart: 4,
   methodEnd: 5,
-  pathEnd: 6,
-  queryStart: 7,
-  queryEnd: 8,
-  textEnd: 9,
+  pathStart: 6,
+  pathEnd: 7,
+  queryStart: 8,
+  queryEnd: 9,
+  textEnd: 10,
   /** The declared length of the body: 2 ** 30 times the first and the second. */
-  lengthHigh: 10,
-  lengthLow: 11,
+  lengthHigh: 11,
+  lengthLow: 12,
   /** Header lines. */
-  count: 12,
-  lines: 13,
+  count: 13,
+  lines: 14,
 } as const
 
-/** Hash of the name in small letters, start and end of the name, start and end of the value. */
+/**
+ * Hash of the name in small letters, start and end of the name, start and end of the value. The value of Host lies in the target
+ * where that names a host.
+ */
 export const lineFields = 5
 
 export const flag = { http10: 1, keep: 2, body: 4, chunked: 8, expects: 16, first: 32 } as const

@@ -32,6 +32,8 @@ export interface Request {
 export interface TextHead {
   readonly status: number
   readonly block: string
+  /** Nothing is read from this connection for so long after the answer. Only for connections that are one client's alone. */
+  readonly holdMs?: number
 }
 
 /** A head that is the same for many answers but for the id of the request and a few lines: kept as bytes (http/frame.ts). */

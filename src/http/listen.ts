@@ -3,6 +3,7 @@ import { field, flag, lineFields, message, shortMessage, type Wire } from '../..
 import { type Clock, systemClock, type Timer } from '../actor/clock.js'
 import { Inflow } from './body.js'
 import type { Reply, Request } from './exchange.js'
+import { Holds } from './holds.js'
 import { type Desk, SocketReply } from './reply.js'
 import { type Front, SocketRequest } from './request.js'
 import { Stalls } from './stalls.js'
@@ -52,6 +53,7 @@ const connectionsMax = 16_384
 class Edge implements Desk, Front, Server {
   readonly wire: Wire
   readonly stalls: Stalls
+  readonly #holds: Holds
   readonly #handler: Handler
   readonly #options: ServeOptions
   readonly #clock: Clock
@@ -73,6 +75,7 @@ class Edge implements Desk, Front, Server {
     const bounds = { headMs, idleMs, stallMs, lingerMs, connectionsMax }
     this.wire = openWire({ host, port, ...bounds }, (count) => this.#hear(count), options.by ?? servedBy)
     this.stalls = new Stalls(stallMs, this.#clock)
+    this.#holds = new Holds(this.wire, this.#clock)
     this.#sweeping = this.#clock.every(Math.max(10, Math.min(1000, stallMs / 4)), () => this.#sweep())
     this.#sweep()
   }
@@ -101,6 +104,10 @@ class Edge implements Desk, Front, Server {
       this.#date = `\r\nDate: ${new Date(second * 1000).toUTCString()}`
     }
     return this.#date
+  }
+
+  hold(slot: number, ms: number): void {
+    this.#holds.add(slot, ms)
   }
 
   addressOf(slot: number): string {
@@ -193,6 +200,7 @@ class Edge implements Desk, Front, Server {
     for (const reply of this.#open) reply?.abort()
     this.wire.destroy()
     this.stalls.close()
+    this.#holds.close()
     this.#sweeping.cancel()
   }
 }

@@ -18,6 +18,8 @@ export interface Desk {
   /** True: no connection is kept for another request. */
   readonly closing: boolean
   dateLine(): string
+  /** Nothing is read from this connection for so long, from the end of the answer that is sent next. */
+  hold(slot: number, ms: number): void
   /** The reply outlives the handler. */
   opened(reply: SocketReply, slot: number): void
   /** A reply that was opened is over. */
@@ -125,6 +127,7 @@ export class SocketReply implements Reply {
 
   #writeHead(head: Head, contentLength: number | undefined, last: boolean): number {
     const { wire } = this.#desk
+    if ('holdMs' in head && !last && head.holdMs > 0) this.#desk.hold(this.#request.slot, head.holdMs)
     return writeHead(wire.outbox, head, this.#desk.dateLine(), contentLength, last)
   }
 

@@ -52,7 +52,7 @@ export class SocketRequest implements Request {
     const queryEnd = base + inbox[at + field.queryEnd]!
     const methodEnd = base + inbox[at + field.methodEnd]!
     this.method = methodOf(bytes, base + inbox[at + field.methodStart]!, methodEnd)
-    this.path = bytes.toString('latin1', methodEnd + 1, pathEnd)
+    this.path = bytes.toString('latin1', base + inbox[at + field.pathStart]!, pathEnd)
     this.query = queryStart < queryEnd ? bytes.toString('latin1', queryStart, queryEnd) : ''
     this.slot = inbox[at + 1]!
     this.#front = front

@@ -11,6 +11,7 @@ const seeds = [
   'POST /a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3;a=b\r\nabc\r\n0\r\nA: b\r\n\r\n' +
     'GET /b HTTP/1.1\r\nHost: y\r\n\r\n',
   'HEAD / HTTP/1.0\r\n\r\n',
+  'GET https://y:80/a?b HTTP/1.1\r\nHost: x\r\n\r\nGET http://z HTTP/1.1\r\nAccept: a\r\nHost: x\r\n\r\n',
 ]
 const marks = [
   '\r',
@@ -25,6 +26,9 @@ const marks = [
   '\x7f',
   '\xff',
   'Host: z\r\n',
+  'http://q',
+  '/',
+  '?',
   'Content-Length: 0\r\n',
   '0',
 ]

@@ -2,27 +2,11 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { Worker } from 'node:worker_threads'
 import t from 'tap'
-import { type Clock, pause, systemClock } from '../../src/actor/clock.js'
+import { pause } from '../../src/actor/clock.js'
 import { isRefusal } from '../../src/format/refusal.js'
 import { type Server, serve } from '../../src/http/listen.js'
+import { HandClock } from './hand-clock.js'
 import { ways } from './ways.js'
-
-/** Time that goes on when it is told to. */
-class HandClock implements Clock {
-  #ms = 0
-  readonly #acts = new Set<() => void>()
-  now = systemClock.now
-  after = systemClock.after
-  monotonic = (): number => this.#ms
-  every(_: number, act: () => void): { cancel: () => void } {
-    this.#acts.add(act)
-    return { cancel: () => this.#acts.delete(act) }
-  }
-  turn(ms: number): void {
-    this.#ms += ms
-    for (const act of this.#acts) act()
-  }
-}
 
 /** A connection, with all that came back on it. */
 async function open(

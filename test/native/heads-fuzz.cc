@@ -47,12 +47,16 @@ static void readHead(const std::string& text) {
   require(parsed.consumed == 0 || parsed.fault == nullptr, "both a head and a fault", text);
   require(parsed.consumed <= bytes.size() && parsed.consumed <= kHeadMax, "more was read than there is", text);
   if (parsed.consumed == 0) return;
-  int32_t places[] = {out[kMethodStart], out[kMethodEnd], out[kPathEnd], out[kQueryStart], out[kQueryEnd], out[kTextEnd]};
-  for (int at = 1; at < 6; at += 1) require(places[at - 1] <= places[at], "places out of order", text);
+  int32_t places[] = {out[kMethodStart], out[kMethodEnd],  out[kPathStart], out[kPathEnd],
+                      out[kQueryStart],  out[kQueryEnd], out[kTextEnd]};
+  require(bytes[static_cast<size_t>(out[kPathStart])] == '/', "a path that starts with no slash", text);
+  for (int at = 1; at < 7; at += 1) require(places[at - 1] <= places[at], "places out of order", text);
   require(static_cast<size_t>(out[kTextEnd]) == parsed.consumed, "another end", text);
   for (int line = 0; line < out[kCount]; line += 1) {
     const int32_t* at = out.data() + kLines + kLineFields * line;
-    require(at[1] < at[2] && at[2] < at[3] && at[3] <= at[4] && at[4] < out[kTextEnd], "a line out of order", text);
+    // The value of Host lies before all lines where the target names a host.
+    bool inTarget = at[4] <= out[kQueryEnd] && at[3] > out[kMethodEnd];
+    require(at[1] < at[2] && (at[2] < at[3] || inTarget) && at[3] <= at[4] && at[4] < out[kTextEnd], "a line out of order", text);
   }
   // Less of the same never gives another head.
   std::vector<uint8_t> less(text.begin(), text.begin() + static_cast<long>(below(static_cast<uint32_t>(parsed.consumed))));
@@ -85,10 +89,12 @@ int main(int count, char** arguments) {
       "GET /a?b=c HTTP/1.1\r\nHost: x\r\nAccept: */*\r\nConnection: keep-alive, close\r\n\r\n",
       "POST / HTTP/1.1\r\nHost: [::1]:80\r\nContent-Length: 12\r\nExpect: 100-continue\r\n\r\nabcdefghijkl",
       "\r\nPUT /x HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+      "GET https://x.y:80/a?b HTTP/1.1\r\nHost: z\r\n\r\n",
+      "GET HTTP://x HTTP/1.1\r\nHost: z\r\n\r\n",
   };
   const std::string bodies[] = {"3\r\nabc\r\n0\r\n\r\n", "5;a=\"b\"\r\nabcde\r\nA\r\n0123456789\r\n0\r\nA: b\r\nC: d\r\n\r\n"};
   for (long round = 0; round < rounds; round += 1) {
-    readHead(mutated(heads[below(3)]));
+    readHead(mutated(heads[below(5)]));
     std::string text = mutated(bodies[below(2)]);
     bool whole = false, wholeInPieces = false;
     std::string body = readChunks(text, false, &whole);
