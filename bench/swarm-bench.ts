@@ -1,6 +1,6 @@
 /**
  * Bands by BitTorrent: our seeder and libtorrent's, each giving the same torrent to a libtorrent leecher, in turns; the hashing
- * pass beside its three digests alone; and the memory of the seeder under 50 leechers. Needs python3-libtorrent.
+ * pass beside its three digests through node:crypto; and the memory of the seeder under 50 leechers. Needs python3-libtorrent.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
@@ -10,8 +10,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { type DigestPass, digestedBy, openPass } from '../native/digest/digest.js'
+import { TwinPass } from '../native/digest/twin.js'
 import { hashBandFile } from '../src/bands/torrent-hash.js'
-import { bandTorrent, torrentBytes } from '../src/format/torrent.js'
+import { bandPieceBytes, bandTorrent, blockBytes, torrentBytes } from '../src/format/torrent.js'
 
 const python = '/usr/bin/python3'
 const peer = fileURLToPath(new URL('../../test/bands/torrent_peer.py', import.meta.url))
@@ -48,15 +50,33 @@ function say(text: string): void {
 
 async function hashing(folder: string): Promise<void> {
   const bytes = randomBytes(sizeBytes)
-  const cpu = (): number => process.cpuUsage().user / 1e6
-  let at = cpu()
+  const cut = { blockBytes, pieceBytes: bandPieceBytes }
+  const ways: [name: string, act: () => unknown][] = [
+    ['the three digests alone through node:crypto', () => bare(bytes)],
+    ['through the twin', () => fed(new TwinPass(cut), bytes)],
+    [`through the ${digestedBy}`, () => fed(openPass(cut), bytes)],
+    ['the whole pass, reading a file', () => hashBandFile(folder, 'data')],
+  ]
+  for (const [name, act] of ways) {
+    const speeds: number[] = []
+    for (let round = 0; round < rounds; round += 1) {
+      const before = process.cpuUsage()
+      await act()
+      const { user, system } = process.cpuUsage(before)
+      speeds.push(sizeBytes / (user + system))
+    }
+    say(`hashing, ${name}: ${Math.max(...speeds).toFixed(0)} MB/s of processor time (user and system)`)
+  }
+}
+
+function bare(bytes: Uint8Array): void {
   for (const name of ['sha256', 'sha256', 'sha1']) createHash(name).update(bytes).digest()
-  const bare = cpu() - at
-  at = cpu()
-  await hashBandFile(folder, 'data')
-  const whole = cpu() - at
-  const speed = (seconds: number): string => (sizeBytes / 1e6 / seconds).toFixed(0)
-  say(`hashing pass ${speed(whole)} MB/s of processor time; its digests alone over one buffer ${speed(bare)}`)
+}
+
+function fed(pass: DigestPass, bytes: Uint8Array): void {
+  const step = 1 << 20
+  for (let at = 0; at < bytes.length; at += step) pass.update(bytes.subarray(at, at + step))
+  pass.finish()
 }
 
 async function main(): Promise<void> {

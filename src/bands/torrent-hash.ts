@@ -1,15 +1,16 @@
-import { createHash, hash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { type FileHandle, open } from 'node:fs/promises'
 import { join } from 'node:path'
+import { openPass } from '../../native/digest/digest.js'
 import { bandPieceBytes, blockBytes, type HashedFile } from '../format/torrent.js'
 import { pieceRoot } from '../format/torrent-tree.js'
 
 /** One pass over a file for all three digests: each byte is read once, and hashed while the processor's cache holds it. */
 
-/** Read at once; two of them are held, one being filled while the other is hashed. A multiple of the piece length. */
+/** Read at once; two of them are held, one being filled while the other is hashed. */
 const readBytes = 1 << 20
 
-/** The hash of a piece from those of its 16 KiB blocks (32 bytes each), as it stands in the layer of its file. */
+/** The hashes of a file's pieces, or of one of them, from those of its 16 KiB blocks, as they stand in the layer of the file. */
 export function rootOfBlocks(blocks: Uint8Array, fileBytes: number, pieceBytes: number): Uint8Array {
   // A file of one piece has a tree just wide enough; in a longer one each piece has a full one.
   const width = Math.ceil(Math.min(fileBytes, pieceBytes) / blockBytes)
@@ -25,14 +26,6 @@ export function hashPiece(piece: Uint8Array, fileBytes: number, pieceBytes: numb
     blocks.set(hash('sha256', block, 'buffer'), index * 32)
   }
   return rootOfBlocks(blocks, fileBytes, pieceBytes)
-}
-
-function sha1Padded(piece: Uint8Array, pieceBytes: number): Buffer {
-  if (piece.length === pieceBytes) return hash('sha1', piece, 'buffer')
-  return createHash('sha1')
-    .update(piece)
-    .update(new Uint8Array(pieceBytes - piece.length))
-    .digest()
 }
 
 /**
@@ -54,28 +47,19 @@ export async function hashBandFile(
 
 async function hashOpen(file: FileHandle, name: string, pieceBytes: number): Promise<HashedFile> {
   const { size: sizeBytes } = await file.stat()
-  const pieces = Math.ceil(sizeBytes / pieceBytes)
-  const layer = new Uint8Array(pieces * 32)
-  const sha1s = new Uint8Array(pieces * 20)
-  const whole = createHash('sha256')
-  const step = Math.max(readBytes, pieceBytes)
-  const buffers = [Buffer.allocUnsafeSlow(step), Buffer.allocUnsafeSlow(step)] as const
+  const pass = openPass({ blockBytes, pieceBytes })
+  const buffers = [Buffer.allocUnsafeSlow(readBytes), Buffer.allocUnsafeSlow(readBytes)] as const
   let reading = fill(file, buffers[0], 0, sizeBytes)
-  for (let at = 0, turn = 1; at < sizeBytes; at += step, turn ^= 1) {
+  for (let at = 0, turn = 1; at < sizeBytes; at += readBytes, turn ^= 1) {
     const bytes = await reading
-    reading = fill(file, buffers[turn]!, at + step, sizeBytes)
+    reading = fill(file, buffers[turn]!, at + readBytes, sizeBytes)
     // Rejections are met at the next turn, or just below.
     reading.catch(() => 'met when it is awaited')
-    for (let from = 0; from < bytes.length; from += pieceBytes) {
-      const index = (at + from) / pieceBytes
-      const piece = bytes.subarray(from, from + pieceBytes)
-      whole.update(piece)
-      layer.set(hashPiece(piece, sizeBytes, pieceBytes), index * 32)
-      sha1s.set(sha1Padded(piece, pieceBytes), index * 20)
-    }
+    pass.update(bytes)
   }
   await reading
-  return { name, sizeBytes, sha256: whole.digest(), layer, sha1s }
+  const { whole: sha256, blocks, pieces: sha1s } = pass.finish()
+  return { name, sizeBytes, sha256, layer: rootOfBlocks(blocks, sizeBytes, pieceBytes), sha1s }
 }
 
 /** The bytes from `at`, as many as the buffer holds or the file has left. */

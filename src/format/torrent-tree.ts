@@ -1,4 +1,4 @@
-import { hash } from 'node:crypto'
+import { hashPairs } from '../../native/digest/digest.js'
 
 /** Hash trees of BEP 52: binary, SHA-256, leaves of 16 KiB, filled up with zero leaves to a power of two. */
 
@@ -7,7 +7,7 @@ const zeroNodes: readonly Uint8Array[] = (() => {
   const nodes: Uint8Array[] = [new Uint8Array(32)]
   for (let height = 1; height <= 40; height += 1) {
     const below = nodes[height - 1]!
-    nodes.push(hash('sha256', Buffer.concat([below, below]), 'buffer'))
+    nodes.push(hashPairs(Buffer.concat([below, below])))
   }
   return nodes
 })()
@@ -21,19 +21,7 @@ export function zeroNode(height: number): Uint8Array {
 
 /** The layer above `layer`, whose nodes are `height` above the leaves; an odd end is paired with a zero node. */
 export function layerAbove(layer: Uint8Array, height: number): Uint8Array {
-  const pairs = Math.ceil(layer.length / 64)
-  const above = new Uint8Array(pairs * 32)
-  const pair = new Uint8Array(64)
-  for (let index = 0; index < pairs; index += 1) {
-    const from = index * 64
-    const both = from + 64 <= layer.length ? layer.subarray(from, from + 64) : pair
-    if (both === pair) {
-      pair.set(layer.subarray(from, from + 32))
-      pair.set(zeroNode(height), 32)
-    }
-    above.set(hash('sha256', both, 'buffer'), index * 32)
-  }
-  return above
+  return hashPairs(layer.length % 64 === 0 ? layer : Buffer.concat([layer, zeroNode(height)]))
 }
 
 /** The root over a layer (32 bytes a node, at least one) whose nodes are `height` above the leaves. */

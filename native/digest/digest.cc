@@ -1,0 +1,246 @@
+// Digests that a torrent needs of a file, in one pass over its bytes. See README.md for why and how fast.
+#include <node_api.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "lanes.h"
+
+namespace {
+
+constexpr size_t kChunk = 64;
+constexpr size_t kSha256 = 32;
+constexpr size_t kSha1 = 20;
+
+// FIPS 180-4, 5.3.3 and 5.3.1.
+constexpr uint32_t kStart256[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                                   0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+constexpr uint32_t kStart1[5] = {0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0};
+
+// One pass. It lies in an ArrayBuffer, so that its memory is JavaScript's.
+struct Pass {
+  uint32_t whole[8];
+  uint32_t block[8];
+  uint32_t piece[5];
+  uint32_t restBytes;
+  uint8_t rest[kChunk];
+  uint64_t total;
+  // Multiples of 64; a piece is a multiple of blocks.
+  uint64_t blockBytes;
+  uint64_t pieceBytes;
+};
+
+void writeWords(uint8_t* to, const uint32_t* words, size_t count) {
+  for (size_t at = 0; at < count; at += 1, to += 4) {
+    for (int byte = 0; byte < 4; byte += 1) to[byte] = static_cast<uint8_t>(words[at] >> (24 - 8 * byte));
+  }
+}
+
+// Padding (FIPS 180-4, 5.1.1) behind `restBytes` of an unfinished chunk: one chunk or two. Returns how many.
+size_t pad(uint8_t* chunks, const uint8_t* rest, size_t restBytes, uint64_t totalBytes) {
+  size_t count = restBytes + 9 > kChunk ? 2 : 1;
+  memset(chunks, 0, count * kChunk);
+  if (restBytes > 0) memcpy(chunks, rest, restBytes);
+  chunks[restBytes] = 0x80;
+  uint64_t bits = totalBytes * 8;
+  for (int byte = 0; byte < 8; byte += 1) {
+    chunks[count * kChunk - 1 - byte] = static_cast<uint8_t>(bits >> (8 * byte));
+  }
+  return count;
+}
+
+void end256(uint32_t* state, const uint8_t* rest, size_t restBytes, uint64_t totalBytes, uint8_t* out) {
+  uint8_t chunks[2 * kChunk];
+  size_t count = pad(chunks, rest, restBytes, totalBytes);
+  lanes::run<true, false, false>(state, nullptr, nullptr, chunks, count);
+  writeWords(out, state, 8);
+  memcpy(state, kStart256, sizeof(kStart256));
+}
+
+void end1(uint32_t* state, uint64_t totalBytes, uint8_t* out) {
+  uint8_t chunks[2 * kChunk];
+  size_t count = pad(chunks, nullptr, 0, totalBytes);
+  lanes::run<false, false, true>(nullptr, nullptr, state, chunks, count);
+  writeWords(out, state, 5);
+  memcpy(state, kStart1, sizeof(kStart1));
+}
+
+// Where the digests of finished blocks and pieces go.
+struct Out {
+  uint8_t* blocks;
+  uint8_t* pieces;
+};
+
+void take(Pass& pass, const uint8_t* bytes, size_t chunks, Out& out) {
+  while (chunks > 0) {
+    size_t run = (pass.blockBytes - pass.total % pass.blockBytes) / kChunk;
+    if (run > chunks) run = chunks;
+    lanes::run<true, true, true>(pass.whole, pass.block, pass.piece, bytes, run);
+    bytes += run * kChunk;
+    chunks -= run;
+    pass.total += run * kChunk;
+    if (pass.total % pass.blockBytes != 0) continue;
+    end256(pass.block, nullptr, 0, pass.blockBytes, out.blocks);
+    out.blocks += kSha256;
+    if (pass.total % pass.pieceBytes != 0) continue;
+    end1(pass.piece, pass.pieceBytes, out.pieces);
+    out.pieces += kSha1;
+  }
+}
+
+struct Bytes {
+  uint8_t* data = nullptr;
+  size_t length = 0;
+};
+
+bool read(napi_env env, napi_value value, Bytes& bytes) {
+  napi_typedarray_type type;
+  void* data = nullptr;
+  if (napi_get_typedarray_info(env, value, &type, &bytes.length, &data, nullptr, nullptr) != napi_ok) return false;
+  bytes.data = static_cast<uint8_t*>(data);
+  return type == napi_uint8_array;
+}
+
+Pass* passOf(napi_env env, napi_value value) {
+  void* data = nullptr;
+  size_t length = 0;
+  if (napi_get_arraybuffer_info(env, value, &data, &length) != napi_ok || length != sizeof(Pass)) return nullptr;
+  return static_cast<Pass*>(data);
+}
+
+napi_value refuse(napi_env env, const char* what) {
+  napi_throw_range_error(env, nullptr, what);
+  return nullptr;
+}
+
+// start(blockBytes, pieceBytes) -> what the calls below are given.
+napi_value start(napi_env env, napi_callback_info info) {
+  size_t count = 2;
+  napi_value args[2];
+  napi_get_cb_info(env, info, &count, args, nullptr, nullptr);
+  uint32_t blockBytes = 0, pieceBytes = 0;
+  napi_get_value_uint32(env, args[0], &blockBytes);
+  napi_get_value_uint32(env, args[1], &pieceBytes);
+  bool fits = blockBytes > 0 && blockBytes % kChunk == 0 && pieceBytes > 0 && pieceBytes % blockBytes == 0;
+  if (!fits) return refuse(env, "blocks are of whole chunks, pieces of whole blocks");
+  void* data = nullptr;
+  napi_value made;
+  if (napi_create_arraybuffer(env, sizeof(Pass), &data, &made) != napi_ok) return nullptr;
+  Pass pass{};
+  memcpy(pass.whole, kStart256, sizeof(kStart256));
+  memcpy(pass.block, kStart256, sizeof(kStart256));
+  memcpy(pass.piece, kStart1, sizeof(kStart1));
+  pass.blockBytes = blockBytes;
+  pass.pieceBytes = pieceBytes;
+  memcpy(data, &pass, sizeof(pass));
+  return made;
+}
+
+// update(pass, bytes, blocks, pieces): the latter two have room for exactly the digests that are finished by these bytes.
+napi_value update(napi_env env, napi_callback_info info) {
+  size_t count = 4;
+  napi_value args[4];
+  napi_get_cb_info(env, info, &count, args, nullptr, nullptr);
+  Pass* pass = passOf(env, args[0]);
+  Bytes bytes, blocks, pieces;
+  if (pass == nullptr || !read(env, args[1], bytes) || !read(env, args[2], blocks) || !read(env, args[3], pieces)) {
+    return refuse(env, "update(pass, bytes, blocks, pieces)");
+  }
+  uint64_t before = pass->total + pass->restBytes, after = before + bytes.length;
+  bool fits = (after / pass->blockBytes - before / pass->blockBytes) * kSha256 == blocks.length &&
+              (after / pass->pieceBytes - before / pass->pieceBytes) * kSha1 == pieces.length;
+  if (!fits) return refuse(env, "no room for exactly the finished digests");
+  if (bytes.length == 0) return nullptr;
+  Out out{blocks.data, pieces.data};
+  if (pass->restBytes > 0) {
+    size_t more = kChunk - pass->restBytes < bytes.length ? kChunk - pass->restBytes : bytes.length;
+    memcpy(pass->rest + pass->restBytes, bytes.data, more);
+    pass->restBytes += static_cast<uint32_t>(more);
+    bytes.data += more;
+    bytes.length -= more;
+    if (pass->restBytes < kChunk) return nullptr;
+    pass->restBytes = 0;
+    take(*pass, pass->rest, 1, out);
+  }
+  take(*pass, bytes.data, bytes.length / kChunk, out);
+  pass->restBytes = static_cast<uint32_t>(bytes.length % kChunk);
+  if (pass->restBytes > 0) memcpy(pass->rest, bytes.data + bytes.length - pass->restBytes, pass->restBytes);
+  return nullptr;
+}
+
+// The last piece, filled up with zeros. The last thing that `rest` is needed for.
+void endPiece(Pass& pass, uint8_t* out) {
+  uint64_t chunks = (pass.pieceBytes - pass.total % pass.pieceBytes) / kChunk;
+  static constexpr size_t most = 64;
+  static constexpr uint8_t zeros[most * kChunk] = {};
+  memset(pass.rest + pass.restBytes, 0, kChunk - pass.restBytes);
+  lanes::run<false, false, true>(nullptr, nullptr, pass.piece, pass.rest, 1);
+  for (chunks -= 1; chunks > 0;) {
+    size_t run = chunks < most ? chunks : most;
+    lanes::run<false, false, true>(nullptr, nullptr, pass.piece, zeros, run);
+    chunks -= run;
+  }
+  end1(pass.piece, pass.pieceBytes, out);
+}
+
+// finish(pass, whole, blocks, pieces): `blocks` and `pieces` have room for one digest where one is unfinished, else none.
+napi_value finish(napi_env env, napi_callback_info info) {
+  size_t count = 4;
+  napi_value args[4];
+  napi_get_cb_info(env, info, &count, args, nullptr, nullptr);
+  Pass* pass = passOf(env, args[0]);
+  Bytes whole, blocks, pieces;
+  if (pass == nullptr || !read(env, args[1], whole) || !read(env, args[2], blocks) || !read(env, args[3], pieces)) {
+    return refuse(env, "finish(pass, whole, blocks, pieces)");
+  }
+  uint64_t total = pass->total + pass->restBytes;
+  uint64_t blockRest = total % pass->blockBytes, pieceRest = total % pass->pieceBytes;
+  bool fits = whole.length == kSha256 && blocks.length == (blockRest > 0 ? kSha256 : 0) &&
+              pieces.length == (pieceRest > 0 ? kSha1 : 0);
+  if (!fits) return refuse(env, "no room for exactly the last digests");
+  end256(pass->whole, pass->rest, pass->restBytes, total, whole.data);
+  if (blockRest > 0) end256(pass->block, pass->rest, pass->restBytes, blockRest, blocks.data);
+  if (pieceRest > 0) endPiece(*pass, pieces.data);
+  return nullptr;
+}
+
+// pairs(nodes, above): SHA-256 of each 64 bytes.
+napi_value pairs(napi_env env, napi_callback_info info) {
+  size_t count = 2;
+  napi_value args[2];
+  napi_get_cb_info(env, info, &count, args, nullptr, nullptr);
+  Bytes nodes, above;
+  bool fits = read(env, args[0], nodes) && read(env, args[1], above) && nodes.length % kChunk == 0 &&
+              above.length == nodes.length / 2;
+  if (!fits) return refuse(env, "pairs(nodes, above)");
+  uint32_t state[8];
+  memcpy(state, kStart256, sizeof(kStart256));
+  for (size_t at = 0; at < nodes.length; at += kChunk) {
+    lanes::run<true, false, false>(state, nullptr, nullptr, nodes.data + at, 1);
+    end256(state, nullptr, 0, kChunk, above.data + at / 2);
+  }
+  return nullptr;
+}
+
+// able() -> whether this processor has what the calls above need.
+napi_value able(napi_env env, napi_callback_info) {
+  napi_value result;
+  napi_get_boolean(env, lanes::able(), &result);
+  return result;
+}
+
+}  // namespace
+
+NAPI_MODULE_INIT() {
+  const struct {
+    const char* name;
+    napi_callback call;
+  } functions[] = {{"able", able}, {"start", start}, {"update", update}, {"finish", finish}, {"pairs", pairs}};
+  for (const auto& each : functions) {
+    napi_value made;
+    napi_create_function(env, each.name, NAPI_AUTO_LENGTH, each.call, nullptr, &made);
+    napi_set_named_property(env, exports, each.name, made);
+  }
+  return exports;
+}

@@ -1,0 +1,96 @@
+import { loadAddon } from '../addon.js'
+import { TwinPass, twinPairs } from './twin.js'
+
+/** What is cut how. A block is of whole 64 bytes, a piece of whole blocks. */
+export interface Cut {
+  readonly blockBytes: number
+  readonly pieceBytes: number
+}
+
+/** Digests of the same bytes. */
+export interface Digests {
+  /** SHA-256 of all of them, 32 bytes. */
+  readonly whole: Buffer
+  /** SHA-256 of each block, 32 bytes each; the last block may be shorter. None of nothing. */
+  readonly blocks: Buffer
+  /** SHA-1 of each piece, 20 bytes each; the last piece filled up with zeros. None of nothing. */
+  readonly pieces: Buffer
+}
+
+/** One pass over some bytes. */
+export interface DigestPass {
+  /** The next bytes, cut anywhere. */
+  update(bytes: Uint8Array): void
+  /** The end; nothing may be called after it. */
+  finish(): Digests
+}
+
+interface Addon {
+  able(): boolean
+  start(blockBytes: number, pieceBytes: number): ArrayBuffer
+  update(pass: ArrayBuffer, bytes: Uint8Array, blocks: Uint8Array, pieces: Uint8Array): void
+  finish(pass: ArrayBuffer, whole: Uint8Array, blocks: Uint8Array, pieces: Uint8Array): void
+  pairs(nodes: Uint8Array, above: Uint8Array): void
+}
+
+const built = loadAddon<Addon>('digest')
+const addon = built?.able() === true ? built : undefined
+
+/** Which way is taken here: the addon, or its slower twin where it was not built or the processor has no instructions for SHA. */
+export const digestedBy: 'addon' | 'twin' = addon === undefined ? 'twin' : 'addon'
+
+class AddonPass implements DigestPass {
+  readonly #addon: Addon
+  readonly #cut: Cut
+  readonly #pass: ArrayBuffer
+  readonly #blocks: Buffer[] = []
+  readonly #pieces: Buffer[] = []
+  #bytes = 0
+
+  constructor(native: Addon, cut: Cut) {
+    this.#addon = native
+    this.#cut = cut
+    this.#pass = native.start(cut.blockBytes, cut.pieceBytes)
+  }
+
+  update(bytes: Uint8Array): void {
+    const before = this.#bytes
+    this.#bytes += bytes.length
+    const within = (length: number): number => Math.floor(this.#bytes / length) - Math.floor(before / length)
+    const blocks = Buffer.allocUnsafe(within(this.#cut.blockBytes) * 32)
+    const pieces = Buffer.allocUnsafe(within(this.#cut.pieceBytes) * 20)
+    this.#addon.update(this.#pass, bytes, blocks, pieces)
+    if (blocks.length > 0) this.#blocks.push(blocks)
+    if (pieces.length > 0) this.#pieces.push(pieces)
+  }
+
+  finish(): Digests {
+    const whole = Buffer.allocUnsafe(32)
+    const block = Buffer.allocUnsafe(this.#bytes % this.#cut.blockBytes === 0 ? 0 : 32)
+    const piece = Buffer.allocUnsafe(this.#bytes % this.#cut.pieceBytes === 0 ? 0 : 20)
+    this.#addon.finish(this.#pass, whole, block, piece)
+    return {
+      whole,
+      blocks: Buffer.concat([...this.#blocks, block]),
+      pieces: Buffer.concat([...this.#pieces, piece]),
+    }
+  }
+}
+
+/** A pass through the addon; undefined where there is none. */
+export function openAddonPass(cut: Cut): DigestPass | undefined {
+  return addon === undefined ? undefined : new AddonPass(addon, cut)
+}
+
+/** Begins a pass. Throws a RangeError where the cut is none. */
+export function openPass(cut: Cut): DigestPass {
+  return openAddonPass(cut) ?? new TwinPass(cut)
+}
+
+/** SHA-256 of each 64 bytes: the layer above one of a hash tree. Throws a RangeError on other lengths. */
+export function hashPairs(nodes: Uint8Array): Buffer {
+  if (addon === undefined) return twinPairs(nodes)
+  const above = Buffer.allocUnsafe(nodes.length / 2)
+  addon.pairs(nodes, above)
+  return above
+}

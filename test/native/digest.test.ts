@@ -1,0 +1,160 @@
+import { createHash } from 'node:crypto'
+import fc from 'fast-check'
+import t from 'tap'
+import {
+  type Cut,
+  type DigestPass,
+  type Digests,
+  digestedBy,
+  hashPairs,
+  openAddonPass,
+} from '../../native/digest/digest.js'
+import { TwinPass, twinPairs } from '../../native/digest/twin.js'
+
+const doors: [name: string, open: (cut: Cut) => DigestPass, pairs: (nodes: Uint8Array) => Buffer][] = [
+  ['the twin', (cut) => new TwinPass(cut), twinPairs],
+]
+if (digestedBy === 'addon') doors.push(['the addon', (cut) => openAddonPass(cut)!, hashPairs])
+else
+  t.comment('the addon was not built, or this processor has no instructions for it: only its twin is tested')
+
+function digest(algorithm: string, ...parts: readonly Uint8Array[]): Buffer {
+  const hash = createHash(algorithm)
+  for (const part of parts) hash.update(part)
+  return hash.digest()
+}
+
+/** The same by slices, each hashed by itself. */
+function expected(bytes: Uint8Array, { blockBytes, pieceBytes }: Cut) {
+  const blocks: Buffer[] = []
+  const pieces: Buffer[] = []
+  for (let at = 0; at < bytes.length; at += blockBytes) {
+    blocks.push(digest('sha256', bytes.subarray(at, at + blockBytes)))
+  }
+  for (let at = 0; at < bytes.length; at += pieceBytes) {
+    const piece = bytes.subarray(at, at + pieceBytes)
+    pieces.push(digest('sha1', piece, new Uint8Array(pieceBytes - piece.length)))
+  }
+  return { whole: digest('sha256', bytes), blocks: Buffer.concat(blocks), pieces: Buffer.concat(pieces) }
+}
+
+function passed(pass: DigestPass, bytes: Uint8Array, ends: readonly number[]) {
+  let at = 0
+  for (const end of [...ends, bytes.length]) {
+    pass.update(bytes.subarray(at, end))
+    at = end
+  }
+  return pass.finish()
+}
+
+function same(one: Digests, other: Digests): boolean {
+  return (['whole', 'blocks', 'pieces'] as const).every((key) => one[key].equals(other[key]))
+}
+
+/** Bytes that differ from place to place. */
+function steady(length: number): Uint8Array {
+  return Uint8Array.from({ length }, (_, at) => Math.imul(at + 1, 2_654_435_761) >>> 24)
+}
+
+const cuts = fc
+  .tuple(fc.integer({ min: 1, max: 5 }), fc.integer({ min: 1, max: 5 }))
+  .map(([chunks, blocks]) => ({ blockBytes: 64 * chunks, pieceBytes: 64 * chunks * blocks }))
+
+for (const [name, open, pairs] of doors) {
+  t.test(`${name} knows the digests of the standard`, async (t) => {
+    // FIPS 180-4's examples (NIST, "SHA256.pdf" and "SHA1.pdf"): one chunk, and two.
+    const one = open({ blockBytes: 64, pieceBytes: 64 })
+    one.update(Buffer.from('abc'))
+    t.equal(
+      one.finish().whole.toString('hex'),
+      'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad',
+    )
+    const two = open({ blockBytes: 64, pieceBytes: 64 })
+    two.update(Buffer.from('abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq'))
+    t.equal(
+      two.finish().blocks.toString('hex'),
+      '248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1',
+    )
+    // A million times "a", its third example, is 15,625 chunks of 64.
+    const many = open({ blockBytes: 64 * 625, pieceBytes: 1_000_000 })
+    for (let at = 0; at < 1000; at += 1) many.update(Buffer.alloc(1000, 'a'))
+    const { whole, blocks, pieces } = many.finish()
+    t.equal(whole.toString('hex'), 'cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0')
+    t.equal(pieces.toString('hex'), '34aa973cd4c4daa4f61eeb2bdbad27316534016f')
+    t.equal(blocks.length, 25 * 32)
+  })
+
+  t.test(`${name} gives every length its digests`, async (t) => {
+    const bytes = steady(700)
+    const cut = { blockBytes: 128, pieceBytes: 256 }
+    const wrong = []
+    for (let length = 0; length <= bytes.length; length += 1) {
+      const part = bytes.subarray(0, length)
+      const [got, right] = [passed(open(cut), part, []), expected(part, cut)]
+      if (!same(got, right)) wrong.push(length)
+    }
+    t.same(wrong, [])
+  })
+
+  t.test(`${name} does not mind how bytes are cut`, async (t) => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.uint8Array({ maxLength: 3000 }),
+        cuts,
+        fc.array(fc.nat(3000), { maxLength: 12 }),
+        async (bytes, cut, places) => {
+          const ends = places.map((place) => Math.min(place, bytes.length)).sort((a, b) => a - b)
+          const got = passed(open(cut), bytes, ends)
+          const right = expected(bytes, cut)
+          return same(got, right)
+        },
+      ),
+      { numRuns: 300 },
+    )
+    t.pass('all digests were equal')
+  })
+
+  t.test(`${name} digests what torrents are cut into`, async (t) => {
+    const cut = { blockBytes: 16_384, pieceBytes: 262_144 }
+    const bytes = steady(1_000_001)
+    t.same(passed(open(cut), bytes, [1, 16_384, 262_143, 262_144, 262_145, 999_999]), expected(bytes, cut))
+  })
+
+  t.test(`${name} keeps passes that go on side by side apart`, async (t) => {
+    const cut = { blockBytes: 64, pieceBytes: 128 }
+    const texts = [steady(1000), steady(1000).reverse(), new Uint8Array(1000)]
+    const passes = texts.map(() => open(cut))
+    for (let at = 0; at < 1000; at += 10) {
+      passes.forEach((pass, index) => {
+        pass.update(texts[index]!.subarray(at, at + 10))
+      })
+    }
+    t.same(
+      passes.map((pass) => pass.finish()),
+      texts.map((text) => expected(text, cut)),
+    )
+  })
+
+  t.test(`${name} hashes pairs of nodes`, async (t) => {
+    const nodes = steady(640)
+    const right = Array.from({ length: 10 }, (_, at) =>
+      digest('sha256', nodes.subarray(at * 64, at * 64 + 64)),
+    )
+    t.same(pairs(nodes), Buffer.concat(right))
+    t.same(pairs(new Uint8Array(0)), Buffer.alloc(0))
+    for (const length of [1, 32, 63, 96]) t.throws(() => pairs(new Uint8Array(length)), RangeError)
+  })
+
+  t.test(`${name} refuses cuts that are none`, async (t) => {
+    for (const [blockBytes, pieceBytes] of [
+      [0, 0],
+      [64, 0],
+      [0, 64],
+      [63, 63],
+      [64, 96],
+      [128, 64],
+    ] as const) {
+      t.throws(() => open({ blockBytes, pieceBytes }), RangeError, `${blockBytes}, ${pieceBytes}`)
+    }
+  })
+}
