@@ -10,7 +10,7 @@ import type { Content } from '../store/content.js'
 import { admitFlow, answerDenied, knockFlow } from './admit.js'
 import { soonStale } from './cache-control.js'
 import type { DeliveryParts, Intercept } from './delivery-parts.js'
-import { type Entry, isStable, newBoundary } from './entry.js'
+import { type Entry, isStable, lateBoundary } from './entry.js'
 import { answerGone, answerRefusal, answerText, type Flow } from './flow.js'
 import { openGuided } from './guided.js'
 import { typeOf } from './head.js'
@@ -191,11 +191,7 @@ export class Delivery {
     const hashed = isHashed(opened)
     // While bytes are on their way only a proven digest counts: the fetcher breaks off whatever differs from it.
     const digest = hashed || before?.verified === true ? attributes.digest : undefined
-    let made: string | undefined
-    const boundary = (): string => {
-      made ??= newBoundary()
-      return made
-    }
+    const boundary = lateBoundary()
     const { naming } = flow
     const decided = decide(flow, {
       sizeBytes: attributes.size,

@@ -24,8 +24,17 @@ const signedMax = 4
 const variants: readonly Variant[] = ['whole', 'part', 'parts', 'unchanged']
 
 /** A boundary that nobody can have written into the content: 26 dashes and 96 random bits. */
-export function newBoundary(): string {
+function newBoundary(): string {
   return `${'-'.repeat(26)}${randomBytes(12).toString('hex')}`
+}
+
+/** A boundary that is made when it is first asked for: few answers have several parts. */
+export function lateBoundary(): () => string {
+  let made: string | undefined
+  return () => {
+    made ??= newBoundary()
+    return made
+  }
 }
 
 interface Signed {
@@ -63,7 +72,6 @@ export class Entry {
   #named: Named[] = []
   #signed: Signed[] = []
   #second = -1
-  #boundary: string | undefined
 
   constructor(
     readonly attributes: Attributes,
@@ -76,10 +84,7 @@ export class Entry {
   }
 
   /** One for all multipart answers of this entry: so their head, too, is signed once a second. */
-  readonly boundary = (): string => {
-    this.#boundary ??= newBoundary()
-    return this.#boundary
-  }
+  readonly boundary: () => string = lateBoundary()
 
   /** The tag of an answer: content served by a name has one that says so. */
   tagFor(naming: Naming | undefined): string | undefined {

@@ -1,65 +1,18 @@
 import { createHash } from 'node:crypto'
 import type { FileHandle } from 'node:fs/promises'
-import type { Address } from '../actor/address.js'
-import type { Log } from '../actor/log.js'
 import type { Attributes } from '../catalog/attributes.js'
 import { merge } from '../catalog/merge.js'
-import type { CatalogReply, CatalogRequest } from '../catalog/protocol.js'
-import type { LmdbCatalog } from '../catalog/reader.js'
-import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
-import type { BlobStore, Draft } from '../store/blobs.js'
+import type { Draft } from '../store/blobs.js'
 import type { Delivery } from './delivery.js'
 import { openablePath } from './delivery.js'
-import type { Forgers } from './forgers.js'
+import type { FetchParts, FetchWish, Opening } from './fetch-parts.js'
 import { judgeDigest, judgeSize, unsettles } from './judge.js'
-import type { Keeping, Kept } from './keeping.js'
+import type { Kept } from './keeping.js'
 import { leave } from './leave.js'
-import type { FetchMeters } from './meters.js'
 import { Pen } from './pen.js'
-import type { Hints, Provenance, Window } from './protocol.js'
 import { unknownEverywhere, weightier } from './refusals.js'
-import type { Found, Source } from './source.js'
-
-export interface FetchOptions {
-  /** Payloads up to this size are told to readers only when they are whole, with a digest. */
-  readonly wholeFirstMaxBytes: number
-  /** When all readers left: what is still missing is fetched all the same if it is not more than this... */
-  readonly finishBytes: number
-  /** ...or if this share (0 to 1) is there already. */
-  readonly finishShare: number
-}
-
-export interface FetchParts {
-  /** Asked for what is not in the store. */
-  readonly source: Source
-  readonly store: BlobStore
-  readonly catalog: LmdbCatalog
-  readonly keeper: Address<CatalogRequest, CatalogReply>
-  readonly keeping: Keeping
-  readonly forgers: Forgers
-  readonly meters: FetchMeters
-  readonly log: Log
-  readonly options: FetchOptions
-}
-
-/** What readers are told. */
-export interface Opening {
-  readonly attributes: Attributes
-  readonly path: string
-  readonly base: number
-  readonly sizeBytes: number
-  readonly source: string
-  readonly trusted: boolean
-  readonly hops?: number
-}
-
-export interface FetchWish {
-  readonly id: Id
-  readonly hints: Hints
-  readonly provenance: Provenance
-  readonly window?: Window
-}
+import type { Found } from './source.js'
 
 /** Where the bytes go, and how many there must be. */
 interface Target {
