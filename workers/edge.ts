@@ -16,7 +16,7 @@ import { createSigner } from '../src/attest/signature.js'
 import { vocabularies } from '../src/attest/vocabulary.js'
 import { BandFinder } from '../src/bands/finder.js'
 import { Offers } from '../src/bands/offer.js'
-import { rangesAgent } from '../src/bands/ranges.js'
+import { rangesUpstream } from '../src/bands/ranges.js'
 import type { SwarmReply, SwarmRequest } from '../src/bands/swarm.js'
 import { Generations } from '../src/catalog/generations.js'
 import { ChainIndex } from '../src/catalog/index-reader.js'
@@ -90,7 +90,7 @@ const saying = { vocabulary, clock: systemClock, log, ...(signer === undefined ?
 const limits =
   options.limits === undefined || options.admissionPort === undefined
     ? undefined
-    : openBuckets(
+    : await openBuckets(
         options.limits,
         { port: options.admissionPort, mailboxMax: options.mailboxMax },
         systemClock,
@@ -131,10 +131,10 @@ const nodes = nodeRoutes({
 })
 const source = new Opener(fetcher, progress, systemClock)
 const { finder: finding, remote, http: remoteHttp, root: bandsRoot, published } = options.bands
-const dispatcher = rangesAgent(remoteHttp)
+const upstream = rangesUpstream(remoteHttp)
 const finder = new BandFinder(
   finding,
-  { dispatcher, content: source, clock: systemClock, options: remote },
+  { upstream, content: source, clock: systemClock, options: remote },
   log,
   meters,
 )
@@ -250,7 +250,7 @@ async function stop(): Promise<void> {
   await selling?.close()
   files.close()
   finder.close()
-  await dispatcher.close()
+  await upstream.destroy()
   await catalog.close()
   await blockStore.close()
   await environment.close()

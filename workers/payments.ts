@@ -19,7 +19,8 @@ const parent = parentPort
 const { admissionPort, ...options } = workerData as PaymentsThread & { admissionPort: MessagePort }
 const log = createLog(options.logLevel, 'payments')
 const { mailboxMax, network, facilitatorUrl: url, verifyMs, settleMs, connectionsMax, cdp } = options
-const { buckets, close } = openBuckets(options.limits, { port: admissionPort, mailboxMax }, systemClock, log)
+const line = { port: admissionPort, mailboxMax }
+const { buckets, close } = await openBuckets(options.limits, line, systemClock, log)
 const facilitator = new Facilitator(
   { url, usdc: usdcOf[network], verifyMs, settleMs, connectionsMax },
   systemClock,

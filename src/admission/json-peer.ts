@@ -1,5 +1,5 @@
-import { errors, Pool } from 'undici'
 import type { Clock } from '../actor/clock.js'
+import { Upstream } from '../http/upstream.js'
 
 /** Makes the Authorization value of one request, where the peer wants one. */
 export type Authorizing = (method: 'GET' | 'POST', url: URL) => string
@@ -20,11 +20,14 @@ export interface Unread {
 const answerMaxBytes = 256 * 1024
 
 /** The connection never came about. */
-const unreached = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH'])
+const unreached = new Set([
+  ...['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH'],
+  'UND_ERR_CONNECT_TIMEOUT',
+])
 
 /** A program of somebody else that speaks JSON over HTTP: each exchange is bounded in time and size, none is redirected. */
 export class JsonPeer {
-  readonly #pool: Pool
+  readonly #upstream: Upstream
   readonly #base: string
   readonly #origin: string
 
@@ -39,7 +42,7 @@ export class JsonPeer {
     this.#base = url.pathname.replace(/\/+$/, '')
     // The whole exchange is timed below.
     const times = { headersTimeout: 0, bodyTimeout: 0 }
-    this.#pool = new Pool(url.origin, { connections: connectionsMax, pipelining: 1, ...times })
+    this.#upstream = new Upstream({ connections: connectionsMax, pipelining: 1, ...times })
   }
 
   /** Posts `body`, or gets where there is none. Never rejects but for bugs. */
@@ -50,7 +53,8 @@ export class JsonPeer {
     const url = new URL(this.#base + path || '/', this.#origin)
     const authorization = this.authorizing?.(method, url)
     try {
-      const response = await this.#pool.request({
+      const response = await this.#upstream.request({
+        origin: this.#origin,
         method,
         path: url.pathname,
         signal: late.signal,
@@ -72,7 +76,7 @@ export class JsonPeer {
   }
 
   async close(): Promise<void> {
-    await this.#pool.destroy()
+    await this.#upstream.destroy()
   }
 }
 
@@ -95,6 +99,6 @@ async function readBody(body: AsyncIterable<Buffer>): Promise<Read['body']> {
 
 function failureOf(error: Error): Unread {
   const code = 'code' in error ? String(error.code) : ''
-  const never = unreached.has(code) || error instanceof errors.ConnectTimeoutError
+  const never = unreached.has(code)
   return { why: code || error.message, sent: !never }
 }

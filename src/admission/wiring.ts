@@ -8,7 +8,7 @@ import type { KeeperOptions } from './keeper.js'
 import type { KeeperReply, KeeperRequest } from './keeper-protocol.js'
 import type { Secret } from './key.js'
 import { MemoryBuckets } from './memory.js'
-import { RedisBuckets, type RedisOptions } from './redis.js'
+import type { RedisOptions } from './redis.js'
 import { BucketTable, type TableOptions } from './table.js'
 
 /** Where buckets are, for every thread that takes from them. Plain: it is cloned into threads. */
@@ -49,14 +49,16 @@ export interface AdmissionThread {
 }
 
 /** The buckets and clients of one edge thread. `port` leads to the keeper; `mailboxMax` bounds what is under way to it. */
-export function openBuckets(
+export async function openBuckets(
   { place, clients: about, secret }: Pick<Limits, 'place' | 'clients' | 'secret'>,
   line: { readonly port: MessagePort; readonly mailboxMax: number },
   clock: Clock,
   log: Log,
-): { clients: Clients; buckets: Buckets; close(): Promise<void> } {
+): Promise<{ clients: Clients; buckets: Buckets; close(): Promise<void> }> {
   const clients = new Clients(about, secret)
   if (place.kind === 'redis') {
+    // Loaded where there is a Redis: its client costs a thread 0.2 s.
+    const { RedisBuckets } = await import('./redis.js')
     const buckets = new RedisBuckets({ ...place, clients, clock, log })
     return { clients, buckets, close: () => buckets.close() }
   }

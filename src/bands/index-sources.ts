@@ -1,7 +1,7 @@
-import type { Dispatcher } from 'undici'
 import type { Clock } from '../actor/clock.js'
 import { type Id, parseId } from '../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import type { Asks } from '../http/upstream.js'
 import { manifestMaxBytes, type Partition, readIndexManifest } from './index-manifest.js'
 import { type ContentSource, contentRanges, fetchDocument, httpRanges, type Ranges } from './ranges.js'
 import { RemoteCdb, type RemoteOptions, RemoteReads } from './remote-index.js'
@@ -38,7 +38,7 @@ export function readIndexSource(text: string): IndexSource | undefined {
 }
 
 export interface SourceParts {
-  readonly dispatcher: Dispatcher
+  readonly upstream: Asks
   readonly content: ContentSource
   readonly clock: Clock
   readonly options: RemoteOptions
@@ -75,7 +75,7 @@ export class RemoteIndex {
     const { source, parts } = this
     const ranges =
       source.kind === 'http'
-        ? httpRanges(source.url, parts.dispatcher)
+        ? httpRanges(source.url, parts.upstream)
         : contentRanges(parts.content, source.id, source.region)
     const file = new RemoteCdb(this.name, ranges, this.#reads)
     return () => file
@@ -102,7 +102,7 @@ export class RemoteIndex {
 
   async #manifestBytes(): Promise<Uint8Array | Refusal> {
     const { source, parts } = this
-    if (source.kind === 'http') return fetchDocument(source.url, parts.dispatcher, manifestMaxBytes)
+    if (source.kind === 'http') return fetchDocument(source.url, parts.upstream, manifestMaxBytes)
     const ranges = contentRanges(parts.content, source.id, source.region)
     const [start] = await this.#sizeOf(ranges)
     const size = source.region?.sizeBytes ?? start
@@ -120,15 +120,15 @@ export class RemoteIndex {
 
   /** Files are those beside the manifest, so a manifest of the chain has none. */
   #rangesOf({ location, size }: Partition): Ranges | undefined {
-    const { dispatcher, content } = this.parts
+    const { upstream, content } = this.parts
     switch (location.type) {
       case 'file':
         return this.source.kind === 'http'
-          ? httpRanges(new URL(location.filename, this.source.url).href, dispatcher)
+          ? httpRanges(new URL(location.filename, this.source.url).href, upstream)
           : undefined
       case 'http':
         return /^https?:\/\//.test(location.url) && URL.canParse(location.url)
-          ? httpRanges(location.url, dispatcher)
+          ? httpRanges(location.url, upstream)
           : undefined
       case 'arweave-id':
         return parsed(location.id, (id) => contentRanges(content, id))

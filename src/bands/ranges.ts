@@ -1,6 +1,6 @@
-import { Agent, type Dispatcher, request } from 'undici'
 import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import { type Asks, type Question, Upstream } from '../http/upstream.js'
 import { leave } from '../source/leave.js'
 import type { Opened } from '../source/opener.js'
 import type { Hints, Provenance, Window } from '../source/protocol.js'
@@ -23,8 +23,8 @@ export interface HttpRangesOptions {
 }
 
 /** One pool of connections for all remote indexes of a thread. */
-export function rangesAgent({ timeoutMs, connectionsMax }: HttpRangesOptions): Agent {
-  return new Agent({
+export function rangesUpstream({ timeoutMs, connectionsMax }: HttpRangesOptions): Upstream {
+  return new Upstream({
     connections: connectionsMax,
     headersTimeout: timeoutMs,
     bodyTimeout: timeoutMs,
@@ -33,17 +33,22 @@ export function rangesAgent({ timeoutMs, connectionsMax }: HttpRangesOptions): A
   })
 }
 
+function questionTo(url: string): Question {
+  const { origin, pathname, search } = new URL(url)
+  return { origin, path: pathname + search, method: 'GET' }
+}
+
 function bad(message: string): Refusal {
   return refuse('upstream', 'upstream', message)
 }
 
 /** A file behind a web server that knows ranges (RFC 9110 section 14). Redirects are not followed. */
-export function httpRanges(url: string, dispatcher: Dispatcher): Ranges {
+export function httpRanges(url: string, upstream: Asks): Ranges {
   return {
     async read(start, end) {
       try {
         const headers = { range: `bytes=${start}-${end - 1}`, 'accept-encoding': 'identity' }
-        const answer = await request(url, { dispatcher, headers })
+        const answer = await upstream.request({ ...questionTo(url), headers })
         const { statusCode, body } = answer
         const said = /^bytes (\d{1,16})-(\d{1,16})\/(\d{1,16})$/.exec(String(answer.headers['content-range']))
         const [, from, to, size] = (said ?? []).map(Number)
@@ -65,11 +70,11 @@ export function httpRanges(url: string, dispatcher: Dispatcher): Ranges {
 /** A small document behind a web server, at most `maxBytes`. Redirects are not followed. Never rejects. */
 export async function fetchDocument(
   url: string,
-  dispatcher: Dispatcher,
+  upstream: Asks,
   maxBytes: number,
 ): Promise<Uint8Array | Refusal> {
   try {
-    const { statusCode, body } = await request(url, { dispatcher })
+    const { statusCode, body } = await upstream.request(questionTo(url))
     const pieces: Uint8Array[] = []
     let size = 0
     if (statusCode !== 200) {

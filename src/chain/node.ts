@@ -1,6 +1,7 @@
-import { errors, Pool } from 'undici'
+import type { Dispatcher } from 'undici'
 import type { Clock } from '../actor/clock.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import { Upstream } from '../http/upstream.js'
 import type { ChainOptions } from './options.js'
 import { passing } from './passing.js'
 import type { Standing } from './roster.js'
@@ -37,7 +38,7 @@ type Reading = Pick<OpenAnswer, 'status' | 'next' | 'drop'>
 /** Some proxies before nodes turn away who does not say a name. */
 const named = { 'user-agent': 'sluice' }
 
-type Head = Awaited<ReturnType<Pool['request']>>
+type Head = Dispatcher.ResponseData
 type Body = Head['body']
 
 /** A body that brings less than this in a whole stall window is a stalled one: a drip must not hold a turn for ever. */
@@ -50,7 +51,8 @@ export class Node implements Standing {
   coolUntil = 0
   /** The configured address, fit for logs. */
   readonly name: string
-  readonly #pool: Pool
+  readonly #upstream: Upstream
+  readonly #origin: string
   readonly #base: string
   readonly #options: ChainOptions
   readonly #clock: Clock
@@ -62,10 +64,11 @@ export class Node implements Standing {
       throw new TypeError(`a node's address is http(s)://host[:port][/path], not ${address}`)
     }
     this.#base = url.pathname.replace(/\/+$/, '')
+    this.#origin = url.origin
     this.name = url.origin + this.#base
     this.#options = options
     this.#clock = clock
-    this.#pool = new Pool(url.origin, {
+    this.#upstream = new Upstream({
       connections: options.connectionsMax,
       connect: { timeout: options.connectMs },
       headersTimeout: options.headMs,
@@ -112,7 +115,8 @@ export class Node implements Standing {
   async #send(question: Question, signal?: AbortSignal): Promise<Head | Refusal | 'closed'> {
     const post = question.post
     try {
-      return await this.#pool.request({
+      return await this.#upstream.request({
+        origin: this.#origin,
         path: this.#base + question.path,
         method: post === undefined ? 'GET' : 'POST',
         headers: post === undefined ? named : { ...named, 'content-type': 'application/json' },
@@ -121,11 +125,12 @@ export class Node implements Standing {
       })
     } catch (error) {
       if (signal?.aborted === true) return gaveUp
-      if (error instanceof errors.ConnectTimeoutError || error instanceof errors.HeadersTimeoutError) {
+      const code = codeOf(error)
+      if (code === 'UND_ERR_CONNECT_TIMEOUT' || code === 'UND_ERR_HEADERS_TIMEOUT') {
         return refuse('late', 'upstream', `${this.name} does not answer`)
       }
-      if (error instanceof errors.SocketError || codeOf(error) === 'ECONNRESET') return 'closed'
-      return passing(refuse('upstream', 'upstream', `${this.name} fails: ${codeOf(error)}`))
+      if (code === 'UND_ERR_SOCKET' || code === 'ECONNRESET') return 'closed'
+      return passing(refuse('upstream', 'upstream', `${this.name} fails: ${code}`))
     }
   }
 
@@ -191,7 +196,7 @@ export class Node implements Standing {
 
   /** Closes every connection, with what is under way on them. */
   close(): Promise<void> {
-    return this.#pool.destroy()
+    return this.#upstream.destroy()
   }
 }
 

@@ -1,8 +1,8 @@
 import { createHmac } from 'node:crypto'
-import type { Agent } from 'undici'
 import type { Clock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import type { Meters } from '../actor/meter.js'
+import type { Asks } from '../http/upstream.js'
 import { type Agenda, pauseMs, type Task } from './agenda.js'
 import { Rounds } from './rounds.js'
 
@@ -23,7 +23,7 @@ export interface DeliveryOptions {
 export interface TargetParts {
   readonly url: string
   readonly agenda: Agenda
-  readonly agent: Agent
+  readonly upstream: Asks
   readonly meters: Meters
   readonly clock: Clock
   readonly log: Log
@@ -83,12 +83,12 @@ export class WebhookTarget {
 
   /** What went wrong; `final`: it makes no sense to try again. */
   async #tell(task: Task, signal: AbortSignal): Promise<{ reason: string; final: boolean } | undefined> {
-    const { agent, clock, url } = this.parts
+    const { upstream, clock, url } = this.parts
     const late = new AbortController()
     const timer = clock.after(this.options.timeoutMs, () => late.abort())
     const place = new URL(url)
     try {
-      const { statusCode, body } = await agent.request({
+      const { statusCode, body } = await upstream.request({
         origin: place.origin,
         path: place.pathname,
         method: 'POST',

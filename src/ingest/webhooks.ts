@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
-import { Agent } from 'undici'
 import type { ItemFilter } from '../../config/item-filter.js'
 import type { Clock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import type { Meters } from '../actor/meter.js'
+import { Upstream } from '../http/upstream.js'
 import { type Environment, openEnvironment } from '../store/lmdb.js'
 import { Agenda } from './agenda.js'
 import type { WebhookEvent } from './webhook-events.js'
@@ -31,7 +31,7 @@ export class Webhooks {
   readonly #environment: Environment
   readonly #agendas: readonly Agenda[]
   readonly #targets: readonly WebhookTarget[]
-  readonly #agent = new Agent({ connect: { timeout: 5000 } })
+  readonly #upstream = new Upstream({ connect: { timeout: 5000 } })
   #isFull = false
 
   /** `path` is the folder of its own environment. */
@@ -48,7 +48,7 @@ export class Webhooks {
     this.#targets = servers.map((url, at) => {
       const agenda = this.#agendas[at]
       if (agenda === undefined) throw new Error('a receiver without agenda')
-      return new WebhookTarget({ ...parts, url, agenda, agent: this.#agent }, delivery)
+      return new WebhookTarget({ ...parts, url, agenda, upstream: this.#upstream }, delivery)
     })
   }
 
@@ -70,7 +70,7 @@ export class Webhooks {
 
   async stop(): Promise<void> {
     await Promise.all(this.#targets.map((target) => target.stop()))
-    await this.#agent.destroy()
+    await this.#upstream.destroy()
     await this.#environment.close()
   }
 }

@@ -1,6 +1,6 @@
-import { Agent } from 'undici'
 import { fieldsOf, objectOf } from '../chain/shape.js'
 import { refuse } from '../format/refusal.js'
+import { Upstream } from '../http/upstream.js'
 import type { Asking, Name, Resolver, Verdict } from './protocol.js'
 import { readRecord } from './record.js'
 
@@ -22,14 +22,14 @@ const answerMaxBytes = 65_536
 export class JsonRpcRegistry implements Resolver {
   readonly label = 'on-demand'
   readonly remote = true
-  readonly #agent: Agent
+  readonly #upstream: Upstream
   #last = 0
 
   constructor(
     private readonly url: string,
     connectionsMax: number,
   ) {
-    this.#agent = new Agent({ connections: connectionsMax, headersTimeout: 0, bodyTimeout: 0 })
+    this.#upstream = new Upstream({ connections: connectionsMax, headersTimeout: 0, bodyTimeout: 0 })
   }
 
   async resolve(name: Name, { signal }: Asking): Promise<Verdict> {
@@ -50,13 +50,13 @@ export class JsonRpcRegistry implements Resolver {
   }
 
   async close(): Promise<void> {
-    await this.#agent.destroy()
+    await this.#upstream.destroy()
   }
 
   /** The body of an answer with status 200. */
   async #post(call: string, signal: AbortSignal): Promise<string | undefined> {
     const { origin, pathname, search } = new URL(this.url)
-    const { statusCode, body } = await this.#agent.request({
+    const { statusCode, body } = await this.#upstream.request({
       ...{ origin, path: pathname + search, method: 'POST', body: call, signal },
       headers: { 'content-type': 'application/json', accept: 'application/json' },
     })

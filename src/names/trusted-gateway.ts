@@ -1,5 +1,6 @@
-import { Agent, type Dispatcher } from 'undici'
+import type { Dispatcher } from 'undici'
 import { refuse } from '../format/refusal.js'
+import { type Question, Upstream } from '../http/upstream.js'
 import type { Asking, Name, Resolver, Verdict } from './protocol.js'
 import { readRecord } from './record.js'
 
@@ -28,11 +29,11 @@ const telling = new Set([200, 402, 404])
 export class TrustedNameGateway implements Resolver {
   readonly label = 'gateway'
   readonly remote = true
-  readonly #agent: Agent
+  readonly #upstream: Upstream
 
   constructor(private readonly options: TrustedGatewayOptions) {
     // Waiting is bounded by whoever asks. Heads of more than 16 KiB are refused by the client.
-    this.#agent = new Agent({
+    this.#upstream = new Upstream({
       connections: options.connectionsMax,
       headersTimeout: 0,
       bodyTimeout: 0,
@@ -42,7 +43,7 @@ export class TrustedNameGateway implements Resolver {
 
   async resolve(name: Name, asking: Asking): Promise<Verdict> {
     try {
-      const { statusCode, headers, body } = await this.#agent.request(this.#question(name, asking))
+      const { statusCode, headers, body } = await this.#upstream.request(this.#question(name, asking))
       // A HEAD has no body; whoever sends one gets its connection closed.
       void body.dump({ limit: 0 }).catch(() => undefined)
       if (statusCode === 451) return 'blocked'
@@ -55,10 +56,10 @@ export class TrustedNameGateway implements Resolver {
   }
 
   async close(): Promise<void> {
-    await this.#agent.destroy()
+    await this.#upstream.destroy()
   }
 
-  #question(name: Name, { hops, via, signal }: Asking): Dispatcher.RequestOptions & { origin: string } {
+  #question(name: Name, { hops, via, signal }: Asking): Question {
     const { url, hostHeader, ownHost, release } = this.options
     const place = new URL(url.replaceAll('__NAME__', name.full))
     const trail = [...via, ...(ownHost === undefined ? [] : [ownHost])]

@@ -9,7 +9,7 @@ import { Meters, meterBytes } from '../../src/actor/meter.js'
 import { meterTable } from '../../src/actor/meters.js'
 import { BandFinder } from '../../src/bands/finder.js'
 import { readIndexSource } from '../../src/bands/index-sources.js'
-import { type ContentSource, rangesAgent } from '../../src/bands/ranges.js'
+import { type ContentSource, rangesUpstream } from '../../src/bands/ranges.js'
 import { idOfBytes } from '../../src/format/id.js'
 import { refuse } from '../../src/format/refusal.js'
 import { house, idFor, shelveBand, span } from './root-band-rig.js'
@@ -50,18 +50,18 @@ function finderOf(
   content = nowhere,
   bandFolders: readonly string[] = [],
 ) {
-  const dispatcher = rangesAgent({ timeoutMs: 500, connectionsMax: 4 })
+  const upstream = rangesUpstream({ timeoutMs: 500, connectionsMax: 4 })
   const meters = new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0)
   const options = { bandFolders, sources, watchMs: 50, watchSources: true, remoteMs: 2000 }
   const finder = new BandFinder(
     options,
-    { dispatcher, content, clock: systemClock, options: remote },
+    { upstream, content, clock: systemClock, options: remote },
     silentLog,
     meters,
   )
   t.teardown(async () => {
     finder.close()
-    await dispatcher.destroy()
+    await upstream.destroy()
   })
   const find = async (number: number | string) => finder.find(idOfBytes(idFor(number)))
   const count = (outcome: string): number =>

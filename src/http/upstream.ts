@@ -1,0 +1,38 @@
+import type { Agent, Dispatcher } from 'undici'
+
+/** A question to another server; `origin` says which. */
+export type Question = Dispatcher.RequestOptions & { readonly origin: string }
+
+/** Asks other servers. Agents of undici do, too. */
+export interface Asks {
+  request(question: Question): Promise<Dispatcher.ResponseData>
+}
+
+/**
+ * Connections to other servers, kept between questions. The library is loaded at the first question: that costs a thread a tenth
+ * of a second and some MB, and most threads ask nobody.
+ */
+export class Upstream implements Asks {
+  #agent: Promise<Agent> | undefined
+  #closed = false
+
+  constructor(private readonly options: Agent.Options) {}
+
+  /** Resolves with the head of the answer; its body is read or dropped by the caller. Rejects as undici does. */
+  async request(question: Question): Promise<Dispatcher.ResponseData> {
+    if (this.#closed) throw new Error('these connections are closed')
+    this.#agent ??= this.#open()
+    return (await this.#agent).request(question)
+  }
+
+  /** Closes every connection, with what is under way on them. */
+  async destroy(): Promise<void> {
+    this.#closed = true
+    await (await this.#agent)?.destroy()
+  }
+
+  async #open(): Promise<Agent> {
+    const { Agent } = await import('undici')
+    return new Agent(this.options)
+  }
+}
