@@ -14,6 +14,7 @@ import { openBuckets } from '../src/admission/wiring.js'
 import { loadSigningKey } from '../src/attest/keys.js'
 import { createSigner } from '../src/attest/signature.js'
 import { vocabularies } from '../src/attest/vocabulary.js'
+import type { ExportReply, ExportRequest } from '../src/bands/export-protocol.js'
 import { BandFinder } from '../src/bands/finder.js'
 import { Offers } from '../src/bands/offer.js'
 import { rangesUpstream } from '../src/bands/ranges.js'
@@ -24,9 +25,9 @@ import { IndexedCatalog } from '../src/catalog/indexed.js'
 import type { CatalogReply, CatalogRequest } from '../src/catalog/protocol.js'
 import { openCatalogTables } from '../src/catalog/tables.js'
 import { IndexedSpans } from '../src/chain/indexed-spans.js'
-import { absentOrders } from '../src/gateway/admin/absent-orders.js'
 import { AdminRoute } from '../src/gateway/admin/admin-route.js'
 import { cacheOrders } from '../src/gateway/admin/cache-orders.js'
+import { exportOrders } from '../src/gateway/admin/export-orders.js'
 import { indexOrders } from '../src/gateway/admin/index-orders.js'
 import { AdminKey } from '../src/gateway/admin/key.js'
 import { moderationOrders } from '../src/gateway/admin/moderation-orders.js'
@@ -69,6 +70,7 @@ const options = workerData as EdgeThread
 const vocabulary = vocabularies[options.vocabulary]
 const meters = new Meters(meterTable, options.meters, options.row)
 const tip = new Tip(options.tip)
+const { forkDepth } = options.gateway
 const generations = new Generations(options.generations)
 const { environment } = openCatalogTables(options.catalogPath)
 const index = new ChainIndex(environment, generations)
@@ -127,7 +129,7 @@ const nodes = nodeRoutes({
   chain: options.chain,
   chunks: options.chunks,
   settledSeconds: options.gateway.cache.stableSeconds,
-  index: new IndexedSpans(index, tip, options.gateway.forkDepth),
+  index: new IndexedSpans(index, tip, forkDepth),
 })
 const source = new Opener(fetcher, progress, systemClock)
 const { finder: finding, remote, http: remoteHttp, root: bandsRoot, published } = options.bands
@@ -169,7 +171,10 @@ const tracking: readonly Route[] =
           clientOf: (request) => request.remoteAddress,
         }),
       ]
-const ingest = addressOf<IngestRequest, IngestReply>(options.ingestPort, options.mailboxMax)
+const ingest = addressOf<IngestRequest | ExportRequest, IngestReply | ExportReply>(
+  options.ingestPort,
+  options.mailboxMax,
+)
 const following = new Following(options.following)
 const resources = new Sightings(options.resources, options.row - 1)
 const info: InfoParts = {
@@ -192,9 +197,9 @@ const orders = [
     ...(selling === undefined ? {} : { payments: selling.recent }),
   }),
   ...moderationOrders({ keeper: moderation, store: blockStore }),
-  ...indexOrders({ ingest, keeper, index, tip, following, clock: systemClock }),
+  ...indexOrders({ ingest, keeper, index, tip, forkDepth, following, clock: systemClock }),
   ...cacheOrders({ ...content, fetcher }),
-  ...absentOrders,
+  ...exportOrders(ingest),
 ]
 const gateway = createGateway({
   catalog,

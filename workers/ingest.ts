@@ -3,7 +3,10 @@ import { addressOf, answer } from '../src/actor/address.js'
 import { systemClock } from '../src/actor/clock.js'
 import { createLog } from '../src/actor/log.js'
 import type { ThreadOrder } from '../src/actor/thread.js'
+import type { ExportReply, ExportRequest } from '../src/bands/export-protocol.js'
+import { Exporter } from '../src/bands/exporter.js'
 import type { CatalogReply, CatalogRequest } from '../src/catalog/protocol.js'
+import { refuse } from '../src/format/refusal.js'
 import { Ingest } from '../src/ingest/ingest.js'
 import type { IngestReply, IngestRequest } from '../src/ingest/protocol.js'
 import type { IngestThread } from '../src/ingest/wiring.js'
@@ -15,6 +18,8 @@ const given = workerData as IngestThread
 const log = createLog(given.logLevel, 'ingest')
 const keeper = addressOf<CatalogRequest, CatalogReply>(given.keeper, given.keeperMailboxMax)
 const ingest = new Ingest(given, keeper, systemClock, log)
+const { exportsPath: root, follow } = given
+const exporter = new Exporter(ingest.index, { root, forkDepth: follow.forkDepthMax }, systemClock, log)
 
 let stopping = false
 void ingest.run().catch((error: unknown) => {
@@ -25,11 +30,19 @@ void ingest.run().catch((error: unknown) => {
 
 parent.on('message', (order: ThreadOrder) => {
   if ('connect' in order) {
-    answer<IngestRequest, IngestReply>(order.connect, (message) => ingest.handle(message))
+    answer<IngestRequest | ExportRequest, IngestReply | ExportReply>(order.connect, (message) => {
+      if ('export' in message) return exporter.handle(message)
+      // What is still to be written out must not go meanwhile.
+      if (message.kind === 'prune' && exporter.busy) return refuse('busy', 'self', 'An export is in progress')
+      return ingest.handle(message)
+    })
     return
   }
   if (stopping) return
   stopping = true
-  void ingest.stop().then(() => process.exit(0))
+  void exporter
+    .stop()
+    .then(() => ingest.stop())
+    .then(() => process.exit(0))
 })
 parent.postMessage({ ready: true })

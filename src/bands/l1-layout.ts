@@ -10,6 +10,7 @@ export type ColumnType =
   | 'UBIGINT'
   | 'BIGINT'
   | 'INTEGER'
+  | 'UINTEGER'
   | 'USMALLINT'
   | 'UTINYINT'
   | 'BOOLEAN'

@@ -171,6 +171,9 @@ function meaningOf(stored: unknown, type: ColumnType, where: string): Value {
     case 'INTEGER':
       if (typeof stored === 'number') return stored
       break
+    case 'UINTEGER':
+      if (typeof stored === 'number') return stored >>> 0
+      break
     case 'USMALLINT':
       if (typeof stored === 'number' && stored >= 0 && stored <= 0xffff) return stored
       break

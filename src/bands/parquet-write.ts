@@ -18,6 +18,7 @@ const elements: Readonly<Record<ColumnType, Omit<SchemaElement, 'name'>>> = {
   UBIGINT: { type: 'INT64', converted_type: 'UINT_64' },
   BIGINT: { type: 'INT64', converted_type: 'INT_64' },
   INTEGER: { type: 'INT32', converted_type: 'INT_32' },
+  UINTEGER: { type: 'INT32', converted_type: 'UINT_32' },
   USMALLINT: { type: 'INT32', converted_type: 'UINT_16' },
   UTINYINT: { type: 'INT32', converted_type: 'UINT_8' },
   BOOLEAN: { type: 'BOOLEAN' },

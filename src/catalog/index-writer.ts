@@ -4,7 +4,7 @@ import type { BlockInput, IndexOutcome, IndexRequest } from './index-protocol.js
 import type { IndexTables } from './index-tables.js'
 import { type PackedRow, unpackItems, unpackOwners, unpackTransactions } from './pack.js'
 import { decodeRow } from './row.js'
-import { heightStart, pendingHeight, rowKey } from './row-key.js'
+import { heightStart, isItemKey, pendingHeight, rowKey, rowKeyBytes } from './row-key.js'
 import { RowWriter } from './row-writer.js'
 
 /** Rows are removed in portions of so many: nothing may be written to a table while it is read. */
@@ -50,6 +50,9 @@ export class IndexWriter {
         break
       case 'index-owners':
         for (const { address, key } of unpackOwners(request.owners)) this.#rows.keepOwner(address, key)
+        break
+      case 'remove-items':
+        this.#removeItems(request.keys)
         break
       case 'expire-pending':
         this.#expire(request.beforeSeconds)
@@ -122,6 +125,15 @@ export class IndexWriter {
       const keys = [...this.tables.pending.span({ end, limit: portion })].map(({ key }) => key.subarray(4))
       for (const key of keys) this.#remove(key)
       if (keys.length < portion) return
+    }
+  }
+
+  #removeItems(keys: Uint8Array): void {
+    for (let at = 0; at < keys.length; at += rowKeyBytes) {
+      const key = keys.subarray(at, at + rowKeyBytes)
+      const isThere = isItemKey(key) && this.tables.rows.view(key) !== undefined
+      if (isThere) this.#remove(key)
+      else this.#outcome.skipped += 1
     }
   }
 

@@ -26,6 +26,7 @@ import { Mempool } from './mempool.js'
 import { Orders } from './orders.js'
 import { Pace } from './pace.js'
 import type { IngestReply, IngestRequest } from './protocol.js'
+import { Pruner } from './prune.js'
 import { Repair } from './repair.js'
 import { Supply } from './supply.js'
 import { Unbundler } from './unbundler.js'
@@ -33,7 +34,7 @@ import { Webhooks } from './webhooks.js'
 import type { IngestThread } from './wiring.js'
 
 /** What the thread is told, without its line to the keeper. */
-export type IngestParts = Omit<IngestThread, 'keeper' | 'keeperMailboxMax'>
+export type IngestParts = Omit<IngestThread, 'keeper' | 'keeperMailboxMax' | 'exportsPath'>
 
 /** One of the loops of the thread. */
 interface Loop {
@@ -47,6 +48,8 @@ export class Ingest {
   readonly #abort = new AbortController()
   readonly #chain: RemoteChain
   readonly #catalog: IndexedCatalog
+  /** What is indexed so far, for others on this thread. */
+  readonly index: ChainIndex
   readonly #index: Environment
   readonly #agenda: Environment
   readonly #judge: ItemJudge
@@ -58,6 +61,7 @@ export class Ingest {
     const following = new Following(given.following)
     this.#index = openCatalogTables(given.catalogPath).environment
     const index = new ChainIndex(this.#index, generations)
+    this.index = index
     this.#catalog = new IndexedCatalog(given.catalogPath, generations, index)
     this.#agenda = openEnvironment(given.agendaPath)
     this.#judge = new ItemJudge(given.proofThreads, log)
@@ -67,9 +71,7 @@ export class Ingest {
     const bundles = new Agenda(this.#agenda, 'bundles', given.tasksMax)
     const missing = new Agenda(this.#agenda, 'missing', given.tasksMax)
     const webhooks =
-      given.webhooks === undefined
-        ? undefined
-        : new Webhooks(given.webhooksPath, given.webhooks, { meters, clock, log })
+      given.webhooks && new Webhooks(given.webhooksPath, given.webhooks, { meters, clock, log })
     const intake = new Intake(bundles, missing, given.unbundle.unbundle, webhooks)
     const shared = { desk, following, meters, clock, log }
 
@@ -101,6 +103,7 @@ export class Ingest {
     })
     this.#orders = new Orders({
       ...{ chain, desk, bundles, intake, clock, log },
+      pruner: new Pruner(desk, given.follow.forkDepthMax, this.#abort.signal),
       wake: () => unbundler.wake(),
     })
     this.#loops = [
@@ -114,7 +117,7 @@ export class Ingest {
   }
 
   /** What an operator asks. */
-  handle(request: IngestRequest): IngestReply | Refusal {
+  handle(request: IngestRequest): IngestReply | Refusal | Promise<IngestReply | Refusal> {
     return this.#orders.handle(request)
   }
 

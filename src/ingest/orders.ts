@@ -8,6 +8,7 @@ import type { Desk } from './desk.js'
 import { type HeaderChain, verifiedHeader } from './headers.js'
 import type { Intake } from './intake.js'
 import type { IngestReply, IngestRequest } from './protocol.js'
+import type { PruneOrder, Pruner } from './prune.js'
 import { transactionAttributes, transactionInput } from './rows.js'
 
 /** Headers asked for at once by order. */
@@ -18,6 +19,7 @@ export interface OrderParts {
   readonly desk: Desk
   readonly bundles: Agenda
   readonly intake: Intake
+  readonly pruner: Pruner
   /** Something is due. */
   readonly wake: () => void
   readonly clock: Clock
@@ -31,7 +33,8 @@ export class Orders {
 
   constructor(private readonly parts: OrderParts) {}
 
-  handle(request: IngestRequest): IngestReply | Refusal {
+  handle(request: IngestRequest): IngestReply | Refusal | Promise<IngestReply | Refusal> {
+    if (request.kind === 'prune') return this.#prune(request)
     if (request.kind === 'queue-bundle') return this.#bundle(request.id)
     if (request.kind === 'queue-transaction') return this.#transaction(request.id)
     const task = this.parts.bundles.find(idBytes(request.id))
@@ -41,6 +44,11 @@ export class Orders {
 
   stop(): void {
     this.#abort.abort()
+  }
+
+  async #prune(order: PruneOrder): Promise<IngestReply | Refusal> {
+    const items = await this.parts.pruner.prune(order)
+    return isRefusal(items) ? items : { kind: 'pruned', items }
   }
 
   #bundle(id: Id): IngestReply | Refusal {

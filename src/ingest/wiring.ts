@@ -48,6 +48,8 @@ export interface IngestThread {
   readonly webhooks?: WebhookOptions
   /** Folder of events that wait for receivers. */
   readonly webhooksPath: string
+  /** Folder in which exports of the index lie. */
+  readonly exportsPath: string
   /** Bundles, and missing transactions, that are remembered at most. */
   readonly tasksMax: number
   readonly logLevel: string

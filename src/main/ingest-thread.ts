@@ -22,7 +22,7 @@ export function ingestThread(
   keeper: MessagePort,
 ): IngestThread {
   const { server, indexing, retrieval } = config
-  const { catalog, blobs, agenda, webhooks, keys } = folders(config)
+  const { catalog, blobs, agenda, webhooks, exports, keys } = folders(config)
   const told = webhookOptions(config, keys)
   return {
     ...ingestDefaults,
@@ -52,6 +52,7 @@ export function ingestThread(
       atOnce: indexing.bundlesAtOnce,
     },
     webhooksPath: webhooks,
+    exportsPath: exports,
     ...(told === undefined ? {} : { webhooks: told }),
     proofThreads: Math.max(1, server.edgeThreads >> 1),
     ...(indexing.watchPending ? { mempool: { everyMs: indexing.pendingEveryMs, atOnceMax: 1000 } } : {}),

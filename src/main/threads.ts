@@ -61,7 +61,7 @@ export function sharedTables({ server, retrieval }: Config): SharedTables {
 export function folders({
   server,
 }: Config): Record<
-  'root' | 'catalog' | 'blobs' | 'agenda' | 'webhooks' | 'moderation' | 'devnet' | 'keys',
+  'root' | 'catalog' | 'blobs' | 'agenda' | 'webhooks' | 'exports' | 'moderation' | 'devnet' | 'keys',
   string
 > {
   const root = resolve(server.dataPath)
@@ -71,6 +71,7 @@ export function folders({
     blobs: join(root, 'blobs'),
     agenda: join(root, 'agenda'),
     webhooks: join(root, 'webhooks'),
+    exports: join(root, 'parquet'),
     moderation: moderationPath(root),
     devnet: join(root, 'devnet'),
     keys: join(root, 'keys'),

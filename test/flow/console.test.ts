@@ -1,8 +1,10 @@
 /** The operator's page in a real browser, and the orders of the index behind the same key. */
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { chromium, type Page } from 'playwright-core'
 import t from 'tap'
+import { pause } from '../../src/actor/clock.js'
 import { askAt } from '../gateway/rig.js'
 import { run } from './running.js'
 
@@ -89,7 +91,8 @@ t.test('an operator signs in, sees what is, blocks, finds, releases and signs ou
 })
 
 t.test('items are announced, bundles queued and looked after, content is evicted', async (t) => {
-  const running = await run(t, t.testdir(), { ADMIN_API_KEY: key, EDGE_THREADS: '1' })
+  const path = t.testdir()
+  const running = await run(t, path, { ADMIN_API_KEY: key, EDGE_THREADS: '1', CHAIN_FORK_DEPTH_MAX: '1' })
   const { gateway = '' } = running.urls
   const order = async (
     method: string,
@@ -152,6 +155,22 @@ t.test('items are announced, bundles queued and looked after, content is evicted
     ['queue-bundle', { id: 'short' }, "Must provide 'id'"],
     ['queue-bundle', { id, bypassFilter: 'yes' }, "'bypassFilter' must be a boolean"],
     ['queue-tx', { id: 7 }, "Must provide 'id'"],
+    ['export-parquet', undefined, 'Invalid or missing required parameters'],
+    [
+      'export-parquet',
+      { outputDir: 'a', startHeight: 2, endHeight: 1 },
+      'Invalid or missing required parameters',
+    ],
+    [
+      'prune-stable-data-items',
+      { indexedAtThreshold: 'x' },
+      'Invalid indexedAtThreshold - must be a positive integer',
+    ],
+    [
+      'prune-stable-data-items',
+      { indexedAtThreshold: 1, startHeight: 0 },
+      'Invalid endHeight - must be a positive integer',
+    ],
   ]
   for (const [path, body, said] of rubbish)
     t.strictSame(await order('POST', path, body), { status: 400, body: said })
@@ -179,4 +198,34 @@ t.test('items are announced, bundles queued and looked after, content is evicted
     status: 200,
     body: { health: { status: 'ok' }, cache: {}, resources: {} },
   })
+
+  t.strictSame(await order('GET', 'export-parquet/status'), { status: 200, body: { status: 'not_started' } })
+  t.strictSame(await order('GET', 'export-parquet/status/x'), {
+    status: 404,
+    body: { error: 'Unknown or expired jobId' },
+  })
+  const wanted = { outputDir: 'first', startHeight: 0, endHeight: 1000 }
+  t.match(await order('POST', 'export-parquet', { ...wanted, outputDir: '../keys' }), {
+    status: 400,
+    body: /outputDir must be a folder in/,
+  })
+  const begun = await order('POST', 'export-parquet', wanted)
+  t.match(begun, { status: 200, body: { message: 'Parquet export started', jobId: String } })
+  const { jobId } = begun.body as { jobId: string }
+  const state = async (): Promise<{ status?: string }> =>
+    (await order('GET', `export-parquet/status/${jobId}`)).body as { status?: string }
+  for (let at = 0; (await state()).status === 'running' && at < 500; at += 1) await pause(20)
+  t.match(await state(), {
+    status: 'completed',
+    outputDir: join(path, 'parquet', 'first'),
+    ...{ startHeight: 0 },
+  })
+  t.ok(existsSync(join(path, 'parquet', 'first', 'transactions', 'data', 'height=0-999')))
+  t.match(await order('DELETE', 'export-parquet'), { status: 200 }, 'too late')
+  const old = { indexedAtThreshold: 4_000_000_000, startHeight: 0, endHeight: 1000 }
+  t.match(await order('POST', 'prune-stable-data-items', old), {
+    status: 200,
+    body: { message: 'Stable data items pruned successfully', pruned: Number },
+  })
+  t.match(await order('GET', `bundle-status/${rootTxId}`), { body: { dataItemCount: 0 } })
 })

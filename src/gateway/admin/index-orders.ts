@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { Address } from '../../actor/address.js'
 import type { Clock } from '../../actor/clock.js'
 import type { Following, Tip } from '../../actor/shared.js'
+import type { ExportReply, ExportRequest } from '../../bands/export-protocol.js'
 import { Effort } from '../../catalog/effort.js'
 import type { ItemInput } from '../../catalog/index-protocol.js'
 import type { ChainIndex } from '../../catalog/index-reader.js'
@@ -15,10 +16,12 @@ import { sha256 } from '../../proof/digest.js'
 import { type Asked, done, isTold, type Order, readBody, type Told, wrong } from './order.js'
 
 export interface IndexOrderParts {
-  readonly ingest: Address<IngestRequest, IngestReply>
+  readonly ingest: Address<IngestRequest | ExportRequest, IngestReply | ExportReply>
   readonly keeper: Address<CatalogRequest, CatalogReply>
   readonly index: ChainIndex
   readonly tip: Tip
+  /** Blocks at the end of the chain that a fork may still take away. */
+  readonly forkDepth: number
   readonly following: Following
   readonly clock: Clock
 }
@@ -152,7 +155,7 @@ async function bundleStatus({ ingest, index, clock }: IndexOrderParts, { rest }:
 }
 
 /** Sizes of tables and shared numbers alone: nothing is counted, so it may be asked each second. */
-function debug({ index, tip, following, clock }: IndexOrderParts): object {
+function debug({ index, tip, forkDepth, following, clock }: IndexOrderParts): object {
   index.refresh()
   const { rows, blocks, pending } = index.counts()
   const top = index.topHeight()
@@ -161,7 +164,7 @@ function debug({ index, tip, following, clock }: IndexOrderParts): object {
     db: {
       counts: { rows, stableBlocks: blocks, newTxs: pending, missingTxs: missing, bundlesWaiting },
       heights: {
-        ...(top === undefined ? {} : { maxStable: top }),
+        ...(top === undefined ? {} : { maxStable: top - forkDepth, maxNew: top }),
         ...(tip.height < 0 ? {} : { tip: tip.height }),
       },
       timestamps: { now: Math.floor(clock.now() / 1000) },

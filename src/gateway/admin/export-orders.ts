@@ -1,0 +1,91 @@
+import { z } from 'zod'
+import type { Address } from '../../actor/address.js'
+import type { ExportReply, ExportRequest } from '../../bands/export-protocol.js'
+import { isRefusal, type Refusal } from '../../format/refusal.js'
+import type { IngestReply, IngestRequest } from '../../ingest/protocol.js'
+import { type Asked, done, type Order, type Told, wrong } from './order.js'
+
+/** The thread that makes the index grow also writes it out, and prunes it. */
+type Line = Address<IngestRequest | ExportRequest, IngestReply | ExportReply>
+
+/** Heights are 4 bytes in the index, the highest means that there is none. */
+const heightMax = 0xffff_fffe
+const height = z.number().int().min(0).max(heightMax)
+const count = z.number().int().min(1).max(1_000_000_000)
+const exportShape = z.object({
+  outputDir: z
+    .string()
+    .max(512)
+    .regex(/^[\w./=-]+$/),
+  startHeight: height,
+  endHeight: height,
+  maxFileRows: count.default(1_000_000),
+  heightPartitionSize: count.default(1000),
+  skipL1Transactions: z.boolean().default(false),
+  skipL1Tags: z.boolean().default(false),
+})
+const pruneFields = ['indexedAtThreshold', 'startHeight', 'endHeight'] as const
+
+/** Parts of the index as files for other databases, and what then need not stand in the index any more. */
+export function exportOrders(line: Line): Order[] {
+  const path = 'export-parquet'
+  return [
+    { method: 'POST', path, act: (asked) => begin(line, asked) },
+    { method: 'DELETE', path, act: () => cancel(line) },
+    { method: 'GET', path: `${path}/status`, act: () => state(line, undefined) },
+    { method: 'GET', path: `${path}/status/`, act: ({ rest }) => state(line, rest) },
+    { method: 'POST', path: 'prune-stable-data-items', act: (asked) => prune(line, asked) },
+  ]
+}
+
+async function begin(line: Line, { body }: Asked): Promise<Told> {
+  const read = exportShape.safeParse(body)
+  if (!read.success || read.data.startHeight > read.data.endHeight) {
+    return wrong('Invalid or missing required parameters')
+  }
+  const reply = await line.ask({ export: 'begin', order: read.data })
+  if (isRefusal(reply)) return refused(reply)
+  if (reply.kind === 'export-begun') return done('Parquet export started', { jobId: reply.state.jobId })
+  if (reply.kind !== 'export-runs') throw new Error('the exporter answered something else')
+  const body409 = { error: 'An export is already in progress', currentStatus: reply.state }
+  return { status: 409, body: body409 }
+}
+
+async function state(line: Line, jobId: string | undefined): Promise<Told> {
+  const reply = await line.ask({ export: 'state', ...(jobId === undefined ? {} : { jobId }) })
+  if (isRefusal(reply)) return refused(reply)
+  if (reply.kind !== 'export-state') throw new Error('the exporter answered something else')
+  if (reply.state !== undefined) return { status: 200, body: reply.state }
+  return jobId === undefined
+    ? { status: 200, body: { status: 'not_started' } }
+    : { status: 404, body: { error: 'Unknown or expired jobId' } }
+}
+
+/** What is written of it so far goes too. */
+async function cancel(line: Line): Promise<Told> {
+  const reply = await line.ask({ export: 'cancel' })
+  return isRefusal(reply) ? refused(reply) : done('Parquet export cancelled')
+}
+
+async function prune(line: Line, { body }: Asked): Promise<Told> {
+  const given = (body ?? {}) as Readonly<Record<string, unknown>>
+  const bad = pruneFields.find((field) => !height.safeParse(given[field]).success)
+  if (bad !== undefined) return wrong(`Invalid ${bad} - must be a positive integer`)
+  const [beforeSeconds, from, to] = pruneFields.map((field) => Number(given[field])) as [
+    number,
+    number,
+    number,
+  ]
+  if (from > to) return wrong('Invalid endHeight - must be a positive integer not below startHeight')
+  const reply = await line.ask({ kind: 'prune', from, to, beforeSeconds })
+  if (isRefusal(reply)) return refused(reply)
+  if (reply.kind !== 'pruned') throw new Error('the index answered something else')
+  return done('Stable data items pruned successfully', { pruned: reply.items })
+}
+
+function refused({ refused: why, message }: Refusal): Told {
+  if (why === 'malformed') return wrong(message)
+  return why === 'busy'
+    ? { status: 409, body: { error: message } }
+    : { status: 503, body: message, retryAfterSeconds: 1 }
+}
