@@ -13,7 +13,7 @@ import type { DeliveryParts, Intercept } from './delivery-parts.js'
 import { type Entry, isStable, lateBoundary } from './entry.js'
 import { answerGone, answerRefusal, answerText, type Flow } from './flow.js'
 import { openGuided } from './guided.js'
-import { typeOf } from './head.js'
+import { type Facts, typeOf } from './head.js'
 import { readHints, readProvenance } from './hints.js'
 import type { Located } from './locate.js'
 import { isHashed, isInside } from './opened.js'
@@ -222,12 +222,7 @@ export class Delivery {
     opened: Opened,
     decided: Planned,
     grant: Grant,
-    known: {
-      attributes: Attributes
-      digest: Uint8Array | undefined
-      hashed: boolean
-      boundary: () => string
-    },
+    known: Pick<Facts, 'attributes' | 'digest' | 'hashed'> & { boundary: () => string },
   ): void {
     const { ledger, writer, tip, options, clock } = this.parts
     const { attributes, digest, hashed, boundary } = known
