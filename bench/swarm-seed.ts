@@ -22,6 +22,7 @@ const seeder = new Seeder(
     slotMs: 30_000,
     upload: { bytesPerSecond: 0, bytesPerDay: 0 },
     line: lineDefaults,
+    encryption: 'accept',
   },
   systemClock,
   meters,

@@ -1,4 +1,4 @@
-import { custom, flag, list, maybeUrls, whole } from './setting.js'
+import { choice, custom, flag, list, maybeUrls, whole } from './setting.js'
 
 const addressShape = /^(\d{1,3}(\.\d{1,3}){3}|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*)$/
 
@@ -50,6 +50,12 @@ export const swarm = {
     min: 0,
     max: 1_000_000_000_000_000,
     why: 'Bytes a day (UTC) that the seeder sends; 0: no limit.',
+  }),
+  encryption: choice({
+    env: 'INDEX_TORRENT_ENCRYPTION',
+    default: 'accept',
+    of: ['off', 'accept', 'prefer', 'require'],
+    why: 'Encrypted connections: none; from peers; our own too, if they can; no others. It hides, and secures nothing.',
   }),
   trackers: maybeUrls({
     env: 'INDEX_TRACKERS',

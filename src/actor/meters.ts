@@ -204,7 +204,8 @@ export const meterTable: readonly MeterRow[] = [
     help: 'Ends of BitTorrent connections, by why.',
     labels: {
       reason: [
-        ...['closed', 'done', 'garbage', 'unknown', 'late', 'idle', 'stalled', 'flood', 'full', 'forged'],
+        ...['closed', 'done', 'garbage', 'clear', 'unknown', 'late'],
+        ...['idle', 'stalled', 'flood', 'full', 'forged'],
       ],
     },
   },

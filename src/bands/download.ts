@@ -1,6 +1,7 @@
 import { connect } from 'node:net'
 import type { Clock, Timer } from '../actor/clock.js'
 import type { Torrent } from '../format/torrent.js'
+import { Asking, type Encryption } from './agreement.js'
 import { isNearAddress, type PeerAddress } from './compact-peers.js'
 import { type DownloadDesk, LeecherPeer, patienceMs } from './leecher-peer.js'
 import { PieceStore } from './piece-store.js'
@@ -18,6 +19,7 @@ export interface DownloadOptions {
   /** Without a right piece for so long, it is given up: another band may have the place. */
   readonly giveUpMs: number
   readonly line: LineOptions
+  readonly encryption: Encryption
   /** True: peers may be in networks of our own. Else such addresses, whoever told them, are not tried. */
   readonly isNear: boolean
 }
@@ -29,11 +31,14 @@ export const downloadDefaults = {
   webAtOnce: 4,
   memoryMaxBytes: 32 << 20,
   giveUpMs: 600_000,
-}
+  encryption: 'accept',
+} as const
 
 /** Addresses remembered; a tracker's answer has 50. */
 const knownMax = 500
 const retryMs = 15_000
+/** The other way of speaking is tried the sooner. */
+const otherWayMs = 1000
 /** Failures of the HTTP server one after the other; then it rests. */
 const webRestMs = 5000
 
@@ -42,6 +47,9 @@ interface Known extends PeerAddress {
   retryMs: number
   /** Sent something that was not the torrent's, or was somebody else: never again. */
   isBad: boolean
+  /** How it is spoken to next. */
+  isEncrypted: boolean
+  failures: number
 }
 
 /** One torrent on its way into a folder, from peers and over HTTP. */
@@ -81,11 +89,12 @@ export class Download implements DownloadDesk {
 
   /** Addresses that may have the torrent. */
   heardOf(peers: readonly PeerAddress[]): void {
+    const isEncrypted = this.options.encryption === 'prefer' || this.options.encryption === 'require'
     for (const { host, port } of peers) {
       const key = `${host} ${port}`
       if (this.#known.size >= knownMax || this.#known.has(key)) continue
       if (!this.options.isNear && isNearAddress(host)) continue
-      this.#known.set(key, { host, port, retryMs: 0, isBad: false })
+      this.#known.set(key, { host, port, retryMs: 0, isBad: false, isEncrypted, failures: 0 })
     }
     if (this.#timer !== undefined) this.#connect()
   }
@@ -139,7 +148,13 @@ export class Download implements DownloadDesk {
     this.#peers.delete(peer)
     const known = this.#known.get(`${peer.address.host} ${peer.address.port}`)
     if (known === undefined) return
-    known.retryMs = this.clock.monotonic() + retryMs
+    const { encryption } = this.options
+    const isOpen = encryption === 'accept' || encryption === 'prefer'
+    // Who hangs up on one way of speaking may take the other.
+    const isOther = isOpen && !peer.isGreeted
+    known.retryMs = this.clock.monotonic() + (isOther && known.failures === 0 ? otherWayMs : retryMs)
+    if (isOther) known.isEncrypted = !known.isEncrypted
+    known.failures += 1
     known.isBad = reason === 'forged' || reason === 'unknown' || reason === 'done'
   }
 
@@ -169,13 +184,18 @@ export class Download implements DownloadDesk {
     }
   }
 
-  #open({ host, port }: PeerAddress): void {
-    const peer = new LeecherPeer(this, { host, port }, this.torrent.infohashV1)
+  #open({ host, port, isEncrypted }: Known): void {
+    const { infohashV1 } = this.torrent
+    const peer = new LeecherPeer(this, { host, port }, infohashV1)
+    const asking = isEncrypted ? new Asking(infohashV1, this.options.encryption === 'require') : undefined
     const socket = connect({ host, port })
     const { line, connectMs } = this.options
-    peer.line = new PeerLine(socket, { ...line, handshakeMs: connectMs }, this.clock, peer)
+    peer.line = new PeerLine(socket, { ...line, handshakeMs: connectMs }, this.clock, peer, asking)
     this.#peers.add(peer)
-    socket.once('connect', () => peer.begin())
+    socket.once('connect', () => {
+      if (asking !== undefined) peer.line.begin(asking.begin())
+      peer.begin()
+    })
   }
 
   #askWeb(): void {

@@ -34,6 +34,8 @@ const exchangesMax = 20
 /** The downloading side of one connection. Each piece comes from one peer, so it is known who sent a wrong one. */
 export class LeecherPeer implements Speaker {
   line!: PeerLine
+  /** The peer spoke, and of this torrent. */
+  isGreeted = false
   #has: Uint8Array
   #fast = false
   #isChoked = true
@@ -62,6 +64,7 @@ export class LeecherPeer implements Speaker {
     const same = infohash.equals(torrent.infohashV1) || infohash.equals(torrent.infohashV2.subarray(0, 20))
     if (!same) return 'unknown'
     if (peerId.equals(this.desk.peerId)) return 'done'
+    this.isGreeted = true
     this.#fast = fast
     const words = fast ? [encode.plain('have-none')] : []
     if (extensions) {

@@ -81,6 +81,8 @@ export class SeederPeer implements Speaker {
   constructor(
     private readonly desk: SeederDesk,
     readonly host: string,
+    /** Who it counts as. */
+    readonly source: string,
   ) {}
 
   greeted({ infohash, peerId, fast, extensions, v2 }: Handshake): LineEnd | undefined {

@@ -3,10 +3,12 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import type { Clock, Timer } from '../actor/clock.js'
 import type { Meters } from '../actor/meter.js'
 import type { Torrent } from '../format/torrent.js'
+import { Answering, type AnsweringDesk, type Encryption, veiledInfohash } from './agreement.js'
 import { Allowance, type AllowanceOptions } from './allowance.js'
 import { HashAnswers } from './hash-answer.js'
 import { OpenFiles } from './open-files.js'
 import { runBytes, type Seeded, type SeederDesk, SeederPeer } from './seeder-peer.js'
+import { sourceOf, Turns } from './turns.js'
 import { type LineEnd, type LineOptions, PeerLine } from './wire-line.js'
 
 export interface SeederOptions {
@@ -22,6 +24,7 @@ export interface SeederOptions {
   readonly slotMs: number
   readonly upload: AllowanceOptions
   readonly line: LineOptions
+  readonly encryption: Encryption
 }
 
 /** Files that stay open: a band has 257. */
@@ -29,6 +32,8 @@ const openFilesMax = 300
 /** Buffers kept for the next run; 128 KiB each. */
 const buffersKept = 64
 const exchangeEveryTicks = 60
+/** Secrets of encrypted connections: at 0.25 ms each, a flood of them takes 2.5 % of a core. */
+const secretTurns = { windowMs: 10_000, each: 20, all: 1000 }
 
 /**
  * Gives bands to BitTorrent peers over TCP. Blocks are read from the bands' own files when a peer can take them; nothing of
@@ -42,6 +47,9 @@ export class Seeder implements SeederDesk {
   readonly #allowance: Allowance
   /** By infohash, v1 and truncated v2, as Latin-1 text. */
   #seeded = new Map<string, Seeded>()
+  /** Infohashes as encrypted connections name them, likewise. */
+  #veiled = new Map<string, Buffer>()
+  readonly #secrets: Turns
   readonly #peers = new Set<SeederPeer>()
   readonly #unchoked = new Set<SeederPeer>()
   /** In order of their asking. */
@@ -56,6 +64,7 @@ export class Seeder implements SeederDesk {
     private readonly meters: Meters,
   ) {
     this.#allowance = new Allowance(options.upload, clock)
+    this.#secrets = new Turns(secretTurns, clock)
     this.#server = createServer({ noDelay: true }, (socket) => this.#accept(socket))
     this.#server.maxConnections = options.peersMax + 16
   }
@@ -82,6 +91,11 @@ export class Seeder implements SeederDesk {
       this.#seeded.set(v1, seeded)
       this.#seeded.set(torrent.infohashV2.toString('latin1', 0, 20), seeded)
     }
+    this.#veiled = new Map(
+      Array.from(this.#seeded.keys(), (key) => Buffer.from(key, 'latin1')).map((infohash) => {
+        return [veiledInfohash(infohash).toString('latin1'), infohash]
+      }),
+    )
     const kept = new Set(this.#seeded.values())
     for (const peer of this.#peers) {
       if (peer.seeded !== undefined && !kept.has(peer.seeded)) peer.line.end('done')
@@ -147,16 +161,28 @@ export class Seeder implements SeederDesk {
 
   #accept(socket: Socket): void {
     const host = (socket.remoteAddress ?? '').replace(/^::ffff:/, '')
+    const source = sourceOf(host)
     let same = 0
-    for (const peer of this.#peers) if (peer.host === host) same += 1
+    const silent: SeederPeer[] = []
+    for (const peer of this.#peers) {
+      if (peer.source === source) same += 1
+      if (peer.seeded === undefined) silent.push(peer)
+    }
     if (this.#peers.size >= this.options.peersMax || same >= this.options.peersPerAddressMax) {
       socket.on('error', () => 'it is ended anyway')
       socket.destroy()
       this.#count('full')
       return
     }
-    const peer = new SeederPeer(this, host)
-    peer.line = new PeerLine(socket, this.options.line, this.clock, peer)
+    // Connections that never greet hold half of the room at most; who has been silent longest goes first.
+    if (silent.length >= Math.ceil(this.options.peersMax / 2)) silent[0]?.line.end('full')
+    const peer = new SeederPeer(this, host, source)
+    const desk: AnsweringDesk = {
+      unveil: (veiled) => this.#veiled.get(veiled.toString('latin1')),
+      mayAgree: () => this.#secrets.take(source),
+    }
+    const agreement = new Answering(this.options.encryption, desk)
+    peer.line = new PeerLine(socket, this.options.line, this.clock, peer, agreement)
     this.#peers.add(peer)
     this.meters.of('torrent_peers').set(this.#peers.size)
   }

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import type { Clock } from '../actor/clock.js'
+import type { Agreement } from './agreement.js'
 import {
   decodeHandshake,
   encode,
@@ -16,8 +17,10 @@ export type LineEnd =
   | 'closed'
   /** This side has no more use for it. */
   | 'done'
-  /** Not what a BitTorrent peer says. Encrypted handshakes are among these: refused at once, so that peers try in clear. */
+  /** Not what a BitTorrent peer says. */
   | 'garbage'
+  /** Speaks in clear where that is not wanted. */
+  | 'clear'
   /** Asks for a torrent that is not here. */
   | 'unknown'
   /** No whole handshake in time. */
@@ -74,6 +77,11 @@ export class PeerLine {
   readonly #openedMs: number
   #heardMs: number
   #spokeMs: number
+  #agreement: Agreement | undefined
+  /** What is said before both sides agreed how to speak. */
+  #held: { readonly bytes: Uint8Array; readonly sent: (() => void) | undefined }[] = []
+  #open: ((bytes: Buffer) => void) | undefined
+  #seal: ((bytes: Uint8Array) => void) | undefined
   /** When the oldest write that is still under way began; 0: none is. */
   #writingMs = 0
   #writes = 0
@@ -83,7 +91,10 @@ export class PeerLine {
     private readonly options: LineOptions,
     private readonly clock: Clock,
     private readonly speaker: Speaker,
+    /** Absent: both speak in clear from the first byte on. */
+    agreement?: Agreement,
   ) {
+    this.#agreement = agreement
     this.#frames = new Frames(options.messageMaxBytes)
     this.#openedMs = this.#heardMs = this.#spokeMs = clock.monotonic()
     socket.setNoDelay(true)
@@ -104,12 +115,22 @@ export class PeerLine {
     return this.#over
   }
 
-  /** Sends bytes that must not change until `sent` is called; it is also called when the line ends before. */
+  /** Sends bytes that are the line's, which may encrypt them in place, until `sent` is called; also when the line ends before. */
   send(bytes: Uint8Array, sent?: () => void): void {
-    if (this.#over) {
-      sent?.()
-      return
+    if (this.#over) sent?.()
+    else if (this.#agreement !== undefined) this.#held.push({ bytes, sent })
+    else {
+      this.#seal?.(bytes)
+      this.#write(bytes, sent)
     }
+  }
+
+  /** Says the first words of an agreement. */
+  begin(words: Buffer): void {
+    if (!this.#over) this.#write(words)
+  }
+
+  #write(bytes: Uint8Array, sent?: () => void): void {
     const now = this.clock.monotonic()
     this.#spokeMs = now
     if (this.#writes === 0) this.#writingMs = now
@@ -126,6 +147,7 @@ export class PeerLine {
     if (this.#over) return
     this.#over = true
     this.socket.destroy()
+    for (const { sent } of this.#held.splice(0)) sent?.()
     this.speaker.gone(reason)
   }
 
@@ -141,7 +163,9 @@ export class PeerLine {
   #take(chunk: Buffer): void {
     if (this.#over) return
     this.#heardMs = this.clock.monotonic()
-    const rest = this.#head === undefined ? chunk : this.#greet(this.#head, chunk)
+    const words = this.#reveal(chunk)
+    if (words === undefined || this.#over) return
+    const rest = this.#head === undefined ? words : this.#greet(this.#head, words)
     if (rest === undefined || rest.length === 0 || this.#over) return
     const reason: { is?: LineEnd } = {}
     const whole = this.#frames.push(rest, (message) => {
@@ -151,6 +175,26 @@ export class PeerLine {
     })
     if (!whole) this.end(reason.is ?? 'garbage')
     else if (this.socket.writableLength > this.options.unsentMaxBytes) this.socket.pause()
+  }
+
+  /** What a chunk says; undefined where that is not known yet, or nothing. */
+  #reveal(chunk: Buffer): Buffer | undefined {
+    if (this.#agreement === undefined) {
+      this.#open?.(chunk)
+      return chunk
+    }
+    const step = this.#agreement.push(chunk)
+    if (step.kind === 'end') {
+      this.end(step.reason)
+      return undefined
+    }
+    if (step.say !== undefined) this.#write(step.say)
+    if (step.kind === 'more') return undefined
+    this.#agreement = undefined
+    this.#open = step.open
+    this.#seal = step.seal
+    for (const { bytes, sent } of this.#held.splice(0)) this.send(bytes, sent)
+    return step.rest
   }
 
   /** Gathers the handshake; returns what came after it. */

@@ -145,8 +145,6 @@ export const plainIds = {
   'have-none': 15,
 } as const
 
-const keepAlive = Buffer.alloc(4)
-
 function framed(id: number, ...parts: readonly Uint8Array[]): Buffer {
   const body = parts.reduce((sum, part) => sum + part.length, 1)
   const head = Buffer.alloc(5)
@@ -161,9 +159,9 @@ function words(...numbers: readonly number[]): Buffer {
   return bytes
 }
 
-/** Whole messages, length and all. */
+/** Whole messages, length and all; each a buffer of its own. */
 export const encode = {
-  keepAlive: (): Buffer => keepAlive,
+  keepAlive: (): Buffer => Buffer.alloc(4),
   plain: (kind: keyof typeof plainIds): Buffer => framed(plainIds[kind]),
   have: (piece: number): Buffer => framed(4, words(piece)),
   bitfield: (bits: Uint8Array): Buffer => framed(5, bits),

@@ -18,6 +18,7 @@ export function swarmThread(config: Config, shared: SharedTables): SwarmThread {
       port: swarm.torrentPort,
       peersMax: swarm.peersMax,
       ...{ peersPerAddressMax, slotsMax, slotMs, line },
+      encryption: swarm.encryption,
       upload: { bytesPerSecond: swarm.uploadBytesPerSecond, bytesPerDay: swarm.uploadBytesPerDay },
     },
     tracker: trackerDefaults,
@@ -48,7 +49,12 @@ export function subscriberThread({ server, swarm }: Config): SubscriberThread {
     graceMs: swarm.graceSeconds * 1000,
     bytesMax: swarm.fetchedBytesMax,
     bandsAtOnce: swarm.bandsAtOnce,
-    download: { ...downloadDefaults, webAfterMs: swarm.webSeconds * 1000, line: swarmDefaults.line },
+    download: {
+      ...downloadDefaults,
+      webAfterMs: swarm.webSeconds * 1000,
+      line: swarmDefaults.line,
+      encryption: swarm.encryption,
+    },
     userAgent: `sluice/${server.release}`,
   }
 }

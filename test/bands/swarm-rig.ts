@@ -26,6 +26,7 @@ export const seederOptions: SeederOptions = {
   slotMs: 1000,
   upload: { bytesPerSecond: 0, bytesPerDay: 0 },
   line: lineDefaults,
+  encryption: 'accept',
 }
 
 /** A band of these files in a folder, and its torrent. */

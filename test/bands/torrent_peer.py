@@ -1,8 +1,10 @@
 """A libtorrent peer on loopback.
 
 python3 torrent_peer.py seed|leech TORRENT_OR_MAGNET FOLDER [--peer PORT] [--web URL] [--tracker URL] [--seconds N]
+    [--encrypted rc4|clear|any]
 
-Prints `listening PORT` when it is up, and for a leecher `done SECONDS` when it has everything.
+Prints `listening PORT` when it is up, and for a leecher `done SECONDS HOW` when it has everything; HOW is `rc4` or `clear` after
+an encrypted handshake, else `plain`. With --encrypted it speaks no other way.
 """
 import argparse
 import sys
@@ -17,6 +19,7 @@ said.add_argument("folder")
 said.add_argument("--peer", type=int, default=0)
 said.add_argument("--web")
 said.add_argument("--tracker")
+said.add_argument("--encrypted", choices=["rc4", "clear", "any"])
 said.add_argument("--seconds", type=float, default=60)
 args = said.parse_args()
 
@@ -28,8 +31,9 @@ session = lt.session(
         "enable_upnp": False,
         "enable_natpmp": False,
         "allow_multiple_connections_per_ip": True,
-        "out_enc_policy": 2,
-        "in_enc_policy": 2,
+        "out_enc_policy": 0 if args.encrypted else 2,
+        "in_enc_policy": 0 if args.encrypted else 2,
+        "allowed_enc_level": {"clear": 1, "rc4": 2}.get(args.encrypted, 3),
         "enable_outgoing_utp": False,
         "enable_incoming_utp": False,
         "ssrf_mitigation": False,
@@ -56,14 +60,19 @@ while session.listen_port() == 0:
     time.sleep(0.02)
 print("listening", session.listen_port(), flush=True)
 started = time.time()
+how = "none"
 asked = 0.0
 while time.time() - started < args.seconds:
     status = handle.status()
     if args.peer and status.num_peers == 0 and time.time() > asked:
         handle.connect_peer(("127.0.0.1", args.peer))
         asked = time.time() + 1
+    for peer in handle.get_peer_info():
+        if not peer.flags & (peer.handshake | peer.connecting):
+            rc4, clear = peer.flags & peer.rc4_encrypted, peer.flags & peer.plaintext_encrypted
+            how = "rc4" if rc4 else "clear" if clear else "plain"
     if args.mode == "leech" and status.is_seeding:
-        print("done %.3f" % (time.time() - started), flush=True)
+        print("done %.3f %s" % (time.time() - started, how), flush=True)
         sys.exit(0)
     time.sleep(0.02)
 print("late", handle.status().progress, [str(alert) for alert in session.pop_alerts()], flush=True)
