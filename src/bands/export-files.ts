@@ -4,7 +4,8 @@ import { type ExportTable, exportColumns } from './export-layout.js'
 import type { Row } from './l1-layout.js'
 import { ParquetFile } from './parquet-write.js'
 
-const groupRows = 65_536
+/** A group is written in one go: some 0.2 s of this thread, which has other work. */
+const groupRows = 16_384
 const draftName = '.draft-'
 
 /** Heights whose rows share a folder (`from` to `to`), and those of them that are written; all inclusive. */
