@@ -17,6 +17,11 @@ export interface MappedFile {
    * is valid until the next call (of any file: the twin has one buffer).
    */
   view(start: number, end: number): Uint8Array
+  /**
+   * A large part of the file, as it lies in memory, around `start` (inclusive) and `end` (exclusive): valid until `close`.
+   * Undefined where there is none. Its bytes must not be read where `settle` does not say that they are there.
+   */
+  window(start: number, end: number): { readonly start: number; readonly bytes: Uint8Array } | undefined
   /** Brings these bytes into memory, off the thread. True once they are there, false where the disk failed. */
   fetch(start: number, end: number): Promise<boolean>
   /** Gives everything back; views become empty. Nothing may be called after it. */
@@ -66,13 +71,22 @@ class AddonFile implements MappedFile {
 
   view(start: number, end: number): Uint8Array {
     const index = Math.floor(start / windowBytes)
-    let buffer = this.#windows[index]
-    if (buffer === undefined) {
-      buffer = this.#addon.window(this.#handle, index)
-      this.#windows[index] = buffer
-    }
+    const buffer = this.#windows[index] ?? this.#open(index)
     const offset = start - index * windowBytes
     return new Uint8Array(buffer, offset, Math.min(end - start, buffer.byteLength - offset))
+  }
+
+  window(start: number, end: number): { start: number; bytes: Uint8Array } | undefined {
+    const index = Math.floor(start / windowBytes)
+    const buffer = this.#windows[index] ?? this.#open(index)
+    if (end > index * windowBytes + buffer.byteLength) return undefined
+    return { start: index * windowBytes, bytes: new Uint8Array(buffer) }
+  }
+
+  #open(index: number): ArrayBuffer {
+    const buffer = this.#addon.window(this.#handle, index)
+    this.#windows[index] = buffer
+    return buffer
   }
 
   fetch(start: number, end: number): Promise<boolean> {

@@ -45,6 +45,10 @@ class TwinFile implements MappedFile {
     return buffer.subarray(0, got)
   }
 
+  window(): undefined {
+    // Every read goes into one buffer.
+  }
+
   async fetch(start: number, end: number): Promise<boolean> {
     const first = Math.floor(start / pieceBytes)
     const last = Math.ceil(Math.min(end, this.sizeBytes) / pieceBytes)

@@ -133,11 +133,110 @@ void Server::takeHead(Connection* c, uint8_t* bytes, size_t length) {
   c->bodyLeft = (static_cast<uint64_t>(out[kLengthHigh]) << 30) | static_cast<uint64_t>(out[kLengthLow]);
   c->phase = Phase::kAnswering;
   inboxAt_ += static_cast<size_t>(kLines + kLineFields * out[kCount]);
+  recognize(c, bytes, out);
   bytesAt_ += parsed.consumed;
   requests_ += 1;
   if (length > parsed.consumed || !c->in.empty()) {
     c->in.assign(reinterpret_cast<char*>(bytes + parsed.consumed), length - parsed.consumed);
   }
+}
+
+// Says so where an answer stands for this request, or where the same was asked lately.
+void Server::recognize(const Connection* c, const uint8_t* bytes, int32_t* out) {
+  Key key;
+  if (closing_ || !StandingAnswers::readKey(bytes, out, &key)) return;
+  int number = standing_.find(key);
+  if (number < 0) {
+    if (standing_.seen(key)) out[kFlags] |= kRepeated;
+    return;
+  }
+  int32_t* told = shared_.inbox + inboxAt_;
+  told[0] = kKnown;
+  told[1] = static_cast<int32_t>(c->slot);
+  told[2] = number;
+  told[3] = static_cast<int32_t>(key.from >> 30);
+  told[4] = static_cast<int32_t>(key.from & ((1 << 30) - 1));
+  told[5] = key.ranged ? static_cast<int32_t>(key.to - key.from + 1) : 0;
+  known_.push_back(inboxAt_);
+  inboxAt_ += kKnownMessage;
+}
+
+int Server::stand(size_t at, Standing answer) {
+  const int32_t* out = shared_.inbox + at;
+  Key key;
+  if (!delivering_ || at >= inboxAt_ || out[kKind] != kRequest) return -1;
+  if (!StandingAnswers::readKey(shared_.bytes + out[kBase], out, &key)) return -1;
+  return standing_.add(key, std::move(answer));
+}
+
+// Sends what JavaScript allowed. The body is never copied: it is read where the answer has it.
+void Server::answerKnown() {
+  for (size_t at : known_) {
+    if (shared_.inbox[at] == kAllowed) answerKnown(shared_.inbox + at);
+  }
+  known_.clear();
+}
+
+void Server::answerKnown(const int32_t* told) {
+  Connection* c = slots_[static_cast<size_t>(told[1])];
+  Standing* answer = standing_.at(static_cast<size_t>(told[2]));
+  if (c == nullptr || answer == nullptr || c->phase != Phase::kAnswering || c->ended) return;
+  std::string& head = stage_;
+  head.assign(answer->before);
+  head.append(standing_.newId(), StandingAnswers::kIdLength);
+  head.append(answer->after);
+  const uint8_t* body = answer->body;
+  size_t length = answer->length;
+  int64_t said = answer->said;
+  char text[128];
+  if (answer->ranged) {
+    uint64_t from = (static_cast<uint64_t>(told[3]) << 30) | static_cast<uint64_t>(told[4]);
+    body += from - answer->start;
+    length = static_cast<size_t>(told[5]);
+    said = told[5];
+    head.append(text, static_cast<size_t>(snprintf(text, sizeof(text), "\r\nContent-Range: bytes %llu-%llu/%llu",
+                                                   static_cast<unsigned long long>(from),
+                                                   static_cast<unsigned long long>(from + length - 1),
+                                                   static_cast<unsigned long long>(answer->size))));
+  }
+  head.append(answer->rest);
+  if (said >= 0) {
+    int wrote = snprintf(text, sizeof(text), "\r\nContent-Length: %lld", static_cast<long long>(said));
+    head.append(text, static_cast<size_t>(wrote));
+  }
+  head.append("\r\n\r\n", 4);
+  iovec parts[2] = {{&head[0], head.size()}, {const_cast<uint8_t*>(body), length}};
+  msghdr message = {};
+  message.msg_iov = parts;
+  message.msg_iovlen = length > 0 ? 2 : 1;
+  ssize_t took = sendmsg(c->fd, &message, MSG_NOSIGNAL);
+  c->broken = took < 0 && errno != EAGAIN && errno != EINTR;
+  size_t sent = took > 0 ? static_cast<size_t>(took) : 0;
+  c->begun = c->ended = true;
+  c->since = now_;
+  if (sent == head.size() + length) return finish(c);
+  if (sent < head.size()) c->rest.assign(head, sent);
+  size_t taken = sent > head.size() ? sent - head.size() : 0;
+  if (taken < length) {
+    c->standing = told[2];
+    c->body = body + taken;
+    c->bodyRest = length - taken;
+    answer->users += 1;
+  }
+  arm(c, c->events | UV_WRITABLE);
+}
+
+// The connection takes its standing answer no more.
+void Server::leave(Connection* c) {
+  if (c->standing < 0) return;
+  size_t number = static_cast<size_t>(c->standing);
+  c->standing = -1;
+  c->bodyRest = 0;
+  if (!standing_.leave(number) || destroyed_) return;
+  int32_t* out = shared_.inbox + inboxAt_;
+  out[0] = kReleased;
+  out[1] = static_cast<int32_t>(number);
+  inboxAt_ += kShortMessage;
 }
 
 void Server::takeBody(Connection* c, uint8_t* bytes, size_t length) {
@@ -233,6 +332,16 @@ void Server::writable(Connection* c) {
     c->rest.erase(0, static_cast<size_t>(took));
     if (!c->rest.empty()) return;
   }
+  if (c->bodyRest > 0) {
+    ssize_t took = ::send(c->fd, c->body, c->bodyRest, MSG_NOSIGNAL);
+    if (took < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (took < 0) return gone(c);
+    c->since = now_;
+    c->body += took;
+    c->bodyRest -= static_cast<size_t>(took);
+    if (c->bodyRest > 0) return;
+    leave(c);
+  }
   if (c->ended) return finish(c);
   if (c->wants) tell(kWritable, c);
   // A reader of a large body is asked for again and again: only when nobody answers is writing not watched any more.
@@ -287,6 +396,7 @@ void Server::linger(Connection* c) {
   c->since = now_;
   c->in = std::string();
   c->rest = std::string();
+  leave(c);
   shutdown(c->fd, SHUT_WR);
   arm(c, UV_READABLE);
 }
@@ -298,6 +408,7 @@ void Server::gone(Connection* c) {
 }
 
 void Server::remove(Connection* c) {
+  leave(c);
   slots_[c->slot] = nullptr;
   // Not before JavaScript has read what is in the inbox about it.
   freedNext_.push_back(c->slot);

@@ -148,7 +148,7 @@ void Server::add(int fd) {
 
 // Every kind of message that needs no more than this fits, however many connections have one to tell.
 bool Server::hasRoom() const {
-  size_t reserved = kRequestMax + 3 * kShortMessage * limits_.connectionsMax;
+  size_t reserved = kRequestMax + kKnownMessage + 4 * kShortMessage * limits_.connectionsMax;
   return requests_ < kTurnMax && inboxAt_ + reserved <= shared_.inboxLength &&
          bytesAt_ + 2 * kHeadMax + kReadMax <= shared_.bytesLength;
 }
@@ -185,6 +185,7 @@ void Server::deliver() {
       delivering_ = true;
       hear_(inboxAt_);
       flush();
+      answerKnown();
       delivering_ = false;
     }
     bool over = inboxAt_ == 0;
@@ -243,7 +244,7 @@ void Server::sweep(double now) {
     Connection* c = slots_[slot];
     if (c == nullptr) continue;
     double waited = now - c->since;
-    bool stuck = !c->rest.empty() || (c->ends && !c->begun);
+    bool stuck = !c->rest.empty() || c->bodyRest > 0 || (c->ends && !c->begun);
     bool idle = c->held || c->in.empty();
     if (c->phase == Phase::kLingering && waited > limits_.lingerMs) remove(c);
     else if (c->phase == Phase::kAnswering && stuck && waited > limits_.stallMs) gone(c);

@@ -19,6 +19,7 @@ struct Door {
   Server* server = nullptr;
   napi_ref hear = nullptr;
   napi_ref memory[3] = {nullptr, nullptr, nullptr};
+  const uint8_t* outbox = nullptr;
   napi_async_cleanup_hook_handle hook = nullptr;
 };
 
@@ -113,6 +114,7 @@ napi_value open(napi_env env, napi_callback_info info) {
   napi_get_uv_event_loop(env, &loop);
   Door* door = new Door{};
   door->env = env;
+  door->outbox = shared.outbox;
   napi_create_reference(env, args[10], 1, &door->hear);
   for (int index = 0; index < 3; index += 1) napi_create_reference(env, args[2 + index], 1, &door->memory[index]);
   door->server = new Server(loop, shared, limits, [door](size_t numbers) { hear(door, numbers); });
@@ -147,6 +149,42 @@ napi_value send(napi_env env, napi_callback_info info) {
   }
   napi_value result;
   napi_create_uint32(env, static_cast<uint32_t>(taken), &result);
+  return result;
+}
+
+// stand(door, at, beforeBytes, afterBytes, restBytes, said, body, start, size) -> number of the answer, or less than 0
+napi_value stand(napi_env env, napi_callback_info info) {
+  Call call(env, info);
+  int found = -1;
+  if (call.server != nullptr) {
+    size_t lengths[3] = {count(env, call.args[2]), count(env, call.args[3]), count(env, call.args[4])};
+    const char* head = reinterpret_cast<const char*>(call.door->outbox);
+    server::Standing answer{};
+    answer.before.assign(head, lengths[0]);
+    answer.after.assign(head + lengths[0], lengths[1]);
+    answer.rest.assign(head + lengths[0] + lengths[1], lengths[2]);
+    answer.said = static_cast<int64_t>(number(env, call.args[5]));
+    answer.body = view(env, call.args[6], &answer.length);
+    answer.start = static_cast<uint64_t>(number(env, call.args[7]));
+    answer.size = static_cast<uint64_t>(number(env, call.args[8]));
+    found = call.server->stand(count(env, call.args[1]), std::move(answer));
+  }
+  napi_value result;
+  napi_create_int32(env, found, &result);
+  return result;
+}
+
+// forget(door) -> numbers of the answers that are still being taken
+napi_value forget(napi_env env, napi_callback_info info) {
+  Call call(env, info);
+  napi_value result, each;
+  napi_create_array(env, &result);
+  if (call.server == nullptr) return result;
+  std::vector<uint32_t> used = call.server->forget();
+  for (uint32_t index = 0; index < used.size(); index += 1) {
+    napi_create_uint32(env, used[index], &each);
+    napi_set_element(env, result, index, each);
+  }
   return result;
 }
 
@@ -218,9 +256,9 @@ NAPI_MODULE_INIT() {
   const struct {
     const char* name;
     napi_callback call;
-  } functions[] = {{"open", open},       {"send", send},       {"read", read},
-                   {"hold", hold},       {"release", release}, {"drop", drop},
-                   {"address", address}, {"sweep", sweep},     {"shut", shut}, {"destroy", destroyDoor}};
+  } functions[] = {{"open", open},       {"send", send},       {"stand", stand}, {"forget", forget}, {"read", read},
+                   {"hold", hold},       {"release", release}, {"drop", drop},   {"shut", shut},     {"sweep", sweep},
+                   {"address", address}, {"destroy", destroyDoor}};
   for (const auto& each : functions) {
     napi_value made;
     napi_create_function(env, each.name, NAPI_AUTO_LENGTH, each.call, nullptr, &made);

@@ -10,13 +10,17 @@
 #include "chunks.h"
 #include "libuv.h"
 #include "parser.h"
+#include "standing.h"
 
 namespace server {
 
 // What the first number of a message in the inbox says. A request is described in parser.h; the others are:
-// kData slot, start and length in the shared bytes, 1 where it is the last | kWritable slot | kGone slot
-enum Kind { kRequest = 1, kData = 2, kWritable = 3, kGone = 4 };
+// kData slot, start and length in the shared bytes, 1 where it is the last | kWritable slot | kGone slot |
+// kReleased and the number of a standing answer | kKnown, behind the request that it is about: slot, number of the answer, start of
+// the range (2 ** 30 times the first and the second), its length; JavaScript writes kAllowed over kKnown where it may go out
+enum Kind { kRequest = 1, kData = 2, kWritable = 3, kGone = 4, kReleased = 5, kKnown = 6, kAllowed = 7 };
 constexpr size_t kShortMessage = 5;
+constexpr size_t kKnownMessage = 6;
 
 // Read from a socket at once.
 constexpr size_t kReadMax = 64 * 1024;
@@ -52,6 +56,11 @@ class Server {
 
   // Sends `head` bytes of the outbox and then `body`. How much of the body the socket took, or was put aside (kCopy).
   size_t send(size_t slot, size_t head, const uint8_t* body, size_t length, int how);
+  // Lets an answer be given again to requests like the one whose message stands at `at` in the inbox: `before`, an id, `after` and
+  // `rest` lie in the outbox. Its number, or less than 0.
+  int stand(size_t at, Standing answer);
+  // Recognizes none of them any more; the numbers of those that are still being taken (kReleased tells when no more).
+  std::vector<uint32_t> forget() { return standing_.clear(); }
   // The body of this request is wanted from now on.
   void read(size_t slot);
   // Behind the answer that is outstanding nothing is read until `release`: what the client sends stays in the kernel, which soon
@@ -92,6 +101,9 @@ class Server {
   };
   std::vector<Staged> staged_;
   std::string stage_;
+  StandingAnswers standing_;
+  // Places in the inbox of what was recognized in this turn.
+  std::vector<size_t> known_;
 
   template <typename Handle>
   Handle* make(uv_handle_type type);
@@ -113,6 +125,10 @@ class Server {
   void leftOnHold(Connection* c);
   void take(Connection* c, uint8_t* bytes, size_t length);
   void takeHead(Connection* c, uint8_t* bytes, size_t length);
+  void recognize(const Connection* c, const uint8_t* bytes, int32_t* out);
+  void answerKnown();
+  void answerKnown(const int32_t* told);
+  void leave(Connection* c);
   void takeBody(Connection* c, uint8_t* bytes, size_t length);
   void flush();
   void finish(Connection* c);
@@ -150,6 +166,9 @@ struct Connection {
   double since = 0;       // when the present wait began
   std::string in;         // read and not used yet
   std::string rest;       // what the socket did not take
+  int standing = -1;      // the answer that it takes, where the socket did not take all of the body
+  const uint8_t* body = nullptr;
+  size_t bodyRest = 0;
 
   bool unread() const { return chunked ? !chunks.whole : bodyLeft > 0; }
 };

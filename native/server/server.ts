@@ -1,6 +1,6 @@
 import { loadAddon } from '../addon.js'
 import { openTwinWire } from './twin.js'
-import { type Hear, sharedMemory, type Wire, type WireOptions } from './wire.js'
+import { type Hear, type StandingWire, sharedMemory, type Wire, type WireOptions } from './wire.js'
 
 declare const doorBrand: unique symbol
 type Door = { readonly [doorBrand]: true }
@@ -20,6 +20,18 @@ interface Addon {
     hear: Hear,
   ): [door: Door, port: number]
   send(door: Door, slot: number, headBytes: number, body: Uint8Array, how: number): number
+  stand(
+    door: Door,
+    at: number,
+    before: number,
+    after: number,
+    rest: number,
+    said: number,
+    body: Uint8Array,
+    start: number,
+    size: number,
+  ): number
+  forget(door: Door): number[]
   read(door: Door, slot: number): void
   hold(door: Door, slot: number): void
   release(door: Door, slot: number): void
@@ -41,6 +53,7 @@ class AddonWire implements Wire {
   readonly inbox: Int32Array
   readonly bytes: Buffer
   readonly outbox: Buffer
+  readonly standing: StandingWire
   readonly #addon: Addon
   readonly #door: Door
 
@@ -55,6 +68,11 @@ class AddonWire implements Wire {
     const opened = native.open(host, port, inbox, bytes, outbox, ...times, connectionsMax, hear)
     this.#door = opened[0]
     this.port = opened[1]
+    this.standing = {
+      stand: (at, { before, after, rest }, ...body) =>
+        native.stand(opened[0], at, before, after, rest, ...body),
+      forget: () => native.forget(opened[0]),
+    }
   }
 
   send(slot: number, headBytes: number, body: Uint8Array, how: number): number {

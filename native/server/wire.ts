@@ -34,6 +34,27 @@ export interface Wire {
   shut(): void
   /** Closes everything at once; no message comes. Nothing may be called after it. */
   destroy(): void
+  /** Absent where every answer is made anew. */
+  readonly standing?: StandingWire
+}
+
+/** Answers that are given again to requests that are the same byte for byte, but for the bounds of one range. */
+export interface StandingWire {
+  /**
+   * Lets an answer stand for requests like the one whose message starts at `at` in the inbox, until `forget`. In the outbox lie
+   * `before`, `after` and `rest` bytes: the head's lines around the request's id, and those behind the place of Content-Range.
+   * `said`: Content-Length, less than 0 for none. For ranges `body` holds the content from `start`, of `size` bytes in
+   * all; else the whole body. Its number, or less than 0 where it cannot stand.
+   */
+  stand(at: number, head: StandingHead, said: number, body: Uint8Array, start: number, size: number): number
+  /** Forgets all. The numbers of those that are still being taken: their bodies stay until `released` names them. */
+  forget(): readonly number[]
+}
+
+export interface StandingHead {
+  readonly before: number
+  readonly after: number
+  readonly rest: number
 }
 
 export interface WireOptions {
@@ -54,7 +75,7 @@ export interface WireOptions {
 /** Called with the count of numbers in the inbox. */
 export type Hear = (count: number) => void
 
-/** The first number of a message; the second is the slot of its connection. */
+/** The first number of a message; the second is the slot of its connection (but for `released`). */
 export const message = {
   /** See `field`. */
   request: 1,
@@ -64,10 +85,19 @@ export const message = {
   writable: 3,
   /** The client has left, or was sent away: the answer is over. A client that only sends no more has not left. */
   gone: 4,
+  /** Then the number of a standing answer, forgotten before, that nobody takes any more. */
+  released: 5,
+  /** Behind the request that it is about: see `known`. */
+  known: 6,
+  /** Written over `known`: the answer may go out. The request itself is then nobody's business. */
+  allowed: 7,
 } as const
 
-/** Numbers of every message but a request. */
+/** Numbers of every message but a request and `known`. */
 export const shortMessage = 5
+
+/** Places of the numbers of a `known` message: which answer, and the range that is asked for (2 ** 30 times the first start). */
+export const known = { answer: 2, startHigh: 3, startLow: 4, length: 5, numbers: 6 } as const
 
 /** Places of a request's numbers; then five for each line. Offsets count from `base`, a place in `bytes`. */
 export const field = {
@@ -94,7 +124,7 @@ export const field = {
  */
 export const lineFields = 5
 
-export const flag = { http10: 1, keep: 2, body: 4, chunked: 8, expects: 16, first: 32 } as const
+export const flag = { http10: 1, keep: 2, body: 4, chunked: 8, expects: 16, first: 32, repeated: 64 } as const
 
 export const how = {
   /** With these bytes the answer is whole. */
@@ -122,7 +152,7 @@ export function hashOfName(name: string): number {
 /** What the two sides share, large enough for every connection to have something to say in one turn. */
 export function sharedMemory(connectionsMax: number): Pick<Wire, 'inbox' | 'bytes' | 'outbox'> {
   return {
-    inbox: new Int32Array(2 ** 16 + 3 * shortMessage * connectionsMax),
+    inbox: new Int32Array(2 ** 16 + 4 * shortMessage * connectionsMax),
     bytes: Buffer.allocUnsafeSlow(2 ** 20),
     outbox: Buffer.allocUnsafeSlow(2 ** 18),
   }

@@ -12,6 +12,11 @@ export const meterTable: readonly MeterRow[] = [
     },
   },
   {
+    name: 'http_repeated_answers_total',
+    kind: 'counter',
+    help: 'Answers given again by the server itself, within the second of the first of them.',
+  },
+  {
     name: 'http_request_duration_seconds',
     kind: 'histogram',
     help: 'From the request head to the last byte handed to the socket.',

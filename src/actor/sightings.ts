@@ -39,9 +39,9 @@ export class Sightings {
       throw new RangeError(`no row ${row} of sightings`)
   }
 
-  /** `text` was seen, and was worth `amount`. `nowMs`: the same clock on all threads. */
-  note(nowMs: number, text: string, amount: number): void {
-    this.#count += 1
+  /** `text` was seen `count` times, and was worth `amount` each. `nowMs`: the same clock on all threads. */
+  note(nowMs: number, text: string, amount: number, count = 1): void {
+    this.#count += count
     if (nowMs - this.#lastMs < gapMs) return
     const at = this.#start + this.#next * slotBytes
     this.#bytes.writeDoubleLE(0, at)

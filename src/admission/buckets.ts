@@ -18,6 +18,8 @@ export interface Shortage {
 /** Where the buckets are: memory that threads share, or Redis. */
 export interface Buckets extends Credits {
   readonly rules: Readonly<Record<BucketKind, BucketRules>>
+  /** True where a take is over on return: never a promise. */
+  readonly atOnce: boolean
   /**
    * Takes exactly `tokens` (whole, 1 at least) from the client's bucket and from the resource's, or nothing. Regular tokens go
    * first, then paid ones. A take that used paid tokens leaves the resource's bucket alone, and where that one is short, the

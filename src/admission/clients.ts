@@ -63,7 +63,7 @@ export class Clients {
   }
 
   /** The client of a request. Costs one look-up for those who come straight. */
-  of(request: Request): Client {
+  of(request: Pick<Request, 'remoteAddress' | 'header'>): Client {
     const socket = this.#find(request.remoteAddress) ?? this.#nobody
     if (!socket.trusted) return socket.client
     const forwarded = request.header('x-forwarded-for')

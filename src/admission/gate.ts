@@ -11,7 +11,9 @@ import {
   type Grant,
   isDenial,
   type Payments,
+  type Repeats,
 } from './protocol.js'
+import { BucketRepeats } from './repeats.js'
 
 export interface GateParts {
   readonly clients: Clients
@@ -86,6 +88,22 @@ export class Gate implements Admission {
       return tooMany(outcome, false)
     }
     return taking instanceof Promise ? taking.then(answer) : answer(taking)
+  }
+
+  repeats(fare: Fare): Repeats | undefined {
+    const { clients, buckets } = this.parts
+    if (!buckets.atOnce) return undefined
+    const counts = this.#counts[fare.domain ?? 'data']
+    return new BucketRepeats(
+      {
+        clients,
+        buckets,
+        requests: counts.requests,
+        count: (ticket) => this.#count(ticket, counts),
+        isExempt: (client) => this.#isExempt(client, fare.name),
+      },
+      fare,
+    )
   }
 
   #isExempt(client: Client, name: string | undefined): boolean {

@@ -25,6 +25,7 @@ export interface MemoryParts {
 
 /** Buckets in memory that all threads share: a take is over on return. Their keeper puts them on disk. */
 export class MemoryBuckets implements Buckets {
+  readonly atOnce = true
   readonly rules: Readonly<Record<BucketKind, BucketRules>>
   readonly #keys: ResourceKeys
 

@@ -50,6 +50,20 @@ export interface Admission {
    * that nobody has are limited too. It is not given back. Not denied: whether it was taken, for the fare. Never rejects.
    */
   knock(request: Request, name?: string): Denial | boolean | Promise<Denial | boolean>
+  /**
+   * For more answers like one that was granted without further lines, to requests that are the same byte for byte. Undefined:
+   * each must ask for itself.
+   */
+  repeats(fare: Fare): Repeats | undefined
+}
+
+/** Decides about many answers like one that was granted. */
+export interface Repeats {
+  /**
+   * May `count` answers of `bytes` go out to the socket at `address`? What they cost is taken then, and not given back. False:
+   * nothing was taken, and each must ask for itself.
+   */
+  admit(address: string, bytes: number, count: number): boolean
 }
 
 export function isDenial(outcome: Grant | Paid | Denial): outcome is Denial {

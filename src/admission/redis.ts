@@ -47,6 +47,7 @@ type Client2 = (Redis | Cluster) & BucketCommands
 
 /** Buckets in Redis, shared by every gateway that uses it: one script a take. Bounded waiting, then open or closed. */
 export class RedisBuckets implements Buckets {
+  readonly atOnce = false
   readonly rules: Readonly<Record<BucketKind, BucketRules>>
   readonly #redis: Client2
   readonly #patience: Patience

@@ -3,7 +3,7 @@ import { entityTag } from '../attest/trust-headers.js'
 import type { Attributes } from '../catalog/attributes.js'
 import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
-import type { Head } from '../http/exchange.js'
+import type { FramedHead } from '../http/exchange.js'
 import type { Opened } from '../source/opener.js'
 import type { Window } from '../source/protocol.js'
 import type { Content } from '../store/content.js'
@@ -19,6 +19,7 @@ import type { Located } from './locate.js'
 import { isHashed, isInside } from './opened.js'
 import type { Plan } from './plan.js'
 import { decide, knownOf, type Planned, send } from './send.js'
+import { offerStanding } from './standing.js'
 
 /** The steps of one answer with content: plan, admit, attest, stream, settle. */
 export class Delivery {
@@ -133,9 +134,10 @@ export class Delivery {
 
   #fromStore(flow: Flow, found: Extract<Located, { at: 'store' }>): void {
     const { entry, content } = found
-    const planned = this.#plan(flow, entry)
-    if (planned === undefined) {
+    const planned = decide(flow, knownOf(flow, entry))
+    if (planned.variant === 'refused') {
       content.close()
+      this.#refusePlan(flow, planned)
       return
     }
     const outcome = admitFlow(this.parts.admission, flow, planned.bytes, entry.contentType)
@@ -160,6 +162,7 @@ export class Delivery {
     touches.touch(entry)
     ledger.cached(true)
     const head = this.#headOf(flow, entry, planned, true, sound, grant)
+    if (sound) offerStanding(this.parts, flow, { entry, content }, planned, grant, head)
     const watched = guard?.watched(content, entry.attributes, planned.bytes) ?? content
     send(this.parts.ledger, flow, head, planned, watched, grant, { reason: 'hit', source: 'cache' })
   }
@@ -253,13 +256,6 @@ export class Delivery {
     return { start, end: Math.max(...windows.map((piece) => piece.end)) - 1 }
   }
 
-  #plan(flow: Flow, entry: Entry): Planned | undefined {
-    const decided = decide(flow, knownOf(flow, entry))
-    if (decided.variant !== 'refused') return decided
-    this.#refusePlan(flow, decided)
-    return undefined
-  }
-
   #refusePlan(flow: Flow, { status, text, lines }: Extract<Plan, { variant: 'refused' }>): void {
     answerText(this.parts.ledger, flow, { status, text, lines }, { fault: 'client' })
   }
@@ -289,7 +285,7 @@ export class Delivery {
     cached: boolean,
     sound: boolean,
     grant: Grant,
-  ): Head {
+  ): FramedHead {
     const seconds = Math.floor(this.parts.clock.now() / 1000)
     const answer = { variant, cached, sound, fallback: flow.fallback, naming: flow.naming }
     const frame = entry.frame(answer, flow.method, flow.path, seconds, this.parts.writer)

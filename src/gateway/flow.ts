@@ -60,6 +60,7 @@ export class Ledger {
   readonly #inFlight: Meter
   readonly #hits: Meter
   readonly #misses: Meter
+  readonly #repeated: Meter
   #second = 0
   #said = 0
   #unsaid = 0
@@ -82,6 +83,7 @@ export class Ledger {
     this.#stalled = meters.of('client_stalls_total')
     this.#inFlight = meters.of('flows_in_flight')
     this.#hits = meters.of('contiguous_data_cache_hit_total')
+    this.#repeated = meters.of('http_repeated_answers_total')
     this.#misses = meters.of('contiguous_data_cache_miss_total')
   }
 
@@ -118,6 +120,22 @@ export class Ledger {
     const about = { requestId, method, path, status: ending.status, reason, outcome, bytes, source }
     if (level !== 'debug' && !this.#mayLog()) return
     this.log[level]({ ...about, ms: Math.round(ms * 1000) / 1000 }, 'request')
+  }
+
+  /** Every good answer is logged, too. */
+  get logsAll(): boolean {
+    return this.log.isLevelEnabled('debug')
+  }
+
+  /** So many more answers like one that came from the store, of `bytes` each, whole and at once. */
+  again(flow: Flow, status: number, bytes: number, count: number): void {
+    const seconds = this.#seconds.get(flow.family)
+    for (let index = 0; index < count; index += 1) seconds?.add(0)
+    if (bytes > 0) this.#bytes.add(bytes * count)
+    this.#hits.add(count)
+    this.#repeated.add(count)
+    this.#requests.get(flow.family)?.get(classOf(status))?.add(count)
+    this.resources?.note(this.clock.now(), shownAs(flow), bytes, count)
   }
 
   /** Bad answers may be as many as requests: the log gets some each second, then their number. */

@@ -12,8 +12,8 @@ export interface Blocking {
   readonly lines: string
 }
 
-/** Bodies above this size are watched while they go out: smaller ones the kernel has taken before anybody could object. */
-const watchedMinBytes = 65_536
+/** Bodies above this size are watched while they go out: others the kernel has taken before anybody could object. */
+export const watchedMinBytes = 65_536
 
 /** The block list as the gateway asks it: whatever is known of an id counts, not the id alone. */
 export class Guard {
@@ -31,6 +31,11 @@ export class Guard {
   /** False: no content is blocked, and no question needs an answer. */
   get isOn(): boolean {
     return this.list.mayBlockContent
+  }
+
+  /** Another number whenever something was blocked or released. */
+  get version(): number {
+    return this.list.version
   }
 
   /** Of an entry, with everything known of it; what was clear is not asked again until something is blocked. */
@@ -86,7 +91,7 @@ export class Guard {
 
   /** The same content, which breaks off as soon as it is blocked: its socket is closed short. */
   watched(content: Content, attributes: Attributes, bytes: number): Content {
-    return bytes < watchedMinBytes
+    return bytes <= watchedMinBytes
       ? content
       : new WatchedContent(content, this.list, () => this.blocksContent(attributes))
   }

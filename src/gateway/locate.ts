@@ -50,6 +50,11 @@ export class Locator {
     return { at: 'store', entry, content, sound: false }
   }
 
+  /** True where what is known of an entry is still true, and its blob is the one that was checked or need not be. */
+  stillHas(entry: Entry): boolean {
+    return entry.path !== undefined && this.entries.get(entry.attributes.id) === entry
+  }
+
   /**
    * Has the blob checked, once for all who wait. Resolves false where it was not what its name says: it is gone then, and
    * the catalog may know less than before. An unanswered check leaves the blob unchecked and resolves true. Never rejects.

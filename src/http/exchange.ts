@@ -58,12 +58,56 @@ export interface Sent {
   readonly bytes: number
 }
 
+/**
+ * An answer that was just given, and may be given again for the rest of its second: to requests that are the same byte for byte,
+ * but for the bounds of one range.
+ */
+export interface StandingAnswer {
+  /** As it was sent, but for the request's id (each gets a new one) and Content-Range, which is not among its lines. */
+  readonly head: FramedHead
+  /** Undefined: no length is said. Ranges say their own. */
+  readonly contentLength: number | undefined
+  readonly body: StandingBody | undefined
+  readonly terms: Terms
+}
+
+/** Bytes that stay where they are until the terms are closed. */
+export interface StandingBody {
+  /** The whole body; for ranges the content from `start`, where all that is asked for may lie. */
+  readonly bytes: Uint8Array
+  readonly isRange: boolean
+  readonly start: number
+  /** Bytes of the content. */
+  readonly sizeBytes: number
+}
+
+/** On which terms an answer stands. All of it is asked for many requests: no allocation, no waiting. */
+export interface Terms {
+  /** False: nobody needs to know whose requests they are; `admits` is given '' then. */
+  readonly asksWho: boolean
+  /** Whether it is still what would be answered. Asked once a turn. */
+  holds(): boolean
+  /** Whether these bytes of the content are in memory. */
+  isHere(start: number, end: number): boolean
+  /** Whether `count` answers of `bytes` each may go out to the client at `address`. They go out then. */
+  admits(address: string, bytes: number, count: number): boolean
+  /** `count` answers of `bytes` each were handed to their sockets. */
+  sent(bytes: number, count: number): void
+  /** The answer stands no more, and nobody takes it. */
+  close(): void
+}
+
 /** The way back to the client. Exactly one of the ending methods is called, once. All are safe after an abort. */
 export interface Reply {
   /** True once the client is gone. */
   readonly aborted: boolean
   /** Calls `act` when the client leaves before the end; at once where it has already left. */
   onAbort(act: () => void): void
+  /**
+   * Present during a handler whose request came before within this second, where the server can give answers again. Takes the
+   * answer over, closes its terms also where it is of no use, and must be called before the reply is ended.
+   */
+  readonly standing?: { offer(answer: StandingAnswer): void } | undefined
   /** A whole answer in one write. */
   end(head: Head, body?: string | Uint8Array): void
   /** An answer to HEAD: Content-Length of the body that GET would have, and no body. Undefined: no Content-Length. */

@@ -46,6 +46,24 @@ function writeFramed(out: Buffer, { frame, id, lines }: FramedHead): number {
   return writeShort(out, lines, at + after.length)
 }
 
+/**
+ * Writes a head that is to be given again to the start of `out`: lines up to the request's id, lines behind it, own lines with
+ * the `date`. The bytes of the three; undefined where there is no room.
+ */
+export function writeStanding(
+  out: Buffer,
+  { frame, lines }: FramedHead,
+  date: string,
+): { before: number; after: number; rest: number } | undefined {
+  const { before, after } = frame
+  const start = before.length + after.length
+  if (start + lines.length > out.length - ownBytes) return undefined
+  out.set(before)
+  out.set(after, before.length)
+  const end = writeShort(out, date, writeShort(out, lines, start))
+  return { before: before.length, after: after.length, rest: end - start }
+}
+
 function writeText(out: Buffer, status: number, block: string): number {
   const text = narrow(block === '' ? statusLine(status) : `${statusLine(status)}\r\n${block}`)
   if (text.length > out.length - ownBytes) throw new RangeError(tooLarge)

@@ -1,5 +1,5 @@
 import { openWire, servedBy } from '../../native/server/server.js'
-import { field, flag, lineFields, message, shortMessage, type Wire } from '../../native/server/wire.js'
+import { field, flag, known, lineFields, message, shortMessage, type Wire } from '../../native/server/wire.js'
 import { type Clock, systemClock, type Timer } from '../actor/clock.js'
 import { Inflow } from './body.js'
 import type { Reply, Request } from './exchange.js'
@@ -7,6 +7,7 @@ import { Holds } from './holds.js'
 import { type Desk, SocketReply } from './reply.js'
 import { type Front, SocketRequest } from './request.js'
 import { Stalls } from './stalls.js'
+import { StandingAnswers, type StandingDesk } from './standing.js'
 
 export interface ServeOptions {
   /** Numeric address to listen on. */
@@ -50,7 +51,7 @@ const lingerMs = 3000
 /** Connections of one thread: 16 KiB of each may wait in memory. */
 const connectionsMax = 16_384
 
-class Edge implements Desk, Front, Server {
+class Edge implements Desk, Front, Server, StandingDesk {
   readonly wire: Wire
   readonly stalls: Stalls
   readonly #holds: Holds
@@ -58,6 +59,7 @@ class Edge implements Desk, Front, Server {
   readonly #options: ServeOptions
   readonly #clock: Clock
   readonly #sweeping: Timer
+  readonly #standing: StandingAnswers | undefined
   /** By slot: replies that outlive their handlers. */
   readonly #open: (SocketReply | undefined)[] = []
   readonly #addresses: (string | undefined)[] = []
@@ -74,6 +76,8 @@ class Edge implements Desk, Front, Server {
     const { host, port, stallMs } = options
     const bounds = { headMs, idleMs, stallMs, lingerMs, connectionsMax }
     this.wire = openWire({ host, port, ...bounds }, (count) => this.#hear(count), options.by ?? servedBy)
+    const { standing } = this.wire
+    this.#standing = standing === undefined ? undefined : new StandingAnswers(this, standing)
     this.stalls = new Stalls(stallMs, this.#clock)
     this.#holds = new Holds(this.wire, this.#clock)
     this.#sweeping = this.#clock.every(Math.max(10, Math.min(1000, stallMs / 4)), () => this.#sweep())
@@ -93,6 +97,7 @@ class Edge implements Desk, Front, Server {
   }
 
   #sweep(): void {
+    this.#standing?.begin(this.#clock.now())
     this.wire.sweep(this.#clock.monotonic())
   }
 
@@ -122,22 +127,33 @@ class Edge implements Desk, Front, Server {
   /** Everything that happened since the last turn. */
   #hear(count: number): void {
     const { inbox } = this.wire
+    const standing = this.#standing
+    standing?.begin(this.#clock.now())
     for (let at = 0; at < count; ) {
       const kind = inbox[at]
       if (kind === message.request) {
-        const size = field.lines + lineFields * inbox[at + field.count]!
-        this.#take(at)
-        at += size
+        const next = at + field.lines + lineFields * inbox[at + field.count]!
+        if ((inbox[at + field.flags]! & flag.first) !== 0) this.#addresses[inbox[at + 1]!] = undefined
+        if (standing !== undefined && next < count && inbox[next] === message.known) {
+          standing.recognized(at, next)
+          at = next + known.numbers
+        } else {
+          this.take(at)
+          at = next
+        }
         continue
       }
-      const reply = this.#open[inbox[at + 1]!]
-      if (reply !== undefined) this.#tell(reply, at)
+      if (kind === message.released) standing?.released(inbox[at + 1]!)
+      else this.#tell(at)
       at += shortMessage
     }
+    standing?.settle()
   }
 
-  #tell(reply: SocketReply, at: number): void {
+  #tell(at: number): void {
     const { inbox, bytes } = this.wire
+    const reply = this.#open[inbox[at + 1]!]
+    if (reply === undefined) return
     try {
       const kind = inbox[at]
       if (kind === message.writable) reply.writable()
@@ -153,10 +169,13 @@ class Edge implements Desk, Front, Server {
     }
   }
 
-  #take(at: number): void {
+  take(at: number): void {
     const request = new SocketRequest(this, at)
-    if ((this.wire.inbox[at + field.flags]! & flag.first) !== 0) this.#addresses[request.slot] = undefined
     const reply = new SocketReply(request, this)
+    const standing = this.#standing
+    if (standing !== undefined && (this.wire.inbox[at + field.flags]! & flag.repeated) !== 0) {
+      reply.standing = { offer: (answer) => standing.offer(at, answer) }
+    }
     if (this.#flows >= this.#options.flowsMax) reply.turnAway(503, 'busy', 'Retry-After: 1')
     else {
       if (request.hasBody) reply.expect(new Inflow(this.wire, request.slot, this.stalls))
@@ -199,6 +218,7 @@ class Edge implements Desk, Front, Server {
     }
     for (const reply of this.#open) reply?.abort()
     this.wire.destroy()
+    this.#standing?.close()
     this.stalls.close()
     this.#holds.close()
     this.#sweeping.cancel()

@@ -36,6 +36,7 @@ export class SocketReply implements Reply {
   aborted = false
   /** True once ended or aborted: the connection belongs to another request then. */
   over = false
+  standing: Reply['standing']
   readonly #request: SocketRequest
   readonly #desk: Desk
   #opened = false
@@ -57,6 +58,7 @@ export class SocketReply implements Reply {
   /** To be called when the handler returned and the reply is still open. */
   watch(): void {
     this.#opened = true
+    this.standing = undefined
     this.#desk.opened(this, this.#request.slot)
   }
 

@@ -16,6 +16,12 @@ export interface MappedOptions {
 export interface MappedContent extends Content {
   readonly inode: bigint
   readonly modifiedNs: bigint
+  /** Whether these bytes (`end` exclusive) are in memory, as far as is believed. */
+  isHere(start: number, end: number): boolean
+  /** The file once more, to be closed for itself. */
+  again(): MappedContent
+  /** Much of the file around these bytes, valid until this content is closed; `isHere` says which of it may be read. */
+  window(start: number, end: number): { readonly start: number; readonly bytes: Uint8Array } | undefined
 }
 
 /** A huge page: what the kernel maps at once, and what is fetched ahead of a reader. */
@@ -63,6 +69,25 @@ class Entry implements MappedContent {
     const viewEnd = Math.min(end, windowEnd, start + viewMaxBytes)
     if (!this.#settle(index, windowEnd, start, viewEnd)) return undefined
     return this.#file.view(start, viewEnd)
+  }
+
+  isHere(start: number, end: number): boolean {
+    for (let at = start; at < end; ) {
+      const index = Math.floor(at / windowBytes)
+      const windowEnd = Math.min((index + 1) * windowBytes, this.sizeBytes)
+      if (!this.#settle(index, windowEnd, at, Math.min(end, windowEnd))) return false
+      at = windowEnd
+    }
+    return true
+  }
+
+  again(): MappedContent {
+    this.readers += 1
+    return this
+  }
+
+  window(start: number, end: number): { readonly start: number; readonly bytes: Uint8Array } | undefined {
+    return this.#file.window(start, end)
   }
 
   /** A small range does not make a whole window come from the disk, a long read does. */

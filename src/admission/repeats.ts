@@ -1,0 +1,43 @@
+import type { Meter } from '../actor/meter.js'
+import { type Buckets, Ticket, tokensOf } from './buckets.js'
+import type { Client, Clients } from './clients.js'
+import type { Fare, Repeats } from './protocol.js'
+
+/** What the limiter reads of a request, kept beyond it. */
+const kept = ['host', 'x-forwarded-for', 'x-real-ip']
+
+interface RepeatParts {
+  readonly clients: Clients
+  readonly buckets: Buckets
+  readonly requests: Meter
+  readonly count: (ticket: Ticket) => void
+  readonly isExempt: (client: Client) => boolean
+}
+
+/** More answers like one that was granted, each taken for like that one; those of one client in one take. */
+export class BucketRepeats implements Repeats {
+  readonly #headers: ReadonlyMap<string, string | undefined>
+  readonly #named: Pick<Fare['request'], 'method' | 'path' | 'header'>
+
+  constructor(
+    private readonly parts: RepeatParts,
+    { request }: Fare,
+  ) {
+    const headers = new Map(kept.map((name) => [name, request.header(name)]))
+    this.#headers = headers
+    const { method, path } = request
+    this.#named = { method, path, header: (name) => headers.get(name) }
+  }
+
+  admit(address: string, bytes: number, count: number): boolean {
+    const { clients, buckets, requests } = this.parts
+    const client = clients.of({ remoteAddress: address, header: (name) => this.#headers.get(name) })
+    if (!this.parts.isExempt(client)) {
+      const taking = buckets.take(client, this.#named, tokensOf(bytes) * count, false)
+      if (!(taking instanceof Ticket)) return false
+      this.parts.count(taking)
+    }
+    requests.add(count)
+    return true
+  }
+}
