@@ -16,6 +16,9 @@ export const recordHeadBytes = 16
 /** More slots than this in one table would break the arithmetic below; it would be 8 GiB of them. */
 export const slotsMax = 2 ** 29 - 1
 
+/** The greatest n with (n - 1)^2 + 2^24 <= 2^32. */
+const integerSlotsMax = 65_408
+
 const two32 = 2 ** 32
 
 /**
@@ -54,7 +57,12 @@ export function tableOf(lo: number): number {
  * `upper` out once.
  */
 export function startSlot(lo: number, hi: number, slots: number, upper = 2 ** 24 % slots): number {
-  // (hash >> 8) mod slots, the hash's upper part being hi * 2^24.
+  // (hash >> 8) mod slots, the hash's upper part being hi * 2^24. Nearly every table is small enough for integers, if the engine
+  // is told that they are: a remainder of doubles costs as much as the whole search.
+  if (slots <= integerSlotsMax) {
+    const count = slots >>> 0
+    return ((Math.imul((hi >>> 0) % count, upper) + (lo >>> 8)) >>> 0) % count
+  }
   return (((hi >>> 0) % slots) * upper + (lo >>> 8)) % slots
 }
 

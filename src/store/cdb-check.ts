@@ -88,10 +88,15 @@ class Pieces {
     return this.#read - (this.window.length - this.at)
   }
 
-  /** Makes sure that `bytes` are in the window from `at` on. */
+  /** Whether `bytes` are in the window from `at` on. */
+  has(bytes: number): boolean {
+    return this.window.length - this.at >= bytes
+  }
+
+  /** Makes sure that they are. */
   async need(bytes: number): Promise<void> {
+    if (this.has(bytes)) return
     const rest = this.window.length - this.at
-    if (rest >= bytes) return
     const whole = rest + Math.min(Math.max(bytes - rest, pieceBytes), this.sizeBytes - this.#read)
     if (whole < bytes) throw new Wrong('the file ends too soon')
     const memory = whole > this.#memory.length ? Buffer.allocUnsafeSlow(whole) : this.#memory
@@ -142,7 +147,7 @@ class Check {
     const tables = tablesStart(header, pieces.sizeBytes)
     await this.#walk(tables)
     if (this.#records !== header.records) throw new Wrong('records and slots are not equally many')
-    for (let table = 0; table < tableCount; table += 1) await this.#table(header, table, tables)
+    await this.#tables(header, tables)
     if (pieces.position !== pieces.sizeBytes) throw new Wrong('there is something behind the tables')
     if (this.#sumA !== 0 || this.#sumB !== 0) throw new Wrong('slots do not point at their records')
     return { records: this.#records, sizeBytes: pieces.sizeBytes, sha256: pieces.digest() }
@@ -191,15 +196,24 @@ class Check {
     this.#sumB = (this.#sumB + sign * (b ^ (b >>> 15))) | 0
   }
 
-  async #table(header: CdbHeader, table: number, end: number): Promise<void> {
+  async #tables({ positions, slots }: CdbHeader, end: number): Promise<void> {
     const { pieces } = this
-    const slots = header.slots[table] as number
-    if (slots === 0) return
-    if (header.positions[table] !== pieces.position) throw new Wrong('tables are not one behind the other')
-    const bytes = slots * slotBytes
-    if (bytes > tableMaxBytes) throw new Wrong('a table is too large')
-    await pieces.need(bytes)
-    const { view, at } = pieces
+    for (let table = 0; table < tableCount; table += 1) {
+      const count = slots[table] as number
+      if (count === 0) continue
+      if (positions[table] !== pieces.position) throw new Wrong('tables are not one behind the other')
+      const bytes = count * slotBytes
+      if (bytes > tableMaxBytes) throw new Wrong('a table is too large')
+      // Most of them are small: a turn of the loop for each would cost more than looking at it.
+      if (!pieces.has(bytes)) await pieces.need(bytes)
+      this.#table(table, count, end)
+      pieces.at += bytes
+    }
+  }
+
+  /** A table of `slots`, all in the window; records end at `end`. */
+  #table(table: number, slots: number, end: number): void {
+    const { view, at } = this.pieces
     let first = 0
     while (first < slots && !isEmpty(view, at + first * slotBytes)) first += 1
     const upper = 2 ** 24 % slots
@@ -229,7 +243,6 @@ class Check {
       this.#sum(lo, hi, positionLo, positionHi, -1)
     }
     if (occupied * 2 !== slots) throw new Wrong('a table is not half full')
-    pieces.at += bytes
   }
 }
 

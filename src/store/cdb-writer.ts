@@ -16,20 +16,21 @@ import { Chains, writeAll } from './chains.js'
 const outBytes = 1024 * 1024
 /** 256 slots a block, a block for each table: 1 MiB. */
 const slotBlockBytes = 4096
+const slotWords = slotBytes / 4
 
 /** The memory of a writer. */
 export interface CdbScratch {
   readonly out: Buffer
   readonly slots: Buffer
-  /** A table while it is filled; made larger for a larger one. */
-  table: Int32Array
+  /** Tables while they are filled; made larger for a larger one. */
+  tables: Int32Array
 }
 
 export function cdbScratch(): CdbScratch {
   return {
     out: Buffer.allocUnsafeSlow(outBytes),
     slots: Buffer.allocUnsafeSlow(tableCount * slotBlockBytes),
-    table: new Int32Array(slotBlockBytes),
+    tables: new Int32Array(outBytes >> 2),
   }
 }
 
@@ -125,17 +126,6 @@ export class CdbWriter {
     this.#used = 0
   }
 
-  /** Writes bytes together with others, where they are few. */
-  #gather(bytes: Uint8Array): void {
-    if (this.#used + bytes.length > outBytes) this.#flush()
-    if (bytes.length > outBytes) {
-      this.#append(bytes)
-      return
-    }
-    this.#out.set(bytes, this.#used)
-    this.#used += bytes.length
-  }
-
   #append(bytes: Uint8Array): void {
     writeAll(this.#file, bytes, this.#written)
     this.#written += bytes.length
@@ -144,16 +134,24 @@ export class CdbWriter {
   /** Writes the tables and the header. Nothing can be added any more. The file is not synced. */
   finish(): { readonly sizeBytes: number } {
     try {
+      this.#flush()
       const header = Buffer.alloc(headerBytes)
+      let used = 0
       for (let table = 0; table < tableCount; table += 1) {
         const slots = (this.#slots.sizeOf(table) / slotBytes) * 2
         if (slots > slotsMax) throw new RangeError('too many records for one file')
+        const end = used + slots * slotWords
+        if (end > this.scratch.tables.length) {
+          this.#appendTables(used)
+          used = 0
+        }
         // The running position also where the table is empty, as the writers of published files have it.
-        writeU64(header, table * slotBytes, this.#written + this.#used)
+        writeU64(header, table * slotBytes, this.#written + used * 4)
         writeU64(header, table * slotBytes + 8, slots)
-        if (slots > 0) this.#gather(this.#table(table, slots))
+        if (slots > 0) this.#table(table, slots, used)
+        used += slots * slotWords
       }
-      this.#flush()
+      this.#appendTables(used)
       writeAll(this.#file, header, 0)
       return { sizeBytes: this.#written }
     } finally {
@@ -161,27 +159,41 @@ export class CdbWriter {
     }
   }
 
-  /** The slots of a table: each entry in the first free slot at or behind its own, in the order of the records. */
-  #table(table: number, slots: number): Uint8Array {
-    if (this.scratch.table.length < slots * 4) this.scratch.table = new Int32Array(slots * 4)
-    const words = this.scratch.table
-    words.fill(0, 0, slots * 4)
-    const upper = 2 ** 24 % slots
-    for (const block of this.#slots.read(table)) {
-      const from = new Int32Array(block.buffer, block.byteOffset, block.length >> 2)
-      for (let at = 0; at < from.length; at += 4) {
-        const lo = from[at] as number
-        const hi = from[at + 1] as number
-        let slot = startSlot(lo, hi, slots, upper)
-        while (words[slot * 4 + 2] !== 0 || words[slot * 4 + 3] !== 0)
-          slot = slot + 1 === slots ? 0 : slot + 1
-        words[slot * 4] = lo
-        words[slot * 4 + 1] = hi
-        words[slot * 4 + 2] = from[at + 2] as number
-        words[slot * 4 + 3] = from[at + 3] as number
+  #appendTables(words: number): void {
+    this.#append(new Uint8Array(this.scratch.tables.buffer, 0, words * 4))
+  }
+
+  /** The slots of a table, `at` words behind others. */
+  #table(table: number, slots: number, at: number): void {
+    const size = slots * slotWords
+    if (at + size > this.scratch.tables.length) this.scratch.tables = new Int32Array(size)
+    this.scratch.tables.fill(0, at, at + size)
+    const held = this.#slots.heldOf(table)
+    if (this.#slots.sizeOf(table) > held) {
+      for (const block of this.#slots.flushed(table)) {
+        const from = new Int32Array(block.buffer, block.byteOffset, block.length >> 2)
+        this.#settle(from, 0, from.length, slots, at)
       }
     }
-    return new Uint8Array(words.buffer, 0, slots * slotBytes)
+    const start = (table * slotBlockBytes) >> 2
+    this.#settle(this.#words, start, start + (held >> 2), slots, at)
+  }
+
+  /** Each entry into the first free slot at or behind its own, in the order of the records. */
+  #settle(from: Int32Array, start: number, end: number, slots: number, at: number): void {
+    const words = this.scratch.tables
+    const upper = 2 ** 24 % slots
+    const last = at + (slots - 1) * slotWords
+    for (let entry = start; entry < end; entry += slotWords) {
+      const lo = from[entry] as number
+      const hi = from[entry + 1] as number
+      let slot = at + startSlot(lo, hi, slots, upper) * slotWords
+      while (words[slot + 2] !== 0 || words[slot + 3] !== 0) slot = slot === last ? at : slot + slotWords
+      words[slot] = lo
+      words[slot + 1] = hi
+      words[slot + 2] = from[entry + 2] as number
+      words[slot + 3] = from[entry + 3] as number
+    }
   }
 
   /** Gives up: closes what is open. The half-written file stays for whoever made its folder. */

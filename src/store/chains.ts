@@ -55,19 +55,27 @@ export class Chains {
     return (this.#flushed[chain] as number) + (this.#used[chain] as number)
   }
 
+  /** Bytes of a chain that are in memory: they begin at `chain * blockBytes`. */
+  heldOf(chain: number): number {
+    return this.#used[chain] as number
+  }
+
   /** The blocks of a chain in order, each of whole entries; a view is valid until the next one is asked for. */
   *read(chain: number): Generator<Buffer> {
-    const blocks = this.#blocks[chain] ?? []
-    // Most chains of a small file never left memory.
-    const block = blocks.length === 0 ? this.memory : Buffer.allocUnsafeSlow(this.blockBytes)
-    for (const { position, bytes } of blocks) {
+    if (this.sizeOf(chain) > this.heldOf(chain)) yield* this.flushed(chain)
+    const start = chain * this.blockBytes
+    const used = this.#used[chain] as number
+    if (used > 0) yield this.memory.subarray(start, start + used)
+  }
+
+  /** Those of its blocks that are in the file. */
+  *flushed(chain: number): Generator<Buffer> {
+    const block = Buffer.allocUnsafeSlow(this.blockBytes)
+    for (const { position, bytes } of this.#blocks[chain] ?? []) {
       if (this.#file === undefined) throw new Error('blocks without a file')
       if (readSync(this.#file, block, 0, bytes, position) !== bytes) throw new Error(`${this.path} was cut`)
       yield block.subarray(0, bytes)
     }
-    const start = chain * this.blockBytes
-    const used = this.#used[chain] as number
-    if (used > 0) yield this.memory.subarray(start, start + used)
   }
 
   #flush(chain: number): void {
