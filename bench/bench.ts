@@ -275,9 +275,10 @@ try {
     `${slow.readers} readers of 1 KB/s, ${slow.left} left: RSS ${slow.beforeMb.toFixed(0)} to ${slow.peakMb.toFixed(0)} MiB, ` +
       `a probe beside them took ${slow.probeMs.toFixed(1)} ms at worst`,
   )
-  const cold = await coldReads(small ? 5 : 40, small ? 2 ** 24 : 2 ** 30)
+  const cold = await coldReads(small ? 5 : 200, small ? 2 ** 24 : 2 ** 30)
   say(
-    `cold: first byte ${cold.medianMs.toFixed(1)} ms behind the source's (worst of ${cold.ids}: ${cold.worstMs.toFixed(1)}), ` +
+    `cold: first byte ${cold.medianMs.toFixed(1)} ms behind the source's (a tenth within ${cold.tenthMs.toFixed(1)}, worst of ${cold.ids}: ${cold.worstMs.toFixed(1)}; ` +
+      `before warm: ${cold.firstMedianMs.toFixed(1)}; asked directly: ${cold.directMs.toFixed(1)}; CPU ${cold.cpuMs.toFixed(1)} ms), ` +
       `${cold.streamedMb} MiB streamed at ${cold.mbPerSecond.toFixed(0)} MB/s for ${cold.grownMb.toFixed(0)} MiB of memory`,
   )
   const pairs = threads === 1 && nginx !== undefined ? await measurePairs() : []

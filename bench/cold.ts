@@ -2,12 +2,20 @@ import { once } from 'node:events'
 import { createServer, get, type ServerResponse } from 'node:http'
 import { pause, systemClock } from '../src/actor/clock.js'
 import { startGateway } from './candidates.js'
-import { residentMb } from './usage.js'
+import { cpuSeconds, residentMb } from './usage.js'
 
 export interface ColdOutcome {
-  /** Between the source's first byte and the client's, milliseconds. */
+  /** Between the source's first byte and the client's, milliseconds; after as many reads again that warmed the program up. */
   readonly medianMs: number
   readonly worstMs: number
+  /** One in ten is quicker: says more than the median where others use the machine. */
+  readonly tenthMs: number
+  /** The median of the reads that warmed it up. */
+  readonly firstMedianMs: number
+  /** The median where the client asks the source itself: what the measuring costs. */
+  readonly directMs: number
+  /** CPU time of the gateway for one such read, all threads. */
+  readonly cpuMs: number
   readonly ids: number
   readonly streamedMb: number
   /** What the gateway's own memory grew by while it streamed, files apart. */
@@ -18,7 +26,17 @@ export interface ColdOutcome {
 const smallBytes = 256 * 1024
 const piece = Buffer.alloc(256 * 1024, 1)
 
-const idOf = (n: number): string => Buffer.alloc(32, n + 1).toString('base64url')
+const streamed = 9999
+
+function idOf(n: number): string {
+  const bytes = Buffer.alloc(32, 1)
+  bytes.writeUInt16LE(n)
+  return bytes.toString('base64url')
+}
+
+function quantile(values: readonly number[], share: number): number {
+  return [...values].sort((a, b) => a - b)[Math.floor(values.length * share)] ?? 0
+}
 
 /** Writes as fast as the gateway takes it. */
 async function pour(response: ServerResponse, bytes: number): Promise<void> {
@@ -30,8 +48,8 @@ async function pour(response: ServerResponse, bytes: number): Promise<void> {
 
 /** What nobody has yet: how late the first byte is behind the source's, and what a large stream costs. */
 export async function coldReads(ids: number, streamBytes: number): Promise<ColdOutcome> {
-  const sizes = new Map<string, number>([[idOf(200), streamBytes]])
-  for (let n = 0; n < ids; n += 1) sizes.set(idOf(n), smallBytes)
+  const sizes = new Map<string, number>([[idOf(streamed), streamBytes]])
+  for (let n = 0; n < 2 * ids; n += 1) sizes.set(idOf(n), smallBytes)
   const begun = new Map<string, number>()
   const source = createServer((request, response) => {
     const id = (request.url ?? '').slice('/raw/'.length)
@@ -51,10 +69,10 @@ export async function coldReads(ids: number, streamBytes: number): Promise<ColdO
     settings: { TRUSTED_GATEWAYS_URLS: urls, DEVNET_BLOCK_MS: '0' },
   })
   /** When the first byte of the body came. */
-  const read = (id: string): Promise<number> =>
+  const read = (id: string, from: number = gateway.port): Promise<number> =>
     new Promise((resolve, reject) => {
       let first = 0
-      get({ port: gateway.port, host: '127.0.0.1', path: `/raw/${id}` }, (answer) => {
+      get({ port: from, host: '127.0.0.1', path: `/raw/${id}` }, (answer) => {
         if (answer.statusCode !== 200) reject(new Error(`cold: ${answer.statusCode}`))
         answer.on('data', () => {
           if (first === 0) first = systemClock.monotonic()
@@ -64,12 +82,16 @@ export async function coldReads(ids: number, streamBytes: number): Promise<ColdO
       }).on('error', reject)
     })
   try {
-    const lates: number[] = []
-    for (let n = 0; n < ids; n += 1) {
-      const first = await read(idOf(n))
-      lates.push(first - (begun.get(idOf(n)) ?? 0))
+    const late = async (n: number, from?: number): Promise<number> => {
+      const first = await read(idOf(n), from)
+      return first - (begun.get(idOf(n)) ?? 0)
     }
-    lates.sort((a, b) => a - b)
+    const [warming, lates, direct]: [number[], number[], number[]] = [[], [], []]
+    for (let n = 0; n < ids; n += 1) warming.push(await late(n))
+    const cpuBefore = cpuSeconds(gateway.pid)
+    for (let n = ids; n < 2 * ids; n += 1) lates.push(await late(n))
+    const cpuMs = ((cpuSeconds(gateway.pid) - cpuBefore) * 1000) / ids
+    for (let n = 0; n < 2 * ids; n += 1) direct.push(await late(n, port))
     const before = residentMb(gateway.pid).own
     const started = systemClock.monotonic()
     let peak = before
@@ -81,14 +103,18 @@ export async function coldReads(ids: number, streamBytes: number): Promise<ColdO
       }
     }
     const watching = watch()
-    await read(idOf(200)).finally(() => {
+    await read(idOf(streamed)).finally(() => {
       over = true
     })
     const seconds = (systemClock.monotonic() - started) / 1000
     await watching
     return {
-      medianMs: lates[lates.length >> 1] ?? 0,
-      worstMs: lates.at(-1) ?? 0,
+      medianMs: quantile(lates, 0.5),
+      tenthMs: quantile(lates, 0.1),
+      worstMs: Math.max(...lates),
+      firstMedianMs: quantile(warming, 0.5),
+      directMs: quantile(direct.slice(ids), 0.5),
+      cpuMs,
       ids,
       streamedMb: streamBytes / 2 ** 20,
       grownMb: peak - before,
