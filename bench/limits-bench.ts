@@ -1,4 +1,5 @@
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
+import { availableParallelism } from 'node:os'
 import { parseArgs } from 'node:util'
 import { Redis } from 'ioredis'
 import { localAddress } from '../src/actor/address.js'
@@ -111,41 +112,84 @@ async function throughput(rounds: number, seconds: number): Promise<void> {
   }
 }
 
-/** The p99 of a calm client while another address floods at 20,000 requests a second. */
-async function flood(rounds: number, seconds: number): Promise<void> {
+/** Whether loads can be kept off the processor of the gateway: what they cost must not count as its own. */
+function canPin(): boolean {
+  return availableParallelism() > 1 && spawnSync('taskset', ['-V']).status === 0
+}
+
+interface Flood {
+  readonly name: string
+  /** Tokens of a bucket: what the flood may take before it is refused. */
+  readonly tokens: number
+  /** Clients come through one trusted proxy. */
+  readonly proxied: boolean
+}
+
+/**
+ * The p99 of a calm client while another address floods with 20,000 requests a second that do not wait for answers, beside its
+ * p99 without, in turns. The gateway has a processor for itself, and the flood gives way to the calm client on the other one.
+ */
+async function flood({ name, tokens, proxied }: Flood, rounds: number, seconds: number): Promise<void> {
   const object = benchObject('1k')
-  const settings = { ENABLE_RATE_LIMITER: 'true', RATE_LIMITER_IP_TOKENS_PER_BUCKET: '20000' }
+  const settings = {
+    ENABLE_RATE_LIMITER: 'true',
+    RATE_LIMITER_IP_TOKENS_PER_BUCKET: String(tokens),
+    RATE_LIMITER_RESOURCE_TOKENS_PER_BUCKET: '1099511627776',
+    ...(proxied ? {} : { TRUSTED_PROXIES: 'none' }),
+  }
   const target = await startGateway([object], 1, { name: 'flooded', settings })
-  const path = `/${object.id}`
-  const load = { port: target.port, method: 'GET', path, seconds } as const
-  const calm = (round: number) => {
-    return makeLoad({ ...load, connections: 4, rate: 500, header: `X-Forwarded-For: 198.51.100.${round}` })
+  const pins = canPin()
+  if (pins) spawnSync('taskset', ['-acp', '1', String(target.pid)], { stdio: 'ignore' })
+  const place = pins ? { cpu: 0 } : {}
+  const load = { port: target.port, method: 'GET', path: `/${object.id}`, ...place } as const
+  const as = (last: number) =>
+    proxied ? { header: `X-Forwarded-For: 203.0.113.${last}` } : { from: `127.0.0.${last}` }
+  const calm = () => makeLoad({ ...load, seconds, connections: 16, rate: 500, ...as(3) })
+  const storm = (duration: number) => {
+    const manner = { rate: 20_000, open: true, meek: pins }
+    return makeLoad({ ...load, seconds: duration, connections: 32, ...manner, ...as(2) })
   }
   try {
-    await calm(250)
+    await calm()
+    await storm(Math.min(3, 1 + tokens / 20_000))
     const p99: [number, number][] = []
-    let flooding = { requests: 0, seconds: 1, status: 0 }
+    const flooding = { answers: 0, sent: 0, seconds: 0, status: 0, cpu: 0 }
     for (let round = 0; round < rounds; round += 1) {
-      const quiet = await calm(round)
-      const storm = makeLoad({
-        ...load,
-        connections: 32,
-        rate: 20_000,
-        header: 'X-Forwarded-For: 203.0.113.9',
-      })
-      const beside = await calm(round + 100)
-      flooding = await storm
+      const quiet = await calm()
+      const before = cpuSeconds(target.pid)
+      const storming = storm(seconds + 0.4)
+      await pause(200)
+      const beside = await calm()
+      const over = await storming
       if (beside.status !== 200) throw new Error(`the calm client got ${beside.status}`)
       p99.push([quiet.p99Us, beside.p99Us])
+      flooding.answers += over.requests
+      flooding.sent += over.sent
+      flooding.seconds += over.seconds
+      flooding.status = over.status
+      flooding.cpu += cpuSeconds(target.pid) - before
     }
     const [quiet, beside] = [median(p99.map(([one]) => one)), median(p99.map(([, other]) => other))]
-    const rate = (flooding.requests / flooding.seconds).toFixed(0)
-    const times = `the p99 of another client is ${beside} us, ${quiet} us without it: ${(beside / quiet).toFixed(2)}x`
-    say(`a flood of ${rate} requests/s (${flooding.status}): ${times}`)
+    const each = (sum: number): string => (sum / flooding.seconds).toFixed(0)
+    const share = ((flooding.cpu / flooding.seconds) * 100).toFixed(0)
+    const alone = pins ? 'gateway and loads on processors of their own' : 'all on the same processors'
+    say(
+      `${name}: 20,000 requests/s offered, ${each(flooding.sent)} sent, ${each(flooding.answers)} answered ` +
+        `(${flooding.status}); the gateway used ${share} % of a processor (${alone})`,
+    )
+    const ratios = p99.map(([one, other]) => (other / one).toFixed(2)).join(' ')
+    const times = `${(beside / quiet).toFixed(2)}x (rounds: ${ratios})`
+    say(`  the p99 of another client is ${beside} us, ${quiet} us without it: ${times}`)
   } finally {
     await target.stop()
   }
 }
+
+const floods: readonly Flood[] = [
+  { name: 'flood of an address that is refused', tokens: 20_000, proxied: false },
+  { name: 'the same while its tokens last', tokens: 2 ** 40, proxied: false },
+  { name: 'flood that comes through a trusted proxy', tokens: 20_000, proxied: true },
+]
 
 /** One take in Redis beside one PING, one after the other on one connection each. */
 async function redis(count: number): Promise<void> {
@@ -208,4 +252,4 @@ const wants = (name: string): boolean => values.only === undefined || values.onl
 if (wants('take')) takes()
 if (wants('throughput')) await throughput(rounds, seconds)
 if (wants('redis')) await redis(3000)
-if (wants('flood')) await flood(rounds, seconds)
+if (wants('flood')) for (const each of floods) await flood(each, rounds, seconds)

@@ -20,11 +20,21 @@ export interface Load {
   readonly header?: string
   /** Requests a second over all connections; as many as are answered where it is absent. */
   readonly rate?: number
+  /** With a rate: requests go out whether or not others were answered, as many as the sockets take. */
+  readonly open?: boolean
+  /** Address that connections come from, of this machine: 127.0.0.0/8. */
+  readonly from?: string
+  /** The processor that the load maker runs on; any where it is absent. */
+  readonly cpu?: number
+  /** Gives way to others on its processor. */
+  readonly meek?: boolean
 }
 
 export interface Outcome {
   readonly seconds: number
   readonly requests: number
+  /** Sent, of an open load. */
+  readonly sent: number
   readonly bytes: number
   readonly failures: number
   readonly status: number
@@ -50,8 +60,15 @@ export function makeLoad(load: Load): Promise<Outcome> {
     args.push('range', String(load.range.lengthBytes), String(load.range.sizeBytes))
   if (load.header !== undefined) args.push('header', load.header)
   if (load.rate !== undefined) args.push('rate', String(load.rate))
+  if (load.open === true) args.push('open')
+  if (load.from !== undefined) args.push('from', load.from)
+  const [program = '', ...rest] = [
+    ...(load.cpu === undefined ? [] : ['taskset', '-c', String(load.cpu)]),
+    ...(load.meek === true ? ['nice', '-n', '19'] : []),
+    ...[loadMaker(), ...args],
+  ]
   return new Promise((resolve, reject) => {
-    execFile(loadMaker(), args, (error, out) => {
+    execFile(program, rest, (error, out) => {
       if (error !== null) reject(error)
       else resolve(JSON.parse(out) as Outcome)
     })

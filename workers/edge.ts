@@ -9,6 +9,7 @@ import { Sightings } from '../src/actor/sightings.js'
 import type { ThreadOrder } from '../src/actor/thread.js'
 import { Gate } from '../src/admission/gate.js'
 import { openPayments } from '../src/admission/payments-wiring.js'
+import { Restraint } from '../src/admission/restraint.js'
 import type { CashierReply, CashierRequest } from '../src/admission/settlement-protocol.js'
 import { openBuckets } from '../src/admission/wiring.js'
 import { loadSigningKey } from '../src/attest/keys.js'
@@ -115,6 +116,7 @@ const gate =
     ? undefined
     : new Gate({
         ...{ ...limits, ...taking, exemptNames: options.limits?.exemptNames ?? [], meters },
+        restraint: new Restraint(systemClock),
         onLimited: (address) => limited.note(systemClock.now(), address, 0),
       })
 const adminKey = new AdminKey(options.adminKey)

@@ -1,7 +1,10 @@
 // A load maker for HTTP/1.1 with keep-alive: a closed loop over a number of connections on one thread. Bodies are dropped
 // in the kernel, so that large ones are not bounded by this side. Prints one line of JSON.
 //
-// load PORT CONNECTIONS SECONDS METHOD PATH [range LENGTH SIZE] [header "Name: value"]
+// With a rate and `open`, requests are sent when their time has come whether or not others were answered, as many as the sockets
+// take: a flood that does not wait.
+//
+// load PORT CONNECTIONS SECONDS METHOD PATH [range LENGTH SIZE] [header "Name: value"] [rate N] [open] [from ADDRESS]
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -28,6 +31,7 @@ struct Connection {
   bool inBody = false;
   std::string head;
   bool idle = false;
+  std::string unsent;      // the end of a request that the socket did not take
 };
 
 struct Options {
@@ -37,10 +41,12 @@ struct Options {
   std::string method, path, header;
   uint64_t rangeLength = 0, size = 0;
   uint64_t rate = 0;
+  bool open = false;
+  std::string from;
 };
 
 struct Result {
-  uint64_t requests = 0, bytes = 0, failures = 0;
+  uint64_t requests = 0, bytes = 0, failures = 0, sent = 0;
   int status = 0;
   std::vector<uint32_t> microseconds;
 };
@@ -70,6 +76,30 @@ std::string requestOf(const Options& options) {
   return text + "\r\n";
 }
 
+// False where the socket takes no more.
+bool pour(Connection& connection, const Options& options, Result& result) {
+  if (connection.unsent.empty()) {
+    connection.unsent = requestOf(options);
+    result.sent += 1;
+  }
+  ssize_t took = send(connection.fd, connection.unsent.data(), connection.unsent.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (took > 0) connection.unsent.erase(0, static_cast<size_t>(took));
+  return connection.unsent.empty();
+}
+
+// Without waiting for anybody: what is due goes out on the next connection that takes it, or not at all.
+void flood(std::vector<Connection>& connections, const Options& options, Result& result, uint64_t& next) {
+  static size_t turn = 0;
+  uint64_t step = 1000000000ull / options.rate;
+  while (next < now()) {
+    for (size_t tries = 0; tries < connections.size(); tries += 1) {
+      turn += 1;
+      if (pour(connections[turn % connections.size()], options, result)) break;
+    }
+    next += step;
+  }
+}
+
 void ask(Connection& connection, const Options& options, Result& result) {
   std::string text = requestOf(options);
   connection.asked = now();
@@ -90,6 +120,11 @@ uint64_t bodyLength(const std::string& head, const Options& options, Result& res
 
 void finish(Connection& connection, const Options& options, Result& result) {
   result.requests += 1;
+  if (options.open) {
+    connection.inBody = false;
+    connection.head.clear();
+    return;
+  }
   result.microseconds.push_back(static_cast<uint32_t>((now() - connection.asked) / 1000));
   if (options.rate == 0) ask(connection, options, result);
   else connection.idle = true;
@@ -138,7 +173,14 @@ bool take(Connection& connection, const Options& options, Result& result) {
 
 bool open(Connection& connection, const Options& options, int poll, uint32_t index) {
   connection.fd = socket(AF_INET, SOCK_STREAM, 0);
+  connection.unsent.clear();
   sockaddr_in address{};
+  if (!options.from.empty()) {
+    address.sin_family = AF_INET;
+    inet_pton(AF_INET, options.from.c_str(), &address.sin_addr);
+    if (bind(connection.fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return false;
+    address.sin_addr = {};
+  }
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<uint16_t>(options.port));
   inet_pton(AF_INET, "127.0.0.1", &address.sin_addr);
@@ -169,7 +211,8 @@ Result run(const Options& options) {
   uint64_t end = now() + static_cast<uint64_t>(options.seconds * 1e9);
   epoll_event events[256];
   while (now() < end) {
-    if (options.rate > 0) pace(connections, options, result, next);
+    if (options.open) flood(connections, options, result, next);
+    else if (options.rate > 0) pace(connections, options, result, next);
     int count = epoll_wait(poll, events, 256, options.rate > 0 ? 1 : 50);
     for (int at = 0; at < count; at += 1) {
       Connection& connection = connections[events[at].data.u32];
@@ -177,7 +220,9 @@ Result run(const Options& options) {
       result.failures += 1;
       close(connection.fd);
       if (!open(connection, options, poll, events[at].data.u32)) return result;
-      ask(connection, options, result);
+      connection.inBody = false;
+      connection.head.clear();
+      if (!options.open) ask(connection, options, result);
     }
   }
   return result;
@@ -202,6 +247,10 @@ int main(int count, char** args) {
       options.header = args[at += 1];
     } else if (strcmp(args[at], "rate") == 0 && at + 1 < count) {
       options.rate = strtoull(args[at += 1], nullptr, 10);
+    } else if (strcmp(args[at], "open") == 0) {
+      options.open = true;
+    } else if (strcmp(args[at], "from") == 0 && at + 1 < count) {
+      options.from = args[at += 1];
     }
   }
   uint64_t start = now();
@@ -212,7 +261,7 @@ int main(int count, char** args) {
     size_t all = result.microseconds.size();
     return all == 0 ? 0u : result.microseconds[std::min(all - 1, static_cast<size_t>(q * static_cast<double>(all)))];
   };
-  printf("{\"seconds\":%.3f,\"requests\":%lu,\"bytes\":%lu,\"failures\":%lu,\"status\":%d,\"p50Us\":%u,\"p99Us\":%u}\n",
-         seconds, result.requests, result.bytes, result.failures, result.status, quantile(0.5), quantile(0.99));
+  printf("{\"seconds\":%.3f,\"requests\":%lu,\"sent\":%lu,\"bytes\":%lu,\"failures\":%lu,\"status\":%d,\"p50Us\":%u,\"p99Us\":%u}\n",
+         seconds, result.requests, result.sent, result.bytes, result.failures, result.status, quantile(0.5), quantile(0.99));
   return 0;
 }

@@ -88,7 +88,7 @@ void Server::readable(Connection* c) {
 }
 
 // The client sends no more. It may still listen: who was asked for an answer gives it. That nobody listens shows when a byte of
-// it is sent (a reset comes back); until then an answer is waited for as long as a socket that takes nothing.
+// it is sent (a reset comes back); where none is, it is waited for as long as for a socket that takes nothing.
 void Server::sawEnd(Connection* c, uint8_t* bytes, size_t length) {
   if (c->phase == Phase::kLingering) return remove(c);
   c->ends = true;

@@ -244,7 +244,7 @@ void Server::sweep(double now) {
     Connection* c = slots_[slot];
     if (c == nullptr) continue;
     double waited = now - c->since;
-    bool stuck = !c->rest.empty() || c->bodyRest > 0 || (c->ends && !c->begun);
+    bool stuck = !c->rest.empty() || c->bodyRest > 0 || c->ends;
     bool idle = c->held || c->in.empty();
     if (c->phase == Phase::kLingering && waited > limits_.lingerMs) remove(c);
     else if (c->phase == Phase::kAnswering && stuck && waited > limits_.stallMs) gone(c);

@@ -227,7 +227,7 @@ export class TwinConnection {
   sweep(now: number, idleMs: number): void {
     const { headMs, stallMs, lingerMs } = this.wire.options
     const waited = now - this.#since
-    const stuck = this.#ended || (this.#ends && !this.#begun)
+    const stuck = this.#ended || this.#ends
     const idle = this.#held || this.#in.length === 0
     if (this.#phase === 'lingering' && waited > lingerMs) this.remove()
     else if (this.#phase === 'answering' && stuck && waited > stallMs) this.#gone()

@@ -73,6 +73,11 @@ export class Clients {
     return ((real === undefined ? undefined : this.#entry(real)) ?? socket).client
   }
 
+  /** Whether the connection is its client's own: behind a trusted proxy many share one. */
+  isDirect(request: Request): boolean {
+    return this.#find(request.remoteAddress)?.trusted === false
+  }
+
   /** The client behind a textual address; undefined where it is none. */
   at(address: string): Client | undefined {
     return this.#find(address)?.client

@@ -14,6 +14,7 @@ import {
   type Repeats,
 } from './protocol.js'
 import { BucketRepeats } from './repeats.js'
+import type { Restraint } from './restraint.js'
 
 export interface GateParts {
   readonly clients: Clients
@@ -22,9 +23,13 @@ export interface GateParts {
   readonly exemptNames: readonly string[]
   readonly payments?: Payments
   readonly meters: Meters
+  readonly restraint: Restraint
   /** Told of each address that a limit refused. */
   readonly onLimited?: (address: string) => void
 }
+
+/** Where no Retry-After is said, the client may have good reason to ask at once: for less, or with a payment. */
+const holdUnsaidMaxMs = 1000
 
 /** For those who are never limited. */
 const free: Grant = {
@@ -83,9 +88,7 @@ export class Gate implements Admission {
       if ('unavailable' in outcome) return unavailable
       // Who may pay must hear the price, and that is known when the content is.
       if (payments !== undefined) return false
-      this.#counts.data.exceeded.ip.add(1)
-      this.parts.onLimited?.(client.address)
-      return tooMany(outcome, false)
+      return tooMany(outcome, false, this.#refused(request, client, outcome, this.#counts.data))
     }
     return taking instanceof Promise ? taking.then(answer) : answer(taking)
   }
@@ -124,16 +127,28 @@ export class Gate implements Admission {
       return taking
     }
     if ('unavailable' in taking) return unavailable
-    counts.exceeded[taking.short].add(1)
-    this.parts.onLimited?.(client.address)
+    const holdMs = this.#refused(fare.request, client, taking, counts)
     const { payments } = this.parts
     const paying = payments?.pay(fare, client.address)
     if (payments === undefined || paying === undefined) {
       counts.blockedBytes.add(fare.bytes)
       const isTooLarge = tokensOf(fare.bytes) > this.parts.buckets.rules[taking.short].capacity
-      return payments === undefined ? tooMany(taking, isTooLarge) : payments.demand(fare)
+      return payments === undefined
+        ? tooMany(taking, isTooLarge, holdMs)
+        : unsaid(payments.demand(fare), holdMs)
     }
-    return this.#paid(fare, client, counts, payments, paying)
+    const paid = this.#paid(fare, client, counts, payments, paying)
+    return holdMs === 0
+      ? paid
+      : paid.then((outcome) => (isDenial(outcome) ? unsaid(outcome, holdMs) : outcome))
+  }
+
+  /** Counts a refusal. For how long the connection may be left unread. */
+  #refused(request: Request, client: Client, { short }: Shortage, counts: Counts): number {
+    const { clients, restraint, onLimited } = this.parts
+    counts.exceeded[short].add(1)
+    onLimited?.(client.address)
+    return clients.isDirect(request) ? restraint.refused(client.address) : 0
   }
 
   async #paid(
@@ -192,17 +207,26 @@ const unavailable: Denial = {
   reason: 'the buckets cannot be reached',
 }
 
-/** 429 (RFC 6585 section 4): which limit, and when to come again. A flood is answered with these, so they are at hand. */
-function tooMany({ short, retrySeconds }: Shortage, isTooLarge: boolean): Denial {
+/**
+ * 429 (RFC 6585 section 4): which limit, and when to come again: never before the hold is over, so that nobody waits who keeps to
+ * it. A flood is answered with these, so they are at hand.
+ */
+function tooMany({ short, retrySeconds }: Shortage, isTooLarge: boolean, holdMs: number): Denial {
   const { message, body, largeBody } = words[short]
-  const retry = retrySeconds === undefined ? '' : `\r\nRetry-After: ${retrySeconds}`
+  const seconds = retrySeconds === undefined ? undefined : Math.max(retrySeconds, Math.ceil(holdMs / 1000))
+  const retry = seconds === undefined ? '' : `\r\nRetry-After: ${seconds}`
   return {
     status: 429,
     contentType: 'application/json; charset=utf-8',
     lines: `${retry}\r\nCache-Control: no-store`,
     body: isTooLarge ? largeBody : body,
     reason: message,
+    holdMs: seconds === undefined ? Math.min(holdMs, holdUnsaidMaxMs) : holdMs,
   }
+}
+
+function unsaid(denial: Denial, holdMs: number): Denial {
+  return holdMs === 0 ? denial : { ...denial, holdMs: Math.min(holdMs, holdUnsaidMaxMs) }
 }
 
 const words = { ip: wordsOf('IP rate limit exceeded'), resource: wordsOf('Resource rate limit exceeded') }

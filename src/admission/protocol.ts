@@ -36,6 +36,8 @@ export interface Denial {
   readonly body: string | Uint8Array
   /** In a few words, for the log: which limit, which fault of a payment. */
   readonly reason: string
+  /** The connection may be left unread for so long after this answer; never for longer than its Retry-After. */
+  readonly holdMs?: number
 }
 
 /** May this answer go out? */

@@ -43,10 +43,10 @@ export async function knockFlow(
 export function answerDenied(
   ledger: Ledger,
   flow: Flow,
-  { status, contentType, lines, body, reason }: Denial,
+  { status, contentType, lines, body, reason, holdMs = 0 }: Denial,
 ): void {
   flow.answered = true
-  answerSmall(flow.request, flow.reply, flow.lines, { status, type: contentType, lines, body })
+  answerSmall(flow.request, flow.reply, flow.lines, { status, type: contentType, lines, body, holdMs })
   const outcome = flow.reply.aborted ? 'aborted' : 'whole'
   ledger.settle(flow, { status, bytes: 0, outcome, reason, fault: 'client' })
 }
@@ -64,8 +64,8 @@ export async function admitted(
   const { request, reply, first } = asked
   const outcome = (await admission?.admit({ request, ...fare })) ?? unlimited
   if ('status' in outcome) {
-    const { status, contentType, lines, body } = outcome
-    answerSmall(request, reply, first, { status, type: contentType, lines, body })
+    const { status, contentType, lines, body, holdMs = 0 } = outcome
+    answerSmall(request, reply, first, { status, type: contentType, lines, body, holdMs })
     return
   }
   let sent = 0

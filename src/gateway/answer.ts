@@ -11,6 +11,8 @@ export interface SmallAnswer {
   readonly type: string
   readonly lines?: string
   readonly body: string | Uint8Array
+  /** See `TextHead`. */
+  readonly holdMs?: number
 }
 
 export const jsonType = 'application/json; charset=utf-8'
@@ -21,9 +23,9 @@ export function answerSmall(
   request: Request,
   reply: Reply,
   first: string,
-  { status, type, lines = '', body }: SmallAnswer,
+  { status, type, lines = '', body, holdMs = 0 }: SmallAnswer,
 ): void {
-  const head = { status, block: `${first}\r\nContent-Type: ${type}${lines}` }
+  const head = { status, block: `${first}\r\nContent-Type: ${type}${lines}`, holdMs }
   if (request.method === 'HEAD') reply.endEmpty(head, Buffer.byteLength(body))
   else reply.end(head, body)
 }

@@ -141,9 +141,9 @@ export class BandBytes {
         return
       }
       content.close()
-      const { contentType: type, lines, body } = outcome
+      const { status, contentType: type, lines, body, holdMs = 0 } = outcome
       const caching = /^cache-control:/im.test(lines) ? '' : noStore
-      answerSmall(request, reply, first, { status: outcome.status, type, lines: `${lines}${caching}`, body })
+      answerSmall(request, reply, first, { status, type, lines: `${lines}${caching}`, body, holdMs })
     }
     const fare = { request, bytes: decided.bytes, contentType: octets, domain: 'index' as const }
     const outcome = admission.admit(fare)

@@ -10,6 +10,7 @@ import {
   type Paid,
   type Payments,
 } from '../../src/admission/protocol.js'
+import { Restraint } from '../../src/admission/restraint.js'
 import type { Request } from '../../src/http/exchange.js'
 import { clientAt, named } from '../conformance/buckets.js'
 import { memoryHouse } from './house.js'
@@ -37,6 +38,7 @@ async function gateOf(t: { teardown(act: () => Promise<void>): void }, tokens: n
   const meters = new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0)
   const gate = new Gate({
     ...house,
+    restraint: new Restraint(house.clock),
     exemptNames: ['Free', 'sub_free'],
     meters,
     ...(payments === undefined ? {} : { payments }),
