@@ -8,7 +8,6 @@ import { Following, Tip } from '../src/actor/shared.js'
 import { Sightings } from '../src/actor/sightings.js'
 import type { ThreadOrder } from '../src/actor/thread.js'
 import { Gate } from '../src/admission/gate.js'
-import { openPayments } from '../src/admission/payments-wiring.js'
 import { Restraint } from '../src/admission/restraint.js'
 import type { CashierReply, CashierRequest } from '../src/admission/settlement-protocol.js'
 import { openBuckets } from '../src/admission/wiring.js'
@@ -40,6 +39,7 @@ import { createGateway } from '../src/gateway/gateway.js'
 import { Guard } from '../src/gateway/guard.js'
 import { aboutIndexes, indexRoutes } from '../src/gateway/index-routes.js'
 import { type InfoParts, infoRoutes } from '../src/gateway/info-routes.js'
+import { late } from '../src/gateway/late.js'
 import { nodeRoutes } from '../src/gateway/node-routes.js'
 import { offsetsRoute } from '../src/gateway/offsets-route.js'
 import type { Route } from '../src/gateway/parts.js'
@@ -53,11 +53,6 @@ import type { ModerationReply, ModerationRequest } from '../src/moderation/proto
 import { Sieve } from '../src/moderation/sieve.js'
 import { ModerationStore } from '../src/moderation/store.js'
 import { openNames } from '../src/names/wiring.js'
-import { LearnedHeaders } from '../src/query/learned-headers.js'
-import { queryLimits } from '../src/query/limits.js'
-import { QueryMeters } from '../src/query/meters.js'
-import { MinedHeaders } from '../src/query/mined-headers.js'
-import { createQueryHandler } from '../src/query/route.js'
 import { Opener } from '../src/source/opener.js'
 import { ProgressListener, ProgressTable } from '../src/source/progress.js'
 import type { SourceProgress, SourceReply, SourceRequest } from '../src/source/protocol.js'
@@ -102,7 +97,7 @@ const limits =
 const selling =
   limits === undefined || options.payments === undefined || options.paymentsPort === undefined
     ? undefined
-    : openPayments(options.payments, {
+    : (await import('../src/admission/payments-wiring.js')).openPayments(options.payments, {
         cashier: addressOf<CashierRequest, CashierReply>(options.paymentsPort, options.mailboxMax),
         pathPrefix: vocabulary.pathPrefix,
         clientOf: (request) => limits.clients.of(request).exact,
@@ -154,12 +149,9 @@ const graphql: Route = {
   family: 'other',
   path: '/graphql',
   methods: ['GET', 'POST'],
-  handle: createQueryHandler({
-    index,
-    headers: new MinedHeaders(new LearnedHeaders(catalog), index, nodes.chain),
-    clock: systemClock,
-    limits: queryLimits,
-    meters: new QueryMeters(meters),
+  handle: late(async () => {
+    const { openQueries } = await import('../src/query/wiring.js')
+    return openQueries({ index, catalog, chain: nodes.chain, clock: systemClock, meters })
   }),
 }
 const moderation = addressOf<ModerationRequest, ModerationReply>(options.moderationPort, options.mailboxMax)

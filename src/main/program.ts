@@ -5,18 +5,14 @@ import { systemClock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import { type Part, type RunningPart, supervise } from '../actor/supervise.js'
 import { startThread, type Thread } from '../actor/thread.js'
-import { RemoteChain } from '../chain/remote.js'
-import { type Examples, type Planting, plant } from '../devnet/seed.js'
-import { parseId } from '../format/id.js'
+import type { Examples } from '../devnet/seed.js'
 import { portsShared } from '../http/listen.js'
-import { LocalRegistry } from '../names/local-registry.js'
-import { parseName } from '../names/name.js'
 import { adminKey } from './admin-key.js'
 import { needsSwarm } from './bands-thread.js'
+import type { SeededSite, seedSite } from './devnet-site.js'
 import { ingestThread, openingAbout } from './ingest-thread.js'
 import { limitsOf } from './limits.js'
-import { hostOptions, namesFolder } from './names-thread.js'
-import { chainOptions, networkOf } from './network.js'
+import { networkOf } from './network.js'
 import { paymentsOf } from './payments-thread.js'
 import {
   catalogThread,
@@ -94,14 +90,16 @@ export async function startProgram(config: Config, log: Log, end: AbortSignal): 
     log,
   )
   const gateway = urlOf(network.host, port)
-  const stop = (): Promise<void> => supervised.stop()
+  const stop = () => supervised.stop()
   try {
     const isSeeded = embedded && server.devnetSeed && server.devnetReplayPath === undefined
-    const examples = isSeeded ? await seeds(config, { gateway, node: nodes()[0] ?? '', log, end }) : {}
+    const [node = ''] = nodes()
+    const shown = isSeeded
+      ? await seeded(config, { gateway, node, log, end }, port)
+      : { examples: {}, names: {} }
     end.throwIfAborted()
-    const names = isSeeded ? await nameSite(config, examples, port) : {}
-    const urls = { gateway, ...(embedded ? { devnet: nodes()[0] ?? '' } : {}) }
-    return { urls, examples, names, lost: supervised.lost, stop }
+    const urls = { gateway, ...(embedded ? { devnet: node } : {}) }
+    return { urls, ...shown, lost: supervised.lost, stop }
   } catch (error) {
     await stop()
     throw error
@@ -154,16 +152,11 @@ class Crew {
   }
 }
 
-async function seeds(
-  config: Config,
-  given: Pick<Planting, 'gateway' | 'node' | 'log' | 'end'>,
-): Promise<Examples> {
-  const chain = new RemoteChain(chainOptions([given.node], config), systemClock)
-  try {
-    return await plant({ ...given, chain, folder: folders(config).devnet })
-  } finally {
-    await chain.close()
-  }
+const nothingSeeded: SeededSite = { examples: {}, names: {} }
+
+/** Loaded where there is a site to seed. */
+async function seeded(...given: Parameters<typeof seedSite>): Promise<SeededSite> {
+  return (await import('./devnet-site.js')).seedSite(...given)
 }
 
 /** Something that is done once, in its turn. */
@@ -175,21 +168,6 @@ function step(name: string, act: () => void): Part {
       return { stop: () => Promise.resolve() }
     },
   }
-}
-
-/** Gives the seeded site a name on this machine, where it has none that the operator gave. Resolves with its address. */
-async function nameSite(config: Config, { site }: Examples, port: number): Promise<Record<string, string>> {
-  const hosts = hostOptions(config, port)
-  const [name, id] = [parseName('site'), parseId(site ?? '')]
-  if (name === undefined || id === undefined || hosts === undefined || !config.names.order.includes('local'))
-    return {}
-  const registry = new LocalRegistry(namesFolder(folders(config).root))
-  try {
-    if (registry.get(name) === undefined) registry.set([[name, { id, ttlSeconds: 60 }]])
-  } finally {
-    await registry.close()
-  }
-  return { site: `http://site.${hosts.rootHosts[0]}:${port}/` }
 }
 
 /** The threads for bands: one builds and publishes, where the operator gives any away; one seeds and fetches. */
