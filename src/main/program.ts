@@ -94,9 +94,7 @@ export async function startProgram(config: Config, log: Log, end: AbortSignal): 
   try {
     const isSeeded = embedded && server.devnetSeed && server.devnetReplayPath === undefined
     const [node = ''] = nodes()
-    const shown = isSeeded
-      ? await seeded(config, { gateway, node, log, end }, port)
-      : { examples: {}, names: {} }
+    const shown = isSeeded ? await seeded(config, { gateway, node, log, end }, port) : nothingSeeded
     end.throwIfAborted()
     const urls = { gateway, ...(embedded ? { devnet: node } : {}) }
     return { urls, ...shown, lost: supervised.lost, stop }
