@@ -4,6 +4,7 @@ import { parseArgs } from 'node:util'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { systemClock } from '../src/actor/clock.js'
+import { silentLog } from '../src/actor/log.js'
 import { Meters, meterBytes } from '../src/actor/meter.js'
 import { meterTable } from '../src/actor/meters.js'
 import { HostRules } from '../src/gateway/host-rules.js'
@@ -56,13 +57,24 @@ async function lookups(count: number): Promise<void> {
   registry.set(all.map((name): readonly [Name, NameRecord] => [name, { id, ttlSeconds: 86_400 }]))
   await registry.close()
   const { absentMs, failedMs, refreshMs, flightsMax, guard } = namesDefaults
+  const plain = { askedAtOnce: 1, preferred: [], preferredBases: new Set<string>() }
   const meters = new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0)
-  const book = { absentMs, failedMs, refreshMs, flightsMax, staleMs: 1e9, namesMax: count, fallbackMs: 250 }
+  const book = {
+    absentMs,
+    failedMs,
+    refreshMs,
+    flightsMax,
+    staleMs: 1e9,
+    namesMax: count,
+    fallbackMs: 250,
+    ...plain,
+  }
   const before = heapBytes()
-  const open = openNames(
+  const open = await openNames(
     { registryPath: folder, order: ['local'], timeoutMs: 1, lastTimeoutMs: 1, guard, book },
     systemClock,
     meters,
+    silentLog,
   )
   for (const name of all) await open.names.resolve(name, { forward: true, hops: 0, via: [] })
   say(`memory: ${Math.round((heapBytes() - before) / count)} bytes a name on each thread`)

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import { choice, custom, flag, type Parsed, secret, whole } from './setting.js'
+import { choice, custom, flag, type Parsed, readRedis, secret, whole } from './setting.js'
 
 /** Who a client is, how much each may have for free, and where that is counted. */
 
@@ -27,15 +27,6 @@ function readRanges(given: string): Parsed<readonly string[]> {
 const near =
   '127.0.0.0/8,::1,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,fc00::/7,100.64.0.0/10,169.254.0.0/16,fe80::/10'
 
-function readEndpoint(given: string): Parsed<string> {
-  const text = given.includes('://') ? given : `redis://${given}`
-  const url = URL.canParse(text) ? new URL(text) : undefined
-  const isRedis = url?.protocol === 'redis:' || url?.protocol === 'rediss:'
-  return url !== undefined && isRedis && url.hostname !== ''
-    ? { value: text }
-    : { wrong: 'must be host:port or a redis:// or rediss:// address' }
-}
-
 const tokensMax = 2 ** 40
 const refillMax = 2 ** 20
 
@@ -57,7 +48,7 @@ export const limits = {
       allowed: 'host:port or a redis:// or rediss:// address',
       defaultText: 'redis://localhost:6379',
       default: 'redis://localhost:6379',
-      read: readEndpoint,
+      read: readRedis,
       why: 'Redis with persistence (appendonly yes), for paid tokens live there.',
     }),
   ),

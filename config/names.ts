@@ -1,4 +1,4 @@
-import { custom, flag, list, maybeText, maybeWhole, whole } from './setting.js'
+import { choice, custom, flag, list, maybeText, maybeWhole, readRedis, secret, whole } from './setting.js'
 
 const id = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/
 const name = /^[a-z0-9-]+(_?[a-z0-9-]+)*$/
@@ -107,6 +107,44 @@ export const names = {
     min: 1,
     max: 10_000_000,
     why: 'Names remembered on each edge thread, of about 1 KiB, and as many that do not exist.',
+  }),
+  memory: choice({
+    env: 'ARNS_CACHE_TYPE',
+    default: 'node',
+    of: ['node', 'redis'],
+    why: 'What resolvers said is remembered in this process, or also in Redis: shared by gateways, and there after a restart.',
+  }),
+  redisUrl: secret(
+    custom({
+      env: 'REDIS_CACHE_URL',
+      allowed: 'host:port or a redis:// or rediss:// address',
+      defaultText: 'redis://localhost:6379',
+      default: 'redis://localhost:6379',
+      read: readRedis,
+      why: 'Redis for ARNS_CACHE_TYPE=redis; it may lose everything.',
+    }),
+  ),
+  redisTls: flag({ env: 'REDIS_USE_TLS', default: false, why: 'TLS to it, whatever its address says.' }),
+  askedAtOnce: whole({
+    env: 'ARNS_MAX_CONCURRENT_RESOLUTIONS',
+    default: 1,
+    min: 1,
+    max: 3,
+    why: 'Resolvers on other machines asked at once for one name: more answer sooner where the first is slow. 1: in turn.',
+  }),
+  preferred: list({
+    env: 'PREFERRED_ARNS_NAMES',
+    default: [],
+    shape: name,
+    allowed: 'names',
+    why: 'Kept fresh from the start on, so that nobody waits for them; each costs every edge thread a question in its lifetime.',
+  }),
+  preferredBases: list({
+    env: 'PREFERRED_ARNS_BASE_NAMES',
+    default: [],
+    shape: /^[a-z0-9-]+$/,
+    allowed: 'names without undernames',
+    why: 'These and all their undernames are kept fresh once somebody asked for them.',
   }),
   fallbackMs: whole({
     env: 'ARNS_CACHED_RESOLUTION_FALLBACK_TIMEOUT_MS',

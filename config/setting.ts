@@ -102,6 +102,16 @@ export function readUrl(given: string): Parsed<string> {
   return { value: url.href.replace(/\/$/, '') }
 }
 
+/** Where a Redis is. */
+export function readRedis(given: string): Parsed<string> {
+  const text = given.includes('://') ? given : `redis://${given}`
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  const isRedis = url?.protocol === 'redis:' || url?.protocol === 'rediss:'
+  return url !== undefined && isRedis && url.hostname !== ''
+    ? { value: text }
+    : { wrong: 'must be host:port or a redis:// or rediss:// address' }
+}
+
 /** Comma-separated http(s) addresses; undefined where the setting is absent. */
 export function maybeUrls(words: Words): Setting<readonly string[] | undefined> {
   return row<readonly string[] | undefined>(

@@ -138,7 +138,7 @@ const finder = new BandFinder(
   meters,
 )
 const offers = new Offers(bandsRoot, published, systemClock)
-const naming = openNames(options.names, systemClock, meters)
+const naming = await openNames(options.names, systemClock, meters, log)
 const resolver = resolverRoute({
   ...saying,
   names: naming.names,

@@ -8,6 +8,9 @@ import { type NamesThread, namesDefaults } from '../names/wiring.js'
 /** Page of the network for names that nobody has. */
 const usualStranger = 'unregistered_arns'
 
+/** Looking it up must not take longer than asking. */
+const redisMs = 250
+
 const usualGateway = 'https://__NAME__.turbo-gateway.com'
 
 /** Hosts of this gateway that the operator named, lower case. Other gateways are told the first. */
@@ -32,7 +35,8 @@ export function namesThread(config: Config, root: string): NamesThread {
     ...(ownHost === undefined ? {} : { ownHost }),
     ...(names.gatewayHostHeader === undefined ? {} : { hostHeader: names.gatewayHostHeader }),
   }
-  const { overrideTtlSeconds, namesMax, fallbackMs } = names
+  const { overrideTtlSeconds, namesMax, fallbackMs, askedAtOnce, preferred, preferredBases } = names
+  const staleMs = names.staleSeconds * 1000
   return {
     registryPath: namesFolder(root),
     order: names.order as NamesThread['order'],
@@ -41,6 +45,9 @@ export function namesThread(config: Config, root: string): NamesThread {
     timeoutMs: names.timeoutMs,
     lastTimeoutMs: names.lastTimeoutMs,
     guard,
+    ...(names.memory === 'node'
+      ? {}
+      : { memory: { url: names.redisUrl, tls: names.redisTls, timeoutMs: redisMs, keptMs: staleMs } }),
     book: {
       ...{
         absentMs,
@@ -49,8 +56,10 @@ export function namesThread(config: Config, root: string): NamesThread {
         flightsMax,
         namesMax,
         fallbackMs,
-        staleMs: names.staleSeconds * 1000,
+        ...{ staleMs, askedAtOnce },
       },
+      preferred: preferred.flatMap((one) => parseName(one) ?? []),
+      preferredBases: new Set(preferredBases),
       ...(overrideTtlSeconds === undefined ? {} : { overrideTtlSeconds }),
     },
   }

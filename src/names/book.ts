@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events'
-import type { Clock } from '../actor/clock.js'
+import type { Clock, Timer } from '../actor/clock.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { NameMeters } from './meters.js'
 import type { Resolution, Resolver, Trail, Verdict } from './protocol.js'
@@ -22,6 +22,12 @@ export interface BookOptions {
   readonly fallbackMs: number
   /** Names being resolved at once. */
   readonly flightsMax: number
+  /** Resolvers on other machines asked at once for one name; the first in order that knows it decides all the same. */
+  readonly askedAtOnce: number
+  /** Nobody waits for these: they are asked for at the start, and again before their time is over. */
+  readonly preferred: readonly Name[]
+  /** The same for every name of these base names, from the first time that somebody asked for it. */
+  readonly preferredBases: ReadonlySet<string>
 }
 
 /** The names of this machine: their changes count at once, whatever is remembered. */
@@ -52,6 +58,10 @@ interface Told {
   readonly rank: number
 }
 
+const ownTrail: Trail = { hops: 0, via: [], forward: true }
+/** Names that are believed for no time at all are asked for so often, where they are kept fresh. */
+const attendMinMs = 1000
+
 const busy = refuse('busy', 'self', 'too many names are being resolved')
 const circle = refuse('upstream', 'client', 'this name may only be asked for on other machines')
 
@@ -62,6 +72,8 @@ export class NameBook implements Names {
   readonly #flights = new Map<string, Promise<Outcome>>()
   readonly #localRank: number
   readonly #end = new AbortController()
+  /** The next question for names that are always kept fresh. */
+  readonly #attended = new Map<string, Timer>()
 
   /** `local`: the resolver of this machine's names, where it is among `resolvers`. */
   constructor(
@@ -74,6 +86,7 @@ export class NameBook implements Names {
     // Every question under way listens: that many listeners are no leak.
     setMaxListeners(0, this.#end.signal)
     this.#localRank = resolvers.findIndex((one) => one.label === 'local')
+    for (const name of options.preferred) this.#attend(name, 0)
   }
 
   known(name: Name): Outcome | undefined {
@@ -116,6 +129,7 @@ export class NameBook implements Names {
   /** Gives up what is under way. */
   close(): void {
     this.#end.abort()
+    for (const timer of this.#attended.values()) timer.cancel()
   }
 
   /** False: the names of this machine changed, and what is remembered of this one may be wrong. */
@@ -136,13 +150,28 @@ export class NameBook implements Names {
   #refresh(name: Name, found: Found): void {
     // Not again for each request until the answer is here.
     found.refreshAtMs = Number.POSITIVE_INFINITY
-    void this.#flight(name, { hops: 0, via: [], forward: true })
+    void this.#flight(name, ownTrail)
+  }
+
+  /** Asks for a name in so long, and ever again before its time is over. */
+  #attend(name: Name, waitMs: number): void {
+    const ask = async (): Promise<void> => {
+      await this.#flight(name, ownTrail)
+      if (this.#end.signal.aborted) return
+      const found = this.#found.get(name.full)
+      const againMs = found === undefined ? this.options.absentMs : found.refreshAtMs - this.clock.monotonic()
+      this.#attend(name, Math.max(againMs, attendMinMs))
+    }
+    this.#attended.set(
+      name.full,
+      this.clock.after(waitMs, () => void ask()),
+    )
   }
 
   async #near(name: Name, trail: Trail): Promise<Outcome> {
     const near = this.resolvers.filter(({ remote }) => !remote)
     const { verdict } = await this.#ask(name, trail, near)
-    if (isResolved(verdict)) return { ...verdict, name, resolvedAtMs: this.clock.now() }
+    if (isResolved(verdict)) return { resolvedAtMs: this.clock.now(), ...verdict, name }
     return verdict === 'absent' && near.length < this.resolvers.length ? circle : verdict
   }
 
@@ -166,9 +195,16 @@ export class NameBook implements Names {
   async #ask(name: Name, { hops, via }: Trail, resolvers: readonly Resolver[]): Promise<Told> {
     let failure: Refusal | undefined
     const { signal } = this.#end
-    for (const [rank, resolver] of resolvers.entries()) {
+    const asked: Promise<Verdict>[] = []
+    const ask = async (resolver: Resolver): Promise<Verdict> => {
       const verdict = await resolver.resolve(name, { hops, via, signal })
       this.meters.asked(resolver.label, verdict)
+      return verdict
+    }
+    for (const [rank, resolver] of resolvers.entries()) {
+      const end = rank + (resolver.remote ? this.options.askedAtOnce : 1)
+      asked.push(...resolvers.slice(asked.length, end).map(ask))
+      const verdict = await (asked[rank] ?? ask(resolver))
       if (isRefusal(verdict)) failure ??= verdict
       else if (verdict !== 'absent') return { verdict, rank }
     }
@@ -179,11 +215,15 @@ export class NameBook implements Names {
     const now = this.clock.monotonic()
     const { absentMs, failedMs, overrideTtlSeconds, refreshMs } = this.options
     if (isResolved(verdict)) {
-      const resolution: Resolution = { ...verdict, name, resolvedAtMs: this.clock.now() }
+      const resolution: Resolution = { resolvedAtMs: this.clock.now(), ...verdict, name }
       const ttlMs = (overrideTtlSeconds ?? verdict.ttlSeconds) * 1000
+      const isOld = verdict.resolvedAtMs !== undefined
+      const leftMs = ttlMs - (this.clock.now() - resolution.resolvedAtMs)
+      // What is said from memory although its time is over was all there was to be had.
+      const freshUntilMs = now + (isOld ? Math.max(leftMs, failedMs) : leftMs)
       // Short-lived names are refreshed in the last quarter of their life.
-      const refreshAtMs = now + ttlMs - Math.min(refreshMs, ttlMs / 4)
-      this.#keep({ resolution, freshUntilMs: now + ttlMs, refreshAtMs, rank, version, doubted: false })
+      const refreshAtMs = freshUntilMs - Math.min(refreshMs, ttlMs / 4)
+      this.#keep({ resolution, freshUntilMs, refreshAtMs, rank, version, doubted: false })
       return resolution
     }
     const found = this.#found.get(name.full)
@@ -215,6 +255,11 @@ export class NameBook implements Names {
     bound(this.#found, this.options.namesMax)
     this.#found.set(full, found)
     this.meters.holds(this.#found.size)
+    const { name } = found.resolution
+    const isNew = !this.#attended.has(full) && this.#attended.size < this.options.namesMax
+    if (isNew && this.options.preferredBases.has(name.basename)) {
+      this.#attend(name, Math.max(found.refreshAtMs - this.clock.monotonic(), attendMinMs))
+    }
   }
 }
 

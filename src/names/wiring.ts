@@ -1,4 +1,5 @@
 import type { Clock } from '../actor/clock.js'
+import type { Log } from '../actor/log.js'
 import type { Meters } from '../actor/meter.js'
 import { type BookOptions, NameBook } from './book.js'
 import { type GuardOptions, guarded } from './guarded.js'
@@ -6,6 +7,8 @@ import { JsonRpcRegistry } from './json-rpc-registry.js'
 import { LocalNames } from './local-registry.js'
 import { NameMeters } from './meters.js'
 import type { Names, Resolver } from './protocol.js'
+import type { RedisNames, RedisNamesOptions } from './redis-names.js'
+import { remembered } from './remembered.js'
 import { type TrustedGatewayOptions, TrustedNameGateway } from './trusted-gateway.js'
 
 /** What an edge thread is told about how names are resolved. */
@@ -21,6 +24,8 @@ export interface NamesThread {
   readonly lastTimeoutMs: number
   readonly guard: Omit<GuardOptions, 'timeoutMs'>
   readonly book: BookOptions
+  /** Where names are remembered beyond this process; absent: nowhere. */
+  readonly memory?: RedisNamesOptions
 }
 
 /** Numbers that no operator sets. */
@@ -42,7 +47,12 @@ export interface OpenNames {
 }
 
 /** Opens the resolvers and the memory in front of them, for one thread. */
-export function openNames(options: NamesThread, clock: Clock, meters: Meters): OpenNames {
+export async function openNames(
+  options: NamesThread,
+  clock: Clock,
+  meters: Meters,
+  log: Log,
+): Promise<OpenNames> {
   const closing: (() => Promise<void>)[] = []
   const opened = <Kind extends { close(): Promise<void> }>(one: Kind): Kind => {
     closing.push(() => one.close())
@@ -60,10 +70,12 @@ export function openNames(options: NamesThread, clock: Clock, meters: Meters): O
     const { registryUrl } = options
     return registryUrl === undefined ? [] : [opened(new JsonRpcRegistry(registryUrl, connectionsMax))]
   })
+  const memory = options.memory && opened(await redisNames(options.memory, log))
   const resolvers = plain.map((resolver, index) => {
     if (!resolver.remote) return resolver
     const timeoutMs = index === plain.length - 1 ? options.lastTimeoutMs : options.timeoutMs
-    return guarded(resolver, { ...options.guard, timeoutMs }, clock)
+    const patient = guarded(resolver, { ...options.guard, timeoutMs }, clock)
+    return memory === undefined ? patient : remembered(patient, memory, options.book, clock)
   })
   const book = new NameBook(resolvers, local, options.book, clock, new NameMeters(meters))
   return {
@@ -74,6 +86,12 @@ export function openNames(options: NamesThread, clock: Clock, meters: Meters): O
       await Promise.all(closing.map((close) => close()))
     },
   }
+}
+
+/** Loaded where there is a Redis: its client costs a thread 0.2 s. */
+async function redisNames(options: RedisNamesOptions, log: Log): Promise<RedisNames> {
+  const { RedisNames } = await import('./redis-names.js')
+  return new RedisNames(options, log)
 }
 
 /** Questions to one registry at once. */

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { systemClock } from '../../src/actor/clock.js'
+import { silentLog } from '../../src/actor/log.js'
 import { Meters, meterBytes } from '../../src/actor/meter.js'
 import { meterTable } from '../../src/actor/meters.js'
 import { vocabularies } from '../../src/attest/vocabulary.js'
@@ -79,8 +80,9 @@ async function scene(t: Test, { hosts = {}, vocabulary = 'neutral' }: Wish = {})
     response.writeHead(status).end()
   })
   const { absentMs, failedMs, refreshMs, flightsMax, guard } = namesDefaults
+  const plain = { askedAtOnce: 1, preferred: [], preferredBases: new Set<string>() }
   const meters = new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0)
-  const open = openNames(
+  const open = await openNames(
     {
       ...{
         registryPath: `${t.testdir()}/names`,
@@ -90,10 +92,20 @@ async function scene(t: Test, { hosts = {}, vocabulary = 'neutral' }: Wish = {})
         guard,
       },
       gateway: { url: `${resolving.url}/__NAME__`, release: 'r', connectionsMax: 8 },
-      book: { absentMs, failedMs, refreshMs, flightsMax, staleMs: 1e6, namesMax: 100, fallbackMs: 250 },
+      book: {
+        absentMs,
+        failedMs,
+        refreshMs,
+        flightsMax,
+        staleMs: 1e6,
+        namesMax: 100,
+        fallbackMs: 250,
+        ...plain,
+      },
     },
     systemClock,
     meters,
+    silentLog,
   )
   let questions = 0
   const blocks: BlockList = {

@@ -20,7 +20,7 @@ import { HandClock } from './hand-clock.js'
 
 const options: BookOptions = {
   ...{ staleMs: 86_400_000, namesMax: 100, absentMs: 30_000, failedMs: 1000, refreshMs: 30_000 },
-  ...{ fallbackMs: 250, flightsMax: 4 },
+  ...{ fallbackMs: 250, flightsMax: 4, askedAtOnce: 1, preferred: [], preferredBases: new Set() },
 }
 const open: Trail = { forward: true, hops: 0, via: [] }
 const failure = refuse('upstream', 'upstream', 'broken')
@@ -321,5 +321,61 @@ t.test('the operator may say how long names are believed', async (t) => {
   first.says = record(900)
   t.match(await ask('site'), { ttlSeconds: 900 }, 'what clients are told stays')
   await clock.turn(5000)
+  t.equal(book.known(named('site')), undefined)
+})
+
+t.test(
+  'resolvers on other machines are asked at once on demand, and the first in order decides',
+  async (t) => {
+    const { first, last, ask } = scene(t, { askedAtOnce: 2 })
+    first.says = record()
+    first.delayMs = 100
+    last.says = record()
+    t.equal(await ask('site', 50), 'waits', 'a quicker answer of a later one does not count')
+    t.equal(last.asked.length, 1)
+    t.equal(idOf(await ask('site', 100)), first.says.id)
+    first.says = 'absent'
+    const { id } = last.says
+    t.equal(idOf(await ask('other', 100)), id, 'the later one has answered already')
+  },
+)
+
+t.test('preferred names are there before anybody asks, and stay fresh', async (t) => {
+  const [site] = [named('site')]
+  const { first, clock, book, ask } = scene(t, { preferred: [site], preferredBases: new Set(['docs']) })
+  first.says = record(900)
+  await clock.turn(0)
+  t.equal(idOf(book.known(site) ?? 'waits'), first.says.id)
+  const old = first.says.id
+  first.says = record(900)
+  await clock.turn(869_000)
+  t.equal(idOf(book.known(site) ?? 'waits'), old)
+  await clock.turn(2000)
+  t.equal(idOf(book.known(site) ?? 'waits'), first.says.id, 'asked again 30 seconds before its end')
+  first.says = failure
+  await clock.turn(900_000)
+  first.says = record(900)
+  await clock.turn(31_000)
+  t.equal(idOf(book.known(site) ?? 'waits'), first.says.id, 'and after a failure')
+
+  t.equal(book.known(named('new_docs')), undefined, 'not before somebody asked')
+  await ask('new_docs')
+  const asked = first.asked.length
+  await clock.turn(3_600_000)
+  t.ok(first.asked.length > asked + 6, 'then as often as it lives')
+  t.ok(book.known(named('new_docs')) !== undefined)
+})
+
+t.test('what comes from memory is as old as it says', async (t) => {
+  const { first, clock, ask, book } = scene(t)
+  first.says = { ...record(900), resolvedAtMs: clock.now() - 600_000 }
+  t.match(await ask('site'), { ttlSeconds: 900, resolvedAtMs: clock.now() - 600_000 })
+  await clock.turn(299_000)
+  t.ok(book.known(named('site')))
+  await clock.turn(2000)
+  first.says = { ...record(900), resolvedAtMs: clock.now() - 5_000_000 }
+  t.equal(idOf(await ask('site')), first.says.id, 'what is over was all there was')
+  t.ok(book.known(named('site')), 'nobody is asked again at once')
+  await clock.turn(1001)
   t.equal(book.known(named('site')), undefined)
 })

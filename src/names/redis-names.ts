@@ -1,0 +1,89 @@
+import { Redis } from 'ioredis'
+import type { Log } from '../actor/log.js'
+import type { Name, Resolver } from './protocol.js'
+import { readRecord } from './record.js'
+import type { NameMemory, Recalled } from './remembered.js'
+
+export interface RedisNamesOptions {
+  /** redis:// or rediss:// address. */
+  readonly url: string
+  readonly tls: boolean
+  /** A name is not worth a longer wait. */
+  readonly timeoutMs: number
+  /** What was said of a name is kept so long. */
+  readonly keptMs: number
+}
+
+const reconnectMaxMs = 2000
+
+/** Names in Redis, shared by every gateway that uses it. Slow or gone, it is as if it were empty. */
+export class RedisNames implements NameMemory {
+  readonly #redis: Redis
+  #isTold = false
+
+  constructor(
+    private readonly options: RedisNamesOptions,
+    private readonly log: Pick<Log, 'warn' | 'info'>,
+  ) {
+    this.#redis = new Redis(options.url, {
+      ...(options.tls ? { tls: {} } : {}),
+      ...{ commandTimeout: options.timeoutMs, maxRetriesPerRequest: 0, enableOfflineQueue: false },
+      retryStrategy: (times) => Math.min(times * 100, reconnectMaxMs),
+    })
+    this.#redis.on('error', (error: Error) => this.#failed(error))
+    this.#redis.on('ready', () => {
+      if (this.#isTold) log.info('the memory of names answers again')
+      this.#isTold = false
+    })
+  }
+
+  async recall(resolver: Resolver['label'], name: Name): Promise<Recalled | undefined> {
+    if (this.#redis.status !== 'ready') return undefined
+    try {
+      const text = await this.#redis.get(keyOf(resolver, name))
+      return text === null ? undefined : readRecalled(text)
+    } catch (error) {
+      this.#failed(error as Error)
+      return undefined
+    }
+  }
+
+  keep(resolver: Resolver['label'], name: Name, recalled: Recalled): void {
+    if (this.#redis.status !== 'ready' || this.options.keptMs < 1) return
+    this.#redis
+      .set(keyOf(resolver, name), JSON.stringify(recalled), 'PX', this.options.keptMs)
+      .catch((error: Error) => this.#failed(error))
+  }
+
+  async close(): Promise<void> {
+    this.#redis.disconnect()
+  }
+
+  /** Once, until it is well again. */
+  #failed(error: Error): void {
+    if (this.#isTold) return
+    this.#isTold = true
+    this.log.warn(
+      { reason: error.message },
+      'the memory of names (Redis) does not answer: resolvers are asked',
+    )
+  }
+}
+
+function keyOf(resolver: Resolver['label'], { full }: Name): string {
+  return `sluice{names}:${resolver}:${full}`
+}
+
+/** What another process wrote: read as strictly as what comes from the network. */
+function readRecalled(text: string): Recalled | undefined {
+  try {
+    const { record, resolvedAtMs } = (JSON.parse(text) ?? {}) as Record<string, unknown>
+    const read = typeof record === 'object' && record !== null ? readRecord(record) : undefined
+    return read !== undefined && Number.isSafeInteger(resolvedAtMs)
+      ? { record: read, resolvedAtMs: Number(resolvedAtMs) }
+      : undefined
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined
+    throw error
+  }
+}

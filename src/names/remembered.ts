@@ -1,0 +1,53 @@
+import type { Clock } from '../actor/clock.js'
+import { isRefusal } from '../format/refusal.js'
+import { isResolved, type Name, type NameRecord, type Resolver } from './protocol.js'
+
+/** What was once said of a name. */
+export interface Recalled {
+  readonly record: NameRecord
+  readonly resolvedAtMs: number
+}
+
+/** A memory of names that outlives this process, and that other gateways may share. */
+export interface NameMemory {
+  /** Undefined also where it cannot be asked. Never rejects. */
+  recall(resolver: Resolver['label'], name: Name): Promise<Recalled | undefined>
+  /** Does not wait; what cannot be kept is not. */
+  keep(resolver: Resolver['label'], name: Name, recalled: Recalled): void
+}
+
+export interface RememberedOptions {
+  /** Instead of what records say about how long they may be believed. */
+  readonly overrideTtlSeconds?: number
+  /** A name that was resolved may be answered for so long while the resolver fails. */
+  readonly staleMs: number
+  /** So long before its end a name is asked for anew. */
+  readonly refreshMs: number
+}
+
+/** A resolver that is only asked for what the memory does not hold, or not fresh; where it fails, what is old still counts. */
+export function remembered(
+  resolver: Resolver,
+  memory: NameMemory,
+  { overrideTtlSeconds, staleMs, refreshMs }: RememberedOptions,
+  clock: Clock,
+): Resolver {
+  const { label, remote } = resolver
+  return {
+    label,
+    remote,
+    async resolve(name, asking) {
+      const known = await memory.recall(label, name)
+      // Other gateways' clocks may go ahead of ours.
+      const resolvedAtMs = Math.min(known?.resolvedAtMs ?? 0, clock.now())
+      const ageMs = clock.now() - resolvedAtMs
+      const ttlMs = (overrideTtlSeconds ?? known?.record.ttlSeconds ?? 0) * 1000
+      const old = known === undefined ? undefined : { ...known.record, resolvedAtMs }
+      if (old !== undefined && ageMs < ttlMs - Math.min(refreshMs, ttlMs / 4)) return old
+      const verdict = await resolver.resolve(name, asking)
+      if (isResolved(verdict)) memory.keep(label, name, { record: verdict, resolvedAtMs: clock.now() })
+      else if (isRefusal(verdict) && old !== undefined && ageMs < staleMs) return old
+      return verdict
+    },
+  }
+}
