@@ -1,4 +1,4 @@
-import { choice, custom, flag, list, maybeUrls, whole } from './setting.js'
+import { choice, custom, flag, list, type Parsed, readUrl, whole } from './setting.js'
 
 const addressShape = /^(\d{1,3}(\.\d{1,3}){3}|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*)$/
 
@@ -7,6 +7,15 @@ export interface NamedPublisher {
   readonly url: string
   /** Base58. */
   readonly keyId: string
+}
+
+function readTracker(text: string): Parsed<string> {
+  if (!text.startsWith('udp:')) return readUrl(text)
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  const isPlain = url?.username === '' && url.password === '' && url.hash === ''
+  return url !== undefined && isPlain && url.hostname !== '' && Number(url.port) > 0
+    ? { value: url.href }
+    : { wrong: `is not udp://HOST:PORT: ${text}` }
 }
 
 /** Bands by BitTorrent, and bands of other gateways. */
@@ -57,9 +66,18 @@ export const swarm = {
     of: ['off', 'accept', 'prefer', 'require'],
     why: 'Encrypted connections: none; from peers; our own too, if they can; no others. It hides, and secures nothing.',
   }),
-  trackers: maybeUrls({
+  trackers: custom<readonly string[]>({
     env: 'INDEX_TRACKERS',
-    why: 'HTTP trackers elsewhere that are told of our bands; none unless set.',
+    allowed: 'http, https or udp addresses, comma between; udp with a port',
+    defaultText: '',
+    default: [],
+    read: (text) => {
+      const read = text.split(',').map((part) => readTracker(part.trim()))
+      const wrong = read.flatMap((one) => ('wrong' in one ? [one.wrong] : []))
+      if (wrong.length > 0) return { wrong: wrong.join('; ') }
+      return { value: read.flatMap((one) => ('value' in one ? [one.value] : [])) }
+    },
+    why: 'Trackers elsewhere that are told of our bands, and asked for those that we fetch; none unless set.',
   }),
   subscriptions: custom<readonly NamedPublisher[]>({
     env: 'INDEX_SUBSCRIPTIONS',

@@ -49,6 +49,7 @@ const subscriber =
         clock: systemClock,
         peerId: swarm?.peerId ?? randomBytes(20),
         download: given.subscriber.download,
+        trackers: given.subscriber.trackers,
         shelf,
         kinds: [rootTxBands, l1Bands].filter(({ kind }) => given.subscriber?.kinds.includes(kind)),
         log,

@@ -204,6 +204,12 @@ export const meterTable: readonly MeterRow[] = [
   { name: 'torrent_peers', kind: 'gauge', help: 'BitTorrent peers that are connected to the seeder.' },
   { name: 'torrent_sent_bytes_total', kind: 'counter', help: 'Bytes of bands sent to BitTorrent peers.' },
   {
+    name: 'torrent_announces_total',
+    kind: 'counter',
+    help: 'Torrents told to trackers elsewhere.',
+    labels: { outcome: ['answered', 'failed'] },
+  },
+  {
     name: 'torrent_connections_ended_total',
     kind: 'counter',
     help: 'Ends of BitTorrent connections, by why.',

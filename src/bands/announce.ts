@@ -3,7 +3,7 @@ import { decodeBencode } from '../format/bencode.js'
 import { decodePeers, type PeerAddress } from './compact-peers.js'
 
 export interface Announcing {
-  /** Address of an HTTP tracker. */
+  /** Address of the tracker. */
   readonly url: string
   /** 20 bytes. */
   readonly infohash: Uint8Array
@@ -31,15 +31,15 @@ export async function announce(
   what: Announcing,
   dispatcher: Dispatcher,
   timeoutMs: number,
+  signal: AbortSignal,
 ): Promise<Announced | undefined> {
   const { url, infohash, peerId, port, left, event } = what
   const own = `info_hash=${escapeBytes(infohash)}&peer_id=${escapeBytes(peerId)}&port=${port}`
   const state = `&uploaded=0&downloaded=0&left=${left}&compact=1${event === undefined ? '' : `&event=${event}`}`
   try {
-    const signal = AbortSignal.timeout(timeoutMs)
     const answer = await request(`${url}${url.includes('?') ? '&' : '?'}${own}${state}`, {
       dispatcher,
-      signal,
+      signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
     })
     const body = await readBody(answer.body, answerMaxBytes)
     return answer.statusCode === 200 && body !== undefined ? readAnswer(body) : undefined
@@ -71,6 +71,11 @@ function readAnswer(body: Buffer): Announced | undefined {
   const value = decodeBencode(body, { depthMax: 4, valuesMax: 1024, anyOrder: true })?.value
   if (!(value instanceof Map) || value.has('failure reason')) return undefined
   const interval = value.get('interval')
-  const intervalSeconds = typeof interval === 'number' ? Math.min(Math.max(interval, 15), 3600) : 300
+  const intervalSeconds = intervalOf(typeof interval === 'number' ? interval : 300)
   return { peers: decodePeers(value.get('peers'), value.get('peers6'), 200), intervalSeconds }
+}
+
+/** Seconds until a tracker is told again: as it says, within bounds. */
+export function intervalOf(seconds: number): number {
+  return Math.min(Math.max(seconds, 15), 3600)
 }

@@ -1,11 +1,10 @@
 import { mkdir, readdir, readFile, rm, statfs, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Clock, Timer } from '../actor/clock.js'
+import { type Clock, pause } from '../actor/clock.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { type Torrent, torrentName } from '../format/torrent.js'
 import { readTorrent, torrentFileMaxBytes } from '../format/torrent-read.js'
 import { isMissing } from '../store/blobs.js'
-import { announce } from './announce.js'
 import { isNearAddress } from './compact-peers.js'
 import { Download, type DownloadOptions } from './download.js'
 import { type Asking, get } from './follow.js'
@@ -14,6 +13,8 @@ import { measureDigests } from './measure.js'
 import { putFile } from './measure-torrent.js'
 import { isEntryName, isIndexName } from './names.js'
 import type { Band, BandFile } from './protocol.js'
+import { tell } from './tell.js'
+import { udpPatience } from './udp-announce.js'
 
 /** A band that a publisher lists and that is wanted here. */
 export interface Wanted {
@@ -29,6 +30,8 @@ export interface FetchParts {
   readonly clock: Clock
   readonly peerId: Buffer
   readonly download: Omit<DownloadOptions, 'isNear'>
+  /** Asked besides the publisher's own: those that the operator named, never those that a torrent names. */
+  readonly trackers: readonly string[]
 }
 
 /** The list of a band's files as one word: the name of its torrent. */
@@ -125,28 +128,32 @@ export class BandFetch {
     const isNear = isNearAddress(new URL(url).hostname)
     const download = new Download(torrent, this.folder, { ...options, isNear }, clock, peerId, web)
     this.#download = download
-    let timer: Timer | undefined
-    const ask = async (event?: 'started'): Promise<void> => {
-      const left = download.store.missingBytes
-      const who = { url: `${url}/indexes/announce`, infohash: torrent.infohashV1, peerId, port: 1, left }
-      const said = await announce(
-        { ...who, ...(event === undefined ? {} : { event }) },
-        dispatcher,
-        timeoutMs,
-      )
-      download.heardOf(said?.peers ?? [])
-      const waitMs = said === undefined || said.peers.length === 0 ? 20_000 : said.intervalSeconds * 1000
-      if (!this.#end.signal.aborted) timer = clock.after(waitMs, () => void ask())
-    }
+    const trackers = [`${url}/indexes/announce`, ...this.parts.trackers]
+    for (const tracker of trackers) void this.#ask(tracker, torrent, download)
     try {
-      void ask('started')
       return (await download.run()) ? undefined : refuse('late', 'upstream', 'nothing came of it for long')
     } catch (error) {
       if (this.#end.signal.aborted) return refuse('late', 'self', 'stopped')
       throw error
     } finally {
       this.#end.abort()
-      timer?.cancel()
+    }
+  }
+
+  /** Asks a tracker for peers until the end. */
+  async #ask(url: string, torrent: Torrent, download: Download): Promise<void> {
+    const { asking, clock, peerId } = this.parts
+    const { signal } = this.#end
+    const parts = { ...asking, patience: udpPatience, clock }
+    let event: 'started' | undefined = 'started'
+    while (!signal.aborted) {
+      const left = download.store.missingBytes
+      const about = { url, infohashes: [torrent.infohashV1], peerId, port: 1, left }
+      const said = await tell({ ...about, ...(event === undefined ? {} : { event }) }, parts, signal)
+      event = undefined
+      download.heardOf(said?.peers ?? [])
+      const waitMs = said === undefined || said.peers.length === 0 ? 20_000 : said.intervalSeconds * 1000
+      await pause(waitMs, signal)
     }
   }
 

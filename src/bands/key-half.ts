@@ -16,7 +16,7 @@ const exponentBytes = 20
 
 let group: DiffieHellman | undefined
 
-/** Our half of a secret, new each time, `keyBytes` long; and what makes the secret of the other's, undefined where that is none. */
+/** Our half of a secret, new each time; and what makes the secret of the other's half, undefined where that is none. */
 export function keyHalf(): { readonly own: Buffer; secret(others: Buffer): Buffer | undefined } {
   // OpenSSL looks for 25 ms whether a prime is one: once.
   group ??= createDiffieHellman(prime, 2)

@@ -25,6 +25,7 @@ export interface SubscriberThread extends SubscriberOptions {
   /** Kinds that are fetched, of those that are known. */
   readonly kinds: readonly string[]
   readonly download: Omit<DownloadOptions, 'isNear'>
+  readonly trackers: readonly string[]
   readonly userAgent: string
 }
 

@@ -7,18 +7,21 @@ import type { Meters } from '../actor/meter.js'
 import { isRefusal } from '../format/refusal.js'
 import type { Torrent } from '../format/torrent.js'
 import { readTorrent } from '../format/torrent-read.js'
-import { announce } from './announce.js'
 import type { PeerAddress } from './compact-peers.js'
 import { Seeder, type SeederOptions } from './seeder.js'
+import { tell } from './tell.js'
+import { Teller } from './teller.js'
 import { type Announce, Tracker, type TrackerOptions } from './tracker.js'
+import type { UdpPatience } from './udp-announce.js'
 
 export interface SwarmOptions {
   readonly seeder: SeederOptions
   readonly tracker: TrackerOptions
   /** IP addresses under which the seeder is reached; none: the one that a client of the tracker used for the gateway. */
   readonly addresses: readonly string[]
-  /** Trackers elsewhere that are told of the bands. */
+  /** Trackers elsewhere (http, https, udp) that are told of the bands. */
   readonly trackers: readonly string[]
+  readonly patience: UdpPatience
 }
 
 /** A band that is given away as a torrent. */
@@ -44,7 +47,6 @@ export interface SwarmReply {
 
 /** How often the offer is looked at. */
 const lookMs = 1000
-const announceMs = 30_000
 const announceTimeoutMs = 15_000
 
 /** Everything that gives bands to BitTorrent: the seeder, the tracker, and word to trackers elsewhere. */
@@ -53,15 +55,14 @@ export class Swarm {
   readonly #tracker: Tracker
   #torrents = new Map<string, { readonly torrent: Torrent; path(name: string): string }>()
   #timer: Timer | undefined
-  /** When each torrent is announced next, by tracker and infohash. */
-  readonly #announceMs = new Map<string, number>()
+  #tellers: readonly Teller[] = []
   #stopped = false
 
   constructor(
     private readonly options: SwarmOptions,
     private readonly offerings: () => readonly Offering[],
     private readonly clock: Clock,
-    meters: Meters,
+    private readonly meters: Meters,
     private readonly log: Log,
     private readonly dispatcher: Dispatcher,
   ) {
@@ -74,6 +75,8 @@ export class Swarm {
     const port = await this.#seeder.listen()
     await this.look()
     this.#again()
+    this.#tellers = this.options.trackers.map((url) => this.#teller(url, port))
+    for (const teller of this.#tellers) teller.start()
     return port
   }
 
@@ -112,6 +115,7 @@ export class Swarm {
   async close(): Promise<void> {
     this.#stopped = true
     this.#timer?.cancel()
+    for (const teller of this.#tellers) teller.stop()
     await this.#seeder.close()
   }
 
@@ -119,7 +123,6 @@ export class Swarm {
     this.#timer = this.clock.after(lookMs, () => {
       void this.look()
         .catch((error: unknown) => this.log.error({ err: error }, 'the offer cannot be read'))
-        .then(() => this.#tellTrackers())
         .then(() => {
           if (!this.#stopped) this.#again()
         })
@@ -137,22 +140,19 @@ export class Swarm {
     return undefined
   }
 
-  /** Announces each torrent under both of its hashes: clients of either version find it. */
-  async #tellTrackers(): Promise<void> {
-    const now = this.clock.monotonic()
-    for (const url of this.options.trackers) {
-      for (const [infohash, { torrent }] of this.#torrents) {
-        const key = `${url} ${infohash}`
-        if ((this.#announceMs.get(key) ?? 0) > now || this.#stopped) continue
-        const about = { url, peerId: this.#seeder.peerId, port: this.#seeder.port, left: 0 }
-        const hashes = [torrent.infohashV1, torrent.infohashV2.subarray(0, 20)]
-        const said = await Promise.all(
-          hashes.map((hash) => announce({ ...about, infohash: hash }, this.dispatcher, announceTimeoutMs)),
-        )
-        const seconds = said[0]?.intervalSeconds ?? 0
-        this.#announceMs.set(key, this.clock.monotonic() + Math.max(announceMs, seconds * 1000))
-      }
-    }
+  #teller(url: string, port: number): Teller {
+    const { clock, meters, dispatcher } = this
+    const parts = { dispatcher, timeoutMs: announceTimeoutMs, patience: this.options.patience, clock }
+    return new Teller(
+      url,
+      { peerId: this.#seeder.peerId, port },
+      {
+        clock,
+        meters,
+        torrents: () => Array.from(this.#torrents.values(), ({ torrent }) => torrent),
+        tell: (what, signal) => tell(what, parts, signal),
+      },
+    )
   }
 }
 

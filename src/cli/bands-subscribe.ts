@@ -62,6 +62,7 @@ export async function subscribe(words: readonly string[]): Promise<number> {
       clock: systemClock,
       peerId: randomBytes(20),
       download: given.download,
+      trackers: given.trackers,
       shelf,
       kinds: [rootTxBands, l1Bands].filter(({ kind }) => given.kinds.includes(kind)),
       log: createLog('info', 'bands'),

@@ -55,7 +55,7 @@ export function bandsThread(
       ttlMs: bands.ttlSeconds * 1000,
       graceMs: bands.graceSeconds * 1000,
     },
-    ...(swarm.seed ? { trackers: swarm.trackers ?? [] } : {}),
+    ...(swarm.seed ? { trackers: swarm.trackers } : {}),
     build,
     ...(bands.parquet ? { l1: { signatures: false, forkDepth, everyMs: build.deltaEveryMs } } : {}),
     scanMs: bands.scanSeconds * 1000,

@@ -4,6 +4,7 @@ import { downloadDefaults } from '../bands/download.js'
 import { ownDomain, peerDomain } from '../bands/protocol.js'
 import { type SubscriberThread, type SwarmThread, swarmDefaults } from '../bands/swarm-wiring.js'
 import { trackerDefaults } from '../bands/tracker.js'
+import { udpPatience } from '../bands/udp-announce.js'
 import { bandsFolder } from './bands-thread.js'
 import { networkOf } from './network.js'
 import { folders, type SharedTables } from './threads.js'
@@ -23,7 +24,8 @@ export function swarmThread(config: Config, shared: SharedTables): SwarmThread {
     },
     tracker: trackerDefaults,
     addresses: swarm.torrentAddresses,
-    trackers: swarm.trackers ?? [],
+    trackers: swarm.trackers,
+    patience: udpPatience,
   }
   return {
     row: shared.rows.swarm,
@@ -55,6 +57,7 @@ export function subscriberThread({ server, swarm }: Config): SubscriberThread {
       line: swarmDefaults.line,
       encryption: swarm.encryption,
     },
+    trackers: swarm.trackers,
     userAgent: `sluice/${server.release}`,
   }
 }

@@ -26,6 +26,7 @@ const subscriber = await Subscriber.open(
     clock: systemClock,
     peerId: randomBytes(20),
     download: { ...downloadDefaults, webAfterMs: 60_000, line: lineDefaults },
+    trackers: [],
     shelf,
     kinds: [plainKind],
     log: silentLog,

@@ -10,11 +10,14 @@ import { signPublication } from '../../src/bands/document.js'
 import { downloadDefaults } from '../../src/bands/download.js'
 import { Shelf } from '../../src/bands/shelf.js'
 import { Subscriber, type SubscriberOptions } from '../../src/bands/subscriber.js'
+import { tell } from '../../src/bands/tell.js'
+import { udpPatience } from '../../src/bands/udp-announce.js'
 import { lineDefaults } from '../../src/bands/wire-line.js'
 import { newKey, plainKind, TestPublisher } from './publisher-rig.js'
 import { plantBand, sameFiles, startSeeder } from './swarm-rig.js'
+import { UdpTrackerRig } from './udp-tracker.js'
 
-async function stage(t: Test, options: Partial<SubscriberOptions> = {}) {
+async function stage(t: Test, options: Partial<SubscriberOptions> = {}, trackers: readonly string[] = []) {
   const outer = t.testdir()
   const publisher = new TestPublisher()
   const url = await publisher.listen()
@@ -41,6 +44,7 @@ async function stage(t: Test, options: Partial<SubscriberOptions> = {}) {
         clock: systemClock,
         peerId: randomBytes(20),
         download: { ...downloadDefaults, webAfterMs: 1000, line: lineDefaults },
+        trackers,
         shelf,
         kinds: [plainKind],
         log: silentLog,
@@ -78,6 +82,24 @@ t.test('bands come by torrent from the seeder, over HTTP from the web seed, and 
   sameFiles(t, three, folder('three'))
   t.ok(meters.total('torrent_sent_bytes_total') > 0)
   t.same(readdirSync(join(outer, 'bands', 'fetching', 'plain-index')), [], 'nothing is left behind')
+})
+
+t.test('trackers that the operator names are asked too', async (t) => {
+  const rig = await UdpTrackerRig.start(t)
+  const url = `udp://127.0.0.1:${rig.port}`
+  const { outer, publisher, open, installed } = await stage(t, {}, [url])
+  const band = await plantBand(join(outer, 'band'), { a: randomBytes(700_000) })
+  const { port, meters } = await startSeeder(t, [band])
+  const infohashes = [band.torrent.infohashV1]
+  const seeder = { url, infohashes, peerId: randomBytes(20), port, left: 0 }
+  const dispatcher = new Agent()
+  const parts = { dispatcher, timeoutMs: 5000, patience: udpPatience, clock: systemClock }
+  await tell(seeder, parts, new AbortController().signal)
+  await dispatcher.destroy()
+  publisher.publish([{ id: 'band', files: band.files, torrent: band.torrent }])
+  await turn(await open())
+  t.same(await installed(), ['band'])
+  t.equal(meters.total('torrent_sent_bytes_total'), 700_000, 'all from the peer that the tracker named')
 })
 
 t.test('what replaces a band comes first, and only then the old one goes', async (t) => {
