@@ -1,3 +1,4 @@
+import { absence } from './absence.js'
 import { answers } from './answers.js'
 import { bands } from './bands.js'
 import { chunks } from './chunks.js'
@@ -15,7 +16,7 @@ import { webhooks } from './webhooks.js'
 
 /** Every table, by the part of the program it belongs to. */
 const tables = {
-  ...{ server, retrieval, chunks, answers, indexing, rootLookup, webhooks, names },
+  ...{ server, retrieval, absence, chunks, answers, indexing, rootLookup, webhooks, names },
   ...{ moderation, payments, limits, bands, swarm },
 }
 

@@ -16,6 +16,7 @@ import { Verifier } from '../src/ingest/verifier.js'
 import { cachedEvent } from '../src/ingest/webhook-events.js'
 import { Webhooks } from '../src/ingest/webhooks.js'
 import type { FetcherThread } from '../src/ingest/wiring.js'
+import { Absences } from '../src/source/absences.js'
 import { assemble } from '../src/source/assemble.js'
 import { chainSources } from '../src/source/chain-sources.js'
 import { Evictor } from '../src/source/evictor.js'
@@ -85,6 +86,7 @@ const fetcher = new Fetcher(
     joinBytes: given.joinBytes,
     wholeForWindowMaxBytes: given.wholeForWindowMaxBytes,
     confined: (provenance) => isConfined(provenance, given.gateways),
+    ...(given.absence === undefined ? {} : { absences: new Absences(given.absence, catalog, systemClock) }),
   },
 )
 const background = assemble('background', given.backgroundOrder, built)

@@ -19,6 +19,8 @@ export interface Refusal {
   readonly refused: Reason
   readonly fault: 'client' | 'upstream' | 'self'
   readonly message: string
+  /** Not found out just now, but known from before. */
+  readonly remembered?: true
 }
 
 /** Makes a refusal. */

@@ -52,7 +52,8 @@ export class Delivery {
 
   /** Answers with a refusal. */
   refuse(flow: Flow, refusal: Refusal): void {
-    answerRefusal(this.parts.ledger, flow, refusal, this.#notFound)
+    const memory = refusal.remembered === true ? `\r\n${this.parts.absentName}: hit` : ''
+    answerRefusal(this.parts.ledger, flow, refusal, this.#notFound + memory)
   }
 
   /** Answers 404 for what may come to be later. */

@@ -24,6 +24,8 @@ export interface DeliveryParts {
   readonly options: GatewayOptions
   /** Name of the header that tells the hops. */
   readonly hopsName: string
+  /** Name of the header that says that a 404 comes from memory. */
+  readonly absentName: string
 }
 
 /** Looks at content that a source opened, before it is sent. True: it was taken, and the flow with it. */

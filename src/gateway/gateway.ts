@@ -54,7 +54,8 @@ class EdgeGateway implements Gateway {
     const touches = new Touches(parts.keeper, clock)
     const writer = createHeadWriter(parts)
     const hopsName = `${vocabulary.gateway}Hops`
-    const own = { ledger, locator, writer, touches, hopsName }
+    const absentName = `${vocabulary.gateway}Negative-Cache`
+    const own = { ledger, locator, writer, touches, hopsName, absentName }
     const delivery = new Delivery({ ...own, source, tip, clock, options, admission, guard, finder })
     const manifests = new ManifestRoute(ledger, locator, delivery, new Manifests(), options.manifestMaxBytes)
     this.#ledger = ledger

@@ -134,6 +134,7 @@ export function sourceThread(
     ...rootsOf(config),
     fetch: { ...sourceDefaults.fetch, wholeFirstMaxBytes: answers.digestBufferMaxBytes },
     fetchesMax: retrieval.fetchesMax,
+    ...(config.absence.enabled ? { absence: config.absence } : {}),
     eviction: {
       ...sourceDefaults.eviction,
       maxBytes: retrieval.cacheMaxBytes,

@@ -1,11 +1,13 @@
 import type { Caller } from '../actor/address.js'
 import type { Id } from '../format/id.js'
-import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import { isRefusal, type Reason, type Refusal, refuse } from '../format/refusal.js'
+import type { Absences } from './absences.js'
 import { Delivery, Slots } from './delivery.js'
 import { Fetch } from './fetch.js'
 import type { FetchParts, Opening } from './fetch-parts.js'
 import type { ProgressTable } from './progress.js'
 import type { Hints, Provenance, SourceProgress, SourceReply, SourceRequest } from './protocol.js'
+import { stillUnknown } from './refusals.js'
 import type { Soundness } from './soundness.js'
 import type { Source } from './source.js'
 
@@ -18,10 +20,15 @@ export interface FetcherOptions {
   readonly wholeForWindowMaxBytes: number
   /** True: this request may not be passed on to other gateways (loop defence). */
   readonly confined: (provenance: Provenance) => boolean
+  /** Absent: what nobody knows is asked for each time. */
+  readonly absences?: Absences
 }
 
 type Open = Extract<SourceRequest, { kind: 'open' }>
 type Hearer = Caller<SourceProgress>
+
+/** What a source that cannot say whether it has something answers. */
+const failures: ReadonlySet<Reason> = new Set(['upstream', 'late', 'forged'])
 
 /** A transfer that was begun, or why it was not. */
 type Started =
@@ -102,6 +109,11 @@ export class Fetcher {
   }
 
   async #open(request: Open, caller: Hearer): Promise<SourceReply> {
+    const { absences } = this.options
+    // Who knows where to look is not answered from memory.
+    const told = request.hints.rootId !== undefined
+    if (!told && absences?.has(request.id) === true) return { kind: 'refused', refusal: stillUnknown() }
+    const generation = this.parts.catalog.generation(request.id)
     const { fetch, fresh } = this.#join(request) ?? this.#start(request)
     if (fetch === undefined) return { kind: 'refused', refusal: fresh }
     this.#lastReader += 1
@@ -109,11 +121,21 @@ export class Fetcher {
     fetch.delivery.join(reader, caller)
     this.#readers.set(reader, { fetch, caller })
     const opening = await fetch.opening
+    if (fresh) this.#recall(request, opening, generation)
     if (!isRefusal(opening)) return opened(reader, fetch, fetch.told ?? opening)
     this.#leave(reader)
     // Somebody else's transfer failed, and this request knows better where to look.
     const better = !fresh && request.hints.rootId !== undefined && request.hints !== fetch.wish.hints
     return better ? this.#open(request, caller) : { kind: 'refused', refusal: opening }
+  }
+
+  /** Remembers how a question ended, for the next one about the same id. */
+  #recall({ id, provenance }: Open, opening: Opening | Refusal, generation: number): void {
+    const { absences, confined } = this.options
+    if (!isRefusal(opening)) absences?.note(id, 'found')
+    else if (failures.has(opening.refused)) absences?.note(id, 'failed')
+    // Where the request may not be passed on, not everyone was asked.
+    else if (opening.refused === 'unknown' && !confined(provenance)) absences?.miss(id, generation)
   }
 
   /** A transfer under way that will do for this request. */

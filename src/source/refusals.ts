@@ -19,6 +19,11 @@ export function weightier(one: Refusal | undefined, other: Refusal): Refusal {
   return (weight[other.refused] ?? 5) < (weight[one.refused] ?? 5) ? other : one
 }
 
+/** Nobody that was asked lately had it. */
+export function stillUnknown(): Refusal {
+  return { ...refuse('unknown', 'client', 'Not found, as before'), remembered: true }
+}
+
 /** Nobody that was asked has it. */
 export function unknownEverywhere(): Refusal {
   return refuse('unknown', 'client', 'Not found')

@@ -1,5 +1,6 @@
 import type { MessagePort } from 'node:worker_threads'
 import type { ChainOptions } from '../chain/options.js'
+import type { AbsenceOptions } from './absences.js'
 import type { ChunkOptions } from './chain-sources.js'
 import type { EvictionOptions } from './evictor.js'
 import type { FetchOptions } from './fetch-parts.js'
@@ -51,6 +52,8 @@ export interface SourceThread {
   readonly fetch: FetchOptions
   /** Transfers under way at once. */
   readonly fetchesMax: number
+  /** Absent: what nobody knows is asked for each time. */
+  readonly absence?: AbsenceOptions
   readonly joinBytes: number
   readonly wholeForWindowMaxBytes: number
   readonly eviction: EvictionOptions

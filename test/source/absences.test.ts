@@ -1,0 +1,124 @@
+import t from 'tap'
+import { isRefusal, type Refusal, refuse } from '../../src/format/refusal.js'
+import { Absences } from '../../src/source/absences.js'
+import type { Found, Source } from '../../src/source/source.js'
+import { HandClock } from '../http/hand-clock.js'
+import { rig, someId, trail } from './rig.js'
+
+const options = { rememberedMax: 3, missesMin: 2, spreadMs: 100, rememberedMs: 1000, rememberedMaxMs: 1500 }
+
+/** A catalog of one shard. */
+function catalogOf(): {
+  known: Set<string>
+  at: number
+  generation(): number
+  attributes(id: string): never
+} {
+  const known = new Set<string>()
+  return {
+    known,
+    at: 0,
+    generation() {
+      return this.at
+    },
+    attributes: (id) => (known.has(id) ? ({ id, size: 1 } as never) : (undefined as never)),
+  }
+}
+
+t.test(
+  'an id is remembered after enough misses over enough time, longer each time, and not for ever',
+  (t) => {
+    const clock = new HandClock()
+    const absences = new Absences(options, catalogOf(), clock)
+    const id = someId()
+    const missTwice = (): void => {
+      absences.miss(id, 0)
+      clock.turn(100)
+      absences.miss(id, 0)
+    }
+    absences.miss(id, 0)
+    absences.miss(id, 0)
+    t.notOk(absences.has(id), 'misses at once are one impatient client')
+    clock.turn(100)
+    absences.miss(id, 0)
+    t.ok(absences.has(id))
+    clock.turn(999)
+    t.ok(absences.has(id))
+    clock.turn(1)
+    t.notOk(absences.has(id), 'then the sources are asked again')
+    missTwice()
+    clock.turn(1499)
+    t.ok(absences.has(id), 'longer, up to the longest')
+    clock.turn(1)
+    t.notOk(absences.has(id))
+    t.end()
+  },
+)
+
+t.test('what the catalog learns counts at once; news of other ids does not', (t) => {
+  const clock = new HandClock()
+  const catalog = catalogOf()
+  const absences = new Absences({ ...options, missesMin: 1, spreadMs: 0 }, catalog, clock)
+  const id = someId()
+  absences.miss(id, 0)
+  catalog.at += 1
+  t.ok(absences.has(id))
+  catalog.known.add(id)
+  catalog.at += 1
+  t.notOk(absences.has(id))
+  absences.miss(id, catalog.at)
+  t.equal(absences.size, 0, 'and is not remembered against the catalog')
+  for (let more = 0; more < 10; more += 1) absences.miss(someId(), catalog.at)
+  t.equal(absences.size, 3, 'the table is bounded')
+  t.end()
+})
+
+t.test('where most questions fail a denial does not count', (t) => {
+  const absences = new Absences({ ...options, missesMin: 1, spreadMs: 0 }, catalogOf(), new HandClock())
+  for (let failed = 0; failed < 40; failed += 1) absences.note(someId(), 'failed')
+  const id = someId()
+  absences.miss(id, 0)
+  t.notOk(absences.has(id))
+  t.end()
+})
+
+t.test('a fetcher asks no source for what is remembered, and never remembers a failure', async (t) => {
+  let asked = 0
+  let answer: Found | Refusal = refuse('late', 'upstream', 'slow')
+  const source: Source = {
+    name: 'test',
+    async open() {
+      asked += 1
+      return answer
+    },
+  }
+  const clock = new HandClock()
+  const often = { ...options, missesMin: 2, spreadMs: 0 }
+  const catalog = catalogOf()
+  const { fetcher, edge, close } = await rig({
+    source,
+    fetcher: { absences: new Absences(often, catalog, clock) },
+  })
+  const reader = edge()
+  const id = someId()
+  const ask = async (more = {}): Promise<unknown> => {
+    const refusal = await reader.open(id, undefined, more)
+    return isRefusal(refusal) && [refusal.refused, refusal.remembered === true]
+  }
+  for (let time = 0; time < 4; time += 1) t.strictSame(await ask(), ['late', false])
+  t.equal(asked, 4)
+  answer = refuse('unknown', 'client', 'nowhere')
+  for (let time = 0; time < 4; time += 1) await ask({ provenance: { ...trail, forward: false } })
+  t.equal(asked, 8, 'where nobody else may be asked, nothing is learned')
+  t.strictSame(await ask(), ['unknown', false])
+  t.strictSame(await ask(), ['unknown', false])
+  t.strictSame(await ask(), ['unknown', true])
+  t.equal(asked, 10)
+  t.strictSame(await ask({ hints: { rootId: someId() } }), ['unknown', false], 'who knows where to look')
+  catalog.known.add(id)
+  catalog.at += 1
+  t.strictSame(await ask(), ['unknown', false], 'the index learned the id')
+  t.equal(asked, 12)
+  t.equal(fetcher.held, 0)
+  await close()
+})
