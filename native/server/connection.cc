@@ -40,6 +40,16 @@ void settle(Connection* c) {
   setsockopt(c->fd, SOL_SOCKET, SO_SNDBUF, &kNearBuffer, sizeof(kNearBuffer));
 }
 
+void number(std::string* text, const char* before, uint64_t value) {
+  char digits[20];
+  size_t at = sizeof(digits);
+  do {
+    digits[--at] = static_cast<char>('0' + value % 10);
+    value /= 10;
+  } while (value > 0);
+  text->append(before).append(digits + at, sizeof(digits) - at);
+}
+
 }  // namespace
 
 void Server::arm(Connection* c, int events) {
@@ -187,24 +197,16 @@ void Server::answerKnown(const int32_t* told) {
   head.append(answer->after);
   const uint8_t* body = answer->body;
   size_t length = answer->length;
-  int64_t said = answer->said;
-  char text[128];
   if (answer->ranged) {
     uint64_t from = (static_cast<uint64_t>(told[3]) << 30) | static_cast<uint64_t>(told[4]);
     body += from - answer->start;
     length = static_cast<size_t>(told[5]);
-    said = told[5];
-    head.append(text, static_cast<size_t>(snprintf(text, sizeof(text), "\r\nContent-Range: bytes %llu-%llu/%llu",
-                                                   static_cast<unsigned long long>(from),
-                                                   static_cast<unsigned long long>(from + length - 1),
-                                                   static_cast<unsigned long long>(answer->size))));
+    number(&head, "\r\nContent-Range: bytes ", from);
+    number(&head, "-", from + length - 1);
+    number(&head, "/", answer->size);
+    number(&head, "\r\nContent-Length: ", length);
   }
   head.append(answer->rest);
-  if (said >= 0) {
-    int wrote = snprintf(text, sizeof(text), "\r\nContent-Length: %lld", static_cast<long long>(said));
-    head.append(text, static_cast<size_t>(wrote));
-  }
-  head.append("\r\n\r\n", 4);
   iovec parts[2] = {{&head[0], head.size()}, {const_cast<uint8_t*>(body), length}};
   msghdr message = {};
   message.msg_iov = parts;

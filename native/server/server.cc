@@ -152,7 +152,7 @@ napi_value send(napi_env env, napi_callback_info info) {
   return result;
 }
 
-// stand(door, at, beforeBytes, afterBytes, restBytes, said, body, start, size) -> number of the answer, or less than 0
+// stand(door, at, beforeBytes, afterBytes, restBytes, body, start, size) -> number of the answer, or less than 0
 napi_value stand(napi_env env, napi_callback_info info) {
   Call call(env, info);
   int found = -1;
@@ -163,10 +163,9 @@ napi_value stand(napi_env env, napi_callback_info info) {
     answer.before.assign(head, lengths[0]);
     answer.after.assign(head + lengths[0], lengths[1]);
     answer.rest.assign(head + lengths[0] + lengths[1], lengths[2]);
-    answer.said = static_cast<int64_t>(number(env, call.args[5]));
-    answer.body = view(env, call.args[6], &answer.length);
-    answer.start = static_cast<uint64_t>(number(env, call.args[7]));
-    answer.size = static_cast<uint64_t>(number(env, call.args[8]));
+    answer.body = view(env, call.args[5], &answer.length);
+    answer.start = static_cast<uint64_t>(number(env, call.args[6]));
+    answer.size = static_cast<uint64_t>(number(env, call.args[7]));
     found = call.server->stand(count(env, call.args[1]), std::move(answer));
   }
   napi_value result;

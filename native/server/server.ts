@@ -26,7 +26,6 @@ interface Addon {
     before: number,
     after: number,
     rest: number,
-    said: number,
     body: Uint8Array,
     start: number,
     size: number,

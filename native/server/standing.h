@@ -32,14 +32,13 @@ struct Standing {
   uint64_t hash;
   size_t split;  // bytes of `key` before the range's bounds
   std::string key;
-  std::string before, after, rest;  // around the request's id; where the content's range is named
-  int64_t said;                     // the length that is said, less than 0 for none; ranges say their own
+  std::string before, after, rest;  // around the request's id; a range and its length are named before the rest
   const uint8_t* body;              // the whole body, or the part of the content that ranges may lie in
   size_t length;
   bool ranged;
-  uint64_t start;  // place of `body` in the content
-  uint64_t size;   // of the content
-  size_t users = 0;  // connections that still take it
+  uint64_t start;     // place of `body` in the content
+  uint64_t size;      // of the content
+  size_t users = 0;   // connections that still take it
   bool retired = false;
 };
 

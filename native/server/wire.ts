@@ -42,11 +42,11 @@ export interface Wire {
 export interface StandingWire {
   /**
    * Lets an answer stand for requests like the one whose message starts at `at` in the inbox, until `forget`. In the outbox lie
-   * `before`, `after` and `rest` bytes: the head's lines around the request's id, and those behind the place of Content-Range.
-   * `said`: Content-Length, less than 0 for none. For ranges `body` holds the content from `start`, of `size` bytes in
-   * all; else the whole body. Its number, or less than 0 where it cannot stand.
+   * `before`, `after` and `rest` bytes: the head's lines around the request's id, and those behind the place of a range and its
+   * length, with the end of the head. For ranges `body` holds the content from `start`, of `size` bytes in all; else the whole
+   * body. Its number, or less than 0 where it cannot stand.
    */
-  stand(at: number, head: StandingHead, said: number, body: Uint8Array, start: number, size: number): number
+  stand(at: number, head: StandingHead, body: Uint8Array, start: number, size: number): number
   /** Forgets all. The numbers of those that are still being taken: their bodies stay until `released` names them. */
   forget(): readonly number[]
 }

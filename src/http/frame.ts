@@ -48,19 +48,20 @@ function writeFramed(out: Buffer, { frame, id, lines }: FramedHead): number {
 
 /**
  * Writes a head that is to be given again to the start of `out`: lines up to the request's id, lines behind it, own lines with
- * the `date`. The bytes of the three; undefined where there is no room.
+ * the `date`, the length where there is one, and the end. The bytes of the three; undefined where there is no room.
  */
 export function writeStanding(
   out: Buffer,
   { frame, lines }: FramedHead,
   date: string,
+  contentLength: number | undefined,
 ): { before: number; after: number; rest: number } | undefined {
   const { before, after } = frame
   const start = before.length + after.length
   if (start + lines.length > out.length - ownBytes) return undefined
   out.set(before)
   out.set(after, before.length)
-  const end = writeShort(out, date, writeShort(out, lines, start))
+  const end = writeEnd(out, writeShort(out, lines, start), date, contentLength, false)
   return { before: before.length, after: after.length, rest: end - start }
 }
 
@@ -85,8 +86,18 @@ export function writeHead(
   contentLength: number | undefined,
   close: boolean,
 ): number {
-  let at = 'frame' in head ? writeFramed(out, head) : writeText(out, head.status, head.block)
-  at = writeShort(out, date, at)
+  const at = 'frame' in head ? writeFramed(out, head) : writeText(out, head.status, head.block)
+  return writeEnd(out, at, date, contentLength, close)
+}
+
+function writeEnd(
+  out: Buffer,
+  start: number,
+  date: string,
+  contentLength: number | undefined,
+  close: boolean,
+): number {
+  let at = writeShort(out, date, start)
   if (contentLength !== undefined) {
     at = writeShort(out, '\r\nContent-Length: ', at)
     at = writeShort(out, `${contentLength}`, at)

@@ -62,10 +62,10 @@ export class StandingAnswers {
   /** Lets an answer stand for requests like the one at `at`, which is being answered. */
   offer(at: number, { head, contentLength, body, terms }: StandingAnswer): void {
     const { outbox } = this.#desk.wire
-    const lengths = writeStanding(outbox, head, this.#desk.dateLine())
+    const said = body?.isRange === true ? undefined : contentLength
+    const lengths = writeStanding(outbox, head, this.#desk.dateLine(), said)
     const { bytes, start, sizeBytes } = body ?? { bytes: nothing, start: 0, sizeBytes: 0 }
-    const number =
-      lengths === undefined ? -1 : this.#wire.stand(at, lengths, contentLength ?? -1, bytes, start, sizeBytes)
+    const number = lengths === undefined ? -1 : this.#wire.stand(at, lengths, bytes, start, sizeBytes)
     if (number < 0) {
       terms.close()
       return
