@@ -20,7 +20,8 @@ constexpr int kBacklog = 4096;
 constexpr int kAcceptMax = 256;
 // Requests that are handed over in one call: the first of them waits for the others.
 constexpr size_t kTurnMax = 64;
-// Requests that came behind others are taken up so often before the rest of the program has its turn.
+// Requests that came behind others are taken up so often before the rest of the program has its turn; fewer times where many
+// connections have such, for others wait meanwhile.
 constexpr int kRoundsMax = 16;
 // Idle connections are let go sooner when there are many.
 constexpr double kCrowdedMs = 2000;
@@ -177,6 +178,7 @@ void Server::later(size_t slot) {
 void Server::deliver() {
   if (delivering_ || destroyed_) return;
   uv_idle_stop(idle_);
+  size_t taken = 0;
   for (int round = 0; round < kRoundsMax; round += 1) {
     std::vector<size_t> now;
     now.swap(again_);
@@ -188,7 +190,8 @@ void Server::deliver() {
       answerKnown();
       delivering_ = false;
     }
-    bool over = inboxAt_ == 0;
+    taken += requests_;
+    bool over = inboxAt_ == 0 || taken >= kTurnMax;
     inboxAt_ = bytesAt_ = requests_ = 0;
     free_.insert(free_.end(), freedNext_.begin(), freedNext_.end());
     freedNext_.clear();
