@@ -153,10 +153,12 @@ async function flood({ name, tokens, proxied }: Flood, rounds: number, seconds: 
     await calm()
     await storm(Math.min(3, 1 + tokens / 20_000))
     const p99: [number, number][] = []
-    const flooding = { answers: 0, sent: 0, seconds: 0, status: 0, cpu: 0 }
+    const flooding = { answers: 0, sent: 0, seconds: 0, status: 0, cpu: 0, quietCpu: 0 }
     for (let round = 0; round < rounds; round += 1) {
+      const start = cpuSeconds(target.pid)
       const quiet = await calm()
       const before = cpuSeconds(target.pid)
+      flooding.quietCpu += (before - start) / quiet.seconds
       const storming = storm(seconds + 0.4)
       await pause(200)
       const beside = await calm()
@@ -172,10 +174,11 @@ async function flood({ name, tokens, proxied }: Flood, rounds: number, seconds: 
     const [quiet, beside] = [median(p99.map(([one]) => one)), median(p99.map(([, other]) => other))]
     const each = (sum: number): string => (sum / flooding.seconds).toFixed(0)
     const share = ((flooding.cpu / flooding.seconds) * 100).toFixed(0)
+    const quietShare = ((flooding.quietCpu / rounds) * 100).toFixed(0)
     const alone = pins ? 'gateway and loads on processors of their own' : 'all on the same processors'
     say(
       `${name}: 20,000 requests/s offered, ${each(flooding.sent)} sent, ${each(flooding.answers)} answered ` +
-        `(${flooding.status}); the gateway used ${share} % of a processor (${alone})`,
+        `(${flooding.status}); the gateway used ${share} % of a processor, ${quietShare} % without it (${alone})`,
     )
     const ratios = p99.map(([one, other]) => (other / one).toFixed(2)).join(' ')
     const times = `${(beside / quiet).toFixed(2)}x (rounds: ${ratios})`
