@@ -277,8 +277,9 @@ try {
   )
   const cold = await coldReads(small ? 5 : 200, small ? 2 ** 24 : 2 ** 30)
   say(
-    `cold: first byte ${cold.medianMs.toFixed(1)} ms behind the source's (a tenth within ${cold.tenthMs.toFixed(1)}, worst of ${cold.ids}: ${cold.worstMs.toFixed(1)}; ` +
-      `before warm: ${cold.firstMedianMs.toFixed(1)}; asked directly: ${cold.directMs.toFixed(1)}; CPU ${cold.cpuMs.toFixed(1)} ms), ` +
+    `cold: first byte ${cold.medianMs.toFixed(1)} ms behind the source's (a tenth within ${cold.tenthMs.toFixed(1)}, ` +
+      `worst of ${cold.ids}: ${cold.worstMs.toFixed(1)}; before warm: ${cold.firstMedianMs.toFixed(1)}; ` +
+      `asked directly: ${cold.directMs.toFixed(1)}; CPU ${cold.cpuMs.toFixed(1)} ms), ` +
       `${cold.streamedMb} MiB streamed at ${cold.mbPerSecond.toFixed(0)} MB/s for ${cold.grownMb.toFixed(0)} MiB of memory`,
   )
   const pairs = threads === 1 && nginx !== undefined ? await measurePairs() : []
