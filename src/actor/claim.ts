@@ -21,19 +21,31 @@ function closed(server: Server): Promise<void> {
   return new Promise((resolve) => server.close(() => resolve()))
 }
 
-/** Makes sure that no other process uses the folder (created if missing). Rejects with a plain word when one does. */
-export async function claimFolder(path: string): Promise<Claim> {
-  mkdirSync(path, { recursive: true, mode: 0o700 })
+/**
+ * Claims a name on this machine; undefined where a process, this one included, has it. It is given back when the process ends,
+ * if not before, and does not keep the process running.
+ */
+export async function claim(name: string): Promise<Claim | undefined> {
   const server = createServer()
   try {
     // A name in Linux's abstract socket space: no file, gone with the process. Hashed, for it holds 107 bytes.
-    const name = createHash('sha256').update(realpathSync(path)).digest('hex')
-    await listening(server, { path: `\0sluice:${name}` })
+    await listening(server, { path: `\0sluice:${createHash('sha256').update(name).digest('hex')}` })
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error
+    return undefined
+  }
+  server.unref()
+  return { release: () => closed(server) }
+}
+
+/** Makes sure that no other process uses the folder (created if missing). Rejects with a plain word when one does. */
+export async function claimFolder(path: string): Promise<Claim> {
+  mkdirSync(path, { recursive: true, mode: 0o700 })
+  const claimed = await claim(realpathSync(path))
+  if (claimed === undefined) {
     throw new Error(`another sluice is running on ${path}: stop it, or give this one a DATA_PATH of its own`)
   }
-  return { release: () => closed(server) }
+  return claimed
 }
 
 /**

@@ -10,9 +10,9 @@ import { Download, type DownloadOptions } from './download.js'
 import { type Asking, get } from './follow.js'
 import { fetchFiles } from './http-files.js'
 import { measureDigests } from './measure.js'
-import { putFile } from './measure-torrent.js'
 import { isEntryName, isIndexName } from './names.js'
 import type { Band, BandFile } from './protocol.js'
+import { replaceFile } from './replace-file.js'
 import { tell } from './tell.js'
 import { udpPatience } from './udp-announce.js'
 
@@ -115,7 +115,7 @@ export class BandFetch {
     const bytes = await get(address, torrentFileMaxBytes, this.parts.asking, this.#end.signal)
     if (isRefusal(bytes)) return bytes
     const torrent = matching(readTorrent(bytes), band)
-    if (!isRefusal(torrent)) await putFile(path, bytes)
+    if (!isRefusal(torrent)) await replaceFile(path, bytes)
     return torrent
   }
 

@@ -1,7 +1,8 @@
-import { mkdir, open, rename } from 'node:fs/promises'
+import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { bandTorrent, type HashedFile, magnetOf, type Torrent, torrentBytes } from '../format/torrent.js'
 import type { BandFile, BandTorrent, Measure } from './protocol.js'
+import { replaceFile } from './replace-file.js'
 import { hashBandFile } from './torrent-hash.js'
 
 /** Where a torrent's file is served, and in which it lies below `DATA_PATH/bands/torrents`. */
@@ -35,23 +36,10 @@ export function measureTorrent({ torrentsPath, pathPrefix, trackers }: TorrentMe
     for (const name of names) hashed.push(await hashBandFile(folder, name))
     const torrent = bandTorrent(hashed)
     await mkdir(torrentsPath, { recursive: true })
-    await putFile(join(torrentsPath, torrentFileName(torrent)), torrentBytes(torrent, trackers))
+    await replaceFile(join(torrentsPath, torrentFileName(torrent)), torrentBytes(torrent, trackers))
     const files: BandFile[] = hashed.map(({ name, sizeBytes, sha256 }) => {
       return { name, size: sizeBytes, sha256: Buffer.from(sha256).toString('hex') }
     })
     return { files, torrent: describeTorrent(torrent, pathPrefix) }
   }
-}
-
-/** Writes a whole file or none: beside it first, synced, then in its place. */
-export async function putFile(path: string, bytes: Uint8Array): Promise<void> {
-  const draft = `${path}.new`
-  const file = await open(draft, 'w', 0o644)
-  try {
-    await file.writeFile(bytes)
-    await file.sync()
-  } finally {
-    await file.close()
-  }
-  await rename(draft, path)
 }

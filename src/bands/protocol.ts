@@ -5,7 +5,7 @@ import type { Refusal } from '../format/refusal.js'
  *
  *     own/<index>/<band id>/<file>         built here; offered to others
  *     installed/<index>/<band id>/<file>   fetched from others; looked into, not offered
- *     tmp/<random>/                        drafts, emptied at start
+ *     tmp/<process>.<random>/              drafts; those of processes that are gone are removed at start
  *     blobs/<sha256 hex>                   hard links to what is offered now, for the byte routes
  *     measured/<index>/<band id>.json      what was measured of a band (digests, torrent), so that it is read once
  *     torrents/<infohash v1>.torrent       .torrent files of what is offered

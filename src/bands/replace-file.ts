@@ -1,13 +1,15 @@
-import { randomBytes } from 'node:crypto'
 import { open, rename } from 'node:fs/promises'
 import { dirname } from 'node:path'
 
-/** Replaces a small file: whoever reads it sees the old or the new one. */
-export async function replaceFile(path: string, text: string): Promise<void> {
-  const draft = `${path}.${randomBytes(8).toString('hex')}`
-  const file = await open(draft, 'wx', 0o600)
+/**
+ * Replaces a file: whoever reads it sees the old or the new one, whole, whatever happens to this process. It has one writer:
+ * what a killed one left beside it is written over. Rejects where the disk refuses.
+ */
+export async function replaceFile(path: string, content: string | Uint8Array): Promise<void> {
+  const draft = `${path}.new`
+  const file = await open(draft, 'w', 0o600)
   try {
-    await file.writeFile(text)
+    await file.writeFile(content)
     await file.sync()
   } finally {
     await file.close()

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import { mkdir, open, readdir, rename, rm } from 'node:fs/promises'
+import { mkdir, open, readdir, realpath, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { claim } from '../actor/claim.js'
 import { isMissing } from '../store/blobs.js'
 import { isEntryName, isIndexName } from './names.js'
 import type { ShelfName, Shelved } from './protocol.js'
@@ -25,22 +26,41 @@ async function sync(path: string): Promise<void> {
  * removed: readers that hold its files open go on reading them.
  */
 export class Shelf {
+  /** What the names of this one's drafts begin with: claimed while the process runs, so that others leave them alone. */
+  #desk: Promise<string> | undefined
+
   /** `root` is `DATA_PATH/bands`. */
   constructor(readonly root: string) {}
 
-  /** Makes the folders and removes drafts that a killed process left. Call it once, before anything is drafted. */
+  /** Makes the folders and removes drafts of processes that are gone. */
   async prepare(): Promise<void> {
-    await rm(join(this.root, 'tmp'), { recursive: true, force: true })
     for (const name of ['tmp', 'own', 'installed', 'blobs', 'measured', 'torrents']) {
       await mkdir(join(this.root, name), { recursive: true, mode: 0o700 })
+    }
+    const above = await realpath(join(this.root, 'tmp'))
+    for (const name of await readdir(above)) {
+      const [desk = name] = name.split('.')
+      const claimed = await claim(join(above, desk))
+      if (claimed === undefined) continue
+      await rm(join(above, name), { recursive: true, force: true })
+      await claimed.release()
     }
   }
 
   /** A new empty folder on the same file system. */
   async draft(): Promise<string> {
-    const path = join(this.root, 'tmp', `${process.pid}-${randomBytes(8).toString('hex')}`)
-    await mkdir(path, { recursive: true, mode: 0o700 })
+    this.#desk ??= this.#openDesk()
+    const path = `${await this.#desk}.${randomBytes(8).toString('hex')}`
+    await mkdir(path, { mode: 0o700 })
     return path
+  }
+
+  async #openDesk(): Promise<string> {
+    const above = join(this.root, 'tmp')
+    await mkdir(above, { recursive: true, mode: 0o700 })
+    const desk = join(await realpath(above), `${process.pid}-${randomBytes(8).toString('hex')}`)
+    await claim(desk)
+    return desk
   }
 
   /**

@@ -5,7 +5,7 @@ import { z } from 'zod'
 import { isRefusal, type Refusal } from '../format/refusal.js'
 import { isMissing } from '../store/blobs.js'
 import { type ReadPublication, readPublication } from './document.js'
-import { putFile } from './measure-torrent.js'
+import { replaceFile } from './replace-file.js'
 
 /** A gateway whose publication is followed. */
 export interface Subscription {
@@ -59,7 +59,7 @@ export class SubscriptionState {
 
   async save(): Promise<void> {
     const state = { seen: Object.fromEntries(this.seen), fetched: Object.fromEntries(this.fetched) }
-    await putFile(join(this.folder, 'state.json'), Buffer.from(JSON.stringify(state, undefined, 2)))
+    await replaceFile(join(this.folder, 'state.json'), JSON.stringify(state, undefined, 2))
   }
 
   /** The last document of a publisher that was followed: it was verified when it came. */
@@ -74,7 +74,7 @@ export class SubscriptionState {
   }
 
   async keepDocument(subscription: Subscription, bytes: Uint8Array): Promise<void> {
-    await putFile(this.#documentPath(subscription), bytes)
+    await replaceFile(this.#documentPath(subscription), bytes)
   }
 
   #documentPath(subscription: Subscription): string {
