@@ -76,7 +76,7 @@ export class Gate implements Admission {
   }
 
   knock(request: Request, name?: string): Denial | boolean | Promise<Denial | boolean> {
-    const { clients, buckets, payments } = this.parts
+    const { clients, buckets, payments, restraint } = this.parts
     const client = clients.of(request)
     if (this.#isExempt(client, name)) return false
     const taking = buckets.take(client, request, 1, true)
@@ -86,9 +86,11 @@ export class Gate implements Admission {
         return true
       }
       if ('unavailable' in outcome) return unavailable
-      // Who may pay must hear the price, and that is known when the content is.
-      if (payments !== undefined) return false
-      return tooMany(outcome, false, this.#refused(request, client, outcome, this.#counts.data))
+      // Who may pay must hear the price, and that is known when the content is; but nothing is looked for without end.
+      const isSold = payments !== undefined
+      if (isSold && restraint.mayLookUp(client.address)) return false
+      const holdMs = this.#refused(request, client, outcome, this.#counts.data)
+      return tooMany(isSold ? { short: 'ip', retrySeconds: 1 } : outcome, false, holdMs)
     }
     return taking instanceof Promise ? taking.then(answer) : answer(taking)
   }

@@ -1,4 +1,5 @@
 import type { Clock } from '../actor/clock.js'
+import { LeakingCounts } from './leaking-counts.js'
 
 /** Refusals that an address may collect without any effect: a page with its pictures is asked for before it could know. */
 const graceRefusals = 50
@@ -11,45 +12,35 @@ const stepMs = 10
 
 /** Thousands of connections are refused a hundred times a second each 10 s; longer would outlive the flood. */
 const holdMaxMs = 10_000
-const refusalsMax = graceRefusals + holdMaxMs / stepMs
 
-/** Addresses remembered by one thread, about 150 bytes each; the one refused first is forgotten first. */
-const addressesMax = 4096
-
-interface Asking {
-  refusals: number
-  atMs: number
-}
+/** Who has no tokens and may pay: what he asks for is looked up, so that he hears its price, so often at once. */
+const lookupsMax = 20
+const lookupsPerSecond = 1
 
 /**
- * Tells for how long the connection of somebody who was refused may be left unread. Refusals of an address leak away; those
- * that come faster make the next hold longer, until the connections of a flood, however many they are, all wait: then
- * as many are refused as are forgotten. Each thread counts for itself.
+ * Tells how much is done for somebody who was refused. For how long his connection may be left unread: refusals of an address
+ * leak away; those that come faster make the next hold longer, until the connections of a flood, however many they are,
+ * all wait: then as many are refused as are forgotten. And how often the network is asked for him. Each thread counts for itself.
  */
 export class Restraint {
-  readonly #asking = new Map<string, Asking>()
+  readonly #refusals: LeakingCounts
+  readonly #lookups: LeakingCounts
 
-  constructor(private readonly clock: Clock) {}
+  constructor(clock: Clock) {
+    const max = graceRefusals + holdMaxMs / stepMs
+    this.#refusals = new LeakingCounts(clock, { leakPerSecond: forgottenPerSecond, max })
+    this.#lookups = new LeakingCounts(clock, { leakPerSecond: lookupsPerSecond, max: lookupsMax })
+  }
 
   /** Another answer to `address` is refused. Milliseconds, 0 where it has not been refused much. */
   refused(address: string): number {
-    const now = this.clock.monotonic()
-    const known = this.#asking.get(address)
-    if (known === undefined) {
-      this.#remember(address, now)
-      return 0
-    }
-    const left = known.refusals - ((now - known.atMs) * forgottenPerSecond) / 1000
-    known.refusals = Math.min(refusalsMax, Math.max(0, left) + 1)
-    known.atMs = now
-    return Math.max(0, Math.floor(known.refusals - graceRefusals)) * stepMs
+    return Math.max(0, Math.floor(this.#refusals.add(address) - graceRefusals)) * stepMs
   }
 
-  #remember(address: string, now: number): void {
-    if (this.#asking.size >= addressesMax) {
-      const [oldest] = this.#asking.keys()
-      if (oldest !== undefined) this.#asking.delete(oldest)
-    }
-    this.#asking.set(address, { refusals: 1, atMs: now })
+  /** The network is to be asked for something, only to tell `address` what it costs. False: not so often. */
+  mayLookUp(address: string): boolean {
+    if (this.#lookups.of(address) > lookupsMax - 1) return false
+    this.#lookups.add(address)
+    return true
   }
 }

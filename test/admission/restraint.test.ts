@@ -84,13 +84,15 @@ async function gateOf(
   const rest = payments === undefined ? {} : { payments }
   const restraint = new Restraint(house.clock)
   const gate = new Gate({ ...house, clients, exemptNames: [], meters, restraint, ...rest })
-  const ask = async (remoteAddress: string, bytes = 5000, lines: Record<string, string> = {}) => {
+  const requestOf = (remoteAddress: string, lines: Record<string, string> = {}): Request => {
     const header = (name: string): string | undefined => lines[name]
     const body = (): never => {
       throw new Error('none')
     }
-    const request: Request = { method: 'GET', path: '/x', query: '', remoteAddress, header, body }
-    const outcome = await gate.admit({ request, bytes, contentType: 'text/plain' })
+    return { method: 'GET', path: '/x', query: '', remoteAddress, header, body }
+  }
+  const ask = async (address: string, bytes = 5000, lines: Record<string, string> = {}) => {
+    const outcome = await gate.admit({ request: requestOf(address, lines), bytes, contentType: 'text/plain' })
     return isDenial(outcome) ? outcome : undefined
   }
   /** What the last of so many refusals says. */
@@ -100,7 +102,7 @@ async function gateOf(
     if (last === undefined) throw new Error('nothing was refused')
     return last
   }
-  return { gate, ask, flood, house }
+  return { gate, ask, flood, house, requestOf }
 }
 
 function retryOf({ lines }: Denial): number | undefined {
@@ -135,6 +137,26 @@ t.test('where no time is said, or a payment may come, a hold is short', async (t
   const sold = await gateOf(t, 1, payments)
   t.equal((await sold.flood(10, '203.0.113.1')).holdMs, undefined)
   t.equal((await sold.flood(500, '203.0.113.1')).holdMs, 1000)
+})
+
+t.test('the network is asked so often for one who may pay and has no tokens, and no more', async (t) => {
+  const demand = { status: 402, contentType: 'a', lines: '', body: '', reason: '' } as const
+  const payments = { demand: () => demand, pay: () => undefined, topUp: () => undefined }
+  const { gate, ask, house, requestOf } = await gateOf(t, 0, payments)
+  const knocks = async (count: number, address: string): Promise<(Denial | boolean)[]> => {
+    const all: (Denial | boolean)[] = []
+    for (let at = 0; at < count; at += 1) all.push(await gate.knock(requestOf(address)))
+    return all
+  }
+  t.strictSame(await knocks(10, '203.0.113.1'), Array(10).fill(true), 'while there are tokens they count')
+  const all = await knocks(30, '203.0.113.1')
+  t.strictSame(all.slice(0, 20), Array(20).fill(false))
+  for (const denial of all.slice(20)) t.match(denial, { status: 429, lines: /Retry-After: 1\r\n/ })
+  house.clock.ms += 3000
+  t.strictSame(await knocks(3, '203.0.113.1'), [false, false, false], 'one a second is')
+  t.match(await knocks(1, '203.0.113.1'), [{ status: 429 }])
+  t.equal((await ask('203.0.113.1'))?.status, 402, 'what is here has its price')
+  t.strictSame(await knocks(10, '203.0.113.2'), Array(10).fill(true), 'others have their own')
 })
 
 t.test('no hold is longer than the Retry-After that came with it', async (t) => {

@@ -1,0 +1,57 @@
+import type { Clock } from '../actor/clock.js'
+
+export interface LeakOptions {
+  /** Taken off every count, all the time. */
+  readonly leakPerSecond: number
+  /** No count grows beyond it. */
+  readonly max: number
+}
+
+/** Names remembered, about 150 bytes each; the one counted first is forgotten first. */
+const namesMax = 4096
+
+interface Count {
+  value: number
+  atMs: number
+}
+
+/** Counts by name (of clients) that leak away: how much somebody did lately, in bounded memory. */
+export class LeakingCounts {
+  readonly #counts = new Map<string, Count>()
+
+  constructor(
+    private readonly clock: Clock,
+    private readonly options: LeakOptions,
+  ) {}
+
+  /** One more. What the count is now, this one included: 1 or more. */
+  add(name: string): number {
+    const now = this.clock.monotonic()
+    const known = this.#counts.get(name)
+    if (known === undefined) {
+      this.#remember(name, now)
+      return 1
+    }
+    known.value = Math.min(this.options.max, this.#left(known, now) + 1)
+    known.atMs = now
+    return known.value
+  }
+
+  /** What the count is now. */
+  of(name: string): number {
+    const known = this.#counts.get(name)
+    return known === undefined ? 0 : this.#left(known, this.clock.monotonic())
+  }
+
+  #left({ value, atMs }: Count, now: number): number {
+    return Math.max(0, value - ((now - atMs) * this.options.leakPerSecond) / 1000)
+  }
+
+  #remember(name: string, now: number): void {
+    if (this.#counts.size >= namesMax) {
+      const [oldest] = this.#counts.keys()
+      if (oldest !== undefined) this.#counts.delete(oldest)
+    }
+    this.#counts.set(name, { value: 1, atMs: now })
+  }
+}
