@@ -1,4 +1,5 @@
 import Arweave from 'arweave'
+import { fixtureJson } from '../fixture-file.js'
 
 export type Client = ReturnType<typeof Arweave.init>
 
@@ -17,10 +18,10 @@ export interface Payer {
   post(data: Uint8Array, tags: Readonly<Record<string, string>>): Promise<string>
 }
 
-/** A payer on the embedded node at `node`. Making a key takes a second or two. */
+/** A payer on the embedded node at `node`, always with the same key: making one takes seconds. */
 export async function payerAt(node: string): Promise<Payer> {
   const arweave = clientOf(node)
-  const wallet = await arweave.wallets.generate()
+  const wallet = fixtureJson<Payer['wallet']>('rsa-4096.jwk.json')
   const address = await arweave.wallets.jwkToAddress(wallet)
   await fetch(`${node}/mint/${address}/1000000000000000`)
   return {

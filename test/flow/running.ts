@@ -19,8 +19,11 @@ export interface Running {
 
 const program = fileURLToPath(new URL('../../src/cli/sluice.js', import.meta.url))
 
+/** What one thread does must count on the other: for tests that ask over many connections. */
+export const twoEdges = { EDGE_THREADS: '2' }
+
 /**
- * Starts `sluice start` on free ports with its state in `dataPath`, killed at the test's end if it still runs. Rejects with its
+ * Starts `sluice start` on free ports, with one edge thread, with its state in `dataPath`, killed at the test's end if it still runs. Rejects with its
  * output when it ends before it is up.
  */
 export async function run(
@@ -34,7 +37,7 @@ export async function run(
       PORT: '0',
       DEVNET_PORT: '0',
       DATA_PATH: dataPath,
-      EDGE_THREADS: '2',
+      EDGE_THREADS: '1',
       ...environment,
     },
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -7,6 +7,8 @@ export interface Upstream {
   readonly url: string
   /** Ids asked for, in order. */
   readonly asked: readonly string[]
+  /** Nobody listens there any more. A second call does nothing. */
+  close(): Promise<void>
 }
 
 /** Starts an upstream that answers `GET /raw/{id}` by `answer`, until the test's end. */
@@ -26,12 +28,15 @@ export async function upstream(
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as { port: number }
-  t.teardown(async () => {
-    server.closeAllConnections()
+  const close = async (): Promise<void> => {
+    if (!server.listening) return
+    const closed = once(server, 'close')
     server.close()
-    await once(server, 'close')
-  })
-  return { url: `http://127.0.0.1:${port}`, asked }
+    server.closeAllConnections()
+    await closed
+  }
+  t.teardown(close)
+  return { url: `http://127.0.0.1:${port}`, asked, close }
 }
 
 /** Sends `body` in pieces with pauses between; `until` cuts it off. */

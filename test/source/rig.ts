@@ -33,11 +33,11 @@ import type { Content } from '../../src/store/content.js'
 export const someId = (): Id => idOfBytes(randomBytes(32))
 export const sha256 = (bytes: Uint8Array): Buffer => createHash('sha256').update(bytes).digest()
 
-/** Waits until `look` gives something; fails the test after some seconds. */
+/** Waits until `look` gives something; fails the test after half a minute. */
 export async function eventually<T>(
   look: () => T | undefined | false | Promise<T | undefined | false>,
 ): Promise<T> {
-  for (let attempt = 0; attempt < 1000; attempt += 1) {
+  for (let attempt = 0; attempt < 6000; attempt += 1) {
     const found = await look()
     if (found !== undefined && found !== false) return found
     await pause(5)
