@@ -7,6 +7,7 @@ import { Effort } from '../src/catalog/effort.js'
 import { Generations } from '../src/catalog/generations.js'
 import type { IndexRequest } from '../src/catalog/index-protocol.js'
 import { ChainIndex } from '../src/catalog/index-reader.js'
+import { indexBytes, openIndexTables } from '../src/catalog/index-tables.js'
 import { CatalogKeeper } from '../src/catalog/keeper.js'
 import { packItems, packTransactions } from '../src/catalog/pack.js'
 import { openCatalogTables } from '../src/catalog/tables.js'
@@ -289,7 +290,7 @@ async function main(): Promise<void> {
   const spent = await importAll(chain, keeper, sqlite)
   const { environment } = openCatalogTables(path)
   const index = new ChainIndex(environment, generations)
-  const bytes = environment.usage().reduce((sum, table) => sum + table.bytes, 0)
+  const bytes = indexBytes(openIndexTables(environment))
   const rate = ({ wall, cpu }: { wall: number; cpu: number }): string =>
     `${Math.round(spent.rows / wall)} rows/s (${Math.round(spent.rows / cpu)} per second of processor time)`
   say(`${spent.rows} rows imported: ${rate(spent.index)}, ${(bytes / spent.rows).toFixed(0)} bytes per row`)

@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto'
 import { decodeBlock } from './block.js'
-import { type IndexTables, idKeyBytes, weaveKey } from './index-tables.js'
+import { findRow } from './ids.js'
+import { type IndexTables, refreshRuns, weaveKey } from './index-tables.js'
 import { blockRows, prefixOf } from './postings.js'
 import { decodeRow, type Row } from './row.js'
 import { compareRowKeys, heightStart, rowKey, rowKeyBytes } from './row-key.js'
 import { pendingKey, rowPrefixes } from './row-writer.js'
-import { numberBytes, numberOf, tagWord, type WordKind, wordKey, wordKind } from './words.js'
+import { numberBytes, numberOf, tagStart, tagWord, type WordKind, Words, wordKind } from './words.js'
 
 /** What a check found. No problems: every entry of every table has its counterpart in the others. */
 export interface CheckReport {
@@ -42,11 +43,11 @@ class Check {
   ) {}
 
   run(): CheckReport {
+    refreshRuns(this.tables)
     const rows = this.#rows()
     this.#postings()
     const words = this.#words()
     const blocks = this.#blocks()
-    this.#expect(this.tables.ids.count() === rows, `${this.tables.ids.count()} ids for ${rows} rows`)
     const pending = this.tables.pending.count()
     this.#expect(pending === this.#pending, `${pending} pending entries for ${this.#pending} pending rows`)
     const placed = this.tables.weave.count()
@@ -67,11 +68,8 @@ class Check {
       const row = this.#decode(key, value)
       if (row === undefined) continue
       const name = row.id.toString('base64url')
-      const place = this.tables.ids.get(row.id.subarray(0, idKeyBytes))
-      this.#expect(
-        place !== undefined && Buffer.compare(place, key.subarray(0, 7)) === 0,
-        `no id leads to ${name}`,
-      )
+      const found = findRow(this.tables, this.tables.runs.ids, row.id)
+      this.#expect(found?.key.equals(key) === true, `no id leads to ${name}`)
       for (const prefix of rowPrefixes(key, row)) this.#promised.add(prefix, key, 0)
       this.#wordsOf(row, name)
       if (row.height === undefined) {
@@ -163,25 +161,21 @@ class Check {
   }
 
   #words(): number {
-    let words = 0
+    let [words, tags] = [0, 0]
+    const known = new Words(this.tables)
     for (const { key, value } of this.tables.numbers.span({})) {
       words += 1
       const kind = value[0] as WordKind
       const bytes = value.subarray(1)
-      const found = this.tables.words.view(wordKey(kind, bytes))
-      this.#expect(
-        found !== undefined && numberOf(found) === numberOf(key),
-        `word ${numberOf(key)} cannot be found`,
-      )
+      this.#expect(known.number(kind, bytes) === numberOf(key), `word ${numberOf(key)} cannot be found`)
       if (kind === wordKind.tag) {
+        tags += 1
         const name = this.tables.numbers.view(bytes.subarray(0, tagWord(0, noId).length - noId.length))
         this.#expect(name?.[0] === wordKind.name, `the tag ${numberOf(key)} has no name`)
       }
     }
-    this.#expect(
-      this.tables.words.count() === words,
-      `${this.tables.words.count()} words for ${words} numbers`,
-    )
+    const ordered = this.#orderedTags()
+    this.#expect(ordered === tags, `${ordered} tags in order of ${tags}`)
     for (const { key, value } of this.tables.owners.span({})) {
       const address = this.tables.numbers.get(key)?.subarray(1)
       const right =
@@ -189,6 +183,32 @@ class Check {
       this.#expect(right, `the owner's key of word ${numberOf(key)} does not have its address`)
     }
     return words
+  }
+
+  /** Tags that a search by prefix finds: those of the table, and those of the runs that are still there. */
+  #orderedTags(): number {
+    let tags = 0
+    for (const { key, value } of this.tables.words.span({ start: Buffer.of(wordKind.tag) })) {
+      if (key[0] !== wordKind.tag) break
+      this.#expect(
+        this.tables.numbers.view(value) !== undefined,
+        `a word leads to the missing ${numberOf(value)}`,
+      )
+      tags += 1
+    }
+    for (const file of this.tables.runs.tags.files().values()) {
+      for (let record = 0; record < file.count; record += 1) {
+        const at = file.at(record)
+        const number = (file.words[at + 6] as number) * 2 ** 32 + (file.words[at + 7] as number)
+        const word = this.tables.numbers.view(numberBytes(number))
+        const start = word === undefined ? [] : tagStart(numberOf(word.subarray(1, 6)), word.subarray(6))
+        const isRight =
+          word?.[0] === wordKind.tag && start.every((each, index) => file.words[at + index] === each)
+        this.#expect(isRight || word === undefined, `the tag ${number} is not where its value belongs`)
+        if (isRight) tags += 1
+      }
+    }
+    return tags
   }
 
   #blocks(): number {

@@ -1,8 +1,11 @@
 import type { Table } from '../store/lmdb.js'
-import type { IndexTables } from './index-tables.js'
+import { RunWriter } from '../store/run-writer.js'
+import { placeOf } from './ids.js'
+import { type IndexTables, idRuns, ledgerOf, tagRuns, wordRuns } from './index-tables.js'
 import { blockKey, blockRows, prefixOf } from './postings.js'
 import { decodeRow } from './row.js'
 import { rowKeyBytes } from './row-key.js'
+import { spillLimits } from './spill.js'
 import { numberBytes, numberOf, type WordKind, wordKey, wordKind } from './words.js'
 
 /** What compacting did. */
@@ -27,7 +30,39 @@ export function compactIndex(tables: IndexTables): CompactReport {
     const start: Buffer = from
     from = tables.environment.write(() => fill(tables.postings, start))
   }
-  return { blocksBefore, blocksAfter: tables.postings.count(), wordsDropped: dropWords(tables) }
+  const report = { blocksBefore, blocksAfter: tables.postings.count(), wordsDropped: dropWords(tables) }
+  rewriteRuns(tables)
+  return report
+}
+
+/** Makes one file of each kind, without what is gone. */
+function rewriteRuns(tables: IndexTables): void {
+  const hasWord = (high: number | undefined, low: number | undefined): boolean =>
+    tables.numbers.view(numberBytes((high ?? 0) * 2 ** 32 + (low ?? 0))) !== undefined
+  const hasRow = (words: Uint32Array, at: number): boolean => {
+    const key = Buffer.alloc(rowKeyBytes)
+    key.set(placeOf(words, at), 0)
+    key.writeUInt32BE(words[at] as number, 7)
+    key.writeUInt32BE(words[at + 1] as number, 11)
+    const found = tables.rows.ceiling(key)?.key
+    return found !== undefined && Buffer.compare(found.subarray(0, 15), key.subarray(0, 15)) === 0
+  }
+  const kinds = [
+    { runs: tables.runs.ids, shape: idRuns, keep: hasRow },
+    {
+      ...{ runs: tables.runs.words, shape: wordRuns },
+      keep: (words: Uint32Array, at: number) => hasWord(words[at + 2], words[at + 3]),
+    },
+    {
+      ...{ runs: tables.runs.tags, shape: tagRuns },
+      keep: (words: Uint32Array, at: number) => hasWord(words[at + 6], words[at + 7]),
+    },
+  ]
+  for (const { runs, shape, keep } of kinds) {
+    const writer = new RunWriter(runs, ledgerOf(tables, shape), spillLimits)
+    tables.environment.write(() => writer.rewrite(keep))
+    runs.isOwn = false
+  }
 }
 
 /** Fills the blocks of whole prefixes from `start` on; the key to go on at, undefined at the end. */

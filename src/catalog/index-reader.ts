@@ -2,7 +2,8 @@ import type { Environment } from '../store/lmdb.js'
 import { type BlockRecord, decodeBlock, heightKey } from './block.js'
 import type { Effort } from './effort.js'
 import type { Generations } from './generations.js'
-import { findRowKey, type IndexTables, openIndexTables, weaveKey } from './index-tables.js'
+import { findRow } from './ids.js'
+import { type IndexTables, openIndexTables, refreshRuns, weaveKey } from './index-tables.js'
 import { decodeRow, type Row, rowSeenSeconds } from './row.js'
 import { compareRowKeys, heightEnd, heightStart, pendingHeight, rowKey } from './row-key.js'
 import { BlockScan, beside, type Scan } from './scan.js'
@@ -53,16 +54,14 @@ export class ChainIndex {
     const commits = this.generations.commits
     if (commits === this.#seen) return
     this.environment.refresh()
+    refreshRuns(this.#tables)
     this.#seen = commits
   }
 
   /** The row with this id (32 bytes). */
   row(id: Uint8Array): Row | undefined {
-    const key = findRowKey(this.#tables, id)
-    const record = key === undefined ? undefined : this.#tables.rows.get(key)
-    if (key === undefined || record === undefined) return undefined
-    const row = decodeRow(key, record)
-    return Buffer.compare(row.id, id) === 0 ? row : undefined
+    const found = findRow(this.#tables, this.#tables.runs.ids, id)
+    return found === undefined ? undefined : decodeRow(found.key, found.record)
   }
 
   /** Rows of a selection, newest first where `backwards`, else oldest first. */

@@ -1,4 +1,8 @@
+import { randomBytes } from 'node:crypto'
+import { join } from 'node:path'
 import type { Environment, Table } from '../store/lmdb.js'
+import type { RunLedger } from '../store/run-writer.js'
+import { type RunShape, Runs } from '../store/runs.js'
 
 /**
  * The tables of the index: what the chain holds and where it is said. They live beside the catalog's other
@@ -8,14 +12,17 @@ export interface IndexTables {
   readonly environment: Environment
   /** Row key (16 bytes, chain order) -> row record. */
   readonly rows: Table
-  /** First 16 bytes of an id -> the first 7 bytes of its row key; the rest of that key is the id again. */
+  /**
+   * First 16 bytes of an id -> the first 7 bytes of its row key; the rest of that key is the id again. Of the last ids only:
+   * the others are in the runs (ids.ts).
+   */
   readonly ids: Table
   /**
    * Prefix (6 bytes) and first row key (16) -> the row keys that follow: who has a tag, an owner... in chain
    * order.
    */
   readonly postings: Table
-  /** Kind and bytes of a word -> its number. */
+  /** Kind and bytes of a word -> its number. Of the last words only: the others are in the runs (words.ts). */
   readonly words: Table
   /** Number of a word (5 bytes) -> its kind and bytes. */
   readonly numbers: Table
@@ -29,12 +36,26 @@ export interface IndexTables {
   readonly weave: Table
   /** First seen (seconds, 4 bytes) and row key -> nothing: what is in no block yet, the oldest first. */
   readonly pending: Table
-  /** Name -> value: version of the records, the last number given out. */
+  /** Name -> value: version of the records, the last number given out, the lists of runs. */
   readonly indexMeta: Table
+  /** Sorted files beside the environment. */
+  readonly runs: { readonly ids: Runs; readonly words: Runs; readonly tags: Runs }
+  /** Key of the hash by which words are found: 8 bytes. */
+  readonly wordKey: Uint8Array
 }
 
+/** A record: the first 8 bytes of an id, height, and place in the block (the 7 bytes in front of a row key). */
+export const idRuns: RunShape = { name: 'ids', width: 4, isHashed: true }
+/** A record: hash of a word (its kind and its bytes), and its number (the high 8 bits, the low 32). */
+export const wordRuns: RunShape = { name: 'words', width: 4, isHashed: true }
+/** A record: number of a tag's name (its low 32 bits), the first 20 bytes of its value, and its own number. */
+export const tagRuns: RunShape = { name: 'tags', width: 8, isHashed: false }
+
 const versionKey = Buffer.from('version')
-const version = 'sluice index 1'
+const version = 'sluice index 2'
+/** It had all ids and words in tables: they move into runs with the commits to come. */
+const versionBefore = 'sluice index 1'
+const secretKey = Buffer.from('word key')
 
 /** The index in this environment. Throws where it was written by a version that keeps other records. */
 export function openIndexTables(environment: Environment): IndexTables {
@@ -52,29 +73,59 @@ export function openIndexTables(environment: Environment): IndexTables {
     pending: environment.table('pending'),
     indexMeta: environment.table('index meta'),
   }
-  const found = tables.indexMeta.get(versionKey)
-  if (found === undefined) environment.write(() => tables.indexMeta.put(versionKey, Buffer.from(version)))
-  else if (Buffer.from(found).toString() !== version) {
-    throw new Error(`the index has records of another version: ${Buffer.from(found).toString()}`)
+  prepare(environment, tables.indexMeta)
+  const folder = join(environment.path, 'runs')
+  const runsOf = (shape: RunShape): Runs =>
+    new Runs(folder, shape, () => tables.indexMeta.view(listKey(shape)))
+  const runs = { ids: runsOf(idRuns), words: runsOf(wordRuns), tags: runsOf(tagRuns) }
+  environment.onClose(() => {
+    for (const kind of Object.values(runs)) kind.close()
+  })
+  const wordKey = tables.indexMeta.get(secretKey)
+  if (wordKey === undefined) throw new Error('the index has lost the key of its words')
+  return { ...tables, runs, wordKey }
+}
+
+function prepare(environment: Environment, meta: Table): void {
+  const found = meta.get(versionKey)
+  const said = found === undefined ? versionBefore : Buffer.from(found).toString()
+  if (said === version) return
+  if (said !== versionBefore) throw new Error(`the index has records of another version: ${said}`)
+  environment.write(() => {
+    // Another thread may have been faster.
+    if (meta.get(secretKey) === undefined) meta.put(secretKey, randomBytes(8))
+    meta.put(versionKey, Buffer.from(version))
+  })
+}
+
+function listKey(shape: RunShape): Buffer {
+  return Buffer.from(`runs ${shape.name}`)
+}
+
+/** Where the list of runs of one kind stands. */
+export function ledgerOf(tables: IndexTables, shape: RunShape): RunLedger {
+  const key = listKey(shape)
+  return {
+    read: () => tables.indexMeta.get(key),
+    put: (list) => tables.indexMeta.put(key, list),
   }
-  return tables
+}
+
+/** Tells the runs that there was a commit. */
+export function refreshRuns({ runs }: IndexTables): void {
+  runs.ids.refresh()
+  runs.words.refresh()
+  runs.tags.refresh()
+}
+
+/** Bytes of all tables that are open, and of the runs. */
+export function indexBytes({ environment, runs }: IndexTables): number {
+  const tables = environment.usage().reduce((sum, table) => sum + table.bytes, 0)
+  return tables + runs.ids.bytes() + runs.words.bytes() + runs.tags.bytes()
 }
 
 /** Bytes of the id that are the key of `ids`: enough that nobody finds two ids alike. */
 export const idKeyBytes = 16
-
-/**
- * Row key of the row with this id (32 bytes), if there is one. The caller compares the rest of the id with
- * the row.
- */
-export function findRowKey(tables: IndexTables, id: Uint8Array): Buffer | undefined {
-  const place = tables.ids.view(id.subarray(0, idKeyBytes))
-  if (place === undefined) return undefined
-  const key = Buffer.allocUnsafe(16)
-  key.set(place.subarray(0, 7), 0)
-  key.set(id.subarray(0, 9), 7)
-  return key
-}
 
 /** Key of `weave`: an offset in the weave as 8 bytes, big-endian. */
 export function weaveKey(offset: number): Buffer {

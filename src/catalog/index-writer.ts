@@ -6,9 +6,14 @@ import { type PackedRow, unpackItems, unpackOwners, unpackTransactions } from '.
 import { decodeRow } from './row.js'
 import { heightStart, isItemKey, pendingHeight, rowKey, rowKeyBytes } from './row-key.js'
 import { RowWriter } from './row-writer.js'
+import { type SpillLimits, spillLimits } from './spill.js'
 
 /** Rows are removed in portions of so many: nothing may be written to a table while it is read. */
 const portion = 1000
+
+/** A record is merged once for each class of sizes that it passes through: so many records for each new row, and a few more. */
+const mergedEach = 8
+const mergedLeast = 4096
 
 /**
  * Writes the index: only the keeper, inside its transaction. Every request may be repeated: a row that is
@@ -19,9 +24,14 @@ export class IndexWriter {
   readonly #rows: RowWriter
   #changed: (id: Uint8Array) => void = () => undefined
   #outcome = { added: 0, known: 0, skipped: 0, removed: 0 }
+  /** Rows since the files were tended. */
+  #added = 0
 
-  constructor(private readonly tables: IndexTables) {
-    this.#rows = new RowWriter(tables)
+  constructor(
+    private readonly tables: IndexTables,
+    limits: SpillLimits = spillLimits,
+  ) {
+    this.#rows = new RowWriter(tables, limits)
   }
 
   /**
@@ -69,6 +79,22 @@ export class IndexWriter {
     this.#rows.settle()
   }
 
+  /**
+   * Goes on with merging files, in proportion to what came in: after a commit. Returns the paths of files that were merged
+   * and are not needed any more once that commit is on the disk.
+   */
+  tend(): string[] {
+    const records = mergedLeast + this.#added * mergedEach
+    this.#added = 0
+    for (const run of this.#rows.runs) run.tend(records)
+    return this.#rows.runs.flatMap((run) => run.takeRetired())
+  }
+
+  /** Drops what is half merged. */
+  close(): void {
+    for (const run of this.#rows.runs) run.close()
+  }
+
   #block(block: BlockInput): void {
     const key = heightKey(block.height)
     const record = encodeBlock(block)
@@ -107,6 +133,7 @@ export class IndexWriter {
   #put(row: PackedRow, key: Buffer, nowSeconds: number): void {
     const put = this.#rows.put(row, key, nowSeconds)
     this.#outcome[put === 'moved' ? 'added' : put] += 1
+    this.#added += 1
     if (put === 'added' || put === 'moved') this.#changed(row.id)
   }
 

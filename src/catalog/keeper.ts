@@ -1,3 +1,4 @@
+import { rmSync } from 'node:fs'
 import type { Clock } from '../actor/clock.js'
 import { type Id, idBytes, idOfBytes } from '../format/id.js'
 import { present } from '../store/lmdb.js'
@@ -8,6 +9,7 @@ import { IndexWriter } from './index-writer.js'
 import { distrusted, merge, settled } from './merge.js'
 import type { CatalogReply, CatalogRequest } from './protocol.js'
 import { decodeAttributes, decodeBlob, encodeAttributes, encodeBlob, touchKey } from './record.js'
+import type { SpillLimits } from './spill.js'
 import { addBlobBytes, type CatalogTables, openCatalogTables } from './tables.js'
 
 export interface KeeperOptions {
@@ -15,7 +17,12 @@ export interface KeeperOptions {
   readonly path: string
   /** A blob's last use is only written when it moved by so much: a popular blob costs one write each so often. */
   readonly touchEveryMs: number
+  /** When ids and words of the index leave their tables for files; small in tests. */
+  readonly spill?: SpillLimits
 }
+
+/** Readers of other processes that have just read which files there are get so long to open them. */
+const openMs = 5000
 
 const committed: CatalogReply = { kind: 'committed' }
 
@@ -58,7 +65,7 @@ export class CatalogKeeper {
     private readonly clock: Clock,
   ) {
     this.#tables = openCatalogTables(options.path)
-    this.#index = new IndexWriter(openIndexTables(this.#tables.environment))
+    this.#index = new IndexWriter(openIndexTables(this.#tables.environment), options.spill)
   }
 
   /** Resolves after the commit that holds the change. A disk that fails throws: the thread must end. */
@@ -74,6 +81,7 @@ export class CatalogKeeper {
   /** Commits what waits and closes the environment. */
   async close(): Promise<void> {
     this.#commit()
+    this.#index.close()
     await this.#tables.environment.close()
   }
 
@@ -90,6 +98,16 @@ export class CatalogKeeper {
     })
     this.generations.commit(changed.ids, changed.shards)
     for (const [at, { resolve }] of batch.entries()) resolve(replies[at] ?? committed)
+    this.#dropFiles(this.#index.tend())
+  }
+
+  /** Removes files that no list names: what is left of them is removed at the next start. */
+  #dropFiles(paths: readonly string[]): void {
+    if (paths.length === 0) return
+    const drop = (): void => {
+      for (const path of paths) rmSync(path, { force: true })
+    }
+    void this.#tables.environment.flushed().then(() => this.clock.after(openMs, drop))
   }
 
   #apply(message: CatalogRequest, changed: Changes): CatalogReply {

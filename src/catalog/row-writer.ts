@@ -1,10 +1,13 @@
 import { present } from '../store/lmdb.js'
-import { findRowKey, type IndexTables, idKeyBytes, weaveKey } from './index-tables.js'
+import type { RunWriter } from '../store/run-writer.js'
+import { IdWriter } from './ids.js'
+import { type IndexTables, weaveKey } from './index-tables.js'
 import type { PackedRow } from './pack.js'
 import { PostingWriter, postingKind, postingPrefix, transactionsPrefix } from './postings.js'
 import { Recent } from './recent.js'
 import { decodeRow, encodeRow, type Row, type RowBody } from './row.js'
 import { compareRowKeys, heightOf, isItemKey, rowKeyBytes } from './row-key.js'
+import type { SpillLimits } from './spill.js'
 import { VarWriter } from './varbytes.js'
 import { numberBytes, WordGiver, wordKind } from './words.js'
 
@@ -18,8 +21,6 @@ export interface Standing {
 export type Put = 'added' | 'moved' | 'known' | 'skipped'
 
 const ownersMax = 50_000
-/** Bytes of a row key in front of the id. */
-const placeBytes = 7
 
 /** Every prefix under which a row is posted, each once. */
 export function rowPrefixes(
@@ -48,6 +49,7 @@ export function pendingKey(seenSeconds: number, key: Uint8Array): Buffer {
 
 /** Puts single rows into all tables, and takes them out again: only the keeper, inside its transaction. */
 export class RowWriter {
+  readonly #ids: IdWriter
   readonly #words: WordGiver
   readonly #postings: PostingWriter
   readonly #record = new VarWriter()
@@ -65,37 +67,31 @@ export class RowWriter {
     this.#postings.fresh(postingPrefix(postingKind.recipient, number))
   }
 
-  constructor(private readonly tables: IndexTables) {
-    this.#words = new WordGiver(tables)
+  constructor(
+    private readonly tables: IndexTables,
+    limits: SpillLimits,
+  ) {
+    this.#ids = new IdWriter(tables, limits)
+    this.#words = new WordGiver(tables, limits)
     this.#postings = new PostingWriter(tables.postings)
   }
 
   /** The row with this id (32 bytes). */
   find(id: Uint8Array): Standing | undefined {
-    const key = findRowKey(this.tables, id)
-    if (key === undefined) return undefined
-    const record = this.tables.rows.get(key)
-    if (record === undefined) throw new Error('an id of the index has no row')
-    const row = decodeRow(key, record)
-    return Buffer.compare(row.id, id) === 0 ? { key, row } : undefined
+    const found = this.#ids.find(id)
+    return found === undefined ? undefined : { key: found.key, row: decodeRow(found.key, found.record) }
   }
 
   /** Puts a row at `key`, unless it is known at the same or an earlier place. */
   put(packed: PackedRow, key: Buffer, nowSeconds: number): Put {
-    const idKey = packed.id.subarray(0, idKeyBytes)
-    if (this.tables.ids.add(idKey, key.subarray(0, placeBytes))) {
-      if (this.#insert(key, this.#row(packed, key, nowSeconds))) return 'added'
-      // Another row of the same transaction whose id starts alike: see row-key.ts.
-      this.tables.ids.remove(idKey)
-      return 'skipped'
-    }
     const standing = this.find(packed.id)
-    if (standing === undefined) return 'skipped'
-    if (!comesBefore(key, packed, standing)) return 'known'
-    this.remove(standing)
-    this.tables.ids.put(idKey, key.subarray(0, placeBytes))
-    this.#insert(key, this.#row(packed, key, standing.row.seenSeconds))
-    return 'moved'
+    if (standing !== undefined && !comesBefore(key, packed, standing)) return 'known'
+    if (standing !== undefined) this.remove(standing)
+    // False where another row of the same transaction has an id that starts alike: see row-key.ts.
+    const seenSeconds = standing?.row.seenSeconds ?? nowSeconds
+    if (!this.#insert(key, this.#row(packed, key, seenSeconds))) return 'skipped'
+    this.#ids.add(packed.id, key)
+    return standing === undefined ? 'added' : 'moved'
   }
 
   /** Takes a row out of every table. */
@@ -103,7 +99,7 @@ export class RowWriter {
     for (const prefix of rowPrefixes(key, row)) this.#postings.remove(prefix, key)
     this.tables.rows.remove(key)
     this.#lastRow = undefined
-    this.tables.ids.remove(row.id.subarray(0, idKeyBytes))
+    this.#ids.remove(row.id)
     if (row.height === undefined) this.tables.pending.remove(pendingKey(row.seenSeconds, key))
     else this.#unplace(key, row.transfer?.weaveEnd)
   }
@@ -126,7 +122,13 @@ export class RowWriter {
   settle(): void {
     this.#postings.flush()
     this.#words.settle()
+    this.#ids.settle()
     this.#lastRow = undefined
+  }
+
+  /** The files of the index that are merged now and then. */
+  get runs(): readonly RunWriter[] {
+    return [this.#ids.runs, ...this.#words.runs]
   }
 
   /** Two transactions cannot end at the same place: the first that said so is believed. */

@@ -114,6 +114,14 @@ export function rowId(key: Uint8Array, record: Uint8Array): Buffer {
   return id
 }
 
+/** Whether a record is of the row with this id, whose start its key has. */
+export function recordIsOf(record: Uint8Array, id: Uint8Array): boolean {
+  for (let at = rowKeyIdBytes; at < id.length; at += 1) {
+    if (record[idAt + at - rowKeyIdBytes] !== id[at]) return false
+  }
+  return true
+}
+
 /** When the row was first seen, in seconds since 1970, without decoding the rest. */
 export function rowSeenSeconds(record: Uint8Array): number {
   return Buffer.from(record.buffer, record.byteOffset, record.byteLength).readUInt32LE(seenAt)

@@ -1,5 +1,6 @@
 import type { Effort } from './effort.js'
-import { findRowKey, type IndexTables } from './index-tables.js'
+import { findRow } from './ids.js'
+import type { IndexTables } from './index-tables.js'
 import {
   blockAtOrBefore,
   blockAtOrBehind,
@@ -105,7 +106,7 @@ export class Selector {
 
   #tagNumbers(tag: TagSelection, cut: () => void): (number | undefined)[] {
     if (tag.match !== 'starts') return tag.values.map((value) => this.words.tag(tag.name, value))
-    const found = tag.values.flatMap((value) => this.words.tagsWith(tag.name, value, startsMax + 1))
+    const found = tag.values.flatMap((value) => this.words.tagsWith(tag.name, value, startsMax + 1, cut))
     if (found.length > startsMax) cut()
     return found.slice(0, startsMax)
   }
@@ -113,8 +114,8 @@ export class Selector {
   /** The rows with these ids, in chain order. */
   #keysOf(ids: readonly Uint8Array[]): Buffer {
     const keys = ids.flatMap((id) => {
-      const key = findRowKey(this.tables, id)
-      return key === undefined ? [] : [key]
+      const found = findRow(this.tables, this.tables.runs.ids, id)
+      return found === undefined ? [] : [found.key]
     })
     keys.sort((one, other) => compareRowKeys(one, 0, other, 0))
     return Buffer.concat(keys.filter((key, at) => at === 0 || !key.equals(keys[at - 1] as Buffer)))

@@ -1,7 +1,11 @@
 import { createHash } from 'node:crypto'
-import type { IndexTables } from './index-tables.js'
+import { RunWriter } from '../store/run-writer.js'
+import type { Look } from '../store/runs.js'
+import { type IndexTables, ledgerOf, tagRuns, wordRuns } from './index-tables.js'
 import { tagTexts } from './pack.js'
 import { Recent } from './recent.js'
+import { Spill, type SpillLimits } from './spill.js'
+import { WordHash } from './word-hash.js'
 
 /**
  * Every tag name, tag, address and bundle id is stored once and has a number. Numbers are given out in order
@@ -58,16 +62,58 @@ export function tagWord(name: number, value: Uint8Array): Buffer {
   return bytes
 }
 
+/** Kind and bytes: what stands under a word's number, and what is hashed. */
+function wholeWord(kind: WordKind, bytes: Uint8Array): Buffer {
+  const whole = Buffer.allocUnsafe(1 + bytes.length)
+  whole[0] = kind
+  whole.set(bytes, 1)
+  return whole
+}
+
+interface Finder {
+  find(first: number, second: number, look: Look): boolean
+}
+
+/** The number of a word that the runs have; what they name may be gone, so the word itself decides. */
+function findWord(tables: IndexTables, runs: Finder, hash: WordHash, whole: Buffer): number | undefined {
+  let found: number | undefined
+  hash.take(whole)
+  runs.find(hash.first, hash.second, (words, at) => {
+    const number = (words[at + 2] as number) * 2 ** 32 + (words[at + 3] as number)
+    const bytes = tables.numbers.view(numberBytes(number))
+    if (bytes === undefined || !whole.equals(bytes)) return false
+    found = number
+    return true
+  })
+  return found
+}
+
+/** Bytes of a tag's value that a record of `tagRuns` holds. */
+const inRecord = 20
+/** Tags that a search by prefix looks at: 2 to 3 us each where they have to be read. */
+const looksMax = 20_000
+
+/** Number of a tag's name, and the start of its value: as a record has it. Fills up with zeros. */
+export function tagStart(name: number, value: Uint8Array): number[] {
+  const start = Buffer.alloc(inRecord)
+  start.set(value.subarray(0, inRecord))
+  return [name % 2 ** 32, ...[0, 4, 8, 12, 16].map((at) => start.readUInt32BE(at))]
+}
+
 /** Looks words up: any thread. */
 export class Words {
   readonly #bytes = new Recent<number, Buffer>(readMax)
+  readonly #hash: WordHash
 
-  constructor(private readonly tables: IndexTables) {}
+  constructor(private readonly tables: IndexTables) {
+    this.#hash = new WordHash(tables.wordKey)
+  }
 
   /** The number of a word, if it was ever given one. */
   number(kind: WordKind, bytes: Uint8Array): number | undefined {
     const found = this.tables.words.view(wordKey(kind, bytes))
-    return found === undefined ? undefined : numberOf(found)
+    if (found !== undefined) return numberOf(found)
+    return findWord(this.tables, this.tables.runs.words, this.#hash, wholeWord(kind, bytes))
   }
 
   /** The number of a tag, if any row ever had it. */
@@ -77,10 +123,10 @@ export class Words {
   }
 
   /**
-   * Numbers of the tags with this name whose value starts with `start`, at most `limit`, in the order of
-   * their values.
+   * Numbers of the tags with this name whose value starts with `start`, at most `limit`. `cut` is told where there may be
+   * more, because too many had to be looked at.
    */
-  tagsWith(name: Uint8Array, start: Uint8Array, limit: number): number[] {
+  tagsWith(name: Uint8Array, start: Uint8Array, limit: number, cut: () => void): number[] {
     const number = this.number(wordKind.name, name)
     if (number === undefined) return []
     const from = Buffer.concat([Buffer.of(wordKind.tag), tagWord(number, start.subarray(0, inKey))])
@@ -88,9 +134,48 @@ export class Words {
     for (const entry of this.tables.words.span({ start: from })) {
       if (found.length === limit || Buffer.compare(entry.key.subarray(0, from.length), from) !== 0) break
       const tag = numberOf(entry.value)
-      if (start.length <= inKey || this.value(tag).subarray(0, start.length).equals(start)) found.push(tag)
+      if (start.length <= inKey || this.#startsWith(tag, start)) found.push(tag)
     }
-    return found
+    this.#scanTags(tagStart(number, start), number, start, (tag) => found.push(tag) < limit, cut)
+    return found.slice(0, limit)
+  }
+
+  /** Tells `hear` of tags in the runs, until it has enough. */
+  #scanTags(
+    from: readonly number[],
+    name: number,
+    start: Uint8Array,
+    hear: (tag: number) => boolean,
+    cut: () => void,
+  ): void {
+    const whole = Math.min(start.length, inRecord) >> 2
+    let looks = 0
+    let isEnough = false
+    this.tables.runs.tags.scan(from, (words, at) => {
+      for (let word = 0; word <= whole; word += 1) if (words[at + word] !== from[word]) return true
+      const rest = (Math.min(start.length, inRecord) & 3) * 8
+      const shift = 32 - rest
+      if (rest > 0 && (words[at + whole + 1] as number) >>> shift !== (from[whole + 1] as number) >>> shift)
+        return true
+      if (isEnough) return true
+      looks += 1
+      if (looks > looksMax) {
+        cut()
+        return true
+      }
+      const tag = (words[at + 6] as number) * 2 ** 32 + (words[at + 7] as number)
+      // Zeros may be the end of a short value, and of a name's number not all is there.
+      const isSure = start.length <= inRecord && start.at(-1) !== 0 && name < 2 ** 32
+      if (isSure || this.#startsWith(tag, start, name)) isEnough = !hear(tag)
+      return false
+    })
+  }
+
+  #startsWith(tag: number, start: Uint8Array, name?: number): boolean {
+    const bytes = this.bytes(tag)
+    return (
+      (name === undefined || numberOf(bytes) === name) && bytes.subarray(5, 5 + start.length).equals(start)
+    )
   }
 
   /** The bytes of the word with this number. Throws a RangeError where there is none: the index is broken. */
@@ -129,11 +214,26 @@ export class WordGiver {
   }
   #last: number
   #settled: number
+  readonly #hash: WordHash
+  readonly #found: RunWriter
+  readonly #ordered: RunWriter
+  readonly #spill: Spill
 
-  constructor(private readonly tables: IndexTables) {
+  constructor(
+    private readonly tables: IndexTables,
+    limits: SpillLimits,
+  ) {
     const last = tables.indexMeta.get(lastKey)
     this.#last = last === undefined ? 0 : numberOf(last)
     this.#settled = this.#last
+    this.#hash = new WordHash(tables.wordKey)
+    this.#found = new RunWriter(tables.runs.words, ledgerOf(tables, wordRuns), limits)
+    this.#ordered = new RunWriter(tables.runs.tags, ledgerOf(tables, tagRuns), limits)
+    this.#spill = new Spill(tables.words, limits, this.runs, (key, value) => this.#move(key, numberOf(value)))
+  }
+
+  get runs(): readonly RunWriter[] {
+    return [this.#found, this.#ordered]
   }
 
   /** The number of a name, address or bundle id. `fresh` is told where it is new. */
@@ -153,8 +253,9 @@ export class WordGiver {
     return this.#look(wordKind.tag, text, bytes, fresh)
   }
 
-  /** Writes down the last number given out: before every commit. */
+  /** Writes what was collected: before every commit. */
   settle(): void {
+    this.#spill.settle()
     if (this.#settled === this.#last) return
     this.tables.indexMeta.put(lastKey, numberBytes(this.#last))
     this.#settled = this.#last
@@ -162,21 +263,41 @@ export class WordGiver {
 
   /** Only words that come a second time are remembered: most values of tags never do. */
   #look(kind: WordKind, text: string, bytes: Buffer, fresh: (number: number) => void): number {
-    const key = wordKey(kind, bytes)
-    const number = numberBytes(this.#last + 1)
-    if (!this.tables.words.add(key, number)) {
-      const found = this.tables.words.view(key)
-      if (found === undefined) throw new Error('a word is there and cannot be found')
-      const known = numberOf(found)
+    const whole = wholeWord(kind, bytes)
+    const known = this.#find(kind, whole)
+    if (known !== undefined) {
       this.#recent[kind].set(text, known)
       return known
     }
     this.#last += 1
-    // The key of a short word is its kind and its bytes, which is what stands here too.
-    const whole = bytes.length <= plainBytesMax ? key : Buffer.concat([Buffer.of(kind), bytes])
+    const number = numberBytes(this.#last)
     this.tables.numbers.append(number, whole)
+    this.#keep(this.#last, whole)
+    this.#spill.add(whole.length <= 1 + plainBytesMax ? whole : wordKey(kind, bytes), number)
     fresh(this.#last)
     return this.#last
+  }
+
+  #find(kind: WordKind, whole: Buffer): number | undefined {
+    const found = this.#spill.isTableEmpty
+      ? undefined
+      : this.tables.words.view(wordKey(kind, whole.subarray(1)))
+    return found === undefined ? findWord(this.tables, this.#found, this.#hash, whole) : numberOf(found)
+  }
+
+  /** Adds a word to the runs. */
+  #keep(number: number, whole: Buffer): void {
+    const [high, low] = [Math.floor(number / 2 ** 32), number % 2 ** 32]
+    this.#hash.take(whole)
+    this.#found.add([this.#hash.first, this.#hash.second, high, low])
+    if (whole[0] !== wordKind.tag) return
+    this.#ordered.add([...tagStart(whole.readUIntBE(1, 5), whole.subarray(6)), high, low])
+  }
+
+  #move(key: Uint8Array, number: number): void {
+    // The key of a long word is a part of it only.
+    const whole = key.length > 1 + plainBytesMax ? this.tables.numbers.get(numberBytes(number)) : key
+    if (whole !== undefined) this.#keep(number, Buffer.from(whole))
   }
 }
 

@@ -7,6 +7,7 @@ import { startThread } from '../actor/thread.js'
 import { Generations } from '../catalog/generations.js'
 import type { TransactionInput } from '../catalog/index-protocol.js'
 import { ChainIndex } from '../catalog/index-reader.js'
+import { indexBytes, openIndexTables } from '../catalog/index-tables.js'
 import type { CatalogReply, CatalogRequest } from '../catalog/protocol.js'
 import { openCatalogTables } from '../catalog/tables.js'
 import { idBytes } from '../format/id.js'
@@ -92,8 +93,7 @@ export async function openBulk(
     },
     usage() {
       index.refresh()
-      const bytes = environment.usage().reduce((sum, table) => sum + table.bytes, 0)
-      return { rows: index.counts().rows, bytes }
+      return { rows: index.counts().rows, bytes: indexBytes(openIndexTables(environment)) }
     },
     async close() {
       await judge.close()

@@ -1,4 +1,5 @@
-import { mkdirSync } from 'node:fs'
+import { constants, copyFileSync, mkdirSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
 import { type Database, open, type RootDatabase } from 'lmdb'
 
 /** One table of an environment: keys and values are bytes, keys in byte order. */
@@ -53,6 +54,8 @@ export interface Usage {
 
 /** One LMDB environment. Any number of threads open the same folder; only one of them may write. */
 export interface Environment {
+  /** Its folder. */
+  readonly path: string
   table(name: string): Table
   /**
    * Runs `act` inside one transaction and returns after the commit. All or nothing: an exception undoes everything and is
@@ -65,8 +68,10 @@ export interface Environment {
   refresh(): void
   /** Entries and bytes in use of each table that is open. */
   usage(): Usage[]
-  /** Writes a copy without free pages into the new folder `path`; other threads may go on. */
+  /** Writes a copy without free pages into the new folder `path`, and of the files in folders beside it. Nobody may write. */
   copyTo(path: string): Promise<void>
+  /** Calls `act` when the environment is closed. */
+  onClose(act: () => void): void
   close(): Promise<void>
 }
 
@@ -159,7 +164,9 @@ export function openEnvironment(path: string, tablesMax = 16, durable = false): 
     opened.set(name, found)
     return found
   }
+  const closing: (() => void)[] = []
   return {
+    path,
     table: (name) => tableOf(database(name)),
     write: (act) => root.transactionSync(act),
     flushed: async () => {
@@ -172,8 +179,25 @@ export function openEnvironment(path: string, tablesMax = 16, durable = false): 
         const pages = stats.treeBranchPageCount + stats.treeLeafPageCount + stats.overflowPages
         return { name, entries: stats.entryCount, bytes: pages * stats.pageSize }
       }),
-    copyTo: (target) => root.backup(target, true),
-    close: () => root.close(),
+    copyTo: async (target) => {
+      await root.backup(target, true)
+      for (const folder of readdirSync(path, { withFileTypes: true })) {
+        if (!folder.isDirectory()) continue
+        mkdirSync(join(target, folder.name), { mode: 0o700 })
+        for (const name of readdirSync(join(path, folder.name))) {
+          copyFileSync(
+            join(path, folder.name, name),
+            join(target, folder.name, name),
+            constants.COPYFILE_FICLONE,
+          )
+        }
+      }
+    },
+    onClose: (act) => void closing.push(act),
+    close: () => {
+      for (const act of closing.splice(0)) act()
+      return root.close()
+    },
   }
 }
 

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { systemClock } from '../../src/actor/clock.js'
 import { Effort } from '../../src/catalog/effort.js'
 import { Generations } from '../../src/catalog/generations.js'
+import { findRow } from '../../src/catalog/ids.js'
 import type {
   BlockInput,
   IndexRequest,
@@ -17,6 +18,7 @@ import { packItems, packTransactions } from '../../src/catalog/pack.js'
 import { blockRows, prefixOf } from '../../src/catalog/postings.js'
 import { decodeRow } from '../../src/catalog/row.js'
 import type { Selection } from '../../src/catalog/selection.js'
+import type { SpillLimits } from '../../src/catalog/spill.js'
 import { openCatalogTables } from '../../src/catalog/tables.js'
 import { Words } from '../../src/catalog/words.js'
 import { type Id, idBytes } from '../../src/format/id.js'
@@ -96,14 +98,23 @@ function matches({ id, height, input }: ModelRow, wanted: Selection): boolean {
   })
 }
 
+/** Everything becomes a file at once, and files are merged all the time. */
+export const filesOnly: SpillLimits = {
+  ...{ directEntries: 3, tableEntries: 4, drainEntries: 2, filesAlike: 2, smallRecords: 4 },
+}
+
 /** A keeper and a reader of an empty catalog. */
-export function openHouse() {
+export function openHouse(spill?: SpillLimits) {
   const path = mkdtempSync(join(tmpdir(), 'sluice-index-'))
   const generations = new Generations()
-  const keeper = new CatalogKeeper({ path, touchEveryMs: 0 }, generations, {
-    ...systemClock,
-    now: () => 5_000_000,
-  })
+  const keeper = new CatalogKeeper(
+    { path, touchEveryMs: 0, ...(spill === undefined ? {} : { spill }) },
+    generations,
+    {
+      ...systemClock,
+      now: () => 5_000_000,
+    },
+  )
   const { environment } = openCatalogTables(path)
   const tables = openIndexTables(environment)
   const index = new ChainIndex(environment, generations)
@@ -161,6 +172,8 @@ export function dump(tables: IndexTables): string[] {
     const row = decodeRow(key, value)
     const said = { ...row, owner: text(row.owner), recipient: text(row.recipient), tags: row.tags.map(tag) }
     const place = row.place && { ...row.place, parent: text(row.place.parent) }
+    const led = findRow(tables, tables.runs.ids, row.id)
+    lines.push(`id ${hex(row.id)} ${led === undefined ? 'leads nowhere' : hex(led.key)}`)
     lines.push(`row ${JSON.stringify({ ...said, place }, (_, v) => (typeof v === 'bigint' ? String(v) : v))}`)
   }
   for (const { key, value } of tables.postings.span({})) {
@@ -172,7 +185,7 @@ export function dump(tables: IndexTables): string[] {
       lines.push(`posting ${kind} ${kind === 1 ? tag(word) : text(word)} ${hex(rows.subarray(at, at + 16))}`)
     }
   }
-  for (const name of ['ids', 'pending', 'blocks', 'blockIds', 'weave'] as const) {
+  for (const name of ['pending', 'blocks', 'blockIds', 'weave'] as const) {
     for (const { key, value } of tables[name].span({})) lines.push(`${name} ${hex(key)} ${hex(value)}`)
   }
   return lines.sort()

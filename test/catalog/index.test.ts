@@ -13,7 +13,16 @@ import type {
 import { packTransactions } from '../../src/catalog/pack.js'
 import type { Selection } from '../../src/catalog/selection.js'
 import { idBytes, idOfBytes } from '../../src/format/id.js'
-import { blockMessage, dump, itemsMessage, Model, openHouse, readAll, tireless } from './index-model.js'
+import {
+  blockMessage,
+  dump,
+  filesOnly,
+  itemsMessage,
+  Model,
+  openHouse,
+  readAll,
+  tireless,
+} from './index-model.js'
 
 const sha = (text: string): Buffer => createHash('sha256').update(text).digest()
 const key = (rank: number): Buffer => Buffer.alloc(rank % 2 === 0 ? 512 : 32, rank)
@@ -224,8 +233,9 @@ t.test('whatever happened to the chain, every selection and page is what a plain
           maxLength: 12,
         },
       ),
-      async (steps, questions) => {
-        const house = openHouse()
+      fc.constantFrom(undefined, filesOnly),
+      async (steps, questions, spill) => {
+        const house = openHouse(spill)
         const history = new History()
         for (const step of steps) await house.apply(history.play(step))
         for (const { wanted, limit, backwards } of questions) {
@@ -248,7 +258,7 @@ t.test('an index that was unwound holds what one built from the final chain hold
       const lived = openHouse()
       const history = new History()
       for (const step of steps) await lived.apply(history.play(step))
-      const fresh = openHouse()
+      const fresh = openHouse(filesOnly)
       for (const request of directly(history.model)) await fresh.apply([request])
       assert.deepEqual(dump(lived.tables), dump(fresh.tables))
       assert.deepEqual(checkIndex(fresh.tables).problems, [])

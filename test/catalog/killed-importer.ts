@@ -8,11 +8,11 @@ import { Generations } from '../../src/catalog/generations.js'
 import { openIndexTables } from '../../src/catalog/index-tables.js'
 import { CatalogKeeper } from '../../src/catalog/keeper.js'
 import { openCatalogTables } from '../../src/catalog/tables.js'
-import { blockMessage, itemsMessage } from './index-model.js'
+import { blockMessage, filesOnly, itemsMessage } from './index-model.js'
 import { killedChain } from './killed-chain.js'
 
 const [, , path = ''] = process.argv
-const keeper = new CatalogKeeper({ path, touchEveryMs: 0 }, new Generations(), {
+const keeper = new CatalogKeeper({ path, touchEveryMs: 0, spill: filesOnly }, new Generations(), {
   ...systemClock,
   now: () => 5_000_000,
 })
