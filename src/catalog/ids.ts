@@ -76,7 +76,7 @@ export function placeOf(words: Uint32Array, at: number): Buffer {
 /** Remembers where rows stand: only the keeper, inside its transaction. */
 export class IdWriter {
   readonly runs: RunWriter
-  readonly #spill: Spill
+  readonly #spill: Spill<{ readonly id: Uint8Array; readonly key: Uint8Array }>
   readonly #record = new Uint32Array(idRuns.width)
 
   constructor(
@@ -84,7 +84,10 @@ export class IdWriter {
     limits: SpillLimits,
   ) {
     this.runs = new RunWriter(tables.runs.ids, ledgerOf(tables, idRuns), limits)
-    this.#spill = new Spill(tables.ids, limits, [this.runs], (id, place) => this.#put(id, place))
+    this.#spill = new Spill(tables.ids, limits, [this.runs], {
+      put: (table, { id, key }) => table.put(id.subarray(0, idKeyBytes), key.subarray(0, placeBytes)),
+      move: (id, place) => this.#put(id, place),
+    })
   }
 
   find(id: Uint8Array): FoundRow | undefined {
@@ -93,9 +96,8 @@ export class IdWriter {
 
   /** The row with this id stands at `key` from now on. */
   add(id: Uint8Array, key: Uint8Array): void {
-    const place = key.subarray(0, placeBytes)
-    this.#put(id, place)
-    this.#spill.add(id.subarray(0, idKeyBytes), place)
+    this.#put(id, key)
+    this.#spill.add({ id, key })
   }
 
   /** The row is gone. Runs may go on to name it: there is no row, so nobody believes them. */

@@ -201,7 +201,8 @@ class Check {
         const at = file.at(record)
         const number = (file.words[at + 6] as number) * 2 ** 32 + (file.words[at + 7] as number)
         const word = this.tables.numbers.view(numberBytes(number))
-        const start = word === undefined ? [] : tagStart(numberOf(word.subarray(1, 6)), word.subarray(6))
+        const start =
+          word === undefined ? new Uint32Array(0) : tagStart(numberOf(word.subarray(1, 6)), word.subarray(6))
         const isRight =
           word?.[0] === wordKind.tag && start.every((each, index) => file.words[at + index] === each)
         this.#expect(isRight || word === undefined, `the tag ${number} is not where its value belongs`)

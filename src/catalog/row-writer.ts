@@ -9,7 +9,8 @@ import { decodeRow, encodeRow, type Row, type RowBody } from './row.js'
 import { compareRowKeys, heightOf, isItemKey, rowKeyBytes } from './row-key.js'
 import type { SpillLimits } from './spill.js'
 import { VarWriter } from './varbytes.js'
-import { numberBytes, WordGiver, wordKind } from './words.js'
+import { WordGiver } from './word-giver.js'
+import { numberBytes, wordKind } from './words.js'
 
 /** A row and where it stands. */
 export interface Standing {

@@ -22,13 +22,20 @@ export const spillLimits: SpillLimits = {
   smallRecords: 4096,
 }
 
+/** What a table and runs say of the same entries. */
+export interface SpillForms<Entry> {
+  /** Puts an entry into the table. */
+  put(table: Table, entry: Entry): void
+  /** Adds an entry of the table to the runs. */
+  move(key: Uint8Array, value: Uint8Array): void
+}
+
 /**
  * The two homes of entries that come in random order: a small table for what comes now and then, sorted runs for what comes
  * by the thousand. Changing a page of a large tree for each entry costs ten times as much.
  */
-export class Spill {
-  #keys: Uint8Array[] = []
-  #values: Uint8Array[] = []
+export class Spill<Entry> {
+  #entries: Entry[] = []
   /** True while the table is known to be empty: nothing need be looked up in it. */
   isTableEmpty: boolean
 
@@ -37,30 +44,27 @@ export class Spill {
     private readonly limits: SpillLimits,
     /** Whose pending records are the entries that were added. */
     private readonly runs: readonly RunWriter[],
-    /** Adds an entry of the table to the runs. */
-    private readonly move: (key: Uint8Array, value: Uint8Array) => void,
+    private readonly forms: SpillForms<Entry>,
   ) {
     this.isTableEmpty = table.count() === 0
   }
 
   /** Takes a new entry, which was added to the runs already. */
-  add(key: Uint8Array, value: Uint8Array): void {
-    this.#keys.push(key)
-    this.#values.push(value)
+  add(entry: Entry): void {
+    this.#entries.push(entry)
   }
 
   /** Writes what was added, and moves what is too much. Inside the transaction, before its commit. */
   settle(): void {
     for (const run of this.runs) run.adopt()
     const { directEntries, tableEntries, drainEntries } = this.limits
-    const isMuch = this.#keys.length >= directEntries
-    if (!isMuch && this.#keys.length > 0) {
+    const isMuch = this.#entries.length >= directEntries
+    if (!isMuch && this.#entries.length > 0) {
       for (const run of this.runs) run.forget()
-      for (const [at, key] of this.#keys.entries()) this.table.put(key, this.#values[at] as Uint8Array)
+      for (const entry of this.#entries) this.forms.put(this.table, entry)
       this.isTableEmpty = false
     }
-    this.#keys = []
-    this.#values = []
+    this.#entries = []
     if (!this.isTableEmpty && (isMuch || this.table.count() > tableEntries)) this.#drain(drainEntries)
     for (const run of this.runs) run.settle()
   }
@@ -68,7 +72,7 @@ export class Spill {
   #drain(limit: number): void {
     const entries = [...this.table.span({ limit })]
     for (const { key, value } of entries) {
-      this.move(key, value)
+      this.forms.move(key, value)
       this.table.remove(key)
     }
     this.isTableEmpty = entries.length < limit

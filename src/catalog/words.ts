@@ -1,10 +1,7 @@
 import { createHash } from 'node:crypto'
-import { RunWriter } from '../store/run-writer.js'
 import type { Look } from '../store/runs.js'
-import { type IndexTables, ledgerOf, tagRuns, wordRuns } from './index-tables.js'
-import { tagTexts } from './pack.js'
+import type { IndexTables } from './index-tables.js'
 import { Recent } from './recent.js'
-import { Spill, type SpillLimits } from './spill.js'
 import { WordHash } from './word-hash.js'
 
 /**
@@ -19,16 +16,12 @@ export type WordKind = (typeof wordKind)[keyof typeof wordKind]
  * Longer words are found by their start and a hash: keys of LMDB are short. The reverse table holds them
  * whole.
  */
-const plainBytesMax = 240
+export const plainBytesMax = 240
 const hashBytes = 16
 /** Bytes of a tag's value that its key certainly holds. */
 const inKey = plainBytesMax - 5
-/**
- * Words that a reader keeps at hand (about 200 bytes each, twice as many at most), and of each kind the
- * keeper.
- */
+/** Words that a reader keeps at hand (about 200 bytes each, twice as many at most). */
 const readMax = 20_000
-const givenMax = 50_000
 
 /** The 5 bytes of a number. */
 export function numberBytes(number: number): Buffer {
@@ -70,12 +63,22 @@ function wholeWord(kind: WordKind, bytes: Uint8Array): Buffer {
   return whole
 }
 
+/** The key of a word in the table `words`. */
+export function keyOf(whole: Buffer): Buffer {
+  return whole.length <= 1 + plainBytesMax ? whole : wordKey(whole[0] as WordKind, whole.subarray(1))
+}
+
 interface Finder {
   find(first: number, second: number, look: Look): boolean
 }
 
 /** The number of a word that the runs have; what they name may be gone, so the word itself decides. */
-function findWord(tables: IndexTables, runs: Finder, hash: WordHash, whole: Buffer): number | undefined {
+export function findWord(
+  tables: IndexTables,
+  runs: Finder,
+  hash: WordHash,
+  whole: Buffer,
+): number | undefined {
   let found: number | undefined
   hash.take(whole)
   runs.find(hash.first, hash.second, (words, at) => {
@@ -93,11 +96,19 @@ const inRecord = 20
 /** Tags that a search by prefix looks at: 2 to 3 us each where they have to be read. */
 const looksMax = 20_000
 
-/** Number of a tag's name, and the start of its value: as a record has it. Fills up with zeros. */
-export function tagStart(name: number, value: Uint8Array): number[] {
-  const start = Buffer.alloc(inRecord)
-  start.set(value.subarray(0, inRecord))
-  return [name % 2 ** 32, ...[0, 4, 8, 12, 16].map((at) => start.readUInt32BE(at))]
+/** Number of a tag's name, and the start of its value (in `bytes` from `at` on): as a record has it. Fills up with zeros. */
+export function tagStart(
+  name: number,
+  bytes: Uint8Array,
+  at = 0,
+  record = new Uint32Array(1 + inRecord / 4),
+): Uint32Array {
+  record[0] = name % 2 ** 32
+  for (let word = 0, from = at; word < inRecord / 4; word += 1, from += 4) {
+    const [a = 0, b = 0, c = 0, d = 0] = [bytes[from], bytes[from + 1], bytes[from + 2], bytes[from + 3]]
+    record[1 + word] = (a << 24) | (b << 16) | (c << 8) | d
+  }
+  return record
 }
 
 /** Looks words up: any thread. */
@@ -142,7 +153,7 @@ export class Words {
 
   /** Tells `hear` of tags in the runs, until it has enough. */
   #scanTags(
-    from: readonly number[],
+    from: Uint32Array,
     name: number,
     start: Uint8Array,
     hear: (tag: number) => boolean,
@@ -198,109 +209,4 @@ export class Words {
   value(tag: number): Buffer {
     return this.bytes(tag).subarray(5)
   }
-}
-
-const lastKey = Buffer.from('last word')
-
-/**
- * Gives numbers out: only the keeper, inside its transaction. Words come as texts of one character per byte.
- */
-export class WordGiver {
-  readonly #recent = {
-    [wordKind.name]: new Recent<string, number>(givenMax),
-    [wordKind.tag]: new Recent<string, number>(givenMax),
-    [wordKind.address]: new Recent<string, number>(givenMax),
-    [wordKind.bundle]: new Recent<string, number>(givenMax),
-  }
-  #last: number
-  #settled: number
-  readonly #hash: WordHash
-  readonly #found: RunWriter
-  readonly #ordered: RunWriter
-  readonly #spill: Spill
-
-  constructor(
-    private readonly tables: IndexTables,
-    limits: SpillLimits,
-  ) {
-    const last = tables.indexMeta.get(lastKey)
-    this.#last = last === undefined ? 0 : numberOf(last)
-    this.#settled = this.#last
-    this.#hash = new WordHash(tables.wordKey)
-    this.#found = new RunWriter(tables.runs.words, ledgerOf(tables, wordRuns), limits)
-    this.#ordered = new RunWriter(tables.runs.tags, ledgerOf(tables, tagRuns), limits)
-    this.#spill = new Spill(tables.words, limits, this.runs, (key, value) => this.#move(key, numberOf(value)))
-  }
-
-  get runs(): readonly RunWriter[] {
-    return [this.#found, this.#ordered]
-  }
-
-  /** The number of a name, address or bundle id. `fresh` is told where it is new. */
-  give(kind: WordKind, text: string, fresh: (number: number) => void): number {
-    return this.#recent[kind].get(text) ?? this.#look(kind, text, Buffer.from(text, 'latin1'), fresh)
-  }
-
-  /** The number of a tag, as it stands in a message (pack.ts). */
-  tag(text: string, fresh: (number: number) => void): number {
-    const recent = this.#recent[wordKind.tag].get(text)
-    if (recent !== undefined) return recent
-    const [name, value] = tagTexts(text)
-    const number = this.give(wordKind.name, name, nobody)
-    const bytes = Buffer.allocUnsafe(5 + value.length)
-    bytes.writeUIntBE(number, 0, 5)
-    bytes.write(value, 5, 'latin1')
-    return this.#look(wordKind.tag, text, bytes, fresh)
-  }
-
-  /** Writes what was collected: before every commit. */
-  settle(): void {
-    this.#spill.settle()
-    if (this.#settled === this.#last) return
-    this.tables.indexMeta.put(lastKey, numberBytes(this.#last))
-    this.#settled = this.#last
-  }
-
-  /** Only words that come a second time are remembered: most values of tags never do. */
-  #look(kind: WordKind, text: string, bytes: Buffer, fresh: (number: number) => void): number {
-    const whole = wholeWord(kind, bytes)
-    const known = this.#find(kind, whole)
-    if (known !== undefined) {
-      this.#recent[kind].set(text, known)
-      return known
-    }
-    this.#last += 1
-    const number = numberBytes(this.#last)
-    this.tables.numbers.append(number, whole)
-    this.#keep(this.#last, whole)
-    this.#spill.add(whole.length <= 1 + plainBytesMax ? whole : wordKey(kind, bytes), number)
-    fresh(this.#last)
-    return this.#last
-  }
-
-  #find(kind: WordKind, whole: Buffer): number | undefined {
-    const found = this.#spill.isTableEmpty
-      ? undefined
-      : this.tables.words.view(wordKey(kind, whole.subarray(1)))
-    return found === undefined ? findWord(this.tables, this.#found, this.#hash, whole) : numberOf(found)
-  }
-
-  /** Adds a word to the runs. */
-  #keep(number: number, whole: Buffer): void {
-    const [high, low] = [Math.floor(number / 2 ** 32), number % 2 ** 32]
-    this.#hash.take(whole)
-    this.#found.add([this.#hash.first, this.#hash.second, high, low])
-    if (whole[0] !== wordKind.tag) return
-    this.#ordered.add([...tagStart(whole.readUIntBE(1, 5), whole.subarray(6)), high, low])
-  }
-
-  #move(key: Uint8Array, number: number): void {
-    // The key of a long word is a part of it only.
-    const whole = key.length > 1 + plainBytesMax ? this.tables.numbers.get(numberBytes(number)) : key
-    if (whole !== undefined) this.#keep(number, Buffer.from(whole))
-  }
-}
-
-function nobody(): void {
-  // Names have no postings.
 }

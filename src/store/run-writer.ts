@@ -1,15 +1,6 @@
-import {
-  closeSync,
-  fdatasyncSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-  writeSync,
-} from 'node:fs'
+import { mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { Draft, Merge } from './run-merge.js'
 import {
   decodeRunList,
   encodeRunList,
@@ -19,6 +10,7 @@ import {
   type Runs,
   runPath,
 } from './runs.js'
+import { Seen, seenMax } from './seen.js'
 import { orderOf } from './sort-records.js'
 
 export interface RunLimits {
@@ -28,8 +20,8 @@ export interface RunLimits {
   readonly smallRecords: number
 }
 
-/** What a merge writes at once. */
-const pieceBytes = 2 ** 20
+/** So often something is looked for in vain before it is worth remembering what there is. */
+const missesMax = 20_000
 
 /** The writer's side of LMDB, inside its transaction. */
 export interface RunLedger {
@@ -47,6 +39,9 @@ export class RunWriter {
   /** Open addressing: position of a pending record + 1, by its first number. */
   #slots = new Int32Array(1024)
   #merge: Merge | undefined
+  /** What is in files or pending; not there before it is worth its memory. */
+  #seen: Seen | undefined
+  #misses = 0
   /** Files that no list names any more. */
   #retired: number[] = []
 
@@ -77,6 +72,7 @@ export class RunWriter {
     for (let word = 0; word < width; word += 1) this.#pending[at + word] = record[word] as number
     this.#count += 1
     if (!this.runs.shape.isHashed) return
+    this.#seen?.add(record[0] as number, record[1] as number)
     if (this.#count * 2 > this.#slots.length) this.#rehash()
     else this.#place(this.#count)
   }
@@ -90,7 +86,32 @@ export class RunWriter {
       const same = this.#pending[at] === first && this.#pending[at + 1] === second
       if (same && look(this.#pending, at)) return true
     }
-    return this.runs.find(first, second, look)
+    if (this.#seen?.has(first, second) === false) return false
+    if (this.runs.find(first, second, look)) return true
+    this.#misses += 1
+    if (this.#misses > missesMax) this.#survey()
+    return false
+  }
+
+  /** Reads once what there is, so that most of what is new is known to be new without a look into the files. */
+  #survey(): void {
+    this.#misses = 0
+    if (this.#seen !== undefined && this.#seen.count < this.#seen.capacity) return
+    const files = [...this.runs.files().values()]
+    const total = files.reduce((sum, { count }) => sum + count, this.#count)
+    if (total > seenMax) return
+    const seen = new Seen(total * 2)
+    for (const file of files) {
+      for (let record = 0; record < file.count; record += 1) {
+        const at = file.at(record)
+        seen.add(file.words[at] as number, file.words[at + 1] as number)
+      }
+    }
+    const { width } = this.runs.shape
+    for (let at = 0; at < this.#count * width; at += width) {
+      seen.add(this.#pending[at] as number, this.#pending[at + 1] as number)
+    }
+    this.#seen = seen
   }
 
   /** Forgets what was added: it was written elsewhere. */
@@ -209,128 +230,4 @@ export class RunWriter {
       if (mine && !known.has(join(folder, name))) rmSync(join(folder, name), { force: true })
     }
   }
-}
-
-/** A file that is being written. */
-class Draft {
-  records = 0
-  readonly #piece: Uint32Array
-  #filled = 0
-  readonly #path: string
-  readonly #fd: number
-
-  constructor(
-    private readonly folder: string,
-    name: string,
-    private readonly width: number,
-  ) {
-    this.#path = join(folder, `${name}${nextDraft()}`)
-    this.#fd = openSync(this.#path, 'w', 0o600)
-    this.#piece = new Uint32Array(pieceBytes / 4)
-  }
-
-  copy(words: Uint32Array, at: number): void {
-    for (let word = 0; word < this.width; word += 1)
-      this.#piece[this.#filled + word] = words[at + word] as number
-    this.#filled += this.width
-    this.records += 1
-    if (this.#filled === this.#piece.length) this.#flush()
-  }
-
-  #flush(): void {
-    const bytes = new Uint8Array(this.#piece.buffer, 0, this.#filled * 4)
-    for (let from = 0; from < bytes.length; ) from += writeSync(this.#fd, bytes, from)
-    this.#filled = 0
-  }
-
-  /** Names it once it is on the disk. */
-  finish(path: string): void {
-    this.#flush()
-    fdatasyncSync(this.#fd)
-    closeSync(this.#fd)
-    renameSync(this.#path, path)
-    const folder = openSync(this.folder, 'r')
-    fsyncSync(folder)
-    closeSync(folder)
-  }
-
-  drop(): void {
-    closeSync(this.#fd)
-    rmSync(this.#path, { force: true })
-  }
-}
-
-let drafts = 0
-
-function nextDraft(): number {
-  drafts += 1
-  return drafts
-}
-
-/** Makes one sorted file of several, some records at a time, each record once. */
-class Merge {
-  readonly numbers: readonly number[]
-  readonly #files: readonly RunFile[]
-  readonly #next: number[]
-  readonly #last: Uint32Array
-  isDone = false
-
-  constructor(
-    files: ReadonlyMap<number, RunFile>,
-    readonly draft: Draft,
-    private readonly keep: Look,
-  ) {
-    this.numbers = [...files.keys()]
-    this.#files = [...files.values()]
-    this.#next = this.#files.map(() => 0)
-    this.#last = new Uint32Array(this.#files[0]?.width ?? 0)
-  }
-
-  step(records: number): void {
-    for (let left = records; left > 0 && !this.isDone; left -= 1) {
-      const least = this.#least()
-      const file = this.#files[least]
-      if (file === undefined) {
-        this.isDone = true
-        return
-      }
-      const at = file.at(this.#next[least] as number)
-      this.#next[least] = (this.#next[least] as number) + 1
-      const isTwin = this.draft.records > 0 && compare(file.words, at, this.#last, 0, file.width) === 0
-      if (isTwin || !this.keep(file.words, at)) continue
-      for (let word = 0; word < file.width; word += 1) this.#last[word] = file.words[at + word] as number
-      this.draft.copy(file.words, at)
-    }
-  }
-
-  /** The file whose next record is the least; -1 where there is none. */
-  #least(): number {
-    let least = -1
-    let [words, at] = [this.#last, 0]
-    for (let index = 0; index < this.#files.length; index += 1) {
-      const file = this.#files[index] as RunFile
-      const record = this.#next[index] as number
-      if (record >= file.count) continue
-      const here = file.at(record)
-      if (least >= 0 && compare(file.words, here, words, at, file.width) >= 0) continue
-      least = index
-      words = file.words
-      at = here
-    }
-    return least
-  }
-}
-
-function compare(
-  one: Uint32Array,
-  oneAt: number,
-  other: Uint32Array,
-  otherAt: number,
-  width: number,
-): number {
-  for (let word = 0; word < width; word += 1) {
-    const difference = (one[oneAt + word] as number) - (other[otherAt + word] as number)
-    if (difference !== 0) return difference
-  }
-  return 0
 }

@@ -109,20 +109,39 @@ export class RunFile {
    * where it is, and brackets it.
    */
   guess(first: number): number {
-    let [low, high] = [0, this.count]
-    let [lowFirst, highFirst] = [0, 2 ** 32]
+    let low = 0
+    let high = this.count
+    let lowFirst = 0
+    let highFirst = 2 ** 32
     while (high - low > 8) {
-      const share = (first - lowFirst) / (highFirst - lowFirst)
-      const guess = Math.min(Math.max(low + Math.floor((high - low) * share), low), high - 1)
+      const share = highFirst > lowFirst ? (first - lowFirst) / (highFirst - lowFirst) : 0
+      const at = Math.min(Math.max(low + Math.floor((high - low) * share), low), high - 1)
       const margin = 2 * Math.ceil(Math.sqrt(high - low))
-      const found = this.#first(guess)
-      const other = found < first ? Math.min(guess + margin, high - 1) : Math.max(guess - margin, low)
-      for (const [at, value] of [
-        [guess, found],
-        [other, this.#first(other)],
-      ] as const) {
-        if (value < first) [low, lowFirst] = at >= low ? [at + 1, value] : [low, lowFirst]
-        else [high, highFirst] = at < high ? [at, value] : [high, highFirst]
+      const value = this.#first(at)
+      if (value < first) {
+        low = at + 1
+        lowFirst = value
+        const behind = Math.min(at + margin, high - 1)
+        const found = this.#first(behind)
+        if (found >= first) {
+          high = behind
+          highFirst = found
+        } else {
+          low = behind + 1
+          lowFirst = found
+        }
+      } else {
+        high = at
+        highFirst = value
+        const before = Math.max(at - margin, low)
+        const found = before < at ? this.#first(before) : first
+        if (found < first) {
+          low = before + 1
+          lowFirst = found
+        } else {
+          high = before
+          highFirst = found
+        }
       }
     }
     while (low < high && this.#first(low) < first) low += 1
@@ -175,7 +194,7 @@ export class Runs {
   }
 
   /** Looks at the records from `start` on, in order within each file, until `look` says that a file has no more. */
-  scan(start: readonly number[], look: Look): void {
+  scan(start: ArrayLike<number>, look: Look): void {
     this.#follow()
     for (const file of this.#files.values()) {
       for (let record = file.lowerBound(start); record < file.count; record += 1) {

@@ -1,0 +1,138 @@
+import { RunWriter } from '../store/run-writer.js'
+import { type IndexTables, ledgerOf, tagRuns, wordRuns } from './index-tables.js'
+import { tagTexts } from './pack.js'
+import { Recent } from './recent.js'
+import { Spill, type SpillLimits } from './spill.js'
+import { WordHash } from './word-hash.js'
+import {
+  findWord,
+  keyOf,
+  numberBytes,
+  numberOf,
+  plainBytesMax,
+  tagStart,
+  type WordKind,
+  wordKind,
+} from './words.js'
+
+/** Words of each kind that the keeper keeps at hand, about 200 bytes each, twice as many at most. */
+const givenMax = 50_000
+const lastKey = Buffer.from('last word')
+
+/**
+ * Gives numbers out: only the keeper, inside its transaction. Words come as texts of one character per byte.
+ */
+export class WordGiver {
+  readonly #recent = {
+    [wordKind.name]: new Recent<string, number>(givenMax),
+    [wordKind.tag]: new Recent<string, number>(givenMax),
+    [wordKind.address]: new Recent<string, number>(givenMax),
+    [wordKind.bundle]: new Recent<string, number>(givenMax),
+  }
+  #last: number
+  #settled: number
+  readonly #hash: WordHash
+  readonly #found: RunWriter
+  readonly #ordered: RunWriter
+  readonly #spill: Spill<{ readonly number: number; readonly whole: Buffer }>
+  readonly #number = Buffer.alloc(5)
+  readonly #record = new Uint32Array(tagRuns.width)
+
+  constructor(
+    private readonly tables: IndexTables,
+    limits: SpillLimits,
+  ) {
+    const last = tables.indexMeta.get(lastKey)
+    this.#last = last === undefined ? 0 : numberOf(last)
+    this.#settled = this.#last
+    this.#hash = new WordHash(tables.wordKey)
+    this.#found = new RunWriter(tables.runs.words, ledgerOf(tables, wordRuns), limits)
+    this.#ordered = new RunWriter(tables.runs.tags, ledgerOf(tables, tagRuns), limits)
+    this.#spill = new Spill(tables.words, limits, this.runs, {
+      put: (table, { number, whole }) => table.put(keyOf(whole), numberBytes(number)),
+      move: (key, value) => this.#move(key, numberOf(value)),
+    })
+  }
+
+  get runs(): readonly RunWriter[] {
+    return [this.#found, this.#ordered]
+  }
+
+  /** The number of a name, address or bundle id. `fresh` is told where it is new. */
+  give(kind: WordKind, text: string, fresh: (number: number) => void): number {
+    const recent = this.#recent[kind].get(text)
+    if (recent !== undefined) return recent
+    const whole = Buffer.allocUnsafe(1 + text.length)
+    whole[0] = kind
+    whole.write(text, 1, 'latin1')
+    return this.#look(kind, text, whole, fresh)
+  }
+
+  /** The number of a tag, as it stands in a message (pack.ts). */
+  tag(text: string, fresh: (number: number) => void): number {
+    const recent = this.#recent[wordKind.tag].get(text)
+    if (recent !== undefined) return recent
+    const [name, value] = tagTexts(text)
+    const number = this.give(wordKind.name, name, nobody)
+    const whole = Buffer.allocUnsafe(6 + value.length)
+    whole[0] = wordKind.tag
+    whole.writeUIntBE(number, 1, 5)
+    whole.write(value, 6, 'latin1')
+    return this.#look(wordKind.tag, text, whole, fresh)
+  }
+
+  /** Writes what was collected: before every commit. */
+  settle(): void {
+    this.#spill.settle()
+    if (this.#settled === this.#last) return
+    this.tables.indexMeta.put(lastKey, numberBytes(this.#last))
+    this.#settled = this.#last
+  }
+
+  /** Only words that come a second time are remembered: most values of tags never do. */
+  #look(kind: WordKind, text: string, whole: Buffer, fresh: (number: number) => void): number {
+    const known = this.#find(whole)
+    if (known !== undefined) {
+      this.#recent[kind].set(text, known)
+      return known
+    }
+    this.#last += 1
+    this.#number.writeUIntBE(this.#last, 0, 5)
+    this.tables.numbers.append(this.#number, whole)
+    this.#keep(this.#last, whole)
+    this.#spill.add({ number: this.#last, whole })
+    fresh(this.#last)
+    return this.#last
+  }
+
+  #find(whole: Buffer): number | undefined {
+    const found = this.#spill.isTableEmpty ? undefined : this.tables.words.view(keyOf(whole))
+    return found === undefined ? findWord(this.tables, this.#found, this.#hash, whole) : numberOf(found)
+  }
+
+  /** Adds a word to the runs. */
+  #keep(number: number, whole: Buffer): void {
+    const record = this.#record
+    this.#hash.take(whole)
+    record[0] = this.#hash.first
+    record[1] = this.#hash.second
+    record[2] = number / 2 ** 32
+    record[3] = number % 2 ** 32
+    this.#found.add(record)
+    if (whole[0] !== wordKind.tag) return
+    tagStart(whole.readUIntBE(1, 5), whole, 6, record)
+    record[6] = number / 2 ** 32
+    record[7] = number % 2 ** 32
+    this.#ordered.add(record)
+  }
+
+  #move(key: Uint8Array, number: number): void {
+    // The key of a long word is a part of it only.
+    const whole = key.length > 1 + plainBytesMax ? this.tables.numbers.get(numberBytes(number)) : key
+    if (whole !== undefined) this.#keep(number, Buffer.from(whole))
+  }
+}
+
+function nobody(): void {
+  // Names have no postings.
+}
