@@ -120,6 +120,11 @@ export const swarm = {
     max: 31_536_000,
     why: 'Seconds that a fetched band is kept after its publisher replaced it.',
   }),
+  seedFetched: flag({
+    env: 'INDEX_SUBSCRIPTION_SEED',
+    default: true,
+    why: 'With INDEX_SEED, bands of others are seeded on, and the trackers of their publishers are told.',
+  }),
   fetchedBytesMax: whole({
     env: 'INDEX_SUBSCRIPTION_MAX_BYTES',
     default: 50 * 2 ** 30,

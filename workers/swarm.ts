@@ -12,7 +12,7 @@ import { Offers, offeringsOf } from '../src/bands/offer.js'
 import { rootTxBands } from '../src/bands/root-band.js'
 import { Shelf } from '../src/bands/shelf.js'
 import { Subscriber } from '../src/bands/subscriber.js'
-import { Swarm, type SwarmReply, type SwarmRequest } from '../src/bands/swarm.js'
+import { type Offering, Swarm, type SwarmReply, type SwarmRequest } from '../src/bands/swarm.js'
 import { type SwarmThread, swarmDefaults } from '../src/bands/swarm-wiring.js'
 import { refuse } from '../src/format/refusal.js'
 
@@ -27,13 +27,15 @@ const dispatcher = new Agent({ connections: connectionsMax })
 
 const shelf = new Shelf(given.bandsPath)
 if (given.prepares) await shelf.prepare()
+let subscriber: Subscriber | undefined
+const fetchedOfferings = (): readonly Offering[] => (given.seedsFetched ? (subscriber?.offerings ?? []) : [])
 const offers = new Offers(given.bandsPath, true, systemClock)
 const swarm =
   given.swarm === undefined
     ? undefined
     : new Swarm(
         given.swarm,
-        () => offeringsOf(offers.current(), given.bandsPath),
+        () => [...offeringsOf(offers.current(), given.bandsPath), ...fetchedOfferings()],
         systemClock,
         meters,
         log,
@@ -41,7 +43,7 @@ const swarm =
       )
 const port = (await swarm?.start()) ?? 0
 
-const subscriber =
+subscriber =
   given.subscriber === undefined
     ? undefined
     : await Subscriber.open(given.subscriber, {

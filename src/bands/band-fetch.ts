@@ -52,14 +52,17 @@ export class BandFetch {
   readonly #end = new AbortController()
   /** Where the files are when all is well. */
   readonly folder: string
+  /** Where its .torrent file is, if it came by torrent. */
+  readonly torrentPath: string
 
   constructor(
     readonly wanted: Wanted,
     /** `fetchPlace` of the band. */
-    private readonly place: string,
+    place: string,
     private readonly parts: FetchParts,
   ) {
     this.folder = join(place, 'files')
+    this.torrentPath = join(place, 'torrent')
   }
 
   stop(): void {
@@ -104,7 +107,7 @@ export class BandFetch {
   async #torrent(): Promise<Torrent | Refusal | undefined> {
     const { band, url } = this.wanted
     if (band.torrent === undefined) return undefined
-    const path = join(this.place, 'torrent')
+    const path = this.torrentPath
     const kept = await readFile(path).catch((error: unknown) => {
       if (isMissing(error)) return undefined
       throw error
@@ -175,7 +178,7 @@ export class BandFetch {
     })
     if (wrong.length === 0) return undefined
     for (const { name } of wrong) await unlink(join(this.folder, name))
-    await rm(join(this.place, 'torrent'), { force: true })
+    await rm(this.torrentPath, { force: true })
     return refuse('forged', 'upstream', `digest of ${wrong[0]?.name} is another than the document's`)
   }
 }

@@ -4,7 +4,9 @@ import type { Refusal } from '../format/refusal.js'
  * Bands: parts of an index, each a folder of files that never change, given away by a signed document. Below `DATA_PATH/bands`:
  *
  *     own/<index>/<band id>/<file>         built here; offered to others
- *     installed/<index>/<band id>/<file>   fetched from others; looked into, not offered
+ *     installed/<index>/<band id>/<file>   fetched from others; looked into, and seeded on by torrent
+ *     subscribed/                          what was last heard of publishers; .torrent files of what was fetched
+ *     fetching/<index>/<band id>/          on its way
  *     tmp/<process>.<random>/              drafts; those of processes that are gone are removed at start
  *     blobs/<sha256 hex>                   hard links to what is offered now, for the byte routes
  *     measured/<index>/<band id>.json      what was measured of a band (digests, torrent), so that it is read once

@@ -12,10 +12,12 @@ import {
   type Wanted,
 } from './band-fetch.js'
 import { isExpired } from './document.js'
+import { FetchedTorrents } from './fetched-torrents.js'
 import { follow } from './follow.js'
-import type { BandKind } from './protocol.js'
+import type { BandKind, Shelved } from './protocol.js'
 import type { Shelf } from './shelf.js'
 import { type Subscription, SubscriptionState, subscriptionKey } from './subscription.js'
+import type { Offering } from './swarm.js'
 import { keyOf, type Listing, planBands } from './wanted-bands.js'
 
 export interface SubscriberOptions {
@@ -55,12 +57,16 @@ export class Subscriber {
   #timer: Timer | undefined
   readonly #faults = new Map<string, string>()
   #missing: readonly string[] = []
+  #offerings: readonly Offering[] = []
+  readonly #torrents: FetchedTorrents
 
   private constructor(
     private readonly options: SubscriberOptions,
     private readonly parts: SubscriberParts,
     private readonly state: SubscriptionState,
-  ) {}
+  ) {
+    this.#torrents = new FetchedTorrents(parts.shelf.root)
+  }
 
   /** Reads what is known from before. Rejects where that is unreadable. */
   static async open(options: SubscriberOptions, parts: SubscriberParts): Promise<Subscriber> {
@@ -70,6 +76,7 @@ export class Subscriber {
       const read = await state.document(subscription)
       if (read !== undefined) subscriber.#list(subscription, read.document.indexes, true)
     }
+    subscriber.#offer(await parts.shelf.list('installed'))
     return subscriber
   }
 
@@ -131,6 +138,11 @@ export class Subscriber {
     return this.#missing
   }
 
+  /** Bands that were fetched, are in place and still listed, for whoever seeds them on. */
+  get offerings(): readonly Offering[] {
+    return this.#offerings
+  }
+
   async stop(): Promise<void> {
     this.#end.abort()
     this.#timer?.cancel()
@@ -168,15 +180,22 @@ export class Subscriber {
     }
     for (const { key, digest, sizeBytes } of plan.kept) {
       // What was put in place stays what it is, whatever its name stands for by now.
-      const known = this.state.fetched.get(key) ?? { digest, sizeBytes }
-      this.state.fetched.set(key, { digest: known.digest, sizeBytes: known.sizeBytes })
+      const { goneMs: _goneMs, ...known } = this.state.fetched.get(key) ?? { digest, sizeBytes }
+      this.state.fetched.set(key, known)
     }
     const here = new Set(placed.map(({ index, id }) => keyOf(index, id)))
     for (const key of this.state.fetched.keys()) if (!here.has(key)) this.state.fetched.delete(key)
     await this.state.save()
+    this.#offer(placed)
+    const torrents = [...this.state.fetched.values()].flatMap(({ torrent }) => torrent ?? [])
+    await this.#torrents.sweep(new Set(torrents))
     await dropUnwanted(shelf.root, new Set([...plan.listed, ...this.#jobs.keys()]))
     this.#missing = plan.missing.map(({ index, band }) => keyOf(index, band.id))
     this.#begin(plan.missing)
+  }
+
+  #offer(placed: readonly Shelved[]): void {
+    this.#offerings = this.#torrents.offerings(placed, this.state.fetched, [...this.#listings.values()])
   }
 
   #begin(missing: readonly Wanted[]): void {
@@ -230,7 +249,10 @@ export class Subscriber {
       const { index, band } = wanted
       await this.#serialize(async () => {
         // The word first: a band in place without it would never be dropped.
-        this.state.fetched.set(key, { digest: bandDigest(band.files), sizeBytes: bandBytes(band) })
+        const fetched = { digest: bandDigest(band.files), sizeBytes: bandBytes(band) }
+        const torrent = band.torrent?.infohashV1
+        const isKept = torrent !== undefined && (await this.#torrents.keep(fetch.torrentPath, torrent))
+        this.state.fetched.set(key, isKept ? { ...fetched, torrent } : fetched)
         await this.state.save()
         await shelf.place(fetch.folder, 'installed', index, band.id)
         await rm(place, { recursive: true, force: true })

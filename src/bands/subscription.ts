@@ -21,7 +21,15 @@ const seen = z.object({
   checkedMs: z.number(),
   problem: z.string(),
 })
-const fetched = z.object({ digest: z.string(), sizeBytes: z.number(), goneMs: z.number().optional() })
+const fetched = z.object({
+  digest: z.string(),
+  sizeBytes: z.number(),
+  goneMs: z.number().optional(),
+  torrent: z
+    .string()
+    .regex(/^[0-9a-f]{40}$/)
+    .optional(),
+})
 const stateShape = z.object({
   /** By address and key. */
   seen: z.record(z.string(), seen),
@@ -31,7 +39,10 @@ const stateShape = z.object({
 
 /** What was last seen of a publisher. `problem`: '' where all is well. */
 export type Seen = z.infer<typeof seen>
-/** A band that was installed. `digest`: of its list of files; `goneMs`: since when no publisher lists it. */
+/**
+ * A band that was installed. `digest`: of its list of files; `goneMs`: since when no publisher lists it; `torrent`: its infohash
+ * (v1), where its .torrent file was kept.
+ */
 export type Fetched = z.infer<typeof fetched>
 
 /**

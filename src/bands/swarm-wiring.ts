@@ -15,6 +15,8 @@ export interface SwarmThread {
   readonly prepares: boolean
   /** Absent: nothing is seeded. */
   readonly swarm?: SwarmOptions
+  /** Bands of others are seeded on. */
+  readonly seedsFetched: boolean
   /** Absent: nobody is followed. */
   readonly subscriber?: SubscriberThread
   readonly logLevel: string

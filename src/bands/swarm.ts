@@ -29,7 +29,15 @@ export interface Offering {
   /** 40 hex digits. */
   readonly infohashV1: string
   readonly torrentPath: string
+  /** Trackers that are told of this one, beside those that are told of all. */
+  readonly trackers?: readonly string[]
   /** Where a file of it lies. */
+  path(name: string): string
+}
+
+interface Seeding {
+  readonly torrent: Torrent
+  readonly trackers: readonly string[]
   path(name: string): string
 }
 
@@ -53,9 +61,10 @@ const announceTimeoutMs = 15_000
 export class Swarm {
   readonly #seeder: Seeder
   readonly #tracker: Tracker
-  #torrents = new Map<string, { readonly torrent: Torrent; path(name: string): string }>()
+  #torrents = new Map<string, Seeding>()
   #timer: Timer | undefined
-  #tellers: readonly Teller[] = []
+  /** By the tracker's address. */
+  readonly #tellers = new Map<string, Teller>()
   #stopped = false
 
   constructor(
@@ -75,8 +84,6 @@ export class Swarm {
     const port = await this.#seeder.listen()
     await this.look()
     this.#again()
-    this.#tellers = this.options.trackers.map((url) => this.#teller(url, port))
-    for (const teller of this.#tellers) teller.start()
     return port
   }
 
@@ -93,17 +100,21 @@ export class Swarm {
 
   /** Looks at what is offered, and seeds that. */
   async look(): Promise<void> {
-    const torrents = new Map<string, { torrent: Torrent; path(name: string): string }>()
+    const torrents = new Map<string, Seeding>()
     for (const offering of this.offerings()) {
+      if (torrents.has(offering.infohashV1)) continue
       const known = this.#torrents.get(offering.infohashV1)
       const torrent = known?.torrent ?? (await this.#read(offering))
       if (torrent !== undefined) {
-        torrents.set(offering.infohashV1, { torrent, path: (name) => offering.path(name) })
+        const { infohashV1, trackers = [] } = offering
+        torrents.set(infohashV1, { torrent, trackers, path: (name) => offering.path(name) })
       }
     }
     const same = torrents.size === this.#torrents.size
-    if (same && [...torrents.keys()].every((infohash) => this.#torrents.has(infohash))) return
+    const isKnown = same && [...torrents.keys()].every((infohash) => this.#torrents.has(infohash))
     this.#torrents = torrents
+    this.#appointTellers()
+    if (isKnown) return
     const all = [...torrents.values()]
     this.#seeder.offer(all)
     this.#tracker.offer(
@@ -115,7 +126,7 @@ export class Swarm {
   async close(): Promise<void> {
     this.#stopped = true
     this.#timer?.cancel()
-    for (const teller of this.#tellers) teller.stop()
+    for (const teller of this.#tellers.values()) teller.stop()
     await this.#seeder.close()
   }
 
@@ -140,16 +151,39 @@ export class Swarm {
     return undefined
   }
 
-  #teller(url: string, port: number): Teller {
+  /** One for each tracker that is to be told of something. */
+  #appointTellers(): void {
+    const named = [...this.#torrents.values()].flatMap(({ trackers }) => trackers)
+    const urls = new Set([...this.options.trackers, ...named])
+    for (const [url, teller] of this.#tellers) {
+      if (urls.has(url)) continue
+      teller.stop()
+      this.#tellers.delete(url)
+    }
+    for (const url of urls) {
+      if (this.#stopped || this.#tellers.has(url)) continue
+      const teller = this.#teller(url)
+      this.#tellers.set(url, teller)
+      teller.start()
+    }
+  }
+
+  #teller(url: string): Teller {
+    const isForAll = this.options.trackers.includes(url)
     const { clock, meters, dispatcher } = this
     const parts = { dispatcher, timeoutMs: announceTimeoutMs, patience: this.options.patience, clock }
     return new Teller(
       url,
-      { peerId: this.#seeder.peerId, port },
+      { peerId: this.#seeder.peerId, port: this.#seeder.port },
       {
         clock,
         meters,
-        torrents: () => Array.from(this.#torrents.values(), ({ torrent }) => torrent),
+        torrents: () => {
+          const told = [...this.#torrents.values()].filter(
+            ({ trackers }) => isForAll || trackers.includes(url),
+          )
+          return told.map(({ torrent }) => torrent)
+        },
         tell: (what, signal) => tell(what, parts, signal),
       },
     )

@@ -33,6 +33,7 @@ export function swarmThread(config: Config, shared: SharedTables): SwarmThread {
     bandsPath: bandsFolder(folders(config).root),
     prepares: !config.bands.publish,
     ...(swarm.seed ? { swarm: seeding } : {}),
+    seedsFetched: swarm.seedFetched,
     ...(swarm.subscriptions.length === 0 ? {} : { subscriber: subscriberThread(config) }),
     logLevel: server.logLevel,
   }

@@ -45,6 +45,8 @@ export class TestPublisher {
   /** What is answered instead of what should be, by path below `/gateway/indexes`. */
   readonly lies = new Map<string, Buffer>()
   readonly asked: string[] = []
+  /** Ports that were announced to the tracker. */
+  readonly ports: number[] = []
   seederPort = 0
   #bands: readonly Listed[] = []
   #document: Buffer = Buffer.alloc(0)
@@ -118,6 +120,7 @@ export class TestPublisher {
     if (path === '') return this.#document
     if (path === '/announce') {
       const announce: Announce = { query, address: '127.0.0.1' }
+      this.ports.push(Number(new URLSearchParams(query).get('port')))
       const own = this.seederPort === 0 ? [] : [{ host: '127.0.0.1', port: this.seederPort }]
       return this.#tracker.announce(announce, own)
     }

@@ -10,11 +10,13 @@ import { signPublication } from '../../src/bands/document.js'
 import { downloadDefaults } from '../../src/bands/download.js'
 import { Shelf } from '../../src/bands/shelf.js'
 import { Subscriber, type SubscriberOptions } from '../../src/bands/subscriber.js'
+import { Swarm } from '../../src/bands/swarm.js'
 import { tell } from '../../src/bands/tell.js'
+import { trackerDefaults } from '../../src/bands/tracker.js'
 import { udpPatience } from '../../src/bands/udp-announce.js'
 import { lineDefaults } from '../../src/bands/wire-line.js'
 import { newKey, plainKind, TestPublisher } from './publisher-rig.js'
-import { plantBand, sameFiles, startSeeder } from './swarm-rig.js'
+import { plantBand, sameFiles, seederOptions, startSeeder, testMeters } from './swarm-rig.js'
 import { UdpTrackerRig } from './udp-tracker.js'
 
 async function stage(t: Test, options: Partial<SubscriberOptions> = {}, trackers: readonly string[] = []) {
@@ -28,7 +30,7 @@ async function stage(t: Test, options: Partial<SubscriberOptions> = {}, trackers
     publisher.close()
     await dispatcher.destroy()
   })
-  const open = async (): Promise<Subscriber> => {
+  const open = async (place = shelf): Promise<Subscriber> => {
     const subscriber = await Subscriber.open(
       {
         subscriptions: [{ url, keyId: publisher.signing.keyId }],
@@ -45,7 +47,7 @@ async function stage(t: Test, options: Partial<SubscriberOptions> = {}, trackers
         peerId: randomBytes(20),
         download: { ...downloadDefaults, webAfterMs: 1000, line: lineDefaults },
         trackers,
-        shelf,
+        shelf: place,
         kinds: [plainKind],
         log: silentLog,
       },
@@ -55,7 +57,7 @@ async function stage(t: Test, options: Partial<SubscriberOptions> = {}, trackers
   }
   const installed = async (): Promise<string[]> => (await shelf.list('installed')).map(({ id }) => id)
   const folder = (id: string): string => join(outer, 'bands', 'installed', 'plain-index', id)
-  return { outer, publisher, url, shelf, open, installed, folder }
+  return { outer, publisher, url, shelf, open, installed, folder, dispatcher }
 }
 
 async function turn(subscriber: Subscriber): Promise<void> {
@@ -198,4 +200,46 @@ t.test('an empty list takes nothing away', async (t) => {
   publisher.publish([])
   for (let times = 0; times < 3; times += 1) await turn(subscriber)
   t.same(await installed(), ['one'])
+})
+
+t.test('what was fetched is given on, until nobody lists it; publishers are told', async (t) => {
+  const { outer, publisher, url, open, dispatcher, shelf } = await stage(t)
+  const one = await plantBand(join(outer, 'one'), { a: randomBytes(700_000), b: randomBytes(20) })
+  const listed = { id: 'one', files: one.files, torrent: one.torrent }
+  publisher.publish([listed, { id: 'plain', files: { a: randomBytes(10) } }])
+  const first = await open()
+  await turn(first)
+  await first.stop()
+  const follower = await open()
+  t.equal(follower.offerings.length, 1, 'known again after a restart, without asking anybody')
+  const meters = testMeters()
+  const swarm = new Swarm(
+    { seeder: seederOptions, tracker: trackerDefaults, addresses: [], trackers: [], patience: udpPatience },
+    () => follower.offerings,
+    systemClock,
+    meters,
+    silentLog,
+    dispatcher,
+  )
+  const port = await swarm.start()
+  t.teardown(() => swarm.close())
+  t.same(follower.offerings[0]?.trackers, [`${url}/indexes/announce`])
+  while (!publisher.ports.includes(port)) await new Promise((resolve) => setTimeout(resolve, 50))
+  for (const name of ['a', 'b']) publisher.lies.set(`/webseed/${one.torrent.name}/${name}`, Buffer.alloc(1))
+  const other = new Shelf(join(outer, 'other'))
+  await other.prepare()
+  await turn(await open(other))
+  sameFiles(t, one.files, join(outer, 'other', 'installed', 'plain-index', 'one'))
+  t.ok(meters.total('torrent_sent_bytes_total') >= 700_020, 'all of it came from the follower')
+  publisher.lies.clear()
+  publisher.publish([{ id: 'two', files: { a: randomBytes(10) } }])
+  await turn(follower)
+  t.same(follower.offerings, [])
+  await turn(follower)
+  await turn(follower)
+  t.same(
+    (await shelf.list('installed')).map(({ id }) => id),
+    ['two'],
+  )
+  t.same(readdirSync(join(outer, 'bands', 'subscribed', 'torrents')), [])
 })
