@@ -3,11 +3,12 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import t from 'tap'
 import { pause } from '../../src/actor/clock.js'
-import { type Running, run } from './running.js'
+import { type Running, run, twoEdges } from './running.js'
 
 t.setTimeout(120_000)
 
 const limited = {
+  ...twoEdges,
   ENABLE_RATE_LIMITER: 'true',
   RATE_LIMITER_IP_TOKENS_PER_BUCKET: '30000',
   RATE_LIMITER_IP_REFILL_PER_SEC: '0',

@@ -3,12 +3,12 @@ import t from 'tap'
 import { askAt } from '../gateway/rig.js'
 import { nameGateway, registryServer } from '../names/registry-server.js'
 import { eventually, someId } from '../source/rig.js'
-import { run, sluice } from './running.js'
+import { run, sluice, twoEdges } from './running.js'
 
 t.test('names set beside the running gateway count on all threads, and after kill -9', async (t) => {
   const dataPath = `${t.testdir()}/data`
   const environment = { DATA_PATH: dataPath }
-  const running = await run(t, dataPath, { DEVNET_SEED: 'false' })
+  const running = await run(t, dataPath, { ...twoEdges, DEVNET_SEED: 'false' })
   // What a name means is said whether or not its content is here. So many connections reach every thread.
   const answers = async (base: string, name: string): Promise<string> => {
     const wish = { host: `${name}.localhost` }
@@ -35,7 +35,7 @@ t.test('names set beside the running gateway count on all threads, and after kil
   writeFileSync(file, JSON.stringify({ one: before, two }))
   t.match(await sluice(['names', 'import', file], environment), { code: 0, out: '2 names set\n' })
   await running.kill()
-  const second = await run(t, dataPath, { DEVNET_SEED: 'false' })
+  const second = await run(t, dataPath, { ...twoEdges, DEVNET_SEED: 'false' })
   t.same(await answers(second.urls.gateway ?? '', 'two'), after)
   const listed = await sluice(['names', 'list', '--json'], environment)
   t.same(JSON.parse(listed.out), { one: { id: before, ttlSeconds: 900 }, two })

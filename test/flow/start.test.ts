@@ -1,14 +1,15 @@
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { pause } from '../../src/actor/clock.js'
-import { run, sluice } from './running.js'
+import { type Running, run, sluice, twoEdges } from './running.js'
 
 t.test(
-  'one command brings up everything, and each example is served from the cache with its headers',
+  'one command brings up everything, each example is served from the cache, and a second start knows them all',
   async (t) => {
-    const running = await run(t, t.testdir())
+    const dataPath = t.testdir()
+    const running = await run(t, dataPath, twoEdges)
     t.strictSame(Object.keys(running.examples).sort(), ['image', 'item', 'large', 'nested', 'page', 'site'])
     for (const [name, id] of Object.entries(running.examples)) {
       const answer = await fetch(`${running.urls.gateway}/${id}`)
@@ -41,42 +42,21 @@ t.test(
     }
     const bare = await fetch(`${running.urls.gateway}/${running.examples.site}`, { redirect: 'manual' })
     t.equal(bare.status, 301, 'a manifest sends to the slash form')
-    t.equal(await running.stop(), 0, 'SIGTERM drains and leaves with code 0')
+    await running.kill()
+
+    const second = await run(t, dataPath, twoEdges)
+    t.strictSame(second.examples, running.examples, 'the same ids')
+    const answer = await fetch(`${second.urls.gateway}/${second.examples.image}`)
+    t.equal(answer.headers.get('x-cache'), 'HIT', 'nothing is fetched')
+    await answer.arrayBuffer()
+    t.equal(await second.stop(), 0, 'SIGTERM drains and leaves with code 0')
     t.strictSame(
-      running.log.filter((line) => Number(line.level) >= 50),
+      second.log.filter((line) => Number(line.level) >= 50),
       [],
       'nothing was left behind',
     )
   },
 )
-
-t.test('a second start knows everything, without fetching', async (t) => {
-  const dataPath = t.testdir()
-  const first = await run(t, dataPath)
-  await first.kill()
-  const second = await run(t, dataPath)
-  t.strictSame(second.examples, first.examples, 'the same ids')
-  const answer = await fetch(`${second.urls.gateway}/${second.examples.image}`)
-  t.equal(answer.headers.get('x-cache'), 'HIT')
-  await answer.arrayBuffer()
-})
-
-t.test('two programs never share a folder or a port', async (t) => {
-  const dataPath = t.testdir()
-  const first = await run(t, dataPath, { DEVNET_SEED: 'false' })
-  const port = new URL(first.urls.gateway ?? '').port
-  const sameFolder = await sluice(['start'], { DATA_PATH: dataPath, PORT: '0', DEVNET_PORT: '0' })
-  t.equal(sameFolder.code, 1)
-  t.match(sameFolder.err, /another sluice is running/)
-  const samePort = await sluice(['start'], {
-    DATA_PATH: `${dataPath}-2`,
-    PORT: port,
-    DEVNET_PORT: '0',
-    DEVNET_SEED: 'false',
-  })
-  t.equal(samePort.code, 1)
-  t.match(samePort.err, `port ${port} is taken`)
-})
 
 t.test('wrong settings stop the start, all told at once', async (t) => {
   const { code, err } = await sluice(['start'], {
@@ -114,8 +94,7 @@ t.test('every command explains itself', async (t) => {
   t.match((await sluice(['settings'])).out, /PORT = 3000/)
 })
 
-t.test('what the gateway says of itself is plain and unsigned', async (t) => {
-  const running = await run(t, t.testdir(), { DEVNET_SEED: 'false' })
+async function plainWords(t: Test, running: Running): Promise<void> {
   const { gateway } = running.urls
   const info = await fetch(`${gateway}/gateway/info`)
   t.equal(info.headers.get('signature'), null)
@@ -130,10 +109,9 @@ t.test('what the gateway says of itself is plain and unsigned', async (t) => {
   t.match(metrics, /^process_resident_memory_bytes \d+$/m)
   t.equal((await fetch(`${gateway}/${'A'.repeat(43)}`)).status, 404, 'an id nobody knows')
   t.equal((await fetch(`${gateway}/${'A'.repeat(42)}B`)).status, 400, 'an id that is none')
-})
+}
 
-t.test('a long head may come in several packets; one too long is refused', async (t) => {
-  const running = await run(t, t.testdir(), { DEVNET_SEED: 'false' })
+async function longHeads(t: Test, running: Running): Promise<void> {
   const { hostname, port } = new URL(running.urls.gateway ?? '')
   const answered = async (headBytes: number): Promise<string> => {
     const socket = connect(Number(port), hostname)
@@ -155,4 +133,23 @@ t.test('a long head may come in several packets; one too long is refused', async
   }
   t.match(await answered(12_000), 'HTTP/1.1 200 OK')
   t.notMatch(await answered(40_000), '200')
+}
+
+async function onlyOne(t: Test, running: Running, dataPath: string): Promise<void> {
+  const { port } = new URL(running.urls.gateway ?? '')
+  const sameFolder = await sluice(['start'], { DATA_PATH: dataPath, PORT: '0', DEVNET_PORT: '0' })
+  t.equal(sameFolder.code, 1)
+  t.match(sameFolder.err, /another sluice is running/)
+  const other = { DATA_PATH: `${dataPath}-2`, PORT: port, DEVNET_PORT: '0', DEVNET_SEED: 'false' }
+  const samePort = await sluice(['start'], other)
+  t.equal(samePort.code, 1)
+  t.match(samePort.err, `port ${port} is taken`)
+}
+
+t.test('a program that runs', async (t) => {
+  const dataPath = t.testdir()
+  const running = await run(t, dataPath, { DEVNET_SEED: 'false' })
+  await t.test('what it says of itself is plain and unsigned', (t) => plainWords(t, running))
+  await t.test('a long head may come in packets; one too long is refused', (t) => longHeads(t, running))
+  await t.test('it shares neither folder nor port with another', (t) => onlyOne(t, running, dataPath))
 })
