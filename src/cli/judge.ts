@@ -7,7 +7,7 @@ import { nativeAddress, normalizedAddress } from '../proof/address.js'
 import { BundleVerifier } from '../proof/bundle.js'
 import { DataRootHasher } from '../proof/data-root.js'
 import { ItemVerifier } from '../proof/item.js'
-import { verifyTransaction } from '../proof/transaction.js'
+import { ownerOf, verifyTransaction } from '../proof/transaction.js'
 import { isBundle } from '../source/learned.js'
 
 /** Takes the payload as it arrives and says in the end who signed it. */
@@ -77,7 +77,7 @@ export async function judgeOfTransaction(node: string, id: Id): Promise<Judge | 
         ...(tx.format === 2
           ? [['data root', same ? encodeBase64url(tx.dataRoot) : differs] as [string, string | Refusal]]
           : []),
-        ['owner', ownerText(1, tx.owner)],
+        ['owner', ownerText(1, ownerOf(tx))],
         ...itemFindings(inner),
       ]
     },

@@ -7,7 +7,7 @@ import { dataTree, inlineDataTree } from '../proof/data-root.js'
 import type { MerkleTree } from '../proof/merkle.js'
 import type { Ruleset } from '../proof/path.js'
 import { readPostedChunk } from '../proof/posted-chunk.js'
-import { verifyTransaction } from '../proof/transaction.js'
+import { ownerOf, verifyTransaction } from '../proof/transaction.js'
 import type { Verdict } from './base-layer.js'
 import type { ChunkKey, ChunkRow } from './chunk-rows.js'
 import type { TransactionRow } from './ledger.js'
@@ -36,6 +36,7 @@ export function soundTransaction(json: unknown): SoundTransaction | Verdict {
   const transaction = parseTransaction(json)
   if (isRefusal(transaction)) return { status: 400, body: `Invalid JSON: ${transaction.message}.` }
   if (transaction.data.length > inlineMax) return failed('Too much data for one transaction; post chunks.')
+  if (transaction.denomination > 1) return failed('Nothing was redenominated here.')
   const verified = verifyTransaction(transaction)
   if (verified !== true) return failed(`${verified.message}.`)
   const tree = treeOf(transaction)
@@ -47,7 +48,7 @@ export function soundTransaction(json: unknown): SoundTransaction | Verdict {
     row: {
       json: { ...transactionJson(transaction, { withData: false }), data_tree: [] },
       format: transaction.format,
-      owner: createHash('sha256').update(transaction.owner).digest('base64url'),
+      owner: createHash('sha256').update(ownerOf(transaction)).digest('base64url'),
       target: encodeBase64url(transaction.target),
       quantity: quantity.toString(),
       reward: reward.toString(),

@@ -78,8 +78,8 @@ function faultOf(text: string): string | undefined {
   if (!equalBytes(sha256(transaction.signature), idBytes(transaction.id))) {
     return 'Invalid signature: the id is not its SHA-256'
   }
-  // Kinds of keys and amounts that only nodes can judge are left to them.
-  if (transaction.denomination !== 0 || transaction.owner.length === 0) return undefined
+  // What only nodes can judge is left to them.
+  if (transaction.denomination !== 0 && transaction.format === 1) return undefined
   const verified = verifyTransaction(transaction)
   return verified === true ? undefined : `Invalid signature: ${verified.message}`
 }

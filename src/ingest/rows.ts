@@ -4,6 +4,7 @@ import type { Block } from '../chain/chain.js'
 import type { ItemHeader } from '../format/item.js'
 import type { Transaction } from '../format/transaction.js'
 import { sha256 } from '../proof/digest.js'
+import { ownerOf } from '../proof/transaction.js'
 import { learnedOfTransaction } from '../source/learned.js'
 import type { Subject } from './filter.js'
 import type { PlacedTransaction } from './supply.js'
@@ -31,7 +32,8 @@ export function blockInput(block: Block): BlockInput {
 
 /** The row of a transaction; `index` and `weaveEnd` are 0 while it waits for a block. */
 export function transactionInput({ transaction, index, weaveEnd }: PlacedTransaction): TransactionInput {
-  const { id, dataSize, owner, target, lastTx, tags, signature } = transaction
+  const { id, dataSize, target, lastTx, tags, signature } = transaction
+  const owner = ownerOf(transaction)
   return {
     ...{ id, size: dataSize, owner, target, anchor: lastTx, tags, signature, index, weaveEnd },
     ownerAddress: sha256(owner),
@@ -55,7 +57,8 @@ export function transactionAttributes(transaction: Transaction, height: number |
 }
 
 export function transactionSubject(transaction: Transaction): Subject {
-  const { id, owner, target, lastTx, signature, tags, dataSize } = transaction
+  const { id, target, lastTx, signature, tags, dataSize } = transaction
+  const owner = ownerOf(transaction)
   const { format, quantity, reward, dataRoot } = transaction
   return {
     ...{ id, owner, target, signature, tags, anchor: lastTx },

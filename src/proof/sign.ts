@@ -84,6 +84,20 @@ export function signItem(
   return encodeItem({ signatureType, signature: signer.sign(message), owner, target, anchor, tags }, payload)
 }
 
+/** Signs a transaction of format 2 with a 32-byte secp256k1 secret. The owner stays empty: the signature tells the key. */
+export function signTransactionEcdsa(
+  tx: Omit<UnsignedTransaction, 'owner'>,
+  secret: Uint8Array,
+): Transaction {
+  const unsigned = { ...tx, owner: new Uint8Array(0) }
+  const signed = secp256k1.sign(sha256(signatureData(unsigned)), secret, {
+    prehash: false,
+    format: 'recovered',
+  })
+  const signature = Buffer.concat([signed.subarray(1), signed.subarray(0, 1)])
+  return { ...unsigned, signature, id: idOfBytes(sha256(signature)) }
+}
+
 /** Signs a transaction with an RSA JWK, whose modulus becomes the owner. */
 export function signTransaction(tx: Omit<UnsignedTransaction, 'owner'>, jwk: JsonWebKey): Transaction {
   const key = createPrivateKey({ key: jwk, format: 'jwk' })

@@ -99,6 +99,24 @@ function verifyEthereum({ owner, message, signature }: Signed): boolean | Refusa
   return secp256k1.verify(signature.subarray(0, 64), ethereumMessage(message), owner, options)
 }
 
+/**
+ * The compressed key (33 bytes) that signed 32 bytes: r, s and the recovery number 0 to 3, 65 bytes in all. Undefined where it
+ * is no such signature, or one with a high s, which would have a twin.
+ */
+export function recoverSecp256k1(digest: Uint8Array, signature: Uint8Array): Uint8Array | undefined {
+  const recovery = signature[64]
+  if (signature.length !== 65 || recovery === undefined || recovery > 3) return undefined
+  try {
+    const found = secp256k1.Signature.fromBytes(signature.subarray(0, 64), 'compact')
+    if (found.hasHighS()) return undefined
+    return found.addRecoveryBit(recovery).recoverPublicKey(digest).toBytes(true)
+  } catch (error) {
+    // The curve's library throws on numbers that are no point: a signature of nobody.
+    if (error instanceof Error) return undefined
+    throw error
+  }
+}
+
 function verifySolana({ owner, message, signature }: Signed): boolean | Refusal {
   return verifyEd25519(owner, Buffer.from(Buffer.from(message).toString('hex')), signature)
 }

@@ -4,14 +4,15 @@ import type { Transaction } from '../format/transaction.js'
 import { dataTree, inlineDataTree } from './data-root.js'
 import { deepHash } from './deep-hash.js'
 import { equalBytes, sha256 } from './digest.js'
-import { verifyRsa } from './signature.js'
+import { recoverSecp256k1, verifyRsa } from './signature.js'
 
 /** All of a transaction that its signature covers. */
 export type UnsignedTransaction = Omit<Transaction, 'id' | 'signature'>
 
 /**
  * The bytes that a transaction's owner signs. Format 2: a deep hash of its fields, 48 bytes, with the data root in the
- * place of the data. Format 1: owner, target, data, quantity, reward, anchor and tags simply one behind the other, so
+ * place of the data; an owner that is recovered from the signature is not among them, and a redenominated amount has its
+ * denomination in front. Format 1: owner, target, data, quantity, reward, anchor and tags simply one behind the other, so
  * that the whole data is needed.
  */
 export function signatureData(tx: UnsignedTransaction): Uint8Array {
@@ -22,8 +23,9 @@ export function signatureData(tx: UnsignedTransaction): Uint8Array {
     return Buffer.concat([tx.owner, tx.target, tx.data, quantity, reward, tx.lastTx, ...tags])
   }
   return deepHash([
+    ...(tx.denomination === 0 ? [] : [Buffer.from(tx.denomination.toString())]),
     Buffer.from('2'),
-    tx.owner,
+    ...(tx.owner.length === 0 ? [] : [tx.owner]),
     tx.target,
     quantity,
     reward,
@@ -42,22 +44,39 @@ export function transactionDataRoot(tx: UnsignedTransaction): Uint8Array {
   return tx.format === 2 ? tx.dataRoot : inlineDataTree(tx.data).root
 }
 
+/**
+ * The public key of a transaction's owner: the RSA modulus that it carries, or, where it carries none, the compressed
+ * secp256k1 key (33 bytes) that made its signature over SHA-256 of the signed bytes. Empty where no key could have made it.
+ * The address is SHA-256 of these bytes for both.
+ */
+export function ownerOf(tx: Transaction): Uint8Array {
+  if (tx.owner.length > 0 || tx.format === 1) return tx.owner
+  return recoverSecp256k1(sha256(signatureData(tx)), tx.signature) ?? tx.owner
+}
+
 function forged(tx: Transaction, message: string): Refusal {
   return refuse('forged', 'upstream', `transaction ${tx.id}: ${message}`)
 }
 
 /**
  * Whether a transaction is what its id says: the id is SHA-256 of the signature, the owner signed it, and data that
- * comes with a format-2 transaction has its data root. Redenominated transactions and keys other than RSA are refused.
+ * comes with a format-2 transaction has its data root. Redenominated transactions of format 1 are refused: their signature does
+ * not cover the data.
+ *
+ * Where the owner is recovered from the signature the id binds nothing else: other fields under the same signature are another
+ * key's, and as true. Whose word such a transaction is taken from matters; what the block proves of it (data root, place) stands.
  */
 export function verifyTransaction(tx: Transaction): true | Refusal {
   if (idOfBytes(sha256(tx.signature)) !== tx.id) return forged(tx, 'the id is not the hash of the signature')
-  if (tx.denomination !== 0) return forged(tx, `denomination ${tx.denomination} is not supported`)
-  if (tx.owner.length === 0) return forged(tx, 'only RSA keys are supported')
+  if (tx.format === 1 && tx.denomination !== 0) return forged(tx, 'a signature that leaves out the data')
+  if (tx.owner.length === 0 && ownerOf(tx).length === 0) return forged(tx, 'no key made the signature')
   if (tx.format === 1 && tx.data.length !== tx.dataSize) {
     return forged(tx, 'cannot be verified without its data')
   }
-  const held = verifyRsa({ owner: tx.owner, message: signatureData(tx), signature: tx.signature })
+  // What a key could be recovered from is a signature by that key.
+  const held =
+    tx.owner.length === 0 ||
+    verifyRsa({ owner: tx.owner, message: signatureData(tx), signature: tx.signature })
   if (held !== true) {
     return forged(tx, held === false ? 'the signature is not by the owner over this content' : held.message)
   }

@@ -2,6 +2,7 @@ import type { ChainIndex } from '../catalog/index-reader.js'
 import type { Chain } from '../chain/chain.js'
 import { type Id, idBytes } from '../format/id.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
+import { ownerOf } from '../proof/transaction.js'
 import type { HeaderSource, SignedHeader } from './headers.js'
 
 /**
@@ -20,6 +21,7 @@ export class MinedHeaders implements HeaderSource {
     if (!isRefusal(known) || known.refused !== 'unknown') return known
     const row = this.index.row(idBytes(id))
     if (row === undefined || row.isItem || row.height === undefined) return known
-    return this.chain.transaction(id, { signed: false })
+    const mined = await this.chain.transaction(id, { signed: false })
+    return isRefusal(mined) ? mined : { signature: mined.signature, owner: ownerOf(mined) }
   }
 }

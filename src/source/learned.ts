@@ -3,6 +3,7 @@ import type { ItemHeader } from '../format/item.js'
 import { plainTagValue, type Tag, tagValue } from '../format/tag.js'
 import type { Transaction } from '../format/transaction.js'
 import { normalizedAddress } from '../proof/address.js'
+import { ownerOf } from '../proof/transaction.js'
 import type { Learned } from './source.js'
 
 function learned(header: Header): Learned {
@@ -17,7 +18,8 @@ function learned(header: Header): Learned {
 
 /** What the header of a transaction says of its payload. */
 export function learnedOfTransaction(transaction: Transaction): Learned {
-  const { signature, owner, target, lastTx, tags } = transaction
+  const { signature, target, lastTx, tags } = transaction
+  const owner = ownerOf(transaction)
   const ownerAddress = normalizedAddress(owner)
   return learned({ signatureType: 1, signature, owner, ownerAddress, target, anchor: lastTx, tags })
 }

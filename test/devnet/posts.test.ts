@@ -1,5 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
+import { encodeBase64url } from '../../src/format/base64url.js'
+import { transactionJson } from '../../src/format/transaction.js'
+import { dataTree } from '../../src/proof/data-root.js'
+import { sha256 } from '../../src/proof/digest.js'
+import { signTransactionEcdsa } from '../../src/proof/sign.js'
+import { ownerOf } from '../../src/proof/transaction.js'
 import { devnetOf, jsonOf, payerOf, signed } from './posting.js'
 
 t.test('what a node would refuse is refused, with words', async (t) => {
@@ -158,4 +164,31 @@ t.test('a body beyond any transaction is refused, and the node lives on', async 
   const response = await fetch(`${devnet.url}/tx`, { method: 'POST', body: 'x'.repeat(20 << 20) })
   t.equal(response.status, 413)
   t.equal((await fetch(`${devnet.url}/height`)).status, 200)
+})
+
+t.test('a transaction signed by a secp256k1 key is paid by the address of the key', async (t) => {
+  const devnet = await devnetOf(t)
+  const data = Buffer.from('curved')
+  const unsigned = {
+    format: 2 as const,
+    lastTx: Buffer.from(await (await fetch(`${devnet.url}/tx_anchor`)).text(), 'base64url'),
+    tags: [],
+    target: new Uint8Array(0),
+    quantity: 0n,
+    data,
+    dataSize: data.length,
+    dataRoot: dataTree(data).root,
+    reward: 10n ** 12n,
+    denomination: 0,
+  }
+  const tx = signTransactionEcdsa(unsigned, randomBytes(32))
+  const address = encodeBase64url(sha256(ownerOf(tx)))
+  t.match(devnet.submit(transactionJson(tx)), { status: 400 }, 'nobody with winston signed it')
+  devnet.mint(address, 10n ** 13n)
+  t.match(devnet.submit(transactionJson(tx)), { status: 200 })
+  const dear = signTransactionEcdsa({ ...unsigned, denomination: 2 }, randomBytes(32))
+  t.match(devnet.submit(transactionJson(dear)), { status: 400, body: /redenominated/ })
+  devnet.mine()
+  t.match(await jsonOf(`${devnet.url}/tx/${tx.id}`), { owner: '', signature: encodeBase64url(tx.signature) })
+  t.equal(await (await fetch(`${devnet.url}/wallet/${address}/balance`)).text(), String(9n * 10n ** 12n))
 })

@@ -1,5 +1,5 @@
 import { equal } from 'node:assert/strict'
-import type { JsonWebKey } from 'node:crypto'
+import { createECDH, createPublicKey, generateKeyPairSync, type JsonWebKey, verify } from 'node:crypto'
 import Arweave from 'arweave'
 import t from 'tap'
 import { idOfBytes } from '../../src/format/id.js'
@@ -7,8 +7,8 @@ import { tagOf } from '../../src/format/tag.js'
 import { parseTransaction, type Transaction, transactionJson } from '../../src/format/transaction.js'
 import { dataTree } from '../../src/proof/data-root.js'
 import { sha256 } from '../../src/proof/digest.js'
-import { signTransaction } from '../../src/proof/sign.js'
-import { verifyTransaction } from '../../src/proof/transaction.js'
+import { signTransaction, signTransactionEcdsa } from '../../src/proof/sign.js'
+import { ownerOf, signatureData, verifyTransaction } from '../../src/proof/transaction.js'
 import { fixtureJson, fixtureLines, fixtureNames, sound } from '../fixture-file.js'
 
 const jwk = fixtureJson<JsonWebKey>('rsa-4096.jwk.json')
@@ -97,9 +97,64 @@ t.test('an id, a signature or data that is another one is refused with the reaso
 })
 
 t.test('what is not supported is refused and said so', async (t) => {
-  t.match(verifyTransaction({ ...signed, denomination: 1 }), { refused: 'forged', message: /denomination 1/ })
-  t.match(verifyTransaction({ ...signed, owner: new Uint8Array(0) }), { message: /only RSA/ })
+  t.match(verifyTransaction({ ...signed, denomination: 1 }), { refused: 'forged', message: /owner/ })
+  t.match(verifyTransaction({ ...signed, owner: new Uint8Array(0) }), { message: /no key/ })
   t.match(verifyTransaction({ ...signed, format: 1, data: new Uint8Array(0) }), {
     message: /without its data/,
   })
+})
+
+t.test('a transaction without an owner is by the secp256k1 key that made its signature', async (t) => {
+  const secret = Buffer.alloc(32, 7)
+  const pair = createECDH('secp256k1')
+  pair.setPrivateKey(secret)
+  const key = pair.getPublicKey(null, 'compressed')
+  const tx = signTransactionEcdsa(unsigned, secret)
+  t.equal(verifyTransaction(tx), true)
+  t.same(Buffer.from(ownerOf(tx)), key)
+  t.same(parseTransaction(transactionJson(tx)), tx, 'the wire carries no owner')
+  const [x, y] = [pair.getPublicKey().subarray(1, 33), pair.getPublicKey().subarray(33)]
+  const jwk = { kty: 'EC', crv: 'secp256k1', x: x.toString('base64url'), y: y.toString('base64url') }
+  const theirs = createPublicKey({ key: jwk, format: 'jwk' })
+  const [message, plain] = [signatureData(tx), tx.signature.subarray(0, 64)]
+  t.ok(verify('sha256', message, { key: theirs, dsaEncoding: 'ieee-p1363' }, plain), 'OpenSSL agrees')
+
+  const changed = ownerOf({ ...tx, reward: 2n })
+  t.not(Buffer.compare(changed, key), 0, 'other fields are signed by another key, or by none')
+  const order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n
+  const high = order - BigInt(`0x${Buffer.from(tx.signature.subarray(32, 64)).toString('hex')}`)
+  const s = Buffer.from(high.toString(16).padStart(64, '0'), 'hex')
+  const recovery = Uint8Array.of((tx.signature[64] ?? 0) ^ 1)
+  for (const signature of [
+    Buffer.concat([tx.signature.subarray(0, 32), s, recovery]),
+    Buffer.concat([plain, Uint8Array.of(4)]),
+    plain,
+    Buffer.alloc(65),
+    Buffer.alloc(65, 0xff),
+    Buffer.alloc(0),
+  ]) {
+    const bad = { ...tx, signature, id: idOfBytes(sha256(signature)) }
+    t.match(verifyTransaction(bad), { refused: 'forged' })
+    t.equal(ownerOf(bad).length, 0)
+  }
+  t.match(verifyTransaction({ ...tx, data: Buffer.from('x') }), { refused: 'forged' })
+  t.match(verifyTransaction({ ...tx, format: 1 }), { refused: 'forged' })
+})
+
+t.test('redenominated amounts are signed with their denomination', async (t) => {
+  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
+  const small = privateKey.export({ format: 'jwk' })
+  const rsa = signTransaction({ ...unsigned, denomination: 2 }, small)
+  const ecdsa = signTransactionEcdsa({ ...unsigned, denomination: 2 }, Buffer.alloc(32, 7))
+  for (const tx of [rsa, ecdsa]) {
+    t.equal(verifyTransaction(tx), true)
+    t.equal(transactionJson(tx).denomination, '2')
+  }
+  t.match(verifyTransaction({ ...rsa, denomination: 1 }), { refused: 'forged' })
+  t.match(verifyTransaction({ ...rsa, denomination: 0 }), { refused: 'forged' })
+  t.match(
+    verifyTransaction({ ...rsa, format: 1 }),
+    { refused: 'forged' },
+    'such a signature leaves out the data',
+  )
 })
