@@ -2,7 +2,7 @@ import { type Environment, openEnvironment, present, type Table } from '../store
 import type { PaymentOrder } from './settlement-protocol.js'
 
 /** What is known of one payment. Written before its settlement is asked for. */
-export interface PaymentRecord extends Omit<PaymentOrder, 'message'> {
+export interface PaymentRecord extends Omit<PaymentOrder, 'message' | 'signature'> {
   /** `asked`: the money may have moved. */
   readonly state: 'asked' | 'settled' | 'failed'
   readonly askedMs: number

@@ -1,11 +1,13 @@
 /** What edge threads ask of the cashier, the one actor that settles payments. */
 
-/** A payment that was checked on the edge thread, with what the facilitator has to be told. Plain data. */
+/** A payment that was checked on the edge thread, but for its signature, with what the facilitator has to be told. Plain data. */
 export interface PaymentOrder {
   /** Names the payment: chain, payer and nonce; lower case. */
   readonly payment: string
   /** Of the digest that was signed: two authorizations with one nonce are two payments, and only one can settle. */
   readonly digest: string
+  /** Hexadecimal with 0x. Never kept. */
+  readonly signature: string
   readonly version: 1 | 2
   readonly payer: string
   /** Smallest units of USDC. */
@@ -31,6 +33,8 @@ export type CashierReply =
   | { readonly state: 'refused'; readonly stage: 'verify' | 'settle'; readonly reason: string }
   /** Not known yet: it goes on by itself, and the same payment asked for again joins it. */
   | { readonly state: 'pending' }
+  /** Too many signatures to look at: nothing was done. */
+  | { readonly state: 'busy' }
   /** The facilitator cannot be used now; nothing has moved. */
   | { readonly state: 'down' }
 

@@ -5,6 +5,7 @@ import type { Facilitator, Settled } from './facilitator.js'
 import type { Credits } from './protocol.js'
 import type { PaymentLedger, PaymentRecord } from './settlement-ledger.js'
 import type { CashierReply, CashierRequest, Kinds, PaymentOrder } from './settlement-protocol.js'
+import { Signers } from './signers.js'
 
 export interface CashierOptions {
   /** Who asks waits so long for a settlement; it goes on by itself. */
@@ -63,8 +64,11 @@ export class Cashier {
   #learning: Timer | undefined
   #forgetting: Timer | undefined
   #closed = false
+  readonly #signers: Signers
 
-  constructor(private readonly parts: CashierParts) {}
+  constructor(private readonly parts: CashierParts) {
+    this.#signers = new Signers(parts.clock)
+  }
 
   /** Takes up what an earlier process left, and begins to ask what the facilitator supports. Does not wait. */
   start(): void {
@@ -82,6 +86,10 @@ export class Cashier {
   async handle({ pay: order }: CashierRequest): Promise<CashierReply> {
     const { clock, options } = this.parts
     if (this.#closed) return { state: 'down' }
+    // First of all: nobody but the payer hears what became of a payment.
+    const signed = this.#signers.check(order)
+    if (signed === 'busy') return { state: 'busy' }
+    if (signed === 'false') return unsigned
     const flight = this.#flights.get(order.payment) ?? this.#begin(order)
     if ('state' in flight) return flight
     await flight.verifying
@@ -254,6 +262,13 @@ const spent: CashierReply = {
   state: 'refused',
   stage: 'verify',
   reason: 'invalid_exact_evm_nonce_already_used',
+}
+
+/** Somebody else signed. */
+const unsigned: CashierReply = {
+  state: 'refused',
+  stage: 'verify',
+  reason: 'invalid_exact_evm_payload_signature',
 }
 
 /** True where nothing is recorded, or this very authorization. */

@@ -3,7 +3,7 @@ import type { Clock } from '../actor/clock.js'
 import type { Meter, Meters } from '../actor/meter.js'
 import { isRefusal } from '../format/refusal.js'
 import type { Request } from '../http/exchange.js'
-import { authorizationDigest, plainSignatureBytes, signerOf } from './authorization.js'
+import { authorizationDigest } from './authorization.js'
 import { inBase64, type Offers, type Quote } from './offer.js'
 import type { Paywall } from './paywall.js'
 import { isUnreadable, type Presented, readPayment } from './presented.js'
@@ -33,13 +33,8 @@ const marginSeconds = 8
 /** The longest validity that is taken: a record is kept while its payment could settle. Stock clients sign 5 minutes. */
 const validMaxSeconds = 24 * 3600
 
-/** Recovering a signer takes 1 to 2 ms of this thread: more a second are turned away, so that nonsense cannot occupy it. */
-const recoveriesPerSecond = 50
-
-/** Payments on one edge thread: offers, the checks that need nobody else, and the way to the cashier. */
+/** Payments on one edge thread: offers, the checks that cost next to nothing, and the way to the cashier. */
 export class X402 implements Payments {
-  #second = 0
-  #recoveries = 0
   readonly #offered: Meter
   readonly #outcomes: Readonly<Record<Outcome, Meter>>
 
@@ -98,20 +93,6 @@ export class X402 implements Payments {
     const fault = this.#faultOf(read, quote)
     if (fault !== undefined) return this.#demand(fare, quote, fault, '')
     const digest = authorizationDigest(this.parts.offers.usdc, read.authorization)
-    const signature = Buffer.from(read.signature.slice(2), 'hex')
-    // Longer ones are of contracts' wallets: only the chain can tell, and the facilitator asks it.
-    if (signature.length <= plainSignatureBytes) {
-      if (!this.#mayRecover())
-        return plain(503, 'payment_service_unavailable', 'busy: retry with the same payment', 1)
-      if (signerOf(digest, signature) !== read.authorization.from.toLowerCase()) {
-        return this.#demand(
-          fare,
-          quote,
-          this.#refusal(read, 'verify', 'invalid_exact_evm_payload_signature'),
-          '',
-        )
-      }
-    }
     const order = this.#order(read, quote, digest, client)
     const reply = await this.parts.cashier.ask({ pay: order })
     return isRefusal(reply)
@@ -127,6 +108,8 @@ export class X402 implements Payments {
     reply: CashierReply,
   ): Paid | Denial {
     const { payment, payer, units } = order
+    if (reply.state === 'busy')
+      return plain(503, 'payment_service_unavailable', 'busy: retry with the same payment', 1)
     if (reply.state !== 'refused') this.#outcomes[reply.state].add(1)
     switch (reply.state) {
       case 'settled': {
@@ -209,6 +192,7 @@ export class X402 implements Payments {
     return {
       payment: `${offers.usdc.chainId}:${payer}:${authorization.nonce.toLowerCase()}`,
       digest: Buffer.from(digest).toString('hex'),
+      signature,
       ...{ version, payer, client, resource: url },
       units: quote.units.toString(),
       tokens: offers.price.tokens(quote.units, quote.bytes),
@@ -243,16 +227,6 @@ export class X402 implements Payments {
     }
     const body = `${JSON.stringify(offers.body(quote, said))}\n`
     return { status: 402, contentType: 'application/json; charset=utf-8', lines: head, body, reason }
-  }
-
-  #mayRecover(): boolean {
-    const second = Math.floor(this.parts.clock.monotonic() / 1000)
-    if (second !== this.#second) {
-      this.#second = second
-      this.#recoveries = 0
-    }
-    this.#recoveries += 1
-    return this.#recoveries <= recoveriesPerSecond
   }
 }
 

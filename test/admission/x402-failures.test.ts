@@ -356,14 +356,24 @@ t.test(
 t.test('a flood of signatures is turned away before it occupies the thread', async (t) => {
   // One second that does not end.
   const clock = { ...systemClock, monotonic: () => 1000 }
-  const { facilitator, shop } = await scene(t, { clock })
+  const { facilitator, shop, payer } = await scene(t, { clock })
   const bad = await payment(newAccount(), 1, { to: payee, tamper: { from: newAccount().address } })
-  const all = await Promise.all(Array.from({ length: 200 }, () => get(`${shop.url}/file`, bad)))
-  const turned = all.filter(({ status }) => status === 503)
-  t.equal(turned.length, 150, 'all but fifty')
-  t.equal(all.filter(({ status }) => status === 402).length, 50)
-  t.ok(turned.every(({ headers }) => headers.get('retry-after') === '1'))
-  t.equal(facilitator.count('verify'), 0)
+  const flood = async (clients: number, each: number): Promise<number> => {
+    const from = Array.from({ length: clients * each }, (_, at) => `198.51.100.${at % clients}`)
+    const all = await Promise.all(
+      from.map((client) => get(`${shop.url}/file`, { ...bad, 'x-client': client })),
+    )
+    const turned = all.filter(({ status }) => status === 503)
+    t.ok(turned.every(({ headers }) => headers.get('retry-after') === '1'))
+    const looked = all.filter(({ status }) => status === 402).length
+    t.equal(looked + turned.length, all.length)
+    return looked
+  }
+  t.equal(await flood(1, 60), 20, 'twenty of one client')
+  const good = await payment(payer, 1, { to: payee })
+  t.equal((await get(`${shop.url}/file`, { ...good, 'x-client': '198.51.100.77' })).status, 200, 'others pay')
+  t.equal(await flood(40, 3), 79, 'a hundred in all')
+  t.equal(facilitator.count('verify'), 1)
 })
 
 t.test('more settlements at once than there is room for are turned away before anything moves', async (t) => {
