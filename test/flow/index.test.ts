@@ -6,12 +6,17 @@ import { bundleItem, bundleTags, item } from '../source/weave.js'
 import { payerAt } from './payer.js'
 import { run } from './running.js'
 
+const still = { DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '0' }
+
 async function stage(t: Test, environment: Record<string, string> = {}) {
-  const running = await run(t, t.testdir(), { DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '0', ...environment })
+  const dataPath = t.testdir()
+  const running = await run(t, dataPath, { ...still, ...environment })
   const { gateway = '', devnet: node = '' } = running.urls
   const { post } = await payerAt(node)
-  return { running, gateway, node, post }
+  return { running, dataPath, gateway, node, post }
 }
+
+type Stage = Awaited<ReturnType<typeof stage>>
 
 /** Asks until the answer is as wanted. */
 async function until(url: string, wanted: (answer: Response) => boolean, method = 'GET'): Promise<Response> {
@@ -33,8 +38,7 @@ async function eventually(isThere: () => Promise<boolean>): Promise<boolean> {
 
 const ok = (answer: Response): boolean => answer.status === 200
 
-t.test('every item of a bundle in a bundle in a bundle is served by its id alone', async (t) => {
-  const { gateway, post } = await stage(t)
+async function nestedItems(t: Test, { gateway, post }: Stage): Promise<void> {
   const deep = [item(randomBytes(100), { 'Content-Type': 'text/x-deep' }), item(randomBytes(400_000))]
   const inner = bundleItem(deep)
   const middle = bundleItem([item(Buffer.from('beside')), inner])
@@ -83,16 +87,16 @@ t.test('every item of a bundle in a bundle in a bundle is served by its id alone
   const metrics = await (await fetch(`${gateway}/gateway/__gateway_metrics`)).text()
   t.match(metrics, /\ndata_items_bad_total 1\n/)
   t.match(metrics, /\ndata_items_indexed_total 7\n/)
-})
+}
 
-t.test('the index says how far it is, goes through a fork, and goes on after a kill', async (t) => {
-  const { running, gateway, node, post } = await stage(t)
+async function throughForkAndKill(t: Test, { running, dataPath, gateway, node, post }: Stage): Promise<void> {
   const one = item(Buffer.from('one'))
   const rootOne = await post(encodeBundle([one]), bundleTags)
   const early = await until(`${gateway}/raw/${one.id}`, ok, 'HEAD')
   t.equal(early.headers.get('x-gateway-stable'), 'false')
   await fetch(`${node}/devnet/fork/1`, { method: 'POST' })
   await fetch(`${node}/mine/30`)
+  const { height: top } = (await (await fetch(`${node}/info`)).json()) as { height: number }
   await until(`${gateway}/raw/${one.id}`, (head) => head.headers.get('x-gateway-stable') === 'true', 'HEAD')
   await until(`${gateway}/raw/${rootOne}`, ok, 'HEAD')
   const isThere = async (): Promise<boolean> => {
@@ -101,7 +105,11 @@ t.test('the index says how far it is, goes through a fork, and goes on after a k
     }
     const { state, height, lag, bundlesWaiting, missingTransactions } = about.index
     return (
-      state === 'following' && height === 32 && lag === 0 && bundlesWaiting === 0 && missingTransactions === 0
+      state === 'following' &&
+      height === top &&
+      lag === 0 &&
+      bundlesWaiting === 0 &&
+      missingTransactions === 0
     )
   }
   t.ok(await eventually(isThere), 'all is in the index')
@@ -110,9 +118,19 @@ t.test('the index says how far it is, goes through a fork, and goes on after a k
   t.equal(health.status, 'ok')
 
   await running.kill()
-  const again = await run(t, t.testdirName, { DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '0' })
+  const again = await run(t, dataPath, still)
   t.equal((await fetch(`${again.urls.gateway}/raw/${one.id}`)).status, 200)
   t.equal(await again.stop(), 0)
+}
+
+t.test('the index of one program', async (t) => {
+  const here = await stage(t)
+  await t.test('every item of a bundle in a bundle in a bundle is served by its id alone', (t) =>
+    nestedItems(t, here),
+  )
+  await t.test('it says how far it is, goes through a fork, and goes on after a kill', (t) =>
+    throughForkAndKill(t, here),
+  )
 })
 
 t.test('only what the filters want is opened and indexed', async (t) => {
