@@ -1,12 +1,15 @@
-/** The operator's page in a real browser, and the orders of the index behind the same key. */
+/** A running devnet in a real browser: the seeded site, the operator's page; and the orders behind the same key. */
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { chromium, type Page } from 'playwright-core'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { pause } from '../../src/actor/clock.js'
+import { parseId } from '../../src/format/id.js'
+import { sandboxLabel } from '../../src/names/sandbox.js'
 import { askAt } from '../gateway/rig.js'
-import { run } from './running.js'
+import { someId } from '../source/rig.js'
+import { type Running, run } from './running.js'
 
 const browser = '/usr/bin/chromium'
 const flags = [
@@ -26,8 +29,7 @@ function complaints(page: Page): string[] {
   return said
 }
 
-t.test('an operator signs in, sees what is, blocks, finds, releases and signs out', options, async (t) => {
-  const running = await run(t, t.testdir(), { ADMIN_API_KEY: key })
+async function operatorsWork(t: Test, running: Running): Promise<void> {
   const { gateway = '' } = running.urls
   const { page: id = '', item = '' } = running.examples
   const opened = await chromium.launch({ executablePath: browser, args: flags })
@@ -88,11 +90,9 @@ t.test('an operator signs in, sees what is, blocks, finds, releases and signs ou
   t.ok(await page.isVisible('#login'))
   t.equal(await page.evaluate('sessionStorage.length'), 0)
   t.strictSame(said, [], 'no complaint of the browser')
-})
+}
 
-t.test('items are announced, bundles queued and looked after, content is evicted', async (t) => {
-  const path = t.testdir()
-  const running = await run(t, path, { ADMIN_API_KEY: key, EDGE_THREADS: '1', CHAIN_FORK_DEPTH_MAX: '1' })
+async function orders(t: Test, running: Running, path: string): Promise<void> {
   const { gateway = '' } = running.urls
   const order = async (
     method: string,
@@ -228,4 +228,49 @@ t.test('items are announced, bundles queued and looked after, content is evicted
     body: { message: 'Stable data items pruned successfully', pruned: Number },
   })
   t.match(await order('GET', `bundle-status/${rootTxId}`), { body: { dataItemCount: 0 } })
+}
+
+/** The seeded site by its name, and each id in an origin of its own. */
+async function siteByName(t: Test, running: Running): Promise<void> {
+  const { site, page: pageId } = running.examples
+  const names = (running.log.find(({ msg }) => msg === 'ready')?.names ?? {}) as Record<string, string>
+  const { port } = new URL(running.urls.gateway ?? '')
+  t.equal(names.site, `http://site.localhost:${port}/`)
+  const opened = await chromium.launch({ executablePath: browser, args: flags })
+  t.teardown(() => opened.close())
+  const page = await opened.newPage()
+  const failed: string[] = []
+  page.on('response', (response) => {
+    if (response.status() >= 400 && !response.url().endsWith('favicon.ico')) failed.push(response.url())
+  })
+  const first = await page.goto(names.site ?? '')
+  t.equal(first?.headers()['x-ns-resolved-id'], site)
+  t.equal(await page.textContent('h1'), 'It flows.')
+  t.equal(await page.evaluate("document.querySelector('img').naturalWidth"), 320, 'its picture, too')
+  t.not(
+    await page.evaluate("getComputedStyle(document.querySelector('main')).maxWidth"),
+    'none',
+    'and its style',
+  )
+  await page.goto(`http://site.localhost:${port}/${site}`)
+  const label = sandboxLabel(parseId(site ?? '') ?? someId())
+  t.equal(page.url(), `http://${label}.localhost:${port}/${site}/`)
+  t.equal(await page.textContent('h1'), 'It flows.')
+  t.strictSame(failed, [])
+  await page.goto(`http://site.localhost:${port}/${pageId}`)
+  t.notMatch(page.url(), label, 'another id is another origin')
+}
+
+t.test('a running devnet, in a browser and by orders', async (t) => {
+  const path = t.testdir()
+  const running = await run(t, path, { ADMIN_API_KEY: key, CHAIN_FORK_DEPTH_MAX: '1' })
+  await t.test('it shows its site by name; each id has an origin of its own', options, (t) =>
+    siteByName(t, running),
+  )
+  await t.test('an operator signs in, sees what is, blocks, finds, releases and signs out', options, (t) =>
+    operatorsWork(t, running),
+  )
+  await t.test('items are announced, bundles queued and looked after, content is evicted', (t) =>
+    orders(t, running, path),
+  )
 })
