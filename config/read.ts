@@ -118,6 +118,10 @@ function contradictions(config: Config): string[] {
   if (given.network === 'devnet' && given.port !== 0 && given.port === given.devnetPort) {
     wrong.push('PORT and DEVNET_PORT must differ')
   }
+  const { subscriptions, registry } = config.swarm
+  if (registry === undefined && subscriptions.some((one) => 'publisher' in one)) {
+    wrong.push('INDEX_SUBSCRIPTIONS: a wallet needs INDEX_REGISTRY')
+  }
   wrong.push(...nameContradictions(config.names, given.network === 'devnet'))
   wrong.push(...paymentFaults(config.payments, config.limits.enabled))
   return wrong

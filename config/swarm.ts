@@ -1,12 +1,20 @@
-import { choice, custom, flag, list, type Parsed, readUrl, whole } from './setting.js'
+import { choice, custom, flag, list, maybeText, type Parsed, readUrl, whole } from './setting.js'
 
 const addressShape = /^(\d{1,3}(\.\d{1,3}){3}|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*)$/
 
-export interface NamedPublisher {
-  /** Without a trailing slash, fragment or query. */
-  readonly url: string
-  /** Base58. */
-  readonly keyId: string
+/** `url`: without a trailing slash, fragment or query. Key and wallet: base58. */
+export type NamedPublisher = { readonly url: string } & (
+  | { readonly keyId: string }
+  | { readonly publisher: string }
+)
+
+/** ADDRESS#KEY, or ADDRESS#wallet:WALLET. */
+export function readPublisher(text: string): Parsed<NamedPublisher> {
+  const found = /^(https?:\/\/[^#?@\s]+)#(wallet:)?([1-9A-HJ-NP-Za-km-z]{32,44})$/.exec(text)
+  const [, address = '', isWallet, who = ''] = found ?? []
+  if (!URL.canParse(address)) return { wrong: text }
+  const url = new URL(address).href.replace(/\/$/, '')
+  return { value: isWallet === undefined ? { url, keyId: who } : { url, publisher: who } }
 }
 
 function readTracker(text: string): Parsed<string> {
@@ -81,23 +89,23 @@ export const swarm = {
   }),
   subscriptions: custom<readonly NamedPublisher[]>({
     env: 'INDEX_SUBSCRIPTIONS',
-    allowed: 'ADDRESS#KEY, comma between: a gateway, and the base58 key that signs its publication',
+    allowed:
+      'ADDRESS#KEY or ADDRESS#wallet:WALLET, comma between: a gateway, and who signs its publication, base58',
     defaultText: '',
     default: [],
     read: (text) => {
-      const parts = text.split(',').map((part) => part.trim())
-      const found = parts.map((part) => /^(https?:\/\/[^#?@\s]+)#([1-9A-HJ-NP-Za-km-z]{32,44})$/.exec(part))
-      const wrong = parts.filter((_, index) => {
-        const [, url = ''] = found[index] ?? []
-        return !URL.canParse(url)
-      })
+      const read = text.split(',').map((part) => readPublisher(part.trim()))
+      const wrong = read.flatMap((one) => ('wrong' in one ? [one.wrong] : []))
       if (wrong.length > 0) return { wrong: `has entries that are not ADDRESS#KEY: ${wrong.join(' ')}` }
-      const value = found.map((match) => {
-        return { url: new URL(match?.[1] ?? '').href.replace(/\/$/, ''), keyId: match?.[2] ?? '' }
-      })
-      return { value }
+      return { value: read.flatMap((one) => ('value' in one ? [one.value] : [])) }
     },
     why: 'Gateways whose bands are fetched and looked into. An address without a path means its usual one.',
+  }),
+  registry: maybeText({
+    env: 'INDEX_REGISTRY',
+    shape: /^\S+$/,
+    allowed: 'a path, or an http(s) address',
+    why: 'JSON as gateways answer /peers with: which key (observerAddress) signs for a wallet. For #wallet: above.',
   }),
   subscribedKinds: list({
     env: 'INDEX_SUBSCRIPTION_KINDS',

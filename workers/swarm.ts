@@ -7,11 +7,10 @@ import { createLog } from '../src/actor/log.js'
 import { Meters } from '../src/actor/meter.js'
 import { meterTable } from '../src/actor/meters.js'
 import type { ThreadOrder } from '../src/actor/thread.js'
-import { l1Bands } from '../src/bands/l1-band.js'
 import { Offers, offeringsOf } from '../src/bands/offer.js'
-import { rootTxBands } from '../src/bands/root-band.js'
+import { openSubscriber } from '../src/bands/open-subscriber.js'
 import { Shelf } from '../src/bands/shelf.js'
-import { Subscriber } from '../src/bands/subscriber.js'
+import type { Subscriber } from '../src/bands/subscriber.js'
 import { type Offering, Swarm, type SwarmReply, type SwarmRequest } from '../src/bands/swarm.js'
 import { type SwarmThread, swarmDefaults } from '../src/bands/swarm-wiring.js'
 import { refuse } from '../src/format/refusal.js'
@@ -22,7 +21,7 @@ const parent = parentPort
 const given = workerData as SwarmThread
 const log = createLog(given.logLevel, 'swarm')
 const meters = new Meters(meterTable, given.meters, given.row)
-const { timeoutMs, connectionsMax } = swarmDefaults
+const { connectionsMax } = swarmDefaults
 const dispatcher = new Agent({ connections: connectionsMax })
 
 const shelf = new Shelf(given.bandsPath)
@@ -43,19 +42,8 @@ const swarm =
       )
 const port = (await swarm?.start()) ?? 0
 
-subscriber =
-  given.subscriber === undefined
-    ? undefined
-    : await Subscriber.open(given.subscriber, {
-        asking: { dispatcher, timeoutMs, userAgent: given.subscriber.userAgent },
-        clock: systemClock,
-        peerId: swarm?.peerId ?? randomBytes(20),
-        download: given.subscriber.download,
-        trackers: given.subscriber.trackers,
-        shelf,
-        kinds: [rootTxBands, l1Bands].filter(({ kind }) => given.subscriber?.kinds.includes(kind)),
-        log,
-      })
+const peerId = swarm?.peerId ?? randomBytes(20)
+subscriber = given.subscriber && (await openSubscriber(given.subscriber, { dispatcher, peerId, shelf, log }))
 subscriber?.start((error) => {
   log.fatal({ err: error }, 'bands cannot be kept: ending')
   process.exit(1)

@@ -3,6 +3,7 @@ import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { readBody } from './announce.js'
 import { type ReadPublication, verifyPublication } from './document.js'
 import { publicationMaxBytes } from './protocol.js'
+import type { PublisherKeys } from './publisher-keys.js'
 import { type Subscription, type SubscriptionState, subscriptionKey } from './subscription.js'
 
 /** How publishers are asked. */
@@ -35,23 +36,32 @@ export async function get(
   }
 }
 
+/** What it takes to follow. */
+export interface Following {
+  readonly state: SubscriptionState
+  readonly keys: PublisherKeys
+  /** Domains of signatures that are accepted. */
+  readonly domains: readonly string[]
+  readonly asking: Asking
+}
+
 /**
  * Asks a publisher for its document, and remembers it before it is used: a document that is older than one seen before is
  * refused for ever after, whatever happens to this process. Two documents of one sequence are refused as well.
  */
 export async function follow(
   subscription: Subscription,
-  state: SubscriptionState,
-  domains: readonly string[],
-  asking: Asking,
+  { state, keys, domains, asking }: Following,
   nowMs: number,
   end: AbortSignal,
 ): Promise<ReadPublication | Refusal> {
   const key = subscriptionKey(subscription)
   const before = state.seen.get(key)
+  const signers = await keys.of(subscription, end)
+  if (isRefusal(signers)) return signers
   const bytes = await get(`${subscription.url}/indexes`, publicationMaxBytes, asking, end)
   if (isRefusal(bytes)) return bytes
-  const expected = { keyIds: [subscription.keyId], domains, sequenceMin: before?.sequence ?? 1 }
+  const expected = { ...signers, domains, sequenceMin: before?.sequence ?? 1 }
   const read = verifyPublication(bytes, expected)
   if (isRefusal(read)) return read
   const { sequence } = read.document

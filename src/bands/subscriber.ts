@@ -15,6 +15,7 @@ import { isExpired } from './document.js'
 import { FetchedTorrents } from './fetched-torrents.js'
 import { follow } from './follow.js'
 import type { BandKind, Shelved } from './protocol.js'
+import type { PublisherKeys } from './publisher-keys.js'
 import type { Shelf } from './shelf.js'
 import { type Subscription, SubscriptionState, subscriptionKey } from './subscription.js'
 import type { Offering } from './swarm.js'
@@ -33,6 +34,7 @@ export interface SubscriberOptions {
 }
 
 export interface SubscriberParts extends FetchParts {
+  readonly keys: PublisherKeys
   readonly shelf: Shelf
   /** What is fetched: bands of other kinds are skipped. */
   readonly kinds: readonly BandKind[]
@@ -94,12 +96,12 @@ export class Subscriber {
 
   /** Asks every publisher, and begins what is to be done; it goes on when this resolves. Rejects where the disk refuses. */
   async poll(): Promise<void> {
-    const { clock, asking, log } = this.parts
+    const { clock, asking, keys, log } = this.parts
+    const following = { state: this.state, keys, domains: this.options.domains, asking }
     for (const subscription of this.options.subscriptions) {
       const key = subscriptionKey(subscription)
       const nowMs = clock.now()
-      const { domains } = this.options
-      const read = await follow(subscription, this.state, domains, asking, nowMs, this.#end.signal)
+      const read = await follow(subscription, following, nowMs, this.#end.signal)
       if (this.#end.signal.aborted) return
       const known = this.state.seen.get(key)
       if (isRefusal(read)) {
@@ -151,8 +153,8 @@ export class Subscriber {
     await this.#turn
   }
 
-  #list({ url, keyId }: Subscription, indexes: Listing['indexes'], isOld: boolean): void {
-    this.#listings.set(subscriptionKey({ url, keyId }), { url, indexes, isOld })
+  #list(subscription: Subscription, indexes: Listing['indexes'], isOld: boolean): void {
+    this.#listings.set(subscriptionKey(subscription), { url: subscription.url, indexes, isOld })
   }
 
   /** One look at the lists after the other. */

@@ -8,12 +8,19 @@ import { type ReadPublication, readPublication } from './document.js'
 import { replaceFile } from './replace-file.js'
 
 /** A gateway whose publication is followed. */
-export interface Subscription {
+export type Subscription = {
   /** Address of its own routes, e.g. `https://gateway.example/gateway`, without a trailing slash. */
   readonly url: string
-  /** Base58 of the Ed25519 key that must sign. */
-  readonly keyId: string
-}
+} & (
+  | {
+      /** Base58 of the Ed25519 key that must sign. */
+      readonly keyId: string
+    }
+  | {
+      /** Base58 of its wallet, of which a registry says who signs. */
+      readonly publisher: string
+    }
+)
 
 const seen = z.object({
   sequence: z.number().int().min(1),
@@ -94,9 +101,10 @@ export class SubscriptionState {
   }
 }
 
-/** Names a subscription in the state: another key at the same address is another publisher. */
-export function subscriptionKey({ url, keyId }: Subscription): string {
-  return `${url}#${keyId}`
+/** Names a subscription in the state: another key or wallet at the same address is another publisher. */
+export function subscriptionKey(subscription: Subscription): string {
+  const { url } = subscription
+  return 'keyId' in subscription ? `${url}#${subscription.keyId}` : `${url}#wallet:${subscription.publisher}`
 }
 
 async function readOrMissing(path: string): Promise<Buffer | undefined> {

@@ -1,4 +1,5 @@
 import type { DownloadOptions } from './download.js'
+import type { RegistryOptions } from './registered-keys.js'
 import type { SubscriberOptions } from './subscriber.js'
 import type { Subscription } from './subscription.js'
 import type { SwarmOptions } from './swarm.js'
@@ -24,6 +25,8 @@ export interface SwarmThread {
 
 export interface SubscriberThread extends SubscriberOptions {
   readonly subscriptions: readonly Subscription[]
+  /** Absent: only keys that were written down are believed. */
+  readonly registry?: RegistryOptions
   /** Kinds that are fetched, of those that are known. */
   readonly kinds: readonly string[]
   readonly download: Omit<DownloadOptions, 'isNear'>

@@ -4,12 +4,9 @@ import { join } from 'node:path'
 import { Agent } from 'undici'
 import { type Config, readConfig } from '../../config/read.js'
 import { claimFolder } from '../actor/claim.js'
-import { systemClock } from '../actor/clock.js'
 import { createLog } from '../actor/log.js'
-import { l1Bands } from '../bands/l1-band.js'
-import { rootTxBands } from '../bands/root-band.js'
+import { openSubscriber } from '../bands/open-subscriber.js'
 import { Shelf } from '../bands/shelf.js'
-import { Subscriber } from '../bands/subscriber.js'
 import { SubscriptionState, subscriptionKey } from '../bands/subscription.js'
 import { swarmDefaults } from '../bands/swarm-wiring.js'
 import { bandsFolder } from '../main/bands-thread.js'
@@ -57,16 +54,8 @@ export async function subscribe(words: readonly string[]): Promise<number> {
   const shelf = new Shelf(bandsFolder(root))
   try {
     await shelf.prepare()
-    const subscriber = await Subscriber.open(given, {
-      asking: { dispatcher, timeoutMs: swarmDefaults.timeoutMs, userAgent: given.userAgent },
-      clock: systemClock,
-      peerId: randomBytes(20),
-      download: given.download,
-      trackers: given.trackers,
-      shelf,
-      kinds: [rootTxBands, l1Bands].filter(({ kind }) => given.kinds.includes(kind)),
-      log: createLog('info', 'bands'),
-    })
+    const parts = { dispatcher, peerId: randomBytes(20), shelf, log: createLog('info', 'bands') }
+    const subscriber = await openSubscriber(given, parts)
     await subscriber.poll()
     await subscriber.settled()
     await subscriber.stop()

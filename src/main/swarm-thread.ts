@@ -39,13 +39,18 @@ export function swarmThread(config: Config, shared: SharedTables): SwarmThread {
   }
 }
 
+/** A key that was taken back counts for at most so long. */
+const registryMs = 300_000
+
 /** How bands of others are fetched. */
 export function subscriberThread({ server, swarm }: Config): SubscriberThread {
   const vocabulary = vocabularies[server.vocabulary]
   return {
-    subscriptions: swarm.subscriptions.map(({ url, keyId }) => {
-      return { keyId, url: new URL(url).pathname === '/' ? `${url}${vocabulary.pathPrefix}` : url }
+    subscriptions: swarm.subscriptions.map((named) => {
+      const { url } = named
+      return { ...named, url: new URL(url).pathname === '/' ? `${url}${vocabulary.pathPrefix}` : url }
     }),
+    ...(swarm.registry === undefined ? {} : { registry: { source: swarm.registry, believeMs: registryMs } }),
     kinds: swarm.subscribedKinds,
     domains: server.vocabulary === 'ar-io' ? [ownDomain, peerDomain] : [ownDomain],
     pollMs: swarm.pollSeconds * 1000,

@@ -4,6 +4,7 @@ import { Agent } from 'undici'
 import { systemClock } from '../../src/actor/clock.js'
 import { silentLog } from '../../src/actor/log.js'
 import { downloadDefaults } from '../../src/bands/download.js'
+import { PinnedKeys } from '../../src/bands/publisher-keys.js'
 import { Shelf } from '../../src/bands/shelf.js'
 import { Subscriber } from '../../src/bands/subscriber.js'
 import { lineDefaults } from '../../src/bands/wire-line.js'
@@ -29,6 +30,7 @@ const subscriber = await Subscriber.open(
     trackers: [],
     shelf,
     kinds: [plainKind],
+    keys: new PinnedKeys(),
     log: silentLog,
   },
 )

@@ -1,6 +1,6 @@
 /** Following a publisher: what is listed comes, what is wrong does not, what is replaced goes. */
 import { randomBytes } from 'node:crypto'
-import { existsSync, readdirSync } from 'node:fs'
+import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { Agent } from 'undici'
@@ -8,6 +8,8 @@ import { systemClock } from '../../src/actor/clock.js'
 import { silentLog } from '../../src/actor/log.js'
 import { signPublication } from '../../src/bands/document.js'
 import { downloadDefaults } from '../../src/bands/download.js'
+import { PinnedKeys, type PublisherKeys } from '../../src/bands/publisher-keys.js'
+import { RegisteredKeys } from '../../src/bands/registered-keys.js'
 import { Shelf } from '../../src/bands/shelf.js'
 import { Subscriber, type SubscriberOptions } from '../../src/bands/subscriber.js'
 import { Swarm } from '../../src/bands/swarm.js'
@@ -30,7 +32,15 @@ async function stage(t: Test, options: Partial<SubscriberOptions> = {}, trackers
     publisher.close()
     await dispatcher.destroy()
   })
-  const open = async (place = shelf): Promise<Subscriber> => {
+  const open = async ({
+    place = shelf,
+    keys = new PinnedKeys(),
+    options: more = {},
+  }: {
+    place?: Shelf
+    keys?: PublisherKeys
+    options?: Partial<SubscriberOptions>
+  } = {}): Promise<Subscriber> => {
     const subscriber = await Subscriber.open(
       {
         subscriptions: [{ url, keyId: publisher.signing.keyId }],
@@ -40,6 +50,7 @@ async function stage(t: Test, options: Partial<SubscriberOptions> = {}, trackers
         bytesMax: 2 ** 30,
         bandsAtOnce: 2,
         ...options,
+        ...more,
       },
       {
         asking: { dispatcher, timeoutMs: 5000, userAgent: 'test' },
@@ -49,6 +60,7 @@ async function stage(t: Test, options: Partial<SubscriberOptions> = {}, trackers
         trackers,
         shelf: place,
         kinds: [plainKind],
+        keys,
         log: silentLog,
       },
     )
@@ -228,7 +240,7 @@ t.test('what was fetched is given on, until nobody lists it; publishers are told
   for (const name of ['a', 'b']) publisher.lies.set(`/webseed/${one.torrent.name}/${name}`, Buffer.alloc(1))
   const other = new Shelf(join(outer, 'other'))
   await other.prepare()
-  await turn(await open(other))
+  await turn(await open({ place: other }))
   sameFiles(t, one.files, join(outer, 'other', 'installed', 'plain-index', 'one'))
   t.ok(meters.total('torrent_sent_bytes_total') >= 700_020, 'all of it came from the follower')
   publisher.lies.clear()
@@ -242,4 +254,29 @@ t.test('what was fetched is given on, until nobody lists it; publishers are told
     ['two'],
   )
   t.same(readdirSync(join(outer, 'bands', 'subscribed', 'torrents')), [])
+})
+
+t.test('a wallet is followed by the key that its registry has, and by the next one after that', async (t) => {
+  const wallet = newKey().keyId
+  const registry = join(t.testdir(), 'registry.json')
+  const { publisher, url, open, installed } = await stage(t)
+  const register = (observerAddress: string): void =>
+    writeFileSync(registry, JSON.stringify({ gateways: { a: { wallet, observerAddress } } }))
+  const asking = { dispatcher: new Agent(), timeoutMs: 5000, userAgent: 'test' }
+  const keys = new RegisteredKeys({ source: registry, believeMs: 0 }, new PinnedKeys(), asking, systemClock)
+  const subscriber = await open({ options: { subscriptions: [{ url, publisher: wallet }] }, keys })
+  register(newKey().keyId)
+  publisher.publish([{ id: 'one', files: { a: randomBytes(10) } }], { publisher: wallet })
+  await turn(subscriber)
+  t.same(await installed(), [], 'signed by another key than the registered one')
+  register(publisher.signing.keyId)
+  await turn(subscriber)
+  t.same(await installed(), ['one'])
+  publisher.publish([{ id: 'two', files: { a: randomBytes(10) } }])
+  await turn(subscriber)
+  t.same(await installed(), ['one'], 'the right key in the name of another wallet')
+  rmSync(registry)
+  publisher.publish([{ id: 'three', files: { a: randomBytes(10) } }], { publisher: wallet })
+  await turn(subscriber)
+  t.same(await installed(), ['one'], 'without its registry nothing changes')
 })

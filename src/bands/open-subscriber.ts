@@ -1,0 +1,35 @@
+import type { Dispatcher } from 'undici'
+import { systemClock } from '../actor/clock.js'
+import type { Log } from '../actor/log.js'
+import { l1Bands } from './l1-band.js'
+import { PinnedKeys } from './publisher-keys.js'
+import { RegisteredKeys } from './registered-keys.js'
+import { rootTxBands } from './root-band.js'
+import type { Shelf } from './shelf.js'
+import { Subscriber } from './subscriber.js'
+import { type SubscriberThread, swarmDefaults } from './swarm-wiring.js'
+
+/** A subscriber as it is told. Rejects where what is known from before is unreadable. */
+export function openSubscriber(
+  given: SubscriberThread,
+  parts: {
+    readonly dispatcher: Dispatcher
+    readonly peerId: Buffer
+    readonly shelf: Shelf
+    readonly log: Log
+  },
+): Promise<Subscriber> {
+  const asking = {
+    dispatcher: parts.dispatcher,
+    timeoutMs: swarmDefaults.timeoutMs,
+    userAgent: given.userAgent,
+  }
+  const pinned = new PinnedKeys()
+  const { registry, download, trackers } = given
+  return Subscriber.open(given, {
+    ...{ asking, download, trackers, clock: systemClock },
+    ...{ peerId: parts.peerId, shelf: parts.shelf, log: parts.log },
+    keys: registry === undefined ? pinned : new RegisteredKeys(registry, pinned, asking, systemClock),
+    kinds: [rootTxBands, l1Bands].filter(({ kind }) => given.kinds.includes(kind)),
+  })
+}

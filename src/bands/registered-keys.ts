@@ -1,0 +1,102 @@
+import { open } from 'node:fs/promises'
+import { z } from 'zod'
+import type { Clock } from '../actor/clock.js'
+import { decodeBase58 } from '../format/base58.js'
+import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import { type Asking, get } from './follow.js'
+import type { PublisherKeys, Signers } from './publisher-keys.js'
+import type { Subscription } from './subscription.js'
+
+export interface RegistryOptions {
+  /** A file, or an http(s) address. */
+  readonly source: string
+  /** How long an answer is believed. */
+  readonly believeMs: number
+}
+
+/** A thousand gateways are 300 KiB. */
+const registryMaxBytes = 8 * 1024 * 1024
+
+const shape = z.object({ gateways: z.record(z.string(), z.unknown()) })
+const address = z
+  .string()
+  .max(44)
+  .refine((text) => decodeBase58(text)?.length === 32)
+const entry = z.object({ wallet: address, observerAddress: address })
+
+/**
+ * The keys that a registry of gateways has for a wallet: JSON as gateways answer `/peers` with, an object `gateways` whose
+ * entries have `wallet` and `observerAddress` (the base58 key that signs); other members, and entries without both, are passed
+ * over. Whoever keeps the registry decides whom we believe: a file of the operator's, or a gateway that is trusted.
+ */
+export class RegisteredKeys implements PublisherKeys {
+  #known: { readonly keys: ReadonlyMap<string, readonly string[]>; readonly untilMs: number } | undefined
+
+  constructor(
+    private readonly options: RegistryOptions,
+    private readonly pinned: PublisherKeys,
+    private readonly asking: Asking,
+    private readonly clock: Clock,
+  ) {}
+
+  async of(subscription: Subscription, end: AbortSignal): Promise<Signers | Refusal> {
+    if ('keyId' in subscription) return this.pinned.of(subscription, end)
+    const { publisher } = subscription
+    if (this.#known === undefined || this.#known.untilMs <= this.clock.monotonic()) {
+      const keys = await this.#read(end)
+      if (isRefusal(keys)) return keys
+      this.#known = { keys, untilMs: this.clock.monotonic() + this.options.believeMs }
+    }
+    const keyIds = this.#known.keys.get(publisher)
+    return keyIds === undefined
+      ? refuse('unknown', 'upstream', `the registry knows no ${publisher}`)
+      : { keyIds, publisher }
+  }
+
+  async #read(end: AbortSignal): Promise<ReadonlyMap<string, readonly string[]> | Refusal> {
+    const { source } = this.options
+    const bytes = /^https?:\/\//.test(source)
+      ? await get(source, registryMaxBytes, this.asking, end)
+      : await readBounded(source)
+    return isRefusal(bytes) ? bytes : readRegistry(bytes)
+  }
+}
+
+async function readBounded(path: string): Promise<Buffer | Refusal> {
+  try {
+    const file = await open(path)
+    try {
+      const { size } = await file.stat()
+      if (size > registryMaxBytes)
+        return refuse('too-large', 'self', `${path}: over ${registryMaxBytes} bytes`)
+      return await file.readFile()
+    } finally {
+      await file.close()
+    }
+  } catch (error) {
+    return refuse('upstream', 'self', `${path}: ${(error as Error).message}`)
+  }
+}
+
+/** Keys by wallet. A wallet that stands there twice has the keys of both entries. */
+export function readRegistry(bytes: Uint8Array): ReadonlyMap<string, readonly string[]> | Refusal {
+  const checked = shape.safeParse(parsed(bytes))
+  if (!checked.success) return refuse('malformed', 'upstream', 'the registry has no object of gateways')
+  const keys = new Map<string, string[]>()
+  for (const value of Object.values(checked.data.gateways)) {
+    const { success, data } = entry.safeParse(value)
+    if (!success) continue
+    const known = keys.get(data.wallet)
+    if (known === undefined) keys.set(data.wallet, [data.observerAddress])
+    else if (!known.includes(data.observerAddress)) known.push(data.observerAddress)
+  }
+  return keys
+}
+
+function parsed(bytes: Uint8Array): unknown {
+  try {
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
+  } catch {
+    return undefined
+  }
+}
