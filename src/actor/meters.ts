@@ -175,6 +175,11 @@ export const meterTable: readonly MeterRow[] = [
     labels: { limit_type: ['ip', 'resource'], domain: ['data', 'chunk', 'index'] },
   },
   {
+    name: 'rate_limit_holds_total',
+    kind: 'counter',
+    help: 'Connections left unread for a while, because their client went on asking after refusals.',
+  },
+  {
     name: 'rate_limit_bytes_blocked_total',
     kind: 'counter',
     help: 'Body bytes of denied answers.',

@@ -54,8 +54,10 @@ interface Counts {
 export class Gate implements Admission {
   readonly #names: ReadonlySet<string>
   readonly #counts: Readonly<Record<Domain, Counts>>
+  readonly #holds: Meter
 
   constructor(private readonly parts: GateParts) {
+    this.#holds = parts.meters.of('rate_limit_holds_total')
     this.#names = new Set(parts.exemptNames.map((name) => name.toLowerCase()))
     const of = (domain: Domain): [Domain, Counts] => [domain, countsOf(parts.meters, domain)]
     this.#counts = Object.fromEntries(domains.map(of)) as Record<Domain, Counts>
@@ -150,7 +152,10 @@ export class Gate implements Admission {
     const { clients, restraint, onLimited } = this.parts
     counts.exceeded[short].add(1)
     onLimited?.(client.address)
-    return clients.isDirect(request) ? restraint.refused(client.address) : 0
+    if (!clients.isDirect(request)) return 0
+    const holdMs = restraint.refused(client.address)
+    if (holdMs > 0) this.#holds.add(1)
+    return holdMs
   }
 
   async #paid(

@@ -102,7 +102,7 @@ async function gateOf(
     if (last === undefined) throw new Error('nothing was refused')
     return last
   }
-  return { gate, ask, flood, house, requestOf }
+  return { gate, ask, flood, house, requestOf, meters }
 }
 
 function retryOf({ lines }: Denial): number | undefined {
@@ -111,8 +111,9 @@ function retryOf({ lines }: Denial): number | undefined {
 }
 
 t.test('a connection is held only where it is the client`s own', async (t) => {
-  const { ask, flood } = await gateOf(t, 1)
+  const { ask, flood, meters } = await gateOf(t, 1)
   t.ok(((await flood(100, '203.0.113.1')).holdMs ?? 0) > 0)
+  t.equal(meters.total('rate_limit_holds_total'), 48, 'two were served, fifty refused without a hold')
   t.equal((await flood(100, '10.0.0.1', 5000, { 'x-forwarded-for': '203.0.113.2' })).holdMs, 0)
   t.equal((await flood(100, '10.0.0.1')).holdMs, 0, 'nor where the proxy says nothing')
   t.ok(((await flood(100, '203.0.113.3', 5000, { 'x-forwarded-for': '203.0.113.4' })).holdMs ?? 0) > 0)
