@@ -22,15 +22,27 @@ export async function freePort(): Promise<number> {
   return typeof address === 'object' && address !== null ? address.port : 0
 }
 
+/** Somebody else may take a free port before the server does: then it is started on another. */
 export async function startRedis(
   folder: string,
   port = 0,
   more: readonly string[] = [],
 ): Promise<RedisServer> {
-  const found = port === 0 ? await freePort() : port
+  if (port !== 0) return startedOn(port, folder, more)
+  for (let tries = 0; tries < 3; tries += 1) {
+    try {
+      return await startedOn(await freePort(), folder, more)
+    } catch (error) {
+      if (tries === 2) throw error
+    }
+  }
+  throw new Error('no free port')
+}
+
+async function startedOn(port: number, folder: string, more: readonly string[]): Promise<RedisServer> {
   const args = [
     '--port',
-    String(found),
+    String(port),
     '--bind',
     '127.0.0.1',
     '--dir',
@@ -51,7 +63,7 @@ export async function startRedis(
     void exited.then(() => reject(new Error('redis-server ended before it was ready')))
   })
   return {
-    port: found,
+    port,
     process: child,
     async stop() {
       child.kill('SIGCONT')
@@ -61,9 +73,9 @@ export async function startRedis(
   }
 }
 
-/** Waits until `isSo`, for five seconds at most. */
+/** Waits until `isSo`, for half a minute at most. */
 export async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
-  for (let turn = 0; turn < 200; turn += 1) {
+  for (let turn = 0; turn < 1200; turn += 1) {
     if (await isSo()) return
     await pause(25)
   }

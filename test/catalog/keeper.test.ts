@@ -174,11 +174,12 @@ t.test('a killed keeper leaves every answered change, and no half of any', async
   const child = fork(fileURLToPath(new URL('./killed-keeper.js', import.meta.url)), [path], {
     stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
   })
+  const ended = once(child, 'exit')
   const answered: { id: Id; digest: string }[] = []
   child.on('message', (word) => answered.push(word as { id: Id; digest: string }))
   while (answered.length < 300) await once(child, 'message')
   child.kill('SIGKILL')
-  await once(child, 'exit')
+  await ended
   const catalog = new LmdbCatalog(path, new Generations())
   for (const { id, digest } of answered) {
     const found = catalog.attributes(id)

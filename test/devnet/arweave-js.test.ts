@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
-import { clientOf, devnetOf } from './posting.js'
+import { clientOf, devnetOf, knownWallet } from './posting.js'
 
 t.test('arweave-js stores 3 MB in chunks, sees them confirmed and reads them back', async (t) => {
   const devnet = await devnetOf(t)
@@ -45,7 +45,7 @@ t.test('arweave-js posts small data inline and sends winston', async (t) => {
   const devnet = await devnetOf(t)
   const arweave = clientOf(devnet.url)
   const wallet = await arweave.wallets.generate()
-  const other = await arweave.wallets.jwkToAddress(await arweave.wallets.generate())
+  const other = await arweave.wallets.jwkToAddress(knownWallet())
   devnet.mint(await arweave.wallets.jwkToAddress(wallet), 10n ** 12n)
 
   const small = await arweave.createTransaction({ data: 'hello' }, wallet)

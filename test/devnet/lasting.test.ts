@@ -63,6 +63,7 @@ t.test('a node killed while it mines and forks leaves a sound chain each time', 
     )
     await devnet.stop()
     const { child, url } = await busyNode(dataPath)
+    const ended = once(child, 'exit')
     const posts = transactions.map(async (transaction) => {
       const response = await fetch(`${url}/tx`, { method: 'POST', body: JSON.stringify(transaction) })
       if (response.status === 200) posted.push(transaction.id)
@@ -70,7 +71,7 @@ t.test('a node killed while it mines and forks leaves a sound chain each time', 
     await Promise.race([Promise.allSettled(posts), pause(100)])
     await pause(Math.random() * 150)
     child.kill('SIGKILL')
-    await once(child, 'exit')
+    await ended
     await Promise.allSettled(posts)
 
     devnet = await devnetOf(t, { dataPath })

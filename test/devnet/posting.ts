@@ -6,6 +6,8 @@ import type { JWKInterface } from 'arweave/node/lib/wallet.js'
 import type { Test } from 'tap'
 import { Devnet } from '../../src/devnet/devnet.js'
 import type { DevnetOptions } from '../../src/devnet/options.js'
+import { type Id, parseId } from '../../src/format/id.js'
+import { fixtureJson } from '../fixture-file.js'
 
 // The package is CommonJS with its class below `default`.
 const { init } = (Arweave as unknown as { default?: typeof Arweave }).default ?? Arweave
@@ -39,10 +41,13 @@ export interface Payer {
   readonly address: string
 }
 
-/** A wallet with much winston on this node. Making a key of 4096 bits takes a second or two. */
+/** A wallet that is always the same: making a key of 4096 bits takes seconds. */
+export const knownWallet = (): JWKInterface => fixtureJson<JWKInterface>('rsa-4096.jwk.json')
+
+/** The known wallet, with much winston on this node. */
 export async function payerOf(devnet: Devnet): Promise<Payer> {
   const client = clientOf(devnet.url)
-  const wallet = await client.wallets.generate()
+  const wallet = knownWallet()
   const address = await client.wallets.jwkToAddress(wallet)
   devnet.mint(address, 10n ** 18n)
   return { client, wallet, address }
@@ -64,6 +69,22 @@ export async function signed(
   change(transaction)
   await client.transactions.sign(transaction, wallet)
   return transaction
+}
+
+/** Signs data as one transaction and posts it in chunks; not mined. Resolves with its id. */
+export async function postedBy(
+  payer: Payer,
+  data: Uint8Array,
+  tags: Readonly<Record<string, string>> = {},
+): Promise<Id> {
+  const transaction = await signed(payer, { data }, (one) => {
+    for (const [name, value] of Object.entries(tags)) one.addTag(name, value)
+  })
+  const uploader = await payer.client.transactions.getUploader(transaction)
+  while (!uploader.isComplete) await uploader.uploadChunk()
+  const id = parseId(transaction.id)
+  if (id === undefined) throw new Error('no id')
+  return id
 }
 
 /** The JSON behind a URL, whatever its status. */

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { validatePath } from 'arweave/node/lib/merkle.js'
 import t, { type Test } from 'tap'
 import { verifiedByFirst, verifiedBySecond } from '../attest/verifiers.js'
-import { clientOf } from './payer.js'
+import { clientOf, knownWallet } from '../devnet/posting.js'
 import { run } from './running.js'
 
 t.setTimeout(120_000)
@@ -37,7 +37,7 @@ t.test(
   'a client of nodes posts 30 MB through the gateway and reads every chunk back by offset',
   async (t) => {
     const { gateway, node, arweave } = await stage(t)
-    const wallet = await arweave.wallets.generate()
+    const wallet = knownWallet()
     const address = await arweave.wallets.jwkToAddress(wallet)
     await fetch(`${node}/mint/${address}/1000000000000000`)
     const data = randomBytes(30_000_000)

@@ -5,7 +5,8 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import t from 'tap'
-import { clientOf, payerAt } from './payer.js'
+import { clientOf } from '../devnet/posting.js'
+import { payerAt } from './payer.js'
 import { run } from './running.js'
 
 const library = fileURLToPath(

@@ -5,8 +5,8 @@ import type { Test } from 'tap'
 import type { ForkOptions } from '../../src/devnet/base-layer.js'
 import type { Devnet } from '../../src/devnet/devnet.js'
 import { encodeBundle } from '../../src/format/bundle.js'
-import { type Id, parseId } from '../../src/format/id.js'
-import { devnetOf, type Payer, payerOf, signed } from '../devnet/posting.js'
+import type { Id } from '../../src/format/id.js'
+import { devnetOf, type Payer, payerOf, postedBy } from '../devnet/posting.js'
 import { bundleItem, bundleTags, item } from '../source/weave.js'
 import { type House, house } from './house.js'
 
@@ -24,16 +24,7 @@ export interface Town {
 export async function town(t: Test): Promise<Town> {
   const devnet = await devnetOf(t)
   const payer = await payerOf(devnet)
-  const post: Town['post'] = async (data, tags = {}) => {
-    const transaction = await signed(payer, { data }, (one) => {
-      for (const [name, value] of Object.entries(tags)) one.addTag(name, value)
-    })
-    const uploader = await payer.client.transactions.getUploader(transaction)
-    while (!uploader.isComplete) await uploader.uploadChunk()
-    const id = parseId(transaction.id)
-    if (id === undefined) throw new Error('no id')
-    return id
-  }
+  const post: Town['post'] = (data, tags) => postedBy(payer, data, tags)
   return {
     devnet,
     payer,

@@ -24,10 +24,11 @@ t.test('a process killed while caching leaves no wrong byte behind', async (t) =
     const child = fork(fileURLToPath(new URL('./killed-fetcher.js', import.meta.url)), [path, server.url], {
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     })
+    const ended = once(child, 'exit')
     await once(child, 'message')
     await pause(20 + round * 30)
     child.kill('SIGKILL')
-    await once(child, 'exit')
+    await ended
   }
   const house = await rig({ source: inOrder('none', []), path })
   t.same(await house.drafts(), [], 'halves are swept at the start')

@@ -4,13 +4,13 @@ import { systemClock } from '../../src/actor/clock.js'
 import { RemoteChain } from '../../src/chain/remote.js'
 import type { Devnet } from '../../src/devnet/devnet.js'
 import { encodeBundle } from '../../src/format/bundle.js'
-import { type Id, parseId } from '../../src/format/id.js'
+import type { Id } from '../../src/format/id.js'
 import { parseItemHeader } from '../../src/format/item.js'
 import { isRefusal } from '../../src/format/refusal.js'
 import { type Tag, tagOf } from '../../src/format/tag.js'
 import { ed25519Signer, signItem } from '../../src/proof/sign.js'
 import { patient } from '../chain/hostile.js'
-import { devnetOf, type Payer, payerOf, signed } from '../devnet/posting.js'
+import { devnetOf, type Payer, payerOf, postedBy } from '../devnet/posting.js'
 
 /** An embedded node with a payer, and a client of it. */
 export interface Weave {
@@ -33,15 +33,9 @@ export async function weave(t: Test): Promise<Weave> {
     devnet,
     payer,
     chain,
-    async post(data, tags = {}) {
-      const transaction = await signed(payer, { data }, (one) => {
-        for (const [name, value] of Object.entries(tags)) one.addTag(name, value)
-      })
-      const uploader = await payer.client.transactions.getUploader(transaction)
-      while (!uploader.isComplete) await uploader.uploadChunk()
+    async post(data, tags) {
+      const id = await postedBy(payer, data, tags)
       devnet.mine()
-      const id = parseId(transaction.id)
-      if (id === undefined) throw new Error('no id')
       return id
     },
   }
