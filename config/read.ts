@@ -7,6 +7,7 @@ import { limits } from './limits.js'
 import { moderation } from './moderation.js'
 import { nameContradictions, names } from './names.js'
 import { paymentFaults, payments } from './payments.js'
+import { peers } from './peers.js'
 import { retrieval } from './retrieval.js'
 import { rootLookup } from './root-lookup.js'
 import { server } from './server.js'
@@ -16,7 +17,7 @@ import { webhooks } from './webhooks.js'
 
 /** Every table, by the part of the program it belongs to. */
 const tables = {
-  ...{ server, retrieval, absence, chunks, answers, indexing, rootLookup, webhooks, names },
+  ...{ server, retrieval, absence, peers, chunks, answers, indexing, rootLookup, webhooks, names },
   ...{ moderation, payments, limits, bands, swarm },
 }
 
@@ -66,7 +67,7 @@ const families = new RegExp(
       'ADMIN_API',
     ],
     ...['SHUTDOWN', 'WEBHOOK', 'FETCHES', 'SKIP_FORWARDING', 'CDB64', 'ROOT_TX', 'NEGATIVE_CACHE', 'SANDBOX'],
-    ...['INDEX'],
+    ...['INDEX', 'PEER_GATEWAYS'],
   ].join('|')})_`,
 )
 

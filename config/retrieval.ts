@@ -23,7 +23,7 @@ export const retrieval = {
     default: ['trusted-gateways', 'ar-io-network', 'chunks-offset-aware', 'tx-data'],
     shape: sourceName,
     allowed: sources,
-    why: 'Sources asked for a request, in order. ar-io-network is accepted and skipped while no peers are known.',
+    why: 'Sources asked for a request, in order. ar-io-network is skipped without PEER_GATEWAYS_URLS.',
   }),
   backgroundOrder: list({
     env: 'BACKGROUND_RETRIEVAL_ORDER',

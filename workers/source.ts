@@ -24,14 +24,16 @@ import { Fetcher } from '../src/source/fetcher.js'
 import { Forgers } from '../src/source/forgers.js'
 import { insist, Keeping } from '../src/source/keeping.js'
 import { fetchMeters } from '../src/source/meters.js'
+import { NetworkPeers } from '../src/source/network-peers.js'
 import { Parent } from '../src/source/parent.js'
 import { PooledProver } from '../src/source/pooled-prover.js'
 import { ProgressTable } from '../src/source/progress.js'
 import type { SourceProgress, SourceReply, SourceRequest } from '../src/source/protocol.js'
 import { InlineProver } from '../src/source/prover.js'
+import { isConfined } from '../src/source/raw-line.js'
 import { GatewayRoots } from '../src/source/root-lookup.js'
 import { Soundness } from '../src/source/soundness.js'
-import { isConfined, TrustedGateways } from '../src/source/trusted-gateways.js'
+import { TrustedGateways } from '../src/source/trusted-gateways.js'
 import { BlobStore } from '../src/store/blobs.js'
 
 /** The thread of the fetcher: every transfer from a source, the blobs on disk, and their proof. */
@@ -52,7 +54,8 @@ const gateways = new TrustedGateways(given.gateways, systemClock)
 const chain = given.chain === undefined ? undefined : new RemoteChain(given.chain, systemClock)
 const roots = given.roots === undefined ? undefined : new GatewayRoots(given.roots, systemClock)
 const fromChain = chain === undefined ? undefined : chainSources(chain, given.chunks, given.location, roots)
-const built = [new Parent(catalog, store, given.location), gateways, ...(fromChain?.sources ?? [])]
+const peers = given.peers === undefined ? [] : [new NetworkPeers(given.peers, systemClock)]
+const built = [new Parent(catalog, store, given.location), gateways, ...peers, ...(fromChain?.sources ?? [])]
 
 const pool = given.proofThreads === 0 ? undefined : new PooledProver(given.proofThreads, log)
 const prover = pool ?? new InlineProver()
@@ -126,7 +129,13 @@ async function stop(): Promise<void> {
   if (fetcher.held > 0) log.error({ held: fetcher.held }, 'slots were left behind')
   await Promise.all([evictor.stop(), verifier?.stop()])
   await webhooks?.stop()
-  await Promise.all([gateways.close(), roots?.close(), chain?.close(), pool?.close()])
+  await Promise.all([
+    gateways.close(),
+    ...peers.map((one) => one.close()),
+    roots?.close(),
+    chain?.close(),
+    pool?.close(),
+  ])
   await catalog.close()
   process.exit(0)
 }

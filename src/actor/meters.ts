@@ -59,7 +59,15 @@ export const meterTable: readonly MeterRow[] = [
     kind: 'counter',
     help: 'Payloads brought whole, or broken off, by source; or by none, because none has it or all failed.',
     labels: {
-      source: ['parent', 'trusted-gateways', 'chunks', 'chunks-offset-aware', 'tx-data', 'none'],
+      source: [
+        'parent',
+        'trusted-gateways',
+        'ar-io-network',
+        'chunks',
+        'chunks-offset-aware',
+        'tx-data',
+        'none',
+      ],
       outcome: ['whole', 'broken', 'unknown', 'failed'],
     },
   },

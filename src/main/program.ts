@@ -14,6 +14,7 @@ import { ingestThread, openingAbout } from './ingest-thread.js'
 import { limitsOf } from './limits.js'
 import { networkOf } from './network.js'
 import { paymentsOf } from './payments-thread.js'
+import { sourceThread } from './source-thread.js'
 import {
   catalogThread,
   devnetThread,
@@ -24,7 +25,6 @@ import {
   publishingThread,
   type SharedTables,
   sharedTables,
-  sourceThread,
 } from './threads.js'
 
 export interface Program {

@@ -11,18 +11,15 @@ import type { CatalogThread } from '../catalog/wiring.js'
 import type { DevnetOptions } from '../devnet/options.js'
 import { gatewayDefaults } from '../gateway/parts.js'
 import type { EdgeThread } from '../gateway/wiring.js'
-import type { FetcherThread } from '../ingest/wiring.js'
 import { Sieve } from '../moderation/sieve.js'
 import { moderationPath } from '../moderation/store.js'
 import type { ModerationThread } from '../moderation/wiring.js'
 import { progressBytes } from '../source/progress.js'
-import { sourceDefaults } from '../source/wiring.js'
 import { bandsReading, bandsThread } from './bands-thread.js'
 import type { LimitsLines } from './limits.js'
 import { hostOptions, namesThread, ownHosts } from './names-thread.js'
-import { chainOptions, type Network, publicRoots } from './network.js'
+import { chainOptions, type Network } from './network.js'
 import type { PaymentsLines } from './payments-thread.js'
-import { webhookOptions } from './webhooks.js'
 
 /** What every thread is started with: the configuration's values, cut to what each needs to know. */
 
@@ -96,66 +93,6 @@ export function catalogThread(config: Config, shared: SharedTables): CatalogThre
 
 export function moderationThread(config: Config, { sieve }: SharedTables): ModerationThread {
   return { path: folders(config).moderation, sieve, logLevel: config.server.logLevel }
-}
-
-export function sourceThread(
-  config: Config,
-  network: Network,
-  shared: SharedTables,
-  keeper: MessagePort,
-): FetcherThread {
-  const { server, retrieval, answers } = config
-  const { root, catalog, blobs, keys } = folders(config)
-  const told = webhookOptions(config, keys)
-  const age = retrieval.cacheMaxAgeSeconds
-  return {
-    ...sourceDefaults,
-    blobsPath: blobs,
-    catalogPath: catalog,
-    keeper,
-    generations: shared.generations,
-    progress: shared.progress,
-    meters: shared.meters,
-    row: 0,
-    ...(told?.cached === true ? { webhooks: { path: join(root, 'webhooks-cached'), options: told } } : {}),
-    order: retrieval.onDemandOrder,
-    backgroundOrder: retrieval.backgroundOrder,
-    gateways: {
-      gateways: network.gateways,
-      headMs: retrieval.gatewayTimeoutMs,
-      stallMs: retrieval.streamStallMs,
-      hopsMax: gatewayDefaults.hopsMax,
-      ownHosts: ownHosts(config),
-      release: server.release,
-      connectionsMax: 256,
-    },
-    chain: chainOptions(network.nodes, config),
-    chunks: { ...sourceDefaults.chunks, concurrencyMax: retrieval.chunkReadAhead },
-    ...rootsOf(config),
-    fetch: { ...sourceDefaults.fetch, wholeFirstMaxBytes: answers.digestBufferMaxBytes },
-    fetchesMax: retrieval.fetchesMax,
-    ...(config.absence.enabled ? { absence: config.absence } : {}),
-    eviction: {
-      ...sourceDefaults.eviction,
-      maxBytes: retrieval.cacheMaxBytes,
-      ...(age === undefined ? {} : { maxAgeSeconds: age }),
-    },
-    proofThreads: Math.max(1, server.edgeThreads >> 1),
-    logLevel: server.logLevel,
-  }
-}
-
-/** Who is asked where items lie. */
-function rootsOf(config: Config): Pick<FetcherThread, 'roots'> {
-  const { rootLookup, retrieval, server } = config
-  const { order, burst, perMinute, rememberedMax, rememberedMs } = rootLookup
-  const named = rootLookup.gateways ?? (server.network === 'mainnet' ? publicRoots : [])
-  if (!order.includes('gateways') || named.length === 0) return {}
-  const gateways = [...named].sort((one, other) => one.priority - other.priority).map(({ url }) => url)
-  const breaker = { burst, perMinute, failuresMax: 5, coolMs: 30_000 }
-  const headMs = retrieval.gatewayTimeoutMs
-  const own = { hopsMax: gatewayDefaults.hopsMax, ownHosts: ownHosts(config), release: server.release }
-  return { roots: { gateways, headMs, breaker, rememberedMax, rememberedMs, ...own } }
 }
 
 export interface Lines {

@@ -73,6 +73,8 @@ export interface Harvest {
   readonly hints: Hints
   readonly declaredDigest?: Uint8Array
   readonly hops?: number
+  /** It says that it verified or trusts what it sends. */
+  readonly vouched: boolean
 }
 
 /** A printable header value of sensible length: it will be sent on to clients. */
@@ -93,6 +95,7 @@ export function harvest(lines: HeaderLines): Harvest {
       ...(contentEncoding === undefined || contentEncoding === 'identity' ? {} : { contentEncoding }),
     },
     hints: harvestHints(lines),
+    vouched: word(lines, 'verified') === 'true' || word(lines, 'trusted') === 'true',
     ...(digest?.length === 32 ? { declaredDigest: digest } : {}),
     ...(hops === undefined ? {} : { hops }),
   }

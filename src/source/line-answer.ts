@@ -36,7 +36,8 @@ export class LineAnswer implements Dispatcher.DispatchHandler, AsyncIterableIter
   #readAway: number | undefined
   #askedMs = 0
   #watch: Timer | undefined
-  #whenOver: (() => void) | undefined
+  readonly #overActs: ((isWell: boolean) => void)[] = []
+  #isWell = true
 
   constructor(
     private readonly stallMs: number,
@@ -85,10 +86,10 @@ export class LineAnswer implements Dispatcher.DispatchHandler, AsyncIterableIter
     this.#finish(refuse('upstream', 'upstream', `the source broke: ${error.message}`))
   }
 
-  /** Calls `act` once, when nothing more will come; at once where that is so. */
-  whenOver(act: () => void): void {
-    if (this.#over) act()
-    else this.#whenOver = act
+  /** Calls `act` once, when nothing more will come, at once where that is so; false: because something broke. */
+  whenOver(act: (isWell: boolean) => void): void {
+    if (this.#over) act(this.#isWell)
+    else this.#overActs.push(act)
   }
 
   /** Ends the exchange from this side; `refusal` is then the body's last word. */
@@ -159,7 +160,8 @@ export class LineAnswer implements Dispatcher.DispatchHandler, AsyncIterableIter
     if (this.#over) return
     this.#over = true
     this.#watch?.cancel()
-    this.#whenOver?.()
+    this.#isWell = refusal === undefined
+    for (const act of this.#overActs) act(this.#isWell)
     if (this.#takePiece === undefined) this.#last = refusal
     else this.#give(refusal === undefined ? ended : { done: false, value: refusal })
   }

@@ -6,7 +6,7 @@ import { harvest, type OwnName, trailHeaders } from './gateway-headers.js'
 import { GatewayLine } from './gateway-line.js'
 import type { LineAnswer } from './line-answer.js'
 import type { Hints, Provenance } from './protocol.js'
-import { isConfined } from './trusted-gateways.js'
+import { isConfined } from './raw-line.js'
 
 export interface RootLookupOptions {
   /** Base URLs of gateways, the first to be asked first. */

@@ -5,6 +5,7 @@ import type { ChunkOptions } from './chain-sources.js'
 import type { EvictionOptions } from './evictor.js'
 import type { FetchOptions } from './fetch-parts.js'
 import type { LocationLimits } from './locate.js'
+import type { PeerOptions } from './network-peers.js'
 import type { RootLookupOptions } from './root-lookup.js'
 import type { GatewayOptions } from './trusted-gateways.js'
 
@@ -43,6 +44,8 @@ export interface SourceThread {
   /** Names of sources in order; those that are not built are skipped. */
   readonly order: readonly string[]
   readonly gateways: GatewayOptions
+  /** Absent: no peers are known. */
+  readonly peers?: PeerOptions
   /** Undefined: no node is asked, nothing is proven. */
   readonly chain?: ChainOptions
   readonly chunks: ChunkOptions

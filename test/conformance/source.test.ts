@@ -1,8 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
+import { systemClock } from '../../src/actor/clock.js'
 import { encodeBundle } from '../../src/format/bundle.js'
 import { chainSources } from '../../src/source/chain-sources.js'
 import { inOrder } from '../../src/source/in-order.js'
+import { NetworkPeers } from '../../src/source/network-peers.js'
 import { Parent } from '../../src/source/parent.js'
 import type { Source } from '../../src/source/source.js'
 import { drain, eventually, gateways, rig, someId, sure, upstream } from '../source/rig.js'
@@ -17,11 +19,12 @@ t.test('trusted gateways', async (t) => {
   const server = await upstream((request, response) => {
     const range = /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? '')
     if (request.url !== `/raw/${id}`) response.writeHead(404).end()
-    else if (range === null) response.end(payload)
+    else if (range === null) response.setHeader('x-gateway-verified', 'true').end(payload)
     else {
       const [start, end] = [Number(range[1]), Number(range[2])]
       if (end >= payload.length) return void response.writeHead(416).end()
       response.writeHead(206, {
+        'x-gateway-verified': 'true',
         'content-length': end - start + 1,
         'content-range': `bytes ${start}-${end}/${payload.length}`,
       })
@@ -35,7 +38,26 @@ t.test('trusted gateways', async (t) => {
   await t.test('in order, behind a source that has nothing', (t) => {
     return conform(t, { source: both, id, payload, proven: false })
   })
-  await source.close()
+  const line = {
+    headMs: 10_000,
+    stallMs: 10_000,
+    hopsMax: 3,
+    ownHosts: [],
+    release: 'test',
+    connectionsMax: 4,
+  }
+  const breaker = { burst: 100, perMinute: 100, failuresMax: 9, coolMs: 1000 }
+  const rules = {
+    candidatesMax: 3,
+    homesMax: 1,
+    hedgeMs: 500,
+    hedgedMax: 2,
+    concurrentMax: 4,
+    weightDelta: 2,
+  }
+  const peers = new NetworkPeers({ ...line, ...rules, peers: [server.url], breaker }, systemClock)
+  await t.test('peers', (t) => conform(t, { source: peers, id, payload, proven: false }))
+  await Promise.all([source.close(), peers.close()])
   await server.close()
 })
 

@@ -1,0 +1,86 @@
+import { join } from 'node:path'
+import type { MessagePort } from 'node:worker_threads'
+import type { Config } from '../../config/read.js'
+import { gatewayDefaults } from '../gateway/parts.js'
+import type { FetcherThread } from '../ingest/wiring.js'
+import type { RawOptions } from '../source/raw-line.js'
+import { sourceDefaults } from '../source/wiring.js'
+import { ownHosts } from './names-thread.js'
+import { chainOptions, type Network, publicRoots } from './network.js'
+import { folders, type SharedTables } from './threads.js'
+import { webhookOptions } from './webhooks.js'
+
+/** What the thread of the fetcher is started with. */
+export function sourceThread(
+  config: Config,
+  network: Network,
+  shared: SharedTables,
+  keeper: MessagePort,
+): FetcherThread {
+  const { server, retrieval, answers } = config
+  const { root, catalog, blobs, keys } = folders(config)
+  const told = webhookOptions(config, keys)
+  const age = retrieval.cacheMaxAgeSeconds
+  return {
+    ...sourceDefaults,
+    blobsPath: blobs,
+    catalogPath: catalog,
+    keeper,
+    generations: shared.generations,
+    progress: shared.progress,
+    meters: shared.meters,
+    row: 0,
+    ...(told?.cached === true ? { webhooks: { path: join(root, 'webhooks-cached'), options: told } } : {}),
+    order: retrieval.onDemandOrder,
+    backgroundOrder: retrieval.backgroundOrder,
+    gateways: { ...rawOptions(config), gateways: network.gateways },
+    ...peersOf(config),
+    chain: chainOptions(network.nodes, config),
+    chunks: { ...sourceDefaults.chunks, concurrencyMax: retrieval.chunkReadAhead },
+    ...rootsOf(config),
+    fetch: { ...sourceDefaults.fetch, wholeFirstMaxBytes: answers.digestBufferMaxBytes },
+    fetchesMax: retrieval.fetchesMax,
+    ...(config.absence.enabled ? { absence: config.absence } : {}),
+    eviction: {
+      ...sourceDefaults.eviction,
+      maxBytes: retrieval.cacheMaxBytes,
+      ...(age === undefined ? {} : { maxAgeSeconds: age }),
+    },
+    proofThreads: Math.max(1, server.edgeThreads >> 1),
+    logLevel: server.logLevel,
+  }
+}
+
+/** Who is asked where items lie. */
+function rootsOf(config: Config): Pick<FetcherThread, 'roots'> {
+  const { rootLookup, retrieval, server } = config
+  const { order, burst, perMinute, rememberedMax, rememberedMs } = rootLookup
+  const named = rootLookup.gateways ?? (server.network === 'mainnet' ? publicRoots : [])
+  if (!order.includes('gateways') || named.length === 0) return {}
+  const gateways = [...named].sort((one, other) => one.priority - other.priority).map(({ url }) => url)
+  const breaker = { burst, perMinute, failuresMax: 5, coolMs: 30_000 }
+  const headMs = retrieval.gatewayTimeoutMs
+  const own = { hopsMax: gatewayDefaults.hopsMax, ownHosts: ownHosts(config), release: server.release }
+  return { roots: { gateways, headMs, breaker, rememberedMax, rememberedMs, ...own } }
+}
+
+/** How other gateways are asked for content. */
+function rawOptions(config: Config): RawOptions {
+  const { server, retrieval } = config
+  return {
+    headMs: retrieval.gatewayTimeoutMs,
+    stallMs: retrieval.streamStallMs,
+    hopsMax: gatewayDefaults.hopsMax,
+    ownHosts: ownHosts(config),
+    release: server.release,
+    connectionsMax: 256,
+  }
+}
+
+function peersOf(config: Config): Pick<FetcherThread, 'peers'> {
+  const { urls, ...rules } = config.peers
+  if (urls === undefined || urls.length === 0) return {}
+  // Asked as often as wanted: what bounds it is the number of answers under way.
+  const breaker = { burst: 1e9, perMinute: 1e9, failuresMax: 5, coolMs: 30_000 }
+  return { peers: { ...rawOptions(config), ...rules, peers: urls, breaker } }
+}

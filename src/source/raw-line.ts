@@ -1,0 +1,136 @@
+import type { Clock } from '../actor/clock.js'
+import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import { cut } from './cut.js'
+import { type HeaderLines, harvest, hintHeaders, type OwnName, trailHeaders } from './gateway-headers.js'
+import { GatewayLine } from './gateway-line.js'
+import type { LineAnswer } from './line-answer.js'
+import type { Provenance, Window } from './protocol.js'
+import { unknownEverywhere } from './refusals.js'
+import type { Found, Wanted } from './source.js'
+
+export interface RawOptions {
+  /** To the answer's head, connecting included. */
+  readonly headMs: number
+  /** Between two pieces of the body. */
+  readonly stallMs: number
+  /** A request that passed so many gateways is not passed on. */
+  readonly hopsMax: number
+  /** Our own host names, lower case; the first is the one we give. */
+  readonly ownHosts: readonly string[]
+  readonly release: string
+  /** Sockets kept to one gateway. */
+  readonly connectionsMax: number
+}
+
+/** A payload on its way from a gateway. */
+export interface RawFound extends Found {
+  /** The gateway says that it verified or trusts what it sends. */
+  readonly vouched: boolean
+  /** Calls `act` once, when the body is over; false: it broke. */
+  whenOver(act: (isWell: boolean) => void): void
+  /** Lets go of it; nothing of the body may have been read. */
+  drop(): void
+}
+
+/** A window that a gateway answers with the whole is cut out here where it starts no later. */
+const cutMaxBytes = 10 * 1024 * 1024
+
+/** True: no other gateway may be asked on behalf of this request. */
+export function isConfined(
+  provenance: Provenance,
+  options: Pick<RawOptions, 'hopsMax' | 'ownHosts'>,
+): boolean {
+  if (!provenance.forward || provenance.hops >= options.hopsMax) return true
+  return provenance.via.some((host) => options.ownHosts.includes(host.toLowerCase()))
+}
+
+/** True: the request came through the gateway at `url`, or from it. */
+export function passed(url: string, { origin, via }: Provenance): boolean {
+  const host = new URL(url).hostname.toLowerCase()
+  return host === origin?.toLowerCase() || via.includes(host)
+}
+
+/** Asks gateways for `/raw/{id}`, with the trail of the request, and reads their answers. */
+export class RawLine {
+  readonly #line: GatewayLine
+  readonly #own: OwnName
+
+  /** `source`: the name under which what is found goes on. */
+  constructor(
+    private readonly source: string,
+    private readonly options: RawOptions,
+    clock: Clock,
+  ) {
+    const { ownHosts, release } = options
+    const [host] = ownHosts
+    this.#line = new GatewayLine(options, clock)
+    this.#own = { release, ...(host === undefined ? {} : { host }) }
+  }
+
+  /** Asks the gateway at `url`. `trusted` is what its bytes will be called. */
+  async ask(url: string, trusted: boolean, wanted: Wanted, signal: AbortSignal): Promise<RawFound | Refusal> {
+    const { window } = wanted
+    const headers = {
+      'accept-encoding': 'identity',
+      'user-agent': this.options.release,
+      ...trailHeaders(wanted.provenance, this.#own),
+      ...hintHeaders(wanted),
+      ...(window === undefined ? {} : { range: `bytes=${window.start}-${window.end}` }),
+    }
+    const answer = await this.#line.ask(url, { method: 'GET', path: `/raw/${wanted.id}`, headers }, signal)
+    if (isRefusal(answer)) return answer
+    const found = this.#read(url, trusted, wanted, answer)
+    if (isRefusal(found)) answer.drop()
+    return found
+  }
+
+  async close(): Promise<void> {
+    await this.#line.close()
+  }
+
+  #read(url: string, trusted: boolean, { window }: Wanted, answer: LineAnswer): RawFound | Refusal {
+    const { statusCode, headers } = answer
+    const no = (message: string): Refusal => refuse('upstream', 'upstream', `${url}: ${message}`)
+    if (statusCode === 404 || statusCode === 410) return unknownEverywhere()
+    if (statusCode === 416 && window !== undefined) {
+      return refuse('unsatisfiable', 'client', 'the window lies outside the payload')
+    }
+    if (statusCode !== 200 && !(statusCode === 206 && window !== undefined)) return no(`status ${statusCode}`)
+    const length = lengthOf(headers['content-length'])
+    if (length === undefined) return no('no positive Content-Length')
+    const sizeBytes = statusCode === 200 ? length : sizeOfRange(headers['content-range'], window, length)
+    if (sizeBytes === undefined) return no('another range than the one asked for')
+    if (statusCode === 200 && window !== undefined && window.start > cutMaxBytes)
+      return no('ranges are ignored')
+    if (window !== undefined && window.end >= sizeBytes) {
+      return refuse('unsatisfiable', 'client', 'the window lies outside the payload')
+    }
+    const isWhole = statusCode === 200 && window !== undefined
+    return {
+      ...{ name: this.source, origin: url, sizeBytes, trusted, proven: false, ...harvest(headers) },
+      body: isWhole ? cut(answer, window.start, window.end + 1, 'leave') : answer,
+      whenOver: (act) => answer.whenOver(act),
+      drop: () => answer.drop(),
+    }
+  }
+}
+
+function lengthOf(value: HeaderLines[string]): number | undefined {
+  if (typeof value !== 'string' || !/^[0-9]{1,16}$/.test(value)) return undefined
+  const length = Number(value)
+  return Number.isSafeInteger(length) && length > 0 ? length : undefined
+}
+
+/** Size of the whole from `Content-Range: bytes a-b/size` (RFC 9110 section 14.4), where it is the window asked for. */
+function sizeOfRange(
+  value: HeaderLines[string],
+  window: Window | undefined,
+  length: number,
+): number | undefined {
+  const parts =
+    typeof value === 'string' ? /^bytes ([0-9]{1,16})-([0-9]{1,16})\/([0-9]{1,16})$/.exec(value) : null
+  if (parts === null || window === undefined) return undefined
+  const [start, end, size] = parts.slice(1).map(Number)
+  const right = start === window.start && end === window.end && length === window.end - window.start + 1
+  return right && size !== undefined && Number.isSafeInteger(size) && size > window.end ? size : undefined
+}
