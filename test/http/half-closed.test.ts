@@ -149,16 +149,18 @@ for (const by of ways) {
       await gone
       t.equal(reply.aborted, true)
     })
-    // Node tells nothing of a socket that it neither reads nor writes.
-    await t.test('and reset the connection are noticed at once', { skip: by === 'twin' }, async () => {
-      const { socket } = await asking(get('/later'))
-      const reply = await next()
-      const gone = left(reply)
-      socket.end()
-      await pause(50)
-      socket.resetAndDestroy()
-      await gone
-    })
+    // Node tells nothing of a socket that it neither reads nor writes: with the twin the time above passes.
+    if (by === 'addon') {
+      await t.test('and reset the connection are noticed at once', async () => {
+        const { socket } = await asking(get('/later'))
+        const reply = await next()
+        const gone = left(reply)
+        socket.end()
+        await pause(50)
+        socket.resetAndDestroy()
+        await gone
+      })
+    }
     await t.test('leave no flow behind', async (t) => {
       while (server.flows > 0) await pause(10)
       t.equal(server.flows, 0)
