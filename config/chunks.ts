@@ -1,4 +1,4 @@
-import { whole } from './setting.js'
+import { flag, whole } from './setting.js'
 
 /** Chunks by weave offset: finding, proving, posting. */
 export const chunks = {
@@ -36,6 +36,11 @@ export const chunks = {
     min: 1,
     max: 100,
     why: 'Nodes told of one chunk at the same time.',
+  }),
+  dryRun: flag({
+    env: 'ARWEAVE_POST_DRY_RUN',
+    default: false,
+    why: 'Transactions and chunks that are posted are checked and answered, and told to nobody: for trying out.',
   }),
   postAbortMs: whole({
     env: 'CHUNK_POST_ABORT_TIMEOUT_MS',

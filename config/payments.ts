@@ -94,11 +94,11 @@ export const payments = {
   rpcUrl: secret(
     custom<string | undefined>({
       env: 'X_402_USDC_RPC_URL',
-      allowed: 'an http(s) address',
+      allowed: 'an http(s) address, or none',
       defaultText: '',
       default: undefined,
-      read: readUrl,
-      why: 'A node of the chain (JSON-RPC), asked whether a payment moved whose settlement was left without an answer.',
+      read: (given) => (given === 'none' ? { value: given } : readUrl(given)),
+      why: 'A node of the chain (JSON-RPC), asked whether a payment moved whose settlement was left without an answer. Unset: a public one; on devnet none.',
     }),
   ),
   perBytePrice: custom<string>({
@@ -159,6 +159,14 @@ export const payments = {
     allowed: 'a key',
     shape: /^[\w-]{1,128}$/,
     why: "Public key of the operator's onramp: the paywall then links to it, so that visitors can buy USDC.",
+  }),
+  sessionTokenEndpoint: custom<string | undefined>({
+    env: 'X_402_SESSION_TOKEN_ENDPOINT',
+    allowed: 'a path of this host, or an http(s) address',
+    defaultText: '',
+    default: undefined,
+    read: (given) => (/^\/(?!\/)[\x21-\x7e]*$/.test(given) ? { value: given } : readUrl(given)),
+    why: "Gives session tokens of the operator's onramp: the paywall asks it (JSON by POST), and leads visitors there to buy USDC.",
   }),
   cdpKeyId: secret(
     maybeText({

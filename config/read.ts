@@ -2,6 +2,8 @@ import { absence } from './absence.js'
 import { answers } from './answers.js'
 import { bands } from './bands.js'
 import { chunks } from './chunks.js'
+import { foreign } from './foreign.js'
+import { forwarding } from './forwarding.js'
 import { indexing } from './indexing.js'
 import { limits } from './limits.js'
 import { moderation } from './moderation.js'
@@ -18,7 +20,7 @@ import { webhooks } from './webhooks.js'
 /** Every table, by the part of the program it belongs to. */
 const tables = {
   ...{ server, retrieval, absence, peers, chunks, answers, indexing, rootLookup, webhooks, names },
-  ...{ moderation, payments, limits, bands, swarm },
+  ...{ moderation, payments, limits, bands, swarm, forwarding },
 }
 
 type Values<Table> = { readonly [Name in keyof Table]: Table[Name] extends Setting<infer T> ? T : never }
@@ -94,10 +96,21 @@ function near(one: string, other: string): boolean {
 function unknownNames(environment: Readonly<Record<string, string | undefined>>): string[] {
   const known = listSettings().map((setting) => setting.env)
   return Object.keys(environment).flatMap((name) => {
-    if (known.includes(name) || environment[name] === '') return []
+    if (known.includes(name) || foreign.has(name) || environment[name] === '') return []
     const meant = known.find((one) => name.length > 5 && near(name, one))
     if (meant !== undefined) return [`${name}: no such setting; did you mean ${meant}?`]
     return families.test(name) ? [`${name}: no such setting`] : []
+  })
+}
+
+/** Settings in the environment that mean nothing here, each with the reason: for the log. */
+export function foreignSettings(
+  surroundings: Readonly<Record<string, string | undefined>> = process.env,
+): { readonly setting: string; readonly why: string }[] {
+  const known = new Set(listSettings().map(({ env }) => env))
+  return [...foreign].flatMap(([setting, why]) => {
+    const isSet = (surroundings[setting]?.trim() ?? '') !== ''
+    return isSet && !known.has(setting) ? [{ setting, why }] : []
   })
 }
 

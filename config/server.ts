@@ -76,6 +76,10 @@ export const server = {
     why: 'How long requests in flight may take to finish after SIGTERM.',
   }),
   wallet: maybeText({ env: 'AR_IO_WALLET', allowed: 'a wallet address', why: 'Shown in the info answer.' }),
+  bundlers: maybeUrls({
+    env: 'BUNDLER_URLS',
+    why: 'Upload services that the info answer names.',
+  }),
   release: text({
     env: 'AR_IO_NODE_RELEASE',
     default: 'sluice-0.1.0',

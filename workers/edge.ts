@@ -7,6 +7,7 @@ import { meterTable } from '../src/actor/meters.js'
 import { Following, Tip } from '../src/actor/shared.js'
 import { Sightings } from '../src/actor/sightings.js'
 import type { ThreadOrder } from '../src/actor/thread.js'
+import { Clients } from '../src/admission/clients.js'
 import { Gate } from '../src/admission/gate.js'
 import { Restraint } from '../src/admission/restraint.js'
 import type { CashierReply, CashierRequest } from '../src/admission/settlement-protocol.js'
@@ -46,6 +47,7 @@ import type { Route } from '../src/gateway/parts.js'
 import { limitsInfo, rateLimitRoutes } from '../src/gateway/rate-limit-routes.js'
 import { resolverRoute } from '../src/gateway/resolver-route.js'
 import type { EdgeThread } from '../src/gateway/wiring.js'
+import type { Request } from '../src/http/exchange.js'
 import { serve } from '../src/http/listen.js'
 import type { IngestReply, IngestRequest } from '../src/ingest/protocol.js'
 import { SievedBlockList } from '../src/moderation/list.js'
@@ -117,6 +119,10 @@ const gate =
 const adminKey = new AdminKey(options.adminKey)
 const blockStore = new ModerationStore(options.moderation.path)
 const blocks = new SievedBlockList(new Sieve(options.moderation.sieve), blockStore, log)
+const { localOnly } = options
+// Its keys name no bucket: any secret will do.
+const localClients = localOnly && new Clients(localOnly, { low: 0, high: 0 })
+const localOnlyClient = localClients && ((request: Request) => localClients.of(request).exempt)
 const guard = new Guard(blocks, catalog, options.gateway.cache.blockedSeconds)
 const nodes = nodeRoutes({
   ...saying,
@@ -231,7 +237,7 @@ const gateway = createGateway({
     ...consoleRoutes(vocabulary.pathPrefix),
   ],
   ...(options.hosts === undefined ? {} : { naming: { names: naming.names, hosts: options.hosts } }),
-  options: options.gateway,
+  options: { ...options.gateway, ...(localOnlyClient === undefined ? {} : { localOnlyClient }) },
 })
 const server = serve((request, reply) => gateway.handle(request, reply), {
   ...options.serve,

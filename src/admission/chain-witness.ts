@@ -30,7 +30,8 @@ const topicOf = (address: string): string => `0x${address.slice(2).toLowerCase()
 
 /**
  * Looks for a payment on chain, where the facilitator's answer was lost, or somebody else was faster: an authorization to our
- * wallet pays us whoever submits it. Its nonce must be used, and in the same transaction the amount moved to us.
+ * wallet pays us whoever submits it. Its nonce must be used, and the very next thing that the token said must be that the amount
+ * moved to us: elsewhere in the transaction it may be another payment, and one transfer would count for two.
  */
 export class ChainWitness implements Witness {
   readonly #peer: JsonPeer
@@ -51,7 +52,7 @@ export class ChainWitness implements Witness {
     if (typeof tip !== 'string' || !/^0x[0-9a-f]{1,16}$/i.test(tip)) return 'unknown'
     const from = BigInt(tip) > blocksMax ? BigInt(tip) - blocksMax : 0n
     const nonce = payment.slice(payment.lastIndexOf(':') + 1)
-    const topics = [usedTopic, topicOf(payer), nonce]
+    const topics = [usedTopic, topicOf(payer), nonce.toLowerCase()]
     const span = { fromBlock: `0x${from.toString(16)}`, toBlock: 'latest' }
     const used = await this.#ask('eth_getLogs', [{ address: this.options.usdc.address, topics, ...span }])
     if (!Array.isArray(used)) return 'unknown'
@@ -60,8 +61,10 @@ export class ChainWitness implements Witness {
     if (typeof transaction !== 'string' || !hash.test(transaction)) return 'unknown'
     const receipt = fieldsOf(await this.#ask('eth_getTransactionReceipt', [transaction]))
     if (!Array.isArray(receipt.logs)) return 'unknown'
-    const paid =
-      receipt.status === '0x1' && receipt.logs.some((log) => this.#pays(fieldsOf(log), payer, units))
+    const logs = receipt.logs.map(fieldsOf)
+    const wanted = topics.join().toLowerCase()
+    const at = logs.findIndex((log) => this.#isOf(log, wanted))
+    const paid = receipt.status === '0x1' && at >= 0 && this.#pays(logs[at + 1] ?? {}, payer, units)
     return paid ? (transaction as `0x${string}`) : 'no'
   }
 
@@ -69,12 +72,16 @@ export class ChainWitness implements Witness {
     return this.#peer.close()
   }
 
-  #pays({ address, topics, data }: Fields, payer: string, units: string): boolean {
-    const { usdc, wallet } = this.options
-    const wanted = [transferTopic, topicOf(payer), topicOf(wallet)].join()
-    const moved = Array.isArray(topics) && topics.join().toLowerCase() === wanted
+  #pays(log: Fields, payer: string, units: string): boolean {
+    const { data } = log
     const amount = typeof data === 'string' && hash.test(data) && BigInt(data) === BigInt(units)
-    return moved && amount && String(address).toLowerCase() === usdc.address.toLowerCase()
+    return amount && this.#isOf(log, [transferTopic, topicOf(payer), topicOf(this.options.wallet)].join())
+  }
+
+  /** The token said it, with these topics. */
+  #isOf({ address, topics }: Fields, wanted: string): boolean {
+    const isToken = String(address).toLowerCase() === this.options.usdc.address.toLowerCase()
+    return isToken && Array.isArray(topics) && topics.join().toLowerCase() === wanted
   }
 
   async #ask(method: string, params: readonly unknown[]): Promise<unknown> {

@@ -14,6 +14,8 @@ export interface PaywallOptions {
   readonly appLogo?: string
   /** Public; the page then links to the onramp. */
   readonly onrampKey?: string
+  /** A path, or an http(s) address: gives session tokens of the onramp, which then needs no key in its address. */
+  readonly sessionsAt?: string
   /** 32 random bytes, the same on all threads: seals the sizes that pages name. */
   readonly sealKey: Uint8Array
 }
@@ -84,12 +86,15 @@ export class Paywall {
     private readonly options: PaywallOptions,
   ) {
     const logo = options.appLogo === undefined ? '' : ` ${new URL(options.appLogo).origin}`
+    const { sessionsAt = '/' } = options
+    const sessions = sessionsAt.startsWith('/') ? '' : ` ${new URL(sessionsAt).origin}`
     const policy = [
       "default-src 'none'",
       `script-src ${hashOf(this.#script)}`,
       `style-src ${hashOf(this.#style)}`,
       `img-src 'self'${logo}`,
-      ...["connect-src 'self'", "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"],
+      `connect-src 'self'${sessions}`,
+      ...["base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"],
     ].join('; ')
     const guards = 'X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer'
     this.#lines = `\r\nContent-Security-Policy: ${policy}\r\n${guards}`
@@ -105,6 +110,7 @@ export class Paywall {
       chainId: this.offers.usdc.chainId,
       chain: chains[this.offers.usdc.network],
       terms: version === 1 ? this.offers.terms1(quote) : this.offers.terms2(quote),
+      ...(this.options.sessionsAt === undefined ? {} : { sessionsAt: this.options.sessionsAt }),
     }
     return { contentType: 'text/html; charset=utf-8', lines: this.#lines, body: this.#html(quote, offer) }
   }
@@ -169,8 +175,12 @@ export class Paywall {
   }
 
   #onramp(): string {
-    const { onrampKey } = this.options
-    if (onrampKey === undefined || this.offers.usdc.network !== 'base') return ''
+    const { onrampKey, sessionsAt } = this.options
+    if (this.offers.usdc.network !== 'base') return ''
+    if (sessionsAt !== undefined) {
+      return `<p class="more"><button id="buy" type="button" class="quiet" disabled>Buy USDC</button></p>`
+    }
+    if (onrampKey === undefined) return ''
     const way = new URLSearchParams({ appId: onrampKey, defaultAsset: 'USDC', defaultNetwork: 'base' })
     const href = inHtml(`https://pay.coinbase.com/buy/select-asset?${way}`)
     return `<p class="more"><a href="${href}" target="_blank" rel="noopener noreferrer">Buy USDC</a></p>`

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util'
-import { readConfig } from '../../config/read.js'
+import { foreignSettings, readConfig } from '../../config/read.js'
 import { createLog, type Log } from '../actor/log.js'
 import { type Program, startProgram } from '../main/program.js'
 import { paint } from './paint.js'
@@ -32,6 +32,7 @@ export async function start(words: readonly string[]): Promise<number> {
     return 2
   }
   const log = createLog(config.server.logLevel, 'main')
+  for (const one of foreignSettings()) log.warn(one, 'a setting of other gateways has no effect here')
   const end = new AbortController()
   const ended = new Promise<string>((resolve) => {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) {

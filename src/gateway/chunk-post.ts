@@ -13,6 +13,8 @@ export interface ChunkPostParts {
   readonly meters: Meters
   /** Posts in hand at once: each holds about a megabyte while it is read, proven and told to nodes. */
   readonly postsMax: number
+  /** Nobody is told. */
+  readonly dryRun: boolean
 }
 
 /** 256 KiB in base64url, and 5 % for proof and names. */
@@ -50,13 +52,14 @@ export class ChunkPost implements Route {
       this.#outcomes.refused.add(1)
       return answerSmall(request, reply, first, refusedAnswer(body))
     }
-    const { finder, broadcast } = this.parts
+    const { finder, broadcast, dryRun } = this.parts
     const ruleset = await finder.rulesNow()
     const posted = readPostedChunk(jsonOf(body), ruleset)
     if (typeof posted === 'string') {
       this.#outcomes.refused.add(1)
       return answerJson(request, reply, first, 400, { error: posted })
     }
+    if (dryRun) return answerJson(request, reply, first, 200, untold)
     finder.keep(posted, ruleset)
     const told = await broadcast.chunk(Buffer.from(body).toString('utf8'))
     this.#outcomes[told.enough ? 'taken' : 'failed'].add(1)
@@ -64,6 +67,9 @@ export class ChunkPost implements Route {
     answerJson(request, reply, first, status, wordsOf(told))
   }
 }
+
+/** A chunk that is right, and stays here. */
+const untold = { successCount: 0, preferredSuccessCount: 0, failureCount: 0, results: [] }
 
 /** The value, or undefined where the bytes are no JSON. */
 function jsonOf(body: Uint8Array): unknown {

@@ -3,6 +3,7 @@ import { type Id, parseId } from '../format/id.js'
 import type { Request } from '../http/exchange.js'
 import type { Trail } from '../names/protocol.js'
 import type { Hints, Provenance } from '../source/protocol.js'
+import type { GatewayOptions } from './parts.js'
 
 const names = {
   rootId: spellings('Root-Transaction-Id'),
@@ -61,14 +62,18 @@ export function readHops(request: Request): number {
   return whole(first(request, names.hops)) ?? 0
 }
 
-/** What this gateway knows of itself for the defence against circles. */
-export interface Self {
-  readonly ownHosts: readonly string[]
-  readonly release: string
-  readonly hopsMax: number
-  readonly localOnlyHeaders: readonly string[]
-  readonly localOnlyEmptyUserAgent: boolean
-}
+/** What this gateway knows of itself for the defence against circles, and for whom it asks no other one. */
+export type Self = Pick<
+  GatewayOptions,
+  | 'ownHosts'
+  | 'release'
+  | 'hopsMax'
+  | 'localOnlyHeaders'
+  | 'localOnlyEmptyUserAgent'
+  | 'localOnlyUserAgents'
+  | 'localOnlyOrigins'
+  | 'localOnlyClient'
+>
 
 /** Gateways that the request passed, and whether it may go further: not after too many, not where it was here before. */
 export function readTrail(request: Request, self: Pick<Self, 'hopsMax' | 'ownHosts'>): Trail {
@@ -89,11 +94,7 @@ export function readProvenance(request: Request, self: Self): Provenance {
   const trail = readTrail(request, self)
   const origin = first(request, names.origin)?.slice(0, textMax)
   const originRelease = first(request, names.originRelease)?.slice(0, textMax)
-  const forward =
-    trail.forward &&
-    !self.localOnlyHeaders.some((name) => request.header(name) !== undefined) &&
-    !(self.localOnlyEmptyUserAgent && request.header('user-agent')?.trim() === '')
-  const known = { ...trail, forward }
+  const known = { ...trail, forward: trail.forward && !isLocalOnly(request, origin, self) }
   if (origin === undefined && originRelease === undefined) {
     const [own] = self.ownHosts
     return own === undefined ? known : { ...known, origin: own, originRelease: self.release }
@@ -103,4 +104,15 @@ export function readProvenance(request: Request, self: Self): Provenance {
     ...(origin === undefined ? {} : { origin }),
     ...(originRelease === undefined ? {} : { originRelease }),
   }
+}
+
+function isLocalOnly(request: Request, origin: string | undefined, self: Self): boolean {
+  const agent = request.header('user-agent')?.trim().toLowerCase()
+  return (
+    self.localOnlyHeaders.some((name) => request.header(name) !== undefined) ||
+    (agent === '' && self.localOnlyEmptyUserAgent) ||
+    (agent !== undefined && self.localOnlyUserAgents.some((part) => agent.includes(part))) ||
+    (origin !== undefined && self.localOnlyOrigins.includes(origin.toLowerCase())) ||
+    (self.localOnlyClient?.(request) ?? false)
+  )
 }

@@ -17,6 +17,8 @@ export interface InfoParts {
   readonly release: string
   readonly network: string
   readonly wallet?: string
+  /** Addresses of upload services. */
+  readonly bundlers?: readonly string[]
   /** Which bundles are opened and which items indexed. */
   readonly filters?: Readonly<Record<'ans104UnbundleFilter' | 'ans104IndexFilter', object>>
   /** Parts of the info answer that other rooms know about. */
@@ -63,6 +65,7 @@ function route(path: string, type: string, maxAgeSeconds: number, text: () => st
 /** Who this gateway is and how far it is. */
 export function aboutGateway({
   wallet,
+  bundlers,
   release,
   network,
   vocabulary,
@@ -79,6 +82,7 @@ export function aboutGateway({
     vocabulary: vocabulary.name,
     ...filters,
     supportedManifestVersions: ['0.1.0', '0.2.0'],
+    ...(bundlers === undefined ? {} : { services: { bundlers: bundlers.map((url) => ({ url })) } }),
     ...(tip.height < 0 ? {} : { height: tip.height }),
     index: progress(tip, following),
     ...(key === undefined ? {} : { httpsig: signing(key) }),

@@ -56,6 +56,7 @@ const offsetPath = /^\/tx\/([^/]+)\/offset$/
 /** Builds them, with connections of this thread's own. */
 export function nodeRoutes(parts: NodeRouteParts): NodeRoutes {
   const { clock, log, meters, settledSeconds, guard } = parts
+  const { dryRun } = parts.chunks
   const chain = new RemoteChain(parts.chain, clock)
   const relay = new Relay(parts.chain, clock)
   const broadcast = new Broadcast(parts.chain, parts.chunks.broadcast, clock)
@@ -74,8 +75,8 @@ export function nodeRoutes(parts: NodeRouteParts): NodeRoutes {
         ...{ finder, settledSeconds, answersMax: bounds.chunkAnswersMax },
         pricedBytes: parts.chunks.pricedBytes,
       }),
-      new ChunkPost({ finder, broadcast, meters, postsMax: bounds.chunkPostsMax }),
-      new TransactionPost({ relay, log, ...bounds }),
+      new ChunkPost({ finder, broadcast, meters, postsMax: bounds.chunkPostsMax, dryRun }),
+      new TransactionPost({ relay, log, ...bounds, dryRun }),
       ...passthroughRoutes({
         relay,
         clock,

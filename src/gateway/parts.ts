@@ -76,6 +76,11 @@ export interface GatewayOptions {
   readonly localOnlyHeaders: readonly string[]
   /** The same for requests whose User-Agent is there and empty. */
   readonly localOnlyEmptyUserAgent: boolean
+  /** The same where a User-Agent has one of these in it (lower case), and where one of these hosts passed it on. */
+  readonly localOnlyUserAgents: readonly string[]
+  readonly localOnlyOrigins: readonly string[]
+  /** The same for these clients; absent: for none. */
+  readonly localOnlyClient?: (request: Request) => boolean
   /** Blobs up to this size are checked before they are first served; larger ones are served meanwhile, unverified. */
   readonly checkWaitBytes: number
   /** Prepared entries kept per thread, of 2 to 40 KiB each. */
@@ -166,6 +171,8 @@ export const gatewayDefaults: GatewayOptions = {
   hopsMax: 3,
   localOnlyHeaders: ['ao-peer-port'],
   localOnlyEmptyUserAgent: true,
+  localOnlyUserAgents: [],
+  localOnlyOrigins: [],
   checkWaitBytes: 67_108_864,
   entriesMax: 2048,
   manifestMaxBytes: 16_777_216,

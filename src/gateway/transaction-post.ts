@@ -17,6 +17,8 @@ export interface TransactionPostParts {
   readonly postsMax: number
   /** The same of larger ones, and of unknown size: each may hold three times its 15 MiB. */
   readonly largePostsMax: number
+  /** Nobody is told. */
+  readonly dryRun: boolean
 }
 
 /** Nodes take 10 MiB of data inside of a transaction; that is 14 MiB of base64url. */
@@ -56,8 +58,14 @@ export class TransactionPost implements Route {
     if (isRefusal(body)) return answerSmall(request, reply, first, refusedAnswer(body))
     const text = Buffer.from(body).toString('utf8')
     const wrong = faultOf(text)
-    if (wrong !== undefined) {
-      return answerSmall(request, reply, first, { status: 400, type: textType, lines: noStore, body: wrong })
+    if (wrong !== undefined || this.parts.dryRun) {
+      const status = wrong === undefined ? 200 : 400
+      return answerSmall(request, reply, first, {
+        status,
+        type: textType,
+        lines: noStore,
+        body: wrong ?? 'OK',
+      })
     }
     const answer = await this.parts.relay.ask({ path: '/tx', post: text, maxBytes: answerMax }, false)
     const words = isRefusal(answer) ? answer : await wholeBody(answer)

@@ -1,4 +1,5 @@
 import type { MessagePort } from 'node:worker_threads'
+import type { ClientOptions } from '../admission/clients.js'
 import type { EdgePayments } from '../admission/payments-wiring.js'
 import type { Limits } from '../admission/wiring.js'
 import type { KeyPlaces } from '../attest/keys.js'
@@ -50,7 +51,9 @@ export interface EdgeThread {
   readonly tip: SharedArrayBuffer
   /** Memory of the `Following` table. */
   readonly following: SharedArrayBuffer
-  readonly gateway: GatewayOptions
+  readonly gateway: Omit<GatewayOptions, 'localOnlyClient'>
+  /** Clients for whom no other gateway is asked. Absent: nobody. */
+  readonly localOnly?: ClientOptions
   /**
    * Nodes, asked by this thread itself for chunks and whatever clients of nodes ask: the fetcher's thread owns content, and a
    * chunk that went through it would cross two threads only to be answered and forgotten.
@@ -59,6 +62,8 @@ export interface EdgeThread {
   readonly chunks: {
     readonly finder: FinderOptions
     readonly broadcast: BroadcastOptions
+    /** What is posted is checked, and told to nobody. */
+    readonly dryRun: boolean
     /** What a chunk in JSON is priced at before it is found. */
     readonly pricedBytes: number
   }

@@ -48,6 +48,7 @@ export function paymentsOf(
 function edgePayments(config: Config): EdgePayments | undefined {
   const { payments, names, server } = config
   const { enabled, network, wallet, facilitatorUrl, appName, appLogo, cdpClientKey } = payments
+  const { sessionTokenEndpoint } = payments
   if (!enabled || network === undefined || wallet === undefined || facilitatorUrl === undefined)
     return undefined
   const { perBytePrice: perByte, minPrice: minimum, maxPrice: maximum, multiplier } = payments
@@ -63,6 +64,7 @@ function edgePayments(config: Config): EdgePayments | undefined {
       sealKey: randomBytes(32),
       ...(appLogo === undefined ? {} : { appLogo }),
       ...(cdpClientKey === undefined ? {} : { onrampKey: cdpClientKey }),
+      ...(sessionTokenEndpoint === undefined ? {} : { sessionsAt: sessionTokenEndpoint }),
     },
     kinds: new SharedArrayBuffer(Kinds.bytes),
     ledgerPath: paymentsFolder(config),
@@ -82,7 +84,7 @@ function paymentsThread(config: Config, { offer, kinds }: EdgePayments, limits: 
   return {
     ...{ limits, network, facilitatorUrl, wallet, kinds },
     ledgerPath: paymentsFolder(config),
-    ...(payments.rpcUrl === undefined ? {} : { rpcUrl: payments.rpcUrl }),
+    ...rpcOf(config, network),
     verifyMs: payments.settleTimeoutMs,
     // A facilitator may hold a settlement until its block is there; the request has gone on by then.
     settleMs: Math.max(30_000, payments.settleTimeoutMs),
@@ -92,6 +94,18 @@ function paymentsThread(config: Config, { offer, kinds }: EdgePayments, limits: 
     mailboxMax: 1024,
     logLevel: server.logLevel,
   }
+}
+
+/** Nodes that the chain's makers run for everybody. */
+const publicNodes = { base: 'https://mainnet.base.org', 'base-sepolia': 'https://sepolia.base.org' } as const
+
+/** The node that has the last word on doubtful payments. Devnet asks nobody outside this machine by itself. */
+function rpcOf(
+  { payments, server }: Config,
+  network: keyof typeof publicNodes,
+): { readonly rpcUrl?: string } {
+  const url = payments.rpcUrl ?? (server.network === 'devnet' ? 'none' : publicNodes[network])
+  return url === 'none' ? {} : { rpcUrl: url }
 }
 
 /** The provider's key, for the provider's facilitator alone: no other is shown what it signs. The file wins. */

@@ -153,6 +153,7 @@ export function edgeThread(
     tip: shared.tip.memory,
     following: shared.following.memory,
     gateway: gatewayOptions(config),
+    ...localOnly(config),
     chain: chainOptions(network.nodes, config),
     chunks: chunkOptions(config),
     vocabulary: server.vocabulary,
@@ -163,6 +164,7 @@ export function edgeThread(
       network: server.network,
       filters: given.filters,
       ...(server.wallet === undefined ? {} : { wallet: server.wallet }),
+      ...(server.bundlers === undefined ? {} : { bundlers: server.bundlers }),
     },
     logLevel: server.logLevel,
   }
@@ -188,6 +190,7 @@ function chunkOptions({ chunks, limits }: Config): EdgeThread['chunks'] {
       perNodeMax: 20,
     },
     pricedBytes: limits.chunkPricedBytes,
+    dryRun: chunks.dryRun,
   }
 }
 
@@ -209,7 +212,7 @@ function signing({ server }: Config, standalone: string, root: string): NonNulla
 }
 
 function gatewayOptions(config: Config): EdgeThread['gateway'] {
-  const { server, answers } = config
+  const { server, answers, forwarding } = config
   return {
     ...gatewayDefaults,
     cache: {
@@ -227,5 +230,20 @@ function gatewayOptions(config: Config): EdgeThread['gateway'] {
     tagBytesMax: answers.tagHeadersMaxBytes,
     ownHosts: ownHosts(config),
     release: server.release,
+    localOnlyHeaders: lower(forwarding.headers),
+    localOnlyEmptyUserAgent: forwarding.emptyUserAgent,
+    localOnlyUserAgents: lower(forwarding.userAgents),
+    localOnlyOrigins: lower(forwarding.origins),
   }
+}
+
+function lower(words: readonly string[]): string[] {
+  return words.map((word) => word.toLowerCase())
+}
+
+/** Clients for whom no other gateway is asked, where the operator named any. */
+function localOnly({ forwarding, limits }: Config): Pick<EdgeThread, 'localOnly'> {
+  const exempt = [...forwarding.blockedClients, ...forwarding.cacheOnlyClients]
+  const { trustedProxies } = limits
+  return exempt.length === 0 ? {} : { localOnly: { trustedProxies, exempt, ipv6PrefixBits: 128 } }
 }

@@ -30,7 +30,10 @@ export interface Resolution extends NameRecord {
   readonly resolvedAtMs: number
 }
 
-/** What a resolver says, `resolvedAtMs` where it says it from memory: `absent` only where it knows that there is no such name; `blocked` where it may not tell. */
+/**
+ * What a resolver says, `resolvedAtMs` where it says it from memory: `absent` only where it knows that there is no such name;
+ * `blocked` where it may not tell.
+ */
 export type Verdict = (NameRecord & { readonly resolvedAtMs?: number }) | 'absent' | 'blocked' | Refusal
 
 /** What became of a name. A refusal where the resolvers failed: that is never the same as `absent`. */

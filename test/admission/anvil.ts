@@ -9,8 +9,10 @@ import {
   createTestClient,
   createWalletClient,
   defineChain,
+  encodeFunctionData,
   type Hex,
   http,
+  parseAbi,
   publicActions,
   walletActions,
 } from 'viem'
@@ -20,6 +22,11 @@ import { fixtureJson } from '../fixture-file.js'
 
 /** Where the stock facilitator looks for a contract that reads several things at once. */
 const batch = '0xcA11bde05977b3631167028862bE2a173976CA11'
+
+const batchAbi = parseAbi([
+  'struct Call { address target; bytes callData; }',
+  'function tryAggregate(bool requireSuccess, Call[] calls) payable',
+])
 
 interface Contract {
   readonly runtime: Hex
@@ -50,6 +57,8 @@ export interface LocalChain {
   isUsed(payer: string, nonce: string): Promise<boolean>
   /** Sends a transaction from an account that holds ether, and waits for it. */
   write(from: PrivateKeyAccount, name: string, args: readonly unknown[]): Promise<void>
+  /** The same of several calls of the token in one transaction: all of them, or none. */
+  together(from: PrivateKeyAccount, name: string, calls: readonly (readonly unknown[])[]): Promise<void>
   /** A client that can read, write and sign for `account`. */
   wallet(account: PrivateKeyAccount): ReturnType<typeof walletOf>
   /** Puts the time of the next blocks forward. */
@@ -123,6 +132,18 @@ async function prepared(url: string, usdc: Usdc): Promise<LocalChain> {
     const hash = await client.writeContract({ address: token, abi, functionName, args })
     await client.waitForTransactionReceipt({ hash })
   }
+  const together: LocalChain['together'] = async (from, functionName, calls) => {
+    const client = wallet(from)
+    const calldata = calls.map((args) => [token, encodeFunctionData({ abi, functionName, args })] as const)
+    const args = [true, calldata.map(([target, callData]) => ({ target, callData }))] as const
+    const hash = await client.writeContract({
+      address: batch,
+      abi: batchAbi,
+      functionName: 'tryAggregate',
+      args,
+    })
+    await client.waitForTransactionReceipt({ hash })
+  }
   const minter = privateKeyToAccount(generatePrivateKey())
   await admin.setBalance({ address: minter.address, value: 10n ** 20n })
   const read = (functionName: string, args: readonly unknown[]) =>
@@ -132,6 +153,7 @@ async function prepared(url: string, usdc: Usdc): Promise<LocalChain> {
     url,
     wallet,
     write,
+    together,
     async account({ units = 0n, ether = 0n } = {}) {
       const account = privateKeyToAccount(generatePrivateKey())
       if (ether > 0n) await admin.setBalance({ address: account.address, value: ether })

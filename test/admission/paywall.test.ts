@@ -241,3 +241,38 @@ t.test('in a browser', { skip: missing }, async (t) => {
     t.same(complaints, [])
   })
 })
+
+t.test(
+  'who has no USDC is led to where it is sold, by a token for one visit',
+  { skip: missing },
+  async (t) => {
+    const paywall = { appName: 'Shop', sessionsAt: '/sessions', onrampKey: 'not-needed' }
+    const { page, shop, wallet, complaints } = await visit(t, { network: 'base', paywall })
+    const asked: unknown[] = []
+    let status = 503
+    await page.route('**/sessions', (route) => {
+      asked.push(route.request().postDataJSON())
+      return route.fulfill({ status, json: status === 200 ? { token: 'a token&' } : {} })
+    })
+    await page.context().route('https://pay.coinbase.com/**', (route) => route.fulfill({ body: 'a shop' }))
+    await page.goto(`${shop.url}/file`)
+    await page.click('#buy')
+    await page.locator('#word', { hasText: 'cannot be bought here now: it answered 503' }).waitFor()
+    t.ok(complaints.splice(0).every((line) => line.includes('503')))
+    status = 200
+    const opening = page.context().waitForEvent('page')
+    await page.click('#buy')
+    const opened = await opening
+    t.equal(
+      opened.url(),
+      'https://pay.coinbase.com/buy/select-asset?sessionToken=a+token%26&defaultAsset=USDC&defaultNetwork=base',
+    )
+    const { address } = wallet.account
+    t.same(asked.at(-1), { addresses: [{ address, blockchains: ['base'] }], assets: ['USDC'] })
+    t.ok(await page.isVisible('text=Go on to buy USDC'), 'a browser that opens no tab has a link')
+    t.ok(await page.isEnabled('#pay'))
+    t.same(complaints, [])
+    const far = await get(`${shop.url}/file`, asBrowser)
+    t.match(far.headers.get('content-security-policy'), "connect-src 'self';")
+  },
+)

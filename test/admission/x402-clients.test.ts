@@ -34,6 +34,25 @@ async function market(t: Test, network: 'base' | 'base-sepolia', units = 5_000_0
   return { chain, facilitator, payer, payee, shop }
 }
 
+interface Payload {
+  readonly signature: Hex
+  readonly authorization: Readonly<Record<string, string>>
+}
+
+const payloadOf = (headers: Record<string, string>): Payload =>
+  unpacked<{ payload: Payload }>(headers['X-PAYMENT'] ?? '').payload
+const authorizationOf = (headers: Record<string, string>): Payload['authorization'] =>
+  payloadOf(headers).authorization
+
+/** What anybody tells the token who has seen this payment. */
+function callOf(headers: Record<string, string>): unknown[] {
+  const { signature, authorization } = payloadOf(headers)
+  const { from, to, value, validAfter, validBefore, nonce } = authorization
+  const { r, s, v } = parseSignature(signature)
+  const numbers = [value, validAfter, validBefore].map((text) => BigInt(text ?? 0))
+  return [from, to, ...numbers, nonce, Number(v), r, s]
+}
+
 /** One stock client: its name, and a fetch that pays. */
 type Client = (payer: PrivateKeyAccount) => Promise<typeof fetch>
 
@@ -115,14 +134,8 @@ t.test('on a chain', { skip: binary === undefined && 'anvil is not installed' },
     const thief = await chain.account({ ether })
     const victim = await chain.account({ units: 1000n })
     const headers = await payment(victim, 1, { to: payee })
-    const { payload } = unpacked<{ payload: { signature: Hex; authorization: Record<string, string> } }>(
-      headers['X-PAYMENT'] ?? '',
-    )
-    const { from, to, value, validAfter, validBefore, nonce = '' } = payload.authorization
-    const { r, s, v } = parseSignature(payload.signature)
-    const numbers = [value, validAfter, validBefore].map((text) => BigInt(text ?? 0))
-    await chain.write(thief, 'transferWithAuthorization', [from, to, ...numbers, nonce, Number(v), r, s])
-    t.ok(await chain.isUsed(victim.address, nonce))
+    await chain.write(thief, 'transferWithAuthorization', callOf(headers))
+    t.ok(await chain.isUsed(victim.address, authorizationOf(headers).nonce ?? ''))
     t.equal((await get(`${shop.url}/file`, headers)).status, 402)
     t.equal(shop.purse.of('127.0.0.1'), 0)
   })
@@ -192,6 +205,27 @@ t.test('on a chain', { skip: binary === undefined && 'anvil is not installed' },
       t.equal(await gone.moved(ask), 'unknown')
     },
   )
+
+  t.test('one transfer on chain never counts for two payments', async (t) => {
+    const witness = new ChainWitness(
+      { url: chain.url, usdc: chain.usdc, wallet: payee.toLowerCase(), limitMs: 2000 },
+      systemClock,
+    )
+    t.teardown(() => witness.close())
+    const careful = await openShop(t, { facilitatorUrl: facilitator.url, wallet: payee, witness })
+    const [cheat, friend] = [await chain.account({ units: 5000n, ether }), await chain.account()]
+    // Both nonces are used in one transaction, but only the second pays us: the first was signed twice.
+    const shown = await payment(cheat, 1, { to: payee })
+    const honest = await payment(cheat, 1, { to: payee })
+    const { nonce = '' } = authorizationOf(shown)
+    const spentElsewhere = await payment(cheat, 1, { to: friend.address, nonce: nonce as Hex })
+    const before = await chain.balance(payee)
+    await chain.together(cheat, 'transferWithAuthorization', [spentElsewhere, honest].map(callOf))
+    t.equal((await chain.balance(payee)) - before, 1000n)
+    t.equal((await get(`${careful.url}/file`, shown)).status, 402, 'it paid somebody else')
+    t.equal((await get(`${careful.url}/file`, honest)).status, 200)
+    t.equal(careful.purse.payments.size, 1)
+  })
 
   t.test('a payer without money is refused', async (t) => {
     const poor = await chain.account({ units: 5n })

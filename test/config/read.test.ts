@@ -1,5 +1,5 @@
 import t from 'tap'
-import { listSettings, readConfig as readOver } from '../../config/read.js'
+import { foreignSettings, listSettings, readConfig as readOver } from '../../config/read.js'
 
 const readConfig = (environment: Record<string, string>) => readOver({}, environment)
 
@@ -121,4 +121,27 @@ t.test('names that contradict each other stop the start', async (t) => {
   if (Array.isArray(good)) throw new Error(good.join('\n'))
   t.same(good.names.rootHosts, ['one.example', 'two.example'])
   t.same(good.names.apexNames, ['docs_a', 'b'])
+})
+
+t.test('settings of other gateways do not stop the start, and are told with their reason', async (t) => {
+  const given = {
+    EXTRA_REDIS_FLAGS: '--save 60 1',
+    ARNS_NAMES_CACHE_TTL_SECONDS: '3600',
+    CHAIN_CACHE_TYPE: '',
+  }
+  t.notOk(Array.isArray(readConfig(given)))
+  t.match(foreignSettings(given), [
+    { setting: 'EXTRA_REDIS_FLAGS', why: /deploy/ },
+    { setting: 'ARNS_NAMES_CACHE_TTL_SECONDS', why: /names/ },
+  ])
+  t.equal(foreignSettings(given).length, 2, 'an empty text counts as unset')
+  const rules = {
+    SKIP_FORWARDING_USER_AGENTS: 'Bot, spider',
+    CACHE_ONLY_CLIENT_IPS_AND_CIDRS: '10.0.0.0/8',
+    ARWEAVE_POST_DRY_RUN: 'true',
+  }
+  const config = readConfig(rules)
+  if (Array.isArray(config)) throw new Error(config.join())
+  t.same(config.forwarding.userAgents, ['Bot', 'spider'])
+  t.match(readConfig({ CACHE_ONLY_CLIENT_IPS_AND_CIDRS: '10.0.0.0/33' }), [/no address or range/])
 })

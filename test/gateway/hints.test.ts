@@ -16,6 +16,7 @@ const [root, parent] = [someId(), someId()]
 const self = {
   ...{ ownHosts: ['own.example', 'other.example'], release: 'r1', hopsMax: 3 },
   ...{ localOnlyHeaders: ['ao-peer-port'], localOnlyEmptyUserAgent: true },
+  ...{ localOnlyUserAgents: ['crawler'], localOnlyOrigins: ['greedy.example'] },
 }
 
 for (const prefix of ['x-gateway-', 'x-ar-io-']) {
@@ -71,6 +72,11 @@ t.test('a request is carried on, but not in circles', async (t) => {
   t.equal(forward({ 'ao-peer-port': '1' }), false)
   t.equal(forward({ 'user-agent': '' }), false)
   t.equal(forward({ 'user-agent': 'curl' }), true)
+  t.equal(forward({ 'user-agent': 'A-CRAWLER/1' }), false)
+  t.equal(forward({ 'x-ar-io-origin': 'Greedy.example' }), false)
+  t.equal(forward({ 'x-ar-io-origin': 'other-greedy.example' }), true)
+  const localOnlyClient = ({ remoteAddress }: Request): boolean => remoteAddress === '127.0.0.1'
+  t.equal(readProvenance(request({}), { ...self, localOnlyClient }).forward, false)
   t.equal(readHops(request({ 'x-gateway-hops': 'many' })), 0)
 })
 

@@ -23,10 +23,15 @@ export interface NodeStage extends Stage {
 export async function nodeStage(
   t: Test,
   nodes: readonly string[],
-  given: { vocabulary?: Vocabulary['name']; finder?: Partial<FinderOptions>; guard?: Guard } = {},
+  given: {
+    vocabulary?: Vocabulary['name']
+    finder?: Partial<FinderOptions>
+    guard?: Guard
+    dryRun?: boolean
+  } = {},
 ): Promise<NodeStage> {
   const key = loadSigningKey({ keyFile: join(t.testdir(), 'key.pem') })
-  const { vocabulary = 'neutral', finder = {}, guard } = given
+  const { vocabulary = 'neutral', finder = {}, guard, dryRun = false } = given
   const built = nodeRoutes({
     vocabulary: vocabularies[vocabulary],
     signer: createSigner(key, { bindRequest: true }),
@@ -52,6 +57,7 @@ export async function nodeStage(
       },
       broadcast: { successesMin: 3, concurrency: 3, abortMs: 2000, responseMs: 2000, perNodeMax: 20 },
       pricedBytes: 368_640,
+      dryRun,
     },
   })
   const whole = await stage({ routes: built.routes, vocabulary })

@@ -155,3 +155,20 @@ t.test('a transaction is checked here, and the node has the last word', async (t
   const gone = await nodeStage(t, ['http://127.0.0.1:1'])
   t.equal((await gone.post('/tx', JSON.stringify(json))).status, 502)
 })
+
+t.test('on a dry run what is posted is judged, and no node hears of it', async (t) => {
+  const here = await shared
+  let heard = 0
+  const node = await twisted(t, here.devnet.url, (request) => {
+    if (request.method === 'POST') heard += 1
+    return false
+  })
+  const gateway = await nodeStage(t, [node.url], { dryRun: true })
+  const { chunks, header } = await draft(randomBytes(300_000))
+  const [good] = chunks
+  t.same(await gateway.post('/tx', header), { status: 200, text: 'OK' })
+  t.match(await gateway.post('/tx', header.replace('"quantity":"0"', '"quantity":"1"')), { status: 400 })
+  t.match(await gateway.post('/chunk', JSON.stringify(good)), { status: 200, text: /"successCount":0/ })
+  t.match(await gateway.post('/chunk', JSON.stringify({ ...good, data_path: 'AA' })), { status: 400 })
+  t.equal(heard, 0)
+})

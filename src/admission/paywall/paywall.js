@@ -1,5 +1,6 @@
 /**
- * What runs in the browser on the paywall. It talks to the visitor's wallet (EIP-1193) and to this gateway, to nobody else; every
+ * What runs in the browser on the paywall. It talks to the visitor's wallet (EIP-1193), to this gateway, and where the visitor
+ * wants to buy to the operator's giver of session tokens, to nobody else; every
  * word it shows is set as text. It reads the offer out of the page, has it signed (EIP-712, EIP-3009) and sends the
  * payment. One that was signed is kept until its fate is known, so that a reload does not pay twice.
  */
@@ -129,9 +130,47 @@ async function pay() {
   }
 }
 
+/** Where the visitor can buy USDC: for an account of the wallet, by a token that is good for minutes and for one visit. */
+async function buy(event) {
+  const asked = event.currentTarget
+  asked.disabled = true
+  try {
+    const [address] = await window.ethereum.request({ method: 'eth_requestAccounts' })
+    const answer = await fetch(offer.sessionsAt, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify({ addresses: [{ address, blockchains: ['base'] }], assets: ['USDC'] }),
+      ...{ cache: 'no-store', redirect: 'error' },
+    })
+    const { token } = answer.ok ? await answer.json() : {}
+    if (typeof token !== 'string' || token === '') throw new Error(`it answered ${answer.status}`)
+    const query = new URLSearchParams({ sessionToken: token, defaultAsset: 'USDC', defaultNetwork: 'base' })
+    const link = document.createElement('a')
+    link.href = `https://pay.coinbase.com/buy/select-asset?${query}`
+    link.target = '_blank'
+    link.rel = 'noopener noreferrer'
+    link.textContent = 'Go on to buy USDC'
+    asked.replaceWith(link)
+    say('The way to buy opens in a new tab. Come back here to pay.')
+    // Browsers that no longer count this as the visitor's click leave it to the visitor.
+    link.click()
+  } catch (error) {
+    say(
+      error.code === 4001
+        ? 'You declined in your wallet.'
+        : `USDC cannot be bought here now: ${error.message}.`,
+      true,
+    )
+    asked.disabled = false
+  }
+}
+
 if (window.ethereum) {
   button.disabled = false
   button.addEventListener('click', pay)
+  const other = document.getElementById('buy')
+  other?.addEventListener('click', buy)
+  if (other) other.disabled = false
 } else {
   say(
     'No wallet was found in this browser. Install one, or open this page in the browser of your wallet.',
