@@ -16,6 +16,7 @@ import { moderationPath } from '../moderation/store.js'
 import type { ModerationThread } from '../moderation/wiring.js'
 import { progressBytes } from '../source/progress.js'
 import { bandsReading, bandsThread } from './bands-thread.js'
+import { gatewayOptions, localOnly } from './gateway-options.js'
 import type { LimitsLines } from './limits.js'
 import { hostOptions, namesThread, ownHosts } from './names-thread.js'
 import { chainOptions, type Network } from './network.js'
@@ -209,41 +210,4 @@ function signing({ server }: Config, standalone: string, root: string): NonNulla
     ...(observerPrivateKey === undefined ? {} : { observerPrivateKey }),
     bindRequest: server.httpsigBindRequest,
   }
-}
-
-function gatewayOptions(config: Config): EdgeThread['gateway'] {
-  const { server, answers, forwarding } = config
-  return {
-    ...gatewayDefaults,
-    cache: {
-      defaultSeconds: answers.defaultMaxAge,
-      stableSeconds: answers.stableMaxAge,
-      trustedSeconds: answers.trustedMaxAge,
-      unstableSeconds: answers.unstableMaxAge,
-      notFoundSeconds: answers.notFoundMaxAge,
-      blockedSeconds: answers.blockedMaxAge,
-      privateSizeBytes: answers.privateSizeThreshold,
-      privateTypes: answers.privateContentTypes,
-    },
-    tagHeaders: answers.tagHeaders,
-    tagsMax: answers.tagHeadersMax,
-    tagBytesMax: answers.tagHeadersMaxBytes,
-    ownHosts: ownHosts(config),
-    release: server.release,
-    localOnlyHeaders: lower(forwarding.headers),
-    localOnlyEmptyUserAgent: forwarding.emptyUserAgent,
-    localOnlyUserAgents: lower(forwarding.userAgents),
-    localOnlyOrigins: lower(forwarding.origins),
-  }
-}
-
-function lower(words: readonly string[]): string[] {
-  return words.map((word) => word.toLowerCase())
-}
-
-/** Clients for whom no other gateway is asked, where the operator named any. */
-function localOnly({ forwarding, limits }: Config): Pick<EdgeThread, 'localOnly'> {
-  const exempt = [...forwarding.blockedClients, ...forwarding.cacheOnlyClients]
-  const { trustedProxies } = limits
-  return exempt.length === 0 ? {} : { localOnly: { trustedProxies, exempt, ipv6PrefixBits: 128 } }
 }

@@ -1,0 +1,42 @@
+import type { Config } from '../../config/read.js'
+import { gatewayDefaults } from '../gateway/parts.js'
+import type { EdgeThread } from '../gateway/wiring.js'
+import { ownHosts } from './names-thread.js'
+
+/** How every edge thread answers. */
+export function gatewayOptions(config: Config): EdgeThread['gateway'] {
+  const { server, answers, forwarding } = config
+  return {
+    ...gatewayDefaults,
+    cache: {
+      defaultSeconds: answers.defaultMaxAge,
+      stableSeconds: answers.stableMaxAge,
+      trustedSeconds: answers.trustedMaxAge,
+      unstableSeconds: answers.unstableMaxAge,
+      notFoundSeconds: answers.notFoundMaxAge,
+      blockedSeconds: answers.blockedMaxAge,
+      privateSizeBytes: answers.privateSizeThreshold,
+      privateTypes: answers.privateContentTypes,
+    },
+    tagHeaders: answers.tagHeaders,
+    tagsMax: answers.tagHeadersMax,
+    tagBytesMax: answers.tagHeadersMaxBytes,
+    ownHosts: ownHosts(config),
+    release: server.release,
+    localOnlyHeaders: lower(forwarding.headers),
+    localOnlyEmptyUserAgent: forwarding.emptyUserAgent,
+    localOnlyUserAgents: lower(forwarding.userAgents),
+    localOnlyOrigins: lower(forwarding.origins),
+  }
+}
+
+function lower(words: readonly string[]): string[] {
+  return words.map((word) => word.toLowerCase())
+}
+
+/** Clients for whom no other gateway is asked, where the operator named any. */
+export function localOnly({ forwarding, limits }: Config): Pick<EdgeThread, 'localOnly'> {
+  const exempt = [...forwarding.blockedClients, ...forwarding.cacheOnlyClients]
+  const { trustedProxies } = limits
+  return exempt.length === 0 ? {} : { localOnly: { trustedProxies, exempt, ipv6PrefixBits: 128 } }
+}
