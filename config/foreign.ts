@@ -33,7 +33,8 @@ const groups: readonly (readonly [why: string, names: string])[] = [
   [
     'everything is proven before it counts as verified, in the background and without a schedule',
     'ENABLE_BACKGROUND_DATA_VERIFICATION BACKGROUND_DATA_VERIFICATION_INTERVAL_SECONDS ' +
-      'BACKGROUND_DATA_VERIFICATION_WORKER_COUNT MIN_DATA_VERIFICATION_PRIORITY MAX_VERIFICATION_RETRIES UNTRUSTED_CACHE_RETRY_RATE TRUSTED_CACHE_RETRY_RATE',
+      'BACKGROUND_DATA_VERIFICATION_WORKER_COUNT MIN_DATA_VERIFICATION_PRIORITY ' +
+      'MAX_VERIFICATION_RETRIES UNTRUSTED_CACHE_RETRY_RATE TRUSTED_CACHE_RETRY_RATE',
   ],
   [
     'signatures of transactions are kept, those of items are read from content when asked for',
