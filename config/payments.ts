@@ -98,7 +98,7 @@ export const payments = {
       defaultText: '',
       default: undefined,
       read: (given) => (given === 'none' ? { value: given } : readUrl(given)),
-      why: 'A node of the chain (JSON-RPC), asked whether a payment without an answer moved. Unset: a public one, on devnet none.',
+      why: 'A node of the chain (JSON-RPC): did a payment move that was left unanswered? Unset: a public one, on devnet none.',
     }),
   ),
   perBytePrice: custom<string>({
