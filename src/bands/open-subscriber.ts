@@ -6,7 +6,7 @@ import { PinnedKeys } from './publisher-keys.js'
 import { RegisteredKeys } from './registered-keys.js'
 import { rootTxBands } from './root-band.js'
 import type { Shelf } from './shelf.js'
-import { Subscriber } from './subscriber.js'
+import { Subscriber, type SubscriberParts } from './subscriber.js'
 import { type SubscriberThread, swarmDefaults } from './swarm-wiring.js'
 
 /** A subscriber as it is told. Rejects where what is known from before is unreadable. */
@@ -17,6 +17,7 @@ export function openSubscriber(
     readonly peerId: Buffer
     readonly shelf: Shelf
     readonly log: Log
+    readonly wants?: SubscriberParts['wants']
   },
 ): Promise<Subscriber> {
   const asking = {
@@ -28,7 +29,7 @@ export function openSubscriber(
   const { registry, download, trackers } = given
   return Subscriber.open(given, {
     ...{ asking, download, trackers, clock: systemClock },
-    ...{ peerId: parts.peerId, shelf: parts.shelf, log: parts.log },
+    ...{ peerId: parts.peerId, shelf: parts.shelf, log: parts.log, wants: parts.wants },
     keys: registry === undefined ? pinned : new RegisteredKeys(registry, pinned, asking, systemClock),
     kinds: [rootTxBands, l1Bands].filter(({ kind }) => given.kinds.includes(kind)),
   })

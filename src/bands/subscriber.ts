@@ -14,7 +14,7 @@ import {
 import { isExpired } from './document.js'
 import { FetchedTorrents } from './fetched-torrents.js'
 import { follow } from './follow.js'
-import type { BandKind, Shelved } from './protocol.js'
+import type { Band, BandKind, Shelved } from './protocol.js'
 import type { PublisherKeys } from './publisher-keys.js'
 import type { Shelf } from './shelf.js'
 import { type Subscription, SubscriptionState, subscriptionKey } from './subscription.js'
@@ -38,6 +38,8 @@ export interface SubscriberParts extends FetchParts {
   readonly shelf: Shelf
   /** What is fetched: bands of other kinds are skipped. */
   readonly kinds: readonly BandKind[]
+  /** Bands that are not wanted count as not listed; undefined: all are. */
+  readonly wants?: ((band: Band) => boolean) | undefined
   readonly log: Log
 }
 
@@ -154,7 +156,9 @@ export class Subscriber {
   }
 
   #list(subscription: Subscription, indexes: Listing['indexes'], isOld: boolean): void {
-    this.#listings.set(subscriptionKey(subscription), { url: subscription.url, indexes, isOld })
+    const { wants = () => true } = this.parts
+    const wanted = indexes.map((index) => ({ ...index, bands: index.bands.filter(wants) }))
+    this.#listings.set(subscriptionKey(subscription), { url: subscription.url, indexes: wanted, isOld })
   }
 
   /** One look at the lists after the other. */

@@ -1,17 +1,13 @@
-import { randomBytes } from 'node:crypto'
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { Agent } from 'undici'
 import { type Config, readConfig } from '../../config/read.js'
 import { claimFolder } from '../actor/claim.js'
-import { createLog } from '../actor/log.js'
-import { openSubscriber } from '../bands/open-subscriber.js'
 import { Shelf } from '../bands/shelf.js'
 import { SubscriptionState, subscriptionKey } from '../bands/subscription.js'
-import { swarmDefaults } from '../bands/swarm-wiring.js'
 import { bandsFolder } from '../main/bands-thread.js'
 import { subscriberThread } from '../main/swarm-thread.js'
 import { folders } from '../main/threads.js'
+import { fetchPublished } from './fetch-published.js'
 import { paint } from './paint.js'
 
 const help = `Usage: sluice bands subscribe
@@ -49,24 +45,11 @@ export async function subscribe(words: readonly string[]): Promise<number> {
   if (config.swarm.subscriptions.length === 0) return wrong('set INDEX_SUBSCRIPTIONS to ADDRESS#KEY')
   const { root } = folders(config)
   const claim = await claimFolder(root)
-  const given = subscriberThread(config)
-  const dispatcher = new Agent({ connections: swarmDefaults.connectionsMax })
-  const shelf = new Shelf(bandsFolder(root))
   try {
-    await shelf.prepare()
-    const parts = { dispatcher, peerId: randomBytes(20), shelf, log: createLog('info', 'bands') }
-    const subscriber = await openSubscriber(given, parts)
-    await subscriber.poll()
-    await subscriber.settled()
-    await subscriber.stop()
-    const { faults, missing } = subscriber
-    for (const fault of faults) process.stderr.write(`${paint('red', 'refused')}  ${fault}\n`)
-    for (const band of missing) process.stderr.write(`${paint('red', 'missing')}  ${band}\n`)
-    if (faults.length + missing.length > 0) return 1
+    if (!(await fetchPublished(subscriberThread(config), bandsFolder(root)))) return 1
     process.stdout.write(`${paint('green', 'done')}  all that is published is here\n`)
     return 0
   } finally {
-    await dispatcher.destroy()
     await claim.release()
   }
 }

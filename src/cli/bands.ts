@@ -24,7 +24,7 @@ Usage: sluice bands COMMAND [--help]
   subscribe  fetches, once, what the gateways in INDEX_SUBSCRIPTIONS publish
   status     what is known of publishers, and which of their bands are here
   l1         builds Parquet bands of the base layer out of the index
-  import     fills the index from Parquet bands (the same as sluice import)
+  import     fills the index from Parquet bands, of a folder or as a gateway publishes them (the same as sluice import)
 `
 
 /** Runs one of the commands about bands. */

@@ -1,7 +1,8 @@
-import { existsSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { type Config, readConfig } from '../../config/read.js'
+import { type NamedPublisher, readPublisher } from '../../config/swarm.js'
 import { systemClock } from '../actor/clock.js'
 import { createLog } from '../actor/log.js'
 import { l1Bands } from '../bands/l1-band.js'
@@ -11,12 +12,17 @@ import { isRefusal } from '../format/refusal.js'
 import { BulkImport } from '../ingest/bulk-import.js'
 import { NodeFolder } from '../ingest/node-folder.js'
 import { type Bulk, openBulk } from '../main/bulk.js'
+import { dropBands, fetchBands } from './import-publication.js'
 import { paint } from './paint.js'
 import { grouped, Progress } from './progress.js'
 
-const help = `sluice import: fills the index of the chain from a folder, without a node
+const help = `sluice import: fills the index of the chain from a folder or from what a gateway publishes, without a node
 
 Usage: sluice import FOLDER [--no-verify] [--from HEIGHT]
+       sluice import ADDRESS#KEY [--from HEIGHT]
+
+ADDRESS#KEY (or ADDRESS#wallet:WALLET, with INDEX_REGISTRY) is a gateway and who signs its publication, as in INDEX_SUBSCRIPTIONS.
+Its Parquet bands are fetched into DATA_PATH/importing, seen to be what was signed, and removed when they are in the index.
 
 FOLDER holds either
 
@@ -34,6 +40,7 @@ ANS104_UNBUNDLE_FILTER and ANS104_INDEX_FILTER say.
 Examples:
   DATA_PATH=/srv/sluice NETWORK=mainnet sluice import /srv/bands/parquet-l1
   DATA_PATH=/srv/sluice sluice import ./dump --no-verify
+  DATA_PATH=/srv/sluice NETWORK=mainnet sluice import https://gateway.example#KEY
 `
 
 interface Wanted {
@@ -57,17 +64,42 @@ export async function bulkImport(words: readonly string[]): Promise<number> {
     process.stdout.write(help)
     return 0
   }
-  const [folder, ...others] = positionals
-  if (folder === undefined || others.length > 0) return wrong('say one folder; see sluice import --help')
-  if (!existsSync(folder)) return wrong(`there is no folder ${folder}`)
+  const [from, ...others] = positionals
+  if (from === undefined || others.length > 0) return wrong('say one folder; see sluice import --help')
+  const publisher = /^https?:/.test(from) ? readPublisher(from) : undefined
+  if (publisher !== undefined && 'wrong' in publisher)
+    return wrong('say ADDRESS#KEY; see sluice import --help')
+  if (publisher === undefined && !existsSync(from)) return wrong(`there is no folder ${from}`)
   if (values.from !== undefined && !/^\d{1,9}$/.test(values.from)) return wrong('--from wants a height')
   const config = readConfig()
   if (Array.isArray(config)) return wrong(config.join('\n  '))
   const startHeight = values.from === undefined ? config.indexing.startHeight : Number(values.from)
-  return importFolder(config, {
-    ...{ folder: resolve(folder), verify: !values['no-verify'] },
-    ...(startHeight === undefined ? {} : { startHeight }),
-  })
+  const start = startHeight === undefined ? {} : { startHeight }
+  return publisher === undefined
+    ? importFolder(config, { folder: resolve(from), verify: !values['no-verify'], ...start })
+    : importPublished(config, publisher.value, start)
+}
+
+async function importPublished(
+  config: Config,
+  publisher: NamedPublisher,
+  start: { readonly startHeight?: number },
+): Promise<number> {
+  let folder: string | undefined
+  try {
+    folder = await fetchBands(config, publisher)
+  } catch (error) {
+    return wrong((error as Error).message)
+  }
+  if (folder === undefined) return 1
+  if (!existsSync(folder) || readdirSync(folder).length === 0) {
+    say('nothing is published that the index does not have')
+    return 0
+  }
+  // Each was read to its end and checked before it was put there.
+  const code = await importFolder(config, { folder, verify: false, ...start })
+  if (code === 0) await dropBands(config)
+  return code
 }
 
 function wrong(message: string): number {

@@ -28,7 +28,7 @@ Usage: sluice COMMAND [--help]
   names      sets, lists and removes names that this machine knows itself
   moderation lists, blocks and releases what is not served
   bands      builds, checks and imports parts of the index that gateways give each other
-  import     fills the index from a folder of Parquet bands or node answers
+  import     fills the index from Parquet bands or node answers: a folder, or what a gateway publishes
   settings   lists every setting: name, default, meaning
 
 Examples:

@@ -1,7 +1,9 @@
 import type { Config } from '../../config/read.js'
+import type { NamedPublisher } from '../../config/swarm.js'
 import { vocabularies } from '../attest/vocabulary.js'
 import { downloadDefaults } from '../bands/download.js'
 import { ownDomain, peerDomain } from '../bands/protocol.js'
+import type { Subscription } from '../bands/subscription.js'
 import { type SubscriberThread, type SwarmThread, swarmDefaults } from '../bands/swarm-wiring.js'
 import { trackerDefaults } from '../bands/tracker.js'
 import { udpPatience } from '../bands/udp-announce.js'
@@ -39,17 +41,21 @@ export function swarmThread(config: Config, shared: SharedTables): SwarmThread {
   }
 }
 
+/** A gateway to be followed: an address without a path means its usual one. */
+export function subscriptionOf({ server }: Config, named: NamedPublisher): Subscription {
+  const { url } = named
+  const { pathPrefix } = vocabularies[server.vocabulary]
+  return { ...named, url: new URL(url).pathname === '/' ? `${url}${pathPrefix}` : url }
+}
+
 /** A key that was taken back counts for at most so long. */
 const registryMs = 300_000
 
 /** How bands of others are fetched. */
-export function subscriberThread({ server, swarm }: Config): SubscriberThread {
-  const vocabulary = vocabularies[server.vocabulary]
+export function subscriberThread(config: Config): SubscriberThread {
+  const { server, swarm } = config
   return {
-    subscriptions: swarm.subscriptions.map((named) => {
-      const { url } = named
-      return { ...named, url: new URL(url).pathname === '/' ? `${url}${vocabulary.pathPrefix}` : url }
-    }),
+    subscriptions: swarm.subscriptions.map((named) => subscriptionOf(config, named)),
     ...(swarm.registry === undefined ? {} : { registry: { source: swarm.registry, believeMs: registryMs } }),
     kinds: swarm.subscribedKinds,
     domains: server.vocabulary === 'ar-io' ? [ownDomain, peerDomain] : [ownDomain],

@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto'
-import { readdirSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { systemClock } from '../../src/actor/clock.js'
+import { l1Kind } from '../../src/bands/protocol.js'
 import { RemoteChain } from '../../src/chain/remote.js'
 import { Answerer } from '../../src/query/answer.js'
 import { LearnedHeaders } from '../../src/query/learned-headers.js'
@@ -12,6 +13,7 @@ import { patient } from '../chain/hostile.js'
 import { sluice } from '../flow/running.js'
 import { folder, type House, house } from '../ingest/house.js'
 import { settled, town } from '../ingest/town.js'
+import { newKey, TestPublisher } from './publisher-rig.js'
 
 t.setTimeout(180_000)
 
@@ -87,5 +89,28 @@ t.test(
     t.ok(wanted.join().includes('"bundledIn":{'), 'with items: bundles of the band were opened')
     t.equal(digest(await pages(again, chain)), digest(wanted))
     t.same(again.check().problems, [])
+    await t.test('and so does one that takes them from where they are published', async (t) => {
+      const [id = ''] = readdirSync(bands)
+      const names = readdirSync(join(bands, id))
+      const files = Object.fromEntries(names.map((name) => [name, readFileSync(join(bands, id, name))]))
+      const publisher = new TestPublisher({ name: l1Kind.index, kind: l1Kind.kind })
+      const url = await publisher.listen()
+      t.teardown(() => publisher.close())
+      publisher.publish([{ id, files, heightRange: [0, Number(ended)] }])
+      const place = folder(t)
+      const take = (from: string) => sluice(['import', from], { DATA_PATH: place })
+      const source = `${url}#${publisher.signing.keyId}`
+      const forged = await take(`${url}#${newKey().keyId}`)
+      t.match(forged, { code: 1, err: /refused.*signed by another key/ })
+      publisher.lies.set(`/${l1Kind.index}/${id}/blocks.parquet`, files['tags.parquet']!)
+      t.match(await take(source), { code: 1, err: /missing/ })
+      publisher.lies.clear()
+      const got = await take(source)
+      t.equal(got.code, 0, got.out + got.err)
+      t.match(got.out, new RegExp(`ends at block ${ended}`))
+      t.notOk(existsSync(join(place, 'importing')), 'nothing is left of what was fetched')
+      t.match(await take(source), { code: 0, out: /nothing is published that the index does not have/ })
+      t.match(await take(`${url}#nobody`), { code: 2, err: /ADDRESS#KEY/ })
+    })
   },
 )

@@ -7,7 +7,7 @@ import { systemClock } from '../../src/actor/clock.js'
 import type { SigningKey } from '../../src/attest/keys.js'
 import { signPublication } from '../../src/bands/document.js'
 import { describeTorrent } from '../../src/bands/measure-torrent.js'
-import type { Band, BandKind } from '../../src/bands/protocol.js'
+import type { Band, BandKind, HeightRange } from '../../src/bands/protocol.js'
 import { type Announce, Tracker, trackerDefaults } from '../../src/bands/tracker.js'
 import { encodeBase58 } from '../../src/format/base58.js'
 import { type Torrent, torrentBytes } from '../../src/format/torrent.js'
@@ -29,6 +29,7 @@ export interface Listed {
   readonly files: Readonly<Record<string, Uint8Array>>
   readonly torrent?: Torrent
   readonly metadata?: Readonly<Record<string, unknown>>
+  readonly heightRange?: HeightRange
 }
 
 export function newKey(): { keyId: string; key: SigningKey } {
@@ -54,7 +55,7 @@ export class TestPublisher {
   readonly #tracker = new Tracker({ ...trackerDefaults, announcesPerMinute: 1000 }, systemClock)
   readonly #server: Server
 
-  constructor() {
+  constructor(private readonly index = { name: plainKind.index, kind: plainKind.kind }) {
     this.#server = createServer((request, response) => {
       const url = new URL(request.url ?? '', 'http://x')
       const path = url.pathname.replace('/gateway/indexes', '')
@@ -86,7 +87,7 @@ export class TestPublisher {
 
   publish(bands: readonly Listed[], change: Readonly<Record<string, unknown>> = {}): Buffer {
     this.#bands = bands
-    const listed: Band[] = bands.map(({ id, files, torrent, metadata }) => ({
+    const listed: Band[] = bands.map(({ id, files, torrent, metadata, heightRange }) => ({
       id,
       files: Object.entries(files).map(([name, bytes]) => ({
         name,
@@ -95,6 +96,7 @@ export class TestPublisher {
       })),
       ...(torrent === undefined ? {} : { torrent: describeTorrent(torrent, '/gateway') }),
       ...(metadata === undefined ? {} : { metadata }),
+      ...(heightRange === undefined ? {} : { heightRange }),
     }))
     const said = {
       version: 1,
@@ -103,7 +105,7 @@ export class TestPublisher {
       previousManifestSha256: this.#previous,
       issuedAt: new Date().toISOString(),
       expiresAt: new Date(systemClock.now() + 3_600_000).toISOString(),
-      indexes: [{ name: 'plain-index', kind: 'plain', bands: listed }],
+      indexes: [{ ...this.index, bands: listed }],
       ...change,
     } as const
     this.#document = signPublication(said, this.signing.key)
@@ -129,7 +131,8 @@ export class TestPublisher {
         return torrentBytes(torrent)
       }
       for (const [name, bytes] of Object.entries(files)) {
-        const isIt = path === `/plain-index/${id}/${name}` || path === `/webseed/${torrent?.name}/${name}`
+        const isIt =
+          path === `/${this.index.name}/${id}/${name}` || path === `/webseed/${torrent?.name}/${name}`
         if (isIt) return Buffer.from(bytes)
       }
     }

@@ -1,0 +1,35 @@
+import { randomBytes } from 'node:crypto'
+import { Agent } from 'undici'
+import { createLog } from '../actor/log.js'
+import { openSubscriber } from '../bands/open-subscriber.js'
+import type { Band } from '../bands/protocol.js'
+import { Shelf } from '../bands/shelf.js'
+import { type SubscriberThread, swarmDefaults } from '../bands/swarm-wiring.js'
+import { paint } from './paint.js'
+
+/**
+ * Fetches, once, what others publish, into `bandsPath`; a later call goes on where this one was stopped. `wants`: bands that are
+ * not are left out. Says what was refused; true where all is here. The data folder must be claimed.
+ */
+export async function fetchPublished(
+  given: SubscriberThread,
+  bandsPath: string,
+  wants?: (band: Band) => boolean,
+): Promise<boolean> {
+  const dispatcher = new Agent({ connections: swarmDefaults.connectionsMax })
+  const shelf = new Shelf(bandsPath)
+  try {
+    await shelf.prepare()
+    const log = createLog('info', 'bands')
+    const subscriber = await openSubscriber(given, { dispatcher, peerId: randomBytes(20), shelf, log, wants })
+    await subscriber.poll()
+    await subscriber.settled()
+    await subscriber.stop()
+    const { faults, missing } = subscriber
+    for (const fault of faults) process.stderr.write(`${paint('red', 'refused')}  ${fault}\n`)
+    for (const band of missing) process.stderr.write(`${paint('red', 'missing')}  ${band}\n`)
+    return faults.length + missing.length === 0
+  } finally {
+    await dispatcher.destroy()
+  }
+}
