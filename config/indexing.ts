@@ -18,7 +18,7 @@ export const indexing = {
   startHeight: maybeWhole({
     env: 'START_HEIGHT',
     ...heights,
-    why: 'First block of a new index: 0 on devnet, 50 blocks before the tip on mainnet. An index that has blocks goes on.',
+    why: 'First block of a new index: 0 on devnet, 50 blocks before the tip on mainnet. Lower than before: what is missing below is filled.',
   }),
   stopHeight: maybeWhole({
     env: 'STOP_HEIGHT',

@@ -222,6 +222,17 @@ export class ChainIndex {
     return undefined
   }
 
+  /** Height of the lowest block that is there without a gap below the one at `height`; at most `limit` blocks are looked at. */
+  linkedDown(height: number, limit: number): number {
+    let lowest = height
+    for (const key of this.#tables.blocks.keys({ start: heightKey(height), backwards: true, limit })) {
+      const at = Buffer.from(key).readUInt32BE(0)
+      if (at < lowest - 1) break
+      lowest = at
+    }
+    return lowest
+  }
+
   /** Number of rows, of blocks, and of rows that are in no block yet. */
   counts(): { rows: number; blocks: number; pending: number } {
     const { rows, blocks, pending } = this.#tables

@@ -16,6 +16,7 @@ import { TxData } from '../source/tx-data.js'
 import { BlobStore } from '../store/blobs.js'
 import { type Environment, openEnvironment } from '../store/lmdb.js'
 import { Agenda } from './agenda.js'
+import { Backfill } from './backfill.js'
 import { bundleBytes } from './bundle-bytes.js'
 import { Desk } from './desk.js'
 import { Expiry } from './expiry.js'
@@ -106,11 +107,24 @@ export class Ingest {
       pruner: new Pruner(desk, given.follow.forkDepthMax, this.#abort.signal),
       wake: () => unbundler.wake(),
     })
+    const { start } = given.follow
     this.#loops = [
       follower,
       repair,
       unbundler,
       new Expiry(desk, clock),
+      ...('height' in start
+        ? [
+            new Backfill(
+              {
+                ...{ desk, intake, meters, clock, log },
+                supply: new Supply(chain, given.blocksAhead, given.headersAtOnce),
+                onImported: () => unbundler.wake(),
+              },
+              start.height,
+            ),
+          ]
+        : []),
       ...(webhooks === undefined ? [] : [webhooks]),
       ...(given.mempool === undefined ? [] : [new Mempool({ chain, desk, log }, given.mempool)]),
     ]

@@ -1,7 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
+import { Generations } from '../../src/catalog/generations.js'
 import { type Id, idBytes } from '../../src/format/id.js'
-import { folder, house } from './house.js'
+import { eventually } from '../source/rig.js'
+import { folder, house, orders } from './house.js'
 import { gatekeeper, rebuilt, settled, town } from './town.js'
 
 t.test('500 blocks with forks of depth 1, 5 and 17 leave the index of the final chain', async (t) => {
@@ -135,4 +137,30 @@ t.test('what waits for a block is known where it is wanted, and moves into its b
   t.equal(on.index.row(idBytes(id))?.height, 1)
   t.equal(on.index.counts().pending, 0)
   t.same(on.check().problems, [])
+})
+
+t.test('a lower first height on a later start fills the index below, with its bundles', async (t) => {
+  const { devnet, post, bundle } = await town(t)
+  const low = await post(randomBytes(1000), { App: 'plain' })
+  const { items } = await bundle(3)
+  devnet.mine(60)
+  const path = folder(t)
+  const follow = orders(path, devnet.url, new Generations().memory).follow
+  const at = (height: number) => ({ follow: { ...follow, start: { height } } })
+  const first = house(t, devnet.url, at(50), { path })
+  await settled(first, devnet)
+  t.equal(first.index.block(49), undefined)
+  t.equal(first.index.row(idBytes(low)), undefined)
+  await first.stop()
+
+  // Killed and started again with another wish each time: the gap is seen in the index alone.
+  const second = house(t, devnet.url, at(30), { path })
+  await eventually(() => second.index.block(30) !== undefined)
+  await second.stop()
+  const third = house(t, devnet.url, at(0), { path })
+  await eventually(() => third.index.block(0) !== undefined)
+  await settled(third, devnet)
+  t.same(third.check().problems, [])
+  t.same(third.dump(), await rebuilt(t, devnet), 'as if it had begun there')
+  t.ok(items.every((id) => third.index.row(idBytes(id)) !== undefined))
 })

@@ -1,0 +1,122 @@
+import type { Clock } from '../actor/clock.js'
+import type { Log } from '../actor/log.js'
+import type { Meters } from '../actor/meter.js'
+import { isRefusal } from '../format/refusal.js'
+import { pauseMs } from './agenda.js'
+import type { Desk } from './desk.js'
+import type { Intake } from './intake.js'
+import { Rounds } from './rounds.js'
+import type { BroughtBlock, Supply } from './supply.js'
+
+export interface BackfillParts {
+  /** Its own: the follower's goes the other way. */
+  readonly supply: Supply
+  readonly desk: Desk
+  readonly intake: Intake
+  readonly meters: Meters
+  /** Bundles are on the agenda, and their blocks in the index. */
+  readonly onImported: () => void
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** Blocks brought and written together. */
+const batchMax = 20
+/** Keys looked at in one turn: a few milliseconds. */
+const looksMax = 10_000
+const idleMs = 60_000
+const retryMs = { first: 1000, max: 60_000 }
+
+/**
+ * Fills what is missing of the index between its first wanted block and its top, after an operator wants to begin lower than
+ * before. It goes down from the block above a gap: each block must be the one that the block above names as its previous, so the
+ * index stays one chain, and the next process sees where this one stood.
+ */
+export class Backfill {
+  readonly #rounds = new Rounds((signal) => this.#round(signal))
+  /** From the top down to here nothing is missing. */
+  #linked: number | undefined
+  #failures = 0
+  #filled = 0
+
+  constructor(
+    private readonly parts: BackfillParts,
+    /** The first block that is wanted. */
+    private readonly first: number,
+  ) {}
+
+  /** Rejects where the catalog is lost: the thread must end. */
+  run(): Promise<void> {
+    return this.#rounds.run()
+  }
+
+  async stop(): Promise<void> {
+    this.parts.supply.clear()
+    await this.#rounds.stop()
+  }
+
+  async #round(signal: AbortSignal): Promise<number> {
+    const { index } = this.parts.desk
+    index.refresh()
+    // A fork may have taken the block that was looked at last.
+    const known = this.#linked !== undefined && index.block(this.#linked) !== undefined
+    const from = known ? this.#linked : index.topHeight()
+    if (from === undefined) return idleMs
+    this.#linked = index.linkedDown(from, looksMax)
+    if (this.#linked <= this.first) return this.#rest()
+    if (this.#linked === from - looksMax + 1) return 0
+    const high = this.#linked - 1
+    const blocks = await this.#bring(Math.max(this.first, high - batchMax + 1), high)
+    if (signal.aborted) return 0
+    if (typeof blocks !== 'string' && (await this.#write(blocks, high))) {
+      this.#failures = 0
+      return 0
+    }
+    const reason = typeof blocks === 'string' ? blocks : 'nodes have another block there'
+    if (this.#failures === 0) this.parts.log.warn({ height: high, reason }, 'a block below is not to be had')
+    this.parts.supply.clear()
+    this.#failures += 1
+    return pauseMs(this.#failures - 1, retryMs.first, retryMs.max)
+  }
+
+  #rest(): number {
+    if (this.#filled > 0) this.parts.log.info({ blocks: this.#filled }, 'the index begins lower now')
+    this.#filled = 0
+    return idleMs
+  }
+
+  /** The blocks between two heights (inclusive), the lowest first, or why there is one that could not be had. */
+  async #bring(low: number, high: number): Promise<BroughtBlock[] | string> {
+    const blocks: BroughtBlock[] = []
+    for (let height = low; height <= high; height += 1) {
+      const brought = await this.parts.supply.take(height, high)
+      if (isRefusal(brought)) return brought.message
+      blocks.push(brought)
+    }
+    this.parts.supply.drop(high)
+    return blocks
+  }
+
+  /** Writes blocks that lead up to the one above `high`; false where they do not. */
+  async #write(blocks: readonly BroughtBlock[], high: number): Promise<boolean> {
+    const { desk, intake, clock, meters, log } = this.parts
+    const leads = (): boolean =>
+      blocks.every(({ block }, at) => {
+        const above = blocks[at + 1]?.block.previous ?? desk.index.block(high + 1)?.previous
+        return above === block.hash
+      })
+    desk.index.refresh()
+    if (!leads()) return false
+    const refused = intake.remember(blocks, clock.now())
+    if (refused > 0) log.error({ refused }, 'no room on the agenda: bundles or missing transactions are lost')
+    const written = await desk.write(() => (leads() ? intake.blockWords(blocks) : undefined))
+    if (written === undefined) return false
+    meters.of('blocks_imported_total').add(blocks.length)
+    meters
+      .of('transactions_imported_total')
+      .add(blocks.reduce((sum, { transactions }) => sum + transactions.length, 0))
+    this.#filled += blocks.length
+    this.parts.onImported()
+    return true
+  }
+}
