@@ -18,7 +18,7 @@ export const indexing = {
   startHeight: maybeWhole({
     env: 'START_HEIGHT',
     ...heights,
-    why: 'First block of a new index: 0 on devnet, 50 blocks before the tip on mainnet. Lower than before: what is missing below is filled.',
+    why: 'First block of a new index: 0 on devnet, 50 before the tip on mainnet. Lower than before: the gap is filled.',
   }),
   stopHeight: maybeWhole({
     env: 'STOP_HEIGHT',

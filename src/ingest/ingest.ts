@@ -16,11 +16,11 @@ import { TxData } from '../source/tx-data.js'
 import { BlobStore } from '../store/blobs.js'
 import { type Environment, openEnvironment } from '../store/lmdb.js'
 import { Agenda } from './agenda.js'
-import { Backfill } from './backfill.js'
+import { Backfill, type BackfillParts } from './backfill.js'
 import { bundleBytes } from './bundle-bytes.js'
 import { Desk } from './desk.js'
 import { Expiry } from './expiry.js'
-import { Follower } from './follower.js'
+import { Follower, type FollowerParts } from './follower.js'
 import { Intake } from './intake.js'
 import { ItemJudge } from './item-judge.js'
 import { Mempool } from './mempool.js'
@@ -88,43 +88,22 @@ export class Ingest {
       { ...shared, agenda: bundles, open, judge: this.#judge, webhooks },
       given.unbundle,
     )
-    const follower = new Follower(
-      {
-        ...{ chain, desk, intake, clock, log },
-        supply: new Supply(chain, given.blocksAhead, given.headersAtOnce),
-        tip: new Tip(given.tip),
-        pace: new Pace(following, meters, clock, log),
-        onImported: () => unbundler.wake(),
-      },
-      given.follow,
-    )
+    const wake = (): void => unbundler.wake()
+    const arrival = { ...{ chain, desk, intake, meters, clock, log }, onImported: wake }
     const repair = new Repair({
       ...{ ...shared, chain, agenda: missing, intake },
-      onRepaired: () => unbundler.wake(),
+      onRepaired: wake,
     })
     this.#orders = new Orders({
       ...{ chain, desk, bundles, intake, clock, log },
       pruner: new Pruner(desk, given.follow.forkDepthMax, this.#abort.signal),
-      wake: () => unbundler.wake(),
+      wake,
     })
-    const { start } = given.follow
     this.#loops = [
-      follower,
+      ...followers(arrival, given, following),
       repair,
       unbundler,
       new Expiry(desk, clock),
-      ...('height' in start
-        ? [
-            new Backfill(
-              {
-                ...{ desk, intake, meters, clock, log },
-                supply: new Supply(chain, given.blocksAhead, given.headersAtOnce),
-                onImported: () => unbundler.wake(),
-              },
-              start.height,
-            ),
-          ]
-        : []),
       ...(webhooks === undefined ? [] : [webhooks]),
       ...(given.mempool === undefined ? [] : [new Mempool({ chain, desk, log }, given.mempool)]),
     ]
@@ -148,4 +127,19 @@ export class Ingest {
     await Promise.all([this.#chain.close(), this.#judge.close()])
     await Promise.all([this.#agenda.close(), this.#catalog.close(), this.#index.close()])
   }
+}
+
+/** What brings blocks: at the top, and below where the index began, if the operator wants to begin lower. */
+function followers(
+  parts: Omit<FollowerParts & BackfillParts, 'supply' | 'tip' | 'pace'> & { readonly chain: RemoteChain },
+  given: IngestParts,
+  following: Following,
+): Loop[] {
+  const { chain, meters, clock, log } = parts
+  const { start } = given.follow
+  const supply = (): Supply => new Supply(chain, given.blocksAhead, given.headersAtOnce)
+  const pace = new Pace(following, meters, clock, log)
+  const follower = new Follower({ ...parts, supply: supply(), tip: new Tip(given.tip), pace }, given.follow)
+  if (!('height' in start)) return [follower]
+  return [follower, new Backfill({ ...parts, supply: supply() }, start.height)]
 }
