@@ -166,7 +166,7 @@ export const payments = {
     defaultText: '',
     default: undefined,
     read: (given) => (/^\/(?!\/)[\x21-\x7e]*$/.test(given) ? { value: given } : readUrl(given)),
-    why: "Gives session tokens of the operator's onramp: the paywall asks it (JSON by POST), and leads visitors there to buy USDC.",
+    why: "Gives session tokens of the operator's onramp: the paywall asks it (JSON by POST) and leads visitors there.",
   }),
   cdpKeyId: secret(
     maybeText({

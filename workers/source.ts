@@ -16,6 +16,9 @@ import { Verifier } from '../src/ingest/verifier.js'
 import { cachedEvent } from '../src/ingest/webhook-events.js'
 import { Webhooks } from '../src/ingest/webhooks.js'
 import type { FetcherThread } from '../src/ingest/wiring.js'
+import { SievedBlockList } from '../src/moderation/list.js'
+import { Sieve } from '../src/moderation/sieve.js'
+import { ModerationStore } from '../src/moderation/store.js'
 import { Absences } from '../src/source/absences.js'
 import { assemble } from '../src/source/assemble.js'
 import { chainSources } from '../src/source/chain-sources.js'
@@ -46,6 +49,7 @@ const generations = new Generations(given.generations)
 const index = new ChainIndex(openCatalogTables(given.catalogPath).environment, generations)
 const catalog = new IndexedCatalog(given.catalogPath, generations, index)
 const keeper = addressOf<CatalogRequest, CatalogReply>(given.keeper, given.keeperMailboxMax)
+const blockStore = new ModerationStore(given.moderation.path)
 const store = new BlobStore(given.blobsPath)
 const swept = await store.prepare()
 if (swept > 0) log.warn({ swept }, 'half-written files of a killed process were removed')
@@ -79,6 +83,7 @@ const fetcher = new Fetcher(
     keeper,
     keeping,
     forgers: new Forgers(systemClock),
+    forbidden: new SievedBlockList(new Sieve(given.moderation.sieve), blockStore, log),
     meters: fetchMeters(meters),
     log,
     options: given.fetch,
@@ -137,6 +142,7 @@ async function stop(): Promise<void> {
     pool?.close(),
   ])
   await catalog.close()
+  await blockStore.close()
   process.exit(0)
 }
 

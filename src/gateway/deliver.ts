@@ -124,12 +124,16 @@ export class Delivery {
       answerGone(ledger, flow)
       return undefined
     }
-    if (isRefusal(opened)) this.refuse(flow, opened)
-    else if (guard?.blocksContent({ ...opened.attributes, id }) !== true) return opened
-    else {
+    const isBlocked = isRefusal(opened)
+      ? opened.refused === 'blocked'
+      : guard?.blocksContent({ ...opened.attributes, id }) === true
+    if (!isRefusal(opened)) {
+      if (!isBlocked) return opened
       opened.content.close()
-      answerText(ledger, flow, guard.answer(`ID: ${id}`), { fault: 'client' })
     }
+    if (isBlocked && guard !== undefined) {
+      answerText(ledger, flow, guard.answer(`ID: ${id}`), { fault: 'client' })
+    } else if (isRefusal(opened)) this.refuse(flow, opened)
     return undefined
   }
 

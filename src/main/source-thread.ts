@@ -40,6 +40,7 @@ export function sourceThread(
     ...rootsOf(config),
     fetch: { ...sourceDefaults.fetch, wholeFirstMaxBytes: answers.digestBufferMaxBytes },
     fetchesMax: retrieval.fetchesMax,
+    moderation: { path: folders(config).moderation, sieve: shared.sieve },
     ...(config.absence.enabled ? { absence: config.absence } : {}),
     eviction: {
       ...sourceDefaults.eviction,

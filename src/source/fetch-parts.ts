@@ -20,6 +20,14 @@ export interface FetchOptions {
   readonly finishShare: number
 }
 
+/** What must not be served, whatever id it is asked by. */
+export interface Forbidden {
+  /** False: nothing is. */
+  readonly mayBlockContent: boolean
+  /** By the SHA-256 of the whole payload. */
+  blocksDigest(digest: Uint8Array): boolean
+}
+
 export interface FetchParts {
   /** Asked for what is not in the store. */
   readonly source: Source
@@ -28,6 +36,8 @@ export interface FetchParts {
   readonly keeper: Address<CatalogRequest, CatalogReply>
   readonly keeping: Keeping
   readonly forgers: Forgers
+  /** Absent: nothing is forbidden. */
+  readonly forbidden?: Forbidden
   readonly meters: FetchMeters
   readonly log: Log
   readonly options: FetchOptions

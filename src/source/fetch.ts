@@ -11,8 +11,11 @@ import { judgeDigest, judgeSize, unsettles } from './judge.js'
 import type { Kept } from './keeping.js'
 import { leave } from './leave.js'
 import { Pen } from './pen.js'
-import { unknownEverywhere, weightier } from './refusals.js'
+import { forbiddenBytes, unknownEverywhere, weightier } from './refusals.js'
 import type { Found } from './source.js'
+
+/** Held back of a payload until its digest is known to be none that is blocked: it costs nobody more than the last moment. */
+const heldBytes = 256 * 1024
 
 /** Where the bytes go, and how many there must be. */
 interface Target {
@@ -152,6 +155,7 @@ export class Fetch {
         this.parts.meters.brought(found.name, this.#fileBytes)
         return undefined
       }
+      if (broken.refused === 'blocked') return broken
       refusal = weightier(refusal, broken)
       // Nobody broke anything where all readers left.
       if (this.#stopped) return refusal
@@ -169,7 +173,10 @@ export class Fetch {
   /** Takes one source's bytes. Undefined: all is well and kept. A refusal: nothing of it may be believed. */
   async #take(found: Found, draft: Draft, known: Attributes | undefined): Promise<Refusal | undefined> {
     const { window } = this.wish
-    const wrong = judgeSize(found, known, window)
+    const { declaredDigest: said } = found
+    // Whom the operator trusts is believed before a byte is taken; with others the bytes themselves will tell.
+    const isForbidden = said !== undefined && found.trusted && this.#forbids(said)
+    const wrong = isForbidden ? forbiddenBytes() : judgeSize(found, known, window)
     if (wrong !== undefined) {
       void leave(found.body)
       return wrong
@@ -199,6 +206,12 @@ export class Fetch {
       return doubt
     }
     const attributes = this.#attributes(found, known, digest)
+    if (this.#forbids(digest)) {
+      // Known from now on, it is refused before its first byte. Nobody else's word makes an id mean forbidden bytes.
+      const isSure = found.proven || found.trusted
+      if (isSure) await this.parts.keeper.ask({ kind: 'learn', attributes: [attributes] })
+      return forbiddenBytes()
+    }
     this.delivery.move(fileBytes, 'whole')
     this.#tell(this.#openingOf(target, attributes))
     const { hints, name: source } = found
@@ -208,17 +221,23 @@ export class Fetch {
     return undefined
   }
 
-  /** Writes the body into the file, hashing on the way. The last byte is shown only after the judgement. */
+  #forbids(digest: Uint8Array): boolean {
+    return this.parts.forbidden?.blocksDigest(digest) ?? false
+  }
+
+  /** Writes the body into the file, hashing on the way. The last bytes are shown only after the judgement. */
   async #pour({ found, fileBytes }: Target, pen: Pen): Promise<Uint8Array | Refusal> {
     const hash = createHash('sha256')
+    const mayEnd = this.wish.window === undefined && this.parts.forbidden?.mayBlockContent === true
+    const shownMax = Math.max(0, fileBytes - (mayEnd ? heldBytes : 1))
     for await (const piece of found.body) {
       if (isRefusal(piece)) return piece
       if (this.#stopped) return refuse('late', 'client', 'all readers left')
       if (pen.written + piece.length > fileBytes)
         return refuse('upstream', 'upstream', 'the body is too long')
       await pen.write(piece)
-      // Bytes that do not prove in the end must not complete anybody's body: one is always held back.
-      this.delivery.move(Math.min(pen.written, fileBytes - 1), 'growing')
+      // Bytes that do not prove in the end must not complete anybody's body: some are always held back.
+      this.delivery.move(Math.min(pen.written, shownMax), 'growing')
       if (this.wish.window === undefined) hash.update(piece)
     }
     if (pen.written < fileBytes) return refuse('upstream', 'upstream', 'the body ended early')

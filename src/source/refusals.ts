@@ -24,6 +24,11 @@ export function stillUnknown(): Refusal {
   return { ...refuse('unknown', 'client', 'Not found, as before'), remembered: true }
 }
 
+/** These very bytes must not be served. */
+export function forbiddenBytes(): Refusal {
+  return refuse('blocked', 'client', 'the content policy of this node forbids these bytes')
+}
+
 /** Nobody that was asked has it. */
 export function unknownEverywhere(): Refusal {
   return refuse('unknown', 'client', 'Not found')

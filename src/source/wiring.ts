@@ -60,6 +60,8 @@ export interface SourceThread {
   readonly joinBytes: number
   readonly wholeForWindowMaxBytes: number
   readonly eviction: EvictionOptions
+  /** Folder of the block list, and memory of the sieve in front of it. */
+  readonly moderation: { readonly path: string; readonly sieve: SharedArrayBuffer }
   readonly verifier: VerifierOptions
   /** Asked for proven bytes where cached ones proved wrong; names in order. */
   readonly backgroundOrder: readonly string[]

@@ -26,7 +26,7 @@ async function scene(t: Test, more: StageOptions = {}): Promise<Scene> {
   const keeper = new ModerationKeeper(store, sieve, systemClock, silentLog)
   const list = new SievedBlockList(sieve, store, silentLog)
   const guard = new Guard(list, { attributes: () => undefined }, 100)
-  const on = await stage({ ...more, parts: { guard } })
+  const on = await stage({ ...more, parts: { guard }, forbidden: list })
   t.teardown(async () => {
     await on.close()
     await keeper.close()
@@ -176,4 +176,44 @@ t.test('a list that cannot be read is no verdict for caches: 503', async (t) => 
     status: 503,
     headers: { 'cache-control': 'no-store', 'retry-after': '10' },
   })
+})
+
+t.test('bytes that are forbidden by their hash alone never go out whole, and are not kept', async (t) => {
+  for (const trusted of [true, false]) {
+    const { on, block, release } = await scene(t, { trusted })
+    const [id, copy, small] = [someId(), someId(), someId()]
+    const body = randomBytes(5_000_000)
+    const hash = createHash('sha256').update(body).digest()
+    on.has
+      .set(id, { body })
+      .set(copy, { body })
+      .set(small, { body: body.subarray(0, 1000) })
+    block('hash', hash.toString('base64url'))
+    block('hash', createHash('sha256').update(body.subarray(0, 1000)).digest('base64url'))
+    const first = await on.ask(`/raw/${id}`)
+    t.match(first, { status: 200, complete: false }, 'nobody knew')
+    t.ok(first.body.length <= body.length - 262_144, `${first.body.length} bytes went out`)
+    t.equal(on.rig.catalog.blobSize(hash), undefined)
+    t.same(await on.rig.drafts(), [])
+    const next = await on.ask(`/raw/${id}`)
+    if (trusted) t.match(next, { status: 451 }, 'what a trusted gateway sent is known from then on')
+    else t.match(next, { status: 200, complete: false })
+    t.match(
+      await on.ask(`/raw/${small}`),
+      { status: 451, body: Buffer.from(said(small)) },
+      'before its first byte',
+    )
+    release('hash', hash.toString('base64url'))
+    for (const one of [id, copy]) t.match(await on.ask(`/raw/${one}`), { status: 200, complete: true, body })
+  }
+})
+
+t.test('a trusted gateway that names a forbidden digest is not asked for the bytes', async (t) => {
+  const { on, block } = await scene(t)
+  const id = someId()
+  const body = randomBytes(5_000_000)
+  const digest = createHash('sha256').update(body).digest('base64url')
+  on.has.set(id, { body, digest })
+  block('hash', digest)
+  t.match(await on.ask(`/raw/${id}`), { status: 451, body: Buffer.from(said(id)) })
 })

@@ -19,6 +19,7 @@ import {
   type Source,
 } from '../../src/gateway/parts.js'
 import { serve } from '../../src/http/listen.js'
+import type { Forbidden } from '../../src/source/fetch-parts.js'
 import { blobPath } from '../../src/store/blobs.js'
 import { MappedFiles } from '../../src/store/mapped.js'
 import { type Edge, gateways, type Rig, rig, sha256, upstream } from '../source/rig.js'
@@ -27,6 +28,8 @@ import { type Edge, gateways, type Rig, rig, sha256, upstream } from '../source/
 export interface Upstream {
   readonly body: Buffer
   readonly contentType?: string
+  /** That it says its bytes have: base64url of the SHA-256. */
+  readonly digest?: string
   readonly breakAt?: number
   readonly holdAt?: number
 }
@@ -62,6 +65,9 @@ export interface StageOptions {
   readonly routes?: readonly Route[]
   /** Address of a trusted gateway that is not there. */
   readonly upstreamUrl?: string
+  readonly forbidden?: Forbidden
+  /** False: the operator does not trust it. */
+  readonly trusted?: boolean
 }
 
 /** A gateway on a real socket, over the real catalog, fetcher, blobs and mapped files, with one upstream gateway. */
@@ -75,7 +81,8 @@ export async function stage(given: StageOptions = {}): Promise<Stage> {
       response.writeHead(404).end('Not found')
       return
     }
-    const { body, contentType, breakAt, holdAt } = found
+    const { body, contentType, digest, breakAt, holdAt } = found
+    if (digest !== undefined) response.setHeader('x-ar-io-digest', digest)
     if (holdAt === 0) return
     const type = contentType === undefined ? {} : { 'content-type': contentType }
     const range = /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? '')
@@ -87,7 +94,11 @@ export async function stage(given: StageOptions = {}): Promise<Stage> {
     else if (breakAt === undefined) response.end(body.subarray(start, end))
     else response.write(body.subarray(0, breakAt), () => setImmediate(() => response.destroy()))
   })
-  const below = await rig({ source: gateways([given.upstreamUrl ?? up.url]) })
+  const { forbidden } = given
+  const below = await rig({
+    source: gateways([given.upstreamUrl ?? up.url], given.trusted ?? true),
+    ...(forbidden === undefined ? {} : { forbidden }),
+  })
   const edge = below.edge()
   const files = new MappedFiles({ mappedMaxBytes: 2 ** 30, filesMax: 64, believeMs: 0 }, systemClock)
   const tip = new Tip()

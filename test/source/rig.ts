@@ -16,6 +16,7 @@ import type { CatalogReply, CatalogRequest } from '../../src/catalog/protocol.js
 import { LmdbCatalog } from '../../src/catalog/reader.js'
 import { type Id, idOfBytes } from '../../src/format/id.js'
 import { isRefusal, type Refusal } from '../../src/format/refusal.js'
+import type { Forbidden } from '../../src/source/fetch-parts.js'
 import { Fetcher, type FetcherOptions } from '../../src/source/fetcher.js'
 import { Forgers } from '../../src/source/forgers.js'
 import { Keeping, type Kept } from '../../src/source/keeping.js'
@@ -107,6 +108,7 @@ export interface RigOptions {
   readonly fetch?: Partial<{ wholeFirstMaxBytes: number; finishBytes: number; finishShare: number }>
   readonly slots?: number
   readonly path?: string
+  readonly forbidden?: Forbidden
 }
 
 export const trail = { hops: 0, via: [], forward: true }
@@ -152,6 +154,7 @@ export async function rig(options: RigOptions): Promise<Rig> {
       keeper,
       keeping,
       forgers: new Forgers(systemClock),
+      ...(options.forbidden === undefined ? {} : { forbidden: options.forbidden }),
       meters: fetchMeters(meters),
       log: silentLog,
       options: { wholeFirstMaxBytes: 1024, finishBytes: 1024, finishShare: 0.75, ...options.fetch },

@@ -9,6 +9,7 @@ import { meterTable } from '../../src/actor/meters.js'
 import { startThread } from '../../src/actor/thread.js'
 import { Generations, generationBytes } from '../../src/catalog/generations.js'
 import { LmdbCatalog } from '../../src/catalog/reader.js'
+import { Sieve } from '../../src/moderation/sieve.js'
 import { Opener } from '../../src/source/opener.js'
 import { ProgressListener, ProgressTable, progressBytes } from '../../src/source/progress.js'
 import type { SourceProgress, SourceReply, SourceRequest } from '../../src/source/protocol.js'
@@ -38,6 +39,8 @@ export async function threads(
   const keeperData = { keeper: { path: catalogPath, touchEveryMs: 0 }, generations, logLevel: 'silent' }
   const keeper = await startThread('catalog', 'catalog', keeperData)
   const line = keeper.connect()
+  const sieve = new Sieve()
+  sieve.fill()
   const data: SourceThread = {
     ...sourceDefaults,
     blobsPath: join(path, 'blobs'),
@@ -62,6 +65,7 @@ export async function threads(
       : { chain: { ...patient, nodes, callsMax: 64, waitingMax: 1000, coolMs: 1 } }),
     eviction: { ...sourceDefaults.eviction, maxBytes: 10 ** 10 },
     verifier: { ...sourceDefaults.verifier, retryMs: 20 },
+    moderation: { path: join(path, 'moderation'), sieve: sieve.memory },
     proofThreads: 1,
     logLevel: 'silent',
     ...more,
