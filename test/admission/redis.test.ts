@@ -147,12 +147,13 @@ t.test(
   absent,
   async (t) => {
     const port = await freePort()
-    const [open, closed] = [bucketsAt(port, { failure: 'open' }), bucketsAt(port)]
+    const patient = { timeoutMs: 10_000 }
+    const [open, closed] = [bucketsAt(port, { ...patient, failure: 'open' }), bucketsAt(port, patient)]
     t.teardown(() => Promise.all([open.close(), closed.close()]).then(() => undefined))
     const began = systemClock.monotonic()
     t.ok((await open.take(client, named('/x'), 5, false)) instanceof Ticket)
     t.same(await closed.take(client, named('/x'), 5, false), { unavailable: true })
-    t.ok(systemClock.monotonic() - began < 400, 'nobody waits for who is not there')
+    t.ok(systemClock.monotonic() - began < 9000, 'nobody waits for who is not there')
     await t.rejects(open.credit('203.0.113.1', 'payer:nonce', 5))
     await t.rejects(closed.ofClient(client))
     const server = await startRedis(dataFolder(), port)
@@ -171,7 +172,7 @@ t.test(
   absent,
   async (t) => {
     const server = await running(t)
-    const buckets = await up(bucketsAt(server.port, { timeoutMs: 100 }))
+    const buckets = await up(bucketsAt(server.port, { timeoutMs: 1000 }))
     t.teardown(() => buckets.close())
     server.process.kill('SIGSTOP')
     const began = systemClock.monotonic()
@@ -180,10 +181,10 @@ t.test(
     )
     const waited = systemClock.monotonic() - began
     t.same(all, new Array(5).fill({ unavailable: true }))
-    t.ok(waited >= 95 && waited < 1500, `${waited} ms`)
+    t.ok(waited >= 950 && waited < 4500, `${waited} ms, and not five times that`)
     const again = systemClock.monotonic()
     t.same(await buckets.take(client, named('/x'), 10, false), { unavailable: true })
-    t.ok(systemClock.monotonic() - again < 90, 'after five failures nobody waits for a while')
+    t.ok(systemClock.monotonic() - again < 900, 'after five failures nobody waits for a while')
     server.process.kill('SIGCONT')
     const tool = new Redis(server.port)
     t.teardown(async () => tool.disconnect())

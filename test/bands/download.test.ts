@@ -9,11 +9,12 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import t, { type Test } from 'tap'
 import { Agent } from 'undici'
-import { systemClock } from '../../src/actor/clock.js'
+import { pause, systemClock } from '../../src/actor/clock.js'
 import { Download, downloadDefaults } from '../../src/bands/download.js'
 import type { WebSeed } from '../../src/bands/web-seed.js'
 import { lineDefaults } from '../../src/bands/wire-line.js'
 import { type Torrent, torrentBytes } from '../../src/format/torrent.js'
+import { eventually } from '../eventually.js'
 import { bandOf257, python, script, withoutLibtorrent } from './libtorrent.js'
 import { plantBand, sameFiles, startSeeder } from './swarm-rig.js'
 
@@ -138,9 +139,9 @@ t.test('a peer that lies is left, and the others bring the band', async (t) => {
   const got = download(band.torrent, join(outer, 'got'))
   got.heardOf([{ host: '127.0.0.1', port: liar }])
   const running = got.run()
-  await new Promise((resolve) => setTimeout(resolve, 500))
+  await eventually(() => meters.total('torrent_sent_bytes_total') > 0)
+  await pause(300)
   t.equal(got.store.missingBytes, 8_000_000)
-  t.ok(meters.total('torrent_sent_bytes_total') > 0)
   const { port } = await startSeeder(t, [band])
   got.heardOf([{ host: '127.0.0.1', port }])
   await running

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { systemClock } from '../../src/actor/clock.js'
+import { type Clock, systemClock } from '../../src/actor/clock.js'
 import { silentLog } from '../../src/actor/log.js'
 import { Meters, meterBytes } from '../../src/actor/meter.js'
 import { meterTable } from '../../src/actor/meters.js'
@@ -15,7 +15,7 @@ import { refuse } from '../../src/format/refusal.js'
 import { house, idFor, shelveBand, span } from './root-band-rig.js'
 
 const nowhere: ContentSource = { open: () => Promise.resolve(refuse('unknown', 'upstream', 'not there')) }
-const remote = { regionsMax: 100, regionMs: 60_000, concurrencyMax: 4, waitMs: 1000, coolMs: 200 }
+const remote = { regionsMax: 100, regionMs: 60_000, concurrencyMax: 4, waitMs: 1000, coolMs: 60_000 }
 
 /** What a web server does with one request. */
 type Serving = (request: IncomingMessage, response: ServerResponse) => boolean
@@ -53,12 +53,9 @@ function finderOf(
   const upstream = rangesUpstream({ timeoutMs: 500, connectionsMax: 4 })
   const meters = new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0)
   const options = { bandFolders, sources, watchMs: 50, watchSources: true, remoteMs: 2000 }
-  const finder = new BandFinder(
-    options,
-    { upstream, content, clock: systemClock, options: remote },
-    silentLog,
-    meters,
-  )
+  let turned = 0
+  const clock: Clock = { ...systemClock, monotonic: () => systemClock.monotonic() + turned }
+  const finder = new BandFinder(options, { upstream, content, clock, options: remote }, silentLog, meters)
   t.teardown(async () => {
     finder.close()
     await upstream.destroy()
@@ -66,7 +63,10 @@ function finderOf(
   const find = async (number: number | string) => finder.find(idOfBytes(idFor(number)))
   const count = (outcome: string): number =>
     Number(new RegExp(`band_lookups_total\\{outcome="${outcome}"\\} (\\d+)`).exec(meters.text())?.[1])
-  return { finder, find, count }
+  const turn = (ms: number): void => {
+    turned += ms
+  }
+  return { finder, find, count, turn }
 }
 
 t.test('sources are read as the settings of the network write them', async (t) => {
@@ -181,14 +181,14 @@ t.test('servers that do not do as they should are not believed, and rest for a w
     let naughty = true
     const { url, asked } = await web(t, folder, (request, response) => naughty && deed(request, response))
     const name = `${idFor(5).subarray(0, 1).toString('hex')}.cdb`
-    const { find, count } = finderOf(t, [`${url}/${name}`])
+    const { find, count, turn } = finderOf(t, [`${url}/${name}`])
     t.equal(await find(5), undefined, why)
     t.equal(count('failed'), 1, why)
     const before = asked.length
     t.equal(await find(5), undefined)
     t.equal(asked.length, before, 'it rests')
     naughty = false
-    await new Promise((resolve) => setTimeout(resolve, 250))
+    turn(remote.coolMs)
     t.equal((await find(5))?.itemOffset, 5000, `${why} is over`)
   }
 })

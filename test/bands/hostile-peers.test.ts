@@ -8,6 +8,7 @@ import { systemClock } from '../../src/actor/clock.js'
 import { Download, downloadDefaults } from '../../src/bands/download.js'
 import { decodeMessage, encode, encodeHandshake } from '../../src/bands/wire.js'
 import { lineDefaults } from '../../src/bands/wire-line.js'
+import { eventually } from '../eventually.js'
 import { plantBand, sameFiles, type seederOptions, startSeeder } from './swarm-rig.js'
 
 async function stage(t: Test, options: Partial<typeof seederOptions> = {}) {
@@ -151,8 +152,9 @@ t.test('more peers than slots take turns', async (t) => {
       }
     })
     socket.write(encode.plain('interested'))
-    await new Promise((resolve) => setTimeout(resolve, 50))
+    // The first has the slot before the second wants it.
+    await eventually(() => heard.length > 0)
   }
-  await new Promise((resolve) => setTimeout(resolve, 2500))
+  await eventually(() => heard.length >= 3)
   t.same(heard.slice(0, 3), ['first unchoke', 'first choke', 'second unchoke'])
 })

@@ -3,10 +3,11 @@ import { randomBytes } from 'node:crypto'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { systemClock } from '../../src/actor/clock.js'
+import { pause, systemClock } from '../../src/actor/clock.js'
 import { Download, downloadDefaults } from '../../src/bands/download.js'
 import { lineDefaults } from '../../src/bands/wire-line.js'
 import { magnetOf, torrentBytes } from '../../src/format/torrent.js'
+import { eventually } from '../eventually.js'
 import { bandOf257, withoutLibtorrent } from './libtorrent.js'
 import { TestPublisher } from './publisher-rig.js'
 import { leech, plantBand, sameFiles, startSeeder } from './swarm-rig.js'
@@ -56,7 +57,9 @@ t.test('a limit counts the bytes that are sent, and no others', async (t) => {
   t.equal(meters.total('torrent_sent_bytes_total'), 100_000)
   const second = fetchTo('two')
   const running = second.run().catch(() => 'stopped')
-  await new Promise((resolve) => setTimeout(resolve, 2000))
+  await eventually(() => meters.total('torrent_sent_bytes_total') >= 110_000)
+  // Nothing more comes, however long it waits.
+  await pause(300)
   second.stop()
   await running
   const sent = meters.total('torrent_sent_bytes_total')

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { get as request, type ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import t from 'tap'
-import { eventually } from '../source/rig.js'
+import { eventually } from '../eventually.js'
 import { type Running, run, twoEdges } from './running.js'
 import { drip, upstream } from './upstream.js'
 

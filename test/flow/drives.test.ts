@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import t from 'tap'
 import { clientOf } from '../devnet/posting.js'
+import { eventually } from '../eventually.js'
 import { payerAt } from './payer.js'
 import { run } from './running.js'
 
@@ -63,15 +64,15 @@ t.test('ardrive-core-js finds a drive, lists its folders and downloads a file', 
   const content = Buffer.from('a picture of the sea')
   const dataTxId = await post(content, { 'Content-Type': 'text/plain' })
   const about = { name: 'sea.txt', size: content.length, lastModifiedDate: 1_700_000_000_000, dataTxId }
-  await entity(
+  const last = await entity(
     { ...about, dataContentType: 'text/plain' },
     { 'Entity-Type': 'file', 'File-Id': fileId, 'Parent-Folder-Id': folderId },
   )
-  const isIndexed = async (): Promise<boolean> => (await fetch(`${gateway}/raw/${dataTxId}`)).status === 200
-  for (let tries = 0; tries < 100 && !(await isIndexed()); tries += 1) {
-    await new Promise((resolve) => setTimeout(resolve, 100))
-  }
-  await new Promise((resolve) => setTimeout(resolve, 1500))
+  const query = encodeURIComponent(`{ transaction(id: "${last}") { block { height } } }`)
+  await eventually(async () => {
+    const said = await (await fetch(`${gateway}/graphql?query=${query}`)).text()
+    return said.includes('"height"')
+  })
 
   const reader = arDriveAnonymousFactory({ arweave: clientOf(gateway) })
   const found = await reader.getPublicDrive({ driveId: EID(drive.driveId) })

@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { encodeBundle } from '../../src/format/bundle.js'
+import { eventually } from '../eventually.js'
 import { bundleItem, bundleTags, item } from '../source/weave.js'
 import { payerAt } from './payer.js'
 import { run } from './running.js'
@@ -28,14 +29,6 @@ async function until(url: string, wanted: (answer: Response) => boolean, method 
   }
   throw new Error(`${url} does not come to be as wanted`)
 }
-async function eventually(isThere: () => Promise<boolean>): Promise<boolean> {
-  for (let tries = 0; tries < 200; tries += 1) {
-    if (await isThere()) return true
-    await new Promise((resolve) => setTimeout(resolve, 100))
-  }
-  return false
-}
-
 const ok = (answer: Response): boolean => answer.status === 200
 
 async function nestedItems(t: Test, { gateway, post }: Stage): Promise<void> {

@@ -170,7 +170,8 @@ t.test('limits, from the first request to the one after kill -9', async (t) => {
       await get(`/raw/${large}`, from('203.0.113.103', { range: 'bytes=0-13707263' }))
       const before = await balance(running, '203.0.113.103')
       t.same([before.tokens, before.paidTokens], [0, 1134])
-      await pause(1500)
+      // Buckets are written out each second.
+      await pause(2500)
       await fetch(`${gateway()}/gateway/rate-limit/ip/203.0.113.104`, {
         ...{ method: 'POST', headers: admin, body: JSON.stringify({ tokens: 12_345 }) },
       })

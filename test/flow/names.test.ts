@@ -1,8 +1,9 @@
 import { writeFileSync } from 'node:fs'
 import t from 'tap'
+import { eventually } from '../eventually.js'
 import { askAt } from '../gateway/rig.js'
 import { nameGateway, registryServer } from '../names/registry-server.js'
-import { eventually, someId } from '../source/rig.js'
+import { someId } from '../source/rig.js'
 import { run, sluice, twoEdges } from './running.js'
 
 t.test('names set beside the running gateway count on all threads, and after kill -9', async (t) => {

@@ -5,7 +5,7 @@ import t from 'tap'
 import { anvilPath, startChain } from '../admission/anvil.js'
 import { get, payment } from '../admission/shop.js'
 import { stockFacilitator } from '../admission/stock-facilitator.js'
-import { run } from './running.js'
+import { run, twoEdges } from './running.js'
 
 const binary = anvilPath()
 const skip = binary === undefined && 'anvil is not installed'
@@ -21,6 +21,7 @@ t.test('the program sells bytes for USDC', { skip, timeout: 110_000 }, async (t)
   const facilitator = await stockFacilitator(t, chain, await chain.account({ ether }))
   const payee = (await chain.account()).address
   const settings = {
+    ...twoEdges,
     ENABLE_RATE_LIMITER: 'true',
     RATE_LIMITER_IP_TOKENS_PER_BUCKET: '2',
     RATE_LIMITER_IP_REFILL_PER_SEC: '0',
@@ -29,7 +30,7 @@ t.test('the program sells bytes for USDC', { skip, timeout: 110_000 }, async (t)
     X_402_USDC_WALLET_ADDRESS: payee,
     X_402_USDC_FACILITATOR_URL: facilitator.url,
     X_402_USDC_RPC_URL: chain.url,
-    X_402_USDC_SETTLE_TIMEOUT_MS: '1000',
+    X_402_USDC_SETTLE_TIMEOUT_MS: '5000',
     X_402_RATE_LIMIT_CAPACITY_MULTIPLIER: '2',
     X_402_APP_NAME: 'My gateway',
     ADMIN_API_KEY: 'the-admin-key-of-this-test',

@@ -6,7 +6,8 @@ import type { Admission } from '../../src/admission/protocol.js'
 import { vocabularies } from '../../src/attest/vocabulary.js'
 import { tagOf } from '../../src/format/tag.js'
 import { verifiedByFirst, verifiedBySecond } from '../attest/verifiers.js'
-import { eventually, someId } from '../source/rig.js'
+import { eventually } from '../eventually.js'
+import { someId } from '../source/rig.js'
 import { type Answered, names, type Stage, stage } from './rig.js'
 
 const digestText = (body: Buffer): string => createHash('sha256').update(body).digest('base64url')

@@ -13,7 +13,8 @@ import { parseName } from '../../src/names/name.js'
 import type { Name, NameRecord } from '../../src/names/protocol.js'
 import { sandboxLabel } from '../../src/names/sandbox.js'
 import { namesDefaults, openNames } from '../../src/names/wiring.js'
-import { eventually, someId, type Upstream, upstream } from '../source/rig.js'
+import { eventually } from '../eventually.js'
+import { someId, type Upstream, upstream } from '../source/rig.js'
 import { type Answered, type Stage, stage } from './rig.js'
 
 const page = Buffer.from('<!doctype html><p>page</p>')

@@ -3,7 +3,8 @@ import { connect } from 'node:net'
 import t from 'tap'
 import type { Source } from '../../src/gateway/parts.js'
 import type { Opened } from '../../src/source/opener.js'
-import { eventually, someId } from '../source/rig.js'
+import { eventually } from '../eventually.js'
+import { someId } from '../source/rig.js'
 import { stage } from './rig.js'
 
 const digestField = (body: Buffer): string =>

@@ -9,7 +9,8 @@ import { parseName } from '../../src/names/name.js'
 import type { Name, Resolver, Verdict } from '../../src/names/protocol.js'
 import { readRecord } from '../../src/names/record.js'
 import { TrustedNameGateway } from '../../src/names/trusted-gateway.js'
-import { eventually, someId, upstream } from '../source/rig.js'
+import { eventually } from '../eventually.js'
+import { someId, upstream } from '../source/rig.js'
 import { HandClock } from './hand-clock.js'
 
 const site = parseName('site') as Name

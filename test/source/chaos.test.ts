@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import t from 'tap'
 import { pause } from '../../src/actor/clock.js'
 import { isRefusal } from '../../src/format/refusal.js'
-import { drain, eventually, gateways, rig, sha256, someId, upstream } from './rig.js'
+import { eventually } from '../eventually.js'
+import { drain, gateways, rig, sha256, someId, upstream } from './rig.js'
 
 t.test(
   'readers that come and go, over sources that fail, leave nothing behind and see no wrong byte',

@@ -4,7 +4,8 @@ import type { ServerResponse } from 'node:http'
 import t from 'tap'
 import { isRefusal } from '../../src/format/refusal.js'
 import { blobPath } from '../../src/store/blobs.js'
-import { drain, eventually, gateways, rig, sha256, someId, sure, upstream } from './rig.js'
+import { eventually } from '../eventually.js'
+import { drain, gateways, rig, sha256, someId, sure, upstream } from './rig.js'
 
 t.test(
   'fifty first requests on two threads cause one upstream request, and all get every byte',

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { MessageChannel, type MessagePort } from 'node:worker_threads'
 import { type Address, addressOf, answer, localAddress } from '../../src/actor/address.js'
-import { pause, systemClock } from '../../src/actor/clock.js'
+import { systemClock } from '../../src/actor/clock.js'
 import { silentLog } from '../../src/actor/log.js'
 import { Meters, meterBytes } from '../../src/actor/meter.js'
 import { meterTable } from '../../src/actor/meters.js'
@@ -34,18 +34,6 @@ import type { Content } from '../../src/store/content.js'
 
 export const someId = (): Id => idOfBytes(randomBytes(32))
 export const sha256 = (bytes: Uint8Array): Buffer => createHash('sha256').update(bytes).digest()
-
-/** Waits until `look` gives something; fails the test after half a minute. */
-export async function eventually<T>(
-  look: () => T | undefined | false | Promise<T | undefined | false>,
-): Promise<T> {
-  for (let attempt = 0; attempt < 6000; attempt += 1) {
-    const found = await look()
-    if (found !== undefined && found !== false) return found
-    await pause(5)
-  }
-  throw new Error('it did not happen')
-}
 
 export interface Upstream {
   readonly url: string
