@@ -3,7 +3,8 @@ import { systemClock } from '../../src/actor/clock.js'
 import { isRefusal, type Refusal } from '../../src/format/refusal.js'
 import { NetworkPeers, type PeerOptions } from '../../src/source/network-peers.js'
 import type { Found, Wanted } from '../../src/source/source.js'
-import { eventually, hopRules, sha256, someId, trail, type Upstream, upstream } from './rig.js'
+import { eventually } from '../eventually.js'
+import { hopRules, sha256, someId, trail, type Upstream, upstream } from './rig.js'
 
 const never = new AbortController().signal
 const verified = { 'x-ar-io-verified': 'true' }
