@@ -1,4 +1,4 @@
-// Digests that a torrent needs of a file, in one pass over its bytes. See README.md for why and how fast.
+// Several digests in one pass over the bytes. See README.md for why and how fast.
 #include <node_api.h>
 
 #include <cstddef>
@@ -205,20 +205,42 @@ napi_value finish(napi_env env, napi_callback_info info) {
   return nullptr;
 }
 
-// pairs(nodes, above): SHA-256 of each 64 bytes.
-napi_value pairs(napi_env env, napi_callback_info info) {
-  size_t count = 2;
-  napi_value args[2];
+// SHA-256 of two blocks at once.
+void hashTwo(const uint8_t* bytes, const uint8_t* others, uint64_t blockBytes, uint8_t* out) {
+  uint32_t one[8], other[8];
+  memcpy(one, kStart256, sizeof(kStart256));
+  memcpy(other, kStart256, sizeof(kStart256));
+  lanes::runTwo(one, other, bytes, others, blockBytes / kChunk);
+  uint8_t chunks[2 * kChunk];
+  size_t count = pad(chunks, nullptr, 0, blockBytes);
+  lanes::runTwo(one, other, chunks, chunks, count);
+  writeWords(out, one, 8);
+  writeWords(out + kSha256, other, 8);
+}
+
+// blocks(bytes, blockBytes, digests): SHA-256 of each block; the last one may be shorter.
+napi_value blocks(napi_env env, napi_callback_info info) {
+  size_t count = 3;
+  napi_value args[3];
   napi_get_cb_info(env, info, &count, args, nullptr, nullptr);
-  Bytes nodes, above;
-  bool fits = read(env, args[0], nodes) && read(env, args[1], above) && nodes.length % kChunk == 0 &&
-              above.length == nodes.length / 2;
-  if (!fits) return refuse(env, "pairs(nodes, above)");
-  uint32_t state[8];
-  memcpy(state, kStart256, sizeof(kStart256));
-  for (size_t at = 0; at < nodes.length; at += kChunk) {
-    lanes::run<true, false, false>(state, nullptr, nullptr, nodes.data + at, 1);
-    end256(state, nullptr, 0, kChunk, above.data + at / 2);
+  Bytes bytes, digests;
+  uint32_t size = 0;
+  bool isCut = read(env, args[0], bytes) && napi_get_value_uint32(env, args[1], &size) == napi_ok && size > 0 &&
+               size % kChunk == 0 && read(env, args[2], digests);
+  if (!isCut || digests.length != (bytes.length + size - 1) / size * kSha256) {
+    return refuse(env, "blocks(bytes, blockBytes, digests): blocks are of whole chunks");
+  }
+  size_t at = 0;
+  uint8_t* out = digests.data;
+  for (; at + 2 * size_t{size} <= bytes.length; at += 2 * size_t{size}, out += 2 * kSha256) {
+    hashTwo(bytes.data + at, bytes.data + at + size, size, out);
+  }
+  for (; at < bytes.length; at += size, out += kSha256) {
+    size_t rest = bytes.length - at < size ? bytes.length - at : size;
+    uint32_t state[8];
+    memcpy(state, kStart256, sizeof(kStart256));
+    lanes::run<true, false, false>(state, nullptr, nullptr, bytes.data + at, rest / kChunk);
+    end256(state, bytes.data + at + rest / kChunk * kChunk, rest % kChunk, rest, out);
   }
   return nullptr;
 }
@@ -236,7 +258,7 @@ NAPI_MODULE_INIT() {
   const struct {
     const char* name;
     napi_callback call;
-  } functions[] = {{"able", able}, {"start", start}, {"update", update}, {"finish", finish}, {"pairs", pairs}};
+  } functions[] = {{"able", able}, {"start", start}, {"update", update}, {"finish", finish}, {"blocks", blocks}};
   for (const auto& each : functions) {
     napi_value made;
     napi_create_function(env, each.name, NAPI_AUTO_LENGTH, each.call, nullptr, &made);

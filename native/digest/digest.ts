@@ -1,5 +1,5 @@
 import { loadAddon } from '../addon.js'
-import { TwinPass, twinPairs } from './twin.js'
+import { TwinPass, twinBlocks } from './twin.js'
 
 /** What is cut how. A block is of whole 64 bytes, a piece of whole blocks. */
 export interface Cut {
@@ -30,7 +30,7 @@ interface Addon {
   start(blockBytes: number, pieceBytes: number): ArrayBuffer
   update(pass: ArrayBuffer, bytes: Uint8Array, blocks: Uint8Array, pieces: Uint8Array): void
   finish(pass: ArrayBuffer, whole: Uint8Array, blocks: Uint8Array, pieces: Uint8Array): void
-  pairs(nodes: Uint8Array, above: Uint8Array): void
+  blocks(bytes: Uint8Array, blockBytes: number, digests: Uint8Array): void
 }
 
 const built = loadAddon<Addon>('digest')
@@ -87,10 +87,13 @@ export function openPass(cut: Cut): DigestPass {
   return openAddonPass(cut) ?? new TwinPass(cut)
 }
 
-/** SHA-256 of each 64 bytes: the layer above one of a hash tree. Throws a RangeError on other lengths. */
-export function hashPairs(nodes: Uint8Array): Buffer {
-  if (addon === undefined) return twinPairs(nodes)
-  const above = Buffer.allocUnsafe(nodes.length / 2)
-  addon.pairs(nodes, above)
-  return above
+/**
+ * SHA-256 of each block of `blockBytes` (a multiple of 64, below 2^32); the last block may be shorter. Of 64 bytes: the layer
+ * above one of a hash tree. Throws a RangeError on other sizes.
+ */
+export function hashBlocks(bytes: Uint8Array, blockBytes: number): Buffer {
+  if (addon === undefined) return twinBlocks(bytes, blockBytes)
+  const digests = Buffer.allocUnsafe(Math.ceil(bytes.length / blockBytes) * 32)
+  addon.blocks(bytes, blockBytes, digests)
+  return digests
 }

@@ -1,5 +1,6 @@
-// Up to three digests of the same bytes, side by side. One SHA alone waits for each of its rounds; the rounds of the others fit
-// into the wait. Two SHA-256 of the same bytes share their message schedule as well, and so cost no more than one.
+// Digests side by side: up to three of the same bytes, or two of different ones. One SHA alone waits for each of its rounds; the
+// rounds of the others fit into the wait. Two SHA-256 of the same bytes share their message schedule as well, and so cost no more
+// than one.
 #pragma once
 
 #include <cstddef>
@@ -19,6 +20,7 @@ namespace lanes {
 inline bool able() { return false; }
 template <bool, bool, bool>
 void run(uint32_t*, uint32_t*, uint32_t*, const uint8_t*, size_t) {}
+inline void runTwo(uint32_t*, uint32_t*, const uint8_t*, const uint8_t*, size_t) {}
 }  // namespace lanes
 
 #else
@@ -90,6 +92,49 @@ LANES_TARGET void run(uint32_t* whole, uint32_t* block, uint32_t* piece, const u
   if constexpr (isWhole) lanes.whole.write(whole);
   if constexpr (isBlock) lanes.block.write(block);
   if constexpr (isPiece) lanes.piece.write(piece);
+}
+
+// Two SHA-256 of different bytes.
+struct Two {
+  Sha256 one, other;
+  Words words[4], others[4];
+
+  template <int step>
+  LANES_PART void steps() {
+    Words constants = load(constants256 + 4 * step);
+    one.rounds(add(words[step & 3], constants));
+    other.rounds(add(others[step & 3], constants));
+    if constexpr (step < 12) {
+      follow<step>(words);
+      follow<step>(others);
+    }
+    if constexpr (step + 1 < 16) steps<step + 1>();
+  }
+
+  template <int step>
+  LANES_PART static void follow(Words* w) {
+    w[step & 3] = Sha256::next(w[step & 3], w[(step + 1) & 3], w[(step + 2) & 3], w[(step + 3) & 3]);
+  }
+};
+
+// Takes `count` times 64 bytes of `bytes` into one state, and as many of `others` into the other. Only where `able()`.
+LANES_TARGET inline void runTwo(uint32_t* one, uint32_t* other, const uint8_t* bytes, const uint8_t* others,
+                                size_t count) {
+  Two two;
+  two.one.read(one);
+  two.other.read(other);
+  for (; count > 0; count -= 1, bytes += 64, others += 64) {
+    const Sha256 one_ = two.one, other_ = two.other;
+    for (int at = 0; at < 4; at += 1) {
+      two.words[at] = Sha256::words(bytes + 16 * at);
+      two.others[at] = Sha256::words(others + 16 * at);
+    }
+    two.steps<0>();
+    two.one.join(one_);
+    two.other.join(other_);
+  }
+  two.one.write(one);
+  two.other.write(other);
 }
 
 }  // namespace lanes

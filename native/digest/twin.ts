@@ -69,12 +69,12 @@ class Parts {
   }
 }
 
-/** SHA-256 of each 64 bytes. */
-export function twinPairs(nodes: Uint8Array): Buffer {
-  if (nodes.length % 64 !== 0) throw new RangeError('pairs of nodes are 64 bytes')
-  const above = Buffer.allocUnsafe(nodes.length / 2)
-  for (let at = 0; at < nodes.length; at += 64) {
-    above.set(hash('sha256', nodes.subarray(at, at + 64), 'buffer'), at / 2)
+/** SHA-256 of each block; the last one may be shorter. */
+export function twinBlocks(bytes: Uint8Array, blockBytes: number): Buffer {
+  if (!(blockBytes > 0 && blockBytes % 64 === 0)) throw new RangeError('blocks are of whole chunks')
+  const digests = Buffer.allocUnsafe(Math.ceil(bytes.length / blockBytes) * 32)
+  for (let at = 0, to = 0; at < bytes.length; at += blockBytes, to += 32) {
+    digests.set(hash('sha256', bytes.subarray(at, at + blockBytes), 'buffer'), to)
   }
-  return above
+  return digests
 }

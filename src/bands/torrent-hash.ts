@@ -1,7 +1,6 @@
-import { hash } from 'node:crypto'
 import { type FileHandle, open } from 'node:fs/promises'
 import { join } from 'node:path'
-import { openPass } from '../../native/digest/digest.js'
+import { hashBlocks, openPass } from '../../native/digest/digest.js'
 import { bandPieceBytes, blockBytes, type HashedFile } from '../format/torrent.js'
 import { pieceRoot } from '../format/torrent-tree.js'
 
@@ -19,13 +18,7 @@ export function rootOfBlocks(blocks: Uint8Array, fileBytes: number, pieceBytes: 
 
 /** The same from the bytes of the piece, without padding. */
 export function hashPiece(piece: Uint8Array, fileBytes: number, pieceBytes: number): Uint8Array {
-  const count = Math.ceil(piece.length / blockBytes)
-  const blocks = new Uint8Array(count * 32)
-  for (let index = 0; index < count; index += 1) {
-    const block = piece.subarray(index * blockBytes, (index + 1) * blockBytes)
-    blocks.set(hash('sha256', block, 'buffer'), index * 32)
-  }
-  return rootOfBlocks(blocks, fileBytes, pieceBytes)
+  return rootOfBlocks(hashBlocks(piece, blockBytes), fileBytes, pieceBytes)
 }
 
 /**

@@ -1,4 +1,4 @@
-import { hashPairs } from '../../native/digest/digest.js'
+import { hashBlocks } from '../../native/digest/digest.js'
 
 /** Hash trees of BEP 52: binary, SHA-256, leaves of 16 KiB, filled up with zero leaves to a power of two. */
 
@@ -7,7 +7,7 @@ const zeroNodes: readonly Uint8Array[] = (() => {
   const nodes: Uint8Array[] = [new Uint8Array(32)]
   for (let height = 1; height <= 40; height += 1) {
     const below = nodes[height - 1]!
-    nodes.push(hashPairs(Buffer.concat([below, below])))
+    nodes.push(hashBlocks(Buffer.concat([below, below]), 64))
   }
   return nodes
 })()
@@ -21,7 +21,7 @@ export function zeroNode(height: number): Uint8Array {
 
 /** The layer above `layer`, whose nodes are `height` above the leaves; an odd end is paired with a zero node. */
 export function layerAbove(layer: Uint8Array, height: number): Uint8Array {
-  return hashPairs(layer.length % 64 === 0 ? layer : Buffer.concat([layer, zeroNode(height)]))
+  return hashBlocks(layer.length % 64 === 0 ? layer : Buffer.concat([layer, zeroNode(height)]), 64)
 }
 
 /** The root over a layer (32 bytes a node, at least one) whose nodes are `height` above the leaves. */

@@ -1,4 +1,5 @@
 import type { Hash } from 'node:crypto'
+import { hashBlocks } from '../../native/digest/digest.js'
 import { chunkSizeMax, chunkSizes } from '../format/chunk.js'
 import { type Refusal, refuse } from '../format/refusal.js'
 import { runningSha256, sha256 } from './digest.js'
@@ -28,12 +29,32 @@ export class DataRootHasher {
     this.#received += bytes.length
     const usable = Math.min(bytes.length, this.sizeBytes - before)
     for (let at = 0; at < usable && this.#missing !== undefined; ) {
+      if (this.#missing === chunkSizeMax && usable - at >= chunkSizeMax) {
+        at += this.#takeWhole(bytes.subarray(at, usable), before + at)
+        continue
+      }
       const take = Math.min(this.#missing, usable - at)
       this.#chunk.update(bytes.subarray(at, at + take))
       at += take
       this.#missing -= take
       if (this.#missing === 0) this.#close(before + at)
     }
+  }
+
+  /** Takes the chunks of full size that `bytes` begins with, which stand at `start`: two of them are hashed at once. */
+  #takeWhole(bytes: Uint8Array, start: number): number {
+    let whole = 0
+    for (; this.#missing === chunkSizeMax && whole + chunkSizeMax <= bytes.length; whole += chunkSizeMax) {
+      this.#missing = this.#sizes.next().value ?? undefined
+    }
+    const hashes = hashBlocks(bytes.subarray(0, whole), chunkSizeMax)
+    for (let at = 0; at < hashes.length; at += 32) {
+      this.#leaves.push({
+        hash: hashes.subarray(at, at + 32),
+        end: start + (at / 32 + 1) * chunkSizeMax,
+      })
+    }
+    return whole
   }
 
   #close(end: number): void {

@@ -19,7 +19,8 @@ export interface BlobProver {
   isPayload(path: string, header: ItemHeader): Promise<boolean | undefined>
 }
 
-const pieceBytes = 256 * 1024
+/** Four chunks: they are hashed two at once. */
+const pieceBytes = 1024 * 1024
 
 /** False: there is no such file. Told as a value, since errors lose their code between threads. */
 async function feed(path: string, take: (piece: Uint8Array) => void): Promise<boolean> {

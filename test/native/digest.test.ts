@@ -6,15 +6,15 @@ import {
   type DigestPass,
   type Digests,
   digestedBy,
-  hashPairs,
+  hashBlocks,
   openAddonPass,
 } from '../../native/digest/digest.js'
-import { TwinPass, twinPairs } from '../../native/digest/twin.js'
+import { TwinPass, twinBlocks } from '../../native/digest/twin.js'
 
-const doors: [name: string, open: (cut: Cut) => DigestPass, pairs: (nodes: Uint8Array) => Buffer][] = [
-  ['the twin', (cut) => new TwinPass(cut), twinPairs],
+const doors: [name: string, open: (cut: Cut) => DigestPass, blocks: typeof hashBlocks][] = [
+  ['the twin', (cut) => new TwinPass(cut), twinBlocks],
 ]
-if (digestedBy === 'addon') doors.push(['the addon', (cut) => openAddonPass(cut)!, hashPairs])
+if (digestedBy === 'addon') doors.push(['the addon', (cut) => openAddonPass(cut)!, hashBlocks])
 else
   t.comment('the addon was not built, or this processor has no instructions for it: only its twin is tested')
 
@@ -60,7 +60,7 @@ const cuts = fc
   .tuple(fc.integer({ min: 1, max: 5 }), fc.integer({ min: 1, max: 5 }))
   .map(([chunks, blocks]) => ({ blockBytes: 64 * chunks, pieceBytes: 64 * chunks * blocks }))
 
-for (const [name, open, pairs] of doors) {
+for (const [name, open, blocks] of doors) {
   t.test(`${name} knows the digests of the standard`, async (t) => {
     // FIPS 180-4's examples (NIST, "SHA256.pdf" and "SHA1.pdf"): one chunk, and two.
     const one = open({ blockBytes: 64, pieceBytes: 64 })
@@ -135,14 +135,19 @@ for (const [name, open, pairs] of doors) {
     )
   })
 
-  t.test(`${name} hashes pairs of nodes`, async (t) => {
-    const nodes = steady(640)
-    const right = Array.from({ length: 10 }, (_, at) =>
-      digest('sha256', nodes.subarray(at * 64, at * 64 + 64)),
-    )
-    t.same(pairs(nodes), Buffer.concat(right))
-    t.same(pairs(new Uint8Array(0)), Buffer.alloc(0))
-    for (const length of [1, 32, 63, 96]) t.throws(() => pairs(new Uint8Array(length)), RangeError)
+  t.test(`${name} hashes blocks by themselves`, async (t) => {
+    const bytes = steady(1500)
+    const wrong = []
+    for (const blockBytes of [64, 128, 192, 640]) {
+      for (let length = 0; length <= bytes.length; length += 1) {
+        const part = bytes.subarray(0, length)
+        const right = expected(part, { blockBytes, pieceBytes: blockBytes }).blocks
+        if (!blocks(part, blockBytes).equals(right)) wrong.push([blockBytes, length])
+      }
+    }
+    t.same(wrong, [])
+    for (const blockBytes of [0, 1, 63, 96, -64, Number.NaN])
+      t.throws(() => blocks(bytes, blockBytes), RangeError)
   })
 
   t.test(`${name} refuses cuts that are none`, async (t) => {

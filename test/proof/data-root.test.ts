@@ -61,6 +61,24 @@ t.test('pieces of any length give the root of the whole', async (t) => {
   t.pass('held for every sample')
 })
 
+t.test('many chunks at once give the root of each by itself', async (t) => {
+  const data = new Uint8Array(5 * chunkSizeMax + 3).map((_, at) => Math.imul(at + 1, 2_654_435_761) >>> 24)
+  const wrong: [number, number][] = []
+  for (const over of [-3 * chunkSizeMax, -chunkSizeMax - 1, -chunkSizeMax, -3, -2, 0, 1000, 40_000]) {
+    const size = 4 * chunkSizeMax + over
+    const { root } = dataTree(data.subarray(0, size))
+    for (const step of [1, 2, 3, 5]
+      .map((chunks) => chunks * chunkSizeMax)
+      .concat(chunkSizeMax - 1, 700_001)) {
+      const hasher = new DataRootHasher(size)
+      for (let at = 0; at < size; at += step) hasher.update(data.subarray(at, Math.min(at + step, size)))
+      const tree = hasher.finish()
+      if (isRefusal(tree) || !Buffer.from(tree.root).equals(root)) wrong.push([over, step])
+    }
+  }
+  t.same(wrong, [])
+})
+
 t.test('a payload that is shorter or longer than announced is refused', async (t) => {
   const hasher = new DataRootHasher(10)
   hasher.update(new Uint8Array(9))
