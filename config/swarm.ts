@@ -17,6 +17,18 @@ export function readPublisher(text: string): Parsed<NamedPublisher> {
   return { value: isWallet === undefined ? { url, keyId: who } : { url, publisher: who } }
 }
 
+export interface NamedNode {
+  /** A name or an address. */
+  readonly host: string
+  readonly port: number
+}
+
+function readNode(text: string): NamedNode | undefined {
+  const [, v6, name = v6, digits] = /^(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9.-]+)):(\d{1,5})$/.exec(text) ?? []
+  const port = Number(digits)
+  return name !== undefined && port >= 1 && port <= 65_535 ? { host: name, port } : undefined
+}
+
 function readTracker(text: string): Parsed<string> {
   if (!text.startsWith('udp:')) return readUrl(text)
   const url = URL.canParse(text) ? new URL(text) : undefined
@@ -86,6 +98,20 @@ export const swarm = {
       return { value: read.flatMap((one) => ('value' in one ? [one.value] : [])) }
     },
     why: 'Trackers elsewhere that are told of our bands, and asked for those that we fetch; none unless set.',
+  }),
+  dhtNodes: custom<readonly NamedNode[]>({
+    env: 'INDEX_DHT_NODES',
+    allowed: 'HOST:PORT, comma between',
+    defaultText: '',
+    default: [],
+    read: (text) => {
+      const parts = text.split(',').map((part) => part.trim())
+      const found = parts.map(readNode)
+      const wrong = parts.filter((_, index) => found[index] === undefined)
+      if (wrong.length > 0) return { wrong: `has entries that are not HOST:PORT: ${wrong.join(' ')}` }
+      return { value: found.filter((node) => node !== undefined) }
+    },
+    why: 'Nodes of the BitTorrent DHT to begin with: it is told of our bands then, as trackers are. None unless set.',
   }),
   subscriptions: custom<readonly NamedPublisher[]>({
     env: 'INDEX_SUBSCRIPTIONS',

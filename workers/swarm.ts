@@ -7,6 +7,8 @@ import { createLog } from '../src/actor/log.js'
 import { Meters } from '../src/actor/meter.js'
 import { meterTable } from '../src/actor/meters.js'
 import type { ThreadOrder } from '../src/actor/thread.js'
+import { Dht } from '../src/bands/dht.js'
+import { dhtDefaults } from '../src/bands/dht-node.js'
 import { Offers, offeringsOf } from '../src/bands/offer.js'
 import { openSubscriber } from '../src/bands/open-subscriber.js'
 import { Shelf } from '../src/bands/shelf.js'
@@ -24,6 +26,12 @@ const meters = new Meters(meterTable, given.meters, given.row)
 const { connectionsMax } = swarmDefaults
 const dispatcher = new Agent({ connections: connectionsMax })
 
+const dht =
+  given.dhtEntries.length === 0
+    ? undefined
+    : await Dht.open(given.dhtEntries, { ...dhtDefaults, ...given.dhtPlace }, systemClock, meters)
+if (dht?.families.length === 0) log.warn(given.dhtPlace, 'no UDP port for the DHT: it is not asked')
+
 const shelf = new Shelf(given.bandsPath)
 if (given.prepares) await shelf.prepare()
 let subscriber: Subscriber | undefined
@@ -39,11 +47,13 @@ const swarm =
         meters,
         log,
         dispatcher,
+        dht,
       )
 const port = (await swarm?.start()) ?? 0
 
 const peerId = swarm?.peerId ?? randomBytes(20)
-subscriber = given.subscriber && (await openSubscriber(given.subscriber, { dispatcher, peerId, shelf, log }))
+subscriber =
+  given.subscriber && (await openSubscriber(given.subscriber, { dispatcher, dht, peerId, shelf, log }))
 subscriber?.start((error) => {
   log.fatal({ err: error }, 'bands cannot be kept: ending')
   process.exit(1)
@@ -52,6 +62,7 @@ subscriber?.start((error) => {
 async function stop(): Promise<void> {
   await subscriber?.stop()
   await swarm?.close()
+  dht?.close()
   await dispatcher.destroy()
   process.exit(0)
 }

@@ -223,6 +223,12 @@ export const meterTable: readonly MeterRow[] = [
     labels: { outcome: ['answered', 'failed'] },
   },
   {
+    name: 'dht_questions_total',
+    kind: 'counter',
+    help: 'Questions to nodes of the BitTorrent DHT.',
+    labels: { outcome: ['answered', 'silent'] },
+  },
+  {
     name: 'torrent_connections_ended_total',
     kind: 'counter',
     help: 'Ends of BitTorrent connections, by why.',

@@ -6,6 +6,7 @@ import { type Torrent, torrentName } from '../format/torrent.js'
 import { readTorrent, torrentFileMaxBytes } from '../format/torrent-read.js'
 import { isMissing } from '../store/blobs.js'
 import { isNearAddress } from './compact-peers.js'
+import type { Dht } from './dht.js'
 import { Download, type DownloadOptions } from './download.js'
 import { type Asking, get } from './follow.js'
 import { fetchFiles } from './http-files.js'
@@ -30,8 +31,9 @@ export interface FetchParts {
   readonly clock: Clock
   readonly peerId: Buffer
   readonly download: Omit<DownloadOptions, 'isNear'>
-  /** Asked besides the publisher's own: those that the operator named, never those that a torrent names. */
+  /** Asked besides the publisher's own: those that the operator named (`dht:`: the table), never those that a torrent names. */
   readonly trackers: readonly string[]
+  readonly dht?: Dht | undefined
 }
 
 /** The list of a band's files as one word: the name of its torrent. */
@@ -45,6 +47,9 @@ export function bandBytes({ files }: Band): number {
 
 /** Left free on the disk whatever is fetched. */
 const freeBytesMin = 512 << 20
+
+/** A tracker that knows nobody is asked again soon, and then less and less soon. */
+const [emptyMinSeconds, emptyMaxSeconds] = [20, 160]
 
 /** Brings one band's files together, from wherever a process that was killed had left it. */
 export class BandFetch {
@@ -145,18 +150,20 @@ export class BandFetch {
 
   /** Asks a tracker for peers until the end. */
   async #ask(url: string, torrent: Torrent, download: Download): Promise<void> {
-    const { asking, clock, peerId } = this.parts
+    const { asking, clock, peerId, dht } = this.parts
     const { signal } = this.#end
-    const parts = { ...asking, patience: udpPatience, clock }
+    const parts = { ...asking, patience: udpPatience, clock, dht }
     let event: 'started' | undefined = 'started'
+    let emptySeconds = emptyMinSeconds
     while (!signal.aborted) {
       const left = download.store.missingBytes
       const about = { url, infohashes: [torrent.infohashV1], peerId, port: 1, left }
       const said = await tell({ ...about, ...(event === undefined ? {} : { event }) }, parts, signal)
       event = undefined
       download.heardOf(said?.peers ?? [])
-      const waitMs = said === undefined || said.peers.length === 0 ? 20_000 : said.intervalSeconds * 1000
-      await pause(waitMs, signal)
+      const isEmpty = said === undefined || said.peers.length === 0
+      await pause((isEmpty ? emptySeconds : said.intervalSeconds) * 1000, signal)
+      emptySeconds = isEmpty ? Math.min(emptySeconds * 2, emptyMaxSeconds) : emptyMinSeconds
     }
   }
 

@@ -1,6 +1,7 @@
 import type { Dispatcher } from 'undici'
 import { systemClock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
+import type { Dht } from './dht.js'
 import { l1Bands } from './l1-band.js'
 import { PinnedKeys } from './publisher-keys.js'
 import { RegisteredKeys } from './registered-keys.js'
@@ -14,6 +15,7 @@ export function openSubscriber(
   given: SubscriberThread,
   parts: {
     readonly dispatcher: Dispatcher
+    readonly dht?: Dht | undefined
     readonly peerId: Buffer
     readonly shelf: Shelf
     readonly log: Log
@@ -28,7 +30,7 @@ export function openSubscriber(
   const pinned = new PinnedKeys()
   const { registry, download, trackers } = given
   return Subscriber.open(given, {
-    ...{ asking, download, trackers, clock: systemClock },
+    ...{ asking, download, trackers, dht: parts.dht, clock: systemClock },
     ...{ peerId: parts.peerId, shelf: parts.shelf, log: parts.log, wants: parts.wants },
     keys: registry === undefined ? pinned : new RegisteredKeys(registry, pinned, asking, systemClock),
     kinds: [rootTxBands, l1Bands].filter(({ kind }) => given.kinds.includes(kind)),

@@ -1,3 +1,5 @@
+import type { PeerAddress } from './compact-peers.js'
+import type { DhtPlace } from './dht.js'
 import type { DownloadOptions } from './download.js'
 import type { RegistryOptions } from './registered-keys.js'
 import type { SubscriberOptions } from './subscriber.js'
@@ -14,6 +16,9 @@ export interface SwarmThread {
   readonly bandsPath: string
   /** True: no other thread makes the folders and clears away drafts. */
   readonly prepares: boolean
+  /** Nodes of the distributed hash table to begin with; none: it is not asked. */
+  readonly dhtEntries: readonly PeerAddress[]
+  readonly dhtPlace: Omit<DhtPlace, 'answerMs'>
   /** Absent: nothing is seeded. */
   readonly swarm?: SwarmOptions
   /** Bands of others are seeded on. */

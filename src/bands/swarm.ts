@@ -8,6 +8,7 @@ import { isRefusal } from '../format/refusal.js'
 import type { Torrent } from '../format/torrent.js'
 import { readTorrent } from '../format/torrent-read.js'
 import type { PeerAddress } from './compact-peers.js'
+import type { Dht } from './dht.js'
 import { Seeder, type SeederOptions } from './seeder.js'
 import { tell } from './tell.js'
 import { Teller } from './teller.js'
@@ -19,7 +20,7 @@ export interface SwarmOptions {
   readonly tracker: TrackerOptions
   /** IP addresses under which the seeder is reached; none: the one that a client of the tracker used for the gateway. */
   readonly addresses: readonly string[]
-  /** Trackers elsewhere (http, https, udp) that are told of the bands. */
+  /** Trackers elsewhere (http, https, udp; `dht:` for the distributed hash table) that are told of the bands. */
   readonly trackers: readonly string[]
   readonly patience: UdpPatience
 }
@@ -74,6 +75,7 @@ export class Swarm {
     private readonly meters: Meters,
     private readonly log: Log,
     private readonly dispatcher: Dispatcher,
+    private readonly dht?: Dht,
   ) {
     this.#seeder = new Seeder(options.seeder, clock, meters)
     this.#tracker = new Tracker(options.tracker, clock)
@@ -171,7 +173,8 @@ export class Swarm {
   #teller(url: string): Teller {
     const isForAll = this.options.trackers.includes(url)
     const { clock, meters, dispatcher } = this
-    const parts = { dispatcher, timeoutMs: announceTimeoutMs, patience: this.options.patience, clock }
+    const { patience } = this.options
+    const parts = { dispatcher, timeoutMs: announceTimeoutMs, patience, clock, dht: this.dht }
     return new Teller(
       url,
       { peerId: this.#seeder.peerId, port: this.#seeder.port },

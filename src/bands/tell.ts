@@ -4,6 +4,7 @@ import type { Dispatcher } from 'undici'
 import type { Clock } from '../actor/clock.js'
 import { type Announced, type Announcing, announce } from './announce.js'
 import { isNearAddress } from './compact-peers.js'
+import { type Dht, dhtUrl } from './dht.js'
 import { type UdpAnswer, type UdpPatience, UdpSession } from './udp-announce.js'
 
 export interface TellParts {
@@ -11,6 +12,8 @@ export interface TellParts {
   /** Of one request over HTTP. */
   readonly timeoutMs: number
   readonly patience: UdpPatience
+  /** Undefined: none is asked. */
+  readonly dht?: Dht | undefined
   readonly clock: Clock
 }
 
@@ -20,14 +23,16 @@ export interface Telling extends Omit<Announcing, 'infohash'> {
 }
 
 /**
- * Tells a tracker, over HTTP or UDP as its address says, and asks it for others; over IPv4 and IPv6 where it has both and
- * speaks UDP. Undefined where it does not answer as a tracker. Never rejects; over UDP it takes as long as `patience` has it.
+ * Tells a tracker, over HTTP or UDP as its address says, or the distributed hash table; and asks for others. A tracker is told
+ * over IPv4 and IPv6 where it has both and speaks UDP. Undefined where it does not answer as a tracker. Never rejects; over UDP
+ * it takes as long as `patience` has it.
  */
 export async function tell(
   what: Telling,
   parts: TellParts,
   signal: AbortSignal,
 ): Promise<Announced | undefined> {
+  if (what.url === dhtUrl) return parts.dht?.tell(what, signal)
   const { infohashes, ...about } = what
   const all = infohashes.map((infohash) => ({ ...about, infohash }))
   const isUdp = what.url.startsWith('udp:')

@@ -1,6 +1,7 @@
 import type { Config } from '../../config/read.js'
 import type { NamedPublisher } from '../../config/swarm.js'
 import { vocabularies } from '../attest/vocabulary.js'
+import { dhtUrl } from '../bands/dht.js'
 import { downloadDefaults } from '../bands/download.js'
 import { ownDomain, peerDomain } from '../bands/protocol.js'
 import type { Subscription } from '../bands/subscription.js'
@@ -10,6 +11,11 @@ import { udpPatience } from '../bands/udp-announce.js'
 import { bandsFolder } from './bands-thread.js'
 import { networkOf } from './network.js'
 import { folders, type SharedTables } from './threads.js'
+
+/** Who is told of our bands, and asked for those of others. */
+function trackersOf({ swarm }: Config): readonly string[] {
+  return [...swarm.trackers, ...(swarm.dhtNodes.length === 0 ? [] : [dhtUrl])]
+}
 
 /** What the thread is started with that seeds bands and fetches those of others. */
 export function swarmThread(config: Config, shared: SharedTables): SwarmThread {
@@ -26,7 +32,7 @@ export function swarmThread(config: Config, shared: SharedTables): SwarmThread {
     },
     tracker: trackerDefaults,
     addresses: swarm.torrentAddresses,
-    trackers: swarm.trackers,
+    trackers: trackersOf(config),
     patience: udpPatience,
   }
   return {
@@ -34,6 +40,13 @@ export function swarmThread(config: Config, shared: SharedTables): SwarmThread {
     meters: shared.meters,
     bandsPath: bandsFolder(folders(config).root),
     prepares: !config.bands.publish,
+    dhtEntries: swarm.dhtNodes,
+    // Beside the seeder, so that one number is to be let in.
+    dhtPlace: {
+      host: networkOf(config).host,
+      port: swarm.seed ? swarm.torrentPort : 0,
+      addresses: swarm.torrentAddresses,
+    },
     ...(swarm.seed ? { swarm: seeding } : {}),
     seedsFetched: swarm.seedFetched,
     ...(swarm.subscriptions.length === 0 ? {} : { subscriber: subscriberThread(config) }),
@@ -69,7 +82,7 @@ export function subscriberThread(config: Config): SubscriberThread {
       line: swarmDefaults.line,
       encryption: swarm.encryption,
     },
-    trackers: swarm.trackers,
+    trackers: trackersOf(config),
     userAgent: `sluice/${server.release}`,
   }
 }

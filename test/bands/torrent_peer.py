@@ -1,10 +1,11 @@
 """A libtorrent peer on loopback.
 
 python3 torrent_peer.py seed|leech TORRENT_OR_MAGNET FOLDER [--peer PORT] [--web URL] [--tracker URL] [--seconds N]
-    [--encrypted rc4|clear|any]
+    [--encrypted rc4|clear|any] [--dht PORT]
 
 Prints `listening PORT` when it is up, and for a leecher `done SECONDS HOW` when it has everything; HOW is `rc4` or `clear` after
-an encrypted handshake, else `plain`. With --encrypted it speaks no other way.
+an encrypted handshake, else `plain`. With --encrypted it speaks no other way. With --dht it asks the table,
+beginning with the node at that port.
 """
 import argparse
 import sys
@@ -20,13 +21,18 @@ said.add_argument("--peer", type=int, default=0)
 said.add_argument("--web")
 said.add_argument("--tracker")
 said.add_argument("--encrypted", choices=["rc4", "clear", "any"])
+said.add_argument("--dht", type=int)
 said.add_argument("--seconds", type=float, default=60)
 args = said.parse_args()
 
 session = lt.session(
     {
         "listen_interfaces": "127.0.0.1:0",
-        "enable_dht": False,
+        "enable_dht": bool(args.dht),
+        "dht_bootstrap_nodes": "127.0.0.1:%d" % (args.dht or 0),
+        "dht_restrict_routing_ips": False,
+        "dht_restrict_search_ips": False,
+        "dht_ignore_dark_internet": False,
         "enable_lsd": False,
         "enable_upnp": False,
         "enable_natpmp": False,
@@ -66,6 +72,10 @@ while time.time() - started < args.seconds:
     status = handle.status()
     if args.peer and status.num_peers == 0 and time.time() > asked:
         handle.connect_peer(("127.0.0.1", args.peer))
+        asked = time.time() + 1
+    if args.dht and status.num_peers == 0 and time.time() > asked:
+        # By itself only after minutes, where the torrent was there before the table.
+        handle.force_dht_announce()
         asked = time.time() + 1
     for peer in handle.get_peer_info():
         if not peer.flags & (peer.handshake | peer.connecting):
