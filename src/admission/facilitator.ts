@@ -85,9 +85,9 @@ export class Facilitator {
     const answer = await this.#peer.ask('/settle', message, this.options.settleMs)
     if ('why' in answer) return { said: answer.sent ? 'nothing' : 'unasked', why: answer.why }
     const { status, body } = answer
-    const { success, errorReason, transaction } = body
+    const { success, errorReason, txHash, transaction = txHash } = body
     if (typeof success !== 'boolean' || status >= 500) {
-      const turnedAway = status >= 400 && status < 500 && status !== 408
+      const turnedAway = status >= 400 && status < 500 && !unsure.has(status)
       return { said: turnedAway ? 'unasked' : 'nothing', why: whyOf(answer) }
     }
     if (!success) {
@@ -108,9 +108,15 @@ export class Facilitator {
 
   #isOurs(network: unknown): boolean {
     const { network: short, caip2 } = this.options.usdc
-    return network === undefined || network === short || network === caip2
+    return isUnsaid(network) || network === short || network === caip2
   }
 }
+
+/** Answers of the client's fault that leave open whether an earlier try arrived: late, in conflict with it, too early. */
+const unsure = new Set([408, 409, 425])
+
+/** Not said, as some write it. */
+const isUnsaid = (value: unknown): boolean => value === undefined || value === null || value === ''
 
 function whyOf(answer: Read | Unread): string {
   return 'why' in answer
@@ -123,7 +129,7 @@ function clip(text: unknown): string {
 }
 
 function isPayer({ payer }: Fields, wanted: string): boolean {
-  return payer === undefined || (typeof payer === 'string' && payer.toLowerCase() === wanted)
+  return isUnsaid(payer) || (typeof payer === 'string' && payer.toLowerCase() === wanted)
 }
 
 /** `eip155:*` stands for every chain of that kind. */

@@ -19,6 +19,11 @@ export interface CashierOptions {
   /** First pause before the facilitator is asked again what it supports. */
   readonly supportedRetryMs: number
   readonly supportedEveryMs: number
+  /**
+   * All gateways with this wallet fill the same buckets, which know each payment: one that moved before we asked for it counts,
+   * whoever asked. Elsewhere it may have filled another gateway's bucket already, and only what we asked for ourselves counts.
+   */
+  readonly sharedCredits: boolean
 }
 
 export const cashierDefaults: CashierOptions = {
@@ -28,6 +33,7 @@ export const cashierDefaults: CashierOptions = {
   giveUpMs: 3600_000,
   supportedRetryMs: 1000,
   supportedEveryMs: 600_000,
+  sharedCredits: false,
 }
 
 export interface CashierParts {
@@ -143,13 +149,13 @@ export class Cashier {
   }
 
   async #take(order: PaymentOrder, verified: () => void): Promise<CashierReply> {
-    const { facilitator, ledger, clock, log } = this.parts
+    const { facilitator, ledger, clock, log, options } = this.parts
     const answer = await facilitator.verify(order.message, order.payer)
     if (answer.said === 'nothing') {
       log.warn({ why: answer.why }, 'the facilitator cannot verify payments now')
       return { state: 'down' }
     }
-    const used = answer.said === 'invalid' && usedReasons.has(answer.reason)
+    const used = answer.said === 'invalid' && usedReasons.has(answer.reason) && options.sharedCredits
     const transaction = used ? await this.parts.witness?.moved(order) : undefined
     const moved = transaction?.startsWith('0x') === true
     if (answer.said === 'invalid' && !moved)
@@ -175,7 +181,7 @@ export class Cashier {
       if (this.#closed) break
       if (answer.said === 'settled') return this.#settled(record, answer.transaction)
       if (answer.said === 'refused') {
-        const seen = await this.parts.witness?.moved(record)
+        const seen = doubt || options.sharedCredits ? await this.parts.witness?.moved(record) : undefined
         if (this.#closed) break
         if (seen?.startsWith('0x') === true) return this.#settled(record, seen)
         const now = clock.now()

@@ -89,7 +89,11 @@ function paymentsThread(config: Config, { offer, kinds }: EdgePayments, limits: 
     // A facilitator may hold a settlement until its block is there; the request has gone on by then.
     settleMs: Math.max(30_000, payments.settleTimeoutMs),
     connectionsMax: 64,
-    cashier: { ...cashierDefaults, waitMs: payments.settleTimeoutMs },
+    cashier: {
+      ...cashierDefaults,
+      waitMs: payments.settleTimeoutMs,
+      sharedCredits: limits.place.kind === 'redis',
+    },
     ...(cdp === undefined ? {} : { cdp }),
     mailboxMax: 1024,
     logLevel: server.logLevel,

@@ -158,7 +158,8 @@ t.test('on a chain', { skip: binary === undefined && 'anvil is not installed' },
         systemClock,
       )
       t.teardown(() => witness.close())
-      const careful = await openShop(t, { facilitatorUrl: facilitator.url, wallet: payee, witness })
+      const cashier = { sharedCredits: true }
+      const careful = await openShop(t, { facilitatorUrl: facilitator.url, wallet: payee, witness, cashier })
       const buyer = await chain.account({ units: 5000n })
       const before = await chain.balance(payee)
       // The money moves, the answer is lost, and the next attempt meets a used nonce.
@@ -212,7 +213,9 @@ t.test('on a chain', { skip: binary === undefined && 'anvil is not installed' },
       systemClock,
     )
     t.teardown(() => witness.close())
-    const careful = await openShop(t, { facilitatorUrl: facilitator.url, wallet: payee, witness })
+    const cashier = { sharedCredits: true }
+    const careful = await openShop(t, { facilitatorUrl: facilitator.url, wallet: payee, witness, cashier })
+    const alone = await openShop(t, { facilitatorUrl: facilitator.url, wallet: payee, witness })
     const [cheat, friend] = [await chain.account({ units: 5000n, ether }), await chain.account()]
     // Both nonces are used in one transaction, but only the second pays us: the first was signed twice.
     const shown = await payment(cheat, 1, { to: payee })
@@ -225,6 +228,8 @@ t.test('on a chain', { skip: binary === undefined && 'anvil is not installed' },
     t.equal((await get(`${careful.url}/file`, shown)).status, 402, 'it paid somebody else')
     t.equal((await get(`${careful.url}/file`, honest)).status, 200)
     t.equal(careful.purse.payments.size, 1)
+    const unshared = await get(`${alone.url}/file`, honest)
+    t.equal(unshared.status, 402, 'a gateway with buckets of its own cannot know whose it filled')
   })
 
   t.test('a payer without money is refused', async (t) => {

@@ -1,0 +1,157 @@
+import { equal, ok } from 'node:assert/strict'
+import fc from 'fast-check'
+import t from 'tap'
+import { systemClock } from '../../src/actor/clock.js'
+import { silentLog } from '../../src/actor/log.js'
+import { Facilitator } from '../../src/admission/facilitator.js'
+import { usdcOf } from '../../src/admission/usdc.js'
+import { type Call, serveWeb } from '../admission/web.js'
+
+const payer = `0x${'ab'.repeat(20)}`
+const hash = `0x${'1C'.repeat(32)}`
+const usdc = usdcOf['base-sepolia']
+const numRuns = 400
+
+/** Every word that an answer can hold, as it should be and as it should not. */
+const odd = fc.constantFrom<unknown>(
+  undefined,
+  null,
+  '',
+  0,
+  1,
+  -1,
+  'true',
+  [],
+  {},
+  [hash],
+  '\ud800',
+  'x'.repeat(5000),
+)
+const oneOf = (...good: unknown[]) =>
+  fc.oneof({ weight: 3, arbitrary: fc.constantFrom(...good) }, { weight: 1, arbitrary: odd })
+const body = fc.record(
+  {
+    success: oneOf(true, false),
+    isValid: oneOf(true, false),
+    transaction: oneOf(hash, hash.toLowerCase(), hash.slice(2), `${hash}00`),
+    txHash: oneOf(hash),
+    payer: oneOf(payer, payer.toUpperCase().replace('0X', '0x'), `0x${'cd'.repeat(20)}`),
+    network: oneOf('base-sepolia', 'eip155:84532', 'base', 'eip155:8453'),
+    errorReason: oneOf('insufficient_funds', 'settlement_pending', 'http://node:8545 said no\n at line 3'),
+    invalidReason: oneOf('insufficient_funds', '<script>'),
+    kinds: oneOf(
+      [{ x402Version: 1, scheme: 'exact', network: 'base-sepolia' }],
+      [null, 7, 'x', { x402Version: 2 }],
+    ),
+    extensions: odd,
+  },
+  { requiredKeys: [] },
+)
+const status = fc.constantFrom(200, 200, 200, 201, 204, 301, 400, 402, 404, 408, 409, 425, 429, 500, 502, 503)
+/** How the answer is written: rightly, cut, as something else, as a list, with words around it, or not at all. */
+const manner = fc.constantFrom(
+  'json',
+  'json',
+  'json',
+  'json',
+  'cut',
+  'html',
+  'list',
+  'mark',
+  'reset',
+  'short',
+  'latin',
+)
+
+type Answer = readonly [status: number, body: object, manner: string]
+
+function write({ response }: Call, [status, body, manner]: Answer): void {
+  const text = JSON.stringify(body)
+  if (manner === 'reset') return void response.destroy()
+  response.setHeader('content-type', manner === 'html' ? 'text/html' : 'application/json')
+  if (manner === 'short') {
+    response.writeHead(status, { 'content-length': text.length + 10 })
+    response.write(text)
+    return void response.destroy()
+  }
+  response.writeHead(status)
+  if (manner === 'cut') response.end(text.slice(0, -1))
+  else if (manner === 'html') response.end(`<html>${text}</html>`)
+  else if (manner === 'list') response.end(`[${text}]`)
+  else if (manner === 'mark') response.end(`\ufeff${text}`)
+  else response.end(manner === 'latin' ? Buffer.from(`${text.slice(0, -1)}, "é": 1}`, 'latin1') : text)
+}
+
+t.test('whatever a facilitator answers, money counts as moved only where it says so plainly', async (t) => {
+  let now: Answer = [200, {}, 'json']
+  const { url } = await serveWeb(t, (call) => write(call, now))
+  const options = { url, usdc, verifyMs: 2000, settleMs: 2000, connectionsMax: 4 }
+  const facilitator = new Facilitator(options, systemClock, silentLog)
+  t.teardown(() => facilitator.close())
+  const counts = new Map<string, number>()
+  await fc.assert(
+    fc.asyncProperty(status, body, manner, async (status, body, manner) => {
+      now = [status, body, manner]
+      const sent: Partial<Record<string, unknown>> = status === 204 ? {} : JSON.parse(JSON.stringify(body))
+      const isRead = ['json', 'latin'].includes(manner)
+      const settled = await facilitator.settle('{}', payer)
+      counts.set(settled.said, (counts.get(settled.said) ?? 0) + 1)
+      if (settled.said === 'settled') {
+        ok(isRead && status === 200 && sent.success === true)
+        equal(settled.transaction, hash.toLowerCase())
+        ok(['base-sepolia', 'eip155:84532', '', null, undefined].includes(sent.network as string))
+        ok(!String(sent.payer).includes('cd'))
+      }
+      if (settled.said === 'refused') {
+        ok(sent.success === false && status < 500)
+        ok(/^[a-z0-9_]+$/.test(settled.reason), settled.reason)
+      }
+      // Only a plain no means that nothing can have moved.
+      if (settled.said === 'unasked') ok(status >= 400 && status < 500 && ![408, 409, 425].includes(status))
+      const verified = await facilitator.verify('{}', payer)
+      if (verified.said === 'valid') ok(isRead && status === 200 && sent.isValid === true)
+      if (verified.said === 'invalid') ok(sent.isValid === false && /^[a-z0-9_]+$/.test(verified.reason))
+      const kinds = await facilitator.supported()
+      ok(kinds === undefined || kinds.every((kind) => kind === 1 || kind === 2))
+    }),
+    { numRuns },
+  )
+  for (const said of ['settled', 'refused', 'pending', 'unasked', 'nothing']) {
+    t.ok((counts.get(said) ?? 0) > 0, `${said}: ${counts.get(said)}`)
+  }
+})
+
+t.test('answers of facilitators in use are understood', async (t) => {
+  let now: Answer = [200, {}, 'json']
+  const { url } = await serveWeb(t, (call) => write(call, now))
+  const options = { url, usdc, verifyMs: 2000, settleMs: 2000, connectionsMax: 4 }
+  const facilitator = new Facilitator(options, systemClock, silentLog)
+  t.teardown(() => facilitator.close())
+  const good = { said: 'settled', transaction: hash.toLowerCase() }
+  const table: [number, object, object][] = [
+    [200, { success: true, transaction: hash, network: 'base-sepolia', payer }, good],
+    [
+      200,
+      { success: true, transaction: hash, network: 'eip155:84532', payer, amount: '1000', extensions: {} },
+      good,
+    ],
+    [200, { success: true, transaction: hash, network: '', payer: null, errorReason: null }, good],
+    [200, { success: true, txHash: hash, networkId: '84532', error: null }, good],
+    [400, { success: false, errorReason: 'insufficient_funds', transaction: '' }, { said: 'refused' }],
+    [
+      402,
+      { success: false, errorReason: 'insufficient_funds', payer },
+      { said: 'refused', reason: 'insufficient_funds' },
+    ],
+    [400, { errorType: 'invalid_request', errorMessage: 'no', correlationId: '1' }, { said: 'unasked' }],
+    [429, { errorType: 'rate_limit_exceeded' }, { said: 'unasked' }],
+    [409, { error: 'this payment is being settled' }, { said: 'nothing' }],
+    [200, { success: false, errorReason: 'settlement_pending', transaction: hash }, { said: 'pending' }],
+    [500, { success: false, errorReason: 'unexpected_settle_error' }, { said: 'nothing' }],
+    [200, { success: true, transaction: '' }, { said: 'nothing' }],
+  ]
+  for (const [status, body, expected] of table) {
+    now = [status, body, 'json']
+    t.match(await facilitator.settle('{}', payer), expected, JSON.stringify(body))
+  }
+})
