@@ -72,6 +72,11 @@ export const meterTable: readonly MeterRow[] = [
     },
   },
   {
+    name: 'fetches_resumed_total',
+    kind: 'counter',
+    help: 'Payloads that broke off on their way and were asked for from there on.',
+  },
+  {
     name: 'fetched_bytes_total',
     kind: 'counter',
     help: 'Bytes of payloads and windows that sources brought.',

@@ -1,3 +1,4 @@
+import { pause } from '../actor/clock.js'
 import type { LmdbCatalog } from '../catalog/reader.js'
 import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
@@ -13,6 +14,10 @@ export interface RootStream {
   readonly sizeBytes: number
   readonly bytes: AsyncIterable<Uint8Array | Refusal>
 }
+
+/** A stream that breaks goes on at the byte where it broke, so often without one in between, after longer and longer pauses. */
+const resumesMax = 4
+const resumeMs = 500
 
 export interface BundleBytesParts {
   readonly catalog: LmdbCatalog
@@ -54,8 +59,26 @@ async function* closing(
   signal: AbortSignal,
 ): AsyncGenerator<Uint8Array | Refusal, undefined> {
   try {
-    yield* root.stream(0, root.sizeBytes, signal)
-    return undefined
+    let at = 0
+    for (let failures = 0; ; failures += 1) {
+      let broken: Refusal | undefined
+      for await (const piece of root.stream(at, root.sizeBytes, signal)) {
+        if (isRefusal(piece)) broken = piece
+        else {
+          at += piece.length
+          failures = 0
+          yield piece
+        }
+      }
+      if (broken === undefined) return undefined
+      // Bytes that do not prove may be all that there are; a node that is silent may speak again.
+      const isPassing = broken.refused === 'upstream' || broken.refused === 'late'
+      if (!isPassing || failures === resumesMax || signal.aborted) {
+        yield broken
+        return undefined
+      }
+      await pause(resumeMs * (failures + 1), signal)
+    }
   } finally {
     await root.close()
   }

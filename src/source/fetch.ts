@@ -12,6 +12,7 @@ import type { Kept } from './keeping.js'
 import { leave } from './leave.js'
 import { Pen } from './pen.js'
 import { forbiddenBytes, unknownEverywhere, weightier } from './refusals.js'
+import { resuming } from './resuming.js'
 import type { Found } from './source.js'
 
 /** Held back of a payload until its digest is known to be none that is blocked: it costs nobody more than the last moment. */
@@ -150,7 +151,8 @@ export class Fetch {
         attempt.abort()
         throw error
       })
-      const broken = await this.#take(found, draft, known).finally(() => attempt.abort())
+      const steady = { ...found, body: this.#resumed(found) }
+      const broken = await this.#take(steady, draft, known).finally(() => attempt.abort())
       if (broken === undefined) {
         this.parts.meters.brought(found.name, this.#fileBytes)
         return undefined
@@ -168,6 +170,14 @@ export class Fetch {
       await draft.handle.truncate(0)
       this.delivery.move(0, 'growing')
     }
+  }
+
+  /** The body of what was found, going on by a window where it breaks. A small one is had anew from another source. */
+  #resumed(found: Found): Found['body'] {
+    const window = this.wish.window ?? { start: 0, end: found.sizeBytes - 1 }
+    const isSmall = window.end - window.start < this.parts.options.wholeFirstMaxBytes
+    if (isSmall || found.again === undefined) return found.body
+    return resuming(found, window, () => this.parts.meters.resumed())
   }
 
   /** Takes one source's bytes. Undefined: all is well and kept. A refusal: nothing of it may be believed. */

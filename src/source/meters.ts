@@ -7,6 +7,8 @@ export interface FetchMeters {
   brought(source: string, bytes: number): void
   /** A source broke off, or its bytes were not what they had to be. */
   broke(source: string): void
+  /** A body that broke off was asked for from there on. */
+  resumed(): void
   /** No source brought it. */
   refused(reason: Reason): void
 }
@@ -20,12 +22,14 @@ export function fetchMeters(meters: Meters): FetchMeters {
     cells.set(key, known)
     return known
   }
+  const resumes = meters.of('fetches_resumed_total')
   const bytesTotal = meters.of('fetched_bytes_total')
   return {
     brought(source, bytes) {
       of(source, 'whole').add(1)
       bytesTotal.add(bytes)
     },
+    resumed: () => resumes.add(1),
     broke: (source) => of(source, 'broken').add(1),
     refused: (reason) => of('none', reason === 'unknown' ? 'unknown' : 'failed').add(1),
   }

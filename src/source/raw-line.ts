@@ -79,7 +79,7 @@ export class RawLine {
     }
     const answer = await this.#line.ask(url, { method: 'GET', path: `/raw/${wanted.id}`, headers }, signal)
     if (isRefusal(answer)) return answer
-    const found = this.#read(url, trusted, wanted, answer)
+    const found = this.#read(url, trusted, wanted, answer, signal)
     if (isRefusal(found)) answer.drop()
     return found
   }
@@ -88,7 +88,14 @@ export class RawLine {
     await this.#line.close()
   }
 
-  #read(url: string, trusted: boolean, { window }: Wanted, answer: LineAnswer): RawFound | Refusal {
+  #read(
+    url: string,
+    trusted: boolean,
+    wanted: Wanted,
+    answer: LineAnswer,
+    signal: AbortSignal,
+  ): RawFound | Refusal {
+    const { window } = wanted
     const { statusCode, headers } = answer
     const no = (message: string): Refusal => refuse('upstream', 'upstream', `${url}: ${message}`)
     if (statusCode === 404 || statusCode === 410) return unknownEverywhere()
@@ -109,6 +116,7 @@ export class RawLine {
     return {
       ...{ name: this.source, origin: url, sizeBytes, trusted, proven: false, ...harvest(headers) },
       body: isWhole ? cut(answer, window.start, window.end + 1, 'leave') : answer,
+      again: (rest) => this.ask(url, trusted, { ...wanted, window: rest }, signal),
       whenOver: (act) => answer.whenOver(act),
       drop: () => answer.drop(),
     }

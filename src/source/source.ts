@@ -42,6 +42,8 @@ export interface Found {
   readonly hints: Hints
   /** SHA-256 of the whole payload that the server declared. */
   readonly declaredDigest?: Uint8Array
+  /** Asks the same server for a window of the same payload, under the same signal: for a body that broke off. */
+  readonly again?: (window: Window) => Promise<Found | Refusal>
   /** Hops that the answer made, where it says so. */
   readonly hops?: number
 }

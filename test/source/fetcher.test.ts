@@ -5,7 +5,7 @@ import t from 'tap'
 import { isRefusal } from '../../src/format/refusal.js'
 import { blobPath } from '../../src/store/blobs.js'
 import { eventually } from '../eventually.js'
-import { drain, gateways, rig, sha256, someId, sure, upstream } from './rig.js'
+import { drain, gateways, rig, sha256, someId, sure, type Upstream, upstream } from './rig.js'
 
 t.test(
   'fifty first requests on two threads cause one upstream request, and all get every byte',
@@ -240,6 +240,70 @@ t.test('a second gateway brings a small payload that the first one broke', async
   await house.close()
   await broken.close()
   await good.close()
+})
+
+/** A server that breaks each answer after 100,000 bytes; of a range it answers what `rest` says. */
+function brittle(
+  body: Buffer,
+  rest: (start: number) => { start: number; sizeBytes: number; bytes: Buffer },
+): Promise<Upstream> {
+  return upstream((request, response) => {
+    const asked = /^bytes=(\d+)-/.exec(request.headers.range ?? '')
+    const { start, sizeBytes, bytes } =
+      asked === null ? { start: 0, sizeBytes: body.length, bytes: body } : rest(Number(asked[1]))
+    const range = { 'content-range': `bytes ${start}-${sizeBytes - 1}/${sizeBytes}` }
+    response.writeHead(asked === null ? 200 : 206, {
+      'content-length': bytes.length,
+      ...(asked ? range : {}),
+    })
+    if (bytes.length <= 100_000) response.end(bytes)
+    else response.write(bytes.subarray(0, 100_000), () => setTimeout(() => response.destroy(), 20))
+  })
+}
+
+t.test('a large body that breaks off goes on where it was, as often as it comes further', async (t) => {
+  const body = randomBytes(450_000)
+  const server = await brittle(body, (start) => ({
+    start,
+    sizeBytes: body.length,
+    bytes: body.subarray(start),
+  }))
+  const house = await rig({ source: gateways([server.url]) })
+  const edge = house.edge()
+  const content = edge.grow(sure(await edge.open(someId())))
+  t.same(await drain(content, 0, body.length), body)
+  content.close()
+  await eventually(() => house.kept.length === 1)
+  t.same(house.kept[0]?.digest, sha256(body))
+  t.equal(house.meters.total('fetches_resumed_total'), server.requests.length - 1)
+  t.ok(server.requests.length >= 5)
+  const window = { start: 200_000, end: 449_999 }
+  const cut = edge.grow(sure(await edge.open(someId(), window)))
+  t.same(await drain(cut, 200_000, 450_000), body.subarray(200_000))
+  cut.close()
+  await house.close()
+  await server.close()
+})
+
+t.test('a rest of something else is no rest', async (t) => {
+  const body = randomBytes(450_000)
+  for (const rest of [
+    (start: number) => ({ start, sizeBytes: body.length + 1, bytes: randomBytes(body.length + 1 - start) }),
+    (start: number) => ({ start: start + 1, sizeBytes: body.length, bytes: body.subarray(start + 1) }),
+    (start: number) => ({ start, sizeBytes: body.length, bytes: body.subarray(start + 1) }),
+  ]) {
+    const server = await brittle(body, rest)
+    const house = await rig({ source: gateways([server.url]) })
+    const edge = house.edge()
+    const content = edge.grow(sure(await edge.open(someId())))
+    t.ok((await drain(content, 0, body.length)).length < body.length)
+    content.close()
+    t.equal(server.requests.length, 3, 'asked for the rest twice')
+    await eventually(() => house.fetcher.held === 0)
+    t.equal(house.kept.length, 0)
+    await house.close()
+    await server.close()
+  }
 })
 
 t.test('a far window gets a transfer of its own, a near one shares the whole', async (t) => {

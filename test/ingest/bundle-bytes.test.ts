@@ -1,0 +1,74 @@
+import { randomBytes } from 'node:crypto'
+import t from 'tap'
+import { isRefusal, type Refusal, refuse } from '../../src/format/refusal.js'
+import { type BundleBytesParts, bundleBytes } from '../../src/ingest/bundle-bytes.js'
+import type { RootBytes } from '../../src/source/root-bytes.js'
+import { someId } from '../source/rig.js'
+
+const never = new AbortController().signal
+
+/** Opens `data`, which breaks once at each of these offsets, with these words. */
+function opening(
+  data: Buffer,
+  breaks: Map<number, Refusal>,
+): { open: ReturnType<typeof bundleBytes>; starts: number[] } {
+  const starts: number[] = []
+  const root: Omit<RootBytes, 'id'> = {
+    sizeBytes: data.length,
+    proven: true,
+    trusted: true,
+    async *stream(start, end) {
+      starts.push(start)
+      for (let at = start; at < end; at += 10) {
+        const broken = breaks.get(at)
+        breaks.delete(at)
+        if (broken !== undefined) {
+          yield broken
+          return
+        }
+        yield data.subarray(at, Math.min(at + 10, end))
+      }
+    },
+    async close() {
+      starts.push(-1)
+    },
+  }
+  const parts = {
+    catalog: { attributes: () => undefined },
+    transactions: { forget: () => undefined },
+    openRoot: async (id: string) => ({ ...root, id }),
+  }
+  return { open: bundleBytes(parts as unknown as BundleBytesParts), starts }
+}
+
+async function read(open: ReturnType<typeof bundleBytes>): Promise<{ bytes: Buffer; last: string }> {
+  const found = await open(someId(), never)
+  if (isRefusal(found)) throw new Error(found.message)
+  const pieces: Uint8Array[] = []
+  for await (const piece of found.bytes) {
+    if (isRefusal(piece)) return { bytes: Buffer.concat(pieces), last: piece.refused }
+    pieces.push(Buffer.from(piece))
+  }
+  return { bytes: Buffer.concat(pieces), last: 'end' }
+}
+
+t.test('a bundle goes on at the byte where a node broke off', async (t) => {
+  const data = randomBytes(95)
+  const late = refuse('late', 'upstream', 'slow')
+  const { open, starts } = opening(
+    data,
+    new Map([
+      [0, late],
+      [50, late],
+    ]),
+  )
+  t.same(await read(open), { bytes: data, last: 'end' })
+  t.same(starts, [0, 0, 50, -1])
+})
+
+t.test('what does not prove is not asked for again', async (t) => {
+  const data = randomBytes(95)
+  const { open, starts } = opening(data, new Map([[50, refuse('forged', 'upstream', 'wrong')]]))
+  t.same(await read(open), { bytes: data.subarray(0, 50), last: 'forged' })
+  t.same(starts, [0, -1])
+})
