@@ -92,7 +92,8 @@ export async function stage(given: StageOptions = {}): Promise<Stage> {
     response.writeHead(range === null ? 200 : 206, { 'x-ar-io-hops': '1', ...type, ...length, ...place })
     if (holdAt !== undefined) response.write(body.subarray(0, holdAt))
     else if (breakAt === undefined) response.end(body.subarray(start, end))
-    else response.write(body.subarray(0, breakAt), () => setImmediate(() => response.destroy()))
+    else if (breakAt <= start) response.destroy()
+    else response.write(body.subarray(start, breakAt), () => setImmediate(() => response.destroy()))
   })
   const { forbidden } = given
   const below = await rig({
