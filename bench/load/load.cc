@@ -91,12 +91,15 @@ bool pour(Connection& connection, const Options& options, Result& result) {
 void flood(std::vector<Connection>& connections, const Options& options, Result& result, uint64_t& next) {
   static size_t turn = 0;
   uint64_t step = 1000000000ull / options.rate;
-  while (next < now()) {
-    for (size_t tries = 0; tries < connections.size(); tries += 1) {
+  // What is due goes out, but for what was due while this side had no turn.
+  next = std::max(next, now() - 20 * 1000000u);
+  for (uint64_t due = now(); next < due; next += step) {
+    bool taken = false;
+    for (size_t tries = 0; tries < connections.size() && !taken; tries += 1) {
       turn += 1;
-      if (pour(connections[turn % connections.size()], options, result)) break;
+      taken = pour(connections[turn % connections.size()], options, result);
     }
-    next += step;
+    if (!taken) next = due;
   }
 }
 
