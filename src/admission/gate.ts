@@ -97,6 +97,13 @@ export class Gate implements Admission {
     return taking instanceof Promise ? taking.then(answer) : answer(taking)
   }
 
+  passes(request: Request): number {
+    const { clients, restraint } = this.parts
+    if (!clients.isDirect(request)) return 0
+    const client = clients.of(request)
+    return client.exempt ? 0 : this.#held(restraint.passed(client.address))
+  }
+
   repeats(fare: Fare): Repeats | undefined {
     const { clients, buckets } = this.parts
     if (!buckets.atOnce) return undefined
@@ -153,9 +160,12 @@ export class Gate implements Admission {
     counts.exceeded[short].add(1)
     onLimited?.(client.address)
     if (!clients.isDirect(request)) return 0
-    const holdMs = restraint.refused(client.address)
-    if (holdMs > 0) this.#holds.add(1)
-    return holdMs
+    return this.#held(restraint.refused(client.address))
+  }
+
+  #held(ms: number): number {
+    if (ms > 0) this.#holds.add(1)
+    return ms
   }
 
   async #paid(

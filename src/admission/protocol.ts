@@ -52,6 +52,8 @@ export interface Admission {
    * that nobody has are limited too. It is not given back. Not denied: whether it was taken, for the fare. Never rejects.
    */
   knock(request: Request, name?: string): Denial | boolean | Promise<Denial | boolean>
+  /** Told of each request that costs no tokens by itself. For how many milliseconds its connection may be left unread. */
+  passes(request: Request): number
   /**
    * For more answers like one that was granted without further lines, to requests that are the same byte for byte. Undefined:
    * each must ask for itself.

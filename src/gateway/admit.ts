@@ -46,7 +46,8 @@ export function answerDenied(
   { status, contentType, lines, body, reason, holdMs = 0 }: Denial,
 ): void {
   flow.answered = true
-  answerSmall(flow.request, flow.reply, flow.lines, { status, type: contentType, lines, body, holdMs })
+  flow.reply.hold(holdMs)
+  answerSmall(flow.request, flow.reply, flow.lines, { status, type: contentType, lines, body })
   const outcome = flow.reply.aborted ? 'aborted' : 'whole'
   ledger.settle(flow, { status, bytes: 0, outcome, reason, fault: 'client' })
 }
@@ -65,7 +66,8 @@ export async function admitted(
   const outcome = (await admission?.admit({ request, ...fare })) ?? unlimited
   if ('status' in outcome) {
     const { status, contentType, lines, body, holdMs = 0 } = outcome
-    answerSmall(request, reply, first, { status, type: contentType, lines, body, holdMs })
+    reply.hold(holdMs)
+    answerSmall(request, reply, first, { status, type: contentType, lines, body })
     return
   }
   let sent = 0

@@ -11,8 +11,6 @@ export interface SmallAnswer {
   readonly type: string
   readonly lines?: string
   readonly body: string | Uint8Array
-  /** See `TextHead`. */
-  readonly holdMs?: number
 }
 
 export const jsonType = 'application/json; charset=utf-8'
@@ -23,9 +21,9 @@ export function answerSmall(
   request: Request,
   reply: Reply,
   first: string,
-  { status, type, lines = '', body, holdMs = 0 }: SmallAnswer,
+  { status, type, lines = '', body }: SmallAnswer,
 ): void {
-  const head = { status, block: `${first}\r\nContent-Type: ${type}${lines}`, holdMs }
+  const head = { status, block: `${first}\r\nContent-Type: ${type}${lines}` }
   if (request.method === 'HEAD') reply.endEmpty(head, Buffer.byteLength(body))
   else reply.end(head, body)
 }

@@ -143,7 +143,8 @@ export class BandBytes {
       content.close()
       const { status, contentType: type, lines, body, holdMs = 0 } = outcome
       const caching = /^cache-control:/im.test(lines) ? '' : noStore
-      answerSmall(request, reply, first, { status, type, lines: `${lines}${caching}`, body, holdMs })
+      reply.hold(holdMs)
+      answerSmall(request, reply, first, { status, type, lines: `${lines}${caching}`, body })
     }
     const fare = { request, bytes: decided.bytes, contentType: octets, domain: 'index' as const }
     const outcome = admission.admit(fare)

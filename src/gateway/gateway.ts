@@ -45,6 +45,7 @@ class EdgeGateway implements Gateway {
   /** Beginnings of paths whose answers are never cached unless they say so themselves. */
   readonly #uncached: readonly string[]
   readonly #caching: string
+  readonly #admission: GatewayParts['admission']
 
   constructor(parts: GatewayParts) {
     const { catalog, blobs, source, tip, clock, log, options, admission, guard, vocabulary, finder } = parts
@@ -64,6 +65,7 @@ class EdgeGateway implements Gateway {
     this.#digests = new DigestRoute({ ledger, catalog, locator, delivery, guard }, vocabulary.pathPrefix)
     this.#router = new Router(parts.routes ?? [])
     this.#touches = touches
+    this.#admission = admission
     this.#names = this.#naming(parts)
     this.#uncached = ['admin', 'rate-limit', 'x402'].map((name) => `${vocabulary.pathPrefix}/${name}`)
     this.#caching = `public, max-age=${options.cache.defaultSeconds}`
@@ -71,6 +73,7 @@ class EdgeGateway implements Gateway {
 
   handle(request: Request, reply: Reply): void {
     if (request.method === 'OPTIONS') {
+      this.#passes(request, reply)
       const flow = this.#open(request, reply, 'other')
       preflight(request, reply, flow.lines)
       this.#ledger.settle(flow, { status: 204, bytes: 0, outcome: 'whole', reason: 'preflight' })
@@ -92,6 +95,7 @@ class EdgeGateway implements Gateway {
       this.#reading(flow, methodsOf('raw'), () => this.#digests.handle(flow, digest))
       return
     }
+    this.#passes(request, reply)
     const route = this.#router.find(request.path)
     if (route !== undefined) this.#beside(request, reply, route)
     else {
@@ -102,6 +106,11 @@ class EdgeGateway implements Gateway {
 
   close(): void {
     this.#touches.close()
+  }
+
+  /** What costs no tokens can be a flood as well. */
+  #passes(request: Request, reply: Reply): void {
+    if (this.#admission !== undefined) reply.hold(this.#admission.passes(request))
   }
 
   #naming({ naming, vocabulary, guard, options }: GatewayParts): ByHost | undefined {

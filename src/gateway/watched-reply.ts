@@ -22,6 +22,10 @@ export class WatchedReply implements Reply {
     this.reply.onAbort(act)
   }
 
+  hold(ms: number): void {
+    this.reply.hold(ms)
+  }
+
   end(head: Head, body?: string | Uint8Array): void {
     this.reply.end(this.#cached(head), body)
     this.#tell(head, body === undefined ? 0 : Buffer.byteLength(body))

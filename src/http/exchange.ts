@@ -32,8 +32,6 @@ export interface Request {
 export interface TextHead {
   readonly status: number
   readonly block: string
-  /** Nothing is read from this connection for so long after the answer. Only for connections that are one client's alone. */
-  readonly holdMs?: number
 }
 
 /** A head that is the same for many answers but for the id of the request and a few lines: kept as bytes (http/frame.ts). */
@@ -103,6 +101,11 @@ export interface Reply {
   readonly aborted: boolean
   /** Calls `act` when the client leaves before the end; at once where it has already left. */
   onAbort(act: () => void): void
+  /**
+   * Nothing is read from this connection for so long, from the beginning of the answer and not before its end; the longest of
+   * several counts. Only for connections that are one client's alone. To be called before the answer.
+   */
+  hold(ms: number): void
   /**
    * Present during a handler whose request came before within this second, where the server can give answers again. Takes the
    * answer over, closes its terms also where it is of no use, and must be called before the reply is ended.

@@ -43,6 +43,7 @@ export class SocketReply implements Reply {
   #left: (() => void)[] | undefined
   #pump: Pump | undefined
   #inflow: Inflow | undefined
+  #holdMs = 0
 
   constructor(request: SocketRequest, desk: Desk) {
     this.#request = request
@@ -107,6 +108,10 @@ export class SocketReply implements Reply {
     this.#desk.wire.drop(this.#request.slot)
   }
 
+  hold(ms: number): void {
+    if (ms > this.#holdMs) this.#holdMs = ms
+  }
+
   end(head: Head, body: string | Uint8Array = nothing): void {
     if (this.over) return
     const bytes = typeof body === 'string' ? Buffer.from(body) : body
@@ -129,7 +134,7 @@ export class SocketReply implements Reply {
 
   #writeHead(head: Head, contentLength: number | undefined, last: boolean): number {
     const { wire } = this.#desk
-    if ('holdMs' in head && !last && head.holdMs > 0) this.#desk.hold(this.#request.slot, head.holdMs)
+    if (this.#holdMs > 0 && !last) this.#desk.hold(this.#request.slot, this.#holdMs)
     return writeHead(wire.outbox, head, this.#desk.dateLine(), contentLength, last)
   }
 

@@ -59,14 +59,6 @@ t.test('however many connections a flood has, about as many are refused as are f
   }
 })
 
-t.test('as many addresses as may be are remembered, and no more', async (t) => {
-  const restraint = new Restraint(new HandClock())
-  for (let at = 0; at < 60; at += 1) restraint.refused('first')
-  t.equal(restraint.refused('first'), 110)
-  for (let at = 0; at < 4096; at += 1) restraint.refused(`${at}`)
-  t.equal(restraint.refused('first'), 0)
-})
-
 const clientOptions = { trustedProxies: ['10.0.0.1'], exempt: ['192.0.2.9'], ipv6PrefixBits: 64 }
 
 async function gateOf(
@@ -104,6 +96,35 @@ async function gateOf(
   }
   return { gate, ask, flood, house, requestOf, meters }
 }
+
+t.test('what costs nothing is held too, where no honest client asks so often', async (t) => {
+  const { gate, requestOf, house } = await gateOf(t, 1)
+  const flood = (count: number, address: string, lines: Record<string, string> = {}): number => {
+    let last = 0
+    for (let at = 0; at < count; at += 1) last = gate.passes(requestOf(address, lines))
+    return last
+  }
+  t.equal(flood(2000, '203.0.113.1'), 0)
+  t.equal(flood(1, '203.0.113.1'), 1)
+  t.equal(flood(5000, '203.0.113.1'), 1000)
+  t.equal(flood(1, '203.0.113.2'), 0, 'another address')
+  t.equal(flood(5000, '192.0.2.9'), 0, 'exempt')
+  t.equal(flood(5000, '10.0.0.1', { 'x-forwarded-for': '203.0.113.1' }), 0, 'through a proxy')
+  house.clock.ms += 2000
+  t.equal(flood(1000, '203.0.113.1'), 0, 'forgotten')
+  for (let second = 0; second < 10; second += 1) {
+    house.clock.ms += 1000
+    t.equal(flood(1900, '203.0.113.3'), 0, 'busy, for long')
+  }
+})
+
+t.test('as many addresses as may be are remembered, and no more', async (t) => {
+  const restraint = new Restraint(new HandClock())
+  for (let at = 0; at < 60; at += 1) restraint.refused('first')
+  t.equal(restraint.refused('first'), 110)
+  for (let at = 0; at < 4096; at += 1) restraint.refused(`${at}`)
+  t.equal(restraint.refused('first'), 0)
+})
 
 function retryOf({ lines }: Denial): number | undefined {
   const found = /Retry-After: (\d+)/.exec(lines)
@@ -205,7 +226,10 @@ for (const by of ways) {
         const outcome = gate.admit({ request, bytes: 5000, contentType: 'text/plain' })
         if (outcome instanceof Promise) throw new Error('memory answers at once')
         if (!isDenial(outcome)) reply.end({ status: 200, block: '' })
-        else reply.end({ status: outcome.status, block: outcome.lines.slice(2), holdMs: outcome.holdMs ?? 0 })
+        else {
+          reply.hold(outcome.holdMs ?? 0)
+          reply.end({ status: outcome.status, block: outcome.lines.slice(2) })
+        }
       },
       {
         ...{ host: '127.0.0.1', port: 0, stallMs: 5000, flowsMax: 9, clock, by },

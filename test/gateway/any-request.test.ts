@@ -90,6 +90,7 @@ async function answersTo(method: string, path: string, headers: Record<string, s
   const reply: Reply = {
     aborted: false,
     onAbort: () => undefined,
+    hold: () => undefined,
     end: (head, body = '') => answers.push({ head, bytes: Buffer.byteLength(body) }),
     endEmpty: (head) => answers.push({ head, bytes: 0 }),
     stream(head, pieces, content) {

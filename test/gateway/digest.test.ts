@@ -143,6 +143,7 @@ t.test('it costs what content costs', async (t) => {
   const settled: number[] = []
   const admission: Admission = {
     knock: () => true,
+    passes: () => 0,
     repeats: () => undefined,
     admit(fare) {
       fares.push(fare)

@@ -403,6 +403,7 @@ t.test('admission knows the bytes before they go, and hears what was sent', asyn
   const grant = { lines: '\r\nX-Receipt: one', settle: (bytes: number) => sent.push(bytes) }
   const admission: Admission = {
     repeats: () => undefined,
+    passes: () => 0,
     admit({ bytes, knocked }) {
       asked.push(knocked === true ? -bytes : bytes)
       const denial = { status: 429, contentType: 'text/plain', lines: '\r\nRetry-After: 7' } as const

@@ -238,6 +238,7 @@ t.test('bytes are metered to the byte, what the client has as no bytes; the docu
   let full = false
   const admission: Admission = {
     knock: () => true,
+    passes: () => 0,
     repeats: () => undefined,
     admit(fare) {
       fares.push(fare)

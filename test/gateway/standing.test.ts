@@ -164,6 +164,7 @@ t.test('each repeated answer is paid for, and none goes out that is not', { skip
     parts: {
       admission: {
         knock: () => true,
+        passes: () => 0,
         repeats: () => repeats,
         admit() {
           if (tokens < 1) return denial

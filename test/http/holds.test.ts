@@ -43,7 +43,9 @@ for (const by of ways) {
         (request, reply) => {
           reached += 1
           // The path says for how many milliseconds.
-          reply.end({ status: 429, block: '', holdMs: Number(request.path.slice(1)) }, request.path)
+          reply.hold(Number(request.path.slice(1)))
+          reply.hold(0)
+          reply.end({ status: 429, block: '' }, request.path)
         },
         {
           host: '127.0.0.1',
