@@ -62,6 +62,32 @@ export class Relay {
     }
   }
 
+  /**
+   * Hands what one node took on to at most `count` others, so that it does not depend on that node alone. Resolves with how many
+   * took it too; what the others say is of no use to anybody. Nodes that rest, and calls for which there is no turn, are left out.
+   */
+  async spread(question: Question, besides: string, count: number, signal?: AbortSignal): Promise<number> {
+    const now = this.clock.monotonic()
+    const others = this.#roster
+      .order(now)
+      .filter((node) => node.name !== besides && !this.#roster.resting(node, now))
+      .slice(0, count)
+    const taken = await Promise.all(others.map((node) => this.#tell(node, question, signal)))
+    return taken.filter((one) => one).length
+  }
+
+  async #tell(node: Node, question: Question, signal?: AbortSignal): Promise<boolean> {
+    const turn = await this.#turns.take(signal)
+    if (isRefusal(turn)) return false
+    node.underWay += 1
+    const answer = await node.open(question, signal)
+    node.underWay -= 1
+    turn()
+    if (isRefusal(answer)) return false
+    answer.drop()
+    return answer.status < 300
+  }
+
   async #firstGood(
     question: Question,
     others: boolean,

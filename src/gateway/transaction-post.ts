@@ -28,7 +28,13 @@ const smallMax = 64 << 10
 /** What a node says about a transaction is a word or two. */
 const answerMax = 100_000
 
-/** `POST /tx`: a transaction that is true in itself is handed to a node, whose answer is the client's. */
+/** Further nodes that are told of a transaction which one node took. */
+const othersMax = 2
+
+/**
+ * `POST /tx`: a transaction that is true in itself is handed to a node, whose answer is the client's; then to two others, for a
+ * node may be lost with what it took.
+ */
 export class TransactionPost implements Route {
   readonly family = 'other'
   readonly path = '/tx'
@@ -67,7 +73,8 @@ export class TransactionPost implements Route {
         body: wrong ?? 'OK',
       })
     }
-    const answer = await this.parts.relay.ask({ path: '/tx', post: text, maxBytes: answerMax }, false)
+    const question = { path: '/tx', post: text, maxBytes: answerMax }
+    const answer = await this.parts.relay.ask(question, false)
     const words = isRefusal(answer) ? answer : await wholeBody(answer)
     if (isRefusal(answer) || isRefusal(words)) {
       const refusal = isRefusal(answer) ? answer : (words as Refusal)
@@ -76,6 +83,7 @@ export class TransactionPost implements Route {
     }
     const type = relayedType(answer.contentType)
     answerSmall(request, reply, first, { status: answer.status, type, lines: noStore, body: words })
+    if (answer.status === 200) await this.parts.relay.spread(question, answer.node, othersMax)
   }
 }
 

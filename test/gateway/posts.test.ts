@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import { isRefusal } from '../../src/format/refusal.js'
 import { jsonOf, signed } from '../devnet/posting.js'
+import { eventually } from '../eventually.js'
 import { weave } from '../source/weave.js'
 import { type NodeStage, nodeStage, twisted } from './node-rig.js'
 
@@ -123,6 +124,16 @@ t.test('what most nodes say of a chunk they do not take is the answer', async (t
   const answer = await unpaid.post('/chunk', JSON.stringify(chunks[0]))
   t.equal(answer.status, 400, 'the node does not know the data root')
   t.match(JSON.parse(answer.text), { successCount: 0, failureCount: 1, results: [{ statusCode: 400 }] })
+  const nodes = await Promise.all([1, 2, 3, 4].map(() => twisted(t, here.devnet.url, () => false)))
+  const several = await nodeStage(
+    t,
+    nodes.map(({ url }) => url),
+  )
+  t.equal((await several.post('/tx', JSON.stringify(other.transaction.toJSON()))).status, 200)
+  t.ok(
+    await eventually(() => nodes.filter(({ asked }) => asked.includes('POST /tx')).length === 3),
+    'three nodes know it',
+  )
   const gone = await nodeStage(t, ['http://127.0.0.1:1'])
   t.equal((await gone.post('/chunk', JSON.stringify(chunks[0]))).status, 502)
 })
