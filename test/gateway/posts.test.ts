@@ -124,16 +124,6 @@ t.test('what most nodes say of a chunk they do not take is the answer', async (t
   const answer = await unpaid.post('/chunk', JSON.stringify(chunks[0]))
   t.equal(answer.status, 400, 'the node does not know the data root')
   t.match(JSON.parse(answer.text), { successCount: 0, failureCount: 1, results: [{ statusCode: 400 }] })
-  const nodes = await Promise.all([1, 2, 3, 4].map(() => twisted(t, here.devnet.url, () => false)))
-  const several = await nodeStage(
-    t,
-    nodes.map(({ url }) => url),
-  )
-  t.equal((await several.post('/tx', JSON.stringify(other.transaction.toJSON()))).status, 200)
-  t.ok(
-    await eventually(() => nodes.filter(({ asked }) => asked.includes('POST /tx')).length === 3),
-    'three nodes know it',
-  )
   const gone = await nodeStage(t, ['http://127.0.0.1:1'])
   t.equal((await gone.post('/chunk', JSON.stringify(chunks[0]))).status, 502)
 })
@@ -163,6 +153,16 @@ t.test('a transaction is checked here, and the node has the last word', async (t
   t.equal((await gateway.post('/tx', JSON.stringify(json))).status, 200)
   t.equal((await gateway.post('/tx', JSON.stringify(json))).status, 208, 'known by now')
   t.equal((await jsonOf<string[]>(`${here.devnet.url}/tx/pending`)).includes(transaction.id), true)
+  const nodes = await Promise.all([1, 2, 3, 4].map(() => twisted(t, here.devnet.url, () => false)))
+  const several = await nodeStage(
+    t,
+    nodes.map(({ url }) => url),
+  )
+  t.equal((await several.post('/tx', JSON.stringify(other.transaction.toJSON()))).status, 200)
+  t.ok(
+    await eventually(() => nodes.filter(({ asked }) => asked.includes('POST /tx')).length === 3),
+    'three nodes know it',
+  )
   const gone = await nodeStage(t, ['http://127.0.0.1:1'])
   t.equal((await gone.post('/tx', JSON.stringify(json))).status, 502)
 })
