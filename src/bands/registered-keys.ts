@@ -17,6 +17,9 @@ export interface RegistryOptions {
 /** A thousand gateways are 300 KiB. */
 const registryMaxBytes = 8 * 1024 * 1024
 
+/** Several publishers are asked about one after the other: one that is away is not waited for each time. */
+const failedMs = 30_000
+
 const shape = z.object({ gateways: z.record(z.string(), z.unknown()) })
 const address = z
   .string()
@@ -30,7 +33,9 @@ const entry = z.object({ wallet: address, observerAddress: address })
  * over. Whoever keeps the registry decides whom we believe: a file of the operator's, or a gateway that is trusted.
  */
 export class RegisteredKeys implements PublisherKeys {
-  #known: { readonly keys: ReadonlyMap<string, readonly string[]>; readonly untilMs: number } | undefined
+  #said:
+    | { readonly keys: ReadonlyMap<string, readonly string[]> | Refusal; readonly untilMs: number }
+    | undefined
 
   constructor(
     private readonly options: RegistryOptions,
@@ -42,12 +47,15 @@ export class RegisteredKeys implements PublisherKeys {
   async of(subscription: Subscription, end: AbortSignal): Promise<Signers | Refusal> {
     if ('keyId' in subscription) return this.pinned.of(subscription, end)
     const { publisher } = subscription
-    if (this.#known === undefined || this.#known.untilMs <= this.clock.monotonic()) {
+    if (this.#said === undefined || this.#said.untilMs <= this.clock.monotonic()) {
       const keys = await this.#read(end)
-      if (isRefusal(keys)) return keys
-      this.#known = { keys, untilMs: this.clock.monotonic() + this.options.believeMs }
+      const { believeMs } = this.options
+      const forMs = isRefusal(keys) ? Math.min(believeMs, failedMs) : believeMs
+      this.#said = { keys, untilMs: this.clock.monotonic() + forMs }
     }
-    const keyIds = this.#known.keys.get(publisher)
+    const { keys } = this.#said
+    if (isRefusal(keys)) return keys
+    const keyIds = keys.get(publisher)
     return keyIds === undefined
       ? refuse('unknown', 'upstream', `the registry knows no ${publisher}`)
       : { keyIds, publisher }

@@ -48,9 +48,13 @@ function registered(source: string, believeMs = 60_000): RegisteredKeys {
 }
 
 /** A registry that answers what it is told, or nothing. */
-async function registryServer(t: Test): Promise<{ url: string; say: (text: string | undefined) => void }> {
+async function registryServer(
+  t: Test,
+): Promise<{ url: string; asked: () => number; say: (text: string | undefined) => void }> {
   let said: string | undefined = registry
+  let asked = 0
   const server = createServer((_request, response) => {
+    asked += 1
     if (said === undefined) response.writeHead(503).end()
     else response.end(said)
   })
@@ -62,7 +66,11 @@ async function registryServer(t: Test): Promise<{ url: string; say: (text: strin
   const say = (text: string | undefined): void => {
     said = text
   }
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/gateway/peers`, say }
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/gateway/peers`,
+    asked: () => asked,
+    say,
+  }
 }
 
 t.test('keys that were written down', async (t) => {
@@ -110,6 +118,10 @@ t.test(
       const found = await hasty.of(of, never)
       t.equal(isRefusal(found) && found.refused, reason)
     }
+    const calm = registered(server.url)
+    const before = server.asked()
+    for (let times = 0; times < 3; times += 1) t.ok(isRefusal(await calm.of(of, never)))
+    t.equal(server.asked(), before + 1, 'who failed is left alone for a while')
     t.ok(isRefusal(await registered('/nowhere/registry.json').of(of, never)))
     t.ok(isRefusal(await registered('http://127.0.0.1:1/').of(of, never)))
   },
