@@ -42,7 +42,7 @@ export type Step =
       readonly seal?: (bytes: Uint8Array) => void
     }
 
-/** One side of it. Holds no more than a chunk and `gatherMaxBytes`. */
+/** One side of it. Holds no more than a chunk and 1,200 bytes: whoever has not come to the point by then is ended. */
 export interface Agreement {
   push(chunk: Buffer): Step
 }

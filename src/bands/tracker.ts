@@ -1,6 +1,7 @@
 import type { Clock } from '../actor/clock.js'
 import { type Bencodable, encodeBencode } from '../format/bencode.js'
 import { addressBytes, encodePeers, type PeerAddress } from './compact-peers.js'
+import { sourceOf } from './turns.js'
 
 /** A closed HTTP tracker (BEP 3, 7, 23): peers of the torrents that are offered here find each other, and nobody else. */
 
@@ -140,9 +141,7 @@ export class Tracker {
     // Forgetting all of them once a minute bounds the table by what comes in within one.
     if (minute !== this.#minute) this.#asked.clear()
     this.#minute = minute
-    const bytes = addressBytes(address)
-    const who = bytes?.length === 16 ? bytes.toString('hex', 0, 8) : address
-    const key = `${who} ${infohash}`
+    const key = `${sourceOf(address)} ${infohash}`
     const times = this.#asked.get(key) ?? 0
     if (times >= this.options.announcesPerMinute) return false
     if (times === 0 && this.#asked.size >= this.options.totalMax) return false

@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { createSocket, type Socket } from 'node:dgram'
 import { once } from 'node:events'
 import { mkdirSync, writeFileSync } from 'node:fs'
+import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import t, { type Test } from 'tap'
@@ -24,12 +25,14 @@ import { torrentBytes } from '../../src/format/torrent.js'
 import { python, script, withoutLibtorrent } from './libtorrent.js'
 import { leech, plantBand, sameFiles, seederOptions, testMeters } from './swarm-rig.js'
 
-const place = { host: '127.0.0.1', port: 0, addresses: [], answerMs: 1000 }
+const place = { host: '127.0.0.1', port: 0, addresses: [], answerMs: 3000 }
 const never = new AbortController().signal
 
 /** Nodes of libtorrent; their ports. */
-async function plantTable(t: Test, count: number): Promise<readonly number[]> {
-  const nodes = spawn(python, [script('dht_nodes.py'), String(count)], { stdio: ['pipe', 'pipe', 'inherit'] })
+async function plantTable(t: Test, count: number, host = '127.0.0.1'): Promise<readonly number[]> {
+  const nodes = spawn(python, [script('dht_nodes.py'), String(count), host], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  })
   t.teardown(() => nodes.kill())
   const [line] = (await once(createInterface({ input: nodes.stdout }), 'line')) as [string]
   return line.split(' ').slice(1).map(Number)
@@ -92,6 +95,23 @@ t.test('libtorrent finds our seeder by its infohash alone', { skip: withoutLibto
   const said = await other.tell(asking, never)
   t.ok(said?.peers.some((peer) => peer.host === '127.0.0.1' && peer.port === port))
   t.notOk(said?.peers.some((peer) => peer.port === 1))
+})
+
+const hasV6 = Object.values(networkInterfaces()).some((all) => all?.some(({ family }) => family === 'IPv6'))
+
+t.test('the table of IPv6 is told too', { skip: withoutLibtorrent() }, async (t) => {
+  if (!hasV6) return t.comment('no IPv6 here')
+  const [first = 0, second = 0] = await plantTable(t, 4, '::1')
+  const open = async (port: number): Promise<Dht> => {
+    const entries = [{ host: '::1', port }]
+    const dht = await Dht.open(entries, { ...place, host: '::' }, systemClock, testMeters())
+    t.teardown(() => dht.close())
+    return dht
+  }
+  const about = { url: dhtUrl, infohashes: [randomBytes(20)], peerId: randomBytes(20) }
+  t.ok(await (await open(first)).tell({ ...about, port: 7001, left: 0 }, never))
+  const said = await (await open(second)).tell({ ...about, port: 1, left: 1 }, never)
+  t.same(said?.peers, [{ host: '0:0:0:0:0:0:0:1', port: 7001 }])
 })
 
 /** What a question says. */

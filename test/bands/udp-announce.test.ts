@@ -64,7 +64,8 @@ t.test('a torrent is told under both hashes over one connection, and peers are h
 
 const hasV6 = Object.values(networkInterfaces()).some((all) => all?.some(({ family }) => family === 'IPv6'))
 
-t.test('over IPv6 peers have its addresses', { skip: hasV6 ? false : 'no IPv6 here' }, async (t) => {
+t.test('over IPv6 peers have its addresses', async (t) => {
+  if (!hasV6) return t.comment('no IPv6 here')
   const rig = await UdpTrackerRig.start(t, true)
   await tell(telling(`udp://[::1]:${rig.port}`), parts, never)
   const said = await tell(telling(`udp://[::1]:${rig.port}`, 7002), parts, never)
