@@ -165,9 +165,9 @@ export class Paywall {
 <dl><dt>Size</dt><dd>${inWords(quote.bytes)}</dd>
 <dt>Gives you</dt><dd>${inWords(tokens * 1024)} from this gateway</dd>
 <dt>Network</dt><dd>${test ? 'Base Sepolia (test network)' : 'Base'}</dd>
-<dt>Paid to</dt><dd>${this.offers.payTo}</dd></dl>
-<button id="pay" type="button" disabled>Connect and pay</button>
-<p id="word" role="status" aria-live="polite"></p><pre id="shown" hidden></pre>${this.#onramp()}
+<dt>Paid to</dt><dd class="id">${this.offers.payTo}</dd></dl>
+<button id="pay" type="button" disabled>Connect and pay</button>${this.#onramp()}
+<p id="word" role="status" aria-live="polite"></p><pre id="shown" hidden></pre>
 <noscript><p>Paying here needs JavaScript. Programs can pay by the x402 protocol.</p></noscript>
 </main><script type="application/json" id="offer">${inScript(offer)}</script>
 <script type="module">${this.#script}</script></body></html>

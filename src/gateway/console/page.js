@@ -78,8 +78,11 @@ function show(overview, series) {
   const { info, health, moderation } = overview
   byId('who').textContent = `${info.release}, ${info.network}, up ${span(health.uptime)}`
   byId('fresh').textContent = `as of ${new Date(overview.now).toLocaleTimeString()}`
-  byId('moderation-counts').textContent =
-    `${number(moderation.id)} ids, ${number(moderation.hash)} hashes, ${number(moderation.name)} names`
+  byId('moderation-counts').textContent = [
+    counted(moderation.id, 'id'),
+    counted(moderation.hash, 'hash', 'hashes'),
+    counted(moderation.name, 'name'),
+  ].join(', ')
   const requests = per('http_requests_total')
   const failed = per('http_requests_total', 'status="5xx"')
   tiles(overview, series, { per, requests, failed })
@@ -213,6 +216,10 @@ function refused(found, limiter) {
   fill(byId('limited'), [table(['Address', 'Refused', 'Last'], rows, none)])
 }
 
+function counted(count, one, many = `${one}s`) {
+  return `${number(count)} ${count === 1 ? one : many}`
+}
+
 /** Beginning and end of a long number; the whole of it under the pointer. */
 function short(text) {
   const shown = text.length < 16 ? text : `${text.slice(0, 8)}…${text.slice(-6)}`
@@ -250,12 +257,17 @@ function payments({ rateLimiter, x402 }, series, recent = []) {
       'Price',
       `${pricing.perBytePrice} ${pricing.currency} a byte, ${pricing.minPrice} to ${pricing.maxPrice}`,
     ])
-    for (const [name, list] of series) {
-      if (!/^(x402|payment)/.test(name) || /_(bucket|sum|count)$/.test(name)) continue
-      for (const { labels, value } of list) if (value > 0) facts.push([`${name} ${labels}`, number(value)])
-    }
+    facts.push(['Offers made', number(sum(series, 'x402_offers_total'))])
+    const outcomes = ['settled', 'refused', 'malformed', 'pending', 'down'].flatMap((outcome) => {
+      const count = sum(series, 'x402_payments_total', `outcome="${outcome}"`)
+      return count > 0 ? [`${number(count)} ${outcome}`] : []
+    })
+    if (outcomes.length > 0) facts.push(['Payments', outcomes.join(', ')])
   }
-  const pairs = facts.flatMap(([name, value]) => [element('dt', {}, name), element('dd', {}, value)])
+  const pairs = facts.flatMap(([name, value]) => [
+    element('dt', {}, name),
+    element('dd', name === 'Wallet' ? { class: 'mono' } : {}, value),
+  ])
   const rows = recent.map(({ askedMs, state, doubtful, units, payer, resource, transaction }) => [
     cell(new Date(askedMs).toLocaleString(), 'number'),
     cell(doubtful ? 'doubtful' : state),
