@@ -22,10 +22,11 @@ export interface Supervised {
 }
 
 /**
- * Starts `parts` one after the other. One list serves both directions, so that the orders cannot drift apart. A part that is
- * lost is reported, not restarted: the state on disk is the truth, and a fresh process recovers from it.
+ * Starts `steps` one after the other; parts that are one step start at once, and the next step waits for all of them. One list
+ * serves both directions, so that the orders cannot drift apart. A part that is lost is reported, not restarted: the state on disk
+ * is the truth, and a fresh process recovers from it.
  */
-export async function supervise(parts: readonly Part[], log: Log): Promise<Supervised> {
+export async function supervise(steps: readonly (Part | readonly Part[])[], log: Log): Promise<Supervised> {
   const up: { name: string; running: RunningPart }[] = []
   let report: (reason: string) => void
   const lost = new Promise<string>((resolve) => {
@@ -41,18 +42,20 @@ export async function supervise(parts: readonly Part[], log: Log): Promise<Super
         .catch((error: unknown) => log.error({ part: name, err: error }, 'did not stop cleanly'))
     }
   }
-  for (const part of parts) {
-    try {
-      const running = await part.start()
-      up.push({ name: part.name, running })
-      void running.lost?.then((reason) => {
-        if (stopping === undefined) report(`${part.name}: ${reason}`)
-      })
-    } catch (error) {
-      stopping = takeDown()
-      await stopping
-      throw error
-    }
+  const bringUp = async (part: Part): Promise<void> => {
+    const running = await part.start()
+    up.push({ name: part.name, running })
+    void running.lost?.then((reason) => {
+      if (stopping === undefined) report(`${part.name}: ${reason}`)
+    })
+  }
+  for (const step of steps) {
+    const outcomes = await Promise.allSettled([step].flat().map(bringUp))
+    const failed = outcomes.find((outcome) => outcome.status === 'rejected')
+    if (failed === undefined) continue
+    stopping = takeDown()
+    await stopping
+    throw failed.reason
   }
   return {
     lost,

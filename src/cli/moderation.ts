@@ -6,8 +6,8 @@ import { parseArgs } from 'node:util'
 import { readConfig } from '../../config/read.js'
 import { systemClock } from '../actor/clock.js'
 import { type ListLine, readDocument, readLines, readWord } from '../moderation/import.js'
-import type { Blocked, Subject } from '../moderation/protocol.js'
-import { ModerationStore, moderationPath } from '../moderation/store.js'
+import { type Blocked, moderationPath, type Subject } from '../moderation/protocol.js'
+import { ModerationStore } from '../moderation/store.js'
 import { paint } from './paint.js'
 
 const help = `sluice moderation: what the gateway does not serve

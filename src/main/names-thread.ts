@@ -2,8 +2,9 @@ import { join } from 'node:path'
 import type { Config } from '../../config/read.js'
 import { parseId } from '../format/id.js'
 import type { HostOptions } from '../gateway/parts.js'
+import { namesDefaults } from '../names/defaults.js'
 import { parseName } from '../names/name.js'
-import { type NamesThread, namesDefaults } from '../names/wiring.js'
+import type { NamesThread } from '../names/wiring.js'
 
 /** Page of the network for names that nobody has. */
 const usualStranger = 'unregistered_arns'

@@ -72,20 +72,24 @@ export async function startProgram(config: Config, log: Log, end: AbortSignal): 
         key = adminKey(config, log)
       }),
       ...(embedded ? [found('127.0.0.1', server.devnetPort, 'DEVNET_PORT')] : []),
-      ...(embedded ? [crew.part('devnet', 'devnet', () => devnetThread(config))] : []),
-      crew.part('catalog', 'catalog', () => catalogThread(config, shared)),
-      crew.part('moderation', 'moderation', () => moderationThread(config, shared)),
-      ...limits.parts,
+      [
+        ...(embedded ? [crew.part('devnet', 'devnet', () => devnetThread(config))] : []),
+        crew.part('catalog', 'catalog', () => catalogThread(config, shared)),
+        crew.part('moderation', 'moderation', () => moderationThread(config, shared)),
+        ...limits.parts,
+      ],
       ...payments.parts,
-      crew.part('source', 'source', () => {
-        return sourceThread(config, { ...network, nodes: nodes() }, shared, crew.line('catalog'))
-      }),
-      crew.part('ingest', 'ingest', () => ingestThread(config, nodes(), shared, crew.line('catalog'))),
+      [
+        crew.part('source', 'source', () => {
+          return sourceThread(config, { ...network, nodes: nodes() }, shared, crew.line('catalog'))
+        }),
+        crew.part('ingest', 'ingest', () => ingestThread(config, nodes(), shared, crew.line('catalog'))),
+      ],
       ...publishing(config, shared, crew),
       found(network.host, server.port, 'PORT', (free) => {
         port = free
       }),
-      ...edges,
+      edges,
     ],
     log,
   )

@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import type { Id } from '../format/id.js'
 
 /**
@@ -56,4 +57,9 @@ export type ModerationRequest =
 export interface ModerationReply {
   readonly kind: 'done'
   readonly changed: boolean
+}
+
+/** Folder of the list below the folder of all state. */
+export function moderationPath(dataPath: string): string {
+  return join(dataPath, 'moderation')
 }

@@ -1,4 +1,3 @@
-import { join } from 'node:path'
 import { type Environment, openEnvironment, type Table } from '../store/lmdb.js'
 import { type Blocked, type Ground, type Subject, type SubjectKind, subjectKinds } from './protocol.js'
 import { keyBytes, subjectOf } from './subject.js'
@@ -200,11 +199,6 @@ export class ModerationStore {
   #setNumber(name: string, value: number): void {
     this.#numbers.put(Buffer.from(name), numberKey(value))
   }
-}
-
-/** Folder of the list below the folder of all state. */
-export function moderationPath(dataPath: string): string {
-  return join(dataPath, 'moderation')
 }
 
 /** Positive doubles sort like their bytes. */

@@ -28,17 +28,6 @@ export interface NamesThread {
   readonly memory?: RedisNamesOptions
 }
 
-/** Numbers that no operator sets. */
-export const namesDefaults: Pick<NamesThread, 'guard'> &
-  Pick<BookOptions, 'absentMs' | 'failedMs' | 'refreshMs' | 'flightsMax'> = {
-  guard: { failuresMax: 5, restMs: 1000, restMaxMs: 30_000 },
-  absentMs: 30_000,
-  failedMs: 1000,
-  refreshMs: 30_000,
-  // Each may be a connection to a host of its own; more names than this at once are a flood.
-  flightsMax: 128,
-}
-
 export interface OpenNames {
   readonly names: Names
   /** Resolvers that are asked, in order: those of the operator's list that have an address. */

@@ -1,4 +1,5 @@
 import t from 'tap'
+import { pause } from '../../src/actor/clock.js'
 import { silentLog } from '../../src/actor/log.js'
 import { type Part, supervise } from '../../src/actor/supervise.js'
 
@@ -28,6 +29,32 @@ t.test('a part that cannot start takes down what is up, and says why', async (t)
   await t.rejects(supervise([part('a', diary), broken, part('c', diary)], silentLog), /port taken/)
   t.strictSame(diary, ['+a', '-a'])
 })
+
+t.test('parts of one step start at once, the next step waits for all of them', async (t) => {
+  const diary: string[] = []
+  let release: () => void = () => undefined
+  const held = new Promise<void>((resolve) => {
+    release = resolve
+  })
+  const slow: Part = { name: 'slow', start: () => held.then(() => part('slow', diary).start()) }
+  const running = supervise([[slow, part('a', diary)], part('b', diary)], silentLog)
+  await pause(10)
+  t.strictSame(diary, ['+a'])
+  release()
+  await (await running).stop()
+  t.strictSame(diary, ['+a', '+slow', '+b', '-b', '-slow', '-a'])
+})
+
+t.test(
+  'where one part of a step cannot start, those beside it are taken down when they are up',
+  async (t) => {
+    const diary: string[] = []
+    const broken: Part = { name: 'broken', start: () => Promise.reject(new Error('port taken')) }
+    const late: Part = { name: 'late', start: () => pause(20).then(() => part('late', diary).start()) }
+    await t.rejects(supervise([[broken, late], part('c', diary)], silentLog), /port taken/)
+    t.strictSame(diary, ['+late', '-late'])
+  },
+)
 
 t.test('a lost part is reported with its reason', async (t) => {
   const running = await supervise([part('a', [], Promise.resolve('ended with code 1'))], silentLog)
