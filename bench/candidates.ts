@@ -125,14 +125,17 @@ export async function startNodeHttp(folder: string): Promise<Candidate> {
 export async function startGateway(
   objects: readonly BenchObject[],
   threads: number,
-  other: { readonly name: string; readonly settings: Readonly<Record<string, string>> } = {
-    name: 'sluice',
-    settings: {},
-  },
+  other: {
+    readonly name: string
+    readonly settings: Readonly<Record<string, string>>
+    /** Puts more into the data folder before the start. */
+    readonly prepare?: (dataPath: string) => Promise<void>
+  } = { name: 'sluice', settings: {} },
 ): Promise<Candidate> {
   const dataPath = join(workFolder, `data-${other.name}`)
   rmSync(dataPath, { recursive: true, force: true })
   await seed(dataPath, objects)
+  await other.prepare?.(dataPath)
   const env = {
     ...plain,
     PORT: '0',

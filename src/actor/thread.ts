@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { MessageChannel, MessagePort, Worker } from 'node:worker_threads'
 import { pause } from './clock.js'
+import { startSharedPool } from './priority.js'
 
 /** One running thread of `workers/`. Its file is wiring only: it builds the room's actor and answers on its ports. */
 export interface Thread {
@@ -30,6 +31,7 @@ export async function startThread(
   data: object,
   startMs = 60_000,
 ): Promise<Thread> {
+  await startSharedPool()
   const worker = new Worker(new URL(`../../workers/${file}.js`, import.meta.url), {
     workerData: data,
     transferList: Object.values(data).filter((value) => value instanceof MessagePort),
