@@ -13,8 +13,8 @@ const stepMs = 10
 /** Thousands of connections are refused a hundred times a second each 10 s; longer would outlive the flood. */
 const holdMaxMs = 10_000
 
-/** What costs no tokens may be asked for so often by one address: ten times what the busiest client of nodes does. */
-const freePerSecond = 2000
+/** What costs no tokens may be asked for so often by one address: far more than busy clients of nodes do, 5 % of a thread. */
+const freePerSecond = 1000
 const freeStepMs = 1
 const freeHoldMaxMs = 1000
 

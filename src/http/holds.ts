@@ -1,8 +1,11 @@
 import type { Wire } from '../../native/server/wire.js'
 import type { Clock, Timer } from '../actor/clock.js'
 
-/** How exactly the end of a hold is kept. Never late: a hold ends a little early instead. */
-const stepMs = 25
+/**
+ * How exactly the end of a hold is kept. Never late: a hold ends a little early instead. Short, so that the connections of a flood
+ * are not all released at once, in front of everybody else.
+ */
+const stepMs = 5
 
 /**
  * Connections that are not read for a while: what their clients send waits in the kernel, which soon lets them send no more. So
