@@ -78,6 +78,11 @@ const groups: readonly (readonly [why: string, names: string])[] = [
     'the log is JSON and names its thread; memory is bounded by part, not by a heap',
     'LOG_FORMAT INSTANCE_ID NODE_MAX_OLD_SPACE_SIZE',
   ],
+  [
+    'exports lie below DATA_PATH/parquet, for a front proxy or a copy; no bucket is read',
+    'ENABLE_DATASETS_ENDPOINT AWS_S3_CONTIGUOUS_DATA_BUCKET AWS_S3_CONTIGUOUS_DATA_PREFIX',
+  ],
+  ['peers are few enough to be compared each', 'PEER_HASH_RING_VIRTUAL_NODES'],
   ['the observer is another program', 'OBSERVER_WALLET HTTPSIG_UPLOAD_ATTESTATION'],
   ['one program does it all: see STOP_HEIGHT', 'START_WRITERS'],
 ]

@@ -54,6 +54,12 @@ export const indexing = {
     max: 64,
     why: 'Bundles read at once: each has 10 chunks on the way, some 5 MiB.',
   }),
+  itemsSilentSeconds: maybeWhole({
+    env: 'MAX_EXPECTED_DATA_ITEM_INDEXING_INTERVAL_SECONDS',
+    min: 1,
+    max: 31_536_000,
+    why: 'The health check says unhealthy where no new data item was indexed for so long. Unset: however long.',
+  }),
   watchPending: flag({
     env: 'ENABLE_MEMPOOL_WATCHER',
     default: false,

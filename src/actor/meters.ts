@@ -129,6 +129,11 @@ export const meterTable: readonly MeterRow[] = [
     kind: 'counter',
     help: 'Bundles given up: malformed, or on no branch any more.',
   },
+  {
+    name: 'data_item_last_indexed_timestamp_seconds',
+    kind: 'gauge',
+    help: 'When the last data item came into the index; 0: none since the start.',
+  },
   { name: 'data_items_indexed_total', kind: 'counter', help: 'Data items new to the index.' },
   {
     name: 'data_items_bad_total',

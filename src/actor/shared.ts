@@ -33,7 +33,7 @@ export class Following {
     this.#cells = new Float64Array(memory)
   }
 
-  static readonly bytes: number = 5 * 8
+  static readonly bytes: number = 6 * 8
 
   get state(): FollowingState {
     return followingStates[this.#cells[0] ?? 0] ?? 'idle'
@@ -76,5 +76,14 @@ export class Following {
 
   set missing(count: number) {
     this.#cells[4] = count
+  }
+
+  /** When the last data item came into the index, in milliseconds since 1970; 0: none since the start. */
+  get itemIndexedMs(): number {
+    return this.#cells[5] ?? 0
+  }
+
+  set itemIndexedMs(ms: number) {
+    this.#cells[5] = ms
   }
 }

@@ -19,6 +19,8 @@ export interface InfoParts {
   readonly wallet?: string
   /** Addresses of upload services. */
   readonly bundlers?: readonly string[]
+  /** So long without a new data item the gateway is not well. Absent: for ever. */
+  readonly itemsSilentMs?: number
   /** Which bundles are opened and which items indexed. */
   readonly filters?: Readonly<Record<'ans104UnbundleFilter' | 'ans104IndexFilter', object>>
   /** Parts of the info answer that other rooms know about. */
@@ -108,13 +110,25 @@ function signing({ keyId, publicKey, solanaAddress }: SigningKey): Record<string
   return { algorithm: 'ed25519', keyId, publicKey: encodeBase64url(publicKey), solanaAddress }
 }
 
+type HealthParts = Pick<InfoParts, 'clock' | 'startedMs' | 'tip' | 'following' | 'itemsSilentMs'>
+
 /** Whether the gateway is well, and if not why. */
-export function healthOf({ clock, startedMs, tip, following }: InfoParts): Record<string, unknown> {
+export function healthOf({
+  clock,
+  startedMs,
+  tip,
+  following,
+  itemsSilentMs,
+}: HealthParts): Record<string, unknown> {
   const now = clock.now()
+  const silentMs = now - Math.max(following.itemIndexedMs, startedMs)
   const reasons = [
     ...(tip.height < 0 ? ['no base-layer node has answered yet'] : []),
     ...(following.state === 'halted'
       ? ['a fork is too deep: the index stands still, content is served']
+      : []),
+    ...(itemsSilentMs !== undefined && silentMs > itemsSilentMs
+      ? [`no data item was indexed for ${Math.floor(silentMs / 1000)} seconds`]
       : []),
   ]
   return {

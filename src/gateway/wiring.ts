@@ -88,6 +88,8 @@ export interface EdgeThread {
     /** As operators write them. */
     readonly filters: Readonly<Record<'ans104UnbundleFilter' | 'ans104IndexFilter', object>>
     readonly wallet?: string
+    readonly bundlers?: readonly string[]
+    readonly itemsSilentMs?: number
   }
   /** Memory of the `Sightings` of what was asked for, and of who was refused. */
   readonly resources: SharedArrayBuffer

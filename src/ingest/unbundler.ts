@@ -78,9 +78,14 @@ export class Unbundler {
 
   async #work(task: Task): Promise<void> {
     const id = idOfBytes(task.key)
-    const { agenda, clock, log, meters } = this.parts
+    const { agenda, clock, log, meters, following } = this.parts
     const report: OpeningReport = { items: 0, bad: 0, nested: 0 }
-    const told = (added: number): void => meters.of('data_items_indexed_total').add(added)
+    const told = (added: number): void => {
+      meters.of('data_items_indexed_total').add(added)
+      if (added === 0) return
+      following.itemIndexedMs = clock.now()
+      meters.of('data_item_last_indexed_timestamp_seconds').set(Math.floor(clock.now() / 1000))
+    }
     const { signal } = this.#abort
     const failure = await openBundle({ ...this.parts, told }, this.options, id, report, signal)
     if (this.#abort.signal.aborted) return

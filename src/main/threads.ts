@@ -119,6 +119,7 @@ export function edgeThread(
     },
 ): EdgeThread {
   const { server } = config
+  const { itemsSilentSeconds: silent } = config.indexing
   const { root, catalog, blobs, keys } = folders(config)
   const hosts = hostOptions(config, given.port)
   return {
@@ -165,6 +166,7 @@ export function edgeThread(
       filters: given.filters,
       ...(server.wallet === undefined ? {} : { wallet: server.wallet }),
       ...(server.bundlers === undefined ? {} : { bundlers: server.bundlers }),
+      ...(silent === undefined ? {} : { itemsSilentMs: silent * 1000 }),
     },
     logLevel: server.logLevel,
   }

@@ -34,6 +34,7 @@ t.test('a bundle whose chunks cannot be had is tried again, also after a restart
   closed = false
   const on = house(t, node, {}, { path })
   await until(() => on.meters.total('bundles_unbundled_total') === 1)
+  t.ok(on.following.itemIndexedMs > 0, 'the health check knows of new items')
   await settled(on, devnet)
   t.equal(items.filter((id) => isIndexed(on, id)).length, items.length)
   t.equal(on.catalog.attributes(items[1]!)?.verified, false, 'its bytes were read, not kept')
