@@ -69,7 +69,7 @@ const families = new RegExp(
       'ADMIN_API',
     ],
     ...['SHUTDOWN', 'WEBHOOK', 'FETCHES', 'SKIP_FORWARDING', 'CDB64', 'ROOT_TX', 'NEGATIVE_CACHE', 'SANDBOX'],
-    ...['INDEX', 'PEER_GATEWAYS'],
+    ...['INDEX', 'PEER_GATEWAYS', 'ENABLE_BACKGROUND', 'MAX_VERIFICATION'],
   ].join('|')})_`,
 )
 

@@ -1,4 +1,4 @@
-import { custom, list, maybeUrls, maybeWhole, whole } from './setting.js'
+import { custom, flag, list, maybeUrls, maybeWhole, whole } from './setting.js'
 import { readTrustedGateways, type TrustedGateway } from './trusted-gateways.js'
 
 const sources = 'trusted-gateways, ar-io-network, chunks, chunks-offset-aware or tx-data'
@@ -52,6 +52,25 @@ export const retrieval = {
     min: 1,
     max: 1000,
     why: 'Chunks of 256 KiB asked of nodes at once, all transfers together: 12.5 MiB in flight.',
+  }),
+  verifies: flag({
+    env: 'ENABLE_BACKGROUND_DATA_VERIFICATION',
+    default: true,
+    why: 'Hold cached content against the chain; without it nothing that a gateway sent is ever called verified.',
+  }),
+  verifyEverySeconds: whole({
+    env: 'BACKGROUND_DATA_VERIFICATION_INTERVAL_SECONDS',
+    default: 60,
+    min: 1,
+    max: 86_400,
+    why: 'Between two looks for what is left to prove; what is cached now is proven at once.',
+  }),
+  verifyRetries: whole({
+    env: 'MAX_VERIFICATION_RETRIES',
+    default: 13,
+    min: 0,
+    max: 1000,
+    why: 'Further looks at content that could not be proven yet, after 2 s and twice as long each time, up to an hour.',
   }),
   cacheMaxBytes: whole({
     env: 'CONTIGUOUS_DATA_CACHE_MAX_BYTES',

@@ -12,7 +12,7 @@ import type { CatalogReply, CatalogRequest } from '../src/catalog/protocol.js'
 import { openCatalogTables } from '../src/catalog/tables.js'
 import { RemoteChain } from '../src/chain/remote.js'
 import { Evidence } from '../src/ingest/evidence.js'
-import { Verifier } from '../src/ingest/verifier.js'
+import { priorities, Verifier } from '../src/ingest/verifier.js'
 import { cachedEvent } from '../src/ingest/webhook-events.js'
 import { Webhooks } from '../src/ingest/webhooks.js'
 import type { FetcherThread } from '../src/ingest/wiring.js'
@@ -63,9 +63,10 @@ const built = [new Parent(catalog, store, given.location), gateways, ...peers, .
 
 const pool = given.proofThreads === 0 ? undefined : new PooledProver(given.proofThreads, log)
 const prover = pool ?? new InlineProver()
-const keeping = new Keeping(store, keeper, log, ({ attributes, digest, hints, wishHints }) => {
+const keeping = new Keeping(store, keeper, log, ({ attributes, digest, hints, wishHints, named }) => {
   void soundness.believe(digest)
-  verifier?.add(attributes.id, hints.rootId === undefined ? wishHints : hints)
+  const priority = named ? priorities.named : priorities.asked
+  verifier?.add(attributes.id, hints.rootId === undefined ? wishHints : hints, priority)
   webhooks?.announce([cachedEvent(attributes.id, digest, attributes.size, attributes.contentType)])
 })
 const soundness = new Soundness(store, prover, keeping, catalog, keeper, log)
@@ -99,7 +100,7 @@ const fetcher = new Fetcher(
 )
 const background = assemble('background', given.backgroundOrder, built)
 const verifier =
-  chain === undefined || fromChain === undefined
+  chain === undefined || fromChain === undefined || given.verifier === undefined
     ? undefined
     : new Verifier(
         {

@@ -110,7 +110,7 @@ export class Delivery {
     const { source, ledger, options, guard, admission, finder } = this.parts
     if (!(await knockFlow(admission, ledger, flow))) return undefined
     const provenance = readProvenance(flow.request, options)
-    const wanted = { id, provenance, ...(window === undefined ? {} : { window }) }
+    const wanted = { id, provenance, named: flow.naming !== undefined, ...(window && { window }) }
     // Where the catalog knows, no band is asked.
     const opened = await openGuided(
       id,

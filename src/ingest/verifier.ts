@@ -25,11 +25,15 @@ export interface VerifierParts {
 
 interface Waiting {
   readonly hints: Hints
+  readonly priority: number
   attempts: number
   dueMs: number
 }
 
 const retryMaxMs = 3_600_000
+
+/** What is proven first: what many see by a name, then what somebody asked for, then what the catalog still lists. */
+export const priorities = { named: 2, asked: 1, listed: 0 } as const
 
 /**
  * Proves what was cached from sources that proved nothing, and finds the heights of blocks, one payload after the other. What it
@@ -56,14 +60,45 @@ export class Verifier {
     this.#sweep = this.parts.clock.every(this.options.everyMs, () => this.#refill())
   }
 
-  /** Puts an id on the list, or says better where to look for one that waits. A full list forgets it: the catalog does not. */
-  add(id: Id, hints: Hints): void {
+  /**
+   * Puts an id on the list, or says better where to look for one that waits, or that it matters more. A full list forgets the
+   * least of all: the catalog does not.
+   */
+  add(id: Id, hints: Hints, priority: number): void {
     if (this.#stopped) return
     const known = this.#waiting.get(id)
-    if (known === undefined && this.#waiting.size >= this.options.waitingMax) return
-    if (known !== undefined && hints.rootId === undefined) return
-    this.#waiting.set(id, { hints, attempts: 0, dueMs: this.parts.clock.monotonic() })
+    if (known !== undefined && hints.rootId === undefined && priority <= known.priority) return
+    if (known === undefined && this.#waiting.size >= this.options.waitingMax && !this.#forgetBelow(priority))
+      return
+    const better = { hints: hints.rootId === undefined ? (known?.hints ?? hints) : hints }
+    const rank = Math.max(priority, known?.priority ?? priority)
+    this.#waiting.set(id, { ...better, priority: rank, attempts: 0, dueMs: this.parts.clock.monotonic() })
     this.#run()
+  }
+
+  /** Makes room for something of this priority; false where nothing waits that matters less. */
+  #forgetBelow(priority: number): boolean {
+    let [least, below]: [Id | undefined, number] = [undefined, priority]
+    for (const [id, waiting] of this.#waiting) {
+      if (waiting.priority >= below) continue
+      least = id
+      below = waiting.priority
+      if (below === priorities.listed) break
+    }
+    return least !== undefined && this.#waiting.delete(least)
+  }
+
+  /** What is looked at next: of what is due the most important, then what was tried least, then what came first. */
+  #next(nowMs: number): [Id, Waiting] | undefined {
+    let best: [Id, Waiting] | undefined
+    for (const one of this.#waiting) {
+      const [, { dueMs, priority, attempts }] = one
+      if (dueMs > nowMs) continue
+      const [, than] = best ?? one
+      const isBetter = priority > than.priority || (priority === than.priority && attempts < than.attempts)
+      if (best === undefined || isBetter) best = one
+    }
+    return best
   }
 
   /** Resolves when nothing is under way any more. */
@@ -81,7 +116,7 @@ export class Verifier {
     if (room <= 0) return
     const ids = this.parts.catalog.unsettled(this.#last, room)
     this.#last = ids.length < room ? undefined : ids.at(-1)
-    for (const id of ids) this.add(id, {})
+    for (const id of ids) this.add(id, {}, priorities.listed)
   }
 
   #run(): void {
@@ -95,15 +130,15 @@ export class Verifier {
   /** Until the first of those that wait is due. */
   #sleep(): void {
     if (this.#stopped || this.#waiting.size === 0) return
-    const due = Math.min(...[...this.#waiting.values()].map(({ dueMs }) => dueMs))
+    let due = Number.POSITIVE_INFINITY
+    for (const { dueMs } of this.#waiting.values()) due = Math.min(due, dueMs)
     const delay = Math.max(due - this.parts.clock.monotonic(), 1)
     this.#wake = this.parts.clock.after(delay, () => this.#run())
   }
 
   async #work(): Promise<void> {
     for (;;) {
-      const now = this.parts.clock.monotonic()
-      const due = [...this.#waiting].find(([, { dueMs }]) => dueMs <= now)
+      const due = this.#next(this.parts.clock.monotonic())
       if (due === undefined || this.#stopped) return
       this.#abort = new AbortController()
       const [id, waiting] = due

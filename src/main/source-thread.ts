@@ -21,8 +21,9 @@ export function sourceThread(
   const { root, catalog, blobs, keys } = folders(config)
   const told = webhookOptions(config, keys)
   const age = retrieval.cacheMaxAgeSeconds
+  const { verifier: _, ...usual } = sourceDefaults
   return {
-    ...sourceDefaults,
+    ...usual,
     blobsPath: blobs,
     catalogPath: catalog,
     keeper,
@@ -42,6 +43,7 @@ export function sourceThread(
     fetchesMax: retrieval.fetchesMax,
     moderation: { path: folders(config).moderation, sieve: shared.sieve },
     ...(config.absence.enabled ? { absence: config.absence } : {}),
+    ...verifierOf(config),
     eviction: {
       ...sourceDefaults.eviction,
       maxBytes: retrieval.cacheMaxBytes,
@@ -50,6 +52,14 @@ export function sourceThread(
     proofThreads: Math.max(1, server.edgeThreads >> 1),
     logLevel: server.logLevel,
   }
+}
+
+/** How content is proven after it was cached. */
+function verifierOf({ retrieval }: Config): Pick<FetcherThread, 'verifier'> {
+  const { verifies, verifyEverySeconds, verifyRetries } = retrieval
+  if (!verifies) return {}
+  const rules = { everyMs: verifyEverySeconds * 1000, attemptsMax: verifyRetries + 1 }
+  return { verifier: { ...sourceDefaults.verifier, ...rules } }
 }
 
 /** Who is asked where items lie. */

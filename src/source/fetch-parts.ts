@@ -59,4 +59,5 @@ export interface FetchWish {
   readonly hints: Hints
   readonly provenance: Provenance
   readonly window?: Window
+  readonly named?: boolean
 }

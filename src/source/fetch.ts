@@ -225,7 +225,8 @@ export class Fetch {
     this.delivery.move(fileBytes, 'whole')
     this.#tell(this.#openingOf(target, attributes))
     const { hints, name: source } = found
-    const kept: Kept = { attributes, digest, hints, wishHints: this.wish.hints, source }
+    const { hints: wishHints, named = false } = this.wish
+    const kept: Kept = { attributes, digest, hints, wishHints, named, source }
     await pen.settle()
     await this.parts.keeping.keep(draft, kept)
     return undefined

@@ -168,9 +168,9 @@ export class Fetcher {
     if (slot === undefined) {
       return { fetch: undefined, fresh: refuse('busy', 'self', 'too many readers are under way') }
     }
-    const { id, hints, provenance, window } = request
+    const { id, hints, provenance, window, named = false } = request
     const separate = window !== undefined && !this.#wholeInstead(request)
-    const wish = { id, hints, provenance, ...(separate ? { window } : {}) }
+    const wish = { id, hints, provenance, named, ...(separate ? { window } : {}) }
     const fetch = new Fetch(wish, new Delivery(this.#slots.table, slot), parts)
     const name = key(request, this.options.confined(provenance), separate)
     this.#fetches.set(name, fetch)

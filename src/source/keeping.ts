@@ -16,6 +16,8 @@ export interface Kept {
   readonly hints: Hints
   /** Where the client said that it lies, unproven. */
   readonly wishHints: Hints
+  /** It was asked for by a name. */
+  readonly named: boolean
   readonly source: string
 }
 

@@ -40,6 +40,8 @@ export type SourceRequest =
       readonly hints: Hints
       readonly provenance: Provenance
       readonly window?: Window
+      /** Asked for by a name: the first to be proven. */
+      readonly named?: boolean
     }
   /** The reader of an opened flow left or finished; every `opened` reply is closed exactly once. */
   | { readonly kind: 'close'; readonly reader: number }

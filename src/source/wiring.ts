@@ -62,7 +62,8 @@ export interface SourceThread {
   readonly eviction: EvictionOptions
   /** Folder of the block list, and memory of the sieve in front of it. */
   readonly moderation: { readonly path: string; readonly sieve: SharedArrayBuffer }
-  readonly verifier: VerifierOptions
+  /** Absent: what is cached is not proven. */
+  readonly verifier?: VerifierOptions
   /** Asked for proven bytes where cached ones proved wrong; names in order. */
   readonly backgroundOrder: readonly string[]
   /** Threads of the pool that hashes and verifies files; 0: hashes on the fetcher's own thread. */

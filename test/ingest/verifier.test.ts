@@ -1,9 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
-import { pause } from '../../src/actor/clock.js'
+import { pause, systemClock } from '../../src/actor/clock.js'
+import { silentLog } from '../../src/actor/log.js'
 import { encodeBundle } from '../../src/format/bundle.js'
 import { type Id, parseId } from '../../src/format/id.js'
 import { isRefusal } from '../../src/format/refusal.js'
+import { priorities, Verifier, type VerifierParts } from '../../src/ingest/verifier.js'
 import type { Opened } from '../../src/source/opener.js'
 import { signed } from '../devnet/posting.js'
 import { eventually } from '../eventually.js'
@@ -149,3 +151,42 @@ t.test('a silent chain calls nothing wrong', async (t) => {
   await house.stop()
   await server.close()
 })
+
+t.test(
+  'named content is proven first, then what was asked for, then the rest of the list; a full list forgets that',
+  async (t) => {
+    const looked: string[] = []
+    let open = (): void => undefined
+    const gate = new Promise<void>((resolve) => {
+      open = resolve
+    })
+    const parts = {
+      catalog: {
+        // Nothing is known of any: each look is over when it is noted.
+        attributes: (id: Id) => {
+          looked.push(id)
+          return id === 'gate' ? { id, size: 1, digest: new Uint8Array(32), verified: false } : undefined
+        },
+        blobSize: () => 1,
+        unsettled: () => [],
+      },
+      evidence: { judge: () => gate.then(() => ({ kind: 'undecided', reason: 'test' })) },
+      clock: systemClock,
+      log: silentLog,
+    }
+    const options = { waitingMax: 4, everyMs: 60_000, retryMs: 60_000, attemptsMax: 3 }
+    const verifier = new Verifier(parts as unknown as VerifierParts, options)
+    const add = (id: string, priority: number): void => verifier.add(id as Id, {}, priority)
+    add('gate', priorities.asked)
+    add('old', priorities.listed)
+    add('older', priorities.listed)
+    add('asked', priorities.asked)
+    add('named', priorities.named)
+    add('listed late', priorities.listed)
+    add('older', priorities.asked)
+    open()
+    await eventually(() => looked.length === 4)
+    t.same(looked, ['gate', 'named', 'older', 'asked'], 'the old one made room, the late one found none')
+    await verifier.stop()
+  },
+)

@@ -10,7 +10,7 @@ import { type Rig, rig, sha256, someId } from './rig.js'
 
 /** A store with `count` blobs of 1,000 bytes, kept one after the other. */
 async function filled(count: number): Promise<{ house: Rig; digests: Buffer[] }> {
-  const house = await rig({ source: inOrder('none', []) })
+  const house = await rig({ named: false, source: inOrder('none', []) })
   const digests: Buffer[] = []
   for (let made = 0; made < count; made += 1) {
     const bytes = randomBytes(1000)
