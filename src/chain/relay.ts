@@ -63,8 +63,9 @@ export class Relay {
   }
 
   /**
-   * Hands what one node took on to at most `count` others, so that it does not depend on that node alone. Resolves with how many
-   * took it too; what the others say is of no use to anybody. Nodes that rest, and calls for which there is no turn, are left out.
+   * Hands what one node took on to at most `count` others, so that it does not depend on that node alone. Resolves with how
+   * many took it too; what the others say is of no use to anybody. Nodes that rest, and calls for which there is no turn, are
+   * left out.
    */
   async spread(question: Question, besides: string, count: number, signal?: AbortSignal): Promise<number> {
     const now = this.clock.monotonic()

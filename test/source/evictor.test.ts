@@ -10,7 +10,7 @@ import { type Rig, rig, sha256, someId } from './rig.js'
 
 /** A store with `count` blobs of 1,000 bytes, kept one after the other. */
 async function filled(count: number): Promise<{ house: Rig; digests: Buffer[] }> {
-  const house = await rig({ named: false, source: inOrder('none', []) })
+  const house = await rig({ source: inOrder('none', []) })
   const digests: Buffer[] = []
   for (let made = 0; made < count; made += 1) {
     const bytes = randomBytes(1000)
@@ -18,7 +18,14 @@ async function filled(count: number): Promise<{ house: Rig; digests: Buffer[] }>
     const draft = await house.store.draft()
     await draft.handle.write(bytes)
     const attributes = { id: someId(), size: 1000, verified: false, trusted: true, digest }
-    await house.keeping.keep(draft, { attributes, digest, hints: {}, wishHints: {}, source: 'test' })
+    await house.keeping.keep(draft, {
+      attributes,
+      digest,
+      hints: {},
+      wishHints: {},
+      named: false,
+      source: 'test',
+    })
     await draft.handle.close()
     digests.push(digest)
     await new Promise((resolve) => setTimeout(resolve, 2))
