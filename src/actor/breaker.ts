@@ -1,4 +1,5 @@
 import type { Clock } from './clock.js'
+import { Rest } from './rest.js'
 
 export interface BreakerOptions {
   /** Questions at once after a quiet time. */
@@ -14,13 +15,14 @@ export interface BreakerOptions {
 export class Breaker {
   #allowance: number
   #atMs: number
-  #failures = 0
-  #closedUntilMs = 0
+  readonly #rest: Rest
 
   constructor(
     private readonly options: BreakerOptions,
     private readonly clock: Clock,
   ) {
+    const { failuresMax, coolMs } = options
+    this.#rest = new Rest({ failuresMax, restMs: coolMs, restMaxMs: coolMs }, clock)
     this.#allowance = options.burst
     this.#atMs = clock.monotonic()
   }
@@ -31,20 +33,14 @@ export class Breaker {
     const nowMs = this.clock.monotonic()
     this.#allowance = Math.min(burst, this.#allowance + ((nowMs - this.#atMs) * perMinute) / 60_000)
     this.#atMs = nowMs
-    if (nowMs < this.#closedUntilMs || this.#allowance < 1) return false
+    if (this.#rest.isOn || this.#allowance < 1) return false
     this.#allowance -= 1
     return true
   }
 
   /** Tells how it went. After a rest one failure is enough for the next one. */
   tell(wasWell: boolean): void {
-    if (wasWell) {
-      this.#failures = 0
-      return
-    }
-    this.#failures += 1
-    if (this.#failures >= this.options.failuresMax) {
-      this.#closedUntilMs = this.clock.monotonic() + this.options.coolMs
-    }
+    if (wasWell) this.#rest.well()
+    else this.#rest.failed()
   }
 }

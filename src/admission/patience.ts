@@ -1,11 +1,12 @@
 import type { Clock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
+import { Rest } from '../actor/rest.js'
 
 export interface PatienceOptions {
   readonly timeoutMs: number
   /** Calls under way at most; one more is not made. */
   readonly callsMax: number
-  /** After five calls in a row that failed, none is made for so long. */
+  /** After five calls in a row that failed, none is made for so long; after that, one that fails is enough. */
   readonly restMs: number
   readonly clock: Clock
   readonly log: Pick<Log, 'warn' | 'info'>
@@ -16,12 +17,14 @@ const failuresMax = 5
 /** Calls to somebody who may be slow or gone: each waits so long and no longer, and soon none is made for a while. */
 export class Patience {
   #calls = 0
-  #failures = 0
-  #restUntilMs = 0
+  readonly #rest: Rest
   #reason = ''
   #isTold = false
 
-  constructor(private readonly options: PatienceOptions) {}
+  constructor(private readonly options: PatienceOptions) {
+    const { restMs, clock } = options
+    this.#rest = new Rest({ failuresMax, restMs, restMaxMs: restMs }, clock)
+  }
 
   /** Undefined: not called, failed, or late; a late answer goes to `late`. Never rejects. */
   async wait<T>(
@@ -31,7 +34,7 @@ export class Patience {
     timeoutMs = this.options.timeoutMs,
   ): Promise<T | undefined> {
     const { clock, callsMax } = this.options
-    if (!isUp() || this.#calls >= callsMax || clock.monotonic() < this.#restUntilMs) {
+    if (!isUp() || this.#calls >= callsMax || this.#rest.isOn) {
       this.#tell()
       return undefined
     }
@@ -69,19 +72,15 @@ export class Patience {
   }
 
   #well(): void {
-    this.#failures = 0
+    this.#rest.well()
     if (this.#isTold) this.options.log.info('Redis answers again')
     this.#isTold = false
   }
 
   #failed(reason: string): void {
     this.#reason = reason
-    this.#failures += 1
-    const { clock, restMs } = this.options
-    if (this.#failures < failuresMax) return
-    this.#failures = 0
-    this.#restUntilMs = clock.monotonic() + restMs
-    this.#tell()
+    this.#rest.failed()
+    if (this.#rest.isDue) this.#tell()
   }
 
   /** Once, until it is well again: the log is not for every request. */

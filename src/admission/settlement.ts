@@ -4,37 +4,14 @@ import type { Witness } from './chain-witness.js'
 import type { Facilitator, Settled } from './facilitator.js'
 import type { Credits } from './protocol.js'
 import type { PaymentLedger, PaymentRecord } from './settlement-ledger.js'
-import type { CashierReply, CashierRequest, Kinds, PaymentOrder } from './settlement-protocol.js'
+import type {
+  CashierOptions,
+  CashierReply,
+  CashierRequest,
+  Kinds,
+  PaymentOrder,
+} from './settlement-protocol.js'
 import { Signers } from './signers.js'
-
-export interface CashierOptions {
-  /** Who asks waits so long for a settlement; it goes on by itself. */
-  readonly waitMs: number
-  /** Payments being settled at most; one more is turned away before anything is asked. */
-  readonly settlementsMax: number
-  /** First pause before the facilitator is asked again; it doubles up to 32 times that. */
-  readonly retryMs: number
-  /** A settlement without a clear answer is given up so long after it was asked, at the latest. */
-  readonly giveUpMs: number
-  /** First pause before the facilitator is asked again what it supports. */
-  readonly supportedRetryMs: number
-  readonly supportedEveryMs: number
-  /**
-   * All gateways with this wallet fill the same buckets, which know each payment: one that moved before we asked for it counts,
-   * whoever asked. Elsewhere it may have filled another gateway's bucket already, and only what we asked for ourselves counts.
-   */
-  readonly sharedCredits: boolean
-}
-
-export const cashierDefaults: CashierOptions = {
-  waitMs: 5000,
-  settlementsMax: 256,
-  retryMs: 1000,
-  giveUpMs: 3600_000,
-  supportedRetryMs: 1000,
-  supportedEveryMs: 600_000,
-  sharedCredits: false,
-}
 
 export interface CashierParts {
   readonly ledger: PaymentLedger

@@ -1,47 +1,39 @@
 import type { Clock } from '../actor/clock.js'
+import { Rest, type RestOptions } from '../actor/rest.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { Asking, Name, Resolver, Verdict } from './protocol.js'
 
-export interface GuardOptions {
+export interface GuardOptions extends RestOptions {
   /** For one answer. */
   readonly timeoutMs: number
-  /** After so many failures in a row the resolver rests. */
-  readonly failuresMax: number
-  readonly restMs: number
-  /** Each further failure doubles the rest, up to this. */
-  readonly restMaxMs: number
 }
 
 /** A resolver that keeps nobody waiting for long, and is left alone for a while when it fails for several names in a row. */
 export function guarded(resolver: Resolver, options: GuardOptions, clock: Clock): Resolver {
   const resting = refuse('upstream', 'upstream', `the ${resolver.label} resolver rests after failures`)
   const late = refuse('late', 'upstream', `the ${resolver.label} resolver did not answer in time`)
-  let failures = 0
+  const rest = new Rest(options, clock)
   let failedLast = ''
-  let restsUntil = 0
 
   const judge = (verdict: Verdict, { basename }: Name, asking: Asking): void => {
     // Nonsense about one name is an answer all the same: its holder must not shut the resolver for everybody.
     if (!isRefusal(verdict) || verdict.refused === 'forged') {
-      failures = 0
+      rest.well()
       failedLast = ''
       return
     }
     // Whoever asked has left: that says nothing about the resolver. Nor does one name that is slow again and again.
-    if (asking.signal.aborted || (basename === failedLast && failures < options.failuresMax)) return
+    if (asking.signal.aborted || (basename === failedLast && !rest.isDue)) return
     failedLast = basename
-    failures += 1
-    const over = failures - options.failuresMax
-    if (over >= 0) restsUntil = clock.monotonic() + Math.min(options.restMs * 2 ** over, options.restMaxMs)
+    rest.failed()
   }
   return {
     label: resolver.label,
     remote: resolver.remote,
     async resolve(name: Name, asking: Asking): Promise<Verdict> {
-      const isTrial = failures >= options.failuresMax
-      if (isTrial && clock.monotonic() < restsUntil) return resting
+      if (rest.isDue && rest.isOn) return resting
       // One question tries whether it is well again; the others need not wait for that.
-      if (isTrial) restsUntil = clock.monotonic() + options.timeoutMs
+      if (rest.isDue) rest.hold(options.timeoutMs)
       const own = new AbortController()
       const leave = (): void => own.abort()
       asking.signal.addEventListener('abort', leave)

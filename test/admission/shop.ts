@@ -14,9 +14,15 @@ import type { Authorizing } from '../../src/admission/json-peer.js'
 import { Offers } from '../../src/admission/offer.js'
 import { Paywall, type PaywallOptions } from '../../src/admission/paywall.js'
 import type { Credits, Denial, Paid } from '../../src/admission/protocol.js'
-import { Cashier, type CashierOptions, cashierDefaults } from '../../src/admission/settlement.js'
+import { Cashier } from '../../src/admission/settlement.js'
 import { PaymentLedger } from '../../src/admission/settlement-ledger.js'
-import { type CashierReply, type CashierRequest, Kinds } from '../../src/admission/settlement-protocol.js'
+import {
+  type CashierOptions,
+  type CashierReply,
+  type CashierRequest,
+  cashierDefaults,
+  Kinds,
+} from '../../src/admission/settlement-protocol.js'
 import { type Usdc, usdcOf } from '../../src/admission/usdc.js'
 import { X402 } from '../../src/admission/x402.js'
 import { x402Routes } from '../../src/admission/x402-routes.js'
