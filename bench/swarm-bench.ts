@@ -36,9 +36,9 @@ function lines(child: ChildProcess): (start: string) => Promise<number> {
   }
 }
 
-async function leech(torrent: string, port: number): Promise<number> {
+async function leech(torrent: string, port: number, ...more: readonly string[]): Promise<number> {
   const folder = mkdtempSync(join(root, 'leech-'))
-  const words = [peer, 'leech', torrent, folder, '--peer', String(port), '--seconds', '120']
+  const words = [peer, 'leech', torrent, folder, '--peer', String(port), '--seconds', '120', ...more]
   const seconds = await lines(spawn(python, words))('done')
   rmSync(folder, { recursive: true })
   return seconds
@@ -99,14 +99,16 @@ async function main(): Promise<void> {
   symlinkSync(named, folder)
   const theirs = spawn(python, [peer, 'seed', file, root, '--seconds', '600'])
   const theirPort = await lines(theirs)('listening')
-  const took: { ours: number[]; theirs: number[] } = { ours: [], theirs: [] }
+  const took: Record<'ours' | 'theirs' | 'encrypted', number[]> = { ours: [], theirs: [], encrypted: [] }
   for (let round = 0; round < rounds; round += 1) {
     took.theirs.push(await leech(file, theirPort))
     took.ours.push(await leech(file, ourPort))
+    took.encrypted.push(await leech(file, ourPort, '--encrypted', 'rc4'))
   }
   const best = (seconds: readonly number[]): number => sizeBytes / 1e6 / Math.min(...seconds)
   const [own, other] = [best(took.ours), best(took.theirs)]
   say(`seeding to libtorrent: ours ${own.toFixed(0)} MB/s, libtorrent ${other.toFixed(0)} MB/s`)
+  say(`and every byte encrypted: ${best(took.encrypted).toFixed(0)} MB/s`)
   say(`ratio ${(own / other).toFixed(2)} (rounds ${JSON.stringify(took)})`)
   theirs.kill()
 

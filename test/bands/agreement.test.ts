@@ -70,13 +70,19 @@ t.test('libtorrent gets a band from us by each way of speaking', { skip: without
     { name: 'any', source: v2, how: 'clear', to: port },
     { name: 'any', source: v2, how: 'rc4', to: strict },
   ]
-  for (const [index, { name, source, how, to }] of cases.entries()) {
-    const folder = join(outer, `got-${index}`)
-    mkdirSync(folder)
-    const said = await leech(source, folder, '--peer', String(to), '--encrypted', name)
-    t.match(said, new RegExp(`done \\S+ ${how}\n`), `${name} from ${source === file ? 'file' : 'v2 magnet'}`)
-    sameFiles(t, files, join(folder, band.torrent.name))
-  }
+  await Promise.all(
+    cases.map(async ({ name, source, how, to }, index) => {
+      const folder = join(outer, `got-${index}`)
+      mkdirSync(folder)
+      const said = await leech(source, folder, '--peer', String(to), '--encrypted', name)
+      t.match(
+        said,
+        new RegExp(`done \\S+ ${how}\n`),
+        `${name} from ${source === file ? 'file' : 'v2 magnet'}`,
+      )
+      sameFiles(t, files, join(folder, band.torrent.name))
+    }),
+  )
   t.equal(ends(meters.text(), 'garbage'), 0)
 })
 

@@ -12,20 +12,25 @@ import { Agent } from 'undici'
 import { readConfig } from '../../config/read.js'
 import { systemClock } from '../../src/actor/clock.js'
 import { silentLog } from '../../src/actor/log.js'
+import { BandFetch } from '../../src/bands/band-fetch.js'
 import { Dht, dhtUrl } from '../../src/bands/dht.js'
 import { DhtNode } from '../../src/bands/dht-node.js'
 import { Walk } from '../../src/bands/dht-walk.js'
+import { downloadDefaults } from '../../src/bands/download.js'
 import { type DhtContact, encodeDhtAnswer } from '../../src/bands/krpc.js'
 import { nodeId } from '../../src/bands/node-id.js'
+import type { PublicationDocument } from '../../src/bands/protocol.js'
 import { Swarm } from '../../src/bands/swarm.js'
 import { trackerDefaults } from '../../src/bands/tracker.js'
 import { udpPatience } from '../../src/bands/udp-announce.js'
+import { lineDefaults } from '../../src/bands/wire-line.js'
 import { type Bencodable, type Dictionary, decodeBencode, encodeBencode } from '../../src/format/bencode.js'
 import { torrentBytes } from '../../src/format/torrent.js'
 import { python, script, withoutLibtorrent } from './libtorrent.js'
+import { TestPublisher } from './publisher-rig.js'
 import { leech, plantBand, sameFiles, seederOptions, testMeters } from './swarm-rig.js'
 
-const place = { host: '127.0.0.1', port: 0, addresses: [], answerMs: 3000 }
+const place = { host: '127.0.0.1', port: 0, addresses: [], answerMs: 1500 }
 const never = new AbortController().signal
 
 /** Nodes of libtorrent; their ports. */
@@ -72,15 +77,15 @@ t.test('libtorrent finds our seeder by its infohash alone', { skip: withoutLibto
   t.match(meters.text(), 'torrent_announces_total{outcome="answered"} 1')
 
   const { infohashV2 } = band.torrent
-  for (const [name, urn] of [
-    ['v1', `btih:${infohashV1}`],
-    ['v2', `btmh:1220${infohashV2.toString('hex')}`],
-  ] as const) {
-    const folder = join(outer, name)
-    mkdirSync(folder)
-    t.match(await leech(`magnet:?xt=urn:${urn}`, folder, '--dht', String(second)), /done/, name)
-    sameFiles(t, band.files, join(folder, band.torrent.name))
-  }
+  const urns = { v1: `btih:${infohashV1}`, v2: `btmh:1220${infohashV2.toString('hex')}` }
+  await Promise.all(
+    Object.entries(urns).map(async ([name, urn]) => {
+      const folder = join(outer, name)
+      mkdirSync(folder)
+      t.match(await leech(`magnet:?xt=urn:${urn}`, folder, '--dht', String(second)), /done/, name)
+      sameFiles(t, band.files, join(folder, band.torrent.name))
+    }),
+  )
 
   // Another of ours hears of it too, and announces nothing while it has not got it.
   const other = await Dht.open([{ host: 'localhost', port: second }], place, systemClock, meters)
@@ -95,6 +100,24 @@ t.test('libtorrent finds our seeder by its infohash alone', { skip: withoutLibto
   const said = await other.tell(asking, never)
   t.ok(said?.peers.some((peer) => peer.host === '127.0.0.1' && peer.port === port))
   t.notOk(said?.peers.some((peer) => peer.port === 1))
+
+  // And so comes a band whose publisher's own tracker knows nobody.
+  const publisher = new TestPublisher()
+  const url = await publisher.listen()
+  t.teardown(() => publisher.close())
+  const listed = publisher.publish([{ id: 'band', files: band.files, torrent: band.torrent }])
+  const { name: index, kind, bands } = (JSON.parse(listed.toString()) as PublicationDocument).indexes[0]!
+  const fetching = new BandFetch({ url, index, kind, band: bands[0]! }, join(outer, 'fetched'), {
+    asking: { dispatcher, timeoutMs: 5000, userAgent: 'test' },
+    clock: systemClock,
+    peerId: randomBytes(20),
+    download: { ...downloadDefaults, webAfterMs: 60_000, line: lineDefaults },
+    trackers: [dhtUrl],
+    dht: other,
+  })
+  const before = meters.total('torrent_sent_bytes_total')
+  t.equal(await fetching.run(), undefined)
+  t.equal(meters.total('torrent_sent_bytes_total') - before, 1_000_010)
 })
 
 const hasV6 = Object.values(networkInterfaces()).some((all) => all?.some(({ family }) => family === 'IPv6'))
