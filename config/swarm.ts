@@ -157,7 +157,7 @@ export const swarm = {
   seedFetched: flag({
     env: 'INDEX_SUBSCRIPTION_SEED',
     default: true,
-    why: 'With INDEX_SEED, bands of others are seeded on, and the trackers of their publishers are told.',
+    why: 'With INDEX_SEED, what is here of bands of others is seeded on, and the trackers of their publishers are told.',
   }),
   fetchedBytesMax: whole({
     env: 'INDEX_SUBSCRIPTION_MAX_BYTES',

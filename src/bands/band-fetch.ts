@@ -79,6 +79,16 @@ export class BandFetch {
     return this.#download?.peers ?? 0
   }
 
+  /** What is here of a band that comes by torrent: it can be given on while the rest is on its way. */
+  get begun(): { readonly infohashV1: string; has(piece: number): boolean } | undefined {
+    const download = this.#download
+    if (download === undefined || this.wanted.band.torrent === undefined) return undefined
+    return {
+      infohashV1: this.wanted.band.torrent.infohashV1,
+      has: (piece) => download.store.has(piece),
+    }
+  }
+
   /**
    * Undefined: all files are in the folder, and their digests are those of the signed document. `forged`: the whole was wrong
    * and is gone. Other refusals: try again later. Rejects where the disk refuses.

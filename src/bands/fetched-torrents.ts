@@ -6,6 +6,11 @@ import type { Fetched } from './subscription.js'
 import type { Offering } from './swarm.js'
 import { keyOf, type Listing } from './wanted-bands.js'
 
+/** The tracker of a publisher, by the address of its own routes. */
+export function trackerOf(url: string): string {
+  return `${url}/indexes/announce`
+}
+
 /** The .torrent files of bands that were fetched, below `DATA_PATH/bands/subscribed/torrents`: what it takes to give them on. */
 export class FetchedTorrents {
   readonly #folder: string
@@ -50,7 +55,7 @@ export class FetchedTorrents {
       if (shelf !== 'installed' || infohashV1 === undefined || known?.goneMs !== undefined) return []
       const lists = ({ indexes }: Listing): boolean =>
         indexes.some(({ bands }) => bands.some(({ torrent }) => torrent?.infohashV1 === infohashV1))
-      const trackers = listings.filter(lists).map(({ url }) => `${url}/indexes/announce`)
+      const trackers = listings.filter(lists).map(({ url }) => trackerOf(url))
       const path = (name: string): string => join(folder, name)
       return [{ infohashV1, torrentPath: this.#path(infohashV1), trackers, path }]
     })

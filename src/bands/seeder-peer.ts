@@ -1,5 +1,6 @@
 import type { Clock } from '../actor/clock.js'
 import { placeBlock, type Torrent } from '../format/torrent.js'
+import { takeRun } from './block-run.js'
 import type { PeerAddress } from './compact-peers.js'
 import {
   answerMetadata,
@@ -12,6 +13,7 @@ import {
 import type { HashAnswers } from './hash-answer.js'
 import {
   type Block,
+  bitfield,
   encode,
   encodeHandshake,
   type Handshake,
@@ -28,6 +30,8 @@ export interface Seeded {
   readonly hashes: HashAnswers
   /** Where a file of it lies. */
   path(name: string): string
+  /** Pieces that are here; absent: all of them. What was here stays. */
+  has?(piece: number): boolean
 }
 
 /** What a peer needs of the seeder that it belongs to. */
@@ -77,6 +81,8 @@ export class SeederPeer implements Speaker {
   #runs = 0
   #queue: Block[] = []
   readonly #told = new Set<string>()
+  /** 1: the peer knows that this piece is here. Undefined: it knows that all are. */
+  #toldPieces: Uint8Array | undefined
 
   constructor(
     private readonly desk: SeederDesk,
@@ -97,10 +103,16 @@ export class SeederPeer implements Speaker {
     // word reaches them while the first handshake is on its way.
     const answer = v2 ? torrent.infohashV2.subarray(0, 20) : infohash
     const words = [encodeHandshake(answer, this.desk.peerId)]
+    const isAll = seeded.has === undefined
     if (extensions) {
-      words.push(encodeGreeting({ infoBytes: torrent.info.length, port: this.desk.port, uploadOnly: true }))
+      words.push(encodeGreeting({ infoBytes: torrent.info.length, port: this.desk.port, uploadOnly: isAll }))
     }
-    words.push(fast ? encode.plain('have-all') : encode.bitfield(fullBitfield(torrent.pieces)))
+    if (!isAll) this.#toldPieces = new Uint8Array(torrent.pieces)
+    words.push(
+      fast && isAll
+        ? encode.plain('have-all')
+        : encode.bitfield(bitfield(torrent.pieces, this.#news(seeded))),
+    )
     this.line.send(Buffer.concat(words))
     return undefined
   }
@@ -157,6 +169,26 @@ export class SeederPeer implements Speaker {
     this.line.send(Buffer.concat(words))
   }
 
+  /** Tells the peer what has come in since. */
+  tellNews(): void {
+    if (this.#toldPieces === undefined || this.seeded === undefined || this.line.unsentBytes > 64 * 1024)
+      return
+    const news = this.#news(this.seeded)
+    if (news.length > 0) this.line.send(Buffer.concat(news.map((piece) => encode.have(piece))))
+  }
+
+  /** Pieces that are here and that the peer does not know of, counted as told from now on. */
+  #news({ torrent, has }: Seeded): number[] {
+    const told = this.#toldPieces
+    const news: number[] = []
+    for (let piece = 0; piece < torrent.pieces; piece += 1) {
+      if (told?.[piece] === 1 || has?.(piece) === false) continue
+      if (told !== undefined) told[piece] = 1
+      news.push(piece)
+    }
+    return news
+  }
+
   /** Tells the peer about others of the same torrent that it has not heard of here. */
   exchange(peers: readonly PeerAddress[]): void {
     if (this.#exchangeId === 0 || this.line.isOver) return
@@ -170,7 +202,8 @@ export class SeederPeer implements Speaker {
   #asked(block: Block, { torrent }: Seeded): LineEnd | undefined {
     const place = placeBlock(torrent, block.piece, block.begin, block.length)
     if (place === undefined || block.length > blockMaxBytes) return 'garbage'
-    if (!this.isUnchoked || this.#queue.length >= requestsMax) {
+    const isHere = this.#toldPieces === undefined || this.#toldPieces[block.piece] === 1
+    if (!isHere || !this.isUnchoked || this.#queue.length >= requestsMax) {
       this.#refused += 1
       if (this.#refused > refusedMax) return 'flood'
       if (this.#fast) this.line.send(encode.reject(block))
@@ -206,7 +239,7 @@ export class SeederPeer implements Speaker {
   #pump(): void {
     const { seeded } = this
     while (seeded !== undefined && this.#runs < runsMax && this.isUnchoked && !this.line.isOver) {
-      const blocks = takeRun(this.#queue, seeded.torrent)
+      const blocks = takeRun(this.#queue, seeded.torrent, runBlocks)
       if (blocks.length === 0) return
       this.#runs += 1
       const bytes = blocks.reduce((sum, block) => sum + block.length, 0)
@@ -262,25 +295,4 @@ function isSame(one: Block, other: Block): boolean {
 
 function keyOf({ host, port }: PeerAddress): string {
   return `${host} ${port}`
-}
-
-/** Takes blocks off the front of a queue that lie in one file, each behind the one before. */
-function takeRun(queue: Block[], torrent: Torrent): readonly Block[] {
-  let count = 0
-  let next: { file: object; position: number } | undefined
-  for (const block of queue) {
-    const place = placeBlock(torrent, block.piece, block.begin, block.length)
-    const follows = next === undefined || (place?.file === next.file && place.position === next.position)
-    if (count === runBlocks || place === undefined || !follows) break
-    next = { file: place.file, position: place.position + block.length }
-    count += 1
-  }
-  return queue.splice(0, count)
-}
-
-function fullBitfield(pieces: number): Buffer {
-  const bits = Buffer.alloc(Math.ceil(pieces / 8), 0xff)
-  const spare = bits.length * 8 - pieces
-  if (bits.length > 0) bits[bits.length - 1]! &= 0xff << spare
-  return bits
 }

@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import type { Clock, Timer } from '../actor/clock.js'
 import type { Meters } from '../actor/meter.js'
-import type { Torrent } from '../format/torrent.js'
 import { Answering, type AnsweringDesk, type Encryption, veiledInfohash } from './agreement.js'
 import { Allowance, type AllowanceOptions } from './allowance.js'
 import { HashAnswers } from './hash-answer.js'
@@ -82,12 +81,13 @@ export class Seeder implements SeederDesk {
   }
 
   /** Seeds these torrents and no others from now on; peers of others are sent away. `path` of each says where its files lie. */
-  offer(torrents: readonly { readonly torrent: Torrent; path(name: string): string }[]): void {
+  offer(torrents: readonly Omit<Seeded, 'hashes'>[]): void {
     const before = this.#seeded
     this.#seeded = new Map()
-    for (const { torrent, path } of torrents) {
+    for (const offered of torrents) {
+      const { torrent } = offered
       const v1 = torrent.infohashV1.toString('latin1')
-      const seeded = before.get(v1) ?? { torrent, hashes: new HashAnswers(torrent), path }
+      const seeded = before.get(v1) ?? { ...offered, hashes: new HashAnswers(torrent) }
       this.#seeded.set(v1, seeded)
       this.#seeded.set(torrent.infohashV2.toString('latin1', 0, 20), seeded)
     }
@@ -190,7 +190,10 @@ export class Seeder implements SeederDesk {
   #tick(): void {
     const now = this.clock.monotonic()
     this.#ticks += 1
-    for (const peer of this.#peers) peer.line.tick(now)
+    for (const peer of this.#peers) {
+      peer.line.tick(now)
+      peer.tellNews()
+    }
     if (this.#allowance.isSpent) for (const peer of this.#unchoked) this.#suspend(peer)
     else {
       this.#fillSlots()

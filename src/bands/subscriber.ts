@@ -1,4 +1,5 @@
 import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { Timer } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
@@ -12,11 +13,11 @@ import {
   type Wanted,
 } from './band-fetch.js'
 import { isExpired } from './document.js'
-import { FetchedTorrents } from './fetched-torrents.js'
+import { FetchedTorrents, trackerOf } from './fetched-torrents.js'
 import { follow } from './follow.js'
 import type { Band, BandKind, Shelved } from './protocol.js'
 import type { PublisherKeys } from './publisher-keys.js'
-import type { Shelf } from './shelf.js'
+import { bandFolder, type Shelf } from './shelf.js'
 import { type Subscription, SubscriptionState, subscriptionKey } from './subscription.js'
 import type { Offering } from './swarm.js'
 import { keyOf, type Listing, planBands } from './wanted-bands.js'
@@ -142,9 +143,17 @@ export class Subscriber {
     return this.#missing
   }
 
-  /** Bands that were fetched, are in place and still listed, for whoever seeds them on. */
+  /** Bands of others for whoever seeds them on: those in place that are still listed, and what is here of those on their way. */
   get offerings(): readonly Offering[] {
-    return this.#offerings
+    const begun = [...this.#jobs].flatMap(([key, fetch]) => {
+      const { begun, wanted, torrentPath } = fetch
+      if (begun === undefined) return []
+      const placed = bandFolder(this.parts.shelf.root, 'installed', wanted.index, wanted.band.id)
+      // It stays offered, by the same torrent, when it is in place.
+      const path = (name: string): string => join(this.#jobs.get(key) === fetch ? fetch.folder : placed, name)
+      return [{ ...begun, torrentPath, path, trackers: [trackerOf(wanted.url)] }]
+    })
+    return [...this.#offerings, ...begun]
   }
 
   async stop(): Promise<void> {
@@ -261,6 +270,7 @@ export class Subscriber {
         this.state.fetched.set(key, isKept ? { ...fetched, torrent } : fetched)
         await this.state.save()
         await shelf.place(fetch.folder, 'installed', index, band.id)
+        this.#offer(await shelf.list('installed'))
         await rm(place, { recursive: true, force: true })
       })
       log.info({ band: key }, 'band installed')

@@ -32,14 +32,17 @@ export interface Offering {
   readonly torrentPath: string
   /** Trackers that are told of this one, beside those that are told of all. */
   readonly trackers?: readonly string[]
-  /** Where a file of it lies. */
+  /** Where a file of it lies: of one that is on its way, also when it has come. */
   path(name: string): string
+  /** Pieces that are here; absent: all. */
+  has?(piece: number): boolean
 }
 
 interface Seeding {
   readonly torrent: Torrent
   readonly trackers: readonly string[]
   path(name: string): string
+  has?(piece: number): boolean
 }
 
 /** An announce to the tracker. `host`: the name or address that the client used for this gateway, as it said. */
@@ -108,8 +111,9 @@ export class Swarm {
       const known = this.#torrents.get(offering.infohashV1)
       const torrent = known?.torrent ?? (await this.#read(offering))
       if (torrent !== undefined) {
-        const { infohashV1, trackers = [] } = offering
-        torrents.set(infohashV1, { torrent, trackers, path: (name) => offering.path(name) })
+        const { infohashV1, trackers = [], has } = offering
+        const path = (name: string): string => offering.path(name)
+        torrents.set(infohashV1, { torrent, trackers, path, ...(has === undefined ? {} : { has }) })
       }
     }
     const same = torrents.size === this.#torrents.size

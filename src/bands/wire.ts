@@ -216,3 +216,10 @@ export class Frames {
     return true
   }
 }
+
+/** BEP 3: a bit for each piece, the first one in the highest bit. */
+export function bitfield(pieces: number, here: readonly number[]): Buffer {
+  const bits = Buffer.alloc(Math.ceil(pieces / 8))
+  for (const piece of here) bits[piece >> 3]! |= 0x80 >> (piece & 7)
+  return bits
+}

@@ -41,7 +41,6 @@ export function newKey(): { keyId: string; key: SigningKey } {
 
 /** A gateway that publishes what it is told, as plainly as can be; the paths are those of the real one. */
 export class TestPublisher {
-  readonly signing = newKey()
   sequence = 1
   /** What is answered instead of what should be, by path below `/gateway/indexes`. */
   readonly lies = new Map<string, Buffer>()
@@ -55,7 +54,10 @@ export class TestPublisher {
   readonly #tracker = new Tracker({ ...trackerDefaults, announcesPerMinute: 1000 }, systemClock)
   readonly #server: Server
 
-  constructor(private readonly index = { name: plainKind.index, kind: plainKind.kind }) {
+  constructor(
+    private readonly index = { name: plainKind.index, kind: plainKind.kind },
+    readonly signing = newKey(),
+  ) {
     this.#server = createServer((request, response) => {
       const url = new URL(request.url ?? '', 'http://x')
       const path = url.pathname.replace('/gateway/indexes', '')

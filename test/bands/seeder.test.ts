@@ -35,6 +35,28 @@ t.test(
   },
 )
 
+t.test(
+  'libtorrent takes what is here of a torrent, and the rest when it comes',
+  {
+    skip: withoutLibtorrent(),
+  },
+  async (t) => {
+    const outer = t.testdir()
+    const band = await plantBand(join(outer, 'band'), { a: randomBytes(2_000_000), b: randomBytes(10) })
+    let isWhole = false
+    const { port, meters } = await startSeeder(t, [{ ...band, has: (piece) => isWhole || piece % 2 === 0 }])
+    const file = join(outer, 'band.torrent')
+    writeFileSync(file, torrentBytes(band.torrent))
+    const folder = join(outer, 'got')
+    mkdirSync(folder)
+    const leeching = leech(file, folder, '--peer', String(port))
+    await eventually(() => meters.total('torrent_sent_bytes_total') >= 1_000_000)
+    isWhole = true
+    t.match(await leeching, /done/)
+    sameFiles(t, band.files, join(folder, band.torrent.name))
+  },
+)
+
 t.test('a limit counts the bytes that are sent, and no others', async (t) => {
   const outer = t.testdir()
   const files = Object.fromEntries(

@@ -256,6 +256,47 @@ t.test('what was fetched is given on, until nobody lists it; publishers are told
   t.same(readdirSync(join(outer, 'bands', 'subscribed', 'torrents')), [])
 })
 
+t.test('what has come of a band is given on while the rest is on its way', async (t) => {
+  const { outer, publisher, open, dispatcher } = await stage(t)
+  const band = await plantBand(join(outer, 'one'), { a: randomBytes(600_000), b: randomBytes(600_000) })
+  const listed = { id: 'one', files: band.files, torrent: band.torrent }
+  const webSeed = (name: string): string => `/webseed/${band.torrent.name}/${name}`
+  publisher.publish([listed])
+  publisher.lies.set(webSeed('b'), Buffer.alloc(1))
+  const follower = await open()
+  await follower.poll()
+  const meters = testMeters()
+  const swarm = new Swarm(
+    { seeder: seederOptions, tracker: trackerDefaults, addresses: [], trackers: [], patience: udpPatience },
+    () => follower.offerings,
+    systemClock,
+    meters,
+    silentLog,
+    dispatcher,
+  )
+  const port = await swarm.start()
+  t.teardown(() => swarm.close())
+  const other = new TestPublisher(undefined, publisher.signing)
+  const url = await other.listen()
+  t.teardown(() => other.close())
+  other.seederPort = port
+  other.publish([listed])
+  for (const name of ['a', 'b']) other.lies.set(webSeed(name), Buffer.alloc(1))
+  const place = new Shelf(join(outer, 'other'))
+  await place.prepare()
+  const subscriptions = [{ url, keyId: publisher.signing.keyId }]
+  const late = await open({ place, options: { subscriptions } })
+  await late.poll()
+  const sent = (): number => meters.total('torrent_sent_bytes_total')
+  while (sent() < 600_000) await new Promise((resolve) => setTimeout(resolve, 50))
+  t.same(await place.list('installed'), [], 'half of it')
+  publisher.lies.clear()
+  await follower.settled()
+  await late.settled()
+  sameFiles(t, band.files, join(outer, 'other', 'installed', 'plain-index', 'one'))
+  t.ok(sent() >= 1_200_000, 'the other half came when the follower had it, and from nowhere else')
+})
+
 t.test('a wallet is followed by the key that its registry has, and by the next one after that', async (t) => {
   const wallet = newKey().keyId
   const registry = join(t.testdir(), 'registry.json')

@@ -8,6 +8,7 @@ import { systemClock } from '../../src/actor/clock.js'
 import { Meters, meterBytes } from '../../src/actor/meter.js'
 import { meterTable } from '../../src/actor/meters.js'
 import { Seeder, type SeederOptions } from '../../src/bands/seeder.js'
+import type { Seeded } from '../../src/bands/seeder-peer.js'
 import { hashBandFile } from '../../src/bands/torrent-hash.js'
 import { lineDefaults } from '../../src/bands/wire-line.js'
 import { bandTorrent, type Torrent } from '../../src/format/torrent.js'
@@ -46,7 +47,7 @@ export async function plantBand(
 
 export async function startSeeder(
   t: Test,
-  bands: readonly { torrent: Torrent; path: (name: string) => string }[],
+  bands: readonly Omit<Seeded, 'hashes'>[],
   options: Partial<SeederOptions> = {},
 ): Promise<{ seeder: Seeder; port: number; meters: Meters }> {
   const meters = testMeters()
