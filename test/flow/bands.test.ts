@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
+import { pause } from '../../src/actor/clock.js'
 import type { Band, PublicationDocument } from '../../src/bands/protocol.js'
 import { encodeBundle } from '../../src/format/bundle.js'
 import { withoutLibtorrent } from '../bands/libtorrent.js'
@@ -43,11 +44,21 @@ function wrongFiles({ files }: Band, folder: string): string[] {
   return files.filter(({ name, sha256: told }) => sha256(join(folder, name)) !== told).map(({ name }) => name)
 }
 
-/** Builds a band of what is indexed now, beside the running program, which publishes it a second later. */
-async function build(dataPath: string): Promise<void> {
-  const { code, err } = await sluice(['bands', 'build'], { ...quiet, DATA_PATH: dataPath })
-  if (code !== 0) throw new Error(err)
-  await new Promise((resolve) => setTimeout(resolve, 1500))
+/**
+ * Builds bands beside the running program, which publishes them a second later, until there is what `look` looks for: what was
+ * posted may not be indexed yet when the first is built.
+ */
+async function built<T>(dataPath: string, what: string, look: () => Promise<T | undefined>): Promise<T> {
+  return until(what, async () => {
+    const { code, err } = await sluice(['bands', 'build'], { ...quiet, DATA_PATH: dataPath })
+    if (code !== 0) throw new Error(err)
+    for (let tries = 0; tries < 20; tries += 1) {
+      const found = await look()
+      if (found !== undefined) return found
+      await pause(100)
+    }
+    return undefined
+  })
 }
 
 /** The first program, with a band of 257 files; seeding takes a few seconds for each who fetches all. */
@@ -67,8 +78,7 @@ async function publisher(t: Test) {
   const items = Array.from({ length: 3000 }, (_, index) => item(Buffer.from(`item ${index}`)))
   await payer.post(encodeBundle(items), bundleTags)
   await fetch(`${node}/mine/30`)
-  const said = await until('a band of 257 files', async () => {
-    await build(dataPath)
+  const said = await built(dataPath, 'a band of 257 files', async () => {
     const now = await document(gateway)
     return bandOf(now)?.records === 3000 ? now : undefined
   })
@@ -100,7 +110,7 @@ async function anotherGateway(t: Test, one: Publisher): Promise<void> {
 
   for (let index = 0; index < kills; index += 1) {
     const running = await subscriber(t, node, gateway, said)
-    await new Promise((resolve) => setTimeout(resolve, 200 + Math.random() * 600))
+    await pause(200 + Math.random() * 600)
     await running.kill()
     t.comment(`killed; ${existsSync(join(fetching, band.id)) ? 'half there' : 'nothing, or all there'}`)
   }
@@ -123,8 +133,7 @@ async function anotherGateway(t: Test, one: Publisher): Promise<void> {
   const late = item(Buffer.from('later'))
   await payer.post(encodeBundle([late]), bundleTags)
   await fetch(`${node}/mine/30`)
-  await until('the newer band is in place, and the older is gone', async () => {
-    await build(dataPath)
+  await built(dataPath, 'the newer band is in place, and the older is gone', async () => {
     const names = existsSync(installed) ? readdirSync(installed) : []
     return !names.includes(band.id) && names.length > 0 ? names : undefined
   })
