@@ -1,11 +1,12 @@
 import { mkdir, open, readdir, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { setImmediate as turn } from 'node:timers/promises'
 import { type ExportTable, exportColumns } from './export-layout.js'
 import type { Row } from './l1-layout.js'
 import { ParquetFile } from './parquet-write.js'
 
-/** A group is written in one go: some 0.2 s of this thread, which has other work. */
-const groupRows = 16_384
+/** A group is written in one go: some 0.1 s of this thread, which has other work. */
+const groupRows = 8192
 const draftName = '.draft-'
 
 /** Heights whose rows share a folder (`from` to `to`), and those of them that are written; all inclusive. */
@@ -58,14 +59,14 @@ export class ExportFiles {
   }
 
   /** The rows that follow belong to this partition. */
-  begin(partition: Partition): void {
-    this.#finishAll()
+  async begin(partition: Partition): Promise<void> {
+    await this.#finishAll()
     this.#partition = partition
   }
 
   push(table: ExportTable, row: Row): void {
     let open = this.#open.get(table)
-    if (open !== undefined && open.rows === this.maxFileRows) open.file.finish()
+    if (open !== undefined && open.rows === this.maxFileRows) open.file.end()
     if (open === undefined || open.rows === this.maxFileRows) {
       open = this.#create(table, (open?.part ?? 0) + 1)
       this.#open.set(table, open)
@@ -76,9 +77,11 @@ export class ExportFiles {
 
   /** Puts everything in place: on disk when it resolves. */
   async finish(): Promise<void> {
-    this.#finishAll()
+    await this.#finishAll()
     const folders = new Set([...this.#places.values()].map((path) => dirname(path)))
     for (const folder of folders) await mkdir(folder, { recursive: true })
+    // Not on the thread: a busy disk takes its time.
+    for (const draft of this.#places.keys()) await synced(draft)
     for (const [draft, path] of this.#places) await rename(draft, path)
     for (const folder of folders) await synced(folder)
     await this.drop()
@@ -99,14 +102,18 @@ export class ExportFiles {
     return { file: new ParquetFile(draft, exportColumns[table], groupRows), part, rows: 0 }
   }
 
-  #finishAll(): void {
-    for (const { file } of this.#open.values()) file.finish()
+  async #finishAll(): Promise<void> {
+    for (const { file } of this.#open.values()) {
+      file.end()
+      await turn()
+    }
     this.#open.clear()
   }
 }
 
-async function synced(folder: string): Promise<void> {
-  const handle = await open(folder, 'r')
+/** Bytes of a file, or names of a folder, are on disk when it resolves. */
+async function synced(path: string): Promise<void> {
+  const handle = await open(path, 'r')
   try {
     await handle.sync()
   } finally {

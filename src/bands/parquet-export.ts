@@ -32,7 +32,7 @@ export async function exportParquet(
   await files.prepare()
   try {
     for (const partition of partitions(order, given.lastHeight)) {
-      files.begin(partition)
+      await files.begin(partition)
       for (const page of pages(index, partition, order)) {
         for (const [table, row] of page) {
           files.push(table, row)

@@ -88,12 +88,17 @@ export class ParquetFile {
 
   /** Ends the file; it is on disk when this returns. */
   finish(): WrittenTable {
-    this.#flush()
-    void this.#writer.finish()
+    this.end()
     const file = openSync(this.path, 'r')
     fsyncSync(file)
     closeSync(file)
     return { rows: this.#rows, rowDigest: this.#digest.hex() }
+  }
+
+  /** Ends the file; the kernel writes it out when it likes. */
+  end(): void {
+    this.#flush()
+    void this.#writer.finish()
   }
 
   #flush(): void {
