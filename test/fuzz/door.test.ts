@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { isRefusal } from '../../src/format/refusal.js'
-import { type Server, serve } from '../../src/http/listen.js'
+import type { Server } from '../../src/http/listen.js'
 import { converse } from '../http/raw.js'
-import { ways } from '../http/ways.js'
+import { listening, ways } from '../http/ways.js'
 
 const seeds = [
   'GET /a?b HTTP/1.1\r\nHost: x\r\nAccept: */*\r\n\r\n',
@@ -44,29 +44,16 @@ function mutated(seed: string, changes: readonly [number, number, string | null]
   }, seed)
 }
 
-async function listening(by: 'addon' | 'twin', seen: string[]): Promise<Server> {
-  const server = serve(
-    (request, reply) => {
-      void request.body(1000).then((body) => {
-        const text = isRefusal(body) ? body.refused : Buffer.from(body).toString('latin1')
-        // A request without its body is no request, however much of it was seen.
-        if (!isRefusal(body))
-          seen.push(`${request.method} ${request.path}?${request.query} ${request.header('host')} ${text}`)
-        reply.end({ status: 200, block: '' }, text)
-      })
-    },
-    {
-      host: '127.0.0.1',
-      port: 0,
-      stallMs: 5000,
-      flowsMax: 100,
-      onThrow: (error) => t.fail(String(error)),
-      by,
-    },
-  )
-  t.teardown(() => server.close(0))
-  await server.listening
-  return server
+function telling(by: 'addon' | 'twin', seen: string[]): Promise<Server> {
+  return listening(by, (request, reply) => {
+    void request.body(1000).then((body) => {
+      const text = isRefusal(body) ? body.refused : Buffer.from(body).toString('latin1')
+      // A request without its body is no request, however much of it was seen.
+      if (!isRefusal(body))
+        seen.push(`${request.method} ${request.path}?${request.query} ${request.header('host')} ${text}`)
+      reply.end({ status: 200, block: '' }, text)
+    })
+  })
 }
 
 t.test(
@@ -74,7 +61,7 @@ t.test(
   { skip: ways.length < 2 },
   async (t) => {
     const seen: string[][] = [[], []]
-    const servers = await Promise.all(ways.map((by, index) => listening(by, seen[index] ?? [])))
+    const servers = await Promise.all(ways.map((by, index) => telling(by, seen[index] ?? [])))
     await fc.assert(
       fc.asyncProperty(
         fc.constantFrom(...seeds),

@@ -1,40 +1,26 @@
 import t from 'tap'
 import { isRefusal } from '../../src/format/refusal.js'
-import { type Server, serve } from '../../src/http/listen.js'
+import type { Server } from '../../src/http/listen.js'
 import { converse } from './raw.js'
-import { ways } from './ways.js'
+import { listening, ways } from './ways.js'
 
 /** Requests that reached the handler, as `METHOD path body`. */
 const seen: string[] = []
 
-/** A server of this kind, until the end of the tests. */
-async function listening(by: 'addon' | 'twin'): Promise<Server> {
-  const server = serve(
-    (request, reply) => {
-      const line = `${request.method} ${request.path}`
-      if (request.method === 'GET') {
-        seen.push(line)
-        reply.end({ status: 200, block: 'Content-Type: text/plain' }, line)
-        return
-      }
-      void request.body(1000).then((body) => {
-        const text = isRefusal(body) ? body.refused : Buffer.from(body).toString('latin1')
-        seen.push(`${line} ${text}`)
-        reply.end({ status: 200, block: 'Content-Type: text/plain' }, text)
-      })
-    },
-    {
-      host: '127.0.0.1',
-      port: 0,
-      stallMs: 5000,
-      flowsMax: 100,
-      onThrow: (error) => t.fail(String(error)),
-      by,
-    },
-  )
-  t.teardown(() => server.close(0))
-  await server.listening
-  return server
+function telling(by: 'addon' | 'twin'): Promise<Server> {
+  return listening(by, (request, reply) => {
+    const line = `${request.method} ${request.path}`
+    if (request.method === 'GET') {
+      seen.push(line)
+      reply.end({ status: 200, block: 'Content-Type: text/plain' }, line)
+      return
+    }
+    void request.body(1000).then((body) => {
+      const text = isRefusal(body) ? body.refused : Buffer.from(body).toString('latin1')
+      seen.push(`${line} ${text}`)
+      reply.end({ status: 200, block: 'Content-Type: text/plain' }, text)
+    })
+  })
 }
 
 const get = 'GET /a HTTP/1.1\r\nHost: x\r\n'
@@ -217,7 +203,7 @@ const badChunks: [name: string, body: string][] = [
 
 for (const by of ways) {
   t.test(`the door of the ${by}`, async (t) => {
-    const server = await listening(by)
+    const server = await telling(by)
     for (const row of table) {
       const verdict = row.reached === undefined ? 'reaches no route' : 'is answered'
       await t.test(`${row.name} ${verdict}`, async (t) => {
