@@ -49,7 +49,7 @@ t.test('libtorrent finds our seeder by its infohash alone', { skip: withoutLibto
   const file = join(outer, 'band.torrent')
   writeFileSync(file, torrentBytes(band.torrent))
   const ports = await plantTable(t, 5)
-  const [first = 0, second = 0] = ports
+  const [, first = 0, second = 0] = ports
   const meters = testMeters()
   const dht = await Dht.open([{ host: '127.0.0.1', port: first }], place, systemClock, meters)
   const dispatcher = new Agent()
@@ -124,7 +124,7 @@ const hasV6 = Object.values(networkInterfaces()).some((all) => all?.some(({ fami
 
 t.test('the table of IPv6 is told too', { skip: withoutLibtorrent() }, async (t) => {
   if (!hasV6) return t.comment('no IPv6 here')
-  const [first = 0, second = 0] = await plantTable(t, 4, '::1')
+  const [, first = 0, second = 0] = await plantTable(t, 4, '::1')
   const open = async (port: number): Promise<Dht> => {
     const entries = [{ host: '::1', port }]
     const dht = await Dht.open(entries, { ...place, host: '::' }, systemClock, testMeters())

@@ -24,7 +24,7 @@ for index in range(count):
             "enable_lsd": False,
             "enable_upnp": False,
             "enable_natpmp": False,
-            "dht_bootstrap_nodes": "" if index == 0 else "%s:%d" % (host, ports[0]),
+            "dht_bootstrap_nodes": "",
             "dht_restrict_routing_ips": False,
             "dht_restrict_search_ips": False,
             "dht_ignore_dark_internet": False,
@@ -35,13 +35,16 @@ for index in range(count):
         time.sleep(0.02)
     sessions.append(session)
     ports.append(session.listen_port())
-for index, session in enumerate(sessions):
-    for port in ports[:index]:
-        session.add_dht_node((host, port))
 started = time.time()
 while time.time() - started < 30:
-    if all(session.status().dht_nodes > 0 for session in sessions):
+    alone = [index for index, session in enumerate(sessions) if session.status().dht_nodes == 0]
+    if not alone:
         break
-    time.sleep(0.1)
+    # What is told before its table runs is lost.
+    for index in alone:
+        for other in range(count):
+            if other != index:
+                sessions[index].add_dht_node((host, ports[other]))
+    time.sleep(0.2)
 print("ready", *ports, flush=True)
 sys.stdin.read()
