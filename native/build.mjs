@@ -1,7 +1,7 @@
 // Compiles the sources of each native/<name>/ into native/<name>/build/<platform>-<arch>.node, only where one is newer than it.
 // Without a compiler nothing is built and nothing fails: each addon has a TypeScript twin.
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, readdirSync, renameSync, statSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -41,6 +41,8 @@ for (const name of readdirSync(here)) {
   const target = join(here, name, 'build', `${process.platform}-${process.arch}.node`)
   const newest = Math.max(...texts.map((file) => statSync(file).mtimeMs))
   if (existsSync(target) && statSync(target).mtimeMs >= newest) continue
+  // One of other sources would speak other words with the TypeScript beside it: rather none.
+  rmSync(target, { force: true })
   mkdirSync(dirname(target), { recursive: true })
   const outcome = compile(
     texts.filter((file) => file.endsWith('.cc')),
