@@ -40,7 +40,6 @@ const groups: readonly (readonly [why: string, names: string])[] = [
     'signatures of transactions are kept, those of items are read from content when asked for',
     'WRITE_ANS104_DATA_ITEM_DB_SIGNATURES WRITE_TRANSACTION_DB_SIGNATURES',
   ],
-  ['announced items are always taken', 'OPTIMISTIC_TX_INDEXING_ENABLED'],
   [
     'names are asked for one by one: no list of all names is kept',
     'ARNS_NAMES_CACHE_TTL_SECONDS ARNS_NAME_LIST_CACHE_MISS_REFRESH_INTERVAL_SECONDS ' +

@@ -60,6 +60,11 @@ export const indexing = {
     max: 31_536_000,
     why: 'The health check says unhealthy where no new data item was indexed for so long. Unset: however long.',
   }),
+  optimistic: flag({
+    env: 'OPTIMISTIC_TX_INDEXING_ENABLED',
+    default: false,
+    why: 'Takes transactions that were posted elsewhere by queue-optimistic-tx of the admin routes, before a node tells of them.',
+  }),
   watchPending: flag({
     env: 'ENABLE_MEMPOOL_WATCHER',
     default: false,

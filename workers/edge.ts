@@ -32,6 +32,7 @@ import { exportOrders } from '../src/gateway/admin/export-orders.js'
 import { indexOrders } from '../src/gateway/admin/index-orders.js'
 import { AdminKey } from '../src/gateway/admin/key.js'
 import { moderationOrders } from '../src/gateway/admin/moderation-orders.js'
+import { optimisticOrder } from '../src/gateway/admin/optimistic-order.js'
 import { overviewOrder } from '../src/gateway/admin/overview-order.js'
 import { announceRoute } from '../src/gateway/announce-route.js'
 import { soonStale } from '../src/gateway/cache-control.js'
@@ -200,6 +201,7 @@ const orders = [
   ...indexOrders({ ingest, keeper, index, tip, forkDepth, following, clock: systemClock }),
   ...cacheOrders({ ...content, fetcher }),
   ...exportOrders(ingest),
+  optimisticOrder({ keeper, index, isEnabled: options.optimistic }),
 ]
 const gateway = createGateway({
   catalog,

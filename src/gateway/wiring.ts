@@ -91,6 +91,8 @@ export interface EdgeThread {
     readonly bundlers?: readonly string[]
     readonly itemsSilentMs?: number
   }
+  /** Transactions that no node told of may be announced. */
+  readonly optimistic: boolean
   /** Memory of the `Sightings` of what was asked for, and of who was refused. */
   readonly resources: SharedArrayBuffer
   readonly limited: SharedArrayBuffer

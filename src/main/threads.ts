@@ -159,6 +159,7 @@ export function edgeThread(
     chunks: chunkOptions(config),
     vocabulary: server.vocabulary,
     ...(server.httpsigEnabled ? { signing: signing(config, join(keys, 'httpsig.pem'), root) } : {}),
+    optimistic: config.indexing.optimistic,
     about: {
       startedMs: given.startedMs,
       release: server.release,

@@ -1,0 +1,67 @@
+import type { Address } from '../../actor/address.js'
+import type { ChainIndex } from '../../catalog/index-reader.js'
+import { packTransactions } from '../../catalog/pack.js'
+import type { CatalogReply, CatalogRequest } from '../../catalog/protocol.js'
+import { idBytes } from '../../format/id.js'
+import { isRefusal, type Refusal } from '../../format/refusal.js'
+import { parseTransaction, type Transaction } from '../../format/transaction.js'
+import { transactionAttributes, transactionInput } from '../../ingest/rows.js'
+import { verifyTransaction } from '../../proof/transaction.js'
+import { type Asked, done, type Order, type Told, wrong } from './order.js'
+
+export interface OptimisticOrderParts {
+  readonly keeper: Address<CatalogRequest, CatalogReply>
+  readonly index: ChainIndex
+  /** False: refused, whatever it is. */
+  readonly isEnabled: boolean
+}
+
+/** Each is verified on this thread in some 0.1 ms, up to 2 ms for large keys. */
+const transactionsMax = 100
+const bodyMaxBytes = 10_000_000
+/** Fields without which nobody could verify it. */
+const needed = ['id', 'owner', 'signature', 'last_tx'] as const
+
+/** Transactions that were posted elsewhere, known here before a node tells of them: pending, until their block comes. */
+export function optimisticOrder(parts: OptimisticOrderParts): Order {
+  return { method: 'POST', path: 'queue-optimistic-tx', bodyMaxBytes, act: (asked) => queue(parts, asked) }
+}
+
+async function queue({ keeper, index, isEnabled }: OptimisticOrderParts, { body }: Asked): Promise<Told> {
+  if (!isEnabled) return { status: 403, body: 'Optimistic tx indexing is disabled' }
+  const given: readonly unknown[] = Array.isArray(body) ? body : [body]
+  if (given.length === 0) return wrong('Must provide a transaction header')
+  if (given.length > transactionsMax) return wrong(`Too many transaction headers: ${transactionsMax} at most`)
+  index.refresh()
+  const transactions: Transaction[] = []
+  for (const one of given) {
+    const read = verified(one)
+    if (isRefusal(read)) return wrong(read.message)
+    // What is known already is known better.
+    if (index.row(idBytes(read.id)) === undefined) transactions.push(read)
+  }
+  const rows = transactions.map((transaction) => transactionInput({ transaction, index: 0, weaveEnd: 0 }))
+  const attributes = transactions.map((transaction) => transactionAttributes(transaction, undefined))
+  const reply = await keeper.ask({
+    kind: 'all',
+    requests: [
+      { kind: 'index-pending', transactions: packTransactions(rows) },
+      { kind: 'learn', attributes },
+    ],
+  })
+  if (!isRefusal(reply)) return done('Optimistic transaction(s) indexed')
+  return { status: 503, body: reply.message, retryAfterSeconds: 1 }
+}
+
+function verified(given: unknown): Transaction | Refusal {
+  const fields = (typeof given === 'object' && given !== null ? given : {}) as Readonly<
+    Record<string, unknown>
+  >
+  const missing = needed.find((name) => typeof fields[name] !== 'string')
+  if (missing !== undefined)
+    return { refused: 'malformed', fault: 'client', message: `Must provide '${missing}'` }
+  const transaction = parseTransaction(given)
+  if (isRefusal(transaction)) return transaction
+  const held = verifyTransaction(transaction)
+  return held === true ? transaction : held
+}
