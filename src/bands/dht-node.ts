@@ -40,6 +40,8 @@ const knownMax = 400
 const setOutFrom = 16
 /** Fewer than so many known: the nodes of the setting are asked first. */
 const knownMin = 8
+/** And each hour, so that no clique keeps us among its own. */
+const enterMs = 3_600_000
 /** Questions of others that are answered: an answer has some 300 bytes, and takes 0.1 ms. */
 const answerTurns = { windowMs: 1000, each: 10, all: 100 }
 /** Peers of one walk. */
@@ -66,6 +68,8 @@ export class DhtNode {
   readonly #known = new Map<string, DhtContact>()
   /** By the address that is asked. */
   readonly #asked = new Map<string, (answer: DhtAnswer) => void>()
+  /** When the nodes of the setting were asked last. */
+  #enteredMs = 0
   #turn: Promise<unknown> = Promise.resolve()
   #over = false
 
@@ -108,7 +112,7 @@ export class DhtNode {
 
   /**
    * Walks to the nodes that keep word of a torrent (infohash of 20 bytes) and asks them for peers; with a port, says that we
-   * have it there. One walk at a time. `entries`: where to begin while nobody else is known. Never rejects.
+   * have it there. One walk at a time. `entries`: where to begin while few others are known. Never rejects.
    */
   walk(
     infohash: Buffer,
@@ -142,7 +146,9 @@ export class DhtNode {
         if (peers.size < peersMax && (isNear || !isNearAddress(peer.host))) peers.set(keyOf(peer), peer)
       }
     }
-    if (this.#known.size < knownMin) {
+    const now = this.clock.monotonic()
+    if (this.#known.size < knownMin || now - this.#enteredMs > enterMs) {
+      this.#enteredMs = now
       await Promise.all(
         entries.map(async (entry) => {
           const answer = await this.#ask(entry, question)
