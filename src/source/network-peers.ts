@@ -88,8 +88,8 @@ export class NetworkPeers implements Source {
       patience.abort()
       if (first === undefined) continue
       running.delete(first.ask)
-      const isOutside = isRefusal(first.found) && first.found.refused === 'unsatisfiable'
-      if (isRefusal(first.found) && !isOutside) {
+      // Also where one says that the window lies outside: it may have something else.
+      if (isRefusal(first.found)) {
         refusal = weightier(refusal, first.found)
         continue
       }
