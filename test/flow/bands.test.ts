@@ -24,7 +24,7 @@ const folder = mkdtempSync(join(tmpdir(), 'bands-flow-'))
 t.teardown(() => rmSync(folder, { recursive: true, force: true }))
 
 const kills = Number(process.env.KILLS ?? 1)
-t.setTimeout(100_000 + kills * 20_000)
+t.setTimeout(200_000 + kills * 20_000)
 
 const quiet = { DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '0', EDGE_THREADS: '1' }
 
@@ -78,6 +78,10 @@ async function publisher(t: Test) {
   const items = Array.from({ length: 3000 }, (_, index) => item(Buffer.from(`item ${index}`)))
   await payer.post(encodeBundle(items), bundleTags)
   await fetch(`${node}/mine/30`)
+  const last = items.at(-1)?.id ?? ''
+  await until('the last item is indexed', async () =>
+    (await head(gateway, last)) === 200 ? true : undefined,
+  )
   const said = await built(dataPath, 'a band of 257 files', async () => {
     const now = await document(gateway)
     return bandOf(now)?.records === 3000 ? now : undefined
@@ -133,7 +137,14 @@ async function anotherGateway(t: Test, one: Publisher): Promise<void> {
   const late = item(Buffer.from('later'))
   await payer.post(encodeBundle([late]), bundleTags)
   await fetch(`${node}/mine/30`)
-  await built(dataPath, 'the newer band is in place, and the older is gone', async () => {
+  await until('the newer item is indexed', async () =>
+    (await head(gateway, late.id)) === 200 ? true : undefined,
+  )
+  await built(dataPath, 'a newer band', async () => {
+    const now = bandOf(await document(gateway))
+    return now === undefined || now.id === band.id ? undefined : now
+  })
+  await until('the newer band is in place, and the older is gone', async () => {
     const names = existsSync(installed) ? readdirSync(installed) : []
     return !names.includes(band.id) && names.length > 0 ? names : undefined
   })

@@ -18,9 +18,9 @@ t.test(
     server.listen(0, '127.0.0.1')
     await once(server, 'listening')
     t.teardown(() => {
-    server.close()
-    server.closeAllConnections()
-  })
+      server.close()
+      server.closeAllConnections()
+    })
     const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
     const upstream = new Upstream({ connections: 1 })
     for (const path of ['/a', '/b']) {
