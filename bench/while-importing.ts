@@ -1,5 +1,7 @@
 import { spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { get, type IncomingMessage } from 'node:http'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -15,14 +17,14 @@ import { makeLoad, type Outcome } from './load.js'
 import { writeChain } from './node-dump.js'
 import { benchObject } from './objects.js'
 
-const help = `while-importing: cached GETs of a gateway that unbundles, verifies and indexes as fast as it can, beside one that is idle
+const help = `while-importing: cached GETs of a gateway that unbundles, verifies and indexes as fast as it can
 
   --items N     items to be imported (60000)
   --seconds N   of each slice of load (2)
   --slices N    pairs of them at most (6)
   --edges N     edge threads (1)
 
-Both run the whole program. The importing one has proven bundles in its store and on its agenda, so that nothing waits for a
+Beside it stands one that is idle. Both run the whole program. The importing one has proven bundles in its store and on its agenda, so that nothing waits for a
 network. Slices alternate; while the idle one is asked the other is stopped (SIGSTOP). Ends when the import does, at the latest.
 `
 
@@ -60,7 +62,11 @@ async function prepare(dataPath: string, dump: string): Promise<void> {
 }
 
 async function itemsOf({ port }: Candidate): Promise<number> {
-  const text = await (await fetch(`http://127.0.0.1:${port}/gateway/__gateway_metrics`)).text()
+  // A connection of its own: one that was kept may have ended while the gateway was stopped.
+  const request = get({ port, host: '127.0.0.1', path: '/gateway/__gateway_metrics', agent: false })
+  const [response] = (await once(request, 'response')) as [IncomingMessage]
+  let text = ''
+  for await (const piece of response) text += String(piece)
   return Number(/^\w*data_items_indexed_total\S* (\d+)/m.exec(text)?.[1] ?? 0)
 }
 
@@ -96,6 +102,7 @@ async function main(): Promise<void> {
     makeLoad({ port, connections: 32, seconds, method: 'GET', path: `/${object.id}` })
   const outcomes: { idle: Outcome; importing: Outcome; items: number }[] = []
   let before = await itemsOf(importing)
+  say(`${before} items were there before the first slice`)
   for (let slice = 0; slice < slices; slice += 1) {
     process.kill(importing.pid, 'SIGSTOP')
     const alone = await load(idle.port)

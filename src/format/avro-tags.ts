@@ -1,4 +1,3 @@
-import { copyOf } from './bytes.js'
 import { type Refusal, refuse } from './refusal.js'
 import type { Tag } from './tag.js'
 
@@ -50,7 +49,7 @@ function readInteger(cursor: Cursor): number | undefined {
 function readBytes(cursor: Cursor): Uint8Array | undefined {
   const length = readInteger(cursor)
   if (length === undefined || length < 0 || length > cursor.bytes.length - cursor.at) return undefined
-  const bytes = copyOf(cursor.bytes, cursor.at, cursor.at + length)
+  const bytes = cursor.bytes.subarray(cursor.at, cursor.at + length)
   cursor.at += length
   return bytes
 }
@@ -78,7 +77,7 @@ function readBlock(cursor: Cursor, count: number, tags: Tag[]): Refusal | undefi
 }
 
 /**
- * The tags written in `bytes`, which must be the whole array and nothing more. Every tag owns its bytes. Refuses
+ * The tags written in `bytes`, which must be the whole array and nothing more. Tags are views of `bytes`. Refuses
  * malformed and overlong numbers, cut-off and trailing bytes, and more than the limits allow.
  */
 export function decodeTags(

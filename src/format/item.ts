@@ -74,21 +74,22 @@ function malformed(message: string): Refusal {
   return refuse('malformed', 'client', `data item: ${message}`)
 }
 
-/** Reads `[flag] [32 bytes]` at `at`: the field, or that more bytes are needed, or a refusal. */
-function readOptional(bytes: Uint8Array, at: number, what: string): Uint8Array | 'more' | Refusal {
+const none = new Uint8Array(0)
+
+/** Bytes of the field `[flag] [32 bytes]` at `at`, without the flag; or that more bytes are needed, or a refusal. */
+function optionalSize(bytes: Uint8Array, at: number, what: string): number | 'more' | Refusal {
   const flag = bytes[at]
   if (flag === undefined) return 'more'
-  if (flag === 0) return new Uint8Array(0)
-  if (flag !== 1) return malformed(`the ${what} flag is ${flag}, neither 0 nor 1`)
-  return bytes.length < at + 33 ? 'more' : copyOf(bytes, at + 1, at + 33)
+  if (flag > 1) return malformed(`the ${what} flag is ${flag}, neither 0 nor 1`)
+  return flag * 32
 }
 
-/** Reads the two u64 before the tags, and the tags. `tagsAt` is where the encoded tags start. */
-function readTags(
+/** Reads the two u64 before the tags at `at`: how many tags there are, and where they end. */
+function tagsHead(
   bytes: Uint8Array,
   at: number,
   limits: TagLimits,
-): { tags: Tag[]; rawTags: Uint8Array } | 'more' | Refusal {
+): { count: number; end: number } | 'more' | Refusal {
   if (bytes.length < at + 16) return 'more'
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const count = view.getBigUint64(at, true)
@@ -97,15 +98,14 @@ function readTags(
   if (size > BigInt(limits.tagBytesMax)) {
     return malformed(`${size} bytes of tags, more than ${limits.tagBytesMax}`)
   }
-  const end = at + 16 + Number(size)
-  if (bytes.length < end) return 'more'
-  const rawTags = copyOf(bytes, at + 16, end)
+  return { count: Number(count), end: at + 16 + Number(size) }
+}
+
+function readTags(rawTags: Uint8Array, count: number, limits: TagLimits): readonly Tag[] | Refusal {
   const decoded = decodeTags(rawTags, limits)
   if (isRefusal(decoded)) return malformed(decoded.message)
-  if (BigInt(decoded.tags.length) !== count) {
-    return malformed(`the header says ${count} tags, but there are ${decoded.tags.length}`)
-  }
-  return { tags: decoded.tags, rawTags }
+  if (decoded.tags.length === count) return decoded.tags
+  return malformed(`the header says ${count} tags, but there are ${decoded.tags.length}`)
 }
 
 /**
@@ -120,26 +120,32 @@ export function parseItemHeader(
   const number = (bytes[0] ?? 0) + 256 * (bytes[1] ?? 0)
   const type = signatureTypes.get(number)
   if (type === undefined) return malformed(`signature type ${number} is unknown`)
-  let at = 2 + type.signatureSize + type.ownerSize
-  const target = readOptional(bytes, at, 'target')
-  if (target === 'more' || isRefusal(target)) return target
-  at += 1 + target.length
-  const anchor = readOptional(bytes, at, 'anchor')
-  if (anchor === 'more' || isRefusal(anchor)) return anchor
-  at += 1 + anchor.length
-  const tags = readTags(bytes, at, limits)
-  if (tags === 'more' || isRefusal(tags)) return tags
-  const signature = copyOf(bytes, 2, 2 + type.signatureSize)
+  const ownerEnd = 2 + type.signatureSize + type.ownerSize
+  const targetSize = optionalSize(bytes, ownerEnd, 'target')
+  if (typeof targetSize !== 'number') return targetSize
+  const anchorAt = ownerEnd + 1 + targetSize
+  const anchorSize = optionalSize(bytes, anchorAt, 'anchor')
+  if (typeof anchorSize !== 'number') return anchorSize
+  const tagsAt = anchorAt + 1 + anchorSize
+  const head = tagsHead(bytes, tagsAt, limits)
+  if (head === 'more' || isRefusal(head)) return head
+  if (bytes.length < head.end) return 'more'
+  // One copy of all: a field is a view of it.
+  const own = copyOf(bytes, 0, head.end)
+  const rawTags = own.subarray(tagsAt + 16)
+  const tags = readTags(rawTags, head.count, limits)
+  if (isRefusal(tags)) return tags
+  const signature = own.subarray(2, 2 + type.signatureSize)
   return {
     id: idOfBytes(hash('sha256', signature, 'buffer')),
     signatureType: number,
     signature,
-    owner: copyOf(bytes, 2 + type.signatureSize, 2 + type.signatureSize + type.ownerSize),
-    target,
-    anchor,
-    tags: tags.tags,
-    rawTags: tags.rawTags,
-    headerSize: at + 16 + tags.rawTags.length,
+    owner: own.subarray(2 + type.signatureSize, ownerEnd),
+    target: targetSize === 0 ? none : own.subarray(ownerEnd + 1, anchorAt),
+    anchor: anchorSize === 0 ? none : own.subarray(anchorAt + 1, tagsAt),
+    tags,
+    rawTags,
+    headerSize: head.end,
   }
 }
 
