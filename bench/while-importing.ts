@@ -109,7 +109,7 @@ async function main(): Promise<void> {
     process.kill(importing.pid, 'SIGCONT')
     const beside = await load(importing.port)
     const now = await itemsOf(importing)
-    if (now >= items || now === before) break
+    if (now >= items) break
     outcomes.push({ idle: alone, importing: beside, items: now - before })
     before = now
   }
