@@ -24,8 +24,8 @@ const help = `while-importing: cached GETs of a gateway that unbundles, verifies
   --slices N    pairs of them at most (6)
   --edges N     edge threads (1)
 
-Beside it stands one that is idle. Both run the whole program. The importing one has proven bundles in its store and on its agenda, so that nothing waits for a
-network. Slices alternate; while the idle one is asked the other is stopped (SIGSTOP). Ends when the import does, at the latest.
+Beside it stands one that is idle. Both run the whole program. The importing one has proven bundles in its store and on its
+agenda, so that nothing waits for a network. Slices alternate; while the idle one is asked the other is stopped (SIGSTOP). Ends when the import does, at the latest.
 `
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`)
