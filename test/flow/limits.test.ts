@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import t from 'tap'
 import { pause } from '../../src/actor/clock.js'
+import { eventually } from '../eventually.js'
 import { type Running, run, twoEdges } from './running.js'
 
 t.setTimeout(120_000)
@@ -64,7 +65,10 @@ t.test('limits, from the first request to the one after kill -9', async (t) => {
     const place = await fetch(`${gateway()}/tx/${large}/offset`)
     const { offset } = (await place.json()) as { offset: string }
     t.same(await cost(`/chunk/${offset}`, {}, 'HEAD'), [200, 1])
-    t.same(await cost('/chunk/1'), [404, 1])
+    // What a chunk that is not there had more in advance is given back behind the answer, on a thread of its own.
+    t.same((await cost('/chunk/1'))[0], 404)
+    const priced = `203.0.113.${address}`
+    await eventually(async () => 30_000 - (await balance(running, priced)).tokens === 1)
     const [status, tokens] = await cost(`/chunk/${offset}/data`)
     t.ok(
       status === 200 && tokens !== undefined && tokens >= 1 && tokens <= 256,
