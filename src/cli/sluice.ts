@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { readFileSync } from 'node:fs'
+import { parseId } from '../format/id.js'
 
 /** One command: its words on the command line become an exit code. */
 export type Command = (words: readonly string[]) => Promise<number>
@@ -46,13 +47,32 @@ async function main(words: readonly string[]): Promise<number> {
     return 0
   }
   const command = Object.hasOwn(commands, name) ? await commands[name]?.() : undefined
-  if (command !== undefined) return command(rest)
+  if (command !== undefined) return run(name, command, rest)
   if (name === '--help' || name === 'help') {
     process.stdout.write(help)
     return 0
   }
   process.stderr.write(name === '' ? help : `sluice: no command '${name}'; see sluice --help\n`)
   return 2
+}
+
+/** Code 2, and what is wrong, for options that the command does not have. */
+async function run(name: string, command: Command, words: readonly string[]): Promise<number> {
+  try {
+    return await command(idsLast(words))
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (!(error instanceof Error) || code?.startsWith('ERR_PARSE_ARGS') !== true) throw error
+    process.stderr.write(`sluice ${name}: ${error.message.split('. ')[0]}; see sluice ${name} --help\n`)
+    return 2
+  }
+}
+
+/** One id in 64 starts with a dash: such go behind the mark that ends the options. */
+function idsLast(words: readonly string[]): readonly string[] {
+  const isId = (word: string): boolean => word.startsWith('-') && parseId(word) !== undefined
+  if (words.includes('--') || !words.some(isId)) return words
+  return [...words.filter((word) => !isId(word)), '--', ...words.filter(isId)]
 }
 
 process.exitCode = await main(process.argv.slice(2))

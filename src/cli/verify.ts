@@ -59,10 +59,7 @@ function readWords(words: readonly string[]): Asked | { wrong: string } | undefi
     gateway: { type: 'string' },
     node: { type: 'string' },
   } as const
-  // One id in 64 starts with a dash: ids go behind the mark that ends the options.
-  const isId = (word: string) => parseId(word) !== undefined
-  const args = [...words.filter((word) => !isId(word)), '--', ...words.filter(isId)]
-  const { values, positionals } = parseArgs({ args, options, allowPositionals: true })
+  const { values, positionals } = parseArgs({ args: [...words], options, allowPositionals: true })
   if (values.help === true) return undefined
   const [text, ...more] = positionals
   const id = parseId(text ?? '')

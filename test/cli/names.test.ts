@@ -27,3 +27,14 @@ t.test('names that are wrong are all told at once, and nothing is set', async (t
   t.equal((await sluice(['names', 'set', 'a.b', someId()], environment)).code, 2)
   t.equal((await sluice(['names', 'remove', 'nobody'], environment)).code, 1)
 })
+
+t.test('an id that starts with a dash is an id; an option that is none is told in a line', async (t) => {
+  const environment = { DATA_PATH: `${t.testdir()}/data` }
+  const id = '-8V0K0DltgqPzBDa_FYyOdWnfhSngRj7ORH0lnOeqCA'
+  const set = await sluice(['names', 'set', 'docs', id, '--ttl', '60'], environment)
+  t.equal(set.code, 0, set.err)
+  t.match((await sluice(['names', 'list'], environment)).out, id)
+  const wrong = await sluice(['names', 'list', '--colour'], environment)
+  t.equal(wrong.code, 2)
+  t.equal(wrong.err, "sluice names: Unknown option '--colour'; see sluice names --help\n")
+})
