@@ -129,7 +129,7 @@ export const names = {
     env: 'ARNS_MAX_CONCURRENT_RESOLUTIONS',
     default: 1,
     min: 1,
-    max: 3,
+    max: 100,
     why: 'Resolvers on other machines asked at once for one name: more answer sooner where the first is slow. 1: in turn.',
   }),
   preferred: list({
