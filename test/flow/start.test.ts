@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import t, { type Test } from 'tap'
 import { pause } from '../../src/actor/clock.js'
+import { eventually } from '../eventually.js'
 import { type Running, run, sluice, twoEdges } from './running.js'
 
 t.test(
@@ -104,7 +105,7 @@ async function plainWords(t: Test, running: Running): Promise<void> {
   })
   // On a busy machine the node answers a moment later.
   const health = await eventually(async () => {
-    const said = await (await fetch(`${gateway}/gateway/healthcheck`)).json()
+    const said = (await (await fetch(`${gateway}/gateway/healthcheck`)).json()) as { status: string }
     return said.status === 'ok' ? said : undefined
   })
   t.match(health, { status: 'ok', uptime: Number })
