@@ -23,8 +23,8 @@ export interface Supervised {
 
 /**
  * Starts `steps` one after the other; parts that are one step start at once, and the next step waits for all of them. One list
- * serves both directions, so that the orders cannot drift apart. A part that is lost is reported, not restarted: the state on disk
- * is the truth, and a fresh process recovers from it.
+ * serves both directions, so that the orders cannot drift apart. A part that is lost is reported, not restarted: the state on
+ * disk is the truth, and a fresh process recovers from it.
  */
 export async function supervise(steps: readonly (Part | readonly Part[])[], log: Log): Promise<Supervised> {
   const up: { name: string; running: RunningPart }[] = []

@@ -12,7 +12,7 @@ import { needsSwarm } from './bands-thread.js'
 import type { SeededSite, seedSite } from './devnet-site.js'
 import { ingestThread, openingAbout } from './ingest-thread.js'
 import { limitsOf } from './limits.js'
-import { networkOf } from './network.js'
+import { type Network, networkOf } from './network.js'
 import { paymentsOf } from './payments-thread.js'
 import { sourceThread } from './source-thread.js'
 import {
@@ -74,17 +74,11 @@ export async function startProgram(config: Config, log: Log, end: AbortSignal): 
       ...(embedded ? [found('127.0.0.1', server.devnetPort, 'DEVNET_PORT')] : []),
       [
         ...(embedded ? [crew.part('devnet', 'devnet', () => devnetThread(config))] : []),
-        crew.part('catalog', 'catalog', () => catalogThread(config, shared)),
-        crew.part('moderation', 'moderation', () => moderationThread(config, shared)),
+        ...keepers(config, shared, crew),
         ...limits.parts,
       ],
       ...payments.parts,
-      [
-        crew.part('source', 'source', () => {
-          return sourceThread(config, { ...network, nodes: nodes() }, shared, crew.line('catalog'))
-        }),
-        crew.part('ingest', 'ingest', () => ingestThread(config, nodes(), shared, crew.line('catalog'))),
-      ],
+      fetchers(config, () => ({ ...network, nodes: nodes() }), shared, crew),
       ...publishing(config, shared, crew),
       found(network.host, server.port, 'PORT', (free) => {
         port = free
@@ -170,6 +164,24 @@ function step(name: string, act: () => void): Part {
       return { stop: () => Promise.resolve() }
     },
   }
+}
+
+/** The threads that write what all others read. */
+function keepers(config: Config, shared: SharedTables, crew: Crew): Part[] {
+  return [
+    crew.part('catalog', 'catalog', () => catalogThread(config, shared)),
+    crew.part('moderation', 'moderation', () => moderationThread(config, shared)),
+  ]
+}
+
+/** The threads that bring content and make the index grow; the catalog's keeper is up before them. */
+function fetchers(config: Config, network: () => Network, shared: SharedTables, crew: Crew): Part[] {
+  return [
+    crew.part('source', 'source', () => sourceThread(config, network(), shared, crew.line('catalog'))),
+    crew.part('ingest', 'ingest', () => {
+      return ingestThread(config, network().nodes, shared, crew.line('catalog'))
+    }),
+  ]
 }
 
 /** The threads for bands: one builds and publishes, where the operator gives any away; one seeds and fetches. */

@@ -23,8 +23,8 @@ const program = fileURLToPath(new URL('../../src/cli/sluice.js', import.meta.url
 export const twoEdges = { EDGE_THREADS: '2' }
 
 /**
- * Starts `sluice start` on free ports, with one edge thread, with its state in `dataPath`, killed at the test's end if it still runs. Rejects with its
- * output when it ends before it is up.
+ * Starts `sluice start` on free ports, with one edge thread and its state in `dataPath`, killed at the test's end if it still
+ * runs. Rejects with its output when it ends before it is up.
  */
 export async function run(
   t: Test,
