@@ -3,6 +3,7 @@ import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
 import type { Transaction } from '../format/transaction.js'
 import { equalBytes, runningSha256, sha256 } from '../proof/digest.js'
+import { isBoundById } from '../proof/transaction.js'
 import type { OpenRoot } from '../source/items.js'
 import { learnedOfItem, learnedOfTransaction } from '../source/learned.js'
 import { isFailure, Locating, type LocationLimits } from '../source/locate.js'
@@ -52,6 +53,7 @@ export class Evidence {
     transaction: Transaction,
     signal: AbortSignal,
   ): Promise<Verdict> {
+    if (!isBoundById(transaction)) return undecided('its id vouches for no data')
     const { id, format, data, dataRoot, dataSize } = transaction
     const proven: Verdict = { kind: 'proven', learned: learnedOfTransaction(transaction) }
     if (format === 1) {

@@ -54,6 +54,14 @@ export function ownerOf(tx: Transaction): Uint8Array {
   return recoverSecp256k1(sha256(signatureData(tx)), tx.signature) ?? tx.owner
 }
 
+/**
+ * Whether the id vouches for the transaction's fields. Not where the owner is recovered from the signature: whoever changes a field
+ * then finds another key under the same id, so a node alone can say what it likes.
+ */
+export function isBoundById(tx: Pick<Transaction, 'format' | 'owner'>): boolean {
+  return tx.format === 1 || tx.owner.length > 0
+}
+
 function forged(tx: Transaction, message: string): Refusal {
   return refuse('forged', 'upstream', `transaction ${tx.id}: ${message}`)
 }
@@ -64,7 +72,7 @@ function forged(tx: Transaction, message: string): Refusal {
  * not cover the data.
  *
  * Where the owner is recovered from the signature the id binds nothing else: other fields under the same signature are another
- * key's, and as true. Whose word such a transaction is taken from matters; what the block proves of it (data root, place) stands.
+ * key's, and as true (`isBoundById`).
  */
 export function verifyTransaction(tx: Transaction): true | Refusal {
   if (idOfBytes(sha256(tx.signature)) !== tx.id) return forged(tx, 'the id is not the hash of the signature')

@@ -19,6 +19,8 @@ export interface RootPlace {
   readonly id: Id
   readonly sizeBytes: number
   readonly dataRoot: Uint8Array
+  /** Whether the id vouches for the data root: else it is the word of a node. */
+  readonly isBound: boolean
   /** 1-based weave position of the first byte. */
   readonly weaveStart: number
 }
@@ -49,7 +51,7 @@ export function usualEnd(at: number, sizeBytes: number): number {
 
 /** A transaction's data out of chunks from nodes: each is proven against the data root before a byte of it is given. */
 export class ChunkedRoot implements RootBytes {
-  readonly proven = true
+  readonly proven: boolean
   readonly trusted = true
   readonly id: Id
   readonly sizeBytes: number
@@ -61,6 +63,7 @@ export class ChunkedRoot implements RootBytes {
   ) {
     this.id = place.id
     this.sizeBytes = place.sizeBytes
+    this.proven = place.isBound
   }
 
   async *stream(

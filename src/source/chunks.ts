@@ -1,4 +1,5 @@
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import { isBoundById } from '../proof/transaction.js'
 import { ChunkedRoot, type ChunkedRootParts } from './chunked-root.js'
 import type { Items, OpenRoot } from './items.js'
 import { learnedOfTransaction } from './learned.js'
@@ -41,7 +42,7 @@ export class Chunks implements Source {
       sizeBytes: header.dataSize,
       body: root === undefined ? nothing : root.stream(from, to, signal),
       trusted: true,
-      proven: true,
+      proven: isBoundById(header),
       learned: learnedOfTransaction(header),
       hints: {},
     }

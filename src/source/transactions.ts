@@ -2,7 +2,7 @@ import type { Chain, TransactionOffset } from '../chain/chain.js'
 import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { Transaction } from '../format/transaction.js'
-import { verifyTransaction } from '../proof/transaction.js'
+import { isBoundById, verifyTransaction } from '../proof/transaction.js'
 import type { RootPlace } from './chunked-root.js'
 import { unknownEverywhere } from './refusals.js'
 
@@ -65,7 +65,13 @@ export class Transactions {
       )
     }
     const { id, dataRoot, dataSize } = header
-    const place = { id, dataRoot, sizeBytes: dataSize, weaveStart: offset.start }
+    const place = {
+      id,
+      isBound: isBoundById(header),
+      dataRoot,
+      sizeBytes: dataSize,
+      weaveStart: offset.start,
+    }
     remember(this.#places, id, place, this.rememberedMax)
     return place
   }

@@ -3,7 +3,7 @@ import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { Transaction } from '../format/transaction.js'
 import { DataRootHasher } from '../proof/data-root.js'
 import { equalBytes } from '../proof/digest.js'
-import { verifyTransaction } from '../proof/transaction.js'
+import { isBoundById, verifyTransaction } from '../proof/transaction.js'
 import { cut } from './cut.js'
 import { learnedOfTransaction } from './learned.js'
 import { unknownEverywhere } from './refusals.js'
@@ -42,7 +42,7 @@ export class TxData implements Source {
       sizeBytes: header.dataSize,
       body: window === undefined ? body : cut(body, window.start, window.end + 1, 'read'),
       trusted: true,
-      proven: true,
+      proven: isBoundById(header),
       learned: learnedOfTransaction(header),
       hints: {},
     }

@@ -5,6 +5,7 @@ import type { Chain } from '../../src/chain/chain.js'
 import { encodeBundle } from '../../src/format/bundle.js'
 import { chunkSizes } from '../../src/format/chunk.js'
 import { isRefusal, refuse } from '../../src/format/refusal.js'
+import { signTransactionEcdsa } from '../../src/proof/sign.js'
 import { chainSources } from '../../src/source/chain-sources.js'
 import { usualEnd } from '../../src/source/chunked-root.js'
 import type { Source } from '../../src/source/source.js'
@@ -62,6 +63,30 @@ t.test('chunks', async (t) => {
     t.equal(found.learned.header?.tags.length, 2)
     t.equal(found.trusted, true)
     await taken(found)
+  })
+
+  await t.test('where the id vouches for no data root, nothing is called proven', async (t) => {
+    const mined = await chain.transaction(id)
+    if (isRefusal(mined)) throw new Error(mined.message)
+    const made = signTransactionEcdsa(mined, Buffer.alloc(32, 7))
+    const lent = changed(chain, {
+      transaction: async () => made,
+      transactionOffset: async () => chain.transactionOffset(id),
+    })
+    for (const [source, proven] of [
+      [sourcesOf(chain)[0], true],
+      [sourcesOf(lent)[0], false],
+    ] as const) {
+      const found = await source.open(wantedOf(proven ? id : made.id), never)
+      if (isRefusal(found)) throw new Error(found.message)
+      t.equal(found.proven, proven)
+      t.same(await taken(found), body)
+    }
+    const { chunks } = chainSources(lent, { aheadMax: 4, concurrencyMax: 8 }, location)
+    const root = await chunks.openRoot(made.id, never)
+    if (isRefusal(root)) throw new Error(root.message)
+    t.equal(root.proven, false)
+    await root.close()
   })
 
   await t.test('a window costs only the chunks that hold it', async (t) => {
