@@ -25,7 +25,8 @@ const help = `while-importing: cached GETs of a gateway that unbundles, verifies
   --edges N     edge threads (1)
 
 Beside it stands one that is idle. Both run the whole program. The importing one has proven bundles in its store and on its
-agenda, so that nothing waits for a network. Slices alternate; while the idle one is asked the other is stopped (SIGSTOP). Ends when the import does, at the latest.
+agenda, so that nothing waits for a network. Slices alternate; while the idle one is asked the other is stopped (SIGSTOP).
+Ends when the import does, at the latest.
 `
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`)

@@ -2,8 +2,8 @@ import type { Wire } from '../../native/server/wire.js'
 import type { Clock, Timer } from '../actor/clock.js'
 
 /**
- * How exactly the end of a hold is kept. Never late: a hold ends a little early instead. Short, so that the connections of a flood
- * are not all released at once, in front of everybody else.
+ * How exactly the end of a hold is kept. Never late: a hold ends a little early instead. Short, so that the connections of a
+ * flood are not all released at once, in front of everybody else.
  */
 const stepMs = 5
 
