@@ -75,6 +75,10 @@ function middle(values: readonly number[]): number {
   return [...values].sort((one, other) => one - other)[values.length >> 1] ?? 0
 }
 
+function described(name: string, { requests, seconds, p99Us }: Outcome): string {
+  return `${name} ${Math.round(requests / seconds)}/s p99 ${p99Us} us`
+}
+
 async function main(): Promise<void> {
   const { values } = parseArgs({
     options: {
@@ -101,7 +105,7 @@ async function main(): Promise<void> {
   })
   const load = (port: number): Promise<Outcome> =>
     makeLoad({ port, connections: 32, seconds, method: 'GET', path: `/${object.id}` })
-  const outcomes: { idle: Outcome; importing: Outcome; items: number }[] = []
+  const outcomes: { idle: Outcome; importing: Outcome }[] = []
   let before = await itemsOf(importing)
   say(`${before} items were there before the first slice`)
   for (let slice = 0; slice < slices; slice += 1) {
@@ -111,15 +115,9 @@ async function main(): Promise<void> {
     const beside = await load(importing.port)
     const now = await itemsOf(importing)
     if (now >= items) break
-    outcomes.push({ idle: alone, importing: beside, items: now - before })
+    outcomes.push({ idle: alone, importing: beside })
+    say(`${described('idle', alone)}, ${described('importing', beside)}, ${now - before} items meanwhile`)
     before = now
-  }
-  for (const one of outcomes) {
-    const rate = ({ requests, seconds: took }: Outcome): string => `${Math.round(requests / took)}/s`
-    say(
-      `idle ${rate(one.idle)} p99 ${one.idle.p99Us} us, importing ${rate(one.importing)} p99 ${one.importing.p99Us} us, ` +
-        `${Math.round(one.items / seconds)} items/s meanwhile`,
-    )
   }
   const share = (of: (outcome: Outcome) => number): string =>
     middle(outcomes.map((one) => of(one.importing) / of(one.idle))).toFixed(2)
