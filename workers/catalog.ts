@@ -13,7 +13,7 @@ import type { CatalogThread } from '../src/catalog/wiring.js'
 if (parentPort === null) throw new Error('this file runs as a thread')
 const parent = parentPort
 const options = workerData as CatalogThread
-stepBack(niceness.background, createLog(options.logLevel, 'catalog'))
+if (options.isBeside) stepBack(niceness.background, createLog(options.logLevel, 'catalog'))
 const keeper = new CatalogKeeper(options.keeper, new Generations(options.generations), systemClock)
 
 parent.on('message', (order: ThreadOrder) => {

@@ -9,4 +9,6 @@ export interface CatalogThread {
   /** `generationBytes` bytes, shared with every reader. */
   readonly generations: SharedArrayBuffer
   readonly logLevel: string
+  /** Requests are answered beside it: it lets their threads go first. */
+  readonly isBeside: boolean
 }

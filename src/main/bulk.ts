@@ -58,7 +58,10 @@ export async function openBulk(
   const { root, catalog, agenda } = folders(config)
   const claim = await claimFolder(root)
   const shared = sharedTables(config)
-  const thread = await startThread('catalog', 'catalog', catalogThread(config, shared))
+  const thread = await startThread('catalog', 'catalog', {
+    ...catalogThread(config, shared),
+    isBeside: false,
+  })
   const keeper = addressOf<CatalogRequest, CatalogReply>(thread.connect(), ingestDefaults.keeperMailboxMax)
   const { environment } = openCatalogTables(catalog)
   const index = new ChainIndex(environment, new Generations(shared.generations))

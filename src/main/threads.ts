@@ -88,6 +88,7 @@ export function catalogThread(config: Config, shared: SharedTables): CatalogThre
     keeper: { path: folders(config).catalog, touchEveryMs: 10_000 },
     generations: shared.generations,
     logLevel: config.server.logLevel,
+    isBeside: true,
   }
 }
 

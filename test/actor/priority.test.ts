@@ -26,6 +26,7 @@ t.test('a thread of the background steps back, and takes no other with it', asyn
     keeper: { path, touchEveryMs: 0 },
     generations: new SharedArrayBuffer(generationBytes),
     logLevel: 'silent',
+    isBeside: true,
   })
   // Whatever the thread started of the pool that all share must have been there before.
   await stat(path)

@@ -154,6 +154,7 @@ t.test('another thread reads what the keeper thread committed', async (t) => {
     keeper: { path, touchEveryMs: 0 },
     generations: new SharedArrayBuffer(generationBytes),
     logLevel: 'silent',
+    isBeside: false,
   }
   const thread = await startThread('catalog', 'catalog', data)
   const keeper = addressOf<CatalogRequest, CatalogReply>(thread.connect(), 100)
