@@ -44,6 +44,8 @@ class Check {
 
   run(): CheckReport {
     refreshRuns(this.tables)
+    // All files are opened at once: what is merged meanwhile is removed some seconds later.
+    for (const runs of Object.values(this.tables.runs)) runs.files()
     const rows = this.#rows()
     this.#postings()
     const words = this.#words()

@@ -22,6 +22,8 @@ export interface Standing {
 export type Put = 'added' | 'moved' | 'known' | 'skipped'
 
 const ownersMax = 50_000
+/** New ids or words that are collected at most: some 100 MB. */
+const pendingMax = 2 ** 19
 
 /** Every prefix under which a row is posted, each once. */
 export function rowPrefixes(
@@ -92,6 +94,8 @@ export class RowWriter {
     const seenSeconds = standing?.row.seenSeconds ?? nowSeconds
     if (!this.#insert(key, this.#row(packed, key, seenSeconds))) return 'skipped'
     this.#ids.add(packed.id, key)
+    // A transaction may hold more than should lie in memory, or be sorted at once.
+    if (Math.max(this.#ids.runs.pending, this.#words.pending) >= pendingMax) this.settle()
     return standing === undefined ? 'added' : 'moved'
   }
 

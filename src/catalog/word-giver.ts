@@ -54,6 +54,11 @@ export class WordGiver {
     })
   }
 
+  /** New words that are collected. */
+  get pending(): number {
+    return this.#found.pending
+  }
+
   get runs(): readonly RunWriter[] {
     return [this.#found, this.#ordered]
   }
