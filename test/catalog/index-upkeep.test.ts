@@ -4,18 +4,20 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { Chain } from '../../bench/index-chain.js'
+import { systemClock } from '../../src/actor/clock.js'
 import { Generations } from '../../src/catalog/generations.js'
 import { checkIndex } from '../../src/catalog/index-check.js'
 import { compactIndex } from '../../src/catalog/index-compact.js'
 import type { IndexRequest } from '../../src/catalog/index-protocol.js'
 import { openIndexTables } from '../../src/catalog/index-tables.js'
 import { IndexedCatalog } from '../../src/catalog/indexed.js'
+import { CatalogKeeper } from '../../src/catalog/keeper.js'
 import { packTransactions } from '../../src/catalog/pack.js'
 import { LmdbCatalog } from '../../src/catalog/reader.js'
 import { openCatalogTables } from '../../src/catalog/tables.js'
 import type { Id } from '../../src/format/id.js'
 import { idBytes } from '../../src/format/id.js'
-import { blockMessage, dump, itemsMessage, openHouse } from './index-model.js'
+import { blockMessage, dump, filesOnly, itemsMessage, openHouse } from './index-model.js'
 
 const sound = (problems: readonly string[]): string[] =>
   problems.filter((problem) => !problem.startsWith("the owner's key"))
@@ -205,4 +207,34 @@ t.test('the reply to each message says what became of its rows', async (t) => {
   t.same(await outcome({ kind: 'unwind', fromHeight: 0 }), [0, 0, 0, 1])
   t.same(sound(checkIndex(house.tables).problems), [])
   await house.close()
+})
+
+t.test('an index of the version before is read as it is, and moves into files as it grows', async (t) => {
+  const house = await grown()
+  const before = dump(house.tables)
+  const meta = house.tables.indexMeta
+  house.tables.environment.write(() => {
+    meta.put(Buffer.from('version'), Buffer.from('sluice index 1'))
+    meta.remove(Buffer.from('word key'))
+  })
+  await house.close()
+  const keeper = new CatalogKeeper(
+    { path: house.path, touchEveryMs: 0, spill: filesOnly },
+    new Generations(),
+    systemClock,
+  )
+  const { environment } = openCatalogTables(house.path)
+  const tables = openIndexTables(environment)
+  t.same(dump(tables), before)
+  const [ids, words] = [tables.ids.count(), tables.words.count()]
+  for (let commit = 0; commit < 20; commit += 1) {
+    await keeper.handle({ kind: 'expire-pending', beforeSeconds: commit })
+  }
+  environment.refresh()
+  t.ok(tables.ids.count() < ids)
+  t.ok(tables.words.count() < words)
+  t.same(dump(tables), before)
+  t.same(sound(checkIndex(tables, 1_000_000).problems), [])
+  await environment.close()
+  await keeper.close()
 })
