@@ -55,8 +55,8 @@ export function ownerOf(tx: Transaction): Uint8Array {
 }
 
 /**
- * Whether the id vouches for the transaction's fields. Not where the owner is recovered from the signature: whoever changes a field
- * then finds another key under the same id, so a node alone can say what it likes.
+ * Whether the id vouches for the transaction's fields. Not where the owner is recovered from the signature: whoever changes a
+ * field then finds another key under the same id, so a node alone can say what it likes.
  */
 export function isBoundById(tx: Pick<Transaction, 'format' | 'owner'>): boolean {
   return tx.format === 1 || tx.owner.length > 0
