@@ -30,7 +30,9 @@ async function market(t: Test, network: 'base' | 'base-sepolia', units = 5_000_0
   const facilitator = await stockFacilitator(t, chain, await chain.account({ ether }))
   const payer = await chain.account({ units })
   const payee = (await chain.account()).address
-  const shop = await openShop(t, { facilitatorUrl: facilitator.url, wallet: payee, network })
+  // A stock client gives up at the first 503: on a busy machine a settlement takes its time.
+  const patient = { verifyMs: 20_000, settleMs: 20_000, cashier: { waitMs: 20_000 } }
+  const shop = await openShop(t, { facilitatorUrl: facilitator.url, wallet: payee, network, ...patient })
   return { chain, facilitator, payer, payee, shop }
 }
 
