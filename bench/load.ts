@@ -1,5 +1,6 @@
 import { execFile, execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, statSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -42,11 +43,12 @@ export interface Outcome {
   readonly p99Us: number
 }
 
-/** Compiles the load maker where it is missing or old. Throws without a compiler. */
+/** Compiles the load maker where there is none of this very source. Throws without a compiler. */
 export function loadMaker(): string {
   const source = join(benchFolder, 'load', 'load.cc')
-  const target = join(workFolder, 'load')
-  if (!existsSync(target) || statSync(target).mtimeMs < statSync(source).mtimeMs) {
+  const version = createHash('sha256').update(readFileSync(source)).digest('hex').slice(0, 12)
+  const target = join(workFolder, `load-${version}`)
+  if (!existsSync(target)) {
     mkdirSync(dirname(target), { recursive: true })
     execFileSync('c++', ['-O2', '-std=c++17', '-Wall', '-Wextra', source, '-o', target], { stdio: 'inherit' })
   }
