@@ -187,31 +187,11 @@ napi_value forget(napi_env env, napi_callback_info info) {
   return result;
 }
 
-// read(door, slot)
-napi_value read(napi_env env, napi_callback_info info) {
+// NAME(door, slot): what the server does with one connection.
+template <void (Server::*act)(size_t)>
+napi_value onSlot(napi_env env, napi_callback_info info) {
   Call call(env, info);
-  if (call.server != nullptr) call.server->read(count(env, call.args[1]));
-  return nullptr;
-}
-
-// hold(door, slot)
-napi_value hold(napi_env env, napi_callback_info info) {
-  Call call(env, info);
-  if (call.server != nullptr) call.server->hold(count(env, call.args[1]));
-  return nullptr;
-}
-
-// release(door, slot)
-napi_value release(napi_env env, napi_callback_info info) {
-  Call call(env, info);
-  if (call.server != nullptr) call.server->release(count(env, call.args[1]));
-  return nullptr;
-}
-
-// drop(door, slot)
-napi_value drop(napi_env env, napi_callback_info info) {
-  Call call(env, info);
-  if (call.server != nullptr) call.server->drop(count(env, call.args[1]));
+  if (call.server != nullptr) (call.server->*act)(count(env, call.args[1]));
   return nullptr;
 }
 
@@ -255,9 +235,18 @@ NAPI_MODULE_INIT() {
   const struct {
     const char* name;
     napi_callback call;
-  } functions[] = {{"open", open},       {"send", send},       {"stand", stand}, {"forget", forget}, {"read", read},
-                   {"hold", hold},       {"release", release}, {"drop", drop},   {"shut", shut},     {"sweep", sweep},
-                   {"address", address}, {"destroy", destroyDoor}};
+  } functions[] = {{"open", open},
+                   {"send", send},
+                   {"stand", stand},
+                   {"forget", forget},
+                   {"read", onSlot<&Server::read>},
+                   {"hold", onSlot<&Server::hold>},
+                   {"release", onSlot<&Server::release>},
+                   {"drop", onSlot<&Server::drop>},
+                   {"address", address},
+                   {"sweep", sweep},
+                   {"shut", shut},
+                   {"destroy", destroyDoor}};
   for (const auto& each : functions) {
     napi_value made;
     napi_create_function(env, each.name, NAPI_AUTO_LENGTH, each.call, nullptr, &made);
