@@ -1,6 +1,7 @@
-import { mkdir, open, readdir, rename, rm } from 'node:fs/promises'
+import { mkdir, readdir, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
+import { synced } from '../store/synced.js'
 import { type ExportTable, exportColumns } from './export-layout.js'
 import type { Row } from './l1-layout.js'
 import { ParquetFile } from './parquet-write.js'
@@ -108,15 +109,5 @@ export class ExportFiles {
       await turn()
     }
     this.#open.clear()
-  }
-}
-
-/** Bytes of a file, or names of a folder, are on disk when it resolves. */
-async function synced(path: string): Promise<void> {
-  const handle = await open(path, 'r')
-  try {
-    await handle.sync()
-  } finally {
-    await handle.close()
   }
 }

@@ -1,7 +1,7 @@
-import { closeSync, fsyncSync, openSync } from 'node:fs'
 import { gzipSync } from 'node:zlib'
 import type { SchemaElement } from 'hyparquet'
 import { fileWriter, ParquetWriter } from 'hyparquet-writer'
+import { syncNow } from '../store/synced.js'
 import type { Columns, ColumnType, Row, Value } from './l1-layout.js'
 import { RowDigest } from './row-digest.js'
 
@@ -89,9 +89,7 @@ export class ParquetFile {
   /** Ends the file; it is on disk when this returns. */
   finish(): WrittenTable {
     this.end()
-    const file = openSync(this.path, 'r')
-    fsyncSync(file)
-    closeSync(file)
+    syncNow(this.path)
     return { rows: this.#rows, rowDigest: this.#digest.hex() }
   }
 

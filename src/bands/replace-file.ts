@@ -1,5 +1,6 @@
 import { open, rename } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { synced } from '../store/synced.js'
 
 /**
  * Replaces a file: whoever reads it sees the old or the new one, whole, whatever happens to this process. It has one writer:
@@ -15,10 +16,5 @@ export async function replaceFile(path: string, content: string | Uint8Array): P
     await file.close()
   }
   await rename(draft, path)
-  const folder = await open(dirname(path), 'r')
-  try {
-    await folder.sync()
-  } finally {
-    await folder.close()
-  }
+  await synced(dirname(path))
 }

@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto'
-import { mkdir, open, readdir, realpath, rename, rm } from 'node:fs/promises'
+import { mkdir, readdir, realpath, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { claim } from '../actor/claim.js'
 import { isMissing } from '../store/blobs.js'
+import { synced } from '../store/synced.js'
 import { isEntryName, isIndexName } from './names.js'
 import type { ShelfName, Shelved } from './protocol.js'
 
@@ -10,15 +11,6 @@ import type { ShelfName, Shelved } from './protocol.js'
 export function bandFolder(root: string, shelf: ShelfName, index: string, id: string): string {
   if (!isIndexName(index) || !isEntryName(id)) throw new RangeError(`not a band's name: ${index}/${id}`)
   return join(root, shelf, index, id)
-}
-
-async function sync(path: string): Promise<void> {
-  const file = await open(path, 'r')
-  try {
-    await file.sync()
-  } finally {
-    await file.close()
-  }
 }
 
 /**
@@ -69,8 +61,8 @@ export class Shelf {
    */
   async place(draft: string, shelf: ShelfName, index: string, id: string): Promise<boolean> {
     const folder = bandFolder(this.root, shelf, index, id)
-    for (const name of await readdir(draft)) await sync(join(draft, name))
-    await sync(draft)
+    for (const name of await readdir(draft)) await synced(join(draft, name))
+    await synced(draft)
     const above = join(this.root, shelf, index)
     const made = await mkdir(above, { recursive: true, mode: 0o700 })
     try {
@@ -81,8 +73,8 @@ export class Shelf {
       await this.discard(draft)
       return false
     }
-    await sync(above)
-    if (made !== undefined) await sync(join(this.root, shelf))
+    await synced(above)
+    if (made !== undefined) await synced(join(this.root, shelf))
     return true
   }
 

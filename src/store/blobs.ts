@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { type FileHandle, mkdir, open, opendir, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { decodeBase64url, encodeBase64url } from '../format/base64url.js'
+import { synced } from './synced.js'
 
 /** A file being written, not a blob yet. */
 export interface Draft {
@@ -26,15 +27,6 @@ export function blobPath(folder: string, digest: Uint8Array): string {
 /** True where an error of the file system says that there is no such file. */
 export function isMissing(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'ENOENT'
-}
-
-async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path, 'r')
-  try {
-    await folder.sync()
-  } finally {
-    await folder.close()
-  }
 }
 
 /**
@@ -76,10 +68,10 @@ export class BlobStore {
     const leaf = dirname(path)
     const made = await mkdir(leaf, { recursive: true, mode: 0o700 })
     await rename(draft.path, path)
-    await syncFolder(leaf)
+    await synced(leaf)
     if (made === undefined) return
-    await syncFolder(dirname(leaf))
-    await syncFolder(this.folder)
+    await synced(dirname(leaf))
+    await synced(this.folder)
   }
 
   /** Removes a draft that will not be a blob. Its readers keep their open file. */

@@ -1,6 +1,7 @@
-import { closeSync, fdatasyncSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from 'node:fs'
+import { closeSync, fdatasyncSync, openSync, renameSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Look, RunFile } from './runs.js'
+import { syncNow } from './synced.js'
 
 /** What is written at once. */
 const pieceBytes = 2 ** 20
@@ -43,9 +44,7 @@ export class Draft {
     fdatasyncSync(this.#fd)
     closeSync(this.#fd)
     renameSync(this.#path, path)
-    const folder = openSync(this.folder, 'r')
-    fsyncSync(folder)
-    closeSync(folder)
+    syncNow(this.folder)
   }
 
   drop(): void {
