@@ -44,6 +44,12 @@ struct Standing {
 
 class StandingAnswers {
  public:
+  // Larger parts are watched while they go out.
+  static constexpr uint64_t kPartMax = 64 * 1024;
+  static constexpr size_t kIdLength = 22;
+
+  StandingAnswers() { clear(); }
+
   // False where this request is of no kind that is ever answered so. `out`: what the reader said of the head in `bytes`.
   static bool readKey(const uint8_t* bytes, const int32_t* out, Key* key) {
     if ((out[kFlags] & (kHttp10 | kKeep | kBody | kExpects)) != kKeep) return false;
@@ -152,11 +158,6 @@ class StandingAnswers {
     idsAt_ += kIdLength;
     return ids_ + idsAt_ - kIdLength;
   }
-  static constexpr size_t kIdLength = 22;
-
-  // Larger parts are watched while they go out.
-  static constexpr uint64_t kPartMax = 64 * 1024;
-
  private:
   static constexpr size_t kWays = 1024, kSeen = 8192;
   std::vector<std::unique_ptr<Standing>> answers_;
@@ -165,10 +166,6 @@ class StandingAnswers {
   char ids_[kIdLength * 256];
   size_t idsAt_ = sizeof(ids_);
 
- public:
-  StandingAnswers() { clear(); }
-
- private:
   // bytes=FROM-TO and nothing else: every other form is for JavaScript.
   static bool readRange(const uint8_t* text, size_t length, Key* key) {
     static const char unit[] = "bytes=";

@@ -16,7 +16,6 @@ interface RepeatParts {
 
 /** More answers like one that was granted, each taken for like that one; those of one client in one take. */
 export class BucketRepeats implements Repeats {
-  readonly #headers: ReadonlyMap<string, string | undefined>
   readonly #named: Pick<Fare['request'], 'method' | 'path' | 'header'>
 
   constructor(
@@ -24,14 +23,13 @@ export class BucketRepeats implements Repeats {
     { request }: Fare,
   ) {
     const headers = new Map(kept.map((name) => [name, request.header(name)]))
-    this.#headers = headers
     const { method, path } = request
     this.#named = { method, path, header: (name) => headers.get(name) }
   }
 
   admit(address: string, bytes: number, count: number): boolean {
     const { clients, buckets, requests } = this.parts
-    const client = clients.of({ remoteAddress: address, header: (name) => this.#headers.get(name) })
+    const client = clients.of({ remoteAddress: address, header: this.#named.header })
     if (!this.parts.isExempt(client)) {
       const taking = buckets.take(client, this.#named, tokensOf(bytes) * count, false)
       if (!(taking instanceof Ticket)) return false

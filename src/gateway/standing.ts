@@ -1,5 +1,5 @@
 import type { Grant, Repeats } from '../admission/protocol.js'
-import type { FramedHead, StandingAnswer, StandingBody, Terms } from '../http/exchange.js'
+import type { FramedHead, StandingBody, Terms } from '../http/exchange.js'
 import type { MappedContent } from '../store/mapped.js'
 import type { DeliveryParts } from './delivery-parts.js'
 import type { Entry } from './entry.js'
@@ -56,44 +56,31 @@ class StoredTerms implements Terms {
 export function offerStanding(
   parts: Parts,
   flow: Flow,
-  found: { readonly entry: Entry; readonly content: MappedContent },
+  { entry, content }: { readonly entry: Entry; readonly content: MappedContent },
   planned: Planned,
   grant: Grant,
   head: FramedHead,
 ): void {
+  const { request, naming } = flow
   const { standing } = flow.reply
-  if (standing === undefined) return
-  const answer = standingOf(parts, flow, found, planned, grant, head)
-  if (answer !== undefined) standing.offer(answer)
-}
-
-function standingOf(
-  parts: Parts,
-  flow: Flow,
-  found: { readonly entry: Entry; readonly content: MappedContent },
-  planned: Planned,
-  grant: Grant,
-  head: FramedHead,
-): StandingAnswer | undefined {
-  const { request } = flow
+  if (standing === undefined || grant.lines !== '' || parts.ledger.logsAll) return
   const { variant, bytes, contentLength } = planned
   const isPart = variant === 'part'
-  if (variant === 'parts' || bytes > watchedMinBytes || grant.lines !== '' || parts.ledger.logsAll)
-    return undefined
+  if (variant === 'parts' || bytes > watchedMinBytes) return
   // A range that did not count is no range to the server; a client that names its requests wants to hear that name.
-  if ((request.header('range') !== undefined) !== isPart || request.header('x-request-id') !== undefined)
-    return undefined
-  const body = bytes === 0 ? undefined : bodyOf(found.content, planned)
-  if (body === undefined && (bytes > 0 || isPart)) return undefined
+  if ((request.header('range') !== undefined) !== isPart) return
+  if (request.header('x-request-id') !== undefined) return
+  const body = bytes === 0 ? undefined : bodyOf(content, planned)
+  if (body === undefined && (bytes > 0 || isPart)) return
   const { admission } = parts
-  const { contentType } = found.entry
-  const name = flow.naming?.name
-  const repeats = admission?.repeats({ request, bytes, contentType, ...(name === undefined ? {} : { name }) })
-  if (admission !== undefined && repeats === undefined) return undefined
-  const content = found.content.again()
-  const terms = new StoredTerms(parts, flow, planned.status, found.entry, content, repeats)
+  const { contentType } = entry
+  const name = naming?.name === undefined ? {} : { name: naming.name }
+  const repeats = admission?.repeats({ request, bytes, contentType, ...name })
+  if (admission !== undefined && repeats === undefined) return
+  const terms = new StoredTerms(parts, flow, planned.status, entry, content.again(), repeats)
   // The lines of the plan come first among the head's own: Content-Range, which every request has for itself.
-  return { head: { ...head, lines: head.lines.slice(planned.lines.length) }, contentLength, body, terms }
+  const lines = head.lines.slice(planned.lines.length)
+  standing.offer({ head: { ...head, lines }, contentLength, body, terms })
 }
 
 function bodyOf(content: MappedContent, { variant, pieces }: Planned): StandingBody | undefined {

@@ -37,13 +37,12 @@ export class StandingAnswers {
   readonly #leaving = new Map<number, Terms>()
   #second = -1
   #turn = 0
-  #any = false
   /** One client's requests for one answer. */
   #run: Held | undefined
   #runBytes = 0
   #runAddress = ''
-  #runAts: number[] = []
-  #runTolds: number[] = []
+  readonly #runAts: number[] = []
+  readonly #runTolds: number[] = []
 
   constructor(desk: StandingDesk, wire: StandingWire) {
     this.#desk = desk
@@ -56,7 +55,7 @@ export class StandingAnswers {
     const second = Math.floor(nowMs / 1000)
     if (second === this.#second) return
     this.#second = second
-    if (this.#any) this.forget()
+    if (this.#held.length > 0) this.forget()
   }
 
   /** Lets an answer stand for requests like the one at `at`, which is being answered. */
@@ -70,7 +69,6 @@ export class StandingAnswers {
       terms.close()
       return
     }
-    this.#any = true
     const wholeBytes = body === undefined || body.isRange ? 0 : bytes.length
     this.#held[number] = { terms, hasBody: body !== undefined, wholeBytes, turn: this.#turn, holds: true }
   }
@@ -113,16 +111,12 @@ export class StandingAnswers {
     if (run === undefined) return
     this.#run = undefined
     const count = this.#runAts.length
-    const ats = this.#runAts
     if (run.terms.admits(this.#runAddress, this.#runBytes, count)) {
       const { inbox } = this.#desk.wire
       for (const told of this.#runTolds) inbox[told] = message.allowed
       run.terms.sent(this.#runBytes, count)
-      ats.length = 0
-    } else {
-      this.#runAts = []
-      for (const at of ats) this.#desk.take(at)
-    }
+    } else for (const at of this.#runAts) this.#desk.take(at)
+    this.#runAts.length = 0
     this.#runTolds.length = 0
   }
 
@@ -134,7 +128,6 @@ export class StandingAnswers {
 
   /** No answer stands any more. */
   forget(): void {
-    this.#any = false
     const taken = this.#wire.forget()
     this.#held.forEach((held, number) => {
       if (held === undefined) return
