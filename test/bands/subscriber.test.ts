@@ -3,9 +3,10 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { Agent } from 'undici'
+import { Agent, type Dispatcher } from 'undici'
 import { systemClock } from '../../src/actor/clock.js'
 import { silentLog } from '../../src/actor/log.js'
+import type { Meters } from '../../src/actor/meter.js'
 import { signPublication } from '../../src/bands/document.js'
 import { downloadDefaults } from '../../src/bands/download.js'
 import { PinnedKeys, type PublisherKeys } from '../../src/bands/publisher-keys.js'
@@ -214,16 +215,12 @@ t.test('an empty list takes nothing away', async (t) => {
   t.same(await installed(), ['one'])
 })
 
-t.test('what was fetched is given on, until nobody lists it; publishers are told', async (t) => {
-  const { outer, publisher, url, open, dispatcher, shelf } = await stage(t)
-  const one = await plantBand(join(outer, 'one'), { a: randomBytes(700_000), b: randomBytes(20) })
-  const listed = { id: 'one', files: one.files, torrent: one.torrent }
-  publisher.publish([listed, { id: 'plain', files: { a: randomBytes(10) } }])
-  const first = await open()
-  await turn(first)
-  await first.stop()
-  const follower = await open()
-  t.equal(follower.offerings.length, 1, 'known again after a restart, without asking anybody')
+/** Seeds what a subscriber offers, until the end of the test. */
+async function seededOn(
+  t: Test,
+  follower: Subscriber,
+  dispatcher: Dispatcher,
+): Promise<{ port: number; meters: Meters }> {
   const meters = testMeters()
   const swarm = new Swarm(
     { seeder: seederOptions, tracker: trackerDefaults, addresses: [], trackers: [], patience: udpPatience },
@@ -235,6 +232,20 @@ t.test('what was fetched is given on, until nobody lists it; publishers are told
   )
   const port = await swarm.start()
   t.teardown(() => swarm.close())
+  return { port, meters }
+}
+
+t.test('what was fetched is given on, until nobody lists it; publishers are told', async (t) => {
+  const { outer, publisher, url, open, dispatcher, shelf } = await stage(t)
+  const one = await plantBand(join(outer, 'one'), { a: randomBytes(700_000), b: randomBytes(20) })
+  const listed = { id: 'one', files: one.files, torrent: one.torrent }
+  publisher.publish([listed, { id: 'plain', files: { a: randomBytes(10) } }])
+  const first = await open()
+  await turn(first)
+  await first.stop()
+  const follower = await open()
+  t.equal(follower.offerings.length, 1, 'known again after a restart, without asking anybody')
+  const { port, meters } = await seededOn(t, follower, dispatcher)
   t.same(follower.offerings[0]?.trackers, [`${url}/indexes/announce`])
   while (!publisher.ports.includes(port)) await new Promise((resolve) => setTimeout(resolve, 50))
   for (const name of ['a', 'b']) publisher.lies.set(`/webseed/${one.torrent.name}/${name}`, Buffer.alloc(1))
@@ -265,17 +276,7 @@ t.test('what has come of a band is given on while the rest is on its way', async
   publisher.lies.set(webSeed('b'), Buffer.alloc(1))
   const follower = await open()
   await follower.poll()
-  const meters = testMeters()
-  const swarm = new Swarm(
-    { seeder: seederOptions, tracker: trackerDefaults, addresses: [], trackers: [], patience: udpPatience },
-    () => follower.offerings,
-    systemClock,
-    meters,
-    silentLog,
-    dispatcher,
-  )
-  const port = await swarm.start()
-  t.teardown(() => swarm.close())
+  const { port, meters } = await seededOn(t, follower, dispatcher)
   const other = new TestPublisher(undefined, publisher.signing)
   const url = await other.listen()
   t.teardown(() => other.close())

@@ -4,11 +4,11 @@ import t from 'tap'
 import { pause } from '../../src/actor/clock.js'
 import { isRefusal } from '../../src/format/refusal.js'
 import type { Reply } from '../../src/http/exchange.js'
-import { type Server, serve } from '../../src/http/listen.js'
+import type { Server } from '../../src/http/listen.js'
 import type { Content } from '../../src/store/content.js'
 import { HandClock } from './hand-clock.js'
 import { converse } from './raw.js'
-import { ways } from './ways.js'
+import { listening, ways } from './ways.js'
 
 const large = Buffer.alloc(8 * 2 ** 20, 'x')
 /** Content whose bytes are here only when it is told so. */
@@ -44,7 +44,8 @@ for (const by of ways) {
       while (waiting.length === 0) await new Promise<void>((resolve) => (heard = resolve))
       return waiting.shift() as Reply
     }
-    const server: Server = serve(
+    const server: Server = await listening(
+      by,
       (request, reply) => {
         if (request.path === '/later') {
           waiting.push(reply)
@@ -56,18 +57,8 @@ for (const by of ways) {
             .then((body) => reply.end({ status: 200, block: '' }, isRefusal(body) ? body.refused : body))
         }
       },
-      {
-        host: '127.0.0.1',
-        port: 0,
-        stallMs: 5000,
-        flowsMax: 9,
-        onThrow: (error) => t.fail(String(error)),
-        clock,
-        by,
-      },
+      { clock, flowsMax: 9 },
     )
-    t.teardown(() => server.close(0))
-    await server.listening
     const asking = async (sent: string): Promise<{ socket: Socket; over: Promise<unknown> }> => {
       const socket = connect(server.port, '127.0.0.1')
       socket.on('error', () => undefined)

@@ -2,9 +2,9 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import t from 'tap'
 import { pause } from '../../src/actor/clock.js'
-import { type Server, serve } from '../../src/http/listen.js'
+import type { Server } from '../../src/http/listen.js'
 import { HandClock } from './hand-clock.js'
-import { ways } from './ways.js'
+import { listening, ways } from './ways.js'
 
 const get = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`
 
@@ -38,8 +38,9 @@ for (const by of ways) {
   t.test(`connections that the ${by} holds`, async (t) => {
     const clock = new HandClock()
     let reached = 0
-    const start = async (): Promise<Server> => {
-      const server = serve(
+    const start = (): Promise<Server> =>
+      listening(
+        by,
         (request, reply) => {
           reached += 1
           // The path says for how many milliseconds.
@@ -47,21 +48,9 @@ for (const by of ways) {
           reply.hold(0)
           reply.end({ status: 429, block: '' }, request.path)
         },
-        {
-          host: '127.0.0.1',
-          port: 0,
-          stallMs: 5000,
-          flowsMax: 9,
-          onThrow: (error) => t.fail(String(error)),
-          clock,
-          by,
-        },
+        { clock, flowsMax: 9 },
       )
-      await server.listening
-      return server
-    }
     const server = await start()
-    t.teardown(() => server.close(0))
 
     await t.test('are answered at once, and read again when the hold is over', async (t) => {
       const { socket, bodies, count } = await open(server)

@@ -4,9 +4,9 @@ import { Worker } from 'node:worker_threads'
 import t from 'tap'
 import { pause } from '../../src/actor/clock.js'
 import { isRefusal } from '../../src/format/refusal.js'
-import { type Server, serve } from '../../src/http/listen.js'
+import type { Server } from '../../src/http/listen.js'
 import { HandClock } from './hand-clock.js'
-import { ways } from './ways.js'
+import { listening, ways } from './ways.js'
 
 /** A connection, with all that came back on it. */
 async function open(
@@ -29,24 +29,15 @@ async function open(
 for (const by of ways) {
   t.test(`the patience of the ${by}`, async (t) => {
     const clock = new HandClock()
-    const server = serve(
+    const server = await listening(
+      by,
       (request, reply) => {
         void request
           .body(1000)
           .then((body) => reply.end({ status: 200, block: '' }, isRefusal(body) ? body.refused : body))
       },
-      {
-        host: '127.0.0.1',
-        port: 0,
-        stallMs: 5000,
-        flowsMax: 9,
-        onThrow: (error) => t.fail(String(error)),
-        clock,
-        by,
-      },
+      { clock, flowsMax: 9 },
     )
-    await server.listening
-    t.teardown(() => server.close(0))
 
     await t.test('a head that does not end is answered 408', async (t) => {
       const { heard, over } = await open(server, 'GET / HTTP/1.1\r\nHost: x\r\n')
