@@ -82,6 +82,15 @@ function write({ response }: Call, [status, body, manner]: Answer): void {
   else response.end(manner === 'latin' ? Buffer.from(`${text.slice(0, -1)}, "é": 1}`, 'latin1') : text)
 }
 
+/** One answer of each kind, so that none is left to chance. */
+const examples: [number, object, string][] = [
+  [200, { success: true, transaction: hash, payer, network: 'base-sepolia' }, 'json'],
+  [200, { success: false, errorReason: 'insufficient_funds' }, 'json'],
+  [200, { success: false, errorReason: 'settlement_pending', transaction: hash }, 'json'],
+  [400, {}, 'html'],
+  [500, {}, 'reset'],
+]
+
 t.test('whatever a facilitator answers, money counts as moved only where it says so plainly', async (t) => {
   let now: Answer = [200, {}, 'json']
   const { url } = await serveWeb(t, (call) => write(call, now))
@@ -114,7 +123,7 @@ t.test('whatever a facilitator answers, money counts as moved only where it says
       const kinds = await facilitator.supported()
       ok(kinds === undefined || kinds.every((kind) => kind === 1 || kind === 2))
     }),
-    { numRuns },
+    { numRuns, examples },
   )
   for (const said of ['settled', 'refused', 'pending', 'unasked', 'nothing']) {
     t.ok((counts.get(said) ?? 0) > 0, `${said}: ${counts.get(said)}`)
