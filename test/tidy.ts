@@ -98,6 +98,16 @@ t.test('each dangerous thing has one place', async (t) => {
   t.strictSame(wrong, [])
 })
 
+t.test('chance in tests comes from the one seed', async (t) => {
+  const wrong = everything
+    .filter(({ path }) => /^test\/(?!property|tidy)/.test(path))
+    .filter(({ text }) => /from 'fast-check'|Math\.random\(|randomInt\(/.test(text))
+  t.strictSame(
+    wrong.map(({ path }) => path),
+    [],
+  )
+})
+
 t.test('files, functions and lines stay small', async (t) => {
   const wrong: string[] = []
   for (const { path, lines } of program) {

@@ -1,10 +1,10 @@
 import { isIP } from 'node:net'
-import fc from 'fast-check'
 import t from 'tap'
 import { limits } from '../../config/limits.js'
 import { type ClientOptions, Clients } from '../../src/admission/clients.js'
 import { formatIp, isInRange, parseIp, parseIpRange } from '../../src/format/ip.js'
 import type { Request } from '../../src/http/exchange.js'
+import { fc } from '../property.js'
 
 const secret = { low: 1, high: 2 }
 const usual: ClientOptions = {

@@ -1,11 +1,11 @@
 import { equal, ok, throws } from 'node:assert/strict'
-import fc from 'fast-check'
 import t from 'tap'
 import { Offers, resourceOf } from '../../src/admission/offer.js'
 import { inUsdc, Price, tokensMax } from '../../src/admission/price.js'
 import { Kinds } from '../../src/admission/settlement-protocol.js'
 import { refuse } from '../../src/format/refusal.js'
 import type { Request } from '../../src/http/exchange.js'
+import { fc } from '../property.js'
 
 const numRuns = 2000
 

@@ -1,6 +1,5 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import fc from 'fast-check'
 import t from 'tap'
 import { Meters, meterBytes } from '../../src/actor/meter.js'
 import { meterTable } from '../../src/actor/meters.js'
@@ -12,6 +11,7 @@ import type { Request } from '../../src/http/exchange.js'
 import { serve } from '../../src/http/listen.js'
 import { HandClock as ServerClock } from '../http/hand-clock.js'
 import { ways } from '../http/ways.js'
+import { fc } from '../property.js'
 import { HandClock, memoryHouse } from './house.js'
 
 t.test('who is refused now and then is never held', async (t) => {

@@ -1,4 +1,3 @@
-import fc from 'fast-check'
 import t from 'tap'
 import { blockOf, safeValue } from '../../src/attest/line.js'
 import { metadataLines, tagHeaderName } from '../../src/attest/metadata-headers.js'
@@ -7,6 +6,7 @@ import { spellings, vocabularies } from '../../src/attest/vocabulary.js'
 import type { Header, Place } from '../../src/catalog/attributes.js'
 import { idOfBytes } from '../../src/format/id.js'
 import { tagOf } from '../../src/format/tag.js'
+import { fc } from '../property.js'
 
 const { neutral, 'ar-io': network } = vocabularies
 const rootId = idOfBytes(Buffer.alloc(32, 1))

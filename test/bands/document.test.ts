@@ -1,6 +1,5 @@
 import { generateKeyPairSync, verify } from 'node:crypto'
 import { join } from 'node:path'
-import fc from 'fast-check'
 import t from 'tap'
 import { loadSigningKey } from '../../src/attest/keys.js'
 import { isExpired, readPublication, signPublication, verifyPublication } from '../../src/bands/document.js'
@@ -8,6 +7,7 @@ import { ownDomain, type PublicationDocument, peerDomain } from '../../src/bands
 import { canonicalJson } from '../../src/format/canonical-json.js'
 import { isRefusal } from '../../src/format/refusal.js'
 import { mutated } from '../fuzz/mutate.js'
+import { fc } from '../property.js'
 
 const key = loadSigningKey({ keyFile: join(t.testdir(), 'key.pem') })
 type Said = Omit<PublicationDocument, 'signature'>

@@ -1,6 +1,5 @@
 import { cpSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import fc from 'fast-check'
 import t from 'tap'
 import { mappedNow } from '../../native/mapped/mapped.js'
 import { systemClock } from '../../src/actor/clock.js'
@@ -14,6 +13,7 @@ import { idOfBytes } from '../../src/format/id.js'
 import { isRefusal } from '../../src/format/refusal.js'
 import { RecordSorter } from '../../src/store/cdb-sort.js'
 import { blockMessage, itemsMessage, openHouse } from '../catalog/index-model.js'
+import { fc } from '../property.js'
 import { house, idFor, placeFor, shelveBand, span } from './root-band-rig.js'
 
 t.test(

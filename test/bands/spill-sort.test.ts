@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs'
-import fc from 'fast-check'
 import t from 'tap'
 import { SpillSort } from '../../src/bands/spill-sort.js'
+import { fc } from '../property.js'
 import { folder } from './l1-chain.js'
 
 t.test('records come out in order, all of them, however many runs they lay in', async (t) => {

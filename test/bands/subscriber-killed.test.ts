@@ -6,6 +6,7 @@ import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { random } from '../property.js'
 import { TestPublisher } from './publisher-rig.js'
 import { plantBand, sameFiles, startSeeder } from './swarm-rig.js'
 
@@ -40,7 +41,7 @@ t.test(
       // It may be done before it is killed.
       const ended = once(child, 'exit')
       await Promise.race([once(child.stdout, 'data'), ended])
-      await new Promise((resolve) => setTimeout(resolve, Math.random() * 400))
+      await new Promise((resolve) => setTimeout(resolve, random() * 400))
       child.kill('SIGKILL')
       await ended
       const half = join(folder, 'fetching', 'plain-index', 'band', 'files')

@@ -1,6 +1,6 @@
-import fc from 'fast-check'
 import type { Attributes, Header, Place } from '../../src/catalog/attributes.js'
 import { type Id, idOfBytes } from '../../src/format/id.js'
+import { fc } from '../property.js'
 
 const bytes = (length: number): fc.Arbitrary<Uint8Array> =>
   fc.uint8Array({ minLength: length, maxLength: length })

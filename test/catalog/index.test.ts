@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import fc from 'fast-check'
 import t from 'tap'
 import { Chain } from '../../bench/index-chain.js'
 import { checkIndex } from '../../src/catalog/index-check.js'
@@ -13,6 +12,7 @@ import type {
 import { packTransactions } from '../../src/catalog/pack.js'
 import type { Selection } from '../../src/catalog/selection.js'
 import { idBytes, idOfBytes } from '../../src/format/id.js'
+import { fc } from '../property.js'
 import {
   blockMessage,
   dump,

@@ -1,7 +1,7 @@
-import fc from 'fast-check'
 import t from 'tap'
 import type { Attributes } from '../../src/catalog/attributes.js'
 import { distrusted, merge, settled } from '../../src/catalog/merge.js'
+import { fc } from '../property.js'
 import { anyAttributes } from './arbitrary.js'
 
 const equal = (one?: Uint8Array, other?: Uint8Array): boolean =>

@@ -1,4 +1,3 @@
-import fc from 'fast-check'
 import t from 'tap'
 import type { Attributes } from '../../src/catalog/attributes.js'
 import {
@@ -10,6 +9,7 @@ import {
   touchKey,
 } from '../../src/catalog/record.js'
 import { idOfBytes } from '../../src/format/id.js'
+import { fc } from '../property.js'
 import { anyAttributes, anyDigest } from './arbitrary.js'
 
 t.test('a record gives back what went in', async (t) => {

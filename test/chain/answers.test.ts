@@ -1,4 +1,3 @@
-import fc from 'fast-check'
 import t from 'tap'
 import {
   readAnchor,
@@ -10,6 +9,7 @@ import {
 } from '../../src/chain/answers.js'
 import { readTransaction } from '../../src/chain/read-transaction.js'
 import { idOfBytes } from '../../src/format/id.js'
+import { fc } from '../property.js'
 
 const readers = [readInfo, readBlock, readStatus, readOffset, readChunk, readAnchor]
 const names = ['height', 'indep_hash', 'txs', 'size', 'offset', 'chunk', 'data_path', 'weave_size', 'current']

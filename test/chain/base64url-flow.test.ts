@@ -1,6 +1,6 @@
-import fc from 'fast-check'
 import t from 'tap'
 import { Base64urlFlow } from '../../src/chain/base64url-flow.js'
+import { fc } from '../property.js'
 
 t.test('any bytes come back whatever the cuts', async (t) => {
   fc.assert(

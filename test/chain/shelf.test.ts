@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import fc from 'fast-check'
 import t from 'tap'
 import { type ProvenChunk, Shelf } from '../../src/chain/shelf.js'
+import { fc } from '../property.js'
 
 function chunkOf(dataRoot: Uint8Array, start: number, end: number): ProvenChunk {
   const dataPath = new Uint8Array(64)

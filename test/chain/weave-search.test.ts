@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
-import fc from 'fast-check'
 import t from 'tap'
 import { type Clock, systemClock } from '../../src/actor/clock.js'
 import { type Block, parseBlockHash } from '../../src/chain/chain.js'
 import { WeaveSearch } from '../../src/chain/weave-search.js'
 import { isRefusal, type Refusal, refuse } from '../../src/format/refusal.js'
+import { fc } from '../property.js'
 
 function hash() {
   const parsed = parseBlockHash(randomBytes(48).toString('base64url'))

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
-import fc from 'fast-check'
 import type { Test } from 'tap'
 import { type Id, idBytes, idOfBytes } from '../../src/format/id.js'
 import type { BlockList, Subject } from '../../src/moderation/protocol.js'
+import { fc } from '../property.js'
 
 /** A list with the hands of its operator on it. */
 export interface Blocking {

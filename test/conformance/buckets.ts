@@ -1,5 +1,4 @@
 import { deepEqual } from 'node:assert/strict'
-import fc from 'fast-check'
 import type { Test } from 'tap'
 import {
   type BucketRules,
@@ -9,6 +8,7 @@ import {
   Ticket,
 } from '../../src/admission/buckets.js'
 import type { Client, Clients } from '../../src/admission/clients.js'
+import { fc } from '../property.js'
 
 /** Buckets under test, with a way to let time go on and to lose everything but what is on disk. */
 export interface House {

@@ -4,6 +4,7 @@ import { type Id, idOfBytes } from '../../src/format/id.js'
 import { isRefusal, type Refusal } from '../../src/format/refusal.js'
 import type { Hints, Window } from '../../src/source/protocol.js'
 import type { Found, Source, Wanted } from '../../src/source/source.js'
+import { random } from '../property.js'
 
 /** A source and a payload that it has. */
 export interface Case {
@@ -61,7 +62,7 @@ export async function conform(t: Test, { source, id, payload, hints = {}, proven
       { start: size - 1, end: size - 1 },
       { start: 0, end: size - 1 },
       ...Array.from({ length: 6 }, () => {
-        const [one, other] = [Math.floor(Math.random() * size), Math.floor(Math.random() * size)]
+        const [one, other] = [Math.floor(random() * size), Math.floor(random() * size)]
         return { start: Math.min(one, other), end: Math.max(one, other) }
       }),
     ]

@@ -1,10 +1,10 @@
 import { createHash, generateKeyPairSync, randomBytes } from 'node:crypto'
-import fc from 'fast-check'
 import t from 'tap'
 import type { Devnet } from '../../src/devnet/devnet.js'
 import { transactionJson } from '../../src/format/transaction.js'
 import { dataTree } from '../../src/proof/data-root.js'
 import { signTransaction } from '../../src/proof/sign.js'
+import { fc } from '../property.js'
 import { checkChain } from './check-chain.js'
 import { devnetOf } from './posting.js'
 

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { pause } from '../../src/actor/clock.js'
 import type { Devnet } from '../../src/devnet/devnet.js'
+import { random } from '../property.js'
 import { checkChain } from './check-chain.js'
 import { clientOf, devnetOf, folderOf, jsonOf, payerOf, signed } from './posting.js'
 
@@ -69,7 +70,7 @@ t.test('a node killed while it mines and forks leaves a sound chain each time', 
       if (response.status === 200) posted.push(transaction.id)
     })
     await Promise.race([Promise.allSettled(posts), pause(100)])
-    await pause(Math.random() * 150)
+    await pause(random() * 150)
     child.kill('SIGKILL')
     await ended
     await Promise.allSettled(posts)

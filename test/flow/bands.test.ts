@@ -14,6 +14,7 @@ import type { Band, PublicationDocument } from '../../src/bands/protocol.js'
 import { encodeBundle } from '../../src/format/bundle.js'
 import { withoutLibtorrent } from '../bands/libtorrent.js'
 import { leech } from '../bands/swarm-rig.js'
+import { random } from '../property.js'
 import { bundleTags, item, type MadeItem } from '../source/weave.js'
 import { payerAt } from './payer.js'
 import { document, until } from './published.js'
@@ -114,7 +115,7 @@ async function anotherGateway(t: Test, one: Publisher): Promise<void> {
 
   for (let index = 0; index < kills; index += 1) {
     const running = await subscriber(t, node, gateway, said)
-    await pause(200 + Math.random() * 600)
+    await pause(200 + random() * 600)
     await running.kill()
     t.comment(`killed; ${existsSync(join(fetching, band.id)) ? 'half there' : 'nothing, or all there'}`)
   }
@@ -124,7 +125,7 @@ async function anotherGateway(t: Test, one: Publisher): Promise<void> {
   t.equal(readdirSync(join(installed, band.id)).length, 257)
   const at = two.urls.gateway ?? ''
   const found = await until('an item is found', async () => {
-    const some = items[Math.floor(Math.random() * items.length)] as MadeItem
+    const some = items[Math.floor(random() * items.length)] as MadeItem
     return (await head(at, some.id)) === 200 ? some : undefined
   })
   const answer = await fetch(`${at}/raw/${found.id}`)

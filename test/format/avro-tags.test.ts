@@ -1,11 +1,11 @@
 import { deepEqual, equal } from 'node:assert/strict'
 import { deserializeTags, serializeTags } from 'arbundles'
-import fc from 'fast-check'
 import t from 'tap'
 import { decodeTags, encodeTags, standardTagLimits } from '../../src/format/avro-tags.js'
 import { isRefusal } from '../../src/format/refusal.js'
 import { type Tag, tagOf, tagText } from '../../src/format/tag.js'
 import { fromHex, sound, toHex } from '../fixture-file.js'
+import { fc } from '../property.js'
 
 const bytes = fc.uint8Array({ maxLength: 200 })
 const anyTags = fc.array(fc.record({ name: bytes, value: bytes }), { maxLength: 128 })

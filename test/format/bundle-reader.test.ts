@@ -1,5 +1,4 @@
 import { deepEqual } from 'node:assert/strict'
-import fc from 'fast-check'
 import t from 'tap'
 import { type BundleLimits, encodeBundle, encodeBundleHeader } from '../../src/format/bundle.js'
 import { type BundleEvent, BundleReader } from '../../src/format/bundle-reader.js'
@@ -7,6 +6,7 @@ import { idOfBytes } from '../../src/format/id.js'
 import { encodeItem, parseItemHeader } from '../../src/format/item.js'
 import { tagOf } from '../../src/format/tag.js'
 import { fixture, sound } from '../fixture-file.js'
+import { fc } from '../property.js'
 
 const limits: BundleLimits = { itemsMax: 100 }
 

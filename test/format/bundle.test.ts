@@ -1,10 +1,10 @@
 import { deepEqual } from 'node:assert/strict'
 import { Bundle } from 'arbundles'
-import fc from 'fast-check'
 import t from 'tap'
 import { encodeBundle, encodeBundleHeader, parseBundleHeader } from '../../src/format/bundle.js'
 import { idOfBytes } from '../../src/format/id.js'
 import { fixture, sound } from '../fixture-file.js'
+import { fc } from '../property.js'
 
 const entry = fc.record({
   id: fc.uint8Array({ minLength: 32, maxLength: 32 }).map(idOfBytes),

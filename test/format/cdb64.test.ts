@@ -1,6 +1,6 @@
-import fc from 'fast-check'
 import t from 'tap'
 import { KeyHash, startSlot } from '../../src/format/cdb64.js'
+import { fc } from '../property.js'
 
 const mask = (1n << 64n) - 1n
 

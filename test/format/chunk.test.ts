@@ -1,8 +1,8 @@
 import { equal, ok } from 'node:assert/strict'
-import fc from 'fast-check'
 import t from 'tap'
 import { chunkSizeMax, chunkSizeMin, chunkSizes } from '../../src/format/chunk.js'
 import { fixtureJson } from '../fixture-file.js'
+import { fc } from '../property.js'
 
 const vectors = fixtureJson<Record<string, { chunks: number[] }>>('vectors.json')
 

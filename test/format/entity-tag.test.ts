@@ -1,5 +1,4 @@
 import { deepEqual } from 'node:assert/strict'
-import fc from 'fast-check'
 import t from 'tap'
 import {
   type EntityTag,
@@ -8,6 +7,7 @@ import {
   parseEntityTag,
   parseEntityTags,
 } from '../../src/format/entity-tag.js'
+import { fc } from '../property.js'
 
 const strong = (opaque: string): EntityTag => ({ weak: false, opaque })
 const weak = (opaque: string): EntityTag => ({ weak: true, opaque })

@@ -1,10 +1,10 @@
 import { equal } from 'node:assert/strict'
-import fc from 'fast-check'
 import t from 'tap'
 import { decodeBase64url, encodeBase64url } from '../../src/format/base64url.js'
 import { idBytes, idOfBytes, parseId } from '../../src/format/id.js'
 import { tagOf, tagText, tagValue } from '../../src/format/tag.js'
 import { toHex } from '../fixture-file.js'
+import { fc } from '../property.js'
 
 const alphabet = [...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_']
 

@@ -1,6 +1,5 @@
 import { deepEqual, equal } from 'node:assert/strict'
 import { ArweaveSigner, createData, DataItem } from 'arbundles'
-import fc from 'fast-check'
 import t from 'tap'
 import { standardTagLimits } from '../../src/format/avro-tags.js'
 import {
@@ -14,6 +13,7 @@ import {
 } from '../../src/format/item.js'
 import { tagOf, tagText } from '../../src/format/tag.js'
 import { fixture, fixtureNames, sound } from '../fixture-file.js'
+import { fc } from '../property.js'
 
 const bytes = (length: number) => fc.uint8Array({ minLength: length, maxLength: length })
 const optional = fc.oneof(fc.constant(new Uint8Array(0)), bytes(32))

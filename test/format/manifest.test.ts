@@ -1,9 +1,9 @@
 import { deepEqual } from 'node:assert/strict'
-import fc from 'fast-check'
 import t from 'tap'
 import { parseManifest, resolvePath } from '../../src/format/manifest.js'
 import { isRefusal } from '../../src/format/refusal.js'
 import { fixture, fixtureJson, fixtureNames, sound } from '../fixture-file.js'
+import { fc } from '../property.js'
 
 const idA = 'cG7Hdi_iTQPoEYgQJFqJ8NMpN4KoZ-vH_j7pG4iP7NI'
 const idB = 'QYWh-QsozsYu2wor0ZygI5Zoa_fRYFc8_X1RkYmw_fU'

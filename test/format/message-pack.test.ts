@@ -1,8 +1,8 @@
-import fc from 'fast-check'
 import t from 'tap'
 import { placeMaxBytes, type RootPlace, readPlace, writePlace } from '../../src/bands/root-place.js'
 import { PackWriter } from '../../src/format/message-pack.js'
 import { mutated } from '../fuzz/mutate.js'
+import { fc } from '../property.js'
 
 const aa = Buffer.alloc(32, 0xaa)
 

@@ -1,7 +1,7 @@
 import { ok } from 'node:assert/strict'
-import fc from 'fast-check'
 import t from 'tap'
 import { parseRange } from '../../src/format/range.js'
+import { fc } from '../property.js'
 
 const ranges = (...pairs: [number, number][]) => ({
   kind: 'ranges',

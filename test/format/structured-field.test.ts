@@ -1,5 +1,4 @@
 import { deepEqual, equal } from 'node:assert/strict'
-import fc from 'fast-check'
 import t from 'tap'
 import {
   type BareItem,
@@ -12,6 +11,7 @@ import {
   serializeInnerList,
 } from '../../src/format/structured-field.js'
 import { sound } from '../fixture-file.js'
+import { fc } from '../property.js'
 
 const key = fc.stringMatching(/^[a-z*][a-z0-9_.*-]{0,8}$/)
 const bare: fc.Arbitrary<BareItem> = fc.oneof(

@@ -1,5 +1,4 @@
 import { deepEqual } from 'node:assert/strict'
-import fc from 'fast-check'
 import t from 'tap'
 import { idOfBytes } from '../../src/format/id.js'
 import { isRefusal } from '../../src/format/refusal.js'
@@ -10,6 +9,7 @@ import {
   transactionJson,
 } from '../../src/format/transaction.js'
 import { fixtureJson, fixtureLines, fixtureNames, sound } from '../fixture-file.js'
+import { fc } from '../property.js'
 
 type Json = Record<string, unknown>
 

@@ -1,9 +1,9 @@
 /** Encrypted connections whose first words are cut, spoilt or made up. */
 import { ok } from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import fc from 'fast-check'
 import t from 'tap'
 import { Answering, Asking, type Encryption, type Step, veiledInfohash } from '../../src/bands/agreement.js'
+import { fc } from '../property.js'
 import { fuzz } from './fuzz.js'
 
 const hidden = randomBytes(20)

@@ -1,7 +1,6 @@
 /** What nodes of the distributed hash table send, mangled. */
 import { ok } from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import fc from 'fast-check'
 import { Walk } from '../../src/bands/dht-walk.js'
 import {
   type DhtAnswer,
@@ -13,6 +12,7 @@ import {
   encodeDhtError,
   encodeGetPeers,
 } from '../../src/bands/krpc.js'
+import { fc } from '../property.js'
 import { fuzz } from './fuzz.js'
 import { mutated } from './mutate.js'
 

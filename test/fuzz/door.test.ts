@@ -1,9 +1,9 @@
-import fc from 'fast-check'
 import t from 'tap'
 import { isRefusal } from '../../src/format/refusal.js'
 import type { Server } from '../../src/http/listen.js'
 import { converse } from '../http/raw.js'
 import { listening, ways } from '../http/ways.js'
+import { fc } from '../property.js'
 
 const seeds = [
   'GET /a?b HTTP/1.1\r\nHost: x\r\nAccept: */*\r\n\r\n',

@@ -1,11 +1,11 @@
 import { equal, ok } from 'node:assert/strict'
-import fc from 'fast-check'
 import t from 'tap'
 import { systemClock } from '../../src/actor/clock.js'
 import { silentLog } from '../../src/actor/log.js'
 import { Facilitator } from '../../src/admission/facilitator.js'
 import { usdcOf } from '../../src/admission/usdc.js'
 import { type Call, serveWeb } from '../admission/web.js'
+import { fc } from '../property.js'
 
 const payer = `0x${'ab'.repeat(20)}`
 const hash = `0x${'1C'.repeat(32)}`

@@ -1,5 +1,4 @@
 import { ok } from 'node:assert/strict'
-import fc from 'fast-check'
 import { decodeTags, encodeTags } from '../../src/format/avro-tags.js'
 import { decodeBase58 } from '../../src/format/base58.js'
 import { decodeBase64url, encodeBase64url } from '../../src/format/base64url.js'
@@ -15,6 +14,7 @@ import { parseDictionary, serializeDictionary } from '../../src/format/structure
 import { tagOf } from '../../src/format/tag.js'
 import { parseTransactionText, transactionJson } from '../../src/format/transaction.js'
 import { fixture, fixtureLines, fixtureNames } from '../fixture-file.js'
+import { fc } from '../property.js'
 import { fuzz } from './fuzz.js'
 import { mutated, mutatedText } from './mutate.js'
 

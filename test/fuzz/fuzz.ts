@@ -1,9 +1,9 @@
 import { ok } from 'node:assert/strict'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import fc from 'fast-check'
 import t from 'tap'
 import { isRefusal } from '../../src/format/refusal.js'
+import { fc } from '../property.js'
 
 /** Inputs tried for each parser: a second or less. */
 const runs = 3000

@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import { fc } from '../property.js'
 
 /** One change to an input. Numbers are taken modulo what there is, so that every change means something. */
 type Change =

@@ -1,7 +1,7 @@
-import fc from 'fast-check'
 import { Hosts } from '../../src/names/host.js'
 import { parseName } from '../../src/names/name.js'
 import { readRecord } from '../../src/names/record.js'
+import { fc } from '../property.js'
 import { someId } from '../source/rig.js'
 import { fuzz } from './fuzz.js'
 

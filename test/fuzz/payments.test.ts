@@ -1,5 +1,4 @@
 import { equal, ok } from 'node:assert/strict'
-import fc from 'fast-check'
 import t from 'tap'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { authorizationDigest, signerOf } from '../../src/admission/authorization.js'
@@ -7,6 +6,7 @@ import { redirectTarget } from '../../src/admission/paywall.js'
 import { isUnreadable, readPayment } from '../../src/admission/presented.js'
 import { usdcOf } from '../../src/admission/usdc.js'
 import { payment } from '../admission/shop.js'
+import { fc } from '../property.js'
 import { mutated, mutatedText } from './mutate.js'
 
 const account = privateKeyToAccount(generatePrivateKey())

@@ -1,5 +1,4 @@
 import { equal, ok } from 'node:assert/strict'
-import fc from 'fast-check'
 import t from 'tap'
 import { signatureTypes } from '../../src/format/item.js'
 import { isRefusal } from '../../src/format/refusal.js'
@@ -11,6 +10,7 @@ import { proveChunk, type Ruleset, validatePath } from '../../src/proof/path.js'
 import { verifySignature } from '../../src/proof/signature.js'
 import { verifyTransaction } from '../../src/proof/transaction.js'
 import { fixture, fixtureJson, fixtureLines, fixtureNames, fromBase64url, fromHex } from '../fixture-file.js'
+import { fc } from '../property.js'
 import { mutated, mutatedText } from './mutate.js'
 
 const K = 262_144

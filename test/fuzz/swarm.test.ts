@@ -1,7 +1,6 @@
 /** What peers, trackers and makers of torrents send us, mangled. */
 import { ok } from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import fc from 'fast-check'
 import t from 'tap'
 import type { Clock } from '../../src/actor/clock.js'
 import { decodePeers, encodePeers } from '../../src/bands/compact-peers.js'
@@ -15,6 +14,7 @@ import { type Bencodable, decodeBencode, encodeBencode } from '../../src/format/
 import { isRefusal } from '../../src/format/refusal.js'
 import { composeTorrent, placeBlock, rootOf, torrentBytes } from '../../src/format/torrent.js'
 import { readTorrent } from '../../src/format/torrent-read.js'
+import { fc } from '../property.js'
 import { fuzz } from './fuzz.js'
 import { mutated, mutatedText } from './mutate.js'
 

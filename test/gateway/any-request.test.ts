@@ -1,4 +1,3 @@
-import fc from 'fast-check'
 import t from 'tap'
 import { systemClock } from '../../src/actor/clock.js'
 import { silentLog } from '../../src/actor/log.js'
@@ -14,6 +13,7 @@ import { gatewayDefaults } from '../../src/gateway/parts.js'
 import type { Head, Piece, Reply, Request } from '../../src/http/exchange.js'
 import { writeHead } from '../../src/http/frame.js'
 import type { MappedContent } from '../../src/store/mapped.js'
+import { fc } from '../property.js'
 import { sha256, someId } from '../source/rig.js'
 
 /** Contents of this gateway by id; every fifth byte of a type or tag is nothing that belongs into a header. */

@@ -1,6 +1,6 @@
-import fc from 'fast-check'
 import t from 'tap'
 import { type Asked, type Known, plan } from '../../src/gateway/plan.js'
+import { fc } from '../property.js'
 
 const tag = '"47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU"'
 const boundary = `${'-'.repeat(26)}0123456789abcdef01234567`

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto'
-import fc from 'fast-check'
 import t from 'tap'
 import { isRefusal } from '../../src/format/refusal.js'
 import { jsonOf, signed } from '../devnet/posting.js'
 import { eventually } from '../eventually.js'
+import { fc } from '../property.js'
 import { weave } from '../source/weave.js'
 import { type NodeStage, nodeStage, twisted } from './node-rig.js'
 

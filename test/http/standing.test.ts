@@ -1,6 +1,5 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { servedBy } from '../../native/server/server.js'
 import { type Clock, pause, systemClock } from '../../src/actor/clock.js'
@@ -8,6 +7,7 @@ import type { Reply, Request } from '../../src/http/exchange.js'
 import { frameOf } from '../../src/http/frame.js'
 import { serve } from '../../src/http/listen.js'
 import type { Content } from '../../src/store/content.js'
+import { fc } from '../property.js'
 
 const skip = servedBy === 'twin' && 'the addon was not built: no answer stands'
 

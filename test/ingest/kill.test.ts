@@ -6,6 +6,7 @@ import t from 'tap'
 import { checkIndex } from '../../src/catalog/index-check.js'
 import { openIndexTables } from '../../src/catalog/index-tables.js'
 import { openCatalogTables } from '../../src/catalog/tables.js'
+import { random } from '../property.js'
 import { folder, house } from './house.js'
 import { rebuilt, settled, town } from './town.js'
 
@@ -27,7 +28,7 @@ t.test('killed at any moment of an import, the index is whole, and ends the same
     const process = spawn(child, [path, devnet.url], { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
     const gone = once(process, 'exit')
     await once(process, 'message')
-    await new Promise((resolve) => setTimeout(resolve, Math.random() * 60))
+    await new Promise((resolve) => setTimeout(resolve, random() * 60))
     process.kill('SIGKILL')
     t.equal((await gone)[1], 'SIGKILL')
     const { environment } = openCatalogTables(join(path, 'catalog'))

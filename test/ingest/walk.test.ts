@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto'
-import fc from 'fast-check'
 import t from 'tap'
 import { encodeBundle } from '../../src/format/bundle.js'
 import { type Id, idOfBytes } from '../../src/format/id.js'
@@ -7,6 +6,7 @@ import { judgeItems } from '../../src/ingest/item-judge.js'
 import type { FoundItem } from '../../src/ingest/rows.js'
 import { BundleWalk, type WalkRules } from '../../src/ingest/walk.js'
 import { isBundle } from '../../src/source/learned.js'
+import { fc } from '../property.js'
 import { bundleItem, item, type MadeItem } from '../source/weave.js'
 
 const root = idOfBytes(randomBytes(32))

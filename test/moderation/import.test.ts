@@ -1,8 +1,8 @@
 import { Readable } from 'node:stream'
-import fc from 'fast-check'
 import t from 'tap'
 import { type ListLine, readDocument, readLines, readWord } from '../../src/moderation/import.js'
 import { readSubject } from '../../src/moderation/subject.js'
+import { fc } from '../property.js'
 
 const id = 'mBS8qJpQOXGR9C9yF9q9fdBjEHBwEUHIlY1IRgVtCV0'
 const hex = 'ab'.repeat(32)

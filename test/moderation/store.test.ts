@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto'
-import fc from 'fast-check'
 import t from 'tap'
 import { systemClock } from '../../src/actor/clock.js'
 import { silentLog } from '../../src/actor/log.js'
@@ -10,6 +9,7 @@ import { SievedBlockList } from '../../src/moderation/list.js'
 import type { Subject } from '../../src/moderation/protocol.js'
 import { Sieve } from '../../src/moderation/sieve.js'
 import { ModerationStore } from '../../src/moderation/store.js'
+import { fc } from '../property.js'
 
 const someSubject = (): Subject => ({ kind: 'id', key: idOfBytes(randomBytes(32)) })
 const ground = { source: 'a list', notes: 'why' }

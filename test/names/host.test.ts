@@ -1,9 +1,9 @@
-import fc from 'fast-check'
 import t from 'tap'
 import { idOfBytes } from '../../src/format/id.js'
 import { Hosts, type Place } from '../../src/names/host.js'
 import { parseName } from '../../src/names/name.js'
 import { sandboxLabel, sandboxUrl } from '../../src/names/sandbox.js'
+import { fc } from '../property.js'
 
 const roots = ['gw.example', 'deep.gw.example', 'other.example', 'localhost']
 const hosts = new Hosts(roots)

@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto'
-import fc from 'fast-check'
 import t from 'tap'
 import {
   type Cut,
@@ -10,6 +9,7 @@ import {
   openAddonPass,
 } from '../../native/digest/digest.js'
 import { TwinPass, twinBlocks } from '../../native/digest/twin.js'
+import { fc } from '../property.js'
 
 const doors: [name: string, open: (cut: Cut) => DigestPass, blocks: typeof hashBlocks][] = [
   ['the twin', (cut) => new TwinPass(cut), twinBlocks],

@@ -1,10 +1,10 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import fc from 'fast-check'
 import t from 'tap'
 import { type MappedFile, mappedBy, mappedNow, openAddon } from '../../native/mapped/mapped.js'
 import { openTwin } from '../../native/mapped/twin.js'
+import { fc } from '../property.js'
 
 const folder = mkdtempSync(join(tmpdir(), 'mapped-'))
 t.teardown(() => rmSync(folder, { recursive: true }))

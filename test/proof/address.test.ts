@@ -1,10 +1,10 @@
 import { equal } from 'node:assert/strict'
-import fc from 'fast-check'
 import t from 'tap'
 import { decodeBase58, encodeBase58 } from '../../src/format/base58.js'
 import { encodeBech32 } from '../../src/format/bech32.js'
 import { kyveAddress, nativeAddress, normalizedAddress } from '../../src/proof/address.js'
 import { fixtureJson, fromBase64url, toHex } from '../fixture-file.js'
+import { fc } from '../property.js'
 
 interface Vector {
   readonly owner_b64url: string

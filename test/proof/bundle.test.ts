@@ -1,5 +1,4 @@
 import { deepEqual } from 'node:assert/strict'
-import fc from 'fast-check'
 import t from 'tap'
 import { encodeBundle } from '../../src/format/bundle.js'
 import { parseItemHeader } from '../../src/format/item.js'
@@ -7,6 +6,7 @@ import { type BundleFindings, BundleVerifier } from '../../src/proof/bundle.js'
 import { verifyItem } from '../../src/proof/item.js'
 import { ed25519Signer, signItem } from '../../src/proof/sign.js'
 import { fixture, sound } from '../fixture-file.js'
+import { fc } from '../property.js'
 
 function findings(bytes: Uint8Array, pieceSize = bytes.length): BundleFindings {
   const verifier = new BundleVerifier()

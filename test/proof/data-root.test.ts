@@ -1,6 +1,5 @@
 import { deepEqual, equal } from 'node:assert/strict'
 import { generateTransactionChunks, validatePath as libraryValidatePath } from 'arweave/node/lib/merkle.js'
-import fc from 'fast-check'
 import t from 'tap'
 import { chunkSizeMax } from '../../src/format/chunk.js'
 import { isRefusal } from '../../src/format/refusal.js'
@@ -8,6 +7,7 @@ import { DataRootHasher, dataTree, inlineDataTree } from '../../src/proof/data-r
 import { MerkleTree } from '../../src/proof/merkle.js'
 import { validatePath } from '../../src/proof/path.js'
 import { fixtureJson, sound, toBase64url, toHex } from '../fixture-file.js'
+import { fc } from '../property.js'
 
 interface Vector {
   readonly root: string

@@ -1,9 +1,9 @@
 import { equal } from 'node:assert/strict'
 import arweaveDeepHash from 'arweave/node/lib/deepHash.js'
-import fc from 'fast-check'
 import t from 'tap'
 import { type DeepHashElement, deepHash, StreamedDeepHash } from '../../src/proof/deep-hash.js'
 import { fixtureJson, toHex } from '../fixture-file.js'
+import { fc } from '../property.js'
 
 const vectors = fixtureJson<Record<string, string>>('vectors.json')
 const text = (value: string) => Buffer.from(value)

@@ -10,7 +10,6 @@ import {
   SolanaSigner,
   TypedEthereumSigner,
 } from 'arbundles'
-import fc from 'fast-check'
 import t from 'tap'
 import { encodeBase58 } from '../../src/format/base58.js'
 import { type BundleEvent, BundleReader } from '../../src/format/bundle-reader.js'
@@ -27,6 +26,7 @@ import {
   solanaSigner,
 } from '../../src/proof/sign.js'
 import { fixture, fixtureJson, fixtureNames, sound } from '../fixture-file.js'
+import { fc } from '../property.js'
 
 const jwk = fixtureJson<JsonWebKey>('rsa-4096.jwk.json')
 const seed = Buffer.alloc(32, 1)

@@ -1,5 +1,4 @@
 import { equal, ok } from 'node:assert/strict'
-import fc from 'fast-check'
 import t from 'tap'
 import { chunkSizeMax } from '../../src/format/chunk.js'
 import { isRefusal } from '../../src/format/refusal.js'
@@ -8,6 +7,7 @@ import { sha256 } from '../../src/proof/digest.js'
 import { branchId, type Leaf, leafId, MerkleTree, noteBytes } from '../../src/proof/merkle.js'
 import { type PathQuestion, proveChunk, type Ruleset, rulesetAt, validatePath } from '../../src/proof/path.js'
 import { fixtureJson, fromBase64url, sound, toBase64url } from '../fixture-file.js'
+import { fc } from '../property.js'
 
 const K = chunkSizeMax
 

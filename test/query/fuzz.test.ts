@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import fc from 'fast-check'
 import t from 'tap'
 import { Chain } from '../../bench/index-chain.js'
 import { systemClock } from '../../src/actor/clock.js'
@@ -8,6 +7,7 @@ import { readBlockCursor, readRowCursor } from '../../src/query/cursor.js'
 import { noHeaders } from '../../src/query/headers.js'
 import { queryLimits } from '../../src/query/limits.js'
 import { blockMessage, itemsMessage, openHouse } from '../catalog/index-model.js'
+import { fc } from '../property.js'
 
 /** Pieces that queries are made of, so that random texts get past the parser now and then. */
 const pieces = [

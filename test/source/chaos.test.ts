@@ -5,6 +5,7 @@ import t from 'tap'
 import { pause } from '../../src/actor/clock.js'
 import { isRefusal } from '../../src/format/refusal.js'
 import { eventually } from '../eventually.js'
+import { random } from '../property.js'
 import { drain, gateways, rig, sha256, someId, upstream } from './rig.js'
 
 t.test(
@@ -24,7 +25,7 @@ t.test(
         'content-length': part.length,
         ...(range && { 'content-range': `bytes ${start}-${end}/${body.length}` }),
       })
-      const fate = Math.random()
+      const fate = random()
       if (fate < 0.2) response.write(part.subarray(0, part.length / 2), () => response.destroy())
       else if (fate < 0.3) setTimeout(() => response.end(part), 30)
       else response.end(part)
@@ -37,11 +38,11 @@ t.test(
     let whole = 0
     const client = async (): Promise<void> => {
       for (let round = 0; round < 25; round += 1) {
-        const edge = edges[Math.floor(Math.random() * 2)]!
-        const id = Math.random() < 0.05 ? someId() : ids[Math.floor(Math.random() * ids.length)]!
+        const edge = edges[Math.floor(random() * 2)]!
+        const id = random() < 0.05 ? someId() : ids[Math.floor(random() * ids.length)]!
         const body = items.get(id)
-        const far = body !== undefined && Math.random() < 0.3
-        const start = far ? Math.floor(Math.random() * body.length) : 0
+        const far = body !== undefined && random() < 0.3
+        const start = far ? Math.floor(random() * body.length) : 0
         const opened = await edge.open(id, far ? { start, end: body.length - 1 } : undefined)
         if (isRefusal(opened)) {
           if (body === undefined) t.equal(opened.refused, 'unknown')
@@ -50,7 +51,7 @@ t.test(
         }
         const content = edge.grow(opened)
         const end = opened.base + opened.sizeBytes
-        if (Math.random() < 0.3) await Promise.race([drain(content, start, end), pause(Math.random() * 5)])
+        if (random() < 0.3) await Promise.race([drain(content, start, end), pause(random() * 5)])
         else {
           const bytes = await drain(content, start, end)
           if (!bytes.equals(body!.subarray(start, start + bytes.length))) t.fail('wrong bytes')

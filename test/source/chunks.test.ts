@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto'
-import fc from 'fast-check'
 import t from 'tap'
 import type { Chain } from '../../src/chain/chain.js'
 import { encodeBundle } from '../../src/format/bundle.js'
@@ -11,6 +10,7 @@ import { usualEnd } from '../../src/source/chunked-root.js'
 import type { Source } from '../../src/source/source.js'
 import { taken, wantedOf } from '../conformance/source.js'
 import { signed } from '../devnet/posting.js'
+import { fc } from '../property.js'
 import { bundleItem, bundleTags, item, weave } from './weave.js'
 
 const never = new AbortController().signal

@@ -2,12 +2,12 @@ import { randomBytes } from 'node:crypto'
 import { appendFileSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import fc from 'fast-check'
 import t from 'tap'
 import { Delivery, Slots } from '../../src/source/delivery.js'
 import { GrowingContent } from '../../src/source/growing.js'
 import { ProgressListener, ProgressTable, progressBytes } from '../../src/source/progress.js'
 import type { SourceProgress } from '../../src/source/protocol.js'
+import { fc } from '../property.js'
 import { drain } from './rig.js'
 
 const folder = mkdtempSync(join(tmpdir(), 'sluice-growing-'))

@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { pause } from '../../src/actor/clock.js'
 import { inOrder } from '../../src/source/in-order.js'
+import { random } from '../property.js'
 import { drain, rig, sure, upstream } from './rig.js'
 
 t.test('a process killed while caching leaves no wrong byte behind', async (t) => {
@@ -17,7 +18,7 @@ t.test('a process killed while caching leaves no wrong byte behind', async (t) =
     const body = bodies[served++ % bodies.length]!
     response.writeHead(200, { 'content-length': body.length })
     response.write(body.subarray(0, 350_000))
-    setTimeout(() => response.end(body.subarray(350_000)), Math.random() * 20)
+    setTimeout(() => response.end(body.subarray(350_000)), random() * 20)
   })
   const path = await mkdtemp(join(tmpdir(), 'sluice-killed-'))
   for (let round = 0; round < 3; round += 1) {

@@ -3,13 +3,13 @@ import { createHash } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import fc from 'fast-check'
 import t from 'tap'
 import { mappedBy, mappedNow } from '../../native/mapped/mapped.js'
 import { checkCdb } from '../../src/store/cdb-check.js'
 import { CdbSearch, closeCdb, openCdb } from '../../src/store/cdb-reader.js'
 import { CdbWriter } from '../../src/store/cdb-writer.js'
 import { mutated } from '../fuzz/mutate.js'
+import { fc } from '../property.js'
 
 type Records = readonly (readonly [Uint8Array, Uint8Array])[]
 

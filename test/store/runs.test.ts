@@ -2,12 +2,12 @@ import assert from 'node:assert/strict'
 import { mkdtempSync, readdirSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import fc from 'fast-check'
 import t from 'tap'
 import { WordHash } from '../../src/catalog/word-hash.js'
 import { RunWriter } from '../../src/store/run-writer.js'
 import { type RunShape, Runs } from '../../src/store/runs.js'
 import { orderOf } from '../../src/store/sort-records.js'
+import { fc } from '../property.js'
 
 const shape: RunShape = { name: 'pairs', width: 4, isHashed: true }
 const anyWord = fc.oneof(fc.nat(0xffff_ffff), fc.constantFrom(0, 1, 2, 0xffff_ffff))

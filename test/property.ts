@@ -1,0 +1,22 @@
+import { createHash } from 'node:crypto'
+import fc from 'fast-check'
+
+/**
+ * Where all chance in tests comes from. CI takes it from the commit, so that a commit always meets the same cases and the next
+ * commit meets others; without the variable every run has its own. A failing property prints it.
+ */
+const seed = Number(process.env.FUZZ_SEED ?? Math.floor(Math.random() * 2 ** 31))
+if (!Number.isSafeInteger(seed)) throw new Error('FUZZ_SEED is no whole number')
+
+fc.configureGlobal({ seed })
+
+let drawn = 0
+
+/** What Math.random gives, of the same row for the same seed. */
+export function random(): number {
+  if (drawn === 0) process.stdout.write(`# FUZZ_SEED=${seed} repeats what is drawn here\n`)
+  drawn += 1
+  return createHash('sha256').update(`${seed} ${drawn}`).digest().readUInt32LE(0) / 2 ** 32
+}
+
+export { fc }
