@@ -39,7 +39,7 @@ import { soonStale } from '../src/gateway/cache-control.js'
 import { consoleRoutes } from '../src/gateway/console-routes.js'
 import { createGateway } from '../src/gateway/gateway.js'
 import { Guard } from '../src/gateway/guard.js'
-import { aboutIndexes, indexRoutes } from '../src/gateway/index-routes.js'
+import { aboutIndexes } from '../src/gateway/index-routes.js'
 import { type InfoParts, infoRoutes } from '../src/gateway/info-routes.js'
 import { late } from '../src/gateway/late.js'
 import { nodeRoutes } from '../src/gateway/node-routes.js'
@@ -218,6 +218,7 @@ const gateway = createGateway({
   guard,
   resources,
   ...(gate === undefined ? {} : { admission: gate }),
+  offered: { offers, files },
   routes: [
     ...infoRoutes(info),
     ...(limits === undefined
@@ -230,7 +231,6 @@ const gateway = createGateway({
     ...nodes.routes,
     ...tracking,
     offsetsRoute({ ...saying, catalog, guard, bands: finder }),
-    ...indexRoutes({ ...saying, offers, files, ...(gate === undefined ? {} : { admission: gate }) }),
     resolver,
     graphql,
     new AdminRoute(vocabulary.pathPrefix, adminKey, orders, log, (request) => {

@@ -1,21 +1,28 @@
-import { type Admission, isDenial } from '../admission/protocol.js'
+import { type Denial, type Grant, isDenial } from '../admission/protocol.js'
 import type { Line } from '../attest/line.js'
 import { bandBlobPath, type OfferedFile, type Offers } from '../bands/offer.js'
 import { parseRange } from '../format/range.js'
 import type { Reply, Request } from '../http/exchange.js'
+import { type Frame, frameOf } from '../http/frame.js'
 import type { Content } from '../store/content.js'
 import type { MappedContent } from '../store/mapped.js'
+import { answerDenied, unlimited } from './admit.js'
 import { answerSmall, jsonType, noStore } from './answer.js'
+import { idLead } from './cors.js'
+import type { Flow } from './flow.js'
 import { type Plan, plan, readAsked } from './plan.js'
+import { type Planned, send } from './send.js'
+import { offerAgain, type StandingParts } from './standing.js'
 import { type StatementParts, Statements } from './statements.js'
 
-export interface IndexParts extends StatementParts {
+/** Where what is offered is read from. */
+export interface Offered {
   readonly offers: Offers
   /** The whole file at a path, mapped; undefined where there is none. */
   readonly files: { open(path: string): MappedContent | undefined }
-  /** Meters band bytes, where anything is metered. */
-  readonly admission?: Admission
 }
+
+export interface IndexParts extends Offered, StatementParts, StandingParts {}
 
 /** One request to these routes. */
 export interface Ask {
@@ -23,19 +30,36 @@ export interface Ask {
   readonly reply: Reply
   /** First lines of every block. */
   readonly first: string
+  /** What of it is answered with bytes of files is settled here, and not by `reply`. */
+  readonly flow: Flow
 }
 
-type Planned = Exclude<Plan, { variant: 'refused' }>
+/** What is said of a body. */
+interface About {
+  readonly type: string
+  /** Hex; absent: nothing is said of what the bytes are. */
+  readonly sha256?: string
+  /** Of the answer. */
+  readonly caching: string
+  /** Not metered. */
+  readonly isFree?: true
+}
 
 /** A .torrent file is at most so large: beyond it, it is not one of ours. */
 const torrentMaxBytes = 64 * 1024 * 1024
 /** A pad is shorter than a piece. */
 const padMaxBytes = 64 * 1024 * 1024
 const octets = 'application/octet-stream'
+const forever = 'max-age=31536000, immutable'
+/** Heads of one second that are kept: who asks for more files than a few bands have waits for a signature. */
+const framesMax = 1024
 
-/** Sends what is offered: files of bands from the mapping, planned, metered and signed like content. */
+/** Sends what is offered: files of bands from the mapping, planned, metered, signed and repeated like content. */
 export class BandBytes {
   readonly #statements: Statements
+  /** Heads of this second. */
+  readonly #frames = new Map<string, Frame>()
+  #second = -1
 
   constructor(private readonly parts: IndexParts) {
     this.#statements = new Statements(parts)
@@ -43,60 +67,30 @@ export class BandBytes {
 
   /** A file, `forever` under its digest or to be asked for `again` under its name. */
   file(ask: Ask, file: OfferedFile | undefined, caching: 'forever' | 'again'): void | Promise<void> {
-    const { request, first } = ask
     if (file === undefined) return missing(ask)
-    if (parseRange(request.header('range'), file.size).kind === 'malformed') {
-      return wrong(ask, "Malformed 'range' header")
-    }
     const content = this.#open(file)
     if (content === undefined) return updating(ask)
-    const tag = `"${file.sha256}"`
-    const decided = plan(singleRange(request, file.size), known(file.size, tag))
-    if (decided.variant === 'refused') {
-      content.close()
-      return refused(ask, decided)
-    }
-    const digest = `sha-256=:${Buffer.from(file.sha256, 'hex').toString('base64')}:`
-    const served = decided.variant !== 'unchanged'
-    const lines: Line[] = [
-      ...(served ? [['Content-Type', octets] as const] : []),
-      ['Accept-Ranges', 'bytes'],
-      ['ETag', tag],
-      ['Repr-Digest', digest],
-      ...(decided.variant === 'whole' ? [['Content-Digest', digest] as const] : []),
-      ...(served ? [[`${this.parts.vocabulary.gateway}Index-File`, file.sha256] as const] : []),
-    ]
-    const block = `${this.#statements.block(request, first, decided.status, lines)}${decided.lines}`
-    const answer = { status: decided.status, block: `${block}\r\n${this.#caching(caching)}` }
-    return this.#send(ask, answer, decided, content)
+    const { sha256 } = file
+    const how = this.#metered(caching === 'forever' ? forever : 'no-cache')
+    return this.#send(ask, content, { type: octets, sha256, caching: how })
   }
 
   /** A pad file of the torrent: zeros that clients of version 1 ask for. */
   pad(ask: Ask, length: string): void | Promise<void> {
     const bytes = /^[1-9]\d{0,8}$/.test(length) ? Number(length) : 0
     if (bytes === 0 || bytes > padMaxBytes) return missing(ask)
-    const decided = plan(singleRange(ask.request, bytes), known(bytes, undefined))
-    if (decided.variant === 'refused') return refused(ask, decided)
-    const lines = `\r\nContent-Type: ${octets}\r\nAccept-Ranges: bytes${decided.lines}`
-    const answer = { status: decided.status, block: `${ask.first}${lines}\r\n${this.#caching('forever')}` }
-    return this.#send(ask, answer, decided, zeros(bytes))
+    return this.#send(ask, zeros(bytes), { type: octets, caching: this.#metered(forever) })
   }
 
   /** The .torrent file of an infohash that is offered. Free. */
-  torrent(ask: Ask, infohash: string): void {
-    const { request, reply, first } = ask
+  torrent(ask: Ask, infohash: string): void | Promise<void> {
     const content = this.parts.files.open(`${this.parts.offers.root}/torrents/${infohash}.torrent`)
     if (content === undefined || content.sizeBytes > torrentMaxBytes || content.sizeBytes === 0) {
       content?.close()
-      updating(ask)
-      return
+      return updating(ask)
     }
-    const type = 'Content-Type: application/x-bittorrent\r\nCache-Control: public, max-age=86400'
-    const head = { status: 200, block: `${first}\r\n${type}` }
-    if (request.method === 'HEAD') {
-      reply.endEmpty(head, content.sizeBytes)
-      content.close()
-    } else void reply.stream(head, [{ start: 0, end: content.sizeBytes }], content)
+    const about = { type: 'application/x-bittorrent', caching: 'public, max-age=86400' }
+    return this.#send(ask, content, { ...about, isFree: true })
   }
 
   /** The very file that was measured, or undefined: it was replaced under us, or is being replaced. */
@@ -111,58 +105,85 @@ export class BandBytes {
     return undefined
   }
 
-  /** Takes the fare, sends, and gives back what was not sent. */
-  #send(
-    ask: Ask,
-    { status, block }: { status: number; block: string },
-    decided: Planned,
-    content: Content,
-  ): void | Promise<void> {
-    const { admission } = this.parts
-    const { request, reply, first } = ask
-    const send = (lines: string, settle: (bytes: number) => void): void => {
-      const head = { status, block: `${block}${lines}` }
-      if (decided.bytes === 0) {
-        content.close()
-        if (request.method === 'HEAD' || decided.variant === 'unchanged')
-          reply.endEmpty(head, decided.contentLength)
-        else reply.end(head)
-        settle(0)
-        return
-      }
-      const sent = reply.stream(head, decided.pieces, content)
-      if (sent instanceof Promise) void sent.then(({ bytes }) => settle(bytes))
-      else settle(sent.bytes)
-    }
-    if (admission === undefined) return send('', () => undefined)
-    const decide = (outcome: Awaited<ReturnType<Admission['admit']>>): void => {
-      if (!isDenial(outcome)) {
-        send(outcome.lines, (bytes) => outcome.settle(bytes))
-        return
-      }
+  /** Plans, takes the fare, and sends; the content is closed, whatever becomes of it. */
+  #send(ask: Ask, content: Content | MappedContent, about: About): void | Promise<void> {
+    const { request, flow } = ask
+    const decided = planned(request, content.sizeBytes, about)
+    if (decided === undefined || decided.variant === 'refused') {
       content.close()
-      const { status, contentType: type, lines, body, holdMs = 0 } = outcome
-      const caching = /^cache-control:/im.test(lines) ? '' : noStore
-      reply.hold(holdMs)
-      answerSmall(request, reply, first, { status, type, lines: `${lines}${caching}`, body })
+      return decided === undefined ? wrong(ask, "Malformed 'range' header") : refused(ask, decided)
     }
-    const fare = { request, bytes: decided.bytes, contentType: octets, domain: 'index' as const }
-    const outcome = admission.admit(fare)
-    return outcome instanceof Promise ? outcome.then(decide) : decide(outcome)
+    const { ledger } = this.parts
+    const admission = about.isFree ? undefined : this.parts.admission
+    const fare = { request, bytes: decided.bytes, contentType: about.type, domain: 'index' as const }
+    const go = (outcome: Grant | Denial): void => {
+      if (isDenial(outcome)) {
+        content.close()
+        answerDenied(ledger, flow, outcome)
+        return
+      }
+      const frame = this.#frameOf(flow, decided, about)
+      const lines = decided.lines + outcome.lines
+      const head = { status: decided.status, frame, id: flow.requestId, lines }
+      if ('window' in content) {
+        const { offers } = this.parts
+        const offer = offers.current()
+        const again = { content, fare, holds: () => offers.current() === offer }
+        offerAgain({ ledger, admission }, flow, again, decided, outcome, head)
+      }
+      send(ledger, flow, head, decided, content, outcome, { reason: 'band' })
+    }
+    const outcome = admission?.admit(fare) ?? unlimited
+    return outcome instanceof Promise ? outcome.then(go) : go(outcome)
   }
 
-  #caching(how: 'forever' | 'again'): string {
-    const whose = this.parts.admission === undefined ? 'public' : 'private'
-    return `Cache-Control: ${whose}, ${how === 'forever' ? 'max-age=31536000, immutable' : 'no-cache'}`
+  /** The head of such an answer, but for the request's id and the lines of this very one: signed once a second. */
+  #frameOf({ request, method, path }: Flow, { variant, status }: Planned, about: About): Frame {
+    const seconds = Math.floor(this.parts.clock.now() / 1000)
+    if (seconds !== this.#second || this.#frames.size >= framesMax) {
+      this.#second = seconds
+      this.#frames.clear()
+    }
+    const { type, sha256, caching } = about
+    const key = `${variant} ${method} ${path} ${sha256}`
+    const known = this.#frames.get(key)
+    if (known !== undefined) return known
+    const served = variant !== 'unchanged'
+    const digest = `sha-256=:${Buffer.from(sha256 ?? '', 'hex').toString('base64')}:`
+    const digests: readonly Line[] =
+      sha256 === undefined
+        ? []
+        : [
+            ['ETag', `"${sha256}"`],
+            ['Repr-Digest', digest],
+            ...(variant === 'whole' ? [['Content-Digest', digest] as const] : []),
+            ...(served ? [[`${this.parts.vocabulary.gateway}Index-File`, sha256] as const] : []),
+          ]
+    const lines: readonly Line[] = [
+      ...(served ? [['Content-Type', type] as const] : []),
+      ['Accept-Ranges', 'bytes'],
+      ['Cache-Control', caching],
+      ...digests,
+    ]
+    const frame = frameOf(status, idLead, this.#statements.block(request, '', status, lines))
+    this.#frames.set(key, frame)
+    return frame
+  }
+
+  /** What was paid for is for who paid. */
+  #metered(caching: string): string {
+    return `${this.parts.admission === undefined ? 'public' : 'private'}, ${caching}`
   }
 }
 
-/** One range is honoured; several are answered with the whole file. */
-function singleRange(request: Request, sizeBytes: number): ReturnType<typeof readAsked> {
+/** One range is honoured; several are answered with the whole file. Undefined: the range is none. */
+function planned(request: Request, sizeBytes: number, { sha256 }: About): Plan | undefined {
   const asked = readAsked(request)
   const wanted = parseRange(asked.range, sizeBytes)
+  if (wanted.kind === 'malformed') return undefined
   const several = wanted.kind === 'ranges' && wanted.ranges.length > 1
-  return several ? { ...asked, range: undefined } : asked
+  const tag = sha256 === undefined ? undefined : `"${sha256}"`
+  return plan(several ? { ...asked, range: undefined } : asked, known(sizeBytes, tag))
 }
 
 export function known(sizeBytes: number, entityTag: string | undefined): Parameters<typeof plan>[1] {

@@ -111,8 +111,7 @@ export class Ledger {
     else if (outcome === 'stalled') this.#stalled.add(1)
     const status = outcome === 'whole' ? classOf(ending.status) : 'aborted'
     this.#requests.get(flow.family)?.get(status)?.add(1)
-    if (flow.family !== 'info' && flow.family !== 'other')
-      this.resources?.note(this.clock.now(), shownAs(flow), ending.bytes)
+    if (isContent(flow)) this.resources?.note(this.clock.now(), shownAs(flow), ending.bytes)
     const level = levelOf(ending)
     if (!this.log.isLevelEnabled(level)) return
     const { method, path, requestId } = flow
@@ -127,14 +126,15 @@ export class Ledger {
     return this.log.isLevelEnabled('debug')
   }
 
-  /** So many more answers like one that came from the store, of `bytes` each, whole and at once. */
+  /** So many more answers like one that came from the disk, of `bytes` each, whole and at once. */
   again(flow: Flow, status: number, bytes: number, count: number): void {
     const seconds = this.#seconds.get(flow.family)
     for (let index = 0; index < count; index += 1) seconds?.add(0)
     if (bytes > 0) this.#bytes.add(bytes * count)
-    this.#hits.add(count)
     this.#repeated.add(count)
     this.#requests.get(flow.family)?.get(classOf(status))?.add(count)
+    if (!isContent(flow)) return
+    this.#hits.add(count)
     this.resources?.note(this.clock.now(), shownAs(flow), bytes, count)
   }
 
@@ -162,6 +162,10 @@ const loggedEachSecond = 20
 /** A path alone says nothing of content that was asked for by name. */
 function shownAs({ naming, path }: Flow): string {
   return naming?.name === undefined ? path : `${naming.name}: ${path}`
+}
+
+function isContent({ family }: Flow): boolean {
+  return family !== 'info' && family !== 'other'
 }
 
 function classOf(status: number): (typeof classes)[number] {

@@ -9,6 +9,7 @@ import { answerText, type Family, type Flow, Ledger } from './flow.js'
 import { createHeadWriter } from './head.js'
 import { readHops } from './hints.js'
 import { HostRules, type Ruled } from './host-rules.js'
+import { indexRoutes } from './index-routes.js'
 import { Locator } from './locate.js'
 import { ManifestRoute } from './manifest-route.js'
 import { Manifests } from './manifests.js'
@@ -63,7 +64,10 @@ class EdgeGateway implements Gateway {
     this.#delivery = delivery
     this.#data = new DataRoute(ledger, locator, delivery, manifests)
     this.#digests = new DigestRoute({ ledger, catalog, locator, delivery, guard }, vocabulary.pathPrefix)
-    this.#router = new Router(parts.routes ?? [])
+    const { routes = [], offered } = parts
+    this.#router = new Router(
+      offered === undefined ? routes : [...routes, ...indexRoutes({ ...parts, ...offered, ledger })],
+    )
     this.#touches = touches
     this.#admission = admission
     this.#names = this.#naming(parts)
@@ -180,7 +184,7 @@ class EdgeGateway implements Gateway {
       flow.answered = true
       this.#ledger.settle(flow, { status, ...sent, reason: route.path })
     })
-    const run = async (): Promise<void> => route.handle(request, watched, flow.lines)
+    const run = async (): Promise<void> => route.handle(request, watched, flow.lines, flow)
     this.#delivery.run(flow, run())
   }
 

@@ -17,14 +17,14 @@ export function indexRoutes(parts: IndexParts): Route[] {
       family: 'other',
       path,
       methods,
-      handle: (request, reply, first) => routes.document({ request, reply, first }),
+      handle: (request, reply, first, flow) => routes.document({ request, reply, first, flow }),
     },
     {
       family: 'other',
       path: `${path}/`,
       methods,
-      handle(request, reply, first) {
-        const ask = { request, reply, first }
+      handle(request, reply, first, flow) {
+        const ask = { request, reply, first, flow }
         const rest = request.path.slice(path.length + 1)
         return rest === '' ? routes.document(ask) : routes.below(ask, rest.split('/'))
       },
@@ -87,12 +87,11 @@ class IndexRoutes {
   }
 
   /** `torrents/<infohash>.torrent`, and `<index>/<band>.torrent`. */
-  #torrent(ask: Ask, offer: Offer, head: string, name: string): void {
+  #torrent(ask: Ask, offer: Offer, head: string, name: string): void | Promise<void> {
     const index = offer.document.indexes.find((one) => one.name === head)
     const ofBand = index?.bands.find(({ id }) => id === name)?.torrent?.infohashV1
     const infohash = ofBand ?? (head === 'torrents' && offer.torrents.has(name) ? name : undefined)
-    if (infohash === undefined) missing(ask)
-    else this.#bytes.torrent(ask, infohash)
+    return infohash === undefined ? missing(ask) : this.#bytes.torrent(ask, infohash)
   }
 
   #feed(ask: Ask, offer: Offer, name: string): void {

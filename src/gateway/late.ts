@@ -15,9 +15,9 @@ export function late(load: () => Promise<Route['handle']>): Route['handle'] {
       loading = undefined
     }
   }
-  return (request, reply, lines) => {
-    if (loaded !== undefined) return loaded(request, reply, lines)
+  return (...asked) => {
+    if (loaded !== undefined) return loaded(...asked)
     loading ??= begin()
-    return loading.then((handle) => handle(request, reply, lines))
+    return loading.then((handle) => handle(...asked))
   }
 }

@@ -15,6 +15,8 @@ import type { Name, Names } from '../names/protocol.js'
 import type { Opened } from '../source/opener.js'
 import type { Hints, Provenance, Window } from '../source/protocol.js'
 import type { MappedContent } from '../store/mapped.js'
+import type { Offered } from './band-bytes.js'
+import type { Flow } from './flow.js'
 import type { Guard } from './guard.js'
 
 /** Blobs on disk, as this edge thread reaches them. */
@@ -119,9 +121,9 @@ export interface Route {
   readonly methods: readonly string[]
   /**
    * Answers. `lines` (request id and CORS) go first into the block of whatever head it sends. Ends the reply exactly once,
-   * now or later.
+   * now or later. Who answers with content ends the reply of the flow instead, and settles it.
    */
-  handle(request: Request, reply: Reply, lines: string): void | Promise<void>
+  handle(request: Request, reply: Reply, lines: string, flow: Flow): void | Promise<void>
 }
 
 export interface GatewayParts {
@@ -147,6 +149,8 @@ export interface GatewayParts {
   /** What was asked for lately. */
   readonly resources?: Sightings
   readonly routes?: readonly Route[]
+  /** Indexes that are given away. Absent: there are none. */
+  readonly offered?: Offered
   readonly options: GatewayOptions
 }
 

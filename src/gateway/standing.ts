@@ -1,4 +1,4 @@
-import type { Grant, Repeats } from '../admission/protocol.js'
+import type { Admission, Fare, Grant, Repeats } from '../admission/protocol.js'
 import type { FramedHead, StandingBody, Terms } from '../http/exchange.js'
 import type { MappedContent } from '../store/mapped.js'
 import type { DeliveryParts } from './delivery-parts.js'
@@ -7,33 +7,37 @@ import type { Flow } from './flow.js'
 import { watchedMinBytes } from './guard.js'
 import type { Planned } from './send.js'
 
-type Parts = Pick<DeliveryParts, 'ledger' | 'locator' | 'guard' | 'admission'>
+/** What answers stand over. */
+export type StandingParts = Pick<DeliveryParts, 'ledger'> & { readonly admission?: Admission | undefined }
 
-/** Terms under which an answer from the store stands: all that was decided for the first, asked again. */
-class StoredTerms implements Terms {
+/** What may be sent again. */
+export interface Repeatable {
+  readonly content: MappedContent
+  readonly fare: Fare
+  /** Whether it is still what would be answered. */
+  holds(): boolean
+}
+
+/** Terms under which an answer stands: all that was decided for the first, asked again. */
+class FlowTerms implements Terms {
   readonly asksWho: boolean
-  readonly #version: number | undefined
 
   constructor(
-    private readonly parts: Parts,
+    private readonly parts: StandingParts,
     private readonly flow: Flow,
     private readonly status: number,
-    private readonly entry: Entry,
-    private readonly content: MappedContent,
+    private readonly repeatable: Repeatable,
     private readonly repeats: Repeats | undefined,
   ) {
     this.asksWho = repeats !== undefined
-    this.#version = parts.guard?.version
   }
 
   holds(): boolean {
-    const { guard, locator } = this.parts
-    // Whatever was blocked or released meanwhile, this content or another: the next request is decided anew.
-    return this.#version === guard?.version && locator.stillHas(this.entry)
+    return this.repeatable.holds()
   }
 
   isHere(start: number, end: number): boolean {
-    return this.content.isHere(start, end)
+    return this.repeatable.content.isHere(start, end)
   }
 
   admits(address: string, bytes: number, count: number): boolean {
@@ -45,39 +49,58 @@ class StoredTerms implements Terms {
   }
 
   close(): void {
-    this.content.close()
+    this.repeatable.content.close()
   }
 }
 
-/**
- * Lets the answer to a flow be given again while it holds, where the server can and where not each request needs an answer of its
- * own. Its terms hold the content once more.
- */
+/** Lets the answer to a flow with content from the store be given again while it holds. */
 export function offerStanding(
-  parts: Parts,
+  parts: StandingParts & Pick<DeliveryParts, 'locator' | 'guard'>,
   flow: Flow,
   { entry, content }: { readonly entry: Entry; readonly content: MappedContent },
   planned: Planned,
   grant: Grant,
   head: FramedHead,
 ): void {
+  if (flow.reply.standing === undefined) return
+  const { guard, locator } = parts
   const { request, naming } = flow
+  const version = guard?.version
+  // Whatever was blocked or released meanwhile, this content or another: the next request is decided anew.
+  const holds = (): boolean => version === guard?.version && locator.stillHas(entry)
+  const name = naming?.name === undefined ? {} : { name: naming.name }
+  const fare = { request, bytes: planned.bytes, contentType: entry.contentType, ...name }
+  offerAgain(parts, flow, { content, fare, holds }, planned, grant, head)
+}
+
+/**
+ * Lets the answer to a flow be given again while it holds, where the server can and where not each request needs an answer of its
+ * own. Its terms hold the content once more.
+ */
+export function offerAgain(
+  parts: StandingParts,
+  flow: Flow,
+  repeatable: Repeatable,
+  planned: Planned,
+  grant: Grant,
+  head: FramedHead,
+): void {
   const { standing } = flow.reply
   if (standing === undefined || grant.lines !== '' || parts.ledger.logsAll) return
   const { variant, bytes, contentLength } = planned
   const isPart = variant === 'part'
   if (variant === 'parts' || bytes > watchedMinBytes) return
   // A range that did not count is no range to the server; a client that names its requests wants to hear that name.
-  if ((request.header('range') !== undefined) !== isPart) return
-  if (request.header('x-request-id') !== undefined) return
+  if ((flow.request.header('range') !== undefined) !== isPart) return
+  if (flow.request.header('x-request-id') !== undefined) return
+  const { content, fare } = repeatable
   const body = bytes === 0 ? undefined : bodyOf(content, planned)
   if (body === undefined && (bytes > 0 || isPart)) return
   const { admission } = parts
-  const { contentType } = entry
-  const name = naming?.name === undefined ? {} : { name: naming.name }
-  const repeats = admission?.repeats({ request, bytes, contentType, ...name })
+  const repeats = admission?.repeats(fare)
   if (admission !== undefined && repeats === undefined) return
-  const terms = new StoredTerms(parts, flow, planned.status, entry, content.again(), repeats)
+  const again = { ...repeatable, content: content.again() }
+  const terms = new FlowTerms(parts, flow, planned.status, again, repeats)
   // The lines of the plan come first among the head's own: Content-Range, which every request has for itself.
   const lines = head.lines.slice(planned.lines.length)
   standing.offer({ head: { ...head, lines }, contentLength, body, terms })

@@ -2,19 +2,19 @@ import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { servedBy } from '../../native/server/server.js'
 import { systemClock } from '../../src/actor/clock.js'
-import { silentLog } from '../../src/actor/log.js'
 import type { Admission, Fare } from '../../src/admission/protocol.js'
 import { createSigner } from '../../src/attest/signature.js'
-import { vocabularies } from '../../src/attest/vocabulary.js'
 import { verifyPublication } from '../../src/bands/document.js'
 import { bandBlobPath, Offers, torrentName } from '../../src/bands/offer.js'
 import { ownDomain, type PublicationDocument } from '../../src/bands/protocol.js'
 import { isRefusal } from '../../src/format/refusal.js'
-import { aboutIndexes, indexRoutes } from '../../src/gateway/index-routes.js'
+import { aboutIndexes } from '../../src/gateway/index-routes.js'
 import { MappedFiles } from '../../src/store/mapped.js'
 import { verifiedByFirst, verifiedBySecond } from '../attest/verifiers.js'
 import { house, shelveBand, span } from '../bands/root-band-rig.js'
+import { caller, repeated, untilRepeated } from './repeated.js'
 import { stage } from './rig.js'
 
 /** A clock whose beliefs are over at once: what is on disk is seen by the next request. */
@@ -32,13 +32,13 @@ async function open(t: Test, admission?: Admission) {
   const folder = await shelveBand(built.shelf, 'd-h0-tip-11aa22bb-0123456789ab', span(0, 40))
   const files = new MappedFiles({ mappedMaxBytes: 2 ** 28, filesMax: 600, believeMs: 0 }, systemClock)
   const offers = new Offers(built.shelf.root, true, impatient())
-  const routes = indexRoutes({
-    ...{ vocabulary: vocabularies.neutral, clock: systemClock, log: silentLog },
-    signer: createSigner(built.key, { bindRequest: true }),
-    ...{ offers, files },
-    ...(admission === undefined ? {} : { admission }),
+  const gateway = await stage({
+    parts: {
+      signer: createSigner(built.key, { bindRequest: true }),
+      offered: { offers, files },
+      ...(admission === undefined ? {} : { admission }),
+    },
   })
-  const gateway = await stage({ routes })
   t.teardown(async () => {
     await gateway.close()
     files.close()
@@ -156,6 +156,36 @@ t.test('every form of range', async (t) => {
   t.equal((await ask('bytes=0-1', { 'if-range': '"other"' })).status, 200)
 })
 
+t.test('what is asked for again within its second is repeated, until it is no longer offered', async (t) => {
+  const { gateway, publisher, folder, shelf } = await open(t)
+  await publisher.publish()
+  const name = readdirSync(folder)[0] ?? ''
+  const bytes = readFileSync(join(folder, name))
+  const sha256 = createHash('sha256').update(bytes).digest('hex')
+  const ask = caller(t, gateway)
+  const mayRepeat = servedBy !== 'twin'
+  for (const path of [`${bandPath}/${name}`, `${base}/blob/${sha256}`]) {
+    const made = await gateway.ask(path, { headers: { range: 'bytes=0-9' } })
+    const before = repeated(gateway)
+    for (let turn = 0; turn < 300 && (turn < 20 || (mayRepeat && repeated(gateway) === before)); turn += 1) {
+      const start = (turn * 7) % (bytes.length - 100)
+      const got = await ask(path, { headers: { range: `bytes=${start}-${start + 99}` } })
+      t.equal(got.status, 206)
+      t.ok(got.body.equals(bytes.subarray(start, start + 100)))
+      t.equal(got.headers['content-range'], `bytes ${start}-${start + 99}/${bytes.length}`)
+      for (const field of ['etag', 'repr-digest', 'cache-control', 'x-gateway-index-file'])
+        t.equal(got.headers[field], made.headers[field], field)
+    }
+    if (mayRepeat) t.ok(repeated(gateway) > before)
+  }
+  t.equal(gateway.meters.total('contiguous_data_cache_hit_total'), 0, 'a band is no cached content')
+  const path = `${base}/blob/${sha256}`
+  if (mayRepeat) await untilRepeated(gateway, () => ask(path))
+  rmSync(join(shelf.root, 'own'), { recursive: true })
+  await publisher.publish()
+  t.equal((await ask(path)).status, 404)
+})
+
 t.test('what is not offered is not there, whatever the path', async (t) => {
   const { gateway, publisher, root } = await open(t)
   await publisher.publish()
@@ -246,7 +276,7 @@ t.test('bytes are metered to the byte, what the client has as no bytes; the docu
         return {
           status: 429,
           contentType: 'text/plain',
-          lines: '\r\nRetry-After: 9',
+          lines: '\r\nRetry-After: 9\r\nCache-Control: no-store',
           body: 'slow down',
           reason: 'ip',
         }
