@@ -31,10 +31,9 @@ const groups: readonly (readonly [why: string, names: string])[] = [
       'BUNDLE_REPAIR_RETRY_INTERVAL_SECONDS BUNDLE_REPAIR_RETRY_BATCH_SIZE',
   ],
   [
-    'everything is proven before it counts as verified, in the background and without a schedule',
-    'ENABLE_BACKGROUND_DATA_VERIFICATION BACKGROUND_DATA_VERIFICATION_INTERVAL_SECONDS ' +
-      'BACKGROUND_DATA_VERIFICATION_WORKER_COUNT MIN_DATA_VERIFICATION_PRIORITY ' +
-      'MAX_VERIFICATION_RETRIES UNTRUSTED_CACHE_RETRY_RATE TRUSTED_CACHE_RETRY_RATE',
+    'all cached content is proven in the background, and what proves wrong is thrown away',
+    'BACKGROUND_DATA_VERIFICATION_WORKER_COUNT MIN_DATA_VERIFICATION_PRIORITY UNTRUSTED_CACHE_RETRY_RATE ' +
+      'TRUSTED_CACHE_RETRY_RATE',
   ],
   [
     'signatures of transactions are kept, those of items are read from content when asked for',

@@ -107,10 +107,9 @@ function unknownNames(environment: Readonly<Record<string, string | undefined>>)
 export function foreignSettings(
   surroundings: Readonly<Record<string, string | undefined>> = process.env,
 ): { readonly setting: string; readonly why: string }[] {
-  const known = new Set(listSettings().map(({ env }) => env))
   return [...foreign].flatMap(([setting, why]) => {
     const isSet = (surroundings[setting]?.trim() ?? '') !== ''
-    return isSet && !known.has(setting) ? [{ setting, why }] : []
+    return isSet ? [{ setting, why }] : []
   })
 }
 

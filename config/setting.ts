@@ -92,14 +92,20 @@ export function list(
 
 /** An http(s) address without a trailing slash, user, query or fragment. */
 export function readUrl(given: string): Parsed<string> {
+  const read = readWholeUrl(given)
+  if ('wrong' in read) return read
+  if (new URL(read.value).search !== '') return { wrong: 'must not hold a query' }
+  return { value: read.value.replace(/\/$/, '') }
+}
+
+/** An http(s) address as it is asked for, its query too; without user or fragment. */
+export function readWholeUrl(given: string): Parsed<string> {
   if (!URL.canParse(given)) return { wrong: `is not an address: ${given}` }
   const url = new URL(given)
   if (url.protocol !== 'http:' && url.protocol !== 'https:')
     return { wrong: 'must begin with http:// or https://' }
-  if (url.username !== '' || url.search !== '' || url.hash !== '') {
-    return { wrong: 'must not hold a user, a query or a fragment' }
-  }
-  return { value: url.href.replace(/\/$/, '') }
+  if (url.username !== '' || url.hash !== '') return { wrong: 'must not hold a user or a fragment' }
+  return { value: url.href }
 }
 
 /** Where a Redis is. */
@@ -112,15 +118,18 @@ export function readRedis(given: string): Parsed<string> {
     : { wrong: 'must be host:port or a redis:// or rediss:// address' }
 }
 
-/** Comma-separated http(s) addresses; undefined where the setting is absent. */
-export function maybeUrls(words: Words): Setting<readonly string[] | undefined> {
+/** Comma-separated http(s) addresses, each read by `readOne`; undefined where the setting is absent. */
+export function maybeUrls(
+  words: Words,
+  readOne: typeof readUrl = readUrl,
+): Setting<readonly string[] | undefined> {
   return row<readonly string[] | undefined>(
     words,
     'http(s) addresses, comma between',
     '',
     undefined,
     (given) => {
-      const read = given.split(',').map((part) => readUrl(part.trim()))
+      const read = given.split(',').map((part) => readOne(part.trim()))
       const wrong = read.flatMap((one) => ('wrong' in one ? [one.wrong] : []))
       if (wrong.length > 0) return { wrong: wrong.join('; ') }
       return { value: read.flatMap((one) => ('value' in one ? [one.value] : [])) }

@@ -1,6 +1,6 @@
 import type { ItemFilter } from './item-filter.js'
 import { readItemFilter } from './item-filter.js'
-import { custom, flag, maybeUrls, secret, whole } from './setting.js'
+import { custom, flag, maybeUrls, readWholeUrl, secret, whole } from './setting.js'
 
 /** Whether everything is told or nothing: blocks have no fields that a filter could ask for. */
 function readBlockFilter(text: string) {
@@ -23,10 +23,15 @@ function readSecret(text: string) {
 
 /** Who is told what happens. */
 export const webhooks = {
-  servers: maybeUrls({
-    env: 'WEBHOOK_TARGET_SERVERS',
-    why: 'Receivers of events: each is sent JSON {event, data} by POST, signed as Standard Webhooks has it.',
-  }),
+  servers: secret(
+    maybeUrls(
+      {
+        env: 'WEBHOOK_TARGET_SERVERS',
+        why: 'Receivers of events: each is sent JSON {event, data} by POST, signed as Standard Webhooks has it.',
+      },
+      readWholeUrl,
+    ),
+  ),
   index: custom<ItemFilter>({
     env: 'WEBHOOK_INDEX_FILTER',
     allowed: 'a filter as JSON',

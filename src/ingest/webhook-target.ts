@@ -39,11 +39,15 @@ const lookEveryMs = 500
 export class WebhookTarget {
   readonly #rounds = new Rounds((signal) => this.#round(signal))
   #isAway = false
+  /** For the log: paths and queries of receivers may hold secrets. */
+  readonly #receiver: string
 
   constructor(
     private readonly parts: TargetParts,
     private readonly options: DeliveryOptions,
-  ) {}
+  ) {
+    this.#receiver = new URL(parts.url).origin
+  }
 
   run(): Promise<void> {
     return this.#rounds.run()
@@ -61,7 +65,7 @@ export class WebhookTarget {
   }
 
   async #deliver(task: Task, signal: AbortSignal): Promise<void> {
-    const { agenda, clock, log, meters, url } = this.parts
+    const { agenda, clock, log, meters } = this.parts
     const fault = await this.#tell(task, signal)
     if (signal.aborted) return
     const last = task.attempts + 1 >= this.options.attemptsMax
@@ -71,13 +75,14 @@ export class WebhookTarget {
     }
     if (fault === undefined) {
       meters.of('webhooks_total', { outcome: 'told' }).add(1)
-      if (this.#isAway) log.info({ url }, 'a webhook receiver answers again')
+      if (this.#isAway) log.info({ receiver: this.#receiver }, 'a webhook receiver answers again')
       this.#isAway = false
       return
     }
     meters.of('webhooks_total', { outcome: fault.final || last ? 'given-up' : 'put-off' }).add(1)
     // Told once, not at every event.
-    if (!this.#isAway) log.warn({ url, reason: fault.reason }, 'a webhook receiver does not take events')
+    if (!this.#isAway)
+      log.warn({ receiver: this.#receiver, reason: fault.reason }, 'a webhook receiver does not take events')
     this.#isAway = true
   }
 
@@ -86,11 +91,11 @@ export class WebhookTarget {
     const { upstream, clock, url } = this.parts
     const late = new AbortController()
     const timer = clock.after(this.options.timeoutMs, () => late.abort())
-    const place = new URL(url)
+    const { origin, pathname, search } = new URL(url)
     try {
       const { statusCode, body } = await upstream.request({
-        origin: place.origin,
-        path: place.pathname,
+        origin,
+        path: pathname + search,
         method: 'POST',
         headers: { ...this.#signed(task), 'content-type': 'application/json' },
         body: task.value,

@@ -1,4 +1,5 @@
 import t from 'tap'
+import { foreign } from '../../config/foreign.js'
 import { foreignSettings, listSettings, readConfig as readOver } from '../../config/read.js'
 
 const readConfig = (environment: Record<string, string>) => readOver({}, environment)
@@ -90,6 +91,19 @@ t.test('every setting has a name of its own, a reason, and a default it would ac
   }
 })
 
+t.test('receivers of webhooks may have a query, other addresses may not', async (t) => {
+  const url = 'https://hooks.example/take?key=a%20b'
+  const config = readConfig({ WEBHOOK_TARGET_SERVERS: url })
+  t.strictSame(Array.isArray(config) ? config : config.webhooks.servers, [url])
+  const wrong = ['https://hooks.example/#x', 'https://u:secret@hooks.example/', 'ftp://hooks.example']
+  for (const one of wrong) {
+    const told = readConfig({ WEBHOOK_TARGET_SERVERS: one })
+    t.match(told, [/^WEBHOOK_TARGET_SERVERS: /])
+    t.notMatch(String(told), 'secret')
+  }
+  t.match(readConfig({ TRUSTED_NODE_URL: url }), ['TRUSTED_NODE_URL: must not hold a query'])
+})
+
 t.test('words of a command line go over the environment', async (t) => {
   const config = readOver({ PORT: '1' }, { PORT: '2', DEVNET_PORT: '3' })
   t.match(config, { server: { port: 1, devnetPort: 3 } })
@@ -135,6 +149,8 @@ t.test('settings of other gateways do not stop the start, and are told with thei
     { setting: 'ARNS_NAMES_CACHE_TTL_SECONDS', why: /names/ },
   ])
   t.equal(foreignSettings(given).length, 2, 'an empty text counts as unset')
+  const both = listSettings().filter(({ env }) => foreign.has(env))
+  t.same(both, [], 'no setting of ours is said to have no effect')
   const rules = {
     SKIP_FORWARDING_USER_AGENTS: 'Bot, spider',
     CACHE_ONLY_CLIENT_IPS_AND_CIDRS: '10.0.0.0/8',

@@ -2,6 +2,7 @@ import { createHmac, randomBytes } from 'node:crypto'
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { pino } from 'pino'
 import t, { type Test } from 'tap'
 import { systemClock } from '../../src/actor/clock.js'
 import { silentLog } from '../../src/actor/log.js'
@@ -13,6 +14,8 @@ import { folder, house } from './house.js'
 import { settled, town } from './town.js'
 
 interface Told {
+  /** Path and query that were asked for. */
+  readonly path: string
   readonly headers: IncomingHttpHeaders
   readonly text: string
   readonly event: string
@@ -28,7 +31,8 @@ async function receiver(t: Test, port = 0) {
     request.on('end', () => {
       const text = Buffer.concat(pieces).toString()
       state.asked += 1
-      if (state.status === 200) state.told.push({ headers: request.headers, text, ...JSON.parse(text) })
+      if (state.status === 200)
+        state.told.push({ path: request.url ?? '', headers: request.headers, text, ...JSON.parse(text) })
       response.writeHead(state.status).end()
     })
   })
@@ -81,16 +85,18 @@ t.test('receivers are told of blocks, transactions and items, signed, and each o
   t.equal(item?.data.root_tx_id, root)
 })
 
-t.test('filters choose what is told', async (t) => {
+t.test('filters choose what is told, at the whole address of the receiver', async (t) => {
   const { devnet, bundle, post } = await town(t)
   const hook = await receiver(t)
   const wanted = await post(randomBytes(10), { App: 'wanted' })
   await bundle(2)
   devnet.mine()
   const index = { kind: 'tags' as const, tags: [{ name: 'App', value: 'wanted' }] }
-  const one = house(t, devnet.url, { webhooks: options([hook.url], { index, blocks: false }) })
+  const url = `${hook.url}?key=a%20b`
+  const one = house(t, devnet.url, { webhooks: options([url], { index, blocks: false }) })
   await settled(one, devnet)
   await until(() => hook.told.length > 0, 'the wanted one')
+  t.equal(hook.told[0]?.path, '/hook?key=a%20b', 'at the address as it was given, query and all')
   t.same(
     hook.told.map(({ data }) => data.id),
     [wanted],
@@ -130,8 +136,13 @@ t.test('without room the newest are dropped, and an event that nobody ever takes
   const hook = await receiver(t)
   hook.status = 404
   const meters = new Meters(meterTable, new SharedArrayBuffer(65_536 * 4), 0)
-  const parts = { meters, clock: systemClock, log: silentLog }
-  const given = options([hook.url], { waitingMax: 3, delivery: { ...delivery, attemptsMax: 2 } })
+  const said: { receiver?: string }[] = []
+  const log = pino({ level: 'info' }, { write: (line: string) => said.push(JSON.parse(line)) })
+  const parts = { meters, clock: systemClock, log }
+  const given = options([`${hook.url}?key=secret`], {
+    waitingMax: 3,
+    delivery: { ...delivery, attemptsMax: 2 },
+  })
   const hooks = new Webhooks(join(folder(t), 'hooks'), given, parts)
   hooks.announce(
     Array.from({ length: 5 }, (_, at) => ({ key: Buffer.alloc(16, at + 1), body: Buffer.from('{}') })),
@@ -142,5 +153,8 @@ t.test('without room the newest are dropped, and an event that nobody ever takes
   void hooks.run()
   await until(() => count('given-up') === 3, 'giving up')
   t.equal(hook.asked, 6)
+  const named = said.flatMap(({ receiver }) => (receiver === undefined ? [] : [receiver]))
+  t.same(named, [new URL(hook.url).origin], 'the log names the receiver once')
+  t.notMatch(JSON.stringify(said), 'secret', 'and nothing of its query')
   await hooks.stop()
 })
