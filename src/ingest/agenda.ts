@@ -80,12 +80,6 @@ export class Agenda {
     return found
   }
 
-  /** The task with this key. */
-  task(key: Uint8Array): Task | undefined {
-    const bytes = this.#tasks.get(key)
-    return bytes === undefined ? undefined : taskOf(Buffer.from(key), bytes)
-  }
-
   /** Takes a task off, unless it was put again meanwhile. */
   done(task: Task): void {
     this.environment.write(() => {

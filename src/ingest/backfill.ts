@@ -4,7 +4,8 @@ import type { Meters } from '../actor/meter.js'
 import { isRefusal } from '../format/refusal.js'
 import { pauseMs } from './agenda.js'
 import type { Desk } from './desk.js'
-import type { Intake } from './intake.js'
+import { type Intake, sayRefused } from './intake.js'
+import { countImported } from './pace.js'
 import { Rounds } from './rounds.js'
 import type { BroughtBlock, Supply } from './supply.js'
 
@@ -107,14 +108,10 @@ export class Backfill {
       })
     desk.index.refresh()
     if (!leads()) return false
-    const refused = intake.remember(blocks, clock.now())
-    if (refused > 0) log.error({ refused }, 'no room on the agenda: bundles or missing transactions are lost')
+    sayRefused(intake.remember(blocks, clock.now()), log)
     const written = await desk.write(() => (leads() ? intake.blockWords(blocks) : undefined))
     if (written === undefined) return false
-    meters.of('blocks_imported_total').add(blocks.length)
-    meters
-      .of('transactions_imported_total')
-      .add(blocks.reduce((sum, { transactions }) => sum + transactions.length, 0))
+    countImported(blocks, meters)
     this.#filled += blocks.length
     this.parts.onImported()
     return true

@@ -134,7 +134,7 @@ export class BulkImport {
   async #bundles(signal: AbortSignal): Promise<void> {
     const { folder, bundles } = this.parts
     const tasks = folder.dataIds().flatMap((id) => {
-      const task = bundles.task(idBytes(id))
+      const task = bundles.find(idBytes(id))
       return task === undefined ? [] : [{ id, task }]
     })
     if (tasks.length > 0) this.progress.bundles(0, tasks.length)

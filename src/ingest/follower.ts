@@ -14,7 +14,7 @@ import {
   type Sight,
 } from './decide.js'
 import type { Desk } from './desk.js'
-import type { Intake } from './intake.js'
+import { type Intake, sayRefused } from './intake.js'
 import type { Pace } from './pace.js'
 import type { BroughtBlock, Supply } from './supply.js'
 
@@ -153,8 +153,7 @@ export class Follower {
     if (batch.length === 0) return
     this.#batch = []
     const { intake, desk, clock, log, pace } = this.parts
-    const refused = intake.remember(batch, clock.now())
-    if (refused > 0) log.error({ refused }, 'no room on the agenda: bundles or missing transactions are lost')
+    sayRefused(intake.remember(batch, clock.now()), log)
     const gaps = batch.flatMap(({ missing }) => missing)
     if (gaps.length > 0) {
       const first = { id: gaps[0]?.id, reason: gaps[0]?.refusal.message }
@@ -164,8 +163,7 @@ export class Follower {
       )
     }
     await desk.write(() => intake.blockWords(batch))
-    const transactions = batch.reduce((sum, one) => sum + one.transactions.length, 0)
-    pace.imported(batch.length, transactions, this.#state.top?.height ?? -1, this.#state.tip?.height ?? -1)
+    pace.imported(batch, this.#state.top?.height ?? -1, this.#state.tip?.height ?? -1)
     this.parts.onImported()
     this.#tellState()
   }

@@ -1,4 +1,5 @@
 import type { ItemFilter } from '../../config/item-filter.js'
+import type { Log } from '../actor/log.js'
 import type { BlockInput } from '../catalog/index-protocol.js'
 import { packTransactions } from '../catalog/pack.js'
 import type { CatalogRequest } from '../catalog/protocol.js'
@@ -26,6 +27,11 @@ export function missingKey(height: number, id: Id): Buffer {
   key.writeUInt32BE(height)
   key.set(idBytes(id), 4)
   return key
+}
+
+/** Says that so many bundles or missing transactions found no room on their agenda. */
+export function sayRefused(refused: number, log: Pick<Log, 'error'>): void {
+  if (refused > 0) log.error({ refused }, 'no room on the agenda: bundles or missing transactions are lost')
 }
 
 /** What the arrival of blocks and transactions sets going: words for the catalog, bundles and gaps for later. */
@@ -66,7 +72,7 @@ export class Intake {
     this.webhooks.announce(events)
   }
 
-  /** Those of the transactions that are bundles and wanted. */
+  /** Puts those of the transactions that are bundles and wanted on the agenda; returns how many found no room. */
   rememberBundles(transactions: readonly Transaction[], nowMs: number): number {
     const wanted = transactions.filter((transaction) => {
       const { tags, dataSize } = transaction

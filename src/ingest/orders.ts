@@ -6,7 +6,7 @@ import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { Agenda } from './agenda.js'
 import type { Desk } from './desk.js'
 import { type HeaderChain, verifiedHeader } from './headers.js'
-import type { Intake } from './intake.js'
+import { type Intake, sayRefused } from './intake.js'
 import type { IngestReply, IngestRequest } from './protocol.js'
 import type { PruneOrder, Pruner } from './prune.js'
 import { transactionAttributes, transactionInput } from './rows.js'
@@ -93,6 +93,7 @@ export class Orders {
         ],
       }
     })
-    if (intake.rememberBundles([transaction], clock.now()) === 0) this.parts.wake()
+    sayRefused(intake.rememberBundles([transaction], clock.now()), log)
+    this.parts.wake()
   }
 }

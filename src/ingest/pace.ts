@@ -2,9 +2,18 @@ import type { Clock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import type { Meters } from '../actor/meter.js'
 import type { Following, FollowingState } from '../actor/shared.js'
+import type { BroughtBlock } from './supply.js'
 
 /** A line of the log, and a new rate, each so often. */
 const everyMs = 10_000
+
+/** Counts blocks that are in the index now; returns how many transactions are in them. */
+export function countImported(batch: readonly BroughtBlock[], meters: Meters): number {
+  const transactions = batch.reduce((sum, one) => sum + one.transactions.length, 0)
+  meters.of('blocks_imported_total').add(batch.length)
+  meters.of('transactions_imported_total').add(transactions)
+  return transactions
+}
 
 /** How fast the index grows, for operators: meters, the shared table that other threads read, and now and then a line. */
 export class Pace {
@@ -21,12 +30,10 @@ export class Pace {
     this.#sinceMs = clock.monotonic()
   }
 
-  /** So many blocks and transactions came in, up to `height`; nodes are at `tip`. */
-  imported(blocks: number, transactions: number, height: number, tip: number): void {
-    this.meters.of('blocks_imported_total').add(blocks)
-    this.meters.of('transactions_imported_total').add(transactions)
-    this.#blocks += blocks
-    this.#transactions += transactions
+  /** These blocks came in, up to `height`; nodes are at `tip`. */
+  imported(batch: readonly BroughtBlock[], height: number, tip: number): void {
+    this.#transactions += countImported(batch, this.meters)
+    this.#blocks += batch.length
     const ms = this.clock.monotonic() - this.#sinceMs
     if (ms < everyMs) return
     const blocksPerSecond = Math.round((this.#blocks * 10_000) / ms) / 10

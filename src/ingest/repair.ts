@@ -9,7 +9,7 @@ import type { Transaction } from '../format/transaction.js'
 import { type Agenda, pauseMs, type Task } from './agenda.js'
 import type { Desk } from './desk.js'
 import { type HeaderChain, verifiedHeader } from './headers.js'
-import type { Intake, Missing } from './intake.js'
+import { type Intake, type Missing, sayRefused } from './intake.js'
 import { Rounds } from './rounds.js'
 
 export interface RepairParts {
@@ -69,7 +69,7 @@ export class Repair {
     }
     const { transaction } = found
     const weaveEnd = await this.#weaveEnd(transaction, signal)
-    intake.rememberBundles([transaction], clock.now())
+    sayRefused(intake.rememberBundles([transaction], clock.now()), log)
     if (isWanted()) intake.announce(height, [{ transaction, index, weaveEnd }])
     const done = await desk.write(() =>
       isWanted() ? intake.lateWords(height, [{ transaction, index, weaveEnd }]) : undefined,

@@ -67,7 +67,7 @@ export class WebhookTarget {
   async #deliver(task: Task, signal: AbortSignal): Promise<void> {
     const { agenda, clock, log, meters } = this.parts
     const fault = await this.#tell(task, signal)
-    if (signal.aborted) return
+    if (signal.aborted && fault !== undefined) return
     const last = task.attempts + 1 >= this.options.attemptsMax
     if (fault === undefined || fault.final || last) agenda.done(task)
     else {

@@ -8,10 +8,7 @@ import type { MempoolOptions } from './mempool.js'
 import type { UnbundlerOptions } from './unbundler.js'
 import type { WebhookOptions } from './webhooks.js'
 
-/**
- * What `workers/ingest.ts` is started with (plain, cloned; `keeper` transferred). It follows the chain and opens bundles; nobody
- * asks it anything.
- */
+/** What `workers/ingest.ts` is started with (plain, cloned; `keeper` transferred). It follows the chain and opens bundles. */
 export interface IngestThread {
   /** Folder of the catalog's environment, which the keeper has opened before. */
   readonly catalogPath: string

@@ -1,7 +1,7 @@
 import type { Config } from '../../config/read.js'
 import { addressOf } from '../actor/address.js'
 import { claimFolder } from '../actor/claim.js'
-import { type Clock, pause } from '../actor/clock.js'
+import type { Clock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import { startThread } from '../actor/thread.js'
 import { Generations } from '../catalog/generations.js'
@@ -11,7 +11,6 @@ import { indexBytes, openIndexTables } from '../catalog/index-tables.js'
 import type { CatalogReply, CatalogRequest } from '../catalog/protocol.js'
 import { openCatalogTables } from '../catalog/tables.js'
 import { idBytes } from '../format/id.js'
-import { isRefusal } from '../format/refusal.js'
 import { Agenda } from '../ingest/agenda.js'
 import { Desk } from '../ingest/desk.js'
 import { matches } from '../ingest/filter.js'
@@ -41,7 +40,6 @@ export interface Bulk {
   close(): Promise<void>
 }
 
-const againMs = 5
 const stopMs = 60_000
 
 /**
@@ -70,18 +68,12 @@ export async function openBulk(
   const missing = new Agenda(tasks, 'missing', ingestDefaults.tasksMax)
   const rules = openingRules(config)
   const judge = new ItemJudge(proofThreads, log)
+  const desk = new Desk(keeper, index, signal, false)
   return {
-    ...{ index, bundles, judge, rules },
-    desk: new Desk(keeper, index, signal, false),
+    ...{ index, desk, bundles, judge, rules },
     intake: new Intake(bundles, missing, rules.unbundle),
     async write(request) {
-      for (;;) {
-        signal.throwIfAborted()
-        const reply = await keeper.ask(request)
-        if (!isRefusal(reply)) return
-        if (reply.refused !== 'busy') throw new Error(`the catalog does not answer: ${reply.message}`)
-        await pause(againMs, signal)
-      }
+      await desk.write(() => request)
     },
     remember(transactions) {
       index.refresh()
