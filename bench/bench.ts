@@ -6,11 +6,12 @@ import { parseArgs } from 'node:util'
 import { mappedBy } from '../native/mapped/mapped.js'
 import { servedBy } from '../native/server/server.js'
 import { pause } from '../src/actor/clock.js'
+import { benchBand, offered, shelveBand } from './band.js'
 import { type Candidate, nginxVersion, startGateway, startNginx, startNodeHttp } from './candidates.js'
 import { type Case, cases } from './cases.js'
 import { coldReads } from './cold.js'
 import { benchFolder, makeLoad } from './load.js'
-import { type BenchObject, benchObject, type SizeName } from './objects.js'
+import { type BenchObject, benchObject, objectsFolder, type SizeName } from './objects.js'
 import { slowReaders } from './slow.js'
 import { cpuSeconds, residentMb } from './usage.js'
 
@@ -51,9 +52,13 @@ function median(numbers: readonly number[]): number {
   return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2
 }
 
+function pathOf({ isGateway }: Candidate, { id, gatewayPath }: BenchObject): string {
+  return isGateway === true && gatewayPath !== undefined ? gatewayPath : `/${id}`
+}
+
 /** Makes sure that the candidate answers as it should, and learns its ETag. */
 async function probe(target: Candidate, object: BenchObject, asked: Case): Promise<string> {
-  const url = `http://127.0.0.1:${target.port}/${object.id}`
+  const url = `http://127.0.0.1:${target.port}${pathOf(target, object)}`
   const range = asked.rangeBytes === undefined ? {} : { range: `bytes=5-${asked.rangeBytes + 4}` }
   const answer = await fetch(url, { method: asked.method, headers: range })
   const wanted = asked.rangeBytes ?? object.sizeBytes
@@ -89,7 +94,7 @@ async function once(
     port: target.port,
     ...how,
     method: asked.method,
-    path: `/${object.id}`,
+    path: pathOf(target, object),
     ...(asked.rangeBytes === undefined
       ? {}
       : { range: { lengthBytes: asked.rangeBytes, sizeBytes: object.sizeBytes } }),
@@ -113,8 +118,10 @@ async function measure(
   targets: readonly Candidate[],
   how: { connections: number; seconds: number; rounds: number },
 ): Promise<Row[]> {
-  const object = benchObject(asked.object)
+  const object = asked.object === 'band' ? await benchBand() : benchObject(asked.object)
   const etags = new Map<Candidate, string>()
+  const isOffered = asked.object === 'band'
+  for (const target of targets) if (isOffered && target.isGateway === true) await offered(target.port, object)
   for (const target of targets) etags.set(target, await probe(target, object, asked))
   for (const target of targets) await idle(target)
   const rounds = new Map<Candidate, Round[]>(targets.map((target) => [target, []]))
@@ -226,10 +233,11 @@ const chosen = cases.filter(({ name, object }) => {
   if (small && (object === '100m' || object === '1g')) return false
   return only === undefined || only.includes(name)
 })
-const names = new Set<SizeName>(chosen.map(({ object }) => object))
-if (!small) names.add('100m')
+const banded = chosen.some(({ object }) => object === 'band')
+const names = new Set<SizeName>(chosen.flatMap(({ object }) => (object === 'band' ? [] : [object])))
+names.add(small ? '1m' : '100m')
 const objects = [...names].map(benchObject)
-const folder = dirname(objects[0]!.path)
+const folder = objectsFolder()
 const nginx = nginxVersion()
 const targets: Candidate[] = []
 if (nginx === undefined) say('nginx is not installed: ratios are to the first candidate')
@@ -239,8 +247,13 @@ else {
 }
 if (values.target !== undefined) {
   const [port, pid] = values.target.split(',').map(Number)
-  targets.push({ name: 'sluice', port: port ?? 0, pid: pid ?? 0, stop: async () => undefined })
-} else targets.push(await startGateway(objects, threads))
+  const stop = async (): Promise<void> => undefined
+  targets.push({ name: 'sluice', port: port ?? 0, pid: pid ?? 0, isGateway: true, stop })
+} else {
+  if (banded) await benchBand()
+  const more = banded ? { settings: { INDEX_PUBLISH: 'true' }, prepare: shelveBand } : { settings: {} }
+  targets.push(await startGateway(objects, threads, { name: 'sluice', ...more }))
+}
 targets.push(await startNodeHttp(folder))
 const machine = {
   at: new Date().toISOString(),

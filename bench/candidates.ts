@@ -13,6 +13,7 @@ export interface Candidate {
   readonly name: string
   readonly port: number
   readonly pid: number
+  readonly isGateway?: true
   stop(): Promise<void>
 }
 
@@ -149,5 +150,5 @@ export async function startGateway(
   const script = fileURLToPath(new URL('../src/cli/sluice.js', import.meta.url))
   const child = spawn(process.execPath, [script, 'start'], { stdio: ['ignore', 'pipe', 'inherit'], env })
   const [, port] = await said(child, /"gateway":"http:\/\/[^"]*:(\d+)/)
-  return candidate(other.name, Number(port), child)
+  return { ...candidate(other.name, Number(port), child), isGateway: true }
 }

@@ -3,7 +3,8 @@ import type { SizeName } from './objects.js'
 /** One way of asking, with what is wanted of it and what the public peer reached, both as ratios to nginx per CPU second. */
 export interface Case {
   readonly name: string
-  readonly object: SizeName
+  /** A size, or the largest file of a band. */
+  readonly object: SizeName | 'band'
   readonly method: 'GET' | 'HEAD'
   readonly rangeBytes?: number
   /** Sends the ETag back. */
@@ -34,4 +35,7 @@ export const cases: readonly Case[] = [
     paired: true,
   },
   { name: '1 MiB of 1 GiB', object: '1g', method: 'GET', rangeBytes: 2 ** 20, wanted: 0.95 },
+  { name: '1 KiB of a band', object: 'band', method: 'GET', rangeBytes: 2 ** 10, wanted: 1.2 },
+  { name: '64 KiB of a band', object: 'band', method: 'GET', rangeBytes: 2 ** 16, wanted: 1 },
+  { name: '1 MiB of a band', object: 'band', method: 'GET', rangeBytes: 2 ** 20, wanted: 0.95 },
 ]

@@ -24,19 +24,27 @@ export type SizeName = keyof typeof sizes
 
 /** A file of bytes that no one can compress, under its id. */
 export interface BenchObject {
-  readonly name: SizeName
+  readonly name: SizeName | 'band'
   readonly id: Id
   readonly path: string
   readonly sizeBytes: number
   readonly digest: Uint8Array
+  /** Path at a gateway; absent: its id. */
+  readonly gatewayPath?: string
 }
 
 const pieceBytes = 2 ** 21
 
-/** The object of this size; made on first need. The same bytes each time. */
-export function benchObject(name: SizeName): BenchObject {
+/** Where servers of files find the objects by their ids. */
+export function objectsFolder(): string {
   const folder = join(workFolder, 'objects')
   mkdirSync(folder, { recursive: true })
+  return folder
+}
+
+/** The object of this size; made on first need. The same bytes each time. */
+export function benchObject(name: SizeName): BenchObject {
+  const folder = objectsFolder()
   const id = idOfBytes(createHash('sha256').update(`bench ${name}`).digest())
   const path = join(folder, id)
   const sizeBytes = sizes[name]
