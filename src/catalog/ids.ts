@@ -97,7 +97,7 @@ export class IdWriter {
   /** The row with this id stands at `key` from now on. */
   add(id: Uint8Array, key: Uint8Array): void {
     this.#put(id, key)
-    this.#spill.add({ id, key })
+    if (this.#spill.takes()) this.#spill.add({ id, key: Buffer.from(key) })
   }
 
   /** The row is gone. Runs may go on to name it: there is no row, so nobody believes them. */

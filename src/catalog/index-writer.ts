@@ -2,9 +2,10 @@ import { type Id, idBytes } from '../format/id.js'
 import { blockIdBytes, decodeBlock, encodeBlock, heightKey } from './block.js'
 import type { BlockInput, IndexOutcome, IndexRequest } from './index-protocol.js'
 import type { IndexTables } from './index-tables.js'
-import { type PackedRow, unpackItems, unpackOwners, unpackTransactions } from './pack.js'
+import { unpackOwners } from './pack.js'
+import { PackedRows } from './packed-rows.js'
 import { decodeRow } from './row.js'
-import { heightStart, isItemKey, pendingHeight, rowKey, rowKeyBytes } from './row-key.js'
+import { heightStart, isItemKey, pendingHeight, rowKeyBytes, writeRowKey } from './row-key.js'
 import { RowWriter } from './row-writer.js'
 import { type SpillLimits, spillLimits } from './spill.js'
 
@@ -26,6 +27,8 @@ export class IndexWriter {
   #outcome = { added: 0, known: 0, skipped: 0, removed: 0 }
   /** Rows since the files were tended. */
   #added = 0
+  /** Of the row that is put. */
+  readonly #key = Buffer.allocUnsafeSlow(rowKeyBytes)
 
   constructor(
     private readonly tables: IndexTables,
@@ -109,9 +112,12 @@ export class IndexWriter {
   }
 
   #transactions(packed: Uint8Array, height: number | undefined, nowSeconds: number): void {
-    for (const row of unpackTransactions(packed)) {
-      this.#put(row, rowKey(height, height === undefined ? 0 : row.index, false, row.id), nowSeconds)
+    const rows = new PackedRows(packed, false)
+    while (rows.next()) {
+      const index = height === undefined ? 0 : rows.index
+      this.#put(rows, writeRowKey(this.#key, height, index, false, rows.id), nowSeconds)
     }
+    this.#rows.relieve()
   }
 
   #items(rootId: Id, packed: Uint8Array, optimistic: boolean, nowSeconds: number): void {
@@ -120,17 +126,15 @@ export class IndexWriter {
     const root = found?.row.isItem === true ? undefined : found
     const height = root?.row.height
     const index = height === undefined ? 0 : (root?.row.index ?? 0)
-    // In chain order, so that nothing that follows need be sorted.
-    const rows = [...unpackItems(packed)].sort(
-      (one, other) => one.rank - other.rank || Buffer.compare(one.id, other.id),
-    )
-    for (const row of rows) {
+    const rows = new PackedRows(packed, true)
+    while (rows.next()) {
       if (root === undefined && !optimistic) this.#outcome.skipped += 1
-      else this.#put(row, rowKey(height, index, true, row.id), nowSeconds)
+      else this.#put(rows, writeRowKey(this.#key, height, index, true, rows.id), nowSeconds)
     }
+    this.#rows.relieve()
   }
 
-  #put(row: PackedRow, key: Buffer, nowSeconds: number): void {
+  #put(row: PackedRows, key: Buffer, nowSeconds: number): void {
     const put = this.#rows.put(row, key, nowSeconds)
     this.#outcome[put === 'moved' ? 'added' : put] += 1
     this.#added += 1

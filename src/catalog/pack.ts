@@ -1,124 +1,120 @@
 import { idBytes } from '../format/id.js'
+import type { Tag } from '../format/tag.js'
+import { orderOf } from '../store/sort-records.js'
 import { amountBytes } from './amount.js'
 import type { ItemInput, RowInput, TransactionInput } from './index-protocol.js'
-import { type RowTransfer, readTransfer } from './row.js'
 import { VarReader, VarWriter } from './varbytes.js'
 
 /**
  * Rows on their way to the keeper: all rows of a message in one buffer, which moves between threads at the
  * cost of one. Never stored, so it has no version: both ends are the same program.
+ *
+ *     bytes of the words u32 | words | rows, in the order of their ids
+ *
+ * Owners, recipients, tags and bundles are words: each stands once in a message, and rows name it by its place (1-based, LEB128;
+ * 0 is none). So whoever writes the index looks a word up once for a thousand rows. packed-rows.ts reads it.
  */
+export const wordRole = { tag: 1, owner: 2, recipient: 3, bundle: 4 } as const
+export type WordRole = (typeof wordRole)[keyof typeof wordRole]
+
 const none = new Uint8Array(0)
+const idWords = 8
 
-function writeRow(out: VarWriter, row: RowInput): void {
-  out.raw(idBytes(row.id))
-  out.uint(row.size)
-  out.block(row.owner)
-  out.block(row.ownerAddress)
-  out.block(row.target)
-  out.block(row.anchor)
-  out.uint(row.tags.length)
-  for (const tag of row.tags) {
-    out.block(tag.name)
-    out.block(tag.value)
-  }
-  out.block(row.signature ?? none)
-  out.uint(row.signatureType === undefined ? 0 : row.signatureType + 1)
-}
-
-/**
- * A row as the keeper reads it out of a message: bytes are views of the message; words are texts of one
- * character per byte, which are cheap to look up. That is what lets one thread index tens of thousands of
- * rows a second.
- */
-export interface PackedRow {
-  readonly id: Buffer
-  /** The first 6 bytes of the id: the order of ranks is the order of ids, but for ties. */
-  readonly rank: number
-  readonly size: number
-  readonly owner: Buffer
-  readonly ownerAddress: string
-  /** '' where there is none. */
-  readonly target: string
-  readonly anchor: Buffer
-  /** Name and value of each tag, each behind its length: `tagTexts` takes them apart. */
-  readonly tags: readonly string[]
-  readonly signature: Buffer | undefined
-  readonly signatureType: number | undefined
-  /** Of items. */
-  readonly place: PackedPlace | undefined
-  /** Of transactions. */
-  readonly transfer: RowTransfer | undefined
-  /** Position in the block, of transactions. */
-  readonly index: number
-}
-
-export interface PackedPlace {
-  readonly parentId: Buffer
+/** What items have that transactions have not. */
+export interface PlaceInput {
+  /** 32 bytes. */
+  readonly parentId: Uint8Array
   readonly rootItemOffset: number
   readonly parentItemOffset: number
   readonly headerSize: number
 }
 
-/** Name and value of a tag in a `PackedRow`, one character per byte. */
-export function tagTexts(text: string): [name: string, value: string] {
-  const read = (at: number): { start: number; end: number } => {
-    let size = 0
-    let scale = 1
-    for (let byte = 0x80, next = at; ; next += 1) {
-      byte = text.charCodeAt(next)
-      size += (byte & 0x7f) * scale
-      scale *= 0x80
-      if (byte < 0x80) return { start: next + 1, end: next + 1 + size }
+/** Packs rows one by one. */
+export class RowPacker {
+  readonly #words = new VarWriter()
+  readonly #rows = new VarWriter()
+  /** Places of words: of tags by name and value, of owners by their keys or, where those are not known, addresses. */
+  readonly #tags = new Map<string, Map<string, number>>()
+  readonly #keys = new Map<string, number>()
+  readonly #addresses = new Map<string, number>()
+  readonly #recipients = new Map<string, number>()
+  readonly #bundles = new Map<string, number>()
+  #last = 0
+  /** Where each row begins; the ids. */
+  readonly #starts: number[] = []
+
+  /** Rows that were packed. */
+  get count(): number {
+    return this.#starts.length
+  }
+
+  /** The place of an owner: its key (none where it is not known) and the address of it. */
+  owner(key: Uint8Array, addressOf: () => Uint8Array): number {
+    const address = key.length === 0 ? addressOf() : undefined
+    const places = address === undefined ? this.#keys : this.#addresses
+    const text = latin1(address ?? key)
+    const known = places.get(text)
+    if (known !== undefined) return known
+    const place = this.#begin(wordRole.owner)
+    places.set(text, place)
+    this.#words.block(address ?? addressOf())
+    this.#words.block(key)
+    return place
+  }
+
+  #tag({ name, value }: Tag): number {
+    const nameText = latin1(name)
+    let values = this.#tags.get(nameText)
+    if (values === undefined) {
+      values = new Map()
+      this.#tags.set(nameText, values)
     }
+    const text = latin1(value)
+    const known = values.get(text)
+    if (known !== undefined) return known
+    const place = this.#begin(wordRole.tag)
+    values.set(text, place)
+    this.#words.block(name)
+    this.#words.block(value)
+    return place
   }
-  const name = read(0)
-  const value = read(name.end)
-  return [text.slice(name.start, name.end), text.slice(value.start, value.end)]
-}
 
-function readRow(read: VarReader, ofItem: boolean): PackedRow {
-  const id = read.raw(32)
-  const size = read.uint()
-  const owner = read.block()
-  const ownerAddress = read.text()
-  const target = read.text()
-  const anchor = read.block()
-  const tags = new Array<string>(read.uint())
-  for (let at = 0; at < tags.length; at += 1) tags[at] = read.blockTexts(2)
-  const signature = read.block()
-  const type = read.uint()
-  return {
-    id,
-    rank: id.readUIntBE(0, 6),
-    size,
-    owner,
-    ownerAddress,
-    target,
-    anchor,
-    tags,
-    signature: signature.length === 0 ? undefined : signature,
-    signatureType: type === 0 ? undefined : type - 1,
-    place: ofItem ? readPlace(read) : undefined,
-    index: ofItem ? 0 : read.uint(),
-    transfer: ofItem ? undefined : readTransfer(read),
+  #other(role: WordRole, places: Map<string, number>, bytes: Uint8Array): number {
+    const text = latin1(bytes)
+    const known = places.get(text)
+    if (known !== undefined) return known
+    const place = this.#begin(role)
+    places.set(text, place)
+    this.#words.block(bytes)
+    return place
   }
-}
 
-function readPlace(read: VarReader): PackedPlace {
-  return {
-    parentId: read.raw(32),
-    rootItemOffset: read.uint(),
-    parentItemOffset: read.uint(),
-    headerSize: read.uint(),
+  #begin(role: WordRole): number {
+    this.#last += 1
+    this.#words.u8(role)
+    return this.#last
   }
-}
 
-/** Packs transactions for a message. */
-export function packTransactions(transactions: Iterable<TransactionInput>): Uint8Array {
-  const out = new VarWriter()
-  for (const transaction of transactions) {
-    writeRow(out, transaction)
+  item(
+    item: Omit<ItemInput, 'id' | 'parentId' | 'ownerAddress'>,
+    id: Uint8Array,
+    place: PlaceInput,
+    owner: number,
+  ): void {
+    const out = this.#row(item, id, owner)
+    out.uint(this.#other(wordRole.bundle, this.#bundles, place.parentId))
+    out.uint(place.rootItemOffset)
+    out.uint(place.parentItemOffset)
+    out.uint(place.headerSize)
+  }
+
+  transaction(transaction: TransactionInput): void {
+    const { owner, ownerAddress } = transaction
+    const out = this.#row(
+      transaction,
+      idBytes(transaction.id),
+      this.owner(owner, () => ownerAddress),
+    )
     out.uint(transaction.index)
     out.uint(transaction.format)
     out.block(amountBytes(transaction.quantity))
@@ -126,34 +122,79 @@ export function packTransactions(transactions: Iterable<TransactionInput>): Uint
     out.block(transaction.dataRoot)
     out.uint(transaction.weaveEnd)
   }
-  return out.copy()
+
+  /** What transactions and items have in common. */
+  #row(row: Omit<RowInput, 'id' | 'ownerAddress'>, id: Uint8Array, owner: number): VarWriter {
+    const out = this.#rows
+    this.#starts.push(out.size)
+    out.raw(id)
+    out.uint(row.size)
+    out.uint(owner)
+    out.uint(row.target.length === 0 ? 0 : this.#other(wordRole.recipient, this.#recipients, row.target))
+    out.block(row.anchor)
+    out.uint(row.tags.length)
+    for (const tag of row.tags) out.uint(this.#tag(tag))
+    out.block(row.signature ?? none)
+    out.uint(row.signatureType === undefined ? 0 : row.signatureType + 1)
+    return out
+  }
+
+  /** The message. Nothing may be packed after it. */
+  take(): Uint8Array {
+    const words = this.#words.written
+    const rows = this.#rows.written
+    const message = Buffer.allocUnsafeSlow(4 + words.length + rows.length)
+    message.writeUInt32LE(words.length, 0)
+    let at = 4 + words.copy(message, 4)
+    this.#starts.push(rows.length)
+    for (const row of this.#order(rows)) {
+      at += rows.copy(message, at, this.#starts[row] as number, this.#starts[row + 1] as number)
+    }
+    return message
+  }
+
+  /** Rows in the order of their ids, so that nothing that follows need be sorted. */
+  #order(rows: Buffer): Uint32Array {
+    const count = this.#starts.length - 1
+    const ids = new Uint32Array(count * idWords)
+    for (let row = 0; row < count; row += 1) {
+      const start = this.#starts[row] as number
+      for (let word = 0; word < idWords; word += 1) {
+        ids[row * idWords + word] = rows.readUInt32BE(start + word * 4)
+      }
+    }
+    return orderOf(ids, idWords, count)
+  }
 }
 
-/**
- * The transactions in a message, one by one. Throws a RangeError on what `packTransactions` did not write.
- */
-export function* unpackTransactions(packed: Uint8Array): Generator<PackedRow> {
-  const read = new VarReader(packed)
-  while (read.more) yield readRow(read, false)
+/** One character per byte. */
+function latin1(bytes: Uint8Array): string {
+  const buffer =
+    bytes instanceof Buffer ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  return buffer.toString('latin1')
+}
+
+/** Packs transactions for a message. */
+export function packTransactions(transactions: Iterable<TransactionInput>): Uint8Array {
+  const out = new RowPacker()
+  for (const transaction of transactions) out.transaction(transaction)
+  return out.take()
 }
 
 /** Packs items of one root transaction for a message. */
 export function packItems(items: Iterable<ItemInput>): Uint8Array {
-  const out = new VarWriter()
+  const out = new RowPacker()
   for (const item of items) {
-    writeRow(out, item)
-    out.raw(idBytes(item.parentId))
-    out.uint(item.rootItemOffset)
-    out.uint(item.parentItemOffset)
-    out.uint(item.headerSize)
+    const { rootItemOffset, parentItemOffset, headerSize } = item
+    const place = { parentId: idBytes(item.parentId), rootItemOffset, parentItemOffset, headerSize }
+    out.item(
+      item,
+      idBytes(item.id),
+      place,
+      out.owner(item.owner, () => item.ownerAddress),
+    )
   }
-  return out.copy()
-}
-
-/** The items in a message, one by one. Throws a RangeError on what `packItems` did not write. */
-export function* unpackItems(packed: Uint8Array): Generator<PackedRow> {
-  const read = new VarReader(packed)
-  while (read.more) yield readRow(read, true)
+  return out.take()
 }
 
 /** Packs addresses (32 bytes) and the public keys behind them for a message. */

@@ -21,11 +21,21 @@ const placeMax = 0x7f_ffff
  * `height` undefined: not in a block. `index` is the transaction's position in its block. `id` has 32 bytes.
  */
 export function rowKey(height: number | undefined, index: number, isItem: boolean, id: Uint8Array): Buffer {
+  return writeRowKey(Buffer.allocUnsafe(rowKeyBytes), height, index, isItem, id)
+}
+
+/** The same, into the 16 bytes of `key`. */
+export function writeRowKey(
+  key: Buffer,
+  height: number | undefined,
+  index: number,
+  isItem: boolean,
+  id: Uint8Array,
+): Buffer {
   if (index > placeMax) throw new RangeError(`a block has no ${index}th transaction`)
-  const key = Buffer.allocUnsafe(rowKeyBytes)
   key.writeUInt32BE(height ?? pendingHeight, 0)
   key.writeUIntBE(index * 2 + (isItem ? 1 : 0), 4, 3)
-  key.set(id.subarray(0, rowKeyIdBytes), 7)
+  for (let byte = 0; byte < rowKeyIdBytes; byte += 1) key[7 + byte] = id[byte] as number
   return key
 }
 

@@ -2,8 +2,10 @@ import { present } from '../store/lmdb.js'
 import type { RunWriter } from '../store/run-writer.js'
 import { IdWriter } from './ids.js'
 import { type IndexTables, weaveKey } from './index-tables.js'
-import type { PackedRow } from './pack.js'
-import { PostingWriter, postingKind, postingPrefix, transactionsPrefix } from './postings.js'
+import { wordRole } from './pack.js'
+import type { PackedRows, PackedWord } from './packed-rows.js'
+import { PostingWriter } from './posting-writer.js'
+import { postingKind, postingPrefix, transactionsPrefix } from './postings.js'
 import { Recent } from './recent.js'
 import { decodeRow, encodeRow, type Row, type RowBody } from './row.js'
 import { compareRowKeys, heightOf, isItemKey, rowKeyBytes } from './row-key.js'
@@ -24,6 +26,18 @@ export type Put = 'added' | 'moved' | 'known' | 'skipped'
 const ownersMax = 50_000
 /** New ids or words that are collected at most: some 100 MB. */
 const pendingMax = 2 ** 19
+
+const roleKinds = {
+  [wordRole.tag]: postingKind.tag,
+  [wordRole.owner]: postingKind.owner,
+  [wordRole.recipient]: postingKind.recipient,
+  [wordRole.bundle]: postingKind.bundle,
+} as const
+const roleWords = {
+  [wordRole.owner]: wordKind.address,
+  [wordRole.recipient]: wordKind.address,
+  [wordRole.bundle]: wordKind.bundle,
+} as const
 
 /** Every prefix under which a row is posted, each once. */
 export function rowPrefixes(
@@ -59,16 +73,8 @@ export class RowWriter {
   readonly #owners = new Recent<number, true>(ownersMax)
 
   /** The last row key, as far as it was looked up in this transaction. */
-  #lastRow: Uint8Array | undefined
-
-  /** What is told when a word is new: nothing was ever posted under it. */
-  readonly #freshTag = (number: number): void => this.#postings.fresh(postingPrefix(postingKind.tag, number))
-  readonly #freshBundle = (number: number): void =>
-    this.#postings.fresh(postingPrefix(postingKind.bundle, number))
-  readonly #freshAddress = (number: number): void => {
-    this.#postings.fresh(postingPrefix(postingKind.owner, number))
-    this.#postings.fresh(postingPrefix(postingKind.recipient, number))
-  }
+  readonly #last = Buffer.alloc(rowKeyBytes)
+  #isLastKnown = false
 
   constructor(
     private readonly tables: IndexTables,
@@ -86,16 +92,14 @@ export class RowWriter {
   }
 
   /** Puts a row at `key`, unless it is known at the same or an earlier place. */
-  put(packed: PackedRow, key: Buffer, nowSeconds: number): Put {
+  put(packed: PackedRows, key: Buffer, nowSeconds: number): Put {
     const standing = this.find(packed.id)
     if (standing !== undefined && !comesBefore(key, packed, standing)) return 'known'
     if (standing !== undefined) this.remove(standing)
     // False where another row of the same transaction has an id that starts alike: see row-key.ts.
     const seenSeconds = standing?.row.seenSeconds ?? nowSeconds
-    if (!this.#insert(key, this.#row(packed, key, seenSeconds))) return 'skipped'
+    if (!this.#insert(key, this.#row(packed, key, seenSeconds), packed)) return 'skipped'
     this.#ids.add(packed.id, key)
-    // A transaction may hold more than should lie in memory, or be sorted at once.
-    if (Math.max(this.#ids.runs.pending, this.#words.pending) >= pendingMax) this.settle()
     return standing === undefined ? 'added' : 'moved'
   }
 
@@ -103,7 +107,7 @@ export class RowWriter {
   remove({ key, row }: Standing): void {
     for (const prefix of rowPrefixes(key, row)) this.#postings.remove(prefix, key)
     this.tables.rows.remove(key)
-    this.#lastRow = undefined
+    this.#isLastKnown = false
     this.#ids.remove(row.id)
     if (row.height === undefined) this.tables.pending.remove(pendingKey(row.seenSeconds, key))
     else this.#unplace(key, row.transfer?.weaveEnd)
@@ -120,7 +124,12 @@ export class RowWriter {
 
   /** Keeps the public key of an address (one character per byte), whether or not a row of it is there yet. */
   keepOwner(address: string, key: Uint8Array): void {
-    this.#keepOwner(this.#words.give(wordKind.address, address, this.#freshAddress), key)
+    this.#keepOwner(this.#words.give(wordKind.address, address), key)
+  }
+
+  /** Between messages: a transaction may hold more than should lie in memory, or be sorted at once. */
+  relieve(): void {
+    if (Math.max(this.#ids.runs.pending, this.#words.pending) >= pendingMax) this.settle()
   }
 
   /** Writes what was collected: before every commit. */
@@ -128,7 +137,7 @@ export class RowWriter {
     this.#postings.flush()
     this.#words.settle()
     this.#ids.settle()
-    this.#lastRow = undefined
+    this.#isLastKnown = false
   }
 
   /** The files of the index that are merged now and then. */
@@ -151,23 +160,29 @@ export class RowWriter {
 
   /** Most rows come behind all others, which is cheaper to write and fills pages to the brim. False where the key is taken. */
   #putRow(key: Buffer, record: Buffer): boolean {
-    this.#lastRow ??= this.#lastKey()
-    if (compareRowKeys(key, 0, this.#lastRow, 0) <= 0) return this.tables.rows.add(key, record)
+    if (!this.#isLastKnown) this.#readLast()
+    if (compareRowKeys(key, 0, this.#last, 0) <= 0) return this.tables.rows.add(key, record)
     this.tables.rows.append(key, record)
-    this.#lastRow = key
+    key.copy(this.#last)
     return true
   }
 
   /** The last key of all rows; one before all keys where there are none. */
-  #lastKey(): Uint8Array {
-    for (const key of this.tables.rows.keys({ backwards: true, limit: 1 })) return Buffer.from(key)
-    return Buffer.alloc(rowKeyBytes)
+  #readLast(): void {
+    this.#last.fill(0)
+    for (const key of this.tables.rows.keys({ backwards: true, limit: 1 })) this.#last.set(key)
+    this.#isLastKnown = true
   }
 
   /** False where the key is taken. */
-  #insert(key: Buffer, row: RowBody): boolean {
+  #insert(key: Buffer, row: RowBody, packed: PackedRows): boolean {
     if (!this.#putRow(key, encodeRow(this.#record, row))) return false
-    for (const prefix of rowPrefixes(key, row)) this.#postings.add(prefix, key)
+    const at = this.#postings.key(key)
+    for (let tag = 0; tag < packed.tagCount; tag += 1) this.#post(packed.tags[tag] as PackedWord, at)
+    this.#post(packed.owner, at)
+    if (packed.recipient !== undefined) this.#post(packed.recipient, at)
+    if (packed.place !== undefined) this.#post(packed.place.parent, at)
+    if (!isItemKey(key)) this.#postings.add(this.#postings.list(transactionsPrefix, false), at)
     if (heightOf(key) === undefined) this.tables.pending.put(pendingKey(row.seenSeconds, key), present)
     else if (row.transfer !== undefined && row.transfer.weaveEnd > 0) {
       this.tables.weave.put(weaveKey(row.transfer.weaveEnd), key)
@@ -175,21 +190,25 @@ export class RowWriter {
     return true
   }
 
-  #row(packed: PackedRow, key: Buffer, seenSeconds: number): RowBody {
-    const owner = this.#words.give(wordKind.address, packed.ownerAddress, this.#freshAddress)
-    if (packed.owner.length > 0) this.#keepOwner(owner, packed.owner)
-    const tags = new Array<number>(packed.tags.length)
-    for (let at = 0; at < tags.length; at += 1) {
-      tags[at] = this.#words.tag(packed.tags[at] as string, this.#freshTag)
+  #post(word: PackedWord, key: number): void {
+    // What was collected before a row was taken out is written.
+    if (word.list?.round !== this.#postings.round) {
+      word.list = this.#postings.list(postingPrefix(roleKinds[word.role], word.number), false)
     }
+    this.#postings.add(word.list, key)
+  }
+
+  #row(packed: PackedRows, key: Buffer, seenSeconds: number): RowBody {
+    const owner = this.#number(packed.owner)
+    const tags = new Array<number>(packed.tagCount)
+    for (let at = 0; at < tags.length; at += 1) tags[at] = this.#number(packed.tags[at] as PackedWord)
     const { place, transfer } = packed
     return {
       id: packed.id,
       seenSeconds,
       size: packed.size,
       owner,
-      recipient:
-        packed.target === '' ? 0 : this.#words.give(wordKind.address, packed.target, this.#freshAddress),
+      recipient: packed.recipient === undefined ? 0 : this.#number(packed.recipient),
       anchor: packed.anchor,
       tags,
       signatureType: packed.signatureType,
@@ -197,7 +216,7 @@ export class RowWriter {
         place === undefined
           ? undefined
           : {
-              parent: this.#words.give(wordKind.bundle, place.parentId.toString('latin1'), this.#freshBundle),
+              parent: this.#number(place.parent),
               rootItemOffset: place.rootItemOffset,
               parentItemOffset: place.parentItemOffset,
               headerSize: place.headerSize,
@@ -208,6 +227,20 @@ export class RowWriter {
           : { ...transfer, weaveEnd: 0 },
       signature: packed.signature,
     }
+  }
+
+  /** The number of a word: looked up once for a message. */
+  #number(word: PackedWord): number {
+    if (word.number !== 0) return word.number
+    const { role } = word
+    word.number =
+      role === wordRole.tag ? this.#words.tag(word.text) : this.#words.give(roleWords[role], word.text)
+    // Under a new word nothing was ever posted.
+    if (this.#words.isNew) {
+      word.list = this.#postings.list(postingPrefix(roleKinds[role], word.number), true)
+    }
+    if (word.key.length > 0) this.#keepOwner(word.number, word.key)
+    return word.number
   }
 
   #keepOwner(number: number, owner: Uint8Array): void {
@@ -223,7 +256,7 @@ export class RowWriter {
  * transaction the one with the lowest offset counts, so that the order in which they are told does not
  * matter.
  */
-function comesBefore(key: Buffer, packed: PackedRow, known: Standing): boolean {
+function comesBefore(key: Buffer, packed: PackedRows, known: Standing): boolean {
   const order = compareRowKeys(key, 0, known.key, 0)
   if (order !== 0 || known.row.place === undefined) return order < 0
   return packed.place !== undefined && packed.place.rootItemOffset < known.row.place.rootItemOffset

@@ -81,7 +81,7 @@ export function encodeRow(out: VarWriter, row: RowBody): Buffer {
       (row.signature === undefined ? 0 : flag.signature),
   )
   out.u32(row.seenSeconds)
-  out.raw(row.id.subarray(rowKeyIdBytes))
+  out.part(row.id, rowKeyIdBytes)
   out.uint(row.size)
   out.uint(row.owner)
   out.uint(row.recipient)

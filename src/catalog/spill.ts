@@ -36,6 +36,7 @@ export interface SpillForms<Entry> {
  */
 export class Spill<Entry> {
   #entries: Entry[] = []
+  #added = 0
   /** True while the table is known to be empty: nothing need be looked up in it. */
   isTableEmpty: boolean
 
@@ -49,7 +50,12 @@ export class Spill<Entry> {
     this.isTableEmpty = table.count() === 0
   }
 
-  /** Takes a new entry, which was added to the runs already. */
+  /** Counts a new entry, which was added to the runs already. True: it is to be told with `add`; beyond some it only counts. */
+  takes(): boolean {
+    this.#added += 1
+    return this.#added < this.limits.directEntries
+  }
+
   add(entry: Entry): void {
     this.#entries.push(entry)
   }
@@ -58,13 +64,14 @@ export class Spill<Entry> {
   settle(): void {
     for (const run of this.runs) run.adopt()
     const { directEntries, tableEntries, drainEntries } = this.limits
-    const isMuch = this.#entries.length >= directEntries
-    if (!isMuch && this.#entries.length > 0) {
+    const isMuch = this.#added >= directEntries
+    if (!isMuch && this.#added > 0) {
       for (const run of this.runs) run.forget()
       for (const entry of this.#entries) this.forms.put(this.table, entry)
       this.isTableEmpty = false
     }
     this.#entries = []
+    this.#added = 0
     if (!this.isTableEmpty && (isMuch || this.table.count() > tableEntries)) this.#drain(drainEntries)
     for (const run of this.runs) run.settle()
   }

@@ -17,6 +17,11 @@ export class VarWriter {
     return start
   }
 
+  /** Bytes written. */
+  get size(): number {
+    return this.#at
+  }
+
   u8(value: number): void {
     const at = this.#room(1)
     this.#bytes[at] = value
@@ -38,8 +43,15 @@ export class VarWriter {
   }
 
   raw(bytes: Uint8Array): void {
-    const at = this.#room(bytes.length)
-    this.#bytes.set(bytes, at)
+    this.part(bytes, 0)
+  }
+
+  /** The bytes from `from` on. Few are copied faster one by one. */
+  part(bytes: Uint8Array, from: number): void {
+    const count = bytes.length - from
+    const at = this.#room(count)
+    if (count > 64) this.#bytes.set(from === 0 ? bytes : bytes.subarray(from), at)
+    else for (let byte = 0; byte < count; byte += 1) this.#bytes[at + byte] = bytes[from + byte] as number
   }
 
   /** Bytes behind their length. */
@@ -81,6 +93,11 @@ export class VarReader {
     return this.#at < this.#bytes.length
   }
 
+  /** How far it was read. */
+  get at(): number {
+    return this.#at
+  }
+
   u8(): number {
     const value = this.#bytes[this.#at]
     if (value === undefined) throw new RangeError('an index record ends early')
@@ -94,6 +111,11 @@ export class VarReader {
   }
 
   uint(): number {
+    const first = this.#bytes[this.#at]
+    if (first !== undefined && first < 0x80) {
+      this.#at += 1
+      return first
+    }
     let value = 0
     let scale = 1
     for (;;) {
@@ -125,16 +147,13 @@ export class VarReader {
     return this.#text(this.#at, bytes)
   }
 
-  /** So many byte strings with their lengths, as one text of one character per byte. */
-  blockTexts(count: number): string {
+  /** Passes over a byte string behind its length: where it begins. */
+  skip(): number {
+    const bytes = this.uint()
     const start = this.#at
-    for (let turn = 0; turn < count; turn += 1) {
-      const bytes = this.uint()
-      this.#at += bytes
-    }
-    const size = this.#at - start
-    this.#at = start
-    return this.#text(start, size)
+    this.#at += bytes
+    if (this.#at > this.#bytes.length) throw new RangeError('an index record ends early')
+    return start
   }
 
   #text(start: number, size: number): string {

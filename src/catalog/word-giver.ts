@@ -1,6 +1,6 @@
 import { RunWriter } from '../store/run-writer.js'
 import { type IndexTables, ledgerOf, tagRuns, wordRuns } from './index-tables.js'
-import { tagTexts } from './pack.js'
+import { tagTexts } from './packed-rows.js'
 import { Recent } from './recent.js'
 import { Spill, type SpillLimits } from './spill.js'
 import { WordHash } from './word-hash.js'
@@ -29,6 +29,8 @@ export class WordGiver {
     [wordKind.address]: new Recent<string, number>(givenMax),
     [wordKind.bundle]: new Recent<string, number>(givenMax),
   }
+  /** Whether the last number was given out only now. */
+  isNew = false
   #last: number
   #settled: number
   readonly #hash: WordHash
@@ -63,27 +65,30 @@ export class WordGiver {
     return [this.#found, this.#ordered]
   }
 
-  /** The number of a name, address or bundle id. `fresh` is told where it is new. */
-  give(kind: WordKind, text: string, fresh: (number: number) => void): number {
+  /** The number of a name, address or bundle id. */
+  give(kind: WordKind, text: string): number {
+    this.isNew = false
     const recent = this.#recent[kind].get(text)
     if (recent !== undefined) return recent
     const whole = Buffer.allocUnsafe(1 + text.length)
     whole[0] = kind
     whole.write(text, 1, 'latin1')
-    return this.#look(kind, text, whole, fresh)
+    return this.#look(kind, text, whole)
   }
 
   /** The number of a tag, as it stands in a message (pack.ts). */
-  tag(text: string, fresh: (number: number) => void): number {
+  tag(text: string): number {
+    this.isNew = false
     const recent = this.#recent[wordKind.tag].get(text)
     if (recent !== undefined) return recent
     const [name, value] = tagTexts(text)
-    const number = this.give(wordKind.name, name, nobody)
+    const number = this.give(wordKind.name, name)
+    this.isNew = false
     const whole = Buffer.allocUnsafe(6 + value.length)
     whole[0] = wordKind.tag
     whole.writeUIntBE(number, 1, 5)
     whole.write(value, 6, 'latin1')
-    return this.#look(wordKind.tag, text, whole, fresh)
+    return this.#look(wordKind.tag, text, whole)
   }
 
   /** Writes what was collected: before every commit. */
@@ -95,7 +100,7 @@ export class WordGiver {
   }
 
   /** Only words that come a second time are remembered: most values of tags never do. */
-  #look(kind: WordKind, text: string, whole: Buffer, fresh: (number: number) => void): number {
+  #look(kind: WordKind, text: string, whole: Buffer): number {
     const known = this.#find(whole)
     if (known !== undefined) {
       this.#recent[kind].set(text, known)
@@ -105,8 +110,8 @@ export class WordGiver {
     this.#number.writeUIntBE(this.#last, 0, 5)
     this.tables.numbers.append(this.#number, whole)
     this.#keep(this.#last, whole)
-    this.#spill.add({ number: this.#last, whole })
-    fresh(this.#last)
+    if (this.#spill.takes()) this.#spill.add({ number: this.#last, whole })
+    this.isNew = true
     return this.#last
   }
 
@@ -136,8 +141,4 @@ export class WordGiver {
     const whole = key.length > 1 + plainBytesMax ? this.tables.numbers.get(numberBytes(number)) : key
     if (whole !== undefined) this.#keep(number, Buffer.from(whole))
   }
-}
-
-function nobody(): void {
-  // Names have no postings.
 }
