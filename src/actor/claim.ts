@@ -1,6 +1,6 @@
-import { createHash } from 'node:crypto'
+import { createHash, randomInt } from 'node:crypto'
 import { mkdirSync, realpathSync } from 'node:fs'
-import { type AddressInfo, createServer, type Server } from 'node:net'
+import { createServer, type Server } from 'node:net'
 
 /**
  * Claims for this process alone. The kernel gives a claim back when the process dies, however it dies: nothing stale is left
@@ -54,17 +54,43 @@ export async function claimFolder(path: string): Promise<Claim> {
  * a free one, because several threads cannot share one that each of them picks.
  */
 export async function findPort(host: string, port: number, setting: string): Promise<number> {
+  if (port === 0) return freePort(host, setting)
+  const trouble = await listens(host, port)
+  if (trouble === 'EADDRINUSE')
+    throw new Error(`port ${port} is taken: stop what listens there, or set ${setting}`)
+  if (trouble === 'EACCES') throw new Error(`port ${port} needs more rights: set ${setting} to 1024 or above`)
+  if (trouble !== undefined)
+    throw new Error(`cannot listen on ${host} port ${port} (${trouble}): see LISTEN_ADDRESS and ${setting}`)
+  return port
+}
+
+/** Below those that Linux hands out by itself: one that it gave us could be another's before our threads listen on it. */
+const freeFrom = 20_000
+const freePorts = 10_000
+
+/** A port that nobody listens on, and that no other process that looks for one this way gets while this one runs. */
+async function freePort(host: string, setting: string): Promise<number> {
+  for (let tries = 0; tries < 100; tries += 1) {
+    const port = freeFrom + randomInt(freePorts)
+    const claimed = await claim(`port ${port}`)
+    if (claimed === undefined) continue
+    const trouble = await listens(host, port)
+    if (trouble === undefined) return port
+    await claimed.release()
+    if (trouble !== 'EADDRINUSE')
+      throw new Error(`cannot listen on ${host} (${trouble}): see LISTEN_ADDRESS and ${setting}`)
+  }
+  throw new Error(`found no free port: set ${setting}`)
+}
+
+/** Why nobody can listen there now, by the code of the error; undefined: it goes. */
+async function listens(host: string, port: number): Promise<string | undefined> {
   const server = createServer()
   try {
     await listening(server, { host, port })
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    if (code === 'EADDRINUSE')
-      throw new Error(`port ${port} is taken: stop what listens there, or set ${setting}`)
-    if (code === 'EACCES') throw new Error(`port ${port} needs more rights: set ${setting} to 1024 or above`)
-    throw new Error(`cannot listen on ${host} port ${port} (${code}): see LISTEN_ADDRESS and ${setting}`)
+    return (error as NodeJS.ErrnoException).code ?? String(error)
   }
-  const found = (server.address() as AddressInfo).port
   await closed(server)
-  return found
+  return undefined
 }

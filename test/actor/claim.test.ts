@@ -15,14 +15,19 @@ t.test('a folder has one owner at a time', async (t) => {
 })
 
 t.test('a port that is taken is told by the name of its setting', async (t) => {
-  const server = createServer().listen(0, '127.0.0.1')
+  const port = await findPort('127.0.0.1', 0, 'PORT')
+  t.equal(await findPort('127.0.0.1', port, 'PORT'), port)
+  const server = createServer().listen(port, '127.0.0.1')
   await once(server, 'listening')
-  const { port } = server.address() as { port: number }
   await t.rejects(findPort('127.0.0.1', port, 'PORT'), new RegExp(`port ${port} is taken.*set PORT`))
   server.close()
   await once(server, 'close')
   t.equal(await findPort('127.0.0.1', port, 'PORT'), port)
-  t.match(await findPort('127.0.0.1', 0, 'PORT'), Number)
-  t.not(await findPort('127.0.0.1', 0, 'PORT'), 0)
   await t.rejects(findPort('192.0.2.1', port, 'PORT'), /cannot listen on 192\.0\.2\.1/)
+  await t.rejects(findPort('192.0.2.1', 0, 'PORT'), /cannot listen on 192\.0\.2\.1/)
+})
+
+t.test('a port that was found is found by nobody else, though nobody listens on it yet', async (t) => {
+  const found = await Promise.all(Array.from({ length: 200 }, () => findPort('127.0.0.1', 0, 'PORT')))
+  t.equal(new Set(found).size, 200)
 })

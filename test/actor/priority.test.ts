@@ -1,11 +1,10 @@
-import { mkdtempSync, readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import t from 'tap'
 import { niceness, stepBack } from '../../src/actor/priority.js'
 import { startThread } from '../../src/actor/thread.js'
 import { generationBytes } from '../../src/catalog/generations.js'
+import { scratch } from '../scratch.js'
 
 /** How nice each thread of this process is: the 19th field of its line in /proc, counted behind its name. */
 function priorities(): number[] {
@@ -21,7 +20,7 @@ t.test('a thread of the background steps back, and takes no other with it', asyn
     t.pass('this process is nice already: nothing can be seen')
     return
   }
-  const path = mkdtempSync(join(tmpdir(), 'sluice-priority-'))
+  const path = scratch('priority')
   const thread = await startThread('catalog', 'catalog', {
     keeper: { path, touchEveryMs: 0 },
     generations: new SharedArrayBuffer(generationBytes),

@@ -1,7 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createRequire } from 'node:module'
-import { createServer } from 'node:net'
 import type { Test } from 'tap'
 import {
   type Address,
@@ -17,6 +16,7 @@ import {
   walletActions,
 } from 'viem'
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
+import { findPort } from '../../src/actor/claim.js'
 import { type Usdc, usdcOf } from '../../src/admission/usdc.js'
 import { fixtureJson } from '../fixture-file.js'
 
@@ -76,20 +76,10 @@ function chainOf(url: string, { chainId, network }: Usdc) {
   return defineChain({ id: chainId, name: network, nativeCurrency, rpcUrls: { default: { http: [url] } } })
 }
 
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  await once(server, 'close')
-  if (address === null || typeof address === 'string') throw new Error('no port')
-  return address.port
-}
-
 /** Starts a chain, ended with the test. */
 export async function startChain(t: Test, binary: string, network: Usdc['network']): Promise<LocalChain> {
   const usdc = usdcOf[network]
-  const port = await freePort()
+  const port = await findPort('127.0.0.1', 0, 'the port of the chain')
   const words = ['--host', '127.0.0.1', '--port', `${port}`, '--chain-id', `${usdc.chainId}`, '--silent']
   const child = spawn(binary, [...words, '--accounts', '1'], { stdio: 'ignore' })
   const end = (): boolean => child.kill('SIGKILL')
@@ -110,7 +100,7 @@ async function isUp(url: string, usdc: Usdc, child: ChildProcess): Promise<void>
       await client.getChainId()
       return
     } catch (error) {
-      if (tries > 400 || child.exitCode !== null) throw error
+      if (tries > 4000 || child.exitCode !== null) throw error
       await new Promise((resolve) => setTimeout(resolve, 25))
     }
   }

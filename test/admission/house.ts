@@ -1,6 +1,3 @@
-import { mkdtempSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { localAddress } from '../../src/actor/address.js'
 import type { Clock } from '../../src/actor/clock.js'
 import type { BucketRules } from '../../src/admission/buckets.js'
@@ -11,6 +8,7 @@ import { KeptTable } from '../../src/admission/kept-table.js'
 import { MemoryBuckets } from '../../src/admission/memory.js'
 import { BucketTable, ticksPerSecond } from '../../src/admission/table.js'
 import type { House } from '../conformance/buckets.js'
+import { scratch } from '../scratch.js'
 
 /** A clock that only moves when it is told to; its timers never fire. */
 export class HandClock implements Clock {
@@ -34,7 +32,7 @@ export class HandClock implements Clock {
 }
 
 export function dataFolder(): string {
-  return mkdtempSync(join(tmpdir(), 'sluice-buckets-'))
+  return scratch('buckets')
 }
 
 export const silent = { error: () => undefined, warn: () => undefined, info: () => undefined }

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { createServer } from 'node:net'
+import { findPort } from '../../src/actor/claim.js'
 import { pause } from '../../src/actor/clock.js'
 
 /** A real redis-server on a port of its own, its state in `folder`. */
@@ -12,37 +12,18 @@ export interface RedisServer {
 
 export const hasRedis = spawnSync('redis-server', ['--version']).status === 0
 
-export async function freePort(): Promise<number> {
-  const server = createServer()
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  await once(server, 'close')
-  return typeof address === 'object' && address !== null ? address.port : 0
-}
+/** A port on which a server may be started, and started again: no other test gets it meanwhile. */
+export const freePort = (): Promise<number> => findPort('127.0.0.1', 0, 'the port of Redis')
 
-/** Somebody else may take a free port before the server does: then it is started on another. */
 export async function startRedis(
   folder: string,
-  port = 0,
+  port?: number,
   more: readonly string[] = [],
 ): Promise<RedisServer> {
-  if (port !== 0) return startedOn(port, folder, more)
-  for (let tries = 0; tries < 3; tries += 1) {
-    try {
-      return await startedOn(await freePort(), folder, more)
-    } catch (error) {
-      if (tries === 2) throw error
-    }
-  }
-  throw new Error('no free port')
-}
-
-async function startedOn(port: number, folder: string, more: readonly string[]): Promise<RedisServer> {
+  const place = port ?? (await freePort())
   const args = [
     '--port',
-    String(port),
+    String(place),
     '--bind',
     '127.0.0.1',
     '--dir',
@@ -63,7 +44,7 @@ async function startedOn(port: number, folder: string, more: readonly string[]):
     void exited.then(() => reject(new Error('redis-server ended before it was ready')))
   })
   return {
-    port,
+    port: place,
     process: child,
     async stop() {
       child.kill('SIGCONT')

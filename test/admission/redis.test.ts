@@ -24,7 +24,7 @@ function bucketsAt(
       tls: false,
       cluster: false,
       failure: 'closed',
-      timeoutMs: 500,
+      timeoutMs: 30_000,
     },
     ...more,
   }
@@ -81,11 +81,13 @@ t.test(
   'a cluster takes a take in one step, and only buckets with paid tokens stay for ever',
   absent,
   async (t) => {
-    const server = await startRedis(dataFolder(), 0, [
+    const server = await startRedis(dataFolder(), undefined, [
       '--cluster-enabled',
       'yes',
       '--cluster-announce-ip',
       '127.0.0.1',
+      '--cluster-port',
+      String(await freePort()),
     ])
     t.teardown(() => server.stop())
     const tool = new Redis(server.port)
@@ -147,13 +149,12 @@ t.test(
   absent,
   async (t) => {
     const port = await freePort()
-    const patient = { timeoutMs: 10_000 }
-    const [open, closed] = [bucketsAt(port, { ...patient, failure: 'open' }), bucketsAt(port, patient)]
+    const [open, closed] = [bucketsAt(port, { failure: 'open' }), bucketsAt(port)]
     t.teardown(() => Promise.all([open.close(), closed.close()]).then(() => undefined))
     const began = systemClock.monotonic()
     t.ok((await open.take(client, named('/x'), 5, false)) instanceof Ticket)
     t.same(await closed.take(client, named('/x'), 5, false), { unavailable: true })
-    t.ok(systemClock.monotonic() - began < 9000, 'nobody waits for who is not there')
+    t.ok(systemClock.monotonic() - began < 25_000, 'nobody waits for who is not there')
     await t.rejects(open.credit('203.0.113.1', 'payer:nonce', 5))
     await t.rejects(closed.ofClient(client))
     const server = await startRedis(dataFolder(), port)
@@ -172,7 +173,7 @@ t.test(
   absent,
   async (t) => {
     const server = await running(t)
-    const buckets = await up(bucketsAt(server.port, { timeoutMs: 1000 }))
+    const buckets = await up(bucketsAt(server.port, { timeoutMs: 3000 }))
     t.teardown(() => buckets.close())
     server.process.kill('SIGSTOP')
     const began = systemClock.monotonic()
@@ -181,10 +182,10 @@ t.test(
     )
     const waited = systemClock.monotonic() - began
     t.same(all, new Array(5).fill({ unavailable: true }))
-    t.ok(waited >= 950 && waited < 4500, `${waited} ms, and not five times that`)
+    t.ok(waited >= 2950 && waited < 14_000, `${waited} ms, and not five times that`)
     const again = systemClock.monotonic()
     t.same(await buckets.take(client, named('/x'), 10, false), { unavailable: true })
-    t.ok(systemClock.monotonic() - again < 900, 'after five failures nobody waits for a while')
+    t.ok(systemClock.monotonic() - again < 2900, 'after five failures nobody waits for a while')
     server.process.kill('SIGCONT')
     const tool = new Redis(server.port)
     t.teardown(async () => tool.disconnect())

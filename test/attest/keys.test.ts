@@ -1,14 +1,13 @@
 import { createPrivateKey, generateKeyPairSync } from 'node:crypto'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import t from 'tap'
 import { loadSigningKey } from '../../src/attest/keys.js'
 import { encodeBase58 } from '../../src/format/base58.js'
+import { scratch } from '../scratch.js'
 
-const folder = mkdtempSync(join(tmpdir(), 'keys-'))
-t.teardown(() => rmSync(folder, { recursive: true }))
+const folder = scratch('keys')
 
 /** RFC 8032 section 7.1, test 1. */
 const seed = '9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60'

@@ -1,5 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { coverage } from '../../src/attest/covered.js'
@@ -7,10 +5,10 @@ import { loadSigningKey } from '../../src/attest/keys.js'
 import type { Line } from '../../src/attest/line.js'
 import { createSigner, signatureBase } from '../../src/attest/signature.js'
 import { vocabularies } from '../../src/attest/vocabulary.js'
+import { scratch } from '../scratch.js'
 import { type Exchange, verifiedByFirst, verifiedBySecond } from './verifiers.js'
 
-const folder = mkdtempSync(join(tmpdir(), 'attest-'))
-t.teardown(() => rmSync(folder, { recursive: true }))
+const folder = scratch('attest')
 const key = loadSigningKey({ keyFile: join(folder, 'httpsig.pem') })
 
 const words = vocabularies.neutral

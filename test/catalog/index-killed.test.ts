@@ -1,8 +1,5 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { Chain } from '../../bench/index-chain.js'
@@ -10,6 +7,7 @@ import { pause } from '../../src/actor/clock.js'
 import { checkIndex } from '../../src/catalog/index-check.js'
 import { openIndexTables } from '../../src/catalog/index-tables.js'
 import { openCatalogTables } from '../../src/catalog/tables.js'
+import { scratch } from '../scratch.js'
 import { blockMessage, dump, itemsMessage, openHouse } from './index-model.js'
 import { killedChain } from './killed-chain.js'
 
@@ -21,7 +19,7 @@ const sound = (problems: readonly string[]): string[] =>
   problems.filter((problem) => !problem.startsWith("the owner's key"))
 
 t.test('an import that is killed again and again ends with the index of one that was not', async (t) => {
-  const path = mkdtempSync(join(tmpdir(), 'sluice-killed-'))
+  const path = scratch('killed')
   for (let kills = 0, done = false; !done; kills += 1) {
     const child = fork(importer, [path], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
     const ended = once(child, 'exit')
@@ -49,7 +47,7 @@ t.test('an import that is killed again and again ends with the index of one that
 })
 
 t.test('a reader beside the writer sees whole commits only', async (t) => {
-  const path = mkdtempSync(join(tmpdir(), 'sluice-beside-'))
+  const path = scratch('beside')
   const child = fork(importer, [path], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
   const ended = once(child, 'exit')
   await once(child, 'message')

@@ -1,6 +1,3 @@
-import { mkdtempSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { systemClock } from '../../src/actor/clock.js'
 import { Effort } from '../../src/catalog/effort.js'
 import { Generations } from '../../src/catalog/generations.js'
@@ -22,6 +19,7 @@ import type { SpillLimits } from '../../src/catalog/spill.js'
 import { openCatalogTables } from '../../src/catalog/tables.js'
 import { Words } from '../../src/catalog/words.js'
 import { type Id, idBytes } from '../../src/format/id.js'
+import { scratch } from '../scratch.js'
 
 /** One row as the model keeps it: the plain truth in a plain list. */
 export interface ModelRow {
@@ -105,7 +103,7 @@ export const filesOnly: SpillLimits = {
 
 /** A keeper and a reader of an empty catalog. */
 export function openHouse(spill?: SpillLimits) {
-  const path = mkdtempSync(join(tmpdir(), 'sluice-index-'))
+  const path = scratch('index')
   const generations = new Generations()
   const keeper = new CatalogKeeper(
     { path, touchEveryMs: 0, ...(spill === undefined ? {} : { spill }) },

@@ -1,7 +1,4 @@
 import { createHash } from 'node:crypto'
-import { mkdtempSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import t from 'tap'
 import { Chain } from '../../bench/index-chain.js'
 import { systemClock } from '../../src/actor/clock.js'
@@ -17,6 +14,7 @@ import { LmdbCatalog } from '../../src/catalog/reader.js'
 import { openCatalogTables } from '../../src/catalog/tables.js'
 import type { Id } from '../../src/format/id.js'
 import { idBytes } from '../../src/format/id.js'
+import { scratch } from '../scratch.js'
 import { blockMessage, dump, filesOnly, itemsMessage, openHouse } from './index-model.js'
 
 const sound = (problems: readonly string[]): string[] =>
@@ -52,7 +50,7 @@ t.test('compacting drops what nobody uses and changes nothing that can be asked'
     blocksAfter: report.blocksAfter,
     wordsDropped: 0,
   })
-  const copy = mkdtempSync(join(tmpdir(), 'sluice-copy-'))
+  const copy = scratch('copy')
   await environment.copyTo(copy)
   const copied = openCatalogTables(copy)
   t.same(dump(openIndexTables(copied.environment)), before)

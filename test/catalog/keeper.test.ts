@@ -1,9 +1,6 @@
 import { fork } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdtemp } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { addressOf } from '../../src/actor/address.js'
@@ -15,9 +12,10 @@ import type { CatalogReply, CatalogRequest } from '../../src/catalog/protocol.js
 import { LmdbCatalog } from '../../src/catalog/reader.js'
 import type { CatalogThread } from '../../src/catalog/wiring.js'
 import { type Id, idOfBytes } from '../../src/format/id.js'
+import { scratch } from '../scratch.js'
 
 const someId = (): Id => idOfBytes(randomBytes(32))
-const folder = (): Promise<string> => mkdtemp(join(tmpdir(), 'sluice-catalog-'))
+const folder = async (): Promise<string> => scratch('catalog')
 
 async function house(clock: Clock = systemClock, touchEveryMs = 0) {
   const path = await folder()

@@ -4,8 +4,7 @@
  */
 import { execFile, execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
@@ -15,14 +14,14 @@ import { encodeBundle } from '../../src/format/bundle.js'
 import { withoutLibtorrent } from '../bands/libtorrent.js'
 import { leech } from '../bands/swarm-rig.js'
 import { random } from '../property.js'
+import { scratch } from '../scratch.js'
 import { bundleTags, item, type MadeItem } from '../source/weave.js'
 import { payerAt } from './payer.js'
 import { document, until } from './published.js'
 import { type Running, run, sluice } from './running.js'
 
 /** Not a test's own: programs may still write into it when a test is over. */
-const folder = mkdtempSync(join(tmpdir(), 'bands-flow-'))
-t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+const folder = scratch('bands-flow')
 
 const kills = Number(process.env.KILLS ?? 1)
 t.setTimeout(200_000 + kills * 20_000)

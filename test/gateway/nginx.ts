@@ -1,21 +1,12 @@
 import { spawn, spawnSync } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import type { AddressInfo } from 'node:net'
-import { createServer } from 'node:net'
-import { tmpdir } from 'node:os'
+import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { pause } from '../../src/actor/clock.js'
+import { findPort } from '../../src/actor/claim.js'
+import { eventually } from '../eventually.js'
+import { scratch } from '../scratch.js'
 
 /** True where nginx can be started here. */
 export const hasNginx = spawnSync('nginx', ['-v']).status === 0
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
-}
 
 export interface Nginx {
   readonly url: string
@@ -24,9 +15,9 @@ export interface Nginx {
 
 /** nginx serving these files, without modification dates. */
 export async function startNginx(files: Readonly<Record<string, Buffer>>): Promise<Nginx> {
-  const folder = mkdtempSync(join(tmpdir(), 'nginx-'))
+  const folder = scratch('nginx')
   for (const [name, body] of Object.entries(files)) writeFileSync(join(folder, name), body)
-  const port = await freePort()
+  const port = await findPort('127.0.0.1', 0, 'the port of nginx')
   const places = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
     (name) => `${name}_temp_path ${folder}/t;`,
   )
@@ -51,15 +42,13 @@ export async function startNginx(files: Readonly<Record<string, Buffer>>): Promi
   )
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
   const url = `http://127.0.0.1:${port}`
-  for (let tries = 0; ; tries += 1) {
-    const up = await fetch(url).then(
+  await eventually(() => {
+    if (child.exitCode !== null) throw new Error('nginx does not start')
+    return fetch(url).then(
       () => true,
       () => false,
     )
-    if (up) break
-    if (tries === 200) throw new Error('nginx does not start')
-    await pause(25)
-  }
+  })
   return {
     url,
     async close() {

@@ -1,13 +1,11 @@
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { scratch } from '../scratch.js'
 
 const source = fileURLToPath(new URL('../../../test/native/heads-fuzz.cc', import.meta.url))
-const folder = mkdtempSync(join(tmpdir(), 'heads-'))
-t.teardown(() => rmSync(folder, { recursive: true }))
+const folder = scratch('heads')
 
 const program = join(folder, 'fuzz')
 const watched = ['-fsanitize=address,undefined', '-fno-sanitize-recover=all']

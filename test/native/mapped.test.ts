@@ -1,13 +1,12 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { type MappedFile, mappedBy, mappedNow, openAddon } from '../../native/mapped/mapped.js'
 import { openTwin } from '../../native/mapped/twin.js'
 import { fc } from '../property.js'
+import { scratch } from '../scratch.js'
 
-const folder = mkdtempSync(join(tmpdir(), 'mapped-'))
-t.teardown(() => rmSync(folder, { recursive: true }))
+const folder = scratch('mapped')
 
 const doors: [name: string, open: (path: string) => MappedFile | undefined][] = [['the twin', openTwin]]
 if (mappedBy === 'addon') doors.push(['the addon', openAddon])

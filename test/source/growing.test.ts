@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { appendFileSync, mkdtempSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { appendFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { Delivery, Slots } from '../../src/source/delivery.js'
@@ -8,9 +7,10 @@ import { GrowingContent } from '../../src/source/growing.js'
 import { ProgressListener, ProgressTable, progressBytes } from '../../src/source/progress.js'
 import type { SourceProgress } from '../../src/source/protocol.js'
 import { fc } from '../property.js'
+import { scratch } from '../scratch.js'
 import { drain } from './rig.js'
 
-const folder = mkdtempSync(join(tmpdir(), 'sluice-growing-'))
+const folder = scratch('growing')
 let made = 0
 
 /** A file, its slot, and `readers` contents over it, each woken a turn late as over a port. */

@@ -1,14 +1,14 @@
 import { fork } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdtemp, readdir, readFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readdir, readFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { pause } from '../../src/actor/clock.js'
 import { inOrder } from '../../src/source/in-order.js'
 import { random } from '../property.js'
+import { scratch } from '../scratch.js'
 import { drain, rig, sure, upstream } from './rig.js'
 
 t.test('a process killed while caching leaves no wrong byte behind', async (t) => {
@@ -20,7 +20,7 @@ t.test('a process killed while caching leaves no wrong byte behind', async (t) =
     response.write(body.subarray(0, 350_000))
     setTimeout(() => response.end(body.subarray(350_000)), random() * 20)
   })
-  const path = await mkdtemp(join(tmpdir(), 'sluice-killed-'))
+  const path = scratch('killed')
   for (let round = 0; round < 3; round += 1) {
     const child = fork(fileURLToPath(new URL('./killed-fetcher.js', import.meta.url)), [path, server.url], {
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],

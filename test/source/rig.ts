@@ -1,8 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { readdir, rm } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { MessageChannel, type MessagePort } from 'node:worker_threads'
 import { type Address, addressOf, answer, localAddress } from '../../src/actor/address.js'
@@ -31,6 +30,7 @@ import type { Source } from '../../src/source/source.js'
 import { TrustedGateways } from '../../src/source/trusted-gateways.js'
 import { BlobStore } from '../../src/store/blobs.js'
 import type { Content } from '../../src/store/content.js'
+import { scratch } from '../scratch.js'
 
 export const someId = (): Id => idOfBytes(randomBytes(32))
 export const sha256 = (bytes: Uint8Array): Buffer => createHash('sha256').update(bytes).digest()
@@ -117,7 +117,7 @@ export function gateways(urls: readonly string[], trusted = true, stallMs = 30_0
 
 /** A fetcher with everything around it, in one thread, on a folder of its own. */
 export async function rig(options: RigOptions): Promise<Rig> {
-  const path = options.path ?? (await mkdtemp(join(tmpdir(), 'sluice-source-')))
+  const path = options.path ?? scratch('source')
   const generations = new Generations()
   const keeperActor = new CatalogKeeper(
     { path: join(path, 'catalog'), touchEveryMs: 0 },

@@ -1,5 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Test } from 'tap'
 import { addressOf } from '../../src/actor/address.js'
@@ -15,6 +14,7 @@ import { ProgressListener, ProgressTable, progressBytes } from '../../src/source
 import type { SourceProgress, SourceReply, SourceRequest } from '../../src/source/protocol.js'
 import { type SourceThread, sourceDefaults } from '../../src/source/wiring.js'
 import { patient } from '../chain/hostile.js'
+import { scratch } from '../scratch.js'
 
 export interface Threads {
   readonly path: string
@@ -32,7 +32,7 @@ export async function threads(
     more = {},
   }: { gateways: readonly string[]; nodes: readonly string[]; more?: Partial<SourceThread> },
 ): Promise<Threads> {
-  const path = await mkdtemp(join(tmpdir(), 'sluice-threads-'))
+  const path = scratch('threads')
   const generations = new SharedArrayBuffer(generationBytes)
   const progress = new SharedArrayBuffer(progressBytes(64))
   const catalogPath = join(path, 'catalog')

@@ -1,12 +1,12 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { mkdtemp, readdir, readFile, stat, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import { BlobStore, blobPath } from '../../src/store/blobs.js'
+import { scratch } from '../scratch.js'
 
 async function store(): Promise<BlobStore> {
-  const made = new BlobStore(join(await mkdtemp(join(tmpdir(), 'sluice-blobs-')), 'blobs'))
+  const made = new BlobStore(join(scratch('blobs'), 'blobs'))
   await made.prepare()
   return made
 }

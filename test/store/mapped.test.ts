@@ -1,13 +1,12 @@
-import { mkdtempSync, renameSync, rmSync, unlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { renameSync, unlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Clock } from '../../src/actor/clock.js'
 import type { Content } from '../../src/store/content.js'
 import { MappedFiles } from '../../src/store/mapped.js'
+import { scratch } from '../scratch.js'
 
-const folder = mkdtempSync(join(tmpdir(), 'mapped-'))
-t.teardown(() => rmSync(folder, { recursive: true }))
+const folder = scratch('mapped')
 
 /** A clock whose only timer fires by hand. */
 function handClock(): { clock: Clock; tick(times: number): void } {

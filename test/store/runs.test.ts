@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, readdirSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { WordHash } from '../../src/catalog/word-hash.js'
@@ -8,6 +7,7 @@ import { RunWriter } from '../../src/store/run-writer.js'
 import { type RunShape, Runs } from '../../src/store/runs.js'
 import { orderOf } from '../../src/store/sort-records.js'
 import { fc } from '../property.js'
+import { scratch } from '../scratch.js'
 
 const shape: RunShape = { name: 'pairs', width: 4, isHashed: true }
 const anyWord = fc.oneof(fc.nat(0xffff_ffff), fc.constantFrom(0, 1, 2, 0xffff_ffff))
@@ -22,7 +22,7 @@ const compare = (one: readonly number[], other: readonly number[]): number => {
 /** A writer whose list stands in memory, and a reader of the same list. */
 function made() {
   let list: Uint8Array | undefined
-  const folder = join(mkdtempSync(join(tmpdir(), 'sluice-runs-')), 'runs')
+  const folder = join(scratch('runs'), 'runs')
   const runs = new Runs(folder, shape, () => list)
   const ledger = {
     read: () => list,
