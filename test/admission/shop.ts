@@ -97,7 +97,7 @@ export async function openShop(t: Test, options: ShopOptions): Promise<Shop> {
   const facilitator = new Facilitator(
     {
       ...{ url: options.facilitatorUrl, usdc: usdcOf[network], connectionsMax: 16 },
-      ...{ verifyMs: options.verifyMs ?? 2000, settleMs: options.settleMs ?? 2000 },
+      ...{ verifyMs: options.verifyMs ?? 30_000, settleMs: options.settleMs ?? 30_000 },
     },
     clock,
     silentLog,
@@ -106,7 +106,7 @@ export async function openShop(t: Test, options: ShopOptions): Promise<Shop> {
   const cashier = new Cashier({
     ...{ ledger, facilitator, credits: purse, kinds, clock, log: silentLog },
     ...(options.witness === undefined ? {} : { witness: options.witness }),
-    options: { ...cashierDefaults, waitMs: 500, retryMs: 20, supportedRetryMs: 20, ...options.cashier },
+    options: { ...cashierDefaults, waitMs: 30_000, retryMs: 20, supportedRetryMs: 20, ...options.cashier },
   })
   cashier.start()
   const tariff = {

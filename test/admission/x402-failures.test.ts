@@ -1,13 +1,13 @@
 import t, { type Test } from 'tap'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { systemClock } from '../../src/actor/clock.js'
+import { eventually } from '../eventually.js'
 import { type Script, type ScriptedFacilitator, scriptedFacilitator } from './scripted-facilitator.js'
 import { get, openShop, Purse, payment, type Shop, type ShopOptions, unpacked, type Wish } from './shop.js'
 
 const newAccount = () => privateKeyToAccount(generatePrivateKey())
 const seconds = (): number => Math.floor(Date.now() / 1000)
 const payee = newAccount().address
-const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 
 const says =
   (status: number, body: unknown): Script =>
@@ -24,6 +24,14 @@ const sends =
 const breaks: Script = ({ response }) => {
   response.destroy()
   return true
+}
+
+/** What becomes of a payment that is shown until it is settled or refused. */
+function untilDecided(shop: Shop, headers: Record<string, string>): ReturnType<typeof get> {
+  return eventually(async () => {
+    const got = await get(`${shop.url}/file`, headers)
+    return got.status === 503 ? undefined : got
+  })
 }
 
 interface Scene {
@@ -162,7 +170,7 @@ t.test('a facilitator that cannot be used costs nothing: 503, Retry-After, no of
     'a megabyte': sends(200, `"${'x'.repeat(2 ** 20)}"`),
     'a redirect': sends(307, '', { location: '/verify' }),
   }
-  const { facilitator, shop, payer, taken } = await scene(t, { verifyMs: 300 })
+  const { facilitator, shop, payer, taken } = await scene(t, { verifyMs: 2000 })
   const headers = await payment(payer, 1, { to: payee })
   for (const [name, script] of Object.entries(modes)) {
     facilitator.verify = script
@@ -230,17 +238,22 @@ t.test('a refused settlement is a 402, and final for that payment', async (t) =>
 })
 
 t.test('a settlement that outlives the request goes on, and the same payment joins it', async (t) => {
-  const { facilitator, shop, payer, taken } = await scene(t, { cashier: { waitMs: 100 } })
+  const { facilitator, shop, payer, taken } = await scene(t, { settleMs: 60_000, cashier: { waitMs: 100 } })
+  let release: () => void = () => undefined
+  const held = new Promise<void>((resolve) => {
+    release = resolve
+  })
   facilitator.afterSettle = async () => {
-    await wait(400)
+    await held
     return false
   }
   const headers = await payment(payer, 1, { to: payee })
   const [one, two] = await Promise.all([get(`${shop.url}/file`, headers), get(`${shop.url}/file`, headers)])
   for (const got of [one, two]) t.match(got, { status: 503, error: 'settlement_pending' })
   t.ok(Number(one.headers.get('retry-after')) > 0)
-  await wait(500)
-  t.equal(shop.purse.payments.size, 1, 'credited though nobody waited')
+  release()
+  await eventually(() => shop.purse.payments.size === 1)
+  t.pass('credited though nobody waited')
   const got = await get(`${shop.url}/file`, headers)
   t.equal(got.status, 200)
   t.equal(facilitator.count('settle'), 1)
@@ -270,9 +283,7 @@ t.test('a settlement whose answer is lost is asked for again, and never credited
     const headers = await payment(payer, 1, { to: payee })
     t.equal((await get(`${shop.url}/file`, headers)).status, 503, name)
     t.equal(shop.purse.payments.size, 0, 'not credited on a guess')
-    await wait(500)
-    const got = await get(`${shop.url}/file`, headers)
-    t.equal(got.status, 200, name)
+    t.equal((await untilDecided(shop, headers)).status, 200, name)
     t.equal(taken(), 1000n)
     t.equal(shop.purse.payments.size, 1)
   }
@@ -302,8 +313,7 @@ t.test('an answer that never comes is given up, and said to be doubtful', async 
   }
   const headers = await payment(payer, 1, { to: payee })
   await get(`${shop.url}/file`, headers)
-  await wait(200)
-  t.equal((await get(`${shop.url}/file`, headers)).status, 402, 'never served unpaid')
+  t.equal((await untilDecided(shop, headers)).status, 402, 'never served unpaid')
   t.match(shop.ledger.recent(1), [{ state: 'failed', doubtful: true }])
 })
 
@@ -312,7 +322,7 @@ t.test('a payment that is mined late is seen late, and served', async (t) => {
   const words = ['no', 'unknown', 'no', mined] as const
   let asked = 0
   const witness = { moved: async () => words[asked++] ?? mined }
-  const { facilitator, shop, payer } = await scene(t, { witness, cashier: { waitMs: 5000 } })
+  const { facilitator, shop, payer } = await scene(t, { witness, cashier: { waitMs: 60_000 } })
   facilitator.settle = (call) => {
     if (facilitator.count('settle') === 1) return breaks(call)
     return says(200, { success: false, errorReason: 'invalid_transaction_state', transaction: '' })(call)
@@ -347,7 +357,7 @@ t.test(
     await first.close()
     purse.broken = 0
     const second = await openShop(t, { ...options, purse })
-    t.equal((await get(`${second.url}/file`, headers)).status, 200)
+    t.equal((await untilDecided(second, headers)).status, 200)
     t.equal(purse.payments.size, 1)
     t.equal(facilitator.count('settle'), 1)
   },
@@ -377,13 +387,22 @@ t.test('a flood of signatures is turned away before it occupies the thread', asy
 })
 
 t.test('more settlements at once than there is room for are turned away before anything moves', async (t) => {
-  const { facilitator, shop, payer, taken } = await scene(t, { cashier: { settlementsMax: 2 } })
+  const room = { verifyMs: 60_000, cashier: { settlementsMax: 2, waitMs: 60_000 } }
+  const { facilitator, shop, payer, taken } = await scene(t, room)
+  let release: () => void = () => undefined
+  const turnedAway = new Promise<void>((resolve) => {
+    release = resolve
+  })
   facilitator.verify = async () => {
-    await wait(100)
+    await turnedAway
     return false
   }
   const all = await Promise.all(
-    Array.from({ length: 5 }, async () => get(`${shop.url}/file`, await payment(payer, 1, { to: payee }))),
+    Array.from({ length: 5 }, async () => {
+      const got = await get(`${shop.url}/file`, await payment(payer, 1, { to: payee }))
+      if (got.status === 503) release()
+      return got
+    }),
   )
   const busy = all.filter(({ status }) => status === 503).length
   t.ok(busy >= 1, `${busy} were turned away`)
@@ -404,9 +423,9 @@ t.test('a payment that was asked for when the process died goes on at the next s
   await first.close()
   facilitator.afterSettle = undefined
   const second = await openShop(t, { ...options, purse: first.purse })
-  await wait(200)
-  t.equal(second.purse.payments.size, 1, 'credited though nobody asked')
-  t.equal((await get(`${second.url}/file`, headers)).status, 200)
+  await eventually(() => second.purse.payments.size === 1)
+  t.pass('credited though nobody asked')
+  t.equal((await untilDecided(second, headers)).status, 200)
   t.equal(facilitator.balances.get(payee.toLowerCase()), 1000n)
   await second.close()
   const third = await openShop(t, { ...options, purse: new Purse() })
