@@ -216,16 +216,17 @@ export class Cashier {
     return { state: 'pending' }
   }
 
-  /** Asks until the facilitator has said what it supports, and now and then again. */
+  /** Asks until the facilitator has named something that it supports, and now and then again. */
   async #learn(retryMs: number): Promise<void> {
     const { facilitator, kinds, clock, log, options } = this.parts
     const versions = await facilitator.supported()
     if (this.#closed) return
     if (versions !== undefined) kinds.set(versions)
     if (versions?.length === 0) log.error('the facilitator settles no USDC payments on this network')
-    const nextMs = versions === undefined ? retryMs : options.supportedEveryMs
-    const slower = Math.min(retryMs * 2, options.supportedEveryMs)
-    const again = versions === undefined ? slower : options.supportedRetryMs
+    // One that supports nothing may only be starting: it is asked again as soon as one that does not answer.
+    const isUsable = versions !== undefined && versions.length > 0
+    const nextMs = isUsable ? options.supportedEveryMs : retryMs
+    const again = isUsable ? options.supportedRetryMs : Math.min(retryMs * 2, options.supportedEveryMs)
     this.#learning = clock.after(nextMs, () => void this.#learn(again))
   }
 

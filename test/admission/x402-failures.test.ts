@@ -196,6 +196,17 @@ t.test('a facilitator that is not there, or turns a settlement away, costs nothi
   t.equal(shop.purse.payments.size, 0)
 })
 
+t.test(
+  'a facilitator that supports nothing yet is asked again soon, and then payments are taken',
+  async (t) => {
+    const facilitator = await scriptedFacilitator(t)
+    facilitator.supported = (call) => facilitator.count('supported') < 3 && says(200, { kinds: [] })(call)
+    const { kinds } = await openShop(t, { facilitatorUrl: facilitator.url, wallet: payee })
+    t.ok(await eventually(() => kinds.known && kinds.has(1) && kinds.has(2)))
+    t.equal(facilitator.count('supported'), 3)
+  },
+)
+
 t.test('a 4xx with a verdict in its body is a verdict', async (t) => {
   const { facilitator, shop, payer } = await scene(t)
   facilitator.verify = says(400, { isValid: false, invalidReason: 'insufficient_funds' })
