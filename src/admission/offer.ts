@@ -142,6 +142,7 @@ export class Offers {
   }
 }
 
+/** What wallets show. Top-ups and the echo name no bytes: they buy an allowance. */
 function describe({ bytes }: Quote): string {
-  return `Gateway data egress for ${bytes} bytes`
+  return bytes === 0 ? 'Allowance for gateway data egress' : `Gateway data egress for ${bytes} bytes`
 }

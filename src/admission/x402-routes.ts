@@ -50,7 +50,7 @@ export function x402Routes(parts: X402RouteParts): PaidRoute[] {
 }
 
 async function echo(parts: X402RouteParts, request: Request, reply: Reply, lines: string): Promise<void> {
-  const paid = await payFor(parts, request, 0)
+  const paid = await payFor(parts, request, 0, json)
   if ('status' in paid) return deny(request, reply, lines, paid)
   const body = `${JSON.stringify({ success: true, message: 'Payment received', tokensAdded: paid.tokens })}\n`
   return answer(request, reply, lines, { status: 200, contentType: json, lines: paid.lines, body })
@@ -65,7 +65,7 @@ async function lead(parts: X402RouteParts, request: Request, reply: Reply, lines
   const target = redirectTarget(decoded, request.header('host'))
   // Nor back to where money is asked for again.
   if (target === undefined || isPaid(parts, target)) return wrong('Invalid redirect URL')
-  const paid = await payFor(parts, request, parts.paywall.sealedBytes(request.query))
+  const paid = await payFor(parts, request, parts.paywall.sealedBytes(request.query), html)
   if ('status' in paid) return deny(request, reply, lines, paid)
   const href = inHtml(target)
   const body = `<!doctype html>
@@ -80,8 +80,9 @@ async function payFor(
   { payments, clientOf }: X402RouteParts,
   request: Request,
   bytes: number,
+  contentType: string,
 ): Promise<Paid | Denial> {
-  const fare = { request, bytes, contentType: 'application/octet-stream' }
+  const fare = { request, bytes, contentType }
   return (await payments.pay(fare, clientOf(request))) ?? payments.demand(fare)
 }
 

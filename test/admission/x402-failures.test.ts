@@ -3,7 +3,17 @@ import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { systemClock } from '../../src/actor/clock.js'
 import { eventually } from '../eventually.js'
 import { type Script, type ScriptedFacilitator, scriptedFacilitator } from './scripted-facilitator.js'
-import { get, openShop, Purse, payment, type Shop, type ShopOptions, unpacked, type Wish } from './shop.js'
+import {
+  fileBytes,
+  get,
+  openShop,
+  Purse,
+  payment,
+  type Shop,
+  type ShopOptions,
+  unpacked,
+  type Wish,
+} from './shop.js'
 
 const newAccount = () => privateKeyToAccount(generatePrivateKey())
 const seconds = (): number => Math.floor(Date.now() / 1000)
@@ -100,6 +110,17 @@ t.test('what is no payment is answered 400, never 500', async (t) => {
       t.equal(got.error, 'malformed_payment')
     }
   }
+})
+
+t.test('an offer says what is sold: bytes of an answer, or an allowance', async (t) => {
+  const { shop } = await scene(t)
+  const [file, echo] = await Promise.all(['/file', '/gateway/x402/test'].map((path) => get(shop.url + path)))
+  const described = (got?: { text: string }) => JSON.parse(got?.text ?? '').accepts[0]
+  t.match(described(file), {
+    description: `Gateway data egress for ${fileBytes} bytes`,
+    mimeType: 'text/plain',
+  })
+  t.match(described(echo), { description: 'Allowance for gateway data egress', mimeType: 'application/json' })
 })
 
 t.test('a payer without money is refused by the facilitator, and nothing is kept', async (t) => {
