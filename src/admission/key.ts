@@ -1,13 +1,14 @@
+import { halfSipHash, type SipSecret } from '../format/half-sip-hash.js'
+
+/** What keys are hashed with: nobody without it can make keys that crowd one place of the table. */
+export type Secret = SipSecret
+
+const sipHash = halfSipHash({ block: 1, end: 3 })
+
 /**
  * Where a bucket lies in the table. Addresses keep all their bits: two of them never share a bucket. Resources are known by 64
- * bits of a keyed hash. The hash (HalfSipHash-1-3, by the authors of SipHash) makes sure that nobody without the secret can
- * make keys that crowd one place of the table.
+ * bits of a keyed hash.
  */
-export interface Secret {
-  readonly low: number
-  readonly high: number
-}
-
 export class Key {
   constructor(
     readonly one: number,
@@ -25,13 +26,12 @@ export class Key {
     text[1] = two
     text[2] = three
     text[3] = four
-    digest(4, secret)
-    return new Key(one, two, three, four, high)
+    return new Key(one, two, three, four, digest(4, secret)[1]!)
   }
 
   /** The key of a resource named by three texts; each counts by its first 255 characters. */
   static ofNames(host: string, method: string, path: string, secret: Secret): Key {
-    digest(put(path, put(method, put(host, 0))), secret)
+    const [low = 0, high = 0] = digest(put(path, put(method, put(host, 0))), secret)
     return new Key(low, high, 0, 0, high)
   }
 }
@@ -41,8 +41,7 @@ const textMax = 255
 
 /** The words to be hashed and the two of the outcome: nothing here waits, and objects would cost more than the hash. */
 const text = new Int32Array(3 * 64)
-let low = 0
-let high = 0
+const outcome = new Int32Array(2)
 
 /** Four characters a word, which are bytes in HTTP; a last word tells the length, so that neighbours cannot trade them. */
 function put(name: string, start: number): number {
@@ -61,32 +60,7 @@ function put(name: string, start: number): number {
   return to + 1
 }
 
-/** Hashes the first `count` words, one round each, three at the end of either half. */
-function digest(count: number, secret: Secret): void {
-  let v0 = secret.low
-  let v1 = secret.high ^ 0xee
-  let v2 = secret.low ^ 0x6c796765
-  let v3 = secret.high ^ 0x74656462
-  for (let at = 0; at < count + 7; at += 1) {
-    // Behind the words: their number as the last block, then six rounds without input.
-    const word = at < count ? text[at]! : at === count ? count << 26 : 0
-    if (at === count + 1) v2 ^= 0xee
-    else if (at === count + 4) {
-      low = v1 ^ v3
-      v1 ^= 0xdd
-    }
-    v3 ^= word
-    v0 = (v0 + v1) | 0
-    v1 = ((v1 << 5) | (v1 >>> 27)) ^ v0
-    v0 = (v0 << 16) | (v0 >>> 16)
-    v2 = (v2 + v3) | 0
-    v3 = ((v3 << 8) | (v3 >>> 24)) ^ v2
-    v0 = (v0 + v3) | 0
-    v3 = ((v3 << 7) | (v3 >>> 25)) ^ v0
-    v2 = (v2 + v1) | 0
-    v1 = ((v1 << 13) | (v1 >>> 19)) ^ v2
-    v2 = (v2 << 16) | (v2 >>> 16)
-    v0 ^= word
-  }
-  high = v1 ^ v3
+function digest(count: number, secret: Secret): Int32Array {
+  sipHash(text, count, count << 26, secret, outcome)
+  return outcome
 }

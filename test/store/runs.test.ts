@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { WordHash } from '../../src/catalog/word-hash.js'
 import { RunWriter } from '../../src/store/run-writer.js'
 import { type RunShape, Runs } from '../../src/store/runs.js'
 import { orderOf } from '../../src/store/sort-records.js'
@@ -95,10 +94,4 @@ t.test('files that no list names are removed at the next start, and no other', a
   new RunWriter(runs, ledger, { filesAlike: 2, smallRecords: 2 })
   t.same(readdirSync(folder).sort(), ['other-1', 'pairs-1'])
   runs.close()
-})
-
-t.test('words are hashed as the reference does', async (t) => {
-  const hash = new WordHash(Uint8Array.from({ length: 8 }, (_, at) => at))
-  hash.take(new Uint8Array(0))
-  t.same([hash.first, hash.second], [0x591f8d21, 0xc83cb8b9])
 })
