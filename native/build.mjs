@@ -1,4 +1,5 @@
-// Compiles the sources of each native/<name>/ into native/<name>/build/<platform>-<arch>.node, only where one is newer than it.
+// Compiles the sources of each native/<name>/ into native/<name>/build/<platform>-<arch>.node, only where one of them, or a
+// header that all share, is newer than it.
 // Without a compiler nothing is built and nothing fails: each addon has a TypeScript twin.
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
@@ -34,10 +35,14 @@ function compile(sources, target) {
   return 'no C++ compiler was found'
 }
 
+const textsOf = (folder) =>
+  readdirSync(folder)
+    .map((file) => join(folder, file))
+    .filter((file) => /\.(cc|h)$/.test(file))
+
 for (const name of readdirSync(here)) {
   if (!existsSync(join(here, name, `${name}.cc`))) continue
-  const files = readdirSync(join(here, name)).map((file) => join(here, name, file))
-  const texts = files.filter((file) => /\.(cc|h)$/.test(file))
+  const texts = [...textsOf(here), ...textsOf(join(here, name))]
   const target = join(here, name, 'build', `${process.platform}-${process.arch}.node`)
   const newest = Math.max(...texts.map((file) => statSync(file).mtimeMs))
   if (existsSync(target) && statSync(target).mtimeMs >= newest) continue

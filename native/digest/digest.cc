@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "../exports.h"
 #include "lanes.h"
 
 namespace {
@@ -255,14 +256,6 @@ napi_value able(napi_env env, napi_callback_info) {
 }  // namespace
 
 NAPI_MODULE_INIT() {
-  const struct {
-    const char* name;
-    napi_callback call;
-  } functions[] = {{"able", able}, {"start", start}, {"update", update}, {"finish", finish}, {"blocks", blocks}};
-  for (const auto& each : functions) {
-    napi_value made;
-    napi_create_function(env, each.name, NAPI_AUTO_LENGTH, each.call, nullptr, &made);
-    napi_set_named_property(env, exports, each.name, made);
-  }
-  return exports;
+  return give(env, exports, {{"able", able}, {"start", start}, {"update", update}, {"finish", finish},
+                             {"blocks", blocks}});
 }

@@ -17,6 +17,8 @@
 #include <string>
 #include <tuple>
 
+#include "../exports.h"
+
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22
 #endif
@@ -314,15 +316,6 @@ napi_value mapped(napi_env env, napi_callback_info) {
 }  // namespace
 
 NAPI_MODULE_INIT() {
-  const struct {
-    const char* name;
-    napi_callback call;
-  } functions[] = {{"open", open},   {"window", window}, {"settle", settle}, {"fetch", fetch},
-                   {"close", close}, {"detach", detach}, {"mapped", mapped}};
-  for (const auto& each : functions) {
-    napi_value made;
-    napi_create_function(env, each.name, NAPI_AUTO_LENGTH, each.call, nullptr, &made);
-    napi_set_named_property(env, exports, each.name, made);
-  }
-  return exports;
+  return give(env, exports, {{"open", open}, {"window", window}, {"settle", settle}, {"fetch", fetch},
+                             {"close", close}, {"detach", detach}, {"mapped", mapped}});
 }

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "../exports.h"
 #include "server.h"
 
 namespace {
@@ -232,25 +233,16 @@ napi_value destroyDoor(napi_env env, napi_callback_info info) {
 }  // namespace
 
 NAPI_MODULE_INIT() {
-  const struct {
-    const char* name;
-    napi_callback call;
-  } functions[] = {{"open", open},
-                   {"send", send},
-                   {"stand", stand},
-                   {"forget", forget},
-                   {"read", onSlot<&Server::read>},
-                   {"hold", onSlot<&Server::hold>},
-                   {"release", onSlot<&Server::release>},
-                   {"drop", onSlot<&Server::drop>},
-                   {"address", address},
-                   {"sweep", sweep},
-                   {"shut", shut},
-                   {"destroy", destroyDoor}};
-  for (const auto& each : functions) {
-    napi_value made;
-    napi_create_function(env, each.name, NAPI_AUTO_LENGTH, each.call, nullptr, &made);
-    napi_set_named_property(env, exports, each.name, made);
-  }
-  return exports;
+  return give(env, exports, {{"open", open},
+                             {"send", send},
+                             {"stand", stand},
+                             {"forget", forget},
+                             {"read", onSlot<&Server::read>},
+                             {"hold", onSlot<&Server::hold>},
+                             {"release", onSlot<&Server::release>},
+                             {"drop", onSlot<&Server::drop>},
+                             {"address", address},
+                             {"sweep", sweep},
+                             {"shut", shut},
+                             {"destroy", destroyDoor}});
 }
