@@ -50,7 +50,8 @@ const index = new ChainIndex(openCatalogTables(given.catalogPath).environment, g
 const catalog = new IndexedCatalog(given.catalogPath, generations, index)
 const keeper = addressOf<CatalogRequest, CatalogReply>(given.keeper, given.keeperMailboxMax)
 const blockStore = new ModerationStore(given.moderation.path)
-const store = new BlobStore(given.blobsPath)
+// As many as come at once where a page loads.
+const store = new BlobStore(given.blobsPath, 8)
 const swept = await store.prepare()
 if (swept > 0) log.warn({ swept }, 'half-written files of a killed process were removed')
 
@@ -131,6 +132,7 @@ void webhooks?.run()
 
 async function stop(): Promise<void> {
   await fetcher.stop()
+  await store.close()
   // Every reader that came has left, and took its slot home: anything else is a leak.
   if (fetcher.held > 0) log.error({ held: fetcher.held }, 'slots were left behind')
   await Promise.all([evictor.stop(), verifier?.stop()])

@@ -36,6 +36,7 @@ export class Fetch {
   #told: Opening | undefined
   #fileBytes = 0
   #handle: FileHandle | undefined
+  #draft: Draft | undefined
 
   constructor(
     readonly wish: FetchWish,
@@ -119,22 +120,27 @@ export class Fetch {
   }
 
   async #remote(): Promise<Refusal | undefined> {
-    // Made while the first source thinks.
-    const drafting = this.parts.store.draft()
-    drafting.catch(() => 'thrown where it is awaited')
     let refusal: Refusal | undefined = unknownEverywhere()
     try {
-      refusal = await this.#ask(drafting)
+      refusal = await this.#ask()
     } finally {
-      const draft = await drafting
-      this.#handle = draft.handle
-      if (refusal !== undefined || this.wish.window !== undefined) await this.parts.store.discard(draft)
+      const isKept = refusal === undefined && this.wish.window === undefined
+      if (this.#draft !== undefined && !isKept) await this.parts.store.discard(this.#draft)
     }
     return refusal
   }
 
+  /** The file that the bytes go into: the first one that a source has bytes for. */
+  async #drafted(): Promise<Draft> {
+    if (this.#draft === undefined) {
+      this.#draft = await this.parts.store.draft()
+      this.#handle = this.#draft.handle
+    }
+    return this.#draft
+  }
+
   /** Asks the sources until one brought all; another one only as long as no reader was told anything. */
-  async #ask(drafting: Promise<Draft>): Promise<Refusal | undefined> {
+  async #ask(): Promise<Refusal | undefined> {
     const avoid = this.parts.forgers.of(this.wish.id)
     // Those that are not asked did not say that there is nothing.
     let refusal =
@@ -147,12 +153,13 @@ export class Fetch {
       if (this.#stopped) attempt.abort()
       const found = await this.parts.source.open(wanted, attempt.signal)
       if (isRefusal(found)) return weightier(refusal, found)
-      const draft = await drafting.catch((error: unknown) => {
-        attempt.abort()
-        throw error
-      })
-      const steady = { ...found, body: this.#resumed(found) }
-      const broken = await this.#take(steady, draft, known).finally(() => attempt.abort())
+      let broken: Refusal | undefined = unknownEverywhere()
+      try {
+        broken = await this.#take({ ...found, body: this.#resumed(found) }, await this.#drafted(), known)
+      } finally {
+        // What went well has come to its end by itself.
+        if (broken !== undefined) attempt.abort()
+      }
       if (broken === undefined) {
         this.parts.meters.brought(found.name, this.#fileBytes)
         return undefined
@@ -167,7 +174,7 @@ export class Fetch {
       this.parts.log.warn({ id: this.wish.id, source: found.name, origin: found.origin, ...broken }, 'broken')
       if (this.#told !== undefined || avoid.has(found.origin)) return refusal
       avoid.add(found.origin)
-      await draft.handle.truncate(0)
+      await this.#draft?.handle.truncate(0)
       this.delivery.move(0, 'growing')
     }
   }
@@ -246,7 +253,8 @@ export class Fetch {
       if (this.#stopped) return refuse('late', 'client', 'all readers left')
       if (pen.written + piece.length > fileBytes)
         return refuse('upstream', 'upstream', 'the body is too long')
-      await pen.write(piece)
+      const writing = pen.write(piece)
+      if (writing !== undefined) await writing
       // Bytes that do not prove in the end must not complete anybody's body: some are always held back.
       this.delivery.move(Math.min(pen.written, shownMax), 'growing')
       if (this.wish.window === undefined) hash.update(piece)

@@ -161,7 +161,9 @@ export class Fetcher {
   }
 
   #start(request: Open, parts = this.parts): Started {
-    if (this.#stopping || this.#running.size >= this.options.fetchesMax) {
+    // What only waits for the disk takes nothing from a source.
+    const underWay = this.#running.size - this.parts.keeping.waiting
+    if (this.#stopping || underWay >= this.options.fetchesMax) {
       return { fetch: undefined, fresh: refuse('busy', 'self', 'too many transfers are under way') }
     }
     const slot = this.#slots.take()

@@ -41,24 +41,56 @@ export async function insist(
 /** Flushes at once: each occupies one of the few threads that do all file work of the process. */
 const flushesMax = 2
 
+/** Payloads on their way to the disk, each with an open file. */
+const usualWaitingMax = 512
+
 /** Turns drafts into blobs and blobs into nothing, one change of a digest at a time. */
 export class Keeping {
   readonly #busy = new Map<string, Promise<void>>()
   readonly #flushes = new Turns(flushesMax)
+  #waiting = 0
+  #passed = 0
 
-  /** `onKept` hears of every payload after it counts as cached. */
+  /**
+   * `onKept` hears of every payload after it counts as cached. What comes while `waitingMax` wait for the disk is not kept:
+   * it was served, and is fetched anew when somebody asks.
+   */
   constructor(
     private readonly store: BlobStore,
     private readonly keeper: Address<CatalogRequest, CatalogReply>,
     private readonly log: Log,
     private readonly onKept: (kept: Kept) => void,
+    private readonly waitingMax = usualWaitingMax,
   ) {}
 
+  /** Payloads that were handed to `keep` and are not done. */
+  get waiting(): number {
+    return this.#waiting
+  }
+
   /**
-   * Bytes, name, record, in this order: whatever is interrupted, nothing false is left. A disk that refuses costs the copy,
-   * not the readers: they have the bytes.
+   * Bytes, name, record, in this order: whatever is interrupted, nothing false is left. A disk that refuses, or is far behind,
+   * costs the copy, not the readers: they have the bytes.
    */
-  keep(draft: Draft, kept: Kept): Promise<void> {
+  async keep(draft: Draft, kept: Kept): Promise<void> {
+    if (this.#waiting >= this.waitingMax) {
+      this.#passed += 1
+      await this.store.discard(draft)
+      return
+    }
+    this.#waiting += 1
+    try {
+      await this.#keep(draft, kept)
+    } finally {
+      this.#waiting -= 1
+      if (this.#waiting === 0 && this.#passed > 0) {
+        this.log.warn({ payloads: this.#passed }, 'the disk was far behind: these were served and not kept')
+        this.#passed = 0
+      }
+    }
+  }
+
+  #keep(draft: Draft, kept: Kept): Promise<void> {
     return this.#alone(kept.digest, async () => {
       const { attributes, digest } = kept
       try {

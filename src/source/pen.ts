@@ -2,7 +2,7 @@ import { writeSync } from 'node:fs'
 import type { FileHandle } from 'node:fs/promises'
 
 /** Bytes that are written without leaving the thread. */
-const promptBytes = 256 * 1024
+const promptBytes = 2 * 1024 * 1024
 
 /** Bytes written between two orders to bring them to the disk, which run while more is written. */
 const flushBytes = 64 * 1024 * 1024
@@ -28,16 +28,23 @@ export class Pen {
     return this.#written
   }
 
-  /** Resolves when all of `bytes` are in the file. Rejects where the disk refuses. */
-  async write(bytes: Uint8Array): Promise<void> {
-    const prompt = this.#written < promptBytes
+  /** All of `bytes` are in the file on return, or when the promise resolves. Throws or rejects where the disk refuses. */
+  write(bytes: Uint8Array): Promise<void> | undefined {
+    if (this.#written >= promptBytes) return this.#writeLater(bytes)
     for (let done = 0; done < bytes.length; ) {
-      const [left, position] = [bytes.length - done, this.#written]
-      const count = prompt
-        ? writeSync(this.handle.fd, bytes, done, left, position)
-        : (await this.handle.write(bytes, done, left, position)).bytesWritten
+      const count = writeSync(this.handle.fd, bytes, done, bytes.length - done, this.#written)
       done += count
       this.#written += count
+    }
+    return undefined
+  }
+
+  async #writeLater(bytes: Uint8Array): Promise<void> {
+    for (let done = 0; done < bytes.length; ) {
+      const left = bytes.length - done
+      const { bytesWritten } = await this.handle.write(bytes, done, left, this.#written)
+      done += bytesWritten
+      this.#written += bytesWritten
     }
     const behind = this.#written - this.#flushed
     if (behind >= flushBytes && this.#flushing === undefined) this.#flush()

@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto'
 import { type FileHandle, mkdir, open, opendir, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { decodeBase64url, encodeBase64url } from '../format/base64url.js'
-import { synced } from './synced.js'
 
 /** A file being written, not a blob yet. */
 export interface Draft {
@@ -17,11 +16,14 @@ export interface FileIdentity {
   readonly modifiedNs: bigint
 }
 
-/** Path of the blob with this SHA-256 below `folder`: two levels of 256 folders, then the digest as base64url. */
+/** Path of the blob with this SHA-256 below `folder`: one of 256 folders, then the digest as base64url. */
 export function blobPath(folder: string, digest: Uint8Array): string {
-  const [first = 0, second = 0] = digest
-  const level = (byte: number): string => byte.toString(16).padStart(2, '0')
-  return `${folder}/${level(first)}/${level(second)}/${encodeBase64url(digest)}`
+  return `${folder}/${folderName(digest[0] ?? 0)}/${encodeBase64url(digest)}`
+}
+
+/** Each blob in a folder of its own would cost more than the blob: 256 of them hold millions well. */
+function folderName(first: number): string {
+  return first.toString(16).padStart(2, '0')
 }
 
 /** True where an error of the file system says that there is no such file. */
@@ -35,9 +37,18 @@ export function isMissing(error: unknown): boolean {
  */
 export class BlobStore {
   readonly #drafts: string
+  readonly #ahead: Draft[] = []
+  #making = 0
+  #closed = false
 
-  /** `folder` is made where it is missing, on `prepare`. */
-  constructor(readonly folder: string) {
+  /**
+   * `folder` is made where it is missing, on `prepare`. So many drafts are made ahead, once the first was asked for: a disk that
+   * is busy with flushes takes milliseconds for a new name, and somebody waits for the bytes.
+   */
+  constructor(
+    readonly folder: string,
+    private readonly aheadMax = 0,
+  ) {
     this.#drafts = join(folder, 'tmp')
   }
 
@@ -54,24 +65,51 @@ export class BlobStore {
 
   /** A new empty file, readable and writable by this user only. Rejects where the disk refuses. */
   async draft(): Promise<Draft> {
+    const ready = this.#ahead.pop()
+    while (!this.#closed && this.#ahead.length + this.#making < this.aheadMax) void this.#makeAhead()
+    return ready ?? this.#make()
+  }
+
+  async #make(): Promise<Draft> {
     const path = join(this.#drafts, randomBytes(12).toString('hex'))
     return { handle: await open(path, 'wx+', 0o600), path }
   }
 
+  async #makeAhead(): Promise<void> {
+    this.#making += 1
+    try {
+      this.#ahead.push(await this.#make())
+    } catch {
+      // Whoever needs a file and finds none ready tries again, and hears what is wrong.
+    }
+    this.#making -= 1
+    if (this.#closed) await this.close()
+  }
+
+  /** Removes the drafts that were made ahead. */
+  async close(): Promise<void> {
+    this.#closed = true
+    for (const draft of this.#ahead.splice(0)) {
+      await draft.handle.close()
+      await this.discard(draft)
+    }
+  }
+
   /**
-   * Makes the draft the blob `digest`: its bytes reach the disk before its name does. The caller keeps the handle, and has
-   * hashed the bytes. Readers that opened the draft go on reading the same file.
+   * Makes the draft the blob `digest`: its bytes reach the disk before its name does. The name follows when the disk likes: what
+   * a power cut takes of it is fetched anew. The caller keeps the handle, and has hashed the bytes. Readers that opened the draft
+   * go on reading the same file.
    */
   async keep(draft: Draft, digest: Uint8Array): Promise<void> {
     await draft.handle.sync()
     const path = blobPath(this.folder, digest)
-    const leaf = dirname(path)
-    const made = await mkdir(leaf, { recursive: true, mode: 0o700 })
-    await rename(draft.path, path)
-    await synced(leaf)
-    if (made === undefined) return
-    await synced(dirname(leaf))
-    await synced(this.folder)
+    try {
+      await rename(draft.path, path)
+    } catch (error) {
+      if (!isMissing(error)) throw error
+      await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+      await rename(draft.path, path)
+    }
   }
 
   /** Removes a draft that will not be a blob. Its readers keep their open file. */
@@ -105,16 +143,13 @@ export class BlobStore {
     }
   }
 
-  /** Digests and modification times of the blobs in one of the 256 first-level folders. */
+  /** Digests and modification times of the blobs in one of the 256 folders. */
   async *list(first: number): AsyncGenerator<{ digest: Uint8Array; modifiedMs: number }> {
-    const top = join(this.folder, first.toString(16).padStart(2, '0'))
-    for (const leaf of await entries(top)) {
-      for (const name of await entries(join(top, leaf))) {
-        const digest = decodeBase64url(name)
-        const found = digest?.length === 32 ? await this.identify(digest) : undefined
-        if (digest !== undefined && found !== undefined) {
-          yield { digest, modifiedMs: Number(found.modifiedNs / 1_000_000n) }
-        }
+    for (const name of await entries(join(this.folder, folderName(first)))) {
+      const digest = decodeBase64url(name)
+      const found = digest?.length === 32 ? await this.identify(digest) : undefined
+      if (digest !== undefined && found !== undefined) {
+        yield { digest, modifiedMs: Number(found.modifiedNs / 1_000_000n) }
       }
     }
   }

@@ -2,6 +2,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
+import { pause } from '../../src/actor/clock.js'
 import { BlobStore, blobPath } from '../../src/store/blobs.js'
 import { scratch } from '../scratch.js'
 
@@ -9,6 +10,12 @@ async function store(): Promise<BlobStore> {
   const made = new BlobStore(join(scratch('blobs'), 'blobs'))
   await made.prepare()
   return made
+}
+
+/** Resolves true when so many drafts are in the folder. */
+async function ahead(folder: string, count: number): Promise<boolean> {
+  while ((await readdir(join(folder, 'tmp'))).length !== count) await pause(5)
+  return true
 }
 
 t.test('a draft becomes a blob under its digest, and its readers keep their file', async (t) => {
@@ -33,6 +40,24 @@ t.test('a draft becomes a blob under its digest, and its readers keep their file
   t.equal(await blobs.open(digest), undefined)
   t.equal(await blobs.identify(digest), undefined)
   await blobs.remove(digest)
+})
+
+t.test('drafts made ahead are each given once, and removed at the end', async (t) => {
+  const folder = join(scratch('blobs'), 'blobs')
+  const blobs = new BlobStore(folder, 3)
+  await blobs.prepare()
+  t.same(await readdir(join(folder, 'tmp')), [], 'none before one was asked for')
+  const given = [await blobs.draft()]
+  await t.resolveMatch(ahead(folder, given.length + 3), true)
+  for (let count = 0; count < 9; count += 1) given.push(await blobs.draft())
+  t.equal(new Set(given.map(({ path }) => path)).size, 10)
+  for (const { handle } of given) t.equal((await handle.stat()).size, 0)
+  await blobs.close()
+  for (const draft of given) {
+    await draft.handle.close()
+    await blobs.discard(draft)
+  }
+  await t.resolveMatch(ahead(folder, 0), true)
 })
 
 t.test('the same content kept twice is one blob', async (t) => {
@@ -72,7 +97,7 @@ t.test('every blob is listed once, and nothing else', async (t) => {
     made.add(digest.toString('hex'))
   }
   const [some] = made
-  await writeFile(join(blobs.folder, some!.slice(0, 2), some!.slice(2, 4), 'not-a-digest'), 'x')
+  await writeFile(join(blobs.folder, some!.slice(0, 2), 'not-a-digest'), 'x')
   const listed: string[] = []
   for (let first = 0; first < 256; first += 1) {
     for await (const { digest } of blobs.list(first)) listed.push(Buffer.from(digest).toString('hex'))
@@ -83,6 +108,6 @@ t.test('every blob is listed once, and nothing else', async (t) => {
 t.test('no digest leads out of the folder', async (t) => {
   for (let round = 0; round < 200; round += 1) {
     const path = blobPath('/blobs', randomBytes(32))
-    t.match(path, /^\/blobs\/[0-9a-f]{2}\/[0-9a-f]{2}\/[A-Za-z0-9_-]{43}$/)
+    t.match(path, /^\/blobs\/[0-9a-f]{2}\/[A-Za-z0-9_-]{43}$/)
   }
 })
