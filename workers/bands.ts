@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { parentPort, workerData } from 'node:worker_threads'
 import { systemClock } from '../src/actor/clock.js'
 import { createLog } from '../src/actor/log.js'
-import { niceness, stepBack } from '../src/actor/priority.js'
+import { ranks, stepBack } from '../src/actor/priority.js'
 import type { ThreadOrder } from '../src/actor/thread.js'
 import { loadSigningKey } from '../src/attest/keys.js'
 import { l1Bands } from '../src/bands/l1-band.js'
@@ -24,7 +24,7 @@ if (parentPort === null) throw new Error('this file runs as a thread')
 const parent = parentPort
 const given = workerData as BandsThread
 const log = createLog(given.logLevel, 'bands')
-stepBack(niceness.background, log)
+stepBack(ranks.background, log)
 const { environment } = openCatalogTables(given.catalogPath)
 const index = new ChainIndex(environment, new Generations(given.generations))
 const key = loadSigningKey(given.signing)

@@ -2,7 +2,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { answer } from '../src/actor/address.js'
 import { systemClock } from '../src/actor/clock.js'
 import { createLog } from '../src/actor/log.js'
-import { niceness, stepBack } from '../src/actor/priority.js'
+import { ranks, stepBack } from '../src/actor/priority.js'
 import type { ThreadOrder } from '../src/actor/thread.js'
 import { Generations } from '../src/catalog/generations.js'
 import { CatalogKeeper } from '../src/catalog/keeper.js'
@@ -13,7 +13,7 @@ import type { CatalogThread } from '../src/catalog/wiring.js'
 if (parentPort === null) throw new Error('this file runs as a thread')
 const parent = parentPort
 const options = workerData as CatalogThread
-if (options.isBeside) stepBack(niceness.background, createLog(options.logLevel, 'catalog'))
+if (options.isBeside) stepBack(ranks.keeper, createLog(options.logLevel, 'catalog'))
 const keeper = new CatalogKeeper(options.keeper, new Generations(options.generations), systemClock)
 
 parent.on('message', (order: ThreadOrder) => {

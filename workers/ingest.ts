@@ -2,7 +2,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { addressOf, answer } from '../src/actor/address.js'
 import { systemClock } from '../src/actor/clock.js'
 import { createLog } from '../src/actor/log.js'
-import { niceness, stepBack } from '../src/actor/priority.js'
+import { ranks, stepBack } from '../src/actor/priority.js'
 import type { ThreadOrder } from '../src/actor/thread.js'
 import type { ExportReply, ExportRequest } from '../src/bands/export-protocol.js'
 import { Exporter } from '../src/bands/exporter.js'
@@ -17,7 +17,7 @@ if (parentPort === null) throw new Error('this file runs as a thread')
 const parent = parentPort
 const given = workerData as IngestThread
 const log = createLog(given.logLevel, 'ingest')
-stepBack(niceness.background, log)
+stepBack(ranks.background, log)
 const keeper = addressOf<CatalogRequest, CatalogReply>(given.keeper, given.keeperMailboxMax)
 const ingest = new Ingest(given, keeper, systemClock, log)
 const { exportsPath: root, follow } = given

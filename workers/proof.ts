@@ -1,11 +1,11 @@
-import { niceness, stepBack } from '../src/actor/priority.js'
+import { ranks, stepBack } from '../src/actor/priority.js'
 import type { ItemHeader } from '../src/format/item.js'
 import type { Refusal } from '../src/format/refusal.js'
 import { judgeItems, type SignedMessage } from '../src/ingest/item-judge.js'
 import { InlineProver } from '../src/source/prover.js'
 
 /** One hand of the pool that hashes and verifies; Piscina calls these by name. */
-stepBack(niceness.proof)
+stepBack(ranks.proof)
 const prover = new InlineProver()
 
 export function digest({ path }: { path: string }): Promise<Uint8Array | undefined> {

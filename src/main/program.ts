@@ -3,6 +3,7 @@ import type { Config } from '../../config/read.js'
 import { claimFolder, findPort } from '../actor/claim.js'
 import { systemClock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
+import { stepEngineBack } from '../actor/priority.js'
 import { type Part, type RunningPart, supervise } from '../actor/supervise.js'
 import { startThread, type Thread } from '../actor/thread.js'
 import type { Examples } from '../devnet/seed.js'
@@ -46,6 +47,7 @@ export interface Program {
  */
 export async function startProgram(config: Config, log: Log, end: AbortSignal): Promise<Program> {
   const { server } = config
+  stepEngineBack(log)
   const network = networkOf(config)
   const shared = sharedTables(config)
   const startedMs = systemClock.now()

@@ -1,22 +1,32 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
+import { Worker } from 'node:worker_threads'
 import t from 'tap'
-import { niceness, stepBack } from '../../src/actor/priority.js'
+import { type Schedule, schedule, scheduleOf } from '../../native/schedule/schedule.js'
+import { ranks, stepBack, stepEngineBack } from '../../src/actor/priority.js'
 import { startThread } from '../../src/actor/thread.js'
 import { generationBytes } from '../../src/catalog/generations.js'
 import { scratch } from '../scratch.js'
 
+const ours = Math.min(...priorities())
+const canSee = scheduleOf(0)?.policy === 'other'
+if (!canSee) t.comment('the addon was not built, or may not ask: only nice values are tested')
+
 /** How nice each thread of this process is: the 19th field of its line in /proc, counted behind its name. */
 function priorities(): number[] {
-  return readdirSync('/proc/self/task').map((thread) => {
+  return threads().map((thread) => {
     const line = readFileSync(`/proc/self/task/${thread}/stat`, 'utf8')
     return Number(line.slice(line.lastIndexOf(')') + 2).split(' ')[16])
   })
 }
 
-t.test('a thread of the background steps back, and takes no other with it', async (t) => {
-  const ours = Math.min(...priorities())
-  if (ours >= niceness.background) {
+function threads(): number[] {
+  return readdirSync('/proc/self/task').map(Number)
+}
+
+t.test('the keeper steps back, keeps its share, and takes no other with it', async (t) => {
+  if (ours >= ranks.keeper.niceness) {
     t.pass('this process is nice already: nothing can be seen')
     return
   }
@@ -30,13 +40,70 @@ t.test('a thread of the background steps back, and takes no other with it', asyn
   // Whatever the thread started of the pool that all share must have been there before.
   await stat(path)
   const nice = priorities().filter((each) => each > ours)
-  t.same(nice, [niceness.background])
+  t.same(nice, [ranks.keeper.niceness])
+  if (canSee) {
+    const lower = threads().flatMap((each) => scheduleOf(each) ?? [])
+    t.same(
+      lower.filter(({ niceness }) => niceness > ours).map(({ policy }) => policy),
+      ['other'],
+    )
+    t.notOk(lower.some(({ policy }) => policy === 'idle'))
+  }
   await thread.stop(10_000)
 })
 
-t.test('where it is not allowed nothing happens but a line in the log', (t) => {
+/** A thread that steps back to the first of these ranks, and starts one that steps back to the next, and so on. */
+async function stepping(names: readonly string[]): Promise<readonly Schedule[]> {
+  const modules = ['../../src/actor/priority.js', '../../native/schedule/schedule.js']
+  const [priority, native] = modules.map((path) => new URL(path, import.meta.url).href)
+  const code = `
+    const { parentPort, workerData, Worker } = require('node:worker_threads')
+    void (async () => {
+      const { ranks, stepBack } = await import(${JSON.stringify(priority)})
+      const { scheduleOf } = await import(${JSON.stringify(native)})
+      const [name, ...rest] = workerData.names
+      stepBack(ranks[name])
+      const own = [scheduleOf(0)]
+      if (rest.length === 0) return parentPort.postMessage(own)
+      new Worker(workerData.code, { eval: true, workerData: { ...workerData, names: rest } })
+        .once('message', (inner) => parentPort.postMessage([...own, ...inner]))
+    })()`
+  const worker = new Worker(code, { eval: true, workerData: { names, code } })
+  const [schedules] = await once(worker, 'message')
+  await worker.terminate()
+  return schedules as readonly Schedule[]
+}
+
+t.test('a thread of the background runs where no other wants to, and so do all that it starts', async (t) => {
+  if (!canSee) return
+  const policies = (await stepping(['background', 'proof', 'keeper'])).map(({ policy }) => policy)
+  t.same(policies, ['idle', 'idle', 'idle'])
+  t.equal(scheduleOf(0)?.policy, 'other', 'the thread that started it does not')
+})
+
+t.test('hands that a client may wait for keep a share, however nice', async (t) => {
+  if (!canSee) return
+  const [one] = await stepping(['proof'])
+  t.same([one?.policy, one?.niceness], ['other', Math.max(ours, ranks.proof.niceness)])
+})
+
+t.test("the engine's threads step back, those for files do not", async (t) => {
+  if (!canSee) return
   const lines: unknown[] = []
-  stepBack(1000, { debug: (...words: unknown[]) => void lines.push(words) })
-  t.equal(lines.length, 1)
-  t.end()
+  stepEngineBack({ info: (...words: unknown[]) => void lines.push(words) })
+  t.same(lines, [])
+  const back = threads().filter((thread) => scheduleOf(thread)?.niceness === ranks.engine.niceness)
+  t.ok(back.length === 4 || back.length === 5, `${back.length} threads`)
+  t.notOk(back.includes(Number(readlinkSync('/proc/thread-self').split('/').at(-1))))
+})
+
+t.test('where it is not allowed nothing happens but a line in the log', async (t) => {
+  const lines: unknown[] = []
+  const log = { info: (...words: unknown[]) => void lines.push(words) }
+  stepBack({ policy: 'other', niceness: 1000, sliceUs: 0 }, log)
+  t.equal(lines.length, 1, 'a nice value that is none')
+  stepBack(ranks.background, log, 2 ** 22)
+  t.equal(lines.length, 2, 'a thread that is gone')
+  t.equal(typeof schedule(2 ** 22, ranks.background), 'string')
+  t.equal(scheduleOf(2 ** 22), undefined)
 })

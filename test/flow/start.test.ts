@@ -1,8 +1,11 @@
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
+import { readdirSync } from 'node:fs'
 import { connect } from 'node:net'
 import t, { type Test } from 'tap'
+import { type Schedule, scheduleOf } from '../../native/schedule/schedule.js'
 import { pause } from '../../src/actor/clock.js'
+import { ranks } from '../../src/actor/priority.js'
 import { eventually } from '../eventually.js'
 import { type Running, run, sluice, twoEdges } from './running.js'
 
@@ -43,6 +46,7 @@ t.test(
     }
     const bare = await fetch(`${running.urls.gateway}/${running.examples.site}`, { redirect: 'manual' })
     t.equal(bare.status, 301, 'a manifest sends to the slash form')
+    givesWay(t, running)
     await running.kill()
 
     const second = await run(t, dataPath, twoEdges)
@@ -58,6 +62,23 @@ t.test(
     )
   },
 )
+
+/** Threads of a running program that nobody waits for run where no other wants to; the keeper and the engine keep a share. */
+function givesWay(t: Test, { process: child, log }: Running): void {
+  const pid = child.pid ?? 0
+  if (scheduleOf(0)?.niceness !== 0 || log.some(({ msg }) => String(msg).includes('could not step back'))) {
+    t.comment('nice already, or not allowed: nothing can be seen')
+    return
+  }
+  const schedules = readdirSync(`/proc/${pid}/task`).flatMap((thread) => scheduleOf(Number(thread)) ?? [])
+  const few = (wanted: Schedule): number =>
+    schedules.filter(({ policy, niceness }) => policy === wanted.policy && niceness === wanted.niceness)
+      .length
+  t.ok(few(ranks.background) >= 1, 'the follower')
+  t.equal(few(ranks.keeper), 1, 'the keeper')
+  t.ok(few(ranks.engine) >= 4, 'the engine')
+  t.match(scheduleOf(pid), { policy: 'other', niceness: 0 }, 'not the main thread')
+}
 
 t.test('wrong settings stop the start, all told at once', async (t) => {
   const { code, err } = await sluice(['start'], {
