@@ -14,7 +14,7 @@ import { plantBand, sameFiles, type seederOptions, startSeeder } from './swarm-r
 async function stage(t: Test, options: Partial<typeof seederOptions> = {}) {
   const outer = t.testdir()
   const band = await plantBand(join(outer, 'band'), { a: randomBytes(2_000_000), b: randomBytes(100) })
-  const line = { ...lineDefaults, handshakeMs: 500, stallMs: 1000, idleMs: 3000 }
+  const line = { ...lineDefaults, handshakeMs: 2000, stallMs: 2000, idleMs: 10_000 }
   const { port, meters, seeder } = await startSeeder(t, [band], { line, ...options })
   const open = async (): Promise<Socket> => {
     const socket = connect({ host: '127.0.0.1', port })
@@ -30,13 +30,11 @@ async function stage(t: Test, options: Partial<typeof seederOptions> = {}) {
     return socket
   }
   const ended = async (reason: string): Promise<boolean> => {
-    for (let tries = 0; tries < 100; tries += 1) {
-      const line = `torrent_connections_ended_total{reason="${reason}"} `
+    const line = `torrent_connections_ended_total{reason="${reason}"} `
+    return eventually(() => {
       const text = meters.text()
-      if (text.includes(line) && !text.includes(`${line}0\n`)) return true
-      await new Promise((resolve) => setTimeout(resolve, 50))
-    }
-    return false
+      return text.includes(line) && !text.includes(`${line}0\n`)
+    })
   }
   const stillServes = async (): Promise<void> => {
     const options = { ...downloadDefaults, webAfterMs: 60_000, line: lineDefaults, isNear: true }

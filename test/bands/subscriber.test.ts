@@ -22,7 +22,12 @@ import { newKey, plainKind, TestPublisher } from './publisher-rig.js'
 import { plantBand, sameFiles, seederOptions, startSeeder, testMeters } from './swarm-rig.js'
 import { UdpTrackerRig } from './udp-tracker.js'
 
-async function stage(t: Test, options: Partial<SubscriberOptions> = {}, trackers: readonly string[] = []) {
+async function stage(
+  t: Test,
+  options: Partial<SubscriberOptions> = {},
+  trackers: readonly string[] = [],
+  webAfterMs = 1000,
+) {
   const outer = t.testdir()
   const publisher = new TestPublisher()
   const url = await publisher.listen()
@@ -54,10 +59,10 @@ async function stage(t: Test, options: Partial<SubscriberOptions> = {}, trackers
         ...more,
       },
       {
-        asking: { dispatcher, timeoutMs: 5000, userAgent: 'test' },
+        asking: { dispatcher, timeoutMs: 30_000, userAgent: 'test' },
         clock: systemClock,
         peerId: randomBytes(20),
-        download: { ...downloadDefaults, webAfterMs: 1000, line: lineDefaults },
+        download: { ...downloadDefaults, webAfterMs, line: lineDefaults },
         trackers,
         shelf: place,
         kinds: [plainKind],
@@ -85,6 +90,7 @@ t.test('bands come by torrent from the seeder, over HTTP from the web seed, and 
   const three = { a: randomBytes(100_000), c: new Uint8Array(0) }
   const { port, meters } = await startSeeder(t, [one])
   publisher.seederPort = port
+  for (const name of ['a', 'b']) publisher.lies.set(`/webseed/${one.torrent.name}/${name}`, Buffer.alloc(1))
   publisher.publish([
     { id: 'one', files: one.files, torrent: one.torrent },
     { id: 'two', files: two.files, torrent: two.torrent },
@@ -102,13 +108,13 @@ t.test('bands come by torrent from the seeder, over HTTP from the web seed, and 
 t.test('trackers that the operator names are asked too', async (t) => {
   const rig = await UdpTrackerRig.start(t)
   const url = `udp://127.0.0.1:${rig.port}`
-  const { outer, publisher, open, installed } = await stage(t, {}, [url])
+  const { outer, publisher, open, installed } = await stage(t, {}, [url], 60_000)
   const band = await plantBand(join(outer, 'band'), { a: randomBytes(700_000) })
   const { port, meters } = await startSeeder(t, [band])
   const infohashes = [band.torrent.infohashV1]
   const seeder = { url, infohashes, peerId: randomBytes(20), port, left: 0 }
   const dispatcher = new Agent()
-  const parts = { dispatcher, timeoutMs: 5000, patience: udpPatience, clock: systemClock }
+  const parts = { dispatcher, timeoutMs: 30_000, patience: udpPatience, clock: systemClock }
   await tell(seeder, parts, new AbortController().signal)
   await dispatcher.destroy()
   publisher.publish([{ id: 'band', files: band.files, torrent: band.torrent }])
@@ -304,7 +310,7 @@ t.test('a wallet is followed by the key that its registry has, and by the next o
   const { publisher, url, open, installed } = await stage(t)
   const register = (observerAddress: string): void =>
     writeFileSync(registry, JSON.stringify({ gateways: { a: { wallet, observerAddress } } }))
-  const asking = { dispatcher: new Agent(), timeoutMs: 5000, userAgent: 'test' }
+  const asking = { dispatcher: new Agent(), timeoutMs: 30_000, userAgent: 'test' }
   const keys = new RegisteredKeys({ source: registry, believeMs: 0 }, new PinnedKeys(), asking, systemClock)
   const subscriber = await open({ options: { subscriptions: [{ url, publisher: wallet }] }, keys })
   register(newKey().keyId)

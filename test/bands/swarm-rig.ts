@@ -49,9 +49,10 @@ export async function startSeeder(
   t: Test,
   bands: readonly Omit<Seeded, 'hashes'>[],
   options: Partial<SeederOptions> = {},
+  clock = systemClock,
 ): Promise<{ seeder: Seeder; port: number; meters: Meters }> {
   const meters = testMeters()
-  const seeder = new Seeder({ ...seederOptions, ...options }, systemClock, meters)
+  const seeder = new Seeder({ ...seederOptions, ...options }, clock, meters)
   seeder.offer(bands)
   const port = await seeder.listen()
   t.teardown(() => seeder.close())
@@ -60,8 +61,8 @@ export async function startSeeder(
 
 /** Runs a libtorrent leecher to its end; rejects with what it printed where it does not get everything. */
 export async function leech(source: string, folder: string, ...words: readonly string[]): Promise<string> {
-  const all = [script('torrent_peer.py'), 'leech', source, folder, ...words]
-  const { stdout } = await promisify(execFile)(python, all, { timeout: 60_000 })
+  const all = [script('torrent_peer.py'), 'leech', source, folder, '--seconds', '110', ...words]
+  const { stdout } = await promisify(execFile)(python, all, { timeout: 120_000 })
   return stdout
 }
 

@@ -12,7 +12,7 @@ import { blockMessage, dump, itemsMessage, openHouse } from './index-model.js'
 import { killedChain } from './killed-chain.js'
 
 const importer = fileURLToPath(new URL('./killed-importer.js', import.meta.url))
-const killsMax = 12
+const killsMax = 8
 
 /** The made-up owners of the bench have addresses of their own. */
 const sound = (problems: readonly string[]): string[] =>
@@ -24,7 +24,7 @@ t.test('an import that is killed again and again ends with the index of one that
     const child = fork(importer, [path], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
     const ended = once(child, 'exit')
     await once(child, 'message')
-    if (kills < killsMax) await Promise.race([ended, pause(10 + 17 * kills)])
+    if (kills < killsMax) await Promise.race([ended, pause(10 + 25 * kills)])
     else await ended
     done = child.exitCode === 0
     if (!done) {
@@ -51,16 +51,24 @@ t.test('a reader beside the writer sees whole commits only', async (t) => {
   const child = fork(importer, [path], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
   const ended = once(child, 'exit')
   await once(child, 'message')
+  // It waits while the first look is taken.
+  child.kill('SIGSTOP')
   const { environment } = openCatalogTables(path)
   const tables = openIndexTables(environment)
   const seen = new Set<number>()
-  while (child.exitCode === null) {
+  const look = (): void => {
     environment.refresh()
     const { problems, rows } = checkIndex(tables, 1_000_000)
     if (sound(problems).length > 0) t.same(sound(problems), [])
     seen.add(rows)
+  }
+  look()
+  child.kill('SIGCONT')
+  while (child.exitCode === null) {
+    look()
     await Promise.race([ended, pause(1)])
   }
+  look()
   t.ok(seen.size > 1, 'the index grew meanwhile')
   await environment.close()
 })

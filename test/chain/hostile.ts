@@ -34,9 +34,9 @@ export function nodeWith(
 }
 
 export const patient: Omit<ChainOptions, 'nodes'> = {
-  connectMs: 5_000,
-  headMs: 5_000,
-  stallMs: 5_000,
+  connectMs: 20_000,
+  headMs: 20_000,
+  stallMs: 20_000,
   connectionsMax: 4,
   callsMax: 8,
   waitingMax: 8,

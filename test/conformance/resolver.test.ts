@@ -20,7 +20,7 @@ const has = new Map([
   ['over_site', full({ recordIndex: 11, undernameLimit: 10 })],
 ])
 
-const guard = { timeoutMs: 3000, failuresMax: 5, restMs: 1000, restMaxMs: 30_000 }
+const guard = { timeoutMs: 30_000, failuresMax: 5, restMs: 1000, restMaxMs: 30_000 }
 
 for (const prefix of ['X-ArNS-', 'X-NS-']) {
   t.test(`a trusted gateway that says ${prefix}`, async (t) => {

@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { ArweaveSigner, bundleAndSignData, createData, EthereumSigner } from 'arbundles'
 import t, { type Test } from 'tap'
+import { eventually } from '../eventually.js'
 import { type Payer, payerAt } from './payer.js'
 import { type Running, run, sluice } from './running.js'
 
@@ -29,12 +30,10 @@ async function get(
 
 /** Asks until the answer comes from the cache. */
 async function cached(url: string): Promise<{ answer: Response; bytes: Buffer }> {
-  for (let tries = 0; tries < 100; tries += 1) {
+  return eventually(async () => {
     const got = await get(url)
-    if (got.answer.headers.get('x-cache') === 'HIT') return got
-    await new Promise((resolve) => setTimeout(resolve, 50))
-  }
-  throw new Error(`${url} is not cached`)
+    return got.answer.headers.get('x-cache') === 'HIT' ? got : undefined
+  })
 }
 
 async function wholeTransaction(t: Test, here: Stage): Promise<void> {

@@ -4,9 +4,9 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { chromium, type Page } from 'playwright-core'
 import t, { type Test } from 'tap'
-import { pause } from '../../src/actor/clock.js'
 import { parseId } from '../../src/format/id.js'
 import { sandboxLabel } from '../../src/names/sandbox.js'
+import { eventually } from '../eventually.js'
 import { askAt } from '../gateway/rig.js'
 import { someId } from '../source/rig.js'
 import { type Running, run } from './running.js'
@@ -35,6 +35,7 @@ async function operatorsWork(t: Test, running: Running): Promise<void> {
   const opened = await chromium.launch({ executablePath: browser, args: flags })
   t.teardown(() => opened.close())
   const page = await opened.newPage({ viewport: { width: 390, height: 844 } })
+  page.setDefaultTimeout(120_000)
   const said = complaints(page)
   const answer = await page.goto(`${gateway}/gateway/console`)
   t.match(answer?.headers(), {
@@ -136,7 +137,10 @@ async function orders(t: Test, running: Running, path: string): Promise<void> {
   const { rootTxId } = JSON.parse(
     (await askAt(gateway, `/gateway/offsets/${running.examples.item}`)).body.toString(),
   )
-  t.match(await order('GET', `bundle-status/${rootTxId}`), { status: 200, body: { state: 'unbundled' } })
+  await eventually(async () => {
+    const { body } = await order('GET', `bundle-status/${rootTxId}`)
+    return (body as { state?: string }).state === 'unbundled'
+  })
   t.match(await order('POST', 'queue-bundle', { id: rootTxId }), {
     status: 200,
     body: { message: 'Bundle queued' },
@@ -196,7 +200,11 @@ async function orders(t: Test, running: Running, path: string): Promise<void> {
   })
   t.match(await order('GET', 'overview'), {
     status: 200,
-    body: { health: { status: 'ok' }, cache: {}, resources: {} },
+    body: { health: { status: String }, cache: {}, resources: {} },
+  })
+  await eventually(async () => {
+    const { body } = await order('GET', 'overview')
+    return (body as { health: { status: string } }).health.status === 'ok'
   })
 
   t.strictSame(await order('GET', 'export-parquet/status'), { status: 200, body: { status: 'not_started' } })
@@ -214,7 +222,7 @@ async function orders(t: Test, running: Running, path: string): Promise<void> {
   const { jobId } = begun.body as { jobId: string }
   const state = async (): Promise<{ status?: string }> =>
     (await order('GET', `export-parquet/status/${jobId}`)).body as { status?: string }
-  for (let at = 0; (await state()).status === 'running' && at < 500; at += 1) await pause(20)
+  await eventually(async () => (await state()).status !== 'running')
   t.match(await state(), {
     status: 'completed',
     outputDir: join(path, 'parquet', 'first'),
@@ -239,6 +247,7 @@ async function siteByName(t: Test, running: Running): Promise<void> {
   const opened = await chromium.launch({ executablePath: browser, args: flags })
   t.teardown(() => opened.close())
   const page = await opened.newPage()
+  page.setDefaultTimeout(120_000)
   const failed: string[] = []
   page.on('response', (response) => {
     if (response.status() >= 400 && !response.url().endsWith('favicon.ico')) failed.push(response.url())

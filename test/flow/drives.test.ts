@@ -37,7 +37,6 @@ interface Library {
 const skip = existsSync(library) ? false : 'install test/clients to run it'
 
 t.test('ardrive-core-js finds a drive, lists its folders and downloads a file', { skip }, async (t) => {
-  t.setTimeout(60_000)
   const { arDriveAnonymousFactory, EID, ADDR, PrivateKeyData } = (await import(
     pathToFileURL(library).href
   )) as Library
@@ -96,8 +95,6 @@ t.test('ardrive-core-js finds a drive, lists its folders and downloads a file', 
   // The library does not wait until the file is written.
   const written = async (): Promise<Buffer> =>
     readFile(join(folder, 'down', 'sea.txt')).catch(() => Buffer.alloc(0))
-  for (let tries = 0; tries < 100 && (await written()).length < content.length; tries += 1) {
-    await new Promise((resolve) => setTimeout(resolve, 20))
-  }
+  await eventually(async () => (await written()).length === content.length)
   t.ok(content.equals(await written()))
 })

@@ -1,6 +1,7 @@
 /** The index as users meet it: what is posted to the chain is served by id, without a word about where it lies. */
 import { randomBytes } from 'node:crypto'
 import t, { type Test } from 'tap'
+import { pause } from '../../src/actor/clock.js'
 import { encodeBundle } from '../../src/format/bundle.js'
 import { eventually } from '../eventually.js'
 import { bundleItem, bundleTags, item } from '../source/weave.js'
@@ -21,13 +22,13 @@ type Stage = Awaited<ReturnType<typeof stage>>
 
 /** Asks until the answer is as wanted. */
 async function until(url: string, wanted: (answer: Response) => boolean, method = 'GET'): Promise<Response> {
-  for (let tries = 0; tries < 200; tries += 1) {
+  return eventually(async () => {
     const answer = await fetch(url, { method })
     if (wanted(answer)) return answer
     await answer.arrayBuffer()
-    await new Promise((resolve) => setTimeout(resolve, 100))
-  }
-  throw new Error(`${url} does not come to be as wanted`)
+    await pause(50)
+    return undefined
+  })
 }
 const ok = (answer: Response): boolean => answer.status === 200
 
@@ -77,9 +78,11 @@ async function nestedItems(t: Test, { gateway, post }: Stage): Promise<void> {
   const typed = await fetch(`${gateway}/raw/${deep[0]?.id}`, { method: 'HEAD' })
   t.equal(typed.headers.get('content-type'), 'text/x-deep')
   t.equal((await fetch(`${gateway}/raw/${badId}`)).status, 404, 'the forged item is not there')
-  const metrics = await (await fetch(`${gateway}/gateway/__gateway_metrics`)).text()
-  t.match(metrics, /\ndata_items_bad_total 1\n/)
-  t.match(metrics, /\ndata_items_indexed_total 7\n/)
+  // They are counted when the last of them was told.
+  await eventually(async () => {
+    const metrics = await (await fetch(`${gateway}/gateway/__gateway_metrics`)).text()
+    return /\ndata_items_bad_total 1\n/.test(metrics) && /\ndata_items_indexed_total 7\n/.test(metrics)
+  })
 }
 
 async function throughForkAndKill(t: Test, { running, dataPath, gateway, node, post }: Stage): Promise<void> {
@@ -107,8 +110,10 @@ async function throughForkAndKill(t: Test, { running, dataPath, gateway, node, p
   }
   t.ok(await eventually(isThere), 'all is in the index')
   t.match(await (await fetch(`${gateway}/gateway/__gateway_metrics`)).text(), /\nforks_total 1\n/)
-  const health = (await (await fetch(`${gateway}/gateway/healthcheck`)).json()) as { status: string }
-  t.equal(health.status, 'ok')
+  await eventually(async () => {
+    const health = (await (await fetch(`${gateway}/gateway/healthcheck`)).json()) as { status: string }
+    return health.status === 'ok'
+  })
 
   await running.kill()
   const again = await run(t, dataPath, still)

@@ -6,8 +6,6 @@ import { pause } from '../../src/actor/clock.js'
 import { eventually } from '../eventually.js'
 import { type Running, run, twoEdges } from './running.js'
 
-t.setTimeout(120_000)
-
 const limited = {
   ...twoEdges,
   ENABLE_RATE_LIMITER: 'true',
@@ -85,13 +83,10 @@ t.test('limits, from the first request to the one after kill -9', async (t) => {
     const during = await balance(running, '203.0.113.100')
     t.ok(during.tokens <= 30_000 - 20_480, `taken at once: ${during.tokens} are left`)
     socket.destroy()
-    for (
-      let turn = 0;
-      turn < 100 && (await balance(running, '203.0.113.100')).tokens === during.tokens;
-      turn += 1
-    )
-      await pause(20)
-    const { tokens } = await balance(running, '203.0.113.100')
+    const tokens = await eventually(async () => {
+      const { tokens } = await balance(running, '203.0.113.100')
+      return tokens === during.tokens ? undefined : tokens
+    })
     t.ok(tokens > during.tokens && tokens < 30_000, `${tokens} after it left`)
   })
 
@@ -175,7 +170,7 @@ t.test('limits, from the first request to the one after kill -9', async (t) => {
       const before = await balance(running, '203.0.113.103')
       t.same([before.tokens, before.paidTokens], [0, 1134])
       // Buckets are written out each second.
-      await pause(2500)
+      await pause(5000)
       await fetch(`${gateway()}/gateway/rate-limit/ip/203.0.113.104`, {
         ...{ method: 'POST', headers: admin, body: JSON.stringify({ tokens: 12_345 }) },
       })

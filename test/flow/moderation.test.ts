@@ -99,7 +99,7 @@ t.test(
       code: 0,
       out: /released: all of tests, 1/,
     })
-    t.strictSame(await statuses(second, `/${nested}`), [200])
+    await eventually(async () => (await statuses(second, `/${nested}`)).join() === '200')
     const list = join(path, 'list.txt')
     writeFileSync(list, `# bad things\n${page}\nrubbish.of.a.line\n${'ab'.repeat(32)}\nSomeName\n`)
     t.match(await sluice(['moderation', 'import', list, '--source', 'may'], beside), {

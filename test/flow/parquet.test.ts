@@ -5,9 +5,6 @@ import t from 'tap'
 import { document, until } from './published.js'
 import { run } from './running.js'
 
-/** Of a tenth of a second each. */
-const triesMax = 400
-
 t.test('who publishes keeps both kinds of bands up to date, where the operator wants both', async (t) => {
   const dataPath = t.testdir()
   const running = await run(t, dataPath, {
@@ -27,16 +24,12 @@ t.test('who publishes keeps both kinds of bands up to date, where the operator w
     return bands.length === 1 ? (bands[0]?.heightRange?.[1] ?? undefined) : undefined
   }
   await fetch(`${node}/mine/20`)
-  const first = await until('both kinds', top, triesMax)
+  const first = await until('both kinds', top)
   await fetch(`${node}/mine/20`)
-  const next = await until(
-    'a band that reaches further',
-    async () => {
-      const now = await top()
-      return now !== undefined && now >= first + 20 ? now : undefined
-    },
-    triesMax,
-  )
+  const next = await until('a band that reaches further', async () => {
+    const now = await top()
+    return now !== undefined && now >= first + 20 ? now : undefined
+  })
   const folders = readdirSync(join(dataPath, 'bands', 'own', 'parquet-l1'))
   t.ok(folders.some((name) => name.startsWith(`l1-h0-${next}-`)))
   t.equal(await running.stop(), 0)

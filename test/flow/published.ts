@@ -1,7 +1,11 @@
 import type { PublicationDocument } from '../../src/bands/protocol.js'
 
 /** Looks ten times a second until there is something. */
-export async function until<T>(what: string, look: () => Promise<T | undefined>, triesMax = 600): Promise<T> {
+export async function until<T>(
+  what: string,
+  look: () => Promise<T | undefined>,
+  triesMax = 1500,
+): Promise<T> {
   for (let tries = 0; tries < triesMax; tries += 1) {
     const found = await look()
     if (found !== undefined) return found

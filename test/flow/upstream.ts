@@ -39,13 +39,14 @@ export async function upstream(
   return { url: `http://127.0.0.1:${port}`, asked, close }
 }
 
-/** Sends `body` in pieces with pauses between; `until` cuts it off. */
+/** Sends `body` in pieces with pauses between; `until` cuts it off. The last piece waits for `last`. */
 export function drip(
   response: ServerResponse,
   body: Buffer,
   pieceBytes: number,
   pauseMs: number,
   until = body.length,
+  last = Promise.resolve(),
 ): void {
   let at = 0
   const next = (): void => {
@@ -55,8 +56,11 @@ export function drip(
       else response.destroy()
       return
     }
-    response.write(body.subarray(at, Math.min(until, at + pieceBytes)), () => setTimeout(next, pauseMs))
+    const piece = body.subarray(at, Math.min(until, at + pieceBytes))
     at += pieceBytes
+    const send = (): void => void response.write(piece, () => setTimeout(next, pauseMs))
+    if (at >= until) void last.then(send)
+    else send()
   }
   next()
 }

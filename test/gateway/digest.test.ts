@@ -10,6 +10,7 @@ import { SievedBlockList } from '../../src/moderation/list.js'
 import { Sieve } from '../../src/moderation/sieve.js'
 import { ModerationStore } from '../../src/moderation/store.js'
 import { verifiedByFirst } from '../attest/verifiers.js'
+import { eventually } from '../eventually.js'
 import { someId } from '../source/rig.js'
 import { names, type Stage, type StageOptions, stage } from './rig.js'
 
@@ -97,10 +98,8 @@ t.test('what is no digest is 400; what is not here is 404, and nobody is asked f
   t.same(on.asked, [])
   t.equal((await on.ask(`/raw/${id}`)).status, 200)
   const found = async () => (await on.ask(at(body))).status
-  for (let tries = 0; tries < 50 && (await found()) !== 200; tries += 1) {
-    await new Promise((resolve) => setTimeout(resolve, 20))
-  }
-  t.equal(await found(), 200, 'what was fetched is found by its digest')
+  await eventually(async () => (await found()) === 200)
+  t.pass('what was fetched is found by its digest')
 })
 
 t.test('a file that is not what its name says is not served, however large it is', async (t) => {

@@ -89,8 +89,8 @@ async function scene(t: Test, { hosts = {}, vocabulary = 'neutral' }: Wish = {})
       ...{
         registryPath: `${t.testdir()}/names`,
         order: ['local', 'gateway'],
-        timeoutMs: 1000,
-        lastTimeoutMs: 1000,
+        timeoutMs: 30_000,
+        lastTimeoutMs: 30_000,
         guard,
       },
       gateway: { url: `${resolving.url}/__NAME__`, release: 'r', connectionsMax: 8 },

@@ -36,7 +36,7 @@ t.test('what nodes say passes through with its time to live, and is kept that lo
     t.equal(first.headers.signature, undefined)
     const second = await gateway.ask(path)
     t.equal(second.headers['x-cache'], 'HIT')
-    t.equal(second.headers.age, '0')
+    t.match(second.headers.age, /^\d$/)
     const head = await gateway.ask(path, { method: 'HEAD' })
     t.equal(head.headers['content-length'], '7')
     t.equal(head.body.length, 0)

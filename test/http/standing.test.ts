@@ -8,6 +8,7 @@ import { frameOf } from '../../src/http/frame.js'
 import { serve } from '../../src/http/listen.js'
 import type { Content } from '../../src/store/content.js'
 import { fc } from '../property.js'
+import { HandClock } from './hand-clock.js'
 
 const skip = servedBy === 'twin' && 'the addon was not built: no answer stands'
 
@@ -24,16 +25,17 @@ class Scene {
   sent = 0
   open = 0
   second = 1_000_000
-  readonly stallMs: number
 
-  constructor(stallMs = 10_000) {
-    this.stallMs = stallMs
-  }
+  constructor(private readonly base: Clock = systemClock) {}
 
   get clock(): Clock {
-    const clock = Object.create(systemClock) as { now: () => number }
-    clock.now = () => this.second * 1000
-    return clock as unknown as Clock
+    const { base } = this
+    return {
+      now: () => this.second * 1000,
+      monotonic: () => base.monotonic(),
+      after: (ms, act) => base.after(ms, act),
+      every: (ms, act) => base.every(ms, act),
+    }
   }
 
   readonly handler = (request: Request, reply: Reply): void => {
@@ -92,7 +94,7 @@ class Scene {
       ...{
         host: '127.0.0.1',
         port: 0,
-        stallMs: this.stallMs,
+        stallMs: 10_000,
         flowsMax: 1000,
         clock: this.clock,
         by: 'addon',
@@ -321,7 +323,8 @@ t.test(
   'a slow client keeps what it takes, and gives it back when it has it all, leaves, or stalls',
   { skip },
   async (t) => {
-    const scene = new Scene(300)
+    const clock = new HandClock()
+    const scene = new Scene(clock)
     const port = scene.serve(t)
     const first = new Line(port)
     for (let turn = 0; turn < 3; turn += 1) await first.ask(plain('/one'))
@@ -344,6 +347,7 @@ t.test(
     for (let turn = 0; turn < 200; turn += 1) t.equal((await slow[0]!.answer()).body.length, 60_000)
     while (scene.open > 0) {
       scene.second += 1
+      clock.turn(3000)
       await pause(20)
     }
     left.socket.resume()

@@ -59,9 +59,7 @@ t.test('a fork that is too deep halts the import, says so, and is followed when 
   await settled(on, devnet)
   const before = on.dump()
   fork(19)
-  for (let tries = 0; on.following.state !== 'halted' && tries < 500; tries += 1) {
-    await new Promise((resolve) => setTimeout(resolve, 20))
-  }
+  await eventually(() => on.following.state === 'halted')
   t.equal(on.following.state, 'halted')
   t.equal(on.meters.total('chain_import_halted'), 1)
   devnet.mine(3)
@@ -87,19 +85,17 @@ t.test('transactions that a node does not give are had later; their block is the
   const node = await gatekeeper(t, devnet.url, (path) => closed && path === `/tx/${root}`)
   const path = folder(t)
   const first = house(t, node, {}, { path })
-  for (let tries = 0; first.following.height < 3 && tries < 500; tries += 1) {
-    await new Promise((resolve) => setTimeout(resolve, 20))
-  }
+  await eventually(() => first.following.height >= 3)
   t.equal(first.following.height, 3)
   first.index.refresh()
   t.equal(first.index.row(idBytes(root)), undefined)
   await first.stop()
   closed = false
   const on = house(t, node, {}, { path })
-  for (let tries = 0; on.index.row(idBytes(root)) === undefined && tries < 500; tries += 1) {
-    await new Promise((resolve) => setTimeout(resolve, 20))
+  await eventually(() => {
     on.index.refresh()
-  }
+    return on.index.row(idBytes(root)) !== undefined
+  })
   await settled(on, devnet)
   t.ok(on.index.row(idBytes(root)), 'remembered over a restart')
   t.equal(items.filter((id) => on.index.row(idBytes(id)) !== undefined).length, items.length)
@@ -111,9 +107,7 @@ t.test('STOP_HEIGHT and START_HEIGHT bound what is indexed', async (t) => {
   devnet.mine(20)
   const rules = { forkDepthMax: 18, pollMs: 20, haltedMs: 100 }
   const on = house(t, devnet.url, { follow: { ...rules, start: { height: 5 }, stopHeight: 9 } })
-  for (let tries = 0; on.following.state !== 'finished' && tries < 500; tries += 1) {
-    await new Promise((resolve) => setTimeout(resolve, 20))
-  }
+  await eventually(() => on.following.state === 'finished')
   on.index.refresh()
   t.same(
     on.index.blocks(0, 100, false, 100).map(({ height }) => height),
@@ -126,10 +120,10 @@ t.test('what waits for a block is known where it is wanted, and moves into its b
   const { devnet, post } = await town(t)
   const on = house(t, devnet.url, { mempool: { everyMs: 50, atOnceMax: 10 } })
   const id = await post(randomBytes(10))
-  for (let tries = 0; on.index.row(idBytes(id)) === undefined && tries < 500; tries += 1) {
-    await new Promise((resolve) => setTimeout(resolve, 20))
+  await eventually(() => {
     on.index.refresh()
-  }
+    return on.index.row(idBytes(id)) !== undefined
+  })
   t.equal(on.index.row(idBytes(id))?.height, undefined)
   t.equal(on.index.counts().pending, 1)
   t.equal(on.catalog.attributes(id)?.size, 10)

@@ -40,7 +40,7 @@ export async function town(t: Test): Promise<Town> {
 }
 
 /** Waits until the index has the node's tip, and nothing waits to be done. */
-export async function settled({ index, following }: House, devnet: Devnet, waitMs = 30_000): Promise<void> {
+export async function settled({ index, following }: House, devnet: Devnet, waitMs = 120_000): Promise<void> {
   const end = Date.now() + waitMs
   for (;;) {
     const tip = (await (await fetch(`${devnet.url}/info`)).json()) as { height: number; current: string }

@@ -2,15 +2,10 @@ import { randomBytes } from 'node:crypto'
 import t from 'tap'
 import { encodeBundle } from '../../src/format/bundle.js'
 import { idBytes } from '../../src/format/id.js'
+import { eventually } from '../eventually.js'
 import { bundleTags, item } from '../source/weave.js'
 import { folder, type House, house } from './house.js'
 import { gatekeeper, settled, town } from './town.js'
-
-async function until(isSo: () => boolean): Promise<void> {
-  for (let tries = 0; !isSo() && tries < 500; tries += 1) {
-    await new Promise((resolve) => setTimeout(resolve, 20))
-  }
-}
 
 function isIndexed({ index }: House, id: Parameters<typeof idBytes>[0]): boolean {
   index.refresh()
@@ -26,14 +21,14 @@ t.test('a bundle whose chunks cannot be had is tried again, also after a restart
   const node = await gatekeeper(t, devnet.url, refuses)
   const path = folder(t)
   const first = house(t, node, {}, { path })
-  await until(() => first.meters.total('bundles_retried_total') > 2)
+  await eventually(() => first.meters.total('bundles_retried_total') > 2)
   t.ok(isIndexed(first, root))
   t.equal(first.meters.total('bundles_retried_total') > 2, true)
   t.equal(items.filter((id) => isIndexed(first, id)).length, 0)
   await first.stop()
   closed = false
   const on = house(t, node, {}, { path })
-  await until(() => on.meters.total('bundles_unbundled_total') === 1)
+  await eventually(() => on.meters.total('bundles_unbundled_total') === 1)
   t.ok(on.following.itemIndexedMs > 0, 'the health check knows of new items')
   await settled(on, devnet)
   t.equal(items.filter((id) => isIndexed(on, id)).length, items.length)
@@ -50,7 +45,7 @@ t.test('what calls itself a bundle and is none is given up, what was told of it 
   await post(encodeBundle([]), { ...bundleTags, 'Bundle-Version': '1.0.0' })
   devnet.mine()
   const on = house(t, devnet.url)
-  await until(() => on.meters.total('bundles_failed_total') === 2)
+  await eventually(() => on.meters.total('bundles_failed_total') === 2)
   await settled(on, devnet)
   t.equal(on.meters.total('bundles_failed_total'), 2)
   t.equal(on.meters.total('bundles_unbundled_total'), 0, 'another version is no bundle')
@@ -67,7 +62,7 @@ t.test('an item in two bundles stands where the chain has it first', async (t) =
   devnet.mine()
   const on = house(t, devnet.url)
   await settled(on, devnet)
-  await until(() => on.meters.total('bundles_unbundled_total') === 2)
+  await eventually(() => on.meters.total('bundles_unbundled_total') === 2)
   on.index.refresh()
   t.equal(on.index.row(idBytes(twice.id))?.height, 1)
   t.equal(on.catalog.attributes(twice.id)?.place?.rootId, first)

@@ -53,7 +53,8 @@ function options(servers: readonly string[], more: Partial<WebhookOptions> = {})
 }
 
 async function until(done: () => boolean, what: string): Promise<void> {
-  for (let turn = 0; turn < 500 && !done(); turn += 1) await new Promise((resolve) => setTimeout(resolve, 20))
+  for (let turn = 0; turn < 5000 && !done(); turn += 1)
+    await new Promise((resolve) => setTimeout(resolve, 20))
   if (!done()) throw new Error(`never: ${what}`)
 }
 

@@ -37,7 +37,7 @@ async function saying(t: Test, text: string | undefined, then?: (socket: Socket)
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-async function askedGateway(t: Test, url: string, timeoutMs = 500): Promise<Verdict> {
+async function askedGateway(t: Test, url: string, timeoutMs = 30_000): Promise<Verdict> {
   const resolver = new TrustedNameGateway({ url, release: 'r', connectionsMax: 2 })
   t.teardown(() => resolver.close())
   return asked(resolver, timeoutMs)
@@ -151,7 +151,7 @@ t.test('a registry that answers rubbish is a failed resolver', async (t) => {
       response.writeHead(status).end(body)
     })
     const registry = new JsonRpcRegistry(server.url, 2)
-    const verdict = await asked(registry, 2000)
+    const verdict = await asked(registry, 30_000)
     t.match(verdict, { refused: /^(upstream|forged)$/, fault: 'upstream' }, `a registry that ${what}`)
     await registry.close()
     await server.close()

@@ -30,7 +30,7 @@ class Scripted implements Resolver {
 }
 
 /** A memory in a Redis of its own, and one more line to it. */
-async function memories(t: Test, timeoutMs = 1000) {
+async function memories(t: Test, timeoutMs = 30_000) {
   const server = await startRedis(t.testdir())
   t.teardown(() => server.stop())
   const url = `redis://127.0.0.1:${server.port}`
