@@ -1,11 +1,25 @@
-import { choice, custom, flag, list, maybeText, maybeWhole, readRedis, secret, whole } from './setting.js'
+import {
+  choice,
+  custom,
+  flag,
+  list,
+  maybeText,
+  maybeWhole,
+  type Parsed,
+  readRedis,
+  readWholeUrl,
+  secret,
+  whole,
+} from './setting.js'
 
 const id = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/
-const name = /^[a-z0-9-]+(_?[a-z0-9-]+)*$/
+const name = /^[a-z0-9-]+(_[a-z0-9-]+)*$/
 const host = /^(?=.{1,200}$)[a-z0-9-]+(\.[a-z0-9-]+)*$/i
 /** An address that stays one when a name is put in. */
-const isTemplate = (text: string): boolean =>
-  /^https?:\/\//.test(text) && URL.canParse(text.replaceAll('__NAME__', 'name'))
+function readTemplate(text: string): Parsed<string> {
+  const read = readWholeUrl(text.replaceAll('__NAME__', 'name'))
+  return 'wrong' in read ? read : { value: text }
+}
 
 /** Which hosts are ours, what they mean, and who knows. */
 export const names = {
@@ -66,7 +80,7 @@ export const names = {
     allowed: 'an http(s) address with __NAME__ where the name goes',
     defaultText: '',
     default: undefined,
-    read: (text) => (isTemplate(text) ? { value: text } : { wrong: 'must be an http(s) address' }),
+    read: readTemplate,
     why: 'Gateway asked what names mean. Unset: https://__NAME__.turbo-gateway.com; on devnet nobody.',
   }),
   gatewayHostHeader: maybeText({
@@ -80,7 +94,7 @@ export const names = {
     allowed: 'an http(s) address',
     defaultText: '',
     default: undefined,
-    read: (text) => (isTemplate(text) ? { value: text } : { wrong: 'must be an http(s) address' }),
+    read: readWholeUrl,
     why: 'Registry that answers on-demand, by JSON-RPC (src/names/json-rpc-registry.ts). Unset: it is skipped.',
   }),
   enforceUndernameLimit: flag({

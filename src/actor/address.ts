@@ -1,5 +1,5 @@
 import type { MessagePort } from 'node:worker_threads'
-import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import { type Refusal, refuse } from '../format/refusal.js'
 
 /** Where an actor can be reached. Full mailbox: refused at once, never queued here. */
 export interface Address<Request, Reply> {
@@ -139,5 +139,3 @@ export function localAddress<Request, Reply>(
     },
   }
 }
-
-export { isRefusal }

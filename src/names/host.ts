@@ -18,8 +18,12 @@ export interface Place {
 /** Longer labels without an undername are no names: so the 52 characters of a sandbox label never are. */
 const bareNameMax = 51
 
-/** Hosts of a generation: most requests of a thread name a few hundred. Two generations of 400 bytes each are 3 MiB. */
+/**
+ * Hosts of a generation: most requests of a thread name a few hundred. A host name has 253 characters at most (RFC 1035
+ * section 2.3.4), its port 6; longer ones are not worth their memory. So two generations are a few MiB, whatever is sent.
+ */
 const keptMax = 4096
+const keptLengthMax = 260
 
 const portShape = /^:\d{1,5}$/
 
@@ -43,6 +47,7 @@ export class Hosts {
     const kept = this.#young.get(host)
     if (kept !== undefined) return kept
     const place = this.#old.get(host) ?? this.#read(host)
+    if (host.length > keptLengthMax) return place
     if (this.#young.size === keptMax) {
       this.#old = this.#young
       this.#young = new Map()

@@ -69,7 +69,7 @@ export class TrustedNameGateway implements Resolver {
       ...(trail.length === 0 ? {} : { 'X-AR-IO-Via': trail.join(',') }),
       ...(hostHeader === undefined ? {} : { host: hostHeader.replaceAll('__NAME__', name.full) }),
     }
-    return { origin: place.origin, path: place.pathname, method: 'HEAD', headers, signal }
+    return { origin: place.origin, path: place.pathname + place.search, method: 'HEAD', headers, signal }
   }
 
   #read(name: Name, headers: Dispatcher.ResponseData['headers'], status: number): Verdict {

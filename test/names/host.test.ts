@@ -95,6 +95,10 @@ t.test('memory for hosts is bounded, and what falls out is read anew', async (t)
   const small = new Hosts(['gw.example'])
   for (let at = 0; at < 5000; at += 1) small.place(`n${at}.gw.example`)
   t.equal(told(small.place('n0.gw.example')), 'gw.example n0 @/n0 -')
+  t.equal(small.place('n0.gw.example'), small.place('n0.gw.example'), 'read once')
+  const long = `${'a.'.repeat(4000)}gw.example`
+  t.equal(told(small.place(long)), told(small.place('a.gw.example')))
+  t.not(small.place(long), small.place(long), 'what no host can be called is not kept')
 })
 
 t.test('names are spelled in lower-case letters, digits, hyphens and underscores', async (t) => {

@@ -118,14 +118,19 @@ t.test('a gateway is told who asks, so that a circle is seen', async (t) => {
   const server = await upstream((_, response) => response.writeHead(404).end())
   t.teardown(() => server.close())
   const gateway = new TrustedNameGateway({
-    ...{ url: `${server.url}/base/__NAME__/`, release: 'r9', connectionsMax: 1, ownHost: 'own.example' },
+    ...{
+      url: `${server.url}/base/__NAME__/?key=a`,
+      release: 'r9',
+      connectionsMax: 1,
+      ownHost: 'own.example',
+    },
   })
   t.teardown(() => gateway.close())
   const { signal } = new AbortController()
   await gateway.resolve(site, { hops: 2, via: ['a.example'], signal })
   t.match(server.requests[0], {
     method: 'HEAD',
-    url: '/base/site/',
+    url: '/base/site/?key=a',
     headers: { 'x-ar-io-hops': '3', 'x-ar-io-via': 'a.example,own.example', 'user-agent': 'r9' },
   })
 })
