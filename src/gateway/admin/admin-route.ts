@@ -33,14 +33,20 @@ export class AdminRoute implements Route {
     const method = request.method === 'HEAD' ? 'GET' : request.method
     const order = here.find((one) => one.method === method)
     if (order === undefined) {
+      const allow = here.map((one) => one.method)
       return tell(
-        here.length === 0 ? { status: 404, body: 'Not found' } : { status: 405, body: 'Method not allowed' },
+        here.length === 0
+          ? { status: 404, body: 'Not found' }
+          : { status: 405, body: 'Method not allowed', allow },
       )
     }
     const { query } = request
     const client = this.clientOf(request)
     const body = await readJson(request, order.bodyMaxBytes ?? bodyMaxBytes)
-    if (isRefusal(body)) return answerSmall(request, reply, first, refusedAnswer(body))
+    if (isRefusal(body)) {
+      const answer = refusedAnswer(body)
+      return answerSmall(request, reply, first, { ...answer, lines: `${answer.lines}${noSniff}` })
+    }
     if (reply.aborted) return reply.end({ status: 499, block: first })
     const rest = order.path.endsWith('/') ? path.slice(order.path.length) : ''
     const asked = {
@@ -80,9 +86,12 @@ async function readJson(
   }
 }
 
-function smallOf({ status, body, retryAfterSeconds }: Told): Parameters<typeof answerSmall>[3] {
+const noSniff = '\r\nX-Content-Type-Options: nosniff'
+
+function smallOf({ status, body, retryAfterSeconds, allow }: Told): Parameters<typeof answerSmall>[3] {
   const retry = retryAfterSeconds === undefined ? '' : `\r\nRetry-After: ${retryAfterSeconds}`
-  const lines = `${noStore}${retry}\r\nX-Content-Type-Options: nosniff`
+  const allowed = allow === undefined ? '' : `\r\nAllow: ${allow.join(', ')}`
+  const lines = `${noStore}${retry}${allowed}${noSniff}`
   return typeof body === 'string'
     ? { status, type: textType, lines, body }
     : { status, type: jsonType, lines, body: JSON.stringify(body) }

@@ -16,6 +16,8 @@ export interface Told {
   readonly status: number
   readonly body: object | string
   readonly retryAfterSeconds?: number
+  /** Methods that would do (RFC 9110 section 15.5.6). */
+  readonly allow?: readonly string[]
 }
 
 /** One thing that an operator may ask for under `{prefix}/admin/`. */
