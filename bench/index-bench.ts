@@ -137,11 +137,7 @@ async function prepare(
     if (database === undefined && withSqlite) {
       say('SQLite is not there: the index alone is measured (see --sqlite)')
     }
-    built = await build(
-      items,
-      folder,
-      database === undefined ? undefined : new SqliteBuilder(database, file),
-    )
+    built = await build(items, folder, database === undefined ? undefined : new SqliteBuilder(database, file))
     database?.close()
     writeFileSync(note, JSON.stringify(built))
   }

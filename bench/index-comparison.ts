@@ -59,7 +59,7 @@ export class Comparison {
     const request = { query: document, operationName: null, variables }
     const answer = this.#answerer.answer(request, this.#answerer.effort())
     if (answer instanceof Promise) throw new Error('nothing of this should have to wait')
-    return JSON.stringify(answer.result)
+    return answer.text
   }
 
   run(name: string, questions: readonly Question[]): void {
@@ -77,14 +77,15 @@ export class Comparison {
       const answers: string[] = []
       for (const [side, answer] of sides.entries()) {
         for (const [at, question] of questions.entries()) {
-          let text = ''
+          let sent = Buffer.alloc(0)
           const ms = this.#ms(() => {
-            text = answer(question)
+            sent = Buffer.from(answer(question))
           })
           if (round > 0) {
             times[side]?.push(ms)
             continue
           }
+          const text = sent.toString()
           if (side === 0) {
             answers.push(text)
             rows += text.split('"cursor":').length - 1
@@ -96,7 +97,9 @@ export class Comparison {
     }
     const figures = times.map((side) => [percentile(side, 0.5), percentile(side, 0.99)])
     const [ours = [], ...theirs] = figures
-    const ratios = theirs.flatMap((side) => side.map((ms, at) => cell(`${(ms / (ours[at] ?? 1)).toFixed(1)}x`)))
+    const ratios = theirs.flatMap((side) =>
+      side.map((ms, at) => cell(`${(ms / (ours[at] ?? 1)).toFixed(1)}x`)),
+    )
     const cells = [...figures.flat().map(figure), ...ratios].join('')
     this.say(`${name.padEnd(26)}${(rows / questions.length).toFixed(1).padStart(6)}${cells}`)
   }

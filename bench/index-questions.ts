@@ -8,7 +8,9 @@ export interface Question {
 }
 
 /** As applications ask: everything that a list of results shows. */
-export const document = `query ($ids: [ID!], $tags: [TagFilter!], $owners: [String!], $block: BlockFilter, $first: Int, $after: String) {
+export const document = `query (
+  $ids: [ID!], $tags: [TagFilter!], $owners: [String!], $block: BlockFilter, $first: Int, $after: String
+) {
   transactions(ids: $ids, tags: $tags, owners: $owners, block: $block, first: $first, after: $after) {
     pageInfo { hasNextPage }
     edges { cursor node {

@@ -61,8 +61,7 @@ const tables: Record<string, string> = {
   wallets: 'address BLOB PRIMARY KEY, public_modulus BLOB) WITHOUT ROWID',
   tag_names: 'hash BLOB PRIMARY KEY, name BLOB NOT NULL) WITHOUT ROWID',
   tag_values: 'hash BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID',
-  stable_blocks:
-    'height INTEGER PRIMARY KEY, indep_hash BLOB, previous_block BLOB, block_timestamp INTEGER)',
+  stable_blocks: 'height INTEGER PRIMARY KEY, indep_hash BLOB, previous_block BLOB, block_timestamp INTEGER)',
   stable_transactions: `
     id BLOB NOT NULL, height INTEGER NOT NULL, block_transaction_index INTEGER NOT NULL, format INTEGER, last_tx BLOB,
     owner_address BLOB NOT NULL, target BLOB, quantity TEXT, reward TEXT, data_size INTEGER, data_root BLOB, indexed_at INTEGER)`,

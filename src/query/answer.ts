@@ -1,11 +1,10 @@
 import {
   type DocumentNode,
-  type ExecutionResult,
-  execute,
   GraphQLError,
   getOperationAST,
   getVariableValues,
   Kind,
+  type OperationDefinitionNode,
   parse,
   specifiedRules,
   validate,
@@ -14,14 +13,15 @@ import type { Clock } from '../actor/clock.js'
 import { Effort } from '../catalog/effort.js'
 import type { ChainIndex } from '../catalog/index-reader.js'
 import { Recent } from '../catalog/recent.js'
-import { block, blocks } from './blocks.js'
-import { QueryContext } from './context.js'
+import { QueryContext, type Warning } from './context.js'
 import type { HeaderSource } from './headers.js'
 import { type QueryLimits, tooMuch } from './limits.js'
 import type { QueryMeters, QueryOutcome } from './meters.js'
+import { writeRoots, writers } from './roots.js'
 import { schema } from './schema.js'
+import { type Plan, planOf } from './selected.js'
 import { outOfShape, shapeLimits } from './shape.js'
-import { transaction, transactions } from './transactions.js'
+import { Texts } from './texts.js'
 
 /** A query as it comes in, its shape already checked. */
 export interface QueryRequest {
@@ -33,7 +33,10 @@ export interface QueryRequest {
 /** `refused`: the query was not carried out at all, for its errors. */
 export interface Answer {
   readonly refused: boolean
-  readonly result: ExecutionResult
+  readonly errors: readonly GraphQLError[]
+  readonly warnings: readonly Warning[]
+  /** The whole answer as JSON. */
+  readonly text: string
 }
 
 export interface AnswererParts {
@@ -51,13 +54,15 @@ const rememberedCharsMax = 2048
 const errorsMax = 20
 /** Code of the error that a mutation or subscription is answered with. */
 export const onlyQueries = 'ONLY_QUERIES'
-const root = { transaction, transactions, block, blocks }
-
 /** Answers queries. Every request gets its own effort: as much of the index as it may read. */
 export class Answerer {
   readonly #documents = new Recent<string, DocumentNode>(documentsMax)
+  readonly #plans = new WeakMap<OperationDefinitionNode, Plan>()
+  readonly #texts: Texts
 
-  constructor(private readonly parts: AnswererParts) {}
+  constructor(private readonly parts: AnswererParts) {
+    this.#texts = new Texts(parts.index.words)
+  }
 
   /** The effort of one HTTP request, shared by all queries of a batch. */
   effort(): Effort {
@@ -99,18 +104,28 @@ export class Answerer {
     if (error !== undefined) return refused([error])
     const { index, limits, headers, clock } = this.parts
     index.refresh()
-    const context = new QueryContext(index, effort, limits, headers, clock)
-    const result = execute({
-      schema,
-      document,
-      rootValue: root,
-      contextValue: context,
-      variableValues: given,
-      operationName: request.operationName ?? null,
-    })
-    return result instanceof Promise
-      ? result.then((settled) => finished(settled, context))
-      : finished(result, context)
+    const context = new QueryContext(index, this.#texts, effort, limits, headers, clock)
+    const { roots } = this.#plan(document, operation, variables.coerced)
+    const { data, errors } = writeRoots(
+      { document, operation, variables: variables.coerced, given },
+      roots,
+      context,
+    )
+    return data instanceof Promise
+      ? data.then((settled) => finished(settled, errors, context))
+      : finished(data, errors, context)
+  }
+
+  #plan(
+    document: DocumentNode,
+    operation: OperationDefinitionNode,
+    variables: Readonly<Record<string, unknown>>,
+  ): Plan {
+    const known = this.#plans.get(operation)
+    if (known !== undefined) return known
+    const plan = planOf(document, operation, variables, writers)
+    if (plan.isFixed) this.#plans.set(operation, plan)
+    return plan
   }
 
   #document(query: string): DocumentNode | readonly GraphQLError[] {
@@ -143,31 +158,21 @@ function read(query: string, { tokensMax }: QueryLimits): DocumentNode | readonl
   return errors.length === 0 ? document : errors
 }
 
-function outcomeOf({ refused, result }: Answer): QueryOutcome {
+function outcomeOf({ refused, errors, warnings }: Answer): QueryOutcome {
   if (refused) return 'refused'
-  if (result.errors !== undefined) return 'error'
-  return result.extensions === undefined ? 'whole' : 'partial'
+  if (errors.length > 0) return 'error'
+  return warnings.length === 0 ? 'whole' : 'partial'
 }
 
 function refused(errors: readonly GraphQLError[]): Answer {
-  return { refused: true, result: { errors } }
+  return { refused: true, errors, warnings: [], text: JSON.stringify({ errors }) }
 }
 
 /** Adds what the context gathered: errors that spoil no value, and warnings. */
-function finished(result: ExecutionResult, { errors: own, warnings }: QueryContext): Answer {
-  const errors = [...(result.errors ?? []), ...own]
-  for (const error of errors) if (isBug(error)) throw error.originalError
-  return {
-    refused: false,
-    result: {
-      ...(errors.length === 0 ? {} : { errors }),
-      ...(result.data === undefined ? {} : { data: result.data }),
-      ...(warnings.length === 0 ? {} : { extensions: { warnings } }),
-    },
-  }
-}
-
-/** What a resolver threw and is not meant for the client. */
-function isBug(error: GraphQLError): error is GraphQLError & { readonly originalError: Error } {
-  return error.originalError !== undefined && !(error.originalError instanceof GraphQLError)
+function finished(data: string, thrown: readonly GraphQLError[], context: QueryContext): Answer {
+  const { warnings } = context
+  const errors = [...thrown, ...context.errors]
+  const before = errors.length === 0 ? '' : `"errors":${JSON.stringify(errors)},`
+  const behind = warnings.length === 0 ? '' : `,"extensions":${JSON.stringify({ warnings })}`
+  return { refused: false, errors, warnings, text: `{${before}"data":${data}${behind}}` }
 }

@@ -3,20 +3,45 @@ import { decodeBase64url } from '../format/base64url.js'
 import { heightsOf, pageSize, type RangeArgument, wrong } from './asking.js'
 import type { QueryContext } from './context.js'
 import { blockCursor, readBlockCursor } from './cursor.js'
+import { quoted } from './json-text.js'
+import { type Writers, writeObject } from './selected.js'
 
-/** One block, as GraphQL reads it. */
-export class BlockNode {
-  readonly id: string
-  readonly timestamp: number
-  readonly height: number
-  readonly previous: string
+const intMax = 0x7fff_ffff
 
-  constructor(block: BlockRecord) {
-    this.id = block.id
-    this.timestamp = block.timestamp
-    this.height = block.height
-    this.previous = block.previous
-  }
+const block: Writers<BlockRecord> = {
+  id: (out, { id }) => {
+    out.text += quoted(id)
+  },
+  timestamp: (out, { timestamp }) => {
+    out.text += Math.min(timestamp, intMax)
+  },
+  height: (out, { height }) => {
+    out.text += height
+  },
+  previous: (out, { previous }) => {
+    out.text += quoted(previous)
+  },
+}
+
+/** What writes blocks and lists of them, by the names of the types. */
+export const blockWriters = {
+  Block: block,
+  BlockConnection: {
+    pageInfo: (out, { more }, context, below) => writeObject(out, more, context, below),
+    edges: (out, { entries }, context, below) => {
+      for (const [at, entry] of entries.entries()) {
+        out.text += at === 0 ? '[' : ','
+        writeObject(out, entry, context, below)
+      }
+      out.text += entries.length === 0 ? '[]' : ']'
+    },
+  } satisfies Writers<BlockPage>,
+  BlockEdge: {
+    cursor: (out, { height }) => {
+      out.text += quoted(blockCursor(height))
+    },
+    node: writeObject,
+  } satisfies Writers<BlockRecord>,
 }
 
 export interface BlocksArguments {
@@ -27,21 +52,20 @@ export interface BlocksArguments {
   readonly sort?: 'HEIGHT_ASC' | 'HEIGHT_DESC' | null
 }
 
-interface BlockConnection {
-  readonly pageInfo: { readonly hasNextPage: boolean }
-  readonly edges: readonly { readonly cursor: string; readonly node: BlockNode }[]
+export interface BlockPage {
+  readonly entries: readonly BlockRecord[]
+  readonly more: boolean
 }
 
 /** The resolver of `Query.block`. */
-export function block({ id }: { readonly id: string }, { index }: QueryContext): BlockNode | null {
+export function blockById({ id }: { readonly id: string }, { index }: QueryContext): BlockRecord | null {
   const bytes = decodeBase64url(id)
   const height = bytes === undefined ? undefined : index.heightOfBlock(bytes)
-  const found = height === undefined ? undefined : index.block(height)
-  return found === undefined ? null : new BlockNode(found)
+  return (height === undefined ? undefined : index.block(height)) ?? null
 }
 
 /** The resolver of `Query.blocks`. */
-export function blocks(asked: BlocksArguments, { index, limits }: QueryContext): BlockConnection {
+export function blocks(asked: BlocksArguments, { index, limits }: QueryContext): BlockPage {
   const limit = pageSize(asked.first, limits)
   const backwards = asked.sort !== 'HEIGHT_ASC'
   const cursor = asked.after === '' ? undefined : (asked.after ?? undefined)
@@ -57,12 +81,7 @@ export function blocks(asked: BlocksArguments, { index, limits }: QueryContext):
       ? index.blocks(min, max, backwards, limit + 1)
       : byId(ids, index).filter(({ height }) => height >= min && height <= max)
   if (ids.length > 0) found.sort((one, other) => (one.height - other.height) * (backwards ? -1 : 1))
-  return {
-    pageInfo: { hasNextPage: found.length > limit },
-    edges: found
-      .slice(0, limit)
-      .map((record) => ({ cursor: blockCursor(record.height), node: new BlockNode(record) })),
-  }
+  return { entries: found.slice(0, limit), more: found.length > limit }
 }
 
 function byId(ids: readonly string[], index: QueryContext['index']): BlockRecord[] {

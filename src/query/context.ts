@@ -1,5 +1,6 @@
 import { GraphQLError } from 'graphql'
 import type { Clock } from '../actor/clock.js'
+import type { BlockRecord } from '../catalog/block.js'
 import type { Effort } from '../catalog/effort.js'
 import type { ChainIndex } from '../catalog/index-reader.js'
 import type { Row } from '../catalog/row.js'
@@ -7,6 +8,7 @@ import { idOfBytes } from '../format/id.js'
 import { isRefusal } from '../format/refusal.js'
 import type { HeaderSource, SignedHeader } from './headers.js'
 import type { QueryLimits } from './limits.js'
+import type { Texts } from './texts.js'
 
 /** What a client should know of an answer that is right but not whole. */
 export interface Warning {
@@ -19,11 +21,12 @@ export class QueryContext {
   readonly #loads = new Map<string, Promise<SignedHeader | undefined>>()
   readonly #unavailable: string[] = []
   readonly #warnings = new Map<string, Warning>()
-  #names: Map<number, string> | undefined
+  readonly #blocks = new Map<number, BlockRecord>()
   #late: Promise<undefined> | undefined
 
   constructor(
     readonly index: ChainIndex,
+    readonly texts: Texts,
     readonly effort: Effort,
     readonly limits: QueryLimits,
     private readonly source: HeaderSource,
@@ -50,14 +53,13 @@ export class QueryContext {
     ]
   }
 
-  /** Text of a tag's name: the same few names stand in every row. */
-  tagName(number: number): string {
-    this.#names ??= new Map()
-    const known = this.#names.get(number)
+  /** The block at a height: rows of a page most often lie in few blocks. */
+  block(height: number): BlockRecord | undefined {
+    const known = this.#blocks.get(height)
     if (known !== undefined) return known
-    const text = this.index.words.name(number).toString('utf8')
-    this.#names.set(number, text)
-    return text
+    const block = this.index.block(height)
+    if (block !== undefined) this.#blocks.set(height, block)
+    return block
   }
 
   /**

@@ -102,14 +102,14 @@ class Handler {
 
   #one(exchange: Exchange, asked: QueryRequest, type: AnswerType, isGet: boolean): void | Promise<void> {
     const answer = this.answerer.answer(asked, this.answerer.effort())
-    const send = ({ refused, result }: Answer): void => {
+    const send = ({ refused, errors, warnings, text }: Answer): void => {
       // JSON clients of old read errors from the body of a good answer.
-      const writes = isGet && result.errors?.[0]?.extensions.code === onlyQueries
+      const writes = isGet && errors[0]?.extensions.code === onlyQueries
       const status = writes ? 405 : refused && type === responseType ? 400 : 200
-      const whole = result.errors === undefined && result.extensions === undefined
+      const whole = errors.length === 0 && warnings.length === 0
       const keep = whole ? `Cache-Control: public, max-age=${getSeconds}` : 'Cache-Control: no-store'
       const more = writes ? ['Allow: POST'] : isGet ? [keep, 'Vary: Accept'] : []
-      exchange.send(status, JSON.stringify(result), type, more)
+      exchange.send(status, text, type, more)
     }
     return answer instanceof Promise ? answer.then(send) : send(answer)
   }
@@ -120,15 +120,15 @@ class Handler {
       return exchange.refuse({ status: 400, message: `A batch has 1 to ${batchMax} queries` })
     }
     const effort = this.answerer.effort()
-    const answers: unknown[] = []
+    const answers: string[] = []
     for (const asked of list) answers.push(await this.#ofBatch(asked, effort))
-    exchange.send(200, JSON.stringify(answers), type, [])
+    exchange.send(200, `[${answers.join(',')}]`, type, [])
   }
 
-  async #ofBatch(asked: unknown, effort: Effort): Promise<unknown> {
+  async #ofBatch(asked: unknown, effort: Effort): Promise<string> {
     const read = readParameters(asked)
-    if ('status' in read) return { errors: [new GraphQLError(read.message)] }
-    return (await this.answerer.answer(read, effort)).result
+    if ('status' in read) return JSON.stringify({ errors: [new GraphQLError(read.message)] })
+    return (await this.answerer.answer(read, effort)).text
   }
 }
 

@@ -5,113 +5,144 @@ import type { Selection } from '../catalog/selection.js'
 import { encodeBase64url } from '../format/base64url.js'
 import { idBytes, parseId } from '../format/id.js'
 import { pageSize, selectionOf, type TransactionsArguments, wrong } from './asking.js'
-import { BlockNode } from './blocks.js'
 import type { QueryContext } from './context.js'
 import { readRowCursor, rowCursor } from './cursor.js'
+import type { SignedHeader } from './headers.js'
+import { type JsonText, quoted } from './json-text.js'
+import { type Selected, type Writers, writeObject } from './selected.js'
 
-const contentType = 'Content-Type'
 const winstonDigits = 12
 const intMax = 0x7fff_ffff
+/** What stands for the parent of an item that was announced before its bundle: it lies in nothing yet. */
+const noParent = quoted(encodeBase64url(new Uint8Array(32)))
+
+/** A signature or key in base64url: now, or when it is there. */
+function writeSigned(
+  out: JsonText,
+  row: Row,
+  context: QueryContext,
+  known: Uint8Array | undefined,
+  part: keyof SignedHeader,
+): void {
+  if (known !== undefined) out.text += quoted(encodeBase64url(known))
+  else {
+    const header = context.header(row)
+    out.wait(header.then((found) => (found === undefined ? '""' : quoted(encodeBase64url(found[part])))))
+  }
+}
+
+function writeParent(out: JsonText, row: Row, context: QueryContext, below: readonly Selected[]): void {
+  const id = row.place === undefined ? noParent : context.texts.id(row.place.parent)
+  if (id === noParent) out.text += 'null'
+  else writeObject(out, id, context, below)
+}
+
+/** `[{"name":...,"value":...},...]` is what nearly everybody asks for. */
+function isPlain([name, value, ...more]: readonly Selected[]): boolean {
+  return (
+    more.length === 0 &&
+    name?.label === '{"name":' &&
+    value?.label === ',"value":' &&
+    name.write === tag.name &&
+    value.write === tag.value
+  )
+}
+
+function writeTags(out: JsonText, { tags }: Row, context: QueryContext, below: readonly Selected[]): void {
+  const plain = isPlain(below)
+  let text = '['
+  for (let at = 0; at < tags.length; at += 1) {
+    if (at > 0) text += ','
+    const number = tags[at] as number
+    if (plain) text += context.texts.tag(number).both
+    else {
+      out.text += text
+      text = ''
+      writeObject(out, number, context, below)
+    }
+  }
+  out.text += `${text}]`
+}
+
+const transactionFields: Writers<Row> = {
+  id: (out, row) => {
+    out.text += quoted(encodeBase64url(row.id))
+  },
+  anchor: (out, row) => {
+    out.text += quoted(encodeBase64url(row.anchor))
+  },
+  signature: (out, row, context) => writeSigned(out, row, context, row.signature, 'signature'),
+  signatureType: (out, row) => {
+    out.text += row.signatureType ?? 'null'
+  },
+  recipient: (out, row, { texts }) => {
+    out.text += row.recipient === 0 ? '""' : texts.id(row.recipient)
+  },
+  owner: writeObject,
+  fee: (out, row, context, below) => writeObject(out, row.transfer?.reward ?? 0n, context, below),
+  quantity: (out, row, context, below) => writeObject(out, row.transfer?.quantity ?? 0n, context, below),
+  data: writeObject,
+  tags: writeTags,
+  block: (out, { height }, context, below) => {
+    const block = height === undefined ? undefined : context.block(height)
+    if (block === undefined) out.text += 'null'
+    else writeObject(out, block, context, below)
+  },
+  parent: writeParent,
+  bundledIn: writeParent,
+  ingested_at: (out, row) => {
+    out.text += Math.min(row.seenSeconds, intMax)
+  },
+}
+
+const owner: Writers<Row> = {
+  address: (out, row, { texts }) => {
+    out.text += texts.id(row.owner)
+  },
+  key: (out, row, context) => writeSigned(out, row, context, context.index.ownerKey(row.owner), 'owner'),
+}
+
+const data: Writers<Row> = {
+  size: (out, row) => {
+    out.text += `"${row.size}"`
+  },
+  type: (out, { tags }, { texts }) => {
+    const type = tags.find((number) => texts.tag(number).isContentType)
+    out.text += type === undefined ? 'null' : texts.tag(type).value
+  },
+}
 
 /** An amount in the smallest unit and in the unit that people use. */
-function amount(winston: bigint): { winston: string; ar: string } {
-  const digits = winston.toString().padStart(winstonDigits + 1, '0')
-  const point = digits.length - winstonDigits
-  return { winston: winston.toString(), ar: `${digits.slice(0, point)}.${digits.slice(point)}` }
+const amount: Writers<bigint> = {
+  winston: (out, winston) => {
+    out.text += `"${winston}"`
+  },
+  ar: (out, winston) => {
+    const digits = winston.toString().padStart(winstonDigits + 1, '0')
+    const point = digits.length - winstonDigits
+    out.text += `"${digits.slice(0, point)}.${digits.slice(point)}"`
+  },
 }
 
-/** One row, as GraphQL reads it: each method is a field, worked out when it is asked for. */
-class TransactionNode {
-  constructor(private readonly row: Row) {}
+/** By its number. */
+const tag = {
+  name: (out, number, { texts }) => {
+    out.text += texts.tag(number).name
+  },
+  value: (out, number, { texts }) => {
+    out.text += texts.tag(number).value
+  },
+} as const satisfies Writers<number>
 
-  id(): string {
-    return encodeBase64url(this.row.id)
-  }
-
-  anchor(): string {
-    return encodeBase64url(this.row.anchor)
-  }
-
-  signature(_: unknown, context: QueryContext): string | Promise<string> {
-    const { signature } = this.row
-    if (signature !== undefined) return encodeBase64url(signature)
-    return context
-      .header(this.row)
-      .then((header) => (header === undefined ? '' : encodeBase64url(header.signature)))
-  }
-
-  signatureType(): number | null {
-    return this.row.signatureType ?? null
-  }
-
-  recipient(_: unknown, { index }: QueryContext): string {
-    return this.row.recipient === 0 ? '' : encodeBase64url(index.words.bytes(this.row.recipient))
-  }
-
-  owner(): OwnerNode {
-    return new OwnerNode(this.row)
-  }
-
-  fee(): ReturnType<typeof amount> {
-    return amount(this.row.transfer?.reward ?? 0n)
-  }
-
-  quantity(): ReturnType<typeof amount> {
-    return amount(this.row.transfer?.quantity ?? 0n)
-  }
-
-  data(_: unknown, context: QueryContext): { size: string; type: string | null } {
-    const tag = this.row.tags.find((number) => context.tagName(number) === contentType)
-    const type = tag === undefined ? null : context.index.words.value(tag).toString('utf8')
-    return { size: String(this.row.size), type }
-  }
-
-  tags(_: unknown, context: QueryContext): { name: string; value: string }[] {
-    return this.row.tags.map((number) => ({
-      name: context.tagName(number),
-      value: context.index.words.value(number).toString('utf8'),
-    }))
-  }
-
-  block(_: unknown, { index }: QueryContext): BlockNode | null {
-    const block = this.row.height === undefined ? undefined : index.block(this.row.height)
-    return block === undefined ? null : new BlockNode(block)
-  }
-
-  bundledIn(_: unknown, { index }: QueryContext): { id: string } | null {
-    const { place } = this.row
-    const id = place === undefined ? undefined : index.words.bytes(place.parent)
-    // An item that was announced before its bundle lies in nothing yet.
-    return id === undefined || id.every((byte) => byte === 0) ? null : { id: encodeBase64url(id) }
-  }
-
-  parent(_: unknown, context: QueryContext): { id: string } | null {
-    return this.bundledIn(_, context)
-  }
-
-  ingested_at(): number {
-    return Math.min(this.row.seenSeconds, intMax)
-  }
-}
-
-class OwnerNode {
-  constructor(private readonly row: Row) {}
-
-  address(_: unknown, { index }: QueryContext): string {
-    return encodeBase64url(index.words.bytes(this.row.owner))
-  }
-
-  key(_: unknown, context: QueryContext): string | Promise<string> {
-    const key = context.index.ownerKey(this.row.owner)
-    if (key !== undefined) return encodeBase64url(key)
-    return context
-      .header(this.row)
-      .then((header) => (header === undefined ? '' : encodeBase64url(header.owner)))
-  }
+/** By its id in JSON. */
+const holder: Writers<string> = {
+  id: (out, id) => {
+    out.text += id
+  },
 }
 
 /** A page of rows; nothing is read before a field asks for it. */
-class TransactionConnection {
+export class TransactionConnection {
   #page: Page<Row> | undefined
 
   constructor(
@@ -121,25 +152,8 @@ class TransactionConnection {
     private readonly limit: number,
   ) {}
 
-  pageInfo(_: unknown, context: QueryContext): { hasNextPage: boolean } {
-    return { hasNextPage: this.#read(context).more }
-  }
-
-  edges(_: unknown, context: QueryContext): { cursor: () => string; node: TransactionNode }[] {
-    return this.#read(context).entries.map((row) => ({
-      cursor: () => rowCursor(row),
-      node: new TransactionNode(row),
-    }))
-  }
-
-  count(_: unknown, context: QueryContext): number | null {
-    const count = context.index.count(this.wanted, context.effort)
-    if (count !== undefined && count <= intMax) return count
-    context.warn('PARTIAL_RESULT', 'The count is left out: it takes too long')
-    return null
-  }
-
-  #read(context: QueryContext): Page<Row> {
+  /** Throws a GraphQLError where nothing was found with the effort there was. */
+  page(context: QueryContext): Page<Row> {
     if (this.#page !== undefined) return this.#page
     const { backwards, limit, after } = this
     const request = { backwards, limit, ...(after === undefined ? {} : { after }) }
@@ -147,9 +161,7 @@ class TransactionConnection {
     if (page.partial && page.entries.length === 0) {
       throw new GraphQLError(
         'Nothing was found in the time that a query has: narrow it, by heights for example',
-        {
-          extensions: { code: 'QUERY_TOO_EXPENSIVE' },
-        },
+        { extensions: { code: 'QUERY_TOO_EXPENSIVE' } },
       )
     }
     if (page.partial) {
@@ -158,6 +170,51 @@ class TransactionConnection {
     this.#page = page
     return page
   }
+
+  count(context: QueryContext): number | null {
+    const count = context.index.count(this.wanted, context.effort)
+    if (count !== undefined && count <= intMax) return count
+    context.warn('PARTIAL_RESULT', 'The count is left out: it takes too long')
+    return null
+  }
+}
+
+const connection: Writers<TransactionConnection> = {
+  pageInfo: (out, rows, context, below) => writeObject(out, rows.page(context).more, context, below),
+  edges: (out, rows, context, below) => {
+    let lead = '['
+    const { entries } = rows.page(context)
+    for (const row of entries) {
+      out.text += lead
+      lead = ','
+      writeObject(out, row, context, below)
+    }
+    out.text += entries.length === 0 ? '[]' : ']'
+  },
+  count: (out, rows, context) => {
+    out.text += rows.count(context)
+  },
+}
+
+const edge: Writers<Row> = {
+  cursor: (out, row) => {
+    out.text += quoted(rowCursor(row))
+  },
+  node: writeObject,
+}
+
+/** Whether there are more behind the page. */
+const pageInfo: Writers<boolean> = {
+  hasNextPage: (out, more) => {
+    out.text += more
+  },
+}
+
+/** What writes transactions and lists of them, by the names of the types. */
+export const transactionWriters = {
+  ...{ Transaction: transactionFields, Owner: owner, MetaData: data, Amount: amount, Tag: tag },
+  ...{ Bundle: holder, Parent: holder, PageInfo: pageInfo },
+  ...{ TransactionConnection: connection, TransactionEdge: edge },
 }
 
 /** The resolver of `Query.transactions`. */
@@ -171,11 +228,7 @@ export function transactions(asked: TransactionsArguments, { limits }: QueryCont
 }
 
 /** The resolver of `Query.transaction`. */
-export function transaction(
-  { id }: { readonly id: string },
-  { index }: QueryContext,
-): TransactionNode | null {
+export function transaction({ id }: { readonly id: string }, { index }: QueryContext): Row | null {
   const parsed = parseId(id)
-  const row = parsed === undefined ? undefined : index.row(idBytes(parsed))
-  return row === undefined ? null : new TransactionNode(row)
+  return (parsed === undefined ? undefined : index.row(idBytes(parsed))) ?? null
 }

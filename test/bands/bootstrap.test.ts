@@ -31,12 +31,14 @@ async function pages({ index, catalog }: House, chain: RemoteChain): Promise<str
   index.refresh()
   for (let after: string | undefined, more = true; more; ) {
     const asked = { query: question, operationName: null, variables: { after } }
-    const { result } = await answerer.answer(asked, answerer.effort())
-    if (result.errors !== undefined) throw new Error(JSON.stringify(result.errors))
-    const { transactions } = result.data as unknown as {
-      transactions: { pageInfo: { hasNextPage: boolean }; edges: { cursor: string; node: unknown }[] }
+    const { errors, text } = await answerer.answer(asked, answerer.effort())
+    if (errors.length > 0) throw new Error(text)
+    const { data } = JSON.parse(text) as {
+      data: {
+        transactions: { pageInfo: { hasNextPage: boolean }; edges: { cursor: string; node: unknown }[] }
+      }
     }
-    const { pageInfo, edges } = transactions
+    const { pageInfo, edges } = data.transactions
     told.push(JSON.stringify(edges.map(({ node }) => node)))
     after = edges.at(-1)?.cursor
     more = pageInfo.hasNextPage

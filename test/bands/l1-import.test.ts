@@ -57,9 +57,7 @@ async function pages({ index }: L1House, query = document): Promise<string[]> {
   const limits = { ...queryLimits, timeMs: 60_000 }
   const answerer = new Answerer({ index, headers: noHeaders, clock: systemClock, limits })
   const ask = async (query: string, variables = {}): Promise<string> =>
-    JSON.stringify(
-      (await answerer.answer({ query, operationName: null, variables }, answerer.effort())).result,
-    )
+    (await answerer.answer({ query, operationName: null, variables }, answerer.effort())).text
   const told = [await ask(blocksDocument)]
   for (const wanted of [
     {},

@@ -1,0 +1,93 @@
+import {
+  type DocumentNode,
+  execute,
+  type FieldNode,
+  GraphQLError,
+  getArgumentValues,
+  Kind,
+  locatedError,
+  type OperationDefinitionNode,
+} from 'graphql'
+import { blockById, blocks, blockWriters } from './blocks.js'
+import type { QueryContext } from './context.js'
+import { JsonText } from './json-text.js'
+import { schema } from './schema.js'
+import { type SelectedRoot, type Writers, writeObject } from './selected.js'
+import { transaction, transactions, transactionWriters } from './transactions.js'
+
+/** What writes the values of all types, by their names. */
+export const writers: Readonly<Record<string, Writers<never>>> = { ...transactionWriters, ...blockWriters }
+
+/** An operation with its variables, as they came and as the schema has them. */
+export interface Asked {
+  readonly document: DocumentNode
+  readonly operation: OperationDefinitionNode
+  readonly given: Readonly<Record<string, unknown>>
+  readonly variables: Record<string, unknown>
+}
+
+/** Finds what a field of the root stands for; null: there is nothing. Throws a GraphQLError on wrong arguments. */
+type Resolver = (asked: never, context: QueryContext) => unknown
+
+const resolvers: Readonly<Record<string, Resolver>> = { transaction, transactions, block: blockById, blocks }
+const queryFields = schema.getQueryType()?.getFields() ?? {}
+/** Where these fail, there is no answer at all: the schema says that they are never null. */
+const needed = new Set(['transactions', 'blocks'])
+
+/**
+ * Carries out a valid operation, as `ExecuteRequest` of GraphQL has it (section 6), but writes JSON as it goes. What
+ * failed is among the errors. Throws what is a bug.
+ */
+export function writeRoots(
+  asked: Asked,
+  roots: readonly SelectedRoot[],
+  context: QueryContext,
+): { data: string | Promise<string>; errors: GraphQLError[] } {
+  const out = new JsonText()
+  const errors: GraphQLError[] = []
+  for (const [at, root] of roots.entries()) {
+    out.text += `${at === 0 ? '{' : ','}${JSON.stringify(root.key)}:`
+    const before = out.text
+    try {
+      writeRoot(out, asked, root, context)
+    } catch (error) {
+      if (!(error instanceof GraphQLError)) throw error
+      errors.push(locatedError(error, root.nodes, [root.key]))
+      if (needed.has(root.nodes[0].name.value)) return { data: 'null', errors }
+      out.text = `${before}null`
+    }
+  }
+  out.text += roots.length === 0 ? '{}' : '}'
+  return { data: out.whole(), errors }
+}
+
+function writeRoot(out: JsonText, asked: Asked, { nodes, below }: SelectedRoot, context: QueryContext): void {
+  const [node] = nodes
+  const name = node.name.value
+  const field = queryFields[name]
+  const resolve = resolvers[name]
+  if (field === undefined || resolve === undefined) out.text += introspected(asked, nodes)
+  else {
+    const found = resolve(getArgumentValues(field, node, asked.variables) as never, context)
+    if (found === null) out.text += 'null'
+    else writeObject(out, found, context, below)
+  }
+}
+
+/** The schema's view of itself is the library's work; so is the type's name. */
+function introspected({ document, operation, given }: Asked, nodes: readonly FieldNode[]): string {
+  const alone: OperationDefinitionNode = {
+    ...operation,
+    selectionSet: { kind: Kind.SELECTION_SET, selections: nodes },
+  }
+  const fragments = document.definitions.filter(({ kind }) => kind === Kind.FRAGMENT_DEFINITION)
+  const result = execute({
+    schema,
+    document: { kind: Kind.DOCUMENT, definitions: [alone, ...fragments] },
+    variableValues: given,
+  })
+  if (result instanceof Promise) throw new Error('nothing of the schema has to be waited for')
+  const [error] = result.errors ?? []
+  if (error !== undefined) throw error
+  return JSON.stringify(Object.values(result.data ?? {})[0])
+}

@@ -1,0 +1,46 @@
+import { Recent } from '../catalog/recent.js'
+import type { Words } from '../catalog/words.js'
+import { quoted } from './json-text.js'
+
+/** A tag, each part as JSON. */
+export interface TagText {
+  readonly name: string
+  readonly value: string
+  /** `{"name":...,"value":...}` */
+  readonly both: string
+  readonly isContentType: boolean
+}
+
+/** Words that are kept at hand: the same few stand in most rows (at most 1 KiB each, twice as many at most). */
+const knownMax = 10_000
+/** Longer tags are read each time. */
+const knownCharsMax = 200
+const contentType = '"Content-Type"'
+
+/** Words of the index as JSON. They never change, so what was read once stays right. */
+export class Texts {
+  readonly #tags = new Recent<number, TagText>(knownMax)
+  readonly #ids = new Recent<number, string>(knownMax)
+
+  constructor(private readonly words: Words) {}
+
+  tag(number: number): TagText {
+    const known = this.#tags.get(number)
+    if (known !== undefined) return known
+    const name = JSON.stringify(this.words.name(number).toString('utf8'))
+    const value = JSON.stringify(this.words.value(number).toString('utf8'))
+    const both = `{"name":${name},"value":${value}}`
+    const tag = { name, value, both, isContentType: name === contentType }
+    if (both.length <= knownCharsMax) this.#tags.set(number, tag)
+    return tag
+  }
+
+  /** An address or id in base64url. */
+  id(number: number): string {
+    const known = this.#ids.get(number)
+    if (known !== undefined) return known
+    const text = quoted(this.words.bytes(number).toString('base64url'))
+    if (text.length <= knownCharsMax) this.#ids.set(number, text)
+    return text
+  }
+}
