@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import fc from 'fast-check'
 import { execute, parse, validate } from 'graphql'
 import t from 'tap'
 import { Chain } from '../../bench/index-chain.js'
@@ -14,6 +13,7 @@ import { noHeaders } from '../../src/query/headers.js'
 import { queryLimits } from '../../src/query/limits.js'
 import { schema } from '../../src/query/schema.js'
 import { blockMessage, itemsMessage, openHouse } from '../catalog/index-model.js'
+import { fc } from '../property.js'
 
 const text = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64url')
 
