@@ -11,6 +11,7 @@ import { insist } from '../source/keeping.js'
 import type { Hints } from '../source/protocol.js'
 import type { VerifierOptions } from '../source/wiring.js'
 import type { Evidence, Verdict } from './evidence.js'
+import { priorities, type Waiting, WaitingList } from './waiting.js'
 
 export interface VerifierParts {
   readonly catalog: LmdbCatalog
@@ -23,24 +24,14 @@ export interface VerifierParts {
   readonly log: Log
 }
 
-interface Waiting {
-  readonly hints: Hints
-  readonly priority: number
-  attempts: number
-  dueMs: number
-}
-
 const retryMaxMs = 3_600_000
-
-/** What is proven first: what many see by a name, then what somebody asked for, then what the catalog still lists. */
-export const priorities = { named: 2, asked: 1, listed: 0 } as const
 
 /**
  * Proves what was cached from sources that proved nothing, and finds the heights of blocks, one payload after the other. What it
  * cannot prove yet it tries again; nothing is ever called wrong because a node was silent.
  */
 export class Verifier {
-  readonly #waiting = new Map<Id, Waiting>()
+  readonly #waiting: WaitingList
   #stopped = false
   /** Of the look under way: each has its own, since signals that live long gather what was derived from them. */
   #abort = new AbortController()
@@ -52,7 +43,9 @@ export class Verifier {
   constructor(
     private readonly parts: VerifierParts,
     private readonly options: VerifierOptions,
-  ) {}
+  ) {
+    this.#waiting = new WaitingList(options.waitingMax)
+  }
 
   /** Takes up what an earlier process left, now and each `everyMs`. */
   start(): void {
@@ -68,37 +61,10 @@ export class Verifier {
     if (this.#stopped) return
     const known = this.#waiting.get(id)
     if (known !== undefined && hints.rootId === undefined && priority <= known.priority) return
-    if (known === undefined && this.#waiting.size >= this.options.waitingMax && !this.#forgetBelow(priority))
-      return
-    const better = { hints: hints.rootId === undefined ? (known?.hints ?? hints) : hints }
+    const better = hints.rootId === undefined ? (known?.hints ?? hints) : hints
     const rank = Math.max(priority, known?.priority ?? priority)
-    this.#waiting.set(id, { ...better, priority: rank, attempts: 0, dueMs: this.parts.clock.monotonic() })
-    this.#run()
-  }
-
-  /** Makes room for something of this priority; false where nothing waits that matters less. */
-  #forgetBelow(priority: number): boolean {
-    let [least, below]: [Id | undefined, number] = [undefined, priority]
-    for (const [id, waiting] of this.#waiting) {
-      if (waiting.priority >= below) continue
-      least = id
-      below = waiting.priority
-      if (below === priorities.listed) break
-    }
-    return least !== undefined && this.#waiting.delete(least)
-  }
-
-  /** What is looked at next: of what is due the most important, then what was tried least, then what came first. */
-  #next(nowMs: number): [Id, Waiting] | undefined {
-    let best: [Id, Waiting] | undefined
-    for (const one of this.#waiting) {
-      const [, { dueMs, priority, attempts }] = one
-      if (dueMs > nowMs) continue
-      const [, than] = best ?? one
-      const isBetter = priority > than.priority || (priority === than.priority && attempts < than.attempts)
-      if (best === undefined || isBetter) best = one
-    }
-    return best
+    const dueMs = this.parts.clock.monotonic()
+    if (this.#waiting.put({ id, hints: better, priority: rank, dueMs })) this.#run()
   }
 
   /** Resolves when nothing is under way any more. */
@@ -129,41 +95,40 @@ export class Verifier {
 
   /** Until the first of those that wait is due. */
   #sleep(): void {
-    if (this.#stopped || this.#waiting.size === 0) return
-    let due = Number.POSITIVE_INFINITY
-    for (const { dueMs } of this.#waiting.values()) due = Math.min(due, dueMs)
+    const due = this.#waiting.firstDueMs
+    if (this.#stopped || due === undefined) return
     const delay = Math.max(due - this.parts.clock.monotonic(), 1)
     this.#wake = this.parts.clock.after(delay, () => this.#run())
   }
 
   async #work(): Promise<void> {
     for (;;) {
-      const due = this.#next(this.parts.clock.monotonic())
-      if (due === undefined || this.#stopped) return
+      const waiting = this.#stopped ? undefined : this.#waiting.next(this.parts.clock.monotonic())
+      if (waiting === undefined) return
       this.#abort = new AbortController()
-      const [id, waiting] = due
-      const done = await this.#look(id, waiting).catch((error: unknown) => {
+      const { id, attempts } = waiting
+      const done = await this.#look(waiting).catch((error: unknown) => {
         this.parts.log.error({ err: error, id }, 'proving failed on this side')
         return false
       })
-      waiting.attempts += 1
       // Meanwhile somebody may have said better where to look: then this look does not count.
-      if (this.#waiting.get(id) !== waiting) continue
-      if (done) this.#waiting.delete(id)
-      else if (waiting.attempts < this.options.attemptsMax) waiting.dueMs = this.#again(waiting)
-      else {
-        this.#waiting.delete(id)
-        await insist(this.parts.keeper, { kind: 'resigned', id })
+      if (!this.#waiting.holds(waiting)) continue
+      if (!done && attempts + 1 < this.options.attemptsMax) {
+        this.#waiting.again(waiting, this.#dueAgain(attempts))
+        continue
       }
+      this.#waiting.remove(waiting)
+      if (!done) await insist(this.parts.keeper, { kind: 'resigned', id })
     }
   }
 
-  #again({ attempts }: Waiting): number {
-    return this.parts.clock.monotonic() + Math.min(this.options.retryMs * 2 ** (attempts - 1), retryMaxMs)
+  /** When to look again after so many looks before this one. */
+  #dueAgain(attempts: number): number {
+    return this.parts.clock.monotonic() + Math.min(this.options.retryMs * 2 ** attempts, retryMaxMs)
   }
 
   /** One look at one id. True: nothing is left to do for it. */
-  async #look(id: Id, { hints }: Waiting): Promise<boolean> {
+  async #look({ id, hints }: Waiting): Promise<boolean> {
     const { catalog, evidence, replace, log } = this.parts
     const known = catalog.attributes(id)
     const digest = known?.digest
