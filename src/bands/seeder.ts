@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import type { Clock, Timer } from '../actor/clock.js'
 import type { Meters } from '../actor/meter.js'
+import { infohashesOf } from '../format/torrent.js'
 import { Answering, type AnsweringDesk, type Encryption, veiledInfohash } from './agreement.js'
 import { Allowance, type AllowanceOptions } from './allowance.js'
 import { HashAnswers } from './hash-answer.js'
@@ -44,7 +45,7 @@ export class Seeder implements SeederDesk {
   readonly #server: Server
   readonly #files = new OpenFiles(openFilesMax)
   readonly #allowance: Allowance
-  /** By infohash, v1 and truncated v2, as Latin-1 text. */
+  /** By infohash, each that peers ask by, as Latin-1 text. */
   #seeded = new Map<string, Seeded>()
   /** Infohashes as encrypted connections name them, likewise. */
   #veiled = new Map<string, Buffer>()
@@ -88,8 +89,7 @@ export class Seeder implements SeederDesk {
       const { torrent } = offered
       const v1 = torrent.infohashV1.toString('latin1')
       const seeded = before.get(v1) ?? { ...offered, hashes: new HashAnswers(torrent) }
-      this.#seeded.set(v1, seeded)
-      this.#seeded.set(torrent.infohashV2.toString('latin1', 0, 20), seeded)
+      for (const infohash of infohashesOf(torrent)) this.#seeded.set(infohash.toString('latin1'), seeded)
     }
     this.#veiled = new Map(
       Array.from(this.#seeded.keys(), (key) => Buffer.from(key, 'latin1')).map((infohash) => {

@@ -5,7 +5,7 @@ import type { Clock, Timer } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import type { Meters } from '../actor/meter.js'
 import { isRefusal } from '../format/refusal.js'
-import type { Torrent } from '../format/torrent.js'
+import { infohashesOf, type Torrent } from '../format/torrent.js'
 import { readTorrent } from '../format/torrent-read.js'
 import type { PeerAddress } from './compact-peers.js'
 import type { Dht } from './dht.js'
@@ -123,9 +123,7 @@ export class Swarm {
     if (isKnown) return
     const all = [...torrents.values()]
     this.#seeder.offer(all)
-    this.#tracker.offer(
-      all.flatMap(({ torrent: { infohashV1, infohashV2 } }) => [infohashV1, infohashV2.subarray(0, 20)]),
-    )
+    this.#tracker.offer(all.flatMap(({ torrent }) => infohashesOf(torrent)))
     this.log.info({ torrents: all.length }, 'bands are seeded')
   }
 

@@ -47,6 +47,11 @@ export interface Torrent {
   readonly infohashV1: Buffer
   /** 32 bytes, SHA-256 of `info`. */
   readonly infohashV2: Buffer
+  /**
+   * 20 bytes: what programs find that hash the info they read and not the bytes they got, and that lose empty keys when they read.
+   * aria2 does, and knows hybrid torrents by no other.
+   */
+  readonly infohashLossy: Buffer
 }
 
 /** A file of a torrent before anything is hashed: name, size, and the hash of its tree. */
@@ -114,7 +119,7 @@ export function composeTorrent(
   }
   if (sha1s.length !== firstPiece * 20)
     throw new Error(`${sha1s.length} bytes of SHA-1 for ${firstPiece} pieces`)
-  const info = encodeInfo(name, pieceBytes, placed, sha1s)
+  const info = encodeInfo(name, pieceBytes, placed, sha1s, true)
   return {
     name,
     pieceBytes,
@@ -123,6 +128,7 @@ export function composeTorrent(
     info,
     infohashV1: hash('sha1', info, 'buffer'),
     infohashV2: hash('sha256', info, 'buffer'),
+    infohashLossy: hash('sha1', encodeInfo(name, pieceBytes, placed, sha1s, false), 'buffer'),
   }
 }
 
@@ -131,6 +137,7 @@ function encodeInfo(
   pieceBytes: number,
   files: readonly TorrentFile[],
   sha1s: Uint8Array,
+  hasLeaves: boolean,
 ): Buffer {
   const tree = new Map<string, Bencodable>()
   const list: Bencodable[] = []
@@ -138,7 +145,7 @@ function encodeInfo(
     const root = rootOf(file, pieceBytes)
     const leaf = new Map<string, Bencodable>([['length', file.sizeBytes]])
     if (root !== undefined) leaf.set('pieces root', root)
-    tree.set(file.name, new Map([['', leaf]]))
+    tree.set(file.name, new Map(hasLeaves ? [['', leaf]] : []))
     list.push(
       new Map<string, Bencodable>([
         ['length', file.sizeBytes],
@@ -188,6 +195,11 @@ export function torrentBytes(torrent: Torrent, trackers: readonly string[] = [])
   if (trackers.length > 1) parts.push('13:announce-list', encodeBencode([trackers]))
   parts.push('4:info', torrent.info, '12:piece layers', encodeBencode(layers), 'e')
   return Buffer.concat(parts.map((part) => Buffer.from(part as Uint8Array)))
+}
+
+/** Under these, 20 bytes each, peers ask for a torrent. */
+export function infohashesOf({ infohashV1, infohashV2, infohashLossy }: Torrent): readonly Buffer[] {
+  return [infohashV1, infohashV2.subarray(0, 20), infohashLossy]
 }
 
 /** The magnet of both versions, BEP 9 and 52. */

@@ -22,6 +22,16 @@ export function withoutLibtorrent(): string | false {
   }
 }
 
+/** Whether aria2 is on this machine, likewise. */
+export function withoutAria(): string | false {
+  try {
+    execFileSync('aria2c', ['--version'], { stdio: 'ignore' })
+    return false
+  } catch {
+    return 'aria2c is not installed'
+  }
+}
+
 /** A byte sequence that is the same in each run. */
 export function steadyBytes(seed: string, length: number): Buffer {
   const blocks: Buffer[] = []

@@ -10,7 +10,7 @@ import { describeTorrent } from '../../src/bands/measure-torrent.js'
 import type { Band, BandKind, HeightRange } from '../../src/bands/protocol.js'
 import { type Announce, Tracker, trackerDefaults } from '../../src/bands/tracker.js'
 import { encodeBase58 } from '../../src/format/base58.js'
-import { type Torrent, torrentBytes } from '../../src/format/torrent.js'
+import { infohashesOf, type Torrent, torrentBytes } from '../../src/format/torrent.js'
 import { sha256Hex } from './swarm-rig.js'
 
 /** A kind of bands that are right when they hold no file `bad`. */
@@ -114,9 +114,7 @@ export class TestPublisher {
     this.#previous = sha256Hex(this.#document)
     this.sequence += 1
     const torrents = bands.flatMap(({ torrent }) => (torrent === undefined ? [] : [torrent]))
-    this.#tracker.offer(
-      torrents.flatMap(({ infohashV1, infohashV2 }) => [infohashV1, infohashV2.subarray(0, 20)]),
-    )
+    this.#tracker.offer(torrents.flatMap(infohashesOf))
     return this.#document
   }
 

@@ -2,17 +2,15 @@
  * Bands between whole programs: one indexes, builds, publishes and seeds; another knows nothing and subscribes; others fetch
  * with programs of their own. `KILLS=20` kills the second so many times while it fetches.
  */
-import { execFile, execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { pause } from '../../src/actor/clock.js'
 import type { Band, PublicationDocument } from '../../src/bands/protocol.js'
 import { encodeBundle } from '../../src/format/bundle.js'
-import { withoutLibtorrent } from '../bands/libtorrent.js'
-import { leech } from '../bands/swarm-rig.js'
+import { withoutAria, withoutLibtorrent } from '../bands/libtorrent.js'
+import { aria, leech } from '../bands/swarm-rig.js'
 import { random } from '../property.js'
 import { scratch } from '../scratch.js'
 import { bundleTags, item, type MadeItem } from '../source/weave.js'
@@ -45,14 +43,14 @@ function wrongFiles({ files }: Band, folder: string): string[] {
 }
 
 /**
- * Builds bands beside the running program, which publishes them a second later, until there is what `look` looks for: what was
- * posted may not be indexed yet when the first is built.
+ * Builds bands beside the running program, which publishes them a second or more later, until there is what `look` looks for: what
+ * was posted may not be indexed yet when the first is built.
  */
 async function built<T>(dataPath: string, what: string, look: () => Promise<T | undefined>): Promise<T> {
   return until(what, async () => {
     const { code, err } = await sluice(['bands', 'build'], { ...quiet, DATA_PATH: dataPath })
     if (code !== 0) throw new Error(err)
-    for (let tries = 0; tries < 20; tries += 1) {
+    for (let tries = 0; tries < 60; tries += 1) {
       const found = await look()
       if (found !== undefined) return found
       await pause(100)
@@ -175,22 +173,8 @@ async function otherPrograms(t: Test, { gateway, said }: Publisher): Promise<voi
     t.same(wrongFiles(band, join(place, readdirSync(place)[0] ?? '')), [], `files by ${name}`)
   }
   const place = join(folder, 'aria')
-  const seed = `${gateway}/gateway/indexes/webseed/`
-  const still = ['--no-conf', '--enable-dht=false', '--bt-enable-lpd=false', '--seed-time=0']
-  await promisify(execFile)('aria2c', [...still, '--dir', place, '--torrent-file', file, seed], {
-    timeout: 60_000,
-  })
+  await aria(place, '--torrent-file', file, `${gateway}/gateway/indexes/webseed/`)
   t.same(wrongFiles(band, join(place, readdirSync(place).find((name) => !name.includes('.')) ?? '')), [])
-}
-
-/** Why the test is skipped; false where aria2 is here. */
-function withoutAria(): string | false {
-  try {
-    execFileSync('aria2c', ['--version'], { stdio: 'ignore' })
-    return false
-  } catch {
-    return 'aria2c is not installed'
-  }
 }
 
 t.test('bands go from program to program', async (t) => {
