@@ -48,7 +48,7 @@ export interface Torrent {
   /** 32 bytes, SHA-256 of `info`. */
   readonly infohashV2: Buffer
   /**
-   * 20 bytes: what programs find that hash the info they read and not the bytes they got, and that lose empty keys when they read.
+   * 20 bytes: what programs find that hash the info as they write it again, without the empty keys that they lost on reading.
    * aria2 does, and knows hybrid torrents by no other.
    */
   readonly infohashLossy: Buffer

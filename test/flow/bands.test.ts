@@ -43,7 +43,7 @@ function wrongFiles({ files }: Band, folder: string): string[] {
 }
 
 /**
- * Builds bands beside the running program, which publishes them a second or more later, until there is what `look` looks for: what
+ * Builds bands beside the running program, which publishes them some seconds later, until there is what `look` looks for: what
  * was posted may not be indexed yet when the first is built.
  */
 async function built<T>(dataPath: string, what: string, look: () => Promise<T | undefined>): Promise<T> {
