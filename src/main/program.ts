@@ -4,6 +4,7 @@ import { claimFolder, findPort } from '../actor/claim.js'
 import { systemClock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import { stepEngineBack } from '../actor/priority.js'
+import { ownIdlers, Ration } from '../actor/ration.js'
 import { type Part, type RunningPart, supervise } from '../actor/supervise.js'
 import { startThread, type Thread } from '../actor/thread.js'
 import type { Examples } from '../devnet/seed.js'
@@ -86,6 +87,7 @@ export async function startProgram(config: Config, log: Log, end: AbortSignal): 
         port = free
       }),
       edges,
+      { name: 'ration', start: () => rationed(log) },
     ],
     log,
   )
@@ -194,6 +196,12 @@ function publishing(config: Config, shared: SharedTables, crew: Crew): Part[] {
     ...(told === undefined ? [] : [crew.part('bands', 'bands', () => told)]),
     ...(needsSwarm(config) ? [crew.part('swarm', 'swarm', swarm)] : []),
   ]
+}
+
+/** Threads that run only where no other wants to are not forgotten for hours. */
+async function rationed(log: Log): Promise<RunningPart> {
+  const timer = new Ration(ownIdlers, log).keep(systemClock)
+  return { stop: async () => timer.cancel() }
 }
 
 async function claimed(folder: string): Promise<RunningPart> {

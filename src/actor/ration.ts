@@ -1,0 +1,117 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { type Schedule, schedule, scheduleOf } from '../../native/schedule/schedule.js'
+import type { Clock, Timer } from './clock.js'
+import type { Log } from './log.js'
+import { ranks } from './priority.js'
+
+/** What a thread had of the processors since it began, nanoseconds. */
+export interface Had {
+  readonly thread: number
+  readonly ranNs: number
+  /** It could have run, and others did. */
+  readonly waitedNs: number
+}
+
+/** The threads that a ration is for, and how they are told; of this process, or of a test. */
+export interface Idlers {
+  /** Those of policy `idle`. */
+  look(): readonly Had[]
+  /** The reason where it was refused. */
+  put(thread: number, as: Schedule): string | undefined
+}
+
+/** Between two looks. */
+const lookMs = 10_000
+/** So many hungry looks in a row, and as many with a share after them: a minute each. */
+const looks = 6
+
+/**
+ * Who runs only where no other wants to would get three thousandths of a processor while requests take all of them, for hours.
+ * A thread that got next to nothing for a minute gets what its nice value gives it (a tenth) for the next one, then stands back
+ * again. It takes the privilege to come back from SCHED_IDLE; without it the log says so, once.
+ */
+export class Ration {
+  #before = new Map<number, Had>()
+  #fed: readonly number[] = []
+  #count = 0
+  #isOver = false
+
+  constructor(
+    private readonly idlers: Idlers,
+    private readonly log: Pick<Log, 'info' | 'warn'>,
+  ) {}
+
+  /** Looks each ten seconds, until the timer is cancelled. */
+  keep(clock: Clock): Timer {
+    return clock.every(lookMs, () => this.look())
+  }
+
+  look(): void {
+    if (this.#isOver) return
+    if (this.#fed.length === 0) {
+      this.#feed(this.#hungry())
+      return
+    }
+    this.#count += 1
+    if (this.#count < looks) return
+    for (const thread of this.#fed) this.idlers.put(thread, ranks.background)
+    this.#fed = []
+    this.#count = 0
+  }
+
+  /** Those that stood ready for at least half of the time since the last look, and ran for less than a twentieth of that. */
+  #hungry(): number[] {
+    const now = this.idlers.look()
+    const hungry = now.filter(({ thread, ranNs, waitedNs }) => {
+      const before = this.#before.get(thread)
+      if (before === undefined) return false
+      const waited = waitedNs - before.waitedNs
+      return waited > lookMs * 5e5 && (ranNs - before.ranNs) * 20 < waited
+    })
+    this.#before = new Map(now.map((had) => [had.thread, had]))
+    return hungry.map(({ thread }) => thread)
+  }
+
+  #feed(hungry: readonly number[]): void {
+    this.#count = hungry.length === 0 ? 0 : this.#count + 1
+    if (this.#count < looks) return
+    this.#count = 0
+    const refused = hungry.map((thread) => this.idlers.put(thread, { ...ranks.background, policy: 'other' }))
+    const reason = refused.find((one) => one !== undefined)
+    this.#fed = hungry.filter((_, at) => refused[at] === undefined)
+    // What was in between is not their hunger.
+    this.#before.clear()
+    if (reason === undefined) {
+      this.log.info(
+        { threads: hungry.length },
+        'requests take every processor: the index gets a share for a minute',
+      )
+      return
+    }
+    this.#isOver = this.#fed.length === 0
+    const say =
+      'requests take every processor: the index grows at a crawl; fewer edge threads would leave it one'
+    this.log.warn({ reason }, say)
+  }
+}
+
+/** The threads of this process. */
+export const ownIdlers: Idlers = {
+  look: () => {
+    if (process.platform !== 'linux') return []
+    const idle = readdirSync('/proc/self/task').filter((name) => scheduleOf(Number(name))?.policy === 'idle')
+    return idle.flatMap(hadBy)
+  },
+  put: (thread, as) => schedule(thread, as),
+}
+
+function hadBy(thread: string): Had[] {
+  try {
+    const [ranNs = 0, waitedNs = 0] = readFileSync(`/proc/self/task/${thread}/schedstat`, 'utf8')
+      .split(' ')
+      .map(Number)
+    return [{ thread: Number(thread), ranNs, waitedNs }]
+  } catch {
+    return [] // it ended meanwhile, or this kernel keeps no such account
+  }
+}

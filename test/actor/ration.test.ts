@@ -1,0 +1,96 @@
+import { once } from 'node:events'
+import { Worker } from 'node:worker_threads'
+import t from 'tap'
+import { type Schedule, scheduleOf } from '../../native/schedule/schedule.js'
+import { ranks } from '../../src/actor/priority.js'
+import { type Had, ownIdlers, Ration } from '../../src/actor/ration.js'
+
+/** One thread in `seconds` of which it had the processor for `ran`; it wanted it all the time, or not at all. */
+function machine(refused?: string) {
+  let [now, policy] = [{ thread: 7, ranNs: 0, waitedNs: 0 }, 'idle']
+  const told: string[] = []
+  const logged: string[] = []
+  const word = (_: object, text: string): void => void logged.push(text)
+  const ration = new Ration(
+    {
+      look: (): Had[] => (policy === 'idle' ? [now] : []),
+      put: (thread: number, as: Schedule) => {
+        told.push(`${thread} ${as.policy} ${as.niceness}`)
+        if (refused === undefined) policy = as.policy
+        return refused
+      },
+    },
+    { info: word, warn: word } as never,
+  )
+  const passes = (looks: number, ran: number, wants = true): void => {
+    for (let look = 0; look < looks; look += 1) {
+      now = { ...now, ranNs: now.ranNs + ran * 1e9, waitedNs: now.waitedNs + (wants ? (10 - ran) * 1e9 : 0) }
+      ration.look()
+    }
+  }
+  return { told, logged, passes }
+}
+
+const share = `7 other ${ranks.background.niceness}`
+const back = `7 idle ${ranks.background.niceness}`
+
+t.test('a thread that gets next to nothing for a minute has a share for the next, and so on', async (t) => {
+  const { told, logged, passes } = machine()
+  passes(6, 0.03)
+  t.same(told, [], 'the first look has nothing to compare with')
+  passes(1, 0.03)
+  t.same(told, [share])
+  passes(5, 1)
+  t.same(told, [share], 'still in its minute')
+  passes(1, 1)
+  t.same(told, [share, back])
+  passes(7, 0.03)
+  t.same(told, [share, back, share])
+  t.equal(logged.length, 2)
+})
+
+t.test(
+  'one that gets enough, wants nothing, or was hungry for a moment only stays where it is',
+  async (t) => {
+    const { told, passes } = machine()
+    passes(20, 2)
+    passes(20, 0, false)
+    for (let time = 0; time < 5; time += 1) {
+      passes(5, 0.03)
+      passes(1, 3)
+    }
+    t.same(told, [])
+  },
+)
+
+t.test('without the privilege to come back it is said once and never tried again', async (t) => {
+  const { told, logged, passes } = machine('sched_setattr failed with error 1')
+  passes(40, 0.03)
+  t.same(told, [share])
+  t.equal(logged.length, 1)
+})
+
+t.test('the idle threads of a process are found, with what they had', async (t) => {
+  if (scheduleOf(0)?.policy !== 'other') {
+    t.pass('the addon was not built, or may not ask')
+    return
+  }
+  const priority = new URL('../../src/actor/priority.js', import.meta.url).href
+  const worker = new Worker(
+    `const { parentPort } = require('node:worker_threads')
+    parentPort.once('message', () => 'ends')
+    void import(${JSON.stringify(priority)}).then(({ ranks, stepBack }) => {
+      stepBack(ranks.background)
+      parentPort.postMessage('back')
+    })`,
+    { eval: true },
+  )
+  t.same(ownIdlers.look(), [], 'none yet')
+  await once(worker, 'message')
+  const [one, ...others] = ownIdlers.look()
+  t.same(others, [])
+  t.ok(one !== undefined && one.ranNs > 0)
+  const refused = ownIdlers.put(one?.thread ?? 0, { ...ranks.background, policy: 'other' })
+  t.equal(ownIdlers.look().length, refused === undefined ? 0 : 1, 'with the privilege it comes back')
+  await worker.terminate()
+})
