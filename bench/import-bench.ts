@@ -8,11 +8,15 @@ import { itemsPerBundle, writeChain } from './node-dump.js'
 
 const help = `import-bench: sluice import of made-up bundles, from the files to the index on disk
 
-  --items N     items in all (100000), 1000 a bundle, signed with Ed25519
+  --items N     items in all (100000), 1000 a bundle
+  --parts N     calls of the command that share them (1): what an item costs while the index grows
   --payload N   bytes of each item's payload (400)
+  --believed    without signatures and without proving: for many items
+  --folder PATH where all of it goes (a temporary folder, removed at the end)
 
-Bundles whose transactions are indexed already are opened, believed (--no-verify) and then proven (data roots and signatures, on
-two more threads). Rates of the clock and of the processor, for other work on the machine changes only the first.
+Bundles whose transactions are indexed already are opened, believed (--no-verify) and then proven (data roots and signatures by
+Ed25519, on two more threads). Rates of the clock and of the processor, for other work on the machine changes only the first; the
+start of the command does not count.
 `
 
 const program = fileURLToPath(new URL('../src/cli/sluice.js', import.meta.url))
@@ -35,11 +39,38 @@ function timed(dataPath: string, words: readonly string[]): { wall: number; cpu:
   return { wall, cpu: user + system, out: done.stdout + readFileSync(`${report}.log`, 'utf8') }
 }
 
+/** Imports all bundles of the dump, some with each call, and tells the rates of each. */
+function measure(folder: string, name: string, words: readonly string[], parts: readonly string[][]): void {
+  const path = join(folder, 'dump')
+  const data = join(folder, name)
+  mkdirSync(data)
+  mkdirSync(join(path, 'data'))
+  timed(data, [path, '--no-verify'])
+  const idle = timed(data, [path, '--no-verify'])
+  for (const ids of parts) {
+    for (const id of ids) renameSync(join(path, 'later', id), join(path, 'data', id))
+    const { wall, cpu, out } = timed(data, [path, ...words])
+    for (const id of ids) renameSync(join(path, 'data', id), join(path, 'later', id))
+    const items = ids.length * itemsPerBundle
+    const [, all = '?', each = '?'] = /: ([\d ]+) transactions and items, (\d+) bytes each/.exec(out) ?? []
+    const micros = (Math.max(cpu - idle.cpu, 0.01) * 1e6) / items
+    const rate = Math.round(items / Math.max(wall - idle.wall, 0.01))
+    say(
+      `${name}: ${rate} items/s, ${Math.round(1e6 / micros)} per second of processor time (${micros.toFixed(1)} us each), ` +
+        `${each} bytes each on disk, ${all} rows then`,
+    )
+  }
+  rmSync(join(path, 'data'), { recursive: true })
+}
+
 function main(): void {
   const { values } = parseArgs({
     options: {
       items: { type: 'string', default: '100000' },
+      parts: { type: 'string', default: '1' },
       payload: { type: 'string', default: '400' },
+      believed: { type: 'boolean', default: false },
+      folder: { type: 'string' },
       help: { type: 'boolean', default: false },
     },
   })
@@ -48,31 +79,18 @@ function main(): void {
     return
   }
   const items = Number(values.items)
-  const folder = mkdtempSync(join(tmpdir(), 'sluice-import-bench-'))
+  const folder = values.folder ?? mkdtempSync(join(tmpdir(), 'sluice-import-bench-'))
   try {
-    const path = join(folder, 'dump')
-    const bytes = writeChain(path, items, Number(values.payload))
-    say(`${items} items in ${Math.ceil(items / itemsPerBundle)} bundles, ${(bytes / 1e6).toFixed(0)} MB`)
-    for (const [name, words] of [
-      ['believed', ['--no-verify']],
-      ['verified', []],
-    ] as const) {
-      const data = join(folder, name)
-      mkdirSync(data)
-      const idle = timed(data, [path, '--no-verify'])
-      renameSync(join(path, 'later'), join(path, 'data'))
-      const { wall, cpu, out } = timed(data, [path, ...words])
-      renameSync(join(path, 'data'), join(path, 'later'))
-      const [, told = '?'] = /items [\d ]+, ([\d ]+)\/s/.exec(out) ?? []
-      const [, each = '?'] = /, (\d+) bytes each/.exec(out) ?? []
-      const processor = Math.round(items / Math.max(cpu - idle.cpu, 0.01))
-      say(
-        `${name}: ${told} items/s, ${processor} per second of processor time, ${each} bytes each on disk ` +
-          `(whole command ${wall.toFixed(1)} s)`,
-      )
-    }
+    const { bytes, ids } = writeChain(join(folder, 'dump'), items, Number(values.payload), !values.believed)
+    say(`${items} items in ${ids.length} bundles, ${(bytes / 1e6).toFixed(0)} MB`)
+    const each = Math.ceil(ids.length / Number(values.parts))
+    const parts = Array.from({ length: Math.ceil(ids.length / each) }, (_, part) =>
+      ids.slice(part * each, (part + 1) * each),
+    )
+    measure(folder, 'believed', ['--no-verify'], parts)
+    if (!values.believed) measure(folder, 'verified', [], parts)
   } finally {
-    rmSync(folder, { recursive: true, force: true })
+    if (values.folder === undefined) rmSync(folder, { recursive: true, force: true })
   }
 }
 

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { encodeBase64url } from '../src/format/base64url.js'
 import { encodeBundle } from '../src/format/bundle.js'
 import { idOfBytes } from '../src/format/id.js'
+import { encodeItem } from '../src/format/item.js'
 import { tagOf } from '../src/format/tag.js'
 import { dataTree } from '../src/proof/data-root.js'
 import { sha256 } from '../src/proof/digest.js'
@@ -12,8 +13,8 @@ import { Dice } from './index-chain.js'
 
 export const itemsPerBundle = 1000
 
-/** A bundle of signed items with the tags of real ones: some that all have, some that nobody else has. */
-function bundleOf(dice: Dice, payloadBytes: number): Uint8Array {
+/** A bundle of items with the tags of real ones: some that all have, some that nobody else has. */
+function bundleOf(dice: Dice, payloadBytes: number, isSigned: boolean): Uint8Array {
   const signers = Array.from({ length: 20 }, (_, rank) => ed25519Signer(Buffer.alloc(32, rank + 1)))
   const items = Array.from({ length: itemsPerBundle }, (_, at) => {
     const tags = [tagOf('App-Name', `app-${dice.zipf(200)}`), tagOf('Content-Type', 'application/json')]
@@ -24,7 +25,11 @@ function bundleOf(dice: Dice, payloadBytes: number): Uint8Array {
     const signer = signers[dice.zipf(signers.length)]
     if (signer === undefined) throw new Error('no signer')
     const target = dice.next() < 0.4 ? dice.bytes(32) : Buffer.alloc(0)
-    const bytes = signItem(signer, { target, tags }, dice.bytes(payloadBytes))
+    const payload = dice.bytes(payloadBytes)
+    const { signatureType, owner } = signer
+    const bytes = isSigned
+      ? signItem(signer, { target, tags }, payload)
+      : encodeItem({ signatureType, owner, signature: dice.bytes(64), target, tags }, payload)
     // Two bytes of type, then the signature, whose hash is the id.
     return { id: idOfBytes(sha256(bytes.subarray(2, 66))), bytes }
   })
@@ -33,15 +38,22 @@ function bundleOf(dice: Dice, payloadBytes: number): Uint8Array {
 
 /**
  * Writes what a node would answer for made-up blocks of one bundle each, as files that `sluice import` reads; the data of the
- * bundles goes into `later/`. Returns the bytes of all bundles.
+ * bundles goes into `later/`. Returns the bytes of all bundles and their ids in chain order. What is not signed is written
+ * ten times as fast, and is only good for who believes it.
  */
-export function writeChain(path: string, items: number, payloadBytes: number): number {
+export function writeChain(
+  path: string,
+  items: number,
+  payloadBytes: number,
+  isSigned: boolean,
+): { readonly bytes: number; readonly ids: readonly string[] } {
   for (const name of ['blocks', 'transactions', 'later']) mkdirSync(join(path, name), { recursive: true })
   const dice = new Dice(3)
+  const ids: string[] = []
   let previous = ''
   let bytes = 0
   for (let height = 0; height < items / itemsPerBundle; height += 1) {
-    const data = bundleOf(dice, payloadBytes)
+    const data = bundleOf(dice, payloadBytes, isSigned)
     bytes += data.length
     const signature = randomBytes(512)
     const id = idOfBytes(sha256(signature))
@@ -63,6 +75,7 @@ export function writeChain(path: string, items: number, payloadBytes: number): n
     writeFileSync(join(path, 'blocks', `${height}.json`), JSON.stringify(block))
     writeFileSync(join(path, 'transactions', `${id}.json`), JSON.stringify(header))
     writeFileSync(join(path, 'later', id), data)
+    ids.push(id)
   }
-  return bytes
+  return { bytes, ids }
 }

@@ -97,7 +97,7 @@ async function main(): Promise<void> {
   const slices = Number(values.slices)
   const folder = mkdtempSync(join(tmpdir(), 'sluice-while-importing-'))
   const object = benchObject('1k')
-  writeChain(join(folder, 'dump'), items, 400)
+  writeChain(join(folder, 'dump'), items, 400, true)
   const idle = await startGateway([object], edges, { name: 'idle', settings: offline })
   const importing = await startGateway([object], edges, {
     ...{ name: 'importing', settings: offline },

@@ -1,4 +1,4 @@
-import { idBytes } from '../format/id.js'
+import { type Id, idBytes } from '../format/id.js'
 import type { Tag } from '../format/tag.js'
 import { orderOf } from '../store/sort-records.js'
 import { amountBytes } from './amount.js'
@@ -20,15 +20,6 @@ export type WordRole = (typeof wordRole)[keyof typeof wordRole]
 const none = new Uint8Array(0)
 const idWords = 8
 
-/** What items have that transactions have not. */
-export interface PlaceInput {
-  /** 32 bytes. */
-  readonly parentId: Uint8Array
-  readonly rootItemOffset: number
-  readonly parentItemOffset: number
-  readonly headerSize: number
-}
-
 /** Packs rows one by one. */
 export class RowPacker {
   readonly #words = new VarWriter()
@@ -38,26 +29,21 @@ export class RowPacker {
   readonly #keys = new Map<string, number>()
   readonly #addresses = new Map<string, number>()
   readonly #recipients = new Map<string, number>()
-  readonly #bundles = new Map<string, number>()
+  readonly #bundles = new Map<Id, number>()
   #last = 0
   /** Where each row begins; the ids. */
   readonly #starts: number[] = []
 
-  /** Rows that were packed. */
-  get count(): number {
-    return this.#starts.length
-  }
-
   /** The place of an owner: its key (none where it is not known) and the address of it. */
-  owner(key: Uint8Array, addressOf: () => Uint8Array): number {
-    const address = key.length === 0 ? addressOf() : undefined
+  #owner(key: Uint8Array, addressOf: (key: Uint8Array) => Uint8Array): number {
+    const address = key.length === 0 ? addressOf(key) : undefined
     const places = address === undefined ? this.#keys : this.#addresses
     const text = latin1(address ?? key)
     const known = places.get(text)
     if (known !== undefined) return known
     const place = this.#begin(wordRole.owner)
     places.set(text, place)
-    this.#words.block(address ?? addressOf())
+    this.#words.block(address ?? addressOf(key))
     this.#words.block(key)
     return place
   }
@@ -79,13 +65,22 @@ export class RowPacker {
     return place
   }
 
-  #other(role: WordRole, places: Map<string, number>, bytes: Uint8Array): number {
-    const text = latin1(bytes)
-    const known = places.get(text)
+  #recipient(address: Uint8Array): number {
+    const text = latin1(address)
+    const known = this.#recipients.get(text)
     if (known !== undefined) return known
-    const place = this.#begin(role)
-    places.set(text, place)
-    this.#words.block(bytes)
+    const place = this.#begin(wordRole.recipient)
+    this.#recipients.set(text, place)
+    this.#words.block(address)
+    return place
+  }
+
+  #bundle(id: Id): number {
+    const known = this.#bundles.get(id)
+    if (known !== undefined) return known
+    const place = this.#begin(wordRole.bundle)
+    this.#bundles.set(id, place)
+    this.#words.block(idBytes(id))
     return place
   }
 
@@ -95,25 +90,20 @@ export class RowPacker {
     return this.#last
   }
 
-  item(
-    item: Omit<ItemInput, 'id' | 'parentId' | 'ownerAddress'>,
-    id: Uint8Array,
-    place: PlaceInput,
-    owner: number,
-  ): void {
-    const out = this.#row(item, id, owner)
-    out.uint(this.#other(wordRole.bundle, this.#bundles, place.parentId))
-    out.uint(place.rootItemOffset)
-    out.uint(place.parentItemOffset)
-    out.uint(place.headerSize)
+  /** Packs an item; `addressOf` is asked for the address of an owner that is new to the message. */
+  item(item: Omit<ItemInput, 'ownerAddress'>, addressOf: (key: Uint8Array) => Uint8Array): void {
+    const out = this.#row(item, this.#owner(item.owner, addressOf))
+    out.uint(this.#bundle(item.parentId))
+    out.uint(item.rootItemOffset)
+    out.uint(item.parentItemOffset)
+    out.uint(item.headerSize)
   }
 
   transaction(transaction: TransactionInput): void {
     const { owner, ownerAddress } = transaction
     const out = this.#row(
       transaction,
-      idBytes(transaction.id),
-      this.owner(owner, () => ownerAddress),
+      this.#owner(owner, () => ownerAddress),
     )
     out.uint(transaction.index)
     out.uint(transaction.format)
@@ -124,13 +114,13 @@ export class RowPacker {
   }
 
   /** What transactions and items have in common. */
-  #row(row: Omit<RowInput, 'id' | 'ownerAddress'>, id: Uint8Array, owner: number): VarWriter {
+  #row(row: Omit<RowInput, 'ownerAddress'>, owner: number): VarWriter {
     const out = this.#rows
     this.#starts.push(out.size)
-    out.raw(id)
+    out.raw(idBytes(row.id))
     out.uint(row.size)
     out.uint(owner)
-    out.uint(row.target.length === 0 ? 0 : this.#other(wordRole.recipient, this.#recipients, row.target))
+    out.uint(row.target.length === 0 ? 0 : this.#recipient(row.target))
     out.block(row.anchor)
     out.uint(row.tags.length)
     for (const tag of row.tags) out.uint(this.#tag(tag))
@@ -185,14 +175,7 @@ export function packTransactions(transactions: Iterable<TransactionInput>): Uint
 export function packItems(items: Iterable<ItemInput>): Uint8Array {
   const out = new RowPacker()
   for (const item of items) {
-    const { rootItemOffset, parentItemOffset, headerSize } = item
-    const place = { parentId: idBytes(item.parentId), rootItemOffset, parentItemOffset, headerSize }
-    out.item(
-      item,
-      idBytes(item.id),
-      place,
-      out.owner(item.owner, () => item.ownerAddress),
-    )
+    out.item(item, () => item.ownerAddress)
   }
   return out.take()
 }

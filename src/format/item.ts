@@ -1,6 +1,5 @@
-import { hash } from 'node:crypto'
+import { sha256Of } from '../../native/digest/digest.js'
 import { decodeTags, encodeTags, standardTagLimits, type TagLimits } from './avro-tags.js'
-import { copyOf } from './bytes.js'
 import { type Id, idOfBytes } from './id.js'
 import { isRefusal, type Refusal, refuse } from './refusal.js'
 import type { Tag } from './tag.js'
@@ -131,13 +130,14 @@ export function parseItemHeader(
   if (head === 'more' || isRefusal(head)) return head
   if (bytes.length < head.end) return 'more'
   // One copy of all: a field is a view of it.
-  const own = copyOf(bytes, 0, head.end)
+  const own = Buffer.allocUnsafeSlow(head.end)
+  own.set(bytes.subarray(0, head.end))
   const rawTags = own.subarray(tagsAt + 16)
   const tags = readTags(rawTags, head.count, limits)
   if (isRefusal(tags)) return tags
   const signature = own.subarray(2, 2 + type.signatureSize)
   return {
-    id: idOfBytes(hash('sha256', signature, 'buffer')),
+    id: idOfBytes(sha256Of(signature)),
     signatureType: number,
     signature,
     owner: own.subarray(2 + type.signatureSize, ownerEnd),

@@ -80,10 +80,11 @@ export class Agenda {
     return found
   }
 
-  /** Takes a task off, unless it was put again meanwhile. */
-  done(task: Task): void {
+  /** Takes tasks off, each unless it was put again meanwhile. */
+  done(...tasks: readonly Task[]): void {
+    if (tasks.length === 0) return
     this.environment.write(() => {
-      if (this.#isCurrent(task)) this.#set(task.key, task.record, undefined)
+      for (const task of tasks) if (this.#isCurrent(task)) this.#set(task.key, task.record, undefined)
     })
   }
 

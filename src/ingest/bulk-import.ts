@@ -2,6 +2,7 @@ import type { Clock } from '../actor/clock.js'
 import { type Id, idBytes } from '../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { Agenda, Task } from './agenda.js'
+import { Ahead } from './ahead.js'
 import type { Desk } from './desk.js'
 import type { Intake } from './intake.js'
 import type { ItemJudge } from './item-judge.js'
@@ -50,8 +51,10 @@ const blocksAhead = 100
 const headersAtOnce = 64
 /** One message to the keeper holds so many blocks or transactions, then it is sent. */
 const batchMax = { blocks: 200, transactions: 4000 }
-/** Bundles that are read at once: their items wait for each other's commits together. */
-const bundlesAtOnce = 16
+/** Batches that wait for their commit at once, 1000 items each, and fewer than the keeper takes: it commits them together. */
+const batchesAhead = 48
+/** Bundles whose last batches wait: small ones have no full batch. */
+const bundlesAtOnce = 48
 const leftMax = 20
 
 /**
@@ -61,6 +64,9 @@ const leftMax = 20
 export class BulkImport {
   #done = { blocks: 0, transactions: 0, missing: 0, bundles: 0, items: 0, bad: 0 }
   readonly #left: string[] = []
+  readonly #ahead = new Ahead(batchesAhead)
+  /** Bundles that are in the index and still on the agenda: a kill has them opened again, and nothing changes. */
+  readonly #opened: Task[] = []
 
   constructor(
     private readonly parts: BulkParts,
@@ -130,27 +136,43 @@ export class BulkImport {
     this.progress.transactions(this.#done.transactions)
   }
 
-  /** Bundles that are on the agenda and whose data is in the folder. */
+  /** Bundles that are on the agenda and whose data is in the folder: read one by one in chain order, told some at once. */
   async #bundles(signal: AbortSignal): Promise<void> {
-    const { folder, bundles } = this.parts
-    const tasks = folder.dataIds().flatMap((id) => {
-      const task = bundles.find(idBytes(id))
-      return task === undefined ? [] : [{ id, task }]
-    })
+    const tasks = this.#tasks()
     if (tasks.length > 0) this.progress.bundles(0, tasks.length)
-    const queue = tasks.values()
-    const work = async (): Promise<void> => {
-      for (const { id, task } of queue) {
-        signal.throwIfAborted()
-        await this.#bundle(id, task, signal)
-        this.#done.bundles += 1
-        this.progress.bundles(this.#done.bundles, tasks.length)
-      }
+    const bundlesAhead = new Ahead(bundlesAtOnce)
+    const ended: Promise<void>[] = []
+    for (const { id, task } of tasks) {
+      signal.throwIfAborted()
+      await new Promise<void>((read, failed) => {
+        const told = this.#bundle(id, task, read, signal).then(() => {
+          this.#done.bundles += 1
+          this.progress.bundles(this.#done.bundles, tasks.length)
+          read()
+        })
+        told.catch(failed)
+        bundlesAhead.add(told)
+        ended.push(told)
+      })
+      await bundlesAhead.room()
     }
-    await Promise.all(Array.from({ length: bundlesAtOnce }, work))
+    await Promise.all(ended)
+    this.parts.bundles.done(...this.#opened.splice(0))
   }
 
-  async #bundle(id: Id, task: Task, signal: AbortSignal): Promise<void> {
+  /** Rows that come in chain order go behind all others, everywhere in the index: that is far cheaper than between them. */
+  #tasks(): { readonly id: Id; readonly task: Task }[] {
+    const { folder, bundles, desk } = this.parts
+    desk.index.refresh()
+    const tasks = folder.dataIds().flatMap((id) => {
+      const task = bundles.find(idBytes(id))
+      const key = desk.index.row(idBytes(id))?.key ?? idBytes(id)
+      return task === undefined ? [] : [{ id, task, key }]
+    })
+    return tasks.sort((one, other) => Buffer.compare(one.key, other.key))
+  }
+
+  async #bundle(id: Id, task: Task, read: () => void, signal: AbortSignal): Promise<void> {
     const { folder, desk, judge, bundles } = this.parts
     const { verify, rules } = this.options
     const report: OpeningReport = { items: 0, bad: 0, nested: 0 }
@@ -160,14 +182,15 @@ export class BulkImport {
       this.#done.items += added
       this.progress.items(this.#done.items)
     }
-    const parts = { desk, open, told, judge: verify ? judge : undefined }
+    const parts = { desk, open, told, read, ahead: this.#ahead, judge: verify ? judge : undefined }
     const failure = await openBundle(parts, rules, id, report, signal)
     this.#done.bad += report.bad
     if (report.firstBad !== undefined)
       this.#say(`in ${id} ${report.bad} items are bad, the first ${report.firstBad}`)
     if (failure !== undefined) this.#say(`${id}: ${failure.refusal.message}`)
     // What the folder does not have rightly is left on the agenda: a node may.
-    if (failure === undefined || failure.cause === 'bundle') bundles.done(task)
+    if (failure === undefined || failure.cause === 'bundle') this.#opened.push(task)
+    if (this.#opened.length >= bundlesAtOnce) bundles.done(...this.#opened.splice(0))
   }
 
   #root(id: Id): Uint8Array {

@@ -1,11 +1,10 @@
 import type { ItemFilter } from '../../config/item-filter.js'
-import { packItems } from '../catalog/pack.js'
 import { type Id, idBytes } from '../format/id.js'
 import type { Refusal } from '../format/refusal.js'
 import type { Desk } from './desk.js'
 import { matches } from './filter.js'
 import type { ItemJudge, SignedMessage } from './item-judge.js'
-import { type FoundItem, itemInput, itemSubject } from './rows.js'
+import { type FoundItem, itemSubject, packFound } from './rows.js'
 import { indexedEvent } from './webhook-events.js'
 import type { Webhooks } from './webhooks.js'
 
@@ -94,7 +93,7 @@ export class ItemBatch {
       const root = this.desk.index.row(idBytes(this.rootId))
       if (root?.height === undefined) return undefined
       this.#announce(items, root.height)
-      return { kind: 'index-items', rootId: this.rootId, items: packItems(items.map(itemInput)) }
+      return { kind: 'index-items', rootId: this.rootId, items: packFound(items) }
     })
     this.hearer.told(outcome?.added ?? 0)
   }

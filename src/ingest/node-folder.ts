@@ -74,10 +74,10 @@ export class NodeFolder implements SupplyChain {
   async openData(id: Id, dataRoot: Uint8Array | undefined): Promise<RootStream | Refusal> {
     const file = await this.#dataFile(id)
     if (file === undefined) return unknown(`the data of ${id} is not in the folder`)
-    const stream = { sizeBytes: file.sizeBytes, bytes: pieces(file.path) }
+    const stream = { sizeBytes: file.sizeBytes, bytes: pieces(file.path, file.sizeBytes) }
     if (dataRoot === undefined) return stream
     const hasher = new DataRootHasher(file.sizeBytes)
-    for await (const piece of pieces(file.path)) hasher.update(piece)
+    for await (const piece of pieces(file.path, file.sizeBytes)) hasher.update(piece)
     const tree = hasher.finish()
     if (isRefusal(tree)) return tree
     const same = Buffer.compare(tree.root, dataRoot) === 0
@@ -132,15 +132,18 @@ function namesIn(folder: string): string[] {
   }
 }
 
-/** Pieces of a file, each of its own memory. */
-async function* pieces(path: string): AsyncGenerator<Uint8Array> {
+const pieceBytes = 2 ** 20
+
+/** Pieces of a file of this size, or of more where it has grown: each valid until the next is asked for. */
+async function* pieces(path: string, sizeBytes: number): AsyncGenerator<Uint8Array> {
   const file = await open(path, 'r')
   try {
+    const piece = Buffer.allocUnsafeSlow(Math.min(pieceBytes, sizeBytes + 1))
     for (;;) {
-      const piece = Buffer.allocUnsafeSlow(2 ** 20)
       const { bytesRead } = await file.read(piece)
-      if (bytesRead === 0) return
-      yield piece.subarray(0, bytesRead)
+      if (bytesRead > 0) yield piece.subarray(0, bytesRead)
+      // Room was left: that was the end.
+      if (bytesRead < piece.length) return
     }
   } finally {
     await file.close()

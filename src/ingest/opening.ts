@@ -2,6 +2,7 @@ import type { ItemFilter } from '../../config/item-filter.js'
 import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { isBundle } from '../source/learned.js'
+import { Ahead } from './ahead.js'
 import type { RootStream } from './bundle-bytes.js'
 import type { Desk } from './desk.js'
 import { matches } from './filter.js'
@@ -32,6 +33,10 @@ export interface OpeningParts {
   readonly webhooks?: Webhooks | undefined
   /** So many items were new to the index. */
   readonly told: (added: number) => void
+  /** All bytes were read: what is left is to be judged and told. */
+  readonly read?: () => void
+  /** Where batches count that are judged and told while the next gathers; absent: one of this bundle. */
+  readonly ahead?: Ahead
 }
 
 /** What was found in a bundle so far. */
@@ -78,23 +83,28 @@ export async function openBundle(
     },
     { item: (item, message) => batch.add(item, message), bad, broken: bad },
   )
-  // One batch is judged and told while the next gathers.
-  let telling = Promise.resolve()
+  const ahead = parts.ahead ?? new Ahead(1)
+  const telling: Promise<void>[] = []
+  const tell = (): void => {
+    const told = batch.flush()
+    ahead.add(told)
+    telling.push(told)
+  }
   try {
     for await (const piece of root.bytes) {
       if (isRefusal(piece)) return { refusal: piece, cause: 'source' }
       walk.push(piece)
       if (!batch.isFull) continue
-      await telling
-      telling = batch.flush()
-      telling.catch(() => 'thrown where it is awaited')
+      await ahead.room()
+      tell()
     }
     const refusal = walk.end()
-    await telling
-    telling = batch.flush()
+    tell()
+    parts.read?.()
+    await Promise.all(telling)
     return refusal === undefined ? undefined : { refusal, cause: 'bundle' }
   } finally {
-    await telling
+    await Promise.all(telling)
   }
 }
 

@@ -1,5 +1,6 @@
 import type { Attributes, Place } from '../catalog/attributes.js'
-import type { BlockInput, ItemInput, TransactionInput } from '../catalog/index-protocol.js'
+import type { BlockInput, TransactionInput } from '../catalog/index-protocol.js'
+import { RowPacker } from '../catalog/pack.js'
 import type { Block } from '../chain/chain.js'
 import type { ItemHeader } from '../format/item.js'
 import type { Transaction } from '../format/transaction.js'
@@ -67,25 +68,30 @@ export function transactionSubject(transaction: Transaction): Subject {
   }
 }
 
-export function itemInput({ header, place }: FoundItem): ItemInput {
-  const { id, owner, target, anchor, tags, signatureType, signature, headerSize } = header
-  const { parentId, rootItemOffset, parentItemOffset, itemSize } = place
-  // Spelled out: made for every item, and spreading takes several times as long.
-  return {
-    id,
-    size: itemSize - headerSize,
-    owner,
-    ownerAddress: sha256(owner),
-    target,
-    anchor,
-    tags,
-    signature,
-    signatureType,
-    parentId,
-    rootItemOffset,
-    parentItemOffset,
-    headerSize,
+/** Items as they go to the keeper. */
+export function packFound(items: readonly FoundItem[]): Uint8Array {
+  const packer = new RowPacker()
+  for (const { header, place } of items) {
+    const { id, owner, target, anchor, tags, signatureType, signature, headerSize } = header
+    const { parentId, rootItemOffset, parentItemOffset, itemSize } = place
+    // Spelled out: made for every item, and spreading takes several times as long.
+    const item = {
+      id,
+      size: itemSize - headerSize,
+      owner,
+      target,
+      anchor,
+      tags,
+      signature,
+      signatureType,
+      parentId,
+      rootItemOffset,
+      parentItemOffset,
+      headerSize,
+    }
+    packer.item(item, sha256)
   }
+  return packer.take()
 }
 
 export function itemSubject({ header, place }: FoundItem): Subject {

@@ -1,8 +1,10 @@
 import { createHash, type Hash, hash } from 'node:crypto'
+import { sha256Of } from '../../native/digest/digest.js'
 
 /** SHA-256 of the given bytes, one behind the other: 32 bytes. */
 export function sha256(...parts: readonly Uint8Array[]): Uint8Array {
-  return digest('sha256', parts)
+  const [only] = parts
+  return parts.length === 1 && only !== undefined ? sha256Of(only) : digest('sha256', parts)
 }
 
 /** SHA-384 of the given bytes, one behind the other: 48 bytes. */

@@ -1,6 +1,6 @@
 import type { Header } from '../catalog/attributes.js'
 import type { ItemHeader } from '../format/item.js'
-import { plainTagValue, type Tag, tagValue } from '../format/tag.js'
+import { plainTagValue, type Tag } from '../format/tag.js'
 import type { Transaction } from '../format/transaction.js'
 import { normalizedAddress } from '../proof/address.js'
 import { ownerOf } from '../proof/transaction.js'
@@ -38,10 +38,19 @@ export function learnedOfItem(item: ItemHeader): Learned {
   })
 }
 
-/** True where the tags say that the payload is an ANS-104 bundle. */
+const bundleFormat = Buffer.from('Bundle-Format')
+const bundleVersion = Buffer.from('Bundle-Version')
+
+/** True where the tags say that the payload is an ANS-104 bundle. Asked of every item: most have no such tag. */
 export function isBundle(tags: readonly Tag[]): boolean {
   return (
-    tagValue(tags, 'Bundle-Format') === 'binary' &&
-    tagValue(tags, 'Bundle-Version')?.startsWith('2.') === true
+    textUnder(tags, bundleFormat) === 'binary' && textUnder(tags, bundleVersion)?.startsWith('2.') === true
   )
+}
+
+function textUnder(tags: readonly Tag[], wanted: Buffer): string | undefined {
+  for (const { name, value } of tags) {
+    if (name.length === wanted.length && wanted.equals(name)) return Buffer.from(value).toString('utf8')
+  }
+  return undefined
 }
