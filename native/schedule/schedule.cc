@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "../exports.h"
+
 namespace {
 
 // As the kernel has it (sched_setattr(2)), in its first size: headers of C libraries before 2.41 have none.
@@ -68,14 +70,5 @@ napi_value get(napi_env env, napi_callback_info info) {
 }  // namespace
 
 NAPI_MODULE_INIT() {
-  const struct {
-    const char* name;
-    napi_callback call;
-  } functions[] = {{"set", set}, {"get", get}};
-  for (const auto& each : functions) {
-    napi_value made;
-    napi_create_function(env, each.name, NAPI_AUTO_LENGTH, each.call, nullptr, &made);
-    napi_set_named_property(env, exports, each.name, made);
-  }
-  return exports;
+  return give(env, exports, {{"set", set}, {"get", get}});
 }
