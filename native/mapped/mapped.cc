@@ -31,11 +31,15 @@ struct Mapping {
   Key key;
   uint8_t* start;
   size_t size;
+  int fd;  // of a large file, for who sends from it; else -1
   size_t holders;
 };
 
 std::mutex guard;
 std::map<Key, Mapping*> mappings;
+
+// Smaller files are sent from memory: a descriptor for each would be one of the process's few.
+constexpr off_t kLarge = 128 * 1024;
 
 // ArrayBuffers of one GiB at most: some supported versions of V8 allow no more than 4 GiB in one.
 constexpr size_t kWindow = size_t{1} << 30;
@@ -50,6 +54,7 @@ void release(Mapping* mapping) {
   if (--mapping->holders > 0) return;
   mappings.erase(mapping->key);
   if (mapping->size > 0) munmap(mapping->start, mapping->size);
+  if (mapping->fd >= 0) ::close(mapping->fd);
   delete mapping;
 }
 
@@ -73,24 +78,34 @@ int64_t modifiedNs(const struct stat& found) {
   return static_cast<int64_t>(found.st_mtim.tv_sec) * 1000000000 + found.st_mtim.tv_nsec;
 }
 
-// The mapping of an open file, made on first need; null with errno set where mmap fails.
+// The mapping of an open file, made on first need; null with errno set where mmap fails. Takes the descriptor over.
 Mapping* mappingOf(int fd, const struct stat& found) {
   Key key{found.st_dev, found.st_ino, found.st_size, modifiedNs(found)};
   std::lock_guard<std::mutex> lock(guard);
   auto known = mappings.find(key);
   if (known != mappings.end()) {
     known->second->holders += 1;
+    ::close(fd);
     return known->second;
   }
   size_t size = static_cast<size_t>(found.st_size);
   void* start = nullptr;
   if (size > 0) {
     start = mmap(nullptr, size, PROT_READ, MAP_SHARED, fd, 0);
-    if (start == MAP_FAILED) return nullptr;
+    if (start == MAP_FAILED) {
+      int code = errno;
+      ::close(fd);
+      errno = code;
+      return nullptr;
+    }
     // Only a wish: with file systems that can, cold pages then come in and are mapped two MiB at a time.
     madvise(start, size, MADV_HUGEPAGE);
   }
-  Mapping* made = new Mapping{key, static_cast<uint8_t*>(start), size, 1};
+  if (found.st_size < kLarge) {
+    ::close(fd);
+    fd = -1;
+  }
+  Mapping* made = new Mapping{key, static_cast<uint8_t*>(start), size, fd, 1};
   mappings.emplace(key, made);
   return made;
 }
@@ -145,7 +160,7 @@ void set(napi_env env, napi_value object, const char* name, napi_value value) {
   napi_set_named_property(env, object, name, value);
 }
 
-// open(path) -> { handle, sizeBytes, inode, modifiedNs }, or undefined where there is no such file.
+// open(path) -> { handle, sizeBytes, inode, modifiedNs, descriptor }, or undefined where there is no such file.
 napi_value open(napi_env env, napi_callback_info info) {
   size_t count = 1;
   napi_value arg;
@@ -164,9 +179,7 @@ napi_value open(napi_env env, napi_callback_info info) {
     return fail(env, "open", code);
   }
   Mapping* mapping = mappingOf(fd, found);
-  int code = errno;
-  ::close(fd);
-  if (mapping == nullptr) return fail(env, "mmap", code);
+  if (mapping == nullptr) return fail(env, "mmap", errno);
 
   Handle* handle = new Handle{mapping};
   napi_value result, external, number;
@@ -179,6 +192,8 @@ napi_value open(napi_env env, napi_callback_info info) {
   set(env, result, "inode", number);
   napi_create_bigint_int64(env, modifiedNs(found), &number);
   set(env, result, "modifiedNs", number);
+  napi_create_int32(env, mapping->fd, &number);
+  set(env, result, "descriptor", number);
   return result;
 }
 

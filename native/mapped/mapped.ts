@@ -21,18 +21,27 @@ export interface MappedFile {
    * A large part of the file, as it lies in memory, around `start` (inclusive) and `end` (exclusive): valid until `close`.
    * Undefined where there is none. Its bytes must not be read where `settle` does not say that they are there.
    */
-  window(start: number, end: number): { readonly start: number; readonly bytes: Uint8Array } | undefined
+  window(start: number, end: number): FileWindow | undefined
   /** Brings these bytes into memory, off the thread. True once they are there, false where the disk failed. */
   fetch(start: number, end: number): Promise<boolean>
   /** Gives everything back; views become empty. Nothing may be called after it. */
   close(): void
 }
 
+export interface FileWindow {
+  readonly start: number
+  readonly bytes: Uint8Array
+  /** Descriptor of the open file, for the server to send from; -1 where the file is small. */
+  readonly file: number
+}
+
 declare const handleBrand: unique symbol
 type Handle = { readonly [handleBrand]: true }
 
+type Opened = Pick<MappedFile, 'sizeBytes' | 'inode' | 'modifiedNs'> & { handle: Handle; descriptor: number }
+
 interface Addon {
-  open(path: string): { handle: Handle; sizeBytes: number; inode: bigint; modifiedNs: bigint } | undefined
+  open(path: string): Opened | undefined
   window(handle: Handle, index: number): ArrayBuffer
   settle(handle: Handle, start: number, end: number, fill: boolean): boolean
   fetch(handle: Handle, start: number, end: number): Promise<boolean>
@@ -53,16 +62,18 @@ class AddonFile implements MappedFile {
   readonly sizeBytes: number
   readonly inode: bigint
   readonly modifiedNs: bigint
+  readonly #descriptor: number
   readonly #addon: Addon
   readonly #handle: Handle
   readonly #windows: (ArrayBuffer | undefined)[] = []
 
-  constructor(native: Addon, opened: NonNullable<ReturnType<Addon['open']>>) {
+  constructor(native: Addon, opened: Opened) {
     this.#addon = native
     this.#handle = opened.handle
     this.sizeBytes = opened.sizeBytes
     this.inode = opened.inode
     this.modifiedNs = opened.modifiedNs
+    this.#descriptor = opened.descriptor
   }
 
   settle(start: number, end: number, fill: boolean): boolean {
@@ -76,11 +87,11 @@ class AddonFile implements MappedFile {
     return new Uint8Array(buffer, offset, Math.min(end - start, buffer.byteLength - offset))
   }
 
-  window(start: number, end: number): { start: number; bytes: Uint8Array } | undefined {
+  window(start: number, end: number): FileWindow | undefined {
     const index = Math.floor(start / windowBytes)
     const buffer = this.#windows[index] ?? this.#open(index)
     if (end > index * windowBytes + buffer.byteLength) return undefined
-    return { start: index * windowBytes, bytes: new Uint8Array(buffer) }
+    return { start: index * windowBytes, bytes: new Uint8Array(buffer), file: this.#descriptor }
   }
 
   #open(index: number): ArrayBuffer {

@@ -3,6 +3,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/ioctl.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -207,38 +208,65 @@ void Server::answerKnown(const int32_t* told) {
     number(&head, "\r\nContent-Length: ", length);
   }
   head.append(answer->rest);
+  if (length >= kLarge && !c->near) settle(c);
+  bool fromFile = answer->file >= 0 && length >= kLarge;
   iovec parts[2] = {{&head[0], head.size()}, {const_cast<uint8_t*>(body), length}};
   msghdr message = {};
   message.msg_iov = parts;
-  message.msg_iovlen = length > 0 ? 2 : 1;
+  message.msg_iovlen = fromFile || length == 0 ? 1 : 2;
   ssize_t took = sendmsg(c->fd, &message, MSG_NOSIGNAL);
   c->broken = took < 0 && errno != EAGAIN && errno != EINTR;
   size_t sent = took > 0 ? static_cast<size_t>(took) : 0;
   c->begun = c->ended = true;
   c->since = now_;
-  if (sent == head.size() + length) return finish(c);
   if (sent < head.size()) c->rest.assign(head, sent);
   size_t taken = sent > head.size() ? sent - head.size() : 0;
   if (taken < length) {
     c->standing = told[2];
     c->body = body + taken;
     c->bodyRest = length - taken;
+    c->fileAt = fromFile ? static_cast<int64_t>(answer->start) + (body - answer->body) : -1;
     answer->users += 1;
+    if (fromFile && c->rest.empty() && !c->broken) c->broken = !pour(c);
+    if (c->bodyRest == 0) leave(c);
   }
-  arm(c, c->events | UV_WRITABLE);
+  if (c->rest.empty() && c->bodyRest == 0) finish(c);
+  else arm(c, c->events | UV_WRITABLE);
 }
 
-// The connection takes its standing answer no more.
+// Gives the socket what it takes of the standing body. False where no more can come of it.
+bool Server::pour(Connection* c) {
+  Standing* answer = standing_.at(static_cast<size_t>(c->standing));
+  off_t at = c->fileAt;
+  ssize_t took = at < 0 ? ::send(c->fd, c->body, c->bodyRest, MSG_NOSIGNAL) : sendfile(c->fd, answer->file, &at, c->bodyRest);
+  if (took < 0) return errno == EAGAIN || errno == EINTR;
+  if (took == 0) return false;  // a file that ends before its time
+  c->since = now_;
+  c->body += took;
+  c->bodyRest -= static_cast<size_t>(took);
+  if (at >= 0) c->fileAt = at;
+  return true;
+}
+
+// The connection takes its standing answer no more. What is left of it will not be sent.
 void Server::leave(Connection* c) {
   if (c->standing < 0) return;
   size_t number = static_cast<size_t>(c->standing);
   c->standing = -1;
+  if (c->bodyRest > 0) tell(kUnsent, c, c->bodyRest);
   c->bodyRest = 0;
   if (!standing_.leave(number) || destroyed_) return;
   int32_t* out = shared_.inbox + inboxAt_;
   out[0] = kReleased;
   out[1] = static_cast<int32_t>(number);
   inboxAt_ += kShortMessage;
+}
+
+void Server::cut(size_t number) {
+  for (Connection* c : slots_) {
+    if (c != nullptr && c->standing == static_cast<int>(number)) remove(c);
+  }
+  if (inboxAt_ > 0) wake();
 }
 
 void Server::takeBody(Connection* c, uint8_t* bytes, size_t length) {
@@ -335,12 +363,7 @@ void Server::writable(Connection* c) {
     if (!c->rest.empty()) return;
   }
   if (c->bodyRest > 0) {
-    ssize_t took = ::send(c->fd, c->body, c->bodyRest, MSG_NOSIGNAL);
-    if (took < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    if (took < 0) return gone(c);
-    c->since = now_;
-    c->body += took;
-    c->bodyRest -= static_cast<size_t>(took);
+    if (!pour(c)) return gone(c);
     if (c->bodyRest > 0) return;
     leave(c);
   }

@@ -250,7 +250,11 @@ void Server::sweep(double now) {
     bool stuck = !c->rest.empty() || c->bodyRest > 0 || c->ends;
     bool idle = c->held || c->in.empty();
     if (c->phase == Phase::kLingering && waited > limits_.lingerMs) remove(c);
-    else if (c->phase == Phase::kAnswering && stuck && waited > limits_.stallMs) gone(c);
+    else if (c->phase == Phase::kAnswering && stuck && waited > limits_.stallMs) {
+      // The kernel calls a socket writable only when a third of its buffer is free: less is progress, too.
+      if (c->bodyRest > 0) writable(c);
+      if (slots_[slot] == c && c->since < now_) gone(c);
+    }
     else if (c->phase != Phase::kHead) continue;
     else if (!idle && waited > limits_.headMs) refuse(c, faults::late);
     else if (idle && waited > (c->first ? limits_.headMs : idleMs)) remove(c);

@@ -153,7 +153,7 @@ napi_value send(napi_env env, napi_callback_info info) {
   return result;
 }
 
-// stand(door, at, beforeBytes, afterBytes, restBytes, body, start, size) -> number of the answer, or less than 0
+// stand(door, at, beforeBytes, afterBytes, restBytes, body, start, size, file) -> number of the answer, or less than 0
 napi_value stand(napi_env env, napi_callback_info info) {
   Call call(env, info);
   int found = -1;
@@ -167,6 +167,7 @@ napi_value stand(napi_env env, napi_callback_info info) {
     answer.body = view(env, call.args[5], &answer.length);
     answer.start = static_cast<uint64_t>(number(env, call.args[6]));
     answer.size = static_cast<uint64_t>(number(env, call.args[7]));
+    answer.file = static_cast<int>(number(env, call.args[8]));
     found = call.server->stand(count(env, call.args[1]), std::move(answer));
   }
   napi_value result;
@@ -188,7 +189,7 @@ napi_value forget(napi_env env, napi_callback_info info) {
   return result;
 }
 
-// NAME(door, slot): what the server does with one connection.
+// NAME(door, slot): what the server does with one connection; `cut`: with those that take the answer of this number.
 template <void (Server::*act)(size_t)>
 napi_value onSlot(napi_env env, napi_callback_info info) {
   Call call(env, info);
@@ -237,6 +238,7 @@ NAPI_MODULE_INIT() {
                              {"send", send},
                              {"stand", stand},
                              {"forget", forget},
+                             {"cut", onSlot<&Server::cut>},
                              {"read", onSlot<&Server::read>},
                              {"hold", onSlot<&Server::hold>},
                              {"release", onSlot<&Server::release>},

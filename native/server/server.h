@@ -16,9 +16,9 @@ namespace server {
 
 // What the first number of a message in the inbox says. A request is described in parser.h; the others are:
 // kData slot, start and length in the shared bytes, 1 where it is the last | kWritable slot | kGone slot |
-// kReleased and the number of a standing answer | kKnown, behind the request that it is about: slot, number of the answer, start of
+// kReleased and the number of a standing answer | kUnsent slot, bytes of a standing answer that its client will not have | kKnown, behind the request that it is about: slot, number of the answer, start of
 // the range (2 ** 30 times the first and the second), its length; JavaScript writes kAllowed over kKnown where it may go out
-enum Kind { kRequest = 1, kData = 2, kWritable = 3, kGone = 4, kReleased = 5, kKnown = 6, kAllowed = 7 };
+enum Kind { kRequest = 1, kData = 2, kWritable = 3, kGone = 4, kReleased = 5, kKnown = 6, kAllowed = 7, kUnsent = 8 };
 constexpr size_t kShortMessage = 5;
 constexpr size_t kKnownMessage = 6;
 
@@ -61,6 +61,8 @@ class Server {
   int stand(size_t at, Standing answer);
   // Recognizes none of them any more; the numbers of those that are still being taken (kReleased tells when no more).
   std::vector<uint32_t> forget() { return standing_.clear(); }
+  // Breaks off whoever is taking this one.
+  void cut(size_t number);
   // The body of this request is wanted from now on.
   void read(size_t slot);
   // Behind the answer that is outstanding nothing is read until `release`: what the client sends stays in the kernel, which soon
@@ -128,6 +130,7 @@ class Server {
   void recognize(const Connection* c, const uint8_t* bytes, int32_t* out);
   void answerKnown();
   void answerKnown(const int32_t* told);
+  bool pour(Connection* c);
   void leave(Connection* c);
   void takeBody(Connection* c, uint8_t* bytes, size_t length);
   void flush();
@@ -168,6 +171,7 @@ struct Connection {
   std::string rest;       // what the socket did not take
   int standing = -1;      // the answer that it takes, where the socket did not take all of the body
   const uint8_t* body = nullptr;
+  int64_t fileAt = -1;    // place in its file where the body goes on; less than 0: it is sent from memory
   size_t bodyRest = 0;
 
   bool unread() const { return chunked ? !chunks.whole : bodyLeft > 0; }

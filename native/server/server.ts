@@ -29,8 +29,10 @@ interface Addon {
     body: Uint8Array,
     start: number,
     size: number,
+    file: number,
   ): number
   forget(door: Door): number[]
+  cut(door: Door, number: number): void
   read(door: Door, slot: number): void
   hold(door: Door, slot: number): void
   release(door: Door, slot: number): void
@@ -71,6 +73,7 @@ class AddonWire implements Wire {
       stand: (at, { before, after, rest }, ...body) =>
         native.stand(opened[0], at, before, after, rest, ...body),
       forget: () => native.forget(opened[0]),
+      cut: (number) => native.cut(opened[0], number),
     }
   }
 

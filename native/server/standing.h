@@ -17,7 +17,7 @@ namespace server {
 
 // Heads longer than this are no ordinary ones.
 constexpr size_t kKeyMax = 2048;
-// Answers at once: with their heads some 4 MiB.
+// Answers at once: with their heads some 4 MiB. Those that are forgotten and still being taken, one a connection, come on top.
 constexpr size_t kStandingMax = 1024;
 
 // A request as far as it is compared: everything but the bounds of its range.
@@ -35,6 +35,7 @@ struct Standing {
   std::string before, after, rest;  // around the request's id; a range and its length are named before the rest
   const uint8_t* body;              // the whole body, or the part of the content that ranges may lie in
   size_t length;
+  int file;                         // the file that is the content, or less than 0
   bool ranged;
   uint64_t start;     // place of `body` in the content
   uint64_t size;      // of the content
@@ -44,8 +45,8 @@ struct Standing {
 
 class StandingAnswers {
  public:
-  // Larger parts are watched while they go out.
-  static constexpr uint64_t kPartMax = 64 * 1024;
+  // Larger parts are sent piece by piece, as JavaScript says.
+  static constexpr uint64_t kPartMax = 1024 * 1024;
   static constexpr size_t kIdLength = 22;
 
   StandingAnswers() { clear(); }
@@ -101,10 +102,9 @@ class StandingAnswers {
     for (int& way : ways_[key.hash % kWays]) {
       if (way < 0) free = &way;
     }
-    if (free == nullptr) return -1;
+    if (free == nullptr || standing_ == kStandingMax) return -1;
     size_t number = 0;
     while (number < answers_.size() && answers_[number] != nullptr) number += 1;
-    if (number == kStandingMax) return -1;
     if (number == answers_.size()) answers_.emplace_back();
     answer.hash = key.hash;
     answer.split = key.front.length;
@@ -113,6 +113,7 @@ class StandingAnswers {
     answer.ranged = key.ranged;
     answers_[number] = std::make_unique<Standing>(std::move(answer));
     *free = static_cast<int>(number);
+    standing_ += 1;
     return *free;
   }
 
@@ -125,6 +126,7 @@ class StandingAnswers {
       for (int& way : bucket) way = -1;
     }
     memset(seen_, 0, sizeof(seen_));
+    standing_ = 0;
     for (size_t number = 0; number < answers_.size(); number += 1) {
       if (answers_[number] == nullptr) continue;
       answers_[number]->retired = true;
@@ -161,6 +163,7 @@ class StandingAnswers {
  private:
   static constexpr size_t kWays = 1024, kSeen = 8192;
   std::vector<std::unique_ptr<Standing>> answers_;
+  size_t standing_ = 0;
   int ways_[kWays][4];
   uint32_t seen_[kSeen] = {};
   char ids_[kIdLength * 256];

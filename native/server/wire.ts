@@ -44,11 +44,14 @@ export interface StandingWire {
    * Lets an answer stand for requests like the one whose message starts at `at` in the inbox, until `forget`. In the outbox lie
    * `before`, `after` and `rest` bytes: the head's lines around the request's id, and those behind the place of a range and its
    * length, with the end of the head. For ranges `body` holds the content from `start`, of `size` bytes in all; else the whole
-   * body. Its number, or less than 0 where it cannot stand.
+   * body. `file` is the descriptor of a file that is the content, or less than 0. Its number, or less than 0 where it cannot
+   * stand.
    */
-  stand(at: number, head: StandingHead, body: Uint8Array, start: number, size: number): number
+  stand(at: number, head: StandingHead, body: Uint8Array, start: number, size: number, file: number): number
   /** Forgets all. The numbers of those that are still being taken: their bodies stay until `released` names them. */
   forget(): readonly number[]
+  /** Closes the connections that are taking this answer, forgotten or not. */
+  cut(number: number): void
 }
 
 export interface StandingHead {
@@ -91,6 +94,8 @@ export const message = {
   known: 6,
   /** Written over `known`: the answer may go out. The request itself is then nobody's business. */
   allowed: 7,
+  /** Then the bytes of a standing answer that the client will not have. */
+  unsent: 8,
 } as const
 
 /** Numbers of every message but a request and `known`. */

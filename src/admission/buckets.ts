@@ -1,6 +1,6 @@
 import type { Request } from '../http/exchange.js'
 import type { Client } from './clients.js'
-import type { Credits, Grant } from './protocol.js'
+import type { Charge, Credits, Grant } from './protocol.js'
 import type { Balance } from './table.js'
 
 /** What names a resource's bucket: host, method, path. A request does. */
@@ -45,15 +45,15 @@ export interface Unavailable {
 export type Taking = Ticket | Shortage | Unavailable
 
 /** Tokens taken for one answer. */
-export abstract class Ticket implements Grant {
+export abstract class Ticket implements Grant, Charge {
   lines = ''
   /** Tokens that an earlier knock took: what is sent pays for them first. */
   knocked = 0
 
   constructor(
     readonly tokens: number,
-    /** How many of the client's were paid ones. */
-    readonly paid: number,
+    /** How many of the client's were paid ones, and not given back. */
+    public paid: number,
   ) {}
 
   settle(bytesSent: number): void {
@@ -61,7 +61,12 @@ export abstract class Ticket implements Grant {
     if (unused > 0) this.give(Math.min(unused, this.tokens))
   }
 
-  /** Gives back so many, paid ones first: they were taken last. */
+  short(bytes: number, unsent: number): void {
+    const unused = tokensOf(bytes) - tokensOf(bytes - unsent)
+    if (unused > 0) this.give(unused)
+  }
+
+  /** Gives back so many more, paid ones first: they were taken last. */
   abstract give(tokens: number): void
 }
 

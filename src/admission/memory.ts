@@ -83,16 +83,18 @@ class MemoryTicket extends Ticket {
     tokens: number,
     paid: number,
     private readonly resource?: Key,
-    private readonly resourcePaid = 0,
+    private resourcePaid = 0,
   ) {
     super(tokens, paid)
   }
 
   give(tokens: number): void {
     const paid = Math.min(tokens, this.paid)
+    this.paid -= paid
     this.tables.ip.give(this.client, tokens - paid, paid)
     if (this.resource === undefined) return
     const back = Math.min(tokens, this.resourcePaid)
+    this.resourcePaid -= back
     this.tables.resource.give(this.resource, tokens - back, back)
   }
 }

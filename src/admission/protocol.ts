@@ -64,10 +64,16 @@ export interface Admission {
 /** Decides about many answers like one that was granted. */
 export interface Repeats {
   /**
-   * May `count` answers of `bytes` go out to the socket at `address`? What they cost is taken then, and not given back. False:
-   * nothing was taken, and each must ask for itself.
+   * May `count` answers of `bytes` go out to the socket at `address`? What they cost is taken then. Undefined: nothing was taken,
+   * and each must ask for itself.
    */
-  admit(address: string, bytes: number, count: number): boolean
+  admit(address: string, bytes: number, count: number): Charge | undefined
+}
+
+/** What was taken for some answers of one size. */
+export interface Charge {
+  /** Of one of them, with `bytes`, the last `unsent` did not go out: gives back what they cost. */
+  short(bytes: number, unsent: number): void
 }
 
 export function isDenial(outcome: Grant | Paid | Denial): outcome is Denial {

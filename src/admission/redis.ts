@@ -140,7 +140,7 @@ class RedisTicket extends Ticket {
   constructor(
     tokens: number,
     paid: number,
-    private readonly resourcePaid: number,
+    private resourcePaid: number,
     private readonly alone: boolean,
     private readonly giveBack: (counts: readonly number[]) => void,
   ) {
@@ -150,6 +150,8 @@ class RedisTicket extends Ticket {
   give(tokens: number): void {
     const paid = Math.min(tokens, this.paid)
     const back = Math.min(tokens, this.resourcePaid)
+    this.paid -= paid
+    this.resourcePaid -= back
     this.giveBack([tokens - paid, paid, this.alone ? 0 : tokens - back, back])
   }
 }

@@ -1,7 +1,7 @@
 import type { Meter } from '../actor/meter.js'
 import { type Buckets, Ticket, tokensOf } from './buckets.js'
 import type { Client, Clients } from './clients.js'
-import type { Fare, Repeats } from './protocol.js'
+import type { Charge, Fare, Repeats } from './protocol.js'
 
 /** What the limiter reads of a request, kept beyond it. */
 const kept = ['host', 'x-forwarded-for', 'x-real-ip']
@@ -13,6 +13,9 @@ interface RepeatParts {
   readonly count: (ticket: Ticket) => void
   readonly isExempt: (client: Client) => boolean
 }
+
+/** Nothing was taken. */
+const free: Charge = { short: () => undefined }
 
 /** More answers like one that was granted, each taken for like that one; those of one client in one take. */
 export class BucketRepeats implements Repeats {
@@ -27,15 +30,17 @@ export class BucketRepeats implements Repeats {
     this.#named = { method, path, header: (name) => headers.get(name) }
   }
 
-  admit(address: string, bytes: number, count: number): boolean {
+  admit(address: string, bytes: number, count: number): Charge | undefined {
     const { clients, buckets, requests } = this.parts
     const client = clients.of({ remoteAddress: address, header: this.#named.header })
+    let charge: Charge = free
     if (!this.parts.isExempt(client)) {
       const taking = buckets.take(client, this.#named, tokensOf(bytes) * count, false)
-      if (!(taking instanceof Ticket)) return false
+      if (!(taking instanceof Ticket)) return undefined
       this.parts.count(taking)
+      charge = taking
     }
     requests.add(count)
-    return true
+    return charge
   }
 }

@@ -128,7 +128,7 @@ export class BandBytes {
       if ('window' in content) {
         const { offers } = this.parts
         const offer = offers.current()
-        const again = { content, fare, holds: () => offers.current() === offer }
+        const again = { content, fare, holds: () => offers.current() === offer, mayGoOn: () => true }
         offerAgain({ ledger, admission }, flow, again, decided, outcome, head)
       }
       send(ledger, flow, head, decided, content, outcome, { reason: 'band' })

@@ -54,6 +54,7 @@ export class Ledger {
   readonly #requests = new Map<Family, Map<string, Meter>>()
   readonly #seconds = new Map<Family, Meter>()
   readonly #bytes: Meter
+  #short = 0
   readonly #broken: Meter
   readonly #gone: Meter
   readonly #stalled: Meter
@@ -104,7 +105,7 @@ export class Ledger {
     const ms = this.clock.monotonic() - flow.startedMs
     this.#inFlight.add(-1)
     this.#seconds.get(flow.family)?.add(ms / 1000)
-    if (ending.bytes > 0) this.#bytes.add(ending.bytes)
+    this.#sent(ending.bytes)
     const { outcome } = ending
     if (outcome === 'broken') this.#broken.add(1)
     else if (outcome === 'aborted') this.#gone.add(1)
@@ -130,12 +131,24 @@ export class Ledger {
   again(flow: Flow, status: number, bytes: number, count: number): void {
     const seconds = this.#seconds.get(flow.family)
     for (let index = 0; index < count; index += 1) seconds?.add(0)
-    if (bytes > 0) this.#bytes.add(bytes * count)
+    this.#sent(bytes * count)
     this.#repeated.add(count)
     this.#requests.get(flow.family)?.get(classOf(status))?.add(count)
     if (!isContent(flow)) return
     this.#hits.add(count)
     this.resources?.note(this.clock.now(), shownAs(flow), bytes, count)
+  }
+
+  /** Of bytes that `again` was told of, so many were not sent. */
+  short(bytes: number): void {
+    this.#short += bytes
+  }
+
+  /** A meter only rises: what was counted too much is left out of what comes next. */
+  #sent(bytes: number): void {
+    const off = Math.min(bytes, this.#short)
+    this.#short -= off
+    if (bytes > off) this.#bytes.add(bytes - off)
   }
 
   /** Bad answers may be as many as requests: the log gets some each second, then their number. */

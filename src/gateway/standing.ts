@@ -1,10 +1,9 @@
-import type { Admission, Fare, Grant, Repeats } from '../admission/protocol.js'
-import type { FramedHead, StandingBody, Terms } from '../http/exchange.js'
+import type { Admission, Charge, Fare, Grant, Repeats } from '../admission/protocol.js'
+import type { FramedHead, Given, StandingBody, Terms } from '../http/exchange.js'
 import type { MappedContent } from '../store/mapped.js'
 import type { DeliveryParts } from './delivery-parts.js'
 import type { Entry } from './entry.js'
 import type { Flow } from './flow.js'
-import { watchedMinBytes } from './guard.js'
 import type { Planned } from './send.js'
 
 /** What answers stand over. */
@@ -16,6 +15,8 @@ export interface Repeatable {
   readonly fare: Fare
   /** Whether it is still what would be answered. */
   holds(): boolean
+  /** False: what is on its way breaks off. */
+  mayGoOn(): boolean
 }
 
 /** Terms under which an answer stands: all that was decided for the first, asked again. */
@@ -40,18 +41,39 @@ class FlowTerms implements Terms {
     return this.repeatable.content.isHere(start, end)
   }
 
-  admits(address: string, bytes: number, count: number): boolean {
-    return this.repeats === undefined || this.repeats.admit(address, bytes, count)
+  give(address: string, bytes: number, count: number): Given | undefined {
+    const charge = this.repeats?.admit(address, bytes, count)
+    if (charge === undefined && this.repeats !== undefined) return undefined
+    const { ledger } = this.parts
+    ledger.again(this.flow, this.status, bytes, count)
+    return charge === undefined ? ledger : new Charged(ledger, charge, bytes)
   }
 
-  sent(bytes: number, count: number): void {
-    this.parts.ledger.again(this.flow, this.status, bytes, count)
+  mayGoOn(): boolean {
+    return this.repeatable.mayGoOn()
   }
 
   close(): void {
     this.repeatable.content.close()
   }
 }
+
+/** Answers of `bytes` each that were paid for: what a client did not get it gets back. */
+class Charged implements Given {
+  constructor(
+    private readonly ledger: Given,
+    private readonly charge: Charge,
+    private readonly bytes: number,
+  ) {}
+
+  short(bytes: number): void {
+    this.ledger.short(bytes)
+    this.charge.short(this.bytes, bytes)
+  }
+}
+
+/** Larger bodies are moved piece by piece, as this side says: their own cost is what counts there. */
+const standingMaxBytes = 2 ** 20
 
 /** Lets the answer to a flow with content from the store be given again while it holds. */
 export function offerStanding(
@@ -68,9 +90,16 @@ export function offerStanding(
   const version = guard?.version
   // Whatever was blocked or released meanwhile, this content or another: the next request is decided anew.
   const holds = (): boolean => version === guard?.version && locator.stillHas(entry)
+  let clearAt = version
+  const mayGoOn = (): boolean => {
+    if (guard === undefined || guard.version === clearAt) return true
+    if (guard.blocksContent(entry.attributes)) return false
+    clearAt = guard.version
+    return true
+  }
   const name = naming?.name === undefined ? {} : { name: naming.name }
   const fare = { request, bytes: planned.bytes, contentType: entry.contentType, ...name }
-  offerAgain(parts, flow, { content, fare, holds }, planned, grant, head)
+  offerAgain(parts, flow, { content, fare, holds, mayGoOn }, planned, grant, head)
 }
 
 /**
@@ -89,7 +118,7 @@ export function offerAgain(
   if (standing === undefined || grant.lines !== '' || parts.ledger.logsAll) return
   const { variant, bytes, contentLength } = planned
   const isPart = variant === 'part'
-  if (variant === 'parts' || bytes > watchedMinBytes) return
+  if (variant === 'parts' || bytes > standingMaxBytes) return
   // A range that did not count is no range to the server; a client that names its requests wants to hear that name.
   if ((flow.request.header('range') !== undefined) !== isPart) return
   if (flow.request.header('x-request-id') !== undefined) return
@@ -99,7 +128,7 @@ export function offerAgain(
   const { admission } = parts
   const repeats = admission?.repeats(fare)
   if (admission !== undefined && repeats === undefined) return
-  const again = { ...repeatable, content: content.again() }
+  const again: Repeatable = { ...repeatable, content: content.again() }
   const terms = new FlowTerms(parts, flow, planned.status, again, repeats)
   // The lines of the plan come first among the head's own: Content-Range, which every request has for itself.
   const lines = head.lines.slice(planned.lines.length)
@@ -113,5 +142,5 @@ function bodyOf(content: MappedContent, { variant, pieces }: Planned): StandingB
   if (window === undefined) return undefined
   const { sizeBytes } = content
   if (variant === 'part') return { ...window, isRange: true, sizeBytes }
-  return { bytes: window.bytes.subarray(0, piece.end), isRange: false, start: 0, sizeBytes }
+  return { ...window, bytes: window.bytes.subarray(0, piece.end), isRange: false, sizeBytes }
 }

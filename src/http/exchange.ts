@@ -77,20 +77,28 @@ export interface StandingBody {
   readonly start: number
   /** Bytes of the content. */
   readonly sizeBytes: number
+  /** Descriptor of a file that is the content, open until the terms are closed; less than 0: there is none. */
+  readonly file: number
+}
+
+/** Answers that went out on their terms. */
+export interface Given {
+  /** The client of one of them will not have its last so many bytes. */
+  short(bytes: number): void
 }
 
 /** On which terms an answer stands. All of it is asked for many requests: no allocation, no waiting. */
 export interface Terms {
-  /** False: nobody needs to know whose requests they are; `admits` is given '' then. */
+  /** False: nobody needs to know whose requests they are; `give` is told '' then. */
   readonly asksWho: boolean
   /** Whether it is still what would be answered. Asked once a turn. */
   holds(): boolean
   /** Whether these bytes of the content are in memory. */
   isHere(start: number, end: number): boolean
-  /** Whether `count` answers of `bytes` each may go out to the client at `address`. They go out then. */
-  admits(address: string, bytes: number, count: number): boolean
-  /** `count` answers of `bytes` each were handed to their sockets. */
-  sent(bytes: number, count: number): void
+  /** Lets `count` answers of `bytes` each go out to the client at `address`. Undefined: each must ask for itself. */
+  give(address: string, bytes: number, count: number): Given | undefined
+  /** False: what is on its way breaks off. Asked now and then, also when the answer stands no more. */
+  mayGoOn(): boolean
   /** The answer stands no more, and nobody takes it. */
   close(): void
 }

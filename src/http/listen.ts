@@ -98,6 +98,7 @@ class Edge implements Desk, Front, Server, StandingDesk {
 
   #sweep(): void {
     this.#standing?.begin(this.#clock.now())
+    this.#standing?.check()
     this.wire.sweep(this.#clock.monotonic())
   }
 
@@ -144,6 +145,7 @@ class Edge implements Desk, Front, Server, StandingDesk {
         continue
       }
       if (kind === message.released) standing?.released(inbox[at + 1]!)
+      else if (kind === message.unsent) standing?.unsent(inbox[at + 1]!, inbox[at + 2]!)
       else this.#tell(at)
       at += shortMessage
     }

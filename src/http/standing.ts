@@ -1,5 +1,5 @@
 import { known, message, type StandingWire, type Wire } from '../../native/server/wire.js'
-import type { StandingAnswer, Terms } from './exchange.js'
+import type { Given, StandingAnswer, Terms } from './exchange.js'
 import { writeStanding } from './frame.js'
 
 /** What the server that recognizes requests is asked. */
@@ -21,7 +21,7 @@ interface Held {
   holds: boolean
 }
 
-const nothing = new Uint8Array(0)
+const noBody = { bytes: new Uint8Array(0), start: 0, sizeBytes: 0, file: -1 }
 
 /**
  * Answers that stand for the rest of their second. The wire recognizes requests that are the same byte for byte as one that was
@@ -35,6 +35,8 @@ export class StandingAnswers {
   readonly #held: (Held | undefined)[] = []
   /** Forgotten by the wire, and still being taken by some client. */
   readonly #leaving = new Map<number, Terms>()
+  /** By slot: what its connection was given last. */
+  readonly #given: Given[] = []
   #second = -1
   #turn = 0
   /** One client's requests for one answer. */
@@ -63,8 +65,8 @@ export class StandingAnswers {
     const { outbox } = this.#desk.wire
     const said = body?.isRange === true ? undefined : contentLength
     const lengths = writeStanding(outbox, head, this.#desk.dateLine(), said)
-    const { bytes, start, sizeBytes } = body ?? { bytes: nothing, start: 0, sizeBytes: 0 }
-    const number = lengths === undefined ? -1 : this.#wire.stand(at, lengths, bytes, start, sizeBytes)
+    const { bytes, start, sizeBytes, file } = body ?? noBody
+    const number = lengths === undefined ? -1 : this.#wire.stand(at, lengths, bytes, start, sizeBytes, file)
     if (number < 0) {
       terms.close()
       return
@@ -111,13 +113,29 @@ export class StandingAnswers {
     if (run === undefined) return
     this.#run = undefined
     const count = this.#runAts.length
-    if (run.terms.admits(this.#runAddress, this.#runBytes, count)) {
+    const given = run.terms.give(this.#runAddress, this.#runBytes, count)
+    if (given !== undefined) {
       const { inbox } = this.#desk.wire
-      for (const told of this.#runTolds) inbox[told] = message.allowed
-      run.terms.sent(this.#runBytes, count)
+      for (const told of this.#runTolds) {
+        inbox[told] = message.allowed
+        this.#given[inbox[told + 1]!] = given
+      }
     } else for (const at of this.#runAts) this.#desk.take(at)
     this.#runAts.length = 0
     this.#runTolds.length = 0
+  }
+
+  /** The client on this slot left, or was sent away, before it had so many bytes. */
+  unsent(slot: number, bytes: number): void {
+    this.#given[slot]?.short(bytes)
+  }
+
+  /** Breaks off what may not go on. */
+  check(): void {
+    this.#held.forEach((held, number) => {
+      if (held?.terms.mayGoOn() === false) this.#wire.cut(number)
+    })
+    for (const [number, terms] of this.#leaving) if (!terms.mayGoOn()) this.#wire.cut(number)
   }
 
   /** A client of an answer that was forgotten has got it all, or left. */

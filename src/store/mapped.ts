@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs'
-import { type MappedFile, openMapped } from '../../native/mapped/mapped.js'
+import { type FileWindow, type MappedFile, openMapped } from '../../native/mapped/mapped.js'
 import type { Clock, Timer } from '../actor/clock.js'
 import type { Content } from './content.js'
 
@@ -21,7 +21,7 @@ export interface MappedContent extends Content {
   /** The file once more, to be closed for itself. */
   again(): MappedContent
   /** Much of the file around these bytes, valid until this content is closed; `isHere` says which of it may be read. */
-  window(start: number, end: number): { readonly start: number; readonly bytes: Uint8Array } | undefined
+  window(start: number, end: number): FileWindow | undefined
 }
 
 /** A huge page: what the kernel maps at once, and what is fetched ahead of a reader. */
@@ -86,7 +86,7 @@ class Entry implements MappedContent {
     return this
   }
 
-  window(start: number, end: number): { readonly start: number; readonly bytes: Uint8Array } | undefined {
+  window(start: number, end: number): FileWindow | undefined {
     return this.#file.window(start, end)
   }
 

@@ -43,7 +43,7 @@ function contentOf(path: string): MappedContent | undefined {
   const content: MappedContent = {
     ...{ sizeBytes: body.length, inode: 1n, modifiedNs: 1n },
     isHere: () => true,
-    window: () => ({ start: 0, bytes: body }),
+    window: () => ({ start: 0, bytes: body, file: -1 }),
     again() {
       openContents += 1
       return content

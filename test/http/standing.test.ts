@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { closeSync, openSync, writeFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { servedBy } from '../../native/server/server.js'
@@ -12,7 +13,9 @@ import { HandClock } from './hand-clock.js'
 
 const skip = servedBy === 'twin' && 'the addon was not built: no answer stands'
 
-const size = 300_000
+const size = 6_000_000
+const middle = [1000, 3_000_000] as const
+const partMax = 2 ** 20
 const body = Buffer.from(Array.from({ length: size }, (_, at) => (at * 31 + (at >> 8)) & 255))
 
 /** A scene in which answers stand: what the handler does, and the terms, can be changed while it runs. */
@@ -23,10 +26,24 @@ class Scene {
   admits = true
   readonly admitted: [string, number, number][] = []
   sent = 0
+  short = 0
+  mayGoOn = true
   open = 0
   second = 1_000_000
+  file = -1
 
-  constructor(private readonly base: Clock = systemClock) {}
+  constructor(
+    private readonly base: Clock = systemClock,
+    private readonly wholeBytes = 60_000,
+  ) {}
+
+  /** Answers are sent from a file from now on. */
+  useFile(t: Test): void {
+    const path = `${t.testdir({})}/body`
+    writeFileSync(path, body)
+    this.file = openSync(path, 'r')
+    t.teardown(() => closeSync(this.file))
+  }
 
   get clock(): Clock {
     const { base } = this
@@ -41,7 +58,7 @@ class Scene {
   readonly handler = (request: Request, reply: Reply): void => {
     this.asked += 1
     const range = /^bytes=(\d+)-(\d+)$/.exec(request.header('range') ?? '')
-    const [start, end] = range === null ? [0, 60_000] : [Number(range[1]), Number(range[2]) + 1]
+    const [start, end] = range === null ? [0, this.wholeBytes] : [Number(range[1]), Number(range[2]) + 1]
     if (end > size) {
       reply.end({ status: 416, block: 'X-Path: none' })
       return
@@ -64,24 +81,29 @@ class Scene {
   ): void {
     if (reply.standing === undefined) return
     this.open += 1
-    const whole = { bytes: body.subarray(0, 60_000), isRange: false, start: 0, sizeBytes: size }
+    const { file, wholeBytes } = this
+    const whole = { bytes: body.subarray(0, wholeBytes), isRange: false, start: 0, sizeBytes: size, file }
     // Only the middle of the content may be had without asking.
-    const part = { bytes: body.subarray(1000, 200_000), isRange: true, start: 1000, sizeBytes: size }
+    const part = { bytes: body.subarray(...middle), isRange: true, start: middle[0], sizeBytes: size, file }
     reply.standing.offer({
       head,
-      contentLength: 60_000,
+      contentLength: wholeBytes,
       body: isHead ? undefined : isRange ? part : whole,
       terms: {
         asksWho: true,
         holds: () => this.holds,
         isHere: () => this.here,
-        admits: (address, bytes, count) => {
+        give: (address, bytes, count) => {
           this.admitted.push([address, bytes, count])
-          return this.admits
-        },
-        sent: (_, count) => {
+          if (!this.admits) return undefined
           this.sent += count
+          return {
+            short: (unsent) => {
+              this.short += unsent
+            },
+          }
         },
+        mayGoOn: () => this.mayGoOn,
         close: () => {
           this.open -= 1
         },
@@ -169,6 +191,9 @@ class Line {
 const plain = (path: string, more = '', method = 'GET'): string =>
   `${method} ${path} HTTP/1.1\r\nHost: a\r\n${more}\r\n`
 
+const ranged = (start: number, end: number): string =>
+  plain('/r', `Range: bytes=${start}-${end}\r\nX-After: 1\r\n`)
+
 t.test(
   'from the third time on the same request is answered without the handler, with an id of its own',
   { skip },
@@ -217,32 +242,42 @@ t.test('whatever differs in a byte is another request', { skip }, async (t) => {
   line.socket.destroy()
 })
 
-t.test('every range of the same request gets its own bytes', { skip }, async (t) => {
+for (const from of ['memory', 'a file']) {
+  t.test(`every range of the same request gets its own bytes, from ${from}`, { skip }, async (t) => {
+    const scene = new Scene()
+    if (from === 'a file') scene.useFile(t)
+    const line = new Line(scene.serve(t))
+    const [first, end] = middle
+    await line.ask(ranged(1, 2))
+    await line.ask(ranged(3, 4))
+    t.equal(scene.asked, 2)
+    await fc.assert(
+      fc.asyncProperty(fc.nat(end - first - 1), fc.nat(partMax - 1), async (at, more) => {
+        const start = first + at
+        const last = Math.min(start + more, end - 1)
+        const { head, body: got } = await line.ask(ranged(start, last))
+        return (
+          got.equals(body.subarray(start, last + 1)) &&
+          head.includes(`Content-Range: bytes ${start}-${last}/${size}\r\n`) &&
+          head.includes(`Content-Length: ${last + 1 - start}`)
+        )
+      }),
+      { numRuns: 100 },
+    )
+    t.equal(scene.asked, 2)
+    line.socket.destroy()
+  })
+}
+
+t.test('what does not lie in the part that stands is asked for', { skip }, async (t) => {
   const scene = new Scene()
   const line = new Line(scene.serve(t))
-  const ranged = (start: number, end: number): string =>
-    plain('/r', `Range: bytes=${start}-${end}\r\nX-After: 1\r\n`)
   await line.ask(ranged(1, 2))
   await line.ask(ranged(3, 4))
-  t.equal(scene.asked, 2)
-  await fc.assert(
-    fc.asyncProperty(fc.nat(199_999 - 1000), fc.nat(65_535), async (from, more) => {
-      const start = from + 1000
-      const end = Math.min(start + more, 199_999)
-      const { head, body: got } = await line.ask(ranged(start, end))
-      return (
-        got.equals(body.subarray(start, end + 1)) &&
-        head.includes(`Content-Range: bytes ${start}-${end}/${size}\r\n`) &&
-        head.includes(`Content-Length: ${end + 1 - start}`)
-      )
-    }),
-    { numRuns: 200 },
-  )
-  t.equal(scene.asked, 2)
   const outside: [number, number][] = [
-    [999, 1500],
-    [199_000, 200_000],
-    [1000, 66_536],
+    [middle[0] - 1, 1500],
+    [middle[1] - 1000, middle[1]],
+    [1000, 1000 + partMax],
     [0, 0],
     [size, size],
   ]
@@ -251,7 +286,7 @@ t.test('every range of the same request gets its own bytes', { skip }, async (t)
     if (end < size) t.ok(got.equals(body.subarray(start, end + 1)))
     else t.match(head, / 416 /)
   }
-  t.equal(scene.asked, 2 + outside.length, 'what does not lie in the part is asked for')
+  t.equal(scene.asked, 2 + outside.length)
   for (const odd of [
     'bytes=1000-',
     'bytes=-5',
@@ -355,6 +390,61 @@ t.test(
     for (const { socket } of [first, ...slow]) socket.destroy()
   },
 )
+
+for (const from of ['memory', 'a file']) {
+  t.test(`what a client does not get of a large answer is told, from ${from}`, { skip }, async (t) => {
+    const clock = new HandClock()
+    const scene = new Scene(clock, 5_000_000)
+    if (from === 'a file') scene.useFile(t)
+    const port = scene.serve(t)
+    const first = new Line(port)
+    for (let turn = 0; turn < 3; turn += 1) {
+      t.ok((await first.ask(plain('/one'))).body.equals(body.subarray(0, 5_000_000)))
+    }
+    t.equal(scene.short, 0)
+    const lazy = async (): Promise<Line> => {
+      const line = new Line(port)
+      await once(line.socket, 'connect')
+      line.socket.pause()
+      const { sent } = scene
+      line.socket.write(plain('/one'))
+      while (scene.sent === sent) await pause(5)
+      return line
+    }
+    const told = async (above: number, stepMs = 1): Promise<void> => {
+      while (scene.short <= above) {
+        clock.turn(stepMs)
+        await pause(5)
+      }
+    }
+    const leaver = await lazy()
+    leaver.socket.destroy()
+    await told(0)
+    t.ok(scene.short < 5_000_000, 'some of it went out')
+    let before = scene.short
+    await lazy()
+    await told(before, 3000)
+    t.pass('who takes nothing is sent away')
+    before = scene.short
+    const slow = await lazy()
+    let got = 0
+    slow.socket.on('data', (piece: Buffer) => {
+      got += piece.length
+      slow.socket.pause()
+      setTimeout(() => slow.socket.resume(), 15)
+    })
+    slow.socket.resume()
+    while (got < 5_000_000) await pause(20)
+    t.equal(scene.short, before, 'who is only slow gets it all')
+    const cut = await lazy()
+    scene.mayGoOn = false
+    await told(before)
+    cut.socket.resume()
+    if (!cut.socket.closed) await once(cut.socket, 'close')
+    first.socket.destroy()
+    slow.socket.destroy()
+  })
+}
 
 t.test('nothing is left of thousands of different requests', { skip }, async (t) => {
   const scene = new Scene()
