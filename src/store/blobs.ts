@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { type FileHandle, mkdir, open, opendir, rename, rm, stat } from 'node:fs/promises'
+import { statSync } from 'node:fs'
+import { type FileHandle, mkdir, open, opendir, rename, rm, rmdir, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { decodeBase64url, encodeBase64url } from '../format/base64url.js'
 
@@ -52,9 +53,13 @@ export class BlobStore {
     this.#drafts = join(folder, 'tmp')
   }
 
-  /** Makes the folders and removes what a killed process left half written. Resolves with the number of files removed. */
+  /**
+   * Makes the folders, brings blobs of the version before to their places, and removes what a killed process left half written.
+   * Resolves with the number of files removed.
+   */
   async prepare(): Promise<number> {
     await mkdir(this.#drafts, { recursive: true, mode: 0o700 })
+    for (let first = 0; first < 256; first += 1) await liftBlobs(join(this.folder, folderName(first)))
     let removed = 0
     for await (const entry of await opendir(this.#drafts)) {
       await rm(join(this.#drafts, entry.name), { force: true, recursive: true })
@@ -152,6 +157,19 @@ export class BlobStore {
         yield { digest, modifiedMs: Number(found.modifiedNs / 1_000_000n) }
       }
     }
+  }
+}
+
+/** Blobs once lay one folder deeper, by their second byte: left there nobody would find them, and nothing remove them. */
+async function liftBlobs(folder: string): Promise<void> {
+  // A folder without folders in it has two links. Where a file system does not count them it is looked into each time.
+  const links = statSync(folder, { throwIfNoEntry: false })?.nlink ?? 2
+  if (links === 2) return
+  for (const deeper of (await entries(folder)).filter((name) => /^[0-9a-f]{2}$/.test(name))) {
+    for (const name of await entries(join(folder, deeper))) {
+      await rename(join(folder, deeper, name), join(folder, name))
+    }
+    await rmdir(join(folder, deeper))
   }
 }
 

@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import { pause } from '../../src/actor/clock.js'
@@ -40,6 +40,26 @@ t.test('a draft becomes a blob under its digest, and its readers keep their file
   t.equal(await blobs.open(digest), undefined)
   t.equal(await blobs.identify(digest), undefined)
   await blobs.remove(digest)
+})
+
+t.test('blobs that lie a folder deeper, as they once did, are found after the next start', async (t) => {
+  const folder = join(scratch('blobs'), 'blobs')
+  const digests = Array.from({ length: 20 }, (_, at) =>
+    createHash('sha256')
+      .update(`${at % 7}`)
+      .digest(),
+  )
+  for (const digest of digests) {
+    const deep = join(folder, digest.toString('hex', 0, 1), digest.toString('hex', 1, 2))
+    await mkdir(deep, { recursive: true })
+    await writeFile(join(deep, digest.toString('base64url')), digest)
+  }
+  const blobs = new BlobStore(folder)
+  await blobs.prepare()
+  for (const digest of digests) {
+    t.ok((await readFile(blobPath(folder, digest))).equals(digest))
+    t.same(await readdir(join(folder, digest.toString('hex', 0, 1))), [digest.toString('base64url')])
+  }
 })
 
 t.test('drafts made ahead are each given once, and removed at the end', async (t) => {
