@@ -13,6 +13,7 @@ import { idOfBytes } from '../../src/format/id.js'
 import { isRefusal } from '../../src/format/refusal.js'
 import { RecordSorter } from '../../src/store/cdb-sort.js'
 import { blockMessage, itemsMessage, openHouse } from '../catalog/index-model.js'
+import { eventually } from '../eventually.js'
 import { fc } from '../property.js'
 import { house, idFor, placeFor, shelveBand, span } from './root-band-rig.js'
 
@@ -259,7 +260,7 @@ t.test('the newest band that knows an item is believed', async (t) => {
 
 /** Memory goes when the loop has turned after the last view. */
 async function untilNothingMapped(): Promise<void> {
-  for (let turn = 0; turn < 1000 && mappedNow().count > 0; turn += 1) await new Promise(setImmediate)
+  await eventually(() => mappedNow().count === 0)
 }
 
 t.test('a file that is replaced is found anew, and one that went away is let go', async (t) => {

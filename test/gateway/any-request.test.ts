@@ -1,5 +1,5 @@
 import t from 'tap'
-import { systemClock } from '../../src/actor/clock.js'
+import { pause, systemClock } from '../../src/actor/clock.js'
 import { silentLog } from '../../src/actor/log.js'
 import { Meters, meterBytes } from '../../src/actor/meter.js'
 import { meterTable } from '../../src/actor/meters.js'
@@ -102,7 +102,9 @@ async function answersTo(method: string, path: string, headers: Record<string, s
     },
   }
   gateway.handle(request, reply)
-  for (let turns = 0; turns < 50 && answers.length === 0; turns += 1) await new Promise(setImmediate)
+  // Some handlers are read from the disk when they are first wanted.
+  for (let turns = 0; turns < 5000 && answers.length === 0; turns += 1)
+    await (turns < 50 ? new Promise(setImmediate) : pause(2))
   return answers
 }
 

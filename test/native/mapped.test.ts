@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { type MappedFile, mappedBy, mappedNow, openAddon } from '../../native/mapped/mapped.js'
 import { openTwin } from '../../native/mapped/twin.js'
+import { eventually } from '../eventually.js'
 import { fc } from '../property.js'
 import { scratch } from '../scratch.js'
 
@@ -14,7 +15,7 @@ else t.comment('the addon was not built: only its twin is tested')
 
 /** Memory goes when the loop has turned after the last view. */
 async function untilMapped(count: number): Promise<void> {
-  for (let turn = 0; turn < 1000 && mappedNow().count !== count; turn += 1) await new Promise(setImmediate)
+  await eventually(() => mappedNow().count === count)
 }
 
 async function readAll(file: MappedFile, start: number, end: number): Promise<Buffer> {

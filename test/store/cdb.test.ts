@@ -8,6 +8,7 @@ import { mappedBy, mappedNow } from '../../native/mapped/mapped.js'
 import { checkCdb } from '../../src/store/cdb-check.js'
 import { CdbSearch, closeCdb, openCdb } from '../../src/store/cdb-reader.js'
 import { CdbWriter } from '../../src/store/cdb-writer.js'
+import { eventually } from '../eventually.js'
 import { mutated } from '../fuzz/mutate.js'
 import { fc } from '../property.js'
 
@@ -96,7 +97,7 @@ t.test('values longer than a window, and records beyond a block of memory', asyn
 
 /** Memory goes when the loop has turned after the last view. */
 async function untilNothingMapped(): Promise<void> {
-  for (let turn = 0; turn < 1000 && mappedNow().count > 0; turn += 1) await new Promise(setImmediate)
+  await eventually(() => mappedNow().count === 0)
 }
 
 const addonOnly = { skip: mappedBy === 'twin' ? 'needs the addon' : false }
