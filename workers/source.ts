@@ -37,6 +37,7 @@ import { InlineProver } from '../src/source/prover.js'
 import { isConfined } from '../src/source/raw-line.js'
 import { GatewayRoots } from '../src/source/root-lookup.js'
 import { Soundness } from '../src/source/soundness.js'
+import { Suspects } from '../src/source/suspects.js'
 import { TrustedGateways } from '../src/source/trusted-gateways.js'
 import { BlobStore } from '../src/store/blobs.js'
 
@@ -86,6 +87,7 @@ const fetcher = new Fetcher(
     keeper,
     keeping,
     forgers: new Forgers(systemClock),
+    suspects: new Suspects(),
     forbidden: new SievedBlockList(new Sieve(given.moderation.sieve), blockStore, log),
     meters: fetchMeters(meters),
     log,

@@ -10,6 +10,7 @@ import type { Keeping } from './keeping.js'
 import type { FetchMeters } from './meters.js'
 import type { Hints, Provenance, Window } from './protocol.js'
 import type { Source } from './source.js'
+import type { Suspects } from './suspects.js'
 
 export interface FetchOptions {
   /** Payloads up to this size are told to readers only when they are whole, with a digest. */
@@ -36,6 +37,7 @@ export interface FetchParts {
   readonly keeper: Address<CatalogRequest, CatalogReply>
   readonly keeping: Keeping
   readonly forgers: Forgers
+  readonly suspects: Suspects
   /** Absent: nothing is forbidden. */
   readonly forbidden?: Forbidden
   readonly meters: FetchMeters

@@ -75,9 +75,9 @@ export class Fetch {
   abandon(): boolean {
     if (this.delivery.state !== 'growing') return true
     const missing = this.#fileBytes - this.delivery.readable
-    const { finishBytes, finishShare } = this.parts.options
+    const { finishBytes, finishShare, wholeFirstMaxBytes } = this.parts.options
     const near = missing <= finishBytes || this.delivery.readable >= this.#fileBytes * finishShare
-    if (this.#told === undefined || near) return true
+    if (near || this.#fileBytes <= wholeFirstMaxBytes) return true
     this.stop()
     return false
   }
@@ -90,7 +90,7 @@ export class Fetch {
 
   /** Gives the file back, when the run is over and the last reader left. */
   async close(): Promise<void> {
-    await this.#handle?.close()
+    await (this.#handle ?? this.#draft?.handle)?.close()
   }
 
   /** The blob on disk, where the catalog says there is one. */
@@ -130,15 +130,6 @@ export class Fetch {
     return refusal
   }
 
-  /** The file that the bytes go into: the first one that a source has bytes for. */
-  async #drafted(): Promise<Draft> {
-    if (this.#draft === undefined) {
-      this.#draft = await this.parts.store.draft()
-      this.#handle = this.#draft.handle
-    }
-    return this.#draft
-  }
-
   /** Asks the sources until one brought all; another one only as long as no reader was told anything. */
   async #ask(): Promise<Refusal | undefined> {
     const avoid = this.parts.forgers.of(this.wish.id)
@@ -155,7 +146,9 @@ export class Fetch {
       if (isRefusal(found)) return weightier(refusal, found)
       let broken: Refusal | undefined = unknownEverywhere()
       try {
-        broken = await this.#take({ ...found, body: this.#resumed(found) }, await this.#drafted(), known)
+        // Only where a source has bytes.
+        this.#draft ??= await this.parts.store.draft()
+        broken = await this.#take({ ...found, body: this.#resumed(found) }, this.#draft, known)
       } finally {
         // What went well has come to its end by itself.
         if (broken !== undefined) attempt.abort()
@@ -202,7 +195,8 @@ export class Fetch {
     const fileBytes = window === undefined ? found.sizeBytes : window.end - window.start + 1
     this.#fileBytes = fileBytes
     const target: Target = { found, draft, base, fileBytes }
-    if (window !== undefined || fileBytes > this.parts.options.wholeFirstMaxBytes) {
+    const isSmall = fileBytes <= this.parts.options.wholeFirstMaxBytes
+    if (window !== undefined || !(isSmall || this.parts.suspects.has(this.wish.id))) {
       // A digest on record may be another one than these bytes will have: only their own is told, when they are all there.
       const { digest: _unproven, ...rest } = this.#attributes(found, known, undefined)
       const attributes = { ...rest, verified: false }
@@ -225,10 +219,11 @@ export class Fetch {
     const attributes = this.#attributes(found, known, digest)
     if (this.#forbids(digest)) {
       // Known from now on, it is refused before its first byte. Nobody else's word makes an id mean forbidden bytes.
-      const isSure = found.proven || found.trusted
-      if (isSure) await this.parts.keeper.ask({ kind: 'learn', attributes: [attributes] })
+      if (!found.proven && !found.trusted) this.parts.suspects.add(this.wish.id)
+      else await this.parts.keeper.ask({ kind: 'learn', attributes: [attributes] })
       return forbiddenBytes()
     }
+    this.parts.suspects.clear(this.wish.id)
     this.delivery.move(fileBytes, 'whole')
     this.#tell(this.#openingOf(target, attributes))
     const { hints, name: source } = found

@@ -185,8 +185,9 @@ export class Fetcher {
     return { fetch, fresh: true, run }
   }
 
-  /** A window near the start of an object that is cached, or small enough: the whole is as quick, and stays. */
+  /** A window near the start of an object that is cached, or small enough: the whole is as quick, and stays. Suspects too. */
   #wholeInstead({ id, window }: Open): boolean {
+    if (this.parts.suspects.has(id)) return true
     const known = this.parts.catalog.attributes(id)
     if (known?.digest !== undefined && this.parts.catalog.blobSize(known.digest) !== undefined) return true
     if (window === undefined || window.start > this.options.joinBytes) return false

@@ -27,6 +27,7 @@ import { InlineProver } from '../../src/source/prover.js'
 import { isConfined } from '../../src/source/raw-line.js'
 import { Soundness } from '../../src/source/soundness.js'
 import type { Source } from '../../src/source/source.js'
+import { Suspects } from '../../src/source/suspects.js'
 import { TrustedGateways } from '../../src/source/trusted-gateways.js'
 import { BlobStore } from '../../src/store/blobs.js'
 import type { Content } from '../../src/store/content.js'
@@ -142,6 +143,7 @@ export async function rig(options: RigOptions): Promise<Rig> {
       keeper,
       keeping,
       forgers: new Forgers(systemClock),
+      suspects: new Suspects(),
       ...(options.forbidden === undefined ? {} : { forbidden: options.forbidden }),
       meters: fetchMeters(meters),
       log: silentLog,
