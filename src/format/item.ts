@@ -1,5 +1,6 @@
 import { sha256Of } from '../../native/digest/digest.js'
 import { decodeTags, encodeTags, standardTagLimits, type TagLimits } from './avro-tags.js'
+import { copyOf } from './bytes.js'
 import { type Id, idOfBytes } from './id.js'
 import { isRefusal, type Refusal, refuse } from './refusal.js'
 import type { Tag } from './tag.js'
@@ -130,8 +131,7 @@ export function parseItemHeader(
   if (head === 'more' || isRefusal(head)) return head
   if (bytes.length < head.end) return 'more'
   // One copy of all: a field is a view of it.
-  const own = Buffer.allocUnsafeSlow(head.end)
-  own.set(bytes.subarray(0, head.end))
+  const own = copyOf(bytes, 0, head.end)
   const rawTags = own.subarray(tagsAt + 16)
   const tags = readTags(rawTags, head.count, limits)
   if (isRefusal(tags)) return tags
