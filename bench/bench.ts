@@ -9,7 +9,7 @@ import { pause } from '../src/actor/clock.js'
 import { benchBand, offered, shelveBand } from './band.js'
 import { type Candidate, nginxVersion, startGateway, startNginx, startNodeHttp } from './candidates.js'
 import { type Case, cases } from './cases.js'
-import { coldReads } from './cold.js'
+import { coldLine, coldReads } from './cold.js'
 import { benchFolder, makeLoad } from './load.js'
 import { type BenchObject, benchObject, objectsFolder, type SizeName } from './objects.js'
 import { slowReaders } from './slow.js'
@@ -289,12 +289,7 @@ try {
       `a probe beside them took ${slow.probeMs.toFixed(1)} ms at worst`,
   )
   const cold = await coldReads(small ? 5 : 200, small ? 2 ** 24 : 2 ** 30)
-  say(
-    `cold: first byte ${cold.medianMs.toFixed(1)} ms behind the source's (a tenth within ${cold.tenthMs.toFixed(1)}, ` +
-      `worst of ${cold.ids}: ${cold.worstMs.toFixed(1)}; before warm: ${cold.firstMedianMs.toFixed(1)}; ` +
-      `asked directly: ${cold.directMs.toFixed(1)}; CPU ${cold.cpuMs.toFixed(1)} ms), ` +
-      `${cold.streamedMb} MiB streamed at ${cold.mbPerSecond.toFixed(0)} MB/s for ${cold.grownMb.toFixed(0)} MiB of memory`,
-  )
+  say(coldLine(cold))
   const pairs = threads === 1 && nginx !== undefined ? await measurePairs() : []
   keep({ machine, rows, slow, cold, pairs })
 } finally {

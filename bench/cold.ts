@@ -7,6 +7,8 @@ import { cpuSeconds, residentMb } from './usage.js'
 export interface ColdOutcome {
   /** Between the source's first byte and the client's, milliseconds; after as many reads again that warmed the program up. */
   readonly medianMs: number
+  /** One in twenty is slower. */
+  readonly slowMs: number
   readonly worstMs: number
   /** One in ten is quicker: says more than the median where others use the machine. */
   readonly tenthMs: number
@@ -38,12 +40,24 @@ function quantile(values: readonly number[], share: number): number {
   return [...values].sort((a, b) => a - b)[Math.floor(values.length * share)] ?? 0
 }
 
-/** Writes as fast as the gateway takes it. */
-async function pour(response: ServerResponse, bytes: number): Promise<void> {
+/** Writes as fast as the gateway takes it. No two bodies are the same. */
+async function pour(response: ServerResponse, id: string, bytes: number): Promise<void> {
+  piece.write(id)
   for (let left = bytes; left > 0 && !response.destroyed; left -= piece.length) {
     if (!response.write(left < piece.length ? piece.subarray(0, left) : piece)) await once(response, 'drain')
   }
   response.end()
+}
+
+/** The outcome in one line. */
+export function coldLine(cold: ColdOutcome): string {
+  return (
+    `cold: first byte ${cold.medianMs.toFixed(1)} ms behind the source's (a tenth within ${cold.tenthMs.toFixed(1)}, ` +
+    `one in twenty above ${cold.slowMs.toFixed(1)}, worst of ${cold.ids}: ${cold.worstMs.toFixed(1)}; ` +
+    `before warm: ${cold.firstMedianMs.toFixed(1)}; asked directly: ${cold.directMs.toFixed(1)}; ` +
+    `CPU ${cold.cpuMs.toFixed(1)} ms), ${cold.streamedMb} MiB streamed at ${cold.mbPerSecond.toFixed(0)} MB/s ` +
+    `for ${cold.grownMb.toFixed(0)} MiB of memory`
+  )
 }
 
 /** What nobody has yet: how late the first byte is behind the source's, and what a large stream costs. */
@@ -58,7 +72,7 @@ export async function coldReads(ids: number, streamBytes: number): Promise<ColdO
     else {
       response.writeHead(200, { 'content-length': bytes, 'content-type': 'application/octet-stream' })
       begun.set(id, systemClock.monotonic())
-      void pour(response, bytes).catch(() => response.destroy()) // the gateway went away: the reader says so
+      void pour(response, id, bytes).catch(() => response.destroy()) // the gateway went away: the reader says so
     }
   }).listen(0, '127.0.0.1')
   await once(source, 'listening')
@@ -111,6 +125,7 @@ export async function coldReads(ids: number, streamBytes: number): Promise<ColdO
     return {
       medianMs: quantile(lates, 0.5),
       tenthMs: quantile(lates, 0.1),
+      slowMs: quantile(lates, 0.95),
       worstMs: Math.max(...lates),
       firstMedianMs: quantile(warming, 0.5),
       directMs: quantile(direct.slice(ids), 0.5),

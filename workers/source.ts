@@ -66,8 +66,9 @@ const built = [new Parent(catalog, store, given.location), gateways, ...peers, .
 
 const pool = given.proofThreads === 0 ? undefined : new PooledProver(given.proofThreads, log)
 const prover = pool ?? new InlineProver()
-const keeping = new Keeping(store, keeper, log, ({ attributes, digest, hints, wishHints, named }) => {
-  void soundness.believe(digest)
+const keeping = new Keeping(store, keeper, log, (kept, identity) => {
+  const { attributes, digest, hints, wishHints, named } = kept
+  soundness.believe(digest, identity)
   const priority = named ? priorities.named : priorities.asked
   verifier?.add(attributes.id, hints.rootId === undefined ? wishHints : hints, priority)
   webhooks?.announce([cachedEvent(attributes.id, digest, attributes.size, attributes.contentType)])

@@ -4,7 +4,7 @@ import type { Log } from '../actor/log.js'
 import type { Attributes } from '../catalog/attributes.js'
 import type { CatalogReply, CatalogRequest } from '../catalog/protocol.js'
 import { isRefusal } from '../format/refusal.js'
-import type { BlobStore, Draft } from '../store/blobs.js'
+import type { BlobStore, Draft, FileIdentity } from '../store/blobs.js'
 import type { Hints } from './protocol.js'
 import { Turns } from './turns.js'
 
@@ -59,7 +59,7 @@ export class Keeping {
     private readonly store: BlobStore,
     private readonly keeper: Address<CatalogRequest, CatalogReply>,
     private readonly log: Log,
-    private readonly onKept: (kept: Kept) => void,
+    private readonly onKept: (kept: Kept, identity: FileIdentity) => void,
     private readonly waitingMax = usualWaitingMax,
   ) {}
 
@@ -93,8 +93,9 @@ export class Keeping {
   #keep(draft: Draft, kept: Kept): Promise<void> {
     return this.#alone(kept.digest, async () => {
       const { attributes, digest } = kept
+      let identity: FileIdentity
       try {
-        await this.#flushes.take(() => this.store.keep(draft, digest))
+        identity = await this.#flushes.take(() => this.store.keep(draft, digest))
       } catch (error) {
         this.log.error({ err: error, id: attributes.id }, 'the disk did not take a blob')
         await this.store.discard(draft)
@@ -104,7 +105,7 @@ export class Keeping {
         { kind: 'kept', digest, sizeBytes: attributes.size },
         { kind: 'learn', attributes: [attributes] },
       ]
-      if (await insist(this.keeper, { kind: 'all', requests })) this.onKept(kept)
+      if (await insist(this.keeper, { kind: 'all', requests })) this.onKept(kept, identity)
       else this.log.error({ id: attributes.id }, 'the catalog did not take what was kept')
     })
   }

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { statSync } from 'node:fs'
+import { type BigIntStats, fstatSync, statSync } from 'node:fs'
 import { type FileHandle, mkdir, open, opendir, rename, rm, rmdir, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { decodeBase64url, encodeBase64url } from '../format/base64url.js'
@@ -103,10 +103,11 @@ export class BlobStore {
   /**
    * Makes the draft the blob `digest`: its bytes reach the disk before its name does. The name follows when the disk likes: what
    * a power cut takes of it is fetched anew. The caller keeps the handle, and has hashed the bytes. Readers that opened the draft
-   * go on reading the same file.
+   * go on reading the same file. Resolves with what the blob is to be known by.
    */
-  async keep(draft: Draft, digest: Uint8Array): Promise<void> {
+  async keep(draft: Draft, digest: Uint8Array): Promise<FileIdentity> {
     await draft.handle.sync()
+    const identity = identityOf(fstatSync(draft.handle.fd, { bigint: true }))
     const path = blobPath(this.folder, digest)
     try {
       await rename(draft.path, path)
@@ -115,6 +116,7 @@ export class BlobStore {
       await mkdir(dirname(path), { recursive: true, mode: 0o700 })
       await rename(draft.path, path)
     }
+    return identity
   }
 
   /** Removes a draft that will not be a blob. Its readers keep their open file. */
@@ -140,8 +142,7 @@ export class BlobStore {
   /** The state of a blob's file, undefined where there is none. */
   async identify(digest: Uint8Array): Promise<FileIdentity | undefined> {
     try {
-      const found = await stat(blobPath(this.folder, digest), { bigint: true })
-      return { inode: found.ino, sizeBytes: found.size, modifiedNs: found.mtimeNs }
+      return identityOf(await stat(blobPath(this.folder, digest), { bigint: true }))
     } catch (error) {
       if (isMissing(error)) return undefined
       throw error
@@ -171,6 +172,10 @@ async function liftBlobs(folder: string): Promise<void> {
     }
     await rmdir(join(folder, deeper))
   }
+}
+
+function identityOf({ ino, size, mtimeNs }: BigIntStats): FileIdentity {
+  return { inode: ino, sizeBytes: size, modifiedNs: mtimeNs }
 }
 
 async function entries(folder: string): Promise<string[]> {

@@ -25,7 +25,7 @@ t.test('a draft becomes a blob under its digest, and its readers keep their file
   const draft = await blobs.draft()
   await draft.handle.write(bytes)
   const before = await draft.handle.stat()
-  await blobs.keep(draft, digest)
+  t.same(await blobs.keep(draft, digest), await blobs.identify(digest), 'it is known by what it is')
   const path = blobPath(blobs.folder, digest)
   t.ok((await readFile(path)).equals(bytes))
   t.equal((await stat(path)).ino, before.ino)
