@@ -4,6 +4,7 @@ import type { Effort } from './effort.js'
 import type { Generations } from './generations.js'
 import { findRow } from './ids.js'
 import { type IndexTables, openIndexTables, refreshRuns, weaveKey } from './index-tables.js'
+import { Recent } from './recent.js'
 import { decodeRow, type Row, rowSeenSeconds } from './row.js'
 import { compareRowKeys, heightEnd, heightStart, pendingHeight, rowKey } from './row-key.js'
 import { BlockScan, beside, type Scan } from './scan.js'
@@ -13,6 +14,8 @@ import { numberBytes, Words, wordKind } from './words.js'
 /** Bundles in bundles that are followed; nothing real comes near. */
 const nestingMax = 64
 const noId = Buffer.alloc(32)
+/** Blocks that are kept at hand (1 to 2 KiB each, twice as many at most). */
+const blocksMax = 500
 
 /** One page of an answer. */
 export interface Page<Entry> {
@@ -37,6 +40,8 @@ export class ChainIndex {
   readonly words: Words
   readonly #tables: IndexTables
   readonly #selector: Selector
+  /** Blocks that were read since the last commit: rows lie many in a block. */
+  #blocks = new Recent<number, BlockRecord>(blocksMax)
   #seen = Number.NaN
 
   /** `environment` is the catalog's, `generations` the table that the keeper writes. */
@@ -55,6 +60,7 @@ export class ChainIndex {
     if (commits === this.#seen) return
     this.environment.refresh()
     refreshRuns(this.#tables)
+    this.#blocks = new Recent(blocksMax)
     this.#seen = commits
   }
 
@@ -67,9 +73,10 @@ export class ChainIndex {
   /** Rows of a selection, newest first where `backwards`, else oldest first. */
   rows(wanted: Selection, { backwards, after, limit }: PageRequest, effort: Effort): Page<Row> {
     let cut = false
-    const scan = this.#selector.scan(wanted, backwards, effort, () => {
+    const cutIt = (): void => {
       cut = true
-    })
+    }
+    const scan = this.#selector.scan(wanted, backwards, effort, cutIt, limit + 1)
     const { start, end } = span(wanted, backwards, after)
     const entries: Row[] = []
     if (start !== undefined) scan.seek(start)
@@ -83,7 +90,7 @@ export class ChainIndex {
       }
       const record = this.#tables.rows.get(row)
       if (record === undefined) throw new Error('a posting of the index has no row')
-      entries.push(decodeRow(Buffer.from(row), record))
+      entries.push(decodeRow(row, record))
     }
     return { entries, more: more || effort.spent, partial: effort.spent || cut }
   }
@@ -191,8 +198,13 @@ export class ChainIndex {
 
   /** The block at this height. */
   block(height: number): BlockRecord | undefined {
+    const known = this.#blocks.get(height)
+    if (known !== undefined) return known
     const record = this.#tables.blocks.get(heightKey(height))
-    return record === undefined ? undefined : decodeBlock(height, record)
+    if (record === undefined) return undefined
+    const block = decodeBlock(height, record)
+    this.#blocks.set(height, block)
+    return block
   }
 
   /** Height of the block with this id. */

@@ -109,8 +109,9 @@ export function encodeRow(out: VarWriter, row: RowBody): Buffer {
 /** The id of the row with this key and record: 32 bytes of its own. */
 export function rowId(key: Uint8Array, record: Uint8Array): Buffer {
   const id = Buffer.allocUnsafe(32)
-  id.set(key.subarray(7, 7 + rowKeyIdBytes), 0)
-  id.set(record.subarray(idAt, fieldsAt), rowKeyIdBytes)
+  // Byte by byte: a view of each part would cost more than the copy.
+  for (let at = 0; at < rowKeyIdBytes; at += 1) id[at] = key[7 + at] as number
+  for (let at = rowKeyIdBytes; at < 32; at += 1) id[at] = record[idAt + at - rowKeyIdBytes] as number
   return id
 }
 
@@ -124,7 +125,13 @@ export function recordIsOf(record: Uint8Array, id: Uint8Array): boolean {
 
 /** When the row was first seen, in seconds since 1970, without decoding the rest. */
 export function rowSeenSeconds(record: Uint8Array): number {
-  return Buffer.from(record.buffer, record.byteOffset, record.byteLength).readUInt32LE(seenAt)
+  const [a = 0, b = 0, c = 0, d = 0] = [
+    record[seenAt],
+    record[seenAt + 1],
+    record[seenAt + 2],
+    record[seenAt + 3],
+  ]
+  return (a | (b << 8) | (c << 16) | (d << 24)) >>> 0
 }
 
 /**

@@ -46,8 +46,8 @@ export interface TagSelection {
  * partial.
  */
 const startsMax = 2000
-/** Rows read ahead where every row is wanted. */
-const rowsAhead = 128
+/** Rows read ahead at most where every row is wanted. */
+const rowsAheadMax = 128
 
 /**
  * Builds the scans for selections. Any thread; everything happens on the calling thread, straight from the
@@ -61,9 +61,9 @@ export class Selector {
 
   /**
    * The scan of all rows of `wanted`, not yet at its first row. `cut` is told where the answer cannot be
-   * whole.
+   * whole. `ahead`: so many rows are needed at least, where every row is wanted.
    */
-  scan(wanted: Selection, backwards: boolean, effort: Effort, cut: () => void): Scan {
+  scan(wanted: Selection, backwards: boolean, effort: Effort, cut: () => void, ahead = rowsAheadMax): Scan {
     const scans: Scan[] = []
     const any = (lists: readonly Blocks[]): Scan => {
       const [only, ...others] = lists
@@ -97,7 +97,7 @@ export class Selector {
     const without = (wanted.tags ?? []).flatMap((tag) =>
       tag.match === 'isNot' ? [any(of(postingKind.tag, this.#tagNumbers(tag, cut)))] : [],
     )
-    if (scans.length === 0) scans.push(any([this.#allRows(effort)]))
+    if (scans.length === 0) scans.push(any([this.#allRows(effort, Math.min(ahead, rowsAheadMax))]))
     const [only] = scans
     return scans.length === 1 && without.length === 0 && only !== undefined
       ? only
@@ -135,12 +135,12 @@ export class Selector {
     }
   }
 
-  #allRows(effort: Effort): Blocks {
+  #allRows(effort: Effort, limit: number): Blocks {
     const table = this.tables.rows
     return {
       from(row, backwards) {
         if (!effort.step()) return undefined
-        const keys = [...table.keys({ start: row, backwards, limit: rowsAhead })]
+        const keys = [...table.keys({ start: row, backwards, limit })]
         if (backwards) keys.reverse()
         return keys.length === 0 ? undefined : Buffer.concat(keys)
       },

@@ -85,7 +85,8 @@ export class VarReader {
   readonly #bytes: Buffer
 
   constructor(bytes: Uint8Array, start = 0) {
-    this.#bytes = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+    const { buffer, byteOffset, byteLength } = bytes
+    this.#bytes = bytes instanceof Buffer ? bytes : Buffer.from(buffer, byteOffset, byteLength)
     this.#at = start
   }
 

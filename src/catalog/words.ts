@@ -20,8 +20,10 @@ export const plainBytesMax = 240
 const hashBytes = 16
 /** Bytes of a tag's value that its key certainly holds. */
 const inKey = plainBytesMax - 5
-/** Words that a reader keeps at hand (about 200 bytes each, twice as many at most). */
+/** Words that a reader keeps at hand, by number and by what they say (twice as many at most): the longer ones are read each time. */
 const readMax = 20_000
+const foundMax = 10_000
+const shortMax = 256
 
 /** The 5 bytes of a number. */
 export function numberBytes(number: number): Buffer {
@@ -114,6 +116,8 @@ export function tagStart(
 /** Looks words up: any thread. */
 export class Words {
   readonly #bytes = new Recent<number, Buffer>(readMax)
+  /** Kind and bytes of words that were asked for: a word keeps its number for ever. */
+  readonly #found = new Recent<string, number>(foundMax)
   readonly #hash: WordHash
 
   constructor(private readonly tables: IndexTables) {
@@ -122,6 +126,16 @@ export class Words {
 
   /** The number of a word, if it was ever given one. */
   number(kind: WordKind, bytes: Uint8Array): number | undefined {
+    if (bytes.length > shortMax) return this.#find(kind, bytes)
+    const word = kind + Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1')
+    const known = this.#found.get(word)
+    if (known !== undefined) return known
+    const found = this.#find(kind, bytes)
+    if (found !== undefined) this.#found.set(word, found)
+    return found
+  }
+
+  #find(kind: WordKind, bytes: Uint8Array): number | undefined {
     const found = this.tables.words.view(wordKey(kind, bytes))
     if (found !== undefined) return numberOf(found)
     return findWord(this.tables, this.tables.runs.words, this.#hash, wholeWord(kind, bytes))
@@ -196,7 +210,7 @@ export class Words {
     const found = this.tables.numbers.get(numberBytes(number))
     if (found === undefined) throw new RangeError(`the index has no word ${number}`)
     const bytes = Buffer.from(found.buffer, found.byteOffset + 1, found.byteLength - 1)
-    this.#bytes.set(number, bytes)
+    if (bytes.length <= shortMax) this.#bytes.set(number, bytes)
     return bytes
   }
 

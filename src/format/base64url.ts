@@ -7,7 +7,8 @@ const shape = /^[A-Za-z0-9_-]*$/
 
 /** The base64url text of `bytes`, without padding. */
 export function encodeBase64url(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64url')
+  const view = bytes instanceof Buffer ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  return view.toString('base64url')
 }
 
 /** The bytes of a canonical base64url text, or undefined where the text is not canonical. */

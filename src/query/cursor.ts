@@ -10,6 +10,8 @@ import { idBytes, parseId } from '../format/id.js'
  */
 const bytesMax = 512
 const indexMax = 0x7f_ffff
+/** Where the list of a cursor is written: longer than any. */
+const scratch = Buffer.alloc(bytesMax)
 
 function listOf(cursor: string): unknown[] | undefined {
   if (cursor.length > bytesMax || !/^[A-Za-z0-9_+/-]*={0,2}$/.test(cursor)) return undefined
@@ -28,10 +30,10 @@ function isCount(value: unknown, max: number): value is number {
 
 /** The cursor of a row: `[height or null, index in the block or null, is it an item, id, first seen]`. */
 export function rowCursor(row: Row): string {
-  const id = encodeBase64url(row.id)
-  const inBlock = row.height !== undefined
-  const list = [row.height ?? null, inBlock ? row.index : null, row.isItem, id, row.seenSeconds]
-  return encodeBase64url(Buffer.from(JSON.stringify(list)))
+  const { height, index, isItem, id, seenSeconds } = row
+  const place = height === undefined ? 'null,null' : `${height},${index}`
+  const size = scratch.write(`[${place},${isItem},"${encodeBase64url(id)}",${seenSeconds}]`, 'latin1')
+  return scratch.toString('base64url', 0, size)
 }
 
 /** The row key that a cursor stands for; undefined where it is not a cursor. */
