@@ -130,7 +130,10 @@ export class Chain {
 
   #owner(rank: number): { owner: Uint8Array; ownerAddress: Uint8Array } {
     const sizes = [512, 65, 32]
-    return { owner: Buffer.alloc(sizes[rank % 3] ?? 32, rank), ownerAddress: named(1, rank) }
+    const owner = Buffer.alloc(sizes[rank % 3] ?? 32, rank)
+    // One key, one address: that is what the index goes by.
+    owner.writeUInt32LE(rank, 0)
+    return { owner, ownerAddress: named(1, rank) }
   }
 
   #items(rootId: Id): ItemInput[] {

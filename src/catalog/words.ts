@@ -20,7 +20,7 @@ export const plainBytesMax = 240
 const hashBytes = 16
 /** Bytes of a tag's value that its key certainly holds. */
 const inKey = plainBytesMax - 5
-/** Words that a reader keeps at hand, by number and by what they say (twice as many at most): the longer ones are read each time. */
+/** Words that a reader keeps at hand, by number and by what they say (twice as many at most); longer ones are read each time. */
 const readMax = 20_000
 const foundMax = 10_000
 const shortMax = 256
