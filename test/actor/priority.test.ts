@@ -49,7 +49,7 @@ t.test('the keeper steps back, keeps its share, and takes no other with it', asy
     )
     t.notOk(lower.some(({ policy }) => policy === 'idle'))
   }
-  await thread.stop(10_000)
+  await thread.stop(60_000)
 })
 
 /** A thread that steps back to the first of these ranks, and starts one that steps back to the next, and so on. */

@@ -164,7 +164,7 @@ t.test('another thread reads what the keeper thread committed', async (t) => {
     t.equal(catalog.attributes(id)?.size, round)
   }
   await catalog.close()
-  await thread.stop(5000)
+  await thread.stop(60_000)
   t.equal(await thread.gone, 0)
 })
 

@@ -79,10 +79,10 @@ export async function threads(
   const stop = async (): Promise<void> => {
     if (stopped) return
     stopped = true
-    await source.stop(10_000)
+    await source.stop(60_000)
     t.equal(await source.gone, 0, 'the source thread left by itself')
     await catalog.close()
-    await keeper.stop(10_000)
+    await keeper.stop(60_000)
     t.equal(await keeper.gone, 0, 'the catalog thread left by itself')
     await rm(path, { recursive: true, force: true })
   }
