@@ -25,14 +25,18 @@ async function kept(running: Running, id: string): Promise<void> {
   if (!(await eventually(isHit))) throw new Error(`${id} was not kept`)
 }
 
-/** Files below the blob folder, drafts apart. */
+/** Files below the blob folder, and drafts that have bytes: some without are made ahead. */
 function blobs(dataPath: string): { blobs: string[]; drafts: string[] } {
   const folder = join(dataPath, 'blobs')
   const files = readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .map((name) => join(folder, name))
-    .filter((path) => statSync(path).isFile())
+    .filter((path) => statSync(path, { throwIfNoEntry: false })?.isFile() === true)
   const isDraft = (path: string): boolean => path.startsWith(join(folder, 'tmp'))
-  return { blobs: files.filter((path) => !isDraft(path)), drafts: files.filter(isDraft) }
+  const bytesOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0
+  return {
+    blobs: files.filter((path) => !isDraft(path)),
+    drafts: files.filter((path) => isDraft(path) && bytesOf(path) > 0),
+  }
 }
 
 /** Something that is waited for, and given once. */
