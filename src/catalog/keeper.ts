@@ -40,10 +40,14 @@ function sumOf(outcomes: readonly (IndexOutcome | undefined)[]): IndexOutcome {
 /** What a commit touched: ids that were named, and shards of ids that came by the thousand. */
 class Changes {
   readonly ids = new Set<Id>()
-  readonly shards = new Set<number>()
+  readonly shards: number[] = []
+  readonly #marks = new Uint8Array(2 ** 16)
   /** Takes the 32 bytes of an id. */
   readonly row = (id: Uint8Array): void => {
-    this.shards.add(shardOf(id))
+    const shard = shardOf(id)
+    if (this.#marks[shard] !== 0) return
+    this.#marks[shard] = 1
+    this.shards.push(shard)
   }
 }
 

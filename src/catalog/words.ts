@@ -107,8 +107,12 @@ export function tagStart(
 ): Uint32Array {
   record[0] = name % 2 ** 32
   for (let word = 0, from = at; word < inRecord / 4; word += 1, from += 4) {
-    const [a = 0, b = 0, c = 0, d = 0] = [bytes[from], bytes[from + 1], bytes[from + 2], bytes[from + 3]]
-    record[1 + word] = (a << 24) | (b << 16) | (c << 8) | d
+    // What is undefined, behind the end, counts as 0 here.
+    record[1 + word] =
+      ((bytes[from] as number) << 24) |
+      ((bytes[from + 1] as number) << 16) |
+      ((bytes[from + 2] as number) << 8) |
+      (bytes[from + 3] as number)
   }
   return record
 }
