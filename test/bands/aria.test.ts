@@ -7,8 +7,6 @@ import { withoutAria } from './libtorrent.js'
 import { TestPublisher } from './publisher-rig.js'
 import { aria, plantBand, sameFiles, startSeeder } from './swarm-rig.js'
 
-t.setTimeout(90_000)
-
 /** aria2 takes a hybrid torrent for one of version 1, and works out another infohash of it than everybody else. */
 t.test('aria2 gets a band from tracker and seeder alone', { skip: withoutAria() }, async (t) => {
   const root = t.testdir()

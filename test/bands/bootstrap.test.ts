@@ -15,8 +15,6 @@ import { folder, type House, house } from '../ingest/house.js'
 import { settled, town } from '../ingest/town.js'
 import { newKey, TestPublisher } from './publisher-rig.js'
 
-t.setTimeout(180_000)
-
 const question = `query ($after: String) { transactions(first: 7, after: $after, sort: HEIGHT_ASC) {
   pageInfo { hasNextPage }
   edges { cursor node { id anchor recipient signature owner { address key } fee { winston } quantity { winston }

@@ -22,7 +22,7 @@ import { type Running, run, sluice } from './running.js'
 const folder = scratch('bands-flow')
 
 const kills = Number(process.env.KILLS ?? 1)
-t.setTimeout(200_000 + kills * 20_000)
+t.setTimeout(600_000 + kills * 20_000)
 
 const quiet = { DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '0', EDGE_THREADS: '1' }
 

@@ -4,7 +4,7 @@ import type { PublicationDocument } from '../../src/bands/protocol.js'
 export async function until<T>(
   what: string,
   look: () => Promise<T | undefined>,
-  triesMax = 1500,
+  triesMax = 2000,
 ): Promise<T> {
   for (let tries = 0; tries < triesMax; tries += 1) {
     const found = await look()

@@ -14,8 +14,6 @@ import { sluice } from '../flow/running.js'
 import { folder } from './house.js'
 import { rebuilt, type Town, town } from './town.js'
 
-t.setTimeout(180_000)
-
 interface Json {
   readonly [field: string]: unknown
 }
