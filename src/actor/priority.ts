@@ -1,45 +1,48 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { getPriority, setPriority } from 'node:os'
-import { type Schedule, schedule, scheduleOf } from '../../native/schedule/schedule.js'
+import { type Policy, setPolicy } from '../../native/schedule/schedule.js'
 import type { Log } from './log.js'
 
-/** So long a slice (microseconds; the kernel's longest) makes a thread give way at once to any that wakes. */
-const giveWayUs = 100_000
+/** How far a thread stands behind others. */
+export interface Rank {
+  readonly policy: Policy
+  /** -20 to 19. */
+  readonly niceness: number
+}
 
 /**
  * How far threads stand behind those that answer requests. While both want the same processor, one with a niceness of 10 gets a
- * tenth of what an edge thread gets, one with 5 a third; nothing is lost where a processor is idle. Where the policy or the slice
- * is refused there is still the niceness.
+ * tenth of what an edge thread gets, one with 5 a third; nothing is lost where a processor is idle. Where the policy is refused
+ * there is still the niceness.
  */
 export const ranks = {
   /** Fills the index, opens bundles and verifies their items, builds bands: hours of work that nobody waits for. */
-  background: { policy: 'idle', niceness: 10, sliceUs: giveWayUs },
+  background: { policy: 'idle', niceness: 10 },
   /** Writes what the background has found, but also what a client may wait for: so it keeps its share. */
-  keeper: { policy: 'other', niceness: 10, sliceUs: giveWayUs },
+  keeper: { policy: 'other', niceness: 10 },
   /** Checks bytes that somebody may wait for, and the cache between times. */
-  proof: { policy: 'other', niceness: 5, sliceUs: giveWayUs },
+  proof: { policy: 'other', niceness: 5 },
   /** Compiles and collects garbage for all threads: an edge thread waits for it now and then. */
-  engine: { policy: 'other', niceness: 5, sliceUs: giveWayUs },
-} as const satisfies Readonly<Record<string, Schedule>>
+  engine: { policy: 'other', niceness: 10 },
+} as const satisfies Readonly<Record<string, Rank>>
 
 /**
  * Lets threads of higher rank go first: this thread (or another of this process, by the kernel's number) and those that it starts
- * from now on. One that stands farther back already stays there. Linux only: there each thread has a schedule of its own. Where
+ * from now on. One that stands farther back already stays there. Linux only: there each thread has a rank of its own. Where
  * something is not allowed the rest works as before, and a line in the log says so.
  */
-export function stepBack(rank: Schedule, log?: Pick<Log, 'info'>, thread = ownThread()): void {
-  const refused = (reason: unknown): void =>
-    log?.info({ reason, thread }, 'a thread may delay those that answer requests: it could not step back')
+export function stepBack({ policy, niceness }: Rank, log?: Pick<Log, 'info'>, thread = ownThread()): void {
+  let reason: string | undefined
   try {
-    const niceness = Math.max(getPriority(thread), rank.niceness)
-    if (niceness > getPriority(thread)) setPriority(thread, niceness)
-    if (scheduleOf(thread)?.policy === 'idle') return
-    const reason = schedule(thread, { ...rank, niceness })
-    if (reason !== undefined) refused(reason)
+    if (getPriority(thread) < niceness) setPriority(thread, niceness)
+    // Those that a thread of the background starts have its policy from the start.
+    if (policy === 'idle') reason = setPolicy(thread, policy)
   } catch (error) {
-    refused((error as Error).message)
+    reason = (error as Error).message
   }
+  if (reason === undefined) return
+  log?.info({ reason, thread }, 'a thread may delay those that answer requests: it could not step back')
 }
 
 function ownThread(): number {
@@ -75,7 +78,11 @@ function threadsOfEngine(): number[] {
 }
 
 function nameOf(thread: number): string {
-  return readFileSync(`/proc/self/task/${thread}/comm`, 'utf8').trim()
+  try {
+    return readFileSync(`/proc/self/task/${thread}/comm`, 'utf8').trim()
+  } catch {
+    return '' // it ended meanwhile: none of the engine's
+  }
 }
 
 let poolStarted: Promise<unknown> | undefined

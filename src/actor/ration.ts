@@ -1,8 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
-import { type Schedule, schedule, scheduleOf } from '../../native/schedule/schedule.js'
+import { type Policy, policyOf, setPolicy } from '../../native/schedule/schedule.js'
 import type { Clock, Timer } from './clock.js'
 import type { Log } from './log.js'
-import { ranks } from './priority.js'
 
 /** What a thread had of the processors since it began, nanoseconds. */
 export interface Had {
@@ -17,7 +16,7 @@ export interface Idlers {
   /** Those of policy `idle`. */
   look(): readonly Had[]
   /** The reason where it was refused. */
-  put(thread: number, as: Schedule): string | undefined
+  put(thread: number, policy: Policy): string | undefined
 }
 
 /** Between two looks. */
@@ -54,7 +53,7 @@ export class Ration {
     }
     this.#count += 1
     if (this.#count < looks) return
-    for (const thread of this.#fed) this.idlers.put(thread, ranks.background)
+    for (const thread of this.#fed) this.idlers.put(thread, 'idle')
     this.#fed = []
     this.#count = 0
   }
@@ -76,7 +75,7 @@ export class Ration {
     this.#count = hungry.length === 0 ? 0 : this.#count + 1
     if (this.#count < looks) return
     this.#count = 0
-    const refused = hungry.map((thread) => this.idlers.put(thread, { ...ranks.background, policy: 'other' }))
+    const refused = hungry.map((thread) => this.idlers.put(thread, 'other'))
     const reason = refused.find((one) => one !== undefined)
     this.#fed = hungry.filter((_, at) => refused[at] === undefined)
     // What was in between is not their hunger.
@@ -99,10 +98,10 @@ export class Ration {
 export const ownIdlers: Idlers = {
   look: () => {
     if (process.platform !== 'linux') return []
-    const idle = readdirSync('/proc/self/task').filter((name) => scheduleOf(Number(name))?.policy === 'idle')
+    const idle = readdirSync('/proc/self/task').filter((name) => policyOf(Number(name)) === 'idle')
     return idle.flatMap(hadBy)
   },
-  put: (thread, as) => schedule(thread, as),
+  put: setPolicy,
 }
 
 function hadBy(thread: string): Had[] {

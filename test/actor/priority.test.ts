@@ -1,16 +1,16 @@
 import { once } from 'node:events'
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { Worker } from 'node:worker_threads'
 import t from 'tap'
-import { type Schedule, schedule, scheduleOf } from '../../native/schedule/schedule.js'
-import { ranks, stepBack, stepEngineBack } from '../../src/actor/priority.js'
+import { policyOf, setPolicy } from '../../native/schedule/schedule.js'
+import { type Rank, ranks, stepBack, stepEngineBack } from '../../src/actor/priority.js'
 import { startThread } from '../../src/actor/thread.js'
 import { generationBytes } from '../../src/catalog/generations.js'
 import { scratch } from '../scratch.js'
 
 const ours = Math.min(...priorities())
-const canSee = scheduleOf(0)?.policy === 'other'
+const canSee = policyOf(0) === 'other'
 if (!canSee) t.comment('the addon was not built, or may not ask: only nice values are tested')
 
 /** How nice each thread of this process is: the 19th field of its line in /proc, counted behind its name. */
@@ -41,44 +41,38 @@ t.test('the keeper steps back, keeps its share, and takes no other with it', asy
   await stat(path)
   const nice = priorities().filter((each) => each > ours)
   t.same(nice, [ranks.keeper.niceness])
-  if (canSee) {
-    const lower = threads().flatMap((each) => scheduleOf(each) ?? [])
-    t.same(
-      lower.filter(({ niceness }) => niceness > ours).map(({ policy }) => policy),
-      ['other'],
-    )
-    t.notOk(lower.some(({ policy }) => policy === 'idle'))
-  }
+  if (canSee) t.notOk(threads().some((each) => policyOf(each) === 'idle'))
   await thread.stop(60_000)
 })
 
 /** A thread that steps back to the first of these ranks, and starts one that steps back to the next, and so on. */
-async function stepping(names: readonly string[]): Promise<readonly Schedule[]> {
+async function stepping(names: readonly string[]): Promise<readonly Rank[]> {
   const modules = ['../../src/actor/priority.js', '../../native/schedule/schedule.js']
   const [priority, native] = modules.map((path) => new URL(path, import.meta.url).href)
   const code = `
     const { parentPort, workerData, Worker } = require('node:worker_threads')
+    const { getPriority } = require('node:os')
     void (async () => {
       const { ranks, stepBack } = await import(${JSON.stringify(priority)})
-      const { scheduleOf } = await import(${JSON.stringify(native)})
+      const { policyOf } = await import(${JSON.stringify(native)})
       const [name, ...rest] = workerData.names
       stepBack(ranks[name])
-      const own = [scheduleOf(0)]
+      const own = [{ policy: policyOf(0), niceness: getPriority() }]
       if (rest.length === 0) return parentPort.postMessage(own)
       new Worker(workerData.code, { eval: true, workerData: { ...workerData, names: rest } })
         .once('message', (inner) => parentPort.postMessage([...own, ...inner]))
     })()`
   const worker = new Worker(code, { eval: true, workerData: { names, code } })
-  const [schedules] = await once(worker, 'message')
+  const [found] = await once(worker, 'message')
   await worker.terminate()
-  return schedules as readonly Schedule[]
+  return found as readonly Rank[]
 }
 
 t.test('a thread of the background runs where no other wants to, and so do all that it starts', async (t) => {
   if (!canSee) return
   const policies = (await stepping(['background', 'proof', 'keeper'])).map(({ policy }) => policy)
   t.same(policies, ['idle', 'idle', 'idle'])
-  t.equal(scheduleOf(0)?.policy, 'other', 'the thread that started it does not')
+  t.equal(policyOf(0), 'other', 'the thread that started it does not')
 })
 
 t.test('hands that a client may wait for keep a share, however nice', async (t) => {
@@ -88,22 +82,22 @@ t.test('hands that a client may wait for keep a share, however nice', async (t) 
 })
 
 t.test("the engine's threads step back, those for files do not", async (t) => {
-  if (!canSee) return
+  if (ours >= ranks.engine.niceness) return
   const lines: unknown[] = []
   stepEngineBack({ info: (...words: unknown[]) => void lines.push(words) })
   t.same(lines, [])
-  const back = threads().filter((thread) => scheduleOf(thread)?.niceness === ranks.engine.niceness)
+  const back = priorities().filter((each) => each === ranks.engine.niceness)
   t.ok(back.length === 4 || back.length === 5, `${back.length} threads`)
-  t.notOk(back.includes(Number(readlinkSync('/proc/thread-self').split('/').at(-1))))
+  t.equal(Math.min(...priorities()), ours)
 })
 
 t.test('where it is not allowed nothing happens but a line in the log', async (t) => {
   const lines: unknown[] = []
   const log = { info: (...words: unknown[]) => void lines.push(words) }
-  stepBack({ policy: 'other', niceness: 1000, sliceUs: 0 }, log)
+  stepBack({ policy: 'other', niceness: 1000 }, log)
   t.equal(lines.length, 1, 'a nice value that is none')
   stepBack(ranks.background, log, 2 ** 22)
   t.equal(lines.length, 2, 'a thread that is gone')
-  t.equal(typeof schedule(2 ** 22, ranks.background), 'string')
-  t.equal(scheduleOf(2 ** 22), undefined)
+  t.equal(typeof setPolicy(2 ** 22, 'idle'), 'string')
+  t.equal(policyOf(2 ** 22), undefined)
 })

@@ -1,8 +1,7 @@
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import t from 'tap'
-import { type Schedule, scheduleOf } from '../../native/schedule/schedule.js'
-import { ranks } from '../../src/actor/priority.js'
+import { type Policy, policyOf } from '../../native/schedule/schedule.js'
 import { type Had, ownIdlers, Ration } from '../../src/actor/ration.js'
 
 /** One thread in `seconds` of which it had the processor for `ran`; it wanted it all the time, or not at all. */
@@ -14,9 +13,9 @@ function machine(refused?: string) {
   const ration = new Ration(
     {
       look: (): Had[] => (policy === 'idle' ? [now] : []),
-      put: (thread: number, as: Schedule) => {
-        told.push(`${thread} ${as.policy} ${as.niceness}`)
-        if (refused === undefined) policy = as.policy
+      put: (thread: number, as: Policy) => {
+        told.push(`${thread} ${as}`)
+        if (refused === undefined) policy = as
         return refused
       },
     },
@@ -31,8 +30,7 @@ function machine(refused?: string) {
   return { told, logged, passes }
 }
 
-const share = `7 other ${ranks.background.niceness}`
-const back = `7 idle ${ranks.background.niceness}`
+const [share, back] = ['7 other', '7 idle']
 
 t.test('a thread that gets next to nothing for a minute has a share for the next, and so on', async (t) => {
   const { told, logged, passes } = machine()
@@ -64,14 +62,14 @@ t.test(
 )
 
 t.test('without the privilege to come back it is said once and never tried again', async (t) => {
-  const { told, logged, passes } = machine('sched_setattr failed with error 1')
+  const { told, logged, passes } = machine('sched_setscheduler failed with error 1')
   passes(40, 0.03)
   t.same(told, [share])
   t.equal(logged.length, 1)
 })
 
 t.test('the idle threads of a process are found, with what they had', async (t) => {
-  if (scheduleOf(0)?.policy !== 'other') {
+  if (policyOf(0) !== 'other') {
     t.pass('the addon was not built, or may not ask')
     return
   }
@@ -90,7 +88,7 @@ t.test('the idle threads of a process are found, with what they had', async (t) 
   const [one, ...others] = ownIdlers.look()
   t.same(others, [])
   t.ok(one !== undefined && one.ranNs > 0)
-  const refused = ownIdlers.put(one?.thread ?? 0, { ...ranks.background, policy: 'other' })
+  const refused = ownIdlers.put(one?.thread ?? 0, 'other')
   t.equal(ownIdlers.look().length, refused === undefined ? 0 : 1, 'with the privilege it comes back')
   await worker.terminate()
 })
