@@ -73,10 +73,19 @@ export class ChainIndex {
   /** Rows of a selection, newest first where `backwards`, else oldest first. */
   rows(wanted: Selection, { backwards, after, limit }: PageRequest, effort: Effort): Page<Row> {
     let cut = false
-    const cutIt = (): void => {
-      cut = true
+    // The row that was looked at last is most often the one that is wanted next.
+    let last: Row | undefined
+    const read = (key: Buffer): Row => {
+      if (last?.key !== key) last = this.#rowAt(key)
+      return last
     }
-    const scan = this.#selector.scan(wanted, backwards, effort, cutIt, limit + 1)
+    const scan = this.#selector.scan(wanted, {
+      ...{ backwards, effort, ahead: limit + 1 },
+      read: (key) => (effort.step() ? read(key) : undefined),
+      cut: () => {
+        cut = true
+      },
+    })
     const { start, end } = span(wanted, backwards, after)
     const entries: Row[] = []
     if (start !== undefined) scan.seek(start)
@@ -88,11 +97,15 @@ export class ChainIndex {
         more = true
         break
       }
-      const record = this.#tables.rows.get(row)
-      if (record === undefined) throw new Error('a posting of the index has no row')
-      entries.push(decodeRow(row, record))
+      entries.push(read(row))
     }
     return { entries, more: more || effort.spent, partial: effort.spent || cut }
+  }
+
+  #rowAt(key: Buffer): Row {
+    const record = this.#tables.rows.get(key)
+    if (record === undefined) throw new Error('a posting of the index has no row')
+    return decodeRow(key, record)
   }
 
   /** Rows between two heights (inclusive) in chain order, at most `limit`, those behind the row with key `after`. */
@@ -114,8 +127,11 @@ export class ChainIndex {
   /** Number of rows of a selection, or undefined where counting them took more than the effort. */
   count(wanted: Selection, effort: Effort): number | undefined {
     let cut = false
-    const scan = this.#selector.scan(wanted, false, effort, () => {
-      cut = true
+    const scan = this.#selector.scan(wanted, {
+      ...{ backwards: false, effort },
+      cut: () => {
+        cut = true
+      },
     })
     const { start, end } = span(wanted, false, undefined)
     if (start === undefined) return 0

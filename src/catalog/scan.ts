@@ -8,6 +8,8 @@ export interface Scan {
   seek(target: Uint8Array): void
   /** Goes on by one row. */
   next(): void
+  /** True where `seek` need not read anything. */
+  isNear(target: Uint8Array): boolean
 }
 
 /** Where the row keys of one list come from, some at a time. */
@@ -58,10 +60,20 @@ export class BlockScan implements Scan {
 
   seek(target: Uint8Array): void {
     if (this.row !== undefined && this.#reached(this.row, target)) return
-    const farEnd = this.backwards ? 0 : this.#rows.length - rowKeyBytes
-    const inside = this.#rows.length > 0 && this.#reached(this.#rows.subarray(farEnd), target)
-    if (!inside && !this.#load(target)) return
+    if (!this.#holds(target) && !this.#load(target)) return
     this.#standAt(target)
+  }
+
+  isNear(target: Uint8Array): boolean {
+    return this.row === undefined || this.#reached(this.row, target) || this.#holds(target)
+  }
+
+  /** Whether the block has a row at or behind `target`. */
+  #holds(target: Uint8Array): boolean {
+    const farEnd = this.backwards ? 0 : this.#rows.length - rowKeyBytes
+    if (this.#rows.length === 0) return false
+    const order = compareRowKeys(this.#rows, farEnd, target, 0)
+    return this.backwards ? order <= 0 : order >= 0
   }
 
   next(): void {
@@ -162,6 +174,11 @@ export class UnionScan implements Scan {
     }
   }
 
+  isNear(target: Uint8Array): boolean {
+    const { row } = this
+    return row === undefined || compareRowKeys(row, 0, target, 0) * this.#sign >= 0
+  }
+
   next(): void {
     const row = this.row
     if (row === undefined) return
@@ -209,60 +226,4 @@ export class UnionScan implements Scan {
       at = least
     }
   }
-}
-
-/**
- * Rows that are in all lists and in none of the `without` lists. Each list in turn leaps to where the others
- * are, so the work goes with the shortest list, however long the longest is.
- */
-export class LeapScan implements Scan {
-  row: Buffer | undefined
-  readonly #sign: number
-
-  constructor(
-    private readonly scans: readonly Scan[],
-    private readonly without: readonly Scan[],
-    backwards: boolean,
-  ) {
-    this.#sign = backwards ? -1 : 1
-  }
-
-  seek(target: Uint8Array): void {
-    for (const scan of this.scans) scan.seek(target)
-    this.#meet()
-  }
-
-  next(): void {
-    this.scans[0]?.next()
-    this.#meet()
-  }
-
-  #meet(): void {
-    for (;;) {
-      const row = this.#agree()
-      this.row = row
-      if (row === undefined || !this.without.some((scan) => holds(scan, row))) return
-      this.scans[0]?.next()
-    }
-  }
-
-  #agree(): Buffer | undefined {
-    let target = this.scans[0]?.row
-    for (let agreed = 1, at = 1; agreed < this.scans.length; at = (at + 1) % this.scans.length) {
-      const scan = this.scans[at]
-      if (target === undefined || scan === undefined) return undefined
-      scan.seek(target)
-      if (scan.row === undefined) return undefined
-      if (compareRowKeys(scan.row, 0, target, 0) * this.#sign > 0) {
-        target = scan.row
-        agreed = 1
-      } else agreed += 1
-    }
-    return target
-  }
-}
-
-function holds(scan: Scan, row: Buffer): boolean {
-  scan.seek(row)
-  return scan.row !== undefined && compareRowKeys(scan.row, 0, row, 0) === 0
 }

@@ -1,6 +1,7 @@
 import type { Effort } from './effort.js'
 import { findRow } from './ids.js'
 import type { IndexTables } from './index-tables.js'
+import { type Condition, LeapScan, type ReadRow } from './leap.js'
 import {
   blockAtOrBefore,
   blockAtOrBehind,
@@ -9,8 +10,9 @@ import {
   postingPrefix,
   transactionsPrefix,
 } from './postings.js'
+import type { Row } from './row.js'
 import { compareRowKeys, heightEnd, heightStart, pendingHeight, rowKeyBytes } from './row-key.js'
-import { BlockScan, type Blocks, LeapScan, listed, type Scan, UnionScan } from './scan.js'
+import { BlockScan, type Blocks, listed, type Scan, UnionScan } from './scan.js'
 import { type WordKind, type Words, wordKind } from './words.js'
 
 /** Which rows are wanted: all conditions hold at once, any of the values of one condition will do. */
@@ -41,6 +43,18 @@ export interface TagSelection {
   readonly match: 'is' | 'isNot' | 'starts'
 }
 
+/** How rows of a selection are looked for. */
+export interface Scanning {
+  readonly backwards: boolean
+  readonly effort: Effort
+  /** Is told where the answer cannot be whole. */
+  readonly cut: () => void
+  /** So many rows are needed at least, where every row is wanted. */
+  readonly ahead?: number
+  /** Where the rows that are found are read too. */
+  readonly read?: ReadRow
+}
+
 /**
  * Tags that one prefix may stand for. Where there are more, the rest is not looked at and the answer is
  * partial.
@@ -60,48 +74,58 @@ export class Selector {
   ) {}
 
   /**
-   * The scan of all rows of `wanted`, not yet at its first row. `cut` is told where the answer cannot be
-   * whole. `ahead`: so many rows are needed at least, where every row is wanted.
+   * The scan of all rows of `wanted`, not yet at its first row.
    */
-  scan(wanted: Selection, backwards: boolean, effort: Effort, cut: () => void, ahead = rowsAheadMax): Scan {
-    const scans: Scan[] = []
+  scan(wanted: Selection, { backwards, effort, cut, ahead = rowsAheadMax, read }: Scanning): Scan {
+    const { tags = [], recipients, owners, bundledIn } = wanted
+    const conditions: Condition[] = []
     const any = (lists: readonly Blocks[]): Scan => {
       const [only, ...others] = lists
       if (only !== undefined && others.length === 0) return new BlockScan(only, backwards)
-      return new UnionScan(
-        lists.map((list) => new BlockScan(list, backwards)),
-        backwards,
-      )
+      const scans = lists.map((list) => new BlockScan(list, backwards))
+      return new UnionScan(scans, backwards)
     }
-    const of = (kind: PostingKind, numbers: readonly (number | undefined)[]): Blocks[] =>
-      [...new Set(numbers)].flatMap((number) =>
-        number === undefined ? [] : [this.#postings(postingPrefix(kind, number), effort)],
-      )
+    const of = (
+      kind: PostingKind,
+      found: readonly (number | undefined)[],
+      holds: (row: Row, numbers: ReadonlySet<number>) => boolean,
+    ): Condition => {
+      const numbers = new Set(found.flatMap((number) => (number === undefined ? [] : [number])))
+      const lists = [...numbers].map((number) => this.#postings(postingPrefix(kind, number), effort))
+      return { scan: any(lists), holds: (row) => holds(row, numbers) }
+    }
     const numbers = (kind: WordKind, words: readonly Uint8Array[]) =>
       words.map((word) => this.words.number(kind, word))
+    const tagged = (tag: TagSelection): Condition =>
+      of(postingKind.tag, this.#tagNumbers(tag, cut), (row, set) => row.tags.some((one) => set.has(one)))
 
-    if (wanted.ids !== undefined) scans.push(any([listed(this.#keysOf(wanted.ids))]))
-    for (const tag of wanted.tags ?? []) {
-      if (tag.match !== 'isNot') scans.push(any(of(postingKind.tag, this.#tagNumbers(tag, cut))))
+    if (wanted.ids !== undefined) conditions.push({ scan: any([listed(this.#keysOf(wanted.ids))]) })
+    for (const tag of tags) if (tag.match !== 'isNot') conditions.push(tagged(tag))
+    if (recipients !== undefined) {
+      const found = numbers(wordKind.address, recipients)
+      conditions.push(of(postingKind.recipient, found, (row, set) => set.has(row.recipient)))
     }
-    if (wanted.recipients !== undefined) {
-      scans.push(any(of(postingKind.recipient, numbers(wordKind.address, wanted.recipients))))
+    if (owners !== undefined) {
+      const found = numbers(wordKind.address, owners)
+      conditions.push(of(postingKind.owner, found, (row, set) => set.has(row.owner)))
     }
-    if (wanted.owners !== undefined) {
-      scans.push(any(of(postingKind.owner, numbers(wordKind.address, wanted.owners))))
+    if (bundledIn === null) {
+      const scan = any([this.#postings(transactionsPrefix, effort)])
+      conditions.push({ scan, holds: (row) => !row.isItem })
+    } else if (bundledIn !== undefined) {
+      const found = numbers(wordKind.bundle, bundledIn)
+      const holds = ({ place }: Row, set: ReadonlySet<number>): boolean =>
+        place !== undefined && set.has(place.parent)
+      conditions.push(of(postingKind.bundle, found, holds))
     }
-    if (wanted.bundledIn === null) scans.push(any([this.#postings(transactionsPrefix, effort)]))
-    else if (wanted.bundledIn !== undefined) {
-      scans.push(any(of(postingKind.bundle, numbers(wordKind.bundle, wanted.bundledIn))))
+    const without = tags.flatMap((tag) => (tag.match === 'isNot' ? [tagged(tag)] : []))
+    if (conditions.length === 0) {
+      conditions.push({ scan: any([this.#allRows(effort, Math.min(ahead, rowsAheadMax))]) })
     }
-    const without = (wanted.tags ?? []).flatMap((tag) =>
-      tag.match === 'isNot' ? [any(of(postingKind.tag, this.#tagNumbers(tag, cut)))] : [],
-    )
-    if (scans.length === 0) scans.push(any([this.#allRows(effort, Math.min(ahead, rowsAheadMax))]))
-    const [only] = scans
-    return scans.length === 1 && without.length === 0 && only !== undefined
-      ? only
-      : new LeapScan(scans, without, backwards)
+    const [only] = conditions
+    return conditions.length === 1 && without.length === 0 && only !== undefined
+      ? only.scan
+      : new LeapScan(conditions, without, backwards, read)
   }
 
   #tagNumbers(tag: TagSelection, cut: () => void): (number | undefined)[] {

@@ -2,7 +2,6 @@ import {
   type DocumentNode,
   GraphQLError,
   getOperationAST,
-  getVariableValues,
   Kind,
   type OperationDefinitionNode,
   parse,
@@ -22,6 +21,7 @@ import { schema } from './schema.js'
 import { type Plan, planOf } from './selected.js'
 import { outOfShape, shapeLimits } from './shape.js'
 import { Texts } from './texts.js'
+import { VariableReader, type Variables } from './variables.js'
 
 /** A query as it comes in, its shape already checked. */
 export interface QueryRequest {
@@ -58,6 +58,7 @@ export const onlyQueries = 'ONLY_QUERIES'
 export class Answerer {
   readonly #documents = new Recent<string, DocumentNode>(documentsMax)
   readonly #plans = new WeakMap<OperationDefinitionNode, Plan>()
+  readonly #readers = new WeakMap<OperationDefinitionNode, VariableReader>()
   readonly #texts: Texts
 
   constructor(private readonly parts: AnswererParts) {
@@ -96,24 +97,24 @@ export class Answerer {
       ])
     }
     const given = request.variables ?? {}
-    const variables = getVariableValues(schema, operation.variableDefinitions ?? [], given, {
-      maxErrors: errorsMax,
-    })
-    if (variables.errors !== undefined) return refused(variables.errors)
-    const error = tooMuch(document, operation, variables.coerced, this.parts.limits)
+    const variables = this.#variables(operation).read(given)
+    if (isErrors(variables)) return refused(variables)
+    const error = tooMuch(document, operation, variables, this.parts.limits)
     if (error !== undefined) return refused([error])
     const { index, limits, headers, clock } = this.parts
     index.refresh()
     const context = new QueryContext(index, this.#texts, effort, limits, headers, clock)
-    const { roots } = this.#plan(document, operation, variables.coerced)
-    const { data, errors } = writeRoots(
-      { document, operation, variables: variables.coerced, given },
-      roots,
-      context,
-    )
+    const { roots } = this.#plan(document, operation, variables)
+    const { data, errors } = writeRoots({ document, operation, variables, given }, roots, context)
     return data instanceof Promise
       ? data.then((settled) => finished(settled, errors, context))
       : finished(data, errors, context)
+  }
+
+  #variables(operation: OperationDefinitionNode): VariableReader {
+    const known = this.#readers.get(operation) ?? new VariableReader(operation)
+    this.#readers.set(operation, known)
+    return known
   }
 
   #plan(
@@ -156,6 +157,10 @@ function read(query: string, { tokensMax }: QueryLimits): DocumentNode | readonl
     return [new GraphQLError('Only queries are answered here', { extensions: { code: onlyQueries } })]
   const errors = validate(schema, document, specifiedRules, { maxErrors: errorsMax })
   return errors.length === 0 ? document : errors
+}
+
+function isErrors(read: Variables | readonly GraphQLError[]): read is readonly GraphQLError[] {
+  return Array.isArray(read)
 }
 
 function outcomeOf({ refused, errors, warnings }: Answer): QueryOutcome {
