@@ -106,6 +106,7 @@ async function main(): Promise<void> {
   const load = (port: number): Promise<Outcome> =>
     makeLoad({ port, connections: 32, seconds, method: 'GET', path: `/${object.id}` })
   const outcomes: { idle: Outcome; importing: Outcome }[] = []
+  let imported = 0
   let before = await itemsOf(importing)
   say(`${before} items were there before the first slice`)
   for (let slice = 0; slice < slices; slice += 1) {
@@ -117,11 +118,14 @@ async function main(): Promise<void> {
     if (now >= items) break
     outcomes.push({ idle: alone, importing: beside })
     say(`${described('idle', alone)}, ${described('importing', beside)}, ${now - before} items meanwhile`)
+    imported += now - before
     before = now
   }
   const share = (of: (outcome: Outcome) => number): string =>
     middle(outcomes.map((one) => of(one.importing) / of(one.idle))).toFixed(2)
-  say(`importing / idle: throughput ${share(({ requests }) => requests)}, p99 ${share(({ p99Us }) => p99Us)}`)
+  const [throughput, p99] = [share(({ requests }) => requests), share(({ p99Us }) => p99Us)]
+  const rate = Math.round(imported / (outcomes.length * seconds))
+  say(`importing / idle: throughput ${throughput}, p99 ${p99}; meanwhile ${rate} items/s, verified`)
   await Promise.all([idle.stop(), importing.stop()])
   rmSync(folder, { recursive: true, force: true })
 }
