@@ -9,6 +9,7 @@ import t, { type Test } from 'tap'
 import { pause } from '../../src/actor/clock.js'
 import type { Band, PublicationDocument } from '../../src/bands/protocol.js'
 import { encodeBundle } from '../../src/format/bundle.js'
+import { idBytes } from '../../src/format/id.js'
 import { withoutAria, withoutLibtorrent } from '../bands/libtorrent.js'
 import { aria, leech } from '../bands/swarm-rig.js'
 import { random } from '../property.js'
@@ -59,6 +60,18 @@ async function built<T>(dataPath: string, what: string, look: () => Promise<T | 
   })
 }
 
+/** Items for each of the 256 partitions, by the first byte of their ids. */
+function itemsOfAllPartitions(): MadeItem[] {
+  const items: MadeItem[] = []
+  const partitions = new Set<number | undefined>()
+  while (partitions.size < 256) {
+    const made = item(Buffer.from(`item ${items.length}`))
+    partitions.add(idBytes(made.id)[0])
+    items.push(made)
+  }
+  return items
+}
+
 /** The first program, with a band of 257 files; seeding takes a few seconds for each who fetches all. */
 async function publisher(t: Test) {
   const dataPath = join(folder, 'one')
@@ -73,7 +86,7 @@ async function publisher(t: Test) {
   })
   const { gateway = '', devnet: node = '' } = running.urls
   const payer = await payerAt(node)
-  const items = Array.from({ length: 3000 }, (_, index) => item(Buffer.from(`item ${index}`)))
+  const items = itemsOfAllPartitions()
   await payer.post(encodeBundle(items), bundleTags)
   await fetch(`${node}/mine/30`)
   const last = items.at(-1)?.id ?? ''
@@ -82,7 +95,7 @@ async function publisher(t: Test) {
   )
   const said = await built(dataPath, 'a band of 257 files', async () => {
     const now = await document(gateway)
-    return bandOf(now)?.records === 3000 ? now : undefined
+    return bandOf(now)?.records === items.length ? now : undefined
   })
   return { running, dataPath, gateway, node, payer, items, said }
 }

@@ -1,8 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { readdirSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
+import { policyOf, setPolicy } from '../../native/schedule/schedule.js'
 
 /** The whole program as its users run it: a process of its own, told by environment, heard by its log. */
 export interface Running {
@@ -21,6 +23,23 @@ const program = fileURLToPath(new URL('../../src/cli/sluice.js', import.meta.url
 
 /** What one thread does must count on the other: for tests that ask over many connections. */
 export const twoEdges = { EDGE_THREADS: '2' }
+
+/**
+ * Tests wait for what the program does in the background, and another test may want the same processors: nothing stands back
+ * there. Where it may not be told so, it takes longer.
+ */
+function hurry(process: number): void {
+  for (const thread of threadsOf(process)) if (policyOf(thread) === 'idle') setPolicy(thread, 'other')
+}
+
+function threadsOf(process: number): number[] {
+  try {
+    return readdirSync(`/proc/${process}/task`).map(Number)
+  } catch {
+    // It has ended.
+    return []
+  }
+}
 
 /**
  * Starts `sluice start` on free ports, with one edge thread and its state in `dataPath`, killed at the test's end if it still
@@ -46,6 +65,8 @@ export async function run(
   const noise: string[] = []
   child.stderr.on('data', (text: Buffer) => noise.push(text.toString()))
   const exited = once(child, 'exit')
+  const hurrying = setInterval(() => hurry(child.pid ?? 0), 300)
+  void exited.then(() => clearInterval(hurrying))
   t.teardown(async () => {
     child.kill('SIGKILL')
     await exited

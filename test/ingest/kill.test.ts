@@ -14,7 +14,7 @@ t.setTimeout(900_000)
 
 const child = fileURLToPath(new URL('./killed-ingest.js', import.meta.url))
 /** More of them with KILLS=100. */
-const kills = Number(process.env.KILLS ?? 20)
+const kills = Number(process.env.KILLS ?? 12)
 
 t.test('killed at any moment of an import, the index is whole, and ends the same', async (t) => {
   t.setTimeout(600_000)
