@@ -1,10 +1,11 @@
 import type { ItemFilter } from '../../config/item-filter.js'
+import { RowPacker } from '../catalog/pack.js'
 import { type Id, idBytes } from '../format/id.js'
 import type { Refusal } from '../format/refusal.js'
 import type { Desk } from './desk.js'
 import { matches } from './filter.js'
 import type { ItemJudge, SignedMessage } from './item-judge.js'
-import { type FoundItem, itemSubject, packFound } from './rows.js'
+import { type FoundItem, itemSubject, packFound, packItem } from './rows.js'
 import { indexedEvent } from './webhook-events.js'
 import type { Webhooks } from './webhooks.js'
 
@@ -35,6 +36,8 @@ export interface BatchHearer {
 /** Items of one root on their way to the catalog. */
 export class ItemBatch {
   #items: UnjudgedItem[] = []
+  /** Where nobody judges, chooses or announces items, each is packed as it comes: objects that are held cost far more. */
+  #packed: { readonly rows: RowPacker; count: number } | undefined
 
   constructor(
     private readonly rootId: Id,
@@ -52,11 +55,19 @@ export class ItemBatch {
   }
 
   get isFull(): boolean {
-    return this.#items.length >= itemsMax
+    return Math.max(this.#items.length, this.#packed?.count ?? 0) >= itemsMax
   }
 
   add(item: FoundItem, message: Uint8Array | undefined): void {
-    this.#items.push({ item, message })
+    const { judge, wanted, webhooks } = this
+    if (judge !== undefined || wanted.kind !== 'always' || webhooks !== undefined) {
+      this.#items.push({ item, message })
+      return
+    }
+    this.#packed ??= { rows: new RowPacker(), count: 0 }
+    packItem(this.#packed.rows, item)
+    this.#packed.count += 1
+    this.hearer.sound(item)
   }
 
   /**
@@ -64,11 +75,14 @@ export class ItemBatch {
    * added meanwhile: they are of the next batch.
    */
   async flush(): Promise<void> {
+    const packed = this.#packed?.rows.take()
+    this.#packed = undefined
+    if (packed !== undefined) await this.#tell([], () => packed)
     const unjudged = this.#items
     if (unjudged.length === 0) return
     this.#items = []
     const items = await this.#sound(unjudged)
-    if (items.length > 0) await this.#tell(items)
+    if (items.length > 0) await this.#tell(items, () => packFound(items))
   }
 
   async #sound(unjudged: readonly UnjudgedItem[]): Promise<FoundItem[]> {
@@ -88,12 +102,13 @@ export class ItemBatch {
     })
   }
 
-  async #tell(items: readonly FoundItem[]): Promise<void> {
+  /** Tells packed items; `items` are those that receivers may hear of. */
+  async #tell(items: readonly FoundItem[], pack: () => Uint8Array): Promise<void> {
     const outcome = await this.desk.write(() => {
       const root = this.desk.index.row(idBytes(this.rootId))
       if (root?.height === undefined) return undefined
       this.#announce(items, root.height)
-      return { kind: 'index-items', rootId: this.rootId, items: packFound(items) }
+      return { kind: 'index-items', rootId: this.rootId, items: pack() }
     })
     this.hearer.told(outcome?.added ?? 0)
   }

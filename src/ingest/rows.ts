@@ -71,27 +71,30 @@ export function transactionSubject(transaction: Transaction): Subject {
 /** Items as they go to the keeper. */
 export function packFound(items: readonly FoundItem[]): Uint8Array {
   const packer = new RowPacker()
-  for (const { header, place } of items) {
-    const { id, owner, target, anchor, tags, signatureType, signature, headerSize } = header
-    const { parentId, rootItemOffset, parentItemOffset, itemSize } = place
-    // Spelled out: made for every item, and spreading takes several times as long.
-    const item = {
-      id,
-      size: itemSize - headerSize,
-      owner,
-      target,
-      anchor,
-      tags,
-      signature,
-      signatureType,
-      parentId,
-      rootItemOffset,
-      parentItemOffset,
-      headerSize,
-    }
-    packer.item(item, sha256)
-  }
+  for (const item of items) packItem(packer, item)
   return packer.take()
+}
+
+/** Packs one of them. */
+export function packItem(packer: RowPacker, { header, place }: FoundItem): void {
+  const { id, owner, target, anchor, tags, signatureType, signature, headerSize } = header
+  const { parentId, rootItemOffset, parentItemOffset, itemSize } = place
+  // Spelled out: made for every item, and spreading takes several times as long.
+  const item = {
+    id,
+    size: itemSize - headerSize,
+    owner,
+    target,
+    anchor,
+    tags,
+    signature,
+    signatureType,
+    parentId,
+    rootItemOffset,
+    parentItemOffset,
+    headerSize,
+  }
+  packer.item(item, sha256)
 }
 
 export function itemSubject({ header, place }: FoundItem): Subject {
