@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { type Policy, policyOf, setPolicy } from '../../native/schedule/schedule.js'
 import type { Clock, Timer } from './clock.js'
 import type { Log } from './log.js'
@@ -101,7 +101,8 @@ export const ownIdlers: Idlers = {
     const idle = readdirSync('/proc/self/task').filter((name) => policyOf(Number(name)) === 'idle')
     return idle.flatMap(hadBy)
   },
-  put: setPolicy,
+  // The number of one that ended may be another process's by now.
+  put: (thread, policy) => (existsSync(`/proc/self/task/${thread}`) ? setPolicy(thread, policy) : undefined),
 }
 
 function hadBy(thread: string): Had[] {
