@@ -49,6 +49,7 @@ export async function run(
   t: Test,
   dataPath: string,
   environment: Record<string, string> = {},
+  isHurried = true,
 ): Promise<Running> {
   const child = spawn(process.execPath, [program, 'start'], {
     env: {
@@ -65,7 +66,7 @@ export async function run(
   const noise: string[] = []
   child.stderr.on('data', (text: Buffer) => noise.push(text.toString()))
   const exited = once(child, 'exit')
-  const hurrying = setInterval(() => hurry(child.pid ?? 0), 300)
+  const hurrying = setInterval(() => isHurried && hurry(child.pid ?? 0), 300)
   void exited.then(() => clearInterval(hurrying))
   t.teardown(async () => {
     child.kill('SIGKILL')

@@ -14,7 +14,7 @@ t.test(
   'one command brings up everything, each example is served from the cache, and a second start knows them all',
   async (t) => {
     const dataPath = t.testdir()
-    const running = await run(t, dataPath, twoEdges)
+    const running = await run(t, dataPath, twoEdges, false)
     t.strictSame(Object.keys(running.examples).sort(), ['image', 'item', 'large', 'nested', 'page', 'site'])
     for (const [name, id] of Object.entries(running.examples)) {
       const answer = await fetch(`${running.urls.gateway}/${id}`)
@@ -47,7 +47,7 @@ t.test(
     }
     const bare = await fetch(`${running.urls.gateway}/${running.examples.site}`, { redirect: 'manual' })
     t.equal(bare.status, 301, 'a manifest sends to the slash form')
-    givesWay(t, running)
+    await givesWay(t, running)
     await running.kill()
 
     const second = await run(t, dataPath, twoEdges)
@@ -65,17 +65,19 @@ t.test(
 )
 
 /** Threads of a running program that nobody waits for run where no other wants to; the keeper and the engine keep a share. */
-function givesWay(t: Test, { process: child, log }: Running): void {
+async function givesWay(t: Test, { process: child, log }: Running): Promise<void> {
   const pid = child.pid ?? 0
   const refused = log.some(({ msg }) => String(msg).includes('could not step back'))
   if (getPriority() !== 0 || policyOf(0) !== 'other' || refused) {
     t.comment('nice already, or not allowed: nothing can be seen')
     return
   }
-  const threads = readdirSync(`/proc/${pid}/task`).map(Number)
   const count = (rank: Rank): number =>
-    threads.filter((one) => policyOf(one) === rank.policy && getPriority(one) === rank.niceness).length
-  t.ok(count(ranks.background) >= 1, 'the follower')
+    readdirSync(`/proc/${pid}/task`)
+      .map(Number)
+      .filter((one) => policyOf(one) === rank.policy && getPriority(one) === rank.niceness).length
+  // On a busy machine it has a share in every other minute.
+  t.ok(await eventually(() => count(ranks.background) >= 1), 'the follower')
   t.ok(count(ranks.engine) >= 5, 'the engine and the keeper')
   t.same([policyOf(pid), getPriority(pid)], ['other', 0], 'not the main thread')
 }
