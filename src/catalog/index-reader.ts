@@ -4,7 +4,6 @@ import type { Effort } from './effort.js'
 import type { Generations } from './generations.js'
 import { findRow } from './ids.js'
 import { type IndexTables, openIndexTables, refreshRuns, weaveKey } from './index-tables.js'
-import { Recent } from './recent.js'
 import { decodeRow, type Row, rowSeenSeconds } from './row.js'
 import { compareRowKeys, heightEnd, heightStart, pendingHeight, rowKey } from './row-key.js'
 import { BlockScan, beside, type Scan } from './scan.js'
@@ -14,8 +13,6 @@ import { numberBytes, Words, wordKind } from './words.js'
 /** Bundles in bundles that are followed; nothing real comes near. */
 const nestingMax = 64
 const noId = Buffer.alloc(32)
-/** Blocks that are kept at hand (1 to 2 KiB each, twice as many at most). */
-const blocksMax = 500
 
 /** One page of an answer. */
 export interface Page<Entry> {
@@ -40,8 +37,6 @@ export class ChainIndex {
   readonly words: Words
   readonly #tables: IndexTables
   readonly #selector: Selector
-  /** Blocks that were read since the last commit: rows lie many in a block. */
-  #blocks = new Recent<number, BlockRecord>(blocksMax)
   #seen = Number.NaN
 
   /** `environment` is the catalog's, `generations` the table that the keeper writes. */
@@ -60,7 +55,6 @@ export class ChainIndex {
     if (commits === this.#seen) return
     this.environment.refresh()
     refreshRuns(this.#tables)
-    this.#blocks = new Recent(blocksMax)
     this.#seen = commits
   }
 
@@ -214,13 +208,8 @@ export class ChainIndex {
 
   /** The block at this height. */
   block(height: number): BlockRecord | undefined {
-    const known = this.#blocks.get(height)
-    if (known !== undefined) return known
     const record = this.#tables.blocks.get(heightKey(height))
-    if (record === undefined) return undefined
-    const block = decodeBlock(height, record)
-    this.#blocks.set(height, block)
-    return block
+    return record === undefined ? undefined : decodeBlock(height, record)
   }
 
   /** Height of the block with this id. */
