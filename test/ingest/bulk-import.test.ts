@@ -123,7 +123,14 @@ t.test('what is wrong in a folder is left out, with a word, and asked for again 
   const { path } = await grown(t)
   const bad = join(folder(t), 'bad')
   cpSync(path, bad, { recursive: true })
-  const names = readdirSync(join(bad, 'transactions'))
+  const top = Math.max(...readdirSync(join(bad, 'blocks')).map((name) => Number.parseInt(name, 10)))
+  // The last two blocks will be left out, and their transactions with them.
+  const names = Array.from({ length: top - 1 }, (_, height) => {
+    const { txs } = JSON.parse(readFileSync(join(bad, 'blocks', `${height}.json`), 'utf8')) as {
+      txs: string[]
+    }
+    return txs.map((id) => `${id}.json`)
+  }).flat()
   const bundle = names.find((name) =>
     readFileSync(join(bad, 'transactions', name), 'utf8').includes('QnVuZGxlLUZvcm1hdA'),
   )
@@ -135,7 +142,6 @@ t.test('what is wrong in a folder is left out, with a word, and asked for again 
   const [other = ''] = names.filter((name) => name !== bundle)
   const header = JSON.parse(readFileSync(join(bad, 'transactions', other), 'utf8')) as Json
   writeFileSync(join(bad, 'transactions', other), JSON.stringify({ ...header, reward: '1' }))
-  const top = Math.max(...readdirSync(join(bad, 'blocks')).map((name) => Number.parseInt(name, 10)))
   rmSync(join(bad, 'blocks', `${top - 1}.json`))
 
   const data = folder(t)
