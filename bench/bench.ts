@@ -120,8 +120,6 @@ async function measure(
 ): Promise<Row[]> {
   const object = asked.object === 'band' ? await benchBand() : benchObject(asked.object)
   const etags = new Map<Candidate, string>()
-  const isOffered = asked.object === 'band'
-  for (const target of targets) if (isOffered && target.isGateway === true) await offered(target.port, object)
   for (const target of targets) etags.set(target, await probe(target, object, asked))
   for (const target of targets) await idle(target)
   const rounds = new Map<Candidate, Round[]>(targets.map((target) => [target, []]))
@@ -250,9 +248,12 @@ if (values.target !== undefined) {
   const stop = async (): Promise<void> => undefined
   targets.push({ name: 'sluice', port: port ?? 0, pid: pid ?? 0, isGateway: true, stop })
 } else {
-  if (banded) await benchBand()
+  const band = banded ? await benchBand() : undefined
   const more = banded ? { settings: { INDEX_PUBLISH: 'true' }, prepare: shelveBand } : { settings: {} }
-  targets.push(await startGateway(objects, threads, { name: 'sluice', ...more }))
+  const gateway = await startGateway(objects, threads, { name: 'sluice', ...more })
+  targets.push(gateway)
+  // Before anything else is asked of it: nothing of that leaves its builder a processor.
+  if (band !== undefined) await offered(gateway.port, band)
 }
 targets.push(await startNodeHttp(folder))
 const machine = {

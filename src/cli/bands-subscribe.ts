@@ -60,7 +60,10 @@ export async function status(words: readonly string[]): Promise<number> {
   if (typeof config === 'number') return config
   const path = bandsFolder(folders(config).root)
   const state = await SubscriptionState.open(path)
-  for (const subscription of subscriberThread(config).subscriptions) {
+  const { subscriptions } = subscriberThread(config)
+  if (subscriptions.length === 0)
+    process.stdout.write('no publisher is followed: name some in INDEX_SUBSCRIPTIONS\n')
+  for (const subscription of subscriptions) {
     const seen = state.seen.get(subscriptionKey(subscription))
     const asked = seen === undefined ? '' : new Date(seen.checkedMs).toISOString()
     const about = seen === undefined ? 'never reached' : `sequence ${seen.sequence}, asked ${asked}`
