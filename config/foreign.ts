@@ -1,7 +1,7 @@
 /**
- * Settings of other gateways of the network that mean nothing here, each with the reason. An operator who brings them along is
- * told so at the start, and need not look for them. Whatever would be a promise (who is served, what is asked of whom) is not
- * among them: that is either a setting of ours, or it stops the start.
+ * Settings that mean nothing here, of other gateways of the network or of services to come, each with the reason. An operator
+ * who brings them along is told so at the start, and need not look for them. Whatever would be a promise (who is served, what is
+ * asked of whom) is not among them: that is either a setting of ours, or it stops the start.
  */
 const groups: readonly (readonly [why: string, names: string])[] = [
   [
@@ -83,6 +83,7 @@ const groups: readonly (readonly [why: string, names: string])[] = [
   ['peers are few enough to be compared each', 'PEER_HASH_RING_VIRTUAL_NODES'],
   ['the observer is another program', 'OBSERVER_WALLET HTTPSIG_UPLOAD_ATTESTATION'],
   ['one program does it all: see STOP_HEIGHT', 'START_WRITERS'],
+  ['this version is a gateway: it takes no uploads and no top-ups', 'UPLOAD_PORT PAYMENT_PORT'],
 ]
 
 /** Name to reason. */
