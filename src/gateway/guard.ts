@@ -13,7 +13,7 @@ export interface Blocking {
 }
 
 /** Bodies above this size are watched while they go out: others the kernel has taken before anybody could object. */
-export const watchedMinBytes = 65_536
+const watchedMinBytes = 65_536
 
 /** The block list as the gateway asks it: whatever is known of an id counts, not the id alone. */
 export class Guard {
@@ -91,45 +91,42 @@ export class Guard {
 
   /** The same content, which breaks off as soon as it is blocked: its socket is closed short. */
   watched(content: Content, attributes: Attributes, bytes: number): Content {
-    return bytes <= watchedMinBytes
-      ? content
-      : new WatchedContent(content, this.list, () => this.blocksContent(attributes))
+    return bytes <= watchedMinBytes ? content : new WatchedContent(content, this.watch(attributes))
+  }
+
+  /** For content that is clear now: true for as long as it is. Looked up again only when something was blocked or released. */
+  watch(attributes: Attributes): () => boolean {
+    let clearAt = this.version
+    return () => {
+      const { version } = this
+      if (version === clearAt) return true
+      if (this.blocksContent(attributes)) return false
+      clearAt = version
+      return true
+    }
   }
 }
 
 /** Content on its way out, asked about again whenever something new is blocked. */
 class WatchedContent implements Content {
-  #clearAt: number
-
   constructor(
     private readonly content: Content,
-    private readonly list: BlockList,
-    private readonly isBlocked: () => boolean,
-  ) {
-    this.#clearAt = list.version
-  }
+    private readonly isClear: () => boolean,
+  ) {}
 
   get sizeBytes(): number {
     return this.content.sizeBytes
   }
 
   read(start: number, end: number): Uint8Array | undefined {
-    return this.#isClear() ? this.content.read(start, end) : undefined
+    return this.isClear() ? this.content.read(start, end) : undefined
   }
 
   ready(start: number, end: number): Promise<boolean> {
-    return this.#isClear() ? this.content.ready(start, end) : Promise.resolve(false)
+    return this.isClear() ? this.content.ready(start, end) : Promise.resolve(false)
   }
 
   close(): void {
     this.content.close()
-  }
-
-  #isClear(): boolean {
-    const { version } = this.list
-    if (version === this.#clearAt) return true
-    if (this.isBlocked()) return false
-    this.#clearAt = version
-    return true
   }
 }

@@ -72,6 +72,8 @@ class Charged implements Given {
   }
 }
 
+const always = (): boolean => true
+
 /** Larger bodies are moved piece by piece, as this side says: their own cost is what counts there. */
 const standingMaxBytes = 2 ** 20
 
@@ -90,13 +92,7 @@ export function offerStanding(
   const version = guard?.version
   // Whatever was blocked or released meanwhile, this content or another: the next request is decided anew.
   const holds = (): boolean => version === guard?.version && locator.stillHas(entry)
-  let clearAt = version
-  const mayGoOn = (): boolean => {
-    if (guard === undefined || guard.version === clearAt) return true
-    if (guard.blocksContent(entry.attributes)) return false
-    clearAt = guard.version
-    return true
-  }
+  const mayGoOn = guard?.watch(entry.attributes) ?? always
   const name = naming?.name === undefined ? {} : { name: naming.name }
   const fare = { request, bytes: planned.bytes, contentType: entry.contentType, ...name }
   offerAgain(parts, flow, { content, fare, holds, mayGoOn }, planned, grant, head)
