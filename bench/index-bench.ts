@@ -4,13 +4,11 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { systemClock } from '../src/actor/clock.js'
 import { Generations } from '../src/catalog/generations.js'
-import type { IndexRequest } from '../src/catalog/index-protocol.js'
 import { ChainIndex } from '../src/catalog/index-reader.js'
 import { indexBytes, openIndexTables } from '../src/catalog/index-tables.js'
 import { CatalogKeeper } from '../src/catalog/keeper.js'
-import { packItems, packTransactions } from '../src/catalog/pack.js'
 import { openCatalogTables } from '../src/catalog/tables.js'
-import { Chain, type ChainBlock, Dice } from './index-chain.js'
+import { Chain, type ChainBlock, Dice, messagesOf } from './index-chain.js'
 import { Comparison } from './index-comparison.js'
 import { deepQuestion, kinds, questionsOf } from './index-questions.js'
 import { openSqlite, SqliteBuilder } from './index-sqlite.js'
@@ -47,15 +45,6 @@ interface Built {
   readonly lastHeight: number
   readonly hasSqlite: boolean
   readonly ids: readonly string[]
-}
-
-function messagesOf({ block, transactions, bundles }: ChainBlock): IndexRequest[] {
-  return [
-    { kind: 'index-block', block, transactions: packTransactions(transactions) },
-    ...bundles.map(
-      ({ rootId, items }): IndexRequest => ({ kind: 'index-items', rootId, items: packItems(items) }),
-    ),
-  ]
 }
 
 class Spent {

@@ -1,4 +1,5 @@
-import type { BlockInput, ItemInput, TransactionInput } from '../src/catalog/index-protocol.js'
+import type { BlockInput, IndexRequest, ItemInput, TransactionInput } from '../src/catalog/index-protocol.js'
+import { packItems, packTransactions } from '../src/catalog/pack.js'
 import { type Id, idOfBytes } from '../src/format/id.js'
 import { type Tag, tagOf } from '../src/format/tag.js'
 
@@ -18,6 +19,16 @@ export interface ChainBlock {
   readonly block: BlockInput
   readonly transactions: readonly TransactionInput[]
   readonly bundles: readonly { readonly rootId: Id; readonly items: readonly ItemInput[] }[]
+}
+
+/** What a keeper is told of a block: itself with its transactions, then its bundles. */
+export function messagesOf({ block, transactions, bundles }: ChainBlock): IndexRequest[] {
+  return [
+    { kind: 'index-block', block, transactions: packTransactions(transactions) },
+    ...bundles.map(
+      ({ rootId, items }): IndexRequest => ({ kind: 'index-items', rootId, items: packItems(items) }),
+    ),
+  ]
 }
 
 /** Tag on every second item, and tag on 50 items of the whole chain. */

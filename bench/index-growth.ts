@@ -7,9 +7,8 @@ import { Generations } from '../src/catalog/generations.js'
 import type { IndexRequest } from '../src/catalog/index-protocol.js'
 import { indexBytes, openIndexTables } from '../src/catalog/index-tables.js'
 import { CatalogKeeper } from '../src/catalog/keeper.js'
-import { packItems, packTransactions } from '../src/catalog/pack.js'
 import { openCatalogTables } from '../src/catalog/tables.js'
-import { Chain, type ChainBlock } from './index-chain.js'
+import { Chain, messagesOf } from './index-chain.js'
 
 const help = `index-growth: what a row costs the writer of the index while the index grows
 
@@ -23,15 +22,6 @@ Processor time of the writer alone, user and system; its helper threads (garbage
 
 const say = (line: string): void => {
   process.stdout.write(`${line}\n`)
-}
-
-function messagesOf({ block, transactions, bundles }: ChainBlock): IndexRequest[] {
-  return [
-    { kind: 'index-block', block, transactions: packTransactions(transactions) },
-    ...bundles.map(
-      ({ rootId, items }): IndexRequest => ({ kind: 'index-items', rootId, items: packItems(items) }),
-    ),
-  ]
 }
 
 class Spent {
