@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "../exports.h"
+#include "../calls.h"
 #include "lanes.h"
 
 namespace {
@@ -13,6 +13,8 @@ namespace {
 constexpr size_t kChunk = 64;
 constexpr size_t kSha256 = 32;
 constexpr size_t kSha1 = 20;
+// Blocks and pieces are no larger.
+constexpr uint64_t kCutMax = 0xffffffff;
 
 // FIPS 180-4, 5.3.3 and 5.3.1.
 constexpr uint32_t kStart256[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
@@ -90,24 +92,8 @@ void take(Pass& pass, const uint8_t* bytes, size_t chunks, Out& out) {
   }
 }
 
-struct Bytes {
-  uint8_t* data = nullptr;
-  size_t length = 0;
-};
-
-bool read(napi_env env, napi_value value, Bytes& bytes) {
-  napi_typedarray_type type;
-  void* data = nullptr;
-  if (napi_get_typedarray_info(env, value, &type, &bytes.length, &data, nullptr, nullptr) != napi_ok) return false;
-  bytes.data = static_cast<uint8_t*>(data);
-  return type == napi_uint8_array;
-}
-
-Pass* passOf(napi_env env, napi_value value) {
-  void* data = nullptr;
-  size_t length = 0;
-  if (napi_get_arraybuffer_info(env, value, &data, &length) != napi_ok || length != sizeof(Pass)) return nullptr;
-  return static_cast<Pass*>(data);
+bool isCut(uint64_t blockBytes, uint64_t pieceBytes) {
+  return blockBytes > 0 && blockBytes % kChunk == 0 && pieceBytes > 0 && pieceBytes % blockBytes == 0;
 }
 
 napi_value refuse(napi_env env, const char* what) {
@@ -115,16 +101,27 @@ napi_value refuse(napi_env env, const char* what) {
   return nullptr;
 }
 
+// The pass in an ArrayBuffer. Its memory is JavaScript's, so what it says of lengths is checked each time.
+Pass* passOf(napi_env env, Arguments& arguments) {
+  void* data = nullptr;
+  size_t length = 0;
+  if (napi_get_arraybuffer_info(env, arguments.at(0), &data, &length) != napi_ok || length != sizeof(Pass)) {
+    arguments.wrong(0, "is no pass", false);
+    return nullptr;
+  }
+  Pass* pass = static_cast<Pass*>(data);
+  bool sound = pass->restBytes < kChunk && pass->total % kChunk == 0 && pass->total < static_cast<uint64_t>(kExact) &&
+               pass->blockBytes <= kCutMax && pass->pieceBytes <= kCutMax && isCut(pass->blockBytes, pass->pieceBytes);
+  if (!sound) arguments.wrong(0, "is a pass that was written to", false);
+  return pass;
+}
+
 // start(blockBytes, pieceBytes) -> what the calls below are given.
 napi_value start(napi_env env, napi_callback_info info) {
-  size_t count = 2;
-  napi_value args[2];
-  napi_get_cb_info(env, info, &count, args, nullptr, nullptr);
-  uint32_t blockBytes = 0, pieceBytes = 0;
-  napi_get_value_uint32(env, args[0], &blockBytes);
-  napi_get_value_uint32(env, args[1], &pieceBytes);
-  bool fits = blockBytes > 0 && blockBytes % kChunk == 0 && pieceBytes > 0 && pieceBytes % blockBytes == 0;
-  if (!fits) return refuse(env, "blocks are of whole chunks, pieces of whole blocks");
+  Arguments arguments(env, info, "start");
+  uint64_t blockBytes = arguments.integer(0, 0, kCutMax), pieceBytes = arguments.integer(1, 0, kCutMax);
+  if (!arguments.good) return nullptr;
+  if (!isCut(blockBytes, pieceBytes)) return refuse(env, "blocks are of whole chunks, pieces of whole blocks");
   void* data = nullptr;
   napi_value made;
   if (napi_create_arraybuffer(env, sizeof(Pass), &data, &made) != napi_ok) return nullptr;
@@ -140,33 +137,35 @@ napi_value start(napi_env env, napi_callback_info info) {
 
 // update(pass, bytes, blocks, pieces): the latter two have room for exactly the digests that are finished by these bytes.
 napi_value update(napi_env env, napi_callback_info info) {
-  size_t count = 4;
-  napi_value args[4];
-  napi_get_cb_info(env, info, &count, args, nullptr, nullptr);
-  Pass* pass = passOf(env, args[0]);
-  Bytes bytes, blocks, pieces;
-  if (pass == nullptr || !read(env, args[1], bytes) || !read(env, args[2], blocks) || !read(env, args[3], pieces)) {
-    return refuse(env, "update(pass, bytes, blocks, pieces)");
-  }
-  uint64_t before = pass->total + pass->restBytes, after = before + bytes.length;
-  bool fits = (after / pass->blockBytes - before / pass->blockBytes) * kSha256 == blocks.length &&
-              (after / pass->pieceBytes - before / pass->pieceBytes) * kSha1 == pieces.length;
+  Arguments arguments(env, info, "update");
+  Pass* kept = passOf(env, arguments);
+  Bytes bytes = arguments.bytes(1), blocks = arguments.bytes(2), pieces = arguments.bytes(3);
+  if (!arguments.good) return nullptr;
+  // The digests may be written over the pass itself: what is calculated with is out of reach.
+  Pass pass = *kept;
+  uint64_t before = pass.total + pass.restBytes, after = before + bytes.length;
+  bool fits = (after / pass.blockBytes - before / pass.blockBytes) * kSha256 == blocks.length &&
+              (after / pass.pieceBytes - before / pass.pieceBytes) * kSha1 == pieces.length;
   if (!fits) return refuse(env, "no room for exactly the finished digests");
   if (bytes.length == 0) return nullptr;
   Out out{blocks.data, pieces.data};
-  if (pass->restBytes > 0) {
-    size_t more = kChunk - pass->restBytes < bytes.length ? kChunk - pass->restBytes : bytes.length;
-    memcpy(pass->rest + pass->restBytes, bytes.data, more);
-    pass->restBytes += static_cast<uint32_t>(more);
+  if (pass.restBytes > 0) {
+    size_t more = kChunk - pass.restBytes < bytes.length ? kChunk - pass.restBytes : bytes.length;
+    memcpy(pass.rest + pass.restBytes, bytes.data, more);
+    pass.restBytes += static_cast<uint32_t>(more);
     bytes.data += more;
     bytes.length -= more;
-    if (pass->restBytes < kChunk) return nullptr;
-    pass->restBytes = 0;
-    take(*pass, pass->rest, 1, out);
+    if (pass.restBytes < kChunk) {
+      *kept = pass;
+      return nullptr;
+    }
+    pass.restBytes = 0;
+    take(pass, pass.rest, 1, out);
   }
-  take(*pass, bytes.data, bytes.length / kChunk, out);
-  pass->restBytes = static_cast<uint32_t>(bytes.length % kChunk);
-  if (pass->restBytes > 0) memcpy(pass->rest, bytes.data + bytes.length - pass->restBytes, pass->restBytes);
+  take(pass, bytes.data, bytes.length / kChunk, out);
+  pass.restBytes = static_cast<uint32_t>(bytes.length % kChunk);
+  if (pass.restBytes > 0) memcpy(pass.rest, bytes.data + bytes.length - pass.restBytes, pass.restBytes);
+  *kept = pass;
   return nullptr;
 }
 
@@ -187,22 +186,19 @@ void endPiece(Pass& pass, uint8_t* out) {
 
 // finish(pass, whole, blocks, pieces): `blocks` and `pieces` have room for one digest where one is unfinished, else none.
 napi_value finish(napi_env env, napi_callback_info info) {
-  size_t count = 4;
-  napi_value args[4];
-  napi_get_cb_info(env, info, &count, args, nullptr, nullptr);
-  Pass* pass = passOf(env, args[0]);
-  Bytes whole, blocks, pieces;
-  if (pass == nullptr || !read(env, args[1], whole) || !read(env, args[2], blocks) || !read(env, args[3], pieces)) {
-    return refuse(env, "finish(pass, whole, blocks, pieces)");
-  }
-  uint64_t total = pass->total + pass->restBytes;
-  uint64_t blockRest = total % pass->blockBytes, pieceRest = total % pass->pieceBytes;
+  Arguments arguments(env, info, "finish");
+  const Pass* kept = passOf(env, arguments);
+  Bytes whole = arguments.bytes(1), blocks = arguments.bytes(2), pieces = arguments.bytes(3);
+  if (!arguments.good) return nullptr;
+  Pass pass = *kept;
+  uint64_t total = pass.total + pass.restBytes;
+  uint64_t blockRest = total % pass.blockBytes, pieceRest = total % pass.pieceBytes;
   bool fits = whole.length == kSha256 && blocks.length == (blockRest > 0 ? kSha256 : 0) &&
               pieces.length == (pieceRest > 0 ? kSha1 : 0);
   if (!fits) return refuse(env, "no room for exactly the last digests");
-  end256(pass->whole, pass->rest, pass->restBytes, total, whole.data);
-  if (blockRest > 0) end256(pass->block, pass->rest, pass->restBytes, blockRest, blocks.data);
-  if (pieceRest > 0) endPiece(*pass, pieces.data);
+  end256(pass.whole, pass.rest, pass.restBytes, total, whole.data);
+  if (blockRest > 0) end256(pass.block, pass.rest, pass.restBytes, blockRest, blocks.data);
+  if (pieceRest > 0) endPiece(pass, pieces.data);
   return nullptr;
 }
 
@@ -221,19 +217,16 @@ void hashTwo(const uint8_t* bytes, const uint8_t* others, uint64_t blockBytes, u
 
 // blocks(bytes, blockBytes, digests): SHA-256 of each block; the last one may be shorter.
 napi_value blocks(napi_env env, napi_callback_info info) {
-  size_t count = 3;
-  napi_value args[3];
-  napi_get_cb_info(env, info, &count, args, nullptr, nullptr);
-  Bytes bytes, digests;
-  uint32_t size = 0;
-  bool isCut = read(env, args[0], bytes) && napi_get_value_uint32(env, args[1], &size) == napi_ok && size > 0 &&
-               size % kChunk == 0 && read(env, args[2], digests);
-  if (!isCut || digests.length != (bytes.length + size - 1) / size * kSha256) {
-    return refuse(env, "blocks(bytes, blockBytes, digests): blocks are of whole chunks");
-  }
+  Arguments arguments(env, info, "blocks");
+  Bytes bytes = arguments.bytes(0);
+  size_t size = static_cast<size_t>(arguments.integer(1, 0, kCutMax));
+  Bytes digests = arguments.bytes(2);
+  if (!arguments.good) return nullptr;
+  if (size == 0 || size % kChunk != 0) return refuse(env, "blocks are of whole chunks");
+  if (digests.length != (bytes.length + size - 1) / size * kSha256) return refuse(env, "no room for exactly the digests");
   size_t at = 0;
   uint8_t* out = digests.data;
-  for (; at + 2 * size_t{size} <= bytes.length; at += 2 * size_t{size}, out += 2 * kSha256) {
+  for (; bytes.length - at >= 2 * size; at += 2 * size, out += 2 * kSha256) {
     hashTwo(bytes.data + at, bytes.data + at + size, size, out);
   }
   for (; at < bytes.length; at += size, out += kSha256) {

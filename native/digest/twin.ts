@@ -1,5 +1,5 @@
 import { createHash, type Hash, hash } from 'node:crypto'
-import type { Cut, DigestPass, Digests } from './digest.js'
+import type { Cut, DigestPass, Digests } from './digest-pass.js'
 
 /** Each digest by itself, through node:crypto. What lies whole in the given bytes is hashed in one call. */
 export class TwinPass implements DigestPass {

@@ -17,7 +17,8 @@
 #include <string>
 #include <tuple>
 
-#include "../exports.h"
+#include "../bus.h"
+#include "../calls.h"
 
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22
@@ -31,15 +32,13 @@ struct Mapping {
   Key key;
   uint8_t* start;
   size_t size;
-  int fd;  // of a large file, for who sends from it; else -1
   size_t holders;
 };
 
 std::mutex guard;
 std::map<Key, Mapping*> mappings;
 
-// Smaller files are sent from memory: a descriptor for each would be one of the process's few.
-constexpr off_t kLarge = 128 * 1024;
+constexpr size_t kPathMax = 4096;
 
 // ArrayBuffers of one GiB at most: some supported versions of V8 allow no more than 4 GiB in one.
 constexpr size_t kWindow = size_t{1} << 30;
@@ -54,7 +53,6 @@ void release(Mapping* mapping) {
   if (--mapping->holders > 0) return;
   mappings.erase(mapping->key);
   if (mapping->size > 0) munmap(mapping->start, mapping->size);
-  if (mapping->fd >= 0) ::close(mapping->fd);
   delete mapping;
 }
 
@@ -67,12 +65,6 @@ void hold(Mapping* mapping) {
 struct Handle {
   Mapping* mapping;
 };
-
-napi_value fail(napi_env env, const char* what, int code) {
-  std::string message = std::string(what) + ": " + strerror(code);
-  napi_throw_error(env, nullptr, message.c_str());
-  return nullptr;
-}
 
 int64_t modifiedNs(const struct stat& found) {
   return static_cast<int64_t>(found.st_mtim.tv_sec) * 1000000000 + found.st_mtim.tv_nsec;
@@ -101,26 +93,22 @@ Mapping* mappingOf(int fd, const struct stat& found) {
     // Only a wish: with file systems that can, cold pages then come in and are mapped two MiB at a time.
     madvise(start, size, MADV_HUGEPAGE);
   }
-  if (found.st_size < kLarge) {
-    ::close(fd);
-    fd = -1;
-  }
-  Mapping* made = new Mapping{key, static_cast<uint8_t*>(start), size, fd, 1};
+  ::close(fd);
+  Mapping* made = new Mapping{key, static_cast<uint8_t*>(start), size, 1};
   mappings.emplace(key, made);
   return made;
 }
 
-// Whole pages around [start, end) of the mapping, clamped to it.
+// Whole pages around bytes of the mapping.
 struct Range {
   uint8_t* start;
   size_t length;
 };
 
+// `start` to `end`: within the mapping.
 Range pagesAround(const Mapping* mapping, size_t start, size_t end) {
-  if (end > mapping->size) end = mapping->size;
-  if (start >= end) return {mapping->start, 0};
-  size_t page = pageSize();
-  size_t first = start / page * page;
+  if (start == end) return {mapping->start, 0};
+  size_t first = start / pageSize() * pageSize();
   return {mapping->start + first, end - first};
 }
 
@@ -145,13 +133,16 @@ int populate(const Range& range) {
   if (madvise(range.start, range.length, MADV_POPULATE_READ) == 0) return 0;
   if (errno != EINVAL) return errno;
   madvise(range.start, range.length, MADV_WILLNEED);
-  volatile const uint8_t* bytes = range.start;
-  for (size_t at = 0; at < range.length; at += pageSize()) (void)bytes[at];
+  for (size_t at = 0; at < range.length; at += pageSize()) {
+    char byte;
+    if (!bus::copied(&byte, range.start + at, 1)) return EFAULT;
+  }
   return 0;
 }
 
 void finalizeHandle(napi_env, void* data, void*) {
   Handle* handle = static_cast<Handle*>(data);
+  Externals<Handle>::forget(handle);
   if (handle->mapping != nullptr) release(handle->mapping);
   delete handle;
 }
@@ -160,16 +151,11 @@ void set(napi_env env, napi_value object, const char* name, napi_value value) {
   napi_set_named_property(env, object, name, value);
 }
 
-// open(path) -> { handle, sizeBytes, inode, modifiedNs, descriptor }, or undefined where there is no such file.
+// open(path) -> { handle, sizeBytes, inode, modifiedNs }, or undefined where there is no such file.
 napi_value open(napi_env env, napi_callback_info info) {
-  size_t count = 1;
-  napi_value arg;
-  napi_get_cb_info(env, info, &count, &arg, nullptr, nullptr);
-  size_t length = 0;
-  if (napi_get_value_string_utf8(env, arg, nullptr, 0, &length) != napi_ok) return fail(env, "open", EINVAL);
-  std::string path(length + 1, '\0');
-  napi_get_value_string_utf8(env, arg, &path[0], length + 1, &length);
-
+  Arguments arguments(env, info, "open");
+  std::string path = arguments.text(0, kPathMax);
+  if (!arguments.good) return nullptr;
   int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return errno == ENOENT ? nullptr : fail(env, "open", errno);
   struct stat found;
@@ -184,7 +170,7 @@ napi_value open(napi_env env, napi_callback_info info) {
   Handle* handle = new Handle{mapping};
   napi_value result, external, number;
   napi_create_object(env, &result);
-  napi_create_external(env, handle, finalizeHandle, nullptr, &external);
+  external = Externals<Handle>::make(env, handle, finalizeHandle);
   set(env, result, "handle", external);
   napi_create_double(env, static_cast<double>(found.st_size), &number);
   set(env, result, "sizeBytes", number);
@@ -192,40 +178,37 @@ napi_value open(napi_env env, napi_callback_info info) {
   set(env, result, "inode", number);
   napi_create_bigint_int64(env, modifiedNs(found), &number);
   set(env, result, "modifiedNs", number);
-  napi_create_int32(env, mapping->fd, &number);
-  set(env, result, "descriptor", number);
   return result;
 }
 
-// The arguments (handle, start, end, fill) of the calls below. Throws and returns null where the handle is closed.
-Mapping* takeArguments(napi_env env, napi_callback_info info, Handle** holder, double* start = nullptr,
-                       double* end = nullptr, bool* fill = nullptr) {
-  size_t count = 4;
-  napi_value args[4];
-  napi_get_cb_info(env, info, &count, args, nullptr, nullptr);
-  void* data = nullptr;
-  if (napi_get_value_external(env, args[0], &data) != napi_ok) {
-    fail(env, "not a mapped file", EINVAL);
-    return nullptr;
+// The mapping of the first argument. Throws and returns null where that is no handle, or a closed one.
+Mapping* mappingOf(napi_env env, Arguments& arguments) {
+  Handle* handle = arguments.external<Handle>(0);
+  if (handle == nullptr) return nullptr;
+  if (handle->mapping == nullptr) {
+    arguments.good = false;
+    fail(env, "the mapped file is closed", EBADF);
   }
-  *holder = static_cast<Handle*>(data);
-  if (start != nullptr) napi_get_value_double(env, args[1], start);
-  if (end != nullptr) napi_get_value_double(env, args[2], end);
-  if (fill != nullptr) napi_get_value_bool(env, args[3], fill);
-  if ((*holder)->mapping == nullptr) fail(env, "the mapped file is closed", EBADF);
-  return (*holder)->mapping;
+  return handle->mapping;
+}
+
+// The second and third argument: bytes of the mapping from `start` up to `end`. They must lie within it.
+Range rangeOf(const Mapping* mapping, Arguments& arguments) {
+  size_t end = static_cast<size_t>(arguments.integer(2, 0, mapping->size));
+  size_t start = static_cast<size_t>(arguments.integer(1, 0, end));
+  return arguments.good ? pagesAround(mapping, start, end) : Range{nullptr, 0};
 }
 
 void finalizeWindow(napi_env, void*, void* hint) { release(static_cast<Mapping*>(hint)); }
 
 // window(handle, index) -> ArrayBuffer over the index-th GiB of the file.
 napi_value window(napi_env env, napi_callback_info info) {
-  Handle* handle;
-  double index = 0;
-  Mapping* mapping = takeArguments(env, info, &handle, &index);
+  Arguments arguments(env, info, "window");
+  Mapping* mapping = mappingOf(env, arguments);
   if (mapping == nullptr) return nullptr;
-  size_t start = static_cast<size_t>(index) * kWindow;
-  if (index < 0 || start >= mapping->size) return fail(env, "window", ERANGE);
+  if (mapping->size == 0) return fail(env, "window", ERANGE);
+  size_t start = static_cast<size_t>(arguments.integer(1, 0, (mapping->size - 1) / kWindow)) * kWindow;
+  if (!arguments.good) return nullptr;
   size_t length = mapping->size - start < kWindow ? mapping->size - start : kWindow;
   hold(mapping);
   napi_value buffer;
@@ -240,12 +223,12 @@ napi_value window(napi_env env, napi_callback_info info) {
 // settle(handle, start, end, fill) -> true where the bytes are in memory; with `fill` their page tables are then filled
 // too, so that reading them faults no more. Never waits for the disk.
 napi_value settle(napi_env env, napi_callback_info info) {
-  Handle* handle;
-  double start = 0, end = 0;
-  bool fill = false;
-  Mapping* mapping = takeArguments(env, info, &handle, &start, &end, &fill);
+  Arguments arguments(env, info, "settle");
+  Mapping* mapping = mappingOf(env, arguments);
   if (mapping == nullptr) return nullptr;
-  Range range = pagesAround(mapping, static_cast<size_t>(start), static_cast<size_t>(end));
+  Range range = rangeOf(mapping, arguments);
+  bool fill = arguments.truth(3);
+  if (!arguments.good) return nullptr;
   bool here = isResident(range) && (!fill || populate(range) == 0);
   napi_value result;
   napi_get_boolean(env, here, &result);
@@ -277,11 +260,11 @@ void endFetch(napi_env env, napi_status status, void* data) {
 
 // fetch(handle, start, end) -> promise of true once the bytes are in memory and mapped, of false where the disk failed.
 napi_value fetch(napi_env env, napi_callback_info info) {
-  Handle* handle;
-  double start = 0, end = 0;
-  Mapping* mapping = takeArguments(env, info, &handle, &start, &end);
+  Arguments arguments(env, info, "fetch");
+  Mapping* mapping = mappingOf(env, arguments);
   if (mapping == nullptr) return nullptr;
-  Range range = pagesAround(mapping, static_cast<size_t>(start), static_cast<size_t>(end));
+  Range range = rangeOf(mapping, arguments);
+  if (!arguments.good) return nullptr;
   hold(mapping);
   Fetch* made = new Fetch{mapping, range, 0, nullptr, nullptr};
   napi_value promise, name;
@@ -294,20 +277,21 @@ napi_value fetch(napi_env env, napi_callback_info info) {
 
 // close(handle): nothing may be asked of the handle any more. The memory goes when the last window is collected.
 napi_value close(napi_env env, napi_callback_info info) {
-  Handle* handle;
-  Mapping* mapping = takeArguments(env, info, &handle);
+  Arguments arguments(env, info, "close");
+  Mapping* mapping = mappingOf(env, arguments);
   if (mapping == nullptr) return nullptr;
-  handle->mapping = nullptr;
+  arguments.external<Handle>(0)->mapping = nullptr;
   release(mapping);
   return nullptr;
 }
 
 // detach(buffer): every view of a window becomes empty, and the window's hold on the memory ends.
 napi_value detach(napi_env env, napi_callback_info info) {
-  size_t count = 1;
-  napi_value buffer;
-  napi_get_cb_info(env, info, &count, &buffer, nullptr, nullptr);
-  napi_detach_arraybuffer(env, buffer);
+  Arguments arguments(env, info, "detach");
+  bool isBuffer = false;
+  napi_is_arraybuffer(env, arguments.at(0), &isBuffer);
+  if (!isBuffer) arguments.wrong(0, "is no window", false);
+  else napi_detach_arraybuffer(env, arguments.at(0));
   return nullptr;
 }
 
@@ -331,6 +315,7 @@ napi_value mapped(napi_env env, napi_callback_info) {
 }  // namespace
 
 NAPI_MODULE_INIT() {
+  bus::watch();
   return give(env, exports, {{"open", open}, {"window", window}, {"settle", settle}, {"fetch", fetch},
                              {"close", close}, {"detach", detach}, {"mapped", mapped}});
 }

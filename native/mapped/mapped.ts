@@ -1,44 +1,11 @@
 import { loadAddon } from '../addon.js'
+import type { MappedFile } from './mapped-file.js'
 import { openTwin } from './twin.js'
-
-/**
- * One file that can be read without copying and without waiting. Offsets are bytes; `end` is exclusive. The file must never
- * shrink or change in place while it is open.
- */
-export interface MappedFile {
-  readonly sizeBytes: number
-  readonly inode: bigint
-  /** Time of the last change, nanoseconds since 1970. */
-  readonly modifiedNs: bigint
-  /** True where these bytes are in memory. Never waits for the disk. `fill`: their first use; makes the next ones faster. */
-  settle(start: number, end: number, fill: boolean): boolean
-  /**
-   * Bytes from `start`, at most up to `end`, at least one. Ask `settle` first, or the thread may wait for the disk. The view
-   * is valid until the next call (of any file: the twin has one buffer).
-   */
-  view(start: number, end: number): Uint8Array
-  /**
-   * A large part of the file, as it lies in memory, around `start` (inclusive) and `end` (exclusive): valid until `close`.
-   * Undefined where there is none. Its bytes must not be read where `settle` does not say that they are there.
-   */
-  window(start: number, end: number): FileWindow | undefined
-  /** Brings these bytes into memory, off the thread. True once they are there, false where the disk failed. */
-  fetch(start: number, end: number): Promise<boolean>
-  /** Gives everything back; views become empty. Nothing may be called after it. */
-  close(): void
-}
-
-export interface FileWindow {
-  readonly start: number
-  readonly bytes: Uint8Array
-  /** Descriptor of the open file, for the server to send from; -1 where the file is small. */
-  readonly file: number
-}
 
 declare const handleBrand: unique symbol
 type Handle = { readonly [handleBrand]: true }
 
-type Opened = Pick<MappedFile, 'sizeBytes' | 'inode' | 'modifiedNs'> & { handle: Handle; descriptor: number }
+type Opened = Pick<MappedFile, 'sizeBytes' | 'inode' | 'modifiedNs'> & { handle: Handle }
 
 interface Addon {
   open(path: string): Opened | undefined
@@ -62,7 +29,6 @@ class AddonFile implements MappedFile {
   readonly sizeBytes: number
   readonly inode: bigint
   readonly modifiedNs: bigint
-  readonly #descriptor: number
   readonly #addon: Addon
   readonly #handle: Handle
   readonly #windows: (ArrayBuffer | undefined)[] = []
@@ -73,7 +39,6 @@ class AddonFile implements MappedFile {
     this.sizeBytes = opened.sizeBytes
     this.inode = opened.inode
     this.modifiedNs = opened.modifiedNs
-    this.#descriptor = opened.descriptor
   }
 
   settle(start: number, end: number, fill: boolean): boolean {
@@ -81,17 +46,12 @@ class AddonFile implements MappedFile {
   }
 
   view(start: number, end: number): Uint8Array {
+    if (!(start >= 0 && start <= end && end <= this.sizeBytes))
+      throw new RangeError(`[${start}, ${end}) is not within ${this.sizeBytes} bytes`)
     const index = Math.floor(start / windowBytes)
     const buffer = this.#windows[index] ?? this.#open(index)
     const offset = start - index * windowBytes
     return new Uint8Array(buffer, offset, Math.min(end - start, buffer.byteLength - offset))
-  }
-
-  window(start: number, end: number): FileWindow | undefined {
-    const index = Math.floor(start / windowBytes)
-    const buffer = this.#windows[index] ?? this.#open(index)
-    if (end > index * windowBytes + buffer.byteLength) return undefined
-    return { start: index * windowBytes, bytes: new Uint8Array(buffer), file: this.#descriptor }
   }
 
   #open(index: number): ArrayBuffer {

@@ -1,6 +1,6 @@
 import { type BigIntStats, closeSync, fstatSync, openSync, readSync } from 'node:fs'
 import { open } from 'node:fs/promises'
-import type { MappedFile } from './mapped.js'
+import type { MappedFile } from './mapped-file.js'
 
 /** Large enough that the calls do not count, small enough to stay in the second-level cache until the socket took it. */
 const bufferBytes = 256 * 1024
@@ -31,27 +31,39 @@ class TwinFile implements MappedFile {
   }
 
   settle(start: number, end: number): boolean {
-    const last = Math.min(end, this.sizeBytes)
-    for (let piece = Math.floor(start / pieceBytes); piece * pieceBytes < last; piece += 1) {
+    this.#check(start, end)
+    for (let piece = Math.floor(start / pieceBytes); piece * pieceBytes < end; piece += 1) {
       if (!this.#fetched.has(piece)) return false
     }
     return true
   }
 
+  /** As the addon does: a range that is none, or not within the file, is an exception. */
+  #check(start: number, end: number): void {
+    if (
+      !(
+        Number.isSafeInteger(start) &&
+        Number.isSafeInteger(end) &&
+        start >= 0 &&
+        start <= end &&
+        end <= this.sizeBytes
+      )
+    )
+      throw new RangeError(`[${start}, ${end}) is not within ${this.sizeBytes} bytes`)
+  }
+
   view(start: number, end: number): Uint8Array {
-    const length = Math.min(end - start, bufferBytes, this.sizeBytes - start)
+    this.#check(start, end)
+    const length = Math.min(end - start, bufferBytes)
     const got = readSync(this.#fd, buffer, 0, length, start)
     if (got === 0) throw new Error(`${this.#path} has shrunk`)
     return buffer.subarray(0, got)
   }
 
-  window(): undefined {
-    // Every read goes into one buffer.
-  }
-
   async fetch(start: number, end: number): Promise<boolean> {
+    this.#check(start, end)
     const first = Math.floor(start / pieceBytes)
-    const last = Math.ceil(Math.min(end, this.sizeBytes) / pieceBytes)
+    const last = Math.ceil(end / pieceBytes)
     const scratch = Buffer.allocUnsafeSlow(Math.min(bufferBytes, this.sizeBytes))
     // A handle of its own: this one may be closed meanwhile, and its number be given to another file.
     const file = await open(this.#path).catch(() => undefined)

@@ -2,45 +2,46 @@
 #include <errno.h>
 #include <node_api.h>
 #include <sched.h>
+#include <time.h>
 
 #include <cstdint>
 
-#include "../exports.h"
+#include "../calls.h"
 
 namespace {
 
-napi_value numberOf(napi_env env, int32_t value) {
-  napi_value result;
-  napi_create_int32(env, value, &result);
-  return result;
-}
+// The kernel's numbers of threads stay below this one, and policies are few.
+constexpr uint64_t kThreadsMax = 1 << 22;
+constexpr uint64_t kPoliciesMax = 16;
 
 // set(thread, policy) -> 0, or the kernel's errno. A thread of 0 is the calling one. Its nice value stays.
 napi_value set(napi_env env, napi_callback_info info) {
-  size_t count = 2;
-  napi_value args[2];
-  napi_get_cb_info(env, info, &count, args, nullptr, nullptr);
-  int32_t thread = 0, policy = 0;
-  if (count < 2 || napi_get_value_int32(env, args[0], &thread) != napi_ok ||
-      napi_get_value_int32(env, args[1], &policy) != napi_ok) {
-    return numberOf(env, EINVAL);
-  }
+  Arguments arguments(env, info, "set");
+  pid_t thread = static_cast<pid_t>(arguments.integer(0, 0, kThreadsMax));
+  int policy = static_cast<int>(arguments.integer(1, 0, kPoliciesMax));
+  if (!arguments.good) return nullptr;
   const sched_param ordinary = {};
   return numberOf(env, sched_setscheduler(thread, policy, &ordinary) == 0 ? 0 : errno);
 }
 
 // get(thread) -> its policy, or -1 where there is no such thread.
 napi_value get(napi_env env, napi_callback_info info) {
-  size_t count = 1;
-  napi_value arg;
-  napi_get_cb_info(env, info, &count, &arg, nullptr, nullptr);
-  int32_t thread = 0;
-  if (count < 1 || napi_get_value_int32(env, arg, &thread) != napi_ok) return numberOf(env, -1);
-  return numberOf(env, sched_getscheduler(thread));
+  Arguments arguments(env, info, "get");
+  pid_t thread = static_cast<pid_t>(arguments.integer(0, 0, kThreadsMax));
+  return arguments.good ? numberOf(env, sched_getscheduler(thread)) : nullptr;
+}
+
+// ran() -> milliseconds that the calling thread has had of the processors.
+napi_value ran(napi_env env, napi_callback_info) {
+  timespec had = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &had);
+  napi_value result;
+  napi_create_double(env, had.tv_sec * 1e3 + had.tv_nsec / 1e6, &result);
+  return result;
 }
 
 }  // namespace
 
 NAPI_MODULE_INIT() {
-  return give(env, exports, {{"set", set}, {"get", get}});
+  return give(env, exports, {{"set", set}, {"get", get}, {"ran", ran}});
 }

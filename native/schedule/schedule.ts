@@ -5,6 +5,8 @@ interface Addon {
   set(thread: number, policy: number): number
   /** -1 where there is no such thread. */
   get(thread: number): number
+  /** Milliseconds. */
+  ran(): number
 }
 
 /** SCHED_OTHER and SCHED_IDLE of Linux, as sched(7) has them. Idle: the thread runs where nothing else wants the processor. */
@@ -30,4 +32,9 @@ export function policyOf(thread: number): Policy | undefined {
   const code = addon?.get(thread)
   if (code === policies.other) return 'other'
   return code === policies.idle ? 'idle' : undefined
+}
+
+/** Milliseconds of the processors that this thread has had; undefined without the addon. */
+export function ranMs(): number | undefined {
+  return addon?.ran()
 }

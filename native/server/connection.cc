@@ -3,14 +3,15 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/ioctl.h>
-#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include <cstdio>
 
+#include "../bus.h"
 #include "server.h"
+#include "sockets.h"
 
 namespace server {
 
@@ -39,16 +40,6 @@ void settle(Connection* c) {
   if (getsockopt(c->fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return;
   if (info.shortestUs == 0 || info.shortestUs > kNearUs) return;
   setsockopt(c->fd, SOL_SOCKET, SO_SNDBUF, &kNearBuffer, sizeof(kNearBuffer));
-}
-
-void number(std::string* text, const char* before, uint64_t value) {
-  char digits[20];
-  size_t at = sizeof(digits);
-  do {
-    digits[--at] = static_cast<char>('0' + value % 10);
-    value /= 10;
-  } while (value > 0);
-  text->append(before).append(digits + at, sizeof(digits) - at);
 }
 
 }  // namespace
@@ -144,129 +135,11 @@ void Server::takeHead(Connection* c, uint8_t* bytes, size_t length) {
   c->bodyLeft = (static_cast<uint64_t>(out[kLengthHigh]) << 30) | static_cast<uint64_t>(out[kLengthLow]);
   c->phase = Phase::kAnswering;
   inboxAt_ += static_cast<size_t>(kLines + kLineFields * out[kCount]);
-  recognize(c, bytes, out);
   bytesAt_ += parsed.consumed;
   requests_ += 1;
   if (length > parsed.consumed || !c->in.empty()) {
     c->in.assign(reinterpret_cast<char*>(bytes + parsed.consumed), length - parsed.consumed);
   }
-}
-
-// Says so where an answer stands for this request, or where the same was asked lately.
-void Server::recognize(const Connection* c, const uint8_t* bytes, int32_t* out) {
-  Key key;
-  if (closing_ || !StandingAnswers::readKey(bytes, out, &key)) return;
-  int number = standing_.find(key);
-  if (number < 0) {
-    if (standing_.seen(key)) out[kFlags] |= kRepeated;
-    return;
-  }
-  int32_t* told = shared_.inbox + inboxAt_;
-  told[0] = kKnown;
-  told[1] = static_cast<int32_t>(c->slot);
-  told[2] = number;
-  told[3] = static_cast<int32_t>(key.from >> 30);
-  told[4] = static_cast<int32_t>(key.from & ((1 << 30) - 1));
-  told[5] = key.ranged ? static_cast<int32_t>(key.to - key.from + 1) : 0;
-  known_.push_back(inboxAt_);
-  inboxAt_ += kKnownMessage;
-}
-
-int Server::stand(size_t at, Standing answer) {
-  const int32_t* out = shared_.inbox + at;
-  Key key;
-  if (!delivering_ || at >= inboxAt_ || out[kKind] != kRequest) return -1;
-  if (!StandingAnswers::readKey(shared_.bytes + out[kBase], out, &key)) return -1;
-  return standing_.add(key, std::move(answer));
-}
-
-// Sends what JavaScript allowed. The body is never copied: it is read where the answer has it.
-void Server::answerKnown() {
-  for (size_t at : known_) {
-    if (shared_.inbox[at] == kAllowed) answerKnown(shared_.inbox + at);
-  }
-  known_.clear();
-}
-
-void Server::answerKnown(const int32_t* told) {
-  Connection* c = slots_[static_cast<size_t>(told[1])];
-  Standing* answer = standing_.at(static_cast<size_t>(told[2]));
-  if (c == nullptr || answer == nullptr || c->phase != Phase::kAnswering || c->ended) return;
-  std::string& head = stage_;
-  head.assign(answer->before);
-  head.append(standing_.newId(), StandingAnswers::kIdLength);
-  head.append(answer->after);
-  const uint8_t* body = answer->body;
-  size_t length = answer->length;
-  if (answer->ranged) {
-    uint64_t from = (static_cast<uint64_t>(told[3]) << 30) | static_cast<uint64_t>(told[4]);
-    body += from - answer->start;
-    length = static_cast<size_t>(told[5]);
-    number(&head, "\r\nContent-Range: bytes ", from);
-    number(&head, "-", from + length - 1);
-    number(&head, "/", answer->size);
-    number(&head, "\r\nContent-Length: ", length);
-  }
-  head.append(answer->rest);
-  if (length >= kLarge && !c->near) settle(c);
-  bool fromFile = answer->file >= 0 && length >= kLarge;
-  iovec parts[2] = {{&head[0], head.size()}, {const_cast<uint8_t*>(body), length}};
-  msghdr message = {};
-  message.msg_iov = parts;
-  message.msg_iovlen = fromFile || length == 0 ? 1 : 2;
-  ssize_t took = sendmsg(c->fd, &message, MSG_NOSIGNAL);
-  c->broken = took < 0 && errno != EAGAIN && errno != EINTR;
-  size_t sent = took > 0 ? static_cast<size_t>(took) : 0;
-  c->begun = c->ended = true;
-  c->since = now_;
-  if (sent < head.size()) c->rest.assign(head, sent);
-  size_t taken = sent > head.size() ? sent - head.size() : 0;
-  if (taken < length) {
-    c->standing = told[2];
-    c->body = body + taken;
-    c->bodyRest = length - taken;
-    c->fileAt = fromFile ? static_cast<int64_t>(answer->start) + (body - answer->body) : -1;
-    answer->users += 1;
-    if (fromFile && c->rest.empty() && !c->broken) c->broken = !pour(c);
-    if (c->bodyRest == 0) leave(c);
-  }
-  if (c->rest.empty() && c->bodyRest == 0) finish(c);
-  else arm(c, c->events | UV_WRITABLE);
-}
-
-// Gives the socket what it takes of the standing body. False where no more can come of it.
-bool Server::pour(Connection* c) {
-  Standing* answer = standing_.at(static_cast<size_t>(c->standing));
-  off_t at = c->fileAt;
-  ssize_t took = at < 0 ? ::send(c->fd, c->body, c->bodyRest, MSG_NOSIGNAL) : sendfile(c->fd, answer->file, &at, c->bodyRest);
-  if (took < 0) return errno == EAGAIN || errno == EINTR;
-  if (took == 0) return false;  // a file that ends before its time
-  c->since = now_;
-  c->body += took;
-  c->bodyRest -= static_cast<size_t>(took);
-  if (at >= 0) c->fileAt = at;
-  return true;
-}
-
-// The connection takes its standing answer no more. What is left of it will not be sent.
-void Server::leave(Connection* c) {
-  if (c->standing < 0) return;
-  size_t number = static_cast<size_t>(c->standing);
-  c->standing = -1;
-  if (c->bodyRest > 0) tell(kUnsent, c, c->bodyRest);
-  c->bodyRest = 0;
-  if (!standing_.leave(number) || destroyed_) return;
-  int32_t* out = shared_.inbox + inboxAt_;
-  out[0] = kReleased;
-  out[1] = static_cast<int32_t>(number);
-  inboxAt_ += kShortMessage;
-}
-
-void Server::cut(size_t number) {
-  for (Connection* c : slots_) {
-    if (c != nullptr && c->standing == static_cast<int>(number)) remove(c);
-  }
-  if (inboxAt_ > 0) wake();
 }
 
 void Server::takeBody(Connection* c, uint8_t* bytes, size_t length) {
@@ -292,17 +165,30 @@ void Server::takeBody(Connection* c, uint8_t* bytes, size_t length) {
   else if (c->ends) gone(c);
 }
 
-size_t Server::send(size_t slot, size_t head, const uint8_t* body, size_t length, int how) {
+// Puts bytes of JavaScript's behind those of `to`. False where they are not to be had any more; `to` is what it was then.
+bool Server::put(const uint8_t* body, size_t length, std::string* to) {
+  size_t before = to->size();
+  to->resize(before + length);
+  if (bus::copied(&(*to)[before], body, length)) return true;
+  to->resize(before);
+  return false;
+}
+
+int64_t Server::send(size_t slot, size_t head, const uint8_t* body, size_t length, int how) {
   Connection* c = slot < slots_.size() ? slots_[slot] : nullptr;
-  if (c == nullptr || c->phase != Phase::kAnswering || c->ended || head > shared_.outboxLength) return 0;
+  if (c == nullptr || c->phase != Phase::kAnswering || c->ended) return 0;
   if (length >= kLarge && !c->near) settle(c);
   if ((how & kClose) != 0) c->last = true;
   if (delivering_ && c->rest.empty() && (how & kEnd) != 0 && ((how & kCopy) != 0 || length == 0)) {
-    staged_.push_back({slot, stage_.size(), head + length});
+    size_t start = stage_.size();
     stage_.append(reinterpret_cast<const char*>(shared_.outbox), head);
-    stage_.append(reinterpret_cast<const char*>(body), length);
+    if (!put(body, length, &stage_)) {
+      stage_.resize(start);
+      return -1;
+    }
+    staged_.push_back({slot, start, head + length});
     c->ended = true;
-    return length;
+    return static_cast<int64_t>(length);
   }
   size_t sent = 0;
   if (c->rest.empty()) {
@@ -311,6 +197,8 @@ size_t Server::send(size_t slot, size_t head, const uint8_t* body, size_t length
     message.msg_iov = head > 0 ? parts : parts + 1;
     message.msg_iovlen = (head > 0 ? 1u : 0u) + (length > 0 ? 1u : 0u);
     ssize_t took = message.msg_iovlen == 0 ? 0 : sendmsg(c->fd, &message, MSG_NOSIGNAL);
+    // A file that shrank beneath its mapping: the kernel could not read the first byte that it was to send.
+    if (took < 0 && errno == EFAULT) return -1;
     // A broken connection is reported by the loop, like one that breaks while nobody writes.
     c->broken = took < 0 && errno != EAGAIN && errno != EINTR;
     if (took > 0) {
@@ -322,14 +210,14 @@ size_t Server::send(size_t slot, size_t head, const uint8_t* body, size_t length
   if (sent < head) c->rest.append(reinterpret_cast<char*>(shared_.outbox) + sent, head - sent);
   size_t taken = sent > head ? sent - head : 0;
   if (taken < length && (how & kCopy) != 0) {
-    c->rest.append(reinterpret_cast<const char*>(body) + taken, length - taken);
+    if (!put(body + taken, length - taken, &c->rest)) return -1;
     taken = length;
   }
   c->wants = taken < length;
   c->ended = (how & kEnd) != 0 && !c->wants;
   if (c->ended && c->rest.empty()) finish(c);
   else if (c->wants || !c->rest.empty()) arm(c, c->events | UV_WRITABLE);
-  return taken;
+  return static_cast<int64_t>(taken);
 }
 
 void Server::flush() {
@@ -361,11 +249,6 @@ void Server::writable(Connection* c) {
     c->since = now_;
     c->rest.erase(0, static_cast<size_t>(took));
     if (!c->rest.empty()) return;
-  }
-  if (c->bodyRest > 0) {
-    if (!pour(c)) return gone(c);
-    if (c->bodyRest > 0) return;
-    leave(c);
   }
   if (c->ended) return finish(c);
   if (c->wants) tell(kWritable, c);
@@ -421,7 +304,6 @@ void Server::linger(Connection* c) {
   c->since = now_;
   c->in = std::string();
   c->rest = std::string();
-  leave(c);
   shutdown(c->fd, SHUT_WR);
   arm(c, UV_READABLE);
 }
@@ -433,13 +315,13 @@ void Server::gone(Connection* c) {
 }
 
 void Server::remove(Connection* c) {
-  leave(c);
   slots_[c->slot] = nullptr;
   // Not before JavaScript has read what is in the inbox about it.
   freedNext_.push_back(c->slot);
   open_ -= 1;
   uv_poll_stop(c->poll);
   ::close(c->fd);
+  sockets.release();
   end(c->poll);
   delete c;
 }

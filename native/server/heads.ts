@@ -1,25 +1,25 @@
-import { flag, hashOfName, headMaxBytes, lineFields, linesMax } from './wire.js'
+import { hashOfName, headMaxBytes, lineFields, linesMax, requestFlag } from './wire.js'
 
 /** What is wrong with a request, and the status that says so. */
-export interface Fault {
+export interface HeadFault {
   readonly status: 400 | 408 | 505
   readonly word: string
 }
 
 /** Neither `consumed` nor `fault`: more bytes are needed. */
-export interface Parsed {
+export interface ParsedHead {
   readonly consumed: number
-  readonly fault?: Fault
+  readonly fault?: HeadFault
 }
 
-function bad(word: string): { consumed: 0; fault: Fault } {
+function bad(word: string): { consumed: 0; fault: HeadFault } {
   return { consumed: 0, fault: { status: 400, word } }
 }
 
-const more: Parsed = { consumed: 0 }
+const more: ParsedHead = { consumed: 0 }
 const tooLarge = bad('the head is too large')
-export const lateFault: Fault = { status: 408, word: 'the request did not arrive in time' }
-export const chunkFault: Fault = { status: 400, word: 'a malformed chunk' }
+export const lateFault: HeadFault = { status: 408, word: 'the request did not arrive in time' }
+export const chunkFault: HeadFault = { status: 400, word: 'a malformed chunk' }
 const noLine = bad('the first line does not end with a version')
 const noMethod = bad('the method has characters that no method has')
 const noTarget = bad('the target is no path and no address, or has characters that must be escaped')
@@ -27,7 +27,7 @@ const noValue = bad('a header line has characters that it must not have')
 const noName = bad('a header line has no sound name')
 const noLength = bad('a Content-Length that is no number')
 const wrongCoding = bad('a Transfer-Encoding other than one chunked')
-const otherVersion: Parsed = {
+const otherVersion: ParsedHead = {
   consumed: 0,
   fault: { status: 505, word: 'only HTTP/1.1 and HTTP/1.0 are spoken here' },
 }
@@ -54,7 +54,7 @@ function hasWord(list: string, word: string): boolean {
  * The strict reader of heads, as parser.h has it: the same bytes give the same numbers (`field` without kind, slot and base) and
  * the same faults. Written to be read, not to be fast.
  */
-export function readHead(text: string, out: number[]): Parsed {
+export function readHead(text: string, out: number[]): ParsedHead {
   const reader = new HeadReader(text)
   const parsed = reader.read()
   if (parsed.fault !== undefined) return parsed
@@ -87,7 +87,7 @@ class HeadReader {
     return [this.#flags, 0, ...this.#method, ...this.#target, this.#at, high, low, count, ...this.#lines]
   }
 
-  read(): Parsed {
+  read(): ParsedHead {
     const { text } = this
     // One empty line in front is forgiven (RFC 9112 section 2.2).
     if (text.startsWith('\r')) {
@@ -97,7 +97,7 @@ class HeadReader {
     return this.#firstLine() ?? this.#headerLines() ?? this.#framing() ?? { consumed: this.#at }
   }
 
-  #firstLine(): Parsed | undefined {
+  #firstLine(): ParsedHead | undefined {
     const { text } = this
     const start = this.#at
     if (start >= text.length) return more
@@ -110,7 +110,7 @@ class HeadReader {
     return this.#path() ?? this.#version()
   }
 
-  #path(): Parsed | undefined {
+  #path(): ParsedHead | undefined {
     const { text } = this
     if (this.#at === text.length) return more
     const ended = text[this.#at] === '/' ? undefined : this.#named()
@@ -131,7 +131,7 @@ class HeadReader {
   }
 
   /** The absolute form (RFC 9112 section 3.2.2): a scheme, and a host that takes the place of the Host line. */
-  #named(): Parsed | undefined {
+  #named(): ParsedHead | undefined {
     const { text } = this
     for (const wanted of 'https://') {
       if (this.#at === text.length) return more
@@ -147,7 +147,7 @@ class HeadReader {
     return undefined
   }
 
-  #version(): Parsed | undefined {
+  #version(): ParsedHead | undefined {
     const found = this.text.slice(this.#at, this.#at + versionShape.length)
     for (let index = 0; index < found.length; index += 1) {
       const wanted = versionShape[index]
@@ -156,12 +156,12 @@ class HeadReader {
     }
     if (found.length < versionShape.length) return more
     if (found[5] !== '1' || (found[7] !== '0' && found[7] !== '1')) return otherVersion
-    if (found[7] === '0') this.#flags |= flag.http10
+    if (found[7] === '0') this.#flags |= requestFlag.http10
     this.#at += versionShape.length
     return undefined
   }
 
-  #headerLines(): Parsed | undefined {
+  #headerLines(): ParsedHead | undefined {
     const { text } = this
     for (;;) {
       if (this.#at >= text.length) return more
@@ -176,7 +176,7 @@ class HeadReader {
     }
   }
 
-  #headerLine(): Parsed | undefined {
+  #headerLine(): ParsedHead | undefined {
     const { text } = this
     const start = this.#at
     if (text[start] === ' ' || text[start] === '\t') return bad('a header line is folded')
@@ -200,7 +200,7 @@ class HeadReader {
   }
 
   /** Lines that say how the connection goes on. */
-  #known(name: string, value: string): Parsed | undefined {
+  #known(name: string, value: string): ParsedHead | undefined {
     switch (name) {
       case 'host':
         if (this.#host !== undefined) return bad('two Host lines')
@@ -219,15 +219,15 @@ class HeadReader {
         this.#close ||= hasWord(value, 'close')
         break
       case 'expect':
-        if (hasWord(value, '100-continue')) this.#flags |= flag.expects
+        if (hasWord(value, '100-continue')) this.#flags |= requestFlag.expects
         break
     }
     return undefined
   }
 
-  #framing(): Parsed | undefined {
-    const old = (this.#flags & flag.http10) !== 0
-    if (!old && !this.#close) this.#flags |= flag.keep
+  #framing(): ParsedHead | undefined {
+    const old = (this.#flags & requestFlag.http10) !== 0
+    if (!old && !this.#close) this.#flags |= requestFlag.keep
     if (this.#host === undefined && (!old || this.#authority !== undefined)) return bad('no Host line')
     if (!hostShape.test(this.#host ?? '')) return bad('the Host line names no host')
     if (this.#authority !== undefined) this.#lines.splice(this.#hostLine + 3, 2, ...this.#authority)
@@ -238,13 +238,13 @@ class HeadReader {
       if (this.#coding !== 'chunked') return wrongCoding
       const method = this.text.slice(this.#method[0], this.#method[1])
       if (old || method === 'GET' || method === 'HEAD') return bad('chunks where none can be')
-      this.#flags |= flag.body | flag.chunked
+      this.#flags |= requestFlag.body | requestFlag.chunked
     }
     if (this.#size === undefined) return undefined
     // Up to 15 digits stay exact in a double.
     if (!/^[0-9]{1,15}$/.test(this.#size)) return noLength
     this.#length = Number(this.#size)
-    if (this.#length > 0) this.#flags |= flag.body
+    if (this.#length > 0) this.#flags |= requestFlag.body
     return undefined
   }
 }

@@ -14,8 +14,9 @@ struct uv_handle_t {
 struct uv_poll_t : uv_handle_t {};
 struct uv_check_t : uv_handle_t {};
 struct uv_idle_t : uv_handle_t {};
+struct uv_timer_t : uv_handle_t {};
 
-enum uv_handle_type { UV_CHECK = 2, UV_IDLE = 6, UV_POLL = 8 };
+enum uv_handle_type { UV_CHECK = 2, UV_IDLE = 6, UV_POLL = 8, UV_TIMER = 13 };
 enum uv_poll_event { UV_READABLE = 1, UV_WRITABLE = 2, UV_DISCONNECT = 4, UV_PRIORITIZED = 8 };
 
 size_t uv_handle_size(uv_handle_type type);
@@ -27,6 +28,9 @@ int uv_check_start(uv_check_t* handle, void (*act)(uv_check_t* handle));
 int uv_idle_init(uv_loop_t* loop, uv_idle_t* handle);
 int uv_idle_start(uv_idle_t* handle, void (*act)(uv_idle_t* handle));
 int uv_idle_stop(uv_idle_t* handle);
+int uv_timer_init(uv_loop_t* loop, uv_timer_t* handle);
+int uv_timer_start(uv_timer_t* handle, void (*act)(uv_timer_t* handle), unsigned long long ms, unsigned long long everyMs);
+int uv_timer_stop(uv_timer_t* handle);
 void uv_unref(uv_handle_t* handle);
 void uv_close(uv_handle_t* handle, void (*act)(uv_handle_t* handle));
 }

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "server.h"
+#include "sockets.h"
 
 namespace server {
 
@@ -25,6 +26,9 @@ constexpr size_t kTurnMax = 64;
 constexpr int kRoundsMax = 16;
 // Idle connections are let go sooner when there are many.
 constexpr double kCrowdedMs = 2000;
+// Without room, or a descriptor, for one more connection it is looked so often whether there is: those who wait lie in the
+// kernel's queue meanwhile.
+constexpr unsigned kRetryMs = 20;
 
 struct Address {
   union {
@@ -76,6 +80,10 @@ Server::Server(uv_loop_t* loop, Shared shared, Limits limits, std::function<void
   idle_ = make<uv_idle_t>(UV_IDLE);
   uv_idle_init(loop, idle_);
   uv_unref(idle_);
+  retry_ = make<uv_timer_t>(UV_TIMER);
+  uv_timer_init(loop, retry_);
+  retry_->data = this;
+  uv_unref(retry_);
 }
 
 int Server::listen(const std::string& host, int wanted) {
@@ -105,24 +113,32 @@ int Server::listen(const std::string& host, int wanted) {
 }
 
 void Server::resume() {
-  if (accepting_ || listener_ == nullptr || open_ >= limits_.connectionsMax) return;
+  if (accepting_ || listener_ == nullptr || open_ >= limits_.connectionsMax || sockets.full()) return;
   accepting_ = true;
+  uv_timer_stop(retry_);
   uv_poll_start(listener_, UV_READABLE,
                 [](uv_poll_t* handle, int, int) { static_cast<Server*>(handle->data)->accept(); });
 }
 
 void Server::accept() {
   for (int count = 0; count < kAcceptMax; count += 1) {
-    int fd = open_ < limits_.connectionsMax ? accept4(listenFd_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC) : -1;
-    if (fd >= 0) {
-      add(fd);
-      continue;
+    if (open_ < limits_.connectionsMax && sockets.claim()) {
+      int fd = accept4(listenFd_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+      if (fd >= 0) {
+        add(fd);
+        continue;
+      }
+      int code = errno;
+      sockets.release();
+      if (code == EAGAIN) return;
+      if (code == ECONNABORTED || code == EINTR) continue;
     }
-    if (open_ < limits_.connectionsMax && errno == EAGAIN) return;
-    if (open_ < limits_.connectionsMax && (errno == ECONNABORTED || errno == EINTR)) continue;
-    // No room or no descriptor for one more: the next sweep tries again.
+    // No room or no descriptor for one more.
     accepting_ = false;
+    sockets.pauses += 1;
     uv_poll_stop(listener_);
+    uv_timer_start(
+        retry_, [](uv_timer_t* handle) { static_cast<Server*>(handle->data)->resume(); }, kRetryMs, kRetryMs);
     return;
   }
 }
@@ -149,12 +165,13 @@ void Server::add(int fd) {
 
 // Every kind of message that needs no more than this fits, however many connections have one to tell.
 bool Server::hasRoom() const {
-  size_t reserved = kRequestMax + kKnownMessage + 4 * kShortMessage * limits_.connectionsMax;
-  return requests_ < kTurnMax && inboxAt_ + reserved <= shared_.inboxLength &&
-         bytesAt_ + 2 * kHeadMax + kReadMax <= shared_.bytesLength;
+  return requests_ < kTurnMax && inboxAt_ + inboxReserve(limits_.connectionsMax) <= shared_.inboxLength &&
+         bytesAt_ + kBytesMin <= shared_.bytesLength;
 }
 
 void Server::tell(int32_t kind, const Connection* c, size_t start, size_t length, bool last) {
+  // There is room for what every connection may have to tell in one turn: more than that is a bug, and memory of others lies behind.
+  if (inboxAt_ + kShortMessage > shared_.inboxLength) abort();
   int32_t* out = shared_.inbox + inboxAt_;
   out[0] = kind;
   out[1] = static_cast<int32_t>(c->slot);
@@ -187,7 +204,6 @@ void Server::deliver() {
       delivering_ = true;
       hear_(inboxAt_);
       flush();
-      answerKnown();
       delivering_ = false;
     }
     taken += requests_;
@@ -241,20 +257,16 @@ std::string Server::address(size_t slot) const {
 
 void Server::sweep(double now) {
   now_ = now;
-  bool crowded = open_ * 4 > limits_.connectionsMax * 3;
+  bool crowded = open_ * 4 > limits_.connectionsMax * 3 || sockets.crowded();
   double idleMs = crowded && limits_.idleMs > kCrowdedMs ? kCrowdedMs : limits_.idleMs;
   for (size_t slot = 0; slot < slots_.size(); slot += 1) {
     Connection* c = slots_[slot];
     if (c == nullptr) continue;
     double waited = now - c->since;
-    bool stuck = !c->rest.empty() || c->bodyRest > 0 || c->ends;
+    bool stuck = !c->rest.empty() || c->ends;
     bool idle = c->held || c->in.empty();
     if (c->phase == Phase::kLingering && waited > limits_.lingerMs) remove(c);
-    else if (c->phase == Phase::kAnswering && stuck && waited > limits_.stallMs) {
-      // The kernel calls a socket writable only when a third of its buffer is free: less is progress, too.
-      if (c->bodyRest > 0) writable(c);
-      if (slots_[slot] == c && c->since < now_) gone(c);
-    }
+    else if (c->phase == Phase::kAnswering && stuck && waited > limits_.stallMs) gone(c);
     else if (c->phase != Phase::kHead) continue;
     else if (!idle && waited > limits_.headMs) refuse(c, faults::late);
     else if (idle && waited > (c->first ? limits_.headMs : idleMs)) remove(c);
@@ -271,6 +283,7 @@ void Server::shut() {
     ::close(listenFd_);
     end(listener_);
     listener_ = nullptr;
+    uv_timer_stop(retry_);
   }
   for (Connection* c : slots_) {
     if (c != nullptr && c->phase == Phase::kHead) remove(c);
@@ -287,6 +300,7 @@ void Server::destroy(std::function<void()> over) {
   }
   end(check_);
   end(idle_);
+  end(retry_);
 }
 
 }  // namespace server

@@ -20,7 +20,7 @@ enum Field {
 constexpr int kLineFields = 5;  // hash of the name, start and end of the name, start and end of the value
 constexpr int kRequestMax = kLines + kLineFields * kLinesMax;
 
-enum Flag { kHttp10 = 1, kKeep = 2, kBody = 4, kChunked = 8, kExpects = 16, kFirst = 32, kRepeated = 64 };
+enum Flag { kHttp10 = 1, kKeep = 2, kBody = 4, kChunked = 8, kExpects = 16, kFirst = 32 };
 
 struct Fault {
   int status;

@@ -3,32 +3,39 @@
 #include <node_api.h>
 
 #include <cstring>
+#include <memory>
 #include <utility>
+#include <vector>
 
-#include "../exports.h"
+#include "../bus.h"
+#include "../calls.h"
 #include "server.h"
+#include "sockets.h"
 
 namespace {
 
-using server::Limits;
-using server::Server;
-using server::Shared;
+using namespace server;
 
-// One server, the JavaScript that it talks to, and the memory they share.
+// What both sides see. The views that JavaScript has keep it, too: it is gone with the last of them, and nobody can take it away
+// from this side.
+struct Memory {
+  std::vector<int32_t> inbox;
+  std::vector<uint8_t> bytes, outbox;
+};
+
+// One server and the JavaScript that it talks to.
 struct Door {
   napi_env env;
   Server* server = nullptr;
   napi_ref hear = nullptr;
-  napi_ref memory[3] = {nullptr, nullptr, nullptr};
-  const uint8_t* outbox = nullptr;
+  std::shared_ptr<Memory> memory;
   napi_async_cleanup_hook_handle hook = nullptr;
 };
 
-napi_value fail(napi_env env, const char* what, int code) {
-  std::string message = std::string(what) + ": " + strerror(code);
-  napi_throw_error(env, nullptr, message.c_str());
-  return nullptr;
-}
+// What JavaScript holds. `door` is null once closed.
+struct Key {
+  Door* door;
+};
 
 void hear(Door* door, size_t count) {
   napi_env env = door->env;
@@ -54,7 +61,6 @@ void destroy(Door* door) {
     napi_handle_scope scope;
     napi_open_handle_scope(door->env, &scope);
     napi_delete_reference(door->env, door->hear);
-    for (napi_ref each : door->memory) napi_delete_reference(door->env, each);
     napi_close_handle_scope(door->env, scope);
     napi_remove_async_cleanup_hook(door->hook);
     delete door;
@@ -62,145 +68,132 @@ void destroy(Door* door) {
   });
 }
 
-double number(napi_env env, napi_value value) {
-  double found = 0;
-  napi_get_value_double(env, value, &found);
-  return found;
+// The server of the first argument; null once it is closed, or where that is none (`arguments` says which).
+Server* serverOf(Arguments& arguments) {
+  Key* key = arguments.external<Key>(0);
+  return key == nullptr || key->door == nullptr ? nullptr : key->door->server;
 }
 
-size_t count(napi_env env, napi_value value) {
-  uint32_t found = 0;
-  napi_get_value_uint32(env, value, &found);
-  return found;
+// One of the slots of a server: any other number is an exception.
+size_t slotOf(Arguments& arguments, const Server* server) {
+  if (server->slots() > 0) return static_cast<size_t>(arguments.integer(1, 0, server->slots() - 1));
+  arguments.wrong(1, "is no slot", true);
+  return 0;
 }
 
-// The bytes of a typed array; its length counts elements.
-uint8_t* view(napi_env env, napi_value value, size_t* length) {
-  void* data = nullptr;
-  *length = 0;
-  napi_get_typedarray_info(env, value, nullptr, length, &data, nullptr, nullptr);
-  return static_cast<uint8_t*>(data);
+// An ArrayBuffer over memory that both sides see.
+napi_value viewOf(napi_env env, const std::shared_ptr<Memory>& memory, void* data, size_t bytes) {
+  napi_value buffer = nullptr;
+  auto* held = new std::shared_ptr<Memory>(memory);
+  auto let = [](napi_env, void*, void* hint) { delete static_cast<std::shared_ptr<Memory>*>(hint); };
+  if (napi_create_external_arraybuffer(env, data, bytes, let, held, &buffer) != napi_ok) delete held;
+  return buffer;
 }
 
-constexpr size_t kArguments = 12;
+void forget(napi_env, void* data, void*) {
+  Key* key = static_cast<Key*>(data);
+  Externals<Key>::forget(key);
+  delete key;
+}
 
-struct Call {
-  napi_value args[kArguments];
-  Door* door = nullptr;
-  // The first argument of every call but `open` is the door; null once it is closed.
-  Server* server = nullptr;
-  Call(napi_env env, napi_callback_info info) {
-    size_t found = kArguments;
-    napi_get_cb_info(env, info, &found, args, nullptr, nullptr);
-    void* data = nullptr;
-    if (napi_get_value_external(env, args[0], &data) != napi_ok) return;
-    door = *static_cast<Door**>(data);
-    if (door != nullptr) server = door->server;
-  }
-};
+constexpr size_t kConnectionsMax = 1 << 20;
+// Numbers or bytes of one of the parts of the memory that both sides see.
+constexpr size_t kPartMax = 1 << 28;
 
-// open(host, port, inbox, bytes, outbox, headMs, idleMs, stallMs, lingerMs, connectionsMax, hear) -> [door, port]
-napi_value open(napi_env env, napi_callback_info info) {
-  Call call(env, info);
-  napi_value* args = call.args;
-  char host[64];
-  size_t length = 0;
-  if (napi_get_value_string_utf8(env, args[0], host, sizeof(host), &length) != napi_ok) return fail(env, "listen", EINVAL);
-  Shared shared;
-  shared.inbox = reinterpret_cast<int32_t*>(view(env, args[2], &shared.inboxLength));
-  shared.bytes = view(env, args[3], &shared.bytesLength);
-  shared.outbox = view(env, args[4], &shared.outboxLength);
-  Limits limits{number(env, args[5]), number(env, args[6]), number(env, args[7]), number(env, args[8]), count(env, args[9])};
-  uv_loop_t* loop = nullptr;
-  napi_get_uv_event_loop(env, &loop);
+// Starts a server. Null: an exception waits.
+Door* start(napi_env env, Arguments& arguments) {
+  std::string host = arguments.text(0, 63);
+  int port = static_cast<int>(arguments.integer(1, 0, 65535));
+  Limits limits{arguments.amount(2), arguments.amount(3), arguments.amount(4), arguments.amount(5),
+                static_cast<size_t>(arguments.integer(6, 1, kConnectionsMax))};
+  size_t inbox = static_cast<size_t>(arguments.integer(7, inboxReserve(limits.connectionsMax), kPartMax));
+  size_t bytes = static_cast<size_t>(arguments.integer(8, kBytesMin, kPartMax));
+  size_t outbox = static_cast<size_t>(arguments.integer(9, kHeadMax, kPartMax));
+  napi_valuetype type = napi_undefined;
+  napi_typeof(env, arguments.at(10), &type);
+  if (arguments.good && type != napi_function) arguments.wrong(10, "is no function", false);
+  if (!arguments.good) return nullptr;
   Door* door = new Door{};
   door->env = env;
-  door->outbox = shared.outbox;
-  napi_create_reference(env, args[10], 1, &door->hear);
-  for (int index = 0; index < 3; index += 1) napi_create_reference(env, args[2 + index], 1, &door->memory[index]);
+  door->memory = std::make_shared<Memory>();
+  door->memory->inbox.resize(inbox);
+  door->memory->bytes.resize(bytes);
+  door->memory->outbox.resize(outbox);
+  Shared shared{door->memory->inbox.data(), inbox, door->memory->bytes.data(), bytes, door->memory->outbox.data(), outbox};
+  uv_loop_t* loop = nullptr;
+  napi_get_uv_event_loop(env, &loop);
+  napi_create_reference(env, arguments.at(10), 1, &door->hear);
   door->server = new Server(loop, shared, limits, [door](size_t numbers) { hear(door, numbers); });
   // A thread that ends with its server open must still leave an empty loop behind.
   napi_add_async_cleanup_hook(
       env, [](napi_async_cleanup_hook_handle, void* data) { destroy(static_cast<Door*>(data)); }, door, &door->hook);
-  int code = door->server->listen(host, static_cast<int>(number(env, args[1])));
-  int port = door->server->port;
-  if (code != 0) {
-    destroy(door);
-    return fail(env, "listen", code);
+  int code = door->server->listen(host, port);
+  if (code == 0) return door;
+  destroy(door);
+  fail(env, "listen", code);
+  return nullptr;
+}
+
+// open(host, port, headMs, idleMs, stallMs, lingerMs, connectionsMax, inboxNumbers, bytesBytes, outboxBytes, hear) ->
+// [door, port, inbox, bytes, outbox], the last three as ArrayBuffers
+napi_value open(napi_env env, napi_callback_info info) {
+  Arguments arguments(env, info, "open");
+  Door* door = start(env, arguments);
+  if (door == nullptr) return nullptr;
+  Memory& memory = *door->memory;
+  napi_value parts[5] = {
+      Externals<Key>::make(env, new Key{door}, forget),
+      numberOf(env, door->server->port),
+      viewOf(env, door->memory, memory.inbox.data(), memory.inbox.size() * sizeof(int32_t)),
+      viewOf(env, door->memory, memory.bytes.data(), memory.bytes.size()),
+      viewOf(env, door->memory, memory.outbox.data(), memory.outbox.size()),
+  };
+  napi_value result;
+  napi_create_array_with_length(env, 5, &result);
+  for (uint32_t at = 0; at < 5; at += 1) {
+    if (parts[at] == nullptr) {
+      destroy(door);
+      return fail(env, "external array buffers are not supported", ENOTSUP);
+    }
+    napi_set_element(env, result, at, parts[at]);
   }
-  napi_value result, each;
-  napi_create_array_with_length(env, 2, &result);
-  napi_create_external(
-      env, new Door*(door), [](napi_env, void* data, void*) { delete static_cast<Door**>(data); }, nullptr, &each);
-  napi_set_element(env, result, 0, each);
-  napi_create_int32(env, port, &each);
-  napi_set_element(env, result, 1, each);
   return result;
 }
 
-// send(door, slot, headBytes, body, how) -> bytes of the body that were taken
+// send(door, slot, headBytes, body, how) -> bytes of the body that were taken, or less than 0
 napi_value send(napi_env env, napi_callback_info info) {
-  Call call(env, info);
-  size_t taken = 0;
-  if (call.server != nullptr) {
-    size_t length = 0;
-    const uint8_t* body = view(env, call.args[3], &length);
-    taken = call.server->send(count(env, call.args[1]), count(env, call.args[2]), body, length,
-                              static_cast<int>(count(env, call.args[4])));
-  }
-  napi_value result;
-  napi_create_uint32(env, static_cast<uint32_t>(taken), &result);
-  return result;
+  Arguments arguments(env, info, "send");
+  Server* server = serverOf(arguments);
+  if (server == nullptr) return arguments.good ? numberOf(env, 0) : nullptr;
+  size_t slot = slotOf(arguments, server);
+  size_t head = static_cast<size_t>(arguments.integer(2, 0, server->outboxLength()));
+  Bytes body = arguments.bytes(3);
+  int how = static_cast<int>(arguments.integer(4, 0, kEnd | kClose | kCopy));
+  if (!arguments.good) return nullptr;
+  return numberOf(env, static_cast<double>(server->send(slot, head, body.data, body.length, how)));
 }
 
-// stand(door, at, beforeBytes, afterBytes, restBytes, body, start, size, file) -> number of the answer, or less than 0
-napi_value stand(napi_env env, napi_callback_info info) {
-  Call call(env, info);
-  int found = -1;
-  if (call.server != nullptr) {
-    size_t lengths[3] = {count(env, call.args[2]), count(env, call.args[3]), count(env, call.args[4])};
-    const char* head = reinterpret_cast<const char*>(call.door->outbox);
-    server::Standing answer{};
-    answer.before.assign(head, lengths[0]);
-    answer.after.assign(head + lengths[0], lengths[1]);
-    answer.rest.assign(head + lengths[0] + lengths[1], lengths[2]);
-    answer.body = view(env, call.args[5], &answer.length);
-    answer.start = static_cast<uint64_t>(number(env, call.args[6]));
-    answer.size = static_cast<uint64_t>(number(env, call.args[7]));
-    answer.file = static_cast<int>(number(env, call.args[8]));
-    found = call.server->stand(count(env, call.args[1]), std::move(answer));
-  }
-  napi_value result;
-  napi_create_int32(env, found, &result);
-  return result;
-}
-
-// forget(door) -> numbers of the answers that are still being taken
-napi_value forget(napi_env env, napi_callback_info info) {
-  Call call(env, info);
-  napi_value result, each;
-  napi_create_array(env, &result);
-  if (call.server == nullptr) return result;
-  std::vector<uint32_t> used = call.server->forget();
-  for (uint32_t index = 0; index < used.size(); index += 1) {
-    napi_create_uint32(env, used[index], &each);
-    napi_set_element(env, result, index, each);
-  }
-  return result;
-}
-
-// NAME(door, slot): what the server does with one connection; `cut`: with those that take the answer of this number.
+// NAME(door, slot): what the server does with one connection.
 template <void (Server::*act)(size_t)>
 napi_value onSlot(napi_env env, napi_callback_info info) {
-  Call call(env, info);
-  if (call.server != nullptr) (call.server->*act)(count(env, call.args[1]));
+  Arguments arguments(env, info, "a call about a slot");
+  Server* server = serverOf(arguments);
+  if (server == nullptr) return nullptr;
+  size_t slot = slotOf(arguments, server);
+  if (arguments.good) (server->*act)(slot);
   return nullptr;
 }
 
 // address(door, slot) -> text
 napi_value address(napi_env env, napi_callback_info info) {
-  Call call(env, info);
-  std::string text = call.server == nullptr ? "" : call.server->address(count(env, call.args[1]));
+  Arguments arguments(env, info, "address");
+  const Server* server = serverOf(arguments);
+  std::string text;
+  if (server != nullptr) {
+    size_t slot = slotOf(arguments, server);
+    if (arguments.good) text = server->address(slot);
+  }
+  if (!arguments.good) return nullptr;
   napi_value result;
   napi_create_string_latin1(env, text.data(), text.size(), &result);
   return result;
@@ -208,43 +201,66 @@ napi_value address(napi_env env, napi_callback_info info) {
 
 // sweep(door, nowMs)
 napi_value sweep(napi_env env, napi_callback_info info) {
-  Call call(env, info);
-  if (call.server != nullptr) call.server->sweep(number(env, call.args[1]));
+  Arguments arguments(env, info, "sweep");
+  Server* server = serverOf(arguments);
+  double now = arguments.amount(1);
+  if (server != nullptr && arguments.good) server->sweep(now);
   return nullptr;
 }
 
 // shut(door)
 napi_value shut(napi_env env, napi_callback_info info) {
-  Call call(env, info);
-  if (call.server != nullptr) call.server->shut();
+  Arguments arguments(env, info, "shut");
+  Server* server = serverOf(arguments);
+  if (server != nullptr) server->shut();
   return nullptr;
 }
 
-// destroy(door): nothing may be asked of the door any more.
+// destroy(door): whatever is asked of the door later is answered by nothing.
 napi_value destroyDoor(napi_env env, napi_callback_info info) {
-  Call call(env, info);
-  if (call.server == nullptr) return nullptr;
-  void* data = nullptr;
-  napi_get_value_external(env, call.args[0], &data);
-  *static_cast<Door**>(data) = nullptr;
-  destroy(call.door);
+  Arguments arguments(env, info, "destroy");
+  Key* key = arguments.external<Key>(0);
+  if (key == nullptr || key->door == nullptr) return nullptr;
+  destroy(std::exchange(key->door, nullptr));
   return nullptr;
+}
+
+// bound(max): accepted sockets of all servers of this process together.
+napi_value bound(napi_env env, napi_callback_info info) {
+  Arguments arguments(env, info, "bound");
+  int64_t max = arguments.integer(0, 1, kPartMax);
+  if (arguments.good) server::sockets.max = static_cast<size_t>(max);
+  return nullptr;
+}
+
+// sockets() -> [open, max, times that a server stopped accepting]
+napi_value socketUsage(napi_env env, napi_callback_info) {
+  napi_value result, each;
+  napi_create_array(env, &result);
+  size_t max = server::sockets.max;
+  double numbers[3] = {static_cast<double>(server::sockets.open.load()), max == SIZE_MAX ? 0 : static_cast<double>(max),
+                       static_cast<double>(server::sockets.pauses.load())};
+  for (uint32_t index = 0; index < 3; index += 1) {
+    napi_create_double(env, numbers[index], &each);
+    napi_set_element(env, result, index, each);
+  }
+  return result;
 }
 
 }  // namespace
 
 NAPI_MODULE_INIT() {
+  bus::watch();
   return give(env, exports, {{"open", open},
                              {"send", send},
-                             {"stand", stand},
-                             {"forget", forget},
-                             {"cut", onSlot<&Server::cut>},
                              {"read", onSlot<&Server::read>},
                              {"hold", onSlot<&Server::hold>},
                              {"release", onSlot<&Server::release>},
                              {"drop", onSlot<&Server::drop>},
                              {"address", address},
                              {"sweep", sweep},
+                             {"bound", bound},
+                             {"sockets", socketUsage},
                              {"shut", shut},
                              {"destroy", destroyDoor}});
 }

@@ -10,20 +10,21 @@
 #include "chunks.h"
 #include "libuv.h"
 #include "parser.h"
-#include "standing.h"
 
 namespace server {
 
 // What the first number of a message in the inbox says. A request is described in parser.h; the others are:
-// kData slot, start and length in the shared bytes, 1 where it is the last | kWritable slot | kGone slot |
-// kReleased and the number of a standing answer | kUnsent slot, bytes of a standing answer that its client will not have | kKnown, behind the request that it is about: slot, number of the answer, start of
-// the range (2 ** 30 times the first and the second), its length; JavaScript writes kAllowed over kKnown where it may go out
-enum Kind { kRequest = 1, kData = 2, kWritable = 3, kGone = 4, kReleased = 5, kKnown = 6, kAllowed = 7, kUnsent = 8 };
+// kData slot, start and length in the shared bytes, 1 where it is the last | kWritable slot | kGone slot
+enum Kind { kRequest = 1, kData = 2, kWritable = 3, kGone = 4 };
 constexpr size_t kShortMessage = 5;
-constexpr size_t kKnownMessage = 6;
 
 // Read from a socket at once.
 constexpr size_t kReadMax = 64 * 1024;
+
+// Numbers of the inbox, and bytes, that a turn needs at least; every connection may have something to say on top of it.
+constexpr size_t kInboxMin = kRequestMax;
+constexpr size_t kBytesMin = 2 * kHeadMax + kReadMax;
+inline size_t inboxReserve(size_t connectionsMax) { return kInboxMin + 4 * kShortMessage * connectionsMax; }
 
 // How bytes are handed to `send`.
 enum How { kEnd = 1, kClose = 2, kCopy = 4 };
@@ -33,7 +34,7 @@ struct Limits {
   size_t connectionsMax;
 };
 
-// Memory that both sides see.
+// Memory that both sides see. It outlives the server, and is no JavaScript's to take away.
 struct Shared {
   int32_t* inbox;
   size_t inboxLength;
@@ -54,15 +55,13 @@ class Server {
   int listen(const std::string& host, int port);
   int port = 0;
 
-  // Sends `head` bytes of the outbox and then `body`. How much of the body the socket took, or was put aside (kCopy).
-  size_t send(size_t slot, size_t head, const uint8_t* body, size_t length, int how);
-  // Lets an answer be given again to requests like the one whose message stands at `at` in the inbox: `before`, an id, `after` and
-  // `rest` lie in the outbox. Its number, or less than 0.
-  int stand(size_t at, Standing answer);
-  // Recognizes none of them any more; the numbers of those that are still being taken (kReleased tells when no more).
-  std::vector<uint32_t> forget() { return standing_.clear(); }
-  // Breaks off whoever is taking this one.
-  void cut(size_t number);
+  // Slots that were ever used: every other number is none.
+  size_t slots() const { return slots_.size(); }
+  size_t outboxLength() const { return shared_.outboxLength; }
+
+  // Sends `head` bytes (no more than the outbox has) of the outbox and then `body`. How much of the body the socket took, or was
+  // put aside (kCopy); less than 0 where the bytes of the body were not to be had: the connection is to be dropped.
+  int64_t send(size_t slot, size_t head, const uint8_t* body, size_t length, int how);
   // The body of this request is wanted from now on.
   void read(size_t slot);
   // Behind the answer that is outstanding nothing is read until `release`: what the client sends stays in the kernel, which soon
@@ -88,6 +87,7 @@ class Server {
   std::function<void()> over_;
   uv_check_t* check_;
   uv_idle_t* idle_;
+  uv_timer_t* retry_;
   uv_poll_t* listener_ = nullptr;
   int listenFd_ = -1;
   bool accepting_ = false, closing_ = false, destroyed_ = false, delivering_ = false;
@@ -103,9 +103,6 @@ class Server {
   };
   std::vector<Staged> staged_;
   std::string stage_;
-  StandingAnswers standing_;
-  // Places in the inbox of what was recognized in this turn.
-  std::vector<size_t> known_;
 
   template <typename Handle>
   Handle* make(uv_handle_type type);
@@ -118,6 +115,7 @@ class Server {
   void later(size_t slot);
   void wake();
   bool hasRoom() const;
+  bool put(const uint8_t* body, size_t length, std::string* to);
   void tell(int32_t kind, const Connection* connection, size_t start = 0, size_t length = 0, bool last = false);
 
   void ready(Connection* c, int status, int events);
@@ -127,11 +125,6 @@ class Server {
   void leftOnHold(Connection* c);
   void take(Connection* c, uint8_t* bytes, size_t length);
   void takeHead(Connection* c, uint8_t* bytes, size_t length);
-  void recognize(const Connection* c, const uint8_t* bytes, int32_t* out);
-  void answerKnown();
-  void answerKnown(const int32_t* told);
-  bool pour(Connection* c);
-  void leave(Connection* c);
   void takeBody(Connection* c, uint8_t* bytes, size_t length);
   void flush();
   void finish(Connection* c);
@@ -169,10 +162,6 @@ struct Connection {
   double since = 0;       // when the present wait began
   std::string in;         // read and not used yet
   std::string rest;       // what the socket did not take
-  int standing = -1;      // the answer that it takes, where the socket did not take all of the body
-  const uint8_t* body = nullptr;
-  int64_t fileAt = -1;    // place in its file where the body goes on; less than 0: it is sent from memory
-  size_t bodyRest = 0;
 
   bool unread() const { return chunked ? !chunks.whole : bodyLeft > 0; }
 };

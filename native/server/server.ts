@@ -1,6 +1,6 @@
 import { loadAddon } from '../addon.js'
 import { openTwinWire } from './twin.js'
-import { type Hear, type StandingWire, sharedMemory, type Wire, type WireOptions } from './wire.js'
+import { type Hear, sharedSizes, type Wire, type WireOptions } from './wire.js'
 
 declare const doorBrand: unique symbol
 type Door = { readonly [doorBrand]: true }
@@ -9,30 +9,17 @@ interface Addon {
   open(
     host: string,
     port: number,
-    inbox: Int32Array,
-    bytes: Buffer,
-    outbox: Buffer,
     headMs: number,
     idleMs: number,
     stallMs: number,
     lingerMs: number,
     connectionsMax: number,
+    inboxNumbers: number,
+    bytesBytes: number,
+    outboxBytes: number,
     hear: Hear,
-  ): [door: Door, port: number]
+  ): [door: Door, port: number, inbox: ArrayBuffer, bytes: ArrayBuffer, outbox: ArrayBuffer]
   send(door: Door, slot: number, headBytes: number, body: Uint8Array, how: number): number
-  stand(
-    door: Door,
-    at: number,
-    before: number,
-    after: number,
-    rest: number,
-    body: Uint8Array,
-    start: number,
-    size: number,
-    file: number,
-  ): number
-  forget(door: Door): number[]
-  cut(door: Door, number: number): void
   read(door: Door, slot: number): void
   hold(door: Door, slot: number): void
   release(door: Door, slot: number): void
@@ -41,6 +28,8 @@ interface Addon {
   sweep(door: Door, nowMs: number): void
   shut(door: Door): void
   destroy(door: Door): void
+  bound(max: number): void
+  sockets(): [open: number, max: number, pauses: number]
 }
 
 const addon = loadAddon<Addon>('server')
@@ -48,33 +37,49 @@ const addon = loadAddon<Addon>('server')
 /** Which way sockets are served here: through the addon, or through its slower twin where the addon was not built. */
 export const servedBy: 'addon' | 'twin' = addon === undefined ? 'twin' : 'addon'
 
+/** Accepted sockets of all servers of this process; `max` 0: as many as the system gives. */
+export interface SocketUsage {
+  readonly open: number
+  readonly max: number
+  /** Times that a server stopped accepting, because there was no room or no descriptor for one more. */
+  readonly pauses: number
+}
+
+/**
+ * Bounds the sockets that all threads of this process accept together; those who come beyond wait in the kernel's queue until
+ * there is room. The twin's threads know nothing of each other: there the bound of each server alone counts.
+ */
+export function boundSockets(max: number): void {
+  addon?.bound(max)
+}
+
+/** Undefined with the twin. */
+export function socketUsage(): SocketUsage | undefined {
+  const [open, max, pauses] = addon?.sockets() ?? []
+  return open === undefined || max === undefined || pauses === undefined ? undefined : { open, max, pauses }
+}
+
 class AddonWire implements Wire {
   readonly port: number
   readonly listening = Promise.resolve()
   readonly inbox: Int32Array
   readonly bytes: Buffer
   readonly outbox: Buffer
-  readonly standing: StandingWire
   readonly #addon: Addon
   readonly #door: Door
 
   constructor(native: Addon, options: WireOptions, hear: Hear) {
-    const { inbox, bytes, outbox } = sharedMemory(options.connectionsMax)
     const { host, port, headMs, idleMs, stallMs, lingerMs, connectionsMax } = options
+    const { inboxNumbers, bytesBytes, outboxBytes } = sharedSizes(connectionsMax)
     this.#addon = native
-    this.inbox = inbox
-    this.bytes = bytes
-    this.outbox = outbox
     const times = [headMs, idleMs, stallMs, lingerMs] as const
-    const opened = native.open(host, port, inbox, bytes, outbox, ...times, connectionsMax, hear)
-    this.#door = opened[0]
-    this.port = opened[1]
-    this.standing = {
-      stand: (at, { before, after, rest }, ...body) =>
-        native.stand(opened[0], at, before, after, rest, ...body),
-      forget: () => native.forget(opened[0]),
-      cut: (number) => native.cut(opened[0], number),
-    }
+    const sizes = [inboxNumbers, bytesBytes, outboxBytes] as const
+    const [door, bound, ...memory] = native.open(host, port, ...times, connectionsMax, ...sizes, hear)
+    this.#door = door
+    this.port = bound
+    this.inbox = new Int32Array(memory[0])
+    this.bytes = Buffer.from(memory[1])
+    this.outbox = Buffer.from(memory[2])
   }
 
   send(slot: number, headBytes: number, body: Uint8Array, how: number): number {

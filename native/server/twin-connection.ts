@@ -1,11 +1,30 @@
 import type { Socket } from 'node:net'
 import { ChunkReader } from './chunks.js'
-import { chunkFault, type Fault, lateFault, readHead } from './heads.js'
-import type { TwinWire } from './twin.js'
-import { field, flag, headMaxBytes, readMaxBytes } from './wire.js'
+import { chunkFault, type HeadFault, lateFault, readHead } from './heads.js'
+import { field, headMaxBytes, readMaxBytes, requestFlag, type WireOptions } from './wire.js'
 
 const nothing = Buffer.alloc(0)
 const reasons = { 400: 'Bad Request', 408: 'Request Timeout', 505: 'Version Not Supported' } as const
+
+/** What a connection needs of the server that it belongs to. */
+export interface ConnectionServer {
+  readonly options: WireOptions
+  /** Milliseconds, as of the last sweep. */
+  readonly now: number
+  /** True: no connection is kept for another request. */
+  readonly closing: boolean
+  /** Tells of a request; its head is copied to where the numbers point. */
+  tellRequest(slot: number, numbers: readonly number[], head: Buffer): void
+  tellData(slot: number, piece: Buffer, last: boolean): void
+  tellWritable(slot: number): void
+  tellGone(slot: number): void
+  /** True where a connection may use what it has read; where not, `takeUp` of it is called again. */
+  hasRoom(connection: TwinConnection): boolean
+  /** Has `takeUp` of the connection called again: its bytes are here already, no event will announce them. */
+  later(connection: TwinConnection): void
+  /** The connection is closed; its slot is used again when everything about it was told. */
+  removed(slot: number): void
+}
 
 /** One connection of the twin; the same turns as in connection.cc. */
 export class TwinConnection {
@@ -29,7 +48,7 @@ export class TwinConnection {
   #held = false
 
   constructor(
-    private readonly wire: TwinWire,
+    private readonly wire: ConnectionServer,
     readonly socket: Socket,
     readonly slot: number,
   ) {
@@ -82,7 +101,7 @@ export class TwinConnection {
     const head = Buffer.from(this.#in.subarray(0, consumed))
     this.#in = this.#in.subarray(consumed)
     const at = (name: Exclude<keyof typeof field, 'lines'>): number => numbers[field[name] - 2] ?? 0
-    const flags = at('flags') | (this.#first ? flag.first : 0)
+    const flags = at('flags') | (this.#first ? requestFlag.first : 0)
     numbers[0] = flags
     lowerNames(head, numbers)
     this.#phase = 'answering'
@@ -92,9 +111,9 @@ export class TwinConnection {
     this.#reading = false
     this.#held = false
     this.wants = false
-    this.last = (flags & flag.keep) === 0
-    this.#expects = (flags & flag.expects) !== 0
-    this.#chunks = (flags & flag.chunked) !== 0 ? new ChunkReader() : undefined
+    this.last = (flags & requestFlag.keep) === 0
+    this.#expects = (flags & requestFlag.expects) !== 0
+    this.#chunks = (flags & requestFlag.chunked) !== 0 ? new ChunkReader() : undefined
     this.#bodyLeft = at('lengthHigh') * 2 ** 30 + at('lengthLow')
     this.wire.tellRequest(this.slot, numbers, head)
     if (this.#in.length > 0) this.takeUp()
@@ -183,7 +202,7 @@ export class TwinConnection {
     if (this.#phase === 'head') this.#await()
   }
 
-  #refuse({ status, word }: Fault): void {
+  #refuse({ status, word }: HeadFault): void {
     if (this.#begun && this.#phase === 'answering') {
       this.#gone()
       return

@@ -1,5 +1,5 @@
 import { createServer, type Server, type Socket } from 'node:net'
-import { TwinConnection } from './twin-connection.js'
+import { type ConnectionServer, TwinConnection } from './twin-connection.js'
 import {
   field,
   type Hear,
@@ -7,7 +7,7 @@ import {
   lineFields,
   message,
   readMaxBytes,
-  sharedMemory,
+  sharedSizes,
   shortMessage,
   type Wire,
   type WireOptions,
@@ -19,7 +19,7 @@ const crowdedMs = 2000
 const pieceMaxBytes = 64 * 1024
 
 /** The server over `node:net`. One copy more of every byte, and an object for every event. */
-export class TwinWire implements Wire {
+export class TwinWire implements Wire, ConnectionServer {
   port = 0
   readonly inbox: Int32Array
   readonly bytes: Buffer
@@ -42,10 +42,10 @@ export class TwinWire implements Wire {
   #open = 0
 
   constructor(options: WireOptions, hear: Hear) {
-    const { inbox, bytes, outbox } = sharedMemory(options.connectionsMax)
-    this.inbox = inbox
-    this.bytes = bytes
-    this.outbox = outbox
+    const { inboxNumbers, bytesBytes, outboxBytes } = sharedSizes(options.connectionsMax)
+    this.inbox = new Int32Array(inboxNumbers)
+    this.bytes = Buffer.allocUnsafeSlow(bytesBytes)
+    this.outbox = Buffer.allocUnsafeSlow(outboxBytes)
     this.options = options
     this.#hear = hear
     this.#server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.#add(socket))
@@ -69,7 +69,6 @@ export class TwinWire implements Wire {
     this.#open += 1
   }
 
-  /** Tells of a request; its head is copied to where the numbers point. */
   tellRequest(slot: number, numbers: readonly number[], head: Buffer): void {
     this.#makeRoom(head.length)
     this.inbox[this.#at] = message.request
@@ -111,14 +110,12 @@ export class TwinWire implements Wire {
     if (this.#used + bytes > this.bytes.length || this.#at + reserved > this.inbox.length) this.#deliver()
   }
 
-  /** True where a connection may use what it has read: else it is asked again. */
   hasRoom(connection: TwinConnection): boolean {
     if (!this.#delivering && this.#used + 2 * readMaxBytes <= this.bytes.length) return true
     this.later(connection)
     return false
   }
 
-  /** Bytes of this connection are here already: no event will announce them. */
   later(connection: TwinConnection): void {
     this.#again.push(connection)
     this.wake()
@@ -152,7 +149,6 @@ export class TwinWire implements Wire {
     if (this.#again.length > 0) this.wake()
   }
 
-  /** The connection is closed; its slot is used again when everything about it was told. */
   removed(slot: number): void {
     if (this.#slots[slot] === undefined) return
     this.#slots[slot] = undefined

@@ -15,7 +15,8 @@ export interface Wire {
   readonly outbox: Buffer
   /**
    * Sends `headBytes` of the outbox and then `body` on the connection `slot`, which has an answer outstanding. Returns how
-   * many bytes of the body were taken; where that is less, a `writable` message comes. The head is always taken.
+   * many bytes of the body were taken; where that is less, a `writable` message comes. The head is always taken. Less than 0:
+   * the bytes of the body were not to be had (a mapped file has shrunk), and the connection must be dropped.
    */
   send(slot: number, headBytes: number, body: Uint8Array, how: number): number
   /** The body of the request is wanted: `data` messages come. */
@@ -34,30 +35,6 @@ export interface Wire {
   shut(): void
   /** Closes everything at once; no message comes. Nothing may be called after it. */
   destroy(): void
-  /** Absent where every answer is made anew. */
-  readonly standing?: StandingWire
-}
-
-/** Answers that are given again to requests that are the same byte for byte, but for the bounds of one range. */
-export interface StandingWire {
-  /**
-   * Lets an answer stand for requests like the one whose message starts at `at` in the inbox, until `forget`. In the outbox lie
-   * `before`, `after` and `rest` bytes: the head's lines around the request's id, and those behind the place of a range and its
-   * length, with the end of the head. For ranges `body` holds the content from `start`, of `size` bytes in all; else the whole
-   * body. `file` is the descriptor of a file that is the content, or less than 0. Its number, or less than 0 where it cannot
-   * stand.
-   */
-  stand(at: number, head: StandingHead, body: Uint8Array, start: number, size: number, file: number): number
-  /** Forgets all. The numbers of those that are still being taken: their bodies stay until `released` names them. */
-  forget(): readonly number[]
-  /** Closes the connections that are taking this answer, forgotten or not. */
-  cut(number: number): void
-}
-
-export interface StandingHead {
-  readonly before: number
-  readonly after: number
-  readonly rest: number
 }
 
 export interface WireOptions {
@@ -78,7 +55,7 @@ export interface WireOptions {
 /** Called with the count of numbers in the inbox. */
 export type Hear = (count: number) => void
 
-/** The first number of a message; the second is the slot of its connection (but for `released`). */
+/** The first number of a message; the second is the slot of its connection. */
 export const message = {
   /** See `field`. */
   request: 1,
@@ -88,21 +65,10 @@ export const message = {
   writable: 3,
   /** The client has left, or was sent away: the answer is over. A client that only sends no more has not left. */
   gone: 4,
-  /** Then the number of a standing answer, forgotten before, that nobody takes any more. */
-  released: 5,
-  /** Behind the request that it is about: see `known`. */
-  known: 6,
-  /** Written over `known`: the answer may go out. The request itself is then nobody's business. */
-  allowed: 7,
-  /** Then the bytes of a standing answer that the client will not have. */
-  unsent: 8,
 } as const
 
-/** Numbers of every message but a request and `known`. */
+/** Numbers of every message but a request. */
 export const shortMessage = 5
-
-/** Places of the numbers of a `known` message: which answer, and the range that is asked for (2 ** 30 times the first start). */
-export const known = { answer: 2, startHigh: 3, startLow: 4, length: 5, numbers: 6 } as const
 
 /** Places of a request's numbers; then five for each line. Offsets count from `base`, a place in `bytes`. */
 export const field = {
@@ -129,7 +95,7 @@ export const field = {
  */
 export const lineFields = 5
 
-export const flag = { http10: 1, keep: 2, body: 4, chunked: 8, expects: 16, first: 32, repeated: 64 } as const
+export const requestFlag = { http10: 1, keep: 2, body: 4, chunked: 8, expects: 16, first: 32 } as const
 
 export const how = {
   /** With these bytes the answer is whole. */
@@ -154,11 +120,11 @@ export function hashOfName(name: string): number {
   return hash
 }
 
-/** What the two sides share, large enough for every connection to have something to say in one turn. */
-export function sharedMemory(connectionsMax: number): Pick<Wire, 'inbox' | 'bytes' | 'outbox'> {
+/** How much the two sides share: enough for every connection to have something to say in one turn. */
+export function sharedSizes(connectionsMax: number) {
   return {
-    inbox: new Int32Array(2 ** 16 + 4 * shortMessage * connectionsMax),
-    bytes: Buffer.allocUnsafeSlow(2 ** 20),
-    outbox: Buffer.allocUnsafeSlow(2 ** 18),
+    inboxNumbers: 2 ** 16 + 4 * shortMessage * connectionsMax,
+    bytesBytes: 2 ** 20,
+    outboxBytes: 2 ** 18,
   }
 }

@@ -1,0 +1,21 @@
+/**
+ * One file that can be read without copying and without waiting. Offsets are bytes; `end` is exclusive; a range that is not
+ * within the file is a RangeError. The file must never shrink or change in place while it is open.
+ */
+export interface MappedFile {
+  readonly sizeBytes: number
+  readonly inode: bigint
+  /** Time of the last change, nanoseconds since 1970. */
+  readonly modifiedNs: bigint
+  /** True where these bytes are in memory. Never waits for the disk. `fill`: their first use; makes the next ones faster. */
+  settle(start: number, end: number, fill: boolean): boolean
+  /**
+   * Bytes from `start`, at most up to `end`, at least one. Ask `settle` first, or the thread may wait for the disk. The view
+   * is valid until the next call (of any file: the twin has one buffer).
+   */
+  view(start: number, end: number): Uint8Array
+  /** Brings these bytes into memory, off the thread. True once they are there, false where the disk failed. */
+  fetch(start: number, end: number): Promise<boolean>
+  /** Gives everything back; views become empty. Nothing may be called after it. */
+  close(): void
+}
