@@ -1,270 +1,316 @@
-// A load maker for HTTP/1.1 with keep-alive: a closed loop over a number of connections on one thread. Bodies are dropped
-// in the kernel, so that large ones are not bounded by this side. Prints one line of JSON.
+// A load maker for HTTP/1.1 with keep-alive, on one thread. Prints one line of JSON (outcome.h).
 //
-// With a rate and `open`, requests are sent when their time has come whether or not others were answered, as many as the sockets
-// take: a flood that does not wait.
+//   load PLAN PORT [name=value ...]
 //
-// load PORT CONNECTIONS SECONDS METHOD PATH [range LENGTH SIZE] [header "Name: value"] [rate N] [open] [from ADDRESS]
-#include <arpa/inet.h>
-#include <errno.h>
-#include <netinet/tcp.h>
-#include <strings.h>
+//   connections=N   keep-alive connections (32)
+//   seconds=N       for which requests are sent (2); what is on its way then is waited for
+//   order=zipf:S | uniform | once    which target is next: by Zipf's law with this exponent over their order in the plan, evenly, or
+//                   one after another until each was asked for
+//   rate=N          requests a second, at random moments (a Poisson process): each is timed from when it was due, whether or not
+//                   a connection was free for it. Without a rate each connection asks again as soon as it was answered
+//   flood=1         with a rate: requests go out without waiting for answers, as many as the sockets take; none is timed
+//   unknown=N       every Nth request asks for an id that nobody has, and wants 404
+//   compare=N       bodies of one in N answers are compared with the truth (8); the rest is counted
+//   late=MS         an answer that takes longer is wrong (10000)
+//   drain=MS        wait for answers behind the end (10000); what is open then is unanswered. A server that answers nothing
+//                   for late and drain together is given up
+//   from=ADDRESS    of this machine (127.0.0.0/8), for the connections
+//   seed=N          of all chance
 #include <sys/epoll.h>
-#include <sys/socket.h>
+#include <sys/timerfd.h>
 #include <time.h>
-#include <unistd.h>
 
-#include <algorithm>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <string>
-#include <vector>
+#include <memory>
+
+#include "outcome.h"
+#include "plan.h"
+#include "wire.h"
 
 namespace {
 
-struct Connection {
-  int fd = -1;
-  uint64_t asked = 0;      // when the request under way was sent, ns
-  uint64_t bodyLeft = 0;   // bytes of the body still to come
-  bool inBody = false;
-  std::string head;
-  bool idle = false;
-  std::string unsent;      // the end of a request that the socket did not take
-};
+constexpr uint64_t second = 1000000000;
 
 struct Options {
+  std::string plan, order = "uniform", from;
   int port = 0;
-  size_t connections = 1;
-  double seconds = 1;
-  std::string method, path, header;
-  uint64_t rangeLength = 0, size = 0;
-  uint64_t rate = 0;
-  bool open = false;
-  std::string from;
-};
-
-struct Result {
-  uint64_t requests = 0, bytes = 0, failures = 0, sent = 0;
-  int status = 0;
-  std::vector<uint32_t> microseconds;
+  size_t connections = 32;
+  double seconds = 2, rate = 0;
+  bool flood = false;
+  uint64_t unknown = 0, compare = 8, late = 10000, drain = 10000, seed = 1;
 };
 
 uint64_t now() {
   timespec at;
   clock_gettime(CLOCK_MONOTONIC, &at);
-  return static_cast<uint64_t>(at.tv_sec) * 1000000000u + static_cast<uint64_t>(at.tv_nsec);
+  return static_cast<uint64_t>(at.tv_sec) * second + static_cast<uint64_t>(at.tv_nsec);
 }
 
-uint64_t randomNumber() {
-  static uint64_t state = now() | 1;
-  state ^= state << 13;
-  state ^= state >> 7;
-  state ^= state << 17;
-  return state >> 11;
-}
-
-std::string requestOf(const Options& options) {
-  std::string text = options.method + " " + options.path + " HTTP/1.1\r\nUser-Agent: load\r\n";
-  if (options.header.rfind("Host:", 0) != 0) text += "Host: 127.0.0.1\r\n";
-  if (options.rangeLength > 0) {
-    uint64_t start = randomNumber() % (options.size - options.rangeLength + 1);
-    text += "Range: bytes=" + std::to_string(start) + "-" + std::to_string(start + options.rangeLength - 1) + "\r\n";
+class Load {
+ public:
+  Load(const Options& options, const Plan& plan) : options_(options), plan_(plan), reader_(plan, outcome_), chance_{options.seed * 7919} {
+    if (options.order.rfind("zipf:", 0) == 0) zipf_ = Weighted(plan.targets.size(), atof(options.order.c_str() + 5));
+    absent_.method = "GET";
+    absent_.lines = "Host: 127.0.0.1\r\n";
+    absent_.status = 404;
   }
-  if (!options.header.empty()) text += options.header + "\r\n";
-  return text + "\r\n";
-}
 
-// False where the socket takes no more.
-bool pour(Connection& connection, const Options& options, Result& result) {
-  if (connection.unsent.empty()) {
-    connection.unsent = requestOf(options);
-    result.sent += 1;
+  Outcome run() {
+    poll_ = epoll_create1(0);
+    timer_ = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK);
+    watch(timer_, EPOLL_CTL_ADD, EPOLLIN, UINT32_MAX);
+    connections_.resize(options_.connections);
+    for (uint32_t at = 0; at < connections_.size(); at += 1)
+      if (!connectOne(at)) throw std::runtime_error("cannot connect");
+    began_ = now();
+    end_ = began_ + static_cast<uint64_t>(options_.seconds * static_cast<double>(second));
+    due_ = began_ + gap();
+    if (options_.rate == 0)
+      for (uint32_t at = 0; at < connections_.size(); at += 1) again(at);
+    else
+      for (uint32_t at = 0; at < connections_.size(); at += 1) idle_.push_back(at);
+    loop();
+    outcome_.seconds = static_cast<double>(std::max(lastAnswer_, began_ + 1) - began_) / 1e9;
+    finishCounts();
+    return std::move(outcome_);
   }
-  ssize_t took = send(connection.fd, connection.unsent.data(), connection.unsent.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-  if (took > 0) connection.unsent.erase(0, static_cast<size_t>(took));
-  return connection.unsent.empty();
-}
 
-// Without waiting for anybody: what is due goes out on the next connection that takes it, or not at all.
-void flood(std::vector<Connection>& connections, const Options& options, Result& result, uint64_t& next) {
-  static size_t turn = 0;
-  uint64_t step = 1000000000ull / options.rate;
-  // What is due goes out, but for what was due while this side had no turn.
-  next = std::max(next, now() - 20 * 1000000u);
-  for (uint64_t due = now(); next < due; next += step) {
-    bool taken = false;
-    for (size_t tries = 0; tries < connections.size() && !taken; tries += 1) {
-      turn += 1;
-      taken = pour(connections[turn % connections.size()], options, result);
+ private:
+  const Options& options_;
+  const Plan& plan_;
+  Outcome outcome_;
+  Reader reader_;
+  Chance chance_;
+  Weighted zipf_;
+  std::vector<Connection> connections_;
+  std::vector<uint32_t> idle_;       // connections that wait for a request, of an open loop
+  std::deque<uint64_t> waiting_;     // requests that are due and have no connection
+  std::deque<Target> absentees_;     // ids that nobody has, asked for just now
+  Target absent_;
+  int poll_ = -1, timer_ = -1;
+  uint64_t began_ = 0, end_ = 0, due_ = 0, lastAnswer_ = 0, lastAsked_ = 0, asked_ = 0;
+  size_t turn_ = 0, given_ = 0, lost_ = 0;
+
+  bool sending() const { return (options_.order != "once" || given_ < plan_.targets.size()); }
+
+  uint64_t gap() {
+    if (options_.rate == 0) return 0;
+    return static_cast<uint64_t>(-std::log(1 - chance_.unit()) / options_.rate * static_cast<double>(second));
+  }
+
+  void watch(int fd, int how, uint32_t events, uint32_t index) {
+    epoll_event event{};
+    event.events = events;
+    event.data.u32 = index;
+    epoll_ctl(poll_, how, fd, &event);
+  }
+
+  bool connectOne(uint32_t at) {
+    Connection& connection = connections_[at];
+    connection.clear();
+    connection.fd = openSocket(options_.port, options_.from);
+    if (connection.fd < 0) return false;
+    connection.writable = true;
+    outcome_.connects += 1;
+    watch(connection.fd, EPOLL_CTL_ADD, EPOLLIN, at);
+    return true;
+  }
+
+  const Target* choose() {
+    asked_ += 1;
+    if (options_.unknown > 0 && asked_ % options_.unknown == 0) {
+      static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+      absent_.path = "/";
+      for (int at = 0; at < 42; at += 1) absent_.path += letters[chance_.below(64)];
+      absent_.path += letters[chance_.below(16) * 4];
+      // Kept for as long as an answer may take: no more than this many are on their way at once.
+      if (absentees_.size() > 65536) absentees_.pop_front();
+      absentees_.push_back(absent_);
+      return &absentees_.back();
     }
-    if (!taken) next = due;
+    given_ += 1;
+    if (options_.order == "once") return &plan_.targets[given_ - 1];
+    if (options_.order == "uniform") return &plan_.targets[chance_.below(plan_.targets.size())];
+    return &plan_.targets[zipf_.draw(chance_)];
   }
-}
 
-void ask(Connection& connection, const Options& options, Result& result) {
-  std::string text = requestOf(options);
-  connection.asked = now();
-  connection.inBody = false;
-  connection.head.clear();
-  if (send(connection.fd, text.data(), text.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(text.size())) {
-    result.failures += 1;
-  }
-}
-
-// The body's length, from a head that is complete; a HEAD or 304 has none.
-uint64_t bodyLength(const std::string& head, const Options& options, Result& result) {
-  result.status = atoi(head.c_str() + 9);
-  if (options.method == "HEAD" || result.status == 304) return 0;
-  const char* line = strcasestr(head.c_str(), "\r\nContent-Length:");
-  return line == nullptr ? 0 : strtoull(line + 17, nullptr, 10);
-}
-
-void finish(Connection& connection, const Options& options, Result& result) {
-  result.requests += 1;
-  if (options.open) {
-    connection.inBody = false;
-    connection.head.clear();
-    return;
-  }
-  result.microseconds.push_back(static_cast<uint32_t>((now() - connection.asked) / 1000));
-  if (options.rate == 0) ask(connection, options, result);
-  else connection.idle = true;
-}
-
-// At a given rate, idle connections ask when their time has come, and never in bursts to catch up.
-void pace(std::vector<Connection>& connections, const Options& options, Result& result, uint64_t& next) {
-  uint64_t step = 1000000000ull / options.rate;
-  for (auto& connection : connections) {
-    if (next > now()) return;
-    if (!connection.idle) continue;
-    connection.idle = false;
-    ask(connection, options, result);
-    next = std::max(next + step, now() - 10 * step);
-  }
-}
-
-// Takes what has come. False where the other side closed.
-bool take(Connection& connection, const Options& options, Result& result) {
-  static char buffer[64 * 1024];
-  for (int turn = 0; turn < 8; turn += 1) {
-    if (connection.inBody) {
-      size_t wanted = static_cast<size_t>(std::min<uint64_t>(connection.bodyLeft, 16u << 20));
-      ssize_t got = recv(connection.fd, buffer, wanted, MSG_TRUNC | MSG_DONTWAIT);
-      if (got <= 0) return got < 0 && errno == EAGAIN;
-      result.bytes += static_cast<uint64_t>(got);
-      connection.bodyLeft -= static_cast<uint64_t>(got);
-    } else {
-      // Peeked first, so that the body stays in the kernel.
-      ssize_t got = recv(connection.fd, buffer, 8192, MSG_PEEK | MSG_DONTWAIT);
-      if (got <= 0) return got < 0 && errno == EAGAIN;
-      size_t before = connection.head.size();
-      connection.head.append(buffer, static_cast<size_t>(got));
-      size_t end = connection.head.find("\r\n\r\n");
-      size_t taken = end == std::string::npos ? static_cast<size_t>(got) : end + 4 - before;
-      if (recv(connection.fd, buffer, taken, MSG_TRUNC) != static_cast<ssize_t>(taken)) return false;
-      if (end == std::string::npos) continue;
-      connection.head.resize(end + 4);
-      connection.bodyLeft = bodyLength(connection.head, options, result);
-      connection.inBody = true;
+  void ask(uint32_t at, uint64_t due) {
+    Connection& connection = connections_[at];
+    const Target& target = *choose();
+    Flight flight{&target, due, 0, false};
+    flight.isCompared = target.start >= 0 && target.method != "HEAD" && chance_.below(options_.compare) == 0;
+    std::string& text = connection.unsent;
+    text += target.method + " " + target.path + " HTTP/1.1\r\n" + target.lines;
+    text += plan_.clients[chance_.below(plan_.clients.size())];
+    if (target.range > 0) {
+      flight.from = chance_.below(static_cast<uint64_t>(target.size) - target.range + 1);
+      text += "Range: bytes=" + std::to_string(flight.from) + "-" + std::to_string(flight.from + target.range - 1) + "\r\n";
     }
-    if (connection.inBody && connection.bodyLeft == 0) finish(connection, options, result);
+    text += "\r\n";
+    connection.flights.push_back(flight);
+    lastAsked_ = now();
+    outcome_.sent += 1;
+    pour(at);
   }
-  return true;
-}
 
-bool open(Connection& connection, const Options& options, int poll, uint32_t index) {
-  connection.fd = socket(AF_INET, SOCK_STREAM, 0);
-  connection.unsent.clear();
-  sockaddr_in address{};
-  if (!options.from.empty()) {
-    address.sin_family = AF_INET;
-    inet_pton(AF_INET, options.from.c_str(), &address.sin_addr);
-    if (bind(connection.fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return false;
-    address.sin_addr = {};
+  void pour(uint32_t at) {
+    Connection& connection = connections_[at];
+    if (connection.unsent.empty()) return;
+    ssize_t took = send(connection.fd, connection.unsent.data(), connection.unsent.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (took > 0) connection.unsent.erase(0, static_cast<size_t>(took));
+    bool writable = connection.unsent.empty();
+    if (writable == connection.writable) return;
+    connection.writable = writable;
+    watch(connection.fd, EPOLL_CTL_MOD, writable ? EPOLLIN : EPOLLIN | EPOLLOUT, at);
   }
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(options.port));
-  inet_pton(AF_INET, "127.0.0.1", &address.sin_addr);
-  int one = 1;
-  setsockopt(connection.fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-  if (connect(connection.fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return false;
-  epoll_event event{};
-  event.events = EPOLLIN;
-  event.data.u32 = index;
-  return epoll_ctl(poll, EPOLL_CTL_ADD, connection.fd, &event) == 0;
-}
 
-Result run(const Options& options) {
-  Result result;
-  int poll = epoll_create1(0);
-  std::vector<Connection> connections(options.connections);
-  for (uint32_t at = 0; at < connections.size(); at += 1) {
-    if (!open(connections[at], options, poll, at)) {
-      result.failures += 1;
-      return result;
+  // A connection that has nothing to do.
+  void again(uint32_t at) {
+    if (options_.flood) return;
+    if (options_.rate > 0) {
+      if (waiting_.empty()) idle_.push_back(at);
+      else {
+        ask(at, waiting_.front());
+        waiting_.pop_front();
+      }
+    } else if (now() < end_ && sending()) ask(at, now());
+  }
+
+  // Everything that is due by now goes out, or waits for a connection.
+  void fall(uint64_t time) {
+    for (; due_ <= time && due_ < end_ && sending(); due_ += gap()) {
+      if (options_.flood) flood();
+      else if (idle_.empty()) waiting_.push_back(due_);
+      else {
+        uint32_t at = idle_.back();
+        idle_.pop_back();
+        ask(at, due_);
+      }
     }
   }
-  for (auto& connection : connections) {
-    if (options.rate == 0) ask(connection, options, result);
-    else connection.idle = true;
+
+  // On the next connection that takes it, or not at all.
+  void flood() {
+    for (size_t tries = 0; tries < connections_.size(); tries += 1) {
+      uint32_t at = static_cast<uint32_t>(turn_++ % connections_.size());
+      if (!connections_[at].unsent.empty()) continue;
+      ask(at, due_);
+      return;
+    }
   }
-  uint64_t next = now();
-  uint64_t end = now() + static_cast<uint64_t>(options.seconds * 1e9);
-  epoll_event events[256];
-  while (now() < end) {
-    if (options.open) flood(connections, options, result, next);
-    else if (options.rate > 0) pace(connections, options, result, next);
-    int count = epoll_wait(poll, events, 256, options.rate > 0 ? 1 : 50);
-    for (int at = 0; at < count; at += 1) {
-      Connection& connection = connections[events[at].data.u32];
-      if (take(connection, options, result)) continue;
-      result.failures += 1;
+
+  void heard(uint32_t at) {
+    Connection& connection = connections_[at];
+    bool isFree = false;
+    bool isOpen = reader_.take(connection, [&](const Flight& flight) {
+      lastAnswer_ = now();
+      isFree = true;
+      if (options_.flood) return;
+      uint64_t took = lastAnswer_ - flight.due;
+      outcome_.microseconds.push_back(static_cast<uint32_t>(std::min<uint64_t>(took / 1000, UINT32_MAX)));
+      if (took > options_.late * 1000000)
+        outcome_.mistake(Wrong::late, flight.target->method + " " + flight.target->path + ": " + std::to_string(took / 1000000) + " ms");
+    });
+    if (!isOpen) {
+      bool wasIdle = !isFree && connection.flights.empty();
       close(connection.fd);
-      if (!open(connection, options, poll, events[at].data.u32)) return result;
-      connection.inBody = false;
-      connection.head.clear();
-      if (!options.open) ask(connection, options, result);
+      if (!connectOne(at)) {
+        outcome_.mistake(Wrong::closed, "cannot connect again");
+        lost_ += 1;
+        return;
+      }
+      if (wasIdle && options_.rate > 0 && !options_.flood && std::find(idle_.begin(), idle_.end(), at) != idle_.end()) return;
+      again(at);
+    } else if (isFree && connection.flights.empty()) again(at);
+  }
+
+  bool isOver() const {
+    if (!waiting_.empty()) return false;
+    for (const auto& connection : connections_)
+      if (!connection.flights.empty()) return false;
+    return true;
+  }
+
+  void loop() {
+    epoll_event events[256];
+    for (;;) {
+      uint64_t time = now();
+      if (options_.rate > 0) fall(time);
+      bool isSending = time < end_ && sending();
+      if ((!isSending && isOver()) || lost_ == connections_.size()) return;
+      if (time > end_ + options_.drain * 1000000) return;
+      // Requests on their way and no answer to any: the server is stuck.
+      if (time > std::max(lastAnswer_, lastAsked_) + (options_.late + options_.drain) * 1000000 && !isOver()) return;
+      if (options_.rate > 0 && isSending) arm(time);
+      int count = epoll_wait(poll_, events, 256, 20);
+      for (int at = 0; at < count; at += 1) {
+        uint32_t index = events[at].data.u32;
+        if (index == UINT32_MAX) {
+          uint64_t times;
+          if (read(timer_, &times, sizeof times) < 0 && errno != EAGAIN) return;
+          continue;
+        }
+        if ((events[at].events & EPOLLOUT) != 0) pour(index);
+        if ((events[at].events & ~static_cast<uint32_t>(EPOLLOUT)) != 0) heard(index);
+      }
     }
   }
-  return result;
+
+  void arm(uint64_t time) {
+    uint64_t wait = due_ > time ? due_ - time : 1;
+    itimerspec spec{};
+    spec.it_value.tv_sec = static_cast<time_t>(wait / second);
+    spec.it_value.tv_nsec = static_cast<long>(wait % second);
+    timerfd_settime(timer_, 0, &spec, nullptr);
+  }
+
+  void finishCounts() {
+    uint64_t open = waiting_.size();
+    for (const auto& connection : connections_) open += connection.flights.size();
+    if (open > 0 && !options_.flood) outcome_.mistake(Wrong::unanswered, std::to_string(open) + " requests were not answered", open);
+    if (options_.order == "once" && given_ < plan_.targets.size())
+      outcome_.mistake(Wrong::unanswered, "not all targets were asked for in time", plan_.targets.size() - given_);
+  }
+};
+
+Options optionsOf(int count, char** args) {
+  if (count < 3) throw std::runtime_error("load PLAN PORT [name=value ...]");
+  Options options;
+  options.plan = args[1];
+  options.port = atoi(args[2]);
+  for (int at = 3; at < count; at += 1) {
+    std::string word = args[at];
+    size_t equals = word.find('=');
+    std::string name = word.substr(0, equals), value = equals == std::string::npos ? "" : word.substr(equals + 1);
+    auto number = [&] { return strtoull(value.c_str(), nullptr, 10); };
+    if (name == "connections") options.connections = std::max<size_t>(1, number());
+    else if (name == "seconds") options.seconds = atof(value.c_str());
+    else if (name == "order") options.order = value;
+    else if (name == "rate") options.rate = atof(value.c_str());
+    else if (name == "flood") options.flood = value == "1";
+    else if (name == "unknown") options.unknown = number();
+    else if (name == "compare") options.compare = std::max<uint64_t>(1, number());
+    else if (name == "late") options.late = number();
+    else if (name == "drain") options.drain = number();
+    else if (name == "from") options.from = value;
+    else if (name == "seed") options.seed = number();
+    else throw std::runtime_error("unknown option " + word);
+  }
+  if (options.flood && options.rate == 0) throw std::runtime_error("a flood needs a rate");
+  return options;
 }
 
 }  // namespace
 
 int main(int count, char** args) {
-  if (count < 6) return 2;
-  Options options;
-  options.port = atoi(args[1]);
-  options.connections = static_cast<size_t>(atoi(args[2]));
-  options.seconds = atof(args[3]);
-  options.method = args[4];
-  options.path = args[5];
-  for (int at = 6; at < count; at += 1) {
-    if (strcmp(args[at], "range") == 0 && at + 2 < count) {
-      options.rangeLength = strtoull(args[at + 1], nullptr, 10);
-      options.size = strtoull(args[at + 2], nullptr, 10);
-      at += 2;
-    } else if (strcmp(args[at], "header") == 0 && at + 1 < count) {
-      options.header = args[at += 1];
-    } else if (strcmp(args[at], "rate") == 0 && at + 1 < count) {
-      options.rate = strtoull(args[at += 1], nullptr, 10);
-    } else if (strcmp(args[at], "open") == 0) {
-      options.open = true;
-    } else if (strcmp(args[at], "from") == 0 && at + 1 < count) {
-      options.from = args[at += 1];
-    }
+  try {
+    Options options = optionsOf(count, args);
+    Plan plan = readPlan(options.plan);
+    auto load = std::make_unique<Load>(options, plan);
+    Outcome outcome = load->run();
+    outcome.print();
+    return 0;
+  } catch (const std::exception& error) {
+    fprintf(stderr, "load: %s\n", error.what());
+    return 2;
   }
-  uint64_t start = now();
-  Result result = run(options);
-  double seconds = static_cast<double>(now() - start) / 1e9;
-  std::sort(result.microseconds.begin(), result.microseconds.end());
-  auto quantile = [&](double q) {
-    size_t all = result.microseconds.size();
-    return all == 0 ? 0u : result.microseconds[std::min(all - 1, static_cast<size_t>(q * static_cast<double>(all)))];
-  };
-  printf("{\"seconds\":%.3f,\"requests\":%lu,\"sent\":%lu,\"bytes\":%lu,\"failures\":%lu,\"status\":%d,\"p50Us\":%u,\"p99Us\":%u}\n",
-         seconds, result.requests, result.sent, result.bytes, result.failures, result.status, quantile(0.5), quantile(0.99));
-  return 0;
 }

@@ -1,0 +1,190 @@
+import { createHash } from 'node:crypto'
+import { Devnet } from '../../src/devnet/devnet.js'
+import { idOfBytes } from '../../src/format/id.js'
+import { payerOf, postedBy } from '../../test/devnet/posting.js'
+import { type BundledItem, bundlesOf } from '../corpus/bundles.js'
+import { corpusOf, smallSizes } from '../corpus/corpus.js'
+import { emptyFolder } from '../kit/folders.js'
+import { Stopwatch } from '../kit/usage.js'
+import type { Target } from '../load/load.js'
+import { type CaseWords, failed, judged } from '../report/results.js'
+import { type Candidate, stopAll } from '../rivals/candidate.js'
+import { offline, startGateway } from '../rivals/gateway.js'
+import { cachingProxy, upstreamServer } from '../rivals/nginx.js'
+import { wholeOf } from './hot.js'
+import {
+  closedFigures,
+  type Group,
+  idle,
+  interleaved,
+  loadOn,
+  type Order,
+  openFigures,
+  planOf,
+} from './run.js'
+
+/** Servers that have nothing of what they are asked for yet, and what that is: each is asked for once. */
+interface Cold {
+  readonly candidates: readonly Candidate[]
+  readonly targets: readonly Target[]
+  stop(): Promise<void>
+}
+
+interface ColdCase extends CaseWords {
+  /** Requests a second of the open loop. */
+  readonly rate: number
+  /** `count`: things to ask for that must be there. */
+  start(order: Order, count: number): Promise<Cold>
+}
+
+/** A slice of the targets to warm up with, then two for each round: as many as it takes, and at a fixed rate. */
+async function measure({ cost, rate }: ColdCase, cold: Cold, order: Order) {
+  const each = order.scale.cold
+  const slice = (at: number): readonly Target[] => cold.targets.slice(at * each, (at + 1) * each)
+  const ask = async (candidate: Candidate, at: number, manner: { connections: number; rate?: number }) => {
+    const plan = planOf(slice(at))
+    try {
+      const watch = new Stopwatch(candidate.pid)
+      const load = await loadOn(candidate, plan, { seconds: 120, order: 'once', lateMs: 60_000, ...manner })
+      // What is done behind the answer (hashing, keeping, proving) is part of the price.
+      await idle(candidate)
+      return { ...load, cpu: watch.seconds() }
+    } finally {
+      plan.drop()
+    }
+  }
+  for (const candidate of cold.candidates) await ask(candidate, 0, { connections: 16 })
+  return interleaved(cold.candidates, order.rounds, cost, async (candidate, round) => {
+    const closed = await ask(candidate, 1 + 2 * round, { connections: 16 })
+    const open = await ask(candidate, 2 + 2 * round, { connections: 128, rate })
+    return { ...closedFigures(closed), ...openFigures(open, rate) }
+  })
+}
+
+/** Small contents that a gateway in front has: nginx with a cache on disk does the same. */
+async function fromGateway({ threads }: Order, count: number): Promise<Cold> {
+  const corpus = corpusOf({ name: `cold-${count}`, count, sizes: smallSizes, unpacked: true })
+  const upstream = await upstreamServer(corpus.filesFolder)
+  const urls = JSON.stringify({ [`http://127.0.0.1:${upstream.port}`]: 1 })
+  const settings = { ...offline, TRUSTED_GATEWAYS_URLS: urls }
+  const gateway = await startGateway({ name: 'sluice', threads, settings })
+  const candidates = [gateway, await cachingProxy(upstream.port, threads)]
+  const targets = corpus.contents.map(wholeOf)
+  return { candidates, targets, stop: () => stopAll([...candidates, upstream]) }
+}
+
+const itemsEach = 500
+
+function targetOf({ id, sizeBytes, truthStart }: BundledItem): Target {
+  return { path: `/${id}`, sizeBytes, truthStart }
+}
+
+/** In the order of a hash: neighbours in a bundle are not asked for one after another. */
+function mixed(targets: readonly Target[]): Target[] {
+  const key = (text: string): string => createHash('sha256').update(text).digest('hex')
+  return targets
+    .map((target) => ({ target, key: key(target.path) }))
+    .toSorted((one, other) => (one.key < other.key ? -1 : 1))
+    .map(({ target }) => target)
+}
+
+/** Items of bundles that lie whole on this disk. */
+async function fromBundles({ threads }: Order, count: number): Promise<Cold> {
+  const targets: Target[] = []
+  const gateway = await startGateway({
+    name: 'sluice',
+    threads,
+    settings: offline,
+    async fill(seeding) {
+      for (const { bytes, digest, items } of bundlesOf(count, itemsEach)) {
+        const rootId = idOfBytes(digest)
+        await seeding.content({ id: rootId, size: bytes.length, digest }, bytes)
+        for (const item of items) {
+          const known = { id: item.id, size: item.sizeBytes, verified: false, trusted: false }
+          await seeding.tell({ kind: 'learn', attributes: [{ ...known, place: item.place(rootId) }] })
+          targets.push(targetOf(item))
+        }
+      }
+    },
+  })
+  return { candidates: [gateway], targets: mixed(targets), stop: () => gateway.stop() }
+}
+
+/** Items of bundles that only a node has, in chunks. */
+async function fromChunks({ threads }: Order, count: number): Promise<Cold> {
+  const dataPath = emptyFolder('devnet')
+  const devnet = await Devnet.start({ host: '127.0.0.1', port: 0, blockMs: 0, dataPath })
+  const payer = await payerOf(devnet)
+  const targets: Target[] = []
+  const gateway = await startGateway({
+    name: 'sluice',
+    threads,
+    settings: { ...offline, TRUSTED_NODE_URL: devnet.url },
+    async fill(seeding) {
+      for (const { bytes, items } of bundlesOf(count, itemsEach)) {
+        const rootId = await postedBy(payer, bytes, { 'Bundle-Format': 'binary', 'Bundle-Version': '2.0.0' })
+        devnet.mine()
+        for (const item of items) {
+          const known = { id: item.id, size: item.sizeBytes, verified: false, trusted: false }
+          await seeding.tell({ kind: 'learn', attributes: [{ ...known, place: item.place(rootId) }] })
+          targets.push(targetOf(item))
+        }
+      }
+    },
+  })
+  const stop = async (): Promise<void> => {
+    await gateway.stop()
+    await devnet.stop()
+  }
+  return { candidates: [gateway], targets: mixed(targets), stop }
+}
+
+const cases: readonly ColdCase[] = [
+  {
+    name: 'cold: from a gateway',
+    group: 'cold',
+    about: 'small contents, each for the first time, that another gateway has; nginx with proxy_cache beside',
+    cost: 'cpuUs',
+    bar: 1.3,
+    rate: 200,
+    start: fromGateway,
+  },
+  {
+    name: 'cold: from a bundle on disk',
+    group: 'cold',
+    about: 'small items, each for the first time, out of bundles that are in the store',
+    cost: 'cpuUs',
+    rate: 200,
+    start: fromBundles,
+  },
+  {
+    name: 'cold: from chunks',
+    group: 'cold',
+    about: 'small items, each for the first time, out of bundles that only a node has',
+    cost: 'cpuUs',
+    rate: 50,
+    start: fromChunks,
+  },
+]
+
+export const coldGroup: Group = {
+  name: 'cold',
+  cases,
+  async run(order, wanted) {
+    for (const asked of cases.filter((one) => wanted.includes(one))) {
+      const { rate: _rate, start, ...words } = asked
+      try {
+        order.note(`${asked.name}: servers start`)
+        const cold = await start(order, order.scale.cold * (1 + 2 * order.rounds))
+        try {
+          const rows = await measure(asked, cold, order)
+          order.tell(judged(words, rows, order.scale.judges))
+        } finally {
+          await cold.stop()
+        }
+      } catch (error) {
+        order.tell(failed(words, error))
+      }
+    }
+  },
+}

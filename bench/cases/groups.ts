@@ -1,0 +1,20 @@
+import { indexGroup } from '../index/group.js'
+import { bandGroup } from './bands.js'
+import { coldGroup } from './cold.js'
+import { hotGroup } from './hot.js'
+import { hotSets } from './hot-sets.js'
+import { importingGroup } from './importing.js'
+import type { Group } from './run.js'
+import { slowGroup } from './slow-readers.js'
+import { streamGroup } from './stream.js'
+
+/** Everything that `npm run bench` measures, in the order in which it does. */
+export const groups: readonly Group[] = [
+  ...hotSets.map(hotGroup),
+  bandGroup,
+  coldGroup,
+  streamGroup,
+  slowGroup,
+  importingGroup,
+  indexGroup,
+]

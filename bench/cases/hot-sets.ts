@@ -1,0 +1,151 @@
+import { corpusOf } from '../corpus/corpus.js'
+import type { Target } from '../load/load.js'
+import { type HotCase, type HotSet, type Served, serveWide, wholeOf, wideCorpus } from './hot.js'
+
+const everything = ({ corpus }: Served): Target[] => corpus.contents.map(wholeOf)
+
+const zipf = 'zipf:0.9' as const
+const manner = { cost: 'cpuUs', rate: 2000 } as const
+
+const wideCases: readonly HotCase[] = [
+  {
+    ...manner,
+    name: 'wide: Zipf',
+    group: 'wide',
+    about: 'small contents (median 6 KiB, up to 256 KiB) by Zipf 0.9, from 64 kinds of clients',
+    bar: 1.1,
+    order: zipf,
+    targets: everything,
+  },
+  {
+    ...manner,
+    name: 'wide: uniform',
+    group: 'wide',
+    about: 'the same contents, each as often as any other',
+    bar: 0.9,
+    order: 'uniform',
+    targets: everything,
+  },
+  {
+    ...manner,
+    name: 'wide: 1 in 100 unknown',
+    group: 'wide',
+    about:
+      'the same by Zipf 0.9; each hundredth request asks for an id that nobody has, never the same twice',
+    order: zipf,
+    unknown: 100,
+    targets: everything,
+  },
+  {
+    ...manner,
+    name: 'wide: HEAD',
+    group: 'wide',
+    about: 'the same by Zipf 0.9, heads only',
+    bar: 0.9,
+    order: zipf,
+    targets: (served) => everything(served).map((target) => ({ ...target, method: 'HEAD' as const })),
+  },
+  {
+    ...manner,
+    name: 'wide: 304',
+    group: 'wide',
+    about: 'the thousand most popular of them with the tag that the client has already',
+    bar: 0.9,
+    order: zipf,
+    conditional: true,
+    targets: everything,
+  },
+  {
+    ...manner,
+    name: 'manifests',
+    group: 'wide',
+    about: 'pages of manifests, /{manifest}/{path}, by Zipf 0.9',
+    order: zipf,
+    targets: ({ sites }) =>
+      (sites?.all ?? []).flatMap(({ id, pages }) =>
+        [...pages].map(([path, content]) => ({ ...wholeOf(content), path: `/${id}/${path}` })),
+      ),
+  },
+  {
+    ...manner,
+    name: 'names',
+    group: 'wide',
+    about: 'the same pages by name, {name}.localhost/{path}',
+    order: zipf,
+    targets: ({ sites }) =>
+      (sites?.all ?? []).flatMap(({ name, pages }) =>
+        [...pages].map(([path, content]) => ({
+          ...wholeOf(content),
+          path: `/${path}`,
+          lines: [`Host: ${name}.localhost`],
+        })),
+      ),
+  },
+]
+
+const widerCases: readonly HotCase[] = [
+  {
+    ...manner,
+    name: 'wider: Zipf',
+    group: 'wider',
+    about: 'ten times as many contents of the same kind by Zipf 0.9',
+    bar: 1.1,
+    order: zipf,
+    targets: everything,
+  },
+]
+
+const largeCases: readonly HotCase[] = [
+  {
+    ...manner,
+    name: 'ranges',
+    group: 'large',
+    about: 'ranges of 64 KiB anywhere in large contents, uniform',
+    bar: 1,
+    order: 'uniform',
+    rate: 1000,
+    targets: (served) => everything(served).map((target) => ({ ...target, rangeBytes: 2 ** 16 })),
+  },
+]
+
+const alone: readonly [name: string, sizeBytes: number, bar: number, rate: number][] = [
+  ['1 KiB', 2 ** 10, 1.2, 4000],
+  ['64 KiB', 2 ** 16, 1.1, 2000],
+  ['1 MiB', 2 ** 20, 1.15, 400],
+  ['100 MiB', 100 * 2 ** 20, 1.1, 5],
+]
+
+const aloneCases: readonly HotCase[] = alone.map(([name, sizeBytes, bar, rate]) => ({
+  name: `one URL alone: ${name}`,
+  group: 'one URL alone',
+  about: `one content of ${name}, nothing else: caches of every kind are hit. No traffic looks like this`,
+  cost: sizeBytes > 2 ** 20 ? 'cpuUsPerMb' : 'cpuUs',
+  bar,
+  order: 'uniform',
+  rate,
+  ...(sizeBytes > 2 ** 20 ? { connections: 4 } : {}),
+  targets: (served) => everything(served).filter((target) => target.sizeBytes === sizeBytes),
+}))
+
+/** Sets in the order in which they run. */
+export const hotSets: readonly HotSet[] = [
+  { name: 'wide', serve: serveWide, cases: wideCases },
+  { name: 'wider', serve: (scale) => ({ corpus: wideCorpus(scale, scale.wider) }), cases: widerCases },
+  {
+    name: 'large',
+    serve: ({ large: { count, sizeBytes } }) => ({
+      corpus: corpusOf({ name: `large-${count}`, count, sizes: { law: 'listed', sizesBytes: [sizeBytes] } }),
+    }),
+    cases: largeCases,
+  },
+  {
+    name: 'one URL alone',
+    serve: () => {
+      const sizesBytes = alone.map(([, sizeBytes]) => sizeBytes)
+      return {
+        corpus: corpusOf({ name: 'alone', count: alone.length, sizes: { law: 'listed', sizesBytes } }),
+      }
+    },
+    cases: aloneCases,
+  },
+]

@@ -1,0 +1,176 @@
+import { type Content, type Corpus, corpusOf, smallSizes } from '../corpus/corpus.js'
+import { type Sites, sitesOf } from '../corpus/sites.js'
+import type { Manner, Target } from '../load/load.js'
+import { type CaseWords, failed, judged, type Row } from '../report/results.js'
+import { type Candidate, stopAll } from '../rivals/candidate.js'
+import { fillWith, startGateway } from '../rivals/gateway.js'
+import { fileServer } from '../rivals/nginx.js'
+import { blockOf, startLayer } from '../rivals/start-layer.js'
+import { entityTags } from './entity-tags.js'
+import {
+  closedFigures,
+  type Group,
+  idle,
+  interleaved,
+  loadOn,
+  type Order,
+  openFigures,
+  planOf,
+} from './run.js'
+import type { Scale } from './scale.js'
+
+/** What all servers of a set serve. */
+export interface Served {
+  readonly corpus: Corpus
+  readonly sites?: Sites | undefined
+}
+
+/** One way of asking for what a set serves. */
+export interface HotCase extends CaseWords {
+  readonly targets: (served: Served) => readonly Target[]
+  readonly order: NonNullable<Manner['order']>
+  readonly unknown?: number
+  /** Each target is asked for with the tag that the server gave it: 304. */
+  readonly conditional?: true
+  readonly connections?: number
+  /** Requests a second of the open loop. */
+  readonly rate: number
+}
+
+/** Cases over the same contents, which the same servers answer. */
+export interface HotSet {
+  readonly name: string
+  serve(scale: Scale): Served
+  readonly cases: readonly HotCase[]
+}
+
+/** A content under its id. */
+export function wholeOf({ id, sizeBytes, truthStart }: Content): Target {
+  return { path: `/${id}`, sizeBytes, truthStart }
+}
+
+/** Starts all servers of a set. A rival that cannot be started is left out, and named. */
+async function startAll({ corpus, sites }: Served, { threads, note }: Order): Promise<Candidate[]> {
+  const gateway = await startGateway({
+    name: 'sluice',
+    threads,
+    fill: (seeding) => fillWith(seeding, corpus, sites),
+  })
+  const started = [gateway]
+  const begin = async (name: string, start: () => Promise<Candidate>): Promise<void> => {
+    try {
+      started.push(await start())
+    } catch (error) {
+      note(`${name} is left out: ${error instanceof Error ? error.message : String(error)}`)
+    }
+  }
+  const folders = { files: corpus.filesFolder, sites: sites?.folder }
+  for (const sendfile of [true, false]) await begin('nginx', () => fileServer(folders, threads, sendfile))
+  const [content] = corpus.contents
+  const block = content === undefined ? [] : await blockOf(gateway.port, content.id)
+  // These have one thread each.
+  const layers = threads === 1 ? (['uws', 'node', 'own'] as const) : []
+  for (const layer of layers) await begin(layer, () => startLayer(layer, corpus, sites, block))
+  return started
+}
+
+/** What each candidate was asked for already. */
+type Warmed = Map<Candidate, Set<string>>
+
+/** Asks a candidate once for each target that is new to it, whole. */
+async function warm(candidate: Candidate, targets: readonly Target[], warmed: Warmed): Promise<void> {
+  const known = warmed.get(candidate) ?? new Set()
+  warmed.set(candidate, known)
+  const keyOf = ({ path, lines = [] }: Target): string => [path, ...lines].join(' ')
+  const fresh = targets.filter((target) => !known.has(keyOf(target)))
+  if (fresh.length === 0) return
+  const plan = planOf(fresh.map(({ rangeBytes: _range, method: _method, ...whole }) => whole))
+  try {
+    await loadOn(candidate, plan, { seconds: 1200, connections: 16, order: 'once', lateMs: 60_000 })
+  } finally {
+    plan.drop()
+  }
+  for (const target of fresh) known.add(keyOf(target))
+  await idle(candidate)
+}
+
+async function measure(
+  asked: HotCase,
+  served: Served,
+  candidates: readonly Candidate[],
+  warmed: Warmed,
+  order: Order,
+): Promise<Row[]> {
+  const targets = asked.targets(served)
+  const plans = new Map<Candidate, ReturnType<typeof planOf>>()
+  try {
+    for (const candidate of candidates) {
+      await warm(candidate, targets, warmed)
+      const own = asked.conditional === true ? await entityTags(candidate, targets.slice(0, 1000)) : targets
+      plans.set(candidate, planOf(own))
+    }
+    const { connections = order.connections, unknown } = asked
+    const how = { order: asked.order, ...(unknown === undefined ? {} : { unknown }) }
+    const rate = Math.max(1, asked.rate * order.scale.rate)
+    // What runs is compiled before it counts; a short run counts nothing.
+    for (const candidate of order.scale.judges ? candidates : []) {
+      const plan = plans.get(candidate)
+      if (plan !== undefined) await loadOn(candidate, plan, { ...how, seconds: 1, connections, seed: 99 })
+    }
+    return await interleaved(candidates, order.rounds, asked.cost, async (candidate, round) => {
+      const plan = plans.get(candidate)
+      if (plan === undefined) throw new Error('no plan')
+      const common = { ...how, seconds: order.seconds, seed: round + 1 }
+      const closed = await loadOn(candidate, plan, { ...common, connections })
+      const open = await loadOn(candidate, plan, { ...common, connections: 4 * connections, rate })
+      return { ...closedFigures(closed), ...openFigures(open, rate) }
+    })
+  } finally {
+    for (const plan of plans.values()) plan.drop()
+  }
+}
+
+function sizeNote({ contents }: Corpus): string {
+  const bytes = contents.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0)
+  return `${contents.length} contents, ${(bytes / 2 ** 20).toFixed(0)} MiB in all`
+}
+
+/** The group of a set: its servers are started once, and asked case by case. */
+export function hotGroup(set: HotSet): Group {
+  const { name, cases } = set
+  return {
+    name,
+    cases,
+    async run(order, wanted) {
+      const served = set.serve(order.scale)
+      order.note(`${name}: ${served.corpus.contents.length} contents, servers start`)
+      const candidates = await startAll(served, order)
+      const warmed: Warmed = new Map()
+      try {
+        for (const asked of cases.filter((one) => wanted.includes(one))) {
+          const { name: caseName, group, about, cost, bar } = asked
+          const words = { name: caseName, group, about, cost, bar, notes: [sizeNote(served.corpus)] }
+          try {
+            const rows = await measure(asked, served, candidates, warmed, order)
+            order.tell(judged(words, rows, order.scale.judges))
+          } catch (error) {
+            order.tell(failed(words, error))
+          }
+        }
+      } finally {
+        await stopAll(candidates)
+      }
+    },
+  }
+}
+
+/** The corpus of most cases. */
+export function wideCorpus(scale: Scale, count = scale.wide): Corpus {
+  return corpusOf({ name: `wide-${count}`, count, sizes: smallSizes })
+}
+
+/** With sites over its contents. */
+export function serveWide(scale: Scale): Served {
+  const corpus = wideCorpus(scale)
+  return { corpus, sites: sitesOf(corpus, scale.sites.count, scale.sites.pages) }
+}

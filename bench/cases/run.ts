@@ -1,0 +1,119 @@
+import { pause } from '../../src/actor/clock.js'
+import { truthPath } from '../corpus/truth.js'
+import { median } from '../kit/numbers.js'
+import { residentMb, Stopwatch } from '../kit/usage.js'
+import { clientKinds } from '../load/clients.js'
+import { type Manner, makeLoad, type Outcome, type PlanFile, type Target, writePlan } from '../load/load.js'
+import type { CaseResult, CaseWords, Metrics, Row } from '../report/results.js'
+import type { Candidate } from '../rivals/candidate.js'
+import type { Scale } from './scale.js'
+
+/** What a run of the bench was asked for. */
+export interface Order {
+  readonly scale: Scale
+  readonly rounds: number
+  readonly seconds: number
+  readonly threads: number
+  readonly connections: number
+  /** A module like node:sqlite or better-sqlite3, where Node brings none. */
+  readonly sqliteModule: string | undefined
+  /** Hears of each case as it ends. */
+  tell(result: CaseResult): void
+  /** Hears what is being done. */
+  note(line: string): void
+}
+
+/** A case of a group, and how it is run where it is wanted. */
+export interface Group {
+  readonly name: string
+  readonly cases: readonly CaseWords[]
+  /** Runs the wanted cases of the group; tells of each. */
+  run(order: Order, wanted: readonly CaseWords[]): Promise<void>
+}
+
+/** Targets from 64 kinds of clients, bodies compared with the truth. */
+export function planOf(targets: readonly Target[]): PlanFile {
+  return writePlan({ truthPath: truthPath(), clients: clientKinds, targets })
+}
+
+/** A load, and what it cost the server. */
+export interface Load {
+  readonly outcome: Outcome
+  /** Seconds of its processor time. */
+  readonly cpu: number
+}
+
+/** Runs one load against a candidate. Rejects, naming it, where one answer is wrong. */
+export async function loadOn(target: Candidate, plan: PlanFile, manner: Omit<Manner, 'port'>): Promise<Load> {
+  const watch = new Stopwatch(target.pid)
+  try {
+    const outcome = await makeLoad(plan, { port: target.port, ...manner })
+    return { outcome, cpu: watch.seconds() }
+  } catch (error) {
+    throw new Error(`${target.name}: ${error instanceof Error ? error.message : String(error)}`)
+  }
+}
+
+/** Waits until a candidate has nothing left to do of its own: this program hashes what it serves for the first time. */
+export async function idle(target: Candidate): Promise<void> {
+  for (let turn = 0; turn < 200; turn += 1) {
+    const watch = new Stopwatch(target.pid)
+    await pause(100)
+    if (watch.seconds() < 0.015) return
+  }
+}
+
+/** Figures of a closed loop: as many requests as the server takes. */
+export function closedFigures({ outcome, cpu }: Load): Metrics {
+  const { answered, bytes, seconds } = outcome
+  return {
+    cpuUs: (cpu * 1e6) / answered,
+    ...(bytes === 0 ? {} : { cpuUsPerMb: (cpu * 1e12) / bytes }),
+    perSecond: answered / seconds,
+    mbPerSecond: bytes / 1e6 / seconds,
+  }
+}
+
+/** Figures of an open loop: requests at a fixed rate, timed from when each was due. */
+export function openFigures({ outcome, cpu }: Load, rate: number): Metrics {
+  const { p50Us, p99Us, p999Us, answered } = outcome
+  return {
+    openPerSecond: rate,
+    openP50Us: p50Us,
+    openP99Us: p99Us,
+    openP999Us: p999Us,
+    openCpuUs: (cpu * 1e6) / answered,
+  }
+}
+
+/** Measures every candidate in every round, each time beginning with another one: what changes on the machine meets all. */
+export async function interleaved(
+  candidates: readonly Candidate[],
+  rounds: number,
+  cost: string,
+  once: (candidate: Candidate, round: number) => Promise<Metrics>,
+): Promise<Row[]> {
+  const found = new Map<Candidate, Metrics[]>(candidates.map((each) => [each, []]))
+  for (let round = 0; round < rounds; round += 1) {
+    for (let turn = 0; turn < candidates.length; turn += 1) {
+      const candidate = candidates[(round + turn) % candidates.length]
+      if (candidate === undefined) continue
+      const { all, own } = residentMb(candidate.pid)
+      found.get(candidate)?.push({ ...(await once(candidate, round)), rssMb: all, ownMb: own })
+    }
+  }
+  return candidates.map((candidate) => rowOf(candidate, found.get(candidate) ?? [], cost))
+}
+
+/** Medians of the rounds of a candidate. */
+export function rowOf(
+  { name, role }: Pick<Candidate, 'name' | 'role'>,
+  rounds: readonly Metrics[],
+  cost: string,
+): Row {
+  const names = [...new Set(rounds.flatMap((round) => Object.keys(round)))]
+  const metrics = Object.fromEntries(
+    names.map((metric) => [metric, median(rounds.flatMap((round) => round[metric] ?? []))]),
+  )
+  return { candidate: name, role, metrics, rounds: rounds.map((round) => round[cost] ?? 0) }
+}

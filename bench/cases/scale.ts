@@ -1,0 +1,77 @@
+/** How large and how long a run is. */
+export interface Scale {
+  readonly name: 'small' | 'usual' | 'full'
+  readonly wide: number
+  readonly wider: number
+  readonly large: { readonly count: number; readonly sizeBytes: number }
+  readonly sites: { readonly count: number; readonly pages: number }
+  /** Contents asked for once in each round of a cold case. */
+  readonly cold: number
+  readonly streamBytes: number
+  readonly importItems: number
+  readonly indexItems: number
+  readonly indexQueries: number
+  /** For which each side of the index's cases is asked before it counts. */
+  readonly warmMs: number
+  readonly slowReaders: number
+  readonly rounds: number
+  /** Of load for each candidate, round and way of asking. */
+  readonly seconds: number
+  /** What is asked for at a fixed rate, as a part of the usual. */
+  readonly rate: number
+  /** False: too short for a verdict; only answers are judged. */
+  readonly judges: boolean
+}
+
+const small: Scale = {
+  name: 'small',
+  wide: 1000,
+  wider: 4000,
+  large: { count: 20, sizeBytes: 2 ** 20 },
+  sites: { count: 10, pages: 50 },
+  cold: 100,
+  streamBytes: 2 ** 24,
+  importItems: 40_000,
+  indexItems: 6000,
+  indexQueries: 20,
+  warmMs: 100,
+  slowReaders: 50,
+  rounds: 1,
+  seconds: 0.3,
+  rate: 0.25,
+  judges: false,
+}
+
+const usual: Scale = {
+  name: 'usual',
+  wide: 20_000,
+  wider: 200_000,
+  large: { count: 1000, sizeBytes: 2 ** 20 },
+  sites: { count: 200, pages: 100 },
+  cold: 1000,
+  streamBytes: 2 ** 28,
+  importItems: 300_000,
+  indexItems: 100_000,
+  indexQueries: 100,
+  warmMs: 1000,
+  slowReaders: 1000,
+  rounds: 3,
+  seconds: 2,
+  rate: 1,
+  judges: true,
+}
+
+const full: Scale = {
+  ...usual,
+  name: 'full',
+  large: { count: 1000, sizeBytes: 8 * 2 ** 20 },
+  cold: 3000,
+  streamBytes: 2 ** 30,
+  importItems: 600_000,
+  indexItems: 1_000_000,
+  indexQueries: 300,
+  rounds: 5,
+  seconds: 4,
+}
+
+export const scales = { small, usual, full } as const

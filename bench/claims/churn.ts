@@ -1,0 +1,193 @@
+import { once } from 'node:events'
+import { Agent, createServer, request } from 'node:http'
+import { parseArgs } from 'node:util'
+import { pause, systemClock } from '../../src/actor/clock.js'
+import { say } from '../kit/say.js'
+import { residentMb } from '../kit/usage.js'
+import { startGateway } from '../rivals/gateway.js'
+
+const help = `churn: what the gateway's memory does under a steady stream of ids that nobody asked for before
+
+  --minutes N       (30)
+  --rate N          ids in a second (100)
+  --known PERCENT   of them that a source has (50)
+  --size BYTES      of what it has (4096)
+  --set NAME=VALUE  a setting of the gateway; may be repeated
+`
+
+interface ChurnOptions {
+  readonly minutes: number
+  /** Requests in a second, each for an id that nobody asked for before. */
+  readonly perSecond: number
+  /** Of a hundred ids so many are known to the source; the others are known to nobody. */
+  readonly knownPercent: number
+  /** Size of a known object. */
+  readonly sizeBytes: number
+  /** More settings of the gateway. */
+  readonly settings: Readonly<Record<string, string>>
+}
+
+/** How it stood after some time. */
+interface ChurnSample {
+  readonly minute: number
+  /** Ids asked for so far. */
+  readonly ids: number
+  /** Memory of the gateway that is not a file's pages, and all of its resident memory, MiB. */
+  readonly ownMb: number
+  readonly allMb: number
+}
+
+const agent = new Agent({ keepAlive: true, maxSockets: 64 })
+/** More wait at once only where the gateway does not keep up; the rate is lower then. */
+const inFlightMax = 64
+
+function idOf(n: number, known: boolean): string {
+  const bytes = Buffer.alloc(32, known ? 1 : 2)
+  bytes.writeUInt32LE(n)
+  return bytes.toString('base64url')
+}
+
+function isKnown(id: string): boolean {
+  return Buffer.from(id, 'base64url')[31] === 1
+}
+
+interface Question {
+  readonly path: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly isRight: (status: number) => boolean
+}
+
+/** What is asked of nobody's ids, by turns. */
+const shapes: readonly ((id: string, n: number) => string)[] = [
+  (id) => `/raw/${id}`,
+  (id) => `/${id}`,
+  (id, n) => `/${id}/page/${n}`,
+  (id) => `/tx/${id}`,
+  (_, n) => `/chunk/${1_000_000 + n * 262_144}`,
+  (id) => `/gateway/offsets/${id}`,
+  (_, n) => `/?name=${n}`,
+]
+
+/** The `n`th question: no two are for the same thing, or from the same client. */
+function questionOf(n: number, known: boolean): Question {
+  const client = `10.${(n >> 16) & 255}.${(n >> 8) & 255}.${n & 255}`
+  const headers = { 'x-forwarded-for': client, 'user-agent': `churn/${n % 50_000}` }
+  const id = idOf(n, known)
+  if (known) return { path: `/raw/${id}`, headers, isRight: (status) => status === 200 }
+  const path = shapes[n % shapes.length]?.(id, n) ?? '/'
+  const host = path.startsWith('/?') ? { host: `name${n}.localhost` } : {}
+  return { path, headers: { ...headers, ...host }, isRight: (status) => status >= 400 && status < 500 }
+}
+
+/** The answer's status, after its last byte. */
+function ask(port: number, { path, headers }: Question): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const asked = request({ agent, port, host: '127.0.0.1', path, headers }, (answer) => {
+      answer.resume()
+      answer.on('error', reject)
+      answer.on('end', () => resolve(answer.statusCode ?? 0))
+    })
+    asked.on('error', reject)
+    asked.end()
+  })
+}
+
+/**
+ * A steady stream of ids, names, chunks and clients that were never seen, to a gateway of its own: `tell` hears each minute what
+ * it holds. Rejects where an answer is not what it must be.
+ */
+async function churn(options: ChurnOptions, tell: (sample: ChurnSample) => void): Promise<void> {
+  const piece = Buffer.alloc(options.sizeBytes, 1)
+  const source = createServer((asked, response) => {
+    const id = (asked.url ?? '').slice('/raw/'.length)
+    if (!isKnown(id)) {
+      response.writeHead(404).end()
+      return
+    }
+    piece.write(id)
+    const head = { 'content-length': piece.length, 'content-type': 'application/octet-stream' }
+    response.writeHead(200, head).end(Buffer.from(piece))
+  }).listen(0, '127.0.0.1')
+  await once(source, 'listening')
+  const { port } = source.address() as { port: number }
+  const gateway = await startGateway({
+    name: 'churn',
+    threads: 2,
+    settings: {
+      TRUSTED_GATEWAYS_URLS: JSON.stringify({ [`http://127.0.0.1:${port}`]: 1 }),
+      DEVNET_BLOCK_MS: '0',
+      ...options.settings,
+    },
+  })
+  try {
+    const startedMs = systemClock.monotonic()
+    const minuteNow = (): number => (systemClock.monotonic() - startedMs) / 60_000
+    const sample = (ids: number): void => {
+      const { own, all } = residentMb(gateway.pid)
+      tell({ minute: Math.round(minuteNow()), ids, ownMb: own, allMb: all })
+    }
+    const running = new Set<Promise<void>>()
+    let failure: unknown
+    let minute = 0
+    let ids = 0
+    while (minuteNow() < options.minutes && failure === undefined) {
+      if (minuteNow() >= minute) {
+        sample(ids)
+        minute += 1
+      }
+      const due = Math.floor(minuteNow() * 60 * options.perSecond)
+      while (ids < due && running.size < inFlightMax) {
+        const known = ids % 100 < options.knownPercent
+        const question = questionOf(ids, known)
+        const asking = ask(gateway.port, question)
+          .then((status) => {
+            if (!question.isRight(status)) throw new Error(`churn: ${status} for ${question.path}`)
+          })
+          .catch((error: unknown) => {
+            failure = error
+          })
+          .finally(() => running.delete(asking))
+        running.add(asking)
+        ids += 1
+      }
+      await pause(10)
+    }
+    await Promise.all(running)
+    if (failure !== undefined) throw failure
+    sample(ids)
+  } finally {
+    await gateway.stop()
+    agent.destroy()
+    source.closeAllConnections()
+    source.close()
+  }
+}
+
+const { values } = parseArgs({
+  options: {
+    help: { type: 'boolean' },
+    minutes: { type: 'string', default: '30' },
+    rate: { type: 'string', default: '100' },
+    known: { type: 'string', default: '50' },
+    size: { type: 'string', default: '4096' },
+    set: { type: 'string', multiple: true, default: [] },
+  },
+})
+if (values.help === true) say(help)
+else {
+  const settings = values.set.map((one): [string, string] => {
+    const at = one.indexOf('=')
+    return [one.slice(0, at), one.slice(at + 1)]
+  })
+  const options = {
+    minutes: Number(values.minutes),
+    perSecond: Number(values.rate),
+    knownPercent: Number(values.known),
+    sizeBytes: Number(values.size),
+    settings: Object.fromEntries(settings),
+  }
+  await churn(options, ({ minute, ids, ownMb, allMb }) => {
+    const memory = `${ownMb.toFixed(0)} MiB own, ${allMb.toFixed(0)} MiB with files`
+    say(`churn: minute ${minute}, ${ids} ids: ${memory}`)
+  })
+}

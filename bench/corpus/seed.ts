@@ -1,0 +1,79 @@
+import { linkSync, mkdirSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { systemClock } from '../../src/actor/clock.js'
+import type { Attributes } from '../../src/catalog/attributes.js'
+import { Generations } from '../../src/catalog/generations.js'
+import { CatalogKeeper } from '../../src/catalog/keeper.js'
+import type { CatalogRequest } from '../../src/catalog/protocol.js'
+import type { Id } from '../../src/format/id.js'
+import { LocalRegistry } from '../../src/names/local-registry.js'
+import { parseName } from '../../src/names/name.js'
+import type { Name, NameRecord } from '../../src/names/protocol.js'
+import { blobPath } from '../../src/store/blobs.js'
+
+/** Puts things into a gateway's data folder as if it had fetched, proven and kept them. The gateway must not run. */
+export class Seeding {
+  readonly #keeper: CatalogKeeper
+  readonly #blobs: string
+  readonly #names: string
+  #waiting: CatalogRequest[] = []
+
+  constructor(dataPath: string) {
+    const path = join(dataPath, 'catalog')
+    mkdirSync(path, { recursive: true, mode: 0o700 })
+    this.#blobs = join(dataPath, 'blobs')
+    this.#names = join(dataPath, 'names')
+    this.#keeper = new CatalogKeeper({ path, touchEveryMs: 60_000 }, new Generations(), systemClock)
+  }
+
+  /** A whole content: a file that is linked, or bytes. */
+  async content(
+    known: Pick<Attributes, 'id' | 'size' | 'contentType'> & { digest: Uint8Array },
+    from: string | Uint8Array,
+  ): Promise<void> {
+    const blob = blobPath(this.#blobs, known.digest)
+    mkdirSync(dirname(blob), { recursive: true, mode: 0o700 })
+    try {
+      if (typeof from === 'string') linkSync(from, blob)
+      else writeFileSync(blob, from, { mode: 0o600 })
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error // the same bytes under another id
+    }
+    await this.tell({
+      kind: 'learn',
+      attributes: [{ contentType: 'application/octet-stream', ...known, verified: true, trusted: true }],
+    })
+    await this.tell({ kind: 'kept', digest: known.digest, sizeBytes: known.size })
+  }
+
+  /** Anything else that the catalog may be told. Written in large transactions. */
+  async tell(message: CatalogRequest): Promise<void> {
+    this.#waiting.push(message)
+    if (this.#waiting.length >= 10_000) await this.#flush()
+  }
+
+  /** Names that lead to ids. */
+  async name(names: readonly (readonly [string, Id])[]): Promise<void> {
+    const registry = new LocalRegistry(this.#names)
+    registry.set(
+      names.map(([text, id]): readonly [Name, NameRecord] => {
+        const name = parseName(text)
+        if (name === undefined) throw new Error(`${text} is no name`)
+        return [name, { id, ttlSeconds: 86_400 }]
+      }),
+    )
+    await registry.close()
+  }
+
+  /** Everything is on the disk then. */
+  async close(): Promise<void> {
+    await this.#flush()
+    await this.#keeper.close()
+  }
+
+  async #flush(): Promise<void> {
+    const messages = this.#waiting
+    this.#waiting = []
+    await Promise.all(messages.map((message) => this.#keeper.handle(message)))
+  }
+}

@@ -1,0 +1,137 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { resultsFolder } from '../kit/folders.js'
+import { short } from '../kit/numbers.js'
+import { headOf, metricWords } from './metrics.js'
+import { pageStyle } from './page-style.js'
+import { bars, course, escaped, ratios, spreads } from './plot.js'
+import { allResults, type CaseResult, type Results, type Row } from './results.js'
+import { verdictLine } from './text.js'
+
+/** Microseconds in the unit that reads best. */
+function time(us: number): string {
+  return us < 1000 ? `${us.toFixed(0)} us` : `${short(us / 1000)} ms`
+}
+
+/** Percentiles of a row, as far as the case has them, in microseconds. */
+function percentiles({ metrics }: Row): { name: string; us: number }[] {
+  const named: [name: string, us: number | undefined][] = [
+    ['p50', metrics.openP50Us],
+    ['p99', metrics.openP99Us],
+    ['p99.9', metrics.openP999Us],
+    ['p50', metrics.p50Ms && metrics.p50Ms * 1000],
+    ['p99', metrics.p99Ms && metrics.p99Ms * 1000],
+  ]
+  return named.flatMap(([name, us]) => (us === undefined ? [] : [{ name, us }]))
+}
+
+function costPlot({ rows, cost, name }: CaseResult): string {
+  const known = rows.filter(({ metrics }) => metrics[cost] !== undefined)
+  if (known.length === 0) return ''
+  const all = known.map(({ candidate, role, metrics }) => {
+    const value = metrics[cost] ?? 0
+    return { label: candidate, role, value, text: short(value) }
+  })
+  return `<p class="soft">${escaped(metricWords[cost]?.words ?? cost)}</p>${bars(all, `${name}: ${headOf(cost)}`)}`
+}
+
+function timePlot({ rows, name }: CaseResult): string {
+  const known = rows.filter((row) => percentiles(row).length > 0)
+  if (known.length === 0) return ''
+  const rate = known[0]?.metrics.openPerSecond
+  const how =
+    rate === undefined
+      ? 'processor time of an answer'
+      : `time from when a request was due, at ${short(rate)} requests/s`
+  const all = known.map((row) => {
+    const found = percentiles(row)
+    const text = found.map(({ us }) => time(us)).join(' · ')
+    return { label: row.candidate, role: row.role, values: found.map(({ us }) => us), text }
+  })
+  const names = percentiles(known[0] as Row).map((each) => each.name)
+  return `<p class="soft">${how}: ${names.join(' · ')}</p>${spreads(all, `${name}: times`)}`
+}
+
+function figures({ rows }: CaseResult): string {
+  const metrics = [...new Set(rows.flatMap((row) => Object.keys(row.metrics)))]
+  if (metrics.length === 0) return ''
+  const head = metrics.map((metric) => `<th>${escaped(headOf(metric))}</th>`).join('')
+  const lines = rows.map(({ candidate, metrics: found }) => {
+    const cells = metrics.map((metric) => `<td>${short(found[metric] ?? Number.NaN)}</td>`).join('')
+    return `<tr><td>${escaped(candidate)}</td>${cells}</tr>`
+  })
+  const table = `<table><tr><th></th>${head}</tr>${lines.join('')}</table>`
+  return `<details><summary>all figures</summary><div class="scroll">${table}</div></details>`
+}
+
+function history(name: string, runs: readonly Results[]): string {
+  const found = runs.flatMap(({ machine, cases }) => {
+    const ratio = cases.find((each) => each.name === name)?.ratio
+    return ratio === undefined ? [] : [{ commit: machine.commit, ratio }]
+  })
+  if (found.length < 2) return ''
+  const words = found.map(({ commit, ratio }) => `${commit} ${ratio.toFixed(2)}x`).join(', ')
+  const plot = course(
+    found.map(({ ratio }) => ratio),
+    `${name}: ratio from run to run`,
+  )
+  return `<details><summary>ratio from run to run</summary>${plot}<p class="soft">${escaped(words)}</p></details>`
+}
+
+function caseBox(result: CaseResult, runs: readonly Results[]): string {
+  const { name, about, verdict, notes = [] } = result
+  const noted = notes.map((note) => `<p class="soft">${escaped(note)}</p>`).join('')
+  return [
+    `<section class="case"><h3>${escaped(name)}</h3>`,
+    `<p class="${verdict.replaceAll(' ', '-')}">${escaped(verdictLine(result))}</p>`,
+    `<p class="soft">${escaped(about)}</p>${noted}`,
+    ...[costPlot(result), timePlot(result), figures(result), history(name, runs)],
+    '</section>',
+  ].join('')
+}
+
+function overview(cases: readonly CaseResult[]): string {
+  const known = cases.flatMap(({ name, ratio, bar, verdict }) =>
+    ratio === undefined ? [] : [{ label: name, ratio, bar, verdict }],
+  )
+  const failures = cases.filter(({ verdict }) => verdict === 'failed')
+  const lines = failures.map(
+    (each) => `<p class="failed">${escaped(`${each.name}: ${verdictLine(each)}`)}</p>`,
+  )
+  return `${lines.join('')}${known.length === 0 ? '' : ratios(known, 'ratio to the best rival in each case')}`
+}
+
+/** The page of a run; `runs`: all that are kept, oldest first. It needs nothing from a network. */
+export function pageOf(results: Results, runs: readonly Results[]): string {
+  const { machine, options, cases } = results
+  const groups = [...new Set(cases.map(({ group }) => group))]
+  const told = [...Object.entries(machine), ...Object.entries(options)].filter(([, value]) => value !== '')
+  const sections = groups.map((group) => {
+    const boxes = cases.filter((each) => each.group === group).map((each) => caseBox(each, runs))
+    return `<h2>${escaped(group)}</h2><div class="cases">${boxes.join('')}</div>`
+  })
+  return `<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Bench of ${escaped(machine.commit)}</title><style>${pageStyle}</style></head><body>
+<h1>Bench of ${escaped(machine.commit)}</h1>
+<p class="soft">${escaped(told.map(([name, value]) => `${name} ${value}`).join(', '))}</p>
+<p>All candidates ran in the same run, in turns; figures are medians of the rounds. The status, length and range of every answer
+were checked, and the bytes of one in eight bodies. A ratio is the cost of the best rival through ours: above 1 we need less.</p>
+<h2>Ratio to the best rival</h2>
+<p class="soft">To the right of the line we need less; the short mark is what is wanted.</p>
+${overview(cases)}
+${sections.join('\n')}
+</body></html>
+`
+}
+
+/** Writes the page of the newest results that are kept. Returns its path; throws where there are none. */
+export function writePage(): string {
+  const runs = allResults().map(({ results }) => results)
+  const newest = runs.at(-1)
+  if (newest === undefined) throw new Error(`no results in ${resultsFolder}`)
+  mkdirSync(resultsFolder, { recursive: true })
+  const path = join(resultsFolder, 'index.html')
+  writeFileSync(path, pageOf(newest, runs))
+  return path
+}

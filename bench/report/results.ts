@@ -1,0 +1,106 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { resultsFolder } from '../kit/folders.js'
+import type { Machine } from '../kit/machine.js'
+
+/** Figures of one candidate in one case, by name (metrics.ts): medians of its rounds. */
+export type Metrics = Readonly<Record<string, number>>
+
+export interface Row {
+  readonly candidate: string
+  readonly role: 'ours' | 'rival' | 'part'
+  readonly metrics: Metrics
+  /** What the ratio is made of, of each round. */
+  readonly rounds: readonly number[]
+}
+
+export interface CaseResult {
+  readonly name: string
+  readonly group: string
+  /** What is asked for, in one sentence. */
+  readonly about: string
+  /** The metric that is compared: less is better. */
+  readonly cost: string
+  readonly rows: readonly Row[]
+  /** Cost of the best rival through ours: above 1 we need less. Absent without a rival. */
+  readonly ratio?: number
+  readonly rival?: string
+  /** The ratio that is wanted. */
+  readonly bar?: number
+  readonly verdict: 'met' | 'missed' | 'not judged' | 'failed'
+  /** Why it failed. */
+  readonly failure?: string
+  /** What else is to be known. */
+  readonly notes?: readonly string[]
+}
+
+export interface Results {
+  readonly format: 2
+  readonly machine: Machine
+  readonly options: Readonly<Record<string, string | number | boolean>>
+  readonly cases: readonly CaseResult[]
+}
+
+export interface CaseWords {
+  readonly name: string
+  readonly group: string
+  readonly about: string
+  readonly cost: string
+  readonly bar?: number | undefined
+  readonly notes?: readonly string[]
+}
+
+/** Holds the rows of a case against the best rival and its bar. `judges`: false where the run is too short for a verdict. */
+export function judged(words: CaseWords, rows: readonly Row[], judges: boolean): CaseResult {
+  const { bar, ...named } = words
+  const costOf = (row: Row | undefined): number => row?.metrics[words.cost] ?? Number.NaN
+  const ours = costOf(rows.find(({ role }) => role === 'ours'))
+  const rivals = rows.filter(({ role, metrics }) => role === 'rival' && (metrics[words.cost] ?? 0) > 0)
+  const best = rivals.toSorted((one, other) => costOf(one) - costOf(other))[0]
+  if (best === undefined || !(ours > 0)) return { ...named, rows, verdict: 'not judged' }
+  const ratio = costOf(best) / ours
+  const wanted = bar === undefined ? {} : { bar }
+  const reached = ratio >= (bar ?? 0) ? 'met' : 'missed'
+  const verdict = !judges || bar === undefined ? 'not judged' : reached
+  return { ...named, rows, ratio, rival: best.candidate, ...wanted, verdict }
+}
+
+/** A case that gave a wrong answer, or could not be run. */
+export function failed(words: CaseWords, reason: unknown): CaseResult {
+  const { bar: _bar, ...named } = words
+  const failure = reason instanceof Error ? reason.message : String(reason)
+  return { ...named, rows: [], verdict: 'failed', failure }
+}
+
+/** Writes the results of a run beside those of others. Returns the path. */
+export function keepResults(results: Results): string {
+  mkdirSync(resultsFolder, { recursive: true })
+  const { at, commit } = results.machine
+  const name = `${at.slice(0, 19).replaceAll(/[:T]/g, '-')}-${commit.replace('+', '-changed')}.json`
+  const path = join(resultsFolder, name)
+  writeFileSync(path, `${JSON.stringify(results, undefined, 1)}\n`)
+  return path
+}
+
+function readResults(path: string): Results {
+  const read = JSON.parse(readFileSync(path, 'utf8')) as Results
+  if (read.format !== 2) throw new Error(`${path} holds no results that this bench can read`)
+  return read
+}
+
+/** All results that are kept, oldest first. */
+export function allResults(): { path: string; results: Results }[] {
+  if (!existsSync(resultsFolder)) return []
+  return readdirSync(resultsFolder)
+    .filter((name) => name.endsWith('.json'))
+    .sort()
+    .map((name) => ({ path: name, results: readResults(join(resultsFolder, name)) }))
+}
+
+/** The results that a word means: a path, or the beginning of a commit; the newest of several. Throws where there are none. */
+export function resultsOf(word: string): Results {
+  if (existsSync(word)) return readResults(word)
+  const found = allResults().findLast(({ results }) => results.machine.commit.startsWith(word))
+  if (found === undefined) throw new Error(`no results of ${word} in ${resultsFolder}`)
+  return found.results
+}

@@ -1,0 +1,25 @@
+import type { Child } from '../kit/child.js'
+
+/** A server under load. */
+export interface Candidate {
+  readonly name: string
+  /** Ours; a rival that the ratio may be made to; or a part of ours, shown beside it. */
+  readonly role: 'ours' | 'rival' | 'part'
+  readonly port: number
+  readonly pid: number
+  stop(): Promise<void>
+}
+
+export function candidate(
+  name: string,
+  role: Candidate['role'],
+  port: number,
+  { pid, stop }: Child,
+): Candidate {
+  return { name, role, port, pid, stop }
+}
+
+/** Stops all of them, also where stopping one fails. */
+export async function stopAll(candidates: readonly Candidate[]): Promise<void> {
+  await Promise.allSettled(candidates.map((each) => each.stop()))
+}

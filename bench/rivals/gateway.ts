@@ -1,0 +1,62 @@
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Corpus } from '../corpus/corpus.js'
+import { Seeding } from '../corpus/seed.js'
+import type { Sites } from '../corpus/sites.js'
+import { start } from '../kit/child.js'
+import { emptyFolder, sluiceProgram } from '../kit/folders.js'
+import { type Candidate, candidate } from './candidate.js'
+
+export interface GatewayOptions {
+  readonly name: string
+  /** Edge threads. */
+  readonly threads?: number
+  readonly settings?: Readonly<Record<string, string>>
+  /** Puts things into the data folder before the start. */
+  readonly fill?: (seeding: Seeding) => Promise<void>
+  /** The same, after the catalog was written and closed. */
+  readonly prepare?: (dataPath: string) => Promise<void> | void
+}
+
+/** Settings of a gateway that asks nobody: its node is not there, and it has no gateways. */
+export const offline = {
+  NETWORK: 'mainnet',
+  TRUSTED_NODE_URL: 'http://127.0.0.1:9',
+  TRUSTED_GATEWAYS_URLS: '{}',
+  START_HEIGHT: '0',
+}
+
+/** Starts this program on a new data folder. */
+export async function startGateway(options: GatewayOptions): Promise<Candidate> {
+  const { name, threads = 1, settings = {}, fill, prepare } = options
+  const dataPath = join(emptyFolder(`data-${name.replaceAll(/\W+/g, '-')}`), 'data')
+  mkdirSync(dataPath, { mode: 0o700 })
+  const seeding = new Seeding(dataPath)
+  await fill?.(seeding)
+  await seeding.close()
+  await prepare?.(dataPath)
+  const env = {
+    PORT: '0',
+    DEVNET_PORT: '0',
+    DEVNET_SEED: 'false',
+    LISTEN_ADDRESS: '127.0.0.1',
+    DATA_PATH: dataPath,
+    EDGE_THREADS: String(threads),
+    ...settings,
+  }
+  const shape = /"gateway":"http:\/\/[^"]*:(\d+)/
+  const child = await start(process.execPath, [sluiceProgram, 'start'], { env, shape })
+  return candidate(name, 'ours', Number(child.said?.[1]), child)
+}
+
+/** A whole corpus, and sites over it, into a data folder. */
+export async function fillWith(seeding: Seeding, corpus: Corpus, sites?: Sites): Promise<void> {
+  for (const { id, sizeBytes, digest } of corpus.contents) {
+    await seeding.content({ id, size: sizeBytes, digest }, join(corpus.filesFolder, id))
+  }
+  for (const { id, manifest, digest } of sites?.all ?? []) {
+    const contentType = 'application/x.arweave-manifest+json'
+    await seeding.content({ id, size: manifest.length, digest, contentType }, manifest)
+  }
+  if (sites !== undefined) await seeding.name(sites.all.map(({ name, id }) => [name, id]))
+}

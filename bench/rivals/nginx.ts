@@ -1,0 +1,118 @@
+import { once } from 'node:events'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { pause } from '../../src/actor/clock.js'
+import { freePort, start } from '../kit/child.js'
+import { emptyFolder } from '../kit/folders.js'
+import { type Candidate, candidate } from './candidate.js'
+
+const hostName = '127.0.0.1'
+
+/** Descriptors that a process may have here at most. */
+const descriptorsMax = Number(
+  /^Max open files +\d+ +(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1] ?? 1024,
+)
+
+/** Files that nginx keeps open: all of a case where the machine lets it, with room for connections. */
+const openFilesMax = Math.min(250_000, descriptorsMax - 2000)
+
+export interface NginxOptions {
+  readonly name: string
+  readonly threads: number
+  readonly sendfile: boolean
+  /** Lines of `http`. */
+  readonly http?: readonly string[]
+  /** Lines of its server. */
+  readonly server: readonly string[]
+  /** Further servers on the same port. */
+  readonly servers?: readonly string[]
+}
+
+async function answers(port: number): Promise<void> {
+  for (let turn = 0; turn < 100; turn += 1) {
+    const socket = connect(port, hostName)
+    try {
+      await once(socket, 'connect')
+      return
+    } catch {
+      await pause(50) // it does not listen yet
+    } finally {
+      socket.destroy()
+    }
+  }
+  throw new Error('nginx does not listen')
+}
+
+/** Starts nginx with one worker for each of our threads. */
+export async function startNginx(options: NginxOptions): Promise<Candidate> {
+  const { name, threads, sendfile, http = [], server, servers = [] } = options
+  const port = await freePort()
+  const home = emptyFolder(`nginx-${port}`)
+  const listen = `listen ${hostName}:${port}`
+  const configuration = [
+    process.getuid?.() === 0 ? 'user root;' : '',
+    `daemon off; worker_processes ${threads}; worker_rlimit_nofile ${openFilesMax + 2000};`,
+    `pid ${home}/pid; error_log ${home}/error.log;`,
+    'events { worker_connections 1900; }',
+    'http {',
+    'access_log off; log_not_found off; tcp_nopush off; tcp_nodelay on; server_tokens off;',
+    sendfile ? 'sendfile on; sendfile_max_chunk 512k;' : 'sendfile off; output_buffers 2 256k;',
+    `open_file_cache max=${openFilesMax} inactive=300s; open_file_cache_valid 300s;`,
+    'keepalive_requests 100000000; keepalive_timeout 300; default_type application/octet-stream;',
+    `client_body_temp_path ${home}/body; proxy_temp_path ${home}/proxy; fastcgi_temp_path ${home}/fastcgi;`,
+    `uwsgi_temp_path ${home}/uwsgi; scgi_temp_path ${home}/scgi;`,
+    ...http,
+    `server { ${listen}${threads > 1 ? ' reuseport' : ''} backlog=4096; server_name _; ${server.join('\n')} }`,
+    ...servers.map((more) => `server { ${listen}; ${more} }`),
+    '}',
+  ]
+  writeFileSync(`${home}/nginx.conf`, configuration.join('\n'))
+  const words = ['-c', `${home}/nginx.conf`, '-p', home, '-e', `${home}/error.log`]
+  const child = await start('nginx', words, { quiet: true })
+  await answers(port)
+  return candidate(name, 'rival', port, child)
+}
+
+/** nginx over folders of files: contents by id, pages of sites by manifest and path, and by name. */
+export function fileServer(
+  folders: { readonly files: string; readonly sites?: string | undefined },
+  threads: number,
+  sendfile: boolean,
+): Promise<Candidate> {
+  const { files, sites } = folders
+  const byName = `server_name ~^(?<label>[a-z0-9-]+)\\.localhost$; root ${sites}/names/$label;`
+  return startNginx({
+    name: sendfile ? 'nginx sendfile' : 'nginx read',
+    threads,
+    sendfile,
+    server: [
+      `root ${files};`,
+      ...(sites === undefined ? [] : [`location ~ "^/[A-Za-z0-9_-]+/" { root ${sites}; }`]),
+    ],
+    servers: sites === undefined ? [] : [byName],
+  })
+}
+
+/** nginx over a folder of files below /raw/: where gateways fetch from. */
+export function upstreamServer(files: string): Promise<Candidate> {
+  const server = [`location /raw/ { alias ${files}/; }`]
+  return startNginx({ name: 'upstream', threads: 1, sendfile: true, server })
+}
+
+/** nginx that fetches what it does not have from an upstream's /raw/, keeps it on disk, and sends it on. */
+export function cachingProxy(upstreamPort: number, threads: number): Promise<Candidate> {
+  const cache = emptyFolder('nginx-cache')
+  return startNginx({
+    name: 'nginx proxy_cache',
+    threads,
+    sendfile: true,
+    http: [
+      `proxy_cache_path ${cache} levels=1:2 keys_zone=cold:64m max_size=64g inactive=1h use_temp_path=off;`,
+      `upstream source { server ${hostName}:${upstreamPort}; keepalive 64; keepalive_requests 100000000; }`,
+    ],
+    server: [
+      'location / { proxy_pass http://source/raw/; proxy_http_version 1.1; proxy_set_header Connection "";',
+      'proxy_cache cold; proxy_cache_valid 200 1h; proxy_buffers 16 32k; proxy_busy_buffers_size 64k; }',
+    ],
+  })
+}
