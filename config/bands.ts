@@ -96,10 +96,10 @@ export const bands = {
   }),
   requestMs: whole({
     env: 'CDB64_REMOTE_REQUEST_TIMEOUT_MS',
-    default: 30_000,
+    default: 1500,
     min: 100,
     max: 600_000,
-    why: 'An index far away that takes longer has failed, and rests for 30 seconds.',
+    why: 'An index far away that takes longer for some KiB has failed, and rests for 30 seconds; unknown ids wait for it.',
   }),
   requestsMax: whole({
     env: 'CDB64_REMOTE_MAX_CONCURRENT_REQUESTS',

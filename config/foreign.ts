@@ -86,6 +86,22 @@ const groups: readonly (readonly [why: string, names: string])[] = [
   ['this version is a gateway: it takes no uploads and no top-ups', 'UPLOAD_PORT PAYMENT_PORT'],
 ]
 
+/** Sources of content that other gateways have in their orders. */
+export const foreignSources: ReadonlyMap<string, string> = new Map([
+  ['trusted-gateways-offset-aware', 'trusted gateways are asked for items themselves'],
+  ...['s3', 'turbo-s3', 'turbo-elasticache', 'turbo-dynamodb'].map(
+    (name) => [name, 'stores of an upload service are not read'] as const,
+  ),
+])
+
+/** Whom other gateways ask where an item lies. */
+export const foreignRootLookups: ReadonlyMap<string, string> = new Map([
+  ['turbo', 'no upload service is asked'],
+  ['hyperbeam', 'no compute node is asked'],
+  ['peers', 'gateways of GATEWAYS_ROOT_TX_URLS are asked: gateways'],
+  ['graphql', 'no other index is asked'],
+])
+
 /** Name to reason. */
 export const foreign: ReadonlyMap<string, string> = new Map(
   groups.flatMap(([why, names]) => names.split(' ').map((name) => [name, why] as const)),

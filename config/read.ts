@@ -6,21 +6,39 @@ import { foreign } from './foreign.js'
 import { forwarding } from './forwarding.js'
 import { indexing } from './indexing.js'
 import { limits } from './limits.js'
+import { manifests } from './manifests.js'
 import { moderation } from './moderation.js'
 import { nameContradictions, names } from './names.js'
 import { paymentFaults, payments } from './payments.js'
 import { peers } from './peers.js'
+import { queries } from './queries.js'
 import { retrieval } from './retrieval.js'
 import { rootLookup } from './root-lookup.js'
-import { server } from './server.js'
+import { consolePortOf, server } from './server.js'
 import type { Setting } from './setting.js'
 import { swarm } from './swarm.js'
 import { webhooks } from './webhooks.js'
 
 /** Every table, by the part of the program it belongs to. */
 const tables = {
-  ...{ server, retrieval, absence, peers, chunks, answers, indexing, rootLookup, webhooks, names },
-  ...{ moderation, payments, limits, bands, swarm, forwarding },
+  server,
+  retrieval,
+  absence,
+  peers,
+  chunks,
+  answers,
+  indexing,
+  rootLookup,
+  webhooks,
+  names,
+  moderation,
+  payments,
+  limits,
+  bands,
+  swarm,
+  forwarding,
+  manifests,
+  queries,
 }
 
 type Values<Table> = { readonly [Name in keyof Table]: Table[Name] extends Setting<infer T> ? T : never }
@@ -34,42 +52,49 @@ export type Config = { readonly [Name in keyof typeof tables]: Values<(typeof ta
  */
 const families = new RegExp(
   `^(${[
-    ...[
-      'SLUICE',
-      'GATEWAY',
-      'EDGE',
-      'DEVNET',
-      'HTTPSIG',
-      'OBSERVER',
-      'CACHE',
-      'CONTIGUOUS',
-      'CHUNK',
-      'CHUNKS',
-    ],
-    ...[
-      'TRUSTED',
-      'ARNS',
-      'AR_IO',
-      'ANS104',
-      'ARWEAVE',
-      'RATE_LIMITER',
-      'X_402',
-      'CDP_API',
-      'APEX',
-      'STREAM',
-    ],
-    ...[
-      'ENABLE_RATE',
-      'ENABLE_X_402',
-      'ON_DEMAND',
-      'BACKGROUND',
-      'INTERFACE',
-      'UPLOAD',
-      'PAYMENT',
-      'ADMIN_API',
-    ],
-    ...['SHUTDOWN', 'WEBHOOK', 'FETCHES', 'SKIP_FORWARDING', 'CDB64', 'ROOT_TX', 'NEGATIVE_CACHE', 'SANDBOX'],
-    ...['INDEX', 'PEER_GATEWAYS', 'ENABLE_BACKGROUND', 'MAX_VERIFICATION'],
+    'SLUICE',
+    'GATEWAY',
+    'EDGE',
+    'DEVNET',
+    'HTTPSIG',
+    'OBSERVER',
+    'CACHE',
+    'CONTIGUOUS',
+    'CHUNK',
+    'CHUNKS',
+    'TRUSTED',
+    'ARNS',
+    'AR_IO',
+    'ANS104',
+    'ARWEAVE',
+    'RATE_LIMITER',
+    'X_402',
+    'CDP_API',
+    'APEX',
+    'STREAM',
+    'ENABLE_RATE',
+    'ENABLE_X_402',
+    'ON_DEMAND',
+    'BACKGROUND',
+    'INTERFACE',
+    'UPLOAD',
+    'PAYMENT',
+    'ADMIN_API',
+    'SHUTDOWN',
+    'WEBHOOK',
+    'FETCHES',
+    'SKIP_FORWARDING',
+    'CDB64',
+    'ROOT_TX',
+    'NEGATIVE_CACHE',
+    'SANDBOX',
+    'MANIFEST',
+    'CONSOLE',
+    'INDEX',
+    'PEER_GATEWAYS',
+    'ENABLE_BACKGROUND',
+    'MAX_VERIFICATION',
+    'GRAPHQL',
   ].join('|')})_`,
 )
 
@@ -103,14 +128,19 @@ function unknownNames(environment: Readonly<Record<string, string | undefined>>)
   })
 }
 
-/** Settings in the environment that mean nothing here, each with the reason: for the log. */
+/** Settings in the environment that mean nothing here, and words of settings, each with the reason: for the log. */
 export function foreignSettings(
   surroundings: Readonly<Record<string, string | undefined>> = process.env,
 ): { readonly setting: string; readonly why: string }[] {
-  return [...foreign].flatMap(([setting, why]) => {
+  const whole = [...foreign].flatMap(([setting, why]) => {
     const isSet = (surroundings[setting]?.trim() ?? '') !== ''
     return isSet ? [{ setting, why }] : []
   })
+  const words = listSettings().flatMap(({ env, ignored }) => {
+    const said = ignored?.(surroundings[env]?.trim() ?? '') ?? []
+    return said.map(({ word, why }) => ({ setting: `${env}: ${word}`, why }))
+  })
+  return [...whole, ...words]
 }
 
 function contradictions(config: Config): string[] {
@@ -130,6 +160,15 @@ function contradictions(config: Config): string[] {
   }
   if (given.network === 'devnet' && given.port !== 0 && given.port === given.devnetPort) {
     wrong.push('PORT and DEVNET_PORT must differ')
+  }
+  const consolePort = consolePortOf(given)
+  if (given.consoleEnabled && consolePort !== 0 && given.port !== 0) {
+    if (consolePort === given.port)
+      wrong.push('CONSOLE_PORT and PORT must differ: content of others is served on PORT')
+    if (consolePort > 65_535) wrong.push('CONSOLE_PORT: PORT + 10 is no port, so it must be set')
+    if (given.network === 'devnet' && consolePort === given.devnetPort) {
+      wrong.push('CONSOLE_PORT and DEVNET_PORT must differ')
+    }
   }
   const { subscriptions, registry } = config.swarm
   if (registry === undefined && subscriptions.some((one) => 'publisher' in one)) {

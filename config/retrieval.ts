@@ -1,12 +1,13 @@
-import { custom, flag, list, maybeUrls, maybeWhole, whole } from './setting.js'
-import { readTrustedGateways, type TrustedGateway } from './trusted-gateways.js'
+import { foreignSources } from './foreign.js'
+import { custom, flag, maybeUrls, maybeWhole, sharedList, whole } from './setting.js'
+import { readTrustedGateways, type TrustedGatewayEntry } from './trusted-gateways.js'
 
 const sources = 'trusted-gateways, ar-io-network, chunks, chunks-offset-aware or tx-data'
 const sourceName = /^(trusted-gateways|ar-io-network|chunks|chunks-offset-aware|tx-data)$/
 
 /** Where bytes come from, and how long to wait for them. */
 export const retrieval = {
-  trustedGateways: custom<readonly TrustedGateway[] | undefined>({
+  trustedGateways: custom<readonly TrustedGatewayEntry[] | undefined>({
     env: 'TRUSTED_GATEWAYS_URLS',
     allowed: 'JSON: {"https://host": priority} or {"https://host": {"priority": 1, "trusted": false}}',
     defaultText: '',
@@ -18,14 +19,18 @@ export const retrieval = {
     env: 'TRUSTED_GATEWAY_URL',
     why: 'Gateways asked for content, all trusted, in this order, before those of TRUSTED_GATEWAYS_URLS.',
   }),
-  onDemandOrder: list({
+  onDemandOrder: sharedList({
+    foreign: foreignSources,
+    mayBeEmpty: false,
     env: 'ON_DEMAND_RETRIEVAL_ORDER',
     default: ['trusted-gateways', 'ar-io-network', 'chunks-offset-aware', 'tx-data'],
     shape: sourceName,
     allowed: sources,
     why: 'Sources asked for a request, in order. ar-io-network is skipped without PEER_GATEWAYS_URLS.',
   }),
-  backgroundOrder: list({
+  backgroundOrder: sharedList({
+    foreign: foreignSources,
+    mayBeEmpty: false,
     env: 'BACKGROUND_RETRIEVAL_ORDER',
     default: ['chunks', 'chunks-offset-aware', 'tx-data'],
     shape: sourceName,

@@ -1,16 +1,19 @@
-import { custom, list, whole } from './setting.js'
-import { readTrustedGateways, type TrustedGateway } from './trusted-gateways.js'
+import { foreignRootLookups } from './foreign.js'
+import { custom, sharedList, whole } from './setting.js'
+import { readTrustedGateways, type TrustedGatewayEntry } from './trusted-gateways.js'
 
 /** Who is asked where an item lies that nothing here knows. */
 export const rootLookup = {
-  order: list({
+  order: sharedList({
+    foreign: foreignRootLookups,
+    mayBeEmpty: true,
     env: 'ROOT_TX_LOOKUP_ORDER',
     default: ['db', 'cdb', 'gateways'],
-    shape: /^(db|cdb|gateways|graphql)$/,
-    allowed: 'db, cdb, gateways or graphql',
-    why: 'Without gateways in it no other gateway is asked. Index and bands are always looked at first; graphql is skipped.',
+    shape: /^(db|cdb|gateways)$/,
+    allowed: 'db, cdb or gateways',
+    why: 'Without gateways in it no other gateway is asked. Index and bands are always looked at first.',
   }),
-  gateways: custom<readonly TrustedGateway[] | undefined>({
+  gateways: custom<readonly TrustedGatewayEntry[] | undefined>({
     env: 'GATEWAYS_ROOT_TX_URLS',
     allowed: 'JSON: {"https://host": priority}',
     defaultText: '',

@@ -1,5 +1,5 @@
 import { availableParallelism } from 'node:os'
-import { choice, flag, maybeText, maybeUrls, secret, text, whole } from './setting.js'
+import { choice, flag, maybeText, maybeUrls, maybeWhole, secret, text, whole } from './setting.js'
 
 /** Where the program listens, keeps its state, and who it is. */
 export const server = {
@@ -29,6 +29,24 @@ export const server = {
     shape: /^[0-9a-fA-F.:]+$/,
     why: 'Address to listen on: 127.0.0.1 on devnet, every address (0.0.0.0) on mainnet.',
   }),
+  consoleEnabled: flag({
+    env: 'CONSOLE_ENABLED',
+    default: true,
+    why: "Serves the operator's page, on an address of its own where no content of others is.",
+  }),
+  consolePort: maybeWhole({
+    env: 'CONSOLE_PORT',
+    min: 0,
+    max: 65_535,
+    why: 'Where the console listens; 0: any free port. Unset: PORT + 10, any free one where PORT is 0.',
+  }),
+  consoleAddress: text({
+    env: 'CONSOLE_ADDRESS',
+    default: '127.0.0.1',
+    allowed: 'an IPv4 or IPv6 address of this machine',
+    shape: /^[0-9a-fA-F.:]+$/,
+    why: 'Address that the console listens on: this machine only. Elsewhere it needs TLS in front: it takes the admin key.',
+  }),
   dataPath: text({
     env: 'DATA_PATH',
     default: './data',
@@ -53,6 +71,13 @@ export const server = {
     min: 1,
     max: 64,
     why: 'Threads that serve sockets, all on one port; one a core.',
+  }),
+  watchdogSeconds: whole({
+    env: 'WATCHDOG_SECONDS',
+    default: 10,
+    min: 2,
+    max: 3600,
+    why: 'A thread that is not heard from for so long is reported; one that serves sockets is replaced.',
   }),
   flowsMax: whole({
     env: 'GATEWAY_FLOWS_MAX',
@@ -136,4 +161,15 @@ export const server = {
       why: 'The same as text; excludes OBSERVER_KEYPAIR_PATH.',
     }),
   ),
+}
+
+/**
+ * Where the console listens; 0: on any free port. It is not the port behind PORT where none is set: the upload and the payment
+ * service have those.
+ */
+export function consolePortOf(given: {
+  readonly port: number
+  readonly consolePort: number | undefined
+}): number {
+  return given.consolePort ?? (given.port === 0 ? 0 : given.port + 10)
 }

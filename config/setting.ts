@@ -13,6 +13,8 @@ export interface Setting<T> {
   /** Never shown or logged. */
   readonly secret: boolean
   read(text: string): Parsed<T>
+  /** Words of other gateways in the text that have no effect here, each with the reason. */
+  ignored?(text: string): readonly { readonly word: string; readonly why: string }[]
 }
 
 export type Parsed<T> = { readonly value: T } | { readonly wrong: string }
@@ -88,6 +90,39 @@ export function list(
       ? { value }
       : { wrong: `has entries that are not ${words.allowed}: ${bad.join(' ')}` }
   })
+}
+
+/**
+ * As `list`, for words that other gateways of the network have too: theirs that mean nothing here (`foreign`, each with the
+ * reason) are left out, and the start says so.
+ */
+export function sharedList(
+  words: Words & {
+    default: readonly string[]
+    shape: RegExp
+    allowed: string
+    foreign: ReadonlyMap<string, string>
+    /** Whether a list of nothing else is an empty one; else it is refused: it asks for nothing that is here. */
+    mayBeEmpty: boolean
+  },
+): Setting<readonly string[]> {
+  const { foreign } = words
+  const given = (text: string): string[] => text.split(',').map((part) => part.trim())
+  const own = list(words)
+  return {
+    ...own,
+    read: (text) => {
+      const known = given(text).filter((word) => !foreign.has(word))
+      if (known.length > 0) return own.read(known.join(','))
+      return words.mayBeEmpty ? { value: [] } : { wrong: `names nothing that is here: ${words.allowed}` }
+    },
+    ignored: (text) => {
+      return given(text).flatMap((word) => {
+        const why = foreign.get(word)
+        return why === undefined ? [] : [{ word, why }]
+      })
+    },
+  }
 }
 
 /** An http(s) address without a trailing slash, user, query or fragment. */

@@ -1,7 +1,7 @@
 import { type Parsed, readUrl } from './setting.js'
 
 /** One entry of TRUSTED_GATEWAYS_URLS. */
-export interface TrustedGateway {
+export interface TrustedGatewayEntry {
   readonly url: string
   /** Lower is asked first. */
   readonly priority: number
@@ -9,7 +9,7 @@ export interface TrustedGateway {
   readonly trusted: boolean
 }
 
-function readEntry(address: string, entry: unknown): Parsed<TrustedGateway> {
+function readEntry(address: string, entry: unknown): Parsed<TrustedGatewayEntry> {
   const url = readUrl(address)
   if ('wrong' in url) return url
   const given = typeof entry === 'object' && entry !== null ? entry : { priority: entry }
@@ -23,7 +23,7 @@ function readEntry(address: string, entry: unknown): Parsed<TrustedGateway> {
 }
 
 /** Reads the JSON form `{url: priority | {priority, trusted}}`. */
-export function readTrustedGateways(text: string): Parsed<readonly TrustedGateway[]> {
+export function readTrustedGateways(text: string): Parsed<readonly TrustedGatewayEntry[]> {
   let json: unknown
   try {
     json = JSON.parse(text)

@@ -1,0 +1,28 @@
+#!/usr/bin/env node
+// node deploy/backup.mjs DATA_PATH TARGET: copies what cannot be had again (keys, payments, tokens, block list, names) while the
+// gateway runs. Each database is copied as it was at one moment. TARGET must not be there yet; it holds secrets.
+import { cpSync, existsSync, mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { open } from 'lmdb'
+
+const databases = ['payments', 'admission', 'moderation', 'names']
+const [from, to] = process.argv.slice(2)
+
+if (from === undefined || to === undefined || !existsSync(from) || existsSync(to)) {
+  process.stderr.write('Usage: backup.mjs DATA_PATH TARGET (a folder that is not there yet)\n')
+  process.exit(2)
+}
+process.umask(0o077)
+mkdirSync(to, { recursive: true, mode: 0o700 })
+for (const name of databases) {
+  if (!existsSync(join(from, name, 'data.mdb'))) continue
+  mkdirSync(join(to, name), { mode: 0o700 })
+  const database = open({ path: join(from, name), noSubdir: false, readOnly: true, maxReaders: 256 })
+  await database.backup(join(to, name), true)
+  await database.close()
+  process.stdout.write(`${name}\n`)
+}
+if (existsSync(join(from, 'keys'))) {
+  cpSync(join(from, 'keys'), join(to, 'keys'), { recursive: true })
+  process.stdout.write('keys\n')
+}
