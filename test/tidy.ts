@@ -1,21 +1,24 @@
 /** The house rules that no compiler checks: arrows between rooms, sizes, and the one place for each dangerous thing. */
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 
-const root = fileURLToPath(new URL('../../', import.meta.url))
+const root = fileURLToPath(new URL('../..', import.meta.url))
 
 /** A file imports only from its own room and from rooms above it in this list. */
 const rooms = (
-  'format actor proof store http catalog chain source ingest query names moderation admission attest bands gateway ' +
-  'upload payment devnet client main cli'
+  'format proof actor store http catalog chain source ingest query names moderation admission attest torrent ' +
+  'parquet bands gateway routes upload bundling ledger payment devnet client main cli'
 ).split(' ')
 
 /** Rooms that others may only talk to by message: nobody but wiring imports them. */
 const closed = new Set(['gateway', 'upload', 'payment'])
 
-const linesMax = 300
+/** Names that still mean two things. Any other is refused, and so is one here that means one thing. */
+const ambiguousNames = 'Answer Asked Delivery GatewayOptions Located Plan Source jsonType wrong'.split(' ')
+
+const linesMax = 400
 const functionLinesMax = 60
 /** The formatter keeps code within 110; words of a comment may run a little wider. */
 const columnsMax = 130
@@ -68,6 +71,46 @@ t.test('every arrow between rooms points the same way', async (t) => {
   t.strictSame(wrong, [])
 })
 
+/** The files that can be reached from a file by imports. */
+function reachable(from: string, imports: ReadonlyMap<string, readonly string[]>): ReadonlySet<string> {
+  const found = new Set<string>()
+  const open = [from]
+  for (let path = open.pop(); path !== undefined; path = open.pop()) {
+    for (const next of imports.get(path) ?? []) {
+      if (found.has(next)) continue
+      found.add(next)
+      open.push(next)
+    }
+  }
+  return found
+}
+
+t.test('no files import each other in a circle', async (t) => {
+  const imports = new Map(everything.map((source) => [source.path, importsOf(source)]))
+  const circular = everything.map(({ path }) => path).filter((path) => reachable(path, imports).has(path))
+  t.strictSame(circular, [])
+})
+
+t.test('an exported name means one thing', async (t) => {
+  const owners = new Map<string, string[]>()
+  const declared =
+    /^export (?:declare )?(?:abstract )?(?:async )?(?:class|function\*?|const|let|interface|type|enum) (\w+)/gm
+  for (const { path, text } of program) {
+    for (const name of new Set([...text.matchAll(declared)].map(([, name = '']) => name)))
+      owners.set(name, [...(owners.get(name) ?? []), path])
+  }
+  const ambiguous = [...owners].filter(([, paths]) => paths.length > 1)
+  t.strictSame(
+    ambiguous.filter(([name]) => !ambiguousNames.includes(name)).map(([name, paths]) => `${name}: ${paths}`),
+    [],
+  )
+  t.strictSame(
+    ambiguousNames.filter((name) => !ambiguous.some(([one]) => one === name)),
+    [],
+    'names that need no exception any more',
+  )
+})
+
 t.test('the configuration knows nothing of the program', async (t) => {
   const wrong = program
     .filter(({ path }) => path.startsWith('config/'))
@@ -79,7 +122,7 @@ t.test('the configuration knows nothing of the program', async (t) => {
 t.test('each dangerous thing has one place', async (t) => {
   const places: [RegExp, RegExp][] = [
     [/process\.env/, /^config\/read\.ts$/],
-    [/\b(setTimeout|setInterval)\(/, /^src\/actor\/clock\.ts$/],
+    [/\b(setTimeout|setInterval|AbortSignal\.timeout)\(/, /^src\/actor\/clock\.ts$/],
     [/\bDate\.now\(|performance\.now\(/, /^src\/actor\/clock\.ts$/],
     [/\bnew Worker\(/, /^src\/actor\/thread\.ts$/],
     [/from '[./]*native\/server\//, /^src\/http\//],
@@ -151,4 +194,24 @@ t.test('the README names every room and worker, and no other', async (t) => {
   for (const { path } of program.filter(({ path }) => path.startsWith('workers/'))) {
     t.ok(readme.includes(`\`${path}\``), `README names ${path}`)
   }
+})
+
+t.test('every file that a document names exists', async (t) => {
+  const decisions = readdirSync(join(root, 'docs/decisions')).map((name) => `docs/decisions/${name}`)
+  const wrong: string[] = []
+  for (const document of ['README.md', 'CONTRIBUTING.md', 'docs/ARCHITECTURE.md', ...decisions]) {
+    const text = readFileSync(join(root, document), 'utf8')
+    const linked = [...text.matchAll(/\]\(([\w./-]+)\)/g)].map(([, path = '']) =>
+      join(dirname(document), path),
+    )
+    const folders = 'src|workers|native|config|bench|bin|test|docs|deploy|examples'
+    const files = new RegExp(`(?<![\\w/.-])((?:dist/)?(?:${folders})/[\\w./-]+\\.\\w+)`, 'g')
+    const named = [...text.matchAll(files)].map(([, path = '']) => path)
+    for (const path of new Set([...linked, ...named])) {
+      // What the build makes is there by its source.
+      const source = path.startsWith('dist/') ? path.slice(5).replace(/\.js$/, '.ts') : path
+      if (!existsSync(join(root, source))) wrong.push(`${document}: ${path}`)
+    }
+  }
+  t.strictSame(wrong, [])
 })

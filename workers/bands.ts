@@ -1,19 +1,20 @@
 import { join } from 'node:path'
 import { parentPort, workerData } from 'node:worker_threads'
+import { keepBeat } from '../src/actor/beats.js'
 import { systemClock } from '../src/actor/clock.js'
 import { createLog } from '../src/actor/log.js'
 import { ranks, stepBack } from '../src/actor/priority.js'
 import type { ThreadOrder } from '../src/actor/thread.js'
 import { loadSigningKey } from '../src/attest/keys.js'
-import { l1Bands } from '../src/bands/l1-band.js'
-import { L1Builder } from '../src/bands/l1-shelf.js'
+import { BandStore } from '../src/bands/band-store.js'
+import { L1Builder } from '../src/bands/l1-builder.js'
+import { l1Bands } from '../src/bands/l1-kind.js'
 import { measureDigests } from '../src/bands/measure.js'
 import { measureTorrent } from '../src/bands/measure-torrent.js'
+import { PeriodicSteps } from '../src/bands/periodic-steps.js'
 import { Publisher } from '../src/bands/publisher.js'
 import { rootTxBands } from '../src/bands/root-band.js'
 import { RootBuilder } from '../src/bands/root-builder.js'
-import { Rounds } from '../src/bands/rounds.js'
-import { Shelf } from '../src/bands/shelf.js'
 import type { BandsThread } from '../src/bands/wiring.js'
 import { Generations } from '../src/catalog/generations.js'
 import { ChainIndex } from '../src/catalog/index-reader.js'
@@ -29,7 +30,7 @@ const { environment } = openCatalogTables(given.catalogPath)
 const index = new ChainIndex(environment, new Generations(given.generations))
 const key = loadSigningKey(given.signing)
 const publisherName = given.publisher ?? key.solanaAddress
-const shelf = new Shelf(given.root)
+const shelf = new BandStore(given.root)
 await shelf.prepare()
 const builder = new RootBuilder(shelf, index, systemClock, log, { ...given.build, publisher: publisherName })
 const torrentsPath = join(given.root, 'torrents')
@@ -59,7 +60,7 @@ async function buildL1(): Promise<void> {
   }
 }
 
-const rounds = new Rounds(
+const rounds = new PeriodicSteps(
   [() => builder.build(false), buildL1, () => publisher.publish()],
   given.scanMs,
   systemClock,
@@ -75,4 +76,5 @@ parent.on('message', (order: ThreadOrder) => {
     .then(() => environment.close())
     .then(() => process.exit(0))
 })
+keepBeat()
 parent.postMessage({ ready: true })

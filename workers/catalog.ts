@@ -1,5 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { answer } from '../src/actor/address.js'
+import { keepBeat } from '../src/actor/beats.js'
 import { systemClock } from '../src/actor/clock.js'
 import { createLog } from '../src/actor/log.js'
 import { ranks, stepBack } from '../src/actor/priority.js'
@@ -23,4 +24,5 @@ parent.on('message', (order: ThreadOrder) => {
   }
   answer<CatalogRequest, CatalogReply>(order.connect, (message) => keeper.handle(message))
 })
+keepBeat()
 parent.postMessage({ ready: true })

@@ -1,5 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { addressOf } from '../src/actor/address.js'
+import { keepBeat } from '../src/actor/beats.js'
 import { systemClock } from '../src/actor/clock.js'
 import { createLog } from '../src/actor/log.js'
 import { Meters } from '../src/actor/meter.js'
@@ -15,11 +16,9 @@ import { openBuckets } from '../src/admission/wiring.js'
 import { loadSigningKey } from '../src/attest/keys.js'
 import { createSigner } from '../src/attest/signature.js'
 import { vocabularies } from '../src/attest/vocabulary.js'
-import type { ExportReply, ExportRequest } from '../src/bands/export-protocol.js'
 import { BandFinder } from '../src/bands/finder.js'
-import { Offers } from '../src/bands/offer.js'
+import { OfferReader } from '../src/bands/offer.js'
 import { rangesUpstream } from '../src/bands/ranges.js'
-import type { SwarmReply, SwarmRequest } from '../src/bands/swarm.js'
 import { Generations } from '../src/catalog/generations.js'
 import { ChainIndex } from '../src/catalog/index-reader.js'
 import { IndexedCatalog } from '../src/catalog/indexed.js'
@@ -36,19 +35,20 @@ import { optimisticOrder } from '../src/gateway/admin/optimistic-order.js'
 import { overviewOrder } from '../src/gateway/admin/overview-order.js'
 import { announceRoute } from '../src/gateway/announce-route.js'
 import { soonStale } from '../src/gateway/cache-control.js'
+import { consoleDoor } from '../src/gateway/console-door.js'
 import { consoleRoutes } from '../src/gateway/console-routes.js'
 import { createGateway } from '../src/gateway/gateway.js'
 import { Guard } from '../src/gateway/guard.js'
 import { aboutIndexes } from '../src/gateway/index-routes.js'
 import { type InfoParts, infoRoutes } from '../src/gateway/info-routes.js'
-import { late } from '../src/gateway/late.js'
 import { nodeRoutes } from '../src/gateway/node-routes.js'
 import { offsetsRoute } from '../src/gateway/offsets-route.js'
 import type { Route } from '../src/gateway/parts.js'
+import { peersRoute } from '../src/gateway/peers-route.js'
 import { limitsInfo, rateLimitRoutes } from '../src/gateway/rate-limit-routes.js'
 import { resolverRoute } from '../src/gateway/resolver-route.js'
 import type { EdgeThread } from '../src/gateway/wiring.js'
-import type { Request } from '../src/http/exchange.js'
+import type { Reply, Request } from '../src/http/exchange.js'
 import { serve } from '../src/http/listen.js'
 import type { IngestReply, IngestRequest } from '../src/ingest/protocol.js'
 import { SievedBlockList } from '../src/moderation/list.js'
@@ -56,11 +56,16 @@ import type { ModerationReply, ModerationRequest } from '../src/moderation/proto
 import { Sieve } from '../src/moderation/sieve.js'
 import { ModerationStore } from '../src/moderation/store.js'
 import { openNames } from '../src/names/wiring.js'
+import type { ExportReply, ExportRequest } from '../src/parquet/export-protocol.js'
+import { QueryLines } from '../src/query/lines.js'
+import { createQueryHandler } from '../src/query/route.js'
 import { Opener } from '../src/source/opener.js'
+import { PeerWeights } from '../src/source/peer-weights.js'
 import { ProgressListener, ProgressTable } from '../src/source/progress.js'
 import type { SourceProgress, SourceReply, SourceRequest } from '../src/source/protocol.js'
 import { blobPath } from '../src/store/blobs.js'
 import { MappedFiles } from '../src/store/mapped.js'
+import type { SwarmReply, SwarmRequest } from '../src/torrent/swarm.js'
 
 /** One thread that serves sockets: everything a request needs but the fetching of what is not here. */
 if (parentPort === null) throw new Error('this file runs as a thread')
@@ -113,7 +118,10 @@ const gate =
   limits === undefined
     ? undefined
     : new Gate({
-        ...{ ...limits, ...taking, exemptNames: options.limits?.exemptNames ?? [], meters },
+        ...limits,
+        ...taking,
+        exemptNames: options.limits?.exemptNames ?? [],
+        meters,
         restraint: new Restraint(systemClock),
         onLimited: (address) => limited.note(systemClock.now(), address, 0),
       })
@@ -125,17 +133,18 @@ const { localOnly } = options
 const localClients = localOnly && new Clients(localOnly, { low: 0, high: 0 })
 const localOnlyClient = localClients && ((request: Request) => localClients.of(request).exempt)
 const guard = new Guard(blocks, catalog, options.gateway.cache.blockedSeconds)
+const source = new Opener(fetcher, progress, systemClock)
 const nodes = nodeRoutes({
   ...saying,
-  guard,
+  blocking: { guard, source },
   meters,
   ...(gate === undefined ? {} : { admission: gate }),
   chain: options.chain,
   chunks: options.chunks,
   settledSeconds: options.gateway.cache.stableSeconds,
+  tip,
   index: new IndexedSpans(index, tip, forkDepth),
 })
-const source = new Opener(fetcher, progress, systemClock)
 const { finder: finding, remote, http: remoteHttp, root: bandsRoot, published } = options.bands
 const upstream = rangesUpstream(remoteHttp)
 const finder = new BandFinder(
@@ -144,7 +153,7 @@ const finder = new BandFinder(
   log,
   meters,
 )
-const offers = new Offers(bandsRoot, published, systemClock)
+const offers = new OfferReader(bandsRoot, published, systemClock)
 const naming = await openNames(options.names, systemClock, meters, log)
 const resolver = resolverRoute({
   ...saying,
@@ -152,13 +161,30 @@ const resolver = resolverRoute({
   self: options.gateway,
   notFound: soonStale(options.gateway.cache),
 })
+const { queue, left, sizeMaxBytes, heldMaxBytes, clients: aboutClients } = options.queries
+const queryLines = new QueryLines(
+  options.queryPorts.map((port, at) => ({ port, left: left[at] as SharedArrayBuffer })),
+  { ...queue, heldMaxBytes },
+)
+const queryClients = limits?.clients ?? new Clients({ ...aboutClients, exempt: [] }, { low: 0, high: 0 })
+const busyQueries = meters.of('graphql_requests_total', { outcome: 'busy' })
 const graphql: Route = {
   family: 'other',
   path: '/graphql',
   methods: ['GET', 'POST'],
-  handle: late(async () => {
-    const { openQueries } = await import('../src/query/wiring.js')
-    return openQueries({ index, catalog, chain: nodes.chain, clock: systemClock, meters })
+  about: [
+    {
+      path: '/graphql',
+      summary: 'Queries over the index',
+      statuses: [200, 400, 413, 415, 503],
+      query: ['query'],
+    },
+  ],
+  handle: createQueryHandler({
+    threads: queryLines,
+    sizeMaxBytes,
+    clientOf: (request) => queryClients.of(request).address,
+    onBusy: () => busyQueries.add(1),
   }),
 }
 const moderation = addressOf<ModerationRequest, ModerationReply>(options.moderationPort, options.mailboxMax)
@@ -179,8 +205,14 @@ const ingest = addressOf<IngestRequest | ExportRequest, IngestReply | ExportRepl
 const following = new Following(options.following)
 const resources = new Sightings(options.resources, options.row - 1)
 const info: InfoParts = {
-  ...{ vocabulary, meters, tip, following, clock: systemClock, ...options.about },
+  vocabulary,
+  meters,
+  tip,
+  following,
+  clock: systemClock,
+  ...options.about,
   ...(key === undefined ? {} : { key }),
+  usage: () => catalog.usage(),
   sections: {
     names: { rootHosts: options.hosts?.rootHosts ?? [], resolvers: naming.asked },
     ...(limits === undefined ? {} : { rateLimiter: limitsInfo(limits.buckets) }),
@@ -191,18 +223,26 @@ const info: InfoParts = {
     },
   },
 }
-const content = { catalog, maxBytes: options.cacheMaxBytes }
+const stored = { catalog, maxBytes: options.cacheMaxBytes }
 const orders = [
   overviewOrder({
-    ...{ ...content, info, store: blockStore, resources, limited, clock: systemClock },
+    ...stored,
+    info,
+    store: blockStore,
+    resources,
+    limited,
+    clock: systemClock,
     ...(selling === undefined ? {} : { payments: selling.recent }),
   }),
   ...moderationOrders({ keeper: moderation, store: blockStore }),
   ...indexOrders({ ingest, keeper, index, tip, forkDepth, following, clock: systemClock }),
-  ...cacheOrders({ ...content, fetcher }),
+  ...cacheOrders({ ...stored, fetcher }),
   ...exportOrders(ingest),
   optimisticOrder({ keeper, index, isEnabled: options.optimistic }),
 ]
+const admin = new AdminRoute(vocabulary.pathPrefix, adminKey, orders, log, (request) => {
+  return limits?.clients.of(request).address ?? request.remoteAddress
+})
 const gateway = createGateway({
   catalog,
   keeper,
@@ -224,7 +264,11 @@ const gateway = createGateway({
     ...(limits === undefined
       ? []
       : rateLimitRoutes({
-          ...{ ...limits, ...taking, clock: systemClock, log, pathPrefix: vocabulary.pathPrefix },
+          ...limits,
+          ...taking,
+          clock: systemClock,
+          log,
+          pathPrefix: vocabulary.pathPrefix,
           isAdmin: (request) => adminKey.opens(request),
         })),
     ...(selling?.routes ?? []),
@@ -232,22 +276,39 @@ const gateway = createGateway({
     ...tracking,
     offsetsRoute({ ...saying, catalog, guard, bands: finder }),
     resolver,
-    graphql,
-    new AdminRoute(vocabulary.pathPrefix, adminKey, orders, log, (request) => {
-      return limits?.clients.of(request).address ?? request.remoteAddress
+    peersRoute({
+      pathPrefix: vocabulary.pathPrefix,
+      gateways: options.peers.urls,
+      weights: new PeerWeights(options.peers.weights),
+      nodes: options.chain.nodes,
     }),
-    ...consoleRoutes(vocabulary.pathPrefix),
+    graphql,
+    admin,
   ],
   ...(options.hosts === undefined ? {} : { naming: { names: naming.names, hosts: options.hosts } }),
   options: { ...options.gateway, ...(localOnlyClient === undefined ? {} : { localOnlyClient }) },
 })
-const server = serve((request, reply) => gateway.handle(request, reply), {
-  ...options.serve,
-  onThrow: (error) => log.error({ err: error }, 'a flow threw: its socket was closed'),
-})
+const onThrow = (error: unknown): void => log.error({ err: error }, 'a flow threw: its socket was closed')
+const content = (request: Request, reply: Reply): void => gateway.handle(request, reply)
+const server = serve(content, { ...options.serve, onThrow })
+const consoleServer =
+  options.console === undefined
+    ? undefined
+    : serve(
+        consoleDoor({
+          ...{ content, meters, log, clock: systemClock },
+          // The page has the info of the gateway behind its key: nothing else stands at `/` here.
+          routes: [
+            ...consoleRoutes(vocabulary.pathPrefix),
+            ...infoRoutes(info).filter(({ path }) => path !== '/'),
+            ...[admin, resolver],
+          ],
+        }),
+        { ...options.serve, ...options.console, onThrow },
+      )
 
 async function stop(): Promise<void> {
-  await server.close(options.drainMs)
+  await Promise.all([server.close(options.drainMs), consoleServer?.close(options.drainMs)])
   // What took too long was aborted, and an abort gives back everything it held: anything else is a leak.
   if (server.flows > 0) log.error({ flows: server.flows }, 'flows were left behind')
   gateway.close()
@@ -257,6 +318,7 @@ async function stop(): Promise<void> {
   await selling?.close()
   files.close()
   finder.close()
+  queryLines.close()
   await upstream.destroy()
   await catalog.close()
   await blockStore.close()
@@ -279,5 +341,6 @@ process.on('uncaughtException', (error) => {
 parent.on('message', (order: ThreadOrder) => {
   if ('stop' in order) void stop()
 })
-await server.listening
+keepBeat()
+await Promise.all([server.listening, consoleServer?.listening])
 parent.postMessage({ ready: { port: server.port } })

@@ -1,16 +1,17 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { addressOf, answer } from '../src/actor/address.js'
+import { keepBeat } from '../src/actor/beats.js'
 import { systemClock } from '../src/actor/clock.js'
 import { createLog } from '../src/actor/log.js'
 import { ranks, stepBack } from '../src/actor/priority.js'
 import type { ThreadOrder } from '../src/actor/thread.js'
-import type { ExportReply, ExportRequest } from '../src/bands/export-protocol.js'
-import { Exporter } from '../src/bands/exporter.js'
 import type { CatalogReply, CatalogRequest } from '../src/catalog/protocol.js'
 import { refuse } from '../src/format/refusal.js'
 import { Ingest } from '../src/ingest/ingest.js'
 import type { IngestReply, IngestRequest } from '../src/ingest/protocol.js'
 import type { IngestThread } from '../src/ingest/wiring.js'
+import type { ExportReply, ExportRequest } from '../src/parquet/export-protocol.js'
+import { Exporter } from '../src/parquet/exporter.js'
 
 /** The thread that makes the index grow: follows the chain, repairs gaps, opens bundles. */
 if (parentPort === null) throw new Error('this file runs as a thread')
@@ -47,4 +48,5 @@ parent.on('message', (order: ThreadOrder) => {
     .then(() => ingest.stop())
     .then(() => process.exit(0))
 })
+keepBeat()
 parent.postMessage({ ready: true })

@@ -1,5 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { answer } from '../src/actor/address.js'
+import { keepBeat } from '../src/actor/beats.js'
 import { systemClock } from '../src/actor/clock.js'
 import { createLog } from '../src/actor/log.js'
 import type { ThreadOrder } from '../src/actor/thread.js'
@@ -24,4 +25,5 @@ parent.on('message', (order: ThreadOrder) => {
   }
   answer<ModerationRequest, ModerationReply>(order.connect, (message) => keeper.handle(message))
 })
+keepBeat()
 parent.postMessage({ ready: true })

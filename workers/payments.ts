@@ -1,5 +1,6 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { answer } from '../src/actor/address.js'
+import { keepBeat } from '../src/actor/beats.js'
 import { systemClock } from '../src/actor/clock.js'
 import { createLog } from '../src/actor/log.js'
 import type { ThreadOrder } from '../src/actor/thread.js'
@@ -32,10 +33,13 @@ const witness =
   rpcUrl === undefined
     ? undefined
     : new ChainWitness({ url: rpcUrl, usdc: usdcOf[network], wallet, limitMs: verifyMs }, systemClock)
+const ledger = new PaymentLedger(options.ledgerPath)
+const tellers = buckets.tellers?.({ self: ledger.name(), leftMs: 2 * settleMs })
 const cashier = new Cashier({
-  ledger: new PaymentLedger(options.ledgerPath),
+  ledger,
   facilitator,
   credits: buckets,
+  ...(tellers === undefined ? {} : { tellers }),
   ...(witness === undefined ? {} : { witness }),
   kinds: new Kinds(options.kinds),
   clock: systemClock,
@@ -56,4 +60,5 @@ parent.on('message', (order: ThreadOrder) => {
   if ('stop' in order) void stop()
   else answer<CashierRequest, CashierReply>(order.connect, (message) => cashier.handle(message))
 })
+keepBeat()
 parent.postMessage({ ready: true })

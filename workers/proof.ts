@@ -1,25 +1,50 @@
+import { keepBeat } from '../src/actor/beats.js'
 import { ranks, stepBack } from '../src/actor/priority.js'
 import type { ItemHeader } from '../src/format/item.js'
 import type { Refusal } from '../src/format/refusal.js'
 import { judgeItems, type SignedMessage } from '../src/ingest/item-judge.js'
+import { InlinePacker, type PackingOutcome, type PackingTask } from '../src/source/manifest-packer.js'
 import { InlineProver } from '../src/source/prover.js'
 
 /** One hand of the pool that hashes and verifies; Piscina calls these by name. */
 stepBack(ranks.proof)
+// A row of short tasks leaves the loop no turn: each is a sign of life.
+const beat = keepBeat('proof')
 const prover = new InlineProver()
+const packer = new InlinePacker()
 
-export function digest({ path }: { path: string }): Promise<Uint8Array | undefined> {
+export function digest({ path }: { path: string }): Promise<Uint8Array | undefined | Refusal> {
+  beat()
   return prover.digest(path)
 }
 
-export function dataRoot(task: { path: string; sizeBytes: number }): Promise<Uint8Array | undefined> {
+export function dataRoot(task: {
+  path: string
+  sizeBytes: number
+}): Promise<Uint8Array | undefined | Refusal> {
+  beat()
   return prover.dataRoot(task.path, task.sizeBytes)
 }
 
-export function isPayload(task: { path: string; header: ItemHeader }): Promise<boolean | undefined> {
+export function isPayload(task: {
+  path: string
+  header: ItemHeader
+}): Promise<boolean | undefined | Refusal> {
+  beat()
   return prover.isPayload(task.path, task.header)
 }
 
+export function packText(task: PackingTask): Promise<PackingOutcome> {
+  beat()
+  return packer.pack(task)
+}
+
+export function checkPacked(task: Parameters<InlinePacker['check']>[0]): Promise<boolean> {
+  beat()
+  return packer.check(task)
+}
+
 export function items(task: { items: readonly SignedMessage[] }): (true | Refusal)[] {
+  beat()
   return judgeItems(task.items)
 }

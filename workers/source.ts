@@ -1,5 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { addressOf, answer } from '../src/actor/address.js'
+import { keepBeat } from '../src/actor/beats.js'
 import { systemClock } from '../src/actor/clock.js'
 import { createLog } from '../src/actor/log.js'
 import { Meters } from '../src/actor/meter.js'
@@ -26,20 +27,22 @@ import { chainSources } from '../src/source/chain-sources.js'
 import { Evictor } from '../src/source/evictor.js'
 import { Fetcher } from '../src/source/fetcher.js'
 import { Forgers } from '../src/source/forgers.js'
-import { insist, Keeping } from '../src/source/keeping.js'
+import { insist, Keeping, type Kept } from '../src/source/keeping.js'
+import { InlinePacker } from '../src/source/manifest-packer.js'
+import { ManifestShelf } from '../src/source/manifest-shelf.js'
 import { fetchMeters } from '../src/source/meters.js'
 import { NetworkPeers } from '../src/source/network-peers.js'
 import { Parent } from '../src/source/parent.js'
+import { PeerWeights } from '../src/source/peer-weights.js'
 import { PooledProver } from '../src/source/pooled-prover.js'
 import { ProgressTable } from '../src/source/progress.js'
 import type { SourceProgress, SourceReply, SourceRequest } from '../src/source/protocol.js'
 import { InlineProver } from '../src/source/prover.js'
-import { isConfined } from '../src/source/raw-line.js'
 import { GatewayRoots } from '../src/source/root-lookup.js'
 import { Soundness } from '../src/source/soundness.js'
 import { Suspects } from '../src/source/suspects.js'
 import { TrustedGateways } from '../src/source/trusted-gateways.js'
-import { BlobStore } from '../src/store/blobs.js'
+import { BlobStore, type FileIdentity } from '../src/store/blobs.js'
 
 /** The thread of the fetcher: every transfer from a source, the blobs on disk, and their proof. */
 if (parentPort === null) throw new Error('this file runs as a thread')
@@ -61,18 +64,25 @@ const gateways = new TrustedGateways(given.gateways, systemClock)
 const chain = given.chain === undefined ? undefined : new RemoteChain(given.chain, systemClock)
 const roots = given.roots === undefined ? undefined : new GatewayRoots(given.roots, systemClock)
 const fromChain = chain === undefined ? undefined : chainSources(chain, given.chunks, given.location, roots)
-const peers = given.peers === undefined ? [] : [new NetworkPeers(given.peers, systemClock)]
+const peers =
+  given.peers === undefined
+    ? []
+    : [new NetworkPeers(given.peers, systemClock, new PeerWeights(given.peers.weights))]
 const built = [new Parent(catalog, store, given.location), gateways, ...peers, ...(fromChain?.sources ?? [])]
 
 const pool = given.proofThreads === 0 ? undefined : new PooledProver(given.proofThreads, log)
 const prover = pool ?? new InlineProver()
-const keeping = new Keeping(store, keeper, log, (kept, identity) => {
+const packer = pool ?? new InlinePacker()
+const manifests = new ManifestShelf(new BlobStore(given.manifestsPath), packer, log, given.manifests)
+await manifests.prepare()
+const onKept = (kept: Kept, identity: FileIdentity): void => {
   const { attributes, digest, hints, wishHints, named } = kept
   soundness.believe(digest, identity)
   const priority = named ? priorities.named : priorities.asked
   verifier?.add(attributes.id, hints.rootId === undefined ? wishHints : hints, priority)
   webhooks?.announce([cachedEvent(attributes.id, digest, attributes.size, attributes.contentType)])
-})
+}
+const keeping = new Keeping(store, keeper, log, onKept, undefined, (digest) => manifests.drop(digest))
 const soundness = new Soundness(store, prover, keeping, catalog, keeper, log)
 const webhooks =
   given.webhooks === undefined
@@ -99,7 +109,8 @@ const fetcher = new Fetcher(
     fetchesMax: given.fetchesMax,
     joinBytes: given.joinBytes,
     wholeForWindowMaxBytes: given.wholeForWindowMaxBytes,
-    confined: (provenance) => isConfined(provenance, given.gateways),
+    trail: given.gateways,
+    manifests,
     ...(given.absence === undefined ? {} : { absences: new Absences(given.absence, catalog, systemClock) }),
   },
 )
@@ -131,6 +142,9 @@ const verifier =
         given.verifier,
       )
 evictor.start()
+void manifests
+  .takeOver((digest) => catalog.blobSize(digest) !== undefined)
+  .catch((error: unknown) => log.error({ err: error }, 'packed manifests of before could not be listed'))
 verifier?.start()
 void webhooks?.run()
 
@@ -163,4 +177,5 @@ parent.on('message', (order: ThreadOrder) => {
   )
   order.connect.on('close', () => fetcher.forget(caller))
 })
+keepBeat()
 parent.postMessage({ ready: true })

@@ -2,20 +2,21 @@ import { randomBytes } from 'node:crypto'
 import { parentPort, workerData } from 'node:worker_threads'
 import { Agent } from 'undici'
 import { answer } from '../src/actor/address.js'
+import { keepBeat } from '../src/actor/beats.js'
 import { systemClock } from '../src/actor/clock.js'
 import { createLog } from '../src/actor/log.js'
 import { Meters } from '../src/actor/meter.js'
 import { meterTable } from '../src/actor/meters.js'
 import type { ThreadOrder } from '../src/actor/thread.js'
-import { Dht } from '../src/bands/dht.js'
-import { dhtDefaults } from '../src/bands/dht-node.js'
-import { Offers, offeringsOf } from '../src/bands/offer.js'
+import { BandStore } from '../src/bands/band-store.js'
+import { OfferReader, offeringsOf } from '../src/bands/offer.js'
 import { openSubscriber } from '../src/bands/open-subscriber.js'
-import { Shelf } from '../src/bands/shelf.js'
 import type { Subscriber } from '../src/bands/subscriber.js'
-import { type Offering, Swarm, type SwarmReply, type SwarmRequest } from '../src/bands/swarm.js'
 import { type SwarmThread, swarmDefaults } from '../src/bands/swarm-wiring.js'
 import { refuse } from '../src/format/refusal.js'
+import { Dht } from '../src/torrent/dht.js'
+import { dhtDefaults } from '../src/torrent/dht-node.js'
+import { type SeededTorrent, Swarm, type SwarmReply, type SwarmRequest } from '../src/torrent/swarm.js'
 
 /** The thread that seeds bands and fetches those of others: apart from the one that builds them, which is often busy. */
 if (parentPort === null) throw new Error('this file runs as a thread')
@@ -32,11 +33,12 @@ const dht =
     : await Dht.open(given.dhtEntries, { ...dhtDefaults, ...given.dhtPlace }, systemClock, meters)
 if (dht?.families.length === 0) log.warn(given.dhtPlace, 'no UDP port for the DHT: it is not asked')
 
-const shelf = new Shelf(given.bandsPath)
+const shelf = new BandStore(given.bandsPath)
 if (given.prepares) await shelf.prepare()
 let subscriber: Subscriber | undefined
-const fetchedOfferings = (): readonly Offering[] => (given.seedsFetched ? (subscriber?.offerings ?? []) : [])
-const offers = new Offers(given.bandsPath, true, systemClock)
+const fetchedOfferings = (): readonly SeededTorrent[] =>
+  given.seedsFetched ? (subscriber?.offerings ?? []) : []
+const offers = new OfferReader(given.bandsPath, true, systemClock)
 const swarm =
   given.swarm === undefined
     ? undefined
@@ -76,4 +78,5 @@ parent.on('message', (order: ThreadOrder) => {
     return swarm?.handle(message) ?? refuse('unknown', 'client', 'nothing is seeded')
   })
 })
+keepBeat()
 parent.postMessage({ ready: { port } })

@@ -1,12 +1,15 @@
-import type { MessagePort } from 'node:worker_threads'
+import type { MessagePort, TransferListItem } from 'node:worker_threads'
 import { type Refusal, refuse } from '../format/refusal.js'
 
 /** Where an actor can be reached. Full mailbox: refused at once, never queued here. */
 export interface Address<Request, Reply> {
   /** Hands a message over without waiting. False: the mailbox is full and nothing was queued. */
   tell(message: Request): boolean
-  /** Hands a message over and waits. Refusals: `busy` (mailbox full), `upstream` (the actor is lost). */
-  ask(message: Request): Promise<Reply | Refusal>
+  /**
+   * Hands a message over and waits; what is in `moves` is not copied but gone here. Refusals: `busy` (mailbox full), `upstream`
+   * (the actor is lost).
+   */
+  ask(message: Request, moves?: readonly TransferListItem[]): Promise<Reply | Refusal>
 }
 
 interface Envelope<Request> {
@@ -65,12 +68,12 @@ export function addressOf<Request, Reply, Event = never>(
       port.postMessage({ ticket: 0, message } satisfies Envelope<Request>)
       return true
     },
-    ask(message) {
+    ask(message, moves = []) {
       if (lost) return Promise.resolve(refuse('upstream', 'self', 'the actor is gone'))
       if (full()) return Promise.resolve(refuse('busy', 'self', 'the mailbox is full'))
       lastTicket += 1
       const ticket = lastTicket
-      port.postMessage({ ticket, message } satisfies Envelope<Request>)
+      port.postMessage({ ticket, message } satisfies Envelope<Request>, moves)
       return new Promise((resolve) => waiting.set(ticket, resolve))
     },
   }
@@ -84,7 +87,7 @@ export interface Caller<Event> {
 /**
  * Answers what comes in on `port`. `handle` may return a promise: messages are then answered as they finish, so an actor
  * that must work strictly in order awaits inside. A handler that throws is a bug: the error is rethrown and ends the
- * thread, and the supervisor ends the process.
+ * thread, and the supervisor ends the process. `movesOf` names what of a reply is not copied but moved to the caller.
  */
 export function answer<Request, Reply, Event = never>(
   port: MessagePort,
@@ -92,6 +95,7 @@ export function answer<Request, Reply, Event = never>(
     message: Request,
     caller: Caller<Event>,
   ) => Reply | Refusal | undefined | Promise<Reply | Refusal | undefined>,
+  movesOf: (reply: Reply | Refusal) => readonly TransferListItem[] = () => [],
 ): Caller<Event> {
   const caller: Caller<Event> = { hear: (event) => port.postMessage({ event } satisfies Broadcast<Event>) }
   let handled = 0
@@ -111,7 +115,7 @@ export function answer<Request, Reply, Event = never>(
       (reply) => {
         if (word.ticket === 0) return
         if (reply === undefined) throw new Error('an asked message was left without a reply')
-        port.postMessage({ ticket: word.ticket, reply } satisfies Answer<Reply>)
+        port.postMessage({ ticket: word.ticket, reply } satisfies Answer<Reply>, movesOf(reply))
       },
       (error: unknown) => {
         setImmediate(() => {

@@ -1,6 +1,7 @@
 import { createHash, randomInt } from 'node:crypto'
-import { mkdirSync, realpathSync } from 'node:fs'
-import { createServer, type Server } from 'node:net'
+import { closeSync, openSync, realpathSync, rmSync, statSync } from 'node:fs'
+import { connect, createServer, type Server } from 'node:net'
+import { pause } from './clock.js'
 
 /**
  * Claims for this process alone. The kernel gives a claim back when the process dies, however it dies: nothing stale is left
@@ -38,14 +39,75 @@ export async function claim(name: string): Promise<Claim | undefined> {
   return { release: () => closed(server) }
 }
 
-/** Makes sure that no other process uses the folder (created if missing). Rejects with a plain word when one does. */
+/** Name of the socket in a folder that is claimed. */
+const socketName = '.claim'
+
+/** Makes sure that no other process uses the folder, whatever it is called there. Rejects with a plain word when one does. */
 export async function claimFolder(path: string): Promise<Claim> {
-  mkdirSync(path, { recursive: true, mode: 0o700 })
-  const claimed = await claim(realpathSync(path))
+  const claimed = await tryClaimFolder(path)
   if (claimed === undefined) {
     throw new Error(`another sluice is running on ${path}: stop it, or give this one a DATA_PATH of its own`)
   }
   return claimed
+}
+
+/**
+ * Undefined where another process uses the folder. Two claims in one: the name is free of races and holds among processes that
+ * share a network, and a socket in the folder holds among containers that share nothing but the disk. Machines that share a disk
+ * are not told apart: no kernel knows of both.
+ */
+export async function tryClaimFolder(path: string): Promise<Claim | undefined> {
+  const named = await claim(realpathSync(path))
+  if (named === undefined) return undefined
+  const folder = openSync(path, 'r')
+  // However long the folder's name is: a socket's path holds 107 bytes.
+  const socket = `/proc/self/fd/${folder}/${socketName}`
+  const server = await listensAt(socket)
+  if (server === 'taken') {
+    closeSync(folder)
+    await named.release()
+    return undefined
+  }
+  return {
+    release: async () => {
+      if (server !== undefined) await closed(server)
+      closeSync(folder)
+      await named.release()
+    },
+  }
+}
+
+/** `taken` where a process that lives listens there; undefined where this file system has no sockets. */
+async function listensAt(path: string): Promise<Server | 'taken' | undefined> {
+  for (let tries = 0; tries < 3; tries += 1) {
+    const server = createServer((line) => line.destroy())
+    try {
+      await listening(server, { path })
+      const { ino } = statSync(path)
+      // What a killed process left was removed: another one may have done the same, and have listened before.
+      if (tries > 0) await pause(100)
+      if (statSync(path, { throwIfNoEntry: false })?.ino !== ino) return 'taken'
+      server.unref()
+      return server
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') return undefined
+    }
+    if (await answers(path)) return 'taken'
+    rmSync(path, { force: true })
+  }
+  return 'taken'
+}
+
+/** Whether anybody listens at the path of a socket. */
+function answers(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const line = connect({ path })
+    line.once('connect', () => {
+      line.destroy()
+      resolve(true)
+    })
+    line.once('error', () => resolve(false))
+  })
 }
 
 /**

@@ -1,14 +1,32 @@
+import { existsSync, mkdirSync, renameSync, statSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { getEnvironmentData, setEnvironmentData } from 'node:worker_threads'
 import { type Logger, pino } from 'pino'
 
-/** Structured log lines, JSON, one a line, on standard output. Every thread has its own, named after it. */
+/** Structured log lines, JSON, one a line, on standard output or in a file. Every thread has its own, named after it. */
 export type Log = Logger
+
+/** Threads that are started later read the name of the log file under this key. */
+const fileKey = 'log file'
+
+/** A log file that is larger than this at the start makes room for a new one; one old file is kept beside it. */
+const keptMaxBytes = 16 * 2 ** 20
+
+/** Sends all logs that are made from now on, those of threads started later too, to the end of a file (0600). */
+export function logToFile(path: string): void {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+  if (existsSync(path) && statSync(path).size > keptMaxBytes) renameSync(path, `${path}.1`)
+  setEnvironmentData(fileKey, path)
+}
 
 /** Makes the log of one thread. `level` is one of pino's names or `silent`. */
 export function createLog(level: string, thread: string): Log {
+  const file = getEnvironmentData(fileKey)
+  const place = typeof file === 'string' ? { dest: file, append: true, mode: 0o600 } : { fd: 1 }
   // Synchronous writes: a line that explains a crash must be out before the process is gone.
   return pino(
     { level, base: { thread }, timestamp: pino.stdTimeFunctions.isoTime },
-    pino.destination({ fd: 1, sync: true }),
+    pino.destination({ ...place, sync: true }),
   )
 }
 

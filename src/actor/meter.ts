@@ -11,6 +11,11 @@ export interface MeterRow {
   readonly labels?: Readonly<Record<string, readonly string[]>>
   /** Upper bounds of a histogram's buckets, ascending, without +Inf. */
   readonly buckets?: readonly number[]
+  /**
+   * The name that gateways of the network have for the same numbers, where it breaks the rules of Prometheus; `factor`: in how
+   * many of their units ours is.
+   */
+  readonly network?: { readonly name: string; readonly factor?: number }
 }
 
 /** One cell of a thread's row. Never blocks. */
@@ -27,6 +32,12 @@ interface Placed {
   readonly series: readonly string[]
   readonly width: number
   readonly start: number
+}
+
+function labelsOf(labels: Readonly<Record<string, string>>): string {
+  return Object.entries(labels)
+    .map(([label, value]) => `${label}="${value}"`)
+    .join(',')
 }
 
 function seriesOf(row: MeterRow): string[] {
@@ -115,38 +126,62 @@ export class Meters {
     return found.series.reduce((sum, _, index) => sum + this.#sum(found.start + index), 0)
   }
 
+  /** One series of a counter or gauge, summed over all threads. Throws on an undeclared name or label: a bug. */
+  value(name: string, labels: Readonly<Record<string, string>>): number {
+    const found = this.#placed.get(name)
+    const set = labelsOf(labels)
+    const index = found?.series.indexOf(set) ?? -1
+    if (found === undefined || found.width !== 1 || index < 0) throw new Error(`no meter ${name}{${set}}`)
+    return this.#sum(found.start + index)
+  }
+
   #sum(cell: number): number {
     let sum = 0
     for (let at = cell; at < this.#all.length; at += this.#cells) sum += this.#all[at]!
     return sum
   }
 
-  /** All rows, summed over threads, in the Prometheus text format. */
-  text(): string {
+  /**
+   * All rows, summed over threads, in the Prometheus text format; `label` (`name="value"`) stands on every series. `isNetwork`:
+   * rows that have a name of the network stand under it, too.
+   */
+  text(label = '', isNetwork = false): string {
     const lines: string[] = []
-    for (const [name, { row, series, width, start }] of this.#placed) {
-      lines.push(`# HELP ${name} ${row.help}`, `# TYPE ${name} ${row.kind}`)
-      series.forEach((set, index) => {
-        const cell = start + index * width
-        if (row.kind !== 'histogram') lines.push(`${name}${set === '' ? '' : `{${set}}`} ${this.#sum(cell)}`)
-        else lines.push(...this.#histogram(name, row.buckets ?? [], set, cell))
-      })
+    for (const [name, placed] of this.#placed) {
+      const { network } = placed.row
+      lines.push(...this.#row(placed, name, label))
+      if (isNetwork && network !== undefined)
+        lines.push(...this.#row(placed, network.name, label, network.factor))
     }
     return `${lines.join('\n')}\n`
   }
 
-  #histogram(name: string, bounds: readonly number[], set: string, cell: number): string[] {
+  #row({ row, series, width, start }: Placed, name: string, label: string, factor = 1): string[] {
+    const lines = [`# HELP ${name} ${row.help}`, `# TYPE ${name} ${row.kind}`]
+    series.forEach((own, index) => {
+      const set = [own, label].filter((part) => part !== '').join(',')
+      const cell = start + index * width
+      if (row.kind !== 'histogram')
+        lines.push(`${name}${set === '' ? '' : `{${set}}`} ${this.#sum(cell) * factor}`)
+      else lines.push(...this.#histogram(name, row.buckets ?? [], set, cell, factor))
+    })
+    return lines
+  }
+
+  #histogram(name: string, bounds: readonly number[], set: string, cell: number, factor: number): string[] {
     const lead = set === '' ? '' : `${set},`
     const lines: string[] = []
     let count = 0
     for (let bucket = 0; bucket <= bounds.length; bucket += 1) {
       count += this.#sum(cell + bucket)
-      lines.push(`${name}_bucket{${lead}le="${bounds[bucket] ?? '+Inf'}"} ${count}`)
+      const bound = bounds[bucket]
+      const le = bound === undefined ? '+Inf' : bound * factor
+      lines.push(`${name}_bucket{${lead}le="${le}"} ${count}`)
     }
     const tail = set === '' ? '' : `{${set}}`
     return [
       ...lines,
-      `${name}_sum${tail} ${this.#sum(cell + bounds.length + 1)}`,
+      `${name}_sum${tail} ${this.#sum(cell + bounds.length + 1) * factor}`,
       `${name}_count${tail} ${count}`,
     ]
   }

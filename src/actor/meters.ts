@@ -12,11 +12,6 @@ export const meterTable: readonly MeterRow[] = [
     },
   },
   {
-    name: 'http_repeated_answers_total',
-    kind: 'counter',
-    help: 'Answers given again by the server itself, within the second of the first of them.',
-  },
-  {
     name: 'http_request_duration_seconds',
     kind: 'histogram',
     help: 'From the request head to the last byte handed to the socket.',
@@ -44,6 +39,40 @@ export const meterTable: readonly MeterRow[] = [
     help: 'Clients dropped because they took no byte for too long.',
   },
   { name: 'flows_in_flight', kind: 'gauge', help: 'Requests being answered.' },
+  { name: 'sockets_open', kind: 'gauge', help: 'Connections of clients that are open.' },
+  {
+    name: 'sockets_max',
+    kind: 'gauge',
+    help: 'Connections of clients at most, by the open files that the system allows; 0: not bounded.',
+  },
+  {
+    name: 'accept_pauses_total',
+    kind: 'counter',
+    help: 'Times that no connection was accepted for a while, because there was no room or no descriptor for one more.',
+  },
+  {
+    name: 'process_open_fds',
+    kind: 'gauge',
+    help: 'Descriptors that this process has open; looked at every 10 s.',
+  },
+  {
+    name: 'process_max_fds',
+    kind: 'gauge',
+    help: 'Descriptors that the system allows this process; 0: not bounded, or not told.',
+  },
+  { name: 'cache_max_bytes', kind: 'gauge', help: 'Bytes of payloads that may lie in the local store.' },
+  {
+    name: 'data_disk_free_bytes',
+    kind: 'gauge',
+    help: 'Bytes that this program may still write to the disk of DATA_PATH; looked at every 10 s.',
+  },
+  { name: 'data_disk_size_bytes', kind: 'gauge', help: 'Size of the disk of DATA_PATH.' },
+  {
+    name: 'watchdog_reports_total',
+    kind: 'counter',
+    help: 'Threads that were not heard from for WATCHDOG_SECONDS, by what they did.',
+    labels: { cause: ['spins', 'sleeps', 'disk'] },
+  },
   {
     name: 'contiguous_data_cache_hit_total',
     kind: 'counter',
@@ -112,6 +141,7 @@ export const meterTable: readonly MeterRow[] = [
     help: 'Transactions that came later than their blocks.',
   },
   { name: 'forks_total', kind: 'counter', help: 'Times that the chain took another branch.' },
+  { name: 'last_fork_depth', kind: 'gauge', help: 'Blocks taken back by the last fork.' },
   { name: 'blocks_unwound_total', kind: 'counter', help: 'Blocks taken back because of forks.' },
   {
     name: 'chain_import_halted',
@@ -149,14 +179,16 @@ export const meterTable: readonly MeterRow[] = [
   { name: 'arns_cache_hit_total', kind: 'counter', help: 'Names answered from memory.' },
   { name: 'arns_cache_miss_total', kind: 'counter', help: 'Names that resolvers had to be asked for.' },
   {
-    name: 'arns_resolution_time_ms',
+    name: 'arns_resolution_duration_seconds',
     kind: 'histogram',
     help: 'From the question to the first resolver until the name is resolved, or is not.',
-    buckets: [1, 5, 10, 50, 100, 250, 500, 1000, 3000, 10_000, 30_000],
+    buckets: [0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1, 3, 10, 30],
+    network: { name: 'arns_resolution_time_ms', factor: 1000 },
   },
   {
-    name: 'arns_resolution_resolver_count',
+    name: 'arns_resolver_answers_total',
     kind: 'counter',
+    network: { name: 'arns_resolution_resolver_count' },
     help: 'Questions to resolvers, by what they said.',
     labels: {
       resolver: ['local', 'gateway', 'on-demand'],
@@ -171,8 +203,13 @@ export const meterTable: readonly MeterRow[] = [
   {
     name: 'graphql_requests_total',
     kind: 'counter',
-    help: 'Queries by outcome: answered whole, in part, with errors, or refused before anything was read.',
-    labels: { outcome: ['whole', 'partial', 'error', 'refused'] },
+    help: 'Queries by outcome: answered whole, in part, with errors, refused before anything was read, or without room (503).',
+    labels: { outcome: ['whole', 'partial', 'error', 'refused', 'busy'] },
+  },
+  {
+    name: 'graphql_queries_waiting',
+    kind: 'gauge',
+    help: 'Queries that wait for a query thread, or are being answered.',
   },
   {
     name: 'graphql_request_duration_seconds',
@@ -206,9 +243,9 @@ export const meterTable: readonly MeterRow[] = [
   {
     name: 'rate_limit_tokens_consumed_total',
     kind: 'counter',
-    help: 'Tokens taken from the buckets of clients, what is given back later included.',
+    help: 'Tokens taken from the buckets of clients and of resources, what is given back later included.',
     labels: {
-      bucket_type: ['ip'],
+      bucket_type: ['ip', 'resource'],
       token_type: ['regular', 'paid'],
       domain: ['data', 'chunk', 'index'],
     },

@@ -1,11 +1,12 @@
 import type { Piscina } from 'piscina'
+import { type Refusal, refuse } from '../format/refusal.js'
 import type { Log } from './log.js'
 
 export interface PoolOptions {
   /** File of `workers/`, without its ending; each task is one of its exported functions. */
   readonly file: string
   readonly threads: number
-  /** Tasks that wait for a hand at most; one more is rejected. */
+  /** Tasks that wait for a hand at most; one more is refused. */
   readonly waitingMax: number
 }
 
@@ -16,6 +17,7 @@ export interface PoolOptions {
 export class Pool {
   #pool: Promise<Piscina> | undefined
   #closed = false
+  #held = 0
 
   constructor(
     private readonly options: PoolOptions,
@@ -23,16 +25,28 @@ export class Pool {
   ) {}
 
   /**
-   * Runs the function `name` of the file on some thread. The work must be pure: where it fails or its thread dies it is asked for
-   * once more. Rejects with the second failure. Errors lose their codes between threads.
+   * Runs the function `name` of the file on some thread. Refusal: `busy`, where every hand and every place to wait is taken: the
+   * caller waits, and asks again later. The work must be pure: where it fails or its thread dies it is asked for once
+   * more. Rejects with the second failure. Errors lose their codes between threads: expected failures are results.
    */
-  async run<Result>(name: string, task: object): Promise<Result> {
+  async run<Result>(name: string, task: object): Promise<Result | Refusal> {
     if (this.#closed) throw new Error('the pool is closed')
-    this.#pool ??= this.#open()
-    const pool = await this.#pool
+    const { threads, waitingMax } = this.options
+    if (this.#held >= threads + waitingMax) return refuse('busy', 'self', 'the pool of threads is busy')
+    this.#held += 1
+    try {
+      this.#pool ??= this.#open()
+      return await this.#twice<Result>(await this.#pool, name, task)
+    } finally {
+      this.#held -= 1
+    }
+  }
+
+  async #twice<Result>(pool: Piscina, name: string, task: object): Promise<Result> {
     try {
       return (await pool.run(task, { name })) as Result
     } catch (error) {
+      if (this.#closed) throw error
       this.log.warn({ err: error, name }, 'a task of the pool failed; once more')
       return (await pool.run(task, { name })) as Result
     }
@@ -45,13 +59,12 @@ export class Pool {
 
   async #open(): Promise<Piscina> {
     const { Piscina } = await import('piscina')
-    const { file, threads, waitingMax } = this.options
+    const { file, threads } = this.options
     return new Piscina({
       filename: new URL(`../../workers/${file}.js`, import.meta.url).href,
       minThreads: 1,
       maxThreads: threads,
-      maxQueue: waitingMax,
-      // One task after the other: two at once on a thread would only share its time.
+      // No bound of its own (`run` has it). One task after the other: two at once on a thread would only share its time.
       concurrentTasksPerWorker: 1,
     })
   }

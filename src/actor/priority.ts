@@ -23,6 +23,13 @@ export const ranks = {
   keeper: { policy: 'other', niceness: 10 },
   /** Checks bytes that somebody may wait for, and the cache between times. */
   proof: { policy: 'other', niceness: 5 },
+  /**
+   * Answers queries: somebody waits, but whoever asks for a lot must not delay content, not even until the next tick. `Hastening`
+   * brings it back for a while where it would starve.
+   */
+  query: { policy: 'idle', niceness: 10 },
+  /** The same, where it could not come back. */
+  queryForGood: { policy: 'other', niceness: 10 },
   /** Compiles and collects garbage for all threads: an edge thread waits for it now and then. */
   engine: { policy: 'other', niceness: 10 },
 } as const satisfies Readonly<Record<string, Rank>>
@@ -45,7 +52,23 @@ export function stepBack({ policy, niceness }: Rank, log?: Pick<Log, 'info'>, th
   log?.info({ reason, thread }, 'a thread may delay those that answer requests: it could not step back')
 }
 
-function ownThread(): number {
+/** CAP_SYS_NICE, as capabilities(7) counts. */
+const niceCapability = 23n
+
+/** Whether a thread of this niceness may leave `SCHED_IDLE` again: that takes a capability or a limit (getrlimit(2)). */
+export function mayComeBack({ niceness }: Rank): boolean {
+  try {
+    const capabilities = /^CapEff:\s*([0-9a-f]+)/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1]
+    if (((BigInt(`0x${capabilities ?? '0'}`) >> niceCapability) & 1n) === 1n) return true
+    const limit = /^Max nice priority\s+(\w+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1] ?? '0'
+    return limit === 'unlimited' || Number(limit) >= 20 - niceness
+  } catch {
+    return false // no Linux: there is no such policy
+  }
+}
+
+/** The kernel's number of this thread. Throws where there is no /proc. */
+export function ownThread(): number {
   // "<process>/task/<thread>"
   return Number(readlinkSync('/proc/thread-self').split('/').at(-1))
 }

@@ -98,8 +98,13 @@ export class Ration {
 export const ownIdlers: Idlers = {
   look: () => {
     if (process.platform !== 'linux') return []
-    const idle = readdirSync('/proc/self/task').filter((name) => policyOf(Number(name)) === 'idle')
-    return idle.flatMap(hadBy)
+    let threads: string[]
+    try {
+      threads = readdirSync('/proc/self/task')
+    } catch {
+      return [] // no descriptor is left, or there is no /proc: nobody is hungry that nobody sees
+    }
+    return threads.filter((name) => policyOf(Number(name)) === 'idle').flatMap(hadBy)
   },
   // The number of one that ended may be another process's by now.
   put: (thread, policy) => (existsSync(`/proc/self/task/${thread}`) ? setPolicy(thread, policy) : undefined),

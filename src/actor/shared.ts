@@ -1,6 +1,6 @@
-/** Numbers that every thread reads and one thread writes, in shared memory: no message, no lock. */
+/** Numbers that every thread reads, in shared memory: no message, no lock. */
 
-/** The height of the chain's tip as far as this program knows it. */
+/** The height of the chain's tip as far as this program knows it, and whether more than that was heard of. */
 export class Tip {
   readonly #cells: Int32Array
 
@@ -16,7 +16,17 @@ export class Tip {
 
   /** Only the thread that follows the chain calls this. */
   move(height: number): void {
-    Atomics.store(this.#cells, 0, height + 1)
+    if (Atomics.exchange(this.#cells, 0, height + 1) !== height + 1) this.grew()
+  }
+
+  /** Changes whenever a thread has heard that the chain has more than it knew: what was absent before may be there now. */
+  get growths(): number {
+    return Atomics.load(this.#cells, 1)
+  }
+
+  /** Says on any thread that a node knows of more than this thread did. */
+  grew(): void {
+    Atomics.add(this.#cells, 1, 1)
   }
 }
 

@@ -1,3 +1,5 @@
+import { isWithin } from './clock.js'
+
 /**
  * What was seen lately, for people: each thread writes some of what passes it into its own ring of one shared table, without a
  * lock, and whoever wants to know reads all rings. A sample stands for what passed since the one before it, so sums are good
@@ -39,10 +41,10 @@ export class Sightings {
       throw new RangeError(`no row ${row} of sightings`)
   }
 
-  /** `text` was seen `count` times, and was worth `amount` each. `nowMs`: the same clock on all threads. */
-  note(nowMs: number, text: string, amount: number, count = 1): void {
-    this.#count += count
-    if (nowMs - this.#lastMs < gapMs) return
+  /** `text` was seen once, and was worth `amount`. `nowMs`: the same clock on all threads. */
+  note(nowMs: number, text: string, amount: number): void {
+    this.#count += 1
+    if (isWithin(nowMs, this.#lastMs, gapMs)) return
     const at = this.#start + this.#next * slotBytes
     this.#bytes.writeDoubleLE(0, at)
     this.#bytes.writeDoubleLE(amount, at + 8)

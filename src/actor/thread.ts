@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { MessageChannel, MessagePort, Worker } from 'node:worker_threads'
+import { nameNextThread } from './beats.js'
 import { pause } from './clock.js'
 import { startSharedPool } from './priority.js'
 
@@ -8,12 +9,16 @@ export interface Thread {
   readonly name: string
   /** What the thread said when it was up, e.g. the port it listens on. */
   readonly said: unknown
+  /** Node's number of the thread. */
+  readonly id: number
   /** A new line to the thread's actor. `about` travels with it. */
   connect(about?: unknown): MessagePort
   /** Resolves with the exit code once the thread is gone, however that came. */
   readonly gone: Promise<number>
   /** Asks the thread to finish its work and leave; ends it after `deadlineMs`. */
   stop(deadlineMs: number): Promise<void>
+  /** Ends the thread in the middle of whatever it does. Does not resolve while it is inside of an addon. */
+  end(): Promise<void>
 }
 
 /** Words between the supervisor and a thread, apart from the actor's own ports. */
@@ -22,8 +27,8 @@ export type ThreadOrder =
   | { readonly stop: true }
 
 /**
- * Starts `workers/<file>` with `data` (cloned; ports at its first level move to the thread) and waits until it says that it is
- * up: `{ready: ...}` on its parent port. Rejects when the thread ends before, or is not up after `startMs`.
+ * Starts `workers/<file>` with `data` (cloned; ports at its first level, or in a list there, move to the thread) and waits until
+ * it says that it is up: `{ready: ...}` on its parent port. Rejects when the thread ends before, or is not up after `startMs`.
  */
 export async function startThread(
   name: string,
@@ -32,9 +37,12 @@ export async function startThread(
   startMs = 60_000,
 ): Promise<Thread> {
   await startSharedPool()
+  nameNextThread(name)
   const worker = new Worker(new URL(`../../workers/${file}.js`, import.meta.url), {
     workerData: data,
-    transferList: Object.values(data).filter((value) => value instanceof MessagePort),
+    transferList: Object.values(data)
+      .flat()
+      .filter((value) => value instanceof MessagePort),
     name,
   })
   const failed = new Promise<never>((_, reject) => {
@@ -54,7 +62,11 @@ export async function startThread(
   return {
     name,
     said,
+    id: worker.threadId,
     gone,
+    async end() {
+      await worker.terminate()
+    },
     connect(about) {
       const { port1, port2 } = new MessageChannel()
       worker.postMessage({ connect: port2, about }, [port2])

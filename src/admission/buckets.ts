@@ -1,7 +1,8 @@
 import type { Request } from '../http/exchange.js'
 import type { Client } from './clients.js'
-import type { Charge, Credits, Grant } from './protocol.js'
+import type { Credits, Grant } from './protocol.js'
 import type { Balance } from './table.js'
+import type { Tellers } from './tellers.js'
 
 /** What names a resource's bucket: host, method, path. A request does. */
 export type Named = Pick<Request, 'method' | 'path' | 'header'>
@@ -18,8 +19,6 @@ export interface Shortage {
 /** Where the buckets are: memory that threads share, or Redis. */
 export interface Buckets extends Credits {
   readonly rules: Readonly<Record<BucketKind, BucketRules>>
-  /** True where a take is over on return: never a promise. */
-  readonly atOnce: boolean
   /**
    * Takes exactly `tokens` (whole, 1 at least) from the client's bucket and from the resource's, or nothing. Regular tokens go
    * first, then paid ones. A take that used paid tokens leaves the resource's bucket alone, and where that one is short, the
@@ -29,6 +28,8 @@ export interface Buckets extends Credits {
   /** Undefined where a bucket was not used lately and nothing was paid into it: it is full then. Rejects as `credit` does. */
   ofClient(client: Client): Promise<Balance | undefined>
   ofResource(named: Named): Promise<Balance | undefined>
+  /** Word between the gateways that fill these buckets; absent where no other one can. */
+  tellers?(options: { readonly self: string; readonly leftMs: number }): Tellers
 }
 
 export interface BucketRules {
@@ -36,6 +37,9 @@ export interface BucketRules {
   readonly capacity: number
   readonly refillPerSecond: number
 }
+
+/** What `credit` and the look-ups reject with where buckets cannot be reached now. Anything else is a bug. */
+export class BucketsUnreachable extends Error {}
 
 /** Nobody can tell what the buckets hold, and nothing goes out unlimited. */
 export interface Unavailable {
@@ -45,7 +49,7 @@ export interface Unavailable {
 export type Taking = Ticket | Shortage | Unavailable
 
 /** Tokens taken for one answer. */
-export abstract class Ticket implements Grant, Charge {
+export abstract class Ticket implements Grant {
   lines = ''
   /** Tokens that an earlier knock took: what is sent pays for them first. */
   knocked = 0
@@ -54,16 +58,19 @@ export abstract class Ticket implements Grant, Charge {
     readonly tokens: number,
     /** How many of the client's were paid ones, and not given back. */
     public paid: number,
+    /** Tokens taken from the resource's bucket, and how many of them were paid ones and not given back. */
+    readonly resourceTokens = 0,
+    protected resourcePaid = 0,
   ) {}
+
+  /** Paid tokens of the resource's bucket. */
+  get paidByResource(): number {
+    return this.resourcePaid
+  }
 
   settle(bytesSent: number): void {
     const unused = this.tokens + this.knocked - tokensOf(bytesSent)
     if (unused > 0) this.give(Math.min(unused, this.tokens))
-  }
-
-  short(bytes: number, unsent: number): void {
-    const unused = tokensOf(bytes) - tokensOf(bytes - unsent)
-    if (unused > 0) this.give(unused)
   }
 
   /** Gives back so many more, paid ones first: they were taken last. */

@@ -11,9 +11,7 @@ import {
   type Grant,
   isDenial,
   type Payments,
-  type Repeats,
 } from './protocol.js'
-import { BucketRepeats } from './repeats.js'
 import type { Restraint } from './restraint.js'
 
 export interface GateParts {
@@ -45,6 +43,8 @@ interface Counts {
   readonly exceeded: Readonly<Record<BucketKind, Meter>>
   readonly regular: Meter
   readonly paid: Meter
+  readonly resourceRegular: Meter
+  readonly resourcePaid: Meter
 }
 
 /**
@@ -102,22 +102,6 @@ export class Gate implements Admission {
     if (!clients.isDirect(request)) return 0
     const client = clients.of(request)
     return client.exempt ? 0 : this.#held(restraint.passed(client.address))
-  }
-
-  repeats(fare: Fare): Repeats | undefined {
-    const { clients, buckets } = this.parts
-    if (!buckets.atOnce) return undefined
-    const counts = this.#counts[fare.domain ?? 'data']
-    return new BucketRepeats(
-      {
-        clients,
-        buckets,
-        requests: counts.requests,
-        count: (ticket) => this.#count(ticket, counts),
-        isExempt: (client) => this.#isExempt(client, fare.name),
-      },
-      fare,
-    )
   }
 
   #isExempt(client: Client, name: string | undefined): boolean {
@@ -199,20 +183,25 @@ export class Gate implements Admission {
     const regular = ticket.tokens - ticket.paid
     if (regular > 0) counts.regular.add(regular)
     if (ticket.paid > 0) counts.paid.add(ticket.paid)
+    const { resourceTokens, paidByResource } = ticket
+    if (resourceTokens > paidByResource) counts.resourceRegular.add(resourceTokens - paidByResource)
+    if (paidByResource > 0) counts.resourcePaid.add(paidByResource)
   }
 }
 
 function countsOf(meters: Meters, domain: Domain): Counts {
   const exceeded = (limit: BucketKind): Meter =>
     meters.of('rate_limit_exceeded_total', { limit_type: limit, domain })
-  const consumed = (type: string): Meter =>
-    meters.of('rate_limit_tokens_consumed_total', { bucket_type: 'ip', token_type: type, domain })
+  const consumed = (bucket: BucketKind, type: string): Meter =>
+    meters.of('rate_limit_tokens_consumed_total', { bucket_type: bucket, token_type: type, domain })
   return {
     requests: meters.of('rate_limit_requests_total', { domain }),
     blockedBytes: meters.of('rate_limit_bytes_blocked_total', { domain }),
     exceeded: { ip: exceeded('ip'), resource: exceeded('resource') },
-    regular: consumed('regular'),
-    paid: consumed('paid'),
+    regular: consumed('ip', 'regular'),
+    paid: consumed('ip', 'paid'),
+    resourceRegular: consumed('resource', 'regular'),
+    resourcePaid: consumed('resource', 'paid'),
   }
 }
 

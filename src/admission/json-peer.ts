@@ -1,4 +1,5 @@
 import type { Clock } from '../actor/clock.js'
+import { expected } from '../format/bug.js'
 import { Upstream } from '../http/upstream.js'
 
 /** Makes the Authorization value of one request, where the peer wants one. */
@@ -68,8 +69,8 @@ export class JsonPeer {
       })
       return { status: response.statusCode, body: await readBody(response.body) }
     } catch (error) {
-      if (!(error instanceof Error)) throw error
-      return late.signal.aborted ? { why: `no answer in ${limitMs} ms`, sent: true } : failureOf(error)
+      const failed = expected(error)
+      return late.signal.aborted ? { why: `no answer in ${limitMs} ms`, sent: true } : failureOf(failed)
     } finally {
       timer.cancel()
     }

@@ -169,14 +169,14 @@ export class BucketKeeper {
     }
   }
 
-  /** What a saved bucket lacks after the time that went by. */
+  /** What a saved bucket lacks after the time that went by, also where the clock was set back meanwhile. */
   #lackingNow(
     kind: BucketKind,
     { lacking, savedMs }: { lacking: number; savedMs: number },
     now: number,
   ): number {
     const perMs = (this.tables[kind].options.refillPerSecond * grainsPerToken) / 1000
-    return Math.max(Math.floor(lacking - Math.max(now - savedMs, 0) * perMs), 0)
+    return Math.max(Math.floor(lacking - Math.abs(now - savedMs) * perMs), 0)
   }
 
   #keyOf(kind: BucketKind, words: ArrayLike<number>): Key {

@@ -4,6 +4,7 @@ import {
   type BucketKind,
   type BucketRules,
   type Buckets,
+  BucketsUnreachable,
   type Named,
   readResourceName,
   type Shortage,
@@ -25,7 +26,6 @@ export interface MemoryParts {
 
 /** Buckets in memory that all threads share: a take is over on return. Their keeper puts them on disk. */
 export class MemoryBuckets implements Buckets {
-  readonly atOnce = true
   readonly rules: Readonly<Record<BucketKind, BucketRules>>
   readonly #keys: ResourceKeys
 
@@ -59,7 +59,7 @@ export class MemoryBuckets implements Buckets {
     const words = [key.one, key.two, key.three, key.four] as const
     const kind = named === undefined ? 'ip' : 'resource'
     const reply = await this.parts.keeper.ask({ kind: 'credit', bucket: kind, key: words, payment, tokens })
-    if (isRefusal(reply)) throw new Error(`the keeper of buckets: ${reply.message}`)
+    if (isRefusal(reply)) throw new BucketsUnreachable(`the keeper of buckets: ${reply.message}`)
     return reply.kind === 'known' ? 'known' : 'credited'
   }
 
@@ -83,9 +83,9 @@ class MemoryTicket extends Ticket {
     tokens: number,
     paid: number,
     private readonly resource?: Key,
-    private resourcePaid = 0,
+    resourcePaid = 0,
   ) {
-    super(tokens, paid)
+    super(tokens, paid, resource === undefined ? 0 : tokens, resourcePaid)
   }
 
   give(tokens: number): void {

@@ -54,26 +54,6 @@ export interface Admission {
   knock(request: Request, name?: string): Denial | boolean | Promise<Denial | boolean>
   /** Told of each request that costs no tokens by itself. For how many milliseconds its connection may be left unread. */
   passes(request: Request): number
-  /**
-   * For more answers like one that was granted without further lines, to requests that are the same byte for byte. Undefined:
-   * each must ask for itself.
-   */
-  repeats(fare: Fare): Repeats | undefined
-}
-
-/** Decides about many answers like one that was granted. */
-export interface Repeats {
-  /**
-   * May `count` answers of `bytes` go out to the socket at `address`? What they cost is taken then. Undefined: nothing was taken,
-   * and each must ask for itself.
-   */
-  admit(address: string, bytes: number, count: number): Charge | undefined
-}
-
-/** What was taken for some answers of one size. */
-export interface Charge {
-  /** Of one of them, with `bytes`, the last `unsent` did not go out: gives back what they cost. */
-  short(bytes: number, unsent: number): void
 }
 
 export function isDenial(outcome: Grant | Paid | Denial): outcome is Denial {
@@ -120,7 +100,7 @@ export interface Payments {
   pay(fare: Fare, client: string): Promise<Paid | Denial> | undefined
   /**
    * The same without an answer to pay for: as many tokens as the amount buys, for the bucket of `client` (an address in the
-   * path of the top-up route; the payer may be anybody).
+   * path of the top-up route; the payer may be anybody). `asker`: address of the client that asks.
    */
-  topUp(request: Request, client: string): Promise<Paid | Denial> | undefined
+  topUp(request: Request, client: string, asker: string): Promise<Paid | Denial> | undefined
 }

@@ -83,12 +83,40 @@ if not known then return {} end
 return {regular(lacking, tonumber(ARGV[1])), paid}
 `
 
+/** Key: who asked for a payment's settlement, each with the time. Arguments: who asks, seconds that it is remembered. */
+const ask = `${prelude}
+redis.call('HSET', KEYS[1], ARGV[1], whole(now))
+redis.call('EXPIRE', KEYS[1], ARGV[2])
+return 1
+`
+
+/** Key: the same. Argument: who takes back that it asked. */
+const clear = `return redis.call('HDEL', KEYS[1], ARGV[1])`
+
+/**
+ * Keys: the same, the payment's mark. Argument: who looks. -2: the payment is credited; -1: no other one asked for it; else the
+ * milliseconds since the last of them did.
+ */
+const lookAt = `${prelude}
+if redis.call('EXISTS', KEYS[2]) == 1 then return -2 end
+local asked = redis.call('HGETALL', KEYS[1])
+local youngest = -1
+for at = 1, #asked, 2 do
+  local age = math.max(0, now - tonumber(asked[at + 1]))
+  if asked[at] ~= ARGV[1] and (youngest < 0 or age < youngest) then youngest = age end
+end
+return youngest
+`
+
 /** For the client library, which sends a script's digest, and the script where Redis does not know it. */
 export const bucketScripts = {
   bucketTake: { lua: take, numberOfKeys: 2 },
   bucketGive: { lua: give, numberOfKeys: 2 },
   bucketCredit: { lua: credit, numberOfKeys: 2 },
   bucketLook: { lua: look, numberOfKeys: 1 },
+  paymentAsk: { lua: ask, numberOfKeys: 1 },
+  paymentClear: { lua: clear, numberOfKeys: 1 },
+  paymentLook: { lua: lookAt, numberOfKeys: 2 },
 }
 
 /** The commands that the scripts become. Each rejects where Redis cannot be reached. */
@@ -97,4 +125,7 @@ export interface BucketCommands {
   bucketGive(ip: string, resource: string, ...rest: number[]): Promise<number>
   bucketCredit(mark: string, bucket: string, ...rest: number[]): Promise<number>
   bucketLook(bucket: string, ...rest: number[]): Promise<number[]>
+  paymentAsk(asked: string, who: string, seconds: number): Promise<number>
+  paymentClear(asked: string, who: string): Promise<number>
+  paymentLook(asked: string, mark: string, who: string): Promise<number>
 }

@@ -6,6 +6,7 @@ import {
   type BucketKind,
   type BucketRules,
   type Buckets,
+  BucketsUnreachable,
   type Named,
   readResourceName,
   resourceName,
@@ -15,7 +16,9 @@ import {
 import type { Client, Clients } from './clients.js'
 import { Patience } from './patience.js'
 import { type BucketCommands, bucketScripts } from './redis-scripts.js'
+import { RedisTellers, type RedisTellersOptions } from './redis-tellers.js'
 import type { Balance } from './table.js'
+import type { Tellers } from './tellers.js'
 
 export interface RedisOptions {
   readonly endpoint: string
@@ -47,7 +50,6 @@ type Client2 = (Redis | Cluster) & BucketCommands
 
 /** Buckets in Redis, shared by every gateway that uses it: one script a take. Bounded waiting, then open or closed. */
 export class RedisBuckets implements Buckets {
-  readonly atOnce = false
   readonly rules: Readonly<Record<BucketKind, BucketRules>>
   readonly #redis: Client2
   readonly #patience: Patience
@@ -88,11 +90,21 @@ export class RedisBuckets implements Buckets {
     if (named === undefined && client === undefined) throw new Error('there is no such bucket')
     const key = named === undefined ? ipKey(client?.address ?? '') : resourceKey(named)
     const rate = (named === undefined ? ip : resource).refillPerSecond
-    const mark = `${tag}:paid:${digest(payment)}`
+    const mark = paidKey(payment)
     const run = (): Promise<number> => this.#redis.bucketCredit(mark, key, tokens, rate, markSeconds)
     const added = await this.#patience.wait(this.#isUp, run, undefined, creditTimeoutMs)
-    if (added === undefined) throw new Error('Redis did not answer')
+    if (added === undefined) throw new BucketsUnreachable('Redis did not answer')
     return added === 1 ? 'credited' : 'known'
+  }
+
+  /** Word between the gateways that use this Redis. */
+  tellers(options: RedisTellersOptions): Tellers {
+    const keysOf = (payment: string): { asked: string; paid: string } => {
+      return { asked: `${tag}:asked:${digest(payment)}`, paid: paidKey(payment) }
+    }
+    const wait = <T>(run: () => Promise<T>): Promise<T | undefined> =>
+      this.#patience.wait(this.#isUp, run, undefined, creditTimeoutMs)
+    return new RedisTellers({ commands: this.#redis, keysOf, wait }, options)
   }
 
   async ofClient(client: Client): Promise<Balance | undefined> {
@@ -112,7 +124,7 @@ export class RedisBuckets implements Buckets {
   async #look(key: string, { capacity, refillPerSecond }: BucketRules): Promise<Balance | undefined> {
     const run = (): Promise<number[]> => this.#redis.bucketLook(key, capacity, refillPerSecond)
     const found = await this.#patience.wait(this.#isUp, run)
-    if (found === undefined) throw new Error('Redis did not answer')
+    if (found === undefined) throw new BucketsUnreachable('Redis did not answer')
     const [tokens, paidTokens] = found
     return tokens === undefined || paidTokens === undefined ? undefined : { tokens, paidTokens }
   }
@@ -140,11 +152,11 @@ class RedisTicket extends Ticket {
   constructor(
     tokens: number,
     paid: number,
-    private resourcePaid: number,
+    resourcePaid: number,
     private readonly alone: boolean,
     private readonly giveBack: (counts: readonly number[]) => void,
   ) {
-    super(tokens, paid)
+    super(tokens, paid, alone ? 0 : tokens, resourcePaid)
   }
 
   give(tokens: number): void {
@@ -188,6 +200,10 @@ function both(ip: BucketRules, resource: BucketRules): readonly number[] {
 
 function ipKey(address: string): string {
   return `${tag}:ip:${address}`
+}
+
+function paidKey(payment: string): string {
+  return `${tag}:paid:${digest(payment)}`
 }
 
 function resourceKey(named: Named): string {

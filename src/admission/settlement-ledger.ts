@@ -1,8 +1,9 @@
+import { randomUUID } from 'node:crypto'
 import { type Environment, openEnvironment, present, type Table } from '../store/lmdb.js'
 import type { PaymentOrder } from './settlement-protocol.js'
 
 /** What is known of one payment. Written before its settlement is asked for. */
-export interface PaymentRecord extends Omit<PaymentOrder, 'message' | 'signature'> {
+export interface PaymentRecord extends Omit<PaymentOrder, 'message' | 'signature' | 'asker'> {
   /** `asked`: the money may have moved. */
   readonly state: 'asked' | 'settled' | 'failed'
   readonly askedMs: number
@@ -25,6 +26,8 @@ const payments = 'payments'
 const journal = 'journal'
 /** Names of those that were asked and have not ended. */
 const open = 'open'
+/** The name of these records among gateways. */
+const own = 'own'
 
 const nameOf = (payment: string): Uint8Array => Buffer.from(payment)
 
@@ -43,6 +46,7 @@ export class PaymentLedger {
   readonly #payments: Table
   readonly #journal: Table
   readonly #open: Table
+  readonly #own: Table
 
   /** `recordsMax`: a million records take about 500 MB. */
   constructor(
@@ -53,6 +57,17 @@ export class PaymentLedger {
     this.#payments = this.#environment.table(payments)
     this.#journal = this.#environment.table(journal)
     this.#open = this.#environment.table(open)
+    this.#own = this.#environment.table(own)
+  }
+
+  /** The name of these records among gateways: made at the first call, which only the cashier's thread may do. */
+  name(): string {
+    const key = nameOf('name')
+    const known = this.#own.get(key)
+    if (known !== undefined) return Buffer.from(known).toString()
+    const name = randomUUID()
+    this.#environment.write(() => this.#own.put(key, Buffer.from(name)))
+    return name
   }
 
   find(payment: string): PaymentRecord | undefined {

@@ -20,6 +20,8 @@ export interface PaymentOrder {
   readonly resource: string
   /** Whose bucket gets the tokens. */
   readonly client: string
+  /** Address of the client that brought it, as limits go by: it has a share of what is done at once. Never kept. */
+  readonly asker: string
   /** Body of the facilitator's /verify and /settle (JSON). */
   readonly message: string
 }
@@ -33,7 +35,7 @@ export type CashierReply =
   | { readonly state: 'refused'; readonly stage: 'verify' | 'settle'; readonly reason: string }
   /** Not known yet: it goes on by itself, and the same payment asked for again joins it. */
   | { readonly state: 'pending' }
-  /** Too many signatures to look at: nothing was done. */
+  /** Too many signatures to look at, or too much under way for this client: nothing was done. */
   | { readonly state: 'busy' }
   /** The facilitator cannot be used now; nothing has moved. */
   | { readonly state: 'down' }
@@ -67,11 +69,19 @@ export class Kinds {
   }
 }
 
-export interface CashierOptions {
-  /** Who asks waits so long for a settlement; it goes on by itself. */
-  readonly waitMs: number
+export interface LaneOptions {
   /** Payments being settled at most; one more is turned away before anything is asked. */
   readonly settlementsMax: number
+  /** Of them for one client. */
+  readonly settlementsEachMax: number
+  /** The same for signatures that only the chain can judge: anybody can make one up at no cost. */
+  readonly contractsMax: number
+  readonly contractsEachMax: number
+}
+
+export interface CashierOptions extends LaneOptions {
+  /** Who asks waits so long for a settlement; it goes on by itself. */
+  readonly waitMs: number
   /** First pause before the facilitator is asked again; it doubles up to 32 times that. */
   readonly retryMs: number
   /** A settlement without a clear answer is given up so long after it was asked, at the latest. */
@@ -79,21 +89,18 @@ export interface CashierOptions {
   /** First pause before the facilitator is asked again what it supports. */
   readonly supportedRetryMs: number
   readonly supportedEveryMs: number
-  /**
-   * All gateways with this wallet fill the same buckets, which know each payment: one that moved before we asked for it counts,
-   * whoever asked. Elsewhere it may have filled another gateway's bucket already, and only what we asked for ourselves counts.
-   */
-  readonly sharedCredits: boolean
 }
 
 export const cashierDefaults: CashierOptions = {
   waitMs: 5000,
   settlementsMax: 256,
+  settlementsEachMax: 16,
+  contractsMax: 32,
+  contractsEachMax: 4,
   retryMs: 1000,
   giveUpMs: 3600_000,
   supportedRetryMs: 1000,
   supportedEveryMs: 600_000,
-  sharedCredits: false,
 }
 
 /** Facilitators' reasons that clients may read. Any other is text of a stranger, sometimes with addresses in it. */

@@ -2,6 +2,7 @@ import type { Clock, Timer } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import type { Witness } from './chain-witness.js'
 import type { Facilitator, Settled } from './facilitator.js'
+import { isOfContract, Lanes } from './lanes.js'
 import type { Credits } from './protocol.js'
 import type { PaymentLedger, PaymentRecord } from './settlement-ledger.js'
 import type {
@@ -11,12 +12,17 @@ import type {
   Kinds,
   PaymentOrder,
 } from './settlement-protocol.js'
+import { isSame, refusedReply, settledReply, spent, unsigned, usedReasons } from './settlement-replies.js'
 import { Signers } from './signers.js'
+import type { Tellers } from './tellers.js'
+import { Together } from './together.js'
 
 export interface CashierParts {
   readonly ledger: PaymentLedger
   readonly facilitator: Pick<Facilitator, 'verify' | 'settle' | 'supported'>
   readonly credits: Credits
+  /** Gateways that fill the same buckets; absent: there are none. */
+  readonly tellers?: Tellers
   /** Asked where a facilitator's refusal may not be the whole truth. */
   readonly witness?: Witness
   readonly kinds: Kinds
@@ -48,9 +54,13 @@ export class Cashier {
   #forgetting: Timer | undefined
   #closed = false
   readonly #signers: Signers
+  readonly #lanes: Lanes
+  readonly #together: Together
 
   constructor(private readonly parts: CashierParts) {
     this.#signers = new Signers(parts.clock)
+    this.#lanes = new Lanes(parts.options, parts.clock)
+    this.#together = new Together(parts)
   }
 
   /** Takes up what an earlier process left, and begins to ask what the facilitator supports. Does not wait. */
@@ -70,9 +80,13 @@ export class Cashier {
     const { clock, options } = this.parts
     if (this.#closed) return { state: 'down' }
     // First of all: nobody but the payer hears what became of a payment.
-    const signed = this.#signers.check(order)
+    if (this.#lanes.isShut(order)) return { state: 'busy' }
+    const signed = isOfContract(order) ? 'true' : this.#signers.check(order)
     if (signed === 'busy') return { state: 'busy' }
-    if (signed === 'false') return unsigned
+    if (signed === 'false') {
+      this.#lanes.blame(order)
+      return unsigned
+    }
     const flight = this.#flights.get(order.payment) ?? this.#begin(order)
     if ('state' in flight) return flight
     await flight.verifying
@@ -96,12 +110,14 @@ export class Cashier {
 
   /** A new flight, or the answer where there is one already. */
   #begin(order: PaymentOrder): Flight | CashierReply {
-    const { ledger, log, options } = this.parts
+    const { ledger, log } = this.parts
     const record = ledger.find(order.payment)
     if (record !== undefined && !isSame(record, order)) return spent
     if (record?.state === 'settled' && record.credited !== false) return settledReply(record)
     if (record?.state === 'failed') return refusedReply(record)
-    if (this.#flights.size >= options.settlementsMax) {
+    const leave = this.#lanes.take(order)
+    if (leave === 'client') return { state: 'busy' }
+    if (leave === 'all') {
       log.warn({ flights: this.#flights.size }, 'too many payments are being settled')
       return { state: 'down' }
     }
@@ -112,7 +128,15 @@ export class Cashier {
     return this.#fly(
       order.payment,
       verifying,
-      this.#take(order, () => verified()).finally(() => verified()),
+      this.#take(order, () => verified())
+        .then((reply) => {
+          if (reply.state === 'refused') this.#lanes.blame(order)
+          return reply
+        })
+        .finally(() => {
+          leave()
+          verified()
+        }),
     )
   }
 
@@ -126,17 +150,18 @@ export class Cashier {
   }
 
   async #take(order: PaymentOrder, verified: () => void): Promise<CashierReply> {
-    const { facilitator, ledger, clock, log, options } = this.parts
+    const { facilitator, ledger, clock, log } = this.parts
     const answer = await facilitator.verify(order.message, order.payer)
     if (answer.said === 'nothing') {
       log.warn({ why: answer.why }, 'the facilitator cannot verify payments now')
       return { state: 'down' }
     }
-    const used = answer.said === 'invalid' && usedReasons.has(answer.reason) && options.sharedCredits
-    const transaction = used ? await this.parts.witness?.moved(order) : undefined
-    const moved = transaction?.startsWith('0x') === true
-    if (answer.said === 'invalid' && !moved)
+    const used = answer.said === 'invalid' && usedReasons.has(answer.reason)
+    const taken = used ? await this.#together.taken(order) : undefined
+    if (taken === 'asked') return { state: 'pending' }
+    if (answer.said === 'invalid' && taken === undefined)
       return { state: 'refused', stage: 'verify', reason: answer.reason }
+    if (taken === undefined && !(await this.#together.ask(order))) return { state: 'down' }
     if (this.#closed) return { state: 'down' }
     const record = ledger.ask(order, clock.now())
     if (record === undefined) {
@@ -145,39 +170,58 @@ export class Cashier {
     }
     await ledger.flushed()
     verified()
-    return moved ? this.#settled(record, transaction ?? '') : this.#settle(record, false)
+    return taken === undefined ? this.#settle(record, false) : this.#settled(record, taken)
   }
 
   /** Asks until there is a clear answer. `doubtful`: an earlier attempt was left without one. */
   async #settle(record: PaymentRecord, doubtful: boolean): Promise<CashierReply> {
     const { facilitator, ledger, clock, options } = this.parts
     const endMs = Math.min(record.validBefore * 1000, record.askedMs + options.giveUpMs) + graceMs
+    // Patience is counted by time that passes: a clock that is set back must not make it last for years.
+    const leftMs = Math.min(Math.max(endMs - clock.now(), 0), options.giveUpMs + graceMs)
+    const untilMs = clock.monotonic() + leftMs
     let doubt = doubtful
     for (let tries = 0; !this.#closed; tries += 1) {
       const answer = await facilitator.settle(record.message ?? '', record.payer)
       if (this.#closed) break
       if (answer.said === 'settled') return this.#settled(record, answer.transaction)
       if (answer.said === 'refused') {
-        const seen = doubt || options.sharedCredits ? await this.parts.witness?.moved(record) : undefined
+        if (!doubt) return this.#refused(record, answer.reason, untilMs)
+        const seen = await this.parts.witness?.moved(record)
         if (this.#closed) break
         if (seen?.startsWith('0x') === true) return this.#settled(record, seen)
         const now = clock.now()
         // In doubt the chain has the last word, and it may speak late: an earlier attempt can still be mined.
-        const last = !doubt || seen === undefined || now > endMs
         const never = seen === 'no' && now > record.validBefore * 1000
-        if (last) return this.#fail(record, answer.reason, doubt && !never)
+        const last = seen === undefined || clock.monotonic() > untilMs
+        if (last) return this.#fail(record, answer.reason, !never)
       }
       if (answer.said === 'unasked' && !doubt) {
         this.parts.log.warn({ why: answer.why }, 'the facilitator cannot settle payments now')
         ledger.drop(record)
+        await this.#together.clear(record)
         return { state: 'down' }
       }
       doubt = true
       this.#sayUnclear(record, answer)
-      if (clock.now() > endMs) return this.#fail(record, 'unexpected_settle_error', true)
+      if (clock.monotonic() > untilMs) return this.#fail(record, 'unexpected_settle_error', true)
       await this.#pause(tries)
     }
     return { state: 'pending' }
+  }
+
+  /**
+   * What we asked for was refused clearly, so that nothing of it moved. It counts all the same where another gateway took it for
+   * the same buckets meanwhile.
+   */
+  async #refused(record: PaymentRecord, reason: string, untilMs: number): Promise<CashierReply> {
+    // First of all: two who were both refused must not take each other for the one who was not.
+    await this.#together.clear(record)
+    const taken = await this.#together.takenInTheEnd(record, untilMs, () => this.#closed)
+    if (this.#closed) return { state: 'pending' }
+    return taken === undefined || taken === 'asked'
+      ? this.#fail(record, reason, false)
+      : this.#settled(record, taken)
   }
 
   #settled(record: PaymentRecord, transaction: string): Promise<CashierReply> {
@@ -236,34 +280,4 @@ export class Cashier {
       this.parts.clock.after(ms, resolve)
     })
   }
-}
-
-/** Facilitators' words for a nonce that is used: by us before a crash, or by somebody who was faster than us. */
-const usedReasons = new Set(['invalid_exact_evm_nonce_already_used', 'invalid_transaction_state'])
-
-/** The nonce was used with another amount or window: only one of the two can ever settle. */
-const spent: CashierReply = {
-  state: 'refused',
-  stage: 'verify',
-  reason: 'invalid_exact_evm_nonce_already_used',
-}
-
-/** Somebody else signed. */
-const unsigned: CashierReply = {
-  state: 'refused',
-  stage: 'verify',
-  reason: 'invalid_exact_evm_payload_signature',
-}
-
-/** True where nothing is recorded, or this very authorization. */
-function isSame(record: PaymentRecord | undefined, order: PaymentOrder): boolean {
-  return record === undefined || record.digest === order.digest
-}
-
-function settledReply({ tokens, transaction }: PaymentRecord): CashierReply {
-  return { state: 'settled', tokens, transaction: transaction ?? '' }
-}
-
-function refusedReply({ reason }: PaymentRecord): CashierReply {
-  return { state: 'refused', stage: 'settle', reason: reason ?? 'unexpected_settle_error' }
 }

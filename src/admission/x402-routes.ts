@@ -1,5 +1,6 @@
 import { decodeBase64url } from '../format/base64url.js'
 import type { Reply, Request } from '../http/exchange.js'
+import type { Operations } from '../http/operation.js'
 import { inHtml, type Paywall, redirectPath, redirectTarget, testPath } from './paywall.js'
 import type { Denial, Paid } from './protocol.js'
 import type { X402 } from './x402.js'
@@ -18,6 +19,7 @@ interface PaidRoute {
   readonly family: 'other'
   readonly path: string
   readonly methods: readonly string[]
+  readonly about: Operations
   handle(request: Request, reply: Reply, lines: string): Promise<void>
 }
 
@@ -39,11 +41,25 @@ export function x402Routes(parts: X402RouteParts): PaidRoute[] {
   const { pathPrefix } = parts
   const methods = ['GET', 'HEAD']
   return [
-    { family: 'other', methods, path: pathPrefix + testPath, handle: (...given) => echo(parts, ...given) },
+    {
+      family: 'other',
+      methods,
+      path: pathPrefix + testPath,
+      about: [{ path: pathPrefix + testPath, summary: 'A paid echo', statuses: [200, 402] }],
+      handle: (...given) => echo(parts, ...given),
+    },
     {
       family: 'other',
       methods,
       path: pathPrefix + redirectPath,
+      about: [
+        {
+          path: `${pathPrefix}${redirectPath}{url}`,
+          summary: 'Where the page for browsers pays, on its way back',
+          statuses: [200, 400, 402],
+          type: 'text/html',
+        },
+      ],
       handle: (...given) => lead(parts, ...given),
     },
   ]

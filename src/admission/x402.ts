@@ -27,6 +27,9 @@ export interface Fault {
   readonly payer?: string
 }
 
+/** Whose bucket is filled, and who asks for it. */
+type Who = Pick<PaymentOrder, 'client' | 'asker'>
+
 /** Facilitators refuse what has less than 6 seconds left; some go by while we ask. */
 const marginSeconds = 8
 
@@ -54,15 +57,17 @@ export class X402 implements Payments {
 
   pay(fare: Fare, client: string): Promise<Paid | Denial> | undefined {
     const read = this.#read(fare.request)
-    return read === undefined ? undefined : this.#pay(fare, client, read, this.parts.offers.quote(fare))
+    if (read === undefined) return undefined
+    return this.#pay(fare, { client, asker: client }, read, this.parts.offers.quote(fare))
   }
 
-  topUp(request: Request, client: string): Promise<Paid | Denial> | undefined {
+  topUp(request: Request, client: string, asker: string): Promise<Paid | Denial> | undefined {
     const fare = { request, bytes: 0, contentType: 'application/json' }
     const read = this.#read(request)
     if (read === undefined) return undefined
     const quote = this.parts.offers.quote(fare)
-    return this.#pay(fare, client, read, isUnreadable(read) ? quote : this.#freeAmount(quote, read))
+    const given = isUnreadable(read) ? quote : this.#freeAmount(quote, read)
+    return this.#pay(fare, { client, asker }, read, given)
   }
 
   #read(request: Request): ReturnType<typeof readPayment> | undefined {
@@ -82,7 +87,7 @@ export class X402 implements Payments {
 
   async #pay(
     fare: Fare,
-    client: string,
+    who: Who,
     read: ReturnType<typeof readPayment>,
     quote: Quote,
   ): Promise<Paid | Denial> {
@@ -93,7 +98,7 @@ export class X402 implements Payments {
     const fault = this.#faultOf(read, quote)
     if (fault !== undefined) return this.#demand(fare, quote, fault, '')
     const digest = authorizationDigest(this.parts.offers.usdc, read.authorization)
-    const order = this.#order(read, quote, digest, client)
+    const order = this.#order(read, quote, digest, who)
     const reply = await this.parts.cashier.ask({ pay: order })
     return isRefusal(reply)
       ? plain(503, 'payment_service_unavailable', 'retry with the same payment', 1)
@@ -178,7 +183,7 @@ export class X402 implements Payments {
   }
 
   /** Built of what was checked, and of nothing else that the client may have written. */
-  #order(read: Presented, quote: Quote, digest: Uint8Array, client: string): PaymentOrder {
+  #order(read: Presented, quote: Quote, digest: Uint8Array, who: Who): PaymentOrder {
     const { offers } = this.parts
     const { version, signature, authorization } = read
     const payload = { signature, authorization }
@@ -193,7 +198,7 @@ export class X402 implements Payments {
       payment: `${offers.usdc.chainId}:${payer}:${authorization.nonce.toLowerCase()}`,
       digest: Buffer.from(digest).toString('hex'),
       signature,
-      ...{ version, payer, client, resource: url },
+      ...{ version, payer, ...who, resource: url },
       units: quote.units.toString(),
       tokens: offers.price.tokens(quote.units, quote.bytes),
       validBefore: Number(authorization.validBefore),

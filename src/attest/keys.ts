@@ -1,7 +1,7 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { decodeBase58, encodeBase58 } from '../format/base58.js'
 import { encodeBase64url } from '../format/base64url.js'
+import { readSmall } from '../store/folder.js'
 import { keptSecret } from '../store/secret-file.js'
 
 /** The key that signs answers, and the names a verifier knows it by. */
@@ -70,7 +70,7 @@ function keyOfSecret(secret: Uint8Array | undefined, setting: string): SigningKe
 function readKeypairFile(path: string): Uint8Array | undefined {
   let parsed: unknown
   try {
-    parsed = JSON.parse(readFileSync(path, 'utf8'))
+    parsed = JSON.parse(readSmall(path))
   } catch (error) {
     // The parser's own message quotes the text, which is a secret; the system's code is not.
     const code = (error as NodeJS.ErrnoException).code

@@ -1,4 +1,4 @@
-import type { Place } from '../catalog/attributes.js'
+import type { ItemPlace } from '../catalog/attributes.js'
 import { encodeBase64url } from '../format/base64url.js'
 import type { Id } from '../format/id.js'
 import type { Line } from './line.js'
@@ -51,8 +51,17 @@ export function digestLines(
   return lines
 }
 
+/** A transaction is its own root: who reads it by chunks begins at its first byte. */
+export function rootLines(id: Id, words: Vocabulary): Line[] {
+  return [
+    [`${words.gateway}Root-Transaction-Id`, id],
+    [`${words.gateway}Root-Data-Item-Offset`, '0'],
+    [`${words.gateway}Root-Data-Offset`, '0'],
+  ]
+}
+
 /** Where a data item lies in its bundles; the same facts also under the names that older clients read. */
-export function positionLines(place: Place, words: Vocabulary): Line[] {
+export function positionLines(place: ItemPlace, words: Vocabulary): Line[] {
   const { rootItemOffset, parentItemOffset, headerSize, itemSize } = place
   const dataOffset = words.dataOffsetFrom === 'item' ? headerSize : parentItemOffset + headerSize
   const facts: [string, string | number][] = [

@@ -10,7 +10,7 @@ import {
 } from '../format/structured-field.js'
 
 /** An answer as a client has it in hand, with the words of its request. */
-export interface Answer {
+export interface SignedAnswer {
   readonly status: number
   /** Value of a header (lower-case name), several lines joined by ', '. */
   header(name: string): string | undefined
@@ -40,7 +40,7 @@ function bad(message: string): Refusal {
  * Verifies the first signature of an answer (RFC 9421 section 3.2) by the key that its keyid names: it shows that the holder
  * of that key said these words; whether to believe that key is the caller's business. Refusals: `unknown` (not signed), `forged`.
  */
-export function verifyAnswer(answer: Answer): Vouched | Refusal {
+export function verifyAnswer(answer: SignedAnswer): Vouched | Refusal {
   const inputs = answer.header('signature-input')
   const signatures = answer.header('signature')
   if (inputs === undefined || signatures === undefined)
@@ -76,7 +76,7 @@ function keyOf(input: InnerList): { keyId: string; publicKey: ReturnType<typeof 
   return { keyId, publicKey: createPublicKey({ key: spki, format: 'der', type: 'spki' }) }
 }
 
-function baseOf(answer: Answer, input: InnerList): string | Refusal {
+function baseOf(answer: SignedAnswer, input: InnerList): string | Refusal {
   const lines: string[] = []
   for (const component of input.items) {
     const value = valueFor(answer, component)
@@ -86,7 +86,7 @@ function baseOf(answer: Answer, input: InnerList): string | Refusal {
   return [...lines, `"@signature-params": ${serializeInnerList(input)}`].join('\n')
 }
 
-function valueFor(answer: Answer, { value: name, parameters }: Item): string | undefined {
+function valueFor(answer: SignedAnswer, { value: name, parameters }: Item): string | undefined {
   const ofRequest = parameters.get('req') === true
   if (typeof name !== 'string' || parameters.size > (ofRequest ? 1 : 0)) return undefined
   if (name === '@status') return ofRequest ? undefined : String(answer.status)

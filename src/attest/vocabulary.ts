@@ -14,6 +14,8 @@ export interface Vocabulary {
   readonly chain: string
   /** What the Data-Item-Data-Offset header counts from: the start of the item, or that of the bundle around it. */
   readonly dataOffsetFrom: 'item' | 'bundle'
+  /** Whether text without a charset is said to be UTF-8: who compares gateways of that network compares the whole value. */
+  readonly textIsUtf8: boolean
 }
 
 export const vocabularies: Readonly<Record<Vocabulary['name'], Vocabulary>> = {
@@ -24,6 +26,7 @@ export const vocabularies: Readonly<Record<Vocabulary['name'], Vocabulary>> = {
     names: 'X-NS-',
     chain: 'X-Chain-',
     dataOffsetFrom: 'item',
+    textIsUtf8: false,
   },
   'ar-io': {
     name: 'ar-io',
@@ -32,7 +35,17 @@ export const vocabularies: Readonly<Record<Vocabulary['name'], Vocabulary>> = {
     names: 'X-ArNS-',
     chain: 'X-Arweave-',
     dataOffsetFrom: 'bundle',
+    textIsUtf8: true,
   },
+}
+
+/** Types that the network's gateways say to be UTF-8, by how they begin and in this letter case only, as those gateways do. */
+const textTypes = /^(?:text\/|application\/(?:javascript|json))/
+
+/** A media type as the Content-Type of an answer has it. */
+export function contentTypeIn({ textIsUtf8 }: Pick<Vocabulary, 'textIsUtf8'>, type: string): string {
+  const isBare = textIsUtf8 && textTypes.test(type) && !/;\s*charset\s*=/i.test(type)
+  return isBare ? `${type}; charset=utf-8` : type
 }
 
 /** Lower-case spellings of a request header `X-GATEWAY-<suffix>`: whoever asks may speak either vocabulary. */

@@ -1,24 +1,25 @@
 import { mkdir, readdir, readFile, rm, statfs, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Clock, pause } from '../actor/clock.js'
+import { isEntryName } from '../format/entry-name.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
-import { type Torrent, torrentName } from '../format/torrent.js'
-import { readTorrent, torrentFileMaxBytes } from '../format/torrent-read.js'
 import { isMissing } from '../store/blobs.js'
-import { isNearAddress } from './compact-peers.js'
-import type { Dht } from './dht.js'
-import { Download, type DownloadOptions } from './download.js'
-import { type Asking, get } from './follow.js'
+import { isNearAddress } from '../torrent/compact-peers.js'
+import type { Dht } from '../torrent/dht.js'
+import { Download, type DownloadOptions } from '../torrent/download.js'
+import { readTorrent, torrentFileMaxBytes } from '../torrent/read.js'
+import { tell } from '../torrent/tell.js'
+import type { Torrent } from '../torrent/torrent.js'
+import { udpPatience } from '../torrent/udp-announce.js'
+import { get, type HttpOptions } from './follow.js'
 import { fetchFiles } from './http-files.js'
 import { measureDigests } from './measure.js'
-import { isEntryName, isIndexName } from './names.js'
-import type { Band, BandFile } from './protocol.js'
+import { bandTorrentName, isIndexName } from './names.js'
+import type { Band } from './protocol.js'
 import { replaceFile } from './replace-file.js'
-import { tell } from './tell.js'
-import { udpPatience } from './udp-announce.js'
 
 /** A band that a publisher lists and that is wanted here. */
-export interface Wanted {
+export interface WantedBand {
   /** Address of the publisher's own routes: the only place that is asked; what its document says of addresses is not. */
   readonly url: string
   readonly index: string
@@ -26,19 +27,14 @@ export interface Wanted {
   readonly band: Band
 }
 
-export interface FetchParts {
-  readonly asking: Asking
+export interface BandFetchParts {
+  readonly http: HttpOptions
   readonly clock: Clock
   readonly peerId: Buffer
   readonly download: Omit<DownloadOptions, 'isNear'>
   /** Asked besides the publisher's own: those that the operator named (`dht:`: the table), never those that a torrent names. */
   readonly trackers: readonly string[]
   readonly dht?: Dht | undefined
-}
-
-/** The list of a band's files as one word: the name of its torrent. */
-export function bandDigest(files: readonly BandFile[]): string {
-  return torrentName(files.map(({ name, size, sha256 }) => ({ name, sizeBytes: size, sha256Hex: sha256 })))
 }
 
 export function bandBytes({ files }: Band): number {
@@ -48,10 +44,10 @@ export function bandBytes({ files }: Band): number {
 /** Left free on the disk whatever is fetched. */
 const freeBytesMin = 512 << 20
 
-/** A tracker that knows nobody is asked again soon, and then less and less soon. */
+/** A tracker that knows no peers is asked again after the first wait; the wait doubles each time. */
 const [emptyMinSeconds, emptyMaxSeconds] = [20, 160]
 
-/** Brings one band's files together, from wherever a process that was killed had left it. */
+/** Fetches the files of one band; goes on with what an earlier process left on disk. */
 export class BandFetch {
   #download: Download | undefined
   readonly #end = new AbortController()
@@ -61,10 +57,10 @@ export class BandFetch {
   readonly torrentPath: string
 
   constructor(
-    readonly wanted: Wanted,
+    readonly wanted: WantedBand,
     /** `fetchPlace` of the band. */
     place: string,
-    private readonly parts: FetchParts,
+    private readonly parts: BandFetchParts,
   ) {
     this.folder = join(place, 'files')
     this.torrentPath = join(place, 'torrent')
@@ -106,7 +102,7 @@ export class BandFetch {
       return (await this.#swarm(torrent)) ?? (await this.#compare())
     }
     const first = (await this.#plain()) ?? (await this.#compare())
-    // What was begun in another life may have been wrong from the beginning; it is gone now.
+    // Files left by an earlier process may have been wrong; they are removed now, so one more attempt starts from nothing.
     return first?.refused === 'forged' ? ((await this.#plain()) ?? (await this.#compare())) : first
   }
 
@@ -130,7 +126,7 @@ export class BandFetch {
     const known = kept === undefined ? undefined : matching(readTorrent(kept), band)
     if (known !== undefined && !isRefusal(known)) return known
     const address = `${url}/indexes/torrents/${band.torrent.infohashV1}.torrent`
-    const bytes = await get(address, torrentFileMaxBytes, this.parts.asking, this.#end.signal)
+    const bytes = await get(address, torrentFileMaxBytes, this.parts.http, this.#end.signal)
     if (isRefusal(bytes)) return bytes
     const torrent = matching(readTorrent(bytes), band)
     if (!isRefusal(torrent)) await replaceFile(path, bytes)
@@ -138,9 +134,9 @@ export class BandFetch {
   }
 
   async #swarm(torrent: Torrent): Promise<Refusal | undefined> {
-    const { asking, clock, peerId, download: options } = this.parts
+    const { http: asking, clock, peerId, download: options } = this.parts
     const { url } = this.wanted
-    // A publisher out in the world has no business sending us to machines in our own network.
+    // A publisher outside could make us connect to machines in our own network: such addresses are left out.
     const { dispatcher, timeoutMs } = asking
     const web = { base: `${url}/indexes/webseed/`, dispatcher, timeoutMs }
     const isNear = isNearAddress(new URL(url).hostname)
@@ -160,7 +156,7 @@ export class BandFetch {
 
   /** Asks a tracker for peers until the end. */
   async #ask(url: string, torrent: Torrent, download: Download): Promise<void> {
-    const { asking, clock, peerId, dht } = this.parts
+    const { http: asking, clock, peerId, dht } = this.parts
     const { signal } = this.#end
     const parts = { ...asking, patience: udpPatience, clock, dht }
     let event: 'started' | undefined = 'started'
@@ -170,7 +166,7 @@ export class BandFetch {
       const about = { url, infohashes: [torrent.infohashV1], peerId, port: 1, left }
       const said = await tell({ ...about, ...(event === undefined ? {} : { event }) }, parts, signal)
       event = undefined
-      download.heardOf(said?.peers ?? [])
+      download.heardOf(said?.peers ?? [], url)
       const isEmpty = said === undefined || said.peers.length === 0
       await pause((isEmpty ? emptySeconds : said.intervalSeconds) * 1000, signal)
       emptySeconds = isEmpty ? Math.min(emptySeconds * 2, emptyMaxSeconds) : emptyMinSeconds
@@ -180,7 +176,8 @@ export class BandFetch {
   async #plain(): Promise<Refusal | undefined> {
     const { url, index, band } = this.wanted
     const base = `${url}/indexes/${index}/${band.id}/`
-    return fetchFiles(base, band.files, this.folder, this.parts.asking, this.#end.signal)
+    const { http, clock } = this.parts
+    return fetchFiles(base, band.files, this.folder, http, clock, this.#end.signal)
   }
 
   /** Digests of all files beside the document's: whatever brought them, this is what is believed. */
@@ -207,7 +204,7 @@ function matching(torrent: Torrent | Refusal, { torrent: named, files }: Band): 
   if (named === undefined || torrent.infohashV1.toString('hex') !== named.infohashV1) return other
   if (named.infohashV2 !== undefined && torrent.infohashV2.toString('hex') !== named.infohashV2) return other
   const sizes = new Map(torrent.files.map(({ name, sizeBytes }) => [name, sizeBytes]))
-  const isNamed = torrent.name === bandDigest(files)
+  const isNamed = torrent.name === bandTorrentName(files)
   const same =
     isNamed && sizes.size === files.length && files.every(({ name, size }) => sizes.get(name) === size)
   return same ? torrent : other
@@ -217,23 +214,4 @@ function matching(torrent: Torrent | Refusal, { torrent: named, files }: Band): 
 export function fetchPlace(bandsPath: string, index: string, id: string): string {
   if (!isIndexName(index) || !isEntryName(id)) throw new RangeError(`not a band's name: ${index}/${id}`)
   return join(bandsPath, 'fetching', index, id)
-}
-
-/** Removes what is left of bands that are not wanted any more; `wanted` has `<index>/<id>`. */
-export async function dropUnwanted(bandsPath: string, wanted: ReadonlySet<string>): Promise<void> {
-  const above = join(bandsPath, 'fetching')
-  for (const index of await namesIn(above)) {
-    for (const id of await namesIn(join(above, index))) {
-      if (!wanted.has(`${index}/${id}`)) await rm(join(above, index, id), { recursive: true, force: true })
-    }
-  }
-}
-
-async function namesIn(path: string): Promise<string[]> {
-  try {
-    return await readdir(path)
-  } catch (error) {
-    if (isMissing(error)) return []
-    throw error
-  }
 }

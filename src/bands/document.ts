@@ -3,8 +3,9 @@ import { z } from 'zod'
 import type { SigningKey } from '../attest/keys.js'
 import { decodeBase58 } from '../format/base58.js'
 import { canonicalJson } from '../format/canonical-json.js'
+import { isEntryName } from '../format/entry-name.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
-import { isEntryName, isIndexName } from './names.js'
+import { isIndexName } from './names.js'
 import { ownDomain, type PublicationDocument, publicationMaxBytes } from './protocol.js'
 
 const indexesMax = 64
@@ -81,7 +82,7 @@ export interface Expected {
   readonly keyIds: readonly string[]
   /** Base58 address; undefined: the keys alone say who it is. */
   readonly publisher?: string
-  /** Domains that are accepted: `ownDomain`, and `peerDomain` where the operator wants it. */
+  /** Domains that are accepted: those of either vocabulary. */
   readonly domains: readonly string[]
   /** The highest sequence seen of this publisher: the same is fine, a lower one is a rollback. */
   readonly sequenceMin: number
@@ -129,7 +130,13 @@ export function verifyPublication(bytes: Uint8Array, expected: Expected): ReadPu
   }
   const signed = isSigned(said, keyId, sig, expected.domains)
   if (isRefusal(signed)) return signed
-  if (!signed) return refuse('forged', 'upstream', 'publication: the signature is wrong')
+  if (!signed) {
+    return refuse(
+      'forged',
+      'upstream',
+      `publication: the signature is wrong, as ${expected.domains.join(' and as ')}`,
+    )
+  }
   if (document.sequence < expected.sequenceMin) {
     return no(`sequence ${document.sequence} is below ${expected.sequenceMin}, which was seen before`)
   }

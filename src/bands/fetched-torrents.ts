@@ -1,10 +1,10 @@
 import { mkdir, readdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isMissing } from '../store/blobs.js'
-import type { Shelved } from './protocol.js'
+import type { SeededTorrent } from '../torrent/swarm.js'
+import type { StoredBand } from './protocol.js'
 import type { Fetched } from './subscription.js'
-import type { Offering } from './swarm.js'
-import { keyOf, type Listing } from './wanted-bands.js'
+import { bandKey, type Listing } from './wanted-bands.js'
 
 /** The tracker of a publisher, by the address of its own routes. */
 export function trackerOf(url: string): string {
@@ -44,14 +44,14 @@ export class FetchedTorrents {
 
   /** Bands in place that can be given on, with the trackers of the publishers that list them. */
   offerings(
-    placed: readonly Shelved[],
+    placed: readonly StoredBand[],
     fetched: ReadonlyMap<string, Fetched>,
     listings: readonly Listing[],
-  ): Offering[] {
+  ): SeededTorrent[] {
     return placed.flatMap(({ shelf, index, id, folder }) => {
-      const known = fetched.get(keyOf(index, id))
+      const known = fetched.get(bandKey(index, id))
       const infohashV1 = known?.torrent
-      // What nobody lists any more goes soon: it is offered to nobody new.
+      // A band that no publisher lists is removed soon: it is not offered any more.
       if (shelf !== 'installed' || infohashV1 === undefined || known?.goneMs !== undefined) return []
       const lists = ({ indexes }: Listing): boolean =>
         indexes.some(({ bands }) => bands.some(({ torrent }) => torrent?.infohashV1 === infohashV1))

@@ -5,9 +5,9 @@ import { isRefusal } from '../format/refusal.js'
 import type { Hints } from '../source/protocol.js'
 import { RemoteIndex, readIndexSource, type SourceParts } from './index-sources.js'
 import { LocalBands } from './local-bands.js'
-import type { RootPlace } from './root-place.js'
+import type { RootRecord } from './root-record.js'
 
-export interface FinderOptions {
+export interface BandFinderOptions {
   /** Folders whose bands are looked into first: what was built here and what was fetched. Read in place. */
   readonly bandFolders: readonly string[]
   /** Further indexes in the order they are asked, as settings say them. */
@@ -19,14 +19,14 @@ export interface FinderOptions {
   readonly remoteMs: number
 }
 
-/** Asks bands where an item lies. What they say is a hint: whoever follows it proves it against the id. */
+/** Asks bands where an item lies. Their answer is a hint: the caller checks what it finds there against the id. */
 export class BandFinder {
   readonly #local: LocalBands
   readonly #further: readonly (LocalBands | RemoteIndex)[]
   readonly #count: (outcome: 'local' | 'remote' | 'absent' | 'failed') => void
 
   constructor(
-    private readonly options: FinderOptions,
+    private readonly options: BandFinderOptions,
     private readonly parts: SourceParts,
     private readonly log: Log,
     meters: Meters,
@@ -47,7 +47,7 @@ export class BandFinder {
   }
 
   /** What the bands on this machine say, and those only. Never throws. */
-  here(id: Id): RootPlace | undefined {
+  here(id: Id): RootRecord | undefined {
     return this.#local.find(idBytes(id))
   }
 
@@ -75,7 +75,7 @@ export class BandFinder {
   async #ask(id: Uint8Array, order: readonly (LocalBands | RemoteIndex)[]): Promise<Hints | undefined> {
     const { clock } = this.parts
     let over = false
-    const search = async (): Promise<RootPlace | undefined> => {
+    const search = async (): Promise<RootRecord | undefined> => {
       for (const index of order) {
         if (over) return undefined
         const found = await index.find(id)
@@ -90,7 +90,7 @@ export class BandFinder {
       this.#count('absent')
       return undefined
     }
-    const found = await new Promise<RootPlace | undefined>((resolve, reject) => {
+    const found = await new Promise<RootRecord | undefined>((resolve, reject) => {
       const timer = clock.after(this.options.remoteMs, () => {
         over = true
         resolve(undefined)
@@ -108,7 +108,7 @@ export class BandFinder {
   }
 }
 
-function hintsOf({ path, itemOffset, itemSize }: RootPlace): Hints | undefined {
+function hintsOf({ path, itemOffset, itemSize }: RootRecord): Hints | undefined {
   const ids = path.map(idOfBytes)
   const [rootId] = ids
   if (rootId === undefined) return undefined

@@ -1,13 +1,15 @@
 import { type Dispatcher, request } from 'undici'
+import { abortAfter } from '../actor/clock.js'
+import { expected } from '../format/bug.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
-import { readBody } from './announce.js'
-import { type ReadPublication, verifyPublication } from './document.js'
+import { readBodyUpTo } from '../torrent/announce.js'
+import { type Expected, type ReadPublication, verifyPublication } from './document.js'
 import { publicationMaxBytes } from './protocol.js'
 import type { PublisherKeys } from './publisher-keys.js'
 import { type Subscription, type SubscriptionState, subscriptionKey } from './subscription.js'
 
-/** How publishers are asked. */
-export interface Asking {
+/** How publishers are asked over HTTP. */
+export interface HttpOptions {
   readonly dispatcher: Dispatcher
   readonly timeoutMs: number
   readonly userAgent: string
@@ -17,62 +19,102 @@ export interface Asking {
 export async function get(
   url: string,
   maxBytes: number,
-  { dispatcher, timeoutMs, userAgent }: Asking,
+  { dispatcher, timeoutMs, userAgent }: HttpOptions,
   end: AbortSignal,
 ): Promise<Buffer | Refusal> {
   try {
-    const signal = AbortSignal.any([end, AbortSignal.timeout(timeoutMs)])
+    const signal = AbortSignal.any([end, abortAfter(timeoutMs)])
     const answer = await request(url, { dispatcher, signal, headers: { 'user-agent': userAgent } })
     if (answer.statusCode !== 200) {
       answer.body.on('error', () => 'dropped on purpose').destroy()
       const reason = answer.statusCode === 404 ? 'unknown' : 'upstream'
       return refuse(reason, 'upstream', `${url}: status ${answer.statusCode}`)
     }
-    const bytes = await readBody(answer.body, maxBytes)
+    const bytes = await readBodyUpTo(answer.body, maxBytes)
     return bytes ?? refuse('too-large', 'upstream', `${url}: over ${maxBytes} bytes`)
   } catch (error) {
-    const late = (error as Error).name === 'TimeoutError'
-    return refuse(late ? 'late' : 'upstream', 'upstream', `${url}: ${(error as Error).message}`)
+    const { name, message } = expected(error)
+    return refuse(name === 'TimeoutError' ? 'late' : 'upstream', 'upstream', `${url}: ${message}`)
   }
 }
 
-/** What it takes to follow. */
-export interface Following {
+/** What `follow` needs. */
+export interface FollowParts {
   readonly state: SubscriptionState
   readonly keys: PublisherKeys
   /** Domains of signatures that are accepted. */
   readonly domains: readonly string[]
-  readonly asking: Asking
+  readonly http: HttpOptions
+}
+
+/** A document, and the address of the routes that it came from. */
+export interface Followed extends ReadPublication {
+  readonly url: string
 }
 
 /**
- * Asks a publisher for its document, and remembers it before it is used: a document that is older than one seen before is
- * refused for ever after, whatever happens to this process. Two documents of one sequence are refused as well.
+ * Asks a publisher for its document, under each of its addresses until one has it, and remembers it before it is used: a
+ * document that is older than one seen before is refused for ever after, whatever happens to this process. Two documents of one
+ * sequence are refused as well.
  */
 export async function follow(
   subscription: Subscription,
-  { state, keys, domains, asking }: Following,
+  { state, keys, domains, http: asking }: FollowParts,
   nowMs: number,
   end: AbortSignal,
-): Promise<ReadPublication | Refusal> {
+): Promise<Followed | Refusal> {
   const key = subscriptionKey(subscription)
   const before = state.seen.get(key)
   const signers = await keys.of(subscription, end)
   if (isRefusal(signers)) return signers
-  const bytes = await get(`${subscription.url}/indexes`, publicationMaxBytes, asking, end)
-  if (isRefusal(bytes)) return bytes
   const expected = { ...signers, domains, sequenceMin: before?.sequence ?? 1 }
-  const read = verifyPublication(bytes, expected)
-  if (isRefusal(read)) return read
+  const found = await firstOf(addressesOf(subscription, before?.url), expected, asking, end)
+  if (isRefusal(found)) return found
+  const { bytes, url, ...read } = found
   const { sequence } = read.document
   if (before?.sequence === sequence && before.sha256 !== read.sha256) {
     return refuse('forged', 'upstream', `two documents of sequence ${sequence}`)
   }
   if (before?.sha256 !== read.sha256) {
-    // The document first: a sequence without its document would leave nothing to follow.
+    // The document is written first: after a crash in between, a sequence without its document could not be followed.
     await state.keepDocument(subscription, bytes)
-    state.seen.set(key, { sequence, sha256: read.sha256, checkedMs: nowMs, problem: '' })
+    state.seen.set(key, { sequence, sha256: read.sha256, checkedMs: nowMs, problem: '', url })
     await state.save()
   }
-  return read
+  return { ...read, url }
+}
+
+/** The one that answered last comes first. */
+function addressesOf({ url, others = [] }: Subscription, last: string | undefined): string[] {
+  const all = [url, ...others]
+  return last !== undefined && all.includes(last) ? [last, ...all.filter((one) => one !== last)] : all
+}
+
+/** The first document that may be followed. The refusal of several says what each address answered. */
+async function firstOf(
+  urls: readonly string[],
+  expected: Expected,
+  asking: HttpOptions,
+  end: AbortSignal,
+): Promise<(Followed & { readonly bytes: Uint8Array }) | Refusal> {
+  const refusals: Refusal[] = []
+  for (const url of urls) {
+    const bytes = await get(`${url}/indexes`, publicationMaxBytes, asking, end)
+    const read = isRefusal(bytes) ? bytes : verifyPublication(bytes, expected)
+    if (!isRefusal(bytes) && !isRefusal(read)) return { ...read, bytes, url }
+    if (isRefusal(read))
+      refusals.push(isRefusal(bytes) ? read : { ...read, message: `${url}/indexes: ${read.message}` })
+    // A host that does not answer at all is not asked twice.
+    if (end.aborted || (isRefusal(bytes) && bytes.refused === 'late')) break
+  }
+  return weightiest(refusals)
+}
+
+/** A document that is wrong says more than an address where there is none. */
+function weightiest(refusals: readonly Refusal[]): Refusal {
+  const [first, ...others] = refusals
+  if (first === undefined) throw new Error('a publisher without addresses')
+  if (others.length === 0) return first
+  const worst = refusals.find(({ refused }) => refused !== 'unknown') ?? first
+  return { ...worst, message: refusals.map(({ message }) => message).join('; ') }
 }

@@ -1,9 +1,12 @@
 import { open, stat, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { request } from 'undici'
-import { type Refusal, refuse } from '../format/refusal.js'
+import type { Clock } from '../actor/clock.js'
+import { expected } from '../format/bug.js'
+import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import { bytesPerSecondMin, paced } from '../http/sender-pace.js'
 import { isMissing } from '../store/blobs.js'
-import type { Asking } from './follow.js'
+import type { HttpOptions } from './follow.js'
 import type { BandFile } from './protocol.js'
 
 async function sizeOf(path: string): Promise<number> {
@@ -17,18 +20,19 @@ async function sizeOf(path: string): Promise<number> {
 
 /**
  * Brings a band's files over HTTP, one after the other, for bands without a torrent. What is there of a file is asked for no
- * more; whether the whole is right is for the caller to see. Resolves with a refusal where the server does not deliver;
- * rejects where the disk refuses.
+ * more; whether the whole is right is for the caller to see. Resolves with a refusal where the server does not deliver, or too
+ * slowly; rejects where the disk refuses.
  */
 export async function fetchFiles(
   base: string,
   files: readonly BandFile[],
   folder: string,
-  asking: Asking,
+  asking: HttpOptions,
+  clock: Clock,
   end: AbortSignal,
 ): Promise<Refusal | undefined> {
   for (const file of files) {
-    const refusal = await fetchFile(`${base}${file.name}`, file, join(folder, file.name), asking, end)
+    const refusal = await fetchFile(`${base}${file.name}`, file, join(folder, file.name), asking, clock, end)
     if (refusal !== undefined) return refusal
   }
   return undefined
@@ -38,7 +42,8 @@ async function fetchFile(
   url: string,
   { size }: BandFile,
   path: string,
-  { dispatcher, timeoutMs, userAgent }: Asking,
+  { dispatcher, timeoutMs, userAgent }: HttpOptions,
+  clock: Clock,
   end: AbortSignal,
 ): Promise<Refusal | undefined> {
   let had = await sizeOf(path)
@@ -50,14 +55,19 @@ async function fetchFile(
   try {
     if (had === size) return undefined
     const headers = { 'user-agent': userAgent, range: `bytes=${had}-${size - 1}` }
-    const timeouts = { headersTimeout: timeoutMs, bodyTimeout: timeoutMs }
+    // The body is watched below, by what it brings.
+    const timeouts = { headersTimeout: timeoutMs, bodyTimeout: 0 }
     const answer = await request(url, { dispatcher, signal: end, headers, ...timeouts })
     const fits = answer.statusCode === 206 || (answer.statusCode === 200 && had === 0)
     if (!fits) {
       answer.body.on('error', () => 'dropped on purpose').destroy()
       return refuse('upstream', 'upstream', `${url}: status ${answer.statusCode}`)
     }
-    for await (const part of answer.body as AsyncIterable<Buffer>) {
+    const body = answer.body as AsyncIterable<Buffer>
+    const stop = (): void => void answer.body.on('error', () => 'dropped on purpose').destroy()
+    const pace = { stallMs: timeoutMs, bytesPerSecondMin }
+    for await (const part of paced(body, url, pace, clock, stop)) {
+      if (isRefusal(part)) return part
       had += part.length
       if (had > size) return refuse('forged', 'upstream', `${url}: more than ${size} bytes`)
       await file.write(part)
@@ -65,7 +75,7 @@ async function fetchFile(
     return had === size ? undefined : refuse('upstream', 'upstream', `${url}: ${had} of ${size} bytes`)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).syscall === 'write') throw error
-    return refuse('upstream', 'upstream', `${url}: ${(error as Error).message}`)
+    return refuse('upstream', 'upstream', `${url}: ${expected(error).message}`)
   } finally {
     await file.close()
   }

@@ -48,7 +48,7 @@ const shape = z.object({
  * file beside the manifest, an address, an item of the chain, or a stretch of one.
  */
 export type IndexManifest = z.infer<typeof shape>
-export type Partition = IndexManifest['partitions'][number]
+export type IndexPartition = IndexManifest['partitions'][number]
 
 /** Reads a manifest; unknown fields are ignored. */
 export function readIndexManifest(bytes: Uint8Array): IndexManifest | Refusal {

@@ -1,11 +1,13 @@
 import type { Clock } from '../actor/clock.js'
+import { Rest } from '../actor/rest.js'
 import { type Id, parseId } from '../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import { orLate } from '../http/sender-pace.js'
 import type { Asks } from '../http/upstream.js'
-import { manifestMaxBytes, type Partition, readIndexManifest } from './index-manifest.js'
+import { type IndexPartition, manifestMaxBytes, readIndexManifest } from './index-manifest.js'
 import { type ContentSource, contentRanges, fetchDocument, httpRanges, type Ranges } from './ranges.js'
 import { RemoteCdb, type RemoteOptions, RemoteReads } from './remote-index.js'
-import type { RootPlace } from './root-place.js'
+import type { RootRecord } from './root-record.js'
 
 /** Where an index lies that is not among our bands, as a setting says it. */
 export type IndexSource =
@@ -44,44 +46,67 @@ export interface SourceParts {
   readonly options: RemoteOptions
 }
 
+/** Which file knows an id, by its first byte. */
+type Opening = ((first: number) => RemoteCdb | undefined) | Refusal
+
+/** Bytes of a manifest are some thousand: a sound server gives them in far less. */
+const manifestMs = 30_000
+
 /** One index far away. After a failure it rests for a while. */
 export class RemoteIndex {
   readonly name: string
   readonly #reads: RemoteReads
-  #restsUntil = Number.NEGATIVE_INFINITY
-  #opening: Promise<((first: number) => RemoteCdb | undefined) | Refusal> | undefined
+  readonly #rest: Rest
+  /** For one stretch, or for the manifest. */
+  readonly #readMs: number
+  #opening: Promise<Opening> | undefined
 
   constructor(
     private readonly source: Exclude<IndexSource, { kind: 'path' }>,
     private readonly parts: SourceParts,
   ) {
     this.name = source.kind === 'http' ? source.url : source.id
-    this.#reads = new RemoteReads(parts.clock, parts.options)
+    const { clock, options } = parts
+    const { coolMs, httpMs, contentMs } = options
+    this.#readMs = source.kind === 'http' ? httpMs : contentMs
+    this.#rest = new Rest({ failuresMax: 1, restMs: coolMs, restMaxMs: coolMs }, clock)
+    this.#reads = new RemoteReads(clock, options, this.#readMs)
   }
 
   /** Where the item (32 bytes of id) is; undefined where this index does not know it. Never rejects. */
-  async find(id: Uint8Array): Promise<RootPlace | undefined | Refusal> {
-    const { clock, options } = this.parts
-    if (clock.monotonic() < this.#restsUntil) return undefined
-    this.#opening ??= this.source.partitioned ? this.#openManifest() : Promise.resolve(this.#single())
-    const fileOf = await this.#opening
+  async find(id: Uint8Array): Promise<RootRecord | undefined | Refusal> {
+    if (this.#rest.isDue && this.#rest.isOn) return undefined
+    // One question tries whether it is well again; the others need not wait for that.
+    if (this.#rest.isDue) this.#rest.hold(2 * this.#readMs)
+    const fileOf = await this.#open()
     const found = isRefusal(fileOf) ? fileOf : await fileOf(id[0] as number)?.find(id)
-    if (isRefusal(fileOf)) this.#opening = undefined
-    if (isRefusal(found) && found.refused !== 'busy') this.#restsUntil = clock.monotonic() + options.coolMs
+    if (!isRefusal(found)) this.#rest.well()
+    else if (found.refused !== 'busy') this.#rest.failed()
     return found
+  }
+
+  /** A manifest that takes too long goes on, and may be there after the rest. */
+  #open(): Promise<Opening> {
+    if (!this.source.partitioned) return Promise.resolve(this.#single())
+    this.#opening ??= this.#openManifest().then((opened) => {
+      if (isRefusal(opened)) this.#opening = undefined
+      return opened
+    })
+    const late = refuse('late', 'upstream', `${this.name}: the manifest does not come`)
+    return orLate(this.#opening, this.#readMs, late, this.parts.clock)
   }
 
   #single(): () => RemoteCdb {
     const { source, parts } = this
     const ranges =
       source.kind === 'http'
-        ? httpRanges(source.url, parts.upstream)
+        ? httpRanges(source.url, parts.upstream, this.#readMs)
         : contentRanges(parts.content, source.id, source.region)
     const file = new RemoteCdb(this.name, ranges, this.#reads)
     return () => file
   }
 
-  async #openManifest(): Promise<((first: number) => RemoteCdb | undefined) | Refusal> {
+  async #openManifest(): Promise<Opening> {
     const bytes = await this.#manifestBytes()
     if (isRefusal(bytes)) return bytes
     const manifest = readIndexManifest(bytes)
@@ -102,7 +127,7 @@ export class RemoteIndex {
 
   async #manifestBytes(): Promise<Uint8Array | Refusal> {
     const { source, parts } = this
-    if (source.kind === 'http') return fetchDocument(source.url, parts.upstream, manifestMaxBytes)
+    if (source.kind === 'http') return fetchDocument(source.url, parts.upstream, manifestMaxBytes, manifestMs)
     const ranges = contentRanges(parts.content, source.id, source.region)
     const [start] = await this.#sizeOf(ranges)
     const size = source.region?.sizeBytes ?? start
@@ -119,16 +144,16 @@ export class RemoteIndex {
   }
 
   /** Files are those beside the manifest, so a manifest of the chain has none. */
-  #rangesOf({ location, size }: Partition): Ranges | undefined {
-    const { upstream, content } = this.parts
+  #rangesOf({ location, size }: IndexPartition): Ranges | undefined {
+    const { upstream, content, options } = this.parts
     switch (location.type) {
       case 'file':
         return this.source.kind === 'http'
-          ? httpRanges(new URL(location.filename, this.source.url).href, upstream)
+          ? httpRanges(new URL(location.filename, this.source.url).href, upstream, options.httpMs)
           : undefined
       case 'http':
         return /^https?:\/\//.test(location.url) && URL.canParse(location.url)
-          ? httpRanges(location.url, upstream)
+          ? httpRanges(location.url, upstream, options.httpMs)
           : undefined
       case 'arweave-id':
         return parsed(location.id, (id) => contentRanges(content, id))

@@ -5,7 +5,7 @@ import { isRefusal } from '../format/refusal.js'
 import { isMissing } from '../store/blobs.js'
 import { type CdbFile, CdbSearch, closeCdb, openCdb } from '../store/cdb-reader.js'
 import { manifestName, readIndexManifest } from './index-manifest.js'
-import { type RootPlace, readPlace } from './root-place.js'
+import { type RootRecord, readPlace } from './root-record.js'
 
 /** Partitions that one thread keeps open: a descriptor and 4 KiB each. Eight whole bands. */
 const openMax = 2048
@@ -106,7 +106,7 @@ export class LocalBands {
   ) {}
 
   /** Where the newest index that knows it says the item (32 bytes of id) is, in memory of its own. Never throws. */
-  find(id: Uint8Array): RootPlace | undefined {
+  find(id: Uint8Array): RootRecord | undefined {
     this.#look()
     for (const index of this.#indexes) {
       const path = index.fileOf(id[0] as number)

@@ -1,9 +1,9 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { bandTorrent, type HashedFile, magnetOf, type Torrent, torrentBytes } from '../format/torrent.js'
+import { hashBandFile } from '../torrent/hash.js'
+import { type HashedFile, hybridTorrent, magnetOf, type Torrent, torrentBytes } from '../torrent/torrent.js'
 import type { BandFile, BandTorrent, Measure } from './protocol.js'
 import { replaceFile } from './replace-file.js'
-import { hashBandFile } from './torrent-hash.js'
 
 /** Where a torrent's file is served, and in which it lies below `DATA_PATH/bands/torrents`. */
 export function torrentFileName(torrent: Torrent): string {
@@ -34,7 +34,7 @@ export function measureTorrent({ torrentsPath, pathPrefix, trackers }: TorrentMe
   return async (folder, names) => {
     const hashed: HashedFile[] = []
     for (const name of names) hashed.push(await hashBandFile(folder, name))
-    const torrent = bandTorrent(hashed)
+    const torrent = hybridTorrent(hashed)
     await mkdir(torrentsPath, { recursive: true })
     await replaceFile(join(torrentsPath, torrentFileName(torrent)), torrentBytes(torrent, trackers))
     const files: BandFile[] = hashed.map(({ name, sizeBytes, sha256 }) => {

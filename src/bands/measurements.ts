@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path'
 import { z } from 'zod'
 import { isMissing } from '../store/blobs.js'
 import type { FileStamp, StoredOffer } from './offer.js'
-import type { Measure, Measured, Shelved } from './protocol.js'
+import type { Measure, Measured, StoredBand } from './protocol.js'
 import { replaceFile } from './replace-file.js'
 
 const shape = z.object({
@@ -35,7 +35,7 @@ export class Measurements {
   ) {}
 
   /** Measures a band, or remembers; again where one of its files is another than it was. */
-  async of(band: Shelved, names: readonly string[]): Promise<Remembered> {
+  async of(band: StoredBand, names: readonly string[]): Promise<Remembered> {
     const before = await stampsOf(band.folder, names)
     const kept = await this.#read(band)
     const fits =
@@ -56,7 +56,7 @@ export class Measurements {
     return remembered(measured, before)
   }
 
-  async forget(band: Shelved): Promise<void> {
+  async forget(band: StoredBand): Promise<void> {
     await rm(this.#path(band), { force: true })
   }
 
@@ -71,11 +71,11 @@ export class Measurements {
     }
   }
 
-  #path({ index, id }: Shelved): string {
+  #path({ index, id }: StoredBand): string {
     return join(this.folder, index, `${id}.json`)
   }
 
-  async #read(band: Shelved): Promise<z.infer<typeof shape> | undefined> {
+  async #read(band: StoredBand): Promise<z.infer<typeof shape> | undefined> {
     try {
       const checked = shape.safeParse(JSON.parse(await readFile(this.#path(band), 'utf8')))
       return checked.success ? checked.data : undefined

@@ -1,17 +1,12 @@
+import { isEntryName } from '../format/entry-name.js'
+import { torrentName } from '../torrent/torrent.js'
+import type { BandFile } from './protocol.js'
+
 const indexShape = /^[a-z0-9-]{1,64}$/
-const entryShape = /^[A-Za-z0-9._-]{1,128}$/
 
-/** Names that some object would answer to although nobody put them there. */
-const inherited = new Set(Object.getOwnPropertyNames(Object.prototype))
-
-/** Name of an index or of a kind: a path segment and nothing else. */
+/** Name of an index or of a kind: a path segment in lower case. */
 export function isIndexName(name: string): boolean {
-  return indexShape.test(name) && !inherited.has(name)
-}
-
-/** Id of a band or name of a file: a path segment that leads nowhere else. */
-export function isEntryName(name: string): boolean {
-  return entryShape.test(name) && !name.includes('..') && name !== '.' && !inherited.has(name)
+  return indexShape.test(name) && isEntryName(name)
 }
 
 /** What a band says it replaces: an id, a list of ids, or nothing; whatever else stands there is nothing. */
@@ -19,4 +14,12 @@ export function supersededBy(metadata: Readonly<Record<string, unknown>> | undef
   const said = metadata !== undefined && Object.hasOwn(metadata, 'supersedes') ? metadata.supersedes : []
   const list: readonly unknown[] = Array.isArray(said) ? said : [said]
   return list.filter((id): id is string => typeof id === 'string' && isEntryName(id))
+}
+
+/**
+ * Name of a band's torrent, and the path component below `webseed/`: 16 hex digits that depend on names, sizes and digests of
+ * its files. Equal lists of files have equal names, so that a list is compared by it too.
+ */
+export function bandTorrentName(files: readonly BandFile[]): string {
+  return torrentName(files.map(({ name, size, sha256 }) => ({ name, sizeBytes: size, sha256Hex: sha256 })))
 }

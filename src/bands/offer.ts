@@ -1,10 +1,10 @@
-import { createHash } from 'node:crypto'
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 import type { Clock } from '../actor/clock.js'
 import { isRefusal } from '../format/refusal.js'
 import { readPublication } from './document.js'
+import { bandTorrentName } from './names.js'
 import type { BandFile, PublicationDocument } from './protocol.js'
 
 /** A file as it was when its digest was taken. */
@@ -51,17 +51,6 @@ export interface Offer {
   readonly torrents: ReadonlySet<string>
 }
 
-/**
- * Name of a band's torrent: 16 hex digits over names, sizes and digests of its files in bytewise order of the names. Also the
- * path component below `webseed/`.
- */
-export function torrentName(files: readonly BandFile[]): string {
-  const hash = createHash('sha256')
-  const byName = (one: BandFile, other: BandFile): number => (one.name < other.name ? -1 : 1)
-  for (const { name, size, sha256 } of [...files].sort(byName)) hash.update(`${name}\0${size}\0${sha256}\n`)
-  return hash.digest('hex').slice(0, 16)
-}
-
 /** Reads what was stored; undefined where it is not what was written. */
 export function readStoredOffer(text: string): StoredOffer | undefined {
   try {
@@ -83,7 +72,7 @@ export function indexOffer({ document: text, files: stamps }: StoredOffer): Offe
   const torrents = new Set<string>()
   for (const { name: index, bands } of read.document.indexes) {
     for (const { id, files, torrent } of bands) {
-      const seed = torrentName(files)
+      const seed = bandTorrentName(files)
       if (torrent !== undefined) torrents.add(torrent.infohashV1)
       for (const file of files) {
         const stamp = Object.hasOwn(stamps, file.sha256) ? stamps[file.sha256] : undefined
@@ -122,8 +111,8 @@ export function offeringsOf(offer: Offer | undefined, root: string): SeededBand[
 /** How long an offer is believed before its file is looked at again. */
 const believeMs = 1000
 
-/** The offer of the moment, as one edge thread reads it from disk. */
-export class Offers {
+/** The current offer, read from disk by each edge thread. */
+export class OfferReader {
   #offer: Offer | undefined
   #stamp = ''
   #lookAgain = Number.NEGATIVE_INFINITY

@@ -1,12 +1,12 @@
 import type { Dispatcher } from 'undici'
 import { systemClock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
-import type { Dht } from './dht.js'
-import { l1Bands } from './l1-band.js'
+import type { Dht } from '../torrent/dht.js'
+import type { BandStore } from './band-store.js'
+import { l1Bands } from './l1-kind.js'
 import { PinnedKeys } from './publisher-keys.js'
 import { RegisteredKeys } from './registered-keys.js'
 import { rootTxBands } from './root-band.js'
-import type { Shelf } from './shelf.js'
 import { Subscriber, type SubscriberParts } from './subscriber.js'
 import { type SubscriberThread, swarmDefaults } from './swarm-wiring.js'
 
@@ -17,12 +17,12 @@ export function openSubscriber(
     readonly dispatcher: Dispatcher
     readonly dht?: Dht | undefined
     readonly peerId: Buffer
-    readonly shelf: Shelf
+    readonly shelf: BandStore
     readonly log: Log
     readonly wants?: SubscriberParts['wants']
   },
 ): Promise<Subscriber> {
-  const asking = {
+  const http = {
     dispatcher: parts.dispatcher,
     timeoutMs: swarmDefaults.timeoutMs,
     userAgent: given.userAgent,
@@ -30,9 +30,16 @@ export function openSubscriber(
   const pinned = new PinnedKeys()
   const { registry, download, trackers } = given
   return Subscriber.open(given, {
-    ...{ asking, download, trackers, dht: parts.dht, clock: systemClock },
-    ...{ peerId: parts.peerId, shelf: parts.shelf, log: parts.log, wants: parts.wants },
-    keys: registry === undefined ? pinned : new RegisteredKeys(registry, pinned, asking, systemClock),
+    http,
+    download,
+    trackers,
+    dht: parts.dht,
+    clock: systemClock,
+    peerId: parts.peerId,
+    shelf: parts.shelf,
+    log: parts.log,
+    wants: parts.wants,
+    keys: registry === undefined ? pinned : new RegisteredKeys(registry, pinned, http, systemClock),
     kinds: [rootTxBands, l1Bands].filter(({ kind }) => given.kinds.includes(kind)),
   })
 }

@@ -13,7 +13,7 @@ import type { Refusal } from '../format/refusal.js'
  *     torrents/<infohash v1>.torrent       .torrent files of what is offered
  *     offer.json                           the document as it is served, and which file stands behind each digest
  *
- * Only the thread of `workers/bands.ts` and the command line write here (shelf.ts); edge threads read.
+ * Only the thread of `workers/bands.ts` and the command line write here (band-store.ts); edge threads read.
  */
 export type ShelfName = 'own' | 'installed'
 
@@ -121,7 +121,7 @@ export interface Measured {
 export type Measure = (folder: string, names: readonly string[]) => Promise<Measured>
 
 /** A band in place. */
-export interface Shelved {
+export interface StoredBand {
   readonly shelf: ShelfName
   readonly index: string
   readonly id: string
@@ -129,7 +129,7 @@ export interface Shelved {
 }
 
 /** A band that is in the document now, and where its files are. */
-export interface Offered {
+export interface OfferedBand {
   readonly index: string
   readonly kind: string
   readonly folder: string

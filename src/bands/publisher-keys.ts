@@ -3,7 +3,7 @@ import { refuse } from '../format/refusal.js'
 import type { Subscription } from './subscription.js'
 
 /** Who may sign for somebody who is followed. */
-export interface Signers {
+export interface AllowedSigners {
   /** Base58 of Ed25519 keys. */
   readonly keyIds: readonly string[]
   /** Base58 address that the document must name; undefined: the keys alone say who it is. */
@@ -16,12 +16,12 @@ export interface PublisherKeys {
    * Keys that may sign now. Never rejects. Refusals: `unknown` (nobody of this name is known), `upstream`, `late`, `malformed`,
    * `too-large` (whoever is asked does not answer well): nothing is followed then, and what is here stays.
    */
-  of(subscription: Subscription, end: AbortSignal): Promise<Signers | Refusal>
+  of(subscription: Subscription, end: AbortSignal): Promise<AllowedSigners | Refusal>
 }
 
 /** The keys that the operator wrote down: ADDRESS#KEY. */
 export class PinnedKeys implements PublisherKeys {
-  async of(subscription: Subscription): Promise<Signers | Refusal> {
+  async of(subscription: Subscription): Promise<AllowedSigners | Refusal> {
     if ('keyId' in subscription) return { keyIds: [subscription.keyId] }
     return refuse('unknown', 'self', `no registry knows the keys of ${subscription.publisher}`)
   }

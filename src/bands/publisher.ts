@@ -7,6 +7,7 @@ import type { SigningKey } from '../attest/keys.js'
 import { canonicalJson } from '../format/canonical-json.js'
 import { isRefusal } from '../format/refusal.js'
 import { isMissing } from '../store/blobs.js'
+import type { BandStore } from './band-store.js'
 import { signPublication } from './document.js'
 import { Measurements } from './measurements.js'
 import {
@@ -17,9 +18,8 @@ import {
   readStoredOffer,
   type StoredOffer,
 } from './offer.js'
-import type { Band, BandKind, Measure, Offered, PublishedIndex, Shelved } from './protocol.js'
+import type { Band, BandKind, Measure, OfferedBand, PublishedIndex, StoredBand } from './protocol.js'
 import { replaceFile } from './replace-file.js'
-import type { Shelf } from './shelf.js'
 
 export interface PublishOptions {
   /** Base58 address of this gateway's wallet. */
@@ -36,7 +36,7 @@ export interface PublishOptions {
   readonly torrentsPath?: string
 }
 
-interface Found extends Shelved {
+interface Found extends StoredBand {
   readonly kind: string
   readonly band: Band
   readonly supersedes: readonly string[]
@@ -45,12 +45,12 @@ interface Found extends Shelved {
 
 /** Offers the bands that were built here: the signed document, and the files behind it by their digests. */
 export class Publisher {
-  #offered: readonly Offered[] = []
+  #offered: readonly OfferedBand[] = []
   readonly #measurements: Measurements
   readonly #replacedAt = new Map<string, number>()
 
   constructor(
-    private readonly shelf: Shelf,
+    private readonly shelf: BandStore,
     private readonly kinds: readonly BandKind[],
     measure: Measure,
     private readonly key: SigningKey,
@@ -62,7 +62,7 @@ export class Publisher {
   }
 
   /** What is offered since the last `publish`. */
-  get offered(): readonly Offered[] {
+  get offered(): readonly OfferedBand[] {
     return this.#offered
   }
 
@@ -88,14 +88,16 @@ export class Publisher {
       before !== undefined &&
       canonicalJson(before.document.indexes) === canonicalJson(indexes) &&
       this.#isOurs(before)
-    const young = before !== undefined && before.expiresMs - now > this.options.ttlMs / 2
+    const leftMs = (before?.expiresMs ?? now) - now
+    // One that is good for longer than any of ours was signed before the clock was set back.
+    const young = leftMs > this.options.ttlMs / 2 && leftMs <= this.options.ttlMs
     const offered = kept.map(({ index, kind, folder, band }) => ({ index, kind, folder, band }))
     for (const one of kept) await this.#expose(one, files)
     if (same && young && this.#hasStamps(before, files)) {
       this.#offered = offered
       return before.document.sequence
     }
-    // By the clock, so that a gateway whose state was lost is not taken for a rollback by those who follow it.
+    // At least the time: a gateway that lost its state must go on above the sequences it gave before, or followers refuse it.
     const sequence = Math.max((before?.document.sequence ?? 0) + 1, Math.floor(now / 1000))
     const { publisher, domain, ttlMs } = this.options
     const document = signPublication(
@@ -200,7 +202,7 @@ export class Publisher {
 
   /** Removes bands whose successor has been offered for long enough. */
   async #drop(replaced: readonly Found[]): Promise<void> {
-    const now = this.clock.now()
+    const now = this.clock.monotonic()
     for (const band of replaced) {
       const name = `${band.index}/${band.id}`
       const since = this.#replacedAt.get(name) ?? now

@@ -1,3 +1,5 @@
+import { abortAfter } from '../actor/clock.js'
+import { expected } from '../format/bug.js'
 import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { type Asks, type Question, Upstream } from '../http/upstream.js'
@@ -17,6 +19,7 @@ export interface Ranges {
 }
 
 export interface HttpRangesOptions {
+  /** For one whole exchange: what is asked for is small. */
   readonly timeoutMs: number
   /** Connections to one server. */
   readonly connectionsMax: number
@@ -24,6 +27,7 @@ export interface HttpRangesOptions {
 
 /** One pool of connections for all remote indexes of a thread. */
 export function rangesUpstream({ timeoutMs, connectionsMax }: HttpRangesOptions): Upstream {
+  // Exchanges are timed as wholes where they are made: a timer between two pieces would let a drip go on.
   return new Upstream({
     connections: connectionsMax,
     headersTimeout: timeoutMs,
@@ -43,12 +47,13 @@ function bad(message: string): Refusal {
 }
 
 /** A file behind a web server that knows ranges (RFC 9110 section 14). Redirects are not followed. */
-export function httpRanges(url: string, upstream: Asks): Ranges {
+export function httpRanges(url: string, upstream: Asks, timeoutMs: number): Ranges {
   return {
     async read(start, end) {
+      const signal = abortAfter(timeoutMs)
       try {
         const headers = { range: `bytes=${start}-${end - 1}`, 'accept-encoding': 'identity' }
-        const answer = await upstream.request({ ...questionTo(url), headers })
+        const answer = await upstream.request({ ...questionTo(url), headers, signal })
         const { statusCode, body } = answer
         const said = /^bytes (\d{1,16})-(\d{1,16})\/(\d{1,16})$/.exec(String(answer.headers['content-range']))
         const [, from, to, size] = (said ?? []).map(Number)
@@ -61,10 +66,16 @@ export function httpRanges(url: string, upstream: Asks): Ranges {
         if (bytes.length !== end - start) return bad(`${url} sent ${bytes.length} bytes of ${end - start}`)
         return { bytes, sizeBytes: size }
       } catch (error) {
-        return bad(`${url}: ${(error as Error).message}`)
+        return failure(url, error, signal)
       }
     },
   }
+}
+
+/** Why nothing came: `late` where the time was over. */
+function failure(url: string, error: unknown, signal: AbortSignal): Refusal {
+  if (signal.aborted) return refuse('late', 'upstream', `${url} did not answer in time`)
+  return bad(`${url}: ${expected(error).message}`)
 }
 
 /** A small document behind a web server, at most `maxBytes`. Redirects are not followed. Never rejects. */
@@ -72,9 +83,11 @@ export async function fetchDocument(
   url: string,
   upstream: Asks,
   maxBytes: number,
+  timeoutMs: number,
 ): Promise<Uint8Array | Refusal> {
+  const signal = abortAfter(timeoutMs)
   try {
-    const { statusCode, body } = await upstream.request(questionTo(url))
+    const { statusCode, body } = await upstream.request({ ...questionTo(url), signal })
     const pieces: Uint8Array[] = []
     let size = 0
     if (statusCode !== 200) {
@@ -88,7 +101,7 @@ export async function fetchDocument(
     }
     return Buffer.concat(pieces)
   } catch (error) {
-    return bad(`${url}: ${(error as Error).message}`)
+    return failure(url, error, signal)
   }
 }
 

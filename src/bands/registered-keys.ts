@@ -2,9 +2,10 @@ import { open } from 'node:fs/promises'
 import { z } from 'zod'
 import type { Clock } from '../actor/clock.js'
 import { decodeBase58 } from '../format/base58.js'
+import { expected } from '../format/bug.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
-import { type Asking, get } from './follow.js'
-import type { PublisherKeys, Signers } from './publisher-keys.js'
+import { get, type HttpOptions } from './follow.js'
+import type { AllowedSigners, PublisherKeys } from './publisher-keys.js'
 import type { Subscription } from './subscription.js'
 
 export interface RegistryOptions {
@@ -14,10 +15,13 @@ export interface RegistryOptions {
   readonly believeMs: number
 }
 
+/** By wallet. */
+type Keys = ReadonlyMap<string, readonly string[]> | Refusal
+
 /** A thousand gateways are 300 KiB. */
 const registryMaxBytes = 8 * 1024 * 1024
 
-/** Several publishers are asked about one after the other: one that is away is not waited for each time. */
+/** Several publishers are asked about: one registry that is away is not waited for each time. */
 const failedMs = 30_000
 
 const shape = z.object({ gateways: z.record(z.string(), z.unknown()) })
@@ -30,30 +34,23 @@ const entry = z.object({ wallet: address, observerAddress: address })
 /**
  * The keys that a registry of gateways has for a wallet: JSON as gateways answer `/peers` with, an object `gateways` whose
  * entries have `wallet` and `observerAddress` (the base58 key that signs); other members, and entries without both, are passed
- * over. Whoever keeps the registry decides whom we believe: a file of the operator's, or a gateway that is trusted.
+ * over. The registry decides which keys are accepted, so it must be a file of the operator or a trusted gateway.
  */
 export class RegisteredKeys implements PublisherKeys {
-  #said:
-    | { readonly keys: ReadonlyMap<string, readonly string[]> | Refusal; readonly untilMs: number }
-    | undefined
+  #said: { readonly keys: Keys; readonly untilMs: number } | undefined
+  #asking: Promise<Keys> | undefined
 
   constructor(
     private readonly options: RegistryOptions,
     private readonly pinned: PublisherKeys,
-    private readonly asking: Asking,
+    private readonly asking: HttpOptions,
     private readonly clock: Clock,
   ) {}
 
-  async of(subscription: Subscription, end: AbortSignal): Promise<Signers | Refusal> {
+  async of(subscription: Subscription, end: AbortSignal): Promise<AllowedSigners | Refusal> {
     if ('keyId' in subscription) return this.pinned.of(subscription, end)
     const { publisher } = subscription
-    if (this.#said === undefined || this.#said.untilMs <= this.clock.monotonic()) {
-      const keys = await this.#read(end)
-      const { believeMs } = this.options
-      const forMs = isRefusal(keys) ? Math.min(believeMs, failedMs) : believeMs
-      this.#said = { keys, untilMs: this.clock.monotonic() + forMs }
-    }
-    const { keys } = this.#said
+    const keys = await this.#keys(end)
     if (isRefusal(keys)) return keys
     const keyIds = keys.get(publisher)
     return keyIds === undefined
@@ -61,7 +58,27 @@ export class RegisteredKeys implements PublisherKeys {
       : { keyIds, publisher }
   }
 
-  async #read(end: AbortSignal): Promise<ReadonlyMap<string, readonly string[]> | Refusal> {
+  /** What the registry says, as long as it is believed; several publishers wait for one question. */
+  async #keys(end: AbortSignal): Promise<Keys> {
+    const said = this.#said
+    if (said !== undefined && said.untilMs > this.clock.monotonic()) return said.keys
+    this.#asking ??= this.#ask(end)
+    return this.#asking
+  }
+
+  async #ask(end: AbortSignal): Promise<Keys> {
+    try {
+      const keys = await this.#read(end)
+      const { believeMs } = this.options
+      const forMs = isRefusal(keys) ? Math.min(believeMs, failedMs) : believeMs
+      this.#said = { keys, untilMs: this.clock.monotonic() + forMs }
+      return keys
+    } finally {
+      this.#asking = undefined
+    }
+  }
+
+  async #read(end: AbortSignal): Promise<Keys> {
     const { source } = this.options
     const bytes = /^https?:\/\//.test(source)
       ? await get(source, registryMaxBytes, this.asking, end)
@@ -82,7 +99,7 @@ async function readBounded(path: string): Promise<Buffer | Refusal> {
       await file.close()
     }
   } catch (error) {
-    return refuse('upstream', 'self', `${path}: ${(error as Error).message}`)
+    return refuse('upstream', 'self', `${path}: ${expected(error).message}`)
   }
 }
 

@@ -2,8 +2,9 @@ import type { Clock } from '../actor/clock.js'
 import { type CdbHeader, headerBytes, readHeader } from '../format/cdb64.js'
 import { CdbLookup } from '../format/cdb64-lookup.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import { orLate } from '../http/sender-pace.js'
 import type { RangeBytes, Ranges } from './ranges.js'
-import { type RootPlace, readPlace } from './root-place.js'
+import { type RootRecord, readPlace } from './root-record.js'
 
 export interface RemoteOptions {
   /** Stretches remembered, some 500 bytes each. */
@@ -15,6 +16,10 @@ export interface RemoteOptions {
   readonly waitMs: number
   /** An index that failed is not asked again for so long. */
   readonly coolMs: number
+  /** One stretch of a file, or a manifest, of a web server: one that takes longer is a failure. */
+  readonly httpMs: number
+  /** The same of content that the gateway brings itself. */
+  readonly contentMs: number
 }
 
 /** 16 slots: half of them empty, so one read ends nearly every search. */
@@ -38,14 +43,14 @@ class Gate {
       return await act()
     } finally {
       const [next] = this.#waiting
-      // The turn is passed on as it is: whoever comes in between does not take it.
+      // The place is handed to the next in line without being freed, so that no new request takes it in between.
       if (next === undefined) this.#busy -= 1
       else next(true)
     }
   }
 
   #turn(): Promise<boolean> {
-    // As many again as are under way: more would only wait in vain.
+    // As many may wait as are under way: more would run into their time limit.
     if (this.#waiting.size >= this.max * 16) return Promise.resolve(false)
     return new Promise((resolve) => {
       const timer = this.clock.after(this.waitMs, () => end(false))
@@ -67,6 +72,8 @@ export class RemoteReads {
   constructor(
     private readonly clock: Clock,
     private readonly options: RemoteOptions,
+    /** For one stretch. */
+    private readonly readMs: number,
   ) {
     this.#gate = new Gate(clock, options.concurrencyMax, options.waitMs)
   }
@@ -90,13 +97,14 @@ export class RemoteReads {
 
   /** The same, not remembered here. */
   whole(of: Ranges, start: number, end: number): Promise<RangeBytes | Refusal> {
-    return this.#gate.run(() => of.read(start, end))
+    const late = refuse('late', 'upstream', `an index did not give bytes ${start} to ${end} in time`)
+    return this.#gate.run(() => orLate(of.read(start, end), this.readMs, late, this.clock))
   }
 }
 
 /**
  * A CDB64 file far away: its header is read once and kept, a search takes two reads (slots, record), fewer where they are
- * remembered. Nothing it says is believed: it is where to look.
+ * remembered. Its answer is a hint, which the caller checks.
  */
 export class RemoteCdb {
   #opening: Promise<{ header: CdbHeader; sizeBytes: number } | Refusal> | undefined
@@ -110,7 +118,7 @@ export class RemoteCdb {
   ) {}
 
   /** Where the item (32 bytes of id) is; undefined where this file does not know it. Never rejects. */
-  async find(id: Uint8Array): Promise<RootPlace | undefined | Refusal> {
+  async find(id: Uint8Array): Promise<RootRecord | undefined | Refusal> {
     this.#opening ??= this.#open()
     const opened = await this.#opening
     if (isRefusal(opened)) {

@@ -6,7 +6,7 @@ import { checkCdb } from '../store/cdb-check.js'
 import { type IndexManifest, manifestName, readIndexManifest } from './index-manifest.js'
 import { supersededBy } from './names.js'
 import { type BandAccount, type BandKind, type HeightRange, rootTxKind } from './protocol.js'
-import { readPlace } from './root-place.js'
+import { readPlace } from './root-record.js'
 
 /** Bands of root transactions: `manifest.json` and one CDB64 file for each first byte of ids. */
 export const rootTxBands: BandKind = {
@@ -41,7 +41,7 @@ function wrong(message: string): Refusal {
   return refuse('malformed', 'upstream', `band: ${message}`)
 }
 
-/** The manifest of the band in a folder, and nothing beside what it names: a file more or less is no band. */
+/** The manifest of the band in a folder; a refusal where the folder has other files than the manifest names. */
 async function manifestOf(folder: string): Promise<IndexManifest | Refusal> {
   let bytes: Buffer
   try {
@@ -52,7 +52,7 @@ async function manifestOf(folder: string): Promise<IndexManifest | Refusal> {
   }
   const manifest = readIndexManifest(bytes)
   if (isRefusal(manifest)) return manifest
-  // Whoever gives a band away must not choose addresses that others then ask.
+  // A published band may only name its own files: with addresses in it a publisher could make us send requests anywhere.
   const names = manifest.partitions.flatMap(({ prefix, location }) =>
     location.type === 'file' && location.filename === `${prefix}.cdb` ? [location.filename] : [],
   )

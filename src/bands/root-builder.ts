@@ -2,14 +2,14 @@ import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
-import type { Clock } from '../actor/clock.js'
+import { type Clock, isWithin } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import type { ChainIndex } from '../catalog/index-reader.js'
 import type { Row } from '../catalog/row.js'
 import { isRefusal } from '../format/refusal.js'
+import type { BandStore } from './band-store.js'
 import { type IndexManifest, manifestName, readIndexManifest } from './index-manifest.js'
-import { type HeightRange, rootTxKind, type Shelved } from './protocol.js'
-import { pathMax, type RootPlace } from './root-place.js'
+import { type HeightRange, rootTxKind, type StoredBand } from './protocol.js'
 import {
   type PlannedBand,
   parseRootBandId,
@@ -17,8 +17,8 @@ import {
   type RootBandName,
   rootBandId,
 } from './root-plan.js'
-import { bandDigest, RootIndexWriter } from './root-writer.js'
-import type { Shelf } from './shelf.js'
+import { pathMax, type RootRecord } from './root-record.js'
+import { bandIdDigest, RootIndexWriter } from './root-writer.js'
 
 export interface RootBuildOptions {
   /** Who publishes, in any words; 8 digits of its digest stand in each id. */
@@ -44,7 +44,7 @@ export class RootBuilder {
   readonly #tried = new Map<string, number>()
 
   constructor(
-    private readonly shelf: Shelf,
+    private readonly shelf: BandStore,
     private readonly index: ChainIndex,
     private readonly clock: Clock,
     private readonly log: Log,
@@ -78,26 +78,27 @@ export class RootBuilder {
   async #isDue(
     role: 'r' | 'd',
     present: readonly RootBandName[],
-    shelved: readonly Shelved[],
+    shelved: readonly StoredBand[],
     everyMs: number,
   ): Promise<boolean> {
     const now = this.clock.now()
-    let last = this.#tried.get(role) ?? Number.NEGATIVE_INFINITY
+    const triedMs = this.#tried.get(role)
+    if (triedMs !== undefined && this.clock.monotonic() - triedMs < everyMs) return false
     for (const { id } of present.filter((band) => band.role === role)) {
       const folder = shelved.find((band) => band.id === id)?.folder
-      if (folder !== undefined) last = Math.max(last, await createdAt(folder))
+      if (folder !== undefined && isWithin(now, await createdAt(folder), everyMs)) return false
     }
-    return now - last >= everyMs
+    return true
   }
 
   /** Builds one band; undefined where it, or one with the same records in its place, is there already. */
   async #build(
     { role, range, supersedes }: PlannedBand,
     tip: number,
-    shelved: readonly Shelved[],
+    shelved: readonly StoredBand[],
   ): Promise<string | undefined> {
     const started = this.clock.monotonic()
-    this.#tried.set(role, this.clock.now())
+    this.#tried.set(role, started)
     const draft = await this.shelf.draft()
     const writer = new RootIndexWriter(draft)
     try {
@@ -106,10 +107,10 @@ export class RootBuilder {
       const createdAt = new Date(this.clock.now()).toISOString()
       const { records, contentDigest } = await writer.finish(createdAt, metadata)
       const idWith = (said: Readonly<Record<string, unknown>>): string =>
-        rootBandId(role, range, this.#tag, bandDigest(contentDigest, said))
+        rootBandId(role, range, this.#tag, bandIdDigest(contentDigest, said))
       const before = shelved.filter((band) => supersedes.includes(band.id))
       for (const { id, folder } of before) {
-        // What it superseded is part of an id: the same records under a new one would only be fetched again.
+        // The id depends on what the band supersedes too: the same records under a new id would be fetched again for nothing.
         if (idWith((await manifestOf(folder))?.metadata ?? {}) !== id) continue
         await this.shelf.discard(draft)
         return undefined
@@ -148,7 +149,7 @@ export class RootBuilder {
     }
   }
 
-  #placeOf(row: Row, root: Row): RootPlace | undefined {
+  #placeOf(row: Row, root: Row): RootRecord | undefined {
     const { place, size } = row
     if (place === undefined) return undefined
     const path = this.#pathTo(row, place.parent)

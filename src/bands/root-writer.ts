@@ -6,15 +6,20 @@ import { canonicalJson } from '../format/canonical-json.js'
 import { PackWriter } from '../format/message-pack.js'
 import { checkCdb, checkMemory } from '../store/cdb-check.js'
 import { CdbSearch, closeCdb, openCdb } from '../store/cdb-reader.js'
-import { RecordSorter } from '../store/cdb-sort.js'
 import { CdbWriter, cdbScratch } from '../store/cdb-writer.js'
-import { type IndexManifest, manifestName, type Partition, writeIndexManifest } from './index-manifest.js'
-import { itemHeaderMaxBytes, placeMaxBytes, type RootPlace, readPlace, writePlace } from './root-place.js'
+import { ExternalSort } from '../store/external-sort.js'
+import {
+  type IndexManifest,
+  type IndexPartition,
+  manifestName,
+  writeIndexManifest,
+} from './index-manifest.js'
+import { itemHeaderMaxBytes, placeMaxBytes, type RootRecord, readPlace, writePlace } from './root-record.js'
 
 /** Records looked up again in each partition after it was written. */
 const samplesMax = 32
-const sortOptions = { bucketMaxBytes: 4 * 1024 * 1024 }
 const keyBytes = 32
+const sortOptions = { keyBytes, unique: true, bucketMaxBytes: 4 * 1024 * 1024, blockBytes: 64 * 1024 }
 
 /** What a finished index says of itself. */
 export interface Written {
@@ -29,21 +34,21 @@ export interface Written {
  * byte. The same records give the same files, but for the time in the manifest. Memory does not grow with their number.
  */
 export class RootIndexWriter {
-  readonly #sorter: RecordSorter
+  readonly #sorter: ExternalSort
   readonly #out: PackWriter
   readonly #scratch = cdbScratch()
   readonly #memory = checkMemory()
 
   constructor(private readonly folder: string) {
-    this.#sorter = new RecordSorter(folder, sortOptions)
+    this.#sorter = new ExternalSort(folder, 'records', sortOptions)
     this.#out = new PackWriter(this.#sorter.memory)
   }
 
-  /** Adds where an item (32 bytes of id) is, as seen at a height: of two words on one item the higher block's counts. */
-  add(id: Uint8Array, place: RootPlace, height: number): void {
+  /** Adds where an item (32 bytes of id) is, as seen at a height. Of two records of one item that of the higher block stays. */
+  add(id: Uint8Array, place: RootRecord, height: number): void {
     const { itemOffset, dataOffset } = place
     const hasOffsets = itemOffset !== undefined && dataOffset !== undefined
-    // No item has no header, or such a long one: whoever said so was wrong.
+    // Impossible sizes of a header: the record is wrong.
     if (hasOffsets && (dataOffset <= itemOffset || dataOffset - itemOffset > itemHeaderMaxBytes)) return
     const out = this.#out
     const start = this.#sorter.begin(id, placeMaxBytes)
@@ -54,7 +59,7 @@ export class RootIndexWriter {
 
   /** Writes the partitions, checks each and reads some of it back, then the manifest. Throws where what was read differs. */
   async finish(createdAt: string, metadata: Readonly<Record<string, unknown>>): Promise<Written> {
-    const partitions: Partition[] = []
+    const partitions: IndexPartition[] = []
     try {
       for (let first = 0; first < 256; first += 1) {
         const partition = await this.#partition(first)
@@ -77,7 +82,7 @@ export class RootIndexWriter {
     this.#sorter.close()
   }
 
-  async #partition(first: number): Promise<Partition | undefined> {
+  async #partition(first: number): Promise<IndexPartition | undefined> {
     const prefix = first.toString(16).padStart(2, '0')
     const filename = `${prefix}.cdb`
     const path = join(this.folder, filename)
@@ -142,13 +147,13 @@ class Samples {
 }
 
 /** SHA-256 over `<file> NUL <sha256> LF` of each partition, ascending. */
-function contentDigest(partitions: readonly Partition[]): string {
+function contentDigest(partitions: readonly IndexPartition[]): string {
   const hash = createHash('sha256')
   for (const { prefix, sha256 } of partitions) hash.update(`${prefix}.cdb\0${sha256}\n`)
   return hash.digest('hex')
 }
 
 /** First 12 hex digits of SHA-256 over content digest and canonical metadata: the end of a band's id. */
-export function bandDigest(digest: string, metadata: Readonly<Record<string, unknown>>): string {
+export function bandIdDigest(digest: string, metadata: Readonly<Record<string, unknown>>): string {
   return createHash('sha256').update(digest).update(canonicalJson(metadata)).digest('hex').slice(0, 12)
 }

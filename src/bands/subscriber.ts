@@ -1,26 +1,19 @@
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Timer } from '../actor/clock.js'
+import { isWithin } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
-import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
-import {
-  BandFetch,
-  bandBytes,
-  bandDigest,
-  dropUnwanted,
-  type FetchParts,
-  fetchPlace,
-  type Wanted,
-} from './band-fetch.js'
-import { isExpired } from './document.js'
+import { type Refusal, refuse } from '../format/refusal.js'
+import type { SeededTorrent } from '../torrent/swarm.js'
+import { BandFetch, type BandFetchParts, bandBytes, fetchPlace, type WantedBand } from './band-fetch.js'
+import { type BandStore, bandFolder } from './band-store.js'
 import { FetchedTorrents, trackerOf } from './fetched-torrents.js'
-import { follow } from './follow.js'
-import type { Band, BandKind, Shelved } from './protocol.js'
+import { Listings } from './listings.js'
+import { bandTorrentName } from './names.js'
+import { BegunBands } from './partial-bands.js'
+import type { Band, BandKind, StoredBand } from './protocol.js'
 import type { PublisherKeys } from './publisher-keys.js'
-import { bandFolder, type Shelf } from './shelf.js'
-import { type Subscription, SubscriptionState, subscriptionKey } from './subscription.js'
-import type { Offering } from './swarm.js'
-import { keyOf, type Listing, planBands } from './wanted-bands.js'
+import { type Subscription, SubscriptionState } from './subscription.js'
+import { bandKey, planBands } from './wanted-bands.js'
 
 export interface SubscriberOptions {
   readonly subscriptions: readonly Subscription[]
@@ -34,9 +27,9 @@ export interface SubscriberOptions {
   readonly bandsAtOnce: number
 }
 
-export interface SubscriberParts extends FetchParts {
+export interface SubscriberParts extends BandFetchParts {
   readonly keys: PublisherKeys
-  readonly shelf: Shelf
+  readonly shelf: BandStore
   /** What is fetched: bands of other kinds are skipped. */
   readonly kinds: readonly BandKind[]
   /** Bands that are not wanted count as not listed; undefined: all are. */
@@ -48,22 +41,22 @@ export interface SubscriberParts extends FetchParts {
 const forgedAgainMs = 3_600_000
 
 /**
- * Follows publications: fetches what they list, puts it in place once it is proven whole, and drops what was superseded. One
- * turn at a time looks at the lists; bands come in beside it.
+ * Follows publications: fetches what they list, puts it in place once it was checked, and removes what was superseded. Each
+ * publisher is asked for itself; the lists are looked at one after the other, and bands are fetched meanwhile.
  */
 export class Subscriber {
-  readonly #listings = new Map<string, Listing>()
+  readonly #listings: Listings
   readonly #jobs = new Map<string, BandFetch>()
   /** Each with all that follows from it. */
   readonly #working = new Set<Promise<void>>()
+  /** When a band may be asked for again, by band and publisher. */
   readonly #retryMs = new Map<string, number>()
   readonly #end = new AbortController()
   #turn: Promise<void> = Promise.resolve()
-  #timer: Timer | undefined
-  readonly #faults = new Map<string, string>()
   #missing: readonly string[] = []
-  #offerings: readonly Offering[] = []
+  #offerings: readonly SeededTorrent[] = []
   readonly #torrents: FetchedTorrents
+  readonly #begun: BegunBands
 
   private constructor(
     private readonly options: SubscriberOptions,
@@ -71,58 +64,35 @@ export class Subscriber {
     private readonly state: SubscriptionState,
   ) {
     this.#torrents = new FetchedTorrents(parts.shelf.root)
+    this.#begun = new BegunBands(parts.shelf.root, parts.log)
+    const { subscriptions, domains } = options
+    this.#listings = new Listings(subscriptions, { ...parts, state, domains }, this.#end.signal)
   }
 
   /** Reads what is known from before. Rejects where that is unreadable. */
   static async open(options: SubscriberOptions, parts: SubscriberParts): Promise<Subscriber> {
     const state = await SubscriptionState.open(parts.shelf.root)
     const subscriber = new Subscriber(options, parts, state)
-    for (const subscription of options.subscriptions) {
-      const read = await state.document(subscription)
-      if (read !== undefined) subscriber.#list(subscription, read.document.indexes, true)
-    }
+    await subscriber.#listings.recall()
     subscriber.#offer(await parts.shelf.list('installed'))
     return subscriber
   }
 
   /** Goes on until it is stopped. `failed` is called where the disk refuses: nothing can be done here then. */
   start(failed: (error: unknown) => void): void {
-    const again = (): void => {
-      this.poll()
-        .then(() => {
-          if (!this.#end.signal.aborted) this.#timer = this.parts.clock.after(this.options.pollMs, again)
-        })
-        .catch(failed)
-    }
-    again()
+    this.#listings.start(this.options.pollMs, () => this.#looked(), failed)
   }
 
   /** Asks every publisher, and begins what is to be done; it goes on when this resolves. Rejects where the disk refuses. */
   async poll(): Promise<void> {
-    const { clock, asking, keys, log } = this.parts
-    const following = { state: this.state, keys, domains: this.options.domains, asking }
-    for (const subscription of this.options.subscriptions) {
-      const key = subscriptionKey(subscription)
-      const nowMs = clock.now()
-      const read = await follow(subscription, following, nowMs, this.#end.signal)
-      if (this.#end.signal.aborted) return
-      const known = this.state.seen.get(key)
-      if (isRefusal(read)) {
-        log.warn({ publisher: subscription.url, reason: read.message }, 'publication refused')
-        this.#faults.set(subscription.url, read.message)
-        if (known !== undefined)
-          this.state.seen.set(key, { ...known, checkedMs: nowMs, problem: read.message })
-        continue
-      }
-      this.#faults.delete(subscription.url)
-      const expired = isExpired(read.document, nowMs)
-      if (expired)
-        log.warn({ publisher: subscription.url }, 'publication expired: nothing new is taken from it')
-      const problem = expired ? 'expired' : ''
-      if (known !== undefined) this.state.seen.set(key, { ...known, checkedMs: nowMs, problem })
-      this.#list(subscription, read.document.indexes, expired)
-    }
-    await this.#serialize(async () => {
+    await this.#listings.look()
+    await this.#looked()
+  }
+
+  /** Something may be listed that was not. */
+  #looked(): Promise<void> {
+    if (this.#end.signal.aborted) return Promise.resolve()
+    return this.#serialize(async () => {
       await this.state.save()
       await this.#plan()
     })
@@ -135,7 +105,7 @@ export class Subscriber {
 
   /** Publishers that were refused or not reached the last time, and why. */
   get faults(): readonly string[] {
-    return [...this.#faults].map(([url, why]) => `${url}: ${why}`)
+    return this.#listings.faults
   }
 
   /** Bands that are to be fetched, as of the last look. */
@@ -144,7 +114,7 @@ export class Subscriber {
   }
 
   /** Bands of others for whoever seeds them on: those in place that are still listed, and what is here of those on their way. */
-  get offerings(): readonly Offering[] {
+  get offerings(): readonly SeededTorrent[] {
     const begun = [...this.#jobs].flatMap(([key, fetch]) => {
       const { begun, wanted, torrentPath } = fetch
       if (begun === undefined) return []
@@ -158,16 +128,10 @@ export class Subscriber {
 
   async stop(): Promise<void> {
     this.#end.abort()
-    this.#timer?.cancel()
+    await this.#listings.stop()
     for (const fetch of this.#jobs.values()) fetch.stop()
     await this.settled()
     await this.#turn
-  }
-
-  #list(subscription: Subscription, indexes: Listing['indexes'], isOld: boolean): void {
-    const { wants = () => true } = this.parts
-    const wanted = indexes.map((index) => ({ ...index, bands: index.bands.filter(wants) }))
-    this.#listings.set(subscriptionKey(subscription), { url: subscription.url, indexes: wanted, isOld })
   }
 
   /** One look at the lists after the other. */
@@ -181,76 +145,97 @@ export class Subscriber {
     if (this.#end.signal.aborted) return
     const { shelf, clock, kinds, log } = this.parts
     const placed = [...(await shelf.list('own')), ...(await shelf.list('installed'))]
-    const plan = planBands([...this.#listings.values()], kinds, placed, this.state.fetched)
+    const plan = planBands(this.#listings.current, kinds, placed, this.state.fetched, (key, url) =>
+      this.#rests(key, url),
+    )
     for (const [key, fetch] of this.#jobs) if (!plan.listed.has(key)) fetch.stop()
     for (const gone of plan.gone) {
       const fetched = this.state.fetched.get(gone.key)
       if (fetched === undefined) continue
       if (fetched.goneMs === undefined) this.state.fetched.set(gone.key, { ...fetched, goneMs: clock.now() })
-      else if (clock.now() - fetched.goneMs >= this.options.graceMs) {
+      else if (!isWithin(clock.now(), fetched.goneMs, this.options.graceMs)) {
         await shelf.remove(gone.shelved)
         this.state.fetched.delete(gone.key)
         log.info({ band: gone.key }, 'band removed: nobody lists it any more')
       }
     }
     for (const { key, digest, sizeBytes } of plan.kept) {
-      // What was put in place stays what it is, whatever its name stands for by now.
+      // The record of a band in place keeps its digest, even where its id now names other files.
       const { goneMs: _goneMs, ...known } = this.state.fetched.get(key) ?? { digest, sizeBytes }
       this.state.fetched.set(key, known)
     }
-    const here = new Set(placed.map(({ index, id }) => keyOf(index, id)))
+    const here = new Set(placed.map(({ index, id }) => bandKey(index, id)))
     for (const key of this.state.fetched.keys()) if (!here.has(key)) this.state.fetched.delete(key)
     await this.state.save()
     this.#offer(placed)
     const torrents = [...this.state.fetched.values()].flatMap(({ torrent }) => torrent ?? [])
     await this.#torrents.sweep(new Set(torrents))
-    await dropUnwanted(shelf.root, new Set([...plan.listed, ...this.#jobs.keys()]))
-    this.#missing = plan.missing.map(({ index, band }) => keyOf(index, band.id))
-    this.#begin(plan.missing)
+    const partial = await this.#begun.sweep(plan.listed, new Set(this.#jobs.keys()))
+    for (const name of this.#retryMs.keys()) {
+      if (!plan.listed.has(name.split(' ')[0] ?? '')) this.#retryMs.delete(name)
+    }
+    this.#missing = plan.missing.map(({ index, band }) => bandKey(index, band.id))
+    await this.#begin(plan.missing, partial)
   }
 
-  #offer(placed: readonly Shelved[]): void {
-    this.#offerings = this.#torrents.offerings(placed, this.state.fetched, [...this.#listings.values()])
+  #offer(placed: readonly StoredBand[]): void {
+    this.#offerings = this.#torrents.offerings(placed, this.state.fetched, this.#listings.current)
   }
 
-  #begin(missing: readonly Wanted[]): void {
-    const { clock, shelf, log } = this.parts
+  async #begin(missing: readonly WantedBand[], partial: Map<string, number>): Promise<void> {
     let used = [...this.state.fetched.values()].reduce((sum, { sizeBytes }) => sum + sizeBytes, 0)
     for (const { wanted } of this.#jobs.values()) used += bandBytes(wanted.band)
     for (const wanted of missing) {
-      const key = keyOf(wanted.index, wanted.band.id)
-      if (this.#jobs.size >= this.options.bandsAtOnce) return
-      if (this.#jobs.has(key) || (this.#retryMs.get(key) ?? 0) > clock.monotonic()) continue
-      if (used + bandBytes(wanted.band) > this.options.bytesMax) {
-        this.#putOff(key, refuse('busy', 'self', 'over the bytes that may be fetched'))
-        continue
+      const key = bandKey(wanted.index, wanted.band.id)
+      if (this.#jobs.has(key) || this.#rests(key, wanted.url) || !this.#hasTurn(wanted.url)) continue
+      const begunBytes = partial.get(key) ?? 0
+      partial.delete(key)
+      const leftBytes = this.options.bytesMax - used - bandBytes(wanted.band)
+      const hasRoom = await this.#begun.makeRoom(partial, leftBytes)
+      if (this.#end.signal.aborted) return
+      if (hasRoom) {
+        used += bandBytes(wanted.band)
+        this.#fetch(wanted, key, begunBytes)
+      } else {
+        partial.set(key, begunBytes)
+        this.#putOff(key, wanted.url, refuse('busy', 'self', 'over the bytes that may be fetched'))
       }
-      used += bandBytes(wanted.band)
-      const place = fetchPlace(shelf.root, wanted.index, wanted.band.id)
-      const fetch = new BandFetch(wanted, place, this.parts)
-      this.parts.log.info(
-        { band: key, publisher: wanted.url, bytes: bandBytes(wanted.band) },
-        'fetching a band',
-      )
-      this.#jobs.set(key, fetch)
-      const work = this.#bring(fetch, key, place)
-        .finally(() => this.#jobs.delete(key))
-        .then(() => this.#serialize(() => this.#plan()))
-        .catch((error: unknown) => log.error({ err: error, band: key }, 'bands cannot be looked at'))
-        .finally(() => this.#working.delete(work))
-      this.#working.add(work)
     }
   }
 
-  #putOff(key: string, refusal: Refusal): void {
+  /** Every publisher may have one band on its way, whatever the others do; more only as long as there are few in all. */
+  #hasTurn(url: string): boolean {
+    if (this.#jobs.size < this.options.bandsAtOnce) return true
+    return ![...this.#jobs.values()].some(({ wanted }) => wanted.url === url)
+  }
+
+  #rests(key: string, url: string): boolean {
+    return (this.#retryMs.get(`${key} ${url}`) ?? 0) > this.parts.clock.monotonic()
+  }
+
+  #fetch(wanted: WantedBand, key: string, begunBytes: number): void {
+    const { shelf, log } = this.parts
+    const place = fetchPlace(shelf.root, wanted.index, wanted.band.id)
+    const fetch = new BandFetch(wanted, place, this.parts)
+    log.info({ band: key, publisher: wanted.url, bytes: bandBytes(wanted.band) }, 'fetching a band')
+    this.#jobs.set(key, fetch)
+    const work = this.#bring(fetch, key, place, begunBytes)
+      .finally(() => this.#jobs.delete(key))
+      .then(() => this.#serialize(() => this.#plan()))
+      .catch((error: unknown) => log.error({ err: error, band: key }, 'bands cannot be looked at'))
+      .finally(() => this.#working.delete(work))
+    this.#working.add(work)
+  }
+
+  #putOff(key: string, url: string, refusal: Refusal): void {
     const { clock, log } = this.parts
     const waitMs = refusal.refused === 'forged' ? forgedAgainMs : this.options.pollMs
-    this.#retryMs.set(key, clock.monotonic() + waitMs)
-    log.warn({ band: key, reason: refusal.message }, 'band not taken')
+    this.#retryMs.set(`${key} ${url}`, clock.monotonic() + waitMs)
+    log.warn({ band: key, publisher: url, reason: refusal.message }, 'band not taken')
   }
 
   /** Fetches, checks, puts in place. */
-  async #bring(fetch: BandFetch, key: string, place: string): Promise<void> {
+  async #bring(fetch: BandFetch, key: string, place: string, begunBytes: number): Promise<void> {
     const { wanted } = fetch
     const { shelf, log, kinds } = this.parts
     try {
@@ -258,13 +243,14 @@ export class Subscriber {
       if (this.#end.signal.aborted) return
       if (refusal !== undefined) {
         if (refusal.refused === 'forged') await rm(place, { recursive: true, force: true })
-        this.#putOff(key, refusal)
+        else await this.#begun.failed(key, begunBytes)
+        this.#putOff(key, wanted.url, refusal)
         return
       }
       const { index, band } = wanted
       await this.#serialize(async () => {
-        // The word first: a band in place without it would never be dropped.
-        const fetched = { digest: bandDigest(band.files), sizeBytes: bandBytes(band) }
+        // The record is written first: a band in place without a record would never be removed.
+        const fetched = { digest: bandTorrentName(band.files), sizeBytes: bandBytes(band) }
         const torrent = band.torrent?.infohashV1
         const isKept = torrent !== undefined && (await this.#torrents.keep(fetch.torrentPath, torrent))
         this.state.fetched.set(key, isKept ? { ...fetched, torrent } : fetched)
@@ -275,7 +261,7 @@ export class Subscriber {
       })
       log.info({ band: key }, 'band installed')
     } catch (error) {
-      this.#retryMs.set(key, this.parts.clock.monotonic() + this.options.pollMs)
+      this.#retryMs.set(`${key} ${wanted.url}`, this.parts.clock.monotonic() + this.options.pollMs)
       log.error({ err: error, band: key }, 'a band cannot be fetched')
     }
   }
@@ -283,7 +269,7 @@ export class Subscriber {
   async #check(kinds: readonly BandKind[], { wanted, folder }: BandFetch): Promise<Refusal | undefined> {
     const kind = kinds.find(({ kind: name }) => name === wanted.kind)
     const refusal = await kind?.check(folder)
-    // Whatever is wrong with the inside of a band, it is its publisher's word that was broken.
+    // The publisher has signed the digests, so a fault inside the band is the publisher's.
     return refusal === undefined ? undefined : { ...refusal, refused: 'forged' }
   }
 }

@@ -11,6 +11,8 @@ import { replaceFile } from './replace-file.js'
 export type Subscription = {
   /** Address of its own routes, e.g. `https://gateway.example/gateway`, without a trailing slash. */
   readonly url: string
+  /** Where they may be instead: gateways of the other vocabulary have another path. */
+  readonly others?: readonly string[]
 } & (
   | {
       /** Base58 of the Ed25519 key that must sign. */
@@ -27,6 +29,8 @@ const seen = z.object({
   sha256: z.string(),
   checkedMs: z.number(),
   problem: z.string(),
+  /** Which address answered; the subscription's first where absent. */
+  url: z.string().optional(),
 })
 const fetched = z.object({
   digest: z.string(),
@@ -45,7 +49,7 @@ const stateShape = z.object({
 })
 
 /** What was last seen of a publisher. `problem`: '' where all is well. */
-export type Seen = z.infer<typeof seen>
+export type PublisherState = z.infer<typeof seen>
 /**
  * A band that was installed. `digest`: of its list of files; `goneMs`: since when no publisher lists it; `torrent`: its infohash
  * (v1), where its .torrent file was kept.
@@ -57,12 +61,13 @@ export type Fetched = z.infer<typeof fetched>
  * place. Below `DATA_PATH/bands/subscribed`; each change is whole on disk before anything follows from it.
  */
 export class SubscriptionState {
-  readonly seen = new Map<string, Seen>()
+  readonly seen = new Map<string, PublisherState>()
   readonly fetched = new Map<string, Fetched>()
+  #saving: Promise<void> = Promise.resolve()
 
   private constructor(private readonly folder: string) {}
 
-  /** Reads it. Rejects where the file is not what was written: a restart would not mend that. */
+  /** Reads it. Rejects where the file is damaged: a restart would not repair that. */
   static async open(bandsPath: string): Promise<SubscriptionState> {
     const folder = join(bandsPath, 'subscribed')
     await mkdir(folder, { recursive: true, mode: 0o700 })
@@ -75,7 +80,14 @@ export class SubscriptionState {
     return state
   }
 
-  async save(): Promise<void> {
+  /** Writes what is known now; several writers are written for one after the other. */
+  save(): Promise<void> {
+    const saving = this.#saving.then(() => this.#save())
+    this.#saving = saving.catch(() => undefined)
+    return saving
+  }
+
+  async #save(): Promise<void> {
     const state = { seen: Object.fromEntries(this.seen), fetched: Object.fromEntries(this.fetched) }
     await replaceFile(join(this.folder, 'state.json'), JSON.stringify(state, undefined, 2))
   }

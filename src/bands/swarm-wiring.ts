@@ -1,11 +1,11 @@
-import type { PeerAddress } from './compact-peers.js'
-import type { DhtPlace } from './dht.js'
-import type { DownloadOptions } from './download.js'
+import type { PeerAddress } from '../torrent/compact-peers.js'
+import type { DhtPlace } from '../torrent/dht.js'
+import type { DownloadOptions } from '../torrent/download.js'
+import type { SwarmOptions } from '../torrent/swarm.js'
+import { lineDefaults } from '../torrent/wire-line.js'
 import type { RegistryOptions } from './registered-keys.js'
 import type { SubscriberOptions } from './subscriber.js'
 import type { Subscription } from './subscription.js'
-import type { SwarmOptions } from './swarm.js'
-import { lineDefaults } from './wire-line.js'
 
 /** What `workers/swarm.ts` is started with. Says `{port}`: that of the seeder, 0 where there is none. */
 export interface SwarmThread {
@@ -30,7 +30,7 @@ export interface SwarmThread {
 
 export interface SubscriberThread extends SubscriberOptions {
   readonly subscriptions: readonly Subscription[]
-  /** Absent: only keys that were written down are believed. */
+  /** Absent: only keys in the setting are accepted. */
   readonly registry?: RegistryOptions
   /** Kinds that are fetched, of those that are known. */
   readonly kinds: readonly string[]

@@ -1,6 +1,6 @@
-import { bandBytes, bandDigest, type Wanted } from './band-fetch.js'
-import { supersededBy } from './names.js'
-import type { BandKind, PublishedIndex, Shelved } from './protocol.js'
+import { bandBytes, type WantedBand } from './band-fetch.js'
+import { bandTorrentName, supersededBy } from './names.js'
+import type { BandKind, PublishedIndex, StoredBand } from './protocol.js'
 import type { Fetched } from './subscription.js'
 
 /** What one publisher lists now. */
@@ -14,30 +14,34 @@ export interface Listing {
 
 export interface BandPlan {
   /** To be fetched, in the order of the documents. */
-  readonly missing: readonly Wanted[]
+  readonly missing: readonly WantedBand[]
   /** Fetched before, in place, and listed. */
   readonly kept: readonly { readonly key: string; readonly digest: string; readonly sizeBytes: number }[]
   /** Fetched before, in place, and not listed any more while all that is listed is here. */
-  readonly gone: readonly { readonly key: string; readonly shelved: Shelved }[]
+  readonly gone: readonly { readonly key: string; readonly shelved: StoredBand }[]
   /** Every band that is listed. */
   readonly listed: ReadonlySet<string>
 }
 
 /** Names a band. */
-export function keyOf(index: string, id: string): string {
+export function bandKey(index: string, id: string): string {
   return `${index}/${id}`
 }
 
-/** What follows from the lists and from what is there. Pure. */
+/**
+ * What follows from the lists and from what is there. A band that several list is fetched from the first of them that does not
+ * rest after a failure (`rests`: of a band, by its name, and a publisher). Pure.
+ */
 export function planBands(
   listings: readonly Listing[],
   kinds: readonly BandKind[],
-  placed: readonly Shelved[],
+  placed: readonly StoredBand[],
   fetched: ReadonlyMap<string, Fetched>,
+  rests: (key: string, url: string) => boolean = () => false,
 ): BandPlan {
-  const here = new Map(placed.map((shelved) => [keyOf(shelved.index, shelved.id), shelved]))
+  const here = new Map(placed.map((shelved) => [bandKey(shelved.index, shelved.id), shelved]))
   const listed = new Set<string>()
-  const missing = new Map<string, Wanted>()
+  const missing = new Map<string, WantedBand>()
   const kept = new Map<string, { key: string; digest: string; sizeBytes: number }>()
   /** Indexes of which somebody lists something, and whether all of it is here. */
   const whole = new Map<string, boolean>()
@@ -47,13 +51,15 @@ export function planBands(
       const replaced = new Set(bands.flatMap(({ metadata }) => supersededBy(metadata)))
       for (const band of bands) {
         if (replaced.has(band.id)) continue
-        const key = keyOf(name, band.id)
+        const key = bandKey(name, band.id)
         listed.add(key)
         const isHere = here.has(key)
         whole.set(name, (whole.get(name) ?? true) && isHere && !isOld)
-        if (!isHere && !isOld && !missing.has(key)) missing.set(key, { url, index: name, kind, band })
+        const before = missing.get(key)
+        const isBetter = before === undefined || (rests(key, before.url) && !rests(key, url))
+        if (!isHere && !isOld && isBetter) missing.set(key, { url, index: name, kind, band })
         if (isHere && here.get(key)?.shelf === 'installed' && !kept.has(key)) {
-          kept.set(key, { key, digest: bandDigest(band.files), sizeBytes: bandBytes(band) })
+          kept.set(key, { key, digest: bandTorrentName(band.files), sizeBytes: bandBytes(band) })
         }
       }
     }

@@ -1,6 +1,6 @@
 import type { KeyPlaces } from '../attest/keys.js'
-import type { FinderOptions } from './finder.js'
-import type { L1Schedule } from './l1-shelf.js'
+import type { BandFinderOptions } from './finder.js'
+import type { L1Schedule } from './l1-builder.js'
 import type { PublishOptions } from './publisher.js'
 import type { HttpRangesOptions } from './ranges.js'
 import type { RemoteOptions } from './remote-index.js'
@@ -31,7 +31,7 @@ export interface BandsReading {
   /** `DATA_PATH/bands`. */
   readonly root: string
   readonly published: boolean
-  readonly finder: FinderOptions
+  readonly finder: BandFinderOptions
   readonly remote: RemoteOptions
   readonly http: HttpRangesOptions
 }

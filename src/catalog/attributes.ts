@@ -16,14 +16,16 @@ export interface Attributes {
   readonly trusted: boolean
   /** Height of the block that holds the root transaction; stable follows from it and the tip. */
   readonly height?: number
+  /** It is a transaction of the base layer: its own root. Absent for items, and where only the bytes are known. */
+  readonly isTransaction?: true
   /** Where the item lies in its root transaction. Absent for transactions and for items not yet located. */
-  readonly place?: Place
+  readonly place?: ItemPlace
   /** What the header says: owner, tags and so on. Absent until the header was read. */
   readonly header?: Header
 }
 
 /** Byte positions of a data item. Offsets count from the start of the root transaction's data. */
-export interface Place {
+export interface ItemPlace {
   readonly rootId: Id
   /** The bundle that directly holds the item; the root itself for a single level. */
   readonly parentId: Id

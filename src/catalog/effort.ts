@@ -1,40 +1,66 @@
-import type { Clock } from '../actor/clock.js'
-
-/** The clock is asked once in so many steps. */
+/** The clocks are asked once in so many steps (some 50 us). */
 const stepsPerLook = 16
 
-/** How much a query may still do. Every list that it reads takes its steps from the same effort. */
+/** Counts milliseconds; only differences mean something. */
+export interface Stopwatch {
+  monotonic(): number
+}
+
+/**
+ * What one request may still do: steps (look-ups of 2 to 10 us each), and time by a stopwatch, best one that counts the
+ * processor time of this thread. Everything that is read is charged; nothing is refused in the middle of a look-up. Whoever
+ * reads on and on asks `spent` between two look-ups, and stops at a place that it can name.
+ */
 export class Effort {
-  #left: number
-  readonly #until: number
-  #spent = false
+  #steps = 0
+  #look = stepsPerLook
+  #usedMs = 0
+  /** Where the stopwatch stood when the work went on; undefined while it rests. */
+  #since: number | undefined
+  #isOver = false
 
-  /** `stepsMax` block or row reads (2 to 10 us each), and at most `timeMs` of this thread's time. */
+  /** `isOver` is asked now and then: true ends the effort, for a reason of the caller's. */
   constructor(
-    stepsMax: number,
-    timeMs: number,
-    private readonly clock: Clock,
+    private readonly stepsMax: number,
+    private readonly timeMs: number,
+    private readonly watch: Stopwatch,
+    private readonly isOver: () => boolean = () => false,
   ) {
-    this.#left = stepsMax
-    this.#until = clock.monotonic() + timeMs
+    this.#since = watch.monotonic()
   }
 
-  /** Takes one step; false where nothing is left. */
-  step(): boolean {
-    if (this.#spent) return false
-    this.#left -= 1
-    const late = this.#left % stepsPerLook === 0 && this.clock.monotonic() > this.#until
-    if (this.#left < 0 || late) this.#spent = true
-    return !this.#spent
+  /** Says that so many steps were taken, or are about to be. */
+  charge(steps = 1): void {
+    this.#steps += steps
+    if (this.#steps < this.#look || this.#isOver) return
+    this.#look = this.#steps + stepsPerLook
+    this.#isOver = this.#steps > this.stepsMax || this.usedMs > this.timeMs || this.isOver()
   }
 
-  /** Steps that may still be taken. */
-  get left(): number {
-    return Math.max(this.#left, 0)
-  }
-
-  /** True once a step was refused: what was found may be a part only. */
+  /** True once steps or time are used up. It stays so. */
   get spent(): boolean {
-    return this.#spent
+    this.#isOver ||= this.#steps >= this.stepsMax
+    return this.#isOver
+  }
+
+  /** Steps charged so far. */
+  get steps(): number {
+    return this.#steps
+  }
+
+  /** Time used so far, without that in which it rested. */
+  get usedMs(): number {
+    return this.#usedMs + (this.#since === undefined ? 0 : this.watch.monotonic() - this.#since)
+  }
+
+  /** The thread does something else from here on. */
+  rest(): void {
+    this.#usedMs = this.usedMs
+    this.#since = undefined
+  }
+
+  /** The thread is back. A new effort need not be told. */
+  resume(): void {
+    this.#since ??= this.watch.monotonic()
   }
 }

@@ -50,11 +50,13 @@ function rewriteRuns(tables: IndexTables): void {
   const kinds = [
     { runs: tables.runs.ids, shape: idRuns, keep: hasRow },
     {
-      ...{ runs: tables.runs.words, shape: wordRuns },
+      runs: tables.runs.words,
+      shape: wordRuns,
       keep: (words: Uint32Array, at: number) => hasWord(words[at + 2], words[at + 3]),
     },
     {
-      ...{ runs: tables.runs.tags, shape: tagRuns },
+      runs: tables.runs.tags,
+      shape: tagRuns,
       keep: (words: Uint32Array, at: number) => hasWord(words[at + 6], words[at + 7]),
     },
   ]

@@ -29,7 +29,7 @@ export interface TransactionInput extends RowInput {
   readonly quantity: bigint
   /** In the smallest unit. */
   readonly reward: bigint
-  /** 32 bytes, or empty. */
+  /** What the block's tree has for it, 32 bytes; empty without data, and of format 1 where the data was not at hand. */
   readonly dataRoot: Uint8Array
   /**
    * Offset of the last byte of its data in the weave (1-based); 0 while not known, and for transactions

@@ -4,9 +4,10 @@ import type { Effort } from './effort.js'
 import type { Generations } from './generations.js'
 import { findRow } from './ids.js'
 import { type IndexTables, openIndexTables, refreshRuns, weaveKey } from './index-tables.js'
-import { decodeRow, type Row, rowSeenSeconds } from './row.js'
+import { LeapScan, type ReadRow } from './leap.js'
+import { decodeRow, type Row } from './row.js'
 import { compareRowKeys, heightEnd, heightStart, pendingHeight, rowKey } from './row-key.js'
-import { BlockScan, beside, type Scan } from './scan.js'
+import { BlockScan, beside } from './scan.js'
 import { boundsOf, type Selection, Selector } from './selection.js'
 import { numberBytes, Words, wordKind } from './words.js'
 
@@ -20,14 +21,15 @@ export interface Page<Entry> {
   /** There are more behind the last one. */
   readonly more: boolean
   /**
-   * The effort was spent, or a list was cut: entries may be missing, none is wrong, and the order is right.
+   * Where the effort was spent before the page was full: the key behind which the next page begins. It need not be the key of
+   * a row. Nothing before it is missing, and there may or may not be more behind it.
    */
-  readonly partial: boolean
+  readonly place?: Uint8Array
 }
 
 export interface PageRequest {
   readonly backwards: boolean
-  /** Row key of the last row of the page before. */
+  /** Row key of the last row of the page before, or the place where it ended. */
   readonly after?: Uint8Array
   readonly limit: number
 }
@@ -64,36 +66,36 @@ export class ChainIndex {
     return found === undefined ? undefined : decodeRow(found.key, found.record)
   }
 
-  /** Rows of a selection, newest first where `backwards`, else oldest first. */
+  /**
+   * Rows of a selection, newest first where `backwards`, else oldest first. Where the effort is spent the page ends with a
+   * `place`, which is always behind `after`.
+   */
   rows(wanted: Selection, { backwards, after, limit }: PageRequest, effort: Effort): Page<Row> {
-    let cut = false
-    // The row that was looked at last is most often the one that is wanted next.
+    const { start, end } = span(wanted, backwards, after)
+    if (start === undefined) return { entries: [], more: false }
+    const read = this.#reader(effort)
+    const scan = this.#selector.scan(wanted, { backwards, effort, end, ahead: limit + 1, read })
+    const entries: Row[] = []
+    scan.seek(start)
+    for (let row = scan.row; row !== undefined && !passes(row, end, backwards); row = scan.row) {
+      if (entries.length === limit) return { entries, more: true }
+      if (entries.length > 0 && effort.spent) return cutBefore(row, entries, backwards)
+      entries.push(read(row))
+      scan.next()
+    }
+    const cutAt = scan instanceof LeapScan ? scan.cutAt : undefined
+    return cutAt === undefined ? { entries, more: false } : cutBefore(cutAt, entries, backwards)
+  }
+
+  /** Reads rows by their keys. The one that was looked at last is most often the one that is wanted next. */
+  #reader(effort: Effort): ReadRow {
     let last: Row | undefined
-    const read = (key: Buffer): Row => {
-      if (last?.key !== key) last = this.#rowAt(key)
+    return (key) => {
+      if (last?.key === key) return last
+      effort.charge()
+      last = this.#rowAt(key)
       return last
     }
-    const scan = this.#selector.scan(wanted, {
-      ...{ backwards, effort, ahead: limit + 1 },
-      read: (key) => (effort.step() ? read(key) : undefined),
-      cut: () => {
-        cut = true
-      },
-    })
-    const { start, end } = span(wanted, backwards, after)
-    const entries: Row[] = []
-    if (start !== undefined) scan.seek(start)
-    let more = false
-    for (let row = scan.row; start !== undefined && row !== undefined; scan.next(), row = scan.row) {
-      if (passes(row, end, backwards)) break
-      if (!this.#seenInside(row, wanted, effort)) continue
-      if (entries.length === limit) {
-        more = true
-        break
-      }
-      entries.push(read(row))
-    }
-    return { entries, more: more || effort.spent, partial: effort.spent || cut }
   }
 
   #rowAt(key: Buffer): Row {
@@ -120,49 +122,37 @@ export class ChainIndex {
 
   /** Number of rows of a selection, or undefined where counting them took more than the effort. */
   count(wanted: Selection, effort: Effort): number | undefined {
-    let cut = false
-    const scan = this.#selector.scan(wanted, {
-      ...{ backwards: false, effort },
-      cut: () => {
-        cut = true
-      },
-    })
+    if (Object.keys(wanted).length === 0) return this.#tables.rows.count()
     const { start, end } = span(wanted, false, undefined)
     if (start === undefined) return 0
+    const read = this.#reader(effort)
+    const scan = this.#selector.scan(wanted, { backwards: false, effort, end, read, listsOnly: true })
     scan.seek(start)
-    const bySeen = wanted.minSeen !== undefined || wanted.maxSeen !== undefined
-    const count =
-      scan instanceof BlockScan && !bySeen
-        ? countBlocks(scan, end)
-        : this.#countRows(scan, end, wanted, effort)
-    return effort.spent || cut ? undefined : count
-  }
-
-  #countRows(scan: Scan, end: Buffer, wanted: Selection, effort: Effort): number {
     let count = 0
-    for (let row = scan.row; row !== undefined && !passes(row, end, false); scan.next(), row = scan.row) {
-      if (this.#seenInside(row, wanted, effort)) count += 1
+    for (let row = scan.row; row !== undefined && !passes(row, end, false); row = scan.row) {
+      if (effort.spent) return undefined
+      if (scan instanceof BlockScan) count += scan.countBlock(end)
+      else {
+        count += 1
+        scan.next()
+      }
     }
-    return count
-  }
-
-  #seenInside(row: Uint8Array, { minSeen, maxSeen }: Selection, effort: Effort): boolean {
-    if (minSeen === undefined && maxSeen === undefined) return true
-    if (!effort.step()) return false
-    const record = this.#tables.rows.view(row)
-    if (record === undefined) throw new Error('a posting of the index has no row')
-    const seen = rowSeenSeconds(record)
-    return seen >= (minSeen ?? 0) && seen <= (maxSeen ?? Number.POSITIVE_INFINITY)
+    return scan instanceof LeapScan && scan.cutAt !== undefined ? undefined : count
   }
 
   /** The transaction at the top of a row: itself, or the one that holds the item. */
   rootOf(row: Row): Row | undefined {
     if (!row.isItem) return row
     if (row.height === undefined) return this.#climb(row)
-    const start = rowKey(row.height, row.index, false, noId)
+    return this.transactionIn(row.height, row.index)
+  }
+
+  /** The transaction at this position of a block. */
+  transactionIn(height: number, index: number): Row | undefined {
+    const start = rowKey(height, index, false, noId)
     for (const { key, value } of this.#tables.rows.span({ start, limit: 1 })) {
       const found = decodeRow(key, value)
-      return found.height === row.height && found.index === row.index && !found.isItem ? found : undefined
+      return found.height === height && found.index === index && !found.isItem ? found : undefined
     }
     return undefined
   }
@@ -281,8 +271,9 @@ function passes(row: Uint8Array, end: Uint8Array, backwards: boolean): boolean {
   return isBefore(end, row, backwards)
 }
 
-function countBlocks(scan: BlockScan, end: Buffer): number {
-  let count = 0
-  while (scan.row !== undefined) count += scan.countBlock(end)
-  return count
+/** The page that ends before the row or key at which the effort was spent. */
+function cutBefore(key: Uint8Array, entries: readonly Row[], backwards: boolean): Page<Row> {
+  const place = beside(key, !backwards)
+  if (place === undefined) throw new Error('a scan was cut before it began')
+  return { entries, more: true, place }
 }

@@ -1,7 +1,7 @@
 import { encodeBase64url } from '../format/base64url.js'
 import { type Id, idBytes, idOfBytes } from '../format/id.js'
 import { plainTagValue } from '../format/tag.js'
-import type { Attributes, Header, Place } from './attributes.js'
+import type { Attributes, Header, ItemPlace } from './attributes.js'
 import type { Generations } from './generations.js'
 import type { ChainIndex } from './index-reader.js'
 import { LmdbCatalog } from './reader.js'
@@ -49,6 +49,7 @@ export function rowAttributes(index: ChainIndex, row: Row): Attributes {
     ...(contentEncoding === undefined ? {} : { contentEncoding }),
     ...(row.height === undefined ? {} : { height: row.height }),
     ...(place === undefined ? {} : { place }),
+    ...(row.isItem ? {} : { isTransaction: true }),
   }
 }
 
@@ -79,7 +80,7 @@ function headerOf(index: ChainIndex, row: Row): Header {
 }
 
 /** Where an item is; undefined for transactions, and for items whose bundles are not all in the index. */
-function placeOf(index: ChainIndex, row: Row): Place | undefined {
+function placeOf(index: ChainIndex, row: Row): ItemPlace | undefined {
   const { place } = row
   const path = place === undefined ? undefined : index.pathOf(row)
   const [root] = path ?? []

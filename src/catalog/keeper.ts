@@ -1,5 +1,5 @@
 import { rmSync } from 'node:fs'
-import type { Clock } from '../actor/clock.js'
+import { type Clock, notBefore } from '../actor/clock.js'
 import { type Id, idBytes, idOfBytes } from '../format/id.js'
 import { present } from '../store/lmdb.js'
 import { type Generations, shardOf } from './generations.js'
@@ -10,9 +10,9 @@ import { distrusted, merge, settled } from './merge.js'
 import type { CatalogReply, CatalogRequest } from './protocol.js'
 import { decodeAttributes, decodeBlob, encodeAttributes, encodeBlob, touchKey } from './record.js'
 import type { SpillLimits } from './spill.js'
-import { addBlobBytes, type CatalogTables, openCatalogTables } from './tables.js'
+import { addBlobBytes, type CatalogTables, lastTouchMs, openCatalogTables } from './tables.js'
 
-export interface KeeperOptions {
+export interface CatalogKeeperOptions {
   /** Folder of the environment. */
   readonly path: string
   /** A blob's last use is only written when it moved by so much: a popular blob costs one write each so often. */
@@ -60,15 +60,18 @@ interface Waiting {
 export class CatalogKeeper {
   readonly #tables: CatalogTables
   readonly #index: IndexWriter
+  /** The time of uses: by it blobs are evicted in order, whatever the system's clock does. */
+  readonly #useMs: () => number
   #waiting: Waiting[] = []
   #scheduled = false
 
   constructor(
-    private readonly options: KeeperOptions,
+    private readonly options: CatalogKeeperOptions,
     private readonly generations: Generations,
     private readonly clock: Clock,
   ) {
     this.#tables = openCatalogTables(options.path)
+    this.#useMs = notBefore(clock, lastTouchMs(this.#tables) ?? 0)
     this.#index = new IndexWriter(openIndexTables(this.#tables.environment), options.spill)
   }
 
@@ -210,7 +213,7 @@ export class CatalogKeeper {
       this.#touch(digest)
       return
     }
-    const now = this.clock.now()
+    const now = this.#useMs()
     this.#tables.blobs.put(digest, encodeBlob({ sizeBytes, createdMs: now, touchedMs: now }))
     this.#tables.touches.put(touchKey(now, digest), present)
     addBlobBytes(this.#tables, sizeBytes)
@@ -220,7 +223,7 @@ export class CatalogKeeper {
     const record = this.#tables.blobs.view(digest)
     if (record === undefined) return
     const blob = decodeBlob(record)
-    const now = this.clock.now()
+    const now = this.#useMs()
     if (now - blob.touchedMs < this.options.touchEveryMs) return
     this.#tables.touches.remove(touchKey(blob.touchedMs, digest))
     this.#tables.touches.put(touchKey(now, digest), present)

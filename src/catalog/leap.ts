@@ -1,3 +1,4 @@
+import type { Effort } from './effort.js'
 import type { Row } from './row.js'
 import { compareRowKeys } from './row-key.js'
 import type { Scan } from './scan.js'
@@ -10,35 +11,55 @@ export interface Condition {
   readonly holds?: (row: Row) => boolean
 }
 
-/** Reads the row with a key; undefined where the effort is spent. */
-export type ReadRow = (key: Buffer) => Row | undefined
+/** Reads the row with a key. */
+export type ReadRow = (key: Buffer) => Row
+
+/** What a scan looks for. */
+export interface Leaping {
+  /** At least one. */
+  readonly conditions: readonly Condition[]
+  readonly without: readonly Condition[]
+  /** What no list tells: asked of rows that fulfil all else. */
+  readonly filters: readonly ((key: Buffer) => boolean)[]
+  readonly backwards: boolean
+  /** Nothing behind this key is wanted. */
+  readonly end: Uint8Array
+  readonly effort: Effort
+  /** Absent: only the lists are asked: where rows are counted, nobody wants them. */
+  readonly read?: ReadRow
+}
 
 /** Rows one by one that are looked at before a list leaps: looking at two costs as much as one block of a list. */
 const missesMax = 2
 
 /**
- * Rows that fulfil all conditions and none of `without`. Each list in turn leaps to where the others are, so the
+ * Rows that fulfil all conditions and filters and none of `without`. Each list in turn leaps to where the others are, so the
  * work goes with the shortest list, however long the longest is. Where a leap would have to read a block, the row
  * is asked instead: who wants it reads it anyway. A few rows that fail in a row, and the list leaps after all.
- * Without `read` only the lists are asked: where rows are counted, nobody wants them.
+ *
+ * Where the effort is spent it stops, but never before it has moved on from where it began: so whoever goes on from
+ * `cutAt` each time comes to the end, however small the efforts are.
  */
 export class LeapScan implements Scan {
   row: Buffer | undefined
+  /** Where it stopped for want of effort: no row before this key was left out. Undefined: it did not stop so. */
+  cutAt: Buffer | undefined
   readonly #sign: number
   /** Which list stands at the row: the one that leapt last. */
   #lead = 0
+  /** The scan stands behind the key that it began with. */
+  #hasMoved = false
 
-  constructor(
-    private readonly conditions: readonly Condition[],
-    private readonly without: readonly Condition[],
-    backwards: boolean,
-    private readonly read: ReadRow | undefined,
-  ) {
-    this.#sign = backwards ? -1 : 1
+  constructor(private readonly asked: Leaping) {
+    this.#sign = asked.backwards ? -1 : 1
   }
 
   seek(target: Uint8Array): void {
-    for (const { scan } of this.conditions) scan.seek(target)
+    const { conditions } = this.asked
+    this.#hasMoved = false
+    for (const { scan } of conditions) scan.seek(target)
+    const row = conditions[this.#lead]?.scan.row
+    this.#hasMoved = row !== undefined && compareRowKeys(row, 0, target, 0) !== 0
     this.#meet()
   }
 
@@ -52,35 +73,48 @@ export class LeapScan implements Scan {
   }
 
   #goOn(): Buffer | undefined {
-    const lead = this.conditions[this.#lead]
+    const lead = this.asked.conditions[this.#lead]
+    this.#hasMoved = true
     lead?.scan.next()
     return lead?.scan.row
   }
 
+  /** Stands at the next row that is wanted, at its end, or where the effort is spent. */
   #meet(): void {
+    const { without, filters } = this.asked
     for (;;) {
       const row = this.#agree()
       this.row = row
-      if (row === undefined || !this.without.some((condition) => this.#fulfils(condition, row))) return
+      if (row === undefined) return
+      const isOut = without.some((condition) => this.#fulfils(condition, row))
+      if (!isOut && filters.every((holds) => holds(row))) return
       this.#goOn()
     }
   }
 
+  /** Whether nothing is to be looked at from `target` on. */
+  #stops(target: Buffer): boolean {
+    const { end, effort } = this.asked
+    if (compareRowKeys(target, 0, end, 0) * this.#sign > 0) return true
+    if (!this.#hasMoved || !effort.spent) return false
+    this.cutAt = target
+    return true
+  }
+
   #agree(): Buffer | undefined {
-    const { conditions } = this
+    const { conditions, read } = this.asked
     let target = conditions[this.#lead]?.scan.row
     let misses = 0
+    if (target === undefined || this.#stops(target)) return undefined
     for (let agreed = 1, at = this.#lead; agreed < conditions.length; ) {
       at = (at + 1) % conditions.length
       const { scan, holds } = conditions[at] as Condition
-      if (target === undefined) return undefined
-      if (misses < missesMax && this.read !== undefined && holds !== undefined && !scan.isNear(target)) {
-        const row = this.read(target)
-        if (row === undefined) return undefined
-        if (holds(row)) agreed += 1
+      if (misses < missesMax && read !== undefined && holds !== undefined && !scan.isNear(target)) {
+        if (holds(read(target))) agreed += 1
         else {
           misses += 1
           target = this.#goOn()
+          if (target === undefined || this.#stops(target)) return undefined
           at = this.#lead
           agreed = 1
         }
@@ -90,6 +124,8 @@ export class LeapScan implements Scan {
       if (scan.row === undefined) return undefined
       if (compareRowKeys(scan.row, 0, target, 0) * this.#sign > 0) {
         target = scan.row
+        this.#hasMoved = true
+        if (this.#stops(target)) return undefined
         this.#lead = at
         agreed = 1
         misses = 0
@@ -100,8 +136,8 @@ export class LeapScan implements Scan {
 
   #fulfils({ scan, holds }: Condition, key: Buffer): boolean {
     const isFar = scan.row === undefined || !scan.isNear(key)
-    const row = isFar && holds !== undefined ? this.read?.(key) : undefined
-    if (row !== undefined && holds !== undefined) return holds(row)
+    const { read } = this.asked
+    if (isFar && holds !== undefined && read !== undefined) return holds(read(key))
     scan.seek(key)
     return scan.row !== undefined && compareRowKeys(scan.row, 0, key, 0) === 0
   }

@@ -2,11 +2,11 @@ import type { Table } from '../store/lmdb.js'
 import { type PostingList, PostingLists } from './posting-lists.js'
 import { PostingTails } from './posting-tails.js'
 import {
-  type Block,
   blockAtOrBefore,
   blockAtOrBehind,
   blockKey,
   blockMax,
+  type PostingBlock,
   prefixBytes,
   prefixOf,
 } from './postings.js'
@@ -131,14 +131,14 @@ export class PostingWriter {
   }
 
   /** First row keys of the block behind this one. */
-  #nextBlock(prefix: number, block: Block): Buffer | undefined {
+  #nextBlock(prefix: number, block: PostingBlock): Buffer | undefined {
     const next = this.table.ceiling(Buffer.concat([block.key, Buffer.of(0)]))
     return next === undefined || prefixOf(next.key) !== prefix
       ? undefined
       : Buffer.from(next.key.subarray(prefixBytes))
   }
 
-  #replace(prefix: number, block: Block, added: Buffer): void {
+  #replace(prefix: number, block: PostingBlock, added: Buffer): void {
     const rows = union(block.rows, added)
     if (compareRowKeys(rows, 0, block.rows, 0) !== 0) this.table.remove(block.key)
     // A block that grew in its middle is halved; one that grew at its end stays full, for the next rows come

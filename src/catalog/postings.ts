@@ -49,16 +49,16 @@ export function blockCount(value: Uint8Array): number {
 }
 
 /** The block in which `row` is or would be: the last that begins at or before it. */
-export function blockAtOrBefore(table: Table, prefix: number, row: Uint8Array): Block | undefined {
+export function blockAtOrBefore(table: Table, prefix: number, row: Uint8Array): PostingBlock | undefined {
   return blockOf(table.floor(blockKey(prefix, row)), prefix)
 }
 
 /** The first block that begins at or behind `row`. */
-export function blockAtOrBehind(table: Table, prefix: number, row: Uint8Array): Block | undefined {
+export function blockAtOrBehind(table: Table, prefix: number, row: Uint8Array): PostingBlock | undefined {
   return blockOf(table.ceiling(blockKey(prefix, row)), prefix)
 }
 
-export interface Block {
+export interface PostingBlock {
   readonly key: Uint8Array
   /** Row keys, one behind the other. */
   readonly rows: Buffer
@@ -67,7 +67,7 @@ export interface Block {
 function blockOf(
   entry: { key: Uint8Array; value: Uint8Array } | undefined,
   prefix: number,
-): Block | undefined {
+): PostingBlock | undefined {
   if (entry === undefined || prefixOf(entry.key) !== prefix) return undefined
   return { key: entry.key, rows: blockRows(entry.key, entry.value) }
 }

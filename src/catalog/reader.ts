@@ -3,7 +3,7 @@ import type { Attributes } from './attributes.js'
 import type { Generations } from './generations.js'
 import type { Catalog } from './protocol.js'
 import { type BlobRecord, decodeAttributes, decodeBlob, readTouchKey } from './record.js'
-import { type CatalogTables, openCatalogTables, readBlobBytes } from './tables.js'
+import { type CatalogTables, lastTouchMs, openCatalogTables, readBlobBytes } from './tables.js'
 
 /** A blob in the order of last use. */
 export interface TouchedBlob {
@@ -73,6 +73,12 @@ export class LmdbCatalog implements Catalog {
   leastTouched(limit: number): TouchedBlob[] {
     this.#refresh()
     return this.#tables.touches.from(undefined, limit).map((entry) => readTouchKey(entry.key))
+  }
+
+  /** When a blob was used last, by the keeper's time; undefined where there is none. */
+  lastTouchMs(): number | undefined {
+    this.#refresh()
+    return lastTouchMs(this.#tables)
   }
 
   /** Ids with something left to prove, in id order, from behind `after`. */

@@ -1,6 +1,6 @@
 import { type Id, idBytes, idOfBytes } from '../format/id.js'
 import type { Tag } from '../format/tag.js'
-import type { Attributes, Header, Place } from './attributes.js'
+import type { Attributes, Header, ItemPlace } from './attributes.js'
 
 /**
  * Records of the catalog as bytes. An attribute record is `version u8, flags u8, size f64` and then fields
@@ -9,7 +9,15 @@ import type { Attributes, Header, Place } from './attributes.js'
  */
 const recordVersion = 1
 const flag = { verified: 1, trusted: 2 }
-const kind = { contentType: 1, contentEncoding: 2, digest: 3, height: 4, place: 5, header: 6 }
+const kind = {
+  contentType: 1,
+  contentEncoding: 2,
+  digest: 3,
+  height: 4,
+  place: 5,
+  header: 6,
+  isTransaction: 7,
+}
 
 class Writer {
   #bytes = Buffer.allocUnsafe(1024)
@@ -98,7 +106,7 @@ class Reader {
   }
 }
 
-function placeBytes(place: Place): Buffer {
+function placeBytes(place: ItemPlace): Buffer {
   const out = new Writer()
   out.raw(idBytes(place.rootId))
   out.raw(idBytes(place.parentId))
@@ -111,7 +119,7 @@ function placeBytes(place: Place): Buffer {
   return out.take()
 }
 
-function readPlace(bytes: Uint8Array): Place {
+function readPlace(bytes: Uint8Array): ItemPlace {
   const read = new Reader(bytes)
   const id = (): Id => idOfBytes(read.raw(32))
   const start = {
@@ -175,6 +183,7 @@ export function encodeAttributes(attributes: Attributes): Uint8Array {
     height.writeDoubleLE(attributes.height)
     field(kind.height, height)
   }
+  if (attributes.isTransaction) field(kind.isTransaction, new Uint8Array(0))
   if (attributes.place !== undefined) field(kind.place, placeBytes(attributes.place))
   if (attributes.header !== undefined) field(kind.header, headerBytes(attributes.header))
   return out.take()
@@ -201,6 +210,7 @@ export function decodeAttributes(id: Id, record: Uint8Array): Attributes {
     else if (which === kind.height) found.height = bytes.readDoubleLE(0)
     else if (which === kind.place) found.place = readPlace(bytes)
     else if (which === kind.header) found.header = readHeader(bytes)
+    else if (which === kind.isTransaction) found.isTransaction = true
   }
   return found
 }

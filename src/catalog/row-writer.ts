@@ -15,7 +15,7 @@ import { WordGiver } from './word-giver.js'
 import { numberBytes, wordKind } from './words.js'
 
 /** A row and where it stands. */
-export interface Standing {
+export interface KeyedRow {
   readonly key: Buffer
   readonly row: Row
 }
@@ -86,7 +86,7 @@ export class RowWriter {
   }
 
   /** The row with this id (32 bytes). */
-  find(id: Uint8Array): Standing | undefined {
+  find(id: Uint8Array): KeyedRow | undefined {
     const found = this.#ids.find(id)
     return found === undefined ? undefined : { key: found.key, row: decodeRow(found.key, found.record) }
   }
@@ -104,7 +104,7 @@ export class RowWriter {
   }
 
   /** Takes a row out of every table. */
-  remove({ key, row }: Standing): void {
+  remove({ key, row }: KeyedRow): void {
     for (const prefix of rowPrefixes(key, row)) this.#postings.remove(prefix, key)
     this.tables.rows.remove(key)
     this.#isLastKnown = false
@@ -114,7 +114,7 @@ export class RowWriter {
   }
 
   /** Says where a transaction's data ends in the weave; false where the row is no transaction in a block. */
-  place({ key, row }: Standing, weaveEnd: number): boolean {
+  place({ key, row }: KeyedRow, weaveEnd: number): boolean {
     if (row.transfer === undefined || row.height === undefined || !this.#free(weaveEnd, key)) return false
     this.#unplace(key, row.transfer.weaveEnd)
     this.tables.rows.put(key, encodeRow(this.#record, { ...row, transfer: { ...row.transfer, weaveEnd } }))
@@ -256,7 +256,7 @@ export class RowWriter {
  * transaction the one with the lowest offset counts, so that the order in which they are told does not
  * matter.
  */
-function comesBefore(key: Buffer, packed: PackedRows, known: Standing): boolean {
+function comesBefore(key: Buffer, packed: PackedRows, known: KeyedRow): boolean {
   const order = compareRowKeys(key, 0, known.key, 0)
   if (order !== 0 || known.row.place === undefined) return order < 0
   return packed.place !== undefined && packed.place.rootItemOffset < known.row.place.rootItemOffset

@@ -55,7 +55,10 @@ export interface RowTransfer {
   readonly format: number
   readonly quantity: bigint
   readonly reward: bigint
-  /** 32 bytes, or none. */
+  /**
+   * What the block's tree has for it: 32 bytes, or none. Of format 1 it is computed from the data; none where the row came
+   * without data (a band of another gateway) or is of an earlier version of this program.
+   */
   readonly dataRoot: Uint8Array
   /** Offset of the last byte of its data in the weave (1-based); 0: not known, or no data. */
   readonly weaveEnd: number

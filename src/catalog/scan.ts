@@ -16,7 +16,7 @@ export interface Scan {
 export interface Blocks {
   /**
    * Row keys in chain order, one behind the other, among them the first at or behind `row` in the direction;
-   * undefined where there is none, or the effort is spent.
+   * undefined where there is none.
    */
   from(row: Uint8Array, backwards: boolean): Buffer | undefined
 }

@@ -13,6 +13,7 @@ import {
 import type { Row } from './row.js'
 import { compareRowKeys, heightEnd, heightStart, pendingHeight, rowKeyBytes } from './row-key.js'
 import { BlockScan, type Blocks, listed, type Scan, UnionScan } from './scan.js'
+import { type Looks, TagStarts } from './tag-starts.js'
 import { type WordKind, type Words, wordKind } from './words.js'
 
 /** Which rows are wanted: all conditions hold at once, any of the values of one condition will do. */
@@ -46,22 +47,39 @@ export interface TagSelection {
 /** How rows of a selection are looked for. */
 export interface Scanning {
   readonly backwards: boolean
+  /** Charged with every look-up. */
   readonly effort: Effort
-  /** Is told where the answer cannot be whole. */
-  readonly cut: () => void
+  /** Nothing behind this key is wanted. */
+  readonly end: Uint8Array
   /** So many rows are needed at least, where every row is wanted. */
   readonly ahead?: number
-  /** Where the rows that are found are read too. */
-  readonly read?: ReadRow
+  /** Reads the row with a key, and charges for it. */
+  readonly read: ReadRow
+  /** The rows that are found are not read: the lists are asked and not the rows, where both can tell. */
+  readonly listsOnly?: boolean
 }
 
+/** What a look-up of a word or id costs: LMDB, and the runs. */
+const lookUpSteps = 3
+/** Row keys that are read in one step where they stand beside each other. */
+const keysPerStep = 16
+/** Tags of rows that are looked at in one step: most are at hand. */
+const tagsPerStep = 4
 /**
- * Tags that one prefix may stand for. Where there are more, the rest is not looked at and the answer is
- * partial.
+ * Tags that all prefixes of a selection together may stand for. Where there are more, the tags of each row are looked at
+ * instead of the tags' lists: that finds the same rows.
  */
 const startsMax = 2000
 /** Rows read ahead at most where every row is wanted. */
 const rowsAheadMax = 128
+
+/** What is gathered of a selection before it becomes a scan. */
+interface Gathered {
+  /** Tags that prefixes may still stand for. */
+  readonly looks: Looks
+  readonly conditions: Condition[]
+  readonly filters: ((key: Buffer) => boolean)[]
+}
 
 /**
  * Builds the scans for selections. Any thread; everything happens on the calling thread, straight from the
@@ -73,70 +91,117 @@ export class Selector {
     private readonly words: Words,
   ) {}
 
-  /**
-   * The scan of all rows of `wanted`, not yet at its first row.
-   */
-  scan(wanted: Selection, { backwards, effort, cut, ahead = rowsAheadMax, read }: Scanning): Scan {
-    const { tags = [], recipients, owners, bundledIn } = wanted
-    const conditions: Condition[] = []
-    const any = (lists: readonly Blocks[]): Scan => {
-      const [only, ...others] = lists
-      if (only !== undefined && others.length === 0) return new BlockScan(only, backwards)
-      const scans = lists.map((list) => new BlockScan(list, backwards))
-      return new UnionScan(scans, backwards)
-    }
-    const of = (
-      kind: PostingKind,
-      found: readonly (number | undefined)[],
-      holds: (row: Row, numbers: ReadonlySet<number>) => boolean,
-    ): Condition => {
-      const numbers = new Set(found.flatMap((number) => (number === undefined ? [] : [number])))
-      const lists = [...numbers].map((number) => this.#postings(postingPrefix(kind, number), effort))
-      return { scan: any(lists), holds: (row) => holds(row, numbers) }
-    }
-    const numbers = (kind: WordKind, words: readonly Uint8Array[]) =>
-      words.map((word) => this.words.number(kind, word))
-    const tagged = (tag: TagSelection): Condition =>
-      of(postingKind.tag, this.#tagNumbers(tag, cut), (row, set) => row.tags.some((one) => set.has(one)))
-
-    if (wanted.ids !== undefined) conditions.push({ scan: any([listed(this.#keysOf(wanted.ids))]) })
-    for (const tag of tags) if (tag.match !== 'isNot') conditions.push(tagged(tag))
-    if (recipients !== undefined) {
-      const found = numbers(wordKind.address, recipients)
-      conditions.push(of(postingKind.recipient, found, (row, set) => set.has(row.recipient)))
-    }
-    if (owners !== undefined) {
-      const found = numbers(wordKind.address, owners)
-      conditions.push(of(postingKind.owner, found, (row, set) => set.has(row.owner)))
-    }
-    if (bundledIn === null) {
-      const scan = any([this.#postings(transactionsPrefix, effort)])
-      conditions.push({ scan, holds: (row) => !row.isItem })
-    } else if (bundledIn !== undefined) {
-      const found = numbers(wordKind.bundle, bundledIn)
-      const holds = ({ place }: Row, set: ReadonlySet<number>): boolean =>
-        place !== undefined && set.has(place.parent)
-      conditions.push(of(postingKind.bundle, found, holds))
-    }
-    const without = tags.flatMap((tag) => (tag.match === 'isNot' ? [tagged(tag)] : []))
+  /** The scan of all rows of `wanted`, not yet at its first row. */
+  scan(wanted: Selection, scanning: Scanning): Scan {
+    const { backwards, effort, end, ahead = rowsAheadMax, read, listsOnly = false } = scanning
+    const { conditions, filters } = this.#gather(wanted, scanning)
+    const isNot = (wanted.tags ?? []).filter(({ match }) => match === 'isNot')
+    const without = isNot.map((tag) => this.#tagged(tag, scanning))
     if (conditions.length === 0) {
-      conditions.push({ scan: any([this.#allRows(effort, Math.min(ahead, rowsAheadMax))]) })
+      const all = this.#allRows(effort, Math.min(ahead, rowsAheadMax))
+      conditions.push({ scan: new BlockScan(all, backwards) })
     }
     const [only] = conditions
-    return conditions.length === 1 && without.length === 0 && only !== undefined
-      ? only.scan
-      : new LeapScan(conditions, without, backwards, read)
+    const isPlain = conditions.length === 1 && without.length === 0 && filters.length === 0
+    if (isPlain && only !== undefined) return only.scan
+    const asked = { conditions, without, filters, backwards, end, effort }
+    return new LeapScan(listsOnly ? asked : { ...asked, read })
   }
 
-  #tagNumbers(tag: TagSelection, cut: () => void): (number | undefined)[] {
-    if (tag.match !== 'starts') return tag.values.map((value) => this.words.tag(tag.name, value))
-    const found = tag.values.flatMap((value) => this.words.tagsWith(tag.name, value, startsMax + 1, cut))
-    if (found.length > startsMax) cut()
-    return found.slice(0, startsMax)
+  #gather(wanted: Selection, scanning: Scanning): Gathered {
+    const { tags = [], recipients, owners, bundledIn, ids } = wanted
+    const { effort, read } = scanning
+    const gathered: Gathered = { looks: { left: startsMax }, conditions: [], filters: [] }
+    const { conditions } = gathered
+    if (ids !== undefined) conditions.push({ scan: this.#any([listed(this.#keysOf(ids, effort))], scanning) })
+    for (const tag of tags) {
+      if (tag.match === 'is') conditions.push(this.#tagged(tag, scanning))
+      else if (tag.match === 'starts') this.#starting(tag, scanning, gathered)
+    }
+    if (recipients !== undefined) {
+      const found = this.#numbers(wordKind.address, recipients, effort)
+      const holds = (row: Row, set: ReadonlySet<number>): boolean => set.has(row.recipient)
+      conditions.push(this.#listed(postingKind.recipient, found, scanning, holds))
+    }
+    if (owners !== undefined) {
+      const found = this.#numbers(wordKind.address, owners, effort)
+      conditions.push(this.#listed(postingKind.owner, found, scanning, (row, set) => set.has(row.owner)))
+    }
+    if (bundledIn === null) {
+      const scan = this.#any([this.#postings(transactionsPrefix, effort)], scanning)
+      conditions.push({ scan, holds: (row) => !row.isItem })
+    } else if (bundledIn !== undefined) {
+      const found = this.#numbers(wordKind.bundle, bundledIn, effort)
+      const holds = ({ place }: Row, set: ReadonlySet<number>): boolean =>
+        place !== undefined && set.has(place.parent)
+      conditions.push(this.#listed(postingKind.bundle, found, scanning, holds))
+    }
+    const { minSeen = 0, maxSeen = Number.POSITIVE_INFINITY } = wanted
+    if (wanted.minSeen !== undefined || wanted.maxSeen !== undefined) {
+      gathered.filters.push((key) => {
+        const { seenSeconds } = read(key)
+        return seenSeconds >= minSeen && seenSeconds <= maxSeen
+      })
+    }
+    return gathered
+  }
+
+  #any(lists: readonly Blocks[], { backwards }: Scanning): Scan {
+    const scans = lists.map((list) => new BlockScan(list, backwards))
+    const [only] = scans
+    return only !== undefined && scans.length === 1 ? only : new UnionScan(scans, backwards)
+  }
+
+  /** The condition that a row is in one of the lists of `found`. */
+  #listed(
+    kind: PostingKind,
+    found: readonly (number | undefined)[],
+    scanning: Scanning,
+    holds: (row: Row, numbers: ReadonlySet<number>) => boolean,
+  ): Condition {
+    const numbers = new Set(found.flatMap((number) => (number === undefined ? [] : [number])))
+    const lists = [...numbers].map((number) => this.#postings(postingPrefix(kind, number), scanning.effort))
+    return { scan: this.#any(lists, scanning), holds: (row) => holds(row, numbers) }
+  }
+
+  #numbers(kind: WordKind, words: readonly Uint8Array[], effort: Effort): (number | undefined)[] {
+    effort.charge(words.length * lookUpSteps)
+    return words.map((word) => this.words.number(kind, word))
+  }
+
+  /** The condition that a row has one of these tags. */
+  #tagged(tag: TagSelection, scanning: Scanning): Condition {
+    scanning.effort.charge(tag.values.length * lookUpSteps)
+    const found = tag.values.map((value) => this.words.tag(tag.name, value))
+    return this.#tagList(found, scanning)
+  }
+
+  #tagList(found: readonly (number | undefined)[], scanning: Scanning): Condition {
+    return this.#listed(postingKind.tag, found, scanning, ({ tags }, set) => tags.some((tag) => set.has(tag)))
+  }
+
+  /** Tags with these starts: by their lists where they are few, else by a look at the tags of each row. */
+  #starting({ name, values }: TagSelection, scanning: Scanning, gathered: Gathered): void {
+    const { effort, read } = scanning
+    const { looks } = gathered
+    const starts = new TagStarts(this.tables, this.words, name, values)
+    const before = looks.left
+    const found = effort.spent ? undefined : starts.numbers(looks)
+    effort.charge(lookUpSteps + (before - looks.left) / keysPerStep)
+    if (found !== undefined) {
+      gathered.conditions.push(this.#tagList(found, scanning))
+      return
+    }
+    gathered.filters.push((key) => {
+      const { tags } = read(key)
+      effort.charge(tags.length / tagsPerStep)
+      return tags.some((tag) => starts.has(tag))
+    })
   }
 
   /** The rows with these ids, in chain order. */
-  #keysOf(ids: readonly Uint8Array[]): Buffer {
+  #keysOf(ids: readonly Uint8Array[], effort: Effort): Buffer {
+    effort.charge(ids.length * lookUpSteps)
     const keys = ids.flatMap((id) => {
       const found = findRow(this.tables, this.tables.runs.ids, id)
       return found === undefined ? [] : [found.key]
@@ -149,7 +214,7 @@ export class Selector {
     const table = this.tables.postings
     return {
       from(row, backwards) {
-        if (!effort.step()) return undefined
+        effort.charge()
         const before = blockAtOrBefore(table, prefix, row)
         if (backwards) return before?.rows
         const reaches =
@@ -163,8 +228,8 @@ export class Selector {
     const table = this.tables.rows
     return {
       from(row, backwards) {
-        if (!effort.step()) return undefined
         const keys = [...table.keys({ start: row, backwards, limit })]
+        effort.charge(1 + keys.length / keysPerStep)
         if (backwards) keys.reverse()
         return keys.length === 0 ? undefined : Buffer.concat(keys)
       },

@@ -1,4 +1,5 @@
 import { type Environment, openEnvironment, type Table } from '../store/lmdb.js'
+import { readTouchKey } from './record.js'
 
 /** The tables of the catalog's environment. */
 export interface CatalogTables {
@@ -38,6 +39,12 @@ export function openCatalogTables(path: string): CatalogTables {
     throw new Error(`${path} holds a catalog of another layout: ${Buffer.from(found).toString('utf8')}`)
   }
   return tables
+}
+
+/** When a blob was used last; undefined where there is none. */
+export function lastTouchMs({ touches }: CatalogTables): number | undefined {
+  const last = touches.floor(Buffer.alloc(38, 0xff))
+  return last === undefined ? undefined : readTouchKey(last.key).touchedMs
 }
 
 const sumKey = Buffer.from('blob bytes')

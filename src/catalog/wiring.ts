@@ -1,11 +1,11 @@
-import type { KeeperOptions } from './keeper.js'
+import type { CatalogKeeperOptions } from './keeper.js'
 
 /**
  * What `workers/catalog.ts` is started with (plain, cloned). It answers `CatalogRequest` with `CatalogReply` on every port
  * that `{connect: port}` brings.
  */
 export interface CatalogThread {
-  readonly keeper: KeeperOptions
+  readonly keeper: CatalogKeeperOptions
   /** `generationBytes` bytes, shared with every reader. */
   readonly generations: SharedArrayBuffer
   readonly logLevel: string

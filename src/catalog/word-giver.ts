@@ -6,13 +6,13 @@ import { Spill, type SpillLimits } from './spill.js'
 import { WordHash } from './word-hash.js'
 import {
   findWord,
-  keyOf,
   numberBytes,
   numberOf,
   plainBytesMax,
   tagStart,
   type WordKind,
   wordKind,
+  wordTableKey,
 } from './words.js'
 
 /** Words of each kind that the keeper keeps at hand, about 200 bytes each, twice as many at most. */
@@ -51,7 +51,7 @@ export class WordGiver {
     this.#found = new RunWriter(tables.runs.words, ledgerOf(tables, wordRuns), limits)
     this.#ordered = new RunWriter(tables.runs.tags, ledgerOf(tables, tagRuns), limits)
     this.#spill = new Spill(tables.words, limits, this.runs, {
-      put: (table, { number, whole }) => table.put(keyOf(whole), numberBytes(number)),
+      put: (table, { number, whole }) => table.put(wordTableKey(whole), numberBytes(number)),
       move: (key, value) => this.#move(key, numberOf(value)),
     })
   }
@@ -116,7 +116,7 @@ export class WordGiver {
   }
 
   #find(whole: Buffer): number | undefined {
-    const found = this.#spill.isTableEmpty ? undefined : this.tables.words.view(keyOf(whole))
+    const found = this.#spill.isTableEmpty ? undefined : this.tables.words.view(wordTableKey(whole))
     return found === undefined ? findWord(this.tables, this.#found, this.#hash, whole) : numberOf(found)
   }
 

@@ -19,7 +19,7 @@ export type WordKind = (typeof wordKind)[keyof typeof wordKind]
 export const plainBytesMax = 240
 const hashBytes = 16
 /** Bytes of a tag's value that its key certainly holds. */
-const inKey = plainBytesMax - 5
+export const inKey = plainBytesMax - 5
 /** Words that a reader keeps at hand, by number and by what they say (twice as many at most); longer ones are read each time. */
 const readMax = 20_000
 const foundMax = 10_000
@@ -66,7 +66,7 @@ function wholeWord(kind: WordKind, bytes: Uint8Array): Buffer {
 }
 
 /** The key of a word in the table `words`. */
-export function keyOf(whole: Buffer): Buffer {
+export function wordTableKey(whole: Buffer): Buffer {
   return whole.length <= 1 + plainBytesMax ? whole : wordKey(whole[0] as WordKind, whole.subarray(1))
 }
 
@@ -94,9 +94,7 @@ export function findWord(
 }
 
 /** Bytes of a tag's value that a record of `tagRuns` holds. */
-const inRecord = 20
-/** Tags that a search by prefix looks at: 2 to 3 us each where they have to be read. */
-const looksMax = 20_000
+export const inRecord = 20
 
 /** Number of a tag's name, and the start of its value (in `bytes` from `at` on): as a record has it. Fills up with zeros. */
 export function tagStart(
@@ -149,62 +147,6 @@ export class Words {
   tag(name: Uint8Array, value: Uint8Array): number | undefined {
     const number = this.number(wordKind.name, name)
     return number === undefined ? undefined : this.number(wordKind.tag, tagWord(number, value))
-  }
-
-  /**
-   * Numbers of the tags with this name whose value starts with `start`, at most `limit`. `cut` is told where there may be
-   * more, because too many had to be looked at.
-   */
-  tagsWith(name: Uint8Array, start: Uint8Array, limit: number, cut: () => void): number[] {
-    const number = this.number(wordKind.name, name)
-    if (number === undefined) return []
-    const from = Buffer.concat([Buffer.of(wordKind.tag), tagWord(number, start.subarray(0, inKey))])
-    const found: number[] = []
-    for (const entry of this.tables.words.span({ start: from })) {
-      if (found.length === limit || Buffer.compare(entry.key.subarray(0, from.length), from) !== 0) break
-      const tag = numberOf(entry.value)
-      if (start.length <= inKey || this.#startsWith(tag, start)) found.push(tag)
-    }
-    this.#scanTags(tagStart(number, start), number, start, (tag) => found.push(tag) < limit, cut)
-    return found.slice(0, limit)
-  }
-
-  /** Tells `hear` of tags in the runs, until it has enough. */
-  #scanTags(
-    from: Uint32Array,
-    name: number,
-    start: Uint8Array,
-    hear: (tag: number) => boolean,
-    cut: () => void,
-  ): void {
-    const whole = Math.min(start.length, inRecord) >> 2
-    let looks = 0
-    let isEnough = false
-    this.tables.runs.tags.scan(from, (words, at) => {
-      for (let word = 0; word <= whole; word += 1) if (words[at + word] !== from[word]) return true
-      const rest = (Math.min(start.length, inRecord) & 3) * 8
-      const shift = 32 - rest
-      if (rest > 0 && (words[at + whole + 1] as number) >>> shift !== (from[whole + 1] as number) >>> shift)
-        return true
-      if (isEnough) return true
-      looks += 1
-      if (looks > looksMax) {
-        cut()
-        return true
-      }
-      const tag = (words[at + 6] as number) * 2 ** 32 + (words[at + 7] as number)
-      // Zeros may be the end of a short value, and of a name's number not all is there.
-      const isSure = start.length <= inRecord && start.at(-1) !== 0 && name < 2 ** 32
-      if (isSure || this.#startsWith(tag, start, name)) isEnough = !hear(tag)
-      return false
-    })
-  }
-
-  #startsWith(tag: number, start: Uint8Array, name?: number): boolean {
-    const bytes = this.bytes(tag)
-    return (
-      (name === undefined || numberOf(bytes) === name) && bytes.subarray(5, 5 + start.length).equals(start)
-    )
   }
 
   /** The bytes of the word with this number. Throws a RangeError where there is none: the index is broken. */

@@ -4,38 +4,64 @@ import type { Block, Chain, TransactionOffset } from './chain.js'
 
 /** A block has up to 1,000 transactions: ten questions find one, some more step over those without data. */
 const probesMax = 24
+/** Questions about the others one by one, where the order does not lead to it. */
+const scannedMax = 256
+const scannedAtOnce = 16
 
-export interface PlacedTransaction {
+export interface LocatedTransaction {
   readonly id: Id
   readonly place: TransactionOffset
 }
 
 /**
  * Which transaction of a block holds weave byte `offset`. Data lies in the order of the ids' bytes, so nodes are asked for places
- * by bisection; a block with transactions of both formats is in order only within each of them, and there the search may fail.
- * Undefined: not found within the bound. The places are the nodes' word.
+ * by bisection; in a block of both formats those of format 1 lie first, and where that leads the bisection astray the others are
+ * asked for one by one. Undefined: not found within the bounds. The places are the nodes' word.
  */
 export async function transactionAt(
   chain: Pick<Chain, 'transactionOffset'>,
   block: Block,
   offset: number,
   signal: AbortSignal,
-): Promise<PlacedTransaction | Refusal | undefined> {
-  const ids = block.transactionIds
+): Promise<LocatedTransaction | Refusal | undefined> {
+  const sorted = block.transactionIds
     .map((id) => ({ id, key: idBytes(id) }))
     .sort((a, b) => Buffer.compare(a.key, b.key))
     .map(({ id }) => id)
-  for (let probe = 0; probe < probesMax && ids.length > 0; probe += 1) {
-    const middle = ids.length >> 1
-    const id = ids[middle] as Id
+  const left = [...sorted]
+  const asked = new Set<Id>()
+  for (let probe = 0; probe < probesMax && left.length > 0; probe += 1) {
+    const middle = left.length >> 1
+    const id = left[middle] as Id
+    asked.add(id)
     const place = await chain.transactionOffset(id, signal)
     if (isRefusal(place)) {
       if (place.refused !== 'unknown') return place
       // It has no data, and so no place in the order.
-      ids.splice(middle, 1)
-    } else if (place.end < offset) ids.splice(0, middle + 1)
-    else if (place.start > offset) ids.splice(middle)
+      left.splice(middle, 1)
+    } else if (place.end < offset) left.splice(0, middle + 1)
+    else if (place.start > offset) left.splice(middle)
     else return { id, place }
+  }
+  const others = sorted.filter((id) => !asked.has(id))
+  return scanned(chain, others.slice(0, scannedMax), offset, signal)
+}
+
+async function scanned(
+  chain: Pick<Chain, 'transactionOffset'>,
+  ids: readonly Id[],
+  offset: number,
+  signal: AbortSignal,
+): Promise<LocatedTransaction | Refusal | undefined> {
+  for (let at = 0; at < ids.length; at += scannedAtOnce) {
+    const some = ids.slice(at, at + scannedAtOnce)
+    const places = await Promise.all(some.map((id) => chain.transactionOffset(id, signal)))
+    for (const [index, place] of places.entries()) {
+      const id = some[index]
+      if (id === undefined || (isRefusal(place) && place.refused === 'unknown')) continue
+      if (isRefusal(place)) return place
+      if (place.start <= offset && offset <= place.end) return { id, place }
+    }
   }
   return undefined
 }

@@ -1,8 +1,8 @@
 import type { Clock } from '../actor/clock.js'
 import { isRefusal } from '../format/refusal.js'
+import { gaveUp } from './bounded-semaphore.js'
 import { Node } from './node.js'
 import type { ChainOptions } from './options.js'
-import { gaveUp } from './turns.js'
 
 export interface BroadcastOptions {
   /** Nodes that must take a chunk; where fewer are configured, all of them. */

@@ -4,21 +4,26 @@ import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { type Ruleset, rulesetAt } from '../proof/path.js'
 import type { PostedChunk } from '../proof/posted-chunk.js'
 import { transactionAt } from './block-order.js'
+import { BoundedSemaphore } from './bounded-semaphore.js'
 import type { Block, Chain, Chunk, TransactionOffset } from './chain.js'
+import { ChunkCache, type ProvenChunk } from './chunk-cache.js'
 import { type InBlock, proveInBlock, proveInSpan } from './chunk-proof.js'
 import { Hearsay } from './hearsay.js'
-import { type ProvenChunk, Shelf } from './shelf.js'
-import { type OffsetIndex, type Span, Spans } from './span.js'
-import { Turns } from './turns.js'
+import { type OffsetIndex, Spans, type WeaveSpan } from './span.js'
+import { SpanNames } from './span-names.js'
+import { type PathSources, TxPaths } from './tx-paths.js'
+import { untilLate } from './until-late.js'
 import { WeaveSearch } from './weave-search.js'
 
-export interface FinderOptions {
+export interface ChunkFinderOptions {
   /** From the question to an answer of any kind. */
   readonly deadlineMs: number
   /** Of that, spent at most on the id of a transaction whose chunk is proven already. */
   readonly nameMs: number
   /** True: an answer without the id is of no use, and all of the deadline may be spent on it. */
   readonly mustName?: () => boolean
+  /** Changes when a node was heard to know more of the chain. */
+  readonly growths?: () => number
   /** Offsets looked for at once; one more is refused `busy`. */
   readonly flightsMax: number
   /** Searches for a block at once; the others wait. */
@@ -30,42 +35,48 @@ export interface FinderOptions {
 
 export type FinderChain = Pick<
   Chain,
-  'currentBlock' | 'blockByHeight' | 'chunk' | 'transaction' | 'transactionOffset'
+  'currentBlock' | 'blockByHeight' | 'chunk' | 'transaction' | 'transactionData' | 'transactionOffset'
 >
 
 /** A chunk with everything an answer says about it. */
 export interface FoundChunk {
-  readonly span: Span
+  readonly span: WeaveSpan
   readonly proven: ProvenChunk
   /** The node that gave it; undefined: it was here. */
   readonly node: string | undefined
 }
 
-type Provider = { span: Span; proven: ProvenChunk } | Refusal
+type Provider = { span: WeaveSpan; proven: ProvenChunk } | Refusal
+
+/** A chunk with the proof for the block that its node gave, which nobody has checked. */
+type Brought = FoundChunk & { readonly given?: Uint8Array }
 
 /** Finds the chunk at an absolute weave offset, and proves it against the chain before anybody sees it. */
 export class ChunkFinder {
   readonly #weave: WeaveSearch
   readonly #spans: Spans
   readonly #hearsay: Hearsay
-  readonly #fetched: Shelf
-  readonly #posted: Shelf
-  readonly #searches: Turns
+  readonly #paths: TxPaths
+  readonly #names: SpanNames
+  readonly #fetched: ChunkCache
+  readonly #posted: ChunkCache
+  readonly #searches: BoundedSemaphore
   readonly #flights = new Map<number, Promise<FoundChunk | Refusal>>()
-  readonly #naming = new Map<number, Promise<Span>>()
 
   constructor(
     private readonly chain: FinderChain,
     private readonly clock: Clock,
-    private readonly options: FinderOptions,
+    private readonly options: ChunkFinderOptions,
     private readonly index?: OffsetIndex,
   ) {
-    this.#weave = new WeaveSearch(chain, clock)
+    this.#weave = new WeaveSearch(chain, clock, options.growths)
     this.#spans = new Spans(clock)
     this.#hearsay = new Hearsay(chain)
-    this.#fetched = new Shelf(options.shelfBytes)
-    this.#posted = new Shelf(options.postedShelfBytes)
-    this.#searches = new Turns(options.searchesMax, options.flightsMax)
+    this.#paths = new TxPaths(index, clock)
+    this.#names = new SpanNames({ chain, clock, hearsay: this.#hearsay, spans: this.#spans }, options)
+    this.#fetched = new ChunkCache(options.shelfBytes)
+    this.#posted = new ChunkCache(options.postedShelfBytes)
+    this.#searches = new BoundedSemaphore(options.searchesMax, options.flightsMax)
   }
 
   /**
@@ -81,16 +92,14 @@ export class ChunkFinder {
     if (this.#flights.size >= this.options.flightsMax) {
       return refuse('busy', 'self', 'too many chunks are being looked for')
     }
-    const flight = this.#within(this.options.deadlineMs, (signal) => this.#bring(offset, signal)).finally(
-      () => this.#flights.delete(offset),
-    )
+    const flight = this.#whole(offset).finally(() => this.#flights.delete(offset))
     this.#flights.set(offset, flight)
     return flight
   }
 
   /** The rules by which data is proven that comes into the weave now; today's where no node says how long it is. */
   async rulesNow(): Promise<Ruleset> {
-    const tip = await this.#within(this.options.nameMs, () => this.#weave.tip())
+    const tip = await untilLate(this.clock, this.options.nameMs, () => this.#weave.tip())
     return isRefusal(tip) ? 'rebase' : rulesetAt(tip.weaveSize + 1)
   }
 
@@ -104,42 +113,56 @@ export class ChunkFinder {
     this.#hearsay.hear(id, place)
   }
 
-  #known(offset: number): Span | undefined {
+  #known(offset: number): WeaveSpan | undefined {
     return this.#spans.find(offset) ?? this.index?.find(offset)
   }
 
   #here(offset: number): FoundChunk | undefined {
-    const span = this.#known(offset)
+    const known = this.#known(offset)
+    const span = known === undefined ? undefined : this.#paths.known(known)
     return span === undefined ? undefined : this.#onShelf(span, offset)
   }
 
-  #onShelf(span: Span, offset: number): FoundChunk | undefined {
+  /** A chunk with the proof for its block, if that can be had in time. */
+  async #whole(offset: number): Promise<FoundChunk | Refusal> {
+    const brought = await untilLate(this.clock, this.options.deadlineMs, (signal) =>
+      this.#bring(offset, signal),
+    )
+    if (isRefusal(brought)) return brought
+    const { given, ...found } = brought
+    const span = await untilLate(this.clock, this.options.nameMs, (signal) => {
+      return this.#paths.complete(found.span, given, this.#pathSources(signal))
+    })
+    return isRefusal(span) ? found : { ...found, span }
+  }
+
+  #pathSources(signal: AbortSignal): PathSources {
+    return {
+      block: async (offset) => {
+        const block = await this.#search(offset, signal)
+        if (isRefusal(block) || block.txRoot === undefined) return undefined
+        const { txRoot, weaveSize, blockSize } = block
+        return { txRoot, sizeBytes: blockSize, before: weaveSize - blockSize }
+      },
+      chunk: async (offset, wanted) => {
+        // That a node gives no proof is no fault of it.
+        const without = refuse('unknown', 'upstream', 'no proof for the block came with the chunk')
+        await this.chain.chunk(offset, signal, (chunk) => wanted(chunk) || without)
+      },
+    }
+  }
+
+  #onShelf(span: WeaveSpan, offset: number): FoundChunk | undefined {
     const { dataRoot, sizeBytes, start } = span
     const wanted = [dataRoot, sizeBytes, offset - start, rulesetAt(offset)] as const
     const proven = this.#fetched.find(...wanted) ?? this.#posted.find(...wanted)
     return proven === undefined ? undefined : { span, proven, node: undefined }
   }
 
-  /** Runs `act` with a signal that fires in time; nobody waits longer, whatever `act` does. */
-  async #within<T>(ms: number, act: (signal: AbortSignal) => Promise<T | Refusal>): Promise<T | Refusal> {
-    const end = new AbortController()
-    const timer = this.clock.after(ms, () => end.abort())
-    const late = new Promise<Refusal>((resolve) => {
-      const say = (): void => resolve(refuse('late', 'upstream', `no answer within ${ms} ms`))
-      end.signal.addEventListener('abort', say, { once: true })
-    })
-    try {
-      return await Promise.race([act(end.signal), late])
-    } finally {
-      timer.cancel()
-      end.abort()
-    }
-  }
-
-  async #bring(offset: number, signal: AbortSignal): Promise<FoundChunk | Refusal> {
-    const known = this.#known(offset)
+  async #bring(offset: number, signal: AbortSignal): Promise<Brought | Refusal> {
+    const known = this.#known(offset) ?? (await this.#computed(offset, signal))
     if (known !== undefined) {
-      const found = await this.#bySpan(known, offset, signal)
+      const found = this.#onShelf(known, offset) ?? (await this.#bySpan(known, offset, signal))
       if (!isRefusal(found) || found.refused !== 'forged') return found
       // A fork may have moved it: what the chain says now counts.
       this.#spans.forget(known)
@@ -154,7 +177,19 @@ export class ChunkFinder {
     return this.#byBlock(offset, signal)
   }
 
-  #bySpan(span: Span, offset: number, signal: AbortSignal): Promise<FoundChunk | Refusal> {
+  /** An indexed place without data root: the transaction says it. */
+  async #computed(offset: number, signal: AbortSignal): Promise<WeaveSpan | undefined> {
+    const indexed = this.index?.place(offset)
+    if (indexed === undefined) return undefined
+    const { id, start, sizeBytes: size, height, settled } = indexed
+    const signed = await this.#hearsay.signed(id, { start, size, end: start + size - 1 }, signal)
+    if (signed === undefined) return undefined
+    const span = { ...signed, height, settled }
+    this.#spans.remember(span)
+    return span
+  }
+
+  #bySpan(span: WeaveSpan, offset: number, signal: AbortSignal): Promise<Brought | Refusal> {
     return this.#ask(offset, signal, (chunk) => {
       const proven = proveInSpan(chunk, span, offset)
       return isRefusal(proven) ? proven : { span, proven }
@@ -166,7 +201,7 @@ export class ChunkFinder {
     offset: number,
     signal: AbortSignal,
     prove: (chunk: Chunk) => Provider,
-  ): Promise<FoundChunk | Refusal> {
+  ): Promise<Brought | Refusal> {
     let held: Exclude<Provider, Refusal> | undefined
     const answer = await this.chain.chunk(offset, signal, (chunk) => {
       const outcome = prove(chunk)
@@ -177,10 +212,11 @@ export class ChunkFinder {
     if (isRefusal(answer)) return answer
     if (held === undefined) throw new Error('a chunk came without having been proven')
     this.#fetched.put(held.proven)
-    return { ...held, node: answer.node }
+    const given = answer.txPath === undefined ? {} : { given: answer.txPath }
+    return { ...held, node: answer.node, ...given }
   }
 
-  async #byBlock(offset: number, signal: AbortSignal): Promise<FoundChunk | Refusal> {
+  async #byBlock(offset: number, signal: AbortSignal): Promise<Brought | Refusal> {
     const tip = await this.#weave.tip(offset)
     if (isRefusal(tip)) return tip
     if (offset > tip.weaveSize) return refuse('unknown', 'client', 'beyond the end of the weave')
@@ -196,7 +232,7 @@ export class ChunkFinder {
     if (isRefusal(block)) return block
     const found = await this.#inBlock(chunk, block, tip.height, offset, signal)
     if (isRefusal(found)) return found
-    const span = await this.#named(found.span, block, offset)
+    const span = await this.#names.named(found.span, block, offset)
     return { ...found, span }
   }
 
@@ -216,7 +252,7 @@ export class ChunkFinder {
     tipHeight: number,
     offset: number,
     signal: AbortSignal,
-  ): Promise<FoundChunk | Refusal> {
+  ): Promise<Brought | Refusal> {
     const found: InBlock | Refusal = proveInBlock(chunk, block, tipHeight, offset)
     if (!isRefusal(found)) {
       this.#fetched.put(found.proven)
@@ -231,35 +267,5 @@ export class ChunkFinder {
     const span =
       placed === undefined ? undefined : await this.#hearsay.signed(placed.id, placed.place, signal)
     return span === undefined ? found : this.#bySpan(span, offset, signal)
-  }
-
-  /** The span with the id of its transaction, where that can be found in time and its signature names this data root. */
-  #named(span: Span, block: Block, offset: number): Promise<Span> {
-    if (span.id !== undefined) return Promise.resolve(span)
-    const known = this.#spans.find(offset)
-    if (known?.id !== undefined && known.start === span.start) return Promise.resolve(known)
-    const running = this.#naming.get(span.start)
-    if (running !== undefined) return running
-    const naming = this.#name(span, block, offset).finally(() => this.#naming.delete(span.start))
-    this.#naming.set(span.start, naming)
-    return naming
-  }
-
-  async #name(span: Span, block: Block, offset: number): Promise<Span> {
-    const { nameMs, deadlineMs, mustName } = this.options
-    const signed = await this.#within(mustName?.() === true ? deadlineMs : nameMs, async (signal) => {
-      const placed = await transactionAt(this.chain, block, offset, signal)
-      if (placed === undefined || isRefusal(placed)) return undefined
-      return this.#hearsay.signed(placed.id, placed.place, signal)
-    })
-    const same =
-      signed !== undefined &&
-      !isRefusal(signed) &&
-      signed.start === span.start &&
-      signed.sizeBytes === span.sizeBytes &&
-      Buffer.compare(signed.dataRoot, span.dataRoot) === 0
-    const named = same && signed.id !== undefined ? { ...span, id: signed.id } : span
-    this.#spans.remember(named)
-    return named
   }
 }

@@ -2,12 +2,12 @@ import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { validateTxPath } from '../proof/block.js'
 import { proveChunk, rulesetAt } from '../proof/path.js'
 import type { Block, Chunk } from './chain.js'
-import type { ProvenChunk } from './shelf.js'
-import type { Span } from './span.js'
+import type { ProvenChunk } from './chunk-cache.js'
+import type { WeaveSpan } from './span.js'
 import { settledDepth } from './weave-search.js'
 
 /** Proves that a chunk holds weave byte `offset` of a transaction whose data root and place are known. `forged` otherwise. */
-export function proveInSpan(chunk: Chunk, span: Span, offset: number): ProvenChunk | Refusal {
+export function proveInSpan(chunk: Chunk, span: WeaveSpan, offset: number): ProvenChunk | Refusal {
   const { dataRoot, sizeBytes: dataSize } = span
   const ruleset = rulesetAt(offset)
   const { chunk: bytes, dataPath } = chunk
@@ -17,7 +17,7 @@ export function proveInSpan(chunk: Chunk, span: Span, offset: number): ProvenChu
 }
 
 export interface InBlock {
-  readonly span: Span
+  readonly span: WeaveSpan
   readonly proven: ProvenChunk
 }
 
@@ -39,7 +39,7 @@ export function proveInBlock(
   const before = block.weaveSize - blockSize
   const leaf = validateTxPath({ txRoot, offset: offset - before - 1, blockSize, path: txPath })
   if (isRefusal(leaf)) return leaf
-  const span: Span = {
+  const span: WeaveSpan = {
     start: before + leaf.start + 1,
     sizeBytes: leaf.end - leaf.start,
     dataRoot: leaf.dataHash,

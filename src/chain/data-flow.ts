@@ -1,9 +1,9 @@
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { Base64urlFlow } from './base64url-flow.js'
+import type { Release } from './bounded-semaphore.js'
 import type { ByteFlow } from './chain.js'
-import type { Node, OpenAnswer, Question } from './node.js'
-import type { Release } from './turns.js'
-import { absence } from './verdict.js'
+import type { Node, NodeRequest, OpenAnswer } from './node.js'
+import { absenceRefusal } from './verdict.js'
 
 /**
  * Opens `GET /tx/{id}/data` (base64url text) as a flow of `sizeBytes` bytes. The first bytes are awaited, since a node that
@@ -12,7 +12,7 @@ import { absence } from './verdict.js'
  */
 export async function dataFlow(
   node: Node,
-  question: Question,
+  question: NodeRequest,
   sizeBytes: number,
   done: Release,
   signal?: AbortSignal,
@@ -21,7 +21,7 @@ export async function dataFlow(
   if (isRefusal(opened)) return opened
   if (opened.status !== 200) {
     opened.drop()
-    return absence(opened.status, node)
+    return absenceRefusal(opened.status, node)
   }
   const reader = new DataReader(opened, sizeBytes, node.name)
   const first = await reader.next()

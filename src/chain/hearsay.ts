@@ -1,7 +1,8 @@
 import type { Id } from '../format/id.js'
 import { isRefusal } from '../format/refusal.js'
-import type { Chain, TransactionOffset } from './chain.js'
-import type { Span } from './span.js'
+import type { TransactionOffset } from './chain.js'
+import type { WeaveSpan } from './span.js'
+import { type HeaderChain, verifiedHeader } from './verified-header.js'
 
 /** Places remembered, some 100 bytes each. */
 const placesMax = 1024
@@ -13,7 +14,7 @@ const placesMax = 1024
 export class Hearsay {
   readonly #places = new Map<Id, TransactionOffset>()
 
-  constructor(private readonly chain: Pick<Chain, 'transaction'>) {}
+  constructor(private readonly chain: HeaderChain) {}
 
   hear(id: Id, place: TransactionOffset): void {
     this.#places.delete(id)
@@ -24,12 +25,12 @@ export class Hearsay {
     this.#places.set(id, place)
   }
 
-  forget({ id }: Span): void {
+  forget({ id }: WeaveSpan): void {
     if (id !== undefined) this.#places.delete(id)
   }
 
   /** The span that is said to hold `offset`, of a transaction whose signature was verified. */
-  async span(offset: number, signal: AbortSignal): Promise<Span | undefined> {
+  async span(offset: number, signal: AbortSignal): Promise<WeaveSpan | undefined> {
     for (const [id, place] of this.#places) {
       if (offset < place.start || offset > place.end) continue
       const span = await this.signed(id, place, signal)
@@ -39,13 +40,16 @@ export class Hearsay {
     return undefined
   }
 
-  /** The data root that the owner of `id` signed, at a place that a node said; undefined where they do not go together. */
-  async signed(id: Id, place: TransactionOffset, signal: AbortSignal): Promise<Span | undefined> {
-    const transaction = await this.chain.transaction(id, { signal })
-    if (isRefusal(transaction)) return undefined
-    const { format, dataRoot, dataSize } = transaction
-    // Format 1 signs its data, not its data root.
-    if (format !== 2 || dataRoot.length !== 32 || dataSize !== place.size) return undefined
+  /**
+   * The data root of what the owner of `id` signed, at a place that a node said; undefined where they do not go together. Of
+   * format 1 the data is signed: its root is computed, for which a node must give up to 10 MiB.
+   */
+  async signed(id: Id, place: TransactionOffset, signal: AbortSignal): Promise<WeaveSpan | undefined> {
+    const header = await verifiedHeader(this.chain, id, signal)
+    if (isRefusal(header)) return undefined
+    const { dataSize } = header.transaction
+    const { treeRoot: dataRoot } = header
+    if (dataRoot.length !== 32 || dataSize === 0 || dataSize !== place.size) return undefined
     return { start: place.start, sizeBytes: dataSize, dataRoot, id, settled: false }
   }
 }

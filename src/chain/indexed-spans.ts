@@ -1,9 +1,12 @@
 import type { Tip } from '../actor/shared.js'
+import { unpackBlockHeader } from '../catalog/block-header.js'
 import type { ChainIndex } from '../catalog/index-reader.js'
+import type { Row } from '../catalog/row.js'
 import { idOfBytes } from '../format/id.js'
-import type { OffsetIndex, Span } from './span.js'
+import { type BlockTransaction, emptyInlineRoot } from '../proof/block.js'
+import type { BlockStretch, IndexedPlace, OffsetIndex, WeaveSpan } from './span.js'
 
-/** Spans of transactions that the index knows the place of. */
+/** What the index says of weave offsets, and of the blocks around them. */
 export class IndexedSpans implements OffsetIndex {
   constructor(
     private readonly index: ChainIndex,
@@ -12,17 +15,58 @@ export class IndexedSpans implements OffsetIndex {
     private readonly forkDepth: number,
   ) {}
 
-  find(offset: number): Span | undefined {
+  find(offset: number): WeaveSpan | undefined {
+    const place = this.place(offset)
+    const { dataRoot } = place ?? {}
+    return place === undefined || dataRoot === undefined ? undefined : { ...place, dataRoot }
+  }
+
+  place(offset: number): IndexedPlace | undefined {
     this.index.refresh()
     const row = this.index.transactionAt(offset)
     const end = row?.transfer?.weaveEnd ?? 0
     if (row?.height === undefined || row.transfer === undefined || end === 0) return undefined
+    const { dataRoot } = row.transfer
     return {
       start: end - row.size + 1,
       sizeBytes: row.size,
-      dataRoot: row.transfer.dataRoot,
       id: idOfBytes(row.id),
+      height: row.height,
       settled: this.tip.height - row.height >= this.forkDepth,
+      ...(dataRoot.length === 32 ? { dataRoot } : {}),
     }
   }
+
+  block(height: number): BlockStretch | undefined {
+    this.index.refresh()
+    const block = this.index.block(height)
+    if (block?.header === undefined) return undefined
+    const { txRoot, blockSize } = unpackBlockHeader(block.header)
+    const sizeBytes = Number(blockSize)
+    if (txRoot === undefined || !Number.isSafeInteger(sizeBytes)) return undefined
+    return { txRoot, sizeBytes, before: Number(block.weaveSize) - sizeBytes }
+  }
+
+  transactions(height: number): readonly BlockTransaction[] | undefined {
+    this.index.refresh()
+    const block = this.index.block(height)
+    if (block === undefined) return undefined
+    const found: BlockTransaction[] = []
+    for (let index = 0; index < block.transactionCount; index += 1) {
+      const row = this.index.transactionIn(height, index)
+      const transaction = row === undefined ? undefined : leafOf(row)
+      if (transaction === undefined) return undefined
+      found.push(transaction)
+    }
+    return found
+  }
+}
+
+/** What a block's tree needs to know of a row; undefined where its root is not known. */
+function leafOf({ id, size, transfer }: Row): BlockTransaction | undefined {
+  if (transfer === undefined || (transfer.format !== 1 && transfer.format !== 2)) return undefined
+  const { format, dataRoot } = transfer
+  if (size > 0 && dataRoot.length !== 32) return undefined
+  const isBlank = format === 1 && size === 0
+  return { id: idOfBytes(id), format, dataSize: size, dataRoot: isBlank ? emptyInlineRoot : dataRoot }
 }

@@ -1,14 +1,16 @@
 import type { Dispatcher } from 'undici'
 import type { Clock } from '../actor/clock.js'
+import { expected } from '../format/bug.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import { bytesPerSecondMin, nextWithin, SenderPace } from '../http/sender-pace.js'
 import { Upstream } from '../http/upstream.js'
+import { gaveUp } from './bounded-semaphore.js'
 import type { ChainOptions } from './options.js'
 import { passing } from './passing.js'
-import type { Standing } from './roster.js'
-import { gaveUp } from './turns.js'
+import type { NodeHealth } from './roster.js'
 
 /** What is asked of a node. */
-export interface Question {
+export interface NodeRequest {
   /** Below the node's base URL, with its leading slash. */
   readonly path: string
   /** JSON to post; a GET without. */
@@ -17,7 +19,7 @@ export interface Question {
 }
 
 /** An answer read to its end. */
-export interface Answer {
+export interface NodeAnswer {
   readonly status: number
   readonly body: Buffer
 }
@@ -41,11 +43,8 @@ const named = { 'user-agent': 'sluice' }
 type Head = Dispatcher.ResponseData
 type Body = Head['body']
 
-/** A body that brings less than this in a whole stall window is a stalled one: a drip must not hold a turn for ever. */
-const dripBytes = 1024
-
 /** One node: its connections, and how it has behaved. */
-export class Node implements Standing {
+export class Node implements NodeHealth {
   underWay = 0
   failures = 0
   coolUntil = 0
@@ -80,7 +79,7 @@ export class Node implements Standing {
   }
 
   /** Asks and reads the whole answer. Refusals: `late`, `upstream`, `too-large`. */
-  async ask(question: Question, signal?: AbortSignal): Promise<Answer | Refusal> {
+  async ask(question: NodeRequest, signal?: AbortSignal): Promise<NodeAnswer | Refusal> {
     const opened = await this.open(question, signal)
     if (isRefusal(opened)) return opened
     const pieces: Buffer[] = []
@@ -93,7 +92,7 @@ export class Node implements Standing {
   }
 
   /** Asks, and hands the answer over as soon as its head is here. */
-  async open(question: Question, signal?: AbortSignal): Promise<OpenAnswer | Refusal> {
+  async open(question: NodeRequest, signal?: AbortSignal): Promise<OpenAnswer | Refusal> {
     let answer = await this.#send(question, signal)
     // A kept connection may close under the request through nobody's fault; a GET is safe to send again.
     if (answer === 'closed' && question.post === undefined) answer = await this.#send(question, signal)
@@ -112,7 +111,7 @@ export class Node implements Standing {
     return { contentType, sizeBytes, ...this.#reader(statusCode, body, question.maxBytes, signal) }
   }
 
-  async #send(question: Question, signal?: AbortSignal): Promise<Head | Refusal | 'closed'> {
+  async #send(question: NodeRequest, signal?: AbortSignal): Promise<Head | Refusal | 'closed'> {
     const post = question.post
     try {
       return await this.#upstream.request({
@@ -125,7 +124,7 @@ export class Node implements Standing {
       })
     } catch (error) {
       if (signal?.aborted === true) return gaveUp
-      const code = codeOf(error)
+      const code = codeOf(expected(error))
       if (code === 'UND_ERR_CONNECT_TIMEOUT' || code === 'UND_ERR_HEADERS_TIMEOUT') {
         return refuse('late', 'upstream', `${this.name} does not answer`)
       }
@@ -135,13 +134,10 @@ export class Node implements Standing {
   }
 
   #reader(status: number, body: Body, maxBytes: number, signal?: AbortSignal): Reading {
-    const source = body[Symbol.asyncIterator]() as AsyncIterator<Buffer>
-    const stallMs = this.#options.stallMs
+    const source: AsyncIterator<Buffer> = body[Symbol.asyncIterator]()
+    const pace = new SenderPace({ stallMs: this.#options.stallMs, bytesPerSecondMin }, this.#clock)
     let taken = 0
     let over = false
-    // Counts only time spent waiting for the node, so that a slow reader of ours is not taken for a slow node.
-    let waitedMs = 0
-    let windowBytes = 0
     const end = (refusal?: Refusal): Refusal | undefined => {
       over = true
       if (refusal !== undefined) discard(body)
@@ -149,16 +145,11 @@ export class Node implements Standing {
     }
     const next = async (): Promise<Buffer | undefined | Refusal> => {
       if (over) return undefined
-      const asked = this.#clock.monotonic()
-      const stalled = { ms: stallMs - waitedMs }
-      const outcome = await this.#within(stalled.ms, source.next())
-      if (outcome === 'stalled') return end(refuse('late', 'upstream', `${this.name} stalls`))
-      if (outcome === 'broken') {
-        return end(
-          signal?.aborted === true
-            ? gaveUp
-            : passing(refuse('upstream', 'upstream', `${this.name} broke off`)),
-        )
+      pace.wait()
+      const outcome = await nextWithin(source, this.name, pace, this.#clock)
+      if (isRefusal(outcome)) {
+        if (outcome.refused === 'late') return end(outcome)
+        return end(signal?.aborted === true ? gaveUp : passing(outcome))
       }
       if (outcome.done === true) return end()
       taken += outcome.value.length
@@ -170,28 +161,10 @@ export class Node implements Standing {
         discard(body)
         return end()
       }
-      windowBytes += outcome.value.length
-      waitedMs += this.#clock.monotonic() - asked
-      if (windowBytes >= dripBytes) {
-        windowBytes = 0
-        waitedMs = 0
-      }
+      pace.came(outcome.value.length)
       return outcome.value
     }
     return { status, next, drop: () => void end(gaveUp) }
-  }
-
-  async #within<T>(ms: number, work: Promise<T>): Promise<T | 'stalled' | 'broken'> {
-    const caught = work.catch(() => 'broken' as const)
-    if (ms <= 0) return 'stalled'
-    let cancel = (): void => undefined
-    const timer = new Promise<'stalled'>((resolve) => {
-      const watch = this.#clock.after(ms, () => resolve('stalled'))
-      cancel = () => watch.cancel()
-    })
-    const outcome = await Promise.race([caught, timer])
-    cancel()
-    return outcome
   }
 
   /** Closes every connection, with what is under way on them. */
@@ -200,8 +173,7 @@ export class Node implements Standing {
   }
 }
 
-function codeOf(error: unknown): string {
-  if (!(error instanceof Error)) return 'unknown'
+function codeOf(error: Error): string {
   return 'code' in error && typeof error.code === 'string' ? error.code : error.name
 }
 

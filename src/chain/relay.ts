@@ -1,9 +1,9 @@
 import type { Clock } from '../actor/clock.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
-import { Node, type OpenAnswer, type Question } from './node.js'
+import { BoundedSemaphore, gaveUp } from './bounded-semaphore.js'
+import { Node, type NodeRequest, type OpenAnswer } from './node.js'
 import type { ChainOptions } from './options.js'
 import { Roster } from './roster.js'
-import { gaveUp, Turns } from './turns.js'
 
 /** A node's answer as it comes, to be read to its end or dropped. */
 export interface RelayedAnswer extends OpenAnswer {
@@ -14,7 +14,7 @@ export interface RelayedAnswer extends OpenAnswer {
 export class Relay {
   readonly #nodes: readonly Node[]
   readonly #roster: Roster<Node>
-  readonly #turns: Turns
+  readonly #turns: BoundedSemaphore
 
   constructor(
     private readonly options: ChainOptions,
@@ -22,7 +22,7 @@ export class Relay {
   ) {
     this.#nodes = options.nodes.map((address) => new Node(address, options, clock))
     this.#roster = new Roster(this.#nodes, options)
-    this.#turns = new Turns(options.callsMax, options.waitingMax)
+    this.#turns = new BoundedSemaphore(options.callsMax, options.waitingMax)
   }
 
   /** Breaks every call under way. */
@@ -40,7 +40,7 @@ export class Relay {
    * 404 counts only when no other node has better. When all have trouble the last trouble is answered as it is, and if none
    * answered, a refusal: `upstream`, `late`, `too-large`, `busy`. The caller ends the answer, or its turn is never given back.
    */
-  async ask(question: Question, others: boolean, signal?: AbortSignal): Promise<RelayedAnswer | Refusal> {
+  async ask(question: NodeRequest, others: boolean, signal?: AbortSignal): Promise<RelayedAnswer | Refusal> {
     const turn = await this.#turns.take(signal)
     if (isRefusal(turn)) return turn
     const answer = await this.#firstGood(question, others, signal)
@@ -67,7 +67,7 @@ export class Relay {
    * many took it too; what the others say is of no use to anybody. Nodes that rest, and calls for which there is no turn, are
    * left out.
    */
-  async spread(question: Question, besides: string, count: number, signal?: AbortSignal): Promise<number> {
+  async spread(question: NodeRequest, besides: string, count: number, signal?: AbortSignal): Promise<number> {
     const now = this.clock.monotonic()
     const others = this.#roster
       .order(now)
@@ -77,7 +77,7 @@ export class Relay {
     return taken.filter((one) => one).length
   }
 
-  async #tell(node: Node, question: Question, signal?: AbortSignal): Promise<boolean> {
+  async #tell(node: Node, question: NodeRequest, signal?: AbortSignal): Promise<boolean> {
     const turn = await this.#turns.take(signal)
     if (isRefusal(turn)) return false
     node.underWay += 1
@@ -90,7 +90,7 @@ export class Relay {
   }
 
   async #firstGood(
-    question: Question,
+    question: NodeRequest,
     others: boolean,
     signal?: AbortSignal,
   ): Promise<RelayedAnswer | Refusal> {

@@ -4,6 +4,7 @@ import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { Transaction } from '../format/transaction.js'
 import { readAnchor, readBlock, readChunk, readInfo, readOffset, readPending, readStatus } from './answers.js'
+import { BoundedSemaphore, gaveUp, type Release } from './bounded-semaphore.js'
 import type {
   Block,
   BlockHash,
@@ -17,14 +18,13 @@ import type {
   TransactionStatus,
 } from './chain.js'
 import { dataFlow } from './data-flow.js'
-import { type Answer, Node, type Question } from './node.js'
+import { Node, type NodeAnswer, type NodeRequest } from './node.js'
 import type { ChainOptions } from './options.js'
 import { isPassing } from './passing.js'
 import { readTransaction } from './read-transaction.js'
 import { Roster } from './roster.js'
 import { wholeOf, winstonOf } from './shape.js'
-import { gaveUp, type Release, Turns } from './turns.js'
-import { absence, readChunkPosted, readTransactionPosted } from './verdict.js'
+import { absenceRefusal, readChunkPosted, readTransactionPosted } from './verdict.js'
 
 /** Largest answers, in bytes of JSON or text. A block of the first protocol lists its hashes; a chunk comes with two paths. */
 const limit = { word: 1_000, chunk: 1_200_000, record: 16 << 20 }
@@ -38,13 +38,13 @@ const againMs = 100
 /** Refusals from worst to most harmless: when no node could answer, the worst is told; only unanimity says `unknown`. */
 const gravity: readonly Refusal['refused'][] = ['forged', 'too-large', 'upstream', 'late', 'unknown']
 
-type Read<T> = (answer: Answer, node: Node) => T | Refusal
+type Read<T> = (answer: NodeAnswer, node: Node) => T | Refusal
 
 /** A `Chain` over the HTTP interface of several nodes. */
 export class RemoteChain implements Chain {
   readonly #nodes: readonly Node[]
   readonly #roster: Roster<Node>
-  readonly #turns: Turns
+  readonly #turns: BoundedSemaphore
   readonly #options: ChainOptions
   readonly #clock: Clock
 
@@ -52,7 +52,7 @@ export class RemoteChain implements Chain {
   constructor(options: ChainOptions, clock: Clock) {
     this.#nodes = options.nodes.map((address) => new Node(address, options, clock))
     this.#roster = new Roster(this.#nodes, options)
-    this.#turns = new Turns(options.callsMax, options.waitingMax)
+    this.#turns = new BoundedSemaphore(options.callsMax, options.waitingMax)
     this.#options = options
     this.#clock = clock
   }
@@ -93,7 +93,7 @@ export class RemoteChain implements Chain {
     const read: Read<Transaction> = (answer, node) =>
       answer.status === 200
         ? readTransaction(answer.body.toString('utf8'), id, signed, node.name)
-        : absence(answer.status, node)
+        : absenceRefusal(answer.status, node)
     return this.#get(`/tx/${id}`, limit.record, read, signal)
   }
 
@@ -105,7 +105,7 @@ export class RemoteChain implements Chain {
     const read: Read<Transaction> = (answer, node) =>
       answer.status === 200
         ? readTransaction(answer.body.toString('utf8'), id, true, node.name)
-        : absence(answer.status, node)
+        : absenceRefusal(answer.status, node)
     return this.#get(`/unconfirmed_tx/${id}`, limit.record, read, signal)
   }
 
@@ -128,7 +128,7 @@ export class RemoteChain implements Chain {
     const parts = found(readChunk)
     const read: Read<Chunk> = (answer, node) => {
       // How nodes answer positions behind the end of the weave: no fault of the node.
-      if (answer.status === 400) return absence(404, node)
+      if (answer.status === 400) return absenceRefusal(404, node)
       const found = parts(answer, node)
       if (isRefusal(found)) return found
       const chunk = { ...found, node: node.name }
@@ -183,7 +183,7 @@ export class RemoteChain implements Chain {
     return this.#ask({ path, maxBytes }, read, signal)
   }
 
-  async #ask<T>(question: Question, read: Read<T>, signal?: AbortSignal): Promise<T | Refusal> {
+  async #ask<T>(question: NodeRequest, read: Read<T>, signal?: AbortSignal): Promise<T | Refusal> {
     const turn = await this.#turn(signal)
     if (isRefusal(turn)) return turn
     try {
@@ -223,8 +223,9 @@ export class RemoteChain implements Chain {
 
   async #try<T>(node: Node, attempt: (node: Node) => Promise<T | Refusal>): Promise<T | Refusal> {
     node.underWay += 1
-    const outcome = await attempt(node)
-    node.underWay -= 1
+    const outcome = await attempt(node).finally(() => {
+      node.underWay -= 1
+    })
     if (!isRefusal(outcome) || outcome.refused === 'unknown') this.#roster.succeeded(node)
     else if (outcome !== gaveUp && outcome.refused !== 'malformed') {
       this.#roster.failed(node, this.#clock.monotonic())
@@ -239,7 +240,7 @@ function graver(a: Refusal, b: Refusal): boolean {
 
 function found<T>(read: (text: string) => T | undefined): Read<T> {
   return (answer, node) => {
-    if (answer.status !== 200) return absence(answer.status, node)
+    if (answer.status !== 200) return absenceRefusal(answer.status, node)
     return (
       read(answer.body.toString('utf8')) ?? refuse('upstream', 'upstream', `${node.name} answers nonsense`)
     )

@@ -1,5 +1,5 @@
 /** One node as the roster sees it. */
-export interface Standing {
+export interface NodeHealth {
   /** Calls under way. */
   underWay: number
   /** Failures in a row. */
@@ -17,7 +17,7 @@ export interface RosterOptions {
  * Which node to ask next. A node that failed rests for a while, twice as long each time it fails again, and one success
  * forgives it. Among the rested the least busy is first; between equals the operator's order decides.
  */
-export class Roster<Node extends Standing> {
+export class Roster<Node extends NodeHealth> {
   readonly #nodes: readonly Node[]
   readonly #options: RosterOptions
 

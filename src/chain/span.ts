@@ -1,8 +1,9 @@
 import type { Clock } from '../actor/clock.js'
 import type { Id } from '../format/id.js'
+import type { BlockExtent, BlockTransaction } from '../proof/block.js'
 
 /** Where the data of one transaction lies in the weave, and the root that vouches for every chunk of it. */
-export interface Span {
+export interface WeaveSpan {
   /** 1-based weave position of the first byte. */
   readonly start: number
   readonly sizeBytes: number
@@ -11,14 +12,36 @@ export interface Span {
   readonly id?: Id
   /** Proof from the block's tx_root down to the data root, where a node gave it. */
   readonly txPath?: Uint8Array
+  /** Of its block, where the index has it. */
+  readonly height?: number
   /** So deep in the chain that no fork moves it. */
   readonly settled: boolean
 }
 
-/** Whoever knows which transaction holds a weave offset: the catalog, or what was learned on the way. Never asks anybody. */
+/** A span as the index has it. */
+export interface IndexedPlace extends Omit<WeaveSpan, 'dataRoot' | 'txPath'> {
+  readonly id: Id
+  readonly height: number
+  /** Absent for format 1 where the index was told without data (`RowTransfer.dataRoot`). */
+  readonly dataRoot?: Uint8Array
+}
+
+/** A block's part of the weave, and its root. */
+export interface BlockStretch extends BlockExtent {
+  /** Bytes of the weave in front of it. */
+  readonly before: number
+}
+
+/** What the catalog knows of weave offsets. Never asks anybody. */
 export interface OffsetIndex {
   /** The span that holds weave byte `offset` (from 1). */
-  find(offset: number): Span | undefined
+  find(offset: number): WeaveSpan | undefined
+  /** The same, whether or not its data root is known. */
+  place(offset: number): IndexedPlace | undefined
+  /** The block at this height; undefined where it has no root, or the index does not have it. */
+  block(height: number): BlockStretch | undefined
+  /** All transactions of the block at this height; undefined where one of them, or the data root of one, is not known. */
+  transactions(height: number): readonly BlockTransaction[] | undefined
 }
 
 /** Spans remembered: a scan over all of them takes some microseconds, and each holds a proof of about 1 KiB. */
@@ -27,12 +50,12 @@ const spansMax = 1024
 const unsettledMs = 30_000
 
 /** The spans that were found last. */
-export class Spans implements OffsetIndex {
-  readonly #spans = new Map<number, { readonly span: Span; readonly sinceMs: number }>()
+export class Spans {
+  readonly #spans = new Map<number, { readonly span: WeaveSpan; readonly sinceMs: number }>()
 
   constructor(private readonly clock: Clock) {}
 
-  find(offset: number): Span | undefined {
+  find(offset: number): WeaveSpan | undefined {
     for (const { span, sinceMs } of this.#spans.values()) {
       if (offset < span.start || offset >= span.start + span.sizeBytes) continue
       const isFinal = span.settled && span.id !== undefined
@@ -43,7 +66,7 @@ export class Spans implements OffsetIndex {
     return undefined
   }
 
-  remember(span: Span): void {
+  remember(span: WeaveSpan): void {
     this.#spans.delete(span.start)
     if (this.#spans.size >= spansMax) {
       const [oldest] = this.#spans.keys()
@@ -52,7 +75,7 @@ export class Spans implements OffsetIndex {
     this.#spans.set(span.start, { span, sinceMs: this.clock.monotonic() })
   }
 
-  forget(span: Span): void {
+  forget(span: WeaveSpan): void {
     this.#spans.delete(span.start)
   }
 }

@@ -1,11 +1,11 @@
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { Posted } from './chain.js'
-import type { Answer, Node } from './node.js'
+import type { Node, NodeAnswer } from './node.js'
 import { passing } from './passing.js'
 import { fieldsOf } from './shape.js'
 
 /** How nodes answer `POST /tx`: 200 or 202 taken, 208 known, other 4xx wrong for good, the rest is the node's trouble. */
-export function readTransactionPosted(answer: Answer, node: Node): Posted | Refusal {
+export function readTransactionPosted(answer: NodeAnswer, node: Node): Posted | Refusal {
   return verdict(answer, node)
 }
 
@@ -13,7 +13,7 @@ export function readTransactionPosted(answer: Answer, node: Node): Posted | Refu
 const ownTrouble = new Set(['not_joined', 'timeout', 'exceeds_disk_pool_size_limit', 'disk_full'])
 
 /** How nodes answer `POST /chunk`: 303 says "kept for now"; 400 with `data_root_not_found` means ask again later or elsewhere. */
-export function readChunkPosted(answer: Answer, node: Node): Posted | Refusal {
+export function readChunkPosted(answer: NodeAnswer, node: Node): Posted | Refusal {
   if (answer.status === 303) return 'accepted'
   const outcome = verdict(answer, node)
   if (!isRefusal(outcome) || outcome.refused !== 'malformed') return outcome
@@ -26,7 +26,7 @@ export function readChunkPosted(answer: Answer, node: Node): Posted | Refusal {
     : outcome
 }
 
-function verdict(answer: Answer, node: Node): Posted | Refusal {
+function verdict(answer: NodeAnswer, node: Node): Posted | Refusal {
   const { status } = answer
   if (status === 200 || status === 202) return 'accepted'
   if (status === 208) return 'known'
@@ -46,7 +46,7 @@ function words(body: Buffer): string {
 }
 
 /** What every status but 200 means for a question about something that may be there or not. */
-export function absence(status: number, node: Node): Refusal {
+export function absenceRefusal(status: number, node: Node): Refusal {
   if (status === 404 || status === 410) return refuse('unknown', 'upstream', `${node.name} does not know it`)
   if (status === 202) return refuse('unknown', 'upstream', `${node.name} has it pending only`)
   return trouble(status, node)

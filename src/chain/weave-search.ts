@@ -30,19 +30,39 @@ export class WeaveSearch {
   readonly #blocks = new Map<number, Block>()
   #tip: Block | undefined
   #tipAt = Number.NEGATIVE_INFINITY
+  /** `growths` when the tip was asked for. */
+  #growths = -1
   #asking: Promise<Block | Refusal> | undefined
   #tipHash: BlockHash | undefined
 
   constructor(
     private readonly chain: Pick<Chain, 'currentBlock' | 'blockByHeight'>,
     private readonly clock: Clock,
+    /** Changes when anybody heard that the chain grew: see `Tip`. */
+    private readonly growths: () => number = () => 0,
   ) {}
 
-  /** The tip, remembered for a moment. `beyond`: an offset that would be surprising if the tip did not hold it. */
+  /**
+   * The tip, remembered for a moment. `beyond`: an offset that would be surprising if the tip did not hold it; then only a tip
+   * that was asked for after the last word of growth is good enough.
+   */
   async tip(beyond = 0): Promise<Block | Refusal> {
+    const known = this.#remembered(beyond)
+    if (known !== undefined) return known
+    const asked = await this.#shared()
+    if (isRefusal(asked) || beyond <= asked.weaveSize || this.#growths === this.growths()) return asked
+    // Whoever asked before us may have done so before the chain grew.
+    return this.#shared()
+  }
+
+  #remembered(beyond: number): Block | undefined {
     const age = this.clock.monotonic() - this.#tipAt
-    if (this.#tip !== undefined && age < (beyond > this.#tip.weaveSize ? tipBeyondMs : tipMs))
-      return this.#tip
+    if (this.#tip === undefined) return undefined
+    if (beyond <= this.#tip.weaveSize) return age < tipMs ? this.#tip : undefined
+    return age < tipBeyondMs && this.#growths === this.growths() ? this.#tip : undefined
+  }
+
+  #shared(): Promise<Block | Refusal> {
     // Shared by all who ask: it ends with the clocks of the chain's client, not with the first of them.
     this.#asking ??= this.#askTip().finally(() => {
       this.#asking = undefined
@@ -51,8 +71,10 @@ export class WeaveSearch {
   }
 
   async #askTip(): Promise<Block | Refusal> {
+    const growths = this.growths()
     const tip = await this.chain.currentBlock()
     if (isRefusal(tip)) return tip
+    this.#growths = growths
     if (tip.hash !== this.#tipHash) this.#forgetUnsettled()
     this.#tipHash = tip.hash
     this.#tip = tip

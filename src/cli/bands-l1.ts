@@ -3,13 +3,16 @@ import { parseArgs } from 'node:util'
 import { readConfig } from '../../config/read.js'
 import { systemClock } from '../actor/clock.js'
 import { loadSigningKey } from '../attest/keys.js'
-import { L1Builder } from '../bands/l1-shelf.js'
-import { Shelf } from '../bands/shelf.js'
+import { BandStore } from '../bands/band-store.js'
+import { L1Builder } from '../bands/l1-builder.js'
 import { Generations } from '../catalog/generations.js'
 import { ChainIndex } from '../catalog/index-reader.js'
 import { openCatalogTables } from '../catalog/tables.js'
 import { bandsFolder } from '../main/bands-thread.js'
-import { folders, publishingThread, sharedTables } from '../main/threads.js'
+import { checkWhileIdle } from '../main/data-folder.js'
+import { folders } from '../main/folders.js'
+import { publishingThread, sharedTables } from '../main/threads.js'
+import { exitCode } from './exit-code.js'
 import { grouped } from './progress.js'
 
 const help = `sluice bands l1: builds Parquet bands of the base layer out of the index
@@ -49,6 +52,7 @@ export async function bandsL1(words: readonly string[]): Promise<number> {
   const { root, catalog } = folders(config)
   if (publisher === undefined) return wrong('set INDEX_PUBLISH=true, or say --publisher NAME')
   if (!existsSync(catalog)) return wrong(`there is no index at ${catalog}: set DATA_PATH`)
+  await checkWhileIdle(root)
   const { environment } = openCatalogTables(catalog)
   const index = new ChainIndex(environment, new Generations())
   const schedule = {
@@ -57,17 +61,17 @@ export async function bandsL1(words: readonly string[]): Promise<number> {
     forkDepth: config.indexing.forkDepthMax,
     everyMs: 0,
   }
-  const builder = new L1Builder(index, new Shelf(bandsFolder(root)), systemClock, schedule)
+  const builder = new L1Builder(index, new BandStore(bandsFolder(root)), systemClock, schedule)
   const refusal = await builder.build(Number.POSITIVE_INFINITY, (id, count) => {
     process.stdout.write(`${id}  ${grouped(count)} transactions\n`)
   })
   await environment.close()
   if (refusal === undefined) return 0
   process.stderr.write(`sluice bands l1: ${refusal.message}\n`)
-  return 1
+  return exitCode.failed
 }
 
 function wrong(message: string): number {
   process.stderr.write(`sluice bands l1: ${message}\n`)
-  return 2
+  return exitCode.usage
 }

@@ -1,18 +1,20 @@
 import { existsSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { type Config, readConfig } from '../../config/read.js'
 import { systemClock } from '../actor/clock.js'
 import { createLog } from '../actor/log.js'
 import { loadSigningKey } from '../attest/keys.js'
-import { l1Bands } from '../bands/l1-band.js'
+import { BandStore } from '../bands/band-store.js'
+import { l1Bands } from '../bands/l1-kind.js'
 import { rootTxBands } from '../bands/root-band.js'
 import { RootBuilder } from '../bands/root-builder.js'
-import { Shelf } from '../bands/shelf.js'
 import { Generations, generationBytes } from '../catalog/generations.js'
 import { ChainIndex } from '../catalog/index-reader.js'
 import { openCatalogTables } from '../catalog/tables.js'
 import { isRefusal } from '../format/refusal.js'
+import { checkWhileIdle } from '../main/data-folder.js'
 import { publishingThread, sharedTables } from '../main/threads.js'
+import { exitCode } from './exit-code.js'
 import { paint } from './paint.js'
 
 const help = `Usage: sluice bands build
@@ -43,7 +45,7 @@ function configured(): Config | number {
 
 function wrong(message: string): number {
   process.stderr.write(`sluice bands: ${message}\n`)
-  return 2
+  return exitCode.usage
 }
 
 /** Builds bands of root transactions, whatever the schedule says. */
@@ -54,11 +56,12 @@ export async function buildBands(words: readonly string[]): Promise<number> {
   const given = publishingThread(config, sharedTables(config))
   if (given === undefined) return wrong('set INDEX_PUBLISH=true')
   if (!existsSync(given.catalogPath)) return wrong(`there is no index at ${given.catalogPath}: set DATA_PATH`)
+  await checkWhileIdle(dirname(given.catalogPath))
   const { environment } = openCatalogTables(given.catalogPath)
   const index = new ChainIndex(environment, new Generations(new SharedArrayBuffer(generationBytes)))
   const publisher = given.publisher ?? loadSigningKey(given.signing).solanaAddress
   const log = createLog('warn', 'bands')
-  const builder = new RootBuilder(new Shelf(given.root), index, systemClock, log, {
+  const builder = new RootBuilder(new BandStore(given.root), index, systemClock, log, {
     ...given.build,
     publisher,
   })
@@ -90,7 +93,7 @@ export async function listBands(words: readonly string[]): Promise<number> {
   if (asksForHelp(words)) return 0
   const config = configured()
   if (typeof config === 'number') return config
-  const shelf = new Shelf(join(resolve(config.server.dataPath), 'bands'))
+  const shelf = new BandStore(join(resolve(config.server.dataPath), 'bands'))
   for (const name of ['own', 'installed'] as const) {
     for (const { index, id, folder } of await shelf.list(name)) {
       const kind = [rootTxBands, l1Bands].find((one) => one.index === index)

@@ -1,12 +1,13 @@
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Config, readConfig } from '../../config/read.js'
-import { claimFolder } from '../actor/claim.js'
-import { Shelf } from '../bands/shelf.js'
+import { BandStore } from '../bands/band-store.js'
 import { SubscriptionState, subscriptionKey } from '../bands/subscription.js'
 import { bandsFolder } from '../main/bands-thread.js'
+import { claimDataFolder } from '../main/data-folder.js'
+import { folders } from '../main/folders.js'
 import { subscriberThread } from '../main/swarm-thread.js'
-import { folders } from '../main/threads.js'
+import { exitCode } from './exit-code.js'
 import { fetchPublished } from './fetch-published.js'
 import { paint } from './paint.js'
 
@@ -35,7 +36,7 @@ function configured(words: readonly string[]): Config | number {
 
 function wrong(message: string): number {
   process.stderr.write(`sluice bands: ${message}\n`)
-  return 2
+  return exitCode.usage
 }
 
 /** Fetches what others publish, once. */
@@ -44,9 +45,9 @@ export async function subscribe(words: readonly string[]): Promise<number> {
   if (typeof config === 'number') return config
   if (config.swarm.subscriptions.length === 0) return wrong('set INDEX_SUBSCRIPTIONS to ADDRESS#KEY')
   const { root } = folders(config)
-  const claim = await claimFolder(root)
+  const claim = await claimDataFolder(root)
   try {
-    if (!(await fetchPublished(subscriberThread(config), bandsFolder(root)))) return 1
+    if (!(await fetchPublished(subscriberThread(config), bandsFolder(root)))) return exitCode.failed
     process.stdout.write(`${paint('green', 'done')}  all that is published is here\n`)
     return 0
   } finally {
@@ -69,7 +70,7 @@ export async function status(words: readonly string[]): Promise<number> {
     const about = seen === undefined ? 'never reached' : `sequence ${seen.sequence}, asked ${asked}`
     process.stdout.write(`${subscription.url}  ${about}  ${paint('red', seen?.problem ?? '')}\n`)
   }
-  for (const { index, id, folder } of await new Shelf(path).list('installed')) {
+  for (const { index, id, folder } of await new BandStore(path).list('installed')) {
     process.stdout.write(`${paint('green', 'here')}      ${index}/${id}  ${await bytesIn(folder)} bytes\n`)
   }
   const fetching = join(path, 'fetching')

@@ -1,8 +1,8 @@
 import { bandsL1 } from './bands-l1.js'
 import { buildBands, checkBands, listBands } from './bands-root.js'
 import { status, subscribe } from './bands-subscribe.js'
+import type { Command } from './command.js'
 import { bulkImport } from './import.js'
-import type { Command } from './sluice.js'
 
 const commands: Readonly<Record<string, Command>> = {
   build: buildBands,
@@ -28,7 +28,7 @@ Usage: sluice bands COMMAND [--help]
 `
 
 /** Runs one of the commands about bands. */
-export async function bands(words: readonly string[]): Promise<number> {
+export async function bandsCommand(words: readonly string[]): Promise<number> {
   const [name = '', ...rest] = words
   const command = Object.hasOwn(commands, name) ? commands[name] : undefined
   if (command !== undefined) return command(rest)

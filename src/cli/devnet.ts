@@ -2,6 +2,7 @@ import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { readConfig } from '../../config/read.js'
 import { startThread } from '../actor/thread.js'
+import { exitCode } from './exit-code.js'
 
 const help = `sluice devnet: runs the embedded base-layer node alone
 
@@ -40,7 +41,7 @@ export async function devnet(words: readonly string[]): Promise<number> {
   })
   if (Array.isArray(config)) {
     process.stderr.write(`sluice devnet: ${config.join('\n  ')}\n`)
-    return 2
+    return exitCode.usage
   }
   const { devnetPort, devnetBlockMs, devnetReplayPath, dataPath } = config.server
   const thread = await startThread('devnet', 'devnet', {

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { Agent } from 'undici'
 import { createLog } from '../actor/log.js'
+import { BandStore } from '../bands/band-store.js'
 import { openSubscriber } from '../bands/open-subscriber.js'
 import type { Band } from '../bands/protocol.js'
-import { Shelf } from '../bands/shelf.js'
 import { type SubscriberThread, swarmDefaults } from '../bands/swarm-wiring.js'
 import { paint } from './paint.js'
 
@@ -17,7 +17,7 @@ export async function fetchPublished(
   wants?: (band: Band) => boolean,
 ): Promise<boolean> {
   const dispatcher = new Agent({ connections: swarmDefaults.connectionsMax })
-  const shelf = new Shelf(bandsPath)
+  const shelf = new BandStore(bandsPath)
   try {
     await shelf.prepare()
     const log = createLog('info', 'bands')

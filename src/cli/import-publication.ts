@@ -8,8 +8,8 @@ import { l1Kind } from '../bands/protocol.js'
 import { Generations } from '../catalog/generations.js'
 import { ChainIndex } from '../catalog/index-reader.js'
 import { openCatalogTables } from '../catalog/tables.js'
+import { folders } from '../main/folders.js'
 import { subscriberThread, subscriptionOf } from '../main/swarm-thread.js'
-import { folders } from '../main/threads.js'
 import { fetchPublished } from './fetch-published.js'
 
 /** Where the index ends; undefined where there is none. */

@@ -5,13 +5,14 @@ import { type Config, readConfig } from '../../config/read.js'
 import { type NamedPublisher, readPublisher } from '../../config/swarm.js'
 import { systemClock } from '../actor/clock.js'
 import { createLog } from '../actor/log.js'
-import { l1Bands } from '../bands/l1-band.js'
-import { chainOf, findL1 } from '../bands/l1-find.js'
-import { importL1 } from '../bands/l1-import.js'
+import { l1Bands } from '../bands/l1-kind.js'
 import { isRefusal } from '../format/refusal.js'
 import { BulkImport } from '../ingest/bulk-import.js'
 import { NodeFolder } from '../ingest/node-folder.js'
 import { type Bulk, openBulk } from '../main/bulk.js'
+import { chainOf, findL1 } from '../parquet/l1-find.js'
+import { importL1 } from '../parquet/l1-import.js'
+import { exitCode } from './exit-code.js'
 import { dropBands, fetchBands } from './import-publication.js'
 import { paint } from './paint.js'
 import { grouped, Progress } from './progress.js'
@@ -93,7 +94,7 @@ async function importPublished(
   } catch (error) {
     return wrong((error as Error).message)
   }
-  if (folder === undefined) return 1
+  if (folder === undefined) return exitCode.failed
   if (!existsSync(folder) || readdirSync(folder).length === 0) {
     say('nothing is published that the index does not have')
     return 0
@@ -106,7 +107,7 @@ async function importPublished(
 
 function wrong(message: string): number {
   process.stderr.write(`sluice import: ${message}\n`)
-  return 2
+  return exitCode.usage
 }
 
 async function importFolder(config: Config, wanted: Wanted): Promise<number> {
@@ -131,7 +132,7 @@ async function importFolder(config: Config, wanted: Wanted): Promise<number> {
   } catch (error) {
     if (!stop.signal.aborted) throw error
     say('stopped; call it again to go on')
-    return 1
+    return exitCode.failed
   } finally {
     await bulk.close()
   }
@@ -143,7 +144,7 @@ function say(line: string): void {
 
 function refused(message: string): number {
   process.stderr.write(`${paint('red', 'refused', process.stderr)}  ${message}\n`)
-  return 1
+  return exitCode.failed
 }
 
 async function importBands(bulk: Bulk, { folder, verify, startHeight }: Wanted): Promise<number> {

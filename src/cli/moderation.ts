@@ -5,9 +5,11 @@ import { createInterface } from 'node:readline'
 import { parseArgs } from 'node:util'
 import { readConfig } from '../../config/read.js'
 import { systemClock } from '../actor/clock.js'
+import { checkWhileIdle } from '../main/data-folder.js'
 import { type ListLine, readDocument, readLines, readWord } from '../moderation/import.js'
 import { type Blocked, moderationPath, type Subject } from '../moderation/protocol.js'
 import { ModerationStore } from '../moderation/store.js'
+import { exitCode } from './exit-code.js'
 import { paint } from './paint.js'
 
 const help = `sluice moderation: what the gateway does not serve
@@ -43,7 +45,7 @@ interface Wishes {
 }
 
 /** Keeps the block list. Code 2 where the words make no sense, 1 where nothing was found. */
-export async function moderation(words: readonly string[]): Promise<number> {
+export async function moderationCommand(words: readonly string[]): Promise<number> {
   const { values, positionals } = parseArgs({
     args: [...words],
     options: {
@@ -67,6 +69,7 @@ export async function moderation(words: readonly string[]): Promise<number> {
   if (Array.isArray(config)) return wrong(config.join('\n  '))
   const root = resolve(config.server.dataPath)
   if (!existsSync(root)) return wrong(`there is nothing at ${root}: set DATA_PATH`)
+  await checkWhileIdle(root)
   const store = new ModerationStore(moderationPath(root))
   try {
     return await act(store, subject, values)
@@ -81,7 +84,7 @@ const acts: Readonly<Record<string, Act>> = { list, block, release, import: impo
 
 function wrong(message: string): number {
   process.stderr.write(`sluice moderation: ${message}\n`)
-  return 2
+  return exitCode.usage
 }
 
 /** Whoever sits at this machine. */

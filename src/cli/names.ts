@@ -2,10 +2,12 @@ import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { readConfig } from '../../config/read.js'
+import { checkWhileIdle } from '../main/data-folder.js'
 import { LocalRegistry } from '../names/local-registry.js'
 import { parseName } from '../names/name.js'
 import type { Name, NameRecord } from '../names/protocol.js'
 import { readRecord } from '../names/record.js'
+import { exitCode } from './exit-code.js'
 
 const help = `sluice names: names that this machine knows itself
 
@@ -30,12 +32,15 @@ Examples:
 type Named = readonly [Name, NameRecord]
 
 /** Code 0; 1 where there is no such name; 2 on wrong words, with everything that is wrong. */
-export async function names(words: readonly string[]): Promise<number> {
+export async function namesCommand(words: readonly string[]): Promise<number> {
   const { values, positionals } = parseArgs({
     args: [...words],
     options: {
-      ...{ help: { type: 'boolean' }, json: { type: 'boolean' } },
-      ...{ ttl: { type: 'string' }, limit: { type: 'string' }, index: { type: 'string' } },
+      help: { type: 'boolean' },
+      json: { type: 'boolean' },
+      ttl: { type: 'string' },
+      limit: { type: 'string' },
+      index: { type: 'string' },
     },
     allowPositionals: true,
   })
@@ -46,7 +51,9 @@ export async function names(words: readonly string[]): Promise<number> {
   }
   const config = readConfig()
   if (Array.isArray(config)) return wrong(config)
-  const registry = new LocalRegistry(join(resolve(config.server.dataPath), 'names'))
+  const root = resolve(config.server.dataPath)
+  await checkWhileIdle(root)
+  const registry = new LocalRegistry(join(root, 'names'))
   try {
     if (what === 'list') return list(registry, values.json === true)
     if (what === 'remove') return remove(registry, first)
@@ -63,7 +70,7 @@ export async function names(words: readonly string[]): Promise<number> {
 
 function wrong(messages: readonly string[]): number {
   for (const message of messages) process.stderr.write(`sluice names: ${message}\n`)
-  return 2
+  return exitCode.usage
 }
 
 /** All or nothing: texts among `named` say what is wrong. */
@@ -88,7 +95,7 @@ function remove(registry: LocalRegistry, text: string): number {
   if (name === undefined) return wrong([`not a name: ${text}`])
   if (registry.remove(name)) return 0
   process.stderr.write(`sluice names: there is no name ${name.full}\n`)
-  return 1
+  return exitCode.notFound
 }
 
 /** The names of a file, or what is wrong with it. */

@@ -62,3 +62,25 @@ export function timeText(seconds: number): string {
   if (whole < 3600) return `${Math.floor(whole / 60)} min ${whole % 60} s`
   return `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`
 }
+
+/** While `work` goes on: one line on a terminal that says what is waited for and for how long; nothing elsewhere. */
+export async function whileWaiting<Result>(
+  what: string,
+  work: Promise<Result>,
+  clock: Clock,
+  out: NodeJS.WriteStream = process.stderr,
+): Promise<Result> {
+  if (!out.isTTY) return work
+  const startedMs = clock.monotonic()
+  const draw = (): void => {
+    out.write(`\r\x1b[2K${what}, ${timeText((clock.monotonic() - startedMs) / 1000)}`)
+  }
+  draw()
+  const timer = clock.every(250, draw)
+  try {
+    return await work
+  } finally {
+    timer.cancel()
+    out.write('\r\x1b[2K')
+  }
+}

@@ -1,20 +1,21 @@
 #!/usr/bin/env node
-import { readFileSync } from 'node:fs'
+import { programVersion } from '../actor/version.js'
 import { parseId } from '../format/id.js'
-
-/** One command: its words on the command line become an exit code. */
-export type Command = (words: readonly string[]) => Promise<number>
+import { UnusableData } from '../main/data-folder.js'
+import { BrokenDatabase } from '../store/lmdb-check.js'
+import type { Command } from './command.js'
+import { exitCode } from './exit-code.js'
 
 /** Loaded one at a time: what the others are made of would double the time to start. */
 const commands: Readonly<Record<string, () => Promise<Command>>> = {
   start: async () => (await import('./start.js')).start,
   verify: async () => (await import('./verify.js')).verify,
-  bands: async () => (await import('./bands.js')).bands,
+  bands: async () => (await import('./bands.js')).bandsCommand,
   import: async () => (await import('./import.js')).bulkImport,
   devnet: async () => (await import('./devnet.js')).devnet,
   index: async () => (await import('./upkeep.js')).index,
-  names: async () => (await import('./names.js')).names,
-  moderation: async () => (await import('./moderation.js')).moderation,
+  names: async () => (await import('./names.js')).namesCommand,
+  moderation: async () => (await import('./moderation.js')).moderationCommand,
   settings: async () => (await import('./settings.js')).settings,
 }
 
@@ -32,6 +33,11 @@ Usage: sluice COMMAND [--help]
   import     fills the index from Parquet bands or node answers: a folder, or what a gateway publishes
   settings   lists every setting: name, default, meaning
 
+  -h, --help     this text; sluice COMMAND --help: what the command takes
+  -v, --version  the version
+
+Exit codes: 0 done, 1 failed, 2 wrong words or settings, 3 not found, 4 found untrue, 5 a server did not answer.
+
 Examples:
   sluice start                                    everything on this machine, nothing else needed
   NETWORK=mainnet sluice start                    the public network
@@ -41,30 +47,33 @@ Examples:
 
 async function main(words: readonly string[]): Promise<number> {
   const [name = '', ...rest] = words
-  if (name === '--version') {
-    const manifest = readFileSync(new URL('../../../package.json', import.meta.url), 'utf8')
-    process.stdout.write(`sluice ${(JSON.parse(manifest) as { version: string }).version}\n`)
+  if (name === '--version' || name === '-v') {
+    process.stdout.write(`sluice ${programVersion()}\n`)
     return 0
   }
   const command = Object.hasOwn(commands, name) ? await commands[name]?.() : undefined
   if (command !== undefined) return run(name, command, rest)
-  if (name === '--help' || name === 'help') {
+  if (name === '--help' || name === '-h' || name === 'help') {
     process.stdout.write(help)
     return 0
   }
   process.stderr.write(name === '' ? help : `sluice: no command '${name}'; see sluice --help\n`)
-  return 2
+  return exitCode.usage
 }
 
-/** Code 2, and what is wrong, for options that the command does not have. */
+/** Runs a command. An option that it does not have ends with the code for wrong usage and a line that names it. */
 async function run(name: string, command: Command, words: readonly string[]): Promise<number> {
   try {
-    return await command(idsLast(words))
+    return await command(idsLast(words.map((word) => (word === '-h' ? '--help' : word))))
   } catch (error) {
+    if (error instanceof UnusableData || error instanceof BrokenDatabase) {
+      process.stderr.write(`sluice ${name}: ${error.message}\n`)
+      return exitCode.failed
+    }
     const { code } = error as NodeJS.ErrnoException
     if (!(error instanceof Error) || code?.startsWith('ERR_PARSE_ARGS') !== true) throw error
     process.stderr.write(`sluice ${name}: ${error.message.split('. ')[0]}; see sluice ${name} --help\n`)
-    return 2
+    return exitCode.usage
   }
 }
 

@@ -1,12 +1,21 @@
+import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { foreignSettings, readConfig } from '../../config/read.js'
-import { createLog, type Log } from '../actor/log.js'
+import { type Config, foreignSettings, readConfig } from '../../config/read.js'
+import { pause, systemClock } from '../actor/clock.js'
+import { createLog, logToFile } from '../actor/log.js'
+import { folders } from '../main/folders.js'
 import { type Program, startProgram } from '../main/program.js'
+import { announce } from './announce.js'
+import { exitCode } from './exit-code.js'
 import { paint } from './paint.js'
+import { whileWaiting } from './progress.js'
 
 const help = `sluice start: runs the gateway
 
-Usage: sluice start
+Usage: sluice start [--log]
+
+  --log  on a terminal, too, write the log to standard output; without it the log goes to DATA_PATH/log/sluice.log there, and
+         the terminal shows a list of what to open
 
 On devnet (the default) an embedded base-layer node runs beside it and a small site is put onto its chain at the first start.
 Settings are environment variables; see sluice settings.
@@ -17,20 +26,43 @@ Examples:
   PORT=0 DEVNET_PORT=0 DATA_PATH=/tmp/try sluice start    any free ports, a folder of its own
 `
 
+/** How long a start that is told to stop may take to leave by itself. What is on disk is whole at any moment. */
+const startStopMs = 1500
+
 /** Runs until SIGINT or SIGTERM, then drains and leaves with code 0; code 1 when a part is lost, 2 on wrong settings. */
 export async function start(words: readonly string[]): Promise<number> {
-  const { values } = parseArgs({ args: [...words], options: { help: { type: 'boolean' } } })
+  const options = { help: { type: 'boolean' }, log: { type: 'boolean' } } as const
+  const { values } = parseArgs({ args: [...words], options })
   if (values.help === true) {
     process.stdout.write(help)
-    return 0
+    return exitCode.done
   }
   const config = readConfig()
   if (Array.isArray(config)) {
     process.stderr.write(`${paint('red', 'The settings are wrong:', process.stderr)}\n`)
     for (const line of config) process.stderr.write(`  ${line}\n`)
     process.stderr.write('See: sluice settings\n')
-    return 2
+    return exitCode.usage
   }
+  const logFile = process.stdout.isTTY && values.log !== true ? logFileOf(config) : undefined
+  try {
+    if (logFile !== undefined) logToFile(logFile)
+  } catch (error) {
+    return couldNotStart(error)
+  }
+  return run(config, logFile)
+}
+
+function logFileOf(config: Config): string {
+  return join(folders(config).root, 'log', 'sluice.log')
+}
+
+function couldNotStart(error: unknown): number {
+  process.stderr.write(`${paint('red', 'Could not start:', process.stderr)} ${(error as Error).message}\n`)
+  return exitCode.failed
+}
+
+async function run(config: Config, logFile: string | undefined): Promise<number> {
   const log = createLog(config.server.logLevel, 'main')
   for (const one of foreignSettings()) log.warn(one, 'a setting of other gateways has no effect here')
   const end = new AbortController()
@@ -42,44 +74,34 @@ export async function start(words: readonly string[]): Promise<number> {
       })
     }
   })
+  const starting = startProgram(config, log, end.signal)
   let program: Program
   try {
-    program = await startProgram(config, log, end.signal)
+    const up = Promise.race([starting, ended.then(() => leftBehind(starting))])
+    program = await (logFile === undefined ? up : whileWaiting('Starting', up, systemClock))
   } catch (error) {
-    if (end.signal.aborted) return 0
+    if (end.signal.aborted) return exitCode.done
     log.fatal({ err: error }, 'could not start')
-    process.stderr.write(`${paint('red', 'Could not start:', process.stderr)} ${(error as Error).message}\n`)
-    return 1
+    return couldNotStart(error)
   }
-  announce(program, log)
+  announce(program, { log, config, logFile })
   const reason = await Promise.race([ended, program.lost])
   if (end.signal.aborted) log.info({ reason }, 'draining')
   else log.fatal({ reason }, 'a part was lost: ending, so that a fresh start recovers from disk')
   await program.stop()
   log.info('stopped')
-  return end.signal.aborted ? 0 : 1
+  return end.signal.aborted ? exitCode.done : exitCode.failed
 }
 
-/** One line of JSON for programs; a list to read on a terminal. */
-function announce(program: Program, log: Log): void {
-  if (!process.stdout.isTTY) {
-    const { urls, examples, names } = program
-    log.info({ urls, examples, names }, 'ready')
-    return
-  }
-  const { gateway } = program.urls
-  const lines = [
-    '',
-    paint('bold', 'Sluice is up.'),
-    ...Object.entries(program.urls).map(([name, url]) => `  ${name.padEnd(8)} ${paint('cyan', url)}`),
-  ]
-  if (Object.keys(program.examples).length > 0) lines.push('', paint('bold', 'Try:'))
-  for (const [name, id] of Object.entries(program.examples)) {
-    lines.push(`  ${name.padEnd(8)} ${paint('cyan', `${gateway}/${id}`)}`)
-  }
-  for (const [name, url] of Object.entries(program.names)) {
-    lines.push(`  ${name.padEnd(8)} ${paint('cyan', url)}  by name`)
-  }
-  lines.push('', paint('dim', 'Ctrl+C ends it.'), '')
-  process.stdout.write(`${lines.join('\n')}\n`)
+/** Gives a start that was told to stop some time to take its threads down, then ends the process with them. */
+async function leftBehind(starting: Promise<Program>): Promise<Program> {
+  const patience = new AbortController()
+  const settled = starting.then(
+    () => true,
+    () => true,
+  )
+  const isSettled = await Promise.race([settled, pause(startStopMs, patience.signal).then(() => false)])
+  patience.abort()
+  if (!isSettled) process.exit(exitCode.done)
+  return starting
 }

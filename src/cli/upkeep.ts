@@ -2,11 +2,12 @@ import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { readConfig } from '../../config/read.js'
-import { claimFolder } from '../actor/claim.js'
 import { checkIndex } from '../catalog/index-check.js'
 import { compactIndex } from '../catalog/index-compact.js'
 import { openIndexTables } from '../catalog/index-tables.js'
 import { openCatalogTables } from '../catalog/tables.js'
+import { checkWhileIdle, claimDataFolder } from '../main/data-folder.js'
+import { exitCode } from './exit-code.js'
 import { paint } from './paint.js'
 
 const help = `sluice index: checks or compacts the index of the chain
@@ -14,7 +15,7 @@ const help = `sluice index: checks or compacts the index of the chain
 Usage: sluice index check
        sluice index compact
 
-  check    looks at every entry of every table and says what contradicts what; may run beside the gateway. Ends with code 1
+  check    looks at every entry of every table and says what contradicts what; may run beside the gateway. Ends with code 4
            where something is wrong
   compact  rewrites the tables without holes, into a file that is put in place at the end; the gateway must not run
 
@@ -41,12 +42,15 @@ export async function index(words: readonly string[]): Promise<number> {
   const path = join(resolve(config.server.dataPath), 'catalog')
   if (what !== 'check' && what !== 'compact') return wrong('say check or compact; see sluice index --help')
   if (!existsSync(path)) return wrong(`there is no index at ${path}: set DATA_PATH`)
-  return what === 'check' ? check(path) : compact(resolve(config.server.dataPath), path)
+  const root = resolve(config.server.dataPath)
+  if (what === 'compact') return compact(root, path)
+  await checkWhileIdle(root)
+  return check(path)
 }
 
 function wrong(message: string): number {
   process.stderr.write(`sluice index: ${message}\n`)
-  return 2
+  return exitCode.usage
 }
 
 async function check(path: string): Promise<number> {
@@ -56,11 +60,11 @@ async function check(path: string): Promise<number> {
   process.stdout.write(`${blocks} blocks, ${rows} rows, ${postings} postings, ${words} words\n`)
   for (const problem of problems) process.stdout.write(`${paint('red', 'wrong')}  ${problem}\n`)
   if (problems.length === 0) process.stdout.write(`${paint('green', 'sound')}\n`)
-  return problems.length === 0 ? 0 : 1
+  return problems.length === 0 ? exitCode.done : exitCode.untrue
 }
 
 async function compact(root: string, path: string): Promise<number> {
-  const claim = await claimFolder(root)
+  const claim = await claimDataFolder(root)
   const fresh = `${path}.new`
   try {
     rmSync(fresh, { recursive: true, force: true })

@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto'
 import { parseArgs } from 'node:util'
 import { readConfig } from '../../config/read.js'
-import { type Answer, verifyAnswer } from '../attest/verify.js'
+import { type SignedAnswer, verifyAnswer } from '../attest/verify.js'
 import { type Vocabulary, vocabularies } from '../attest/vocabulary.js'
 import { encodeBase64url } from '../format/base64url.js'
 import { type Id, parseId } from '../format/id.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
+import { exitCode } from './exit-code.js'
 import { type Judge, judgeOfItem, judgeOfTransaction } from './judge.js'
 import { paint } from './paint.js'
 
@@ -20,7 +21,8 @@ transactions the header comes from a base-layer node.
   --gateway URL  where to fetch (default: http://127.0.0.1:PORT)
   --node URL     base-layer node (default: TRUSTED_NODE_URL, or http://127.0.0.1:DEVNET_PORT)
 
-Ends with code 0 when everything holds, 1 when something does not, 2 on wrong words.
+Ends with code 0 when everything holds, 4 when something does not, 3 when the gateway does not have the id, 5 when the gateway
+or the node does not answer, 2 on wrong words.
 
 Example:
   sluice verify 0FJrLrxrFkVTBwRrzCCh88Gm2tG1xPxg8s_IuRZDVzw --gateway https://arweave.net --node https://arweave.net
@@ -42,14 +44,14 @@ export async function verify(words: readonly string[]): Promise<number> {
   }
   if ('wrong' in asked) {
     process.stderr.write(`sluice verify: ${asked.wrong}\n`)
-    return 2
+    return exitCode.usage
   }
   try {
     return await judged(asked)
   } catch (error) {
     const why = error instanceof Error && error.cause instanceof Error ? error.cause.message : String(error)
     process.stderr.write(`sluice verify: ${asked.gateway} or ${asked.node} cannot be reached: ${why}\n`)
-    return 1
+    return exitCode.unreachable
   }
 }
 
@@ -82,10 +84,10 @@ async function judged({ id, gateway, node }: Asked): Promise<number> {
     process.stderr.write(
       `sluice verify: ${gateway} answered ${response.status}: ${(await response.text()).slice(0, 200)}\n`,
     )
-    return 1
+    return response.status === 404 ? exitCode.notFound : exitCode.failed
   }
   const header = (name: string): string | undefined => response.headers.get(name) ?? undefined
-  const answer: Answer = { status: response.status, header, method: 'GET', path }
+  const answer: SignedAnswer = { status: response.status, header, method: 'GET', path }
   const report = new Report()
   report.say('gateway signature', signedBy(answer))
 
@@ -97,7 +99,7 @@ async function judged({ id, gateway, node }: Asked): Promise<number> {
   report.say('size', `${sizeBytes} bytes`)
   report.say('digest', digestAgrees(header, digest))
   if (!isRefusal(judge)) for (const [what, found] of judge.findings()) report.say(what, found)
-  return report.failed ? 1 : 0
+  return report.failed ? exitCode.untrue : exitCode.done
 }
 
 /** One line per finding; colours on a terminal. */
@@ -116,7 +118,7 @@ class Report {
   }
 }
 
-function signedBy(answer: Answer): string | Refusal {
+function signedBy(answer: SignedAnswer): string | Refusal {
   const vouched = verifyAnswer(answer)
   return isRefusal(vouched) ? vouched : `by ${vouched.keyId}, over ${vouched.components.length} components`
 }

@@ -1,5 +1,5 @@
+import type { TransactionRow, Wallet } from './chain-store.js'
 import { costOf } from './growth.js'
-import type { TransactionRow, Wallet } from './ledger.js'
 
 /** What a transaction meets when it arrives. */
 export interface Circumstances {

@@ -4,7 +4,7 @@ export interface NodeRecord {
 }
 
 /** Where a mined transaction stands. */
-export interface Place {
+export interface MinedPlace {
   /** Absent where only the weave position is known. */
   readonly block?: { readonly height: number; readonly hash: string }
   /** First and last byte in the weave, 1-based; absent where the transaction has no data, or where it is not known. */
@@ -22,7 +22,7 @@ export interface BaseLayer {
   /** Node JSON, `data` empty for format 2. */
   transaction(id: string): NodeRecord | undefined
   /** Undefined: not mined. */
-  place(id: string): Place | undefined
+  place(id: string): MinedPlace | undefined
   /** Bytes of the transaction's data in order; undefined where a part of them is missing. */
   data(id: string): Iterable<Uint8Array> | undefined
   /** `GET /chunk/{offset}`: the chunk that holds this 1-based weave position. */
@@ -38,7 +38,7 @@ export interface BaseLayer {
 }
 
 /** An answer to something posted: HTTP status and body. */
-export interface Verdict {
+export interface PostReply {
   readonly status: number
   readonly body: string
 }
@@ -46,9 +46,9 @@ export interface Verdict {
 /** A chain that grows. */
 export interface GrowingLayer extends BaseLayer {
   /** `POST /tx`, with parsed JSON of any shape. */
-  submit(json: unknown): Verdict
+  submit(json: unknown): PostReply
   /** `POST /chunk`, with parsed JSON of any shape. */
-  submitChunk(json: unknown): Verdict
+  submitChunk(json: unknown): PostReply
   /** Gives winston to an address out of nothing; the new balance. */
   mint(address: string, winston: bigint): bigint
   /** Makes blocks; the new tip. */

@@ -1,22 +1,22 @@
 import { type Clock, systemClock, type Timer } from '../actor/clock.js'
-import type { ForkOptions, GrowingLayer, NodeRecord, Verdict } from './base-layer.js'
-import { Ledger } from './ledger.js'
+import type { ForkOptions, GrowingLayer, NodeRecord, PostReply } from './base-layer.js'
+import { ChainStore } from './chain-store.js'
 import { LiveLayer } from './live.js'
 import type { DevnetOptions } from './options.js'
 import { ReplayLayer } from './replay.js'
-import { type Listening, serve } from './server.js'
+import { type Listening, serveChain } from './server.js'
 
 /** An embedded base-layer node: its own chain, or a folder of real records, behind the HTTP interface of nodes. */
 export class Devnet {
   readonly #listening: Listening
-  readonly #ledger: Ledger | undefined
+  readonly #store: ChainStore | undefined
   readonly #live: GrowingLayer | undefined
   readonly #timer: Timer | undefined
   #stopping: Promise<void> | undefined
 
-  private constructor(listening: Listening, ledger?: Ledger, live?: GrowingLayer, timer?: Timer) {
+  private constructor(listening: Listening, store?: ChainStore, live?: GrowingLayer, timer?: Timer) {
     this.#listening = listening
-    this.#ledger = ledger
+    this.#store = store
     this.#live = live
     this.#timer = timer
   }
@@ -24,13 +24,13 @@ export class Devnet {
   /** Rejects where the folder or the port cannot be had. */
   static async start(options: DevnetOptions, clock: Clock = systemClock): Promise<Devnet> {
     if (options.replayPath !== undefined) {
-      return new Devnet(await serve(new ReplayLayer(options.replayPath), options.host, options.port))
+      return new Devnet(await serveChain(new ReplayLayer(options.replayPath), options.host, options.port))
     }
-    const ledger = new Ledger(options.dataPath)
-    const live = new LiveLayer(ledger, options, clock)
-    const listening = await serve(live, options.host, options.port)
+    const store = new ChainStore(options.dataPath)
+    const live = new LiveLayer(store, options, clock)
+    const listening = await serveChain(live, options.host, options.port)
     const timer = options.blockMs > 0 ? clock.every(options.blockMs, () => live.mine(1)) : undefined
-    return new Devnet(listening, ledger, live, timer)
+    return new Devnet(listening, store, live, timer)
   }
 
   /** `http://host:port`. */
@@ -39,12 +39,12 @@ export class Devnet {
   }
 
   /** As `POST /tx`: node JSON in, status and words out. */
-  submit(transaction: unknown): Verdict {
+  submit(transaction: unknown): PostReply {
     return this.#growing().submit(transaction)
   }
 
   /** As `POST /chunk`. */
-  submitChunk(chunk: unknown): Verdict {
+  submitChunk(chunk: unknown): PostReply {
     return this.#growing().submitChunk(chunk)
   }
 
@@ -72,7 +72,7 @@ export class Devnet {
   async #stop(): Promise<void> {
     this.#timer?.cancel()
     await this.#listening.close()
-    await this.#ledger?.close()
+    await this.#store?.close()
   }
 
   #growing(): GrowingLayer {

@@ -2,8 +2,8 @@ import { encodeBase64url } from '../format/base64url.js'
 import type { Id } from '../format/id.js'
 import type { BlockTransaction } from '../proof/block.js'
 import type { ForkOptions } from './base-layer.js'
+import type { BlockRow, ChainStore, NodeBlockHeader, TransactionRow, WalletChange } from './chain-store.js'
 import { type BlockContents, genesisHeader, nextHeader } from './header.js'
-import type { BlockHeader, BlockRow, Ledger, TransactionRow, WalletChange } from './ledger.js'
 import { layOut } from './weave.js'
 
 /** Blocks whose hashes a transaction may be anchored to. */
@@ -11,26 +11,26 @@ const anchorsMax = 50
 /** Transactions in one block, as on the network. */
 const transactionsMax = 1_000
 
-/** Makes the genesis block of an empty ledger. */
-export function begin(ledger: Ledger, weaveStart: number, timestamp: number): void {
-  if (ledger.tip() !== undefined) return
-  ledger.write(() => ledger.append({ header: genesisHeader(weaveStart, timestamp), order: [], changes: [] }))
+/** Makes the genesis block of an empty store. */
+export function begin(store: ChainStore, weaveStart: number, timestamp: number): void {
+  if (store.tip() !== undefined) return
+  store.write(() => store.append({ header: genesisHeader(weaveStart, timestamp), order: [], changes: [] }))
 }
 
 /** Hashes that a transaction may be anchored to, the newest first. */
-export function anchors(ledger: Ledger): string[] {
-  return ledger.lastHashes(anchorsMax)
+export function anchors(store: ChainStore): string[] {
+  return store.lastHashes(anchorsMax)
 }
 
 /**
  * Makes one block out of what waits. Everything in the pool was sound when it came; what the chain has overtaken since (an
  * anchor grown too old, a wallet emptied by another transaction) is dropped.
  */
-export function mine(ledger: Ledger, timestamp: number): BlockHeader {
-  return ledger.write(() => {
-    const tip = ledger.tip()
+export function mine(store: ChainStore, timestamp: number): NodeBlockHeader {
+  return store.write(() => {
+    const tip = store.tip()
     if (tip === undefined) throw new Error('a chain begins with its genesis block')
-    const { chosen, changes, rewardWinston } = choose(ledger)
+    const { chosen, changes, rewardWinston } = choose(store)
     const laid = layOut(chosen)
     const contents: BlockContents = {
       timestamp,
@@ -41,16 +41,16 @@ export function mine(ledger: Ledger, timestamp: number): BlockHeader {
       wallets: JSON.stringify(changes),
     }
     const header = nextHeader(tip.header, contents)
-    ledger.append({ header, order: laid.placed.map(({ id }) => id), changes })
+    store.append({ header, order: laid.placed.map(({ id }) => id), changes })
     const before = Number(tip.header.weave_size)
     for (const { id, end, size, txPath } of laid.placed) {
       const block = { height: header.height, hash: header.indep_hash }
       if (size === 0) {
-        ledger.mined.put(id, { block })
+        store.mined.put(id, { block })
         continue
       }
-      ledger.ends.put(before + end, id)
-      ledger.mined.put(id, {
+      store.ends.put(before + end, id)
+      store.mined.put(id, {
         block,
         start: before + end - size + 1,
         end: before + end,
@@ -61,19 +61,19 @@ export function mine(ledger: Ledger, timestamp: number): BlockHeader {
   })
 }
 
-function choose(ledger: Ledger) {
-  const recent = new Set(anchors(ledger))
+function choose(store: ChainStore) {
+  const recent = new Set(anchors(store))
   const chosen: BlockTransaction[] = []
   const changes: WalletChange[] = []
   let rewardWinston = 0n
-  for (const { key, value: id } of ledger.waiting(transactionsMax)) {
-    ledger.pool.remove(key)
-    const row = ledger.transactions.get(id)
+  for (const { key, value: id } of store.waiting(transactionsMax)) {
+    store.pool.remove(key)
+    const row = store.transactions.get(id)
     if (row === undefined) continue
-    const wallet = ledger.wallet(row.owner)
+    const wallet = store.wallet(row.owner)
     const cost = costOf(row)
     if (BigInt(wallet.balance) < cost || !(row.anchor === wallet.last || recent.has(row.anchor))) {
-      ledger.transactions.remove(id)
+      store.transactions.remove(id)
       continue
     }
     chosen.push({
@@ -83,10 +83,10 @@ function choose(ledger: Ledger) {
       dataRoot: Buffer.from(row.dataRoot, 'base64url'),
     })
     rewardWinston += BigInt(row.reward)
-    ledger.credit(row.owner, -cost, id)
+    store.credit(row.owner, -cost, id)
     changes.push({ address: row.owner, winston: String(-cost), lastBefore: wallet.last })
     if (row.quantity === '0') continue
-    ledger.credit(row.target, BigInt(row.quantity))
+    store.credit(row.target, BigInt(row.quantity))
     changes.push({ address: row.target, winston: row.quantity })
   }
   return { chosen, changes, rewardWinston }
@@ -98,28 +98,28 @@ export function costOf(row: TransactionRow): bigint {
 }
 
 /** Takes the last `depth` blocks back, as one change. Blocks stay known by hash, as orphans do on a node. */
-export function unwind(ledger: Ledger, depth: number, transactions: ForkOptions['transactions']): void {
-  ledger.write(() => {
+export function unwind(store: ChainStore, depth: number, transactions: ForkOptions['transactions']): void {
+  store.write(() => {
     const orphans: Id[] = []
     for (let left = depth; left > 0; left -= 1) {
-      const tip = ledger.tip()
+      const tip = store.tip()
       if (tip === undefined || tip.header.height === 0) throw new RangeError('the genesis block stays')
-      takeBack(ledger, tip)
+      takeBack(store, tip)
       orphans.unshift(...tip.header.txs)
     }
-    if (transactions === 'lost') for (const id of orphans) ledger.transactions.remove(id)
-    else for (const id of orphans) ledger.enqueue(id)
+    if (transactions === 'lost') for (const id of orphans) store.transactions.remove(id)
+    else for (const id of orphans) store.enqueue(id)
   })
 }
 
-function takeBack(ledger: Ledger, { header, order, changes }: BlockRow): void {
-  ledger.dropTip(header.height)
+function takeBack(store: ChainStore, { header, order, changes }: BlockRow): void {
+  store.dropTip(header.height)
   for (const id of order) {
-    const end = ledger.mined.get(id)?.end
-    if (end !== undefined) ledger.ends.remove(end)
-    ledger.mined.remove(id)
+    const end = store.mined.get(id)?.end
+    if (end !== undefined) store.ends.remove(end)
+    store.mined.remove(id)
   }
   for (const { address, winston, lastBefore } of [...changes].reverse()) {
-    ledger.credit(address, -BigInt(winston), lastBefore)
+    store.credit(address, -BigInt(winston), lastBefore)
   }
 }

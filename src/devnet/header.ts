@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { encodeBase64url } from '../format/base64url.js'
 import type { Id } from '../format/id.js'
-import type { BlockHeader } from './ledger.js'
+import type { NodeBlockHeader } from './chain-store.js'
 
 /** What a new block brings. */
 export interface BlockContents {
@@ -18,7 +18,9 @@ export interface BlockContents {
 }
 
 type Words = {
-  readonly [Field in keyof BlockHeader as Field extends 'indep_hash' ? never : Field]: BlockHeader[Field]
+  readonly [Field in keyof NodeBlockHeader as Field extends 'indep_hash'
+    ? never
+    : Field]: NodeBlockHeader[Field]
 }
 
 const difficulty =
@@ -27,7 +29,7 @@ const difficultyStep = 2_398_671n
 const miner = encodeBase64url(createHash('sha256').update('devnet miner').digest())
 
 /** The genesis block over a weave that already has `weaveStart` bytes nobody can ask for. */
-export function genesisHeader(weaveStart: number, timestamp: number): BlockHeader {
+export function genesisHeader(weaveStart: number, timestamp: number): NodeBlockHeader {
   return seal({
     ...fixed(timestamp),
     previous_block: '',
@@ -44,7 +46,7 @@ export function genesisHeader(weaveStart: number, timestamp: number): BlockHeade
 }
 
 /** The header that follows `previous`, in the form nodes have used since height 812970 (fork 2.5). */
-export function nextHeader(previous: BlockHeader, contents: BlockContents): BlockHeader {
+export function nextHeader(previous: NodeBlockHeader, contents: BlockContents): NodeBlockHeader {
   return seal({
     ...fixed(Math.max(contents.timestamp, previous.timestamp)),
     previous_block: previous.indep_hash,
@@ -77,7 +79,7 @@ function fixed(timestamp: number) {
 }
 
 /** Names the block after all its words. The hash is no proof of work: nobody mines here. */
-function seal(words: Words): BlockHeader {
+function seal(words: Words): NodeBlockHeader {
   const indep_hash = digest384(JSON.stringify(words))
   const hash = encodeBase64url(createHash('sha256').update(indep_hash).digest())
   return { ...words, hash, indep_hash }

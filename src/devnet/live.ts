@@ -2,90 +2,90 @@ import type { Clock } from '../actor/clock.js'
 import { encodeBase64url } from '../format/base64url.js'
 import { rulesetAt } from '../proof/path.js'
 import { objection } from './admit.js'
-import type { ForkOptions, GrowingLayer, NodeRecord, Place, Verdict } from './base-layer.js'
+import type { ForkOptions, GrowingLayer, MinedPlace, NodeRecord, PostReply } from './base-layer.js'
+import type { ChainStore, NodeBlockHeader, TransactionRow } from './chain-store.js'
 import { anchors, begin, costOf, mine, unwind } from './growth.js'
-import type { BlockHeader, Ledger, TransactionRow } from './ledger.js'
 import type { DevnetOptions } from './options.js'
 import { priceOf, usualWinstonPerByte } from './price.js'
-import { shelved, wholeData } from './shelf.js'
 import { isVerdict, soundChunk, soundTransaction } from './sound.js'
+import { storedChunk, wholeData } from './stored-chunk.js'
 
 /** Where the network's rules of today hold: the block from which data roots may be rebased. */
 const usualWeaveStart = 151_066_495_197_430
 /** Transactions that may wait; one more is told to come back. */
 const poolMax = 10_000
 
-/** A chain that grows here: decides on what is posted, and answers out of its ledger. One per ledger. */
+/** A chain that grows here: decides on what is posted, and answers out of its store. One per store. */
 export class LiveLayer implements GrowingLayer {
-  readonly #ledger: Ledger
+  readonly #store: ChainStore
   readonly #clock: Clock
   readonly #winstonPerByte: bigint
   /** Winston that waiting transactions will take, by owner; follows the pool. */
   #waitingWinston = new Map<string, bigint>()
   #waitingCount = 0
 
-  constructor(ledger: Ledger, options: DevnetOptions, clock: Clock) {
-    this.#ledger = ledger
+  constructor(store: ChainStore, options: DevnetOptions, clock: Clock) {
+    this.#store = store
     this.#clock = clock
     this.#winstonPerByte = options.winstonPerByte ?? usualWinstonPerByte
-    begin(ledger, options.weaveStartBytes ?? usualWeaveStart, this.#seconds())
+    begin(store, options.weaveStartBytes ?? usualWeaveStart, this.#seconds())
     this.#countPool()
   }
 
-  submit(json: unknown): Verdict {
+  submit(json: unknown): PostReply {
     const known = this.#known((json as { id?: unknown } | null)?.id)
     if (known) return { status: 208, body: 'Transaction already processed.' }
     if (this.#waitingCount >= poolMax) return { status: 503, body: 'Mempool is full.' }
     const sound = soundTransaction(json)
     if (isVerdict(sound)) return sound
     const { id, row, pieces } = sound
-    const recent = new Set(anchors(this.#ledger))
+    const recent = new Set(anchors(this.#store))
     const wrong = objection(row, {
-      wallet: this.#ledger.wallet(row.owner),
+      wallet: this.#store.wallet(row.owner),
       waitingWinston: this.#waitingWinston.get(row.owner) ?? 0n,
       isRecent: (anchor) => recent.has(anchor),
       leastReward: this.price(row.size, row.target === '' ? undefined : row.target),
     })
     if (wrong !== undefined) return { status: 400, body: wrong }
-    this.#ledger.write(() => {
+    this.#store.write(() => {
       const root = Buffer.from(row.dataRoot, 'base64url')
       for (const { end, chunk, dataPath } of pieces) {
-        this.#ledger.chunks.put({ root, size: row.size, end }, { chunk, dataPath })
+        this.#store.chunks.put({ root, size: row.size, end }, { chunk, dataPath })
       }
-      this.#ledger.transactions.put(id, row)
-      if (row.size > 0) this.#ledger.dataRoots.put(`${row.dataRoot}:${row.size}`, true)
-      this.#ledger.enqueue(id)
+      this.#store.transactions.put(id, row)
+      if (row.size > 0) this.#store.dataRoots.put(`${row.dataRoot}:${row.size}`, true)
+      this.#store.enqueue(id)
     })
     this.#wait(row)
     return { status: 200, body: 'OK' }
   }
 
-  submitChunk(json: unknown): Verdict {
+  submitChunk(json: unknown): PostReply {
     // Its data will lie behind all that is there now, so by the rules of the tip.
     const sound = soundChunk(json, rulesetAt(Number(this.#tip().weave_size) + 1))
     if (isVerdict(sound)) return sound
     const { key, row } = sound
-    if (this.#ledger.dataRoots.get(`${encodeBase64url(key.root)}:${key.size}`) === undefined) {
+    if (this.#store.dataRoots.get(`${encodeBase64url(key.root)}:${key.size}`) === undefined) {
       return { status: 400, body: '{"error":"data_root_not_found"}' }
     }
-    this.#ledger.write(() => this.#ledger.chunks.put(key, row))
+    this.#store.write(() => this.#store.chunks.put(key, row))
     return { status: 200, body: 'OK' }
   }
 
   mint(address: string, winston: bigint): bigint {
-    this.#ledger.write(() => this.#ledger.credit(address, winston))
+    this.#store.write(() => this.#store.credit(address, winston))
     return this.balance(address)
   }
 
-  mine(blocks: number): BlockHeader {
-    let tip: BlockHeader | undefined
-    for (let left = Math.max(blocks, 1); left > 0; left -= 1) tip = mine(this.#ledger, this.#seconds())
+  mine(blocks: number): NodeBlockHeader {
+    let tip: NodeBlockHeader | undefined
+    for (let left = Math.max(blocks, 1); left > 0; left -= 1) tip = mine(this.#store, this.#seconds())
     this.#countPool()
     return tip ?? this.#tip()
   }
 
-  fork(depth: number, options: ForkOptions = {}): BlockHeader {
-    unwind(this.#ledger, depth, options.transactions ?? 'again')
+  fork(depth: number, options: ForkOptions = {}): NodeBlockHeader {
+    unwind(this.#store, depth, options.transactions ?? 'again')
     return this.mine(options.blocks ?? depth + 1)
   }
 
@@ -109,37 +109,37 @@ export class LiveLayer implements GrowingLayer {
   }
 
   blockAt(height: number): NodeRecord | undefined {
-    const hash = this.#ledger.heights.get(height)
+    const hash = this.#store.heights.get(height)
     return hash === undefined ? undefined : this.blockOf(hash)
   }
 
   blockOf(hash: string): NodeRecord | undefined {
-    return this.#ledger.blocks.get(hash)?.header
+    return this.#store.blocks.get(hash)?.header
   }
 
   transaction(id: string): NodeRecord | undefined {
-    const row = this.#ledger.transactions.get(id)
+    const row = this.#store.transactions.get(id)
     if (row === undefined || row.format !== 1 || row.size === 0) return row?.json
     const data = Buffer.concat([...(this.data(id) ?? [])])
     return { ...row.json, data: encodeBase64url(data) }
   }
 
-  place(id: string): Place | undefined {
-    return this.#ledger.mined.get(id)
+  place(id: string): MinedPlace | undefined {
+    return this.#store.mined.get(id)
   }
 
   data(id: string): Iterable<Uint8Array> | undefined {
-    const row = this.#ledger.transactions.get(id)
-    return row === undefined ? undefined : wholeData(this.#ledger, row.dataRoot, row.size)
+    const row = this.#store.transactions.get(id)
+    return row === undefined ? undefined : wholeData(this.#store, row.dataRoot, row.size)
   }
 
   chunk(offset: number): NodeRecord | undefined {
-    const [found] = this.#ledger.ends.from(offset, 1)
+    const [found] = this.#store.ends.from(offset, 1)
     if (found === undefined) return undefined
-    const { start, txPath } = this.#ledger.mined.get(found.value) ?? {}
-    const row = this.#ledger.transactions.get(found.value)
+    const { start, txPath } = this.#store.mined.get(found.value) ?? {}
+    const row = this.#store.transactions.get(found.value)
     if (start === undefined || txPath === undefined || row === undefined || offset < start) return undefined
-    const piece = shelved(this.#ledger, row.dataRoot, row.size, offset - start)
+    const piece = storedChunk(this.#store, row.dataRoot, row.size, offset - start)
     if (piece === undefined) return undefined
     return {
       tx_path: txPath,
@@ -150,36 +150,36 @@ export class LiveLayer implements GrowingLayer {
   }
 
   pending(): string[] {
-    return this.#ledger.waiting(poolMax).map(({ value }) => value)
+    return this.#store.waiting(poolMax).map(({ value }) => value)
   }
 
   /** As nodes suggest: from the middle of the blocks that count, so that it survives both a wait and a fork. */
   anchor(): string {
-    const recent = anchors(this.#ledger)
+    const recent = anchors(this.#store)
     return recent[Math.floor(recent.length / 2)] ?? ''
   }
 
   price(sizeBytes: number, target: string | undefined): bigint {
-    const isNew = target !== undefined && this.#ledger.wallets.get(target) === undefined
+    const isNew = target !== undefined && this.#store.wallets.get(target) === undefined
     return priceOf(sizeBytes, isNew, this.#winstonPerByte)
   }
 
   balance(address: string): bigint {
-    return BigInt(this.#ledger.wallet(address).balance)
+    return BigInt(this.#store.wallet(address).balance)
   }
 
   lastTransaction(address: string): string {
-    return this.#ledger.wallet(address).last
+    return this.#store.wallet(address).last
   }
 
-  #tip(): BlockHeader {
-    const tip = this.#ledger.tip()
-    if (tip === undefined) throw new Error('the ledger is empty')
+  #tip(): NodeBlockHeader {
+    const tip = this.#store.tip()
+    if (tip === undefined) throw new Error('the store is empty')
     return tip.header
   }
 
   #known(id: unknown): boolean {
-    return typeof id === 'string' && id.length === 43 && this.#ledger.transactions.get(id) !== undefined
+    return typeof id === 'string' && id.length === 43 && this.#store.transactions.get(id) !== undefined
   }
 
   #wait(row: TransactionRow): void {
@@ -190,8 +190,8 @@ export class LiveLayer implements GrowingLayer {
   #countPool(): void {
     this.#waitingWinston = new Map()
     this.#waitingCount = 0
-    for (const { value: id } of this.#ledger.waiting(poolMax)) {
-      const row = this.#ledger.transactions.get(id)
+    for (const { value: id } of this.#store.waiting(poolMax)) {
+      const row = this.#store.transactions.get(id)
       if (row !== undefined) this.#wait(row)
     }
   }

@@ -1,6 +1,6 @@
 import { parseId } from '../format/id.js'
 import type { BaseLayer, NodeRecord } from './base-layer.js'
-import { base64urlPieces, json, notFound, type Reply, text } from './reply.js'
+import { base64urlPieces, jsonReply, type NodeReply, notFound, textReply } from './reply.js'
 
 /** Nodes give data in one answer up to this size. */
 const servedMax = 12 << 20
@@ -21,57 +21,58 @@ const fields = new Set([
   'signature',
 ])
 
-type Route = (layer: BaseLayer, rest: readonly string[]) => Reply | undefined
+type Route = (layer: BaseLayer, rest: readonly string[]) => NodeReply | undefined
 
 /** First path segment to what answers below it, as nodes do (docs.arweave.org/developers, HTTP API). */
 const routes: Readonly<Record<string, Route>> = {
-  '': (layer) => json(layer.info()),
-  info: (layer, rest) => (rest.length === 0 ? json(layer.info()) : undefined),
-  height: (layer, rest) => (rest.length === 0 ? text(String(layer.height())) : undefined),
-  peers: (_layer, rest) => (rest.length === 0 ? json([]) : undefined),
+  '': (layer) => jsonReply(layer.info()),
+  info: (layer, rest) => (rest.length === 0 ? jsonReply(layer.info()) : undefined),
+  height: (layer, rest) => (rest.length === 0 ? textReply(String(layer.height())) : undefined),
+  peers: (_layer, rest) => (rest.length === 0 ? jsonReply([]) : undefined),
   current_block: (layer, rest) => (rest.length === 0 ? found(layer.blockAt(layer.height())) : undefined),
   block,
   tx: transaction,
   unconfirmed_tx: unconfirmed,
   chunk,
-  tx_anchor: (layer, rest) => (rest.length === 0 ? text(layer.anchor()) : undefined),
+  tx_anchor: (layer, rest) => (rest.length === 0 ? textReply(layer.anchor()) : undefined),
   price,
   wallet,
 }
 
 /** Answers a GET (or HEAD) of the chain; undefined where no route has this path. */
-export function read(layer: BaseLayer, segments: readonly string[]): Reply | undefined {
+export function read(layer: BaseLayer, segments: readonly string[]): NodeReply | undefined {
   const route = Object.hasOwn(routes, segments[0] ?? '') ? routes[segments[0] ?? ''] : undefined
   return route?.(layer, segments.slice(1))
 }
 
-function found(record: NodeRecord | undefined): Reply {
-  return record === undefined ? text('Block not found.', 404) : json(record)
+function found(record: NodeRecord | undefined): NodeReply {
+  return record === undefined ? textReply('Block not found.', 404) : jsonReply(record)
 }
 
-function block(layer: BaseLayer, [by, name, ...more]: readonly string[]): Reply | undefined {
+function block(layer: BaseLayer, [by, name, ...more]: readonly string[]): NodeReply | undefined {
   if (more.length > 0) return undefined
   if (by === 'current' && name === undefined) return found(layer.blockAt(layer.height()))
   if (name === undefined) return undefined
-  if (by === 'hash') return hashShape.test(name) ? found(layer.blockOf(name)) : text('Invalid hash.', 400)
+  if (by === 'hash')
+    return hashShape.test(name) ? found(layer.blockOf(name)) : textReply('Invalid hash.', 400)
   if (by !== 'height') return undefined
   const height = whole(name)
-  return height === undefined ? text('Invalid height.', 400) : found(layer.blockAt(height))
+  return height === undefined ? textReply('Invalid height.', 400) : found(layer.blockAt(height))
 }
 
-function transaction(layer: BaseLayer, [name = '', part, ...more]: readonly string[]): Reply | undefined {
+function transaction(layer: BaseLayer, [name = '', part, ...more]: readonly string[]): NodeReply | undefined {
   if (more.length > 0) return undefined
-  if (name === 'pending' && part === undefined) return json(layer.pending())
+  if (name === 'pending' && part === undefined) return jsonReply(layer.pending())
   const id = parseId(name)
-  if (id === undefined) return text('Invalid hash.', 400)
+  if (id === undefined) return textReply('Invalid hash.', 400)
   const record = layer.transaction(id)
   if (record === undefined) return notFound
   const place = layer.place(id)
-  if (place === undefined) return text('Pending', 202)
-  if (part === undefined) return json(record)
+  if (place === undefined) return textReply('Pending', 202)
+  if (part === undefined) return jsonReply(record)
   if (part === 'status') {
     if (place.block === undefined) return notFound
-    return json({
+    return jsonReply({
       block_height: place.block.height,
       block_indep_hash: place.block.hash,
       // The transaction's own block counts: 1 at the tip.
@@ -80,21 +81,21 @@ function transaction(layer: BaseLayer, [name = '', part, ...more]: readonly stri
   }
   if (part === 'offset') {
     if (place.start === undefined || place.end === undefined) return notFound
-    return json({ size: String(place.end - place.start + 1), offset: String(place.end) })
+    return jsonReply({ size: String(place.end - place.start + 1), offset: String(place.end) })
   }
   if (part === 'data') return data(layer, id, record, true)
   if (part.startsWith('data.')) return data(layer, id, record, false)
-  if (!fields.has(part)) return json({ error: 'invalid_field' }, 400)
+  if (!fields.has(part)) return jsonReply({ error: 'invalid_field' }, 400)
   const value = record[part]
-  return typeof value === 'object' ? json(value) : text(String(value ?? ''))
+  return typeof value === 'object' ? jsonReply(value) : textReply(String(value ?? ''))
 }
 
-function data(layer: BaseLayer, id: string, record: NodeRecord, encoded: boolean): Reply {
-  if (Number(record.data_size ?? 0) > servedMax) return json({ error: 'tx_data_too_big' }, 400)
+function data(layer: BaseLayer, id: string, record: NodeRecord, encoded: boolean): NodeReply {
+  if (Number(record.data_size ?? 0) > servedMax) return jsonReply({ error: 'tx_data_too_big' }, 400)
   const pieces = layer.data(id)
   // As nodes do: a header without its data is no error, the body is empty.
-  if (pieces === undefined) return text('')
-  if (encoded) return { ...text(''), body: base64urlPieces(pieces) }
+  if (pieces === undefined) return textReply('')
+  if (encoded) return { ...textReply(''), body: base64urlPieces(pieces) }
   return { status: 200, type: contentType(record), body: pieces }
 }
 
@@ -106,36 +107,36 @@ function contentType(record: NodeRecord): string {
   return /^[\x21-\x7e][\x20-\x7e]*$/.test(value) ? value : 'text/html'
 }
 
-function unconfirmed(layer: BaseLayer, [name = '', ...more]: readonly string[]): Reply | undefined {
+function unconfirmed(layer: BaseLayer, [name = '', ...more]: readonly string[]): NodeReply | undefined {
   if (more.length > 0) return undefined
   const id = parseId(name)
-  if (id === undefined) return text('Invalid hash.', 400)
+  if (id === undefined) return textReply('Invalid hash.', 400)
   const record = layer.transaction(id)
-  return record === undefined ? notFound : json(record)
+  return record === undefined ? notFound : jsonReply(record)
 }
 
-function chunk(layer: BaseLayer, [name = '', ...more]: readonly string[]): Reply | undefined {
+function chunk(layer: BaseLayer, [name = '', ...more]: readonly string[]): NodeReply | undefined {
   if (more.length > 0) return undefined
   const offset = whole(name)
-  if (offset === undefined) return json({ error: 'invalid_offset' }, 400)
+  if (offset === undefined) return jsonReply({ error: 'invalid_offset' }, 400)
   const record = layer.chunk(offset)
-  return record === undefined ? json({ error: 'chunk_not_found' }, 404) : json(record)
+  return record === undefined ? jsonReply({ error: 'chunk_not_found' }, 404) : jsonReply(record)
 }
 
-function price(layer: BaseLayer, [size = '', target, ...more]: readonly string[]): Reply | undefined {
+function price(layer: BaseLayer, [size = '', target, ...more]: readonly string[]): NodeReply | undefined {
   if (more.length > 0) return undefined
   const sizeBytes = whole(size)
-  if (sizeBytes === undefined) return json({ error: 'size_must_be_an_integer' }, 400)
-  if (target !== undefined && parseId(target) === undefined) return text('Invalid address.', 400)
-  return text(layer.price(sizeBytes, target).toString())
+  if (sizeBytes === undefined) return jsonReply({ error: 'size_must_be_an_integer' }, 400)
+  if (target !== undefined && parseId(target) === undefined) return textReply('Invalid address.', 400)
+  return textReply(layer.price(sizeBytes, target).toString())
 }
 
-function wallet(layer: BaseLayer, [name = '', what, ...more]: readonly string[]): Reply | undefined {
+function wallet(layer: BaseLayer, [name = '', what, ...more]: readonly string[]): NodeReply | undefined {
   if (more.length > 0) return undefined
   const address = parseId(name)
-  if (address === undefined) return text('Invalid address.', 400)
-  if (what === 'balance') return text(layer.balance(address).toString())
-  return what === 'last_tx' ? text(layer.lastTransaction(address)) : undefined
+  if (address === undefined) return textReply('Invalid address.', 400)
+  if (what === 'balance') return textReply(layer.balance(address).toString())
+  return what === 'last_tx' ? textReply(layer.lastTransaction(address)) : undefined
 }
 
 /** Decimal text of a whole number below 2^53. */

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { decodeBase64url } from '../format/base64url.js'
-import type { BaseLayer, NodeRecord, Place } from './base-layer.js'
+import type { BaseLayer, MinedPlace, NodeRecord } from './base-layer.js'
 import { priceOf, usualWinstonPerByte } from './price.js'
 
 /**
@@ -80,7 +80,7 @@ export class ReplayLayer implements BaseLayer {
   }
 
   /** Every transaction of the folder is mined, also where its block is not there. */
-  place(id: string): Place {
+  place(id: string): MinedPlace {
     const block = this.#blocks.get(id)
     return { ...(block === undefined ? {} : { block }), ...this.#offsets.get(id) }
   }

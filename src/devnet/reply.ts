@@ -1,21 +1,21 @@
 import { encodeBase64url } from '../format/base64url.js'
 
 /** What a route answers. A body of pieces is written as fast as the client takes it. */
-export interface Reply {
+export interface NodeReply {
   readonly status: number
   readonly type: string
   readonly body: string | Uint8Array | Iterable<Uint8Array>
 }
 
-export function text(body: string, status = 200): Reply {
+export function textReply(body: string, status = 200): NodeReply {
   return { status, type: 'text/plain; charset=utf-8', body }
 }
 
-export function json(body: unknown, status = 200): Reply {
+export function jsonReply(body: unknown, status = 200): NodeReply {
   return { status, type: 'application/json', body: JSON.stringify(body) }
 }
 
-export const notFound = text('Not Found.', 404)
+export const notFound = textReply('Not Found.', 404)
 
 /** Base64url of bytes that come in pieces cut anywhere. */
 export function* base64urlPieces(pieces: Iterable<Uint8Array>): Generator<Uint8Array> {

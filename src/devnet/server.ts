@@ -3,7 +3,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { BaseLayer, GrowingLayer } from './base-layer.js'
 import { read } from './reads.js'
-import { json, type Reply, text } from './reply.js'
+import { jsonReply, type NodeReply, textReply } from './reply.js'
 import { write } from './writes.js'
 
 /** Nodes refuse larger ones: 10 MiB of inline data as base64url, and a header. */
@@ -17,7 +17,11 @@ export interface Listening {
 }
 
 /** Serves a chain over the HTTP interface of nodes. A chain that cannot grow answers 405 to what would change it. */
-export async function serve(layer: BaseLayer | GrowingLayer, host: string, port: number): Promise<Listening> {
+export async function serveChain(
+  layer: BaseLayer | GrowingLayer,
+  host: string,
+  port: number,
+): Promise<Listening> {
   const server = createServer((request, response) => {
     answer(layer, request).then(
       (reply) => send(request, response, reply),
@@ -51,22 +55,22 @@ function listen(server: Server, host: string, port: number): Promise<void> {
   })
 }
 
-async function answer(layer: BaseLayer | GrowingLayer, request: IncomingMessage): Promise<Reply> {
+async function answer(layer: BaseLayer | GrowingLayer, request: IncomingMessage): Promise<NodeReply> {
   const segments = segmentsOf(request.url ?? '/')
   const method = request.method ?? 'GET'
-  if (segments === undefined) return json({ error: 'bad_request' }, 400)
-  if (method === 'OPTIONS') return text('OK')
+  if (segments === undefined) return jsonReply({ error: 'bad_request' }, 400)
+  if (method === 'OPTIONS') return textReply('OK')
   if (method === 'GET' || method === 'HEAD') {
     const reply = read(layer, segments)
     if (reply !== undefined) return reply
-  } else if (method !== 'POST') return text('Method Not Allowed', 405)
+  } else if (method !== 'POST') return textReply('Method Not Allowed', 405)
   const body = await bodyOf(request)
-  if (body === undefined) return text('Payload too large', 413)
+  if (body === undefined) return textReply('Payload too large', 413)
   const reply = 'submit' in layer ? write(layer, method, segments, body) : undefined
   if (reply !== undefined) return reply
   return method === 'POST' && !('submit' in layer)
-    ? text('This node is read-only.', 405)
-    : json({ error: 'Request type not found.' }, 400)
+    ? textReply('This node is read-only.', 405)
+    : jsonReply({ error: 'Request type not found.' }, 400)
 }
 
 function segmentsOf(target: string): string[] | undefined {
@@ -96,7 +100,7 @@ async function bodyOf(request: IncomingMessage): Promise<string | undefined> {
   return Buffer.concat(pieces).toString('utf8')
 }
 
-async function send(request: IncomingMessage, response: ServerResponse, reply: Reply): Promise<void> {
+async function send(request: IncomingMessage, response: ServerResponse, reply: NodeReply): Promise<void> {
   const { status, type, body } = reply
   const headers = {
     'content-type': type,

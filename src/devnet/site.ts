@@ -2,7 +2,7 @@ import { createCipheriv } from 'node:crypto'
 import { crc32, deflateSync } from 'node:zlib'
 
 /** One file of the seeded site. */
-export interface Page {
+export interface SitePage {
   readonly path: string
   readonly contentType: string
   readonly bytes: Uint8Array
@@ -11,8 +11,8 @@ export interface Page {
 export const largeSizeBytes = 20 * 1024 * 1024
 
 /** The small site that a fresh devnet carries. The same bytes at every start. */
-export function sitePages(): Page[] {
-  const text = (path: string, contentType: string, body: string): Page => ({
+export function sitePages(): SitePage[] {
+  const text = (path: string, contentType: string, body: string): SitePage => ({
     path,
     contentType,
     bytes: Buffer.from(body, 'utf8'),

@@ -8,9 +8,9 @@ import type { MerkleTree } from '../proof/merkle.js'
 import type { Ruleset } from '../proof/path.js'
 import { readPostedChunk } from '../proof/posted-chunk.js'
 import { ownerOf, verifyTransaction } from '../proof/transaction.js'
-import type { Verdict } from './base-layer.js'
+import type { PostReply } from './base-layer.js'
+import type { TransactionRow } from './chain-store.js'
 import type { ChunkKey, ChunkRow } from './chunk-rows.js'
-import type { TransactionRow } from './ledger.js'
 
 /** Nodes take data inside of a transaction up to this size. */
 const inlineMax = 10 << 20
@@ -27,12 +27,12 @@ export interface SoundChunk {
   readonly row: ChunkRow
 }
 
-export function isVerdict(value: object): value is Verdict {
+export function isVerdict(value: object): value is PostReply {
   return 'status' in value
 }
 
 /** Reads a posted transaction: true in itself (id, signature, data root), or the answer that a node would give. */
-export function soundTransaction(json: unknown): SoundTransaction | Verdict {
+export function soundTransaction(json: unknown): SoundTransaction | PostReply {
   const transaction = parseTransaction(json)
   if (isRefusal(transaction)) return { status: 400, body: `Invalid JSON: ${transaction.message}.` }
   if (transaction.data.length > inlineMax) return failed('Too much data for one transaction; post chunks.')
@@ -60,7 +60,7 @@ export function soundTransaction(json: unknown): SoundTransaction | Verdict {
   }
 }
 
-function failed(why: string): Verdict {
+function failed(why: string): PostReply {
   return { status: 400, body: `Transaction verification failed. ${why}` }
 }
 
@@ -81,7 +81,7 @@ function piecesOf(data: Uint8Array, tree: MerkleTree): SoundTransaction['pieces'
 }
 
 /** Reads a posted chunk and proves it by `ruleset` against the data root that it names, or gives a node's answer. */
-export function soundChunk(json: unknown, ruleset: Ruleset): SoundChunk | Verdict {
+export function soundChunk(json: unknown, ruleset: Ruleset): SoundChunk | PostReply {
   const posted = readPostedChunk(json, ruleset)
   if (typeof posted === 'string') return { status: 400, body: JSON.stringify({ error: posted }) }
   const { chunk, dataPath, dataRoot, dataSize, end } = posted

@@ -1,6 +1,6 @@
 import { parseId } from '../format/id.js'
-import type { GrowingLayer, Verdict } from './base-layer.js'
-import { json, type Reply, text } from './reply.js'
+import type { GrowingLayer, PostReply } from './base-layer.js'
+import { jsonReply, type NodeReply, textReply } from './reply.js'
 
 /** More in one call would hold the thread too long. */
 const blocksMax = 1_000
@@ -11,7 +11,7 @@ export function write(
   method: string,
   segments: readonly string[],
   body: string,
-): Reply | undefined {
+): NodeReply | undefined {
   const [first, ...rest] = segments
   if (method === 'POST' && rest.length === 0 && first === 'tx') return posted(body, (it) => layer.submit(it))
   if (method === 'POST' && rest.length === 0 && first === 'chunk') {
@@ -23,12 +23,12 @@ export function write(
   return undefined
 }
 
-function posted(body: string, act: (json: unknown) => Verdict): Reply {
+function posted(body: string, act: (json: unknown) => PostReply): NodeReply {
   let value: unknown
   try {
     value = JSON.parse(body)
   } catch {
-    return json({ error: 'invalid_json' }, 400)
+    return jsonReply({ error: 'invalid_json' }, 400)
   }
   const verdict = act(value)
   return {
@@ -38,27 +38,31 @@ function posted(body: string, act: (json: unknown) => Verdict): Reply {
   }
 }
 
-function mint(layer: GrowingLayer, [name = '', amount = '', ...more]: readonly string[]): Reply | undefined {
+function mint(
+  layer: GrowingLayer,
+  [name = '', amount = '', ...more]: readonly string[],
+): NodeReply | undefined {
   const address = parseId(name)
   if (more.length > 0) return undefined
-  if (address === undefined || !/^[0-9]{1,24}$/.test(amount)) return text('Invalid address or amount.', 400)
-  return text(layer.mint(address, BigInt(amount)).toString())
+  if (address === undefined || !/^[0-9]{1,24}$/.test(amount))
+    return textReply('Invalid address or amount.', 400)
+  return textReply(layer.mint(address, BigInt(amount)).toString())
 }
 
-function mine(layer: GrowingLayer, [count = '1', ...more]: readonly string[]): Reply | undefined {
+function mine(layer: GrowingLayer, [count = '1', ...more]: readonly string[]): NodeReply | undefined {
   if (more.length > 0) return undefined
   const blocks = countOf(count)
-  if (blocks === undefined) return text('Invalid number of blocks.', 400)
+  if (blocks === undefined) return textReply('Invalid number of blocks.', 400)
   layer.mine(blocks)
-  return json(layer.info())
+  return jsonReply(layer.info())
 }
 
-function fork(layer: GrowingLayer, [count = '', ...more]: readonly string[]): Reply | undefined {
+function fork(layer: GrowingLayer, [count = '', ...more]: readonly string[]): NodeReply | undefined {
   if (more.length > 0) return undefined
   const depth = countOf(count)
-  if (depth === undefined || depth > layer.height()) return text('Invalid depth.', 400)
+  if (depth === undefined || depth > layer.height()) return textReply('Invalid depth.', 400)
   layer.fork(depth)
-  return json(layer.info())
+  return jsonReply(layer.info())
 }
 
 function countOf(word: string): number | undefined {

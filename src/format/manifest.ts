@@ -1,4 +1,3 @@
-import { type Id, parseId } from './id.js'
 import { type Refusal, refuse } from './refusal.js'
 
 /**
@@ -14,23 +13,30 @@ import { type Refusal, refuse } from './refusal.js'
 export interface Manifest {
   /** Paths without slashes at their ends, and the ids as written. */
   readonly paths: ReadonlyMap<string, string>
-  /** What the empty path means: a path to look up, or an id as written. */
-  readonly index: { readonly path: string } | { readonly id: string } | undefined
+  /** The id as written that the empty path means: the index, looked up already. */
+  readonly index: string | undefined
   /** The id as written that stands in for paths that are not there. */
   readonly fallback: string | undefined
 }
 
 export interface ManifestLimits {
-  /** Bytes of the JSON text. The whole of it is in memory while it is read. */
+  /** Bytes of the JSON text. */
   readonly sizeBytes: number
   readonly pathsMax: number
+  /** UTF-8 bytes of one path. The door takes no longer request heads than 16 KiB. */
+  readonly pathMaxBytes: number
 }
 
-/** Some hundred thousand files; reading that many holds a thread for tenths of a second, which is why there is an end. */
-export const standardManifestLimits: ManifestLimits = { sizeBytes: 32 * 1024 * 1024, pathsMax: 300_000 }
+/** Values and members for each path that may be there: what is parsed takes some 60 bytes for each. */
+const partsPerPath = 8
+const partsMin = 4096
 
 function malformed(message: string): Refusal {
   return refuse('malformed', 'upstream', `manifest: ${message}`)
+}
+
+function tooLarge(message: string): Refusal {
+  return refuse('too-large', 'upstream', `manifest: ${message}`)
 }
 
 type Fields = Readonly<Record<string, unknown>>
@@ -46,8 +52,8 @@ function textOf(fields: unknown, name: string): string | undefined {
   return typeof value === 'string' ? value : undefined
 }
 
-/** Slashes at the end mean nothing, in keys and in questions. */
-function trimSlashes(path: string): string {
+/** `path` without the slashes at its end: they mean nothing, in keys and in questions. */
+export function trimSlashes(path: string): string {
   let end = path.length
   while (end > 0 && path.charCodeAt(end - 1) === 0x2f) end--
   return path.slice(0, end)
@@ -63,66 +69,58 @@ function parseJson(text: string): unknown {
 }
 
 /** Keys that differ only in slashes at the end are one path: the first counts. */
-function readPaths(value: unknown, pathsMax: number): Map<string, string> | undefined {
+function readPaths(
+  value: unknown,
+  { pathsMax, pathMaxBytes }: ManifestLimits,
+): Map<string, string> | Refusal {
   const paths = new Map<string, string>()
   if (!isFields(value)) return paths
-  for (const [key, entry] of Object.entries(value)) {
-    const id = textOf(entry, 'id')
+  for (const key of Object.keys(value)) {
+    const id = textOf(value[key], 'id')
     const path = trimSlashes(key)
     if (id === undefined || paths.has(path)) continue
-    if (paths.size === pathsMax) return undefined
+    if (paths.size === pathsMax) return tooLarge(`more than ${pathsMax} paths`)
+    // No character takes more than three bytes for each of its units.
+    if (path.length * 3 > pathMaxBytes && Buffer.byteLength(path) > pathMaxBytes) {
+      return tooLarge(`a path of more than ${pathMaxBytes} bytes`)
+    }
     paths.set(path, id)
   }
   return paths
 }
 
 /** In 0.2.0 an index may have both: its id wins, which needs no look-up. */
-function readIndex(value: unknown, withId: boolean): Manifest['index'] {
+function readIndex(value: unknown, withId: boolean, paths: ReadonlyMap<string, string>): string | undefined {
   const id = withId ? textOf(value, 'id') : undefined
-  if (id !== undefined) return { id }
+  if (id !== undefined) return id
   const path = textOf(value, 'path')
-  return path === undefined ? undefined : { path }
+  return path === undefined ? undefined : paths.get(trimSlashes(path))
 }
 
-/** Reads a manifest from its JSON text (UTF-8 where it is bytes). */
-export function parseManifest(
-  source: Uint8Array | string,
-  limits: ManifestLimits = standardManifestLimits,
-): Manifest | Refusal {
-  if (source.length > limits.sizeBytes) {
-    return refuse('too-large', 'upstream', `manifest: more than ${limits.sizeBytes} bytes`)
+/** At least as many values and members as the text has, found without parsing it: commas and brackets within texts count too. */
+function partsOf(source: Uint8Array): number {
+  let parts = 0
+  for (let at = 0; at < source.length; at += 1) {
+    const byte = source[at]
+    if (byte === 0x2c || byte === 0x7b || byte === 0x5b) parts += 1
   }
-  const json = parseJson(typeof source === 'string' ? source : new TextDecoder().decode(source))
-  if (!isFields(json)) return malformed('not a JSON object')
-  const withId = textOf(json, 'version') === '0.2.0'
-  const own = (name: string) => (Object.hasOwn(json, name) ? json[name] : undefined)
-  const paths = readPaths(own('paths'), limits.pathsMax)
-  if (paths === undefined) {
-    return refuse('too-large', 'upstream', `manifest: more than ${limits.pathsMax} paths`)
-  }
-  const fallback = withId ? textOf(own('fallback'), 'id') : undefined
-  return { paths, index: readIndex(own('index'), withId), fallback }
-}
-
-/** What a path leads to; `fallback`: the path itself is not there. */
-export interface Resolved {
-  readonly id: Id
-  readonly fallback: boolean
+  return parts
 }
 
 /**
- * What `path` leads to, percent-decoded and without a slash at its start: compared exactly but for slashes at the end;
- * the empty one means the index. Undefined where neither it nor a fallback is there, or where the id found is none.
+ * Reads a manifest from its JSON text in UTF-8. The memory that this takes is bounded by the limits. Refusals: `malformed` where
+ * it is no JSON object, `too-large` beyond a limit.
  */
-export function resolvePath(manifest: Manifest, path: string): Resolved | undefined {
-  const direct = lookUp(manifest, trimSlashes(path))
-  const text = direct ?? manifest.fallback
-  const id = text === undefined ? undefined : parseId(text)
-  return id === undefined ? undefined : { id, fallback: direct === undefined }
-}
-
-function lookUp({ paths, index }: Manifest, path: string): string | undefined {
-  if (path !== '') return paths.get(path)
-  if (index === undefined) return undefined
-  return 'id' in index ? index.id : paths.get(trimSlashes(index.path))
+export function parseManifest(source: Uint8Array, limits: ManifestLimits): Manifest | Refusal {
+  if (source.length > limits.sizeBytes) return tooLarge(`more than ${limits.sizeBytes} bytes`)
+  const partsMax = partsMin + limits.pathsMax * partsPerPath
+  if (partsOf(source) > partsMax) return tooLarge(`more than ${partsMax} values`)
+  const json = parseJson(new TextDecoder().decode(source))
+  if (!isFields(json)) return malformed('not a JSON object')
+  const withId = textOf(json, 'version') === '0.2.0'
+  const own = (name: string) => (Object.hasOwn(json, name) ? json[name] : undefined)
+  const paths = readPaths(own('paths'), limits)
+  if (!(paths instanceof Map)) return paths
+  const fallback = withId ? textOf(own('fallback'), 'id') : undefined
+  return { paths, index: readIndex(own('index'), withId, paths), fallback }
 }

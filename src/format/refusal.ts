@@ -14,6 +14,8 @@ export type Reason =
   | 'upstream'
   | 'forged'
   | 'late'
+  /** A mistake of this program. */
+  | 'defect'
 
 export interface Refusal {
   readonly refused: Reason

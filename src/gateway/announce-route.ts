@@ -1,7 +1,7 @@
 import type { Address } from '../actor/address.js'
-import type { SwarmReply, SwarmRequest } from '../bands/swarm.js'
 import { isRefusal } from '../format/refusal.js'
 import type { Reply, Request } from '../http/exchange.js'
+import type { SwarmReply, SwarmRequest } from '../torrent/swarm.js'
 import { answerSmall, noStore, refusedAnswer, textType } from './answer.js'
 import type { Route } from './parts.js'
 
@@ -19,6 +19,15 @@ export function announceRoute({ pathPrefix, tracker, clientOf }: AnnounceParts):
     family: 'other',
     path: `${pathPrefix}/indexes/announce`,
     methods: ['GET'],
+    about: [
+      {
+        path: `${pathPrefix}/indexes/announce`,
+        summary: 'The tracker of the bands that are offered here (BEP 3)',
+        statuses: [200],
+        query: ['info_hash'],
+        type: 'text/plain',
+      },
+    ],
     async handle(request: Request, reply: Reply, first: string): Promise<void> {
       const [query, address, host] = [request.query, clientOf(request), request.header('host') ?? '']
       const said = await tracker.ask({ kind: 'announce', query, address, host })

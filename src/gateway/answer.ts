@@ -30,7 +30,16 @@ export function answerSmall(
 
 /** Answers for an id that must not be served. */
 export function answerBlocked(request: Request, reply: Reply, first: string, guard: Guard, id: Id): void {
-  const { status, text, lines } = guard.answer(`ID: ${id}`)
+  answerBlockedAs({ request, reply, first }, guard, `ID: ${id}`)
+}
+
+/** The same for what has no id: `about` says what it is. */
+export function answerBlockedAs(
+  { request, reply, first }: { readonly request: Request; readonly reply: Reply; readonly first: string },
+  guard: Guard,
+  about: string,
+): void {
+  const { status, text, lines } = guard.answer(about)
   answerSmall(request, reply, first, { status, type: textType, lines, body: text })
 }
 

@@ -1,28 +1,32 @@
-import { type Denial, type Grant, isDenial } from '../admission/protocol.js'
+import { type Admission, type Denial, type Grant, isDenial } from '../admission/protocol.js'
 import type { Line } from '../attest/line.js'
-import { bandBlobPath, type OfferedFile, type Offers } from '../bands/offer.js'
+import { bandBlobPath, type OfferedFile, type OfferReader } from '../bands/offer.js'
 import { parseRange } from '../format/range.js'
-import type { Reply, Request } from '../http/exchange.js'
-import { type Frame, frameOf } from '../http/frame.js'
+import type { Frame, Reply, Request } from '../http/exchange.js'
+import { frameOf } from '../http/frame.js'
 import type { Content } from '../store/content.js'
 import type { MappedContent } from '../store/mapped.js'
 import { answerDenied, unlimited } from './admit.js'
-import { answerSmall, jsonType, noStore } from './answer.js'
+import { answerBlockedAs, answerSmall, jsonType, noStore } from './answer.js'
 import { idLead } from './cors.js'
-import type { Flow } from './flow.js'
+import type { Flow, Ledger } from './flow.js'
+import type { Guard } from './guard.js'
 import { type Plan, plan, readAsked } from './plan.js'
 import { type Planned, send } from './send.js'
-import { offerAgain, type StandingParts } from './standing.js'
 import { type StatementParts, Statements } from './statements.js'
 
 /** Where what is offered is read from. */
 export interface Offered {
-  readonly offers: Offers
+  readonly offers: OfferReader
   /** The whole file at a path, mapped; undefined where there is none. */
   readonly files: { open(path: string): MappedContent | undefined }
 }
 
-export interface IndexParts extends Offered, StatementParts, StandingParts {}
+export interface IndexParts extends Offered, StatementParts {
+  readonly ledger: Ledger
+  readonly admission?: Admission | undefined
+  readonly guard?: Guard | undefined
+}
 
 /** One request to these routes. */
 export interface Ask {
@@ -54,7 +58,7 @@ const forever = 'max-age=31536000, immutable'
 /** Heads of one second that are kept: who asks for more files than a few bands have waits for a signature. */
 const framesMax = 1024
 
-/** Sends what is offered: files of bands from the mapping, planned, metered, signed and repeated like content. */
+/** Sends what is offered: files of bands from the mapping, planned, metered and signed like content. */
 export class BandBytes {
   readonly #statements: Statements
   /** Heads of this second. */
@@ -68,6 +72,11 @@ export class BandBytes {
   /** A file, `forever` under its digest or to be asked for `again` under its name. */
   file(ask: Ask, file: OfferedFile | undefined, caching: 'forever' | 'again'): void | Promise<void> {
     if (file === undefined) return missing(ask)
+    const { guard } = this.parts
+    if (guard?.blocksDigest(Buffer.from(file.sha256, 'hex')) === true) {
+      const digest = Buffer.from(file.sha256, 'hex').toString('base64url')
+      return answerBlockedAs(ask, guard, `digest: ${digest}`)
+    }
     const content = this.#open(file)
     if (content === undefined) return updating(ask)
     const { sha256 } = file
@@ -106,7 +115,7 @@ export class BandBytes {
   }
 
   /** Plans, takes the fare, and sends; the content is closed, whatever becomes of it. */
-  #send(ask: Ask, content: Content | MappedContent, about: About): void | Promise<void> {
+  #send(ask: Ask, content: Content, about: About): void | Promise<void> {
     const { request, flow } = ask
     const decided = planned(request, content.sizeBytes, about)
     if (decided === undefined || decided.variant === 'refused') {
@@ -125,12 +134,6 @@ export class BandBytes {
       const frame = this.#frameOf(flow, decided, about)
       const lines = decided.lines + outcome.lines
       const head = { status: decided.status, frame, id: flow.requestId, lines }
-      if ('window' in content) {
-        const { offers } = this.parts
-        const offer = offers.current()
-        const again = { content, fare, holds: () => offers.current() === offer, mayGoOn: () => true }
-        offerAgain({ ledger, admission }, flow, again, decided, outcome, head)
-      }
       send(ledger, flow, head, decided, content, outcome, { reason: 'band' })
     }
     const outcome = admission?.admit(fare) ?? unlimited

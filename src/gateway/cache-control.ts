@@ -1,4 +1,17 @@
-import type { CacheRules } from './parts.js'
+/** Seconds and bounds of the Cache-Control ladder. */
+export interface CacheRules {
+  readonly defaultSeconds: number
+  readonly stableSeconds: number
+  readonly trustedSeconds: number
+  readonly unstableSeconds: number
+  readonly notFoundSeconds: number
+  /** What the operator does not serve. */
+  readonly blockedSeconds: number
+  /** Larger content is private to the client. */
+  readonly privateSizeBytes: number
+  /** Patterns such as `video/*`; `*` does not cross the slash. */
+  readonly privateTypes: readonly string[]
+}
 
 /** What the ladder of Cache-Control looks at. */
 export interface CacheFacts {

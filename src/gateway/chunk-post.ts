@@ -3,6 +3,7 @@ import { type Broadcast, type Broadcasted, commonFailure } from '../chain/broadc
 import type { ChunkFinder } from '../chain/chunk-finder.js'
 import { isRefusal, refuse } from '../format/refusal.js'
 import type { Reply, Request } from '../http/exchange.js'
+import type { Operations } from '../http/operation.js'
 import { readPostedChunk } from '../proof/posted-chunk.js'
 import { answerSmall, jsonType, noStore, refusedAnswer } from './answer.js'
 import type { Route } from './parts.js'
@@ -25,6 +26,13 @@ export class ChunkPost implements Route {
   readonly family = 'other'
   readonly path = '/chunk'
   readonly methods = ['POST']
+  readonly about: Operations = [
+    {
+      path: '/chunk',
+      summary: 'Offers a chunk to nodes',
+      statuses: [200, 400, 404, 408, 413, 499, 502, 504],
+    },
+  ]
   readonly #outcomes: Readonly<Record<'taken' | 'failed' | 'refused', Meter>>
   #posts = 0
 

@@ -5,9 +5,10 @@ import { digestLines } from '../attest/trust-headers.js'
 import type { Vocabulary } from '../attest/vocabulary.js'
 import type { ChunkFinder, FoundChunk } from '../chain/chunk-finder.js'
 import { encodeBase64url } from '../format/base64url.js'
-import { matchesWeakly, parseEntityTags } from '../format/entity-tag.js'
+import type { Id } from '../format/id.js'
 import { isRefusal, refuse } from '../format/refusal.js'
 import type { Reply, Request } from '../http/exchange.js'
+import type { Operations } from '../http/operation.js'
 import { sha256 } from '../proof/digest.js'
 import { admitted } from './admit.js'
 import {
@@ -19,15 +20,17 @@ import {
   refusedAnswer,
   textType,
 } from './answer.js'
+import type { DigestLearner, Verdict } from './digest-learner.js'
 import { noContent } from './flow-content.js'
 import type { Guard } from './guard.js'
 import type { Route } from './parts.js'
-import { type StatementParts, Statements } from './statements.js'
+import { isUnchanged, type StatementParts, Statements } from './statements.js'
 
 export interface ChunkRouteParts extends StatementParts {
   readonly finder: ChunkFinder
   readonly meters: Meters
-  readonly guard?: Guard
+  /** Absent: nothing is blocked. */
+  readonly blocking?: { readonly guard: Guard; readonly learner: DigestLearner }
   /** Answers on their way to clients at once: each holds up to 400 KiB until the slowest reader has it. */
   readonly answersMax: number
   /** Seconds for chunks so deep in the chain that nothing moves them. */
@@ -50,6 +53,8 @@ const pathTextMax = 6000
 
 const rawType = 'application/octet-stream'
 
+const statuses = [200, 304, 400, 402, 404, 429, 451, 502, 504]
+
 /** A chunk has no more; what a shorter one costs less is given back. */
 const rawBytes = 262_144
 
@@ -66,6 +71,10 @@ export class ChunkRoute implements Route {
   readonly family = 'other'
   readonly path = '/chunk/'
   readonly methods = ['GET', 'HEAD']
+  readonly about: Operations = [
+    { path: '/chunk/{offset}', summary: 'The chunk at a weave offset with its proofs', statuses },
+    { path: '/chunk/{offset}/data', summary: 'The bytes of a chunk', statuses, type: rawType },
+  ]
   readonly #statements: Statements
   readonly #outcomes: Readonly<Record<'cache' | 'node' | 'absent' | 'failed', Meter>>
   #answers = 0
@@ -126,12 +135,10 @@ export class ChunkRoute implements Route {
       return 0
     }
     this.#outcomes[found.node === undefined ? 'cache' : 'node'].add(1)
-    if (this.#turnsAway(request, reply, first, found)) return 0
+    if (await this.#turnsAway(request, reply, first, found)) return 0
     const shown = raw ? rawOf(found) : jsonOf(found)
     const { digest } = shown
-    const wanted = parseEntityTags(request.header('if-none-match') ?? '')
-    const tag = { weak: false, opaque: encodeBase64url(digest) }
-    const unchanged = wanted !== undefined && matchesWeakly(wanted, tag)
+    const unchanged = isUnchanged(request, digest)
     const { vocabulary: words } = this.parts
     const lines = [
       ...this.#cacheLines(found),
@@ -151,16 +158,19 @@ export class ChunkRoute implements Route {
   }
 
   /** Where something is blocked, a chunk whose transaction nobody can name is not served either: it might be the one. */
-  #turnsAway(request: Request, reply: Reply, first: string, { span }: FoundChunk): boolean {
-    const { guard } = this.parts
-    if (guard === undefined || !guard.isOn) return false
-    if (span.id === undefined) {
+  async #turnsAway(request: Request, reply: Reply, first: string, found: FoundChunk): Promise<boolean> {
+    const { guard, learner } = this.parts.blocking ?? {}
+    if (guard === undefined || learner === undefined || !guard.isOn) return false
+    const { id } = found.span
+    if (id === undefined) {
       const unnamed = refuse('busy', 'self', 'the transaction of the chunk could not be named')
       answerSmall(request, reply, first, refusedAnswer(unnamed))
       return true
     }
-    if (!guard.blocksKnown(span.id)) return false
-    answerBlocked(request, reply, first, guard, span.id)
+    const verdict = wholeVerdict(guard, id, found) ?? (await learner.verdict(id))
+    if (verdict === 'clear') return false
+    if (verdict === 'blocked') answerBlocked(request, reply, first, guard, id)
+    else answerSmall(request, reply, first, refusedAnswer(verdict))
     return true
   }
 
@@ -172,7 +182,13 @@ export class ChunkRoute implements Route {
   }
 }
 
-function rawOf({ proven }: FoundChunk): Shown {
+/** Of a chunk that is all of its transaction: its own hash is the digest of the content. Undefined: there is more of it. */
+function wholeVerdict(guard: Guard, id: Id, { span, proven }: FoundChunk): Verdict | undefined {
+  if (proven.chunk.length < span.sizeBytes) return undefined
+  return guard.blocksKnown(id) || guard.blocksDigest(rawOf({ proven }).digest) ? 'blocked' : 'clear'
+}
+
+function rawOf({ proven }: Pick<FoundChunk, 'proven'>): Shown {
   const { chunk, dataPath } = proven
   // A path ends with the hash of the chunk and a note of 32 bytes; that the chunk has this hash was proven.
   return { type: rawType, body: chunk, digest: dataPath.subarray(-64, -32) }

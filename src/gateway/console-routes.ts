@@ -8,8 +8,8 @@ import type { Route } from './parts.js'
 const folder = new URL('../../../src/gateway/console/', import.meta.url)
 
 /**
- * Nothing from outside, nothing inline, no frames. Content of strangers has the same origin where no sandbox hosts are set, so
- * the page gets a browsing context of its own: no window that such content opened can reach into it.
+ * Nothing from outside, nothing inline, no frames. The page has a browsing context of its own, so that no window that opened it
+ * can reach into it.
  */
 const lines = [
   "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
@@ -31,18 +31,37 @@ const files = [
   }),
 ]
 
-/** `{prefix}/console`: the operator's page. It holds no secret: what it shows, it asks the admin routes for. */
+/**
+ * `{prefix}/console` (and the way to it from `/`): the operator's page. It holds no secret: what it shows, it asks the admin
+ * routes for.
+ */
 export function consoleRoutes(pathPrefix: string): Route[] {
   const page = `${pathPrefix}/console`
   const slashed: Route = {
     family: 'info',
     path: `${page}/`,
     methods: ['GET', 'HEAD'],
+    about: [{ path: `${page}/`, summary: 'Leads to the console', statuses: [308, 404] }],
     handle(request, reply, first) {
       const found = request.path.length === page.length + 1
       const lines = found ? `\r\nLocation: ${page}` : ''
       const [status, body] = found ? [308, `The console is at ${page}`] : [404, 'Not found']
       answerSmall(request, reply, first, { status, type: textType, lines, body })
+    },
+  }
+  const top: Route = {
+    family: 'info',
+    path: '/',
+    methods: ['GET', 'HEAD'],
+    about: [{ path: '/', summary: 'Leads to the console', statuses: [308] }],
+    handle(request, reply, first) {
+      const body = `The console is at ${page}`
+      answerSmall(request, reply, first, {
+        status: 308,
+        type: textType,
+        lines: `\r\nLocation: ${page}`,
+        body,
+      })
     },
   }
   const routes = files.map(({ path, file, type }): Route => {
@@ -53,6 +72,7 @@ export function consoleRoutes(pathPrefix: string): Route[] {
       family: 'info',
       path: page + path,
       methods: ['GET', 'HEAD'],
+      about: [{ path: page + path, summary: `The operator's page: ${file}`, statuses: [200, 304], type }],
       handle(request: Request, reply: Reply, first: string): void {
         const unchanged = request.header('if-none-match') === tag
         const [status, body] = unchanged ? [304, ''] : [200, text]
@@ -60,5 +80,5 @@ export function consoleRoutes(pathPrefix: string): Route[] {
       },
     }
   })
-  return [...routes, slashed]
+  return [...routes, slashed, top]
 }

@@ -11,15 +11,15 @@ import { admitFlow, answerDenied, knockFlow } from './admit.js'
 import { soonStale } from './cache-control.js'
 import type { DeliveryParts, Intercept } from './delivery-parts.js'
 import { type Entry, isStable, lateBoundary } from './entry.js'
-import { answerGone, answerRefusal, answerText, type Flow } from './flow.js'
+import { answerFailed, answerGone, answerRefusal, answerText, type Flow } from './flow.js'
 import { openGuided } from './guided.js'
 import { type Facts, typeOf } from './head.js'
-import { readHints, readProvenance } from './hints.js'
+import { absentCaching, readHints, readProvenance } from './hints.js'
+import { isolationLines } from './isolation.js'
 import type { Located } from './locate.js'
 import { isHashed, isInside } from './opened.js'
 import type { Plan } from './plan.js'
 import { decide, knownOf, type Planned, send } from './send.js'
-import { offerStanding } from './standing.js'
 
 /** The steps of one answer with content: plan, admit, attest, stream, settle. */
 export class Delivery {
@@ -53,7 +53,8 @@ export class Delivery {
   /** Answers with a refusal. */
   refuse(flow: Flow, refusal: Refusal): void {
     const memory = refusal.remembered === true ? `\r\n${this.parts.absentName}: hit` : ''
-    answerRefusal(this.parts.ledger, flow, refusal, this.#notFound + memory)
+    const caching = absentCaching(flow.request, this.parts.options, this.#notFound)
+    answerRefusal(this.parts.ledger, flow, refusal, caching + memory)
   }
 
   /** Answers 404 for what may come to be later. */
@@ -68,13 +69,7 @@ export class Delivery {
 
   /** A flow met a bug: never the client's fault, and never silent. */
   failed(flow: Flow, error: unknown): void {
-    const text = 'Internal server error'
-    const reason = error instanceof Error ? (error.stack ?? error.message) : String(error)
-    const { ledger } = this.parts
-    if (!flow.answered) answerText(ledger, flow, { status: 500, text }, { fault: 'self', reason })
-    else if (!flow.settled) {
-      ledger.settle(flow, { status: 500, bytes: 0, outcome: 'broken', fault: 'self', reason })
-    }
+    answerFailed(this.parts.ledger, flow, error)
   }
 
   /** Has a blob checked, or brings the content from a source. */
@@ -167,7 +162,6 @@ export class Delivery {
     touches.touch(entry)
     ledger.cached(true)
     const head = this.#headOf(flow, entry, planned, true, sound, grant)
-    if (sound) offerStanding(this.parts, flow, { entry, content }, planned, grant, head)
     const watched = guard?.watched(content, entry.attributes, planned.bytes) ?? content
     send(this.parts.ledger, flow, head, planned, watched, grant, { reason: 'hit', source: 'cache' })
   }
@@ -243,10 +237,9 @@ export class Delivery {
     const seconds = Math.floor(clock.now() / 1000)
     const block = writer.signed(prepared, decided.status, flow.method, flow.path, seconds)
     const hops = `\r\n${this.parts.hopsName}: ${opened.hops ?? flow.hops}`
-    const head = {
-      status: decided.status,
-      block: `${flow.lines}\r\n${block}${decided.lines}${hops}${grant.lines}`,
-    }
+    const own = isolationLines(flow, typeOf(attributes))
+    const lines = decided.lines + own + hops + grant.lines
+    const head = { status: decided.status, block: `${flow.lines}\r\n${block}${lines}` }
     const content = this.parts.guard?.watched(opened.content, attributes, decided.bytes) ?? opened.content
     send(this.parts.ledger, flow, head, decided, content, grant, { reason: 'miss', source: opened.source })
   }
@@ -295,6 +288,7 @@ export class Delivery {
     const answer = { variant, cached, sound, fallback: flow.fallback, naming: flow.naming }
     const frame = entry.frame(answer, flow.method, flow.path, seconds, this.parts.writer)
     const hops = flow.hops === 0 ? this.#noHops : `\r\n${this.parts.hopsName}: ${flow.hops}`
-    return { status, frame, id: flow.requestId, lines: lines + hops + grant.lines }
+    const own = isolationLines(flow, entry.contentType)
+    return { status, frame, id: flow.requestId, lines: lines + own + hops + grant.lines }
   }
 }

@@ -6,7 +6,8 @@ import type { Ledger } from './flow.js'
 import type { Guard } from './guard.js'
 import type { HeadWriter } from './head.js'
 import type { Locator } from './locate.js'
-import type { Finder, GatewayOptions, Source } from './parts.js'
+import type { GatewayOptions } from './options.js'
+import type { Finder, Source } from './parts.js'
 import type { Touches } from './touches.js'
 
 /** What the steps of one answer with content are made of. */

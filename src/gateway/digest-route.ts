@@ -5,6 +5,7 @@ import { answerGone, answerText, type Flow, type Ledger } from './flow.js'
 import type { Guard } from './guard.js'
 import type { Located, Locator } from './locate.js'
 import type { Naming } from './naming.js'
+import type { Described } from './openapi.js'
 
 /** A digest means the same bytes for ever, whatever becomes of the block that they came in. */
 const forever: Naming = { lines: [], block: '', caching: { stable: true } }
@@ -12,6 +13,8 @@ const forever: Naming = { lines: [], block: '', caching: { stable: true } }
 /** Answers with content by the SHA-256 of its bytes, as base64url; out of the local store only. */
 export class DigestRoute {
   readonly #path: string
+  /** What it answers. */
+  readonly operations: readonly Described[]
 
   constructor(
     private readonly parts: {
@@ -24,6 +27,15 @@ export class DigestRoute {
     pathPrefix: string,
   ) {
     this.#path = `${pathPrefix}/digest/`
+    this.operations = [
+      {
+        path: `${this.#path}{digest}`,
+        methods: ['GET', 'HEAD'],
+        summary: 'Content by the SHA-256 of its bytes, from the local store only',
+        statuses: [200, 206, 302, 304, 400, 402, 403, 404, 416, 429, 451],
+        type: '*/*',
+      },
+    ]
   }
 
   /** What stands where a digest should; undefined where the path is not of this route. */
@@ -31,6 +43,12 @@ export class DigestRoute {
     const { length } = this.#path
     if (path.length <= length || path.slice(0, length).toLowerCase() !== this.#path) return undefined
     return path.slice(length).replace(/\/$/, '')
+  }
+
+  /** The id that stands for a digest on this machine. */
+  holderOf(text: string): Id | undefined {
+    const spelled = parseId(text)
+    return spelled === undefined ? undefined : this.parts.catalog.holder(idBytes(spelled))
   }
 
   handle(flow: Flow, text: string): void {

@@ -28,6 +28,8 @@ export interface Flow {
   naming: Naming | undefined
   /** The first token of this flow was taken before the network was asked. */
   knocked: boolean
+  /** The content has its origin with others: see isolation.ts. */
+  isShared: boolean
   /** The reply was ended, or is being streamed: nobody else may end it. */
   answered: boolean
   /** Counted and logged. */
@@ -54,14 +56,12 @@ export class Ledger {
   readonly #requests = new Map<Family, Map<string, Meter>>()
   readonly #seconds = new Map<Family, Meter>()
   readonly #bytes: Meter
-  #short = 0
   readonly #broken: Meter
   readonly #gone: Meter
   readonly #stalled: Meter
   readonly #inFlight: Meter
   readonly #hits: Meter
   readonly #misses: Meter
-  readonly #repeated: Meter
   #second = 0
   #said = 0
   #unsaid = 0
@@ -83,8 +83,9 @@ export class Ledger {
     this.#gone = meters.of('client_disconnects_total')
     this.#stalled = meters.of('client_stalls_total')
     this.#inFlight = meters.of('flows_in_flight')
+    // The row may be that of a thread that was ended in the middle of its flows.
+    this.#inFlight.set(0)
     this.#hits = meters.of('contiguous_data_cache_hit_total')
-    this.#repeated = meters.of('http_repeated_answers_total')
     this.#misses = meters.of('contiguous_data_cache_miss_total')
   }
 
@@ -105,7 +106,7 @@ export class Ledger {
     const ms = this.clock.monotonic() - flow.startedMs
     this.#inFlight.add(-1)
     this.#seconds.get(flow.family)?.add(ms / 1000)
-    this.#sent(ending.bytes)
+    this.#bytes.add(ending.bytes)
     const { outcome } = ending
     if (outcome === 'broken') this.#broken.add(1)
     else if (outcome === 'aborted') this.#gone.add(1)
@@ -120,35 +121,6 @@ export class Ledger {
     const about = { requestId, method, path, status: ending.status, reason, outcome, bytes, source }
     if (level !== 'debug' && !this.#mayLog()) return
     this.log[level]({ ...about, ms: Math.round(ms * 1000) / 1000 }, 'request')
-  }
-
-  /** Every good answer is logged, too. */
-  get logsAll(): boolean {
-    return this.log.isLevelEnabled('debug')
-  }
-
-  /** So many more answers like one that came from the disk, of `bytes` each, whole and at once. */
-  again(flow: Flow, status: number, bytes: number, count: number): void {
-    const seconds = this.#seconds.get(flow.family)
-    for (let index = 0; index < count; index += 1) seconds?.add(0)
-    this.#sent(bytes * count)
-    this.#repeated.add(count)
-    this.#requests.get(flow.family)?.get(classOf(status))?.add(count)
-    if (!isContent(flow)) return
-    this.#hits.add(count)
-    this.resources?.note(this.clock.now(), shownAs(flow), bytes, count)
-  }
-
-  /** Of bytes that `again` was told of, so many were not sent. */
-  short(bytes: number): void {
-    this.#short += bytes
-  }
-
-  /** A meter only rises: what was counted too much is left out of what comes next. */
-  #sent(bytes: number): void {
-    const off = Math.min(bytes, this.#short)
-    this.#short -= off
-    if (bytes > off) this.#bytes.add(bytes - off)
   }
 
   /** Bad answers may be as many as requests: the log gets some each second, then their number. */
@@ -214,6 +186,22 @@ export function answerText(
   else flow.reply.end({ status, block }, text)
   const outcome = flow.reply.aborted ? 'aborted' : 'whole'
   ledger.settle(flow, { status, bytes: 0, outcome, reason: why.reason ?? text, ...why })
+}
+
+/** A flow met a bug: never the client's fault, and never silent. */
+export function answerFailed(ledger: Ledger, flow: Flow, error: unknown): void {
+  const text = 'Internal server error'
+  const reason = error instanceof Error ? (error.stack ?? error.message) : String(error)
+  if (!flow.answered) answerText(ledger, flow, { status: 500, text }, { fault: 'self', reason })
+  else if (!flow.settled) {
+    ledger.settle(flow, { status: 500, bytes: 0, outcome: 'broken', fault: 'self', reason })
+  }
+}
+
+/** The method is none of this route's. */
+export function answerWrongMethod(ledger: Ledger, flow: Flow, methods: readonly string[]): void {
+  const lines = `\r\nAllow: ${[...methods, 'OPTIONS'].join(', ')}`
+  answerText(ledger, flow, { status: 405, text: 'Method not allowed', lines }, { fault: 'client' })
 }
 
 /** The client left before there was anything to say. */

@@ -1,22 +1,25 @@
 import type { Reply, Request } from '../http/exchange.js'
 import { Hosts } from '../names/host.js'
 import { idLead, preflight } from './cors.js'
-import { DataRoute, methodsOf, type Target, targetOf } from './data-route.js'
+import { contentOperations, DataRoute, methodsOf, type Target, targetOf } from './data-route.js'
 import { Delivery } from './deliver.js'
 import { DigestRoute } from './digest-route.js'
+import { docsRoutes } from './docs-routes.js'
 import { Entries } from './entry.js'
-import { answerText, type Family, type Flow, Ledger } from './flow.js'
+import { answerText, answerWrongMethod, type Family, type Flow, Ledger } from './flow.js'
 import { createHeadWriter } from './head.js'
-import { readHops } from './hints.js'
 import { HostRules, type Ruled } from './host-rules.js'
 import { indexRoutes } from './index-routes.js'
+import { refusesWorker } from './isolation.js'
 import { Locator } from './locate.js'
 import { ManifestRoute } from './manifest-route.js'
 import { Manifests } from './manifests.js'
 import { NameRoute } from './name-route.js'
+import { openFlow } from './open-flow.js'
+import type { Described } from './openapi.js'
 import type { GatewayParts, Route } from './parts.js'
-import { requestId } from './request-id.js'
 import { Router } from './router.js'
+import { TextRoute } from './text-route.js'
 import { Touches } from './touches.js'
 import { WatchedReply } from './watched-reply.js'
 
@@ -43,6 +46,7 @@ class EdgeGateway implements Gateway {
   readonly #router: Router
   readonly #names: ByHost | undefined
   readonly #touches: Touches
+  readonly #manifests: Manifests
   /** Beginnings of paths whose answers are never cached unless they say so themselves. */
   readonly #uncached: readonly string[]
   readonly #caching: string
@@ -59,15 +63,20 @@ class EdgeGateway implements Gateway {
     const absentName = `${vocabulary.gateway}Negative-Cache`
     const own = { ledger, locator, writer, touches, hopsName, absentName }
     const delivery = new Delivery({ ...own, source, tip, clock, options, admission, guard, finder })
-    const manifests = new ManifestRoute(ledger, locator, delivery, new Manifests(), options.manifestMaxBytes)
+    const packed = new Manifests(source, options.manifestsOpenMax)
+    const manifests = new ManifestRoute(ledger, locator, delivery, packed, options.manifestMaxBytes)
+    this.#manifests = packed
     this.#ledger = ledger
     this.#delivery = delivery
-    this.#data = new DataRoute(ledger, locator, delivery, manifests)
+    const texts = new TextRoute({ ledger, locator, admission, guard }, delivery)
+    this.#data = new DataRoute(ledger, locator, delivery, manifests, texts)
     this.#digests = new DigestRoute({ ledger, catalog, locator, delivery, guard }, vocabulary.pathPrefix)
     const { routes = [], offered } = parts
-    this.#router = new Router(
-      offered === undefined ? routes : [...routes, ...indexRoutes({ ...parts, ...offered, ledger })],
-    )
+    this.#router = new Router([
+      ...routes,
+      ...(offered === undefined ? [] : indexRoutes({ ...parts, ...offered, ledger })),
+      ...docsRoutes(() => this.#operations, options.release),
+    ])
     this.#touches = touches
     this.#admission = admission
     this.#names = this.#naming(parts)
@@ -95,8 +104,7 @@ class EdgeGateway implements Gateway {
     }
     const digest = this.#digests.textOf(request.path)
     if (digest !== undefined) {
-      const flow = this.#open(request, reply, 'raw')
-      this.#reading(flow, methodsOf('raw'), () => this.#digests.handle(flow, digest))
+      this.#byDigest(request, reply, digest)
       return
     }
     this.#passes(request, reply)
@@ -110,6 +118,12 @@ class EdgeGateway implements Gateway {
 
   close(): void {
     this.#touches.close()
+    this.#manifests.close()
+  }
+
+  /** Everything that is answered by its path. */
+  get #operations(): readonly Described[] {
+    return [...contentOperations(), ...this.#digests.operations, ...this.#router.operations]
   }
 
   /** What costs no tokens can be a flood as well. */
@@ -128,30 +142,29 @@ class EdgeGateway implements Gateway {
     }
   }
 
-  /** Written out, and not made of parts: this runs for every request, and spreading costs more than all the rest. */
   #open(request: Request, reply: Reply, family: Family): Flow {
-    const id = requestId(request)
-    return {
-      request,
-      reply,
-      family,
-      method: request.method,
-      path: request.path,
-      requestId: id,
-      lines: idLead + id,
-      startedMs: this.#ledger.begin(),
-      hops: readHops(request),
-      fallback: false,
-      naming: undefined,
-      knocked: false,
-      answered: false,
-      settled: false,
-    }
+    return openFlow(this.#ledger, request, reply, family, idLead)
   }
 
   #content(request: Request, reply: Reply, target: Target): void {
     const flow = this.#open(request, reply, target.kind === 'raw' ? 'raw' : 'data')
+    flow.isShared = this.#names?.rules.isHostOf(request, target.id) !== true
+    if (refusesWorker(this.#ledger, flow)) return
     this.#reading(flow, methodsOf(target.kind), () => this.#data.handle(flow, target))
+  }
+
+  #byDigest(request: Request, reply: Reply, digest: string): void {
+    const { rules } = this.#names ?? {}
+    const id = rules === undefined ? undefined : this.#digests.holderOf(digest)
+    const ruled = rules?.shown(request, id)
+    if (ruled !== undefined) {
+      this.#byHost(request, reply, ruled)
+      return
+    }
+    const flow = this.#open(request, reply, 'raw')
+    flow.isShared = rules?.isHostOf(request, id) !== true
+    if (refusesWorker(this.#ledger, flow)) return
+    this.#reading(flow, methodsOf('raw'), () => this.#digests.handle(flow, digest))
   }
 
   #byHost(request: Request, reply: Reply, ruled: Ruled): void {
@@ -161,7 +174,7 @@ class EdgeGateway implements Gateway {
 
   #reading(flow: Flow, methods: readonly string[], act: () => void): void {
     if (!methods.includes(flow.method)) {
-      wrongMethod(this.#ledger, flow, methods)
+      answerWrongMethod(this.#ledger, flow, methods)
       return
     }
     try {
@@ -177,7 +190,7 @@ class EdgeGateway implements Gateway {
   #beside(request: Request, reply: Reply, route: Route): void {
     const flow = this.#open(request, reply, route.family)
     if (!route.methods.includes(flow.method)) {
-      wrongMethod(this.#ledger, flow, route.methods)
+      answerWrongMethod(this.#ledger, flow, route.methods)
       return
     }
     const watched = new WatchedReply(reply, this.#cachingOf(flow), (status, sent) => {
@@ -198,9 +211,4 @@ class EdgeGateway implements Gateway {
 /** Builds the gateway of one edge thread. */
 export function createGateway(parts: GatewayParts): Gateway {
   return new EdgeGateway(parts)
-}
-
-function wrongMethod(ledger: Ledger, flow: Flow, methods: readonly string[]): void {
-  const lines = `\r\nAllow: ${[...methods, 'OPTIONS'].join(', ')}`
-  answerText(ledger, flow, { status: 405, text: 'Method not allowed', lines }, { fault: 'client' })
 }

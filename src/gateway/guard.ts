@@ -12,10 +12,23 @@ export interface Blocking {
   readonly lines: string
 }
 
-/** Bodies above this size are watched while they go out: others the kernel has taken before anybody could object. */
-const watchedMinBytes = 65_536
+/** Bodies above this size are watched while they go out: smaller ones the server takes whole, whatever the socket takes. */
+const watchedMinBytes = 16 * 1024
 
-/** The block list as the gateway asks it: whatever is known of an id counts, not the id alone. */
+/**
+ * The block list as the gateway asks it: whatever is known of an id counts, not the id alone.
+ *
+ * What is blocked by its hash can be told from other content only where the SHA-256 of its bytes is known. So each route that
+ * brings out bytes of others has one of three ways, and none sends bytes whose hash it cannot compare:
+ * - content (`/{id}`, `/raw`, frames, names, digests, `/tx/{id}/data`): the fetcher hashes what it brings, and holds the end of
+ *   it back until the hash is known not to be blocked (source/fetch.ts); what is on disk has its digest in the catalog
+ * - chunks: what proves the bytes is the chain, so that the fetcher never sees them. A chunk that is all of its transaction is
+ *   judged by its own hash; for others the whole transaction is brought once, and its digest is in the catalog from then on
+ *   (`DigestLearner`). Until then the answer is 503. Items inside a bundle are not looked for in the bundle's chunks: whoever
+ *   wants those held back blocks the bundle
+ * - answers of nodes (`/tx/{id}`, `/block/...`), which may hold data in base64url: it is decoded and hashed before it is sent
+ *   (`relayed-content.ts`)
+ */
 export class Guard {
   readonly #caching: string
 
@@ -31,6 +44,11 @@ export class Guard {
   /** False: no content is blocked, and no question needs an answer. */
   get isOn(): boolean {
     return this.list.mayBlockContent
+  }
+
+  /** False: nothing is blocked by its hash. */
+  get needsDigests(): boolean {
+    return this.list.mayBlockHashes
   }
 
   /** Another number whenever something was blocked or released. */
@@ -61,6 +79,13 @@ export class Guard {
   blocksContent({ id, place, digest }: Pick<Attributes, 'id' | 'place' | 'digest'>): boolean {
     const chain = place === undefined ? undefined : [place.rootId, place.parentId, ...place.path]
     return this.list.blocksId(id, chain) || (digest !== undefined && this.list.blocksDigest(digest))
+  }
+
+  /**
+   * True where bytes of `id` cannot be judged yet: something is blocked by its hash, and nobody here knows the digest of `id`.
+   */
+  lacksDigest(id: Id): boolean {
+    return this.needsDigests && this.catalog.attributes(id)?.digest === undefined
   }
 
   /** Of the bundles that something lies in. */

@@ -1,11 +1,14 @@
+import type { Log } from '../actor/log.js'
 import { coverage } from '../attest/covered.js'
 import { blockOf, type Line, safeValue } from '../attest/line.js'
 import { metadataLines } from '../attest/metadata-headers.js'
-import { digestLines, positionLines, trustLines } from '../attest/trust-headers.js'
+import type { Signer } from '../attest/signature.js'
+import { digestLines, positionLines, rootLines, trustLines } from '../attest/trust-headers.js'
+import { contentTypeIn, type Vocabulary } from '../attest/vocabulary.js'
 import type { Attributes } from '../catalog/attributes.js'
 import { cacheControl, soonStale } from './cache-control.js'
 import type { Naming } from './naming.js'
-import type { GatewayParts } from './parts.js'
+import type { GatewayOptions } from './options.js'
 import type { Variant } from './plan.js'
 
 /** What an answer may say about the bytes behind it. */
@@ -62,11 +65,17 @@ function encodingOf({ contentEncoding }: Attributes): string | undefined {
   return contentEncoding !== undefined && shape.test(contentEncoding) ? contentEncoding : undefined
 }
 
+/** What heads are written with. */
+export interface HeadParts {
+  readonly vocabulary: Vocabulary
+  /** Absent: nothing is signed. */
+  readonly signer?: Signer
+  readonly log: Log
+  readonly options: Pick<GatewayOptions, 'cache' | 'tagHeaders' | 'tagsMax' | 'tagBytesMax'>
+}
+
 /** The head writer of one gateway. */
-export function createHeadWriter(
-  parts: Pick<GatewayParts, 'vocabulary' | 'signer' | 'log' | 'options'>,
-): HeadWriter {
-  const { vocabulary: words, signer, log, options } = parts
+export function createHeadWriter({ vocabulary: words, signer, log, options }: HeadParts): HeadWriter {
   const ladder = cacheControl(options.cache)
   const short = soonStale(options.cache)
   const cover = coverage(words)
@@ -87,7 +96,7 @@ export function createHeadWriter(
       ['X-Cache', cached ? 'HIT' : 'MISS'],
     ]
     if (variant === 'parts') lines.push(['Content-Type', `multipart/byteranges; boundary=${boundary()}`])
-    else if (variant !== 'unchanged') lines.push(['Content-Type', contentType])
+    else if (variant !== 'unchanged') lines.push(['Content-Type', contentTypeIn(words, contentType)])
     const encoding = encodingOf(attributes)
     // A multipart body is not coded as a whole, and a 304 has none.
     if (encoding !== undefined && (variant === 'whole' || variant === 'part')) {
@@ -100,6 +109,7 @@ export function createHeadWriter(
       lines.push(...digestLines(digest, facts.hashed ? field : undefined, words, naming?.resolvedId))
     }
     if (attributes.place !== undefined) lines.push(...positionLines(attributes.place, words))
+    else if (attributes.isTransaction) lines.push(...rootLines(attributes.id, words))
     if (options.tagHeaders && attributes.header !== undefined) {
       lines.push(...metadataLines(attributes.header, bounds, words))
     }

@@ -3,7 +3,8 @@ import { type Id, parseId } from '../format/id.js'
 import type { Request } from '../http/exchange.js'
 import type { Trail } from '../names/protocol.js'
 import type { Hints, Provenance } from '../source/protocol.js'
-import type { GatewayOptions } from './parts.js'
+import { hintsKey, trailKey } from '../source/trail.js'
+import type { GatewayOptions } from './options.js'
 
 const names = {
   rootId: spellings('Root-Transaction-Id'),
@@ -19,8 +20,11 @@ const names = {
 
 /** Deeper nesting than this is no honest path. */
 const pathMax = 16
-const viaMax = 64
-const textMax = 256
+/** Longer lists make the heads of questions too long for the gateways that are asked. */
+const viaMax = 16
+/** Host names, addresses and ports. Anything else would be sent on in a header, where a server may refuse the whole question. */
+const hostShape = /^[a-z0-9._:[\]-]{1,255}$/
+const releaseShape = /^[\x21-\x7e](?:[\x20-\x7e]{0,126}[\x21-\x7e])?$/
 
 function first(request: Request, spelled: readonly string[]): string | undefined {
   for (const name of spelled) {
@@ -30,6 +34,11 @@ function first(request: Request, spelled: readonly string[]): string | undefined
   return undefined
 }
 
+/** Case counts for nobody in a host's name, but it is passed on as it came. */
+function shaped(text: string | undefined, shape: RegExp): string | undefined {
+  return text !== undefined && shape.test(text.toLowerCase()) ? text : undefined
+}
+
 function whole(text: string | undefined): number | undefined {
   if (text === undefined || !/^\d{1,16}$/.test(text)) return undefined
   const number = Number(text)
@@ -37,12 +46,12 @@ function whole(text: string | undefined): number | undefined {
 }
 
 /**
- * Where the client says the item lies. Malformed hints are dropped, each for itself; offset and size count only together
- * and only with a root. A wrong hint is never an error: what is found is proven against the id.
+ * Where the client says the item lies. Malformed hints are dropped, each for itself; a path names its root as well; offset
+ * and size count only together and only with a root. A wrong hint is never an error: what is found is proven against the id.
  */
 export function readHints(request: Request): Hints {
-  const rootId = parseId(first(request, names.rootId) ?? '')
   const path = readPath(first(request, names.path))
+  const rootId = parseId(first(request, names.rootId) ?? '') ?? path?.[0]
   const itemOffset = whole(first(request, names.offset))
   const itemSize = whole(first(request, names.size))
   const window = itemOffset !== undefined && itemSize !== undefined ? { itemOffset, itemSize } : {}
@@ -75,13 +84,16 @@ export type Self = Pick<
   | 'localOnlyClient'
 >
 
-/** Gateways that the request passed, and whether it may go further: not after too many, not where it was here before. */
+/**
+ * Gateways that the request passed, and whether it may go further: not after too many, not where it was here before. What is no
+ * host's name is left out: hops are counted all the same.
+ */
 export function readTrail(request: Request, self: Pick<Self, 'hopsMax' | 'ownHosts'>): Trail {
   const hops = readHops(request)
   const via = (first(request, names.via) ?? '')
     .split(',', viaMax)
-    .map((host) => host.trim().toLowerCase().slice(0, textMax))
-    .filter((host) => host !== '')
+    .map((host) => host.trim().toLowerCase())
+    .filter((host) => hostShape.test(host))
   const wasHere = via.some((host) => self.ownHosts.includes(host))
   return { hops, via, forward: hops < self.hopsMax && via.length < viaMax && !wasHere }
 }
@@ -92,8 +104,8 @@ export function readTrail(request: Request, self: Pick<Self, 'hopsMax' | 'ownHos
  */
 export function readProvenance(request: Request, self: Self): Provenance {
   const trail = readTrail(request, self)
-  const origin = first(request, names.origin)?.slice(0, textMax)
-  const originRelease = first(request, names.originRelease)?.slice(0, textMax)
+  const origin = shaped(first(request, names.origin), hostShape)
+  const originRelease = shaped(first(request, names.originRelease), releaseShape)
   const known = { ...trail, forward: trail.forward && !isLocalOnly(request, origin, self) }
   if (origin === undefined && originRelease === undefined) {
     const [own] = self.ownHosts
@@ -104,6 +116,15 @@ export function readProvenance(request: Request, self: Self): Provenance {
     ...(origin === undefined ? {} : { origin }),
     ...(originRelease === undefined ? {} : { originRelease }),
   }
+}
+
+/**
+ * Cache-Control of a 404: `caching`, but `no-store` where the client's own trail or hints may have left places out. A cache in
+ * front knows answers by their address, and would give the absence that one client brought about to all others.
+ */
+export function absentCaching(request: Request, self: Self, caching: string): string {
+  const isPlain = trailKey(readProvenance(request, self), self) === '' && hintsKey(readHints(request)) === ''
+  return isPlain ? caching : 'no-store'
 }
 
 function isLocalOnly(request: Request, origin: string | undefined, self: Self): boolean {

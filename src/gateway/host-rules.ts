@@ -1,8 +1,10 @@
+import type { Id } from '../format/id.js'
 import type { Request } from '../http/exchange.js'
-import type { Hosts, Place } from '../names/host.js'
+import type { HostPlace, Hosts } from '../names/host.js'
 import type { Name } from '../names/protocol.js'
 import { sandboxLabel, sandboxUrl } from '../names/sandbox.js'
 import type { Target } from './data-route.js'
+import { isNavigation } from './isolation.js'
 import type { HostOptions } from './parts.js'
 
 /** What the host of a request makes of it. Undefined: it is answered by its path alone. */
@@ -11,6 +13,9 @@ export type Ruled =
   /** The whole path lies in what the name means; `malformed`: no such name can exist. */
   | { readonly kind: 'name'; readonly name: Name | 'malformed'; readonly isApex: boolean }
   | { readonly kind: 'apex-id' }
+
+/** Characters of a sandbox label (names/sandbox.ts). */
+const sandboxLabelLength = 52
 
 /** Paths on the root host that are never content of the apex, whether or not something answers there. */
 const plainPaths = /^\/(local|chunk|api-docs|graphql)(\/|$)|^\/openapi\.json$/
@@ -33,7 +38,7 @@ export class HostRules {
 
   rule(request: Request, target: Target | undefined): Ruled | undefined {
     const place = this.hosts.place(request.header('host') ?? '')
-    if (target?.kind === 'data') return this.#sandbox(request, place, target)
+    if (target?.kind === 'data') return this.#sandbox(request, place, target.id)
     const { name } = place
     if (name !== undefined) {
       const lower = request.path.toLowerCase()
@@ -41,19 +46,33 @@ export class HostRules {
       if (this.#paid.some((start) => lower.startsWith(start))) return undefined
       return { kind: 'name', name, isApex: false }
     }
+    // Other addresses of content are asked for by programs as well: only a document that is to be shown moves.
+    if (target !== undefined) return this.shown(request, target.id)
     const isRoot = place.root !== undefined && (place.label === undefined || place.label === 'www')
-    return isRoot && target === undefined ? this.#apex(place, request.path) : undefined
+    return isRoot ? this.#apex(place, request.path) : undefined
+  }
+
+  /** A redirect to the host of `id`, where a browser is about to show its content on another one. */
+  shown(request: Request, id: Id | undefined): Ruled | undefined {
+    if (!isNavigation(request)) return undefined
+    return this.#sandbox(request, this.hosts.place(request.header('host') ?? ''), id)
+  }
+
+  /** True where the host is that of `id`: nothing else has its origin. */
+  isHostOf(request: Request, id: Id | undefined): boolean {
+    const { label } = this.hosts.place(request.header('host') ?? '')
+    return id !== undefined && label?.length === sandboxLabelLength && label === sandboxLabel(id)
   }
 
   /** Content by id has an origin of its own, so that pages of different owners cannot reach each other. */
-  #sandbox(request: Request, place: Place, { id }: Target): Ruled | undefined {
+  #sandbox(request: Request, place: HostPlace, id: Id | undefined): Ruled | undefined {
     const { options } = this
     const root = place.root ?? options.rootHosts[0]
     if (id === undefined || root === undefined) return undefined
     if (place.label === undefined && !options.sandboxBareHosts) return undefined
     if (request.method !== 'GET' && request.method !== 'HEAD') return undefined
     // Only labels of this length are worth the comparison.
-    if (place.label?.length === 52 && place.label === sandboxLabel(id)) return undefined
+    if (place.label?.length === sandboxLabelLength && place.label === sandboxLabel(id)) return undefined
     const { protocol, ownPort } = options
     const { path, query } = request
     return {
@@ -62,7 +81,7 @@ export class HostRules {
     }
   }
 
-  #apex({ rootIndex }: Place, path: string): Ruled | undefined {
+  #apex({ rootIndex }: HostPlace, path: string): Ruled | undefined {
     const { apexId, apexNames } = this.options
     const name = apexNames[apexNames.length === 1 ? 0 : rootIndex]
     if (apexId === undefined && name === undefined) return undefined

@@ -1,6 +1,7 @@
 import { blockOf, type Line } from '../attest/line.js'
 import { feedOf } from '../bands/feed.js'
-import type { Offer, Offers } from '../bands/offer.js'
+import type { Offer, OfferReader } from '../bands/offer.js'
+import type { Operations } from '../http/operation.js'
 import { jsonType } from './answer.js'
 import { type Ask, BandBytes, type IndexParts, known, missing, refused, wrong } from './band-bytes.js'
 import type { Route } from './parts.js'
@@ -17,12 +18,20 @@ export function indexRoutes(parts: IndexParts): Route[] {
       family: 'other',
       path,
       methods,
+      about: [
+        {
+          path,
+          summary: 'The signed document of the indexes that are given away',
+          statuses: documentStatuses,
+        },
+      ],
       handle: (request, reply, first, flow) => routes.document({ request, reply, first, flow }),
     },
     {
       family: 'other',
       path: `${path}/`,
       methods,
+      about: belowAbout(`${path}/`),
       handle(request, reply, first, flow) {
         const ask = { request, reply, first, flow }
         const rest = request.path.slice(path.length + 1)
@@ -32,9 +41,37 @@ export function indexRoutes(parts: IndexParts): Route[] {
   ]
 }
 
+const documentStatuses = [200, 304, 404, 412]
+const fileStatuses = [200, 206, 304, 400, 402, 404, 412, 416, 429, 503]
+
+function belowAbout(path: string): Operations {
+  const octets = 'application/octet-stream'
+  const torrent = 'application/x-bittorrent'
+  const [free, paid] = [{ statuses: [...documentStatuses, 400] }, { statuses: fileStatuses, type: octets }]
+  return [
+    { path, summary: 'The signed document', ...free },
+    { path: `${path}{index}/{band}/{file}`, summary: 'A file of a band by its name', ...paid },
+    { path: `${path}blob/{sha256}`, summary: 'A file of a band by its digest', ...paid },
+    { path: `${path}webseed/{seed}/{file}`, summary: 'A file of a torrent, for BEP 19', ...paid },
+    {
+      path: `${path}webseed/{seed}/.pad/{file}`,
+      summary: 'The zeros between two files of a torrent',
+      ...paid,
+    },
+    { path: `${path}{index}/{band}.torrent`, summary: 'The torrent of a band', ...free, type: torrent },
+    {
+      path: `${path}torrents/{sha256}.torrent`,
+      summary: 'A torrent by its info hash',
+      ...free,
+      type: torrent,
+    },
+    { path: `${path}feed/{index}.xml`, summary: 'A feed of an index', ...free, type: 'application/rss+xml' },
+  ]
+}
+
 /** What `/gateway/info` says of the indexes, while the document is good. */
 export function aboutIndexes(
-  offers: Offers,
+  offers: OfferReader,
   pathPrefix: string,
   nowMs: number,
 ): { readonly manifestUrl: string; readonly names: readonly string[] } | undefined {

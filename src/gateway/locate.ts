@@ -19,6 +19,8 @@ const nowhere: Located = { at: 'nowhere' }
 
 /** Finds ids: prepared entries first, then the catalog; never a source, and never waiting. */
 export class Locator {
+  #isToldUnreadable = false
+
   constructor(
     private readonly entries: Entries,
     private readonly blobs: Blobs,
@@ -32,7 +34,9 @@ export class Locator {
     const entry = this.entries.get(id)
     if (entry === undefined) return nowhere
     if (entry.path === undefined) return { at: 'catalog', entry }
-    const content = this.blobs.open(entry.path)
+    const content = this.#open(entry.path)
+    // The fetcher looks at it once more, and asks the sources where it cannot have it either.
+    if (content === 'unreadable') return { at: 'catalog', entry }
     if (content === undefined) {
       // Gone from disk behind the catalog's back, or between its word and ours.
       entry.path = undefined
@@ -50,9 +54,17 @@ export class Locator {
     return { at: 'store', entry, content, sound: false }
   }
 
-  /** True where what is known of an entry is still true, and its blob is the one that was checked or need not be. */
-  stillHas(entry: Entry): boolean {
-    return entry.path !== undefined && this.entries.get(entry.attributes.id) === entry
+  /** A file that cannot be opened now (no descriptor, a failing disk) is no bug of a request: told once, until one can. */
+  #open(path: string): MappedContent | undefined | 'unreadable' {
+    try {
+      const content = this.blobs.open(path)
+      this.#isToldUnreadable = false
+      return content
+    } catch (error) {
+      if (!this.#isToldUnreadable) this.log.error({ err: error, path }, 'a blob cannot be opened')
+      this.#isToldUnreadable = true
+      return 'unreadable'
+    }
   }
 
   /**
@@ -61,8 +73,8 @@ export class Locator {
    */
   async check(entry: Entry): Promise<boolean> {
     const { digest, id } = entry.attributes
-    const content = entry.path === undefined ? undefined : this.blobs.open(entry.path)
-    if (digest === undefined || content === undefined) return true
+    const content = entry.path === undefined ? undefined : this.#open(entry.path)
+    if (digest === undefined || content === undefined || content === 'unreadable') return true
     // The stamp is taken first: a file that comes while the check runs is not the one that was checked.
     const { inode, modifiedNs, sizeBytes } = content
     content.close()

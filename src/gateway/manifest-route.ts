@@ -1,8 +1,8 @@
+import { encodeBase64url } from '../format/base64url.js'
 import type { Id } from '../format/id.js'
-import { type Manifest, resolvePath } from '../format/manifest.js'
+import type { Resolved } from '../format/packed-manifest.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { Opened } from '../source/opener.js'
-import type { Content } from '../store/content.js'
 import { bareType } from './cache-control.js'
 import type { Delivery } from './deliver.js'
 import { answerGone, answerText, type Flow, type Ledger } from './flow.js'
@@ -21,6 +21,7 @@ export interface ManifestAsk {
 
 type Held = Exclude<Located, { at: 'nowhere' }>
 
+const broken = refuse('upstream', 'upstream', 'the manifest could not be read to its end')
 const tooLarge = refuse('too-large', 'client', 'Manifest too large to resolve')
 
 /** Answers paths below manifests: with the content that stands there. */
@@ -37,97 +38,106 @@ export class ManifestRoute {
     return bareType(contentType) === manifestType
   }
 
-  /** The manifest is known here. Where it was parsed before and its content is in memory, the answer is out on return. */
+  /** The manifest is known here. Where this thread looked into it before, the answer is out on return. */
   handle(flow: Flow, ask: ManifestAsk, found: Held): void {
     flow.family = 'manifest'
     if (this.delivery.turnsAway(flow, ask.id, found)) return
-    const { entityTag, attributes } = found.entry
+    const { attributes } = found.entry
     if (attributes.size > this.manifestMaxBytes) {
       if (found.at === 'store') found.content.close()
       this.delivery.refuse(flow, tooLarge)
       return
     }
-    if (found.at === 'store' && found.sound) {
-      const { content } = found
-      const known = entityTag === undefined ? undefined : this.manifests.get(entityTag)
-      const view =
-        known === undefined && content.sizeBytes > 0 ? content.read(0, content.sizeBytes) : undefined
-      const whole = view?.length === content.sizeBytes ? view : undefined
-      const manifest = known ?? (whole === undefined ? undefined : this.manifests.parse(whole, entityTag))
-      if (manifest !== undefined) {
-        content.close()
-        this.#resolve(flow, ask, manifest)
-        return
-      }
-      this.delivery.run(flow, this.#fromContent(flow, ask, content, entityTag))
+    const path = decode(ask.rest ?? '')
+    if (typeof path !== 'string') {
+      if (found.at === 'store') found.content.close()
+      this.#malformed(flow, path)
       return
     }
-    this.delivery.run(flow, this.#later(flow, ask, found))
+    const { digest } = attributes
+    if (found.at !== 'store' || !found.sound || digest === undefined) {
+      this.delivery.run(flow, this.#later(flow, ask, path, found))
+      return
+    }
+    found.content.close()
+    const known = this.manifests.known(digest, path)
+    if (known === 'unknown') this.delivery.run(flow, this.#packed(flow, ask, path, digest))
+    else this.#resolve(flow, ask, known)
   }
 
   /** Content that a source opened for a flow of unknown type: takes it, and the flow, where it is a manifest. */
   take(flow: Flow, ask: ManifestAsk, opened: Opened): boolean {
     if (!this.isManifest(typeOf(opened.attributes))) return false
     flow.family = 'manifest'
-    this.delivery.run(flow, this.#fromOpened(flow, ask, opened))
+    const path = decode(ask.rest ?? '')
+    if (typeof path === 'string') this.delivery.run(flow, this.#fromOpened(flow, ask, path, opened))
+    else {
+      opened.content.close()
+      this.#malformed(flow, path)
+    }
     return true
   }
 
-  async #later(flow: Flow, ask: ManifestAsk, found: Held): Promise<void> {
+  async #later(flow: Flow, ask: ManifestAsk, path: string, found: Held): Promise<void> {
     let now: Located = found
     if (now.at === 'unchecked') {
       await this.locator.check(now.entry)
       if (flow.reply.aborted) return answerGone(this.ledger, flow)
       now = this.locator.locate(ask.id, false)
     }
-    // Bytes that could not be checked decide nothing: the source is asked, as for those that are not here.
     if (now.at === 'store') {
-      if (now.sound) return this.#fromContent(flow, ask, now.content, now.entry.entityTag)
       now.content.close()
+      const { digest } = now.entry.attributes
+      // Bytes that could not be checked decide nothing: the source is asked, as for those that are not here.
+      if (now.sound && digest !== undefined) return this.#packed(flow, ask, path, digest)
     }
-    const opened = await this.delivery.bring(flow, ask.id, undefined)
-    if (opened !== undefined) await this.#fromOpened(flow, ask, opened)
+    return this.#brought(flow, ask, path)
   }
 
-  async #fromOpened(flow: Flow, ask: ManifestAsk, opened: Opened): Promise<void> {
-    const { attributes, content, window } = opened
-    if (attributes.size > this.manifestMaxBytes) {
-      content.close()
-      this.delivery.refuse(flow, tooLarge)
-      return
-    }
-    if (window.start > 0 || window.end < attributes.size) {
-      // A range was asked for, and opened as one, before anybody knew that this is a manifest.
-      content.close()
-      const all = await this.delivery.bring(flow, ask.id, undefined)
-      return all === undefined ? undefined : this.#fromOpened(flow, ask, all)
-    }
-    return this.#fromContent(flow, ask, content, undefined)
-  }
-
-  async #fromContent(
-    flow: Flow,
-    ask: ManifestAsk,
-    content: Content,
-    entityTag: string | undefined,
-  ): Promise<void> {
-    const manifest = await this.manifests.read(ask.id, content, entityTag)
+  /** The text lies in the store. */
+  async #packed(flow: Flow, ask: ManifestAsk, path: string, digest: Uint8Array): Promise<void> {
+    const found = await this.manifests.resolve(encodeBase64url(digest), { digest }, path)
     if (flow.reply.aborted) return answerGone(this.ledger, flow)
-    this.#resolve(flow, ask, manifest)
+    // Evicted between our look and the pool's: it is fetched again.
+    if (isRefusal(found) && found.refused === 'upstream') return this.#brought(flow, ask, path)
+    this.#resolve(flow, ask, found)
   }
 
-  #resolve(flow: Flow, ask: ManifestAsk, manifest: Manifest | Refusal): void {
-    if (isRefusal(manifest)) {
-      this.delivery.refuse(flow, manifest)
+  async #brought(flow: Flow, ask: ManifestAsk, path: string): Promise<void> {
+    const opened = await this.delivery.bring(flow, ask.id, undefined)
+    if (opened !== undefined) await this.#fromOpened(flow, ask, path, opened)
+  }
+
+  async #fromOpened(flow: Flow, ask: ManifestAsk, path: string, opened: Opened): Promise<void> {
+    const { attributes, content, window, reader } = opened
+    const { size } = attributes
+    try {
+      if (size > this.manifestMaxBytes) {
+        this.delivery.refuse(flow, tooLarge)
+        return
+      }
+      if (window.start === 0 && window.end >= size) {
+        // The last byte shows when all bytes are there and were judged.
+        const isWhole = size === 0 || (await content.ready(size - 1, size))
+        const from = { reader }
+        const found = isWhole ? await this.manifests.resolve(ask.id, from, path) : broken
+        if (flow.reply.aborted) return answerGone(this.ledger, flow)
+        this.#resolve(flow, ask, found)
+        return
+      }
+    } finally {
+      content.close()
+    }
+    // A range was asked for, and opened as one, before anybody knew that this is a manifest.
+    return this.#brought(flow, ask, path)
+  }
+
+  #resolve(flow: Flow, ask: ManifestAsk, target: Resolved | Refusal | 'absent'): void {
+    if (isRefusal(target)) {
+      this.delivery.refuse(flow, target)
       return
     }
-    const path = decode(ask.rest ?? '')
-    if (typeof path !== 'string') {
-      answerText(this.ledger, flow, { status: 400, text: path.message }, { fault: 'client' })
-      return
-    }
-    const target = resolvePath(manifest, path)
-    if (target === undefined) {
+    if (target === 'absent') {
       this.delivery.unknown(flow, 'the manifest has no such path')
       return
     }
@@ -137,6 +147,10 @@ export class ManifestRoute {
     }
     flow.fallback = target.fallback
     this.delivery.serve(flow, target.id, this.locator.locate(target.id))
+  }
+
+  #malformed(flow: Flow, { message }: Refusal): void {
+    answerText(this.ledger, flow, { status: 400, text: message }, { fault: 'client' })
   }
 
   #redirect(flow: Flow, { id }: ManifestAsk): void {

@@ -1,95 +1,102 @@
-import { createHash } from 'node:crypto'
-import { entityTag as entityTagOf } from '../attest/trust-headers.js'
-import type { Id } from '../format/id.js'
-import { type Manifest, parseManifest } from '../format/manifest.js'
+import { encodeBase64url } from '../format/base64url.js'
+import type { Resolved } from '../format/packed-manifest.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
-import type { Content } from '../store/content.js'
-
-/** Bytes of manifest text that the parsed ones of a thread may stand for; parsed they take about three times that. */
-const keptMaxBytes = 16_777_216
-
-/** Bytes of manifests that a thread reads at once; more readers are told to come again. */
-const readingMaxBytes = 67_108_864
-
-const busy = refuse('busy', 'self', 'too many manifests are being read')
-const broken = refuse('upstream', 'upstream', 'the manifest could not be read to its end')
-const unreadable = refuse('unknown', 'client', 'the manifest cannot be read')
+import type { ManifestFrom } from '../source/protocol.js'
+import { PackedFile } from '../store/packed-file.js'
+import type { Source } from './parts.js'
 
 export const manifestType = 'application/x.arweave-manifest+json'
 
-/** Parsed manifests by digest: the same bytes always mean the same, so nothing here is ever stale. */
+const unreadable = refuse('unknown', 'client', 'the manifest cannot be read')
+const broken = refuse('upstream', 'self', 'the packed form of the manifest cannot be read')
+
+/** Manifests as one edge thread looks into them: packed files by the digest of the text, opened when they are first asked for. */
 export class Manifests {
-  readonly #kept = new Map<string, { readonly manifest: Manifest; readonly sizeBytes: number }>()
-  #keptBytes = 0
-  readonly #reading = new Map<Id, Promise<Manifest | Refusal>>()
-  #readingBytes = 0
+  /** In the order of use. A refusal: the text is no manifest that can be resolved. */
+  readonly #open = new Map<string, PackedFile | Refusal>()
+  /** Questions under way, so that many requests for one cold manifest are one message. */
+  readonly #asking = new Map<string, Promise<string | Refusal>>()
 
-  /** The manifest whose text has this entity tag. */
-  get(entityTag: string): Manifest | undefined {
-    const found = this.#kept.get(entityTag)
-    if (found === undefined) return undefined
-    this.#kept.delete(entityTag)
-    this.#kept.set(entityTag, found)
-    return found.manifest
+  /** So many files are open at once: a descriptor each. */
+  constructor(
+    private readonly source: Pick<Source, 'manifest'>,
+    private readonly openMax: number,
+  ) {}
+
+  /** What `path` leads to in the manifest whose text has this digest. `unknown`: this thread has to ask for it. */
+  known(digest: Uint8Array, path: string): Resolved | Refusal | 'absent' | 'unknown' {
+    const found = this.#look(encodeBase64url(digest), path)
+    return found === 'broken' ? 'unknown' : found
   }
 
-  /** Reads the text of a manifest that is in memory whole. `entityTag`: undefined where it was not hashed yet. */
-  parse(bytes: Uint8Array, entityTag: string | undefined): Manifest | Refusal {
-    const manifest = parseManifest(bytes)
-    if (isRefusal(manifest)) return manifest.refused === 'malformed' ? unreadable : manifest
-    if (bytes.length <= keptMaxBytes) {
-      const tag = entityTag ?? entityTagOf(createHash('sha256').update(bytes).digest())
-      this.#keep(tag, manifest, bytes.length)
+  /**
+   * The same, with a question to the fetcher before: the text is parsed there where nobody did so yet. `key` is the same for
+   * all who mean the same text. Never rejects.
+   */
+  async resolve(key: string, from: ManifestFrom, path: string): Promise<Resolved | Refusal | 'absent'> {
+    // Twice: a damaged file is made again.
+    for (const again of [false, true]) {
+      const name = await this.#ask(`${again} ${key}`, from, again)
+      if (isRefusal(name)) return name
+      const found = this.#look(name, path)
+      if (found !== 'broken' && found !== 'unknown') return found
     }
-    return manifest
+    return broken
   }
 
-  /** Reads the manifest `id` out of `content` and closes that. Whoever comes meanwhile for the same id gets the same reading. */
-  read(id: Id, content: Content, entityTag: string | undefined): Promise<Manifest | Refusal> {
-    const running = this.#reading.get(id)
-    const { sizeBytes } = content
-    if (running !== undefined || this.#readingBytes + sizeBytes > readingMaxBytes) {
-      content.close()
-      return running ?? Promise.resolve(busy)
-    }
-    this.#readingBytes += sizeBytes
-    const reading = readWhole(content)
-      .then((bytes) => (bytes === undefined ? broken : this.parse(bytes, entityTag)))
-      .finally(() => {
-        this.#reading.delete(id)
-        this.#readingBytes -= sizeBytes
-      })
-    this.#reading.set(id, reading)
-    return reading
+  close(): void {
+    for (const name of [...this.#open.keys()]) this.#close(name)
   }
 
-  #keep(entityTag: string, manifest: Manifest, sizeBytes: number): void {
-    if (this.#kept.has(entityTag)) return
-    this.#kept.set(entityTag, { manifest, sizeBytes })
-    this.#keptBytes += sizeBytes
-    for (const [tag, oldest] of this.#kept) {
-      if (this.#keptBytes <= keptMaxBytes) break
-      this.#kept.delete(tag)
-      this.#keptBytes -= oldest.sizeBytes
+  #look(name: string, path: string): Resolved | Refusal | 'absent' | 'broken' | 'unknown' {
+    const found = this.#open.get(name)
+    if (found === undefined) return 'unknown'
+    if (isRefusal(found)) return found
+    // Moving it to the young end costs as much as finding it: not worth it while there is room.
+    if (this.#open.size * 2 > this.openMax) {
+      this.#open.delete(name)
+      this.#open.set(name, found)
     }
+    const resolved = found.resolve(path)
+    if (resolved === 'broken') this.#close(name)
+    return resolved
+  }
+
+  /** Name of the manifest, which is open by then; a refusal where it cannot be had. */
+  #ask(key: string, from: ManifestFrom, again: boolean): Promise<string | Refusal> {
+    const running = this.#asking.get(key)
+    if (running !== undefined) return running
+    const asking = this.#bring(from, again).finally(() => this.#asking.delete(key))
+    this.#asking.set(key, asking)
+    return asking
+  }
+
+  async #bring(from: ManifestFrom, again: boolean): Promise<string | Refusal> {
+    const packed = await this.source.manifest(from, again)
+    if (isRefusal(packed)) return packed
+    const name = encodeBase64url(packed.digest)
+    this.#close(name)
+    const file = opened(packed.path)
+    if (file === undefined) return name
+    if (isRefusal(file) && file.refused === 'busy') return file
+    this.#open.set(name, isRefusal(file) && file.refused === 'malformed' ? unreadable : file)
+    const [oldest] = this.#open.keys()
+    if (this.#open.size > this.openMax && oldest !== undefined) this.#close(oldest)
+    return name
+  }
+
+  #close(name: string): void {
+    const found = this.#open.get(name)
+    if (found !== undefined && !isRefusal(found)) found.close()
+    this.#open.delete(name)
   }
 }
 
-/** The whole of a content, as one buffer, closing it. Undefined where the source broke. */
-async function readWhole(content: Content): Promise<Uint8Array | undefined> {
-  const { sizeBytes } = content
-  const bytes = Buffer.allocUnsafe(sizeBytes)
+/** Nothing is remembered of a disk that refuses, or of a process without descriptors: the next request tries again. */
+function opened(path: string): ReturnType<typeof PackedFile.open> {
   try {
-    let at = 0
-    while (at < sizeBytes) {
-      const view = content.read(at, sizeBytes)
-      if (view !== undefined) {
-        bytes.set(view, at)
-        at += view.length
-      } else if (!(await content.ready(at, sizeBytes))) return undefined
-    }
-    return bytes
-  } finally {
-    content.close()
+    return PackedFile.open(path)
+  } catch (error) {
+    return refuse('busy', 'self', `a packed manifest cannot be opened: ${String(error)}`)
   }
 }

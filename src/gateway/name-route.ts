@@ -5,10 +5,11 @@ import type { DataRoute } from './data-route.js'
 import type { Delivery } from './deliver.js'
 import { answerGone, answerText, type Flow, type Ledger } from './flow.js'
 import type { Guard } from './guard.js'
-import { readTrail } from './hints.js'
+import { absentCaching, readTrail } from './hints.js'
 import type { Ruled } from './host-rules.js'
 import { type Naming, namingOf, unnamed } from './naming.js'
-import type { GatewayOptions, HostOptions } from './parts.js'
+import type { GatewayOptions } from './options.js'
+import type { HostOptions } from './parts.js'
 
 export interface NameRouteParts {
   readonly names: Names
@@ -26,14 +27,17 @@ export class NameRoute {
   /** By the resolution itself: what is prepared for one is good for exactly as long as that is believed. */
   readonly #namings = new WeakMap<Resolution, Naming>()
   readonly #apexNaming: Naming
-  readonly #strangerRoot: Naming
-  readonly #strangerPart: Naming
+  /** Of the page for names that nobody knows, and of what it loads, by what caches in front may do with it. */
+  readonly #strangers: ReadonlyMap<string, { readonly root: Naming; readonly part: Naming }>
+  readonly #soonStale: string
 
   constructor(private readonly parts: NameRouteParts) {
     const { cache } = parts.options
     this.#apexNaming = unnamed({ capSeconds: parts.hosts.apexMaxSeconds })
-    this.#strangerRoot = unnamed(soonStale(cache), 404)
-    this.#strangerPart = unnamed(soonStale(cache))
+    this.#soonStale = soonStale(cache)
+    this.#strangers = new Map(
+      [this.#soonStale, 'no-store'].map((one) => [one, { root: unnamed(one, 404), part: unnamed(one) }]),
+    )
   }
 
   handle(flow: Flow, ruled: Ruled): void {
@@ -122,7 +126,8 @@ export class NameRoute {
       nothing()
       return
     }
-    flow.naming = isRoot ? this.#strangerRoot : this.#strangerPart
+    const page = this.#strangers.get(absentCaching(flow.request, this.parts.options, this.#soonStale))
+    flow.naming = isRoot ? page?.root : page?.part
     const { notFoundId, notFoundName } = hosts
     if (notFoundId !== undefined) {
       data.below(flow, notFoundId, flow.path.slice(1))

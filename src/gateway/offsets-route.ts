@@ -1,6 +1,6 @@
 import type { Line } from '../attest/line.js'
 import { digestLines } from '../attest/trust-headers.js'
-import type { RootPlace } from '../bands/root-place.js'
+import type { RootRecord } from '../bands/root-record.js'
 import type { Attributes } from '../catalog/attributes.js'
 import type { Catalog } from '../catalog/protocol.js'
 import { type Id, idOfBytes, parseId } from '../format/id.js'
@@ -9,13 +9,13 @@ import { sha256 } from '../proof/digest.js'
 import { answerBlocked, answerSmall, jsonType, noStore, textType } from './answer.js'
 import type { Guard } from './guard.js'
 import type { Route } from './parts.js'
-import { type StatementParts, Statements } from './statements.js'
+import { isUnchanged, type StatementParts, Statements } from './statements.js'
 
 export interface OffsetsParts extends StatementParts {
   readonly catalog: Pick<Catalog, 'attributes'>
   readonly guard?: Guard
   /** What the bands on this machine say; not asked further away. */
-  readonly bands?: { here(id: Id): RootPlace | undefined }
+  readonly bands?: { here(id: Id): RootRecord | undefined }
 }
 
 /** `GET|HEAD {prefix}/offsets/{id}`: where a data item lies in its root transaction, as far as it is known here. */
@@ -27,6 +27,13 @@ export function offsetsRoute(parts: OffsetsParts): Route {
     family: 'info',
     path,
     methods: ['GET', 'HEAD'],
+    about: [
+      {
+        path: `${path}{id}`,
+        summary: 'Where a data item lies in its root transaction',
+        statuses: [200, 304, 400, 404, 451],
+      },
+    ],
     handle(request: Request, reply: Reply, first: string): void {
       const id = parseId(request.path.slice(path.length).replace(/\/$/, ''))
       if (id === undefined) {
@@ -53,14 +60,19 @@ export function offsetsRoute(parts: OffsetsParts): Route {
         return
       }
       const body = Buffer.from(JSON.stringify(offsets))
+      const digest = sha256(body)
+      const unchanged = isUnchanged(request, digest)
+      const status = unchanged ? 304 : 200
       const lines: Line[] = [
-        ['Content-Type', jsonType],
+        ...(unchanged ? [] : [['Content-Type', jsonType] as const]),
         ['Cache-Control', 'public, max-age=30'],
         [`${vocabulary.gateway}Root-Transaction-Id`, offsets.rootTxId],
-        ...digestLines(sha256(body), 'Content-Digest', vocabulary).slice(1),
+        // A 304 has no content whose digest it could tell.
+        ...digestLines(digest, unchanged ? undefined : 'Content-Digest', vocabulary).slice(1),
       ]
-      const head = { status: 200, block: statements.block(request, first, 200, lines) }
-      if (request.method === 'HEAD') reply.endEmpty(head, body.length)
+      const head = { status, block: statements.block(request, first, status, lines) }
+      if (unchanged) reply.endEmpty(head)
+      else if (request.method === 'HEAD') reply.endEmpty(head, body.length)
       else reply.end(head, body)
     },
   }
@@ -77,7 +89,7 @@ interface Offsets {
 }
 
 /** A band knows less: no type, and no offsets where its builder had none. */
-function offsetsSaid(place: RootPlace | undefined): Offsets | undefined {
+function offsetsSaid(place: RootRecord | undefined): Offsets | undefined {
   if (place === undefined) return undefined
   const [rootTxId, ...inner] = place.path.map(idOfBytes)
   const { itemOffset, dataOffset, itemSize } = place

@@ -11,13 +11,16 @@ import type { Catalog, CatalogReply, CatalogRequest } from '../catalog/protocol.
 import type { Id } from '../format/id.js'
 import type { Refusal } from '../format/refusal.js'
 import type { Reply, Request } from '../http/exchange.js'
+import type { Operations } from '../http/operation.js'
 import type { Name, Names } from '../names/protocol.js'
+import type { Packed } from '../source/manifest-shelf.js'
 import type { Opened } from '../source/opener.js'
-import type { Hints, Provenance, Window } from '../source/protocol.js'
+import type { Hints, ManifestFrom, Provenance, Window } from '../source/protocol.js'
 import type { MappedContent } from '../store/mapped.js'
 import type { Offered } from './band-bytes.js'
 import type { Flow } from './flow.js'
 import type { Guard } from './guard.js'
+import type { GatewayOptions } from './options.js'
 
 /** Blobs on disk, as this edge thread reaches them. */
 export interface Blobs {
@@ -39,56 +42,15 @@ export interface Source {
   }): Promise<Opened | Refusal>
   /** Is the blob on disk what its name says? A false one is dropped and distrusted when this resolves. */
   check(id: Id, digest: Uint8Array): Promise<boolean | Refusal>
+  /** The SHA-256 of a payload; it is brought whole where nobody here knows it. Never rejects. */
+  digestOf(id: Id): Promise<Uint8Array | Refusal>
+  /** The packed form of a manifest (store/packed-file.ts), made where there is none. Never rejects. */
+  manifest(from: ManifestFrom, again: boolean): Promise<Packed | Refusal>
 }
 
 /** Bands, asked where an item lies that nothing else here knows (bands/finder.ts). Never throws, never rejects. */
 export interface Finder {
   find(id: Id): Hints | undefined | Promise<Hints | undefined>
-}
-
-/** Seconds and bounds of the Cache-Control ladder. */
-export interface CacheRules {
-  readonly defaultSeconds: number
-  readonly stableSeconds: number
-  readonly trustedSeconds: number
-  readonly unstableSeconds: number
-  readonly notFoundSeconds: number
-  /** What the operator does not serve. */
-  readonly blockedSeconds: number
-  /** Larger content is private to the client. */
-  readonly privateSizeBytes: number
-  /** Patterns such as `video/*`; `*` does not cross the slash. */
-  readonly privateTypes: readonly string[]
-}
-
-export interface GatewayOptions {
-  readonly cache: CacheRules
-  readonly tagHeaders: boolean
-  readonly tagsMax: number
-  readonly tagBytesMax: number
-  /** Blocks behind the tip after which content is final. */
-  readonly forkDepth: number
-  /** Lower-case host names of this gateway: seen in a request's via list, the request went in a circle. */
-  readonly ownHosts: readonly string[]
-  /** Release told to other gateways as the origin's. */
-  readonly release: string
-  /** Hops after which no other gateway is asked. */
-  readonly hopsMax: number
-  /** Requests with one of these headers (lower case) are answered without asking other gateways. */
-  readonly localOnlyHeaders: readonly string[]
-  /** The same for requests whose User-Agent is there and empty. */
-  readonly localOnlyEmptyUserAgent: boolean
-  /** The same where a User-Agent has one of these in it (lower case), and where one of these hosts passed it on. */
-  readonly localOnlyUserAgents: readonly string[]
-  readonly localOnlyOrigins: readonly string[]
-  /** The same for these clients; absent: for none. */
-  readonly localOnlyClient?: (request: Request) => boolean
-  /** Blobs up to this size are checked before they are first served; larger ones are served meanwhile, unverified. */
-  readonly checkWaitBytes: number
-  /** Prepared entries kept per thread, of 2 to 40 KiB each. */
-  readonly entriesMax: number
-  /** Larger manifests are not resolved. */
-  readonly manifestMaxBytes: number
 }
 
 /** What host names mean here. */
@@ -119,6 +81,8 @@ export interface Route {
   /** Lower case. A path that ends in `/` takes everything below it, any other only itself. */
   readonly path: string
   readonly methods: readonly string[]
+  /** Every path that it answers, for `/openapi.json`. */
+  readonly about: Operations
   /**
    * Answers. `lines` (request id and CORS) go first into the block of whatever head it sends. Ends the reply exactly once,
    * now or later. Who answers with content ends the reply of the flow instead, and settles it.
@@ -180,4 +144,5 @@ export const gatewayDefaults: GatewayOptions = {
   checkWaitBytes: 67_108_864,
   entriesMax: 2048,
   manifestMaxBytes: 16_777_216,
+  manifestsOpenMax: 256,
 }

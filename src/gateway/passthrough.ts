@@ -1,11 +1,15 @@
 import type { Clock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
+import type { Admission } from '../admission/protocol.js'
 import { type Relay, type RelayedAnswer, wholeBody } from '../chain/relay.js'
 import { parseId } from '../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
-import type { Head, Reply, Request } from '../http/exchange.js'
+import type { Reply, Request } from '../http/exchange.js'
+import type { Operation, Operations } from '../http/operation.js'
+import { admitted } from './admit.js'
 import {
   answerBlocked,
+  answerBlockedAs,
   answerSmall,
   jsonType,
   logRefusal,
@@ -17,6 +21,7 @@ import { FlowContent, noContent } from './flow-content.js'
 import type { Guard } from './guard.js'
 import { type KeptAnswer, KeptAnswers } from './kept-answers.js'
 import type { Route } from './parts.js'
+import { contentSpans, holdsBlocked } from './relayed-content.js'
 
 export interface PassthroughParts {
   readonly relay: Relay
@@ -29,7 +34,13 @@ export interface PassthroughParts {
   /** Told of each whole answer that was fetched. */
   readonly heard: (path: string, body: Buffer) => void
   readonly guard?: Guard
+  /** Absent: nobody is limited. */
+  readonly admission?: Admission
 }
+
+type Told = readonly [path: string, summary: string, type?: string]
+
+const text = 'text/plain'
 
 interface Rule {
   /** Lower case; one that ends in `/` takes everything below it. */
@@ -40,19 +51,54 @@ interface Rule {
   readonly keptSeconds: number
   /** Another node may have what one does not know. */
   readonly others?: true
+  /** Its answers may hold data of others. */
+  readonly holdsContent?: true
+  /** What nodes have there: paths behind this one, and what they are. */
+  readonly about: readonly [Told, ...Told[]]
 }
 
 const rules: readonly Rule[] = [
-  { path: '/info', maxAgeSeconds: 120, keptSeconds: 5 },
-  { path: '/tx_anchor', maxAgeSeconds: 120, keptSeconds: 5 },
-  { path: '/current_block', maxAgeSeconds: 30, keptSeconds: 5 },
-  { path: '/peers', maxAgeSeconds: 30, keptSeconds: 30 },
-  { path: '/tx/', maxAgeSeconds: 30, keptSeconds: 30, others: true },
-  { path: '/block/', maxAgeSeconds: 30, keptSeconds: 5, others: true },
-  { path: '/price/', maxAgeSeconds: 30, keptSeconds: 30 },
-  { path: '/wallet/', maxAgeSeconds: 30, keptSeconds: 1 },
-  { path: '/height', maxAgeSeconds: 20, keptSeconds: 1 },
-  { path: '/unconfirmed_tx/', maxAgeSeconds: 20, keptSeconds: 1 },
+  { path: '/info', maxAgeSeconds: 120, keptSeconds: 5, about: [['', 'The node and its tip']] },
+  { path: '/tx_anchor', maxAgeSeconds: 120, keptSeconds: 5, about: [['', 'A block to sign into', text]] },
+  { path: '/current_block', maxAgeSeconds: 30, keptSeconds: 5, about: [['', 'The block at the tip']] },
+  { path: '/peers', maxAgeSeconds: 30, keptSeconds: 30, about: [['', 'Nodes that the node knows']] },
+  {
+    ...{ path: '/tx/', maxAgeSeconds: 30, keptSeconds: 30, others: true, holdsContent: true },
+    about: [
+      ['{id}', 'A transaction'],
+      ['{id}/status', 'Where a transaction stands'],
+      ['{id}/offset', 'Where the data of a transaction lies in the weave'],
+      ['{id}/{path}', 'A field of a transaction', text],
+      ['pending', 'Transactions that wait for a block'],
+    ],
+  },
+  {
+    ...{ path: '/block/', maxAgeSeconds: 30, keptSeconds: 5, others: true, holdsContent: true },
+    about: [
+      ['height/{height}', 'A block by its height'],
+      ['hash/{hash}', 'A block by its hash'],
+      ['current', 'The block at the tip'],
+    ],
+  },
+  {
+    ...{ path: '/price/', maxAgeSeconds: 30, keptSeconds: 30 },
+    about: [
+      ['{bytes}', 'The least reward for so many bytes', text],
+      ['{bytes}/{address}', 'The same, paid to a wallet that may be new', text],
+    ],
+  },
+  {
+    ...{ path: '/wallet/', maxAgeSeconds: 30, keptSeconds: 1 },
+    about: [
+      ['{address}/balance', 'What a wallet owns', text],
+      ['{address}/last_tx', 'The last transaction of a wallet', text],
+    ],
+  },
+  { path: '/height', maxAgeSeconds: 20, keptSeconds: 1, about: [['', 'The height of the tip', text]] },
+  {
+    ...{ path: '/unconfirmed_tx/', maxAgeSeconds: 20, keptSeconds: 1, holdsContent: true },
+    about: [['{id}', 'A transaction that may wait for a block']],
+  },
 ]
 
 /** A transaction's standing, and what waits: as of now. */
@@ -68,7 +114,17 @@ const largeMax = 20 << 20
 /** Large answers of unknown length, which can only be sent when they are here, at once. */
 const gatheredMax = 4
 
+/** Characters of an id. */
+const idLength = 43
+
 const pathShape = /^(\/[A-Za-z0-9_.,~-]+)+\/?$/
+
+/** A request and the way back. */
+interface Asked {
+  readonly request: Request
+  readonly reply: Reply
+  readonly first: string
+}
 
 type Opened =
   | { readonly kind: 'small'; readonly answer: KeptAnswer }
@@ -81,8 +137,19 @@ export function passthroughRoutes(parts: PassthroughParts): Route[] {
     family: 'other',
     path: rule.path,
     methods: ['GET', 'HEAD'],
+    about: aboutOf(rule),
     handle: (request, reply, first) => passage.handle(rule, request, reply, first),
   }))
+}
+
+const statuses = [200, 202, 206, 208, 400, 402, 403, 404, 408, 410, 421, 429, 451, 502, 504]
+
+function aboutOf({ path, about }: Rule): Operations {
+  const told = ([rest, summary, type]: Told): Operation => {
+    return { path: path + rest, summary: `${summary}, as nodes say it`, statuses, ...(type ? { type } : {}) }
+  }
+  const [first, ...others] = about
+  return [told(first), ...others.map(told)]
 }
 
 /** Types that no browser runs: the data of a transaction is somebody else's, and this is our own host. */
@@ -110,14 +177,21 @@ class Passage {
       return answerSmall(request, reply, first, wrong)
     }
     const { guard } = this.parts
-    const id = guard?.isOn === true ? parseId(ofTransaction.exec(path)?.[1] ?? '') : undefined
-    if (guard !== undefined && id !== undefined && guard.blocksKnown(id)) {
+    const said = ofTransaction.exec(path)?.[1] ?? ''
+    const id = parseId(said)
+    if (id === undefined && said.length === idLength) {
+      // Nodes take every spelling of an id, the block list one.
+      const wrong = { status: 400, type: textType, lines: noStore, body: `Invalid ID: ${said}` }
+      return answerSmall(request, reply, first, wrong)
+    }
+    if (guard?.isOn === true && id !== undefined && guard.blocksKnown(id)) {
       return answerBlocked(request, reply, first, guard, id)
     }
+    const asked = { request, reply, first }
     const kept = this.#kept.find(path)
     if (kept !== undefined) {
       const lines = `${linesOf(kept.answer.status, rule)}\r\nAge: ${kept.ageSeconds}\r\nX-Cache: HIT`
-      return answerSmall(request, reply, first, { ...kept.answer, lines })
+      return this.#send(asked, rule, { ...kept.answer, lines })
     }
     const opened = await this.#open(path, rule)
     if (isRefusal(opened)) {
@@ -126,9 +200,30 @@ class Passage {
     }
     if (opened.kind === 'small') {
       const lines = `${linesOf(opened.answer.status, rule)}\r\nX-Cache: MISS`
-      return answerSmall(request, reply, first, { ...opened.answer, lines })
+      return this.#send(asked, rule, { ...opened.answer, lines })
     }
-    await this.#large(opened, rule, request, reply, first)
+    await this.#large(opened, rule, asked)
+  }
+
+  /** Sends what is in memory, once its content is known not to be blocked; what holds content is metered. */
+  async #send(asked: Asked, rule: Rule, answer: KeptAnswer & { readonly lines: string }): Promise<void> {
+    const { request, reply, first } = asked
+    const { guard, admission } = this.parts
+    const spans = rule.holdsContent === true ? contentSpans(answer.body) : []
+    if (guard?.needsDigests === true && spans.length > 0) {
+      const isBlocked = await holdsBlocked(answer.body, spans, (digest) => guard.blocksDigest(digest))
+      if (isBlocked) return answerBlockedAs(asked, guard, `content: ${request.path}`)
+    }
+    if (spans.length === 0 && answer.body.length <= smallMax)
+      return answerSmall(request, reply, first, answer)
+    const bytes = request.method === 'HEAD' ? 0 : answer.body.length
+    await admitted(admission, asked, { bytes, contentType: answer.type, domain: 'data' }, async (grant) => {
+      const { status, type, lines, body } = answer
+      const head = { status, block: `${first}\r\nContent-Type: ${type}${lines}${grant.lines}` }
+      if (request.method === 'HEAD') reply.endEmpty(head, body.length)
+      else return (await reply.stream(head, [{ bytes: body }], noContent)).bytes
+      return 0
+    })
   }
 
   /** Small answers are shared; a large one belongs to the first who asked, and the others ask for their own. */
@@ -171,20 +266,19 @@ class Passage {
   async #large(
     { answer, begun }: Extract<Opened, { kind: 'large' }>,
     rule: Rule,
-    request: Request,
-    reply: Reply,
-    first: string,
+    asked: Asked,
   ): Promise<void> {
+    const { request, reply, first } = asked
     const { status, sizeBytes } = answer
     const type = relayedType(answer.contentType)
     const lines = `${linesOf(status, rule)}\r\nX-Cache: MISS`
-    const head = { status, block: `${first}\r\nContent-Type: ${type}${lines}` }
-    if (reply.aborted || (request.method === 'HEAD' && sizeBytes !== undefined)) {
+    const mustLook = rule.holdsContent === true && this.parts.guard?.needsDigests === true
+    if (reply.aborted) {
       answer.drop()
-      return reply.endEmpty(head, sizeBytes)
+      return reply.end({ status: 499, block: first })
     }
-    if (sizeBytes === undefined || begun.length > 0) {
-      return this.#gather(answer, begun, request, reply, head, first)
+    if (sizeBytes === undefined || begun.length > 0 || mustLook) {
+      return this.#gather(answer, begun, rule, asked, { status, type, lines })
     }
     if (this.#flows >= this.parts.flowsMax) {
       answer.drop()
@@ -192,19 +286,35 @@ class Passage {
       return answerSmall(request, reply, first, refusedAnswer(busy))
     }
     this.#flows += 1
-    await reply.stream(head, [{ start: 0, end: sizeBytes }], new FlowContent(answer, sizeBytes))
-    this.#flows -= 1
+    try {
+      const bytes = request.method === 'HEAD' ? 0 : sizeBytes
+      let isTaken = false
+      const fare = { bytes, contentType: type, domain: 'data' } as const
+      await admitted(this.parts.admission, asked, fare, async (grant) => {
+        const head = { status, block: `${first}\r\nContent-Type: ${type}${lines}${grant.lines}` }
+        if (bytes === 0) {
+          reply.endEmpty(head, sizeBytes)
+          return 0
+        }
+        isTaken = true
+        const flow = new FlowContent(answer, sizeBytes)
+        return (await reply.stream(head, [{ start: 0, end: sizeBytes }], flow)).bytes
+      })
+      if (!isTaken) answer.drop()
+    } finally {
+      this.#flows -= 1
+    }
   }
 
-  /** An answer of unknown length is read to its end first: one that breaks off must not look whole. */
+  /** An answer is read to its end first where it must not look whole before, or must be looked at before it is sent. */
   async #gather(
     answer: RelayedAnswer,
     begun: readonly Buffer[],
-    request: Request,
-    reply: Reply,
-    head: Head,
-    first: string,
+    rule: Rule,
+    asked: Asked,
+    said: Omit<KeptAnswer, 'body'> & { readonly lines: string },
   ): Promise<void> {
+    const { request, reply, first } = asked
     if (this.#gathering >= gatheredMax) {
       answer.drop()
       const busy = refuse('busy', 'self', 'too many large answers are being read')
@@ -214,9 +324,7 @@ class Passage {
     try {
       const rest = await wholeBody(answer)
       if (isRefusal(rest)) return answerSmall(request, reply, first, refusedAnswer(rest))
-      const bytes = Buffer.concat([...begun, rest])
-      if (request.method === 'HEAD') reply.endEmpty(head, bytes.length)
-      else await reply.stream(head, [{ bytes }], noContent)
+      await this.#send(asked, rule, { ...said, body: Buffer.concat([...begun, rest]) })
     } finally {
       this.#gathering -= 1
     }

@@ -1,12 +1,20 @@
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
-import { type Buckets, hostOf, type Named, pathOf, resourceName } from '../admission/buckets.js'
+import {
+  type Buckets,
+  BucketsUnreachable,
+  hostOf,
+  type Named,
+  pathOf,
+  resourceName,
+} from '../admission/buckets.js'
 import type { Clients } from '../admission/clients.js'
 import { isDenial, type Payments } from '../admission/protocol.js'
 import type { Balance } from '../admission/table.js'
 import { isRefusal } from '../format/refusal.js'
 import type { Reply, Request } from '../http/exchange.js'
+import type { Operations } from '../http/operation.js'
 import { answerSmall, jsonType, noStore } from './answer.js'
 import type { Route } from './parts.js'
 
@@ -45,13 +53,33 @@ const tokensMax = 2 ** 40
 /** Balances of buckets, for everybody; top-ups for payers and the admin. A top-up goes to the bucket in the address. */
 export function rateLimitRoutes(parts: RateLimitParts): Route[] {
   const start = `${parts.pathPrefix}/rate-limit`
-  const route = (path: string, targetOf: (request: Request, given: Given) => Target | Said): Route => ({
-    ...{ family: 'info', path, methods: ['GET', 'HEAD', 'POST'] },
+  const statuses = [200, 400, 401, 402, 404, 413]
+  const route = (
+    path: string,
+    about: Operations,
+    targetOf: (request: Request, given: Given) => Target | Said,
+  ): Route => ({
+    ...{ family: 'info', path, methods: ['GET', 'HEAD', 'POST'], about },
     handle: (request, reply, lines) => handle(parts, targetOf, request, reply, lines),
   })
   return [
-    route(`${start}/ip/`, (request) => ipOf(parts, request.path.slice(start.length + 4))),
-    route(`${start}/resource`, (request, given) => resourceOf(parts, request, given)),
+    route(
+      `${start}/ip/`,
+      [{ path: `${start}/ip/{ip}`, summary: 'What a client has left; by POST a top-up', statuses }],
+      (request) => ipOf(parts, request.path.slice(start.length + 4)),
+    ),
+    route(
+      `${start}/resource`,
+      [
+        {
+          path: `${start}/resource`,
+          summary: 'What a resource has left; by POST a top-up',
+          statuses,
+          query: ['path', 'method', 'host'],
+        },
+      ],
+      (request, given) => resourceOf(parts, request, given),
+    ),
   ]
 }
 
@@ -74,6 +102,7 @@ async function handle(
     if ('status' in target) return target
     return isPost ? topUp(parts, request, target, body) : balance(parts, target)
   })().catch((error: unknown): Said => {
+    if (!(error instanceof BucketsUnreachable)) throw error
     parts.log.warn({ err: error, path: request.path }, 'a bucket could not be reached')
     return { status: 503, body: { error: 'Buckets cannot be reached now' }, lines: '\r\nRetry-After: 1' }
   })
@@ -154,7 +183,8 @@ function stateOf(
 }
 
 async function topUp(parts: RateLimitParts, request: Request, target: Target, body: Given): Promise<Said> {
-  const paying = parts.payments?.topUp(request, target.bucket)
+  const asker = parts.clients.of(request).address
+  const paying = parts.payments?.topUp(request, target.bucket, asker)
   if (paying !== undefined) {
     const paid = await paying
     if (isDenial(paid)) {

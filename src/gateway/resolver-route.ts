@@ -3,7 +3,7 @@ import type { Reply, Request } from '../http/exchange.js'
 import { parseName } from '../names/name.js'
 import { isResolved, type Names, type Outcome, type Resolution } from '../names/protocol.js'
 import { answerSmall, jsonType, refusedAnswer, textType } from './answer.js'
-import { readTrail, type Self } from './hints.js'
+import { absentCaching, readTrail, type Self } from './hints.js'
 import { nameLines } from './naming.js'
 import type { Route } from './parts.js'
 import { type StatementParts, Statements } from './statements.js'
@@ -27,7 +27,7 @@ export function resolverRoute(parts: ResolverParts): Route {
       return
     }
     if (!isResolved(outcome)) {
-      const lines = `\r\nCache-Control: ${parts.notFound}`
+      const lines = `\r\nCache-Control: ${absentCaching(request, parts.self, parts.notFound)}`
       answerSmall(request, reply, first, { status: 404, type: textType, lines, body: 'Not found' })
       return
     }
@@ -42,6 +42,7 @@ export function resolverRoute(parts: ResolverParts): Route {
     family: 'info',
     path,
     methods: ['GET', 'HEAD'],
+    about: [{ path: `${path}{name}`, summary: 'What a name means', statuses: [200, 404, 499, 502, 504] }],
     async handle(request: Request, reply: Reply, first: string): Promise<void> {
       const name = parseName(request.path.slice(path.length))
       const trail = readTrail(request, parts.self)

@@ -4,6 +4,8 @@ import { type Covered, coverage } from '../attest/covered.js'
 import { blockOf, type Line } from '../attest/line.js'
 import type { Signer } from '../attest/signature.js'
 import type { Vocabulary } from '../attest/vocabulary.js'
+import { encodeBase64url } from '../format/base64url.js'
+import { matchesWeakly, parseEntityTags } from '../format/entity-tag.js'
 import type { Request } from '../http/exchange.js'
 
 export interface StatementParts {
@@ -12,6 +14,12 @@ export interface StatementParts {
   readonly signer?: Signer
   readonly clock: Clock
   readonly log: Log
+}
+
+/** Whether the client says that it has the body with this SHA-256 already. */
+export function isUnchanged(request: Request, digest: Uint8Array): boolean {
+  const wanted = parseEntityTags(request.header('if-none-match') ?? '')
+  return wanted !== undefined && matchesWeakly(wanted, { weak: false, opaque: encodeBase64url(digest) })
 }
 
 /** Header blocks of routes beside content, signed where they say something about trust. */

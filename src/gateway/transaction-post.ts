@@ -4,6 +4,7 @@ import { idBytes } from '../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { parseTransactionText } from '../format/transaction.js'
 import type { Reply, Request } from '../http/exchange.js'
+import type { Operations } from '../http/operation.js'
 import { equalBytes, sha256 } from '../proof/digest.js'
 import { verifyTransaction } from '../proof/transaction.js'
 import { answerSmall, logRefusal, noStore, refusedAnswer, textType } from './answer.js'
@@ -39,6 +40,14 @@ export class TransactionPost implements Route {
   readonly family = 'other'
   readonly path = '/tx'
   readonly methods = ['POST']
+  readonly about: Operations = [
+    {
+      path: '/tx',
+      summary: 'Offers a transaction to nodes; the answer is theirs',
+      statuses: [200, 202, 208, 400, 408, 410, 413, 502, 504],
+      type: 'text/plain',
+    },
+  ]
   readonly #posts = { small: 0, large: 0 }
 
   constructor(private readonly parts: TransactionPostParts) {}

@@ -6,18 +6,22 @@ import type { KeyPlaces } from '../attest/keys.js'
 import type { Vocabulary } from '../attest/vocabulary.js'
 import type { BandsReading } from '../bands/wiring.js'
 import type { BroadcastOptions } from '../chain/broadcast.js'
-import type { FinderOptions } from '../chain/chunk-finder.js'
+import type { ChunkFinderOptions } from '../chain/chunk-finder.js'
 import type { ChainOptions } from '../chain/options.js'
 import type { ServeOptions } from '../http/listen.js'
 import type { NamesThread } from '../names/wiring.js'
+import type { QueryAsking } from '../query/wiring.js'
 import type { MappedOptions } from '../store/mapped.js'
-import type { GatewayOptions, HostOptions } from './parts.js'
+import type { GatewayOptions } from './options.js'
+import type { HostOptions } from './parts.js'
 
 /** What `workers/edge.ts` is started with. Says `{port}` when it listens. */
-export interface EdgeThread {
+export interface EdgeThread extends QueryAsking {
   /** Row of this thread in the meter table. */
   readonly row: number
   readonly serve: Omit<ServeOptions, 'onThrow'>
+  /** Where this thread serves the console; absent: it does not. */
+  readonly console?: Pick<ServeOptions, 'host' | 'port'>
   /** Running answers may take so long after a stop was asked for. */
   readonly drainMs: number
   /** Line to the keeper of the catalog. */
@@ -60,7 +64,7 @@ export interface EdgeThread {
    */
   readonly chain: ChainOptions
   readonly chunks: {
-    readonly finder: FinderOptions
+    readonly finder: ChunkFinderOptions
     readonly broadcast: BroadcastOptions
     /** What is posted is checked, and told to nobody. */
     readonly dryRun: boolean
@@ -96,5 +100,7 @@ export interface EdgeThread {
   /** Memory of the `Sightings` of what was asked for, and of who was refused. */
   readonly resources: SharedArrayBuffer
   readonly limited: SharedArrayBuffer
+  /** Gateways of the network, and memory of their `PeerWeights`. */
+  readonly peers: { readonly urls: readonly string[]; readonly weights: SharedArrayBuffer }
   readonly logLevel: string
 }

@@ -61,6 +61,10 @@ export class Inflow implements Watched {
     this.#end(refuse('late', 'client', 'the body did not arrive in time'))
   }
 
+  fail(): void {
+    this.abort()
+  }
+
   keepAlive(nowMs: number): void {
     this.#startedMs ??= nowMs
     const wanted = ((nowMs - this.#startedMs) / 1000) * bytesPerSecondMin

@@ -1,6 +1,5 @@
 import type { Refusal } from '../format/refusal.js'
 import type { Content } from '../store/content.js'
-import type { Frame } from './frame.js'
 
 /**
  * One request. While the handler runs, headers are read straight out of the server's memory; when it returns with the
@@ -34,6 +33,12 @@ export interface TextHead {
   readonly block: string
 }
 
+/** Status line and header lines in Latin-1, up to the place of the request's id and from there on. */
+export interface Frame {
+  readonly before: Uint8Array
+  readonly after: Uint8Array
+}
+
 /** A head that is the same for many answers but for the id of the request and a few lines: kept as bytes (http/frame.ts). */
 export interface FramedHead {
   readonly status: number
@@ -56,53 +61,6 @@ export interface Sent {
   readonly bytes: number
 }
 
-/**
- * An answer that was just given, and may be given again for the rest of its second: to requests that are the same byte for byte,
- * but for the bounds of one range.
- */
-export interface StandingAnswer {
-  /** As it was sent, but for the request's id (each gets a new one) and Content-Range, which is not among its lines. */
-  readonly head: FramedHead
-  /** Undefined: no length is said. Ranges say their own. */
-  readonly contentLength: number | undefined
-  readonly body: StandingBody | undefined
-  readonly terms: Terms
-}
-
-/** Bytes that stay where they are until the terms are closed. */
-export interface StandingBody {
-  /** The whole body; for ranges the content from `start`, where all that is asked for may lie. */
-  readonly bytes: Uint8Array
-  readonly isRange: boolean
-  readonly start: number
-  /** Bytes of the content. */
-  readonly sizeBytes: number
-  /** Descriptor of a file that is the content, open until the terms are closed; less than 0: there is none. */
-  readonly file: number
-}
-
-/** Answers that went out on their terms. */
-export interface Given {
-  /** The client of one of them will not have its last so many bytes. */
-  short(bytes: number): void
-}
-
-/** On which terms an answer stands. All of it is asked for many requests: no allocation, no waiting. */
-export interface Terms {
-  /** False: nobody needs to know whose requests they are; `give` is told '' then. */
-  readonly asksWho: boolean
-  /** Whether it is still what would be answered. Asked once a turn. */
-  holds(): boolean
-  /** Whether these bytes of the content are in memory. */
-  isHere(start: number, end: number): boolean
-  /** Lets `count` answers of `bytes` each go out to the client at `address`. Undefined: each must ask for itself. */
-  give(address: string, bytes: number, count: number): Given | undefined
-  /** False: what is on its way breaks off. Asked now and then, also when the answer stands no more. */
-  mayGoOn(): boolean
-  /** The answer stands no more, and nobody takes it. */
-  close(): void
-}
-
 /** The way back to the client. Exactly one of the ending methods is called, once. All are safe after an abort. */
 export interface Reply {
   /** True once the client is gone. */
@@ -114,11 +72,6 @@ export interface Reply {
    * several counts. Only for connections that are one client's alone. To be called before the answer.
    */
   hold(ms: number): void
-  /**
-   * Present during a handler whose request came before within this second, where the server can give answers again. Takes the
-   * answer over, closes its terms also where it is of no use, and must be called before the reply is ended.
-   */
-  readonly standing?: { offer(answer: StandingAnswer): void } | undefined
   /** A whole answer in one write. */
   end(head: Head, body?: string | Uint8Array): void
   /** An answer to HEAD: Content-Length of the body that GET would have, and no body. Undefined: no Content-Length. */

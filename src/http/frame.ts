@@ -1,11 +1,5 @@
-import type { FramedHead, Head } from './exchange.js'
+import type { Frame, FramedHead, Head } from './exchange.js'
 import { statusLines } from './status.js'
-
-/** Status line and header lines in Latin-1, up to the place of the request's id and from there on. */
-export interface Frame {
-  readonly before: Uint8Array
-  readonly after: Uint8Array
-}
 
 const wide = /[\u0100-\uffff]/
 
@@ -46,25 +40,6 @@ function writeFramed(out: Buffer, { frame, id, lines }: FramedHead): number {
   return writeShort(out, lines, at + after.length)
 }
 
-/**
- * Writes a head that is to be given again to the start of `out`: lines up to the request's id, lines behind it, own lines with
- * the `date`, the length where there is one, and the end. The bytes of the three; undefined where there is no room.
- */
-export function writeStanding(
-  out: Buffer,
-  { frame, lines }: FramedHead,
-  date: string,
-  contentLength: number | undefined,
-): { before: number; after: number; rest: number } | undefined {
-  const { before, after } = frame
-  const start = before.length + after.length
-  if (start + lines.length > out.length - ownBytes) return undefined
-  out.set(before)
-  out.set(after, before.length)
-  const end = writeEnd(out, writeShort(out, lines, start), date, contentLength, false)
-  return { before: before.length, after: after.length, rest: end - start }
-}
-
 function writeText(out: Buffer, status: number, block: string): number {
   const text = narrow(block === '' ? statusLine(status) : `${statusLine(status)}\r\n${block}`)
   if (text.length > out.length - ownBytes) throw new RangeError(tooLarge)
@@ -86,17 +61,7 @@ export function writeHead(
   contentLength: number | undefined,
   close: boolean,
 ): number {
-  const at = 'frame' in head ? writeFramed(out, head) : writeText(out, head.status, head.block)
-  return writeEnd(out, at, date, contentLength, close)
-}
-
-function writeEnd(
-  out: Buffer,
-  start: number,
-  date: string,
-  contentLength: number | undefined,
-  close: boolean,
-): number {
+  const start = 'frame' in head ? writeFramed(out, head) : writeText(out, head.status, head.block)
   let at = writeShort(out, date, start)
   if (contentLength !== undefined) {
     at = writeShort(out, '\r\nContent-Length: ', at)

@@ -1,5 +1,5 @@
 import { openWire, servedBy } from '../../native/server/server.js'
-import { field, flag, known, lineFields, message, shortMessage, type Wire } from '../../native/server/wire.js'
+import { field, lineFields, message, requestFlag, shortMessage, type Wire } from '../../native/server/wire.js'
 import { type Clock, systemClock, type Timer } from '../actor/clock.js'
 import { Inflow } from './body.js'
 import type { Reply, Request } from './exchange.js'
@@ -7,7 +7,6 @@ import { Holds } from './holds.js'
 import { type Desk, SocketReply } from './reply.js'
 import { type Front, SocketRequest } from './request.js'
 import { Stalls } from './stalls.js'
-import { StandingAnswers, type StandingDesk } from './standing.js'
 
 export interface ServeOptions {
   /** Numeric address to listen on. */
@@ -18,8 +17,10 @@ export interface ServeOptions {
   readonly stallMs: number
   /** Requests being answered at once on this thread; one more is answered 503 with Retry-After. */
   readonly flowsMax: number
-  /** Hears of a handler that threw; its socket is closed. */
+  /** Hears of a handler that threw, and of content that could not be read; its socket is closed. */
   readonly onThrow: (error: unknown) => void
+  /** Connections of this server at most; usually as many as are worth their memory. */
+  readonly connectionsMax?: number
   readonly clock?: Clock
   /** The native server where it was built, else its twin. For tests of both. */
   readonly by?: 'addon' | 'twin'
@@ -39,6 +40,8 @@ export interface Server {
 /** What answers requests. It must end each reply exactly once, now or later; a throw closes that socket. */
 export type Handler = (request: Request, reply: Reply) => void
 
+export { boundSockets, type SocketUsage, socketUsage } from '../../native/server/server.js'
+
 /** Whether several threads may listen on one port: Node itself can since 23.1. */
 export const portsShared = servedBy === 'addon' || Number.parseFloat(process.versions.node) >= 23.1
 
@@ -49,9 +52,9 @@ const idleMs = 75_000
 /** For a client to read a last answer before its unread bytes would take it back. */
 const lingerMs = 3000
 /** Connections of one thread: 16 KiB of each may wait in memory. */
-const connectionsMax = 16_384
+const usualConnectionsMax = 16_384
 
-class Edge implements Desk, Front, Server, StandingDesk {
+class Edge implements Desk, Front, Server {
   readonly wire: Wire
   readonly stalls: Stalls
   readonly #holds: Holds
@@ -59,7 +62,6 @@ class Edge implements Desk, Front, Server, StandingDesk {
   readonly #options: ServeOptions
   readonly #clock: Clock
   readonly #sweeping: Timer
-  readonly #standing: StandingAnswers | undefined
   /** By slot: replies that outlive their handlers. */
   readonly #open: (SocketReply | undefined)[] = []
   readonly #addresses: (string | undefined)[] = []
@@ -73,15 +75,17 @@ class Edge implements Desk, Front, Server, StandingDesk {
     this.#handler = handler
     this.#options = options
     this.#clock = options.clock ?? systemClock
-    const { host, port, stallMs } = options
+    const { host, port, stallMs, connectionsMax = usualConnectionsMax } = options
     const bounds = { headMs, idleMs, stallMs, lingerMs, connectionsMax }
     this.wire = openWire({ host, port, ...bounds }, (count) => this.#hear(count), options.by ?? servedBy)
-    const { standing } = this.wire
-    this.#standing = standing === undefined ? undefined : new StandingAnswers(this, standing)
     this.stalls = new Stalls(stallMs, this.#clock)
     this.#holds = new Holds(this.wire, this.#clock)
     this.#sweeping = this.#clock.every(Math.max(10, Math.min(1000, stallMs / 4)), () => this.#sweep())
     this.#sweep()
+  }
+
+  get onThrow(): (error: unknown) => void {
+    return this.#options.onThrow
   }
 
   get port(): number {
@@ -97,8 +101,6 @@ class Edge implements Desk, Front, Server, StandingDesk {
   }
 
   #sweep(): void {
-    this.#standing?.begin(this.#clock.now())
-    this.#standing?.check()
     this.wire.sweep(this.#clock.monotonic())
   }
 
@@ -128,28 +130,17 @@ class Edge implements Desk, Front, Server, StandingDesk {
   /** Everything that happened since the last turn. */
   #hear(count: number): void {
     const { inbox } = this.wire
-    const standing = this.#standing
-    standing?.begin(this.#clock.now())
     for (let at = 0; at < count; ) {
-      const kind = inbox[at]
-      if (kind === message.request) {
+      if (inbox[at] === message.request) {
         const next = at + field.lines + lineFields * inbox[at + field.count]!
-        if ((inbox[at + field.flags]! & flag.first) !== 0) this.#addresses[inbox[at + 1]!] = undefined
-        if (standing !== undefined && next < count && inbox[next] === message.known) {
-          standing.recognized(at, next)
-          at = next + known.numbers
-        } else {
-          this.take(at)
-          at = next
-        }
-        continue
+        if ((inbox[at + field.flags]! & requestFlag.first) !== 0) this.#addresses[inbox[at + 1]!] = undefined
+        this.#take(at)
+        at = next
+      } else {
+        this.#tell(at)
+        at += shortMessage
       }
-      if (kind === message.released) standing?.released(inbox[at + 1]!)
-      else if (kind === message.unsent) standing?.unsent(inbox[at + 1]!, inbox[at + 2]!)
-      else this.#tell(at)
-      at += shortMessage
     }
-    standing?.settle()
   }
 
   #tell(at: number): void {
@@ -171,13 +162,9 @@ class Edge implements Desk, Front, Server, StandingDesk {
     }
   }
 
-  take(at: number): void {
+  #take(at: number): void {
     const request = new SocketRequest(this, at)
     const reply = new SocketReply(request, this)
-    const standing = this.#standing
-    if (standing !== undefined && (this.wire.inbox[at + field.flags]! & flag.repeated) !== 0) {
-      reply.standing = { offer: (answer) => standing.offer(at, answer) }
-    }
     if (this.#flows >= this.#options.flowsMax) reply.turnAway(503, 'busy', 'Retry-After: 1')
     else {
       if (request.hasBody) reply.expect(new Inflow(this.wire, request.slot, this.stalls))
@@ -220,7 +207,6 @@ class Edge implements Desk, Front, Server, StandingDesk {
     }
     for (const reply of this.#open) reply?.abort()
     this.wire.destroy()
-    this.#standing?.close()
     this.stalls.close()
     this.#holds.close()
     this.#sweeping.cancel()

@@ -1,7 +1,7 @@
 import { how, type Wire } from '../../native/server/wire.js'
 import type { Content } from '../store/content.js'
 import type { Piece, Sent } from './exchange.js'
-import type { Stalls, Watched } from './stalls.js'
+import { attempt, type Stalls, type Watched } from './stalls.js'
 
 /**
  * Bytes that all open bodies of this thread together may hand over before every other socket has had its turn. A new socket
@@ -13,6 +13,9 @@ const shareMaxBytes = 8 * 1024 * 1024
 
 /** Bodies of this thread that are under way. */
 let open = 0
+
+/** `ready` may say that bytes are here, and they may have left memory before they were read; but not for ever. */
+const vainMax = 1000
 
 const nothing = new Uint8Array(0)
 
@@ -31,19 +34,30 @@ export function sizeOfAll(pieces: readonly Piece[]): number {
   return size
 }
 
+/** What a pump is for. */
+export interface Pumped {
+  readonly wire: Wire
+  readonly slot: number
+  readonly pieces: readonly Piece[]
+  readonly content: Content | undefined
+  /** Bytes of all pieces. */
+  readonly total: number
+  readonly stalls: Stalls
+  /** Hears of whatever threw: content that could not be read, or a bug. The socket is closed then. */
+  readonly onThrow: (error: unknown) => void
+  readonly whenOver: (sent: Sent) => void
+}
+
 /**
  * Moves one body into one socket, as fast as the socket takes it. All offsets count from the start of the body. Nothing is
  * copied and nothing is queued: what the socket did not take is read again when it has room.
+ *
+ * It is called by timers and promises, above which nobody catches anything: so each way in goes through `attempt`, and whatever
+ * is thrown on it ends this one socket.
  */
 export class Pump implements Watched {
   lastProgress = 0
-  readonly #wire: Wire
-  readonly #slot: number
-  readonly #pieces: readonly Piece[]
-  readonly #content: Content | undefined
-  readonly #total: number
-  readonly #stalls: Stalls
-  readonly #whenOver: (sent: Sent) => void
+  readonly #for: Pumped
   #at = 0
   #index = 0
   #pieceStart = 0
@@ -51,30 +65,18 @@ export class Pump implements Watched {
   #manner: number = how.end
   /** What the pump waits for, when it waits. */
   #waits: 'socket' | 'content' | undefined
+  /** How often content was said to be here and was not, since the last byte. */
+  #vain = 0
 
-  constructor(
-    wire: Wire,
-    slot: number,
-    pieces: readonly Piece[],
-    content: Content | undefined,
-    total: number,
-    stalls: Stalls,
-    whenOver: (sent: Sent) => void,
-  ) {
-    this.#wire = wire
-    this.#slot = slot
-    this.#pieces = pieces
-    this.#content = content
-    this.#total = total
-    this.#stalls = stalls
-    this.#whenOver = whenOver
+  constructor(pumped: Pumped) {
+    this.#for = pumped
   }
 
   /** Writes what can be written now, behind the head that is in the outbox. `last`: the connection ends with this answer. */
   start(headBytes: number, last: boolean): void {
     open += 1
     this.#manner = last ? how.end | how.close : how.end
-    this.#run(headBytes)
+    attempt(this, () => this.#run(headBytes))
   }
 
   /** The head and the first `taken` bytes are out already, and the socket is full. */
@@ -88,26 +90,29 @@ export class Pump implements Watched {
   /** The socket has room again. */
   writable(): void {
     if (this.#over || this.#waits !== 'socket') return
-    this.#stalls.moved(this)
+    this.#for.stalls.moved(this)
     this.#resume()
   }
 
   #run(headBytes: number): void {
+    const { wire, slot, total } = this.#for
     let head = headBytes
     let budget = share()
     for (;;) {
       const here = this.#next()
       if (here === undefined) {
-        if (head > 0) this.#wire.send(this.#slot, head, nothing, 0)
+        if (head > 0) wire.send(slot, head, nothing, 0)
         this.#await()
         return
       }
       const bytes = here.length > budget ? here.subarray(0, budget) : here
-      const last = this.#at + bytes.length === this.#total
-      const taken = this.#wire.send(this.#slot, head, bytes, last ? this.#manner : 0)
+      const last = this.#at + bytes.length === total
+      const taken = wire.send(slot, head, bytes, last ? this.#manner : 0)
+      if (taken < 0) throw new Error('the bytes of a body are gone: its file has shrunk')
       head = 0
+      if (taken > 0) this.#vain = 0
       this.#seek(this.#at + taken)
-      if (this.#at === this.#total) {
+      if (this.#at === total) {
         this.#end('whole')
         return
       }
@@ -125,63 +130,79 @@ export class Pump implements Watched {
 
   #seek(offset: number): void {
     this.#at = offset
-    let piece = this.#pieces[this.#index]
+    const { pieces } = this.#for
+    let piece = pieces[this.#index]
     while (piece !== undefined && offset >= this.#pieceStart + sizeOf(piece)) {
       this.#pieceStart += sizeOf(piece)
       this.#index += 1
-      piece = this.#pieces[this.#index]
+      piece = pieces[this.#index]
     }
   }
 
-  /** The bytes at the current offset; undefined where the source has to be waited for. */
+  /** The bytes at the current offset, one at least; undefined where the source has to be waited for. */
   #next(): Uint8Array | undefined {
-    const piece = this.#pieces[this.#index]
+    const { pieces, content } = this.#for
+    this.#seek(this.#at)
+    const piece = pieces[this.#index]
     if (piece === undefined) throw new Error('a body ended before its length')
     const offset = this.#at - this.#pieceStart
     if ('bytes' in piece) return offset === 0 ? piece.bytes : piece.bytes.subarray(offset)
-    if (this.#content === undefined) throw new Error('a window of no content')
-    return this.#content.read(piece.start + offset, piece.end)
+    if (content === undefined) throw new Error('a window of no content')
+    const here = content.read(piece.start + offset, piece.end)
+    // Nothing would be sent for ever.
+    if (here?.length === 0) throw new Error('content gave no bytes, and did not say to wait')
+    return here
   }
 
   #await(): void {
-    const piece = this.#pieces[this.#index]
-    if (piece === undefined || 'bytes' in piece || this.#content === undefined) {
+    const { pieces, content } = this.#for
+    const piece = pieces[this.#index]
+    if (piece === undefined || 'bytes' in piece || content === undefined) {
       throw new Error('only content is waited for')
     }
+    this.#vain += 1
+    if (this.#vain > vainMax) throw new Error('content that is said to be here is never to be read')
     this.#wait('content')
     const offset = this.#at - this.#pieceStart
-    this.#content.ready(piece.start + offset, piece.end).then(
+    content.ready(piece.start + offset, piece.end).then(
       (here) => (here ? this.#resume() : this.#break()),
-      () => this.#break(), // a source that throws is as broken as one that says so
+      (error: unknown) => this.fail(error),
     )
   }
 
   #wait(what: 'socket' | 'content'): void {
-    if (this.#waits === undefined) this.#stalls.watch(this)
+    if (this.#waits === undefined) this.#for.stalls.watch(this)
     this.#waits = what
   }
 
   #resume(): void {
-    if (this.#over) return
-    if (this.#waits === 'content') {
-      this.#stalls.forget(this)
-      this.#waits = undefined
-    }
-    this.#run(0)
+    attempt(this, () => {
+      if (this.#over) return
+      if (this.#waits === 'content') {
+        this.#for.stalls.forget(this)
+        this.#waits = undefined
+      }
+      this.#run(0)
+    })
+  }
+
+  fail(error: unknown): void {
+    this.#for.onThrow(error)
+    this.#break()
   }
 
   #break(): void {
     if (this.#over) return
-    this.#wire.drop(this.#slot)
+    this.#for.wire.drop(this.#for.slot)
     this.#end('broken')
   }
 
   stalled(): void {
     if (this.#waits === 'content') {
-      this.#stalls.watch(this)
+      this.#for.stalls.watch(this)
       return
     }
-    this.#wire.drop(this.#slot)
+    this.#for.wire.drop(this.#for.slot)
     this.#end('stalled')
   }
 
@@ -193,7 +214,7 @@ export class Pump implements Watched {
     if (this.#waits !== 'socket') return
     const before = this.#at
     this.#run(0)
-    if (this.#at > before && !this.#over) this.#stalls.moved(this)
+    if (this.#at > before && !this.#over) this.#for.stalls.moved(this)
   }
 
   /** The client has left. */
@@ -201,11 +222,21 @@ export class Pump implements Watched {
     if (!this.#over) this.#end('aborted')
   }
 
+  /** Whatever throws on the way, all of it is done, once. */
   #end(outcome: Sent['outcome']): void {
+    const { stalls, content, onThrow, whenOver } = this.#for
     this.#over = true
     open -= 1
-    if (this.#waits !== undefined) this.#stalls.forget(this)
-    this.#content?.close()
-    this.#whenOver({ outcome, bytes: this.#at })
+    if (this.#waits !== undefined) stalls.forget(this)
+    try {
+      content?.close()
+    } catch (error) {
+      onThrow(error)
+    }
+    try {
+      whenOver({ outcome, bytes: this.#at })
+    } catch (error) {
+      onThrow(error)
+    }
   }
 }

@@ -24,6 +24,8 @@ export interface Desk {
   opened(reply: SocketReply, slot: number): void
   /** A reply that was opened is over. */
   closed(slot: number): void
+  /** Hears of what threw where nobody else would: the socket it was about is closed. */
+  readonly onThrow: (error: unknown) => void
 }
 
 /** Statuses that have no body and say no length (RFC 9110 section 8.6). */
@@ -36,7 +38,6 @@ export class SocketReply implements Reply {
   aborted = false
   /** True once ended or aborted: the connection belongs to another request then. */
   over = false
-  standing: Reply['standing']
   readonly #request: SocketRequest
   readonly #desk: Desk
   #opened = false
@@ -59,7 +60,6 @@ export class SocketReply implements Reply {
   /** To be called when the handler returned and the reply is still open. */
   watch(): void {
     this.#opened = true
-    this.standing = undefined
     this.#desk.opened(this, this.#request.slot)
   }
 
@@ -124,12 +124,13 @@ export class SocketReply implements Reply {
     if (!this.over) this.#whole(head, contentLength, nothing)
   }
 
-  #whole(head: Head, contentLength: number | undefined, body: Uint8Array): void {
+  /** Less than 0: the bytes of the body are gone, and the connection is to be dropped. */
+  #whole(head: Head, contentLength: number | undefined, body: Uint8Array): number {
     const last = this.#isLast()
     const headBytes = this.#writeHead(head, contentLength, last)
     this.#finish()
     const manner = last ? how.end | how.copy | how.close : how.end | how.copy
-    this.#desk.wire.send(this.#request.slot, headBytes, body, manner)
+    return this.#desk.wire.send(this.#request.slot, headBytes, body, manner)
   }
 
   #writeHead(head: Head, contentLength: number | undefined, last: boolean): number {
@@ -161,19 +162,39 @@ export class SocketReply implements Reply {
     if (pieces.length !== 1 || piece === undefined || 'bytes' in piece) return undefined
     const length = piece.end - piece.start
     if (length > shareMinBytes || length === 0) return undefined
-    const bytes = content.read(piece.start, piece.end)
+    const bytes = this.#read(content, piece.start, piece.end)
+    if (bytes === 'broken') return this.#broken(content)
     if (bytes === undefined || bytes.length !== length) return undefined
-    if (length <= copyMaxBytes) this.#whole(head, length, bytes)
+    let taken: number
+    if (length <= copyMaxBytes) taken = this.#whole(head, length, bytes)
     else {
       const last = this.#isLast()
       const headBytes = this.#writeHead(head, length, last)
-      const manner = last ? how.end | how.close : how.end
-      const taken = this.#desk.wire.send(this.#request.slot, headBytes, bytes, manner)
-      if (taken < length) return this.#pumped(pieces, content, length, (pump) => pump.startFull(taken, last))
-      this.#finish()
+      taken = this.#desk.wire.send(this.#request.slot, headBytes, bytes, last ? how.end | how.close : how.end)
+      if (taken >= 0 && taken < length)
+        return this.#pumped(pieces, content, length, (pump) => pump.startFull(taken, last))
+      if (taken >= 0) this.#finish()
     }
+    if (taken < 0) return this.#broken(content)
     content.close()
     return { outcome: 'whole', bytes: length }
+  }
+
+  /** Content that cannot be read is the end of this one answer: the socket is closed, not the program. */
+  #read(content: Content, start: number, end: number): Uint8Array | undefined | 'broken' {
+    try {
+      return content.read(start, end)
+    } catch (error) {
+      this.#desk.onThrow(error)
+      return 'broken'
+    }
+  }
+
+  #broken(content: Content): Sent {
+    if (!this.over) this.#finish()
+    this.#desk.wire.drop(this.#request.slot)
+    content.close()
+    return { outcome: 'broken', bytes: 0 }
   }
 
   #send(head: Head, pieces: readonly Piece[], content: Content | undefined): Sent | Promise<Sent> {
@@ -197,13 +218,15 @@ export class SocketReply implements Reply {
   ): Sent | Promise<Sent> {
     let over: Sent | undefined
     let settle: ((sent: Sent) => void) | undefined
-    const { wire, stalls } = this.#desk
-    const pump = new Pump(wire, this.#request.slot, pieces, content, total, stalls, (sent) => {
+    const { wire, stalls, onThrow } = this.#desk
+    const { slot } = this.#request
+    const whenOver = (sent: Sent): void => {
       // An abort has finished this reply before the pump hears of it.
       if (!this.over) this.#finish()
       over = sent
       settle?.(sent)
-    })
+    }
+    const pump = new Pump({ wire, slot, pieces, content, total, stalls, onThrow, whenOver })
     this.#pump = pump
     start(pump)
     if (over !== undefined) return over

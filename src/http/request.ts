@@ -1,4 +1,4 @@
-import { field, flag, hashOfName, lineFields, type Wire } from '../../native/server/wire.js'
+import { field, hashOfName, lineFields, requestFlag, type Wire } from '../../native/server/wire.js'
 import { type Refusal, refuse } from '../format/refusal.js'
 import type { Inflow } from './body.js'
 import type { Request } from './exchange.js'
@@ -111,17 +111,17 @@ export class SocketRequest implements Request {
 
   /** A body follows the head. */
   get hasBody(): boolean {
-    return (this.#flags & flag.body) !== 0
+    return (this.#flags & requestFlag.body) !== 0
   }
 
   /** The body comes in chunks, of no length known ahead. */
   get isChunked(): boolean {
-    return (this.#flags & flag.chunked) !== 0
+    return (this.#flags & requestFlag.chunked) !== 0
   }
 
   /** The client wants the connection to end with the answer. */
   get isLast(): boolean {
-    return (this.#flags & flag.keep) === 0
+    return (this.#flags & requestFlag.keep) === 0
   }
 
   /** Where the body comes from: set by the server before the handler runs, for requests that have one. */

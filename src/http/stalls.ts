@@ -6,12 +6,17 @@ export interface Watched {
   lastProgress: number
   /** Nothing moved for `stallMs`. Called once, after the watch has ended. */
   stalled(): void
-  /** Called each few seconds of a wait, with monotonic milliseconds. */
+  /** Ends the wait and what it is for, because another call threw. Never throws. */
+  fail(error: unknown): void
+  /** Called about once a second of a wait, with monotonic milliseconds. */
   keepAlive(nowMs: number): void
 }
 
-/** How often a wait is looked at where `stallMs` is long. */
-const lookEachMs = 4000
+/**
+ * How often a wait is looked at where `stallMs` is long. What is being sent to a client that takes nothing is read again then: so
+ * content that was blocked meanwhile is broken off within this time.
+ */
+const lookEachMs = 1000
 
 /** One coarse timer for every wait of a thread, instead of one each: a wait that ends soon costs two set operations. */
 export class Stalls {
@@ -43,16 +48,25 @@ export class Stalls {
     const now = this.#clock.monotonic()
     for (const watched of this.#waiting) {
       if (now - watched.lastProgress < this.stallMs) {
-        watched.keepAlive(now)
+        attempt(watched, () => watched.keepAlive(now))
         continue
       }
       this.#waiting.delete(watched)
-      watched.stalled()
+      attempt(watched, () => watched.stalled())
     }
   }
 
   close(): void {
     this.#timer.cancel()
     this.#waiting.clear()
+  }
+}
+
+/** What one waiter meets is its own end, and nobody else's: a timer has no one above it to catch anything. */
+export function attempt(watched: Pick<Watched, 'fail'>, act: () => void): void {
+  try {
+    act()
+  } catch (error) {
+    watched.fail(error)
   }
 }

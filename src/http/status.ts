@@ -13,6 +13,7 @@ export const statusOf: Readonly<Record<Reason, number>> = {
   forged: 502,
   busy: 503,
   late: 504,
+  defect: 500,
 }
 
 /** Status lines by number, for every status that the program answers with. */

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import type { Environment, Table } from '../store/lmdb.js'
+import type { Environment, KeyRange, Table } from '../store/lmdb.js'
 
 /** Work that must survive a restart. */
 export interface Task {
@@ -14,6 +14,9 @@ export interface Task {
 }
 
 const headBytes = 8 + 4 + 8
+
+/** No task is put off for longer: one that seems to be was written before the clock was set back, and is due now. */
+const aheadMaxMs = 2 * 86_400_000
 
 /**
  * Tasks on disk in the order in which they are due. One thread writes. Record: `due f64, attempts u32, a random stamp (8 bytes),
@@ -68,8 +71,16 @@ export class Agenda {
 
   /** Tasks that are due, the first first, at most `limit`; none that `taken` names (keys as hexadecimal text). */
   due(nowMs: number, limit: number, taken: { has(key: string): boolean } = new Set()): Task[] {
+    const none = new Uint8Array(0)
+    const found = this.#within({ end: dueKey(nowMs + 1, none) }, limit, taken)
+    if (found.length === limit) return found
+    const stray = this.#within({ start: dueKey(nowMs + aheadMaxMs, none) }, limit - found.length, taken)
+    return [...found, ...stray]
+  }
+
+  #within(span: KeyRange, limit: number, taken: { has(key: string): boolean }): Task[] {
     const found: Task[] = []
-    for (const { key: entry } of this.#due.span({ end: dueKey(nowMs + 1, new Uint8Array(0)) })) {
+    for (const { key: entry } of this.#due.span(span)) {
       if (found.length === limit) break
       const key = Buffer.from(entry.subarray(8))
       if (taken.has(key.toString('hex'))) continue

@@ -3,7 +3,7 @@ import type { Log } from '../actor/log.js'
 import type { Meters } from '../actor/meter.js'
 import { isRefusal } from '../format/refusal.js'
 import { pauseMs } from './agenda.js'
-import type { Desk } from './desk.js'
+import type { IndexQueue } from './index-queue.js'
 import { type Intake, sayRefused } from './intake.js'
 import { countImported } from './pace.js'
 import { Rounds } from './rounds.js'
@@ -12,7 +12,7 @@ import type { BroughtBlock, Supply } from './supply.js'
 export interface BackfillParts {
   /** Its own: the follower's goes the other way. */
   readonly supply: Supply
-  readonly desk: Desk
+  readonly queue: IndexQueue
   readonly intake: Intake
   readonly meters: Meters
   /** Bundles are on the agenda, and their blocks in the index. */
@@ -57,7 +57,7 @@ export class Backfill {
   }
 
   async #round(signal: AbortSignal): Promise<number> {
-    const { index } = this.parts.desk
+    const { index } = this.parts.queue
     index.refresh()
     // A fork may have taken the block that was looked at last.
     const known = this.#linked !== undefined && index.block(this.#linked) !== undefined
@@ -100,16 +100,16 @@ export class Backfill {
 
   /** Writes blocks that lead up to the one above `high`; false where they do not. */
   async #write(blocks: readonly BroughtBlock[], high: number): Promise<boolean> {
-    const { desk, intake, clock, meters, log } = this.parts
+    const { queue, intake, clock, meters, log } = this.parts
     const leads = (): boolean =>
       blocks.every(({ block }, at) => {
-        const above = blocks[at + 1]?.block.previous ?? desk.index.block(high + 1)?.previous
+        const above = blocks[at + 1]?.block.previous ?? queue.index.block(high + 1)?.previous
         return above === block.hash
       })
-    desk.index.refresh()
+    queue.index.refresh()
     if (!leads()) return false
     sayRefused(intake.remember(blocks, clock.now()), log)
-    const written = await desk.write(() => (leads() ? intake.blockWords(blocks) : undefined))
+    const written = await queue.write(() => (leads() ? intake.blockWords(blocks) : undefined))
     if (written === undefined) return false
     countImported(blocks, meters)
     this.#filled += blocks.length

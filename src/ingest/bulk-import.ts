@@ -3,7 +3,7 @@ import { type Id, idBytes } from '../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { Agenda, Task } from './agenda.js'
 import { Ahead } from './ahead.js'
-import type { Desk } from './desk.js'
+import type { IndexQueue } from './index-queue.js'
 import type { Intake } from './intake.js'
 import type { ItemJudge } from './item-judge.js'
 import type { NodeFolder } from './node-folder.js'
@@ -12,7 +12,7 @@ import { type BroughtBlock, Supply } from './supply.js'
 
 export interface BulkParts {
   readonly folder: NodeFolder
-  readonly desk: Desk
+  readonly queue: IndexQueue
   readonly intake: Intake
   readonly bundles: Agenda
   readonly judge: ItemJudge
@@ -89,9 +89,9 @@ export class BulkImport {
   }
 
   async #blocks(heights: readonly number[], signal: AbortSignal): Promise<Refusal | undefined> {
-    const { folder, desk } = this.parts
-    desk.index.refresh()
-    const top = desk.index.topHeight()
+    const { folder, queue } = this.parts
+    queue.index.refresh()
+    const top = queue.index.topHeight()
     const first = top === undefined ? (this.options.startHeight ?? heights[0]) : top + 1
     if (first === undefined) return undefined
     const last = endOfStretch(heights, first)
@@ -101,7 +101,7 @@ export class BulkImport {
     }
     const supply = new Supply(folder, blocksAhead, headersAtOnce, this.options.verify)
     let batch: BroughtBlock[] = []
-    let previous = top === undefined ? undefined : desk.index.block(top)?.id
+    let previous = top === undefined ? undefined : queue.index.block(top)?.id
     for (let height = first; height <= last; height += 1) {
       signal.throwIfAborted()
       const brought = await supply.take(height, last)
@@ -122,11 +122,11 @@ export class BulkImport {
   }
 
   async #tell(batch: readonly BroughtBlock[], of: number): Promise<void> {
-    const { intake, desk, clock } = this.parts
+    const { intake, queue, clock } = this.parts
     if (batch.length === 0) return
     const refused = intake.remember(batch, clock.now())
     if (refused > 0) this.#say(`${refused} bundles or missing transactions found no room on the agenda`)
-    await desk.write(() => intake.blockWords(batch))
+    await queue.write(() => intake.blockWords(batch))
     this.#done.blocks += batch.length
     for (const { transactions, missing } of batch) {
       this.#done.transactions += transactions.length
@@ -162,18 +162,18 @@ export class BulkImport {
 
   /** Rows that come in chain order go behind all others, everywhere in the index: that is far cheaper than between them. */
   #tasks(): { readonly id: Id; readonly task: Task }[] {
-    const { folder, bundles, desk } = this.parts
-    desk.index.refresh()
+    const { folder, bundles, queue } = this.parts
+    queue.index.refresh()
     const tasks = folder.dataIds().flatMap((id) => {
       const task = bundles.find(idBytes(id))
-      const key = desk.index.row(idBytes(id))?.key ?? idBytes(id)
+      const key = queue.index.row(idBytes(id))?.key ?? idBytes(id)
       return task === undefined ? [] : [{ id, task, key }]
     })
     return tasks.sort((one, other) => Buffer.compare(one.key, other.key))
   }
 
   async #bundle(id: Id, task: Task, read: () => void, signal: AbortSignal): Promise<void> {
-    const { folder, desk, judge, bundles } = this.parts
+    const { folder, queue, judge, bundles } = this.parts
     const { verify, rules } = this.options
     const report: OpeningReport = { items: 0, bad: 0, nested: 0 }
     const open = (): ReturnType<NodeFolder['openData']> =>
@@ -182,7 +182,7 @@ export class BulkImport {
       this.#done.items += added
       this.progress.items(this.#done.items)
     }
-    const parts = { desk, open, told, read, ahead: this.#ahead, judge: verify ? judge : undefined }
+    const parts = { queue, open, told, read, ahead: this.#ahead, judge: verify ? judge : undefined }
     const failure = await openBundle(parts, rules, id, report, signal)
     this.#done.bad += report.bad
     if (report.firstBad !== undefined)
@@ -194,7 +194,7 @@ export class BulkImport {
   }
 
   #root(id: Id): Uint8Array {
-    return this.parts.desk.index.row(idBytes(id))?.transfer?.dataRoot ?? new Uint8Array(0)
+    return this.parts.queue.index.row(idBytes(id))?.transfer?.dataRoot ?? new Uint8Array(0)
   }
 }
 

@@ -14,7 +14,7 @@ import type { Transactions } from '../source/transactions.js'
 import { type BlobStore, blobPath } from '../store/blobs.js'
 
 /** `undecided`: nobody who could tell was to be had, or nobody knows where the item lies. */
-export type Verdict =
+export type ProofVerdict =
   | { readonly kind: 'proven'; readonly learned: Learned }
   | { readonly kind: 'wrong'; readonly reason: string }
   | { readonly kind: 'undecided'; readonly reason: string }
@@ -30,14 +30,19 @@ export interface EvidenceParts {
   readonly limits: LocationLimits
 }
 
-const undecided = (reason: string): Verdict => ({ kind: 'undecided', reason })
+const undecided = (reason: string): ProofVerdict => ({ kind: 'undecided', reason })
 
 /** Holds payloads on disk against what the chain proves about their ids. */
 export class Evidence {
   constructor(private readonly parts: EvidenceParts) {}
 
   /** Is the blob `digest` the payload of `known.id`? `hints` say where an item may lie. */
-  async judge(known: Attributes, digest: Uint8Array, hints: Hints, signal: AbortSignal): Promise<Verdict> {
+  async judge(
+    known: Attributes,
+    digest: Uint8Array,
+    hints: Hints,
+    signal: AbortSignal,
+  ): Promise<ProofVerdict> {
     const rootId = known.place?.rootId ?? hints.rootId
     if (rootId !== undefined && rootId !== known.id) return this.#item(known, digest, rootId, hints, signal)
     const transaction = await this.parts.transactions.header(known.id, signal)
@@ -52,10 +57,10 @@ export class Evidence {
     digest: Uint8Array,
     transaction: Transaction,
     signal: AbortSignal,
-  ): Promise<Verdict> {
+  ): Promise<ProofVerdict> {
     if (!isBoundById(transaction)) return undecided('its id vouches for no data')
     const { id, format, data, dataRoot, dataSize } = transaction
-    const proven: Verdict = { kind: 'proven', learned: learnedOfTransaction(transaction) }
+    const proven: ProofVerdict = { kind: 'proven', learned: learnedOfTransaction(transaction) }
     if (format === 1) {
       // Its signature covers the data, which came with the header.
       if (data.length < dataSize) return undecided('the data of a format-1 transaction is not at hand')
@@ -64,6 +69,7 @@ export class Evidence {
     if (known.size !== dataSize) return { kind: 'wrong', reason: `the signed size is ${dataSize}` }
     const path = blobPath(this.parts.store.folder, digest)
     const root = await this.parts.prover.dataRoot(path, dataSize)
+    if (isRefusal(root)) return undecided(root.message)
     if (root !== undefined && equalBytes(root, dataRoot)) return proven
     // Data may be cut otherwise than usual; then only the chunks themselves can tell.
     const truth = await this.#digestOfChunks(id, signal)
@@ -91,7 +97,7 @@ export class Evidence {
     rootId: Id,
     hints: Hints,
     signal: AbortSignal,
-  ): Promise<Verdict> {
+  ): Promise<ProofVerdict> {
     const root = await this.parts.openRoot(rootId, signal)
     if (isRefusal(root)) return undecided(root.message)
     try {
@@ -108,6 +114,7 @@ export class Evidence {
         return { kind: 'wrong', reason: `the item's payload has ${place.itemSize - header.headerSize} bytes` }
       }
       const signed = await this.parts.prover.isPayload(blobPath(this.parts.store.folder, digest), header)
+      if (isRefusal(signed)) return undecided(signed.message)
       if (signed === undefined) return undecided('the blob is gone')
       if (!signed) return { kind: 'wrong', reason: 'the owner signed another payload' }
       return { kind: 'proven', learned: { ...learnedOfItem(header), place } }

@@ -1,5 +1,5 @@
 import type { Clock, Timer } from '../actor/clock.js'
-import type { Desk } from './desk.js'
+import type { IndexQueue } from './index-queue.js'
 
 const everyMs = 60_000
 
@@ -11,7 +11,7 @@ export class Expiry {
   #timer: Timer | undefined
 
   constructor(
-    private readonly desk: Desk,
+    private readonly queue: IndexQueue,
     private readonly clock: Clock,
   ) {}
 
@@ -20,8 +20,8 @@ export class Expiry {
     return new Promise((_, reject) => {
       this.#timer = this.clock.every(everyMs, () => {
         const beforeSeconds = Math.floor(this.clock.now() / 1000) - pendingSeconds
-        const { pending } = this.desk.index.counts()
-        if (pending > 0) this.desk.write(() => ({ kind: 'expire-pending', beforeSeconds })).catch(reject)
+        const { pending } = this.queue.index.counts()
+        if (pending > 0) this.queue.write(() => ({ kind: 'expire-pending', beforeSeconds })).catch(reject)
       })
     })
   }

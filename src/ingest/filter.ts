@@ -6,7 +6,7 @@ import { normalizedAddress } from '../proof/address.js'
 import { sha256 } from '../proof/digest.js'
 
 /** What filters look at: a transaction or a data item. */
-export interface Subject {
+export interface FilterSubject {
   readonly id: Id
   readonly owner: Uint8Array
   readonly target: Uint8Array
@@ -28,7 +28,7 @@ export interface Subject {
   }
 }
 
-type Field = (subject: Subject) => string | number | undefined
+type Field = (subject: FilterSubject) => string | number | undefined
 
 const fields: Readonly<Record<AttributeName, Field>> = {
   id: ({ id }) => id,
@@ -50,7 +50,7 @@ const fields: Readonly<Record<AttributeName, Field>> = {
 }
 
 /** Whether the filter takes the subject. Values are compared strictly: a number never equals a text. */
-export function matches(filter: ItemFilter, subject: Subject): boolean {
+export function matches(filter: ItemFilter, subject: FilterSubject): boolean {
   switch (filter.kind) {
     case 'always':
       return true

@@ -4,27 +4,27 @@ import type { Tip } from '../actor/shared.js'
 import type { Chain } from '../chain/chain.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
 import { pauseMs } from './agenda.js'
+import type { IndexQueue } from './index-queue.js'
+import { type Intake, sayRefused } from './intake.js'
 import {
   type BlockName,
-  decide,
   type FollowRules,
   type FollowState,
   type FollowStep,
   nextHeight,
+  nextStep,
   type Sight,
-} from './decide.js'
-import type { Desk } from './desk.js'
-import { type Intake, sayRefused } from './intake.js'
-import type { Pace } from './pace.js'
+} from './next-step.js'
+import type { ImportPace } from './pace.js'
 import type { BroughtBlock, Supply } from './supply.js'
 
 export interface FollowerParts {
   readonly chain: Pick<Chain, 'info' | 'blockByHeight'>
   readonly supply: Supply
-  readonly desk: Desk
+  readonly queue: IndexQueue
   readonly intake: Intake
   readonly tip: Tip
-  readonly pace: Pace
+  readonly pace: ImportPace
   /** New bundles or gaps are on their agendas, and their blocks in the index. */
   readonly onImported: () => void
   readonly clock: Clock
@@ -70,7 +70,7 @@ export class Follower {
   async #run(): Promise<void> {
     this.#move({ top: this.#topOfIndex() })
     while (!this.#abort.signal.aborted) {
-      const step = decide(this.#state, this.#sight(), this.rules, this.parts.clock.now())
+      const step = nextStep(this.#state, this.#sight(), this.rules, this.parts.clock.monotonic())
       // Blocks gather as long as the next one is at hand.
       const more = step.kind === 'import' || (step.kind === 'bring' && this.#isReady(step.height))
       if (!more || this.#isFull()) await this.#flush()
@@ -94,14 +94,14 @@ export class Follower {
         return this.#halt(step.depth)
       case 'wait': {
         this.#tellState()
-        return pause(Math.max(step.untilMs - this.parts.clock.now(), 1), this.#abort.signal)
+        return pause(Math.max(step.untilMs - this.parts.clock.monotonic(), 1), this.#abort.signal)
       }
     }
   }
 
   #sight(): Sight {
     const { top, tip, search } = this.#state
-    const { index } = this.parts.desk
+    const { index } = this.parts.queue
     if (search !== undefined) {
       return {
         ours: index.block(search.at)?.id,
@@ -119,7 +119,7 @@ export class Follower {
     if (isRefusal(info)) return this.#failed('tip', 'no base-layer node answers', info)
     this.#succeeded('tip')
     this.parts.tip.move(info.height)
-    const saidMs = this.parts.clock.now()
+    const saidMs = this.parts.clock.monotonic()
     this.#move({ tip: { height: info.height, id: info.current, saidMs } })
   }
 
@@ -152,7 +152,7 @@ export class Follower {
     const batch = this.#batch
     if (batch.length === 0) return
     this.#batch = []
-    const { intake, desk, clock, log, pace } = this.parts
+    const { intake, queue, clock, log, pace } = this.parts
     sayRefused(intake.remember(batch, clock.now()), log)
     const gaps = batch.flatMap(({ missing }) => missing)
     if (gaps.length > 0) {
@@ -162,7 +162,7 @@ export class Follower {
         'transactions of a block are missing: asked for again later',
       )
     }
-    await desk.write(() => intake.blockWords(batch))
+    await queue.write(() => intake.blockWords(batch))
     pace.imported(batch, this.#state.top?.height ?? -1, this.#state.tip?.height ?? -1)
     this.parts.onImported()
     this.#tellState()
@@ -174,17 +174,17 @@ export class Follower {
     if (isRefusal(block)) return this.#failed('block', `block ${at} is not to be had`, block)
     this.#succeeded('block')
     this.#theirs = block.hash
-    const step = decide(this.#state, this.#sight(), this.rules, this.parts.clock.now())
+    const step = nextStep(this.#state, this.#sight(), this.rules, this.parts.clock.monotonic())
     this.#theirs = undefined
     if (step.kind !== 'compare') return this.#take(step)
     this.#move({ search: { at: step.at, from: step.from } })
   }
 
   async #unwind(fromHeight: number): Promise<void> {
-    const { desk, log, pace, supply } = this.parts
+    const { queue, log, pace, supply } = this.parts
     const top = this.#state.top?.height ?? -1
     if (fromHeight <= top) {
-      await desk.write(() => ({ kind: 'unwind', fromHeight }))
+      await queue.write(() => ({ kind: 'unwind', fromHeight }))
       pace.unwound(top - fromHeight + 1)
       log.info({ fromHeight, depth: top - fromHeight + 1 }, 'the chain took another branch')
     }
@@ -200,7 +200,7 @@ export class Follower {
       const way = 'look at the nodes; to take their branch, start once with a larger CHAIN_FORK_DEPTH_MAX'
       log.error({ depth, height: this.#state.top?.height, way }, 'a fork is too deep: the import is halted')
     }
-    this.#move({ search: undefined, haltedMs: clock.now() })
+    this.#move({ search: undefined, haltedMs: clock.monotonic() })
     this.#tellState()
   }
 
@@ -209,7 +209,7 @@ export class Follower {
     const failures = this.#failures[question]
     // Told once, not at every try.
     if (failures === 0) this.parts.log.warn({ reason: refusal.message }, what)
-    this.#move({ notBeforeMs: this.parts.clock.now() + pauseMs(failures, retryMs.first, retryMs.max) })
+    this.#move({ notBeforeMs: this.parts.clock.monotonic() + pauseMs(failures, retryMs.first, retryMs.max) })
     this.#failures[question] += 1
     // The node may be on another branch, or shorter than the one that was asked before.
     if (refusal.refused === 'unknown') this.#move({ tip: undefined, search: undefined })
@@ -222,7 +222,7 @@ export class Follower {
   }
 
   #topOfIndex(): BlockName | undefined {
-    const { index } = this.parts.desk
+    const { index } = this.parts.queue
     index.refresh()
     const height = index.topHeight()
     const block = height === undefined ? undefined : index.block(height)

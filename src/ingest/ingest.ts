@@ -18,14 +18,14 @@ import { type Environment, openEnvironment } from '../store/lmdb.js'
 import { Agenda } from './agenda.js'
 import { Backfill, type BackfillParts } from './backfill.js'
 import { bundleBytes } from './bundle-bytes.js'
-import { Desk } from './desk.js'
 import { Expiry } from './expiry.js'
 import { Follower, type FollowerParts } from './follower.js'
+import { IndexQueue } from './index-queue.js'
 import { Intake } from './intake.js'
 import { ItemJudge } from './item-judge.js'
 import { Mempool } from './mempool.js'
 import { Orders } from './orders.js'
-import { Pace } from './pace.js'
+import { ImportPace } from './pace.js'
 import type { IngestReply, IngestRequest } from './protocol.js'
 import { Pruner } from './prune.js'
 import { Repair } from './repair.js'
@@ -68,13 +68,13 @@ export class Ingest {
     this.#judge = new ItemJudge(given.proofThreads, log)
     this.#chain = new RemoteChain(given.chain, clock)
     const chain = this.#chain
-    const desk = new Desk(keeper, index, this.#abort.signal)
+    const queue = new IndexQueue(keeper, index, this.#abort.signal)
     const bundles = new Agenda(this.#agenda, 'bundles', given.tasksMax)
     const missing = new Agenda(this.#agenda, 'missing', given.tasksMax)
     const webhooks =
       given.webhooks && new Webhooks(given.webhooksPath, given.webhooks, { meters, clock, log })
     const intake = new Intake(bundles, missing, given.unbundle.unbundle, webhooks)
-    const shared = { desk, following, meters, clock, log }
+    const shared = { queue, following, meters, clock, log }
 
     const { transactions, chunks } = chainSources(chain, given.chunks, given.location)
     const open = bundleBytes({
@@ -89,23 +89,31 @@ export class Ingest {
       given.unbundle,
     )
     const wake = (): void => unbundler.wake()
-    const arrival = { ...{ chain, desk, intake, meters, clock, log }, onImported: wake }
+    const arrival = { chain, queue, intake, meters, clock, log, onImported: wake }
     const repair = new Repair({
-      ...{ ...shared, chain, agenda: missing, intake },
+      ...shared,
+      chain,
+      agenda: missing,
+      intake,
       onRepaired: wake,
     })
     this.#orders = new Orders({
-      ...{ chain, desk, bundles, intake, clock, log },
-      pruner: new Pruner(desk, given.follow.forkDepthMax, this.#abort.signal),
+      chain,
+      queue,
+      bundles,
+      intake,
+      clock,
+      log,
+      pruner: new Pruner(queue, given.follow.forkDepthMax, this.#abort.signal),
       wake,
     })
     this.#loops = [
       ...followers(arrival, given, following),
       repair,
       unbundler,
-      new Expiry(desk, clock),
+      new Expiry(queue, clock),
       ...(webhooks === undefined ? [] : [webhooks]),
-      ...(given.mempool === undefined ? [] : [new Mempool({ chain, desk, log }, given.mempool)]),
+      ...(given.mempool === undefined ? [] : [new Mempool({ chain, queue, log }, given.mempool)]),
     ]
   }
 
@@ -138,7 +146,7 @@ function followers(
   const { chain, meters, clock, log } = parts
   const { start } = given.follow
   const supply = (): Supply => new Supply(chain, given.blocksAhead, given.headersAtOnce)
-  const pace = new Pace(following, meters, clock, log)
+  const pace = new ImportPace(following, meters, clock, log)
   const follower = new Follower({ ...parts, supply: supply(), tip: new Tip(given.tip), pace }, given.follow)
   if (!('height' in start)) return [follower]
   return [follower, new Backfill({ ...parts, supply: supply() }, start.height)]

@@ -9,7 +9,7 @@ import { isBundle } from '../source/learned.js'
 import type { Agenda } from './agenda.js'
 import { matches } from './filter.js'
 import { blockInput, transactionAttributes, transactionInput, transactionSubject } from './rows.js'
-import type { BroughtBlock, PlacedTransaction } from './supply.js'
+import type { BroughtBlock, SuppliedTransaction } from './supply.js'
 import { blockEvent, indexedEvent, type WebhookEvent } from './webhook-events.js'
 import type { Webhooks } from './webhooks.js'
 
@@ -61,7 +61,11 @@ export class Intake {
   }
 
   /** Tells receivers of transactions of a block, and of the block where it is given. */
-  announce(height: number, transactions: readonly PlacedTransaction[], block?: BroughtBlock['block']): void {
+  announce(
+    height: number,
+    transactions: readonly SuppliedTransaction[],
+    block?: BroughtBlock['block'],
+  ): void {
     if (this.webhooks === undefined) return
     const { index, blocks } = this.webhooks.options
     const events: WebhookEvent[] = transactions
@@ -98,17 +102,17 @@ export class Intake {
   }
 
   /** Words that put late transactions into a block of the index. */
-  lateWords(height: number, transactions: readonly PlacedTransaction[]): CatalogRequest {
+  lateWords(height: number, transactions: readonly SuppliedTransaction[]): CatalogRequest {
     const late: CatalogRequest = { kind: 'index-transactions', height, transactions: pack(transactions) }
     return { kind: 'all', requests: [late, learn(transactions, height)] }
   }
 }
 
-function pack(transactions: readonly PlacedTransaction[]): Uint8Array {
+function pack(transactions: readonly SuppliedTransaction[]): Uint8Array {
   return packTransactions(transactions.map(transactionInput))
 }
 
-function learn(transactions: readonly PlacedTransaction[], height: number): CatalogRequest {
+function learn(transactions: readonly SuppliedTransaction[], height: number): CatalogRequest {
   const attributes = transactions.map(({ transaction }) => transactionAttributes(transaction, height))
   return { kind: 'learn', attributes }
 }

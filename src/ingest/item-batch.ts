@@ -2,8 +2,9 @@ import type { ItemFilter } from '../../config/item-filter.js'
 import { RowPacker } from '../catalog/pack.js'
 import { type Id, idBytes } from '../format/id.js'
 import type { Refusal } from '../format/refusal.js'
-import type { Desk } from './desk.js'
 import { matches } from './filter.js'
+import type { HeldItems } from './held-items.js'
+import type { IndexQueue } from './index-queue.js'
 import type { ItemJudge, SignedMessage } from './item-judge.js'
 import { type FoundItem, itemSubject, packFound, packItem } from './rows.js'
 import { indexedEvent } from './webhook-events.js'
@@ -38,20 +39,23 @@ export class ItemBatch {
   #items: UnjudgedItem[] = []
   /** Where nobody judges, chooses or announces items, each is packed as it comes: objects that are held cost far more. */
   #packed: { readonly rows: RowPacker; count: number } | undefined
+  /** Batches are judged at once, and settled one after the other. */
+  #settling: Promise<void> = Promise.resolve()
 
   constructor(
     private readonly rootId: Id,
-    private readonly desk: Desk,
+    private readonly queue: IndexQueue,
     private readonly judge: Pick<ItemJudge, 'judge'> | undefined,
     private readonly wanted: ItemFilter,
     private readonly hearer: BatchHearer,
+    private readonly held: HeldItems,
     private readonly webhooks?: Webhooks,
   ) {}
 
   /** Whether the root is in a block of the index. */
   isRootKnown(): boolean {
-    this.desk.index.refresh()
-    return this.desk.index.row(idBytes(this.rootId))?.height !== undefined
+    this.queue.index.refresh()
+    return this.queue.index.row(idBytes(this.rootId))?.height !== undefined
   }
 
   get isFull(): boolean {
@@ -81,31 +85,44 @@ export class ItemBatch {
     const unjudged = this.#items
     if (unjudged.length === 0) return
     this.#items = []
-    const items = await this.#sound(unjudged)
-    if (items.length > 0) await this.#tell(items, () => packFound(items))
+    const judging = this.judge?.judge(unjudged.map(signedMessage))
+    const before = this.#settling
+    const settled = (async () => {
+      const verdicts = await judging
+      await before
+      return this.#settled(unjudged, verdicts)
+    })()
+    this.#settling = settled.then(() => undefined)
+    this.#settling.catch(() => 'thrown where it is awaited')
+    const items = await settled
+    for (let at = 0; at < items.length; at += itemsMax) {
+      const some = items.slice(at, at + itemsMax)
+      await this.#tell(some, () => packFound(some))
+    }
   }
 
-  async #sound(unjudged: readonly UnjudgedItem[]): Promise<FoundItem[]> {
-    const { judge } = this
-    const verdicts = await judge?.judge(unjudged.map(signedMessage))
+  /** Items that may be told now. Without verdicts all are believed. */
+  #settled(
+    unjudged: readonly UnjudgedItem[],
+    verdicts: readonly (true | Refusal)[] | undefined,
+  ): FoundItem[] {
     return unjudged.flatMap(({ item }, at) => {
-      const verdict = judge === undefined ? true : verdicts?.[at]
+      const verdict = this.judge === undefined ? true : verdicts?.[at]
       if (verdict === undefined) throw new Error('a signature was not judged')
-      if (verdict !== true) {
-        this.hearer.bad(item.header.id, verdict)
-        return []
-      }
-      this.hearer.sound(item)
+      if (verdict !== true) this.hearer.bad(item.header.id, verdict)
+      else this.hearer.sound(item)
+      const isSigned = verdict === true
       // Most often everything is wanted: then nothing need be made to be looked at.
-      const wanted = this.wanted.kind === 'always' || matches(this.wanted, itemSubject(item))
-      return wanted ? [item] : []
+      const isWanted = this.wanted.kind === 'always' || (isSigned && matches(this.wanted, itemSubject(item)))
+      if (this.judge === undefined) return isWanted ? [item] : []
+      return this.held.take(item, isSigned, isWanted)
     })
   }
 
   /** Tells packed items; `items` are those that receivers may hear of. */
   async #tell(items: readonly FoundItem[], pack: () => Uint8Array): Promise<void> {
-    const outcome = await this.desk.write(() => {
-      const root = this.desk.index.row(idBytes(this.rootId))
+    const outcome = await this.queue.write(() => {
+      const root = this.queue.index.row(idBytes(this.rootId))
       if (root?.height === undefined) return undefined
       this.#announce(items, root.height)
       return { kind: 'index-items', rootId: this.rootId, items: pack() }
@@ -115,9 +132,9 @@ export class ItemBatch {
 
   /** Tells receivers of items that are new to the index. */
   #announce(items: readonly FoundItem[], height: number): void {
-    const { webhooks, desk } = this
+    const { webhooks, queue } = this
     if (webhooks === undefined) return
-    const fresh = items.filter(({ header }) => desk.index.row(idBytes(header.id))?.height === undefined)
+    const fresh = items.filter(({ header }) => queue.index.row(idBytes(header.id))?.height === undefined)
     const wanted = fresh.map(itemSubject).filter((subject) => matches(webhooks.options.index, subject))
     webhooks.announce(wanted.map((subject) => indexedEvent(subject, height)))
   }

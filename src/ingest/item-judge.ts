@@ -1,7 +1,8 @@
+import { pause } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import { Pool } from '../actor/pool.js'
 import type { ItemHeader } from '../format/item.js'
-import type { Refusal } from '../format/refusal.js'
+import { isRefusal, type Refusal } from '../format/refusal.js'
 import { verifyItemMessage } from '../proof/item.js'
 
 /** An item's signature, and what it must be a signature of. */
@@ -16,6 +17,8 @@ export function judgeItems(items: readonly SignedMessage[]): (true | Refusal)[] 
 
 /** Batches that wait for a hand at most: each bundle that is read has one, and tells the next only after it. */
 const waitingMax = 256
+/** Between two tries where all those places are taken. */
+const againMs = 50
 
 /** Verifies signatures of items on a pool of threads (`workers/proof.ts`). */
 export class ItemJudge {
@@ -26,8 +29,15 @@ export class ItemJudge {
     this.#pool = threads === 0 ? undefined : new Pool({ file: 'proof', threads, waitingMax }, log)
   }
 
+  /** Resolves when all are judged. Rejects where the pool is closed, or failed twice. */
   async judge(items: readonly SignedMessage[]): Promise<(true | Refusal)[]> {
-    return this.#pool === undefined ? judgeItems(items) : this.#pool.run('items', { items })
+    if (this.#pool === undefined) return judgeItems(items)
+    for (;;) {
+      const judged = await this.#pool.run<(true | Refusal)[]>('items', { items })
+      if (!isRefusal(judged)) return judged
+      // Whoever reads bundles reads no faster than their items are judged.
+      await pause(againMs)
+    }
   }
 
   async close(): Promise<void> {

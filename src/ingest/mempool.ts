@@ -3,9 +3,9 @@ import { packTransactions } from '../catalog/pack.js'
 import type { Chain } from '../chain/chain.js'
 import { type Id, idBytes } from '../format/id.js'
 import { isRefusal } from '../format/refusal.js'
-import type { Desk } from './desk.js'
+import type { IndexQueue } from './index-queue.js'
 import { Rounds } from './rounds.js'
-import { transactionAttributes, transactionInput } from './rows.js'
+import { pendingInput, transactionAttributes } from './rows.js'
 
 export interface MempoolOptions {
   readonly everyMs: number
@@ -15,7 +15,7 @@ export interface MempoolOptions {
 
 export interface MempoolParts {
   readonly chain: Pick<Chain, 'pending' | 'pendingTransaction'>
-  readonly desk: Desk
+  readonly queue: IndexQueue
   readonly log: Log
 }
 
@@ -41,24 +41,24 @@ export class Mempool {
   }
 
   async #look(signal: AbortSignal): Promise<void> {
-    const { chain, desk, log } = this.parts
+    const { chain, queue, log } = this.parts
     const ids = await chain.pending(signal)
     if (isRefusal(ids)) {
       log.debug({ reason: ids.message }, 'no node tells what waits for a block')
       return
     }
-    desk.index.refresh()
-    const unknown = ids.filter((id) => desk.index.row(idBytes(id)) === undefined)
+    queue.index.refresh()
+    const unknown = ids.filter((id) => queue.index.row(idBytes(id)) === undefined)
     for (const id of unknown.slice(0, this.options.atOnceMax)) await this.#learn(id, signal)
   }
 
   async #learn(id: Id, signal: AbortSignal): Promise<void> {
-    const { chain, desk } = this.parts
+    const { chain, queue } = this.parts
     const transaction = await chain.pendingTransaction(id, signal)
     if (isRefusal(transaction) || signal.aborted) return
-    const row = transactionInput({ transaction, index: 0, weaveEnd: 0 })
+    const row = pendingInput(transaction)
     const attributes = [transactionAttributes(transaction, undefined)]
-    await desk.write(() => ({
+    await queue.write(() => ({
       kind: 'all',
       requests: [
         { kind: 'index-pending', transactions: packTransactions([row]) },

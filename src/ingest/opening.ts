@@ -4,8 +4,9 @@ import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { isBundle } from '../source/learned.js'
 import { Ahead } from './ahead.js'
 import type { RootStream } from './bundle-bytes.js'
-import type { Desk } from './desk.js'
 import { matches } from './filter.js'
+import { HeldItems } from './held-items.js'
+import type { IndexQueue } from './index-queue.js'
 import { ItemBatch } from './item-batch.js'
 import type { ItemJudge } from './item-judge.js'
 import { type FoundItem, itemSubject } from './rows.js'
@@ -21,10 +22,12 @@ export interface OpeningRules {
   readonly depthMax: number
   /** Entries of one bundle and those open inside it: some 200 bytes each. */
   readonly entriesMax: number
+  /** Items inside items that wait for a verdict on what is around them: some 3 kB each. More, and the bundle is read twice. */
+  readonly heldMax: number
 }
 
 export interface OpeningParts {
-  readonly desk: Desk
+  readonly queue: IndexQueue
   /** The proven data of a root. */
   readonly open: (id: Id, signal: AbortSignal) => Promise<RootStream | Refusal>
   /** Absent: the items are believed to be by their owners. */
@@ -54,7 +57,10 @@ export interface OpeningFailure {
   readonly cause: 'bundle' | 'orphan' | 'source'
 }
 
-/** Opens one bundle as a stream and tells the catalog of every item in it. Rejects where the catalog is lost. */
+/**
+ * Opens one bundle as a stream and tells the catalog of every item in it whose owner signed it, and the owners of all items
+ * around it. Rejects where the catalog is lost.
+ */
 export async function openBundle(
   parts: OpeningParts,
   rules: OpeningRules,
@@ -62,11 +68,28 @@ export async function openBundle(
   report: OpeningReport,
   signal: AbortSignal,
 ): Promise<OpeningFailure | undefined> {
+  const held = new HeldItems(rules.heldMax)
+  const failure = await readBundle(parts, rules, id, report, held, signal)
+  if (held.again === undefined || (failure !== undefined && failure.cause !== 'bundle')) return failure
+  // What was counted the first time is not counted again.
+  const known = new HeldItems(0, held.again)
+  const { read: _read, ...again } = parts
+  return readBundle(again, rules, id, { items: 0, bad: 0, nested: 0 }, known, signal)
+}
+
+async function readBundle(
+  parts: OpeningParts,
+  rules: OpeningRules,
+  id: Id,
+  report: OpeningReport,
+  held: HeldItems,
+  signal: AbortSignal,
+): Promise<OpeningFailure | undefined> {
   const bad = (item: Id, refusal: Refusal): void => {
     report.bad += 1
     report.firstBad ??= `${item}: ${refusal.message}`
   }
-  const batch = batchOf(parts, rules, id, report, bad)
+  const batch = batchOf(parts, rules, id, report, bad, held)
   if (!batch.isRootKnown()) {
     const refusal = refuse('unknown', 'upstream', 'the bundle is in no block of the index')
     return { refusal, cause: 'orphan' }
@@ -109,15 +132,16 @@ export async function openBundle(
 }
 
 function batchOf(
-  { desk, judge, webhooks, told }: OpeningParts,
+  { queue, judge, webhooks, told }: OpeningParts,
   rules: OpeningRules,
   id: Id,
   report: OpeningReport,
   bad: (item: Id, refusal: Refusal) => void,
+  held: HeldItems,
 ): ItemBatch {
   const sound = ({ header }: FoundItem): void => {
     report.items += 1
     if (isBundle(header.tags)) report.nested += 1
   }
-  return new ItemBatch(id, desk, judge, rules.index, { bad, sound, told }, webhooks)
+  return new ItemBatch(id, queue, judge, rules.index, { bad, sound, told }, held, webhooks)
 }

@@ -1,22 +1,22 @@
 import type { Clock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import { packTransactions } from '../catalog/pack.js'
+import { type HeaderChain, verifiedHeader } from '../chain/verified-header.js'
 import { type Id, idBytes } from '../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { Agenda } from './agenda.js'
-import type { Desk } from './desk.js'
-import { type HeaderChain, verifiedHeader } from './headers.js'
+import type { IndexQueue } from './index-queue.js'
 import { type Intake, sayRefused } from './intake.js'
 import type { IngestReply, IngestRequest } from './protocol.js'
 import type { PruneOrder, Pruner } from './prune.js'
-import { transactionAttributes, transactionInput } from './rows.js'
+import { pendingInput, transactionAttributes } from './rows.js'
 
 /** Headers asked for at once by order. */
 const askingMax = 64
 
 export interface OrderParts {
   readonly chain: HeaderChain
-  readonly desk: Desk
+  readonly queue: IndexQueue
   readonly bundles: Agenda
   readonly intake: Intake
   readonly pruner: Pruner
@@ -74,17 +74,17 @@ export class Orders {
   }
 
   async #ask(id: Id): Promise<void> {
-    const { chain, desk, intake, clock, log } = this.parts
+    const { chain, queue, intake, clock, log } = this.parts
     const found = await verifiedHeader(chain, id, this.#abort.signal)
     if (isRefusal(found)) {
       log.warn({ id, reason: found.message }, 'an ordered transaction could not be had')
       return
     }
     const { transaction } = found
-    await desk.write(() => {
+    await queue.write(() => {
       // What is in a block already stays where it is.
-      if (desk.index.row(idBytes(id)) !== undefined) return undefined
-      const row = transactionInput({ transaction, index: 0, weaveEnd: 0 })
+      if (queue.index.row(idBytes(id)) !== undefined) return undefined
+      const row = pendingInput(transaction)
       return {
         kind: 'all',
         requests: [

@@ -16,7 +16,7 @@ export function countImported(batch: readonly BroughtBlock[], meters: Meters): n
 }
 
 /** How fast the index grows, for operators: meters, the shared table that other threads read, and now and then a line. */
-export class Pace {
+export class ImportPace {
   #sinceMs: number
   #blocks = 0
   #transactions = 0
@@ -50,6 +50,7 @@ export class Pace {
   unwound(blocks: number): void {
     this.meters.of('forks_total').add(1)
     this.meters.of('blocks_unwound_total').add(blocks)
+    this.meters.of('last_fork_depth').set(blocks)
   }
 
   /** Where the follower stands now; an undefined state stays as it was. */

@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { type Refusal, refuse } from '../format/refusal.js'
-import type { Desk } from './desk.js'
+import type { IndexQueue } from './index-queue.js'
 
 /** Rows looked at in one step, and removed in one message at most: some 10 ms of the keeper's time. */
 const stepRows = 1000
@@ -21,7 +21,7 @@ export class Pruner {
   #busy = false
 
   constructor(
-    private readonly desk: Desk,
+    private readonly queue: IndexQueue,
     private readonly forkDepth: number,
     private readonly stopped: AbortSignal,
   ) {}
@@ -41,7 +41,7 @@ export class Pruner {
   }
 
   async #prune({ from, to, beforeSeconds }: PruneOrder): Promise<number> {
-    const { index } = this.desk
+    const { index } = this.queue
     let removed = 0
     let after: Uint8Array | undefined
     for (;;) {
@@ -54,7 +54,7 @@ export class Pruner {
       const old = rows.filter(({ isItem, seenSeconds }) => isItem && seenSeconds < beforeSeconds)
       const keys = Buffer.concat(old.map(({ key }) => key))
       if (keys.length === 0) await turn()
-      else removed += (await this.desk.write(() => ({ kind: 'remove-items', keys })))?.removed ?? 0
+      else removed += (await this.queue.write(() => ({ kind: 'remove-items', keys })))?.removed ?? 0
       this.stopped.throwIfAborted()
     }
   }

@@ -3,12 +3,12 @@ import type { Log } from '../actor/log.js'
 import type { Meters } from '../actor/meter.js'
 import type { Following } from '../actor/shared.js'
 import type { Chain } from '../chain/chain.js'
+import { type HeaderChain, verifiedHeader } from '../chain/verified-header.js'
 import { idOfBytes } from '../format/id.js'
 import { isRefusal } from '../format/refusal.js'
 import type { Transaction } from '../format/transaction.js'
 import { type Agenda, pauseMs, type Task } from './agenda.js'
-import type { Desk } from './desk.js'
-import { type HeaderChain, verifiedHeader } from './headers.js'
+import type { IndexQueue } from './index-queue.js'
 import { type Intake, type Missing, sayRefused } from './intake.js'
 import { Rounds } from './rounds.js'
 
@@ -16,7 +16,7 @@ export interface RepairParts {
   readonly chain: HeaderChain & Pick<Chain, 'transactionOffset'>
   readonly agenda: Agenda
   readonly intake: Intake
-  readonly desk: Desk
+  readonly queue: IndexQueue
   readonly following: Following
   readonly meters: Meters
   readonly onRepaired: () => void
@@ -53,11 +53,11 @@ export class Repair {
   }
 
   async #repair(task: Task, signal: AbortSignal): Promise<void> {
-    const { agenda, chain, clock, desk, intake, log, meters } = this.parts
+    const { agenda, chain, clock, queue, intake, log, meters } = this.parts
     const { height, block, index } = JSON.parse(Buffer.from(task.value).toString()) as Missing
     const id = idOfBytes(task.key.subarray(4))
-    const isWanted = (): boolean => desk.index.block(height)?.id === block
-    desk.index.refresh()
+    const isWanted = (): boolean => queue.index.block(height)?.id === block
+    queue.index.refresh()
     // Put on the agenda before its block was indexed: not wanted yet, or never again.
     if (!isWanted() && task.attempts > 8) return agenda.done(task)
     const found = await verifiedHeader(chain, id, signal)
@@ -68,12 +68,10 @@ export class Repair {
       return
     }
     const { transaction } = found
-    const weaveEnd = await this.#weaveEnd(transaction, signal)
+    const placed = { ...found, index, weaveEnd: await this.#weaveEnd(transaction, signal) }
     sayRefused(intake.rememberBundles([transaction], clock.now()), log)
-    if (isWanted()) intake.announce(height, [{ transaction, index, weaveEnd }])
-    const done = await desk.write(() =>
-      isWanted() ? intake.lateWords(height, [{ transaction, index, weaveEnd }]) : undefined,
-    )
+    if (isWanted()) intake.announce(height, [placed])
+    const done = await queue.write(() => (isWanted() ? intake.lateWords(height, [placed]) : undefined))
     if (done === undefined) {
       agenda.later(task, clock.now() + pauseMs(task.attempts, retryMs.first, retryMs.max))
       return

@@ -1,4 +1,4 @@
-import type { Attributes, Place } from '../catalog/attributes.js'
+import type { Attributes, ItemPlace } from '../catalog/attributes.js'
 import type { BlockInput, TransactionInput } from '../catalog/index-protocol.js'
 import { RowPacker } from '../catalog/pack.js'
 import type { Block } from '../chain/chain.js'
@@ -7,15 +7,17 @@ import type { Transaction } from '../format/transaction.js'
 import { sha256 } from '../proof/digest.js'
 import { ownerOf } from '../proof/transaction.js'
 import { learnedOfTransaction } from '../source/learned.js'
-import type { Subject } from './filter.js'
-import type { PlacedTransaction } from './supply.js'
+import type { FilterSubject } from './filter.js'
+import type { SuppliedTransaction } from './supply.js'
 
 /** How chain and bundles are told to the catalog: as rows of the index, and as attributes by which ids are served. */
+
+const none = new Uint8Array(0)
 
 /** A data item with its place. */
 export interface FoundItem {
   readonly header: ItemHeader
-  readonly place: Place
+  readonly place: ItemPlace
 }
 
 export function blockInput(block: Block): BlockInput {
@@ -31,18 +33,38 @@ export function blockInput(block: Block): BlockInput {
   }
 }
 
-/** The row of a transaction; `index` and `weaveEnd` are 0 while it waits for a block. */
-export function transactionInput({ transaction, index, weaveEnd }: PlacedTransaction): TransactionInput {
+/** The row of a transaction in its block. */
+export function transactionInput({
+  transaction,
+  treeRoot,
+  index,
+  weaveEnd,
+}: SuppliedTransaction): TransactionInput {
   const { id, dataSize, target, lastTx, tags, signature } = transaction
   const owner = ownerOf(transaction)
   return {
-    ...{ id, size: dataSize, owner, target, anchor: lastTx, tags, signature, index, weaveEnd },
+    id,
+    size: dataSize,
+    owner,
+    target,
+    anchor: lastTx,
+    tags,
+    signature,
+    index,
+    weaveEnd,
     ownerAddress: sha256(owner),
     format: transaction.format,
     quantity: transaction.quantity,
     reward: transaction.reward,
-    dataRoot: transaction.dataRoot,
+    // Without data the root of format 1 is always the same: that is not worth 32 bytes a row.
+    dataRoot: dataSize === 0 && transaction.format === 1 ? none : treeRoot,
   }
+}
+
+/** The row of a transaction that waits for a block: the computed root of a format-1 transaction comes with the block. */
+export function pendingInput(transaction: Transaction): TransactionInput {
+  const treeRoot = transaction.format === 2 ? transaction.dataRoot : none
+  return transactionInput({ transaction, treeRoot, index: 0, weaveEnd: 0 })
 }
 
 /** What is known of a transaction without its bytes: nothing of them is proven yet. */
@@ -57,12 +79,17 @@ export function transactionAttributes(transaction: Transaction, height: number |
   }
 }
 
-export function transactionSubject(transaction: Transaction): Subject {
+export function transactionSubject(transaction: Transaction): FilterSubject {
   const { id, target, lastTx, signature, tags, dataSize } = transaction
   const owner = ownerOf(transaction)
   const { format, quantity, reward, dataRoot } = transaction
   return {
-    ...{ id, owner, target, signature, tags, anchor: lastTx },
+    id,
+    owner,
+    target,
+    signature,
+    tags,
+    anchor: lastTx,
     sizeBytes: dataSize,
     transfer: { format, quantity, reward, dataRoot },
   }
@@ -97,10 +124,16 @@ export function packItem(packer: RowPacker, { header, place }: FoundItem): void 
   packer.item(item, sha256)
 }
 
-export function itemSubject({ header, place }: FoundItem): Subject {
+export function itemSubject({ header, place }: FoundItem): FilterSubject {
   const { id, owner, target, anchor, signature, tags, signatureType } = header
   return {
-    ...{ id, owner, target, anchor, signature, tags, signatureType },
+    id,
+    owner,
+    target,
+    anchor,
+    signature,
+    tags,
+    signatureType,
     sizeBytes: place.itemSize - header.headerSize,
     parentId: place.parentId,
     rootId: place.rootId,

@@ -1,17 +1,19 @@
 import type { Block, Chain } from '../chain/chain.js'
+import { type HeaderChain, type VerifiedHeader, verifiedHeader } from '../chain/verified-header.js'
 import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
 import type { Transaction } from '../format/transaction.js'
 import type { BlockTransaction } from '../proof/block.js'
 import { Turns } from '../source/turns.js'
-import { type HeaderChain, type VerifiedHeader, verifiedHeader } from './headers.js'
 import { weaveEnds } from './weave-ends.js'
 
 export type SupplyChain = HeaderChain & Pick<Chain, 'blockByHeight'>
 
 /** A transaction in its block. */
-export interface PlacedTransaction {
+export interface SuppliedTransaction {
   readonly transaction: Transaction
+  /** As `VerifiedHeader` has it; empty where it is not known yet. */
+  readonly treeRoot: Uint8Array
   readonly index: number
   /** Offset of the last byte of its data in the weave (1-based), proven; 0 while not known, and without data. */
   readonly weaveEnd: number
@@ -20,7 +22,7 @@ export interface PlacedTransaction {
 /** A block with those of its transactions that could be had. */
 export interface BroughtBlock {
   readonly block: Block
-  readonly transactions: readonly PlacedTransaction[]
+  readonly transactions: readonly SuppliedTransaction[]
   readonly missing: readonly { readonly id: Id; readonly index: number; readonly refusal: Refusal }[]
 }
 
@@ -105,7 +107,7 @@ export class Supply {
     )
     const transactions = headers.flatMap(({ id, index, header }) => {
       if (isRefusal(header)) return []
-      return [{ transaction: header.transaction, index, weaveEnd: ends.get(id) ?? 0 }]
+      return [{ ...header, index, weaveEnd: ends.get(id) ?? 0 }]
     })
     const missing = headers.flatMap(({ id, index, header }) =>
       isRefusal(header) ? [{ id, index, refusal: header }] : [],

@@ -10,7 +10,7 @@ import { isRefusal } from '../format/refusal.js'
 import { insist } from '../source/keeping.js'
 import type { Hints } from '../source/protocol.js'
 import type { VerifierOptions } from '../source/wiring.js'
-import type { Evidence, Verdict } from './evidence.js'
+import type { Evidence, ProofVerdict } from './evidence.js'
 import { priorities, type Waiting, WaitingList } from './waiting.js'
 
 export interface VerifierParts {
@@ -139,7 +139,7 @@ export class Verifier {
       await insist(this.parts.keeper, { kind: 'resigned', id })
       return true
     }
-    const verdict: Verdict = await evidence.judge(known, digest, hints, this.#abort.signal)
+    const verdict: ProofVerdict = await evidence.judge(known, digest, hints, this.#abort.signal)
     if (verdict.kind === 'wrong') {
       log.error({ id, reason: verdict.reason }, 'cached content is not what its id stands for: dropped')
       await replace(known, digest)

@@ -4,7 +4,7 @@ import { encodeBase64url } from '../format/base64url.js'
 import type { Id } from '../format/id.js'
 import type { Tag } from '../format/tag.js'
 import { normalizedAddress } from '../proof/address.js'
-import type { Subject } from './filter.js'
+import type { FilterSubject } from './filter.js'
 
 /** Something that happened, as receivers are told it: `body` is JSON `{event, data}`. */
 export interface WebhookEvent {
@@ -16,7 +16,7 @@ export interface WebhookEvent {
 type EventName = 'tx-indexed' | 'ans104-data-item-indexed' | 'block-indexed' | 'data-cached'
 
 /** A transaction of a block, or a data item, that is in the index now. */
-export function indexedEvent(subject: Subject, height: number): WebhookEvent {
+export function indexedEvent(subject: FilterSubject, height: number): WebhookEvent {
   const { id, owner, target, anchor, tags, sizeBytes, signatureType, parentId, rootId, transfer } = subject
   const data = {
     id,

@@ -2,6 +2,7 @@ import { createHmac } from 'node:crypto'
 import type { Clock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import type { Meters } from '../actor/meter.js'
+import { expected } from '../format/bug.js'
 import type { Asks } from '../http/upstream.js'
 import { type Agenda, pauseMs, type Task } from './agenda.js'
 import { Rounds } from './rounds.js'
@@ -105,7 +106,8 @@ export class WebhookTarget {
       if (statusCode >= 200 && statusCode < 300) return undefined
       return { reason: `status ${statusCode}`, final: statusCode === 410 }
     } catch (error) {
-      return { reason: late.signal.aborted ? 'no answer in time' : (error as Error).message, final: false }
+      const { message } = expected(error)
+      return { reason: late.signal.aborted ? 'no answer in time' : message, final: false }
     } finally {
       timer.cancel()
     }

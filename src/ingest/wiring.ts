@@ -3,8 +3,8 @@ import type { ChainOptions } from '../chain/options.js'
 import type { ChunkOptions } from '../source/chain-sources.js'
 import type { LocationLimits } from '../source/locate.js'
 import type { SourceThread } from '../source/wiring.js'
-import type { FollowRules } from './decide.js'
 import type { MempoolOptions } from './mempool.js'
+import type { FollowRules } from './next-step.js'
 import type { UnbundlerOptions } from './unbundler.js'
 import type { WebhookOptions } from './webhooks.js'
 
@@ -64,5 +64,12 @@ export const ingestDefaults = {
   tasksMax: 1_000_000,
   haltedMs: 60_000,
   // 16 failures until the longest pause; orphans are looked for for some four minutes.
-  unbundle: { depthMax: 10, entriesMax: 1_000_000, retryMs: 500, retryMaxMs: 6 * 3_600_000, orphanLooks: 9 },
+  unbundle: {
+    depthMax: 10,
+    entriesMax: 1_000_000,
+    heldMax: 32_768,
+    retryMs: 500,
+    retryMaxMs: 6 * 3_600_000,
+    orphanLooks: 9,
+  },
 } as const

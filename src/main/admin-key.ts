@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { Config } from '../../config/read.js'
 import type { Log } from '../actor/log.js'
+import { readSmall } from '../store/folder.js'
 import { keptSecret } from '../store/secret-file.js'
-import { folders } from './threads.js'
+import { folders } from './folders.js'
 
 const keyShape = /^[\x21-\x7e]{8,512}$/
 
@@ -17,7 +17,7 @@ export function adminKey(config: Config, log: Log): string {
   const { adminApiKey, adminApiKeyFile } = config.moderation
   if (adminApiKeyFile !== undefined) {
     const path = resolve(adminApiKeyFile)
-    return readKey(path, 'ADMIN_API_KEY_FILE', () => readFileSync(path, 'utf8'))
+    return readKey(path, 'ADMIN_API_KEY_FILE', () => readSmall(path))
   }
   if (adminApiKey !== undefined) return adminApiKey
   const path = join(folders(config).keys, 'admin.key')

@@ -82,6 +82,8 @@ export function bandsReading({ bands, server }: Config, dataRoot: string): Bands
       concurrencyMax: bands.requestsMax,
       waitMs: bands.turnMs,
       coolMs: 30_000,
+      httpMs: bands.requestMs,
+      contentMs: remoteMs,
     },
     http: { timeoutMs: bands.requestMs, connectionsMax: bands.requestsMax },
   }

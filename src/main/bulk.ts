@@ -1,6 +1,5 @@
 import type { Config } from '../../config/read.js'
 import { addressOf } from '../actor/address.js'
-import { claimFolder } from '../actor/claim.js'
 import type { Clock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import { startThread } from '../actor/thread.js'
@@ -12,21 +11,23 @@ import type { CatalogReply, CatalogRequest } from '../catalog/protocol.js'
 import { openCatalogTables } from '../catalog/tables.js'
 import { idBytes } from '../format/id.js'
 import { Agenda } from '../ingest/agenda.js'
-import { Desk } from '../ingest/desk.js'
 import { matches } from '../ingest/filter.js'
+import { IndexQueue } from '../ingest/index-queue.js'
 import { Intake } from '../ingest/intake.js'
 import { ItemJudge } from '../ingest/item-judge.js'
 import type { OpeningRules } from '../ingest/opening.js'
 import { ingestDefaults } from '../ingest/wiring.js'
 import { isBundle } from '../source/learned.js'
 import { openEnvironment } from '../store/lmdb.js'
+import { claimDataFolder } from './data-folder.js'
+import { folders } from './folders.js'
 import { openingRules } from './ingest-thread.js'
-import { catalogThread, folders, sharedTables } from './threads.js'
+import { catalogThread, sharedTables } from './threads.js'
 
 /** What a command needs that fills the index while the gateway does not run. */
 export interface Bulk {
   readonly index: ChainIndex
-  readonly desk: Desk
+  readonly queue: IndexQueue
   readonly intake: Intake
   readonly bundles: Agenda
   readonly judge: ItemJudge
@@ -54,7 +55,7 @@ export async function openBulk(
   signal: AbortSignal,
 ): Promise<Bulk> {
   const { root, catalog, agenda } = folders(config)
-  const claim = await claimFolder(root)
+  const claim = await claimDataFolder(root, log)
   const shared = sharedTables(config)
   const thread = await startThread('catalog', 'catalog', {
     ...catalogThread(config, shared),
@@ -68,12 +69,16 @@ export async function openBulk(
   const missing = new Agenda(tasks, 'missing', ingestDefaults.tasksMax)
   const rules = openingRules(config)
   const judge = new ItemJudge(proofThreads, log)
-  const desk = new Desk(keeper, index, signal, false)
+  const queue = new IndexQueue(keeper, index, signal, false)
   return {
-    ...{ index, desk, bundles, judge, rules },
+    index,
+    queue,
+    bundles,
+    judge,
+    rules,
     intake: new Intake(bundles, missing, rules.unbundle),
     async write(request) {
-      await desk.write(() => request)
+      await queue.write(() => request)
     },
     remember(transactions) {
       index.refresh()

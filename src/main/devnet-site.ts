@@ -5,9 +5,9 @@ import { type Examples, type Planted, type Planting, plant } from '../devnet/see
 import { parseId } from '../format/id.js'
 import { LocalRegistry } from '../names/local-registry.js'
 import { parseName } from '../names/name.js'
+import { folders } from './folders.js'
 import { hostOptions, namesFolder } from './names-thread.js'
 import { chainOptions } from './network.js'
-import { folders } from './threads.js'
 
 /** What a fresh devnet has to show. Loaded where there is a site to seed. */
 export interface SeededSite {

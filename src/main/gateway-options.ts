@@ -4,7 +4,10 @@ import type { EdgeThread } from '../gateway/wiring.js'
 import { ownHosts } from './names-thread.js'
 
 /** How every edge thread answers. */
-export function gatewayOptions(config: Config): EdgeThread['gateway'] {
+export function gatewayOptions(
+  config: Config,
+  manifestsOpenMax = gatewayDefaults.manifestsOpenMax,
+): EdgeThread['gateway'] {
   const { server, answers, forwarding } = config
   return {
     ...gatewayDefaults,
@@ -23,6 +26,8 @@ export function gatewayOptions(config: Config): EdgeThread['gateway'] {
     tagBytesMax: answers.tagHeadersMaxBytes,
     ownHosts: ownHosts(config),
     release: server.release,
+    manifestMaxBytes: config.manifests.maxBytes,
+    manifestsOpenMax,
     localOnlyHeaders: lower(forwarding.headers),
     localOnlyEmptyUserAgent: forwarding.emptyUserAgent,
     localOnlyUserAgents: lower(forwarding.userAgents),

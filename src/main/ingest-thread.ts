@@ -4,8 +4,9 @@ import type { Config } from '../../config/read.js'
 import type { OpeningRules } from '../ingest/opening.js'
 import { type IngestThread, ingestDefaults } from '../ingest/wiring.js'
 import { sourceDefaults } from '../source/wiring.js'
+import { folders } from './folders.js'
 import { chainOptions } from './network.js'
-import { folders, type SharedTables } from './threads.js'
+import type { SharedTables } from './threads.js'
 import { webhookOptions } from './webhooks.js'
 
 /** How often a node is asked for its tip; blocks come each two minutes, on devnet each two seconds. */
@@ -64,11 +65,13 @@ export function ingestThread(
 export function openingRules({ server, indexing }: Config): OpeningRules {
   const isMainnet = server.network === 'mainnet'
   const usual = isMainnet ? ({ kind: 'never' } as const) : ({ kind: 'always' } as const)
-  const { depthMax, entriesMax } = ingestDefaults.unbundle
+  const { depthMax, entriesMax, heldMax } = ingestDefaults.unbundle
   return {
     unbundle: indexing.unbundleFilter ?? usual,
     index: indexing.indexFilter ?? usual,
-    ...{ depthMax, entriesMax },
+    depthMax,
+    entriesMax,
+    heldMax,
   }
 }
 

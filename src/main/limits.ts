@@ -5,7 +5,7 @@ import type { Part } from '../actor/supervise.js'
 import type { Secret } from '../admission/key.js'
 import { BucketTable } from '../admission/table.js'
 import type { AdmissionThread, BucketPlace, Limits } from '../admission/wiring.js'
-import { folders } from './threads.js'
+import { folders } from './folders.js'
 
 /** Where buckets are, made once; undefined where nobody is limited. */
 function bucketPlace({ limits }: Config): BucketPlace | undefined {
@@ -39,23 +39,23 @@ function admissionThread(config: Config, place: BucketPlace): AdmissionThread {
 }
 
 /** The threads of the program, as far as limits need them. */
-interface Crew {
+interface Threads {
   said<Said>(name: string): Said
   line(name: string): MessagePort
   part(name: string, file: string, data: () => object): Part
 }
 
 /** The part that keeps the buckets, and what each edge thread is told of them; nothing of both where nobody is limited. */
-export function limitsOf(config: Config, crew: Crew): { readonly parts: Part[]; lines(): LimitsLines } {
+export function limitsOf(config: Config, threads: Threads): { readonly parts: Part[]; lines(): LimitsLines } {
   const place = bucketPlace(config)
   if (place === undefined) return { parts: [], lines: () => ({}) }
   return {
-    parts: [crew.part('admission', 'admission', () => admissionThread(config, place))],
+    parts: [threads.part('admission', 'admission', () => admissionThread(config, place))],
     lines: () => {
-      const { secret } = crew.said<{ secret: Secret }>('admission')
+      const { secret } = threads.said<{ secret: Secret }>('admission')
       const { exemptNames } = config.limits
       const limits = { place, clients: clientsOf(config), exemptNames, secret }
-      return { limits, admissionPort: crew.line('admission') }
+      return { limits, admissionPort: threads.line('admission') }
     },
   }
 }

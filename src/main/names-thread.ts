@@ -50,15 +50,14 @@ export function namesThread(config: Config, root: string): NamesThread {
       ? {}
       : { memory: { url: names.redisUrl, tls: names.redisTls, timeoutMs: redisMs, keptMs: staleMs } }),
     book: {
-      ...{
-        absentMs,
-        failedMs,
-        refreshMs,
-        flightsMax,
-        namesMax,
-        fallbackMs,
-        ...{ staleMs, askedAtOnce },
-      },
+      absentMs,
+      failedMs,
+      refreshMs,
+      flightsMax,
+      namesMax,
+      fallbackMs,
+      staleMs,
+      askedAtOnce,
       preferred: preferred.flatMap((one) => parseName(one) ?? []),
       preferredBases: new Set(preferredBases),
       ...(overrideTtlSeconds === undefined ? {} : { overrideTtlSeconds }),

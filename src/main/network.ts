@@ -1,6 +1,7 @@
 import type { Config } from '../../config/read.js'
-import type { TrustedGateway } from '../../config/trusted-gateways.js'
+import type { TrustedGatewayEntry } from '../../config/trusted-gateways.js'
 import type { ChainOptions } from '../chain/options.js'
+import { otherCalls } from './descriptors.js'
 
 /** What NETWORK decides where the operator did not. */
 export interface Network {
@@ -8,16 +9,16 @@ export interface Network {
   readonly host: string
   /** Base-layer nodes; empty: the embedded node, whose address is known when it is up. */
   readonly nodes: readonly string[]
-  readonly gateways: readonly TrustedGateway[]
+  readonly gateways: readonly TrustedGatewayEntry[]
 }
 
-const publicGateways: readonly TrustedGateway[] = [
+const publicGateways: readonly TrustedGatewayEntry[] = [
   { url: 'https://turbo-gateway.com', priority: 1, trusted: true },
   { url: 'https://arweave.net', priority: 2, trusted: false },
 ]
 
 /** Asked on mainnet where items lie. */
-export const publicRoots: readonly TrustedGateway[] = [
+export const publicRoots: readonly TrustedGatewayEntry[] = [
   { url: 'https://turbo-gateway.com', priority: 1, trusted: true },
 ]
 
@@ -45,8 +46,8 @@ export function chainOptions(nodes: readonly string[], { retrieval }: Config): C
     headMs: retrieval.gatewayTimeoutMs,
     stallMs: retrieval.streamStallMs,
     // One connection a call under way: HTTP/1.1 has no other way to ask in parallel.
-    connectionsMax: retrieval.chunkReadAhead + 14,
-    callsMax: retrieval.chunkReadAhead + 14,
+    connectionsMax: retrieval.chunkReadAhead + otherCalls,
+    callsMax: retrieval.chunkReadAhead + otherCalls,
     waitingMax: 4096,
     attemptsMax: 4,
     coolMs: 1000,

@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { MessagePort } from 'node:worker_threads'
 import { isProvider } from '../../config/payments.js'
@@ -8,8 +7,9 @@ import type { Part } from '../actor/supervise.js'
 import type { EdgePayments, PaymentsThread } from '../admission/payments-wiring.js'
 import { cashierDefaults, Kinds } from '../admission/settlement-protocol.js'
 import type { Limits } from '../admission/wiring.js'
+import { readSmall } from '../store/folder.js'
+import { folders } from './folders.js'
 import type { LimitsLines } from './limits.js'
-import { folders } from './threads.js'
 
 /** What an edge thread is told. */
 export interface PaymentsLines {
@@ -18,7 +18,7 @@ export interface PaymentsLines {
 }
 
 /** The threads of the program, as far as payments need them. */
-interface Crew {
+interface Threads {
   line(name: string): MessagePort
   part(name: string, file: string, data: () => object): Part
 }
@@ -26,7 +26,7 @@ interface Crew {
 /** The part that settles payments, and what each edge thread is told of it; nothing of both where none are taken. */
 export function paymentsOf(
   config: Config,
-  crew: Crew,
+  threads: Threads,
   limitsLines: () => LimitsLines,
 ): { readonly parts: Part[]; lines(): PaymentsLines } {
   const payments = edgePayments(config)
@@ -38,8 +38,8 @@ export function paymentsOf(
     return { ...paymentsThread(config, payments, limits), admissionPort }
   }
   return {
-    parts: [crew.part('payments', 'payments', data)],
-    lines: () => ({ payments, paymentsPort: crew.line('payments') }),
+    parts: [threads.part('payments', 'payments', data)],
+    lines: () => ({ payments, paymentsPort: threads.line('payments') }),
   }
 }
 
@@ -54,7 +54,10 @@ function edgePayments(config: Config): EdgePayments | undefined {
   const protocol = names.sandboxProtocol ?? (server.network === 'devnet' ? 'http' : 'https')
   return {
     offer: {
-      ...{ network, wallet, facilitatorUrl, tariff: { perByte, minimum, maximum, multiplier } },
+      network,
+      wallet,
+      facilitatorUrl,
+      tariff: { perByte, minimum, maximum, multiplier },
       protocol: protocol === 'http' ? 'http' : 'https',
     },
     paywall: {
@@ -81,7 +84,11 @@ function paymentsThread(config: Config, { offer, kinds }: EdgePayments, limits: 
   const { network, facilitatorUrl, wallet } = offer
   const cdp = cdpKey(config)
   return {
-    ...{ limits, network, facilitatorUrl, wallet, kinds },
+    limits,
+    network,
+    facilitatorUrl,
+    wallet,
+    kinds,
     ledgerPath: paymentsFolder(config),
     ...rpcOf(config, network),
     verifyMs: payments.settleTimeoutMs,
@@ -91,7 +98,6 @@ function paymentsThread(config: Config, { offer, kinds }: EdgePayments, limits: 
     cashier: {
       ...cashierDefaults,
       waitMs: payments.settleTimeoutMs,
-      sharedCredits: limits.place.kind === 'redis',
     },
     ...(cdp === undefined ? {} : { cdp }),
     mailboxMax: 1024,
@@ -115,6 +121,6 @@ function rpcOf(
 function cdpKey({ payments }: Config): PaymentsThread['cdp'] {
   const { cdpKeyId: keyId, cdpKeySecret, cdpKeySecretFile, facilitatorUrl } = payments
   if (keyId === undefined || facilitatorUrl === undefined || !isProvider(facilitatorUrl)) return undefined
-  const secret = cdpKeySecretFile === undefined ? cdpKeySecret : readFileSync(cdpKeySecretFile, 'utf8')
+  const secret = cdpKeySecretFile === undefined ? cdpKeySecret : readSmall(cdpKeySecretFile)
   return secret === undefined ? undefined : { keyId, secret }
 }

@@ -1,33 +1,42 @@
-import type { MessagePort } from 'node:worker_threads'
 import type { Config } from '../../config/read.js'
-import { claimFolder, findPort } from '../actor/claim.js'
+import { missingAddons } from '../../native/addon.js'
 import { systemClock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
+import { Meters } from '../actor/meter.js'
+import { meterTable } from '../actor/meters.js'
 import { stepEngineBack } from '../actor/priority.js'
 import { ownIdlers, Ration } from '../actor/ration.js'
 import { type Part, type RunningPart, supervise } from '../actor/supervise.js'
-import { startThread, type Thread } from '../actor/thread.js'
 import type { Examples } from '../devnet/seed.js'
-import { portsShared } from '../http/listen.js'
+import { boundSockets, portsShared, socketUsage } from '../http/listen.js'
+import { SocketWatch } from '../http/socket-watch.js'
 import { adminKey } from './admin-key.js'
 import { needsSwarm } from './bands-thread.js'
+import { consoleOf } from './console-place.js'
+import { claimDataFolder } from './data-folder.js'
+import { type Descriptors, descriptorLimit, fitted, shareDescriptors } from './descriptors.js'
 import type { SeededSite, seedSite } from './devnet-site.js'
+import { folders } from './folders.js'
 import { ingestThread, openingAbout } from './ingest-thread.js'
 import { limitsOf } from './limits.js'
 import { type Network, networkOf } from './network.js'
 import { paymentsOf } from './payments-thread.js'
+import { found, urlOf } from './ports.js'
+import { queryThreads } from './query-threads.js'
+import { ResourceWatch } from './resource-watch.js'
+import { RunningThreads } from './running-threads.js'
 import { sourceThread } from './source-thread.js'
 import {
   catalogThread,
   devnetThread,
   edgeThread,
-  folders,
-  type Lines,
   moderationThread,
   publishingThread,
   type SharedTables,
   sharedTables,
+  tryKey,
 } from './threads.js'
+import { watchdogPart } from './watch.js'
 
 export interface Program {
   /** Name to base URL. */
@@ -46,59 +55,60 @@ export interface Program {
  * Starts every part in order. Rejects, with everything taken down again, when one cannot start or when `end` fires before all
  * is up.
  */
-export async function startProgram(config: Config, log: Log, end: AbortSignal): Promise<Program> {
+export async function startProgram(given: Config, log: Log, end: AbortSignal): Promise<Program> {
+  const { config, shared } = prepared(given, log)
   const { server } = config
-  stepEngineBack(log)
   const network = networkOf(config)
-  const shared = sharedTables(config)
   const startedMs = systemClock.now()
   const embedded = server.network === 'devnet' && server.trustedNodeUrls === undefined
-  const crew = new Crew(server.drainMs + 2000)
+  const threads = new RunningThreads(server.drainMs + 2000, log)
   const nodes = (): readonly string[] =>
-    embedded ? [crew.said<{ url: string }>('devnet').url] : network.nodes
-  const limits = limitsOf(config, crew)
-  const payments = paymentsOf(config, crew, limits.lines)
+    embedded ? [threads.said<{ url: string }>('devnet').url] : network.nodes
+  const limits = limitsOf(config, threads)
+  const payments = paymentsOf(config, threads, limits.lines)
+  const queries = queryThreads(config, nodes, shared, threads)
   let port = server.port
+  const page = consoleOf(config)
   let key = ''
 
   const edges = Array.from({ length: portsShared ? server.edgeThreads : 1 }, (_, index) =>
-    crew.part(`edge-${index + 1}`, 'edge', () => {
+    threads.replaceable(`edge-${index + 1}`, 'edge', () => {
       const own = { row: index + 1, port, startedMs, adminKey: key, filters: openingAbout(config) }
-      const lines = { ...crew.lines(), ...limits.lines(), ...payments.lines() }
+      const admission = { ...limits.lines(), ...payments.lines() }
+      const lines = { ...threads.lines(), ...admission, ...queries.asking(index), ...page.lines(index) }
       return edgeThread(config, { ...network, nodes: nodes() }, shared, { ...lines, ...own })
     }),
   )
   const supervised = await supervise(
     [
-      { name: 'data folder', start: () => claimed(folders(config).root) },
-      step('admin key', () => {
+      { name: 'data folder', start: () => claimed(folders(config).root, log) },
+      step('keys', () => {
         key = adminKey(config, log)
+        // Each thread that signs reads its key itself; what is wrong with it is said before any of them is started.
+        tryKey(config)
       }),
       ...(embedded ? [found('127.0.0.1', server.devnetPort, 'DEVNET_PORT')] : []),
-      [
-        ...(embedded ? [crew.part('devnet', 'devnet', () => devnetThread(config))] : []),
-        ...keepers(config, shared, crew),
-        ...limits.parts,
-      ],
+      [...keepers(config, shared, threads, embedded), ...limits.parts],
       ...payments.parts,
-      fetchers(config, () => ({ ...network, nodes: nodes() }), shared, crew),
-      ...publishing(config, shared, crew),
+      [...fetchers(config, () => ({ ...network, nodes: nodes() }), shared, threads), ...queries.parts],
+      ...publishing(config, shared, threads),
       found(network.host, server.port, 'PORT', (free) => {
         port = free
       }),
+      ...page.parts,
       edges,
-      { name: 'ration', start: () => rationed(log) },
+      [{ name: 'watches', start: () => watching(config, shared, log) }, queries.hastening],
+      watchdogPart(threads, server.watchdogSeconds * 1000, ownMeters(shared), log),
     ],
     log,
   )
   const gateway = urlOf(network.host, port)
   const stop = () => supervised.stop()
   try {
-    const isSeeded = embedded && server.devnetSeed && server.devnetReplayPath === undefined
     const [node = ''] = nodes()
-    const shown = isSeeded ? await seeded(config, { gateway, node, log, end }, port) : nothingSeeded
+    const shown = embedded ? await seeded(config, { gateway, node, log, end }, port) : nothingSeeded
     end.throwIfAborted()
-    const urls = { gateway, ...(embedded ? { devnet: node } : {}) }
+    const urls = { gateway, ...page.urls(), ...(embedded ? { devnet: node } : {}) }
     return { urls, ...shown, lost: supervised.lost, stop }
   } catch (error) {
     await stop()
@@ -106,57 +116,37 @@ export async function startProgram(config: Config, log: Log, end: AbortSignal): 
   }
 }
 
-/** The threads that are up, by name. */
-class Crew {
-  readonly #threads = new Map<string, Thread>()
-
-  constructor(private readonly stopMs: number) {}
-
-  /** What a thread said when it came up. */
-  said<Said>(name: string): Said {
-    return this.#thread(name).said as Said
-  }
-
-  /** A new line to a thread's actor. */
-  line(name: string): MessagePort {
-    return this.#thread(name).connect()
-  }
-
-  /** Lines from an edge thread to the actors that it asks. */
-  lines(): Lines {
-    const [catalogPort, sourcePort] = [this.line('catalog'), this.line('source')]
-    const swarm = this.#threads.has('swarm') ? { swarmPort: this.line('swarm') } : {}
-    const [moderationPort, ingestPort] = [this.line('moderation'), this.line('ingest')]
-    return { catalogPort, sourcePort, moderationPort, ingestPort, ...swarm }
-  }
-
-  /** A thread of `workers/<file>` as a part; what `data` returns may hold ports, which move to it. */
-  part(name: string, file: string, data: () => object | Promise<object>): Part {
-    return {
-      name,
-      start: async () => {
-        const thread = await startThread(name, file, await data())
-        this.#threads.set(name, thread)
-        return {
-          lost: thread.gone.then((code) => `ended with code ${code}`),
-          stop: () => thread.stop(this.stopMs),
-        }
-      },
-    }
-  }
-
-  #thread(name: string): Thread {
-    const thread = this.#threads.get(name)
-    if (thread === undefined) throw new Error(`no thread ${name} is up`)
-    return thread
-  }
-}
-
 const nothingSeeded: SeededSite = { examples: {}, names: {} }
 
 /** Loaded where there is a site to seed. */
 async function seeded(...given: Parameters<typeof seedSite>): Promise<SeededSite> {
+  const [{ server }] = given
+  if (!server.devnetSeed || server.devnetReplayPath !== undefined) return nothingSeeded
   return (await import('./devnet-site.js')).seedSite(...given)
+}
+
+/** What comes before any thread: the settings as this machine can bear them, and the memory that threads share. */
+function prepared(given: Config, log: Log): { readonly config: Config; readonly shared: SharedTables } {
+  warnOfMissingAddons(log)
+  stepEngineBack(log)
+  const descriptors = descriptorsOf(given, log)
+  const config = fitted(given, descriptors)
+  return { config, shared: sharedTables(config, descriptors) }
+}
+
+/** What each part may have open; and no more sockets than that are accepted. */
+function descriptorsOf(config: Config, log: Log): Descriptors | undefined {
+  const limit = descriptorLimit()
+  if (limit === undefined) return undefined
+  const shares = shareDescriptors({ ...config, usesSwarm: needsSwarm(config) }, limit)
+  boundSockets(shares.socketsMax)
+  log.info({ limit, ...shares }, 'open files are shared out')
+  return shares
+}
+
+function warnOfMissingAddons(log: Log): void {
+  const say = 'a native addon is missing: install a C++17 compiler (Debian: g++) and run npm run build'
+  for (const missing of missingAddons()) log.warn(missing, say)
 }
 
 /** Something that is done once, in its turn. */
@@ -170,59 +160,65 @@ function step(name: string, act: () => void): Part {
   }
 }
 
-/** The threads that write what all others read. */
-function keepers(config: Config, shared: SharedTables, crew: Crew): Part[] {
+/** The embedded node, and the threads that write what all others read. */
+function keepers(config: Config, shared: SharedTables, threads: RunningThreads, embedded: boolean): Part[] {
   return [
-    crew.part('catalog', 'catalog', () => catalogThread(config, shared)),
-    crew.part('moderation', 'moderation', () => moderationThread(config, shared)),
+    ...(embedded ? [threads.part('devnet', 'devnet', () => devnetThread(config))] : []),
+    threads.part('catalog', 'catalog', () => catalogThread(config, shared)),
+    threads.part('moderation', 'moderation', () => moderationThread(config, shared)),
   ]
 }
 
 /** The threads that bring content and make the index grow; the catalog's keeper is up before them. */
-function fetchers(config: Config, network: () => Network, shared: SharedTables, crew: Crew): Part[] {
+function fetchers(
+  config: Config,
+  network: () => Network,
+  shared: SharedTables,
+  threads: RunningThreads,
+): Part[] {
   return [
-    crew.part('source', 'source', () => sourceThread(config, network(), shared, crew.line('catalog'))),
-    crew.part('ingest', 'ingest', () => {
-      return ingestThread(config, network().nodes, shared, crew.line('catalog'))
+    threads.part('source', 'source', () => sourceThread(config, network(), shared, threads.line('catalog'))),
+    threads.part('ingest', 'ingest', () => {
+      return ingestThread(config, network().nodes, shared, threads.line('catalog'))
     }),
   ]
 }
 
 /** The threads for bands: one builds and publishes, where the operator gives any away; one seeds and fetches. */
-function publishing(config: Config, shared: SharedTables, crew: Crew): Part[] {
+function publishing(config: Config, shared: SharedTables, threads: RunningThreads): Part[] {
   const told = publishingThread(config, shared)
   const swarm = async () => (await import('./swarm-thread.js')).swarmThread(config, shared)
   return [
-    ...(told === undefined ? [] : [crew.part('bands', 'bands', () => told)]),
-    ...(needsSwarm(config) ? [crew.part('swarm', 'swarm', swarm)] : []),
+    ...(told === undefined ? [] : [threads.part('bands', 'bands', () => told)]),
+    ...(needsSwarm(config) ? [threads.part('swarm', 'swarm', swarm)] : []),
   ]
 }
 
-/** Threads that run only where no other wants to are not forgotten for hours. */
-async function rationed(log: Log): Promise<RunningPart> {
-  const timer = new Ration(ownIdlers, log).keep(systemClock)
-  return { stop: async () => timer.cancel() }
-}
-
-async function claimed(folder: string): Promise<RunningPart> {
-  const claim = await claimFolder(folder)
-  return { stop: () => claim.release() }
-}
-
-function found(host: string, port: number, setting: string, tell?: (port: number) => void): Part {
+/**
+ * Looks at the whole process now and then: threads that run only where no other wants to are not forgotten for hours, and clients
+ * that wait for room are told of.
+ */
+async function watching(config: Config, shared: SharedTables, log: Log): Promise<RunningPart> {
+  const ration = new Ration(ownIdlers, log).keep(systemClock)
+  const meters = ownMeters(shared)
+  const sockets = new SocketWatch(socketUsage, meters, log, systemClock)
+  meters.of('cache_max_bytes').set(config.retrieval.cacheMaxBytes)
+  const resources = new ResourceWatch(folders(config).root, meters, log, systemClock)
   return {
-    name: setting,
-    start: async () => {
-      const free = await findPort(host, port, setting)
-      tell?.(free)
-      return { stop: () => Promise.resolve() }
+    stop: async () => {
+      ration.cancel()
+      sockets.close()
+      resources.close()
     },
   }
 }
 
-/** What to open in a browser on this machine. */
-function urlOf(host: string, port: number): string {
-  const name =
-    host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '[::1]' : host.includes(':') ? `[${host}]` : host
-  return `http://${name}:${port}`
+/** The main thread's own cells of the fetcher's row: no other thread counts what it counts. */
+function ownMeters({ meters }: SharedTables): Meters {
+  return new Meters(meterTable, meters, 0)
+}
+
+async function claimed(folder: string, log: Log): Promise<RunningPart> {
+  const claim = await claimDataFolder(folder, log)
+  return { stop: () => claim.release() }
 }

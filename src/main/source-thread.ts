@@ -5,9 +5,10 @@ import { gatewayDefaults } from '../gateway/parts.js'
 import type { FetcherThread } from '../ingest/wiring.js'
 import type { RawOptions } from '../source/raw-line.js'
 import { sourceDefaults } from '../source/wiring.js'
+import { folders } from './folders.js'
 import { ownHosts } from './names-thread.js'
 import { chainOptions, type Network, publicRoots } from './network.js'
-import { folders, type SharedTables } from './threads.js'
+import type { SharedTables } from './threads.js'
 import { webhookOptions } from './webhooks.js'
 
 /** What the thread of the fetcher is started with. */
@@ -18,13 +19,15 @@ export function sourceThread(
   keeper: MessagePort,
 ): FetcherThread {
   const { server, retrieval, answers } = config
-  const { root, catalog, blobs, keys } = folders(config)
+  const { root, catalog, blobs, keys, manifests } = folders(config)
   const told = webhookOptions(config, keys)
   const age = retrieval.cacheMaxAgeSeconds
   const { verifier: _, ...usual } = sourceDefaults
   return {
     ...usual,
     blobsPath: blobs,
+    manifestsPath: manifests,
+    manifests: manifestOptions(config),
     catalogPath: catalog,
     keeper,
     generations: shared.generations,
@@ -34,8 +37,8 @@ export function sourceThread(
     ...(told?.cached === true ? { webhooks: { path: join(root, 'webhooks-cached'), options: told } } : {}),
     order: retrieval.onDemandOrder,
     backgroundOrder: retrieval.backgroundOrder,
-    gateways: { ...rawOptions(config), gateways: network.gateways },
-    ...peersOf(config),
+    gateways: { ...rawOptions(config, shared), gateways: network.gateways },
+    ...peersOf(config, shared),
     chain: chainOptions(network.nodes, config),
     chunks: { ...sourceDefaults.chunks, concurrencyMax: retrieval.chunkReadAhead },
     ...rootsOf(config),
@@ -51,6 +54,15 @@ export function sourceThread(
     },
     proofThreads: Math.max(1, server.edgeThreads >> 1),
     logLevel: server.logLevel,
+  }
+}
+
+/** How manifests are packed. */
+function manifestOptions({ manifests }: Config): FetcherThread['manifests'] {
+  const { maxBytes, pathsMax, pathMaxBytes, cacheMaxBytes, waitingMax } = manifests
+  return {
+    limits: { sizeBytes: maxBytes, pathsMax, pathMaxBytes },
+    ...{ cacheMaxBytes, flightsMax: waitingMax },
   }
 }
 
@@ -76,7 +88,7 @@ function rootsOf(config: Config): Pick<FetcherThread, 'roots'> {
 }
 
 /** How other gateways are asked for content. */
-function rawOptions(config: Config): RawOptions {
+function rawOptions(config: Config, { descriptors }: SharedTables): RawOptions {
   const { server, retrieval } = config
   return {
     headMs: retrieval.gatewayTimeoutMs,
@@ -84,14 +96,15 @@ function rawOptions(config: Config): RawOptions {
     hopsMax: gatewayDefaults.hopsMax,
     ownHosts: ownHosts(config),
     release: server.release,
-    connectionsMax: 256,
+    connectionsMax: descriptors?.upstreamMax ?? 256,
   }
 }
 
-function peersOf(config: Config): Pick<FetcherThread, 'peers'> {
+function peersOf(config: Config, shared: SharedTables): Pick<FetcherThread, 'peers'> {
   const { urls, ...rules } = config.peers
   if (urls === undefined || urls.length === 0) return {}
   // Asked as often as wanted: what bounds it is the number of answers under way.
   const breaker = { burst: 1e9, perMinute: 1e9, failuresMax: 5, coolMs: 30_000 }
-  return { peers: { ...rawOptions(config), ...rules, peers: urls, breaker } }
+  const peers = { ...rawOptions(config, shared), ...rules, peers: urls, breaker, weights: shared.peerWeights }
+  return { peers }
 }

@@ -1,16 +1,17 @@
 import type { Config } from '../../config/read.js'
 import type { NamedPublisher } from '../../config/swarm.js'
 import { vocabularies } from '../attest/vocabulary.js'
-import { dhtUrl } from '../bands/dht.js'
-import { downloadDefaults } from '../bands/download.js'
 import { ownDomain, peerDomain } from '../bands/protocol.js'
 import type { Subscription } from '../bands/subscription.js'
 import { type SubscriberThread, type SwarmThread, swarmDefaults } from '../bands/swarm-wiring.js'
-import { trackerDefaults } from '../bands/tracker.js'
-import { udpPatience } from '../bands/udp-announce.js'
+import { dhtUrl } from '../torrent/dht.js'
+import { downloadDefaults } from '../torrent/download.js'
+import { trackerDefaults } from '../torrent/tracker.js'
+import { udpPatience } from '../torrent/udp-announce.js'
 import { bandsFolder } from './bands-thread.js'
+import { folders } from './folders.js'
 import { networkOf } from './network.js'
-import { folders, type SharedTables } from './threads.js'
+import type { SharedTables } from './threads.js'
 
 /** Who is told of our bands, and asked for those of others. */
 function trackersOf({ swarm }: Config): readonly string[] {
@@ -26,7 +27,10 @@ export function swarmThread(config: Config, shared: SharedTables): SwarmThread {
       host: networkOf(config).host,
       port: swarm.torrentPort,
       peersMax: swarm.peersMax,
-      ...{ peersPerAddressMax, slotsMax, slotMs, line },
+      peersPerAddressMax,
+      slotsMax,
+      slotMs,
+      line,
       encryption: swarm.encryption,
       upload: { bytesPerSecond: swarm.uploadBytesPerSecond, bytesPerDay: swarm.uploadBytesPerDay },
     },
@@ -54,11 +58,15 @@ export function swarmThread(config: Config, shared: SharedTables): SwarmThread {
   }
 }
 
-/** A gateway to be followed: an address without a path means its usual one. */
+/** A gateway to be followed: an address without a path means its usual one, in our own vocabulary or the other. */
 export function subscriptionOf({ server }: Config, named: NamedPublisher): Subscription {
   const { url } = named
-  const { pathPrefix } = vocabularies[server.vocabulary]
-  return { ...named, url: new URL(url).pathname === '/' ? `${url}${pathPrefix}` : url }
+  if (new URL(url).pathname !== '/') return named
+  const own = vocabularies[server.vocabulary].pathPrefix
+  const others = Object.values(vocabularies).flatMap(({ pathPrefix }) => {
+    return pathPrefix === own ? [] : [`${url}${pathPrefix}`]
+  })
+  return { ...named, url: `${url}${own}`, others }
 }
 
 /** A key that was taken back counts for at most so long. */
@@ -71,7 +79,8 @@ export function subscriberThread(config: Config): SubscriberThread {
     subscriptions: swarm.subscriptions.map((named) => subscriptionOf(config, named)),
     ...(swarm.registry === undefined ? {} : { registry: { source: swarm.registry, believeMs: registryMs } }),
     kinds: swarm.subscribedKinds,
-    domains: server.vocabulary === 'ar-io' ? [ownDomain, peerDomain] : [ownDomain],
+    // The key says who it is; which vocabulary a publisher speaks is its own affair.
+    domains: [ownDomain, peerDomain],
     pollMs: swarm.pollSeconds * 1000,
     graceMs: swarm.graceSeconds * 1000,
     bytesMax: swarm.fetchedBytesMax,

@@ -5,16 +5,21 @@ import { meterBytes } from '../actor/meter.js'
 import { meterTable } from '../actor/meters.js'
 import { Following, Tip } from '../actor/shared.js'
 import { Sightings } from '../actor/sightings.js'
+import { loadSigningKey } from '../attest/keys.js'
 import type { BandsThread } from '../bands/wiring.js'
 import { generationBytes } from '../catalog/generations.js'
 import type { CatalogThread } from '../catalog/wiring.js'
 import type { DevnetOptions } from '../devnet/options.js'
 import type { EdgeThread } from '../gateway/wiring.js'
-import { moderationPath } from '../moderation/protocol.js'
+import { socketUsage } from '../http/listen.js'
 import { Sieve } from '../moderation/sieve.js'
 import type { ModerationThread } from '../moderation/wiring.js'
+import type { QueryAsking } from '../query/wiring.js'
+import { PeerWeights } from '../source/peer-weights.js'
 import { progressBytes } from '../source/progress.js'
 import { bandsReading, bandsThread } from './bands-thread.js'
+import type { Descriptors } from './descriptors.js'
+import { folders } from './folders.js'
 import { gatewayOptions, localOnly } from './gateway-options.js'
 import type { LimitsLines } from './limits.js'
 import { hostOptions, namesThread } from './names-thread.js'
@@ -29,49 +34,37 @@ export interface SharedTables {
   readonly progress: SharedArrayBuffer
   readonly meters: SharedArrayBuffer
   /** Rows of the meter table. */
-  readonly rows: { readonly swarm: number }
+  readonly rows: { readonly swarm: number; readonly queries: number }
   readonly tip: Tip
   readonly following: Following
   readonly sieve: SharedArrayBuffer
   /** What was asked for, and who was refused, lately. */
   readonly resources: SharedArrayBuffer
   readonly limited: SharedArrayBuffer
+  /** Weights of the gateways of the network. */
+  readonly peerWeights: SharedArrayBuffer
+  /** Absent where the system sets no bound. */
+  readonly descriptors?: Descriptors
 }
 
-export function sharedTables({ server, retrieval }: Config): SharedTables {
+export function sharedTables(
+  { server, retrieval, peers, queries }: Config,
+  descriptors?: Descriptors,
+): SharedTables {
   return {
+    ...(descriptors === undefined ? {} : { descriptors }),
     generations: new SharedArrayBuffer(generationBytes),
     // A transfer and a window transfer of the same payload may be open at once.
     progress: new SharedArrayBuffer(progressBytes(retrieval.fetchesMax * 2)),
-    // Row 0 is the fetcher's; after the edge threads' come that of the index, and that of the swarm.
-    meters: new SharedArrayBuffer(meterBytes(meterTable, server.edgeThreads + 3)),
-    rows: { swarm: server.edgeThreads + 2 },
+    // Row 0 is the fetcher's; after the edge threads' come that of the index, that of the swarm, and those of queries.
+    meters: new SharedArrayBuffer(meterBytes(meterTable, server.edgeThreads + 3 + queries.threads)),
+    rows: { swarm: server.edgeThreads + 2, queries: server.edgeThreads + 3 },
     tip: new Tip(),
     following: new Following(),
     sieve: new SharedArrayBuffer(Sieve.bytes),
     resources: new SharedArrayBuffer(Sightings.bytesFor(server.edgeThreads)),
     limited: new SharedArrayBuffer(Sightings.bytesFor(server.edgeThreads)),
-  }
-}
-
-/** Folders below DATA_PATH, each with one owner. */
-export function folders({
-  server,
-}: Config): Record<
-  'root' | 'catalog' | 'blobs' | 'agenda' | 'webhooks' | 'exports' | 'moderation' | 'devnet' | 'keys',
-  string
-> {
-  const root = resolve(server.dataPath)
-  return {
-    root,
-    catalog: join(root, 'catalog'),
-    blobs: join(root, 'blobs'),
-    agenda: join(root, 'agenda'),
-    webhooks: join(root, 'webhooks'),
-    exports: join(root, 'parquet'),
-    moderation: moderationPath(root),
-    devnet: join(root, 'devnet'),
-    keys: join(root, 'keys'),
+    peerWeights: new SharedArrayBuffer(PeerWeights.bytesFor(peers.urls?.length ?? 0)),
   }
 }
 
@@ -111,9 +104,12 @@ export function edgeThread(
   shared: SharedTables,
   given: Lines &
     LimitsLines &
-    PaymentsLines & {
+    PaymentsLines &
+    QueryAsking & {
       readonly row: number
       readonly port: number
+      /** Where the thread serves the console, too. */
+      readonly console?: EdgeThread['console']
       readonly startedMs: number
       readonly adminKey: string
       readonly filters: EdgeThread['about']['filters']
@@ -132,29 +128,39 @@ export function edgeThread(
     ...(given.admissionPort === undefined ? {} : { admissionPort: given.admissionPort }),
     ...(given.payments === undefined ? {} : { payments: given.payments }),
     ...(given.paymentsPort === undefined ? {} : { paymentsPort: given.paymentsPort }),
-    serve: { host: network.host, port: given.port, stallMs: server.stallMs, flowsMax: server.flowsMax },
+    serve: {
+      host: network.host,
+      port: given.port,
+      stallMs: server.stallMs,
+      flowsMax: server.flowsMax,
+      ...connectionsOf(config, shared),
+    },
+    ...(given.console === undefined ? {} : { console: given.console }),
     drainMs: server.drainMs,
     catalogPort: given.catalogPort,
     sourcePort: given.sourcePort,
     resources: shared.resources,
     limited: shared.limited,
+    peers: { urls: config.peers.urls ?? [], weights: shared.peerWeights },
     moderationPort: given.moderationPort,
     ...(given.swarmPort === undefined ? {} : { swarmPort: given.swarmPort }),
     ingestPort: given.ingestPort,
+    queryPorts: given.queryPorts,
+    queries: given.queries,
     cacheMaxBytes: config.retrieval.cacheMaxBytes,
     moderation: { path: folders(config).moderation, sieve: shared.sieve },
     mailboxMax: server.flowsMax * 2 + 64,
     catalogPath: catalog,
     bands: bandsReading(config, root),
     blobsPath: blobs,
-    // 64 GiB of addresses cost nothing but page tables of what was read; 1,024 files stay well below ulimit.
-    mapped: { mappedMaxBytes: 64 * 2 ** 30, filesMax: 1024, believeMs: 1000 },
+    // 64 GiB of addresses cost nothing but page tables of what was read.
+    mapped: { mappedMaxBytes: 64 * 2 ** 30, filesMax: shared.descriptors?.filesMax ?? 1024, believeMs: 1000 },
     generations: shared.generations,
     progress: shared.progress,
     meters: shared.meters,
     tip: shared.tip.memory,
     following: shared.following.memory,
-    gateway: gatewayOptions(config),
+    gateway: gatewayOptions(config, shared.descriptors?.manifestsMax),
     ...localOnly(config),
     chain: chainOptions(network.nodes, config),
     chunks: chunkOptions(config),
@@ -172,6 +178,17 @@ export function edgeThread(
     },
     logLevel: server.logLevel,
   }
+}
+
+/** The addon counts the sockets of all threads; threads of its twin know nothing of each other, so each has its part. */
+function connectionsOf(
+  { server }: Config,
+  { descriptors }: SharedTables,
+): { readonly connectionsMax?: number } {
+  if (descriptors === undefined) return {}
+  const { socketsMax } = descriptors
+  const own = socketUsage() === undefined ? Math.floor(socketsMax / server.edgeThreads) : socketsMax
+  return { connectionsMax: Math.max(1, Math.min(own, 16_384)) }
 }
 
 function chunkOptions({ chunks, limits }: Config): EdgeThread['chunks'] {
@@ -203,6 +220,12 @@ export function publishingThread(config: Config, shared: SharedTables): BandsThr
   const { root, catalog, keys } = folders(config)
   const { bindRequest: _edges, ...places } = signing(config, join(keys, 'httpsig.pem'), root)
   return bandsThread(config, { root, catalog, signing: places, generations: shared.generations })
+}
+
+/** Reads or makes the signing key. Throws in words that name the setting at fault. */
+export function tryKey(config: Config): void {
+  const { root, keys } = folders(config)
+  if (config.server.httpsigEnabled) loadSigningKey(signing(config, join(keys, 'httpsig.pem'), root))
 }
 
 function signing({ server }: Config, standalone: string, root: string): NonNullable<EdgeThread['signing']> {

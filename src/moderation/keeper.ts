@@ -1,5 +1,6 @@
 import type { Clock, Timer } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
+import { expected } from '../format/bug.js'
 import { type Refusal, refuse } from '../format/refusal.js'
 import type { ModerationReply, ModerationRequest } from './protocol.js'
 import type { Sieve } from './sieve.js'
@@ -44,7 +45,7 @@ export class ModerationKeeper {
       this.log.info({ what, by, ...ground }, message.kind === 'block' ? 'blocked' : 'released')
       return { kind: 'done', changed: changed.length > 0 }
     } catch (error) {
-      this.log.error({ err: error, what, by }, 'the block list could not be written')
+      this.log.error({ err: expected(error), what, by }, 'the block list could not be written')
       return refuse('upstream', 'self', 'the block list could not be written')
     }
   }
@@ -60,7 +61,7 @@ export class ModerationKeeper {
       const found = this.store.since(this.#seen, batch)
       for (const { sequence, kind, key } of found) {
         if (kind === 'name') this.sieve.addName(Buffer.from(key).toString('utf8'))
-        else this.sieve.add(key)
+        else this.sieve.add(kind, key)
         this.#seen = sequence
       }
       if (found.length < batch) return

@@ -31,6 +31,10 @@ export class SievedBlockList implements BlockList {
     return this.sieve.holdsContents || !this.isReadable
   }
 
+  get mayBlockHashes(): boolean {
+    return this.sieve.holdsHashes || !this.isReadable
+  }
+
   blocksId(id: Id, chain: readonly Id[] = []): boolean {
     if (!this.sieve.isFilled) return true
     if (this.sieve.version === 0) return false

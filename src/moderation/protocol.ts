@@ -15,6 +15,8 @@ export interface BlockList {
   readonly isReadable: boolean
   /** False: nothing but names is blocked, so no content can be. */
   readonly mayBlockContent: boolean
+  /** False: nothing is blocked by its hash, so nobody's digest needs to be known. */
+  readonly mayBlockHashes: boolean
   /** `id` itself, or something it lies in, as far as `chain` names it (parents and root, any order). */
   blocksId(id: Id, chain?: readonly Id[]): boolean
   /** SHA-256 of the content, 32 bytes. */

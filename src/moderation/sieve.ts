@@ -10,8 +10,10 @@ const head = 3
 /** Cell of the number of entries added so far and cell of the state. */
 const added = 0
 const state = 1
-/** Cell that says whether ids or hashes were among them. */
+/** Cell that says whether ids (1) and hashes (2) were among them. */
 const contents = 2
+const anyId = 1
+const anyHash = 2
 
 export class Sieve {
   readonly #cells: Int32Array
@@ -35,6 +37,11 @@ export class Sieve {
     return Atomics.load(this.#cells, contents) !== 0
   }
 
+  /** Hashes were added. */
+  get holdsHashes(): boolean {
+    return (Atomics.load(this.#cells, contents) & anyHash) !== 0
+  }
+
   /** False until everything that is on disk was added. */
   get isFilled(): boolean {
     return Atomics.load(this.#cells, state) === 1
@@ -45,9 +52,9 @@ export class Sieve {
     Atomics.store(this.#cells, state, 1)
   }
 
-  /** Adds an id or hash by its 32 bytes. Only the keeper calls this. */
-  add(bytes: Uint8Array): void {
-    Atomics.store(this.#cells, contents, 1)
+  /** Adds an id or a hash by its 32 bytes. Only the keeper calls this. */
+  add(kind: 'id' | 'hash', bytes: Uint8Array): void {
+    Atomics.or(this.#cells, contents, kind === 'id' ? anyId : anyHash)
     this.#add(cellOf(bytes), bitsOf(bytes))
   }
 

@@ -1,6 +1,6 @@
 import { type Environment, openEnvironment, type Table } from '../store/lmdb.js'
 import { type Blocked, type Ground, type Subject, type SubjectKind, subjectKinds } from './protocol.js'
-import { keyBytes, subjectOf } from './subject.js'
+import { subjectKey, subjectOf } from './subject.js'
 
 /** Lines of the audit that are kept: the oldest go. At some 200 bytes each that is 20 MB. */
 const auditMax = 100_000
@@ -113,7 +113,7 @@ export class ModerationStore {
       let sequence = this.#number('sequence')
       const fresh: Subject[] = []
       for (const subject of subjects) {
-        const key = keyBytes(subject)
+        const key = subjectKey(subject)
         const table = this.#entries[subject.kind]
         const before = table.get(key)
         if (before === undefined) fresh.push(subject)
@@ -135,7 +135,7 @@ export class ModerationStore {
   release(subjects: readonly Subject[]): Subject[] {
     return this.#environment.write(() =>
       subjects.filter((subject) => {
-        const key = keyBytes(subject)
+        const key = subjectKey(subject)
         const before = this.#entries[subject.kind].get(key)
         if (before === undefined) return false
         this.#entries[subject.kind].remove(key)
@@ -160,7 +160,7 @@ export class ModerationStore {
   }
 
   #read(subject: Subject): Blocked | undefined {
-    const record = this.#entries[subject.kind].get(keyBytes(subject))
+    const record = this.#entries[subject.kind].get(subjectKey(subject))
     if (record === undefined) return undefined
     const bytes = Buffer.from(record)
     return {

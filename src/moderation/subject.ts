@@ -34,7 +34,7 @@ function readName(text: string): Subject | string {
 }
 
 /** The bytes under which a subject is kept: 32 of an id or hash, UTF-8 of a name. */
-export function keyBytes({ kind, key }: Subject): Uint8Array {
+export function subjectKey({ kind, key }: Subject): Uint8Array {
   return kind === 'name' ? Buffer.from(key) : (decodeBase64url(key) ?? new Uint8Array(0))
 }
 

@@ -2,8 +2,8 @@ import { setMaxListeners } from 'node:events'
 import type { Clock, Timer } from '../actor/clock.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { NameMeters } from './meters.js'
-import type { Resolution, Resolver, Trail, Verdict } from './protocol.js'
-import { isResolved, type Name, type NameRecord, type Names, type Outcome } from './protocol.js'
+import type { Resolution, Resolver, ResolverVerdict, Trail } from './protocol.js'
+import { isResolved, isUntrailed, type Name, type NameRecord, type Names, type Outcome } from './protocol.js'
 
 export interface BookOptions {
   /** Instead of what records say about how long they may be believed. */
@@ -40,6 +40,8 @@ interface Found {
   resolution: Resolution
   freshUntilMs: number
   refreshAtMs: number
+  /** Until then it may be answered while resolvers are slow or fail. */
+  readonly staleUntilMs: number
   /** Place of its resolver in the order. */
   rank: number
   version: number
@@ -54,7 +56,7 @@ interface Lacking {
 }
 
 interface Told {
-  readonly verdict: Verdict
+  readonly verdict: ResolverVerdict
   readonly rank: number
 }
 
@@ -70,6 +72,8 @@ export class NameBook implements Names {
   readonly #found = new Map<string, Found>()
   readonly #lacking = new Map<string, Lacking>()
   readonly #flights = new Map<string, Promise<Outcome>>()
+  /** Those of questions with a trail, by name and trail. */
+  readonly #trailedFlights = new Map<string, Promise<Outcome>>()
   readonly #localRank: number
   readonly #end = new AbortController()
   /** The next question for names that are always kept fresh. */
@@ -114,7 +118,7 @@ export class NameBook implements Names {
     const stale = this.#stale(name)
     // A question that came round in a circle must not wait for its own answer.
     if (!trail.forward) return stale ?? this.#near(name, trail)
-    const flight = this.#flight(name, trail)
+    const flight = isUntrailed(trail) ? this.#flight(name) : this.#trailed(name, trail, stale)
     if (stale === undefined) return flight
     let stop = (): void => undefined
     const patience = new Promise<Resolution>((resolve) => {
@@ -143,20 +147,19 @@ export class NameBook implements Names {
   #stale(name: Name): Resolution | undefined {
     const found = this.#found.get(name.full)
     if (found === undefined) return undefined
-    const { resolution } = found
-    return this.clock.now() - resolution.resolvedAtMs < this.options.staleMs ? resolution : undefined
+    return this.clock.monotonic() < found.staleUntilMs ? found.resolution : undefined
   }
 
   #refresh(name: Name, found: Found): void {
     // Not again for each request until the answer is here.
     found.refreshAtMs = Number.POSITIVE_INFINITY
-    void this.#flight(name, ownTrail)
+    void this.#flight(name)
   }
 
   /** Asks for a name in so long, and ever again before its time is over. */
   #attend(name: Name, waitMs: number): void {
     const ask = async (): Promise<void> => {
-      await this.#flight(name, ownTrail)
+      await this.#flight(name)
       if (this.#end.signal.aborted) return
       const found = this.#found.get(name.full)
       const againMs = found === undefined ? this.options.absentMs : found.refreshAtMs - this.clock.monotonic()
@@ -168,6 +171,28 @@ export class NameBook implements Names {
     )
   }
 
+  /**
+   * A question with a trail: whoever is asked may leave others out because of it, so that the outcome is for those with the same
+   * trail only, and nothing of it is remembered. Where the name is there, it is asked for once more without.
+   */
+  #trailed(name: Name, trail: Trail, stale: Resolution | undefined): Promise<Outcome> {
+    const key = JSON.stringify([name.full, trail.hops, trail.via])
+    const running = this.#trailedFlights.get(key)
+    if (running !== undefined) return running
+    const { flightsMax } = this.options
+    if (this.#trailedFlights.size >= flightsMax / 2) return Promise.resolve(stale ?? busy)
+    const flight = this.#ask(name, trail, this.resolvers)
+      .then(({ verdict }): Outcome => {
+        if (!isResolved(verdict)) return stale ?? verdict
+        // Nobody waits for it: after it the name is known to all.
+        if (this.#flights.size < flightsMax) void this.#flight(name)
+        return { resolvedAtMs: this.clock.now(), ...verdict, name }
+      })
+      .finally(() => this.#trailedFlights.delete(key))
+    this.#trailedFlights.set(key, flight)
+    return flight
+  }
+
   async #near(name: Name, trail: Trail): Promise<Outcome> {
     const near = this.resolvers.filter(({ remote }) => !remote)
     const { verdict } = await this.#ask(name, trail, near)
@@ -175,13 +200,13 @@ export class NameBook implements Names {
     return verdict === 'absent' && near.length < this.resolvers.length ? circle : verdict
   }
 
-  #flight(name: Name, trail: Trail): Promise<Outcome> {
+  #flight(name: Name): Promise<Outcome> {
     const running = this.#flights.get(name.full)
     if (running !== undefined) return running
     if (this.#flights.size >= this.options.flightsMax) return Promise.resolve(this.#stale(name) ?? busy)
     const version = this.local?.version ?? 0
     const startedMs = this.clock.monotonic()
-    const flight = this.#ask(name, trail, this.resolvers)
+    const flight = this.#ask(name, ownTrail, this.resolvers)
       .then((told) => this.#settle(name, told, version))
       .finally(() => {
         this.#flights.delete(name.full)
@@ -195,8 +220,8 @@ export class NameBook implements Names {
   async #ask(name: Name, { hops, via }: Trail, resolvers: readonly Resolver[]): Promise<Told> {
     let failure: Refusal | undefined
     const { signal } = this.#end
-    const asked: Promise<Verdict>[] = []
-    const ask = async (resolver: Resolver): Promise<Verdict> => {
+    const asked: Promise<ResolverVerdict>[] = []
+    const ask = async (resolver: Resolver): Promise<ResolverVerdict> => {
       const verdict = await resolver.resolve(name, { hops, via, signal })
       this.meters.asked(resolver.label, verdict)
       return verdict
@@ -218,12 +243,15 @@ export class NameBook implements Names {
       const resolution: Resolution = { resolvedAtMs: this.clock.now(), ...verdict, name }
       const ttlMs = (overrideTtlSeconds ?? verdict.ttlSeconds) * 1000
       const isOld = verdict.resolvedAtMs !== undefined
-      const leftMs = ttlMs - (this.clock.now() - resolution.resolvedAtMs)
+      // A time that has not come yet was written down before the clock was set back.
+      const ageMs = Math.max(0, this.clock.now() - resolution.resolvedAtMs)
+      const leftMs = ttlMs - ageMs
       // What is said from memory although its time is over was all there was to be had.
       const freshUntilMs = now + (isOld ? Math.max(leftMs, failedMs) : leftMs)
       // Short-lived names are refreshed in the last quarter of their life.
       const refreshAtMs = freshUntilMs - Math.min(refreshMs, ttlMs / 4)
-      this.#keep({ resolution, freshUntilMs, refreshAtMs, rank, version, doubted: false })
+      const staleUntilMs = now + this.options.staleMs - ageMs
+      this.#keep({ resolution, freshUntilMs, refreshAtMs, staleUntilMs, rank, version, doubted: false })
       return resolution
     }
     const found = this.#found.get(name.full)

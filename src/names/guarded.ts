@@ -1,7 +1,13 @@
 import type { Clock } from '../actor/clock.js'
 import { Rest, type RestOptions } from '../actor/rest.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
-import type { Asking, Name, Resolver, Verdict } from './protocol.js'
+import {
+  isUntrailed,
+  type Name,
+  type ResolveContext,
+  type Resolver,
+  type ResolverVerdict,
+} from './protocol.js'
 
 export interface GuardOptions extends RestOptions {
   /** For one answer. */
@@ -15,13 +21,15 @@ export function guarded(resolver: Resolver, options: GuardOptions, clock: Clock)
   const rest = new Rest(options, clock)
   let failedLast = ''
 
-  const judge = (verdict: Verdict, { basename }: Name, asking: Asking): void => {
+  const judge = (verdict: ResolverVerdict, { basename }: Name, asking: ResolveContext): void => {
     // Nonsense about one name is an answer all the same: its holder must not shut the resolver for everybody.
     if (!isRefusal(verdict) || verdict.refused === 'forged') {
       rest.well()
       failedLast = ''
       return
     }
+    // What becomes of a question with a client's trail may be the trail's fault.
+    if (!isUntrailed(asking)) return
     // Whoever asked has left: that says nothing about the resolver. Nor does one name that is slow again and again.
     if (asking.signal.aborted || (basename === failedLast && !rest.isDue)) return
     failedLast = basename
@@ -30,7 +38,7 @@ export function guarded(resolver: Resolver, options: GuardOptions, clock: Clock)
   return {
     label: resolver.label,
     remote: resolver.remote,
-    async resolve(name: Name, asking: Asking): Promise<Verdict> {
+    async resolve(name: Name, asking: ResolveContext): Promise<ResolverVerdict> {
       if (rest.isDue && rest.isOn) return resting
       // One question tries whether it is well again; the others need not wait for that.
       if (rest.isDue) rest.hold(options.timeoutMs)

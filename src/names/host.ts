@@ -2,7 +2,7 @@ import { parseName } from './name.js'
 import type { Name } from './protocol.js'
 
 /** Where a Host header points. */
-export interface Place {
+export interface HostPlace {
   /** The root host that it names or lies below; undefined: a host that is none of ours. */
   readonly root: string | undefined
   /** Place of `root` in the operator's list. */
@@ -32,8 +32,8 @@ export class Hosts {
   /** Longest first. */
   readonly #roots: readonly { readonly host: string; readonly behind: string; readonly index: number }[]
   /** The young take what comes; when they are many, the old go at once: nothing is ever taken out singly. */
-  #young = new Map<string, Place>()
-  #old = new Map<string, Place>()
+  #young = new Map<string, HostPlace>()
+  #old = new Map<string, HostPlace>()
 
   /** `roots`: lower case, without ports. Several may overlap: the longest that fits counts. */
   constructor(roots: readonly string[]) {
@@ -43,7 +43,7 @@ export class Hosts {
   }
 
   /** What `host` (the header's value, any case) points at. Costs a look into a map from the second time on. */
-  place(host: string): Place {
+  place(host: string): HostPlace {
     const kept = this.#young.get(host)
     if (kept !== undefined) return kept
     const place = this.#old.get(host) ?? this.#read(host)
@@ -56,7 +56,7 @@ export class Hosts {
     return place
   }
 
-  #read(text: string): Place {
+  #read(text: string): HostPlace {
     const colon = text.lastIndexOf(':')
     // An address in brackets has colons of its own.
     const at = colon > text.lastIndexOf(']') ? colon : text.length
@@ -75,7 +75,7 @@ export class Hosts {
 }
 
 /** `www` is another way to write the root host. */
-function nameOf(label: string | undefined): Place['name'] {
+function nameOf(label: string | undefined): HostPlace['name'] {
   if (label === undefined || label === 'www') return undefined
   return label.length <= bareNameMax || label.includes('_') ? (parseName(label) ?? 'malformed') : undefined
 }

@@ -1,7 +1,8 @@
 import { fieldsOf, objectOf } from '../chain/shape.js'
+import { expected } from '../format/bug.js'
 import { refuse } from '../format/refusal.js'
 import { Upstream } from '../http/upstream.js'
-import type { Asking, Name, Resolver, Verdict } from './protocol.js'
+import type { Name, ResolveContext, Resolver, ResolverVerdict } from './protocol.js'
 import { readRecord } from './record.js'
 
 /** A record is a few hundred bytes. */
@@ -32,7 +33,7 @@ export class JsonRpcRegistry implements Resolver {
     this.#upstream = new Upstream({ connections: connectionsMax, headersTimeout: 0, bodyTimeout: 0 })
   }
 
-  async resolve(name: Name, { signal }: Asking): Promise<Verdict> {
+  async resolve(name: Name, { signal }: ResolveContext): Promise<ResolverVerdict> {
     this.#last += 1
     const call = {
       jsonrpc: '2.0',
@@ -45,7 +46,7 @@ export class JsonRpcRegistry implements Resolver {
       return text === undefined ? this.#no('it does not answer with 200') : this.#read(text, call.id)
     } catch (error) {
       if (signal.aborted) return refuse('late', 'upstream', 'the registry did not answer')
-      return refuse('upstream', 'upstream', `the registry of names: ${(error as Error).message}`)
+      return refuse('upstream', 'upstream', `the registry of names: ${expected(error).message}`)
     }
   }
 
@@ -57,7 +58,11 @@ export class JsonRpcRegistry implements Resolver {
   async #post(call: string, signal: AbortSignal): Promise<string | undefined> {
     const { origin, pathname, search } = new URL(this.url)
     const { statusCode, body } = await this.#upstream.request({
-      ...{ origin, path: pathname + search, method: 'POST', body: call, signal },
+      origin,
+      path: pathname + search,
+      method: 'POST',
+      body: call,
+      signal,
       headers: { 'content-type': 'application/json', accept: 'application/json' },
     })
     if (statusCode !== 200) {
@@ -75,7 +80,7 @@ export class JsonRpcRegistry implements Resolver {
     return Buffer.concat(pieces).toString('utf8')
   }
 
-  #read(text: string, id: number): Verdict {
+  #read(text: string, id: number): ResolverVerdict {
     const answer = fieldsOf(text)
     if (answer === undefined || answer.id !== id) return this.#no('its answer is no answer to the question')
     if (answer.error !== undefined && answer.error !== null) return this.#no('it answers with an error')
@@ -88,7 +93,7 @@ export class JsonRpcRegistry implements Resolver {
     return record ?? this.#no('its record has no id')
   }
 
-  #no(why: string): Verdict {
+  #no(why: string): ResolverVerdict {
     return refuse('forged', 'upstream', `the registry of names: ${why}`)
   }
 }

@@ -1,7 +1,7 @@
 import type { Clock, Timer } from '../actor/clock.js'
 import { fieldsOf } from '../chain/shape.js'
 import { type Environment, openEnvironment, type Table } from '../store/lmdb.js'
-import type { Name, NameRecord, Resolver, Verdict } from './protocol.js'
+import type { Name, NameRecord, Resolver, ResolverVerdict } from './protocol.js'
 import { readRecord } from './record.js'
 
 /** How often a reader looks whether names changed: they count everywhere within a quarter of a second. */
@@ -59,7 +59,7 @@ export class LocalNames implements Resolver {
     return decode(this.#tables.records.get(Buffer.from(name.full)))
   }
 
-  async resolve(name: Name): Promise<Verdict> {
+  async resolve(name: Name): Promise<ResolverVerdict> {
     return this.find(name) ?? 'absent'
   }
 

@@ -34,13 +34,17 @@ export interface Resolution extends NameRecord {
  * What a resolver says, `resolvedAtMs` where it says it from memory: `absent` only where it knows that there is no such name;
  * `blocked` where it may not tell.
  */
-export type Verdict = (NameRecord & { readonly resolvedAtMs?: number }) | 'absent' | 'blocked' | Refusal
+export type ResolverVerdict =
+  | (NameRecord & { readonly resolvedAtMs?: number })
+  | 'absent'
+  | 'blocked'
+  | Refusal
 
 /** What became of a name. A refusal where the resolvers failed: that is never the same as `absent`. */
 export type Outcome = Resolution | 'absent' | 'blocked' | Refusal
 
 /** On whose behalf a question goes out. */
-export interface Asking {
+export interface ResolveContext {
   /** Gateways that the request passed already; they are told, so that nobody asks in a circle. */
   readonly hops: number
   readonly via: readonly string[]
@@ -53,11 +57,11 @@ export interface Resolver {
   /** True where other machines are asked: not on behalf of requests that may not be carried on. */
   readonly remote: boolean
   /** Never rejects. Refusals: `upstream` (unreachable), `forged` (nonsense), `late` (gave up because of the signal), `busy`. */
-  resolve(name: Name, asking: Asking): Promise<Verdict>
+  resolve(name: Name, asking: ResolveContext): Promise<ResolverVerdict>
 }
 
 /** The way that a request came. */
-export interface Trail extends Omit<Asking, 'signal'> {
+export interface Trail extends Omit<ResolveContext, 'signal'> {
   /** True where it may be carried on to other machines. */
   readonly forward: boolean
 }
@@ -68,6 +72,14 @@ export interface Names {
   known(name: Name): Outcome | undefined
   /** Asks the resolvers. Whoever asks for one name at once shares one answer. Never rejects. */
   resolve(name: Name, trail: Trail): Promise<Outcome>
+}
+
+/**
+ * True where the request bears no word of gateways that it passed. Only then an outcome is one that everybody would get: whoever
+ * is asked may leave out, or refuse to ask, those that a trail names.
+ */
+export function isUntrailed({ hops, via }: Pick<ResolveContext, 'hops' | 'via'>): boolean {
+  return hops === 0 && via.length === 0
 }
 
 /** Tells a resolution from everything else that may become of a name. */

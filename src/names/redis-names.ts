@@ -1,5 +1,6 @@
 import { Redis } from 'ioredis'
 import type { Log } from '../actor/log.js'
+import { expected } from '../format/bug.js'
 import type { Name, Resolver } from './protocol.js'
 import { readRecord } from './record.js'
 import type { NameMemory, Recalled } from './remembered.js'
@@ -27,7 +28,9 @@ export class RedisNames implements NameMemory {
   ) {
     this.#redis = new Redis(options.url, {
       ...(options.tls ? { tls: {} } : {}),
-      ...{ commandTimeout: options.timeoutMs, maxRetriesPerRequest: 0, enableOfflineQueue: false },
+      commandTimeout: options.timeoutMs,
+      maxRetriesPerRequest: 0,
+      enableOfflineQueue: false,
       retryStrategy: (times) => Math.min(times * 100, reconnectMaxMs),
     })
     this.#redis.on('error', (error: Error) => this.#failed(error))
@@ -43,7 +46,7 @@ export class RedisNames implements NameMemory {
       const text = await this.#redis.get(keyOf(resolver, name))
       return text === null ? undefined : readRecalled(text)
     } catch (error) {
-      this.#failed(error as Error)
+      this.#failed(expected(error))
       return undefined
     }
   }

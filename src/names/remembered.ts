@@ -1,6 +1,6 @@
 import type { Clock } from '../actor/clock.js'
 import { isRefusal } from '../format/refusal.js'
-import { isResolved, type Name, type NameRecord, type Resolver } from './protocol.js'
+import { isResolved, isUntrailed, type Name, type NameRecord, type Resolver } from './protocol.js'
 
 /** What was once said of a name. */
 export interface Recalled {
@@ -45,8 +45,10 @@ export function remembered(
       const old = known === undefined ? undefined : { ...known.record, resolvedAtMs }
       if (old !== undefined && ageMs < ttlMs - Math.min(refreshMs, ttlMs / 4)) return old
       const verdict = await resolver.resolve(name, asking)
-      if (isResolved(verdict)) memory.keep(label, name, { record: verdict, resolvedAtMs: clock.now() })
-      else if (isRefusal(verdict) && old !== undefined && ageMs < staleMs) return old
+      if (isResolved(verdict)) {
+        // Other gateways share the memory: what was said to one client's trail is not for all.
+        if (isUntrailed(asking)) memory.keep(label, name, { record: verdict, resolvedAtMs: clock.now() })
+      } else if (isRefusal(verdict) && old !== undefined && ageMs < staleMs) return old
       return verdict
     },
   }

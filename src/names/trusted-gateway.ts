@@ -1,7 +1,8 @@
 import type { Dispatcher } from 'undici'
+import { expected } from '../format/bug.js'
 import { refuse } from '../format/refusal.js'
 import { type Question, Upstream } from '../http/upstream.js'
-import type { Asking, Name, Resolver, Verdict } from './protocol.js'
+import type { Name, ResolveContext, Resolver, ResolverVerdict } from './protocol.js'
 import { readRecord } from './record.js'
 
 export interface TrustedGatewayOptions {
@@ -41,7 +42,7 @@ export class TrustedNameGateway implements Resolver {
     })
   }
 
-  async resolve(name: Name, asking: Asking): Promise<Verdict> {
+  async resolve(name: Name, asking: ResolveContext): Promise<ResolverVerdict> {
     try {
       const { statusCode, headers, body } = await this.#upstream.request(this.#question(name, asking))
       // A HEAD has no body; whoever sends one gets its connection closed.
@@ -51,7 +52,7 @@ export class TrustedNameGateway implements Resolver {
       return this.#read(name, headers, statusCode)
     } catch (error) {
       if (asking.signal.aborted) return refuse('late', 'upstream', 'the gateway for names did not answer')
-      return refuse('upstream', 'upstream', `the gateway for names: ${(error as Error).message}`)
+      return refuse('upstream', 'upstream', `the gateway for names: ${expected(error).message}`)
     }
   }
 
@@ -59,7 +60,7 @@ export class TrustedNameGateway implements Resolver {
     await this.#upstream.destroy()
   }
 
-  #question(name: Name, { hops, via, signal }: Asking): Question {
+  #question(name: Name, { hops, via, signal }: ResolveContext): Question {
     const { url, hostHeader, ownHost, release } = this.options
     const place = new URL(url.replaceAll('__NAME__', name.full))
     const trail = [...via, ...(ownHost === undefined ? [] : [ownHost])]
@@ -72,7 +73,7 @@ export class TrustedNameGateway implements Resolver {
     return { origin: place.origin, path: place.pathname + place.search, method: 'HEAD', headers, signal }
   }
 
-  #read(name: Name, headers: Dispatcher.ResponseData['headers'], status: number): Verdict {
+  #read(name: Name, headers: Dispatcher.ResponseData['headers'], status: number): ResolverVerdict {
     const word = (suffix: string): string | undefined => {
       for (const prefix of prefixes) {
         const value = headers[prefix + suffix]
@@ -97,7 +98,7 @@ export class TrustedNameGateway implements Resolver {
     return record === undefined ? this.#no('it names an id that is none') : { ...usual, ...record }
   }
 
-  #no(why: string): Verdict {
+  #no(why: string): ResolverVerdict {
     return refuse('forged', 'upstream', `the gateway for names: ${why}`)
   }
 }

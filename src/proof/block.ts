@@ -1,6 +1,8 @@
 import { chunkSizeMax } from '../format/chunk.js'
 import { type Id, idBytes } from '../format/id.js'
 import type { Refusal } from '../format/refusal.js'
+import { inlineDataTree } from './data-root.js'
+import { equalBytes } from './digest.js'
 import { type Leaf, MerkleTree } from './merkle.js'
 import { type ProvenLeaf, validatePath } from './path.js'
 
@@ -12,6 +14,9 @@ export interface BlockTransaction {
   readonly dataRoot: Uint8Array
   readonly dataSize: number
 }
+
+/** The leaf of a format-1 transaction without data. */
+export const emptyInlineRoot: Uint8Array = inlineDataTree(new Uint8Array(0)).root
 
 /** Where a transaction lies in its block. Offsets count from the block's first byte. */
 export interface BlockLeaf extends Leaf {
@@ -48,6 +53,30 @@ export function blockLeaves(transactions: readonly BlockTransaction[], padded: b
 /** The tree whose root is the block's tx_root; undefined for a block without transactions, whose tx_root is empty. */
 export function blockTree(leaves: readonly BlockLeaf[]): MerkleTree | undefined {
   return leaves.length === 0 ? undefined : new MerkleTree(leaves)
+}
+
+/** Where a block lies in the weave, and the root that vouches for its transactions' data. */
+export interface BlockExtent {
+  readonly txRoot: Uint8Array
+  /** Bytes of the block, padding included. */
+  readonly sizeBytes: number
+}
+
+/**
+ * The leaves of a block, all of its transactions given, with the tree over them; undefined where they do not have its root.
+ * Since the weave is padded, data fills whole chunks; which rule holds for a block shows by its root.
+ */
+export function provenTree(
+  transactions: readonly BlockTransaction[],
+  { txRoot, sizeBytes }: BlockExtent,
+): { readonly leaves: readonly BlockLeaf[]; readonly tree: MerkleTree } | undefined {
+  for (const padded of [true, false]) {
+    const leaves = blockLeaves(transactions, padded)
+    const tree = blockTree(leaves)
+    if (tree === undefined || !equalBytes(tree.root, txRoot)) continue
+    if (leaves.at(-1)?.end === sizeBytes) return { leaves, tree }
+  }
+  return undefined
 }
 
 /**

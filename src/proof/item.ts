@@ -4,10 +4,10 @@ import { beginList, deepHash, StreamedDeepHash } from './deep-hash.js'
 import { verifySignature } from './signature.js'
 
 /** What of an item's header is signed. */
-export type SignedHeader = Pick<ItemHeader, 'signatureType' | 'owner' | 'target' | 'anchor' | 'rawTags'>
+export type SignedItemFields = Pick<ItemHeader, 'signatureType' | 'owner' | 'target' | 'anchor' | 'rawTags'>
 
 /** All that an item signs but the payload. The tags are signed as the bytes that stand in the item. */
-function leading(header: SignedHeader): Uint8Array[] {
+function leading(header: SignedItemFields): Uint8Array[] {
   return [...kind(header.signatureType), header.owner, header.target, header.anchor, header.rawTags]
 }
 
@@ -29,7 +29,7 @@ function begin(signatureType: number): Uint8Array {
 }
 
 /** The message that an item signs: a deep hash, 48 bytes. */
-export function itemMessage(header: SignedHeader, payload: Uint8Array): Uint8Array {
+export function itemMessage(header: SignedItemFields, payload: Uint8Array): Uint8Array {
   return deepHash([...leading(header), payload])
 }
 

@@ -9,19 +9,22 @@ import {
   validate,
 } from 'graphql'
 import type { Clock } from '../actor/clock.js'
-import { Effort } from '../catalog/effort.js'
+import { processorTime } from '../actor/processor-time.js'
+import type { Stopwatch } from '../catalog/effort.js'
 import type { ChainIndex } from '../catalog/index-reader.js'
 import { Recent } from '../catalog/recent.js'
 import { QueryContext, type Warning } from './context.js'
 import type { HeaderSource } from './headers.js'
-import { type QueryLimits, tooMuch } from './limits.js'
+import type { QueryLimits } from './limits.js'
 import type { QueryMeters, QueryOutcome } from './meters.js'
+import { type IsGone, QueryEffort } from './query-effort.js'
 import { writeRoots, writers } from './roots.js'
 import { schema } from './schema.js'
 import { type Plan, planOf } from './selected.js'
 import { outOfShape, shapeLimits } from './shape.js'
 import { Texts } from './texts.js'
 import { VariableReader, type Variables } from './variables.js'
+import { tooMuch } from './weigh.js'
 
 /** A query as it comes in, its shape already checked. */
 export interface QueryRequest {
@@ -45,6 +48,8 @@ export interface AnswererParts {
   readonly clock: Clock
   readonly limits: QueryLimits
   readonly meters?: QueryMeters
+  /** Counts the time of the processor; absent: that of this thread. */
+  readonly work?: Stopwatch
 }
 
 /** Queries that were read before; an application sends the same few again and again. */
@@ -66,27 +71,31 @@ export class Answerer {
   }
 
   /** The effort of one HTTP request, shared by all queries of a batch. */
-  effort(): Effort {
-    const { stepsMax, timeMs } = this.parts.limits
-    return new Effort(stepsMax, timeMs, this.parts.clock)
+  effort(isGone?: IsGone): QueryEffort {
+    const { limits, clock, work = processorTime } = this.parts
+    return new QueryEffort(limits, work, clock, isGone)
   }
 
   /**
-   * Answers on the spot, or later where content must be read for a signature or key. Rejects only for a bug
-   * of ours.
+   * Answers on the spot, or later where content must be read for a signature or key: then the thread may do something else
+   * meanwhile. Rejects only for a bug of ours.
    */
-  answer(request: QueryRequest, effort: Effort): Answer | Promise<Answer> {
+  answer(request: QueryRequest, effort: QueryEffort): Answer | Promise<Answer> {
     const { meters, clock } = this.parts
     const started = clock.monotonic()
     const counted = (answer: Answer): Answer => {
       meters?.count(outcomeOf(answer), clock.monotonic() - started)
       return answer
     }
+    effort.resume()
     const answer = this.#answer(request, effort)
+    effort.rest()
     return answer instanceof Promise ? answer.then(counted) : counted(answer)
   }
 
-  #answer(request: QueryRequest, effort: Effort): Answer | Promise<Answer> {
+  #answer(request: QueryRequest, effort: QueryEffort): Answer | Promise<Answer> {
+    const spent = usedUp(effort)
+    if (spent !== undefined) return refused([spent])
     const document = this.#document(request.query)
     if (!('kind' in document)) return refused(document)
     const operation = getOperationAST(document, request.operationName)
@@ -157,6 +166,16 @@ function read(query: string, { tokensMax }: QueryLimits): DocumentNode | readonl
     return [new GraphQLError('Only queries are answered here', { extensions: { code: onlyQueries } })]
   const errors = validate(schema, document, specifiedRules, { maxErrors: errorsMax })
   return errors.length === 0 ? document : errors
+}
+
+function usedUp(effort: QueryEffort): GraphQLError | undefined {
+  try {
+    effort.begin()
+    return undefined
+  } catch (error) {
+    if (error instanceof GraphQLError) return error
+    throw error
+  }
 }
 
 function isErrors(read: Variables | readonly GraphQLError[]): read is readonly GraphQLError[] {

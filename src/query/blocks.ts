@@ -27,7 +27,11 @@ const block: Writers<BlockRecord> = {
 export const blockWriters = {
   Block: block,
   BlockConnection: {
-    pageInfo: (out, { more }, context, below) => writeObject(out, more, context, below),
+    pageInfo: (out, { entries, more }, context, below) => {
+      const last = entries.at(-1)
+      const end = last === undefined ? undefined : blockCursor(last.height)
+      writeObject(out, { more, end }, context, below)
+    },
     edges: (out, { entries }, context, below) => {
       for (const [at, entry] of entries.entries()) {
         out.text += at === 0 ? '[' : ','
@@ -58,15 +62,20 @@ export interface BlockPage {
 }
 
 /** The resolver of `Query.block`. */
-export function blockById({ id }: { readonly id: string }, { index }: QueryContext): BlockRecord | null {
+export function blockById(
+  { id }: { readonly id: string },
+  { index, effort }: QueryContext,
+): BlockRecord | null {
+  effort.charge(2)
   const bytes = decodeBase64url(id)
   const height = bytes === undefined ? undefined : index.heightOfBlock(bytes)
   return (height === undefined ? undefined : index.block(height)) ?? null
 }
 
-/** The resolver of `Query.blocks`. */
-export function blocks(asked: BlocksArguments, { index, limits }: QueryContext): BlockPage {
-  const limit = pageSize(asked.first, limits)
+/** The resolver of `Query.blocks`. Where the effort is spent already, a page has one block. */
+export function blocks(asked: BlocksArguments, { index, limits, effort }: QueryContext): BlockPage {
+  effort.values(asked)
+  const wanted = pageSize(asked.first, limits)
   const backwards = asked.sort !== 'HEIGHT_ASC'
   const cursor = asked.after === '' ? undefined : (asked.after ?? undefined)
   const after = cursor === undefined ? undefined : readBlockCursor(cursor)
@@ -76,10 +85,12 @@ export function blocks(asked: BlocksArguments, { index, limits }: QueryContext):
   const max = backwards && after !== undefined ? Math.min(maxHeight, after - 1) : maxHeight
   const ids = asked.ids ?? []
   if (ids.length > limits.listMax) throw wrong(`ids may have at most ${limits.listMax} entries`)
+  const limit = effort.spent ? 1 : wanted
   const found =
     ids.length === 0
       ? index.blocks(min, max, backwards, limit + 1)
       : byId(ids, index).filter(({ height }) => height >= min && height <= max)
+  effort.charge(2 * ids.length + found.length)
   if (ids.length > 0) found.sort((one, other) => (one.height - other.height) * (backwards ? -1 : 1))
   return { entries: found.slice(0, limit), more: found.length > limit }
 }

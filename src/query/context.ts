@@ -1,13 +1,13 @@
 import { GraphQLError } from 'graphql'
 import type { Clock } from '../actor/clock.js'
 import type { BlockRecord } from '../catalog/block.js'
-import type { Effort } from '../catalog/effort.js'
 import type { ChainIndex } from '../catalog/index-reader.js'
 import type { Row } from '../catalog/row.js'
 import { idOfBytes } from '../format/id.js'
 import { isRefusal } from '../format/refusal.js'
 import type { HeaderSource, SignedHeader } from './headers.js'
 import type { QueryLimits } from './limits.js'
+import type { QueryEffort } from './query-effort.js'
 import type { Texts } from './texts.js'
 
 /** What a client should know of an answer that is right but not whole. */
@@ -27,7 +27,7 @@ export class QueryContext {
   constructor(
     readonly index: ChainIndex,
     readonly texts: Texts,
-    readonly effort: Effort,
+    readonly effort: QueryEffort,
     readonly limits: QueryLimits,
     private readonly source: HeaderSource,
     private readonly clock: Clock,
@@ -57,6 +57,7 @@ export class QueryContext {
   block(height: number): BlockRecord | undefined {
     const known = this.#blocks.get(height)
     if (known !== undefined) return known
+    this.effort.charge()
     const block = this.index.block(height)
     if (block !== undefined) this.#blocks.set(height, block)
     return block

@@ -1,12 +1,20 @@
 import type { Row } from '../catalog/row.js'
-import { pendingHeight, rowKey } from '../catalog/row-key.js'
+import {
+  heightOf,
+  indexOf,
+  isItemKey,
+  pendingHeight,
+  rowKey,
+  rowKeyBytes,
+  rowKeyIdBytes,
+} from '../catalog/row-key.js'
 import { encodeBase64url } from '../format/base64url.js'
 import { idBytes, parseId } from '../format/id.js'
 
 /**
  * Cursors: base64url of a JSON list, the same list that other gateways of this network write, so that a
  * client that stored one can go on here. A cursor is a position in chain order, not a row: it stays good when
- * rows move, vanish or are added.
+ * rows move, vanish or are added, and a page that ended early goes on from where it ended.
  */
 const bytesMax = 512
 const indexMax = 0x7f_ffff
@@ -36,14 +44,26 @@ export function rowCursor(row: Row): string {
   return scratch.toString('base64url', 0, size)
 }
 
+/**
+ * The cursor of a place that need not be a row's (a key of 16 bytes): of the same shape as that of a row, its id as much of it as
+ * the key has and zeros.
+ */
+export function placeCursor(key: Uint8Array): string {
+  const id = Buffer.alloc(32)
+  id.set(key.subarray(rowKeyBytes - rowKeyIdBytes), 0)
+  const place = [heightOf(key) ?? null, indexOf(key), isItemKey(key), encodeBase64url(id), null]
+  return encodeBase64url(Buffer.from(JSON.stringify(place)))
+}
+
 /** The row key that a cursor stands for; undefined where it is not a cursor. */
 export function readRowCursor(cursor: string): Uint8Array | undefined {
   const [height, index, isItem, id] = listOf(cursor) ?? []
   const parsed = typeof id === 'string' ? parseId(id) : undefined
   if (parsed === undefined || !(typeof isItem === 'boolean' || isItem === 0 || isItem === 1)) return undefined
-  if (height === null || height === undefined) return rowKey(undefined, 0, Boolean(isItem), idBytes(parsed))
-  if (!isCount(height, pendingHeight - 1) || !isCount(index ?? 0, indexMax)) return undefined
-  return rowKey(height, Number(index ?? 0), Boolean(isItem), idBytes(parsed))
+  if (!isCount(index ?? 0, indexMax)) return undefined
+  const isPending = height === null || height === undefined
+  if (!isPending && !isCount(height, pendingHeight - 1)) return undefined
+  return rowKey(isPending ? undefined : height, Number(index ?? 0), Boolean(isItem), idBytes(parsed))
 }
 
 /** The cursor of a block: `[height]`. */

@@ -3,10 +3,17 @@ export class JsonText {
   /** What was written since the last gap. Add to it. */
   text = ''
   readonly #parts: (string | Promise<string>)[] = []
+  #before = 0
+
+  /** Characters so far, without what is waited for. */
+  get length(): number {
+    return this.#before + this.text.length
+  }
 
   /** Leaves a gap for JSON that comes later. It must not reject. */
   wait(json: Promise<string>): void {
     this.#parts.push(this.text, json)
+    this.#before += this.text.length
     this.text = ''
   }
 

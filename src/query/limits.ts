@@ -1,13 +1,3 @@
-import {
-  type DocumentNode,
-  type FieldNode,
-  type FragmentDefinitionNode,
-  GraphQLError,
-  Kind,
-  type OperationDefinitionNode,
-  type SelectionSetNode,
-} from 'graphql'
-
 /** What one request may ask for. */
 export interface QueryLimits {
   /** Of a request's body, or of the query in its URL. */
@@ -22,6 +12,8 @@ export interface QueryLimits {
   readonly rootsMax: number
   /** Values of one list: ids, owners, values of a tag... */
   readonly listMax: number
+  /** Values of all lists of all selections of a request together: each costs a look-up before the first row is read. */
+  readonly valuesMax: number
   /** Tag filters of one selection. */
   readonly tagsMax: number
   /** Rows of one page; larger pages are cut down to this. */
@@ -32,10 +24,14 @@ export interface QueryLimits {
   readonly loadsMax: number
   /** Longest wait of one request for those; what is not here by then is left empty. */
   readonly waitMs: number
-  /** Index reads of one request (2 to 10 us each). */
+  /** Look-ups in the index of one request (2 to 10 us each). */
   readonly stepsMax: number
-  /** Time of the thread for the index reads of one request. */
+  /** Time of the processor for one request. */
   readonly timeMs: number
+  /** By the clock: what is not in memory has to come from the disk, which is no time of the processor. */
+  readonly wallMs: number
+  /** Of the answer, all queries of a batch together. */
+  readonly answerMaxBytes: number
 }
 
 /** The defaults; an operator's settings go over them. */
@@ -47,6 +43,7 @@ export const queryLimits: QueryLimits = {
   fieldsMax: 250_000,
   rootsMax: 50,
   listMax: 1000,
+  valuesMax: 2500,
   tagsMax: 20,
   pageMax: 1000,
   batchMax: 10,
@@ -54,92 +51,6 @@ export const queryLimits: QueryLimits = {
   waitMs: 12_000,
   stepsMax: 50_000,
   timeMs: 250,
-}
-
-const connections = new Set(['transactions', 'blocks'])
-const firstDefault = 10
-
-/**
- * The error of a query that asks for too much, or undefined. Call it on valid documents only (fragments
- * without cycles). It ends after `fieldsMax` steps whatever the query is.
- */
-export function tooMuch(
-  document: DocumentNode,
-  operation: OperationDefinitionNode,
-  variables: Readonly<Record<string, unknown>>,
-  limits: QueryLimits,
-): GraphQLError | undefined {
-  const weighing = new Weighing(document, variables, limits)
-  return weighing.root(operation.selectionSet)
-}
-
-class Weighing {
-  readonly #fragments = new Map<string, FragmentDefinitionNode>()
-  #fields = 0
-  #steps = 0
-  #roots = 0
-
-  constructor(
-    document: DocumentNode,
-    private readonly variables: Readonly<Record<string, unknown>>,
-    private readonly limits: QueryLimits,
-  ) {
-    for (const node of document.definitions) {
-      if (node.kind === Kind.FRAGMENT_DEFINITION) this.#fragments.set(node.name.value, node)
-    }
-  }
-
-  root(selections: SelectionSetNode): GraphQLError | undefined {
-    return this.#weigh(selections, 1, 1)
-  }
-
-  /** `depth` of the fields in here; `times` that each of them is in the answer. */
-  #weigh(selections: SelectionSetNode, depth: number, times: number): GraphQLError | undefined {
-    for (const node of selections.selections) {
-      this.#steps += 1
-      let error: GraphQLError | undefined
-      if (node.kind === Kind.FIELD) error = this.#field(node, depth, times)
-      else if (node.kind === Kind.INLINE_FRAGMENT) error = this.#weigh(node.selectionSet, depth, times)
-      else {
-        const fragment = this.#fragments.get(node.name.value)
-        if (fragment !== undefined) error = this.#weigh(fragment.selectionSet, depth, times)
-      }
-      if (error !== undefined) return error
-      if (this.#steps > this.limits.fieldsMax) return this.#refusal(node, 'the query has too many fields')
-    }
-    return undefined
-  }
-
-  #field(field: FieldNode, depth: number, times: number): GraphQLError | undefined {
-    const { depthMax, fieldsMax, rootsMax } = this.limits
-    const name = field.name.value
-    // Introspection has a rule of its own in the validation.
-    if (name.startsWith('__')) return undefined
-    this.#fields += times
-    if (depth === 1) this.#roots += 1
-    if (this.#roots > rootsMax) return this.#refusal(field, `more than ${rootsMax} selections from the root`)
-    if (depth > depthMax) return this.#refusal(field, `deeper than ${depthMax} fields`)
-    if (this.#fields > fieldsMax)
-      return this.#refusal(field, `the answer could have more than ${fieldsMax} fields`)
-    if (field.selectionSet === undefined) return undefined
-    const rows = depth === 1 && connections.has(name) ? this.#rows(field) : 1
-    return this.#weigh(field.selectionSet, depth + 1, times * rows)
-  }
-
-  #rows(field: FieldNode): number {
-    const argument = field.arguments?.find(({ name }) => name.value === 'first')?.value
-    let first: unknown = firstDefault
-    if (argument?.kind === Kind.INT) first = Number(argument.value)
-    else if (argument?.kind === Kind.VARIABLE) first = this.variables[argument.name.value] ?? firstDefault
-    const rows = typeof first === 'number' ? first : firstDefault
-    return Math.min(Math.max(rows, 1), this.limits.pageMax)
-  }
-
-  #refusal(node: FieldNode | { readonly kind: string }, message: string): GraphQLError {
-    const at = 'name' in node ? { nodes: node as FieldNode } : {}
-    return new GraphQLError(`The query asks for too much: ${message}`, {
-      ...at,
-      extensions: { code: 'QUERY_TOO_COMPLEX' },
-    })
-  }
+  wallMs: 5000,
+  answerMaxBytes: 16 * 2 ** 20,
 }

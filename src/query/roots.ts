@@ -12,7 +12,7 @@ import { blockById, blocks, blockWriters } from './blocks.js'
 import type { QueryContext } from './context.js'
 import { JsonText } from './json-text.js'
 import { schema } from './schema.js'
-import { type SelectedRoot, type Writers, writeObject } from './selected.js'
+import { type Selected, type SelectedRoot, type Writers, writeObject } from './selected.js'
 import { transaction, transactions, transactionWriters } from './transactions.js'
 
 /** What writes the values of all types, by their names. */
@@ -27,7 +27,7 @@ export interface Asked {
 }
 
 /** Finds what a field of the root stands for; null: there is nothing. Throws a GraphQLError on wrong arguments. */
-type Resolver = (asked: never, context: QueryContext) => unknown
+type Resolver = (asked: never, context: QueryContext, below: readonly Selected[]) => unknown
 
 const resolvers: Readonly<Record<string, Resolver>> = { transaction, transactions, block: blockById, blocks }
 const queryFields = schema.getQueryType()?.getFields() ?? {}
@@ -49,6 +49,7 @@ export function writeRoots(
     out.text += `${at === 0 ? '{' : ','}${JSON.stringify(root.key)}:`
     const before = out.text
     try {
+      context.effort.begin()
       writeRoot(out, asked, root, context)
     } catch (error) {
       if (!(error instanceof GraphQLError)) throw error
@@ -66,16 +67,20 @@ function writeRoot(out: JsonText, asked: Asked, { nodes, below }: SelectedRoot, 
   const name = node.name.value
   const field = queryFields[name]
   const resolve = resolvers[name]
-  if (field === undefined || resolve === undefined) out.text += introspected(asked, nodes)
+  if (field === undefined || resolve === undefined) out.text += introspected(asked, nodes, context)
   else {
-    const found = resolve(getArgumentValues(field, node, asked.variables) as never, context)
+    const found = resolve(getArgumentValues(field, node, asked.variables) as never, context, below)
     if (found === null) out.text += 'null'
     else writeObject(out, found, context, below)
   }
 }
 
 /** The schema's view of itself is the library's work; so is the type's name. */
-function introspected({ document, operation, given }: Asked, nodes: readonly FieldNode[]): string {
+function introspected(
+  { document, operation, given }: Asked,
+  nodes: readonly FieldNode[],
+  { effort }: QueryContext,
+): string {
   const alone: OperationDefinitionNode = {
     ...operation,
     selectionSet: { kind: Kind.SELECTION_SET, selections: nodes },
@@ -89,5 +94,7 @@ function introspected({ document, operation, given }: Asked, nodes: readonly Fie
   if (result instanceof Promise) throw new Error('nothing of the schema has to be waited for')
   const [error] = result.errors ?? []
   if (error !== undefined) throw error
-  return JSON.stringify(Object.values(result.data ?? {})[0])
+  const text = JSON.stringify(Object.values(result.data ?? {})[0])
+  effort.written(text.length)
+  return text
 }

@@ -25,7 +25,7 @@ type Query {
     ingested_at: RangeFilter
     "At most 1000."
     first: Int = 10
-    "The cursor of the last edge of the page before."
+    "The end cursor of the page before, or the cursor of its last edge."
     after: String
     sort: SortOrder = HEIGHT_DESC
     parent: [ID!] @deprecated(reason: "Use bundledIn")
@@ -100,7 +100,14 @@ type BlockEdge {
 }
 
 type PageInfo {
+  "Whether there is, or may be, more behind this page."
   hasNextPage: Boolean!
+  """
+  Where the next page begins; null where nothing was found and nothing is behind. A page that ended early, which a warning
+  says, goes on from here even where it has no edges. Without this field such an empty page is an error whose extensions
+  have the cursor.
+  """
+  endCursor: String
 }
 
 type Transaction {

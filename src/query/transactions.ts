@@ -1,15 +1,15 @@
 import { GraphQLError } from 'graphql'
-import type { Page } from '../catalog/index-reader.js'
+import type { Page, PageRequest } from '../catalog/index-reader.js'
 import type { Row } from '../catalog/row.js'
 import type { Selection } from '../catalog/selection.js'
 import { encodeBase64url } from '../format/base64url.js'
 import { idBytes, parseId } from '../format/id.js'
 import { pageSize, selectionOf, type TransactionsArguments, wrong } from './asking.js'
 import type { QueryContext } from './context.js'
-import { readRowCursor, rowCursor } from './cursor.js'
+import { placeCursor, readRowCursor, rowCursor } from './cursor.js'
 import type { SignedHeader } from './headers.js'
 import { type JsonText, quoted } from './json-text.js'
-import { type Selected, type Writers, writeObject } from './selected.js'
+import { type Selected, type Writer, type Writers, writeObject } from './selected.js'
 
 const winstonDigits = 12
 const intMax = 0x7fff_ffff
@@ -141,34 +141,65 @@ const holder: Writers<string> = {
   },
 }
 
+/** An edge of a page: its row, and the cursor where that is another one than the row's. */
+interface Edge {
+  readonly row: Row
+  readonly cursor?: string
+}
+
+/** The end of a page, for `pageInfo`. */
+interface PageEnd {
+  readonly more: boolean
+  readonly end: string | undefined
+}
+
+/** Steps that are charged for writing a row: one, and for some tags one, because most texts are at hand. */
+const tagsPerStep = 4
+
 /** A page of rows; nothing is read before a field asks for it. */
 export class TransactionConnection {
   #page: Page<Row> | undefined
 
   constructor(
     private readonly wanted: Selection,
-    private readonly backwards: boolean,
-    private readonly after: Uint8Array | undefined,
-    private readonly limit: number,
+    private readonly request: PageRequest,
+    /** Who asks learns the end of a page without its last edge. */
+    private readonly takesEnd: boolean,
   ) {}
 
-  /** Throws a GraphQLError where nothing was found with the effort there was. */
-  page(context: QueryContext): Page<Row> {
+  /** Throws a GraphQLError where nothing was found with the effort there was, and who asks could not go on. */
+  #found(context: QueryContext): Page<Row> {
     if (this.#page !== undefined) return this.#page
-    const { backwards, limit, after } = this
-    const request = { backwards, limit, ...(after === undefined ? {} : { after }) }
-    const page = context.index.rows(this.wanted, request, context.effort)
-    if (page.partial && page.entries.length === 0) {
+    const page = context.index.rows(this.wanted, this.request, context.effort)
+    const { place, entries } = page
+    if (place !== undefined && entries.length === 0 && !this.takesEnd) {
       throw new GraphQLError(
-        'Nothing was found in the time that a query has: narrow it, by heights for example',
-        { extensions: { code: 'QUERY_TOO_EXPENSIVE' } },
+        'Nothing was found yet in the time that a query has: go on from the cursor in the extensions of this error ' +
+          '(or ask for pageInfo { endCursor }), or narrow the query, by heights for example',
+        { extensions: { code: 'QUERY_TOO_EXPENSIVE', cursor: placeCursor(place) } },
       )
     }
-    if (page.partial) {
+    if (place !== undefined) {
       context.warn('PARTIAL_RESULT', 'The page is shorter than it could be: go on from its last cursor')
     }
     this.#page = page
     return page
+  }
+
+  end(context: QueryContext): PageEnd {
+    const { entries, more, place } = this.#found(context)
+    const last = entries.at(-1)
+    if (place !== undefined) return { more, end: placeCursor(place) }
+    return { more, end: last === undefined ? undefined : rowCursor(last) }
+  }
+
+  /** The last edge of a page that ended early has the cursor of where it ended: nothing is looked at twice. */
+  edges(context: QueryContext): Edge[] {
+    const { entries, place } = this.#found(context)
+    return entries.map((row, at) => {
+      const isEnd = place !== undefined && at === entries.length - 1
+      return isEnd ? { row, cursor: placeCursor(place) } : { row }
+    })
   }
 
   count(context: QueryContext): number | null {
@@ -180,34 +211,42 @@ export class TransactionConnection {
 }
 
 const connection: Writers<TransactionConnection> = {
-  pageInfo: (out, rows, context, below) => writeObject(out, rows.page(context).more, context, below),
+  pageInfo: (out, rows, context, below) => writeObject(out, rows.end(context), context, below),
   edges: (out, rows, context, below) => {
+    const edges = rows.edges(context)
+    const { effort } = context
     let lead = '['
-    const { entries } = rows.page(context)
-    for (const row of entries) {
+    for (const edge of edges) {
+      const before = out.length
       out.text += lead
       lead = ','
-      writeObject(out, row, context, below)
+      writeObject(out, edge, context, below)
+      effort.charge(1 + edge.row.tags.length / tagsPerStep)
+      effort.written(out.length - before)
     }
-    out.text += entries.length === 0 ? '[]' : ']'
+    out.text += edges.length === 0 ? '[]' : ']'
   },
   count: (out, rows, context) => {
     out.text += rows.count(context)
   },
 }
 
-const edge: Writers<Row> = {
-  cursor: (out, row) => {
-    out.text += quoted(rowCursor(row))
+const edge: Writers<Edge> = {
+  cursor: (out, { row, cursor }) => {
+    out.text += quoted(cursor ?? rowCursor(row))
   },
-  node: writeObject,
+  node: (out, { row }, context, below) => writeObject(out, row, context, below),
 }
 
-/** Whether there are more behind the page. */
-const pageInfo: Writers<boolean> = {
-  hasNextPage: (out, more) => {
+const endCursor: Writer<PageEnd> = (out, { end }) => {
+  out.text += end === undefined ? 'null' : quoted(end)
+}
+
+const pageInfo: Writers<PageEnd> = {
+  hasNextPage: (out, { more }) => {
     out.text += more
   },
+  endCursor,
 }
 
 /** What writes transactions and lists of them, by the names of the types. */
@@ -218,17 +257,25 @@ export const transactionWriters = {
 }
 
 /** The resolver of `Query.transactions`. */
-export function transactions(asked: TransactionsArguments, { limits }: QueryContext): TransactionConnection {
+export function transactions(
+  asked: TransactionsArguments,
+  { limits, effort }: QueryContext,
+  below: readonly Selected[],
+): TransactionConnection {
+  effort.values(asked)
   const wanted = selectionOf(asked, limits)
   // Clients that page in a loop begin with an empty cursor.
   const cursor = asked.after === '' ? undefined : (asked.after ?? undefined)
   const after = cursor === undefined ? undefined : readRowCursor(cursor)
   if (cursor !== undefined && after === undefined) throw wrong('Invalid transaction cursor')
-  return new TransactionConnection(wanted, asked.sort !== 'HEIGHT_ASC', after, pageSize(asked.first, limits))
+  const page = { backwards: asked.sort !== 'HEIGHT_ASC', limit: pageSize(asked.first, limits) }
+  const takesEnd = below.some(({ below: inner }) => inner.some(({ write }) => write === endCursor))
+  return new TransactionConnection(wanted, after === undefined ? page : { ...page, after }, takesEnd)
 }
 
 /** The resolver of `Query.transaction`. */
-export function transaction({ id }: { readonly id: string }, { index }: QueryContext): Row | null {
+export function transaction({ id }: { readonly id: string }, { index, effort }: QueryContext): Row | null {
+  effort.charge(3)
   const parsed = parseId(id)
   return (parsed === undefined ? undefined : index.row(idBytes(parsed))) ?? null
 }

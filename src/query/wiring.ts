@@ -1,28 +1,101 @@
+import type { MessagePort } from 'node:worker_threads'
 import type { Clock } from '../actor/clock.js'
+import type { Log } from '../actor/log.js'
 import type { Meters } from '../actor/meter.js'
+import { processorTime } from '../actor/processor-time.js'
 import type { ChainIndex } from '../catalog/index-reader.js'
 import type { Catalog } from '../catalog/protocol.js'
 import type { Chain } from '../chain/chain.js'
+import type { ChainOptions } from '../chain/options.js'
+import type { RemoteChain } from '../chain/remote.js'
+import { QueryDesk } from './desk.js'
+import { QueryHttp } from './http.js'
 import { LearnedHeaders } from './learned-headers.js'
-import { queryLimits } from './limits.js'
+import type { QueryLimits } from './limits.js'
 import { QueryMeters } from './meters.js'
 import { MinedHeaders } from './mined-headers.js'
-import { createQueryHandler, type QueryHandler } from './route.js'
+import type { QueryQueue } from './protocol.js'
+
+/**
+ * What `workers/query.ts` is started with. Answers `QueryOrder` with `QueryReply` on every port that `{connect: port, about}`
+ * brings; `about` is a `QueryLineAbout`.
+ */
+export interface QueryThread {
+  /** Row of this thread in the meter table. */
+  readonly row: number
+  readonly catalogPath: string
+  readonly generations: SharedArrayBuffer
+  readonly meters: SharedArrayBuffer
+  /** Nodes, asked for signatures that nothing here has. */
+  readonly chain: ChainOptions
+  readonly limits: QueryLimits
+  readonly queue: QueryQueue
+  readonly logLevel: string
+}
+
+/** What the thread says when it is up: its number for the kernel, where it runs only while no other wants to. */
+export interface QueryThreadSaid {
+  readonly thread?: number
+}
+
+/** What an edge thread is told of the query threads. */
+export interface QueryAsking {
+  /** A line to each, and the table of those who left that goes with it. */
+  readonly queryPorts: readonly MessagePort[]
+  readonly queries: {
+    readonly left: readonly SharedArrayBuffer[]
+    readonly queue: QueryQueue
+    readonly sizeMaxBytes: number
+    readonly heldMaxBytes: number
+    /** Whose X-Forwarded-For is believed, and what IPv6 clients of one subscriber have in common. */
+    readonly clients: { readonly trustedProxies: readonly string[]; readonly ipv6PrefixBits: number }
+  }
+}
 
 export interface QueryParts {
   readonly index: ChainIndex
   readonly catalog: Catalog
-  readonly chain: Chain
   readonly clock: Clock
+  readonly log: Log
   readonly meters: Meters
 }
 
-/** What answers queries on one edge thread. */
-export function openQueries({ index, catalog, chain, clock, meters }: QueryParts): QueryHandler {
-  return createQueryHandler({
-    ...{ index, clock },
+/** The queue of one query thread, and what closes its connections. */
+export function openQueries(
+  { chain: nodes, limits, queue }: Pick<QueryThread, 'chain' | 'limits' | 'queue'>,
+  { index, catalog, clock, log, meters }: QueryParts,
+): { readonly desk: QueryDesk; close(): Promise<void> } {
+  const chain = new LateChain(nodes, clock)
+  const waiting = meters.of('graphql_queries_waiting')
+  const answers = new QueryHttp({
+    index,
+    clock,
+    limits,
     headers: new MinedHeaders(new LearnedHeaders(catalog), index, chain),
-    limits: queryLimits,
     meters: new QueryMeters(meters),
   })
+  const onSize = (size: number): void => waiting.set(size)
+  const desk = new QueryDesk({ answers, queue, clock, log, onSize, work: processorTime })
+  return { desk, close: () => chain.close() }
+}
+
+/** Nodes, and what it takes to ask them, loaded when the first is asked: most queries never do. */
+class LateChain implements Pick<Chain, 'transaction'> {
+  #loading: Promise<RemoteChain> | undefined
+
+  constructor(
+    private readonly options: ChainOptions,
+    private readonly clock: Clock,
+  ) {}
+
+  readonly transaction: Chain['transaction'] = async (id, options) => {
+    this.#loading ??= import('../chain/remote.js').then(({ RemoteChain }) => {
+      return new RemoteChain(this.options, this.clock)
+    })
+    return (await this.#loading).transaction(id, options)
+  }
+
+  async close(): Promise<void> {
+    await (await this.#loading)?.close()
+  }
 }

@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../actor/clock.js'
+import { type Clock, isWithin, type Timer } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import type { LmdbCatalog } from '../catalog/reader.js'
 import type { BlobStore } from '../store/blobs.js'
@@ -64,7 +64,7 @@ export class Evictor {
     const { maxBytes, maxAgeSeconds, graceMs } = this.options
     let removed = 0
     for (;;) {
-      const now = this.clock.now()
+      const now = Math.max(this.clock.now(), this.catalog.lastTouchMs() ?? 0)
       const oldest = this.catalog.leastTouched(batch)
       const tooOld = maxAgeSeconds === undefined ? Number.NEGATIVE_INFINITY : now - maxAgeSeconds * 1000
       const before = removed
@@ -79,10 +79,11 @@ export class Evictor {
   }
 
   async #sweep(): Promise<void> {
-    const youngest = this.clock.now() - this.options.orphanMs
+    const now = this.clock.now()
     for await (const { digest, modifiedMs } of this.store.list(this.#folder)) {
       const recorded = (): boolean => this.catalog.blob(digest) !== undefined
-      if (modifiedMs < youngest && !recorded()) await this.keeping.sweep(digest, recorded)
+      if (!isWithin(now, modifiedMs, this.options.orphanMs) && !recorded())
+        await this.keeping.sweep(digest, recorded)
     }
     this.#folder = (this.#folder + 1) % 256
   }

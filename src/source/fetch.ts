@@ -2,16 +2,18 @@ import { createHash } from 'node:crypto'
 import type { FileHandle } from 'node:fs/promises'
 import type { Attributes } from '../catalog/attributes.js'
 import { merge } from '../catalog/merge.js'
+import { isBug } from '../format/bug.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
-import type { Draft } from '../store/blobs.js'
+import type { BlobDraft } from '../store/blobs.js'
 import type { Delivery } from './delivery.js'
 import { openablePath } from './delivery.js'
 import type { FetchParts, FetchWish, Opening } from './fetch-parts.js'
 import { judgeDigest, judgeSize, unsettles } from './judge.js'
 import type { Kept } from './keeping.js'
 import { leave } from './leave.js'
+import { openLocal } from './local-blob.js'
 import { Pen } from './pen.js'
-import { forbiddenBytes, unknownEverywhere, weightier } from './refusals.js'
+import { defect, forbiddenBytes, unknownEverywhere, weightier } from './refusals.js'
 import { resuming } from './resuming.js'
 import type { Found } from './source.js'
 
@@ -21,7 +23,7 @@ const heldBytes = 256 * 1024
 /** Where the bytes go, and how many there must be. */
 interface Target {
   readonly found: Found
-  readonly draft: Draft
+  readonly draft: BlobDraft
   readonly base: number
   readonly fileBytes: number
 }
@@ -36,7 +38,7 @@ export class Fetch {
   #told: Opening | undefined
   #fileBytes = 0
   #handle: FileHandle | undefined
-  #draft: Draft | undefined
+  #draft: BlobDraft | undefined
 
   constructor(
     readonly wish: FetchWish,
@@ -66,8 +68,13 @@ export class Fetch {
         this.#fail(refusal)
       }
     } catch (error) {
-      this.parts.log.error({ err: error, id: this.wish.id }, 'a fetch failed on this side')
-      this.#fail(refuse('busy', 'self', 'the disk or the program failed'))
+      const { log } = this.parts
+      if (isBug(error)) log.error({ err: error, id: this.wish.id }, 'a bug ended a fetch')
+      else log.error({ err: error, id: this.wish.id }, 'the disk ended a fetch')
+      // What readers were told to be whole is: it has been judged, and whatever failed since is not theirs.
+      if (this.delivery.state !== 'whole') {
+        this.#fail(isBug(error) ? defect() : refuse('busy', 'self', 'the disk failed'))
+      }
     }
   }
 
@@ -95,16 +102,9 @@ export class Fetch {
 
   /** The blob on disk, where the catalog says there is one. */
   async #local(): Promise<boolean> {
-    const { catalog, store, keeper } = this.parts
-    const known = catalog.attributes(this.wish.id)
-    if (known?.digest === undefined || catalog.blobSize(known.digest) === undefined) return false
-    const handle = await store.open(known.digest)
-    if (handle === undefined || (await handle.stat()).size !== known.size) {
-      await handle?.close()
-      this.parts.log.warn({ id: known.id }, 'a blob on record is not on disk: fetching it again')
-      await keeper.ask({ kind: 'dropped', digest: known.digest })
-      return false
-    }
+    const local = await openLocal(this.wish.id, this.parts)
+    if (local === undefined) return false
+    const { known, handle } = local
     this.#handle = handle
     this.#fileBytes = known.size
     this.delivery.move(known.size, 'whole')
@@ -181,7 +181,7 @@ export class Fetch {
   }
 
   /** Takes one source's bytes. Undefined: all is well and kept. A refusal: nothing of it may be believed. */
-  async #take(found: Found, draft: Draft, known: Attributes | undefined): Promise<Refusal | undefined> {
+  async #take(found: Found, draft: BlobDraft, known: Attributes | undefined): Promise<Refusal | undefined> {
     const { window } = this.wish
     const { declaredDigest: said } = found
     // Whom the operator trusts is believed before a byte is taken; with others the bytes themselves will tell.
@@ -207,6 +207,8 @@ export class Fetch {
     const pen = new Pen(draft.handle)
     const digest = await this.#pour(target, pen)
     if (isRefusal(digest)) return digest
+    const isWritten = await pen.settled(window === undefined ? digest : undefined, this.parts.log)
+    if (isRefusal(isWritten)) return isWritten
     if (window !== undefined) {
       this.delivery.move(fileBytes, 'whole')
       return undefined
@@ -229,8 +231,8 @@ export class Fetch {
     const { hints, name: source } = found
     const { hints: wishHints, named = false } = this.wish
     const kept: Kept = { attributes, digest, hints, wishHints, named, source }
-    await pen.settle()
-    await this.parts.keeping.keep(draft, kept)
+    if (isWritten) await this.parts.keeping.keep(draft, kept)
+    else await this.parts.store.discard(draft)
     return undefined
   }
 

@@ -1,15 +1,18 @@
 import type { Caller } from '../actor/address.js'
 import type { Id } from '../format/id.js'
 import { isRefusal, type Reason, type Refusal, refuse } from '../format/refusal.js'
+import { blobPath } from '../store/blobs.js'
 import type { Absences } from './absences.js'
 import { Delivery, Slots } from './delivery.js'
 import { Fetch } from './fetch.js'
 import type { FetchParts, Opening } from './fetch-parts.js'
+import type { ManifestShelf, ManifestText } from './manifest-shelf.js'
 import type { ProgressTable } from './progress.js'
-import type { Hints, Provenance, SourceProgress, SourceReply, SourceRequest } from './protocol.js'
+import type { Hints, ManifestFrom, SourceProgress, SourceReply, SourceRequest } from './protocol.js'
 import { stillUnknown } from './refusals.js'
 import type { Soundness } from './soundness.js'
 import type { Source } from './source.js'
+import { hintsKey, type TrailRules, trailKey } from './trail.js'
 
 export interface FetcherOptions {
   /** Transfers under way at once; one more is refused `busy`. */
@@ -18,17 +21,22 @@ export interface FetcherOptions {
   readonly joinBytes: number
   /** Objects up to this size are fetched whole where the window starts within `joinBytes`. */
   readonly wholeForWindowMaxBytes: number
-  /** True: this request may not be passed on to other gateways (loop defence). */
-  readonly confined: (provenance: Provenance) => boolean
+  /** Which requests may be passed on to other gateways (loop defence). */
+  readonly trail: TrailRules
   /** Absent: what nobody knows is asked for each time. */
   readonly absences?: Absences
+  /** The packed forms of manifests. */
+  readonly manifests: ManifestShelf
 }
 
 type Open = Extract<SourceRequest, { kind: 'open' }>
 type Hearer = Caller<SourceProgress>
 
+/** Transfers that are waited for, one after the other, until the digest of a payload is given up. */
+const learnTriesMax = 3
+
 /** What a source that cannot say whether it has something answers. */
-const failures: ReadonlySet<Reason> = new Set(['upstream', 'late', 'forged'])
+const failures: ReadonlySet<Reason> = new Set(['upstream', 'late', 'forged', 'defect'])
 
 /** A transfer that was begun, or why it was not. */
 type Started =
@@ -44,7 +52,9 @@ interface Reader {
 export class Fetcher {
   readonly #slots: Slots
   readonly #fetches = new Map<string, Fetch>()
-  readonly #running = new Set<Promise<void>>()
+  /** Of them those of whole payloads. */
+  readonly #wholes = new Map<Id, Set<Fetch>>()
+  readonly #running = new Map<Fetch, Promise<void>>()
   readonly #readers = new Map<number, Reader>()
   #lastReader = 0
   #stopping = false
@@ -75,9 +85,46 @@ export class Fetcher {
         return { kind: 'evicted', dropped: await this.parts.keeping.drop(message.digest) }
       case 'check': {
         const sound = await this.soundness.check(message.id, message.digest)
-        return { kind: 'checked', sound }
+        return isRefusal(sound) ? { kind: 'refused', refusal: sound } : { kind: 'checked', sound }
+      }
+      case 'learn': {
+        const digest = await this.#learn(message.id)
+        return isRefusal(digest) ? { kind: 'refused', refusal: digest } : { kind: 'learned', digest }
+      }
+      case 'manifest': {
+        const text = this.#manifestText(message.from)
+        const packed = isRefusal(text) ? text : await this.options.manifests.bring(text, message.again)
+        return isRefusal(packed) ? { kind: 'refused', refusal: packed } : { kind: 'packed', ...packed }
       }
     }
+  }
+
+  async #learn(id: Id): Promise<Uint8Array | Refusal> {
+    const request: Open = { kind: 'open', id, hints: {}, provenance: { hops: 0, via: [], forward: true } }
+    // A transfer of others may end with its last reader: then it is begun anew.
+    for (let tries = 0; tries < learnTriesMax; tries += 1) {
+      const known = this.parts.catalog.attributes(id)?.digest
+      if (known !== undefined) return known
+      const { fetch, fresh } = this.#join(request) ?? this.#start(request)
+      if (fetch === undefined) return fresh
+      await this.#running.get(fetch)
+      const digest = fetch.delivery.state === 'whole' ? fetch.told?.attributes.digest : undefined
+      if (digest !== undefined) return digest
+      const opening = await fetch.opening
+      if (isRefusal(opening)) return opening
+    }
+    return refuse('upstream', 'upstream', 'the bytes could not be read to their end')
+  }
+
+  #manifestText(from: ManifestFrom): ManifestText | Refusal {
+    if ('digest' in from) {
+      const { digest } = from
+      return { path: blobPath(this.parts.store.folder, digest), digest }
+    }
+    const fetch = this.#readers.get(from.reader)?.fetch
+    const told = fetch?.delivery.state === 'whole' ? fetch.told : undefined
+    if (told === undefined) return refuse('upstream', 'upstream', 'the manifest could not be read to its end')
+    return { path: told.path, digest: told.attributes.digest }
   }
 
   /** An edge thread is gone: all its readers leave. */
@@ -104,7 +151,7 @@ export class Fetcher {
       if (fetch.told === undefined) fetch.stop()
       else fetch.abandon()
     }
-    while (this.#running.size > 0) await Promise.all(this.#running)
+    while (this.#running.size > 0) await Promise.all(this.#running.values())
     for (const reader of [...this.#readers.keys()]) this.#leave(reader)
   }
 
@@ -124,33 +171,40 @@ export class Fetcher {
     if (fresh) this.#recall(request, opening, generation)
     if (!isRefusal(opening)) return opened(reader, fetch, fetch.told ?? opening)
     this.#leave(reader)
-    // Somebody else's transfer failed, and this request knows better where to look.
-    const better = !fresh && request.hints.rootId !== undefined && request.hints !== fetch.wish.hints
-    return better ? this.#open(request, caller) : { kind: 'refused', refusal: opening }
+    return { kind: 'refused', refusal: opening }
   }
 
-  /** Remembers how a question ended, for the next one about the same id. */
-  #recall({ id, provenance }: Open, opening: Opening | Refusal, generation: number): void {
-    const { absences, confined } = this.options
+  /** Remembers how a question ended, for the next one about the same id. What failed for a client's words is its own affair. */
+  #recall(request: Open, opening: Opening | Refusal, generation: number): void {
+    const { absences } = this.options
+    const { id } = request
     if (!isRefusal(opening)) absences?.note(id, 'found')
+    else if (this.#words(request) !== '') return
     else if (failures.has(opening.refused)) absences?.note(id, 'failed')
-    // Where the request may not be passed on, not everyone was asked.
-    else if (opening.refused === 'unknown' && !confined(provenance)) absences?.miss(id, generation)
+    else if (opening.refused === 'unknown') absences?.miss(id, generation)
   }
 
-  /** A transfer under way that will do for this request. */
+  /**
+   * A transfer under way that will do for this request: one that has bytes, whoever asked for it, or one that asks the very same
+   * question. Elsewhere the words of one client would decide for another; and a request with a trail may be our own question
+   * coming back, which would wait for itself.
+   */
   #join(request: Open): { fetch: Fetch; fresh: false } | undefined {
-    const confined = this.options.confined(request.provenance)
-    const open = this.#fetches.get(key(request, false, false))
-    // A confined request may be our own question coming back: waiting for the answer to it would be a circle.
-    if (open !== undefined && (!confined || open.told !== undefined) && this.#reaches(open, request)) {
-      return { fetch: open, fresh: false }
-    }
-    const own = [
-      ...(confined ? [this.#fetches.get(key(request, confined, false))] : []),
-      this.#fetches.get(key(request, confined, true)),
+    const words = this.#words(request)
+    const ofId = [...(this.#wholes.get(request.id) ?? [])]
+    const found = [
+      ...ofId.filter(({ told }) => told !== undefined),
+      this.#fetches.get(key(request, words, false)),
+      this.#fetches.get(key(request, words, true)),
     ].find((fetch) => fetch !== undefined && this.#reaches(fetch, request))
-    return own === undefined ? undefined : { fetch: own, fresh: false }
+    return found === undefined ? undefined : { fetch: found, fresh: false }
+  }
+
+  /** What a client said that may change the outcome; '' where it said nothing of the kind. */
+  #words({ provenance, hints }: Open): string {
+    const trail = trailKey(provenance, this.options.trail)
+    const place = hintsKey(hints)
+    return trail === '' && place === '' ? '' : `${trail} ${place}`
   }
 
   #reaches(fetch: Fetch, { window }: Open): boolean {
@@ -174,14 +228,14 @@ export class Fetcher {
     const separate = window !== undefined && !this.#wholeInstead(request)
     const wish = { id, hints, provenance, named, ...(separate ? { window } : {}) }
     const fetch = new Fetch(wish, new Delivery(this.#slots.table, slot), parts)
-    const name = key(request, this.options.confined(provenance), separate)
-    this.#fetches.set(name, fetch)
+    const name = key(request, this.#words(request), separate)
+    this.#offer(name, fetch)
     const run = fetch.run().finally(() => {
-      if (this.#fetches.get(name) === fetch) this.#fetches.delete(name)
-      this.#running.delete(run)
+      this.#withdraw(name, fetch)
+      this.#running.delete(fetch)
       if (fetch.delivery.readers === 0) this.#release(fetch)
     })
-    this.#running.add(run)
+    this.#running.set(fetch, run)
     return { fetch, fresh: true, run }
   }
 
@@ -203,7 +257,21 @@ export class Fetcher {
     if (fetch.delivery.readers > 0) return
     const name = [...this.#fetches].find(([, one]) => one === fetch)?.[0]
     if (name === undefined) this.#release(fetch)
-    else if (!fetch.abandon()) this.#fetches.delete(name)
+    else if (!fetch.abandon()) this.#withdraw(name, fetch)
+  }
+
+  /** Others may join it from now on. */
+  #offer(name: string, fetch: Fetch): void {
+    this.#fetches.set(name, fetch)
+    if (fetch.wish.window !== undefined) return
+    const { id } = fetch.wish
+    this.#wholes.set(id, (this.#wholes.get(id) ?? new Set()).add(fetch))
+  }
+
+  #withdraw(name: string, fetch: Fetch): void {
+    if (this.#fetches.get(name) === fetch) this.#fetches.delete(name)
+    const ofId = this.#wholes.get(fetch.wish.id)
+    if (ofId?.delete(fetch) === true && ofId.size === 0) this.#wholes.delete(fetch.wish.id)
   }
 
   #release(fetch: Fetch): void {
@@ -212,9 +280,9 @@ export class Fetcher {
   }
 }
 
-function key({ id, window }: Open, confined: boolean, separate: boolean): string {
-  const part = separate && window !== undefined ? ` ${window.start}-${window.end}` : ''
-  return `${id}${confined ? ' confined' : ''}${part}`
+function key({ id, window }: Open, words: string, separate: boolean): string {
+  const part = separate && window !== undefined ? `${window.start}-${window.end}` : ''
+  return `${id} ${part} ${words}`
 }
 
 function opened(reader: number, fetch: Fetch, opening: Opening): SourceReply {

@@ -1,12 +1,13 @@
 import { Agent } from 'undici'
 import type { Clock } from '../actor/clock.js'
 import { type Refusal, refuse } from '../format/refusal.js'
+import { bytesPerSecondMin } from '../http/sender-pace.js'
 import { LineAnswer } from './line-answer.js'
 
 export interface LineOptions {
   /** To the answer's head, connecting included. */
   readonly headMs: number
-  /** Between two pieces of a body. */
+  /** A body that is silent for so long, or too slow in the long run, is given up. */
   readonly stallMs: number
   /** Sockets kept to one gateway. */
   readonly connectionsMax: number
@@ -71,7 +72,8 @@ export class GatewayLine {
   }
 
   #send(url: string, { method, path, headers }: LineQuestion): LineAnswer {
-    const answer = new LineAnswer(this.options.stallMs, this.clock)
+    const { stallMs } = this.options
+    const answer = new LineAnswer({ stallMs, bytesPerSecondMin }, this.clock)
     const { origin, base } = this.#placeOf(url)
     this.#agent.dispatch({ origin, path: base + path, method, headers }, answer)
     return answer

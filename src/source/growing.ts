@@ -42,8 +42,9 @@ export class GrowingContent implements Content {
     const to = Math.min(end - this.file.base, table.readable(this.file.slot), from + scratch.length)
     if (to <= from) return undefined
     const count = readSync(this.#handle, scratch, 0, to - from, from)
-    // Fewer bytes than were promised: the file was cut by somebody else. Nothing more is to be had.
-    return count === 0 ? undefined : scratch.subarray(0, count)
+    // Undefined would have the reader wait for bytes that `ready` says are there: for ever.
+    if (count === 0) throw new Error(`${this.file.path} was cut while it was read`)
+    return scratch.subarray(0, count)
   }
 
   async ready(start: number, end: number): Promise<boolean> {

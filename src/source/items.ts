@@ -1,4 +1,4 @@
-import type { Place } from '../catalog/attributes.js'
+import type { ItemPlace } from '../catalog/attributes.js'
 import type { Id } from '../format/id.js'
 import type { ItemHeader } from '../format/item.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
@@ -17,7 +17,7 @@ interface Item {
   readonly header: ItemHeader
   readonly start: number
   readonly itemSize: number
-  readonly place?: Place
+  readonly place?: ItemPlace
 }
 
 /**

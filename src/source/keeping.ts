@@ -4,7 +4,7 @@ import type { Log } from '../actor/log.js'
 import type { Attributes } from '../catalog/attributes.js'
 import type { CatalogReply, CatalogRequest } from '../catalog/protocol.js'
 import { isRefusal } from '../format/refusal.js'
-import type { BlobStore, Draft, FileIdentity } from '../store/blobs.js'
+import type { BlobDraft, BlobStore, FileIdentity } from '../store/blobs.js'
 import type { Hints } from './protocol.js'
 import { Turns } from './turns.js'
 
@@ -52,8 +52,8 @@ export class Keeping {
   #passed = 0
 
   /**
-   * `onKept` hears of every payload after it counts as cached. What comes while `waitingMax` wait for the disk is not kept:
-   * it was served, and is fetched anew when somebody asks.
+   * `onKept` hears of every payload after it counts as cached, `onDropped` of every one that is about to go. What comes while
+   * `waitingMax` wait for the disk is not kept: it was served, and is fetched anew when somebody asks.
    */
   constructor(
     private readonly store: BlobStore,
@@ -61,6 +61,7 @@ export class Keeping {
     private readonly log: Log,
     private readonly onKept: (kept: Kept, identity: FileIdentity) => void,
     private readonly waitingMax = usualWaitingMax,
+    private readonly onDropped: (digest: Uint8Array) => Promise<void> = () => Promise.resolve(),
   ) {}
 
   /** Payloads that were handed to `keep` and are not done. */
@@ -70,12 +71,12 @@ export class Keeping {
 
   /**
    * Bytes, name, record, in this order: whatever is interrupted, nothing false is left. A disk that refuses, or is far behind,
-   * costs the copy, not the readers: they have the bytes.
+   * costs the copy, not the readers: they have the bytes. Never rejects for the disk's sake.
    */
-  async keep(draft: Draft, kept: Kept): Promise<void> {
+  async keep(draft: BlobDraft, kept: Kept): Promise<void> {
     if (this.#waiting >= this.waitingMax) {
       this.#passed += 1
-      await this.store.discard(draft)
+      await this.#discard(draft)
       return
     }
     this.#waiting += 1
@@ -90,7 +91,7 @@ export class Keeping {
     }
   }
 
-  #keep(draft: Draft, kept: Kept): Promise<void> {
+  #keep(draft: BlobDraft, kept: Kept): Promise<void> {
     return this.#alone(kept.digest, async () => {
       const { attributes, digest } = kept
       let identity: FileIdentity
@@ -98,7 +99,7 @@ export class Keeping {
         identity = await this.#flushes.take(() => this.store.keep(draft, digest))
       } catch (error) {
         this.log.error({ err: error, id: attributes.id }, 'the disk did not take a blob')
-        await this.store.discard(draft)
+        await this.#discard(draft)
         return
       }
       const requests: CatalogRequest[] = [
@@ -118,9 +119,25 @@ export class Keeping {
     let dropped = false
     await this.#alone(digest, async () => {
       dropped = await insist(this.keeper, { kind: 'dropped', digest })
-      if (dropped) await this.store.remove(digest)
+      if (!dropped) return
+      try {
+        await this.onDropped(digest)
+        await this.store.remove(digest)
+      } catch (error) {
+        // Without a record it is not served, and swept as any file that nothing knows.
+        this.log.error({ err: error }, 'the disk did not remove a blob')
+      }
     })
     return dropped
+  }
+
+  /** A draft that the disk does not remove is swept at the next start. */
+  async #discard(draft: BlobDraft): Promise<void> {
+    try {
+      await this.store.discard(draft)
+    } catch (error) {
+      this.log.error({ err: error }, 'the disk did not remove a draft')
+    }
   }
 
   /** Removes a file that has no record. `recorded` is asked once more when nothing else happens to the digest. */

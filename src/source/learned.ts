@@ -21,7 +21,8 @@ export function learnedOfTransaction(transaction: Transaction): Learned {
   const { signature, target, lastTx, tags } = transaction
   const owner = ownerOf(transaction)
   const ownerAddress = normalizedAddress(owner)
-  return learned({ signatureType: 1, signature, owner, ownerAddress, target, anchor: lastTx, tags })
+  const header = { signatureType: 1, signature, owner, ownerAddress, target, anchor: lastTx, tags }
+  return { ...learned(header), isTransaction: true }
 }
 
 /** What the header of a data item says of its payload. */

@@ -1,6 +1,7 @@
 import type { Dispatcher } from 'undici'
 import type { Clock, Timer } from '../actor/clock.js'
 import { type Refusal, refuse } from '../format/refusal.js'
+import { SenderPace, type SenderPaceOptions } from '../http/sender-pace.js'
 import type { HeaderLines } from './gateway-headers.js'
 
 /** Bytes of one body that may wait here for their reader, before the socket is left to fill. */
@@ -18,8 +19,8 @@ const ended: Step = { done: true, value: undefined }
  * One answer as it arrives: undici calls this from within its reading of the socket, and a reader that waits gets its piece in
  * the same turn. Streams, iterators and timers of the library in between would cost as much as the rest of the way.
  *
- * The pieces are watched: when none comes for `stallMs` the last word is a refusal (`late`), when the body fails it is one too
- * (`upstream`). The watch runs only while a piece is being waited for, so a slow taker harms nobody.
+ * The pieces are watched: when they come too slowly (`SenderPace`) the last word is a refusal (`late`), when the body fails it is
+ * one too (`upstream`).
  */
 export class LineAnswer implements Dispatcher.DispatchHandler, AsyncIterableIterator<Piece, undefined> {
   statusCode = 0
@@ -34,15 +35,16 @@ export class LineAnswer implements Dispatcher.DispatchHandler, AsyncIterableIter
   #over = false
   #last: Refusal | undefined
   #readAway: number | undefined
-  #askedMs = 0
+  readonly #pace: SenderPace
   #watch: Timer | undefined
   readonly #overActs: ((isWell: boolean) => void)[] = []
   #isWell = true
 
   constructor(
-    private readonly stallMs: number,
+    pace: SenderPaceOptions,
     private readonly clock: Clock,
   ) {
+    this.#pace = new SenderPace(pace, clock)
     this.head = new Promise((resolve) => {
       this.#tellHead = resolve
     })
@@ -68,6 +70,7 @@ export class LineAnswer implements Dispatcher.DispatchHandler, AsyncIterableIter
       if (this.#readAway < 0) this.end(undefined)
       return
     }
+    this.#pace.came(piece.length)
     if (this.#takePiece !== undefined) {
       this.#give({ done: false, value: piece })
       return
@@ -112,7 +115,8 @@ export class LineAnswer implements Dispatcher.DispatchHandler, AsyncIterableIter
     this.#pieces.length = 0
     this.#controller?.resume()
     this.#watch?.cancel()
-    this.#watchFor(this.stallMs)
+    this.#pace.wait()
+    this.#watchFor(this.#pace.leftMs)
   }
 
   next(): Promise<Step> {
@@ -128,9 +132,9 @@ export class LineAnswer implements Dispatcher.DispatchHandler, AsyncIterableIter
       return Promise.resolve(last === undefined ? ended : { done: false, value: last })
     }
     return new Promise((resolve) => {
-      this.#askedMs = this.clock.monotonic()
+      this.#pace.wait()
       this.#takePiece = resolve
-      if (this.#watch === undefined) this.#watchFor(this.stallMs)
+      if (this.#watch === undefined) this.#watchFor(this.#pace.leftMs)
     })
   }
 
@@ -144,15 +148,15 @@ export class LineAnswer implements Dispatcher.DispatchHandler, AsyncIterableIter
     return this
   }
 
-  /** One timer for many pieces: it looks how long the youngest question has waited, and waits for the rest. */
+  /** One timer for many pieces: it looks what is left of the patience, and waits for the rest. */
   #watchFor(ms: number): void {
     this.#watch = this.clock.after(ms, () => {
       this.#watch = undefined
       if (this.#readAway !== undefined) this.end(undefined)
       if (this.#takePiece === undefined) return
-      const leftMs = this.#askedMs + this.stallMs - this.clock.monotonic()
+      const { leftMs } = this.#pace
       if (leftMs > 0) this.#watchFor(leftMs)
-      else this.end(refuse('late', 'upstream', 'the source sent nothing for too long'))
+      else this.end(refuse('late', 'upstream', 'the source sent too little for too long'))
     })
   }
 

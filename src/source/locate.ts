@@ -1,4 +1,4 @@
-import type { Place } from '../catalog/attributes.js'
+import type { ItemPlace } from '../catalog/attributes.js'
 import {
   type BundleEntry,
   BundleTable,
@@ -32,7 +32,7 @@ export interface Guide {
 
 export interface Located {
   readonly header: ItemHeader
-  readonly place: Place
+  readonly place: ItemPlace
 }
 
 /** A bundle: the root's data, or the payload of an item in it. */
@@ -183,7 +183,7 @@ export class Locating {
     const rootItemOffset = bundle.start + entry.offset
     const header = await readItemHeader(this.root, entry.id, rootItemOffset, entry.sizeBytes, this.signal)
     if (isRefusal(header)) return header
-    const place: Place = {
+    const place: ItemPlace = {
       rootId: this.root.id,
       parentId: bundle.id,
       path: bundle.path,

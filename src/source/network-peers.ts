@@ -2,9 +2,11 @@ import { Breaker, type BreakerOptions } from '../actor/breaker.js'
 import { type Clock, pause } from '../actor/clock.js'
 import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
-import { isConfined, passed, type RawFound, RawLine, type RawOptions } from './raw-line.js'
+import { PeerWeights } from './peer-weights.js'
+import { type RawFound, RawLine, type RawOptions, wasAnswered } from './raw-line.js'
 import { unknownEverywhere, weightier } from './refusals.js'
 import type { Found, Source, Wanted } from './source.js'
+import { hintsKey, isConfined, passed, trailKey } from './trail.js'
 
 export interface PeerOptions extends RawOptions {
   /** Base URLs. */
@@ -32,6 +34,8 @@ const youngest = 0.1
 interface Peer {
   readonly url: string
   readonly breaker: Breaker
+  /** In the operator's list. */
+  readonly index: number
   weight: number
   busy: number
 }
@@ -46,16 +50,20 @@ export class NetworkPeers implements Source {
   readonly #peers: readonly Peer[]
   #averageMs: number | undefined
 
-  /** `random` gives numbers from 0 to below 1. */
+  /** Weights are told to `board` as well. `random` gives numbers from 0 to below 1. */
   constructor(
     private readonly options: PeerOptions,
     private readonly clock: Clock,
+    private readonly board = new PeerWeights(
+      new SharedArrayBuffer(PeerWeights.bytesFor(options.peers.length)),
+    ),
     private readonly random: () => number = Math.random,
   ) {
     this.#line = new RawLine(name, options, clock)
-    this.#peers = options.peers.map((url) => {
-      return { url, breaker: new Breaker(options.breaker, clock), weight: weight.start, busy: 0 }
+    this.#peers = options.peers.map((url, index) => {
+      return { url, breaker: new Breaker(options.breaker, clock), index, weight: weight.start, busy: 0 }
     })
+    for (const peer of this.#peers) this.#weigh(peer, weight.start)
   }
 
   /** Weights of the peers, for whoever wants to see them. */
@@ -111,8 +119,8 @@ export class NetworkPeers implements Source {
     if (isRefusal(found)) {
       peer.busy -= 1
       // Who does not have it is as good as any; who was left for another did nothing wrong.
-      if (found.refused !== 'unknown' && found.refused !== 'unsatisfiable' && !signal.aborted)
-        this.#fail(peer)
+      const isFault = found.refused !== 'unknown' && found.refused !== 'unsatisfiable'
+      if (isFault && !signal.aborted && !(wasAnswered(found) && this.#isLed(wanted))) this.#fail(peer)
       return found
     }
     found.whenOver((isWell) => {
@@ -124,6 +132,11 @@ export class NetworkPeers implements Source {
     if (doubt === undefined) return found
     found.drop()
     return doubt
+  }
+
+  /** The question carries words or a range of a client's: what is answered to those says nothing about the peer. */
+  #isLed({ provenance, hints, window }: Wanted): boolean {
+    return window !== undefined || hintsKey(hints) !== '' || trailKey(provenance, this.options) !== ''
   }
 
   /** Peers that may be asked about this at all. */
@@ -158,12 +171,17 @@ export class NetworkPeers implements Source {
     const average = this.#averageMs ?? tookMs
     this.#averageMs = average + (tookMs - average) * youngest
     const gain = tookMs < average ? 2 * weightDelta : weightDelta
-    peer.weight = Math.min(weight.max, peer.weight + gain)
+    this.#weigh(peer, Math.min(weight.max, peer.weight + gain))
     peer.breaker.tell(true)
   }
 
+  #weigh(peer: Peer, weight: number): void {
+    peer.weight = weight
+    this.board.set(peer.index, weight)
+  }
+
   #fail(peer: Peer): void {
-    peer.weight = Math.max(weight.min, peer.weight - this.options.weightDelta)
+    this.#weigh(peer, Math.max(weight.min, peer.weight - this.options.weightDelta))
     peer.breaker.tell(false)
   }
 }

@@ -5,8 +5,9 @@ import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
 import type { Content } from '../store/content.js'
 import { GrowingContent } from './growing.js'
+import type { Packed } from './manifest-shelf.js'
 import type { ProgressListener } from './progress.js'
-import type { SourceReply, SourceRequest } from './protocol.js'
+import type { ManifestFrom, SourceReply, SourceRequest } from './protocol.js'
 
 /** Content from a source, with what is known of it. `content` must be closed exactly once. */
 export interface Opened {
@@ -18,6 +19,8 @@ export interface Opened {
   readonly source: string
   readonly trusted: boolean
   readonly hops?: number
+  /** Names what is open to the fetcher, until `content` is closed. */
+  readonly reader: number
 }
 
 type Open = Extract<SourceRequest, { kind: 'open' }>
@@ -47,13 +50,12 @@ export class Opener {
     if (isRefusal(reply)) return reply
     if (reply.kind === 'refused') return reply.refusal
     if (reply.kind !== 'opened') throw new Error(`an open was answered with ${reply.kind}`)
-    const { attributes, base, sizeBytes, source, trusted, hops } = reply
+    const { attributes, base, sizeBytes, source, trusted, hops, reader } = reply
     return {
       attributes,
       content: this.grow(reply),
       window: { start: base, end: base + sizeBytes },
-      source,
-      trusted,
+      ...{ source, trusted, reader },
       ...(hops === undefined ? {} : { hops }),
     }
   }
@@ -65,6 +67,24 @@ export class Opener {
     if (reply.kind === 'refused') return reply.refusal
     if (reply.kind !== 'checked') throw new Error(`a check was answered with ${reply.kind}`)
     return reply.sound
+  }
+
+  /** The SHA-256 of a payload; it is brought whole where nobody here knows it. Never rejects. */
+  async digestOf(id: Id): Promise<Uint8Array | Refusal> {
+    const reply = await this.fetcher.ask({ kind: 'learn', id })
+    if (isRefusal(reply)) return reply
+    if (reply.kind === 'refused') return reply.refusal
+    if (reply.kind !== 'learned') throw new Error(`a question for a digest was answered with ${reply.kind}`)
+    return reply.digest
+  }
+
+  /** The packed form of a manifest, made where there is none. Never rejects. */
+  async manifest(from: ManifestFrom, again: boolean): Promise<Packed | Refusal> {
+    const reply = await this.fetcher.ask({ kind: 'manifest', from, again })
+    if (isRefusal(reply)) return reply
+    if (reply.kind === 'refused') return reply.refusal
+    if (reply.kind !== 'packed') throw new Error(`a manifest was answered with ${reply.kind}`)
+    return reply
   }
 
   /**

@@ -1,5 +1,8 @@
+import { createHash } from 'node:crypto'
 import { writeSync } from 'node:fs'
 import type { FileHandle } from 'node:fs/promises'
+import type { Log } from '../actor/log.js'
+import { type Refusal, refuse } from '../format/refusal.js'
 
 /** Bytes that are written without leaving the thread. */
 const promptBytes = 2 * 1024 * 1024
@@ -57,6 +60,23 @@ export class Pen {
     if (this.#failure !== undefined) throw this.#failure
   }
 
+  /**
+   * Nothing is called whole before the disk has answered for what was sent to it so far. True: it has. False: it failed, so the
+   * file is not to be kept; but its bytes still are those of `digest`, as reading them once more showed. Refusal: they are not,
+   * or nobody can say.
+   */
+  async settled(digest: Uint8Array | undefined, log: Pick<Log, 'error'>): Promise<boolean | Refusal> {
+    try {
+      await this.settle()
+      return true
+    } catch (error) {
+      log.error({ err: error }, 'the disk lost what it had taken: the payload is not kept')
+    }
+    const found = digest === undefined ? undefined : await digestOf(this.handle, this.#written)
+    if (digest !== undefined && found !== undefined && Buffer.compare(found, digest) === 0) return false
+    return refuse('busy', 'self', 'the disk failed')
+  }
+
   #flush(): void {
     this.#flushed = this.#written
     this.#flushing = this.handle
@@ -68,4 +88,20 @@ export class Pen {
         this.#flushing = undefined
       })
   }
+}
+
+/** Bytes that are read in one go. */
+const readBytes = 256 * 1024
+
+/** SHA-256 of the first `sizeBytes` of a file, or of all of a shorter one, as it reads now. Rejects where that fails. */
+async function digestOf(handle: FileHandle, sizeBytes: number): Promise<Uint8Array> {
+  const hash = createHash('sha256')
+  const buffer = Buffer.allocUnsafe(Math.min(readBytes, sizeBytes))
+  for (let at = 0; at < sizeBytes; ) {
+    const { bytesRead } = await handle.read(buffer, 0, Math.min(buffer.length, sizeBytes - at), at)
+    if (bytesRead === 0) break
+    hash.update(buffer.subarray(0, bytesRead))
+    at += bytesRead
+  }
+  return hash.digest()
 }

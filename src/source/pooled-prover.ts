@@ -1,29 +1,40 @@
 import type { Log } from '../actor/log.js'
 import { Pool } from '../actor/pool.js'
 import type { ItemHeader } from '../format/item.js'
+import type { ManifestLimits } from '../format/manifest.js'
+import type { Refusal } from '../format/refusal.js'
+import type { ManifestPacker, PackingOutcome, PackingTask } from './manifest-packer.js'
 import type { BlobProver } from './prover.js'
 
-/** Files waiting for a hand at most: beyond that the asker is told to come again by a rejection. */
+/** Files waiting for a hand at most; beyond that the asker is refused, and may come again. */
 const waitingMax = 4096
 
-/** A prover whose work is done by a pool of threads (`workers/proof.ts`). */
-export class PooledProver implements BlobProver {
+/** A prover and packer whose work is done by a pool of threads (`workers/proof.ts`). */
+export class PooledProver implements BlobProver, ManifestPacker {
   readonly #pool: Pool
 
   constructor(threads: number, log: Log) {
     this.#pool = new Pool({ file: 'proof', threads, waitingMax }, log)
   }
 
-  digest(path: string): Promise<Uint8Array | undefined> {
+  digest(path: string): Promise<Uint8Array | undefined | Refusal> {
     return this.#pool.run('digest', { path })
   }
 
-  dataRoot(path: string, sizeBytes: number): Promise<Uint8Array | undefined> {
+  dataRoot(path: string, sizeBytes: number): Promise<Uint8Array | undefined | Refusal> {
     return this.#pool.run('dataRoot', { path, sizeBytes })
   }
 
-  isPayload(path: string, header: ItemHeader): Promise<boolean | undefined> {
+  isPayload(path: string, header: ItemHeader): Promise<boolean | undefined | Refusal> {
     return this.#pool.run('isPayload', { path, header })
+  }
+
+  pack(task: PackingTask): Promise<PackingOutcome | Refusal> {
+    return this.#pool.run('packText', task)
+  }
+
+  check(task: { path: string; digest: Uint8Array; limits: ManifestLimits }): Promise<boolean | Refusal> {
+    return this.#pool.run('checkPacked', task)
   }
 
   close(): Promise<void> {

@@ -49,6 +49,13 @@ export type SourceRequest =
   | { readonly kind: 'evict'; readonly digest: Uint8Array }
   /** Is the blob on disk what its name says? Remembered per (digest, inode, mtime). A false one is dropped and distrusted. */
   | { readonly kind: 'check'; readonly id: Id; readonly digest: Uint8Array }
+  /** The SHA-256 of a payload; it is brought whole where nobody here knows it. */
+  | { readonly kind: 'learn'; readonly id: Id }
+  /** The packed form of a manifest, made where there is none. `again`: what this path led to was found damaged. */
+  | { readonly kind: 'manifest'; readonly from: ManifestFrom; readonly again: boolean }
+
+/** The text of a manifest: a blob on disk by its digest, or what this reader has open (the whole of it, all there). */
+export type ManifestFrom = { readonly digest: Uint8Array } | { readonly reader: number }
 
 export type SourceReply =
   | {
@@ -74,6 +81,9 @@ export type SourceReply =
   | { readonly kind: 'refused'; readonly refusal: Refusal }
   | { readonly kind: 'checked'; readonly sound: boolean }
   | { readonly kind: 'evicted'; readonly dropped: boolean }
+  | { readonly kind: 'learned'; readonly digest: Uint8Array }
+  /** `digest`: of the manifest's text; `path`: the file that `PackedFile` opens. */
+  | { readonly kind: 'packed'; readonly digest: Uint8Array; readonly path: string }
 
 /** Unasked words from the fetcher: this slot moved (more bytes, whole, or broken). At most one per turn and slot. */
 export interface SourceProgress {

@@ -4,19 +4,16 @@ import { cut } from './cut.js'
 import { type HeaderLines, harvest, hintHeaders, type OwnName, trailHeaders } from './gateway-headers.js'
 import { GatewayLine } from './gateway-line.js'
 import type { LineAnswer } from './line-answer.js'
-import type { Provenance, Window } from './protocol.js'
+import type { Window } from './protocol.js'
 import { unknownEverywhere } from './refusals.js'
 import type { Found, Wanted } from './source.js'
+import type { TrailRules } from './trail.js'
 
-export interface RawOptions {
+export interface RawOptions extends TrailRules {
   /** To the answer's head, connecting included. */
   readonly headMs: number
-  /** Between two pieces of the body. */
+  /** A body that is silent for so long, or too slow in the long run, is given up. */
   readonly stallMs: number
-  /** A request that passed so many gateways is not passed on. */
-  readonly hopsMax: number
-  /** Our own host names, lower case; the first is the one we give. */
-  readonly ownHosts: readonly string[]
   readonly release: string
   /** Sockets kept to one gateway. */
   readonly connectionsMax: number
@@ -35,19 +32,14 @@ export interface RawFound extends Found {
 /** A window that a gateway answers with the whole is cut out here where it starts no later. */
 const cutMaxBytes = 10 * 1024 * 1024
 
-/** True: no other gateway may be asked on behalf of this request. */
-export function isConfined(
-  provenance: Provenance,
-  options: Pick<RawOptions, 'hopsMax' | 'ownHosts'>,
-): boolean {
-  if (!provenance.forward || provenance.hops >= options.hopsMax) return true
-  return provenance.via.some((host) => options.ownHosts.includes(host.toLowerCase()))
+/** A refusal that is the gateway's own answer: it was reached, and may refuse this very question only. */
+interface AnsweredRefusal extends Refusal {
+  readonly answered: true
 }
 
-/** True: the request came through the gateway at `url`, or from it. */
-export function passed(url: string, { origin, via }: Provenance): boolean {
-  const host = new URL(url).hostname.toLowerCase()
-  return host === origin?.toLowerCase() || via.includes(host)
+/** True: the gateway answered, and what it answered is no payload. */
+export function wasAnswered(refusal: Refusal): boolean {
+  return 'answered' in refusal
 }
 
 /** Asks gateways for `/raw/{id}`, with the trail of the request, and reads their answers. */
@@ -97,7 +89,9 @@ export class RawLine {
   ): RawFound | Refusal {
     const { window } = wanted
     const { statusCode, headers } = answer
-    const no = (message: string): Refusal => refuse('upstream', 'upstream', `${url}: ${message}`)
+    const no = (message: string): AnsweredRefusal => {
+      return { ...refuse('upstream', 'upstream', `${url}: ${message}`), answered: true }
+    }
     if (statusCode === 404 || statusCode === 410) return unknownEverywhere()
     if (statusCode === 416 && window !== undefined) {
       return refuse('unsatisfiable', 'client', 'the window lies outside the payload')

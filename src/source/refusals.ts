@@ -5,6 +5,7 @@ import { type Reason, type Refusal, refuse } from '../format/refusal.js'
  * sources that are sure to have nothing: a failure must never become a 404.
  */
 const weight: Partial<Record<Reason, number>> = {
+  defect: -1,
   unsatisfiable: 0,
   forged: 1,
   upstream: 2,
@@ -27,6 +28,11 @@ export function stillUnknown(): Refusal {
 /** These very bytes must not be served. */
 export function forbiddenBytes(): Refusal {
   return refuse('blocked', 'client', 'the content policy of this node forbids these bytes')
+}
+
+/** A mistake of the program: what it was stands in the log. */
+export function defect(): Refusal {
+  return refuse('defect', 'self', 'Internal server error')
 }
 
 /** Nobody that was asked has it. */

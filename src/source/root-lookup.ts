@@ -6,9 +6,9 @@ import { harvest, type OwnName, trailHeaders } from './gateway-headers.js'
 import { GatewayLine } from './gateway-line.js'
 import type { LineAnswer } from './line-answer.js'
 import type { Hints, Provenance } from './protocol.js'
-import { isConfined } from './raw-line.js'
+import { isConfined, passed, type TrailRules, trailKey } from './trail.js'
 
-export interface RootLookupOptions {
+export interface RootLookupOptions extends TrailRules {
   /** Base URLs of gateways, the first to be asked first. */
   readonly gateways: readonly string[]
   readonly headMs: number
@@ -17,8 +17,6 @@ export interface RootLookupOptions {
   /** Answers remembered, those that nobody knows included. */
   readonly rememberedMax: number
   readonly rememberedMs: number
-  readonly hopsMax: number
-  readonly ownHosts: readonly string[]
   readonly release: string
 }
 
@@ -66,12 +64,14 @@ export class GatewayRoots implements RootLookup {
     if (known !== undefined && known.untilMs > this.clock.monotonic()) return known.hints
     let isAsked = false
     let found: Hints | undefined
+    const isLed = trailKey(provenance, this.options) !== ''
     for (const { url, breaker } of this.#gateways) {
-      if (signal.aborted || !breaker.take()) continue
+      if (signal.aborted || passed(url, provenance) || !breaker.take()) continue
       const said = await this.#ask(url, id, provenance, signal)
       if (signal.aborted) return undefined
-      breaker.tell(said !== 'failed')
-      if (said === 'failed') continue
+      // What is refused to a client's trail says nothing about the gateway.
+      breaker.tell(said !== 'away' && (said !== 'refused' || isLed))
+      if (said === 'away' || said === 'refused') continue
       isAsked = true
       // A root with the offset is better than a root alone, which is better than nothing.
       if (said?.itemOffset !== undefined) {
@@ -80,7 +80,8 @@ export class GatewayRoots implements RootLookup {
       }
       found ??= said
     }
-    if (isAsked) this.#remember(id, found)
+    // That nobody knows it is what everybody said to nobody's trail; a place is one whoever asked for it.
+    if (isAsked && (found !== undefined || !isLed)) this.#remember(id, found)
     return found
   }
 
@@ -93,17 +94,17 @@ export class GatewayRoots implements RootLookup {
     id: Id,
     provenance: Provenance,
     signal: AbortSignal,
-  ): Promise<Hints | undefined | 'failed'> {
+  ): Promise<Hints | undefined | 'away' | 'refused'> {
     const headers = { 'user-agent': this.options.release, ...trailHeaders(provenance, this.#own) }
     const head = await this.#line.ask(url, { method: 'HEAD', path: `/raw/${id}`, headers }, signal)
-    if (isRefusal(head)) return 'failed'
+    if (isRefusal(head)) return 'away'
     head.drop()
-    if (head.statusCode === 429 || head.statusCode >= 500) return 'failed'
+    if (head.statusCode === 429 || head.statusCode >= 500) return 'refused'
     const { hints } = harvest(head.headers)
     if (hints.rootId !== undefined && hints.itemOffset !== undefined) return hints
     for (const path of offsetPaths) {
       const answer = await this.#line.ask(url, { method: 'GET', path: `${path}${id}`, headers }, signal)
-      if (isRefusal(answer)) return 'failed'
+      if (isRefusal(answer)) return 'away'
       const said = await readOffsets(answer)
       if (said !== undefined) return said
     }

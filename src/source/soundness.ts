@@ -3,6 +3,7 @@ import type { Log } from '../actor/log.js'
 import type { CatalogReply, CatalogRequest } from '../catalog/protocol.js'
 import type { LmdbCatalog } from '../catalog/reader.js'
 import type { Id } from '../format/id.js'
+import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { type BlobStore, blobPath, type FileIdentity } from '../store/blobs.js'
 import { insist, type Keeping } from './keeping.js'
 import type { BlobProver } from './prover.js'
@@ -13,7 +14,7 @@ const rememberedMax = 65_536
 /** Whether blobs on disk are what their names say. Each state of a file is hashed once. */
 export class Soundness {
   readonly #sound = new Map<string, string>()
-  readonly #underway = new Map<string, Promise<boolean>>()
+  readonly #underway = new Map<string, Promise<boolean | Refusal>>()
 
   constructor(
     private readonly store: BlobStore,
@@ -26,13 +27,19 @@ export class Soundness {
 
   /**
    * True: sound. False: missing or wrong, and by now dropped. The digest on record stays: it is what a new copy must match.
-   * One that was never proven is forgotten with the bytes.
+   * One that was never proven is forgotten with the bytes. Refusal: nobody can say now (the disk fails, no descriptor, too
+   * many wait to be hashed), and nothing was dropped: only other bytes than the digest's are no blob. Never rejects.
    */
-  check(id: Id, digest: Uint8Array): Promise<boolean> {
+  check(id: Id, digest: Uint8Array): Promise<boolean | Refusal> {
     const name = Buffer.from(digest).toString('latin1')
     const running = this.#underway.get(name)
     if (running !== undefined) return running
-    const check = this.#check(id, name, digest).finally(() => this.#underway.delete(name))
+    const check = this.#check(id, name, digest)
+      .catch((error: unknown) => {
+        this.log.error({ err: error, id }, 'a blob could not be checked')
+        return refuse('busy', 'self', 'the blob cannot be checked now')
+      })
+      .finally(() => this.#underway.delete(name))
     this.#underway.set(name, check)
     return check
   }
@@ -42,14 +49,16 @@ export class Soundness {
     this.#remember(Buffer.from(digest).toString('latin1'), identity)
   }
 
-  async #check(id: Id, name: string, digest: Uint8Array): Promise<boolean> {
+  async #check(id: Id, name: string, digest: Uint8Array): Promise<boolean | Refusal> {
     const before = await this.store.identify(digest)
     if (before === undefined) {
       await this.#drop(id, digest)
       return false
     }
     if (this.#sound.get(name) === text(before)) return true
-    if (await this.#matches(digest)) {
+    const found = await this.prover.digest(blobPath(this.store.folder, digest))
+    if (isRefusal(found)) return found
+    if (found !== undefined && Buffer.compare(found, digest) === 0) {
       this.#remember(name, before)
       return true
     }
@@ -68,17 +77,6 @@ export class Soundness {
     if (known?.verified === false) await insist(this.keeper, { kind: 'distrust', id })
     // Nothing new is learned: the word moves the id's generation, so that no thread goes on with a prepared answer.
     else if (known !== undefined) await insist(this.keeper, { kind: 'learn', attributes: [known] })
-  }
-
-  async #matches(digest: Uint8Array): Promise<boolean> {
-    try {
-      const found = await this.prover.digest(blobPath(this.store.folder, digest))
-      return found !== undefined && Buffer.compare(found, digest) === 0
-    } catch (error) {
-      // What the disk cannot read is as good as wrong: another copy can be fetched.
-      this.log.error({ err: error }, 'a blob cannot be read')
-      return false
-    }
   }
 
   #remember(name: string, identity: FileIdentity): void {

@@ -1,8 +1,9 @@
 import type { Clock } from '../actor/clock.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
-import { isConfined, passed, RawLine, type RawOptions } from './raw-line.js'
+import { RawLine, type RawOptions } from './raw-line.js'
 import { unknownEverywhere, weightier } from './refusals.js'
 import type { Found, Source, Wanted } from './source.js'
+import { isConfined, passed } from './trail.js'
 
 export interface TrustedGateway {
   /** Base URL. */

@@ -5,6 +5,7 @@ import type { ChunkOptions } from './chain-sources.js'
 import type { EvictionOptions } from './evictor.js'
 import type { FetchOptions } from './fetch-parts.js'
 import type { LocationLimits } from './locate.js'
+import type { ManifestOptions } from './manifest-shelf.js'
 import type { PeerOptions } from './network-peers.js'
 import type { RootLookupOptions } from './root-lookup.js'
 import type { GatewayOptions } from './trusted-gateways.js'
@@ -28,6 +29,9 @@ export interface VerifierOptions {
 export interface SourceThread {
   /** Folder of the blobs. */
   readonly blobsPath: string
+  /** Folder of the packed manifests. */
+  readonly manifestsPath: string
+  readonly manifests: ManifestOptions
   /** Folder of the catalog's environment, which the keeper has opened before. */
   readonly catalogPath: string
   /** A line to the keeper of the catalog. */
@@ -45,7 +49,10 @@ export interface SourceThread {
   readonly order: readonly string[]
   readonly gateways: GatewayOptions
   /** Absent: no peers are known. */
-  readonly peers?: PeerOptions
+  readonly peers?: PeerOptions & {
+    /** Memory of their `PeerWeights`. */
+    readonly weights: SharedArrayBuffer
+  }
   /** Undefined: no node is asked, nothing is proven. */
   readonly chain?: ChainOptions
   readonly chunks: ChunkOptions

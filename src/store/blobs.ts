@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import { decodeBase64url, encodeBase64url } from '../format/base64url.js'
 
 /** A file being written, not a blob yet. */
-export interface Draft {
+export interface BlobDraft {
   readonly handle: FileHandle
   readonly path: string
 }
@@ -27,6 +27,13 @@ function folderName(first: number): string {
   return first.toString(16).padStart(2, '0')
 }
 
+/** What the system calls an error of it (`EMFILE`, `EIO`); undefined where an error is none of the system's. */
+export function codeOf(error: unknown): string | undefined {
+  return error instanceof Error && 'syscall' in error && 'code' in error && typeof error.code === 'string'
+    ? error.code
+    : undefined
+}
+
 /** True where an error of the file system says that there is no such file. */
 export function isMissing(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'ENOENT'
@@ -38,7 +45,7 @@ export function isMissing(error: unknown): boolean {
  */
 export class BlobStore {
   readonly #drafts: string
-  readonly #ahead: Draft[] = []
+  readonly #ahead: BlobDraft[] = []
   #making = 0
   #closed = false
 
@@ -69,13 +76,13 @@ export class BlobStore {
   }
 
   /** A new empty file, readable and writable by this user only. Rejects where the disk refuses. */
-  async draft(): Promise<Draft> {
+  async draft(): Promise<BlobDraft> {
     const ready = this.#ahead.pop()
     while (!this.#closed && this.#ahead.length + this.#making < this.aheadMax) void this.#makeAhead()
     return ready ?? this.#make()
   }
 
-  async #make(): Promise<Draft> {
+  async #make(): Promise<BlobDraft> {
     const path = join(this.#drafts, randomBytes(12).toString('hex'))
     return { handle: await open(path, 'wx+', 0o600), path }
   }
@@ -105,7 +112,7 @@ export class BlobStore {
    * a power cut takes of it is fetched anew. The caller keeps the handle, and has hashed the bytes. Readers that opened the draft
    * go on reading the same file. Resolves with what the blob is to be known by.
    */
-  async keep(draft: Draft, digest: Uint8Array): Promise<FileIdentity> {
+  async keep(draft: BlobDraft, digest: Uint8Array): Promise<FileIdentity> {
     await draft.handle.sync()
     const identity = identityOf(fstatSync(draft.handle.fd, { bigint: true }))
     const path = blobPath(this.folder, digest)
@@ -120,7 +127,7 @@ export class BlobStore {
   }
 
   /** Removes a draft that will not be a blob. Its readers keep their open file. */
-  async discard(draft: Draft): Promise<void> {
+  async discard(draft: BlobDraft): Promise<void> {
     await rm(draft.path, { force: true })
   }
 
@@ -149,13 +156,14 @@ export class BlobStore {
     }
   }
 
-  /** Digests and modification times of the blobs in one of the 256 folders. */
-  async *list(first: number): AsyncGenerator<{ digest: Uint8Array; modifiedMs: number }> {
+  /** Digests, sizes and modification times of the blobs in one of the 256 folders. */
+  async *list(first: number): AsyncGenerator<{ digest: Uint8Array; sizeBytes: number; modifiedMs: number }> {
     for (const name of await entries(join(this.folder, folderName(first)))) {
       const digest = decodeBase64url(name)
       const found = digest?.length === 32 ? await this.identify(digest) : undefined
       if (digest !== undefined && found !== undefined) {
-        yield { digest, modifiedMs: Number(found.modifiedNs / 1_000_000n) }
+        const { sizeBytes, modifiedNs } = found
+        yield { digest, sizeBytes: Number(sizeBytes), modifiedMs: Number(modifiedNs / 1_000_000n) }
       }
     }
   }

@@ -1,5 +1,6 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
-import { type MappedFile, openAddon } from '../../native/mapped/mapped.js'
+import { openAddon } from '../../native/mapped/mapped.js'
+import type { MappedFile } from '../../native/mapped/mapped-file.js'
 import { type CdbHeader, headerBytes, readHeader } from '../format/cdb64.js'
 import { CdbLookup } from '../format/cdb64-lookup.js'
 import { isMissing } from './blobs.js'

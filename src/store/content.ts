@@ -8,7 +8,8 @@ export interface Content {
   /**
    * A view of bytes from `start` (inclusive), at most up to `end` (exclusive), at least one byte; the caller takes what it
    * can use. The view is valid until the next call. Undefined: not here without waiting (not arrived, or not in memory);
-   * ask `ready`. Throws a RangeError outside the payload: a bug.
+   * ask `ready`. Throws where the bytes are not to be had at all (a file was cut, a descriptor closed), and a RangeError outside
+   * the payload: a bug.
    */
   read(start: number, end: number): Uint8Array | undefined
   /** Resolves true as soon as `read(start, end)` would give bytes, false when it never will (the source broke). */

@@ -1,6 +1,8 @@
 import { constants, copyFileSync, mkdirSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Database, open, type RootDatabase } from 'lmdb'
+import { makeFolder } from './folder.js'
+import { BrokenDatabase, databaseFault } from './lmdb-check.js'
 
 /** One table of an environment: keys and values are bytes, keys in byte order. */
 export interface Table {
@@ -9,15 +11,15 @@ export interface Table {
   /** A view of the value, valid until the next read of any table of this thread. */
   view(key: Uint8Array): Uint8Array | undefined
   /** Entries from `start` (inclusive) in key order, at most `limit`. */
-  from(start: Uint8Array | undefined, limit: number): Entry[]
+  from(start: Uint8Array | undefined, limit: number): TableEntry[]
   /** The first entry at or behind `key`, in copies. */
-  ceiling(key: Uint8Array): Entry | undefined
+  ceiling(key: Uint8Array): TableEntry | undefined
   /** The last entry at or before `key`, in copies. */
-  floor(key: Uint8Array): Entry | undefined
+  floor(key: Uint8Array): TableEntry | undefined
   /** Entries of a span one by one, in copies. Nothing may be written to the table meanwhile. */
-  span(wanted: Span): Iterable<Entry>
+  span(wanted: KeyRange): Iterable<TableEntry>
   /** The keys of a span, in copies; the values are not read. */
-  keys(wanted: Span): Iterable<Uint8Array>
+  keys(wanted: KeyRange): Iterable<Uint8Array>
   /** Number of entries. */
   count(): number
   /** Only inside `write`. */
@@ -30,13 +32,13 @@ export interface Table {
   remove(key: Uint8Array): void
 }
 
-export interface Entry {
+export interface TableEntry {
   readonly key: Uint8Array
   readonly value: Uint8Array
 }
 
 /** A stretch of a table. Backwards, it begins at the entry at or before `start`. */
-export interface Span {
+export interface KeyRange {
   /** Inclusive; the first key (backwards: the last) where it is absent. */
   readonly start?: Uint8Array
   /** Exclusive. */
@@ -89,16 +91,18 @@ const noBytes = new Uint8Array(0)
 function tableOf(database: Database<Buffer, Buffer>): Table {
   const key = (bytes: Uint8Array): Buffer =>
     bytes instanceof Buffer ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  const rangeOf = ({ start, end, backwards = false, limit }: Span) => ({
+  const rangeOf = ({ start, end, backwards = false, limit }: KeyRange) => ({
     ...(start === undefined ? {} : { start: key(start) }),
     ...(end === undefined ? {} : { end: key(end) }),
     ...(limit === undefined ? {} : { limit }),
     reverse: backwards,
   })
   // Each new range costs more than the search itself, so there is one for each direction, which begins anew.
-  const nearest = (reverse: boolean): ((wanted: Uint8Array) => Entry | undefined) => {
+  const nearest = (reverse: boolean): ((wanted: Uint8Array) => TableEntry | undefined) => {
     const options: { start: Buffer; limit: number; reverse: boolean } = {
-      ...{ start: Buffer.alloc(0), limit: 1, reverse },
+      start: Buffer.alloc(0),
+      limit: 1,
+      reverse,
     }
     const range = database.getRange(options)
     return (wanted) => {
@@ -118,7 +122,7 @@ function tableOf(database: Database<Buffer, Buffer>): Table {
     },
     from(start, limit) {
       const range = start === undefined ? { limit } : { start: key(start), limit }
-      const found: Entry[] = []
+      const found: TableEntry[] = []
       for (const entry of database.getRange(range)) {
         found.push({ key: Buffer.from(entry.key), value: Buffer.from(entry.value) })
       }
@@ -145,7 +149,9 @@ function tableOf(database: Database<Buffer, Buffer>): Table {
  * folder say the same. Throws where the folder cannot be used: the program cannot run without it.
  */
 export function openEnvironment(path: string, tablesMax = 16, durable = false): Environment {
-  mkdirSync(path, { recursive: true, mode: 0o700 })
+  makeFolder(path)
+  const fault = databaseFault(path, 0)
+  if (fault !== undefined) throw new BrokenDatabase(path, fault)
   const root: RootDatabase<Buffer, Buffer> = open({
     path,
     // A dot in the name of a folder does not make it a file.

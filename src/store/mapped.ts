@@ -1,5 +1,6 @@
-import { statSync } from 'node:fs'
-import { type FileWindow, type MappedFile, openMapped } from '../../native/mapped/mapped.js'
+import { type BigIntStats, statSync } from 'node:fs'
+import { openMapped } from '../../native/mapped/mapped.js'
+import type { MappedFile } from '../../native/mapped/mapped-file.js'
 import type { Clock, Timer } from '../actor/clock.js'
 import type { Content } from './content.js'
 
@@ -16,12 +17,6 @@ export interface MappedOptions {
 export interface MappedContent extends Content {
   readonly inode: bigint
   readonly modifiedNs: bigint
-  /** Whether these bytes (`end` exclusive) are in memory, as far as is believed. */
-  isHere(start: number, end: number): boolean
-  /** The file once more, to be closed for itself. */
-  again(): MappedContent
-  /** Much of the file around these bytes, valid until this content is closed; `isHere` says which of it may be read. */
-  window(start: number, end: number): FileWindow | undefined
 }
 
 /** A huge page: what the kernel maps at once, and what is fetched ahead of a reader. */
@@ -71,25 +66,6 @@ class Entry implements MappedContent {
     return this.#file.view(start, viewEnd)
   }
 
-  isHere(start: number, end: number): boolean {
-    for (let at = start; at < end; ) {
-      const index = Math.floor(at / windowBytes)
-      const windowEnd = Math.min((index + 1) * windowBytes, this.sizeBytes)
-      if (!this.#settle(index, windowEnd, at, Math.min(end, windowEnd))) return false
-      at = windowEnd
-    }
-    return true
-  }
-
-  again(): MappedContent {
-    this.readers += 1
-    return this
-  }
-
-  window(start: number, end: number): FileWindow | undefined {
-    return this.#file.window(start, end)
-  }
-
   /** A small range does not make a whole window come from the disk, a long read does. */
   #settle(index: number, windowEnd: number, start: number, end: number): boolean {
     const { now } = this.#ticks
@@ -114,7 +90,8 @@ class Entry implements MappedContent {
   }
 
   #check(start: number, end: number): void {
-    if (start < 0 || start >= end || end > this.sizeBytes) {
+    // Said so that NaN is outside.
+    if (!(start >= 0 && start < end && end <= this.sizeBytes)) {
       throw new RangeError(`[${start}, ${end}) is not within ${this.sizeBytes} bytes`)
     }
   }
@@ -170,7 +147,14 @@ export class MappedFiles {
   }
 
   #stillThere(path: string, entry: Entry): Entry | undefined {
-    const found = statSync(path, { bigint: true, throwIfNoEntry: false })
+    let found: BigIntStats | undefined
+    try {
+      found = statSync(path, { bigint: true, throwIfNoEntry: false })
+    } catch (error) {
+      // It is on no list any more: without this nobody would close it.
+      entry.retire()
+      throw error
+    }
     const same =
       found?.ino === entry.inode &&
       found.mtimeNs === entry.modifiedNs &&

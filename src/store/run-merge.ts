@@ -7,7 +7,7 @@ import { syncNow } from './synced.js'
 const pieceBytes = 2 ** 20
 
 /** A file that is being written. */
-export class Draft {
+export class RunDraft {
   records = 0
   readonly #piece: Uint32Array
   #filled = 0
@@ -70,7 +70,7 @@ export class Merge {
 
   constructor(
     files: ReadonlyMap<number, RunFile>,
-    readonly draft: Draft,
+    readonly draft: RunDraft,
     private readonly keep: Look,
   ) {
     this.numbers = [...files.keys()]

@@ -1,6 +1,7 @@
 import { mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { Draft, Merge } from './run-merge.js'
+import { BloomFilter, seenMax } from './bloom-filter.js'
+import { Merge, RunDraft } from './run-merge.js'
 import {
   decodeRunList,
   encodeRunList,
@@ -10,7 +11,6 @@ import {
   type Runs,
   runPath,
 } from './runs.js'
-import { Seen, seenMax } from './seen.js'
 import { orderOf } from './sort-records.js'
 
 export interface RunLimits {
@@ -40,7 +40,7 @@ export class RunWriter {
   #slots = new Int32Array(1024)
   #merge: Merge | undefined
   /** What is in files or pending; not there before it is worth its memory. */
-  #seen: Seen | undefined
+  #seen: BloomFilter | undefined
   #misses = 0
   /** Files that no list names any more. */
   #retired: number[] = []
@@ -100,7 +100,7 @@ export class RunWriter {
     const files = [...this.runs.files().values()]
     const total = files.reduce((sum, { count }) => sum + count, this.#count)
     if (total > seenMax) return
-    const seen = new Seen(total * 2)
+    const seen = new BloomFilter(total * 2)
     for (const file of files) {
       for (let record = 0; record < file.count; record += 1) {
         const at = file.at(record)
@@ -183,12 +183,12 @@ export class RunWriter {
     for (let position = 1; position <= this.#count; position += 1) this.#place(position)
   }
 
-  #draft(): Draft {
-    return new Draft(this.runs.folder, `${this.runs.shape.name}.draft`, this.runs.shape.width)
+  #draft(): RunDraft {
+    return new RunDraft(this.runs.folder, `${this.runs.shape.name}.draft`, this.runs.shape.width)
   }
 
   /** Gives a draft its name and changes the list. */
-  #list(draft: Draft, dropped: readonly number[]): void {
+  #list(draft: RunDraft, dropped: readonly number[]): void {
     const { next, files } = decodeRunList(this.ledger.read())
     const left = files.filter(([number]) => !dropped.includes(number))
     const isEmpty = draft.records === 0

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
-import { type MappedFile, mappedBy, openMapped } from '../../native/mapped/mapped.js'
+import { mappedBy, openMapped } from '../../native/mapped/mapped.js'
+import type { MappedFile } from '../../native/mapped/mapped-file.js'
 
 /**
  * Sorted runs: files of records of one size, sorted, never changed once they are there. What grows in random order (ids,
@@ -240,13 +241,21 @@ export class Runs {
     const found = this.list()
     this.#isKnown = true
     if (sameBytes(found, this.#list)) return false
-    this.#list = found === undefined ? undefined : Buffer.from(found)
+    const list = found === undefined ? undefined : Buffer.from(found)
     const files = new Map<number, RunFile>()
-    // The newest first: what is asked for is most often new.
-    for (const [number, records] of [...decodeRunList(this.#list).files].reverse()) {
-      files.set(number, this.#files.get(number) ?? this.#open(number, records))
+    try {
+      // The newest first: what is asked for is most often new.
+      for (const [number, records] of [...decodeRunList(list).files].reverse()) {
+        files.set(number, this.#files.get(number) ?? this.#open(number, records))
+      }
+    } catch (error) {
+      // The list is not taken over without its files: whoever asks next tries again, and nothing is called absent meanwhile.
+      for (const [number, file] of files) if (!this.#files.has(number)) file.close()
+      this.#isKnown = false
+      throw error
     }
     for (const [number, file] of this.#files) if (!files.has(number)) file.close()
+    this.#list = list
     this.#files = files
     return true
   }

@@ -1,15 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import {
-  closeSync,
-  fsyncSync,
-  linkSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  unlinkSync,
-  writeSync,
-} from 'node:fs'
+import { closeSync, fsyncSync, linkSync, openSync, unlinkSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { makeFolder, readSmall } from './folder.js'
 
 /**
  * The text of a secret that is kept in the file `path`, of mode 0600; `make` gives it where the file is missing. The file is
@@ -20,12 +12,12 @@ export function keptSecret(path: string, make: () => string): string {
   if (existing !== undefined) return existing
   create(path, make())
   // Another thread may have been faster; its text counts then.
-  return readFileSync(path, 'utf8')
+  return readSmall(path)
 }
 
 function read(path: string): string | undefined {
   try {
-    return readFileSync(path, 'utf8')
+    return readSmall(path)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
     throw error
@@ -33,7 +25,7 @@ function read(path: string): string | undefined {
 }
 
 function create(path: string, text: string): void {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+  makeFolder(dirname(path))
   const draft = `${path}.${randomBytes(8).toString('hex')}`
   const file = openSync(draft, 'wx', 0o600)
   writeSync(file, text)

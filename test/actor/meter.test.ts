@@ -26,12 +26,19 @@ t.test('rows of all threads are summed', async (t) => {
   t.match(text, 'c_seconds_bucket{le="+Inf"} 4\n')
   t.match(text, 'c_seconds_sum 13.5\nc_seconds_count 4\n')
   t.equal(threads[2]?.total('a_total'), 6)
+  t.equal(threads[2]?.value('a_total', { kind: 'y', side: 'l' }), 6)
+  const labelled = threads[1]?.text('release="r1"') ?? ''
+  t.match(labelled, 'a_total{kind="y",side="l",release="r1"} 6\n')
+  t.match(labelled, 'b{release="r1"} 15\n')
+  t.match(labelled, 'c_seconds_bucket{release="r1",le="1"} 0\n')
+  t.match(labelled, 'c_seconds_count{release="r1"} 4\n')
 })
 
 t.test('what is not declared is a bug', async (t) => {
   const meters = new Meters(rows, new SharedArrayBuffer(meterBytes(rows, 1)), 0)
   t.throws(() => meters.of('nope'), /not declared/)
   t.throws(() => meters.of('a_total', { kind: 'z', side: 'l' }), /no series/)
+  t.throws(() => meters.value('a_total', { kind: 'z', side: 'l' }), /no meter/)
   t.throws(() => new Meters(rows, new SharedArrayBuffer(meterBytes(rows, 1)), 1), RangeError)
   t.throws(() => meterBytes([...rows, ...rows], 1), /twice/)
 })

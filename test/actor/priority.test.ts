@@ -4,9 +4,14 @@ import { stat } from 'node:fs/promises'
 import { Worker } from 'node:worker_threads'
 import t from 'tap'
 import { policyOf, setPolicy } from '../../native/schedule/schedule.js'
-import { type Rank, ranks, stepBack, stepEngineBack } from '../../src/actor/priority.js'
+import { systemClock } from '../../src/actor/clock.js'
+import { ownReins } from '../../src/actor/hastening.js'
+import { meterBytes } from '../../src/actor/meter.js'
+import { meterTable } from '../../src/actor/meters.js'
+import { mayComeBack, type Rank, ranks, stepBack, stepEngineBack } from '../../src/actor/priority.js'
 import { startThread } from '../../src/actor/thread.js'
-import { generationBytes } from '../../src/catalog/generations.js'
+import { Generations, generationBytes } from '../../src/catalog/generations.js'
+import { CatalogKeeper } from '../../src/catalog/keeper.js'
 import { eventually } from '../eventually.js'
 import { scratch } from '../scratch.js'
 
@@ -49,6 +54,36 @@ t.test('the keeper steps back, keeps its share, and takes no other with it', asy
   t.same(nice, [ranks.keeper.niceness])
   if (canSee) t.notOk(threads().some((each) => policyOf(each) === 'idle'))
   await thread.stop(60_000)
+})
+
+t.test('a query thread steps behind those that serve, as far as it may come back from', async (t) => {
+  if (ours >= ranks.query.niceness) {
+    t.pass('this process is nice already: nothing can be seen')
+    return
+  }
+  const path = scratch('priority-queries')
+  const keeper = new CatalogKeeper({ path, touchEveryMs: 0 }, new Generations(), systemClock)
+  const thread = await startThread('query', 'query', {
+    row: 0,
+    catalogPath: path,
+    generations: new SharedArrayBuffer(generationBytes),
+    meters: new SharedArrayBuffer(meterBytes(meterTable, 1)),
+    chain: { nodes: [] },
+    limits: {},
+    queue: { waitingMax: 1, clientMax: 1, waitMs: 1 },
+    logLevel: 'silent',
+  })
+  t.ok(priorities().includes(ranks.query.niceness))
+  const { thread: number } = thread.said as { thread?: number }
+  t.equal(number !== undefined, mayComeBack(ranks.query))
+  if (canSee && number !== undefined) {
+    t.equal(policyOf(number), 'idle')
+    t.equal(ownReins.put(number, 'other'), undefined, 'it comes back')
+    t.equal(policyOf(number), 'other')
+    t.ok((ownReins.ranNs(number) ?? 0) > 0)
+  }
+  await thread.stop(60_000)
+  await keeper.close()
 })
 
 /** A thread that steps back to the first of these ranks, and starts one that steps back to the next, and so on. */

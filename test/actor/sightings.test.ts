@@ -33,3 +33,14 @@ t.test('the ring forgets the oldest, and long texts are cut', async (t) => {
   t.equal(all?.text.length, 104)
   t.throws(() => new Sightings(new SharedArrayBuffer(Sightings.bytesFor(1)), 1), RangeError)
 })
+
+t.test('a clock that is set back does not stop the noting', async (t) => {
+  const seen = new Sightings(new SharedArrayBuffer(Sightings.bytesFor(1)), 0)
+  const nowMs = 1.8e12
+  seen.note(nowMs, '/before', 1)
+  seen.note(nowMs - 400 * 86_400_000, '/after', 1)
+  t.strictSame(
+    seen.top(nowMs - 401 * 86_400_000, 5).map(({ text }) => text),
+    ['/before', '/after'],
+  )
+})

@@ -51,8 +51,8 @@ export function anvilPath(): string | undefined {
 export interface LocalChain {
   readonly usdc: Usdc
   readonly url: string
-  /** A new account with so many smallest units, and no ether unless said. */
-  account(given?: { units?: bigint; ether?: bigint }): Promise<PrivateKeyAccount>
+  /** A new account (or that of a private key) with so many smallest units, and no ether unless said. */
+  account(given?: { units?: bigint; ether?: bigint; key?: Hex }): Promise<PrivateKeyAccount>
   balance(of: string): Promise<bigint>
   isUsed(payer: string, nonce: string): Promise<boolean>
   /** Sends a transaction from an account that holds ether, and waits for it. */
@@ -144,8 +144,8 @@ async function prepared(url: string, usdc: Usdc): Promise<LocalChain> {
     wallet,
     write,
     together,
-    async account({ units = 0n, ether = 0n } = {}) {
-      const account = privateKeyToAccount(generatePrivateKey())
+    async account({ units = 0n, ether = 0n, key = generatePrivateKey() } = {}) {
+      const account = privateKeyToAccount(key)
       if (ether > 0n) await admin.setBalance({ address: account.address, value: ether })
       if (units > 0n) await write(minter, 'mint', [account.address, units])
       return account

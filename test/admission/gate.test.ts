@@ -95,6 +95,17 @@ t.test('a knock is the first token of the answer, and all that a denied one cost
   t.match(meters.text(), 'rate_limit_bytes_blocked_total{domain="data"} 10240')
 })
 
+t.test('what is taken from the buckets of clients and of resources is counted', async (t) => {
+  const { gate, meters } = await gateOf(t, 100)
+  await granted(gate.admit(fare(4096)))
+  await granted(gate.admit(fare(1024, { domain: 'chunk' })))
+  for (const bucket of ['ip', 'resource']) {
+    const of = (domain: string, type = 'regular'): number =>
+      meters.value('rate_limit_tokens_consumed_total', { bucket_type: bucket, token_type: type, domain })
+    t.same([of('data'), of('chunk'), of('index'), of('data', 'paid')], [4, 1, 0, 0], bucket)
+  }
+})
+
 t.test('an answer larger than the whole allowance has no time at which it would do', async (t) => {
   const { gate } = await gateOf(t, 10)
   const denial = (await gate.admit(fare(20_480))) as Denial

@@ -40,6 +40,8 @@ interface Message {
 export interface ScriptedFacilitator {
   readonly url: string
   readonly balances: Map<string, bigint>
+  /** Transactions of nonces that were used, by payer (lower case) and nonce. */
+  readonly used: ReadonlyMap<string, string>
   /** Paths in the order in which they were called. */
   readonly calls: string[]
   readonly headers: Call['headers'][]
@@ -89,7 +91,7 @@ export async function scriptedFacilitator(t: Test): Promise<ScriptedFacilitator>
   const balances = new Map<string, bigint>()
   const used = new Map<string, string>()
   const self: ScriptedFacilitator = {
-    ...{ url: '', balances, calls: [], headers: [], messages: [] },
+    ...{ url: '', balances, used, calls: [], headers: [], messages: [] },
     ...{ verify: undefined, settle: undefined, supported: undefined, afterSettle: undefined },
     remembers: false,
     count: (path) => self.calls.filter((one) => one === path).length,

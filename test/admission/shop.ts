@@ -23,6 +23,7 @@ import {
   cashierDefaults,
   Kinds,
 } from '../../src/admission/settlement-protocol.js'
+import type { Tellers } from '../../src/admission/tellers.js'
 import { type Usdc, usdcOf } from '../../src/admission/usdc.js'
 import { X402 } from '../../src/admission/x402.js'
 import { x402Routes } from '../../src/admission/x402-routes.js'
@@ -72,6 +73,7 @@ export interface ShopOptions {
   readonly multiplier?: number
   readonly authorizing?: Authorizing
   readonly witness?: Witness
+  readonly tellers?: Tellers
   readonly paywall?: Partial<PaywallOptions>
 }
 
@@ -106,6 +108,7 @@ export async function openShop(t: Test, options: ShopOptions): Promise<Shop> {
   const cashier = new Cashier({
     ...{ ledger, facilitator, credits: purse, kinds, clock, log: silentLog },
     ...(options.witness === undefined ? {} : { witness: options.witness }),
+    ...(options.tellers === undefined ? {} : { tellers: options.tellers }),
     options: { ...cashierDefaults, waitMs: 30_000, retryMs: 20, supportedRetryMs: 20, ...options.cashier },
   })
   cashier.start()

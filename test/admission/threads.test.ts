@@ -82,13 +82,33 @@ t.test(
   },
 )
 
-t.test('a thread that was ended while it held a lock does not hold up the others for ever', async (t) => {
+t.test('a lock whose holder was ended is taken over, by one of those who wait', async (t) => {
+  const memory = new SharedArrayBuffer(64)
+  const cells = new Int32Array(memory, 0, 4)
+  const counts = new Int32Array(memory, 16)
+  const dead = new Locks(cells)
+  t.equal(dead.take(2), 2)
+  const waiters = Array.from({ length: 6 }, () => {
+    return new Worker(new URL('waiter.js', import.meta.url), {
+      workerData: { memory, bits: 2, deadMs: 1000 },
+    })
+  })
+  const codes = await Promise.all(waiters.map(async (waiter) => (await once(waiter, 'exit'))[0] as number))
+  t.same(codes, [0, 0, 0, 0, 0, 0])
+  t.equal(counts[1], 1, 'never two at once')
+  t.equal(counts[2], 600, 'and each had its turns')
+  dead.release(2)
+  t.equal(cells[2], 0)
+})
+
+t.test('a holder that was slow does not free what another took over', async (t) => {
   const cells = new Int32Array(new SharedArrayBuffer(16))
-  const locks = new Locks(cells, 20)
-  const held = locks.take(2)
-  t.equal(held, 2)
-  const other = new Locks(cells, 20)
-  t.equal(other.take(2), 2, 'taken over after a while')
+  const slow = new Locks(cells, 5)
+  slow.take(2)
+  const other = new Locks(cells, 5)
+  other.take(2)
+  slow.release(2)
+  t.not(cells[2], 0, 'it is held still')
   other.release(2)
-  t.equal(other.take(2), 2)
+  t.equal(cells[2], 0)
 })

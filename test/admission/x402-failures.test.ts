@@ -1,23 +1,11 @@
-import t, { type Test } from 'tap'
-import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
+import t from 'tap'
 import { systemClock } from '../../src/actor/clock.js'
 import { eventually } from '../eventually.js'
+import { newAccount, payee, scene } from './scene.js'
 import { type Script, type ScriptedFacilitator, scriptedFacilitator } from './scripted-facilitator.js'
-import {
-  fileBytes,
-  get,
-  openShop,
-  Purse,
-  payment,
-  type Shop,
-  type ShopOptions,
-  unpacked,
-  type Wish,
-} from './shop.js'
+import { fileBytes, get, openShop, Purse, payment, type Shop, unpacked, type Wish } from './shop.js'
 
-const newAccount = () => privateKeyToAccount(generatePrivateKey())
 const seconds = (): number => Math.floor(Date.now() / 1000)
-const payee = newAccount().address
 
 const says =
   (status: number, body: unknown): Script =>
@@ -42,21 +30,6 @@ function untilDecided(shop: Shop, headers: Record<string, string>): ReturnType<t
     const got = await get(`${shop.url}/file`, headers)
     return got.status === 503 ? undefined : got
   })
-}
-
-interface Scene {
-  readonly facilitator: ScriptedFacilitator
-  readonly shop: Shop
-  readonly payer: ReturnType<typeof newAccount>
-  readonly taken: () => bigint
-}
-
-async function scene(t: Test, options: Partial<ShopOptions> = {}): Promise<Scene> {
-  const facilitator = await scriptedFacilitator(t)
-  const payer = newAccount()
-  facilitator.balances.set(payer.address.toLowerCase(), 10_000n)
-  const shop = await openShop(t, { facilitatorUrl: facilitator.url, wallet: payee, ...options })
-  return { facilitator, shop, payer, taken: () => facilitator.balances.get(payee.toLowerCase()) ?? 0n }
 }
 
 t.test('a payment that is wrong in any way is refused here, before the facilitator is asked', async (t) => {

@@ -3,7 +3,7 @@ import { blockOf, safeValue } from '../../src/attest/line.js'
 import { metadataLines, tagHeaderName } from '../../src/attest/metadata-headers.js'
 import { digestLines, positionLines, trustLines } from '../../src/attest/trust-headers.js'
 import { spellings, vocabularies } from '../../src/attest/vocabulary.js'
-import type { Header, Place } from '../../src/catalog/attributes.js'
+import type { Header, ItemPlace } from '../../src/catalog/attributes.js'
 import { idOfBytes } from '../../src/format/id.js'
 import { tagOf } from '../../src/format/tag.js'
 import { fc } from '../property.js'
@@ -24,7 +24,7 @@ const header: Header = {
 }
 
 /** An item of 1,000 bytes at 300 in a bundle whose payload starts at 2,000 of the root. */
-const place: Place = {
+const place: ItemPlace = {
   rootId,
   parentId,
   path: [rootId, parentId],

@@ -16,10 +16,19 @@ import { eventually } from '../eventually.js'
 import { house, idFor, shelveBand, span } from './root-band-rig.js'
 
 const nowhere: ContentSource = { open: () => Promise.resolve(refuse('unknown', 'upstream', 'not there')) }
-const remote = { regionsMax: 100, regionMs: 60_000, concurrencyMax: 4, waitMs: 1000, coolMs: 60_000 }
+const remote = {
+  ...{ regionsMax: 100, regionMs: 60_000, concurrencyMax: 4, waitMs: 1000, coolMs: 60_000 },
+  ...{ httpMs: 2000, contentMs: 30_000 },
+}
 
 /** What a web server does with one request. */
 type Serving = (request: IncomingMessage, response: ServerResponse) => boolean
+
+/** Writes one byte every tenth of a second, for as long as somebody listens. */
+function drip(response: ServerResponse): void {
+  const timer = systemClock.every(100, () => response.write('x'))
+  response.on('close', () => timer.cancel())
+}
 
 /** A plain web server with ranges over a folder; `special` may answer first. */
 async function web(t: Test, folder: string, special: Serving = () => false) {
@@ -142,7 +151,7 @@ t.test('one file far away, and one that is content of the chain', async (t) => {
       const whole = { start: 0, end: inside.length }
       const slow = new Set<number>()
       return Promise.resolve({
-        ...{ attributes, window: whole, source: 'test', trusted: false },
+        ...{ attributes, window: whole, source: 'test', trusted: false, reader: 1 },
         content: {
           sizeBytes: inside.length,
           read(start: number, end: number) {
@@ -176,6 +185,11 @@ t.test('servers that do not do as they should are not believed, and rest for a w
       ),
     'an error': (_, response) => Boolean(response.writeHead(500).end()),
     silence: () => true,
+    'a byte now and then': (_, response) => {
+      response.writeHead(206, { 'content-range': 'bytes 0-4095/5000', 'content-length': 4096 })
+      drip(response)
+      return true
+    },
     'a hang-up': (request) => Boolean(request.destroy()),
   }
   for (const [why, deed] of Object.entries(deeds)) {
@@ -192,6 +206,23 @@ t.test('servers that do not do as they should are not believed, and rest for a w
     turn(remote.coolMs)
     t.equal((await find(5))?.itemOffset, 5000, `${why} is over`)
   }
+})
+
+t.test('an index whose manifest drips keeps only the first question waiting', async (t) => {
+  const { shelf } = await house(t)
+  const folder = await shelveBand(shelf, 'far', span(0, 60))
+  const { url, asked } = await web(t, folder, (request, response) => {
+    if (request.url !== '/manifest.json') return false
+    response.writeHead(200, { 'content-length': 4096 })
+    drip(response)
+    return true
+  })
+  const { find, count } = finderOf(t, [`${url}/manifest.json`])
+  t.strictSame(await Promise.all([find(5), find(6)]), [undefined, undefined])
+  t.equal(count('failed'), 2)
+  for (let more = 10; more < 30; more += 1) t.equal(await find(more), undefined)
+  t.equal(count('absent'), 22, 'nobody was kept waiting')
+  t.equal(asked.length, 1)
 })
 
 t.test('a manifest of others may not send us to files of its own choosing on this machine', async (t) => {

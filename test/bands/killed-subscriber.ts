@@ -3,15 +3,15 @@ import { randomBytes } from 'node:crypto'
 import { Agent } from 'undici'
 import { systemClock } from '../../src/actor/clock.js'
 import { silentLog } from '../../src/actor/log.js'
-import { downloadDefaults } from '../../src/bands/download.js'
+import { BandStore } from '../../src/bands/band-store.js'
 import { PinnedKeys } from '../../src/bands/publisher-keys.js'
-import { Shelf } from '../../src/bands/shelf.js'
 import { Subscriber } from '../../src/bands/subscriber.js'
-import { lineDefaults } from '../../src/bands/wire-line.js'
+import { downloadDefaults } from '../../src/torrent/download.js'
+import { lineDefaults } from '../../src/torrent/wire-line.js'
 import { plainKind } from './publisher-rig.js'
 
 const [url = '', keyId = '', folder = ''] = process.argv.slice(2)
-const shelf = new Shelf(folder)
+const shelf = new BandStore(folder)
 await shelf.prepare()
 const subscriber = await Subscriber.open(
   {
@@ -23,7 +23,7 @@ const subscriber = await Subscriber.open(
     bandsAtOnce: 2,
   },
   {
-    asking: { dispatcher: new Agent(), timeoutMs: 5000, userAgent: 'test' },
+    http: { dispatcher: new Agent(), timeoutMs: 5000, userAgent: 'test' },
     clock: systemClock,
     peerId: randomBytes(20),
     download: { ...downloadDefaults, webAfterMs: 60_000, line: lineDefaults },

@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { createServer, type Server } from 'node:http'
+import { createServer, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { systemClock } from '../../src/actor/clock.js'
@@ -8,10 +8,10 @@ import type { SigningKey } from '../../src/attest/keys.js'
 import { signPublication } from '../../src/bands/document.js'
 import { describeTorrent } from '../../src/bands/measure-torrent.js'
 import type { Band, BandKind, HeightRange } from '../../src/bands/protocol.js'
-import { type Announce, Tracker, trackerDefaults } from '../../src/bands/tracker.js'
 import { encodeBase58 } from '../../src/format/base58.js'
-import { infohashesOf, type Torrent, torrentBytes } from '../../src/format/torrent.js'
-import { sha256Hex } from './swarm-rig.js'
+import { infohashesOf, type Torrent, torrentBytes } from '../../src/torrent/torrent.js'
+import { type Announce, Tracker, trackerDefaults } from '../../src/torrent/tracker.js'
+import { sha256Hex } from '../torrent/swarm-rig.js'
 
 /** A kind of bands that are right when they hold no file `bad`. */
 export const plainKind: BandKind = {
@@ -45,6 +45,8 @@ export class TestPublisher {
   /** What is answered instead of what should be, by path below `/gateway/indexes`. */
   readonly lies = new Map<string, Buffer>()
   readonly asked: string[] = []
+  /** Answers instead of it, by path below `/gateway/indexes`; false: it answers itself. */
+  special: (path: string, response: ServerResponse) => boolean = () => false
   /** Ports that were announced to the tracker. */
   readonly ports: number[] = []
   seederPort = 0
@@ -62,6 +64,7 @@ export class TestPublisher {
       const url = new URL(request.url ?? '', 'http://x')
       const path = url.pathname.replace('/gateway/indexes', '')
       this.asked.push(path)
+      if (this.special(path, response)) return
       const bytes = this.lies.get(path) ?? this.#answer(path, (request.url ?? '').split('?')[1] ?? '')
       if (bytes === undefined) {
         response.writeHead(404).end('{}')

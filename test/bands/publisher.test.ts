@@ -2,17 +2,17 @@ import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'no
 import { join } from 'node:path'
 import t from 'tap'
 import { type Clock, systemClock } from '../../src/actor/clock.js'
+import type { BandStore } from '../../src/bands/band-store.js'
 import { bandBlobPath, indexOffer, type Offer, readStoredOffer } from '../../src/bands/offer.js'
-import type { Shelf } from '../../src/bands/shelf.js'
 import { house, shelveBand } from './root-band-rig.js'
 
 /** A clock that is turned by hand. */
 function turned(): Clock & { at: number } {
-  const clock = { ...systemClock, at: 1_900_000_000_000, now: () => clock.at }
+  const clock = { ...systemClock, at: 1_900_000_000_000, now: () => clock.at, monotonic: () => clock.at }
   return clock
 }
 
-function offerOf(shelf: Shelf): Offer {
+function offerOf(shelf: BandStore): Offer {
   const stored = readStoredOffer(readFileSync(join(shelf.root, 'offer.json'), 'utf8'))
   const offer = stored === undefined ? undefined : indexOffer(stored)
   if (offer === undefined) throw new Error('no offer')
@@ -92,4 +92,14 @@ t.test('rubbish among the bands, and a state that was lost, stop nothing', async
   for (const { sha256, size } of offer.byDigest.values()) {
     t.equal(readFileSync(bandBlobPath(shelf.root, sha256)).length, size)
   }
+})
+
+t.test('a document that was signed before the clock was set back is signed anew', async (t) => {
+  const clock = turned()
+  const { publisher, shelf } = await house(t, {}, clock)
+  await shelveBand(shelf, 'one', [1, 2])
+  const first = await publisher.publish()
+  clock.at -= 400 * 86_400_000
+  t.ok((await publisher.publish()) > first)
+  t.equal(offerOf(shelf).expiresMs, clock.at + 86_400_000)
 })

@@ -4,18 +4,18 @@ import type { Test } from 'tap'
 import { type Clock, systemClock } from '../../src/actor/clock.js'
 import { silentLog } from '../../src/actor/log.js'
 import { loadSigningKey } from '../../src/attest/keys.js'
+import { BandStore } from '../../src/bands/band-store.js'
 import { measureDigests } from '../../src/bands/measure.js'
 import { ownDomain } from '../../src/bands/protocol.js'
 import { Publisher, type PublishOptions } from '../../src/bands/publisher.js'
 import { rootTxBands } from '../../src/bands/root-band.js'
-import type { RootPlace } from '../../src/bands/root-place.js'
+import type { RootRecord } from '../../src/bands/root-record.js'
 import { RootIndexWriter } from '../../src/bands/root-writer.js'
-import { Shelf } from '../../src/bands/shelf.js'
 
 /** 32 bytes that stand for a number. */
 export const idFor = (number: number | string): Buffer => createHash('sha256').update(String(number)).digest()
 
-export const placeFor = (number: number): RootPlace => ({
+export const placeFor = (number: number): RootRecord => ({
   path: [idFor(`root ${number % 7}`)],
   itemOffset: number * 1000,
   dataOffset: number * 1000 + 300,
@@ -24,7 +24,7 @@ export const placeFor = (number: number): RootPlace => ({
 
 /** Puts a band with these numbers on the shelf. */
 export async function shelveBand(
-  shelf: Shelf,
+  shelf: BandStore,
   id: string,
   numbers: readonly number[],
   metadata: Readonly<Record<string, unknown>> = { heightRange: [0, null] },
@@ -43,7 +43,7 @@ export const span = (from: number, to: number): number[] =>
 /** A shelf and a publisher on it, in a folder of the test's own. */
 export async function house(t: Test, given: Partial<PublishOptions> = {}, clock: Clock = systemClock) {
   const root = t.testdir()
-  const shelf = new Shelf(join(root, 'bands'))
+  const shelf = new BandStore(join(root, 'bands'))
   await shelf.prepare()
   const key = loadSigningKey({ keyFile: join(root, 'key.pem') })
   const options: PublishOptions = {

@@ -11,69 +11,9 @@ import { parseRootBandId } from '../../src/bands/root-plan.js'
 import type { ItemInput, TransactionInput } from '../../src/catalog/index-protocol.js'
 import { idOfBytes } from '../../src/format/id.js'
 import { isRefusal } from '../../src/format/refusal.js'
-import { RecordSorter } from '../../src/store/cdb-sort.js'
 import { blockMessage, itemsMessage, openHouse } from '../catalog/index-model.js'
 import { eventually } from '../eventually.js'
-import { fc } from '../property.js'
 import { house, idFor, placeFor, shelveBand, span } from './root-band-rig.js'
-
-t.test(
-  'records of any number come out sorted, one a key: the highest, then the fuller, then the lesser',
-  async (t) => {
-    const folder = t.testdir()
-    const key = fc.uint8Array({ minLength: 32, maxLength: 32 })
-    // Few different first bytes, so that chains are dealt again and again.
-    const near = fc.tuple(fc.constantFrom(0, 255), fc.constantFrom(3, 4), fc.nat(3)).map(([a, b, c]) => {
-      return Uint8Array.from({ length: 32 }, (_, at) => (at === 31 ? c : at % 2 === 0 ? a : b))
-    })
-    const entry = fc.record({
-      key: fc.oneof(key, near),
-      value: fc.uint8Array({ maxLength: 40 }),
-      rank: fc.nat(3),
-      weight: fc.constantFrom(0 as const, 1 as const),
-    })
-    fc.assert(
-      fc.property(
-        fc.array(entry, { maxLength: 200 }),
-        fc.constantFrom(100, 2000, 4_000_000),
-        (entries, bucketMaxBytes) => {
-          const sorter = new RecordSorter(folder, { bucketMaxBytes })
-          const best = new Map<string, (typeof entries)[number]>()
-          for (const one of entries) {
-            const at = sorter.begin(one.key, 64)
-            sorter.memory.set(one.value, at)
-            sorter.end(one.value.length, one.rank, one.weight)
-            const name = Buffer.from(one.key).toString('hex')
-            const before = best.get(name)
-            const better =
-              before === undefined ||
-              (one.rank - before.rank ||
-                one.weight - before.weight ||
-                Buffer.compare(before.value, one.value)) > 0
-            if (better) best.set(name, one)
-          }
-          const got: string[] = []
-          for (let first = 0; first < 256; first += 1) {
-            for (const bucket of sorter.group(first)) {
-              while (bucket.next()) {
-                const { bytes, start, valueBytes } = bucket
-                got.push(bytes.subarray(start, start + 32 + valueBytes).toString('hex'))
-              }
-            }
-          }
-          sorter.close()
-          const wanted = [...best].sort(([one], [other]) => (one < other ? -1 : 1))
-          t.strictSame(
-            got,
-            wanted.map(([name, { value }]) => name + Buffer.from(value).toString('hex')),
-          )
-        },
-      ),
-      { numRuns: 60 },
-    )
-    t.strictSame(readdirSync(folder), [], 'nothing is left behind')
-  },
-)
 
 t.test('the same records give the same files, whatever order they came in', async (t) => {
   const { shelf } = await house(t)

@@ -7,8 +7,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { random } from '../property.js'
+import { plantBand, sameFiles, startSeeder } from '../torrent/swarm-rig.js'
 import { TestPublisher } from './publisher-rig.js'
-import { plantBand, sameFiles, startSeeder } from './swarm-rig.js'
 
 const kills = Number(process.env.KILLS ?? 5)
 t.setTimeout(300_000 + kills * 5000)

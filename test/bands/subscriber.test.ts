@@ -7,20 +7,20 @@ import { Agent, type Dispatcher } from 'undici'
 import { systemClock } from '../../src/actor/clock.js'
 import { silentLog } from '../../src/actor/log.js'
 import type { Meters } from '../../src/actor/meter.js'
+import { BandStore } from '../../src/bands/band-store.js'
 import { signPublication } from '../../src/bands/document.js'
-import { downloadDefaults } from '../../src/bands/download.js'
 import { PinnedKeys, type PublisherKeys } from '../../src/bands/publisher-keys.js'
 import { RegisteredKeys } from '../../src/bands/registered-keys.js'
-import { Shelf } from '../../src/bands/shelf.js'
 import { Subscriber, type SubscriberOptions } from '../../src/bands/subscriber.js'
-import { Swarm } from '../../src/bands/swarm.js'
-import { tell } from '../../src/bands/tell.js'
-import { trackerDefaults } from '../../src/bands/tracker.js'
-import { udpPatience } from '../../src/bands/udp-announce.js'
-import { lineDefaults } from '../../src/bands/wire-line.js'
+import { downloadDefaults } from '../../src/torrent/download.js'
+import { Swarm } from '../../src/torrent/swarm.js'
+import { tell } from '../../src/torrent/tell.js'
+import { trackerDefaults } from '../../src/torrent/tracker.js'
+import { udpPatience } from '../../src/torrent/udp-announce.js'
+import { lineDefaults } from '../../src/torrent/wire-line.js'
+import { plantBand, sameFiles, seederOptions, startSeeder, testMeters } from '../torrent/swarm-rig.js'
+import { UdpTrackerRig } from '../torrent/udp-tracker.js'
 import { newKey, plainKind, TestPublisher } from './publisher-rig.js'
-import { plantBand, sameFiles, seederOptions, startSeeder, testMeters } from './swarm-rig.js'
-import { UdpTrackerRig } from './udp-tracker.js'
 
 async function stage(
   t: Test,
@@ -31,7 +31,7 @@ async function stage(
   const outer = t.testdir()
   const publisher = new TestPublisher()
   const url = await publisher.listen()
-  const shelf = new Shelf(join(outer, 'bands'))
+  const shelf = new BandStore(join(outer, 'bands'))
   await shelf.prepare()
   const dispatcher = new Agent()
   t.teardown(async () => {
@@ -43,7 +43,7 @@ async function stage(
     keys = new PinnedKeys(),
     options: more = {},
   }: {
-    place?: Shelf
+    place?: BandStore
     keys?: PublisherKeys
     options?: Partial<SubscriberOptions>
   } = {}): Promise<Subscriber> => {
@@ -59,7 +59,7 @@ async function stage(
         ...more,
       },
       {
-        asking: { dispatcher, timeoutMs: 30_000, userAgent: 'test' },
+        http: { dispatcher, timeoutMs: 30_000, userAgent: 'test' },
         clock: systemClock,
         peerId: randomBytes(20),
         download: { ...downloadDefaults, webAfterMs, line: lineDefaults },
@@ -104,6 +104,44 @@ t.test('bands come by torrent from the seeder, over HTTP from the web seed, and 
   t.ok(meters.total('torrent_sent_bytes_total') > 0)
   t.same(readdirSync(join(outer, 'bands', 'fetching', 'plain-index')), [], 'nothing is left behind')
 })
+
+t.test(
+  'a publisher of the other vocabulary is followed under its own path, and after a restart',
+  async (t) => {
+    const { publisher, url, open, installed, folder } = await stage(t)
+    const origin = url.replace(/\/gateway$/, '')
+    const [wrong, nowhere] = [`${origin}/ar-io`, `${origin}/elsewhere`]
+    const { keyId } = publisher.signing
+    const named = { options: { subscriptions: [{ url: wrong, others: [nowhere, url], keyId }] } }
+    const one = { a: randomBytes(1000) }
+    publisher.publish([{ id: 'one', files: one }])
+    const subscriber = await open(named)
+    await turn(subscriber)
+    t.same(subscriber.faults, [])
+    t.same(await installed(), ['one'])
+    sameFiles(t, one, folder('one'))
+    await subscriber.stop()
+    publisher.publish([
+      { id: 'one', files: one },
+      { id: 'two', files: { a: randomBytes(10) } },
+    ])
+    publisher.asked.length = 0
+    const again = await open(named)
+    await turn(again)
+    t.same((await installed()).sort(), ['one', 'two'])
+    t.equal(publisher.asked[0], '', 'the address that answered is asked first')
+    await again.stop()
+
+    publisher.lies.set('', Buffer.from('<html>'))
+    const last = await open(named)
+    await turn(last)
+    t.equal(last.faults.length, 1)
+    const [fault = ''] = last.faults
+    for (const said of [`${wrong}/indexes: status 404`, `${url}/indexes: publication: not JSON`]) {
+      t.ok(fault.includes(said), `${fault} says ${said}`)
+    }
+  },
+)
 
 t.test('trackers that the operator names are asked too', async (t) => {
   const rig = await UdpTrackerRig.start(t)
@@ -255,7 +293,7 @@ t.test('what was fetched is given on, until nobody lists it; publishers are told
   t.same(follower.offerings[0]?.trackers, [`${url}/indexes/announce`])
   while (!publisher.ports.includes(port)) await new Promise((resolve) => setTimeout(resolve, 50))
   for (const name of ['a', 'b']) publisher.lies.set(`/webseed/${one.torrent.name}/${name}`, Buffer.alloc(1))
-  const other = new Shelf(join(outer, 'other'))
+  const other = new BandStore(join(outer, 'other'))
   await other.prepare()
   await turn(await open({ place: other }))
   sameFiles(t, one.files, join(outer, 'other', 'installed', 'plain-index', 'one'))
@@ -289,7 +327,7 @@ t.test('what has come of a band is given on while the rest is on its way', async
   other.seederPort = port
   other.publish([listed])
   for (const name of ['a', 'b']) other.lies.set(webSeed(name), Buffer.alloc(1))
-  const place = new Shelf(join(outer, 'other'))
+  const place = new BandStore(join(outer, 'other'))
   await place.prepare()
   const subscriptions = [{ url, keyId: publisher.signing.keyId }]
   const late = await open({ place, options: { subscriptions } })

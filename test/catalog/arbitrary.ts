@@ -1,4 +1,4 @@
-import type { Attributes, Header, Place } from '../../src/catalog/attributes.js'
+import type { Attributes, Header, ItemPlace } from '../../src/catalog/attributes.js'
 import { type Id, idOfBytes } from '../../src/format/id.js'
 import { fc } from '../property.js'
 
@@ -10,7 +10,7 @@ const offset = fc.integer({ min: 0, max: Number.MAX_SAFE_INTEGER })
 export const anyId: fc.Arbitrary<Id> = bytes(32).map((value) => idOfBytes(value))
 export const anyDigest: fc.Arbitrary<Buffer> = bytes(32).map((value) => Buffer.from(value))
 
-const place: fc.Arbitrary<Place> = fc.record({
+const place: fc.Arbitrary<ItemPlace> = fc.record({
   rootId: anyId,
   parentId: anyId,
   path: fc.array(anyId, { minLength: 1, maxLength: 4 }),
@@ -41,6 +41,7 @@ export const anyAttributes: fc.Arbitrary<Attributes> = fc.record(
     contentEncoding: fc.constantFrom('gzip', 'br'),
     digest: fc.constantFrom(...[1, 2, 3].map((value) => Buffer.alloc(32, value))),
     height: fc.integer({ min: 0, max: 2 ** 31 }),
+    isTransaction: fc.constant(true as const),
     place,
     header,
   },

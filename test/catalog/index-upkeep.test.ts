@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import t from 'tap'
-import { Chain } from '../../bench/index-chain.js'
+import { Chain } from '../../bench/index/chain.js'
 import { systemClock } from '../../src/actor/clock.js'
 import { Generations } from '../../src/catalog/generations.js'
 import { checkIndex } from '../../src/catalog/index-check.js'

@@ -2,7 +2,7 @@
  * A process that imports a chain with forks until it is killed. A second start goes on where the index
  * stands.
  */
-import { Chain } from '../../bench/index-chain.js'
+import { Chain } from '../../bench/index/chain.js'
 import { systemClock } from '../../src/actor/clock.js'
 import { Generations } from '../../src/catalog/generations.js'
 import { openIndexTables } from '../../src/catalog/index-tables.js'

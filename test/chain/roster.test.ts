@@ -1,9 +1,9 @@
 import t from 'tap'
-import { Roster, type Standing } from '../../src/chain/roster.js'
+import { type NodeHealth, Roster } from '../../src/chain/roster.js'
 
 const options = { coolMs: 100, coolMaxMs: 1_000 }
 
-function nodes(count: number): Standing[] {
+function nodes(count: number): NodeHealth[] {
   return Array.from({ length: count }, () => ({ underWay: 0, failures: 0, coolUntil: 0 }))
 }
 

@@ -25,7 +25,7 @@ t.test('names that are wrong are all told at once, and nothing is set', async (t
   for (const word of told) t.match(err, word)
   t.equal((await sluice(['names', 'list'], environment)).out, '')
   t.equal((await sluice(['names', 'set', 'a.b', someId()], environment)).code, 2)
-  t.equal((await sluice(['names', 'remove', 'nobody'], environment)).code, 1)
+  t.equal((await sluice(['names', 'remove', 'nobody'], environment)).code, 3)
 })
 
 t.test('an id that starts with a dash is an id; an option that is none is told in a line', async (t) => {

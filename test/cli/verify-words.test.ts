@@ -21,7 +21,7 @@ t.test('an id that starts with a dash is an id, wherever it stands', async (t) =
     [id, ...nowhere],
     [...nowhere, id],
   ]) {
-    t.match(await verify(...words), { code: 1, said: /cannot be reached/ })
+    t.match(await verify(...words), { code: 5, said: /cannot be reached/ })
   }
 })
 

@@ -63,6 +63,10 @@ t.test('contradictions stop the start', async (t) => {
     DEVNET_REPLAY_PATH: '/r',
   })
   t.match(wrong, ['OBSERVER_KEYPAIR_PATH and OBSERVER_PRIVATE_KEY exclude each other: set one'])
+  t.match(readConfig({ CONSOLE_PORT: '3000' }), [/^CONSOLE_PORT and PORT must differ/])
+  t.match(readConfig({ CONSOLE_PORT: '1984' }), ['CONSOLE_PORT and DEVNET_PORT must differ'])
+  t.match(readConfig({ PORT: '65530' }), [/^CONSOLE_PORT: PORT \+ 10 is no port/])
+  t.notOk(Array.isArray(readConfig({ PORT: '65535', CONSOLE_ENABLED: 'false' })))
   t.match(readConfig({ PORT: '1984' }), ['PORT and DEVNET_PORT must differ'])
 })
 
@@ -136,6 +140,35 @@ t.test('names that contradict each other stop the start', async (t) => {
   t.same(good.names.rootHosts, ['one.example', 'two.example'])
   t.same(good.names.apexNames, ['docs_a', 'b'])
 })
+
+t.test(
+  'words of other gateways in an order are skipped and told; an order of nothing else is refused',
+  async (t) => {
+    const given = {
+      ON_DEMAND_RETRIEVAL_ORDER: 'trusted-gateways-offset-aware, turbo-s3,chunks-offset-aware,tx-data',
+      ROOT_TX_LOOKUP_ORDER: 'db,turbo,hyperbeam,peers,graphql',
+    }
+    const config = readConfig(given)
+    if (Array.isArray(config)) throw new Error(config.join())
+    t.same(config.retrieval.onDemandOrder, ['chunks-offset-aware', 'tx-data'])
+    t.same(config.rootLookup.order, ['db'], 'no gateway is asked that was not named')
+    t.match(
+      foreignSettings(given).map(({ setting }) => setting),
+      [
+        'ON_DEMAND_RETRIEVAL_ORDER: trusted-gateways-offset-aware',
+        'ON_DEMAND_RETRIEVAL_ORDER: turbo-s3',
+        'ROOT_TX_LOOKUP_ORDER: turbo',
+        'ROOT_TX_LOOKUP_ORDER: hyperbeam',
+        'ROOT_TX_LOOKUP_ORDER: peers',
+        'ROOT_TX_LOOKUP_ORDER: graphql',
+      ],
+    )
+    t.match(readConfig({ ON_DEMAND_RETRIEVAL_ORDER: 's3' }), [/names nothing that is here/])
+    t.match(readConfig({ ON_DEMAND_RETRIEVAL_ORDER: 's3,chunk' }), [/has entries that are not .*: chunk/])
+    const only = readConfig({ ROOT_TX_LOOKUP_ORDER: 'turbo' })
+    t.same(!Array.isArray(only) && only.rootLookup.order, [])
+  },
+)
 
 t.test('settings of other gateways do not stop the start, and are told with their reason', async (t) => {
   const given = {

@@ -158,7 +158,10 @@ export async function conform(
           const due: { at: number; act: () => void }[] = []
           try {
             for (const [at, one] of commands.entries()) {
-              for (const { act } of due.filter((some) => some.at === at)) act()
+              // Each gives back once: what is done is not due any more when a stop comes.
+              const now = due.filter((some) => some.at === at)
+              due.splice(0, due.length, ...due.filter((some) => some.at !== at))
+              for (const { act } of now) act()
               if (one.kind === 'take') {
                 const before = model.held.length
                 const wanted = model.take(one.ip, one.path, one.tokens, one.only)

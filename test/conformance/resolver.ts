@@ -2,10 +2,10 @@ import type { Test } from 'tap'
 import { isRefusal } from '../../src/format/refusal.js'
 import { parseName } from '../../src/names/name.js'
 import {
-  type Asking,
   isResolved,
   type Name,
   type NameRecord,
+  type ResolveContext,
   type Resolver,
 } from '../../src/names/protocol.js'
 
@@ -23,7 +23,7 @@ function named(text: string): Name {
   return name
 }
 
-const asking = (signal = new AbortController().signal): Asking => ({ hops: 0, via: [], signal })
+const asking = (signal = new AbortController().signal): ResolveContext => ({ hops: 0, via: [], signal })
 
 /** What every implementation of `Resolver` does, and every decorator of one. */
 export async function conformResolver(t: Test, { resolver, has, breaks }: ResolverCase): Promise<void> {

@@ -87,6 +87,18 @@ export async function postedBy(
   return id
 }
 
+/** Posts data as one transaction of format 1, whose signature covers the data itself; not mined. Resolves with its id. */
+export async function postedOld({ client, wallet }: Payer, url: string, data: Uint8Array): Promise<Id> {
+  const transaction = await client.createTransaction({ data }, wallet)
+  Object.assign(transaction, { format: 1, data_root: '', data_size: String(data.length) })
+  await client.transactions.sign(transaction, wallet)
+  const body = JSON.stringify({ ...transaction.toJSON(), data_root: '' })
+  const answer = await fetch(`${url}/tx`, { method: 'POST', body })
+  const id = parseId(transaction.id)
+  if (answer.status !== 200 || id === undefined) throw new Error(`${answer.status} ${await answer.text()}`)
+  return id
+}
+
 /** The JSON behind a URL, whatever its status. */
 export async function jsonOf<T = Record<string, unknown>>(url: string, init?: RequestInit): Promise<T> {
   return (await (await fetch(url, init)).json()) as T

@@ -5,7 +5,6 @@ import { validatePath } from 'arweave/node/lib/merkle.js'
 import t, { type Test } from 'tap'
 import { verifiedByFirst, verifiedBySecond } from '../attest/verifiers.js'
 import { clientOf, knownWallet } from '../devnet/posting.js'
-import { eventually } from '../eventually.js'
 import { run } from './running.js'
 
 const replay = fileURLToPath(new URL('../../../test/fixture/replay', import.meta.url))
@@ -51,9 +50,6 @@ t.test(
 
     const { offset, size } = await arweave.chunks.getTransactionOffset(transaction.id)
     const start = Number(offset) - Number(size) + 1
-    // How long the weave is was asked when the chunks came in, and is believed for a moment.
-    const isThere = async (): Promise<boolean> => (await fetch(`${gateway}/chunk/${start}`)).status === 200
-    await eventually(isThere)
     const read: Buffer[] = []
     for (let at = 0; at < data.length; ) {
       const answer = await fetch(`${gateway}/chunk/${start + at}`)

@@ -30,20 +30,22 @@ function complaints(page: Page): string[] {
 }
 
 async function operatorsWork(t: Test, running: Running): Promise<void> {
-  const { gateway = '' } = running.urls
+  const { gateway = '', console = '' } = running.urls
   const { page: id = '', item = '' } = running.examples
   const opened = await chromium.launch({ executablePath: browser, args: flags })
   t.teardown(() => opened.close())
   const page = await opened.newPage({ viewport: { width: 390, height: 844 } })
   page.setDefaultTimeout(120_000)
   const said = complaints(page)
-  const answer = await page.goto(`${gateway}/gateway/console`)
+  const answer = await page.goto(console)
   t.match(answer?.headers(), {
     'content-security-policy': /default-src 'none'; script-src 'self'.*frame-ancestors 'none'/,
     'cross-origin-opener-policy': 'same-origin',
     'cache-control': 'no-cache',
   })
-  t.equal((await page.goto(`${gateway}/gateway/console/`))?.url(), `${gateway}/gateway/console`)
+  for (const path of ['/gateway/console/', '/']) {
+    t.equal((await page.goto(new URL(path, console).href))?.url(), console)
+  }
   await page.fill('#key', 'wrong-key')
   await page.keyboard.press('Enter')
   await page.locator('#login-said', { hasText: 'does not take this key' }).waitFor()
@@ -150,6 +152,14 @@ async function orders(t: Test, running: Running, path: string): Promise<void> {
     status: 200,
     body: { state: 'queued', dataItemCount: 0 },
   })
+  t.match(await order('GET', `bundle-status/${rootTxId}`), {
+    body: { formatId: 1, rootTransactionId: rootTxId, dataItemCount: Number, firstQueuedAt: null },
+  })
+  t.match(
+    await order('GET', `bundle-status/${running.examples.item}`),
+    { status: 404, body: 'Bundle not found' },
+    'an item that is indexed, and never was a bundle',
+  )
   t.match(await order('POST', 'queue-tx', { id: stranger }), { status: 200, body: { message: 'TX queued' } })
   const rubbish: [string, unknown, string][] = [
     ['queue-data-item', {}, 'Must provide array of data item headers'],
@@ -198,6 +208,12 @@ async function orders(t: Test, running: Running, path: string): Promise<void> {
     status: 200,
     body: { db: { counts: { rows: Number }, errors: [] } },
   })
+  const { db } = (await order('GET', 'debug')).body as {
+    db: { counts: Record<string, number>; heights: Record<string, number> }
+  }
+  const { minStable = 0, maxStable = -1, minNew = 0, maxNew = 0 } = db.heights
+  t.equal(db.counts.stableBlocks, maxStable - minStable + 1, 'as many as there are heights')
+  t.equal(db.counts.newBlocks, maxNew - minNew + 1)
   t.match(await order('GET', 'overview'), {
     status: 200,
     body: { health: { status: String }, cache: {}, resources: {} },

@@ -41,8 +41,8 @@ t.test('names set beside the running gateway count on all threads, and after kil
   const listed = await sluice(['names', 'list', '--json'], environment)
   t.same(JSON.parse(listed.out), { one: { id: before, ttlSeconds: 900 }, two })
   const metrics = await (await fetch(`${second.urls.gateway}/gateway/__gateway_metrics`)).text()
-  t.match(metrics, /^arns_resolution_resolver_count\{resolver="local",outcome="found"\} [1-9]/m)
-  t.match(metrics, /^arns_cache_miss_total [1-9]/m)
+  t.match(metrics, /^arns_resolver_answers_total\{resolver="local",outcome="found",release="[^"]+"\} [1-9]/m)
+  t.match(metrics, /^arns_cache_miss_total\{release="[^"]+"\} [1-9]/m)
 })
 
 t.test(

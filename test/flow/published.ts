@@ -14,8 +14,11 @@ export async function until<T>(
   throw new Error(`in vain: ${what}`)
 }
 
-/** What a gateway publishes; undefined where it publishes nothing yet. */
-export async function document(gateway: string): Promise<PublicationDocument | undefined> {
-  const answer = await fetch(`${gateway}/gateway/indexes`)
+/** What a gateway publishes, below the path of its vocabulary; undefined where it publishes nothing yet. */
+export async function document(
+  gateway: string,
+  pathPrefix = '/gateway',
+): Promise<PublicationDocument | undefined> {
+  const answer = await fetch(`${gateway}${pathPrefix}/indexes`)
   return answer.status === 200 ? ((await answer.json()) as PublicationDocument) : undefined
 }

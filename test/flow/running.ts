@@ -13,6 +13,8 @@ export interface Running {
   readonly process: ChildProcess
   /** Lines of the log so far. */
   readonly log: readonly Record<string, unknown>[]
+  /** What was written beside the log. */
+  readonly noise: readonly string[]
   /** SIGTERM; resolves with the exit code. */
   stop(): Promise<number | null>
   /** SIGKILL. */
@@ -20,6 +22,13 @@ export interface Running {
 }
 
 const program = fileURLToPath(new URL('../../src/cli/sluice.js', import.meta.url))
+
+/** Builds of the addons that the tests run with are those of the program, too. */
+const conditions = process.execArgv.filter((word) => word.startsWith('--conditions='))
+const sanitizers = ['LD_PRELOAD', 'ASAN_OPTIONS', 'UBSAN_OPTIONS'].flatMap((name) => {
+  const value = process.env[name]
+  return value === undefined ? [] : [[name, value] as const]
+})
 
 /** What one thread does must count on the other: for tests that ask over many connections. */
 export const twoEdges = { EDGE_THREADS: '2' }
@@ -42,17 +51,31 @@ function threadsOf(process: number): number[] {
 }
 
 /**
+ * Does something at the test's end before its folders are removed. What is given to `t.teardown` behind `t.testdir` runs after
+ * that: a program that still writes there would keep a folder from being removed.
+ */
+function firstAtEnd(t: Test, act: () => Promise<void>): void {
+  const atEnd = t.onEOF.bind(t)
+  t.onEOF = async () => {
+    await act()
+    await atEnd()
+  }
+}
+
+/**
  * Starts `sluice start` on free ports, with one edge thread and its state in `dataPath`, killed at the test's end if it still
- * runs. Rejects with its output when it ends before it is up.
+ * runs. Rejects with its output when it ends before it is up. `words`: for Node itself.
  */
 export async function run(
   t: Test,
   dataPath: string,
   environment: Record<string, string> = {},
   isHurried = true,
+  words: readonly string[] = conditions,
 ): Promise<Running> {
-  const child = spawn(process.execPath, [program, 'start'], {
+  const child = spawn(process.execPath, [...words, program, 'start'], {
     env: {
+      ...Object.fromEntries(sanitizers),
       PATH: process.env.PATH ?? '',
       PORT: '0',
       DEVNET_PORT: '0',
@@ -68,7 +91,7 @@ export async function run(
   const exited = once(child, 'exit')
   const hurrying = setInterval(() => isHurried && hurry(child.pid ?? 0), 300)
   void exited.then(() => clearInterval(hurrying))
-  t.teardown(async () => {
+  firstAtEnd(t, async () => {
     child.kill('SIGKILL')
     await exited
   })
@@ -89,6 +112,7 @@ export async function run(
     examples,
     process: child,
     log,
+    noise,
     async stop() {
       child.kill('SIGTERM')
       return (await exited)[0] as number | null

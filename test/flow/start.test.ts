@@ -133,8 +133,8 @@ async function plainWords(t: Test, running: Running): Promise<void> {
   })
   t.match(health, { status: 'ok', uptime: Number })
   const metrics = await (await fetch(`${gateway}/gateway/__gateway_metrics`)).text()
-  t.match(metrics, /^http_requests_total\{route="info",status="2xx"\} [1-9]/m)
-  t.match(metrics, /^process_resident_memory_bytes \d+$/m)
+  t.match(metrics, /^http_requests_total\{route="info",status="2xx",release="[^"]+"\} [1-9]/m)
+  t.match(metrics, /^process_resident_memory_bytes\{release="[^"]+"\} \d+$/m)
   t.equal((await fetch(`${gateway}/${'A'.repeat(43)}`)).status, 404, 'an id nobody knows')
   t.equal((await fetch(`${gateway}/${'A'.repeat(42)}B`)).status, 400, 'an id that is none')
 }

@@ -1,18 +1,18 @@
 import t from 'tap'
-import { placeMaxBytes, type RootPlace, readPlace, writePlace } from '../../src/bands/root-place.js'
+import { placeMaxBytes, type RootRecord, readPlace, writePlace } from '../../src/bands/root-record.js'
 import { PackWriter } from '../../src/format/message-pack.js'
 import { mutated } from '../fuzz/mutate.js'
 import { fc } from '../property.js'
 
 const aa = Buffer.alloc(32, 0xaa)
 
-function packed(place: RootPlace): Buffer {
+function packed(place: RootRecord): Buffer {
   const out = new PackWriter(Buffer.alloc(placeMaxBytes))
   writePlace(out, place)
   return Buffer.from(out.bytes.subarray(0, out.at))
 }
 
-function unpacked(bytes: Uint8Array): RootPlace | undefined {
+function unpacked(bytes: Uint8Array): RootRecord | undefined {
   return readPlace(bytes, 0, bytes.length)
 }
 
@@ -72,7 +72,7 @@ t.test('what is written is read, whatever it says', async (t) => {
   fc.assert(
     fc.property(place, ({ path, i, size }) => {
       const offsets = i === undefined ? {} : { itemOffset: Math.max(i, 1) - 1, dataOffset: Math.max(i, 1) }
-      const given: RootPlace = { path, ...offsets, ...(size === undefined ? {} : { itemSize: size }) }
+      const given: RootRecord = { path, ...offsets, ...(size === undefined ? {} : { itemSize: size }) }
       t.strictSame(unpacked(packed(given)), given)
     }),
     { numRuns: 300 },

@@ -1,7 +1,7 @@
 /** What nodes of the distributed hash table send, mangled. */
 import { ok } from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { Walk } from '../../src/bands/dht-walk.js'
+import { Walk } from '../../src/torrent/dht-walk.js'
 import {
   type DhtAnswer,
   type DhtContact,
@@ -11,7 +11,7 @@ import {
   encodeDhtAnswer,
   encodeDhtError,
   encodeGetPeers,
-} from '../../src/bands/krpc.js'
+} from '../../src/torrent/krpc.js'
 import { fc } from '../property.js'
 import { fuzz } from './fuzz.js'
 import { mutated } from './mutate.js'

@@ -7,7 +7,13 @@ import { BundleReader } from '../../src/format/bundle-reader.js'
 import { parseEntityTags } from '../../src/format/entity-tag.js'
 import { parseId } from '../../src/format/id.js'
 import { parseItemHeader } from '../../src/format/item.js'
-import { parseManifest, resolvePath } from '../../src/format/manifest.js'
+import { type ManifestLimits, parseManifest } from '../../src/format/manifest.js'
+import {
+  packedHeadBytes,
+  packManifest,
+  readPackedHead,
+  resolvePacked,
+} from '../../src/format/packed-manifest.js'
 import { parseRange } from '../../src/format/range.js'
 import { isRefusal } from '../../src/format/refusal.js'
 import { parseDictionary, serializeDictionary } from '../../src/format/structured-field.js'
@@ -58,12 +64,18 @@ fuzz('a streamed bundle', fc.tuple(mutated([bundle]), fc.integer({ min: 1, max: 
   return last === 'broken' ? undefined : last
 })
 
+const limits: ManifestLimits = { sizeBytes: 2 ** 20, pathsMax: 1000, pathMaxBytes: 1000 }
+
 fuzz('a manifest', fc.tuple(mutated(manifests), fc.string()), ([bytes, path]) => {
-  const answer = parseManifest(bytes)
+  const answer = parseManifest(bytes, limits)
   if (isRefusal(answer)) return answer
+  const packed = packManifest(answer, new Uint8Array(32), limits)
+  const head = readPackedHead(packed, packed.length)
+  ok(head !== undefined)
   for (const each of [path, '', '__proto__', 'index.html']) {
-    const resolved = resolvePath(answer, each)
-    if (resolved !== undefined) ok(parseId(resolved.id) !== undefined)
+    const resolved = resolvePacked(head, (at, length) => packed.subarray(at, at + length), each)
+    ok(resolved !== 'broken')
+    if (resolved !== 'absent') ok(parseId(resolved.id) !== undefined)
   }
   return answer
 })
@@ -83,7 +95,24 @@ fuzz(
 )
 
 fuzz('a transaction of any JSON', fc.json(), (text) => parseTransactionText(text))
-fuzz('a manifest of any JSON', fc.json(), (text) => parseManifest(text))
+fuzz('a manifest of any JSON', fc.json(), (text) => parseManifest(Buffer.from(text), limits))
+
+const somePaths = new Map([
+  ['a', 'x'],
+  ['b', 'y'],
+])
+const packedManifest = packManifest(
+  { paths: somePaths, index: undefined, fallback: undefined },
+  new Uint8Array(32),
+  limits,
+)
+fuzz('a packed manifest', fc.tuple(mutated([packedManifest]), fc.string()), ([bytes, path]) => {
+  const packed = Buffer.from(bytes)
+  const head = readPackedHead(packed.subarray(0, packedHeadBytes), packed.length)
+  const read = (at: number, length: number): Buffer | undefined =>
+    at + length > packed.length ? undefined : packed.subarray(at, at + length)
+  return head && resolvePacked(head, read, path)
+})
 
 const ranges = mutatedText([
   'bytes=0-9',

@@ -6,11 +6,20 @@ import { done, type Order } from '../../src/gateway/admin/order.js'
 import { stage } from './rig.js'
 
 const orders: Order[] = [
-  { method: 'GET', path: 'look', act: () => done('seen') },
-  { method: 'PUT', path: 'look', act: ({ body }) => done('taken', { body: body ?? null }) },
+  { method: 'GET', path: 'look', summary: 'looks', statuses: [200], act: () => done('seen') },
+  {
+    method: 'PUT',
+    path: 'look',
+    summary: 'takes',
+    statuses: [200],
+    act: ({ body }) => done('taken', { body: body ?? null }),
+  },
   {
     method: 'DELETE',
     path: 'look/',
+    rest: 'id',
+    summary: 'fails',
+    statuses: [500],
     act: () => {
       throw new Error('a bug')
     },

@@ -1,3 +1,4 @@
+import { writeFileSync } from 'node:fs'
 import t from 'tap'
 import { pause, systemClock } from '../../src/actor/clock.js'
 import { silentLog } from '../../src/actor/log.js'
@@ -7,6 +8,8 @@ import { Tip } from '../../src/actor/shared.js'
 import { vocabularies } from '../../src/attest/vocabulary.js'
 import type { Attributes } from '../../src/catalog/attributes.js'
 import type { Id } from '../../src/format/id.js'
+import { parseManifest } from '../../src/format/manifest.js'
+import { packManifest } from '../../src/format/packed-manifest.js'
 import { tagOf } from '../../src/format/tag.js'
 import { createGateway } from '../../src/gateway/gateway.js'
 import { gatewayDefaults } from '../../src/gateway/parts.js'
@@ -14,7 +17,8 @@ import type { Head, Piece, Reply, Request } from '../../src/http/exchange.js'
 import { writeHead } from '../../src/http/frame.js'
 import type { MappedContent } from '../../src/store/mapped.js'
 import { fc } from '../property.js'
-import { sha256, someId } from '../source/rig.js'
+import { manifestLimits, sha256, someId } from '../source/rig.js'
+import { contentOnly } from './rig.js'
 
 /** Contents of this gateway by id; every fifth byte of a type or tag is nothing that belongs into a header. */
 const bodies = new Map<Id, Buffer>()
@@ -22,6 +26,11 @@ const types = ['text/plain', 'a/b\r\nX-Bad: 1', '\u0000', 'application/x.arweave
 const manifest = JSON.stringify({ version: '0.2.0', index: { id: someId() }, paths: { a: { id: someId() } } })
 for (const body of ['', 'x', 'y'.repeat(50_000), manifest]) bodies.set(someId(), Buffer.from(body))
 const ids = [...bodies.keys()]
+/** The manifest as the fetcher would have it packed. */
+const manifestDigest = sha256(Buffer.from(manifest))
+const manifestPath = `${t.testdir()}/packed`
+const read = parseManifest(Buffer.from(manifest), manifestLimits)
+writeFileSync(manifestPath, packManifest(read, manifestDigest, manifestLimits))
 const outbox = Buffer.alloc(2 ** 18)
 
 function attributesOf(id: Id): Attributes | undefined {
@@ -42,12 +51,6 @@ function contentOf(path: string): MappedContent | undefined {
   openContents += 1
   const content: MappedContent = {
     ...{ sizeBytes: body.length, inode: 1n, modifiedNs: 1n },
-    isHere: () => true,
-    window: () => ({ start: 0, bytes: body, file: -1 }),
-    again() {
-      openContents += 1
-      return content
-    },
     read(start, end) {
       if (start < 0 || start >= end || end > body.length) throw new RangeError('outside')
       return body.subarray(start, end)
@@ -66,6 +69,8 @@ const gateway = createGateway({
   source: {
     open: async () => ({ refused: 'unknown', fault: 'client', message: 'nobody has it' }),
     check: async () => true,
+    ...contentOnly,
+    manifest: async () => ({ digest: manifestDigest, path: manifestPath }),
   },
   blobs: { path: (digest) => Buffer.from(digest).toString('hex'), open: contentOf },
   vocabulary: vocabularies.neutral,

@@ -1,5 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
+import { once } from 'node:events'
 import { get } from 'node:http'
+import { connect } from 'node:net'
 import t, { type Test } from 'tap'
 import { systemClock } from '../../src/actor/clock.js'
 import { silentLog } from '../../src/actor/log.js'
@@ -165,6 +167,38 @@ t.test('a stream under way is cut short when its content is blocked, others go o
   const [cut, whole] = await Promise.all([read(bad), read(good)])
   t.ok(cut < body.length, `${cut} bytes of ${body.length}`)
   t.equal(whole, body.length + 1)
+})
+
+t.test('what a client does not take is broken off, too, when it is blocked', async (t) => {
+  const { on, block } = await scene(t)
+  const broken = (): number => on.meters.total('get_data_stream_errors_total')
+  // So many answers on one connection that its socket is full: of a large body, and of bodies that the socket takes whole.
+  for (const [bytes, requests] of [
+    [64_000_000, 1],
+    [40_000, 400],
+  ] as const) {
+    const id = someId()
+    await on.keep(id, randomBytes(bytes))
+    t.equal((await on.ask(`/raw/${id}`)).status, 200)
+    const before = broken()
+    const { port } = new URL(on.url)
+    const socket = connect({ port: Number(port), host: '127.0.0.1' })
+    await once(socket, 'connect')
+    socket.pause()
+    socket.write(`GET /raw/${id} HTTP/1.1\r\nHost: a\r\n\r\n`.repeat(requests))
+    await eventually(() => on.meters.total('flows_in_flight') === 1)
+    block('id', id)
+    await eventually(() => broken() === before + 1)
+    const statuses: string[] = []
+    socket.on('data', (piece: Buffer) => {
+      for (const [, status = ''] of piece.toString('latin1').matchAll(/HTTP\/1\.1 (\d{3}) /g))
+        statuses.push(status)
+    })
+    socket.on('error', () => undefined)
+    socket.resume()
+    await once(socket, 'close')
+    t.same(new Set(statuses), new Set(['200']), 'nothing is answered behind it')
+  }
 })
 
 t.test('a list that cannot be read is no verdict for caches: 503', async (t) => {

@@ -2,6 +2,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import t from 'tap'
 import { systemClock } from '../../src/actor/clock.js'
 import { silentLog } from '../../src/actor/log.js'
+import { Tip } from '../../src/actor/shared.js'
 import { isRefusal } from '../../src/format/refusal.js'
 import { Guard } from '../../src/gateway/guard.js'
 import { ModerationKeeper } from '../../src/moderation/keeper.js'
@@ -302,3 +303,29 @@ t.test(
     })
   },
 )
+
+t.test('a chunk is there as soon as any thread heard of its place', async (t) => {
+  const here = await weave(t)
+  here.devnet.mine(2)
+  const tip = new Tip()
+  const threads = [
+    await nodeStage(t, [here.devnet.url], { tip }),
+    await nodeStage(t, [here.devnet.url], { tip }),
+  ]
+  for (let round = 0; round < 3; round += 1) {
+    const length = Number(
+      ((await (await fetch(`${here.devnet.url}/block/current`)).json()) as Weight).weave_size,
+    )
+    // How long the weave is is remembered by both now.
+    for (const thread of threads) t.equal((await thread.ask(`/chunk/${length + 1}`)).status, 404)
+    const id = await here.post(randomBytes(1000))
+    const said = await threads[0]?.ask(`/tx/${id}/offset`)
+    const { offset, size } = JSON.parse(String(said?.body)) as { offset: string; size: string }
+    const start = Number(offset) - Number(size) + 1
+    for (const thread of threads) t.equal((await thread.ask(`/chunk/${start}`)).status, 200)
+  }
+})
+
+interface Weight {
+  readonly weave_size: string
+}

@@ -143,7 +143,6 @@ t.test('it costs what content costs', async (t) => {
   const admission: Admission = {
     knock: () => true,
     passes: () => 0,
-    repeats: () => undefined,
     admit(fare) {
       fares.push(fare)
       return { lines: '', settle: (bytes) => settled.push(bytes) }

@@ -192,6 +192,7 @@ t.test('other routes are found by their whole path, or by the longest beginning'
     family: 'other' as const,
     path,
     methods: ['GET'],
+    about: [{ path, summary: 'a route', statuses: [200] }] as const,
     handle: () => undefined,
   })
   const router = new Router(['/', '/gateway/info', '/tx/', '/tx/deep/'].map(route))
@@ -202,4 +203,11 @@ t.test('other routes are found by their whole path, or by the longest beginning'
   ])
   t.throws(() => new Router([route('/a'), route('/a')]))
   t.throws(() => new Router([route('/A')]))
+  const about = (path: string) => [{ path, summary: 'a route', statuses: [200] }] as const
+  t.throws(() => new Router([{ ...route('/a'), about: about('/b') }]), 'a description of something else')
+  t.throws(() => new Router([{ ...route('/a/'), about: about('/a/{nonsense}') }]), 'an unknown parameter')
+  t.same(
+    new Router([{ ...route('/a/'), about: about('/a/{id}') }]).operations.map(({ path }) => path),
+    ['/a/{id}'],
+  )
 })

@@ -8,7 +8,7 @@ import { tagOf } from '../../src/format/tag.js'
 import { verifiedByFirst, verifiedBySecond } from '../attest/verifiers.js'
 import { eventually } from '../eventually.js'
 import { someId } from '../source/rig.js'
-import { type Answered, names, type Stage, stage } from './rig.js'
+import { type Answered, contentOnly, names, type Stage, stage } from './rig.js'
 
 const digestText = (body: Buffer): string => createHash('sha256').update(body).digest('base64url')
 const digestField = (body: Buffer): string =>
@@ -71,7 +71,8 @@ for (const words of Object.values(vocabularies)) {
         ...['Signature', 'Owner', 'Owner-Address', 'Signature-Type', 'Tag-Count', 'Tag-App', 'Tag-App'].map(
           (suffix) => `${words.chain}${suffix}`,
         ),
-        ...[`${words.chain}Tag-Title`, 'Signature-Input', 'Signature', `${words.gateway}Hops`],
+        ...[`${words.chain}Tag-Title`, 'Signature-Input', 'Signature', 'Content-Security-Policy'],
+        `${words.gateway}Hops`,
       ])
       const gateway = words.gateway.toLowerCase()
       t.match(answered.headers, {
@@ -381,7 +382,11 @@ t.test('a large blob is served while it is checked, but without a promise', asyn
   const checked = new Promise<boolean>((resolve) => {
     release = resolve
   })
-  const source = { open: () => Promise.reject(new Error('not asked')), check: () => checked }
+  const source = {
+    open: () => Promise.reject(new Error('not asked')),
+    check: () => checked,
+    ...contentOnly,
+  }
   const on = await stage({ options: { checkWaitBytes: 1000 }, parts: { source } })
   t.teardown(() => on.close())
   const id = someId()
@@ -402,7 +407,6 @@ t.test('admission knows the bytes before they go, and hears what was sent', asyn
   let knocks = 0
   const grant = { lines: '\r\nX-Receipt: one', settle: (bytes: number) => sent.push(bytes) }
   const admission: Admission = {
-    repeats: () => undefined,
     passes: () => 0,
     admit({ bytes, knocked }) {
       asked.push(knocked === true ? -bytes : bytes)
@@ -436,10 +440,12 @@ t.test('routes beside content get their lines, are counted, and a bug in one is 
     routes: [
       {
         ...{ family: 'info', path: '/gateway/info', methods: ['GET', 'HEAD'] },
+        about: [{ path: '/gateway/info', summary: 'info', statuses: [200] }],
         handle: (_, reply, lines) => reply.end({ status: 200, block: lines }, 'info'),
       },
       {
         ...{ family: 'other', path: '/tx/', methods: ['GET'] },
+        about: [{ path: '/tx/{id}', summary: 'a bug', statuses: [500] }],
         async handle() {
           throw new Error('a bug')
         },

@@ -5,7 +5,7 @@ import type { Reason } from '../../src/format/refusal.js'
 import type { Finder, Source } from '../../src/gateway/parts.js'
 import type { Hints } from '../../src/source/protocol.js'
 import { someId } from '../source/rig.js'
-import { stage } from './rig.js'
+import { contentOnly, stage } from './rig.js'
 
 /** A network in which one item lies in one root; elsewhere the sources refuse. */
 async function scene(t: Test, bandSays: (right: Hints) => Hints | undefined, elsewhere: Reason = 'unknown') {
@@ -29,9 +29,13 @@ async function scene(t: Test, bandSays: (right: Hints) => Hints | undefined, els
         },
       }
       const attributes = { id, size: body.length, verified: false, trusted: true }
-      return { attributes, content, window: { start: 0, end: body.length }, source: 'chunks', trusted: true }
+      return {
+        ...{ attributes, content, window: { start: 0, end: body.length } },
+        ...{ source: 'chunks', trusted: true, reader: 1 },
+      }
     },
     check: async () => true,
+    ...contentOnly,
   }
   const finder: Finder = {
     find() {

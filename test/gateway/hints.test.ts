@@ -47,6 +47,12 @@ t.test('a malformed hint is dropped, and never costs the others', async (t) => {
     [{ ...id, 'x-gateway-data-item-offset': '5' }, { rootId: root }],
     [{ ...id, 'x-gateway-data-item-size': '5' }, { rootId: root }],
     [{ 'x-gateway-data-item-offset': '5', 'x-gateway-data-item-size': '5' }, {}],
+    [{ 'x-gateway-root-path': `${root},${parent}` }, { rootId: root, path: [root, parent] }],
+    [{ 'x-ar-io-root-path': root }, { rootId: root, path: [root] }],
+    [
+      { 'x-gateway-root-path': root, 'x-gateway-data-item-offset': '5', 'x-gateway-data-item-size': '6' },
+      { rootId: root, path: [root], itemOffset: 5, itemSize: 6 },
+    ],
     [{ ...id, 'x-gateway-root-path': `${root},short` }, { rootId: root }],
     [{ ...id, 'x-gateway-root-path': Array.from({ length: 17 }, () => root).join(',') }, { rootId: root }],
   ]
@@ -87,6 +93,23 @@ t.test('the origin of a request is kept, or is this gateway', async (t) => {
   t.same(readProvenance(request(headers), self), {
     ...{ hops: 1, via: ['first.example'], forward: true, origin: 'first.example' },
   })
+})
+
+t.test('of a trail only what may stand in a header of ours is sent on', async (t) => {
+  const bad = ['caf\u00e9', '\u20ac', 'a b', 'x'.repeat(300), '<script>', 'a\tb']
+  for (const host of bad) {
+    const headers = {
+      'x-ar-io-via': `${host},b.example:8080,[::1]`,
+      'x-ar-io-origin': host,
+      'x-ar-io-hops': '1',
+    }
+    const read = readProvenance(request({ ...headers, 'x-ar-io-origin-node-release': '\u20ac' }), self)
+    t.same(read.via, ['b.example:8080', '[::1]'], host)
+    t.notOk(read.origin?.includes(host))
+  }
+  const long = Array.from({ length: 15 }, (_, at) => `${'h'.repeat(250)}${at}`).join(',')
+  const { via } = readProvenance(request({ 'x-ar-io-via': long }), self)
+  t.ok(via.join(',').length < 8192, 'servers take heads of so many bytes')
 })
 
 t.test('request ids are echoed where they are well-formed', async (t) => {

@@ -1,5 +1,10 @@
 import { createHash, randomBytes } from 'node:crypto'
+import { existsSync, rmSync } from 'node:fs'
 import t from 'tap'
+import { parseId } from '../../src/format/id.js'
+import { InlinePacker, type PackingTask } from '../../src/source/manifest-packer.js'
+import { blobPath } from '../../src/store/blobs.js'
+import { eventually } from '../eventually.js'
 import { someId } from '../source/rig.js'
 import { type Stage, stage } from './rig.js'
 
@@ -147,4 +152,80 @@ t.test('content that is no manifest is served whatever path stands behind its id
   const { on, pageId, page } = await site()
   t.teardown(() => on.close())
   t.same((await on.ask(`/${pageId}/some/image.png`)).body, page)
+})
+
+/** Holds every manifest back until it is let go, and counts them. */
+class HeldPacker extends InlinePacker {
+  packed = 0
+  #go: () => void = () => undefined
+  readonly #held = new Promise<void>((resolve) => {
+    this.#go = resolve
+  })
+
+  release(): void {
+    this.#go()
+  }
+
+  override async pack(task: PackingTask): ReturnType<InlinePacker['pack']> {
+    this.packed += 1
+    await this.#held
+    return super.pack(task)
+  }
+}
+
+t.test(
+  'many requests for one cold manifest have it parsed once, and others are served meanwhile',
+  async (t) => {
+    const packer = new HeldPacker()
+    const { on, manifest, page, pageId } = await site({}, { packer })
+    t.teardown(() => on.close())
+    const paths = ['', 'index.html', 'deep/a%20b.txt', 'nothing']
+    const asked = Array.from({ length: 40 }, (_, at) => on.ask(`/${manifest}/${paths[at % 4]}`))
+    await eventually(() => packer.packed > 0)
+    t.same((await on.ask(`/raw/${pageId}`)).body, page)
+    packer.release()
+    const statuses = (await Promise.all(asked)).map(({ status }) => status)
+    t.strictSame(
+      [200, 404].map((status) => statuses.filter((one) => one === status).length),
+      [30, 10],
+    )
+    t.equal((await on.ask(`/${manifest}/index.html`)).status, 200)
+    t.equal(packer.packed, 1)
+  },
+)
+
+t.test('a manifest beyond a limit is 413 and says which; its bytes are there all the same', async (t) => {
+  const { on } = await site()
+  t.teardown(() => on.close())
+  const long = { [`${'é'.repeat(2049)}`]: { id: someId() } }
+  const many = Object.fromEntries(Array.from({ length: 10_001 }, (_, at) => [`${at}`, { id: someId() }]))
+  const cases: [object, string][] = [
+    [{ paths: long }, 'manifest: a path of more than 4096 bytes'],
+    [{ paths: many }, 'manifest: more than 10000 paths'],
+    [{ x: Array(90_000).fill({}) }, 'manifest: more than 84096 values'],
+  ]
+  for (const [text, message] of cases) {
+    const id = someId()
+    await on.keep(id, Buffer.from(JSON.stringify(text)), { contentType: manifestType })
+    for (let time = 0; time < 2; time += 1) {
+      t.match(await on.ask(`/${id}/x`), { status: 413, body: Buffer.from(message) }, message)
+    }
+    t.equal((await on.ask(`/raw/${id}`)).status, 200)
+  }
+})
+
+t.test('a packed form that disappears is made again, and one goes with its content', async (t) => {
+  const { on, manifest, page } = await site()
+  t.teardown(() => on.close())
+  t.same((await on.ask(`/${manifest}/`)).body, page)
+  const digest = on.rig.catalog.attributes(parseId(manifest) ?? someId())?.digest ?? new Uint8Array()
+  const packed = blobPath(`${on.rig.path}/manifests`, digest)
+  t.ok(existsSync(packed))
+  rmSync(packed)
+  t.same((await on.ask(`/${manifest}/`)).body, page, 'this thread has it open')
+  const other = await on.source.manifest({ digest }, true)
+  t.match(other, { path: packed })
+  t.ok(existsSync(packed))
+  t.equal(await on.rig.keeping.drop(digest), true)
+  t.notOk(existsSync(packed))
 })

@@ -52,7 +52,12 @@ const named = (text: string): Name => {
 
 /** A route that says where it was reached. */
 const said = (path: string, methods: readonly string[] = ['GET', 'HEAD', 'POST']): Route => ({
-  ...{ family: 'other', path, methods },
+  ...{
+    family: 'other',
+    path,
+    methods,
+    about: [{ path, summary: 'says where it was reached', statuses: [200] }],
+  },
   handle: (request, reply, lines) => reply.end({ status: 200, block: lines }, `route ${request.path}`),
 })
 
@@ -116,7 +121,7 @@ async function scene(t: Test, { hosts = {}, vocabulary = 'neutral' }: Wish = {})
       questions += 1
       return questions
     },
-    ...{ isReadable: true, mayBlockContent: true, blocksDigest: () => false },
+    ...{ isReadable: true, mayBlockContent: true, mayBlockHashes: false, blocksDigest: () => false },
     blocksId: (id) => blocked.has(id),
     blocksName: (label) => blocked.has(label),
   }
@@ -371,6 +376,12 @@ t.test('a name that nobody knows is answered by the page for that', async (t) =>
     'cache-control': 'public, max-age=60, must-revalidate',
   })
   t.equal(root.headers['x-ns-resolved-id'], undefined, 'nobody may take the page for what the name means')
+  const trail = { 'x-ar-io-via': 'a.example' }
+  t.match(
+    await shown.ask('nobody.gw.example', '/', { headers: trail }),
+    { status: 404, body: stranger, headers: { 'cache-control': 'no-store' } },
+    'a trail may be why nobody knows it',
+  )
   const known = { 'if-none-match': root.headers.etag ?? '', range: 'bytes=0-1' }
   t.match(await shown.ask('nobody.gw.example', '/', { headers: known }), { status: 404, body: stranger })
   t.match(await shown.ask('nobody.gw.example', '/', { method: 'HEAD' }), {
@@ -539,13 +550,15 @@ t.test('the root host shows what the operator chose, and lets the gateway throug
   ]
   for (const path of through)
     t.equal((await byId.ask('gw.example', path)).body.toString(), `route ${path}`, path)
-  for (const path of ['/gateway/nothing', '/local/nothing', '/api-docs', '/openapi.json', '/graphql/x']) {
+  for (const path of ['/gateway/nothing', '/local/nothing', '/api-docs/x', '/graphql/x']) {
     t.match(
       await byId.ask('gw.example', path),
       { status: 404, headers: { 'x-gateway-data-id': undefined } },
       path,
     )
   }
+  for (const path of ['/api-docs', '/openapi.json'])
+    t.equal((await byId.ask('gw.example', path)).status, 200, path)
   for (const path of ['/tx', '/chunk']) {
     t.match(await byId.ask('gw.example', path, { method: 'POST' }), { status: 200 }, path)
   }

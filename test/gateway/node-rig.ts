@@ -6,12 +6,17 @@ import { systemClock } from '../../src/actor/clock.js'
 import { silentLog } from '../../src/actor/log.js'
 import { Meters, meterBytes } from '../../src/actor/meter.js'
 import { meterTable } from '../../src/actor/meters.js'
+import { Tip } from '../../src/actor/shared.js'
+import type { Admission } from '../../src/admission/protocol.js'
 import { loadSigningKey } from '../../src/attest/keys.js'
 import { createSigner } from '../../src/attest/signature.js'
 import { type Vocabulary, vocabularies } from '../../src/attest/vocabulary.js'
-import type { FinderOptions } from '../../src/chain/chunk-finder.js'
+import type { ChunkFinderOptions } from '../../src/chain/chunk-finder.js'
+import type { OffsetIndex } from '../../src/chain/span.js'
 import type { Guard } from '../../src/gateway/guard.js'
 import { nodeRoutes } from '../../src/gateway/node-routes.js'
+import type { GatewayParts, Source } from '../../src/gateway/parts.js'
+import type { Forbidden } from '../../src/source/fetch-parts.js'
 import { patient } from '../chain/hostile.js'
 import { type Stage, stage } from './rig.js'
 
@@ -25,13 +30,21 @@ export async function nodeStage(
   nodes: readonly string[],
   given: {
     vocabulary?: Vocabulary['name']
-    finder?: Partial<FinderOptions>
+    finder?: Partial<ChunkFinderOptions>
     guard?: Guard
+    index?: OffsetIndex
+    tip?: Tip
+    forbidden?: Forbidden
+    admission?: Admission
+    naming?: NonNullable<GatewayParts['naming']>
     dryRun?: boolean
   } = {},
 ): Promise<NodeStage> {
   const key = loadSigningKey({ keyFile: join(t.testdir(), 'key.pem') })
-  const { vocabulary = 'neutral', finder = {}, guard, dryRun = false } = given
+  const { vocabulary = 'neutral', finder = {}, dryRun = false, tip = new Tip() } = given
+  const { guard, forbidden, admission, naming, index } = given
+  // The routes come first, the fetcher with the stage.
+  const source: Pick<Source, 'digestOf'> = { digestOf: (id) => whole.source.digestOf(id) }
   const built = nodeRoutes({
     vocabulary: vocabularies[vocabulary],
     signer: createSigner(key, { bindRequest: true }),
@@ -39,7 +52,10 @@ export async function nodeStage(
     log: silentLog,
     meters: new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0),
     settledSeconds: 1000,
-    ...(guard === undefined ? {} : { guard }),
+    tip,
+    ...(index === undefined ? {} : { index }),
+    ...(guard === undefined ? {} : { blocking: { guard, source } }),
+    ...(admission === undefined ? {} : { admission }),
     chain: {
       ...patient,
       nodes,
@@ -60,7 +76,15 @@ export async function nodeStage(
       dryRun,
     },
   })
-  const whole = await stage({ routes: built.routes, vocabulary })
+  const whole = await stage({
+    ...{ routes: built.routes, vocabulary },
+    ...(forbidden === undefined ? {} : { forbidden }),
+    parts: {
+      ...(guard === undefined ? {} : { guard }),
+      ...(admission === undefined ? {} : { admission }),
+      ...(naming === undefined ? {} : { naming }),
+    },
+  })
   t.teardown(async () => {
     await whole.close()
     await built.close()

@@ -56,6 +56,17 @@ t.test('where an item lies is told and signed; transactions and strangers have n
   const exchange = { method: 'GET', url: gateway.url + path, status: 200, fields: answer.fields }
   t.ok(await verifiedByFirst(exchange))
   t.ok(await verifiedBySecond(exchange))
+  for (const wish of [answer.headers.etag ?? '', '*', `"other", W/${answer.headers.etag}`]) {
+    const again = await gateway.ask(path, { headers: { 'if-none-match': wish } })
+    t.match(again, {
+      status: 304,
+      headers: { etag: answer.headers.etag, 'cache-control': 'public, max-age=30' },
+    })
+    t.equal(again.body.length, 0)
+    t.equal(again.headers['content-digest'], undefined)
+    t.ok(await verifiedByFirst({ method: 'GET', url: gateway.url + path, status: 304, fields: again.fields }))
+  }
+  t.equal((await gateway.ask(path, { headers: { 'if-none-match': '"other"' } })).status, 200)
   const head = await gateway.ask(path, { method: 'HEAD' })
   t.equal(head.headers['content-length'], String(answer.body.length))
 

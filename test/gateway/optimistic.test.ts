@@ -4,8 +4,8 @@ import type { CatalogReply, CatalogRequest } from '../../src/catalog/protocol.js
 import { idBytes, parseId } from '../../src/format/id.js'
 import { optimisticOrder } from '../../src/gateway/admin/optimistic-order.js'
 import type { Told } from '../../src/gateway/admin/order.js'
-import { l1House } from '../bands/l1-chain.js'
 import { fixtureJson } from '../fixture-file.js'
+import { l1House } from '../parquet/l1-chain.js'
 
 const id = '8V0K0DltgqPzBDa_FYyOdWnfhSngRj7ORH0lnOeqChw'
 

@@ -11,15 +11,11 @@ import type { Attributes } from '../../src/catalog/attributes.js'
 import type { Id } from '../../src/format/id.js'
 import { isRefusal } from '../../src/format/refusal.js'
 import { createGateway } from '../../src/gateway/gateway.js'
-import {
-  type GatewayOptions,
-  type GatewayParts,
-  gatewayDefaults,
-  type Route,
-  type Source,
-} from '../../src/gateway/parts.js'
+import type { GatewayOptions } from '../../src/gateway/options.js'
+import { type GatewayParts, gatewayDefaults, type Route, type Source } from '../../src/gateway/parts.js'
 import { serve } from '../../src/http/listen.js'
 import type { Forbidden } from '../../src/source/fetch-parts.js'
+import type { ManifestPacker } from '../../src/source/manifest-packer.js'
 import { blobPath } from '../../src/store/blobs.js'
 import { MappedFiles } from '../../src/store/mapped.js'
 import { type Edge, gateways, type Rig, rig, sha256, upstream } from '../source/rig.js'
@@ -47,6 +43,7 @@ export interface Answered {
 export interface Stage {
   readonly url: string
   readonly rig: Rig
+  readonly source: Source
   readonly tip: Tip
   readonly meters: Meters
   readonly has: Map<string, Upstream>
@@ -66,6 +63,7 @@ export interface StageOptions {
   /** Address of a trusted gateway that is not there. */
   readonly upstreamUrl?: string
   readonly forbidden?: Forbidden
+  readonly packer?: ManifestPacker
   /** False: the operator does not trust it. */
   readonly trusted?: boolean
 }
@@ -99,16 +97,18 @@ export async function stage(given: StageOptions = {}): Promise<Stage> {
   const below = await rig({
     source: gateways([given.upstreamUrl ?? up.url], given.trusted ?? true),
     ...(forbidden === undefined ? {} : { forbidden }),
+    ...(given.packer === undefined ? {} : { packer: given.packer }),
   })
   const edge = below.edge()
   const files = new MappedFiles({ mappedMaxBytes: 2 ** 30, filesMax: 64, believeMs: 0 }, systemClock)
   const tip = new Tip()
   const meters = new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0)
   const key = loadSigningKey({ keyFile: `${below.path}/key.pem` })
+  const source = sourceOf(edge)
   const gateway = createGateway({
     catalog: below.catalog,
     keeper: below.keeper,
-    source: sourceOf(edge),
+    source,
     blobs: { path: (digest) => blobPath(below.store.folder, digest), open: (path) => files.open(path) },
     signer: createSigner(key, { bindRequest: true }),
     vocabulary: vocabularies[given.vocabulary ?? 'neutral'],
@@ -124,7 +124,7 @@ export async function stage(given: StageOptions = {}): Promise<Stage> {
   await server.listening
   const url = `http://127.0.0.1:${server.port}`
   return {
-    ...{ url, rig: below, tip, meters, has, asked },
+    ...{ url, rig: below, source, tip, meters, has, asked },
     async keep(id, body, more = {}) {
       const digest = sha256(body)
       const draft = await below.store.draft()
@@ -148,6 +148,12 @@ export async function stage(given: StageOptions = {}): Promise<Stage> {
   }
 }
 
+/** For sources that nothing but content is asked of. */
+export const contentOnly: Pick<Source, 'manifest' | 'digestOf'> = {
+  manifest: () => Promise.reject(new Error('no manifest is asked for here')),
+  digestOf: () => Promise.reject(new Error('no digest is asked for here')),
+}
+
 /** The fetcher as one edge thread reaches it. */
 function sourceOf(edge: Edge): Source {
   return {
@@ -162,6 +168,20 @@ function sourceOf(edge: Edge): Source {
       if (isRefusal(reply)) return reply
       if (reply.kind !== 'checked') throw new Error(reply.kind)
       return reply.sound
+    },
+    async digestOf(id) {
+      const reply = await edge.address.ask({ kind: 'learn', id })
+      if (isRefusal(reply)) return reply
+      if (reply.kind === 'refused') return reply.refusal
+      if (reply.kind !== 'learned') throw new Error(reply.kind)
+      return reply.digest
+    },
+    async manifest(from, again) {
+      const reply = await edge.address.ask({ kind: 'manifest', from, again })
+      if (isRefusal(reply)) return reply
+      if (reply.kind === 'refused') return reply.refusal
+      if (reply.kind !== 'packed') throw new Error(reply.kind)
+      return reply
     },
   }
 }

@@ -5,7 +5,7 @@ import type { Source } from '../../src/gateway/parts.js'
 import type { Opened } from '../../src/source/opener.js'
 import { eventually } from '../eventually.js'
 import { someId } from '../source/rig.js'
-import { stage } from './rig.js'
+import { contentOnly, stage } from './rig.js'
 
 const digestField = (body: Buffer): string =>
   `sha-256=:${createHash('sha256').update(body).digest('base64')}:`
@@ -40,6 +40,27 @@ t.test('small uncached content comes with its digest, and from the store the nex
   t.equal(hit.headers['content-digest'], digestField(body))
   t.equal(on.asked.length, 1)
 })
+
+t.test(
+  'no cache in front keeps an absence that the words of one client may have brought about',
+  async (t) => {
+    const on = await stage()
+    t.teardown(() => on.close())
+    const cachingOf = async (headers: Record<string, string>): Promise<string | undefined> => {
+      const { status, headers: answered } = await on.ask(`/raw/${someId()}`, { headers })
+      t.equal(status, 404)
+      return answered['cache-control']
+    }
+    t.equal(await cachingOf({}), 'public, max-age=60, must-revalidate')
+    for (const headers of [
+      { 'x-gateway-hops': '99' },
+      { 'x-gateway-via': 'a.example' },
+      { 'x-ar-io-origin': 'a.example' },
+      { 'x-gateway-root-transaction-id': someId() },
+    ])
+      t.equal(await cachingOf(headers as Record<string, string>), 'no-store', JSON.stringify(headers))
+  },
+)
 
 t.test('large uncached content streams without a digest', async (t) => {
   const on = await stage()
@@ -180,6 +201,7 @@ t.test('what a source opens for a client that left is closed', async (t) => {
       })
     },
     check: async () => true,
+    ...contentOnly,
   }
   const on = await stage({ parts: { source } })
   t.teardown(() => on.close())
@@ -196,7 +218,7 @@ t.test('what a source opens for a client that left is closed', async (t) => {
         closed += 1
       },
     },
-    ...{ window: { start: 0, end: body.length }, source: 'slow', trusted: true },
+    ...{ window: { start: 0, end: body.length }, source: 'slow', trusted: true, reader: 1 },
   })
   await eventually(() => on.meters.total('flows_in_flight') === 0)
   t.equal(closed, 1)
@@ -217,6 +239,7 @@ t.test('a full fetcher is 503 and says when to come again', async (t) => {
   const source = {
     open: async () => ({ refused: 'busy', fault: 'self', message: 'full' }) as const,
     check: async () => true,
+    ...contentOnly,
   }
   const on = await stage({ parts: { source } })
   t.teardown(() => on.close())
@@ -224,7 +247,11 @@ t.test('a full fetcher is 503 and says when to come again', async (t) => {
 })
 
 t.test('a bug behind the answer is a 500, and the next request is answered', async (t) => {
-  const source = { open: () => Promise.reject(new Error('a bug')), check: async () => true }
+  const source = {
+    open: () => Promise.reject(new Error('a bug')),
+    check: async () => true,
+    ...contentOnly,
+  }
   const on = await stage({ parts: { source } })
   t.teardown(() => on.close())
   t.equal((await on.ask(`/${someId()}`)).status, 500)

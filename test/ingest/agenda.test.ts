@@ -67,3 +67,20 @@ t.test('pauses grow up to a bound', async (t) => {
     [10, 20, 40, 1000],
   )
 })
+
+t.test('what was put off before the clock was set back is due now, not in a year', async (t) => {
+  const { agenda } = agendaOf(t)
+  const dayMs = 86_400_000
+  const thenMs = 1000 * dayMs
+  put(agenda, 'stray', thenMs)
+  put(agenda, 'stray too', thenMs + dayMs)
+  const nowMs = thenMs - 400 * dayMs
+  t.same(names(agenda.due(nowMs, 9)), ['stray', 'stray too'])
+  t.same(names(agenda.due(nowMs, 1)), ['stray'])
+  put(agenda, 'due', nowMs)
+  put(agenda, 'later', nowMs + dayMs)
+  t.same(names(agenda.due(nowMs, 2)), ['due', 'stray'])
+  for (const task of agenda.due(nowMs, 9)) agenda.later(task, nowMs + 500)
+  t.same(names(agenda.due(nowMs, 9)), [], 'and then it waits as any other')
+  t.same(names(agenda.due(nowMs + 500, 9)), ['due', 'stray', 'stray too'])
+})

@@ -5,7 +5,7 @@ import { itemFilterJson } from '../../config/item-filter-text.js'
 import { readConfig } from '../../config/read.js'
 import { idOfBytes } from '../../src/format/id.js'
 import { tagOf } from '../../src/format/tag.js'
-import { matches, type Subject } from '../../src/ingest/filter.js'
+import { type FilterSubject, matches } from '../../src/ingest/filter.js'
 
 const owner = Buffer.alloc(32, 7)
 const address = createHash('sha256').update(owner).digest('base64url')
@@ -13,14 +13,14 @@ const id = idOfBytes(Buffer.alloc(32, 1))
 const root = idOfBytes(Buffer.alloc(32, 2))
 const none = new Uint8Array(0)
 const tags = [tagOf('App', 'one'), tagOf('Type', 'image/png'), tagOf('App', 'two')]
-const transaction: Subject = {
+const transaction: FilterSubject = {
   ...{ id, owner, tags, target: none, anchor: none, signature: Buffer.alloc(2), sizeBytes: 10 },
   transfer: { format: 2, quantity: 5n, reward: 0n, dataRoot: none },
 }
 const { transfer: _, ...rest } = transaction
-const nested: Subject = { ...rest, signatureType: 2, parentId: root, rootId: root }
+const nested: FilterSubject = { ...rest, signatureType: 2, parentId: root, rootId: root }
 
-function takes(json: unknown, subject: Subject = transaction): boolean {
+function takes(json: unknown, subject: FilterSubject = transaction): boolean {
   const read = readItemFilter(JSON.stringify(json))
   if ('wrong' in read) throw new Error(read.wrong)
   // Whatever is read is shown as it was written.

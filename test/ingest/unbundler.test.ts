@@ -1,11 +1,17 @@
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
 import { encodeBundle } from '../../src/format/bundle.js'
-import { idBytes } from '../../src/format/id.js'
+import { idBytes, idOfBytes } from '../../src/format/id.js'
+import type { IngestParts } from '../../src/ingest/ingest.js'
 import { eventually } from '../eventually.js'
-import { bundleTags, item } from '../source/weave.js'
-import { folder, type House, house } from './house.js'
+import { bundleItem, bundleTags, item, unsigned } from '../source/weave.js'
+import { folder, type House, house, orders } from './house.js'
 import { gatekeeper, settled, town } from './town.js'
+
+function unbundling(heldMax: number): Partial<IngestParts> {
+  const { unbundle } = orders('', '', new SharedArrayBuffer(0))
+  return { unbundle: { ...unbundle, heldMax } }
+}
 
 function isIndexed({ index }: House, id: Parameters<typeof idBytes>[0]): boolean {
   index.refresh()
@@ -67,3 +73,33 @@ t.test('an item in two bundles stands where the chain has it first', async (t) =
   t.equal(on.index.row(idBytes(twice.id))?.height, 1)
   t.equal(on.catalog.attributes(twice.id)?.place?.rootId, first)
 })
+
+for (const heldMax of [1000, 2]) {
+  t.test(`what lies in an item that nobody signed is no item; ${heldMax} may wait`, async (t) => {
+    const { devnet, post } = await town(t)
+    const made = (count: number) => Array.from({ length: count }, () => item(randomBytes(20)))
+    const [plain, kept, lost, deep, keptDeep] = [made(1), made(3), made(3), made(2), made(2)]
+    const inner = bundleItem(deep)
+    const falseInside = unsigned(bundleItem([...lost, inner]))
+    const trueDeep = bundleItem(keptDeep)
+    const trueOutside = bundleItem([...kept, falseInside, trueDeep])
+    const falseOutside = unsigned(bundleItem([bundleItem([item(randomBytes(5))]), item(randomBytes(6))]))
+    const root = await post(encodeBundle([...plain, falseOutside, trueOutside]), bundleTags)
+    devnet.mine()
+    const options = house(t, devnet.url, unbundling(heldMax))
+    await eventually(() => options.meters.total('bundles_unbundled_total') === 1)
+    await settled(options, devnet)
+    const { index } = options
+    index.refresh()
+    const wanted = [...plain, ...kept, ...keptDeep, trueDeep, trueOutside].map(({ id }) => id)
+    for (const id of wanted) t.ok(isIndexed(options, id), 'signed, and in nothing that is not')
+    for (const { id } of [...lost, ...deep, inner, falseInside, falseOutside]) t.notOk(isIndexed(options, id))
+    t.equal(index.counts().rows, wanted.length + 1, 'and nothing else but the root')
+    for (const id of wanted) {
+      const path = index.pathOf(index.row(idBytes(id))!)
+      t.equal(path?.[0] && idOfBytes(path[0].id), root, 'every bundle around it is known')
+    }
+    t.equal(options.meters.total('data_items_bad_total'), 2)
+    t.same(options.check().problems, [])
+  })
+}

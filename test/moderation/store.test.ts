@@ -18,7 +18,7 @@ t.test('the sieve never loses what was added, however it is spelled', async () =
   const sieve = new Sieve()
   fc.assert(
     fc.property(fc.uint8Array({ minLength: 32, maxLength: 32 }), fc.string(), (bytes, name) => {
-      sieve.add(bytes)
+      sieve.add('id', bytes)
       sieve.addName(name)
       return sieve.mayHold(bytes) && sieve.mayHoldId(idOfBytes(bytes)) && sieve.mayHoldName(name)
     }),
@@ -28,7 +28,7 @@ t.test('the sieve never loses what was added, however it is spelled', async () =
 
 t.test('the sieve lets few strangers through', async (t) => {
   const sieve = new Sieve()
-  for (let count = 0; count < 100_000; count += 1) sieve.add(randomBytes(32))
+  for (let count = 0; count < 100_000; count += 1) sieve.add('id', randomBytes(32))
   let through = 0
   for (let count = 0; count < 20_000; count += 1) {
     if (sieve.mayHoldId(idOfBytes(randomBytes(32)))) through += 1
@@ -46,7 +46,7 @@ t.test('a list that was not read yet, or cannot be read, blocks everything', asy
 
   const sieve = new Sieve()
   const id = randomBytes(32)
-  sieve.add(id)
+  sieve.add('id', id)
   sieve.fill()
   let isBroken = true
   const list = new SievedBlockList(

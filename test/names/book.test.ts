@@ -6,14 +6,14 @@ import { type BookOptions, type Changing, NameBook } from '../../src/names/book.
 import { NameMeters } from '../../src/names/meters.js'
 import { parseName } from '../../src/names/name.js'
 import {
-  type Asking,
   isResolved,
   type Name,
   type NameRecord,
   type Outcome,
+  type ResolveContext,
   type Resolver,
+  type ResolverVerdict,
   type Trail,
-  type Verdict,
 } from '../../src/names/protocol.js'
 import { someId } from '../source/rig.js'
 import { HandClock } from './hand-clock.js'
@@ -33,9 +33,9 @@ function named(text: string): Name {
 
 /** A resolver that says what it is told to say, after a while. */
 class Scripted implements Resolver {
-  says: Verdict = 'absent'
+  says: ResolverVerdict = 'absent'
   delayMs = 0
-  asked: Asking[] = []
+  asked: ResolveContext[] = []
 
   constructor(
     private readonly clock: HandClock,
@@ -43,7 +43,7 @@ class Scripted implements Resolver {
     readonly remote = true,
   ) {}
 
-  async resolve(_name: Name, asking: Asking): Promise<Verdict> {
+  async resolve(_name: Name, asking: ResolveContext): Promise<ResolverVerdict> {
     this.asked.push(asking)
     const { says } = this
     if (this.delayMs > 0) await new Promise<void>((resolve) => this.clock.after(this.delayMs, resolve))
@@ -63,7 +63,7 @@ class Local extends Scripted implements Changing {
     return this.names.get(name.full)
   }
 
-  override async resolve(name: Name): Promise<Verdict> {
+  override async resolve(name: Name): Promise<ResolverVerdict> {
     return this.find(name) ?? 'absent'
   }
 
@@ -316,6 +316,64 @@ t.test('the way of a question is told on', async (t) => {
   t.match(first.asked[0], { hops: 2, via: ['a.example'] })
 })
 
+t.test('what is said to a question with a trail is for that trail only', async (t) => {
+  const { first, last, ask, book, clock } = scene(t)
+  const trails: Trail[] = [
+    { forward: true, hops: 1, via: [] },
+    { forward: true, hops: 2, via: ['a.example'] },
+  ]
+  const gone = 'gone'
+  for (const trail of trails) t.equal(await ask(gone, 0, trail), 'absent')
+  t.equal(book.known(named(gone)), undefined, 'no client can make a name absent')
+  first.says = record()
+  t.equal(idOf(await ask(gone)), first.says.id)
+  await clock.turn(1_000_000)
+  first.says = 'absent'
+  const [one, other] = trails as [Trail, Trail]
+  first.delayMs = 50
+  const asked = first.asked.length
+  void book.resolve(named('site'), one)
+  void book.resolve(named('site'), one)
+  void book.resolve(named('site'), other)
+  void book.resolve(named('site'), open)
+  await clock.turn(0)
+  t.same(
+    first.asked.slice(asked).map(({ hops }) => hops),
+    [1, 2, 0],
+    'who waits for an answer asked the same',
+  )
+  await clock.turn(100)
+  t.equal(book.known(named('site')), 'absent', 'the question without a trail counts')
+  last.says = record()
+  t.equal(idOf(await ask('other', 100, one)), last.says.id)
+  await clock.turn(100)
+  t.match(
+    book.known(named('other')),
+    { id: last.says.id },
+    'what is there was asked for again, without the trail',
+  )
+  t.match(last.asked.at(-1), { hops: 0, via: [] })
+})
+
+t.test('questions with trails leave room for those without', async (t) => {
+  const { first, book, clock } = scene(t)
+  first.delayMs = 1000
+  const outcomes: Outcome[] = []
+  for (let at = 0; at < 6; at += 1) {
+    const trail = { forward: true, hops: 1, via: [`h${at}.example`] }
+    void book.resolve(named('site'), trail).then((outcome) => outcomes.push(outcome))
+  }
+  await clock.turn(1)
+  t.match(
+    outcomes,
+    Array.from({ length: 4 }, () => ({ refused: 'busy' })),
+  )
+  void book.resolve(named('site'), open)
+  await clock.turn(1)
+  t.match(first.asked.at(-1), { hops: 0 }, 'asked all the same')
+  await clock.turn(5000)
+})
+
 t.test('the operator may say how long names are believed', async (t) => {
   const { first, ask, clock, book } = scene(t, { overrideTtlSeconds: 5 })
   first.says = record(900)
@@ -379,3 +437,24 @@ t.test('what comes from memory is as old as it says', async (t) => {
   await clock.turn(1001)
   t.equal(book.known(named('site')), undefined)
 })
+
+t.test(
+  'a clock that is set back makes no name live longer, and one that is set forward asks once',
+  async (t) => {
+    const { first, clock, ask, book } = scene(t, { preferredBases: new Set(['site']), staleMs: 3_600_000 })
+    first.says = { ...record(900), resolvedAtMs: clock.now() }
+    clock.setMs = -400 * 86_400_000
+    t.equal(idOf(await ask('site')), first.says.id)
+    await clock.turn(901_000)
+    t.ok(first.asked.length > 1, 'it was asked for again in time')
+    first.says = failure
+    await clock.turn(3_600_000 + 900_000)
+    t.equal(idOf(await ask('site', 1000)), JSON.stringify(failure), 'and what is too old is told no more')
+    const asked = first.asked.length
+    clock.setMs = 400 * 86_400_000
+    first.says = record(900)
+    t.equal(idOf(await ask('other')), first.says.id)
+    t.ok(book.known(named('other')), 'what was resolved is fresh')
+    t.ok(first.asked.length <= asked + 2)
+  },
+)

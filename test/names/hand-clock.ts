@@ -11,8 +11,11 @@ export class HandClock implements Clock {
   #ms = 1_000_000
   #due: Due[] = []
 
+  /** How far the time of day is from where it was: set by hand, as an operator sets a clock. */
+  setMs = 0
+
   now(): number {
-    return this.#ms
+    return this.#ms + this.setMs
   }
 
   monotonic(): number {

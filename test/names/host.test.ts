@@ -1,6 +1,6 @@
 import t from 'tap'
 import { idOfBytes } from '../../src/format/id.js'
-import { Hosts, type Place } from '../../src/names/host.js'
+import { type HostPlace, Hosts } from '../../src/names/host.js'
 import { parseName } from '../../src/names/name.js'
 import { sandboxLabel, sandboxUrl } from '../../src/names/sandbox.js'
 import { fc } from '../property.js'
@@ -9,7 +9,7 @@ const roots = ['gw.example', 'deep.gw.example', 'other.example', 'localhost']
 const hosts = new Hosts(roots)
 
 /** `root label name record basename port` of a place, `-` for what is not there. */
-function told({ root, label, name, port }: Place): string {
+function told({ root, label, name, port }: HostPlace): string {
   const spelled = name === undefined ? '-' : name === 'malformed' ? name : `${name.record}/${name.basename}`
   return [root ?? '-', label ?? '-', spelled, port === '' ? '-' : port].join(' ')
 }

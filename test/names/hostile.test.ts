@@ -2,11 +2,12 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { systemClock } from '../../src/actor/clock.js'
+import { refuse } from '../../src/format/refusal.js'
 import { guarded } from '../../src/names/guarded.js'
 import { JsonRpcRegistry } from '../../src/names/json-rpc-registry.js'
 import { LocalNames, LocalRegistry } from '../../src/names/local-registry.js'
 import { parseName } from '../../src/names/name.js'
-import type { Name, Resolver, Verdict } from '../../src/names/protocol.js'
+import type { Name, Resolver, ResolverVerdict } from '../../src/names/protocol.js'
 import { readRecord } from '../../src/names/record.js'
 import { TrustedNameGateway } from '../../src/names/trusted-gateway.js'
 import { eventually } from '../eventually.js'
@@ -37,13 +38,13 @@ async function saying(t: Test, text: string | undefined, then?: (socket: Socket)
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-async function askedGateway(t: Test, url: string, timeoutMs = 30_000): Promise<Verdict> {
+async function askedGateway(t: Test, url: string, timeoutMs = 30_000): Promise<ResolverVerdict> {
   const resolver = new TrustedNameGateway({ url, release: 'r', connectionsMax: 2 })
   t.teardown(() => resolver.close())
   return asked(resolver, timeoutMs)
 }
 
-async function asked(resolver: Resolver, timeoutMs: number): Promise<Verdict> {
+async function asked(resolver: Resolver, timeoutMs: number): Promise<ResolverVerdict> {
   const guard = { timeoutMs, failuresMax: 5, restMs: 1000, restMaxMs: 30_000 }
   const { signal } = new AbortController()
   return guarded(resolver, guard, systemClock).resolve(site, { hops: 0, via: [], signal })
@@ -179,7 +180,7 @@ t.test('a resolver that keeps failing is left alone for a while, longer each tim
   }
   const guard = guarded(resolver, { timeoutMs: 100, failuresMax: 3, restMs: 1000, restMaxMs: 4000 }, clock)
   let asked = 0
-  const ask = (text = `name${asked++}`): Promise<Verdict> =>
+  const ask = (text = `name${asked++}`): Promise<ResolverVerdict> =>
     guard.resolve(parseName(text) as Name, { hops: 0, via: [], signal: new AbortController().signal })
   for (let at = 0; at < 10; at += 1) t.match(await ask('slow'), { refused: 'upstream' })
   t.equal(calls, 10, 'one name that fails again and again is no resolver that fails')
@@ -212,10 +213,29 @@ t.test('nonsense about some names does not shut the resolver for all', async (t)
     new HandClock(),
   )
   const { signal } = new AbortController()
-  const ask = (text: string): Promise<Verdict> =>
+  const ask = (text: string): Promise<ResolverVerdict> =>
     guard.resolve(parseName(text) as Name, { hops: 0, via: [], signal })
   for (let at = 0; at < 10; at += 1) t.match(await ask(`bad${at}`), { refused: 'forged' })
   t.equal(await ask('good'), 'absent')
+})
+
+t.test("questions with a client's trail do not shut the resolver for others", async (t) => {
+  const clock = new HandClock()
+  let asked = 0
+  const resolver: Resolver = {
+    ...{ label: 'gateway', remote: true },
+    async resolve(_name, { hops, via }) {
+      asked += 1
+      return hops + via.length > 0 ? refuse('upstream', 'upstream', 'it refuses such a trail') : 'absent'
+    },
+  }
+  const guard = guarded(resolver, { timeoutMs: 100, failuresMax: 2, restMs: 1000, restMaxMs: 1000 }, clock)
+  const { signal } = new AbortController()
+  for (const base of ['a', 'b', 'c', 'd']) {
+    await guard.resolve({ full: base, basename: base, record: '@' }, { hops: 2, via: ['a.example'], signal })
+  }
+  t.equal(await guard.resolve(site, { hops: 0, via: [], signal }), 'absent')
+  t.equal(asked, 5)
 })
 
 t.test('somebody who leaves says nothing about the resolver', async (t) => {

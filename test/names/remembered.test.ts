@@ -3,7 +3,7 @@ import t, { type Test } from 'tap'
 import { silentLog } from '../../src/actor/log.js'
 import { refuse } from '../../src/format/refusal.js'
 import { parseName } from '../../src/names/name.js'
-import type { Asking, Name, NameRecord, Resolver, Verdict } from '../../src/names/protocol.js'
+import type { Name, NameRecord, ResolveContext, Resolver, ResolverVerdict } from '../../src/names/protocol.js'
 import { RedisNames } from '../../src/names/redis-names.js'
 import { remembered } from '../../src/names/remembered.js'
 import { hasRedis, startRedis, until } from '../admission/redis-server.js'
@@ -12,7 +12,7 @@ import { someId } from '../source/rig.js'
 import { HandClock } from './hand-clock.js'
 
 const skip = hasRedis ? false : 'no redis-server here'
-const asking: Asking = { hops: 0, via: [], signal: new AbortController().signal }
+const asking: ResolveContext = { hops: 0, via: [], signal: new AbortController().signal }
 const rules = { staleMs: 86_400_000, refreshMs: 30_000 }
 const site = parseName('site') as Name
 
@@ -23,7 +23,7 @@ class Scripted implements Resolver {
   broken = false
   asked = 0
 
-  async resolve({ full }: Name): Promise<Verdict> {
+  async resolve({ full }: Name): Promise<ResolverVerdict> {
     this.asked += 1
     return this.broken ? refuse('upstream', 'upstream', 'broken') : (this.has.get(full) ?? 'absent')
   }
@@ -77,6 +77,25 @@ t.test('what one gateway learned, the other knows, for as long as the record say
   t.equal(other.asked, before + 1, 'but it was asked, for the time is nearly over')
   await clock.turn(86_400_000)
   t.match(await two.resolve(site, asking), { refused: 'upstream' }, 'too old')
+})
+
+t.test('what is said to one client with a trail is not kept for all gateways', { skip }, async (t) => {
+  const { open } = await memories(t)
+  const memory = await open()
+  const inner = new Scripted()
+  const other = parseName('other') as Name
+  inner.has.set('other', { id: someId(), ttlSeconds: 900 })
+  const resolver = remembered(inner, memory, rules, new HandClock())
+  for (const trailed of [
+    { ...asking, hops: 1 },
+    { ...asking, via: ['a.example'] },
+  ]) {
+    await resolver.resolve(other, trailed)
+  }
+  t.equal(await memory.recall('gateway', other), undefined)
+  await resolver.resolve(other, asking)
+  await until(async () => (await memory.recall('gateway', other)) !== undefined)
+  t.equal(inner.asked, 3)
 })
 
 t.test('rubbish in Redis, and a Redis that hangs or is gone, are an empty memory', { skip }, async (t) => {

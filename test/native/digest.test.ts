@@ -1,13 +1,7 @@
 import { createHash } from 'node:crypto'
 import t from 'tap'
-import {
-  type Cut,
-  type DigestPass,
-  type Digests,
-  digestedBy,
-  hashBlocks,
-  openAddonPass,
-} from '../../native/digest/digest.js'
+import { digestedBy, hashBlocks, openAddonPass } from '../../native/digest/digest.js'
+import type { Cut, DigestPass, Digests } from '../../native/digest/digest-pass.js'
 import { TwinPass, twinBlocks } from '../../native/digest/twin.js'
 import { fc } from '../property.js'
 

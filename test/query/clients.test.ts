@@ -1,6 +1,6 @@
 import Arweave from 'arweave'
 import t from 'tap'
-import { Chain, halfTag } from '../../bench/index-chain.js'
+import { Chain, halfTag } from '../../bench/index/chain.js'
 import { blockMessage, itemsMessage } from '../catalog/index-model.js'
 import { openRig } from './rig.js'
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import t from 'tap'
-import { Chain } from '../../bench/index-chain.js'
+import { Chain } from '../../bench/index/chain.js'
 import { systemClock } from '../../src/actor/clock.js'
 import { Answerer } from '../../src/query/answer.js'
-import { readBlockCursor, readRowCursor } from '../../src/query/cursor.js'
+import { placeCursor, readBlockCursor, readRowCursor } from '../../src/query/cursor.js'
 import { noHeaders } from '../../src/query/headers.js'
 import { queryLimits } from '../../src/query/limits.js'
 import { blockMessage, itemsMessage, openHouse } from '../catalog/index-model.js'
@@ -201,6 +201,17 @@ t.test('whatever a cursor says, it is a position or it is refused', async () => 
         assert.ok(height === undefined || (Number.isSafeInteger(height) && height >= 0))
       },
     ),
+    { numRuns: 2000 },
+  )
+})
+
+t.test('any place of the chain goes into a cursor and comes back', async () => {
+  const bytes = fc.uint8Array({ minLength: 16, maxLength: 16 })
+  const pending = bytes.map((key) => Buffer.concat([Buffer.alloc(4, 0xff), key.subarray(4)]))
+  fc.assert(
+    fc.property(fc.oneof(bytes, pending), (key) => {
+      assert.deepEqual(Buffer.from(readRowCursor(placeCursor(key)) ?? []), Buffer.from(key))
+    }),
     { numRuns: 2000 },
   )
 })

@@ -1,7 +1,7 @@
 import t from 'tap'
-import { Chain } from '../../bench/index-chain.js'
+import { Chain } from '../../bench/index/chain.js'
 import { blockMessage, itemsMessage } from '../catalog/index-model.js'
-import { openRig } from './rig.js'
+import { openRig, type Told } from './rig.js'
 
 const chain = [
   ...new Chain({ items: 3000, itemsPerBundle: 500, bundlesPerBlock: 2, seed: 2 }).blocks(),
@@ -67,18 +67,156 @@ t.test('lists, pages and numbers out of bounds are refused or cut', async (t) =>
   await rig.close()
 })
 
-t.test('a query that runs out of effort gives what it found and says so', async (t) => {
+t.test('a query that runs out of effort gives what it found, says so, and goes on from there', async (t) => {
   const rig = await openRig(chain, { limits: { stepsMax: 3 } })
   const found = await rig.ask(
-    '{ transactions(first: 1000) { pageInfo { hasNextPage } edges { cursor } count } }',
+    `{ transactions(first: 1000, tags: [{name: "Type", values: ["Message"]}]) {
+      pageInfo { hasNextPage endCursor } edges { cursor } count } }`,
   )
-  t.ok(found.data.transactions.edges.length > 0)
-  t.ok(found.data.transactions.edges.length < 1000)
-  t.equal(found.data.transactions.pageInfo.hasNextPage, true)
-  t.equal(found.data.transactions.count, null)
+  const { edges, pageInfo, count } = found.data.transactions
+  t.ok(edges.length > 0)
+  t.ok(edges.length < 1000)
+  t.equal(pageInfo.hasNextPage, true)
+  t.equal(pageInfo.endCursor, edges.at(-1).cursor, 'the last edge has the place, too')
+  t.equal(count, null)
   t.match(found.extensions, { warnings: [{ code: 'PARTIAL_RESULT' }] })
-  const none = await rig.ask('{ transactions(ingested_at: {min: 999999}) { edges { cursor } } }')
-  t.equal(none.data, null)
-  t.equal(none.errors?.[0]?.extensions?.code, 'QUERY_TOO_EXPENSIVE')
+  const all = await rig.ask('{ transactions { count } }')
+  t.equal(all.data.transactions.count, 3006, 'the number of all rows is known without reading any')
+  t.equal(all.extensions, undefined)
+  await rig.close()
+})
+
+t.test(
+  'an empty page that ended early is an error with a cursor, or a page for those who ask for its end',
+  async (t) => {
+    const rig = await openRig(chain, { limits: { stepsMax: 60 } })
+    // Clients that know no end cursor take the one of the last edge: without an edge they would ask the same for ever.
+    const none = await rig.ask(
+      '{ transactions(ingested_at: {min: 999999}) { pageInfo { hasNextPage } edges { cursor } } }',
+    )
+    t.equal(none.data, null)
+    const { code, cursor } = none.errors?.[0]?.extensions ?? {}
+    t.equal(code, 'QUERY_TOO_EXPENSIVE')
+    let pages = 0
+    for (let after = String(cursor), more = true; more; pages += 1) {
+      const { data, errors, extensions } = await rig.ask(
+        `{ transactions(after: "${after}", ingested_at: {min: 999999}) {
+        pageInfo { hasNextPage endCursor } edges { cursor } } }`,
+      )
+      t.equal(errors, undefined)
+      const { pageInfo, edges } = data.transactions
+      t.same(edges, [])
+      more = pageInfo.hasNextPage
+      t.equal(pageInfo.endCursor === null, !more)
+      t.equal(extensions !== undefined, more, 'what was cut says so')
+      t.not(pageInfo.endCursor, after)
+      after = pageInfo.endCursor
+    }
+    t.ok(pages > 20, `${pages} pages`)
+    await rig.close()
+  },
+)
+
+/** Counts look-ups of words. */
+function counted(words: { number: (...given: never) => unknown }): () => number {
+  let looks = 0
+  const { number } = words
+  words.number = (...given) => {
+    looks += 1
+    return number.apply(words, given)
+  }
+  return () => looks
+}
+
+t.test('values of all selections and of a batch count together, before any is looked up', async (t) => {
+  const rig = await openRig(chain)
+  const looks = counted(rig.index.words)
+  const absent = Array.from({ length: 1000 }, (_, at) => `absent-${at}`)
+  const filters = Array.from(
+    { length: 20 },
+    (_, at) => `{name: "Type", values: $v, op: ${at % 2 ? 'EQ' : 'NEQ'}}`,
+  )
+  const root = `transactions(tags: [${filters.join(' ')}]) { pageInfo { endCursor } }`
+  const query = `query ($v: [String!]!) { ${Array.from({ length: 50 }, (_, at) => `a${at}: ${root}`).join(' ')} }`
+  const variables = { v: absent }
+  const answers = (await (await rig.post(Array(3).fill({ query, variables }))).json()) as Told[]
+  for (const { errors } of answers) t.equal(errors?.[0]?.extensions?.code, 'QUERY_TOO_COMPLEX')
+  t.equal(looks(), 0)
+  const one = `query ($v: [String!]!) { transactions(tags: [{name: "Type", values: $v}]) { edges { cursor } } }`
+  const batch = (await (await rig.post(Array(5).fill({ query: one, variables }))).json()) as Told[]
+  t.same(
+    batch.map(({ errors }) => errors?.[0]?.extensions?.code),
+    [undefined, undefined, 'QUERY_TOO_COMPLEX', 'QUERY_TOO_COMPLEX', 'QUERY_TOO_COMPLEX'],
+  )
+  t.ok(looks() <= 4000, `${looks()} look-ups`)
+  const lists = Array.from({ length: 50 }, (_, at) => `a${at}: blocks(ids: $v) { edges { cursor } }`)
+  const ids = `query ($v: [ID!]) { ${lists.join(' ')} }`
+  t.equal((await rig.ask(ids, variables)).errors?.[0]?.extensions?.code, 'QUERY_TOO_COMPLEX')
+  await rig.close()
+})
+
+t.test('an answer that becomes too large is an error, not a flood', async (t) => {
+  const rig = await openRig(chain, { limits: { answerMaxBytes: 50_000 } })
+  const tags = Array.from({ length: 40 }, (_, at) => `t${at}: tags { name value }`).join(' ')
+  const { data, errors } = await rig.ask(`{ transactions(first: 1000) { edges { node { ${tags} } } } }`)
+  t.equal(data, null)
+  t.equal(errors?.[0]?.extensions?.code, 'ANSWER_TOO_LARGE')
+  t.equal((await rig.ask('{ transactions(first: 100) { edges { node { id } } } }')).errors, undefined)
+  await rig.close()
+})
+
+t.test('what a request has used up is not given to the rest of its batch', async (t) => {
+  let clock = 0
+  const work = { monotonic: () => (clock += 1) }
+  const rig = await openRig(chain, { limits: { timeMs: 5 }, work })
+  const query = '{ __schema { types { name fields { name } } } }'
+  const answers = (await (await rig.post(Array(10).fill({ query }))).json()) as Told[]
+  t.equal(answers[0]?.errors, undefined)
+  t.equal(answers.at(-1)?.errors?.[0]?.extensions?.code, 'QUERY_TOO_EXPENSIVE')
+  await rig.close()
+})
+
+const wide = [...new Chain({ items: 9000, itemsPerBundle: 3000, bundlesPerBlock: 1, seed: 6 }).blocks()]
+
+t.test('a prefix of more tags than are looked up gives every row, and counts them', async (t) => {
+  const rig = await openRig(
+    wide.flatMap(({ block, transactions, bundles }) => [
+      blockMessage(block, transactions),
+      ...bundles.map(({ rootId, items }) => itemsMessage(rootId, items)),
+    ]),
+    { limits: { stepsMax: 1500 } },
+  )
+  const items = wide.flatMap(({ bundles }) => bundles.flatMap(({ items }) => items))
+  const timed = items.filter(({ tags }) =>
+    tags.some(({ name }) => Buffer.from(name).toString() === 'Unix-Time'),
+  )
+  t.ok(timed.length > 2500, `${timed.length} tags, nearly all of them different`)
+  for (const sort of ['HEIGHT_ASC', 'HEIGHT_DESC']) {
+    const ids: string[] = []
+    let cuts = 0
+    for (let after = '', more = true; more; ) {
+      const { data, extensions } = await rig.ask(
+        `query ($after: String) { transactions(
+          first: 400, sort: ${sort}, after: $after, tags: [{name: "Unix-Time", values: ["1*"], match: WILDCARD}]
+        ) { pageInfo { hasNextPage endCursor } edges { node { id } } } }`,
+        { after },
+      )
+      const { edges, pageInfo } = data.transactions
+      for (const { node } of edges) ids.push(node.id)
+      if (extensions !== undefined) cuts += 1
+      more = pageInfo.hasNextPage
+      after = pageInfo.endCursor
+    }
+    t.ok(cuts > 0, 'pages ended early')
+    t.equal(ids.length, new Set(ids).size, 'each row once')
+    t.same([...ids].sort(), timed.map(({ id }) => id).sort())
+  }
+  const narrow = await rig.ask(
+    '{ transactions(tags: [{name: "Unix-Time", values: ["16000*", "1600*"], match: WILDCARD}]) { count } }',
+  )
+  const few = items.filter(({ tags }) =>
+    tags.some(({ value }) => Buffer.from(value).toString().startsWith('1600')),
+  )
+  t.equal(narrow.data.transactions.count, few.length)
   await rig.close()
 })

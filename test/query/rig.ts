@@ -1,24 +1,38 @@
 import { systemClock } from '../../src/actor/clock.js'
+import type { Stopwatch } from '../../src/catalog/effort.js'
 import type { IndexRequest } from '../../src/catalog/index-protocol.js'
 import { serve } from '../../src/http/listen.js'
 import { type HeaderSource, noHeaders } from '../../src/query/headers.js'
+import { QueryHttp } from '../../src/query/http.js'
 import { type QueryLimits, queryLimits } from '../../src/query/limits.js'
 import { createQueryHandler } from '../../src/query/route.js'
 import { openHouse } from '../catalog/index-model.js'
 
+interface RigOptions {
+  readonly headers?: HeaderSource
+  readonly limits?: Partial<QueryLimits>
+  /** Counts the time that queries use. */
+  readonly work?: Stopwatch
+}
+
 /** The query address on a real socket, over an index that was given these messages. */
 export async function openRig(
   requests: readonly IndexRequest[],
-  { headers = noHeaders, limits = {} }: { headers?: HeaderSource; limits?: Partial<QueryLimits> } = {},
+  { headers = noHeaders, limits = {}, work }: RigOptions = {},
 ) {
   const house = openHouse()
   for (const request of requests) await house.apply([request])
   const thrown: unknown[] = []
+  const all = { ...queryLimits, timeMs: 60_000, wallMs: 60_000, ...limits }
+  const parts = { index: house.index, headers, clock: systemClock, limits: all }
+  const answers = new QueryHttp(work === undefined ? parts : { ...parts, work })
   const handle = createQueryHandler({
-    index: house.index,
-    headers,
-    clock: systemClock,
-    limits: { ...queryLimits, timeMs: 60_000, ...limits },
+    threads: {
+      ask: async (asked) => answers.answer(asked),
+      holding: () => () => undefined,
+    },
+    sizeMaxBytes: all.sizeMaxBytes,
+    clientOf: (request) => request.remoteAddress,
   })
   const server = serve(
     (request, reply) => {

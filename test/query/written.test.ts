@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { execute, parse, validate } from 'graphql'
 import t from 'tap'
-import { Chain } from '../../bench/index-chain.js'
+import { Chain } from '../../bench/index/chain.js'
 import { systemClock } from '../../src/actor/clock.js'
 import { Effort } from '../../src/catalog/effort.js'
 import type { ChainIndex } from '../../src/catalog/index-reader.js'

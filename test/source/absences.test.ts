@@ -2,6 +2,7 @@ import t from 'tap'
 import { isRefusal, type Refusal, refuse } from '../../src/format/refusal.js'
 import { Absences } from '../../src/source/absences.js'
 import type { Found, Source } from '../../src/source/source.js'
+import { eventually } from '../eventually.js'
 import { HandClock } from '../http/hand-clock.js'
 import { rig, someId, trail } from './rig.js'
 
@@ -80,6 +81,90 @@ t.test('where most questions fail a denial does not count', (t) => {
   absences.miss(id, 0)
   t.notOk(absences.has(id))
   t.end()
+})
+
+/** A trail that leaves somebody out, or that whoever is asked may act upon; and hints, which may lead astray. */
+const led: Readonly<Record<string, object>> = {
+  via: { provenance: { ...trail, via: ['peer.example'] } },
+  origin: { provenance: { ...trail, origin: 'peer.example' } },
+  hops: { provenance: { ...trail, hops: 2 } },
+  'a root': { hints: { rootId: someId() } },
+  'a path alone': { hints: { path: [someId(), someId()] } },
+}
+
+for (const [what, words] of Object.entries(led)) {
+  t.test(`${what}: what one client says decides for no other`, async (t) => {
+    let isOpen = false
+    const gates: (() => void)[] = []
+    const source: Source = {
+      name: 'test',
+      async open({ provenance, hints }) {
+        const isPlain =
+          provenance.hops === 0 && provenance.via.length === 0 && provenance.origin === undefined
+        if (!isOpen) await new Promise<void>((resolve) => gates.push(resolve))
+        if (!isPlain || Object.keys(hints).length > 0) return refuse('unknown', 'client', 'nowhere')
+        const body = (async function* () {
+          yield Buffer.from('bytes')
+        })()
+        const about = { name: 'test', origin: 'test', sizeBytes: 5, trusted: true, proven: false }
+        return { ...about, body, learned: {}, hints: {} }
+      },
+    }
+    const absences = new Absences({ ...options, missesMin: 1, spreadMs: 0 }, catalogOf(), new HandClock())
+    const { edge, fetcher, close } = await rig({ source, fetcher: { absences } })
+    const reader = edge()
+    const id = someId()
+    const first = reader.open(id, undefined, words)
+    const same = reader.open(id, undefined, words)
+    const plain = reader.open(id)
+    await eventually(() => gates.length === 2)
+    isOpen = true
+    for (const gate of gates) gate()
+    for (const one of [await first, await same]) t.match(one, { refused: 'unknown' })
+    t.equal(absences.size, 0, 'nothing is remembered of it')
+    const opened = await plain
+    t.notOk(isRefusal(opened), 'who waited beside it got the bytes')
+    if (!isRefusal(opened)) reader.address.tell({ kind: 'close', reader: opened.reader })
+    const other = someId()
+    await reader.open(other, undefined, words)
+    const later = await reader.open(other)
+    t.notOk(isRefusal(later), 'and so does who comes later')
+    if (!isRefusal(later)) reader.address.tell({ kind: 'close', reader: later.reader })
+    await eventually(() => fetcher.held === 0)
+    await close()
+  })
+}
+
+t.test('bytes that are on their way are for everybody, whatever the request bears', async (t) => {
+  let finish = (): void => undefined
+  let asked = 0
+  const source: Source = {
+    name: 'test',
+    async open() {
+      asked += 1
+      const body = (async function* () {
+        yield Buffer.alloc(4096)
+        await new Promise<void>((resolve) => {
+          finish = resolve
+        })
+        yield Buffer.alloc(4096)
+      })()
+      const about = { name: 'test', origin: 'test', sizeBytes: 8192, trusted: true, proven: false }
+      return { ...about, body, learned: {}, hints: {} }
+    },
+  }
+  const { edge, fetcher, close } = await rig({ source })
+  const reader = edge()
+  const id = someId()
+  const all = [await reader.open(id, undefined, { hints: { rootId: someId() } })]
+  for (const words of [{}, ...Object.values(led), { provenance: { ...trail, forward: false } }])
+    all.push(await reader.open(id, undefined, words))
+  t.equal(asked, 1)
+  finish()
+  for (const one of all) if (!isRefusal(one)) reader.address.tell({ kind: 'close', reader: one.reader })
+  t.notOk(all.some(isRefusal))
+  await eventually(() => fetcher.held === 0)
+  await close()
 })
 
 t.test('a fetcher asks no source for what is remembered, and never remembers a failure', async (t) => {

@@ -9,8 +9,12 @@ import { blobPath } from '../../src/store/blobs.js'
 import { type Rig, rig, sha256, someId } from './rig.js'
 
 /** A store with `count` blobs of 1,000 bytes, kept one after the other. */
-async function filled(count: number): Promise<{ house: Rig; digests: Buffer[] }> {
-  const house = await rig({ source: inOrder('none', []) })
+async function filled(
+  count: number,
+  clock = systemClock,
+  there?: Rig,
+): Promise<{ house: Rig; digests: Buffer[] }> {
+  const house = there ?? (await rig({ source: inOrder('none', []), clock }))
   const digests: Buffer[] = []
   for (let made = 0; made < count; made += 1) {
     const bytes = randomBytes(1000)
@@ -80,5 +84,20 @@ t.test('files without a record are swept when they are old enough', async (t) =>
   for (let folder = 0; folder < 256; folder += 1) await old.turn()
   await t.rejects(stat(blobPath(house.store.folder, digest)))
   t.equal(house.catalog.leastTouched(10).length, 1, 'what has a record stays')
+  await house.close()
+})
+
+t.test('blobs go in the order of their use, also where the clock is set back meanwhile', async (t) => {
+  let offMs = 0
+  const clock: Clock = { ...systemClock, now: () => Date.now() + offMs }
+  const { house, digests } = await filled(3, clock)
+  offMs = -400 * 86_400_000
+  const later = await filled(2, clock, house)
+  await house.keeper.ask({ kind: 'touched', digests: [digests[0]!] })
+  const order = house.catalog.leastTouched(9).map(({ digest }) => digest)
+  t.same(order, [digests[1], digests[2], ...later.digests, digests[0]])
+  const options = { maxBytes: 0, everyMs: 1000, graceMs: 0, orphanMs: 1000 }
+  const turned = new Evictor(house.store, house.catalog, house.keeping, silentLog, clock, options)
+  t.ok((await turned.evict()) >= 4, 'none of them counts as used in a year to come')
   await house.close()
 })

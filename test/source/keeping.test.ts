@@ -6,7 +6,7 @@ import { localAddress } from '../../src/actor/address.js'
 import { silentLog } from '../../src/actor/log.js'
 import type { CatalogReply, CatalogRequest } from '../../src/catalog/protocol.js'
 import { Keeping, type Kept } from '../../src/source/keeping.js'
-import { BlobStore, blobPath, type Draft, type FileIdentity } from '../../src/store/blobs.js'
+import { type BlobDraft, BlobStore, blobPath, type FileIdentity } from '../../src/store/blobs.js'
 import { scratch } from '../scratch.js'
 import { someId } from './rig.js'
 
@@ -17,7 +17,7 @@ class SlowStore extends BlobStore {
     this.go = resolve
   })
 
-  override async keep(draft: Draft, digest: Uint8Array): Promise<FileIdentity> {
+  override async keep(draft: BlobDraft, digest: Uint8Array): Promise<FileIdentity> {
     await this.#gate
     return super.keep(draft, digest)
   }

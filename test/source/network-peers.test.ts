@@ -46,6 +46,26 @@ async function peer(
   return server
 }
 
+t.test('what a peer answers to words of a client does not count against it', async (t) => {
+  const server = await upstream((request, response) => {
+    const isLed = request.headers['x-ar-io-via'] !== 'gateway.example' || request.headers.range !== undefined
+    if (isLed) response.writeHead(508).end()
+    else response.writeHead(200, { 'content-length': 5, ...verified }).end('bytes')
+  })
+  t.teardown(() => server.close())
+  const source = peersOf([server])
+  const led: Partial<Wanted>[] = [
+    { provenance: { ...trail, hops: 1, via: ['a.example'] } },
+    { window: { start: 100_000_000, end: 100_000_001 } },
+  ]
+  for (let turn = 0; turn < 5; turn += 1) {
+    for (const more of led) t.equal(await textOf(await source.open(wanted(more), never)), 'upstream')
+  }
+  t.equal(await textOf(await source.open(wanted(), never)), 'bytes', 'it is asked on, for everybody else')
+  t.equal(server.requests.length, 11)
+  await source.close()
+})
+
 t.test('who vouches for it is believed to have it, and not believed any further', async (t) => {
   const server = await peer(t, 'bytes')
   const source = peersOf([server])

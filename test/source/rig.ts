@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { MessageChannel, type MessagePort } from 'node:worker_threads'
 import { type Address, addressOf, answer, localAddress } from '../../src/actor/address.js'
-import { systemClock } from '../../src/actor/clock.js'
+import { type Clock, systemClock } from '../../src/actor/clock.js'
 import { silentLog } from '../../src/actor/log.js'
 import { Meters, meterBytes } from '../../src/actor/meter.js'
 import { meterTable } from '../../src/actor/meters.js'
@@ -14,17 +14,19 @@ import { CatalogKeeper } from '../../src/catalog/keeper.js'
 import type { CatalogReply, CatalogRequest } from '../../src/catalog/protocol.js'
 import { LmdbCatalog } from '../../src/catalog/reader.js'
 import { type Id, idOfBytes } from '../../src/format/id.js'
+import type { ManifestLimits } from '../../src/format/manifest.js'
 import { isRefusal, type Refusal } from '../../src/format/refusal.js'
 import type { Forbidden } from '../../src/source/fetch-parts.js'
 import { Fetcher, type FetcherOptions } from '../../src/source/fetcher.js'
 import { Forgers } from '../../src/source/forgers.js'
 import { Keeping, type Kept } from '../../src/source/keeping.js'
+import { InlinePacker, type ManifestPacker } from '../../src/source/manifest-packer.js'
+import { type ManifestOptions, ManifestShelf } from '../../src/source/manifest-shelf.js'
 import { fetchMeters } from '../../src/source/meters.js'
 import { Opener } from '../../src/source/opener.js'
 import { ProgressListener, ProgressTable, progressBytes } from '../../src/source/progress.js'
 import type { SourceProgress, SourceReply, SourceRequest, Window } from '../../src/source/protocol.js'
 import { InlineProver } from '../../src/source/prover.js'
-import { isConfined } from '../../src/source/raw-line.js'
 import { Soundness } from '../../src/source/soundness.js'
 import type { Source } from '../../src/source/source.js'
 import { Suspects } from '../../src/source/suspects.js'
@@ -83,6 +85,7 @@ export interface Rig {
   readonly keeper: Address<CatalogRequest, CatalogReply>
   readonly store: BlobStore
   readonly keeping: Keeping
+  readonly manifests: ManifestShelf
   readonly fetcher: Fetcher
   readonly kept: Kept[]
   edge(): Edge
@@ -98,7 +101,14 @@ export interface RigOptions {
   readonly slots?: number
   readonly path?: string
   readonly forbidden?: Forbidden
+  readonly clock?: Clock
+  /** A store on a disk that is not as it should be, below `path`/blobs. */
+  readonly store?: BlobStore
+  readonly packer?: ManifestPacker
+  readonly manifests?: Partial<ManifestOptions>
 }
+
+export const manifestLimits: ManifestLimits = { sizeBytes: 2 ** 24, pathsMax: 10_000, pathMaxBytes: 4096 }
 
 export const trail = { hops: 0, via: [], forward: true }
 export const hopRules = { hopsMax: 3, ownHosts: ['gateway.example'] }
@@ -123,14 +133,29 @@ export async function rig(options: RigOptions): Promise<Rig> {
   const keeperActor = new CatalogKeeper(
     { path: join(path, 'catalog'), touchEveryMs: 0 },
     generations,
-    systemClock,
+    options.clock ?? systemClock,
   )
   const keeper = localAddress<CatalogRequest, CatalogReply>((message) => keeperActor.handle(message))
   const catalog = new LmdbCatalog(join(path, 'catalog'), generations)
-  const store = new BlobStore(join(path, 'blobs'))
+  const store = options.store ?? new BlobStore(join(path, 'blobs'))
   await store.prepare()
   const kept: Kept[] = []
-  const keeping = new Keeping(store, keeper, silentLog, (one) => kept.push(one))
+  const manifests = new ManifestShelf(
+    new BlobStore(join(path, 'manifests')),
+    options.packer ?? new InlinePacker(),
+    silentLog,
+    { limits: manifestLimits, cacheMaxBytes: 2 ** 26, flightsMax: 64, ...options.manifests },
+  )
+  await manifests.prepare()
+  await manifests.takeOver((digest) => catalog.blobSize(digest) !== undefined)
+  const keeping = new Keeping(
+    store,
+    keeper,
+    silentLog,
+    (one) => kept.push(one),
+    undefined,
+    (digest) => manifests.drop(digest),
+  )
   const table = new ProgressTable(new SharedArrayBuffer(progressBytes(options.slots ?? 256)))
   const soundness = new Soundness(store, new InlineProver(), keeping, catalog, keeper, silentLog)
   const meters = new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0)
@@ -154,7 +179,8 @@ export async function rig(options: RigOptions): Promise<Rig> {
       fetchesMax: 64,
       joinBytes: 4096,
       wholeForWindowMaxBytes: 1_048_576,
-      confined: (provenance) => isConfined(provenance, hopRules),
+      trail: hopRules,
+      manifests,
       ...options.fetcher,
     },
   )
@@ -166,6 +192,7 @@ export async function rig(options: RigOptions): Promise<Rig> {
     keeper,
     store,
     keeping,
+    manifests,
     fetcher,
     kept,
     edge() {

@@ -65,6 +65,24 @@ t.test('answers are remembered, also that nobody knows, and forgotten in time', 
   await Promise.all([roots.close(), server.close()])
 })
 
+t.test('what nobody says to a client with a trail is not remembered for others', async (t) => {
+  const [root, id] = [someId(), someId()]
+  const server = await upstream((request, response) => {
+    const isPlain = request.headers['x-ar-io-hops'] === '1'
+    if (isPlain) response.setHeader('x-ar-io-root-transaction-id', root)
+    response.writeHead(isPlain ? 200 : 503).end()
+  })
+  const roots = new GatewayRoots(options([server.url]), systemClock)
+  for (let turn = 0; turn < 4; turn += 1) {
+    const told = { ...trail, hops: 1, via: ['a.example'] }
+    t.equal(await roots.find(id, told, never), undefined)
+    t.equal(await roots.find(id, { ...trail, via: ['127.0.0.1'] }, never), undefined, 'it is not asked')
+  }
+  t.equal(server.requests.length, 4)
+  t.match(await roots.find(id, trail, never), { rootId: root }, 'neither forgotten nor shut')
+  await Promise.all([roots.close(), server.close()])
+})
+
 t.test('a flood of unknown ids does not become a flood at a gateway', async (t) => {
   const server = await upstream((_, response) => response.writeHead(404).end())
   const roots = new GatewayRoots(options([server.url]), handClock())

@@ -15,6 +15,7 @@ import type { SourceProgress, SourceReply, SourceRequest } from '../../src/sourc
 import { type SourceThread, sourceDefaults } from '../../src/source/wiring.js'
 import { patient } from '../chain/hostile.js'
 import { scratch } from '../scratch.js'
+import { manifestLimits } from './rig.js'
 
 export interface Threads {
   readonly path: string
@@ -44,6 +45,8 @@ export async function threads(
   const data: SourceThread = {
     ...sourceDefaults,
     blobsPath: join(path, 'blobs'),
+    manifestsPath: join(path, 'manifests'),
+    manifests: { limits: manifestLimits, cacheMaxBytes: 2 ** 30, flightsMax: 64 },
     catalogPath,
     keeper: line,
     generations,

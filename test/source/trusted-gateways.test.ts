@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
+import { systemClock } from '../../src/actor/clock.js'
 import { encodeBase64url } from '../../src/format/base64url.js'
 import { isRefusal, type Refusal } from '../../src/format/refusal.js'
 import type { Found, Wanted } from '../../src/source/source.js'
@@ -176,6 +177,29 @@ t.test('a kept socket that the gateway closed is no failure', async (t) => {
   t.equal(String(await bytesOf(await source.open(wanted(), never))), 'fine')
   t.equal(String(await bytesOf(await source.open(wanted(), never))), 'fine')
   t.equal(answered, 3)
+  await source.close()
+  await server.close()
+})
+
+t.test('a gateway that drips is given up, one that is slow and steady is not', async (t) => {
+  const piece = Buffer.alloc(4096, 'x')
+  const server = await upstream((request, response) => {
+    const isDrip = request.url?.endsWith(drip) === true
+    response.writeHead(200, { 'content-length': 10 * piece.length })
+    let left = 10
+    const timer = systemClock.every(100, () => {
+      if (!isDrip) left -= 1
+      response.write(isDrip ? 'x' : piece)
+      if (left === 0) timer.cancel()
+    })
+    response.on('close', () => timer.cancel())
+  })
+  const [drip, steady] = [someId(), someId()]
+  const source = gateways([server.url], true, 2000)
+  const dripping = await bytesOf(await source.open(wanted({ id: drip }), never))
+  t.match(dripping, { refused: 'late' })
+  const whole = await bytesOf(await source.open(wanted({ id: steady }), never))
+  t.equal(isRefusal(whole) ? whole.message : whole.length, 10 * piece.length)
   await source.close()
   await server.close()
 })

@@ -58,6 +58,16 @@ export function item(payload: Uint8Array, tags: Readonly<Record<string, string>>
   return { id: header.id, bytes, payload }
 }
 
+/** The same item under a signature that nobody made. */
+export function unsigned({ bytes, payload }: MadeItem): MadeItem {
+  const spoiled = Buffer.from(bytes)
+  // Behind the two bytes of the signature's type.
+  randomBytes(64).copy(spoiled, 2)
+  const header = parseItemHeader(spoiled)
+  if (header === 'more' || isRefusal(header)) throw new Error('an item of our own does not parse')
+  return { id: header.id, bytes: spoiled, payload }
+}
+
 export const bundleTags = { 'Bundle-Format': 'binary', 'Bundle-Version': '2.0.0' }
 
 /** A bundle as the payload of an item. */

@@ -1,6 +1,7 @@
 import type { Log } from '../../actor/log.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { Reply, Request } from '../../http/exchange.js'
+import type { Operation, Operations } from '../../http/operation.js'
 import { answerSmall, jsonType, noStore, refusedAnswer, textType } from '../answer.js'
 import type { Route } from '../parts.js'
 import type { AdminKey } from './key.js'
@@ -13,6 +14,7 @@ export class AdminRoute implements Route {
   readonly family = 'other'
   readonly path: string
   readonly methods = ['GET', 'HEAD', 'PUT', 'POST', 'DELETE', 'PATCH']
+  readonly about: Operations
 
   constructor(
     pathPrefix: string,
@@ -23,6 +25,9 @@ export class AdminRoute implements Route {
     private readonly clientOf: (request: Request) => string,
   ) {
     this.path = `${pathPrefix}/admin/`
+    const [first, ...others] = orders.map((order) => operationOf(this.path, order))
+    if (first === undefined) throw new Error('an admin route without orders')
+    this.about = [first, ...others]
   }
 
   async handle(request: Request, reply: Reply, first: string): Promise<void> {
@@ -62,6 +67,19 @@ export class AdminRoute implements Route {
       this.log.error({ err: error, path: request.path }, 'an admin order failed')
       tell({ status: 500, body: error instanceof Error ? error.message : String(error) })
     }
+  }
+}
+
+function operationOf(start: string, order: Order): Operation {
+  const { path, method, summary, statuses, rest, queryNames } = order
+  if (path.endsWith('/') !== (rest !== undefined)) throw new Error(`${path}: nothing says what is behind it`)
+  return {
+    path: `${start}${path}${rest === undefined ? '' : `{${rest}}`}`,
+    methods: method === 'GET' ? ['GET', 'HEAD'] : [method],
+    summary,
+    statuses: [...statuses, 400],
+    operator: true,
+    ...(queryNames === undefined ? {} : { query: queryNames }),
   }
 }
 

@@ -15,8 +15,21 @@ export interface CacheOrderParts {
 /** What the content on disk takes, and a hand to remove one. */
 export function cacheOrders(parts: CacheOrderParts): Order[] {
   return [
-    { method: 'GET', path: 'cache', act: () => ({ status: 200, body: cacheUsage(parts) }) },
-    { method: 'DELETE', path: 'cache/', act: (asked) => evict(parts, asked) },
+    {
+      method: 'GET',
+      path: 'cache',
+      summary: 'What the content on disk takes',
+      statuses: [200],
+      act: () => ({ status: 200, body: cacheUsage(parts) }),
+    },
+    {
+      method: 'DELETE',
+      path: 'cache/',
+      rest: 'id',
+      summary: 'Removes content from disk',
+      statuses: [200, 404, 503],
+      act: (asked) => evict(parts, asked),
+    },
   ]
 }
 

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import type { Address } from '../../actor/address.js'
-import type { ExportReply, ExportRequest } from '../../bands/export-protocol.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { IngestReply, IngestRequest } from '../../ingest/protocol.js'
+import type { ExportReply, ExportRequest } from '../../parquet/export-protocol.js'
 import { type Asked, done, type Order, type Told, wrong } from './order.js'
 
 /** The thread that makes the index grow also writes it out, and prunes it. */
@@ -30,11 +30,42 @@ const pruneFields = ['indexedAtThreshold', 'startHeight', 'endHeight'] as const
 export function exportOrders(line: Line): Order[] {
   const path = 'export-parquet'
   return [
-    { method: 'POST', path, act: (asked) => begin(line, asked) },
-    { method: 'DELETE', path, act: () => cancel(line) },
-    { method: 'GET', path: `${path}/status`, act: () => state(line, undefined) },
-    { method: 'GET', path: `${path}/status/`, act: ({ rest }) => state(line, rest) },
-    { method: 'POST', path: 'prune-stable-data-items', act: (asked) => prune(line, asked) },
+    {
+      method: 'POST',
+      path,
+      summary: 'Begins an export as Parquet',
+      statuses: [200, 409, 503],
+      act: (asked) => begin(line, asked),
+    },
+    {
+      method: 'DELETE',
+      path,
+      summary: 'Ends the export',
+      statuses: [200, 409, 503],
+      act: () => cancel(line),
+    },
+    {
+      method: 'GET',
+      path: `${path}/status`,
+      summary: 'How far the export is',
+      statuses: [200, 503],
+      act: () => state(line, undefined),
+    },
+    {
+      method: 'GET',
+      path: `${path}/status/`,
+      rest: 'job',
+      summary: 'How far an export is',
+      statuses: [200, 404, 503],
+      act: ({ rest }) => state(line, rest),
+    },
+    {
+      method: 'POST',
+      path: 'prune-stable-data-items',
+      summary: 'Drops old items from the index',
+      statuses: [200, 409, 503],
+      act: (asked) => prune(line, asked),
+    },
   ]
 }
 

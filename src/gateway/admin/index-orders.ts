@@ -1,30 +1,13 @@
 import { z } from 'zod'
-import type { Address } from '../../actor/address.js'
-import type { Clock } from '../../actor/clock.js'
-import type { Following, Tip } from '../../actor/shared.js'
-import type { ExportReply, ExportRequest } from '../../bands/export-protocol.js'
-import { Effort } from '../../catalog/effort.js'
 import type { ItemInput } from '../../catalog/index-protocol.js'
-import type { ChainIndex } from '../../catalog/index-reader.js'
 import { packItems } from '../../catalog/pack.js'
-import type { CatalogReply, CatalogRequest } from '../../catalog/protocol.js'
+import type { CatalogRequest } from '../../catalog/protocol.js'
 import { decodeBase64url } from '../../format/base64url.js'
-import { idBytes, idOfBytes, parseId } from '../../format/id.js'
+import { idOfBytes, parseId } from '../../format/id.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
-import type { IngestReply, IngestRequest } from '../../ingest/protocol.js'
 import { sha256 } from '../../proof/digest.js'
+import { bundleStatus, debug, type IndexOrderParts } from './index-state.js'
 import { type Asked, done, isTold, type Order, readBody, type Told, wrong } from './order.js'
-
-export interface IndexOrderParts {
-  readonly ingest: Address<IngestRequest | ExportRequest, IngestReply | ExportReply>
-  readonly keeper: Address<CatalogRequest, CatalogReply>
-  readonly index: ChainIndex
-  readonly tip: Tip
-  /** Blocks at the end of the chain that a fork may still take away. */
-  readonly forkDepth: number
-  readonly following: Following
-  readonly clock: Clock
-}
 
 /** Headers of items announced in one go; 10 MB hold about so many. */
 const itemsMax = 10_000
@@ -71,16 +54,43 @@ const nowhere = idOfBytes(Buffer.alloc(32))
 /** What an operator may ask of the index. */
 export function indexOrders(parts: IndexOrderParts): Order[] {
   return [
-    { method: 'GET', path: 'debug', act: () => ({ status: 200, body: debug(parts) }) },
-    { method: 'POST', path: 'queue-tx', act: (asked) => queueTransaction(parts, asked) },
-    { method: 'POST', path: 'queue-bundle', act: (asked) => queueBundle(parts, asked) },
+    {
+      method: 'GET',
+      path: 'debug',
+      summary: 'Numbers of the index',
+      statuses: [200],
+      act: () => ({ status: 200, body: debug(parts) }),
+    },
+    {
+      method: 'POST',
+      path: 'queue-tx',
+      summary: 'Has a transaction indexed',
+      statuses: [200, 429, 503],
+      act: (asked) => queueTransaction(parts, asked),
+    },
+    {
+      method: 'POST',
+      path: 'queue-bundle',
+      summary: 'Has a bundle opened',
+      statuses: [200, 429, 503],
+      act: (asked) => queueBundle(parts, asked),
+    },
     {
       method: 'POST',
       path: 'queue-data-item',
+      summary: 'Announces items that lie in no bundle yet',
+      statuses: [200, 503],
       bodyMaxBytes: itemsBodyMaxBytes,
       act: (asked) => queueItems(parts, asked),
     },
-    { method: 'GET', path: 'bundle-status/', act: (asked) => bundleStatus(parts, asked) },
+    {
+      method: 'GET',
+      path: 'bundle-status/',
+      rest: 'id',
+      summary: 'How far a bundle is',
+      statuses: [200, 404, 503],
+      act: (asked) => bundleStatus(parts, asked),
+    },
   ]
 }
 
@@ -127,49 +137,4 @@ async function queueItems({ keeper }: IndexOrderParts, { body }: Asked): Promise
   const reply = await keeper.ask(words)
   if (!isRefusal(reply)) return done('Data item(s) queued')
   return { status: 503, body: reply.message, retryAfterSeconds: 1 }
-}
-
-async function bundleStatus({ ingest, index, clock }: IndexOrderParts, { rest }: Asked): Promise<Told> {
-  const asked = parseId(rest)
-  if (asked === undefined) return wrong('Must provide a valid bundle id')
-  const reply = await ingest.ask({ kind: 'waiting', id: asked })
-  if (isRefusal(reply)) return { status: 503, body: reply.message, retryAfterSeconds: 1 }
-  if (reply.kind !== 'waiting') throw new Error('the index answered something else')
-  index.refresh()
-  const row = index.row(idBytes(asked))
-  if (row === undefined && !reply.waits) return { status: 404, body: 'Bundle not found' }
-  const root = row === undefined ? undefined : index.rootOf(row)
-  const count = index.count({ bundledIn: [idBytes(asked)] }, new Effort(100_000, 200, clock))
-  const { waits, attempts, dueMs } = reply
-  const body = {
-    id: asked,
-    state: waits ? 'queued' : (count ?? 1) > 0 ? 'unbundled' : 'known',
-    ...(root === undefined ? {} : { rootTransactionId: idOfBytes(root.id) }),
-    // Too many to count in a moment: left out.
-    ...(count === undefined ? {} : { dataItemCount: count, matchedDataItemCount: count }),
-    importAttemptCount: attempts + (waits ? 0 : 1),
-    retryAttemptCount: attempts,
-    ...(dueMs === undefined ? {} : { nextAttemptAt: Math.floor(dueMs / 1000) }),
-  }
-  return { status: 200, body }
-}
-
-/** Sizes of tables and shared numbers alone: nothing is counted, so it may be asked each second. */
-function debug({ index, tip, forkDepth, following, clock }: IndexOrderParts): object {
-  index.refresh()
-  const { rows, blocks, pending } = index.counts()
-  const top = index.topHeight()
-  const { state, bundlesWaiting, missing } = following
-  return {
-    db: {
-      counts: { rows, stableBlocks: blocks, newTxs: pending, missingTxs: missing, bundlesWaiting },
-      heights: {
-        ...(top === undefined ? {} : { maxStable: top - forkDepth, maxNew: top }),
-        ...(tip.height < 0 ? {} : { tip: tip.height }),
-      },
-      timestamps: { now: Math.floor(clock.now() / 1000) },
-      errors: state === 'halted' ? ['a fork is too deep: the index stands still'] : [],
-      warnings: missing > 0 ? [`${missing} transactions of indexed blocks are missing`] : [],
-    },
-  }
 }

@@ -5,7 +5,7 @@ import type { CatalogReply, CatalogRequest } from '../../catalog/protocol.js'
 import { idBytes } from '../../format/id.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { parseTransaction, type Transaction } from '../../format/transaction.js'
-import { transactionAttributes, transactionInput } from '../../ingest/rows.js'
+import { pendingInput, transactionAttributes } from '../../ingest/rows.js'
 import { verifyTransaction } from '../../proof/transaction.js'
 import { type Asked, done, type Order, type Told, wrong } from './order.js'
 
@@ -24,7 +24,14 @@ const needed = ['id', 'owner', 'signature', 'last_tx'] as const
 
 /** Transactions that were posted elsewhere, known here before a node tells of them: pending, until their block comes. */
 export function optimisticOrder(parts: OptimisticOrderParts): Order {
-  return { method: 'POST', path: 'queue-optimistic-tx', bodyMaxBytes, act: (asked) => queue(parts, asked) }
+  return {
+    method: 'POST',
+    path: 'queue-optimistic-tx',
+    summary: 'Announces transactions that no node told of',
+    statuses: [200, 403, 503],
+    bodyMaxBytes,
+    act: (asked) => queue(parts, asked),
+  }
 }
 
 async function queue({ keeper, index, isEnabled }: OptimisticOrderParts, { body }: Asked): Promise<Told> {
@@ -40,7 +47,7 @@ async function queue({ keeper, index, isEnabled }: OptimisticOrderParts, { body 
     // What is known already is known better.
     if (index.row(idBytes(read.id)) === undefined) transactions.push(read)
   }
-  const rows = transactions.map((transaction) => transactionInput({ transaction, index: 0, weaveEnd: 0 }))
+  const rows = transactions.map(pendingInput)
   const attributes = transactions.map((transaction) => transactionAttributes(transaction, undefined))
   const reply = await keeper.ask({
     kind: 'all',

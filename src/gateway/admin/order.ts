@@ -25,6 +25,12 @@ export interface Order {
   readonly method: 'GET' | 'PUT' | 'POST' | 'DELETE'
   /** Below `admin/`, lower case; one that ends in a slash takes what is behind it. */
   readonly path: string
+  readonly summary: string
+  /** Statuses, but for those that every order may have (400, 401). */
+  readonly statuses: readonly number[]
+  /** What is behind a path that ends in a slash: a parameter of gateway/openapi.ts. */
+  readonly rest?: string
+  readonly queryNames?: readonly string[]
   /** Of the body; 100 kB where absent. */
   readonly bodyMaxBytes?: number
   act(asked: Asked): Told | Promise<Told>

@@ -1,8 +1,9 @@
 import type { Clock } from '../../actor/clock.js'
 import type { Sightings } from '../../actor/sightings.js'
 import type { ModerationStore } from '../../moderation/store.js'
+import { healthOf } from '../health.js'
 import type { InfoParts } from '../info-routes.js'
-import { aboutGateway, healthOf } from '../info-routes.js'
+import { aboutGateway } from '../info-routes.js'
 import { type CacheOrderParts, cacheUsage } from './cache-orders.js'
 import type { Order } from './order.js'
 
@@ -27,6 +28,8 @@ export function overviewOrder(parts: OverviewParts): Order {
   return {
     method: 'GET',
     path: 'overview',
+    summary: 'What the console shows',
+    statuses: [200],
     act: () => {
       const now = clock.now()
       return {

@@ -237,11 +237,11 @@ function payments({ rateLimiter, x402 }, series, recent = []) {
     ])
     facts.push([
       'Free tokens taken',
-      number(sum(series, 'rate_limit_tokens_consumed_total', 'token_type="regular"')),
+      number(sum(series, 'rate_limit_tokens_consumed_total', 'bucket_type="ip",token_type="regular"')),
     ])
     facts.push([
       'Paid tokens taken',
-      number(sum(series, 'rate_limit_tokens_consumed_total', 'token_type="paid"')),
+      number(sum(series, 'rate_limit_tokens_consumed_total', 'bucket_type="ip",token_type="paid"')),
     ])
     facts.push(['Refused', number(sum(series, 'rate_limit_exceeded_total'))])
   } else facts.push(['Limits', 'off'])

@@ -1,0 +1,22 @@
+#!/usr/bin/env node
+// The `sluice` command. It works in a checkout before any build, too: then it says what is missing.
+import { existsSync } from 'node:fs'
+
+const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
+const program = new URL('../dist/src/cli/sluice.js', import.meta.url)
+
+/** What keeps the program from running, and the way on; undefined where nothing does. */
+function missing() {
+  if (major < 20 || (major === 20 && minor < 19))
+    return `sluice needs Node.js 20.19 or newer; this is ${process.versions.node}`
+  if (existsSync(program)) return undefined
+  const isInstalled = existsSync(new URL('../node_modules', import.meta.url))
+  return `sluice is not built yet. Run: ${isInstalled ? '' : 'npm ci && '}npm run build`
+}
+
+const trouble = missing()
+if (trouble === undefined) await import(program.href)
+else {
+  process.stderr.write(`${trouble}\n`)
+  process.exitCode = 1
+}

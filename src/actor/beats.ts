@@ -1,0 +1,181 @@
+import { getHeapStatistics } from 'node:v8'
+import { getEnvironmentData, setEnvironmentData } from 'node:worker_threads'
+import { systemClock } from './clock.js'
+import { ownThread } from './priority.js'
+
+/**
+ * Signs of life of all threads of the process, in memory that they share. A slot is a thread's own: whether it is taken, the
+ * kernel's number of the thread, how often it was heard from, its name in Latin-1, and its load. Threads that end without a word
+ * (a thread can be terminated) leave their slot taken: whoever reads knows by the kernel's number that they are gone.
+ */
+const slots = 256
+const nameWords = 12
+const loadWords = 6
+const slotWords = 4 + nameWords + loadWords
+const nameBytes = nameWords * 4
+
+/** What a thread says of itself with a sign of life. */
+export interface Load {
+  readonly heapUsedBytes: number
+  readonly heapTotalBytes: number
+  /** How late the loop was at most, within the last 15 to 30 seconds. */
+  readonly loopDelayMs: number
+}
+
+export interface Beat {
+  readonly slot: number
+  readonly name: string
+  /** The kernel's number of the thread. */
+  readonly thread: number
+  /** Another number whenever the thread was heard from. */
+  readonly count: number
+  readonly load: Load
+}
+
+export class Beats {
+  static readonly bytes = slots * slotWords * 4
+  readonly #words: Int32Array
+  readonly #bytes: Buffer
+  readonly #loads: Float64Array
+
+  constructor(readonly memory = new SharedArrayBuffer(Beats.bytes)) {
+    this.#words = new Int32Array(memory)
+    this.#bytes = Buffer.from(memory)
+    this.#loads = new Float64Array(memory)
+  }
+
+  /** A slot of one's own; undefined where all are taken. */
+  claim(name: string, thread: number): number | undefined {
+    for (let slot = 0; slot < slots; slot += 1) {
+      const at = slot * slotWords
+      if (Atomics.compareExchange(this.#words, at, 0, 1) !== 0) continue
+      this.#words[at + 1] = thread
+      this.carry(slot, { heapUsedBytes: 0, heapTotalBytes: 0, loopDelayMs: 0 })
+      this.#words[at + 3] = this.#bytes.write(name.slice(0, nameBytes), (at + 4) * 4, 'latin1')
+      // Only now it can be read.
+      Atomics.store(this.#words, at, 2)
+      return slot
+    }
+    return undefined
+  }
+
+  beat(slot: number): void {
+    Atomics.add(this.#words, slot * slotWords + 2, 1)
+  }
+
+  /** Says the load of the slot's thread. */
+  carry(slot: number, { heapUsedBytes, heapTotalBytes, loopDelayMs }: Load): void {
+    this.#loads.set([heapUsedBytes, heapTotalBytes, loopDelayMs], loadAt(slot))
+  }
+
+  #loadOf(slot: number): Load {
+    const [heapUsedBytes = 0, heapTotalBytes = 0, loopDelayMs = 0] = this.#loads.subarray(loadAt(slot))
+    return { heapUsedBytes, heapTotalBytes, loopDelayMs }
+  }
+
+  /** The slot is nobody's any more. */
+  free(slot: number): void {
+    Atomics.store(this.#words, slot * slotWords, 0)
+  }
+
+  read(): Beat[] {
+    const found: Beat[] = []
+    for (let slot = 0; slot < slots; slot += 1) {
+      const at = slot * slotWords
+      if (Atomics.load(this.#words, at) !== 2) continue
+      const name = this.#bytes.toString('latin1', (at + 4) * 4, (at + 4) * 4 + (this.#words[at + 3] ?? 0))
+      const count = Atomics.load(this.#words, at + 2)
+      found.push({ slot, name, thread: this.#words[at + 1] ?? 0, count, load: this.#loadOf(slot) })
+    }
+    return found
+  }
+}
+
+/** Index of a slot's load among numbers of 8 bytes. */
+function loadAt(slot: number): number {
+  return (slot * slotWords + 4 + nameWords) / 2
+}
+
+const memoryKey = 'sluice.beats'
+const nameKey = 'sluice.thread'
+const beatMs = 1000
+
+/** Threads that start from now on, and those that they start, give signs of life here. To be called on the main thread. */
+export function listenForBeats(beats: Beats): void {
+  setEnvironmentData(memoryKey, beats.memory)
+}
+
+/** The next thread that starts is called so; those that it starts by itself are hands of it. */
+export function nameNextThread(name: string): void {
+  setEnvironmentData(nameKey, name)
+}
+
+/**
+ * From now on this thread gives a sign of life about once a second, whenever its loop turns. `hand`: what kind of hand of another
+ * thread it is. Returns a function for signs between turns. Nothing happens where nobody listens.
+ */
+export function keepBeat(hand?: string): () => void {
+  const memory = getEnvironmentData(memoryKey)
+  if (!(memory instanceof SharedArrayBuffer)) return () => undefined
+  const beats = new Beats(memory)
+  const name = String(getEnvironmentData(nameKey))
+  const slot = beats.claim(hand === undefined ? name : `${name}/${hand}`, ownThread())
+  if (slot === undefined) return () => undefined
+  const beat = (): void => beats.beat(slot)
+  const lateness = new Lateness()
+  systemClock.every(beatMs, () => {
+    beat()
+    const { used_heap_size: heapUsedBytes, total_heap_size: heapTotalBytes } = getHeapStatistics()
+    // A hand has no turns of its loop while it waits for a task: that its timer is late says nothing.
+    const loopDelayMs = hand === undefined ? lateness.turn(systemClock.monotonic()) : 0
+    beats.carry(slot, { heapUsedBytes, heapTotalBytes, loopDelayMs })
+  })
+  process.once('exit', () => beats.free(slot))
+  return beat
+}
+
+/** Beats in one window of `Lateness`. */
+const windowBeats = 15
+
+/** How late a timer of `beatMs` was at most, in this window of beats and the one before. */
+class Lateness {
+  #lastMs: number | undefined
+  #beats = 0
+  #worstMs = 0
+  #beforeMs = 0
+
+  /** The timer came at `nowMs`, by a clock that never goes back. Returns milliseconds. */
+  turn(nowMs: number): number {
+    const lateMs = this.#lastMs === undefined ? 0 : Math.max(0, nowMs - this.#lastMs - beatMs)
+    this.#lastMs = nowMs
+    this.#beats += 1
+    if (this.#beats % windowBeats === 0) {
+      this.#beforeMs = this.#worstMs
+      this.#worstMs = 0
+    }
+    this.#worstMs = Math.max(this.#worstMs, lateMs)
+    return Math.max(this.#worstMs, this.#beforeMs)
+  }
+}
+
+/** What the threads of this process said last; empty where nobody listens. */
+export function loadsByName(): ReadonlyMap<string, Load> {
+  const memory = getEnvironmentData(memoryKey)
+  const loads = new Map<string, Load>()
+  if (!(memory instanceof SharedArrayBuffer)) return loads
+  for (const { name, load } of new Beats(memory).read()) {
+    const other = loads.get(name) ?? { heapUsedBytes: 0, heapTotalBytes: 0, loopDelayMs: 0 }
+    // Hands of one thread have one name: together they take so much.
+    loads.set(name, {
+      heapUsedBytes: other.heapUsedBytes + load.heapUsedBytes,
+      heapTotalBytes: other.heapTotalBytes + load.heapTotalBytes,
+      loopDelayMs: Math.max(other.loopDelayMs, load.loopDelayMs),
+    })
+  }
+  return loads
+}
+
+/** Hands wait for their next task without a turn of their loop: that they are silent says nothing. */
+export function isHand(name: string): boolean {
+  return name.includes('/')
+}

@@ -1,0 +1,54 @@
+import { BucketsUnreachable } from './buckets.js'
+import type { BucketCommands } from './redis-scripts.js'
+import type { Standing, Tellers } from './tellers.js'
+
+export interface RedisTellersOptions {
+  /** What this gateway is called among them; the same after a restart. */
+  readonly self: string
+  /** Longer than one attempt to settle takes: who said nothing for so long is not at it any more. */
+  readonly leftMs: number
+}
+
+/** A payment can be settled for a day after it was signed, and its record is kept for a week. */
+const keptSeconds = 8 * 86_400
+
+export interface TellersRedis {
+  readonly commands: Pick<BucketCommands, 'paymentAsk' | 'paymentClear' | 'paymentLook'>
+  /** Keys of a payment: who asked for it, and the mark that its tokens are in a bucket. */
+  keysOf(payment: string): { readonly asked: string; readonly paid: string }
+  /** Waits a bounded time; undefined: Redis did not answer. */
+  wait<T>(run: () => Promise<T>): Promise<T | undefined>
+}
+
+/** Word between gateways in the Redis that holds their buckets. */
+export class RedisTellers implements Tellers {
+  constructor(
+    private readonly redis: TellersRedis,
+    private readonly options: RedisTellersOptions,
+  ) {}
+
+  async ask(payment: string): Promise<void> {
+    const { asked } = this.redis.keysOf(payment)
+    await this.#run(() => this.redis.commands.paymentAsk(asked, this.options.self, keptSeconds))
+  }
+
+  async clear(payment: string): Promise<void> {
+    const { asked } = this.redis.keysOf(payment)
+    await this.#run(() => this.redis.commands.paymentClear(asked, this.options.self))
+  }
+
+  async look(payment: string): Promise<Standing> {
+    const { asked, paid } = this.redis.keysOf(payment)
+    const { self, leftMs } = this.options
+    const youngestMs = await this.#run(() => this.redis.commands.paymentLook(asked, paid, self))
+    if (youngestMs === -2) return 'credited'
+    if (youngestMs < 0) return 'nobody'
+    return youngestMs < leftMs ? 'asked' : 'left'
+  }
+
+  async #run(run: () => Promise<number>): Promise<number> {
+    const said = await this.redis.wait(run)
+    if (said === undefined) throw new BucketsUnreachable('Redis did not answer')
+    return said
+  }
+}

@@ -1,0 +1,32 @@
+import type { PaymentRecord } from './settlement-ledger.js'
+import type { CashierReply, PaymentOrder } from './settlement-protocol.js'
+
+/** Facilitators' words for a nonce that is used: by us before a crash, or by somebody who was faster than us. */
+export const usedReasons = new Set(['invalid_exact_evm_nonce_already_used', 'invalid_transaction_state'])
+
+/** The nonce was used with another amount or window: only one of the two can ever settle. */
+export const spent: CashierReply = {
+  state: 'refused',
+  stage: 'verify',
+  reason: 'invalid_exact_evm_nonce_already_used',
+}
+
+/** Somebody else signed. */
+export const unsigned: CashierReply = {
+  state: 'refused',
+  stage: 'verify',
+  reason: 'invalid_exact_evm_payload_signature',
+}
+
+/** True where nothing is recorded, or this very authorization. */
+export function isSame(record: PaymentRecord | undefined, order: PaymentOrder): boolean {
+  return record === undefined || record.digest === order.digest
+}
+
+export function settledReply({ tokens, transaction }: PaymentRecord): CashierReply {
+  return { state: 'settled', tokens, transaction: transaction ?? '' }
+}
+
+export function refusedReply({ reason }: PaymentRecord): CashierReply {
+  return { state: 'refused', stage: 'settle', reason: reason ?? 'unexpected_settle_error' }
+}

@@ -1,0 +1,87 @@
+import type { Clock } from '../actor/clock.js'
+import type { Log } from '../actor/log.js'
+import { BucketsUnreachable } from './buckets.js'
+import type { Witness } from './chain-witness.js'
+import type { PaymentOrder } from './settlement-protocol.js'
+import type { Standing, Tellers } from './tellers.js'
+
+export interface TogetherParts {
+  /** Absent: nobody else fills these buckets. */
+  readonly tellers?: Tellers
+  /** Asked where a facilitator's refusal may not be the whole truth. */
+  readonly witness?: Witness
+  readonly clock: Clock
+  readonly log: Log
+}
+
+type Payment = Pick<PaymentOrder, 'payment' | 'payer' | 'units'>
+
+/** Between two looks at what another gateway does. */
+const lookEveryMs = 1000
+
+/**
+ * Whether a payment whose nonce is used was taken for our buckets, though not by us: only then the chain's word may fill one.
+ * Everything else that moved to the wallet was asked for elsewhere, and has filled a bucket there.
+ */
+export class Together {
+  constructor(private readonly parts: TogetherParts) {}
+
+  /** This gateway is about to ask. False: the others cannot be told, so nothing may be asked. */
+  async ask({ payment }: Payment): Promise<boolean> {
+    return (await this.#tell(() => this.parts.tellers?.ask(payment))) !== 'failed'
+  }
+
+  /** What this gateway asked for moved nothing. */
+  async clear({ payment }: Payment): Promise<void> {
+    await this.#tell(() => this.parts.tellers?.clear(payment))
+  }
+
+  /** The transaction by which another gateway took it for the same buckets; `asked`: one is at it; undefined: none did. */
+  async taken(order: Payment): Promise<`0x${string}` | 'asked' | undefined> {
+    const standing = await this.#standing(order)
+    if (standing === 'asked') return 'asked'
+    const seen = await this.parts.witness?.moved(order)
+    if (seen === undefined || seen === 'no' || seen === 'unknown') return undefined
+    if (standing !== 'nobody') return seen
+    this.parts.log.error(
+      { payment: order.payment, transaction: seen },
+      'a payment moved to this wallet that nobody who fills these buckets asked for: it is not credited. ' +
+        'Gateways with buckets of their own need wallets of their own',
+    )
+    return undefined
+  }
+
+  /** The same, when the other gateway is done; `asked` only after `untilMs` (monotonic), or when `isOver`. */
+  async takenInTheEnd(
+    order: Payment,
+    untilMs: number,
+    isOver: () => boolean,
+  ): Promise<`0x${string}` | 'asked' | undefined> {
+    const { clock } = this.parts
+    for (;;) {
+      const taken = await this.taken(order)
+      if (taken !== 'asked' || clock.monotonic() > untilMs || isOver()) return taken
+      await new Promise<void>((resolve) => {
+        clock.after(lookEveryMs, resolve)
+      })
+    }
+  }
+
+  async #standing({ payment }: Payment): Promise<Standing> {
+    const { tellers } = this.parts
+    if (tellers === undefined) return 'nobody'
+    const standing = await this.#tell(() => tellers.look(payment))
+    // Who cannot be asked may be at it.
+    return standing === undefined || standing === 'failed' ? 'asked' : standing
+  }
+
+  async #tell<T>(act: () => Promise<T> | undefined): Promise<T | 'failed' | undefined> {
+    try {
+      return await act()
+    } catch (error) {
+      if (!(error instanceof BucketsUnreachable)) throw error
+      this.parts.log.warn({ err: error }, 'gateways that fill the same buckets cannot be told of a payment')
+      return 'failed'
+    }
+  }
+}

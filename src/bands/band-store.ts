@@ -1,0 +1,121 @@
+import { randomBytes } from 'node:crypto'
+import { mkdir, readdir, realpath, rename, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { claim } from '../actor/claim.js'
+import { isEntryName } from '../format/entry-name.js'
+import { isMissing } from '../store/blobs.js'
+import { synced } from '../store/synced.js'
+import { isIndexName } from './names.js'
+import type { ShelfName, StoredBand } from './protocol.js'
+
+/** Folder of a band below `root` (`DATA_PATH/bands`). Throws a RangeError on names that are no path segments. */
+export function bandFolder(root: string, shelf: ShelfName, index: string, id: string): string {
+  if (!isIndexName(index) || !isEntryName(id)) throw new RangeError(`not a band's name: ${index}/${id}`)
+  return join(root, shelf, index, id)
+}
+
+/**
+ * The bands on disk. A band appears whole, by the rename of its folder, and is never changed or overwritten afterwards, only
+ * removed: readers that hold its files open go on reading them.
+ */
+export class BandStore {
+  /** What the names of this one's drafts begin with: claimed while the process runs, so that others leave them alone. */
+  #drafts: Promise<string> | undefined
+
+  /** `root` is `DATA_PATH/bands`. */
+  constructor(readonly root: string) {}
+
+  /** Makes the folders and removes drafts of processes that are gone. */
+  async prepare(): Promise<void> {
+    for (const name of ['tmp', 'own', 'installed', 'blobs', 'measured', 'torrents']) {
+      await mkdir(join(this.root, name), { recursive: true, mode: 0o700 })
+    }
+    const above = await realpath(join(this.root, 'tmp'))
+    for (const name of await readdir(above)) {
+      const [prefix = name] = name.split('.')
+      const claimed = await claim(join(above, prefix))
+      if (claimed === undefined) continue
+      await rm(join(above, name), { recursive: true, force: true })
+      await claimed.release()
+    }
+  }
+
+  /** A new empty folder on the same file system. */
+  async draft(): Promise<string> {
+    this.#drafts ??= this.#openDrafts()
+    const path = `${await this.#drafts}.${randomBytes(8).toString('hex')}`
+    await mkdir(path, { mode: 0o700 })
+    return path
+  }
+
+  async #openDrafts(): Promise<string> {
+    const above = join(this.root, 'tmp')
+    await mkdir(above, { recursive: true, mode: 0o700 })
+    const prefix = join(await realpath(above), `${process.pid}-${randomBytes(8).toString('hex')}`)
+    await claim(prefix)
+    return prefix
+  }
+
+  /**
+   * Puts a finished draft in place: its bytes reach the disk before its name does. False where a band of this name is there
+   * already: it stays as it is, and the draft is removed.
+   */
+  async place(draft: string, shelf: ShelfName, index: string, id: string): Promise<boolean> {
+    const folder = bandFolder(this.root, shelf, index, id)
+    for (const name of await readdir(draft)) await synced(join(draft, name))
+    await synced(draft)
+    const above = join(this.root, shelf, index)
+    const made = await mkdir(above, { recursive: true, mode: 0o700 })
+    try {
+      await rename(draft, folder)
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException
+      if (code !== 'ENOTEMPTY' && code !== 'EEXIST') throw error
+      await this.discard(draft)
+      return false
+    }
+    await synced(above)
+    if (made !== undefined) await synced(join(this.root, shelf))
+    return true
+  }
+
+  async discard(draft: string): Promise<void> {
+    await rm(draft, { recursive: true, force: true })
+  }
+
+  /** Every band in place, by index and id. Whatever else lies about is left alone. */
+  async list(shelf: ShelfName): Promise<StoredBand[]> {
+    const found: StoredBand[] = []
+    for (const index of await folders(join(this.root, shelf))) {
+      if (!isIndexName(index)) continue
+      for (const id of await folders(join(this.root, shelf, index))) {
+        if (isEntryName(id)) found.push({ shelf, index, id, folder: bandFolder(this.root, shelf, index, id) })
+      }
+    }
+    return found
+  }
+
+  /** Removes a band: first its name, at once, then its bytes. */
+  async remove({ shelf, index, id }: StoredBand): Promise<void> {
+    const aside = await this.draft()
+    try {
+      await rename(bandFolder(this.root, shelf, index, id), join(aside, 'band'))
+    } catch (error) {
+      if (!isMissing(error)) throw error
+    }
+    await this.discard(aside)
+  }
+}
+
+async function folders(path: string): Promise<string[]> {
+  try {
+    const entries = await readdir(path, { withFileTypes: true })
+    return entries
+      .filter((entry) => entry.isDirectory())
+      .map(({ name }) => name)
+      .sort()
+  } catch (error) {
+    if (isMissing(error)) return []
+    throw error
+  }
+}

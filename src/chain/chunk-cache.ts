@@ -1,0 +1,79 @@
+import { chunkSizeMax } from '../format/chunk.js'
+import type { Ruleset } from '../proof/path.js'
+
+/** A chunk with its proof, found true by `ruleset`. */
+export interface ProvenChunk {
+  readonly chunk: Uint8Array
+  readonly dataPath: Uint8Array
+  readonly dataRoot: Uint8Array
+  readonly dataSize: number
+  /** Where it lies in the data, `end` exclusive. */
+  readonly start: number
+  readonly end: number
+  readonly ruleset: Ruleset
+}
+
+/** Chunks looked after in one stretch of 256 KiB: usual data has two at most. */
+const perStretchMax = 4
+
+/**
+ * Proven chunks in memory, the longest unused go first. They lie by what they prove, not by where they are in the weave, so that
+ * no fork makes one of them wrong, and chunks that are not mined yet can be kept.
+ */
+export class ChunkCache {
+  readonly #stretches = new Map<string, readonly ProvenChunk[]>()
+  #bytes = 0
+
+  /** `maxBytes` of chunks and proofs; a chunk that reaches over two stretches counts twice. */
+  constructor(private readonly maxBytes: number) {}
+
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  /** The chunk that holds byte `offset` (from 0) of the data, proven by these very rules. */
+  find(dataRoot: Uint8Array, dataSize: number, offset: number, ruleset: Ruleset): ProvenChunk | undefined {
+    const key = keyOf(dataRoot, dataSize, Math.floor(offset / chunkSizeMax))
+    const chunks = this.#stretches.get(key)
+    const found = chunks?.find((one) => one.start <= offset && offset < one.end && one.ruleset === ruleset)
+    if (chunks === undefined || found === undefined) return undefined
+    this.#stretches.delete(key)
+    this.#stretches.set(key, chunks)
+    return found
+  }
+
+  put(chunk: ProvenChunk): void {
+    const first = Math.floor(chunk.start / chunkSizeMax)
+    const last = Math.floor((chunk.end - 1) / chunkSizeMax)
+    for (let stretch = first; stretch <= last; stretch += 1) this.#put(chunk, stretch)
+    while (this.#bytes > this.maxBytes) {
+      const [oldest] = this.#stretches.keys()
+      if (oldest === undefined) break
+      this.#drop(oldest)
+    }
+  }
+
+  #put(chunk: ProvenChunk, stretch: number): void {
+    const key = keyOf(chunk.dataRoot, chunk.dataSize, stretch)
+    const others = (this.#stretches.get(key) ?? []).filter(
+      (one) => one.start !== chunk.start || one.ruleset !== chunk.ruleset,
+    )
+    this.#drop(key)
+    const chunks = [...others.slice(1 - perStretchMax), chunk]
+    this.#stretches.set(key, chunks)
+    for (const one of chunks) this.#bytes += weightOf(one)
+  }
+
+  #drop(key: string): void {
+    for (const one of this.#stretches.get(key) ?? []) this.#bytes -= weightOf(one)
+    this.#stretches.delete(key)
+  }
+}
+
+function weightOf({ chunk, dataPath }: ProvenChunk): number {
+  return chunk.length + dataPath.length
+}
+
+function keyOf(dataRoot: Uint8Array, dataSize: number, stretch: number): string {
+  return `${Buffer.from(dataRoot).toString('latin1')}/${dataSize}/${stretch}`
+}

@@ -1,0 +1,51 @@
+import type { Id } from '../format/id.js'
+import { isRefusal, type Refusal } from '../format/refusal.js'
+import type { Transaction } from '../format/transaction.js'
+import { transactionDataRoot, verifyTransaction } from '../proof/transaction.js'
+import type { Chain } from './chain.js'
+
+export type HeaderChain = Pick<Chain, 'transaction' | 'transactionData'>
+
+const nothing = new Uint8Array(0)
+
+export interface VerifiedHeader {
+  /** Without data. */
+  readonly transaction: Transaction
+  /** The data root that its block's tree has for it: of format 1 it stands nowhere but follows from the data. */
+  readonly treeRoot: Uint8Array
+}
+
+/**
+ * The header of a mined transaction, its id and signature verified. Where the signature covers the data (format 1) and the node
+ * leaves it out, the data is asked for too. `judges` false: whoever gave it is believed.
+ */
+export async function verifiedHeader(
+  chain: HeaderChain,
+  id: Id,
+  signal: AbortSignal,
+  judges = true,
+): Promise<VerifiedHeader | Refusal> {
+  const answer = await chain.transaction(id, { signed: false, signal })
+  if (isRefusal(answer)) return answer
+  const whole = answer.format === 2 ? { ...answer, data: nothing } : await withData(chain, answer, signal)
+  if (isRefusal(whole)) return whole
+  const held = judges ? verifyTransaction(whole) : true
+  if (held !== true) return held
+  return { transaction: { ...whole, data: nothing }, treeRoot: transactionDataRoot(whole) }
+}
+
+async function withData(
+  chain: HeaderChain,
+  transaction: Transaction,
+  signal: AbortSignal,
+): Promise<Transaction | Refusal> {
+  if (transaction.data.length === transaction.dataSize) return transaction
+  const flow = await chain.transactionData(transaction.id, transaction.dataSize, signal)
+  if (isRefusal(flow)) return flow
+  const pieces: Uint8Array[] = []
+  for await (const piece of flow.bytes) {
+    if (isRefusal(piece)) return piece
+    pieces.push(piece)
+  }
+  return { ...transaction, data: Buffer.concat(pieces) }
+}

@@ -1,0 +1,14 @@
+/** With which code a command ends, so that scripts can tell the reasons apart. `sluice --help` lists them. */
+export const exitCode = {
+  done: 0,
+  /** Something went wrong that none of the others names. */
+  failed: 1,
+  /** Wrong words on the command line, or wrong settings. */
+  usage: 2,
+  /** What was asked for does not exist. */
+  notFound: 3,
+  /** A check came to a negative result: bytes, a signature or an index are not what they should be. */
+  untrue: 4,
+  /** A server that was needed did not answer. */
+  unreachable: 5,
+} as const

@@ -1,0 +1,110 @@
+import type { Address } from '../../actor/address.js'
+import type { Clock } from '../../actor/clock.js'
+import type { Following, Tip } from '../../actor/shared.js'
+import { Effort } from '../../catalog/effort.js'
+import type { ChainIndex } from '../../catalog/index-reader.js'
+import { rowAttributes } from '../../catalog/indexed.js'
+import type { CatalogReply, CatalogRequest } from '../../catalog/protocol.js'
+import { type Id, idBytes, idOfBytes, parseId } from '../../format/id.js'
+import { isRefusal } from '../../format/refusal.js'
+import type { IngestReply, IngestRequest } from '../../ingest/protocol.js'
+import type { ExportReply, ExportRequest } from '../../parquet/export-protocol.js'
+import { isBundle } from '../../source/learned.js'
+import { type Asked, type Told, wrong } from './order.js'
+
+/** What orders about the index are carried out with. */
+export interface IndexOrderParts {
+  readonly ingest: Address<IngestRequest | ExportRequest, IngestReply | ExportReply>
+  readonly keeper: Address<CatalogRequest, CatalogReply>
+  readonly index: ChainIndex
+  readonly tip: Tip
+  /** Blocks at the end of the chain that a fork may still take away. */
+  readonly forkDepth: number
+  readonly following: Following
+  readonly clock: Clock
+}
+
+/** `ANS-104`, as gateways of the network number formats of bundles. */
+const formatId = 1
+
+/** What those gateways keep of a bundle and we do not: told as unknown, for whoever reads their answer. */
+const unknown = {
+  ...{
+    unbundleFilterId: null,
+    indexFilterId: null,
+    previousUnbundleFilterId: null,
+    previousIndexFilterId: null,
+  },
+  ...{ firstQueuedAt: null, lastQueuedAt: null, firstSkippedAt: null, lastSkippedAt: null },
+  ...{ firstUnbundledAt: null, lastUnbundledAt: null, firstFullyIndexedAt: null, lastFullyIndexedAt: null },
+  ...{ firstRetriedAt: null, lastRetriedAt: null, duplicatedDataItemCount: null },
+}
+
+/** How far a bundle is: 404 for what is neither a bundle by its tags, nor waits to be opened, nor ever was. */
+export async function bundleStatus(
+  { ingest, index, clock }: IndexOrderParts,
+  { rest }: Asked,
+): Promise<Told> {
+  const asked = parseId(rest)
+  if (asked === undefined) return wrong('Must provide a valid bundle id')
+  const reply = await ingest.ask({ kind: 'waiting', id: asked })
+  if (isRefusal(reply)) return { status: 503, body: reply.message, retryAfterSeconds: 1 }
+  if (reply.kind !== 'waiting') throw new Error('the index answered something else')
+  index.refresh()
+  const { waits, attempts, dueMs } = reply
+  const count = index.count({ bundledIn: [idBytes(asked)] }, new Effort(5000, 20, clock))
+  if (!waits && count === 0 && !isBundleHere(index, asked)) return { status: 404, body: 'Bundle not found' }
+  const row = index.row(idBytes(asked))
+  const root = row === undefined ? undefined : index.rootOf(row)
+  const body = {
+    id: asked,
+    state: waits ? 'queued' : count === 0 ? 'known' : 'unbundled',
+    formatId,
+    rootTransactionId: root === undefined ? null : idOfBytes(root.id),
+    // Too many to count in a moment: not told.
+    ...{ dataItemCount: count ?? null, matchedDataItemCount: count ?? null },
+    importAttemptCount: attempts + (waits ? 0 : 1),
+    retryAttemptCount: attempts,
+    ...unknown,
+    ...(dueMs === undefined ? {} : { nextAttemptAt: Math.floor(dueMs / 1000) }),
+  }
+  return { status: 200, body }
+}
+
+function isBundleHere(index: IndexOrderParts['index'], id: Id): boolean {
+  const row = index.row(idBytes(id))
+  return row !== undefined && isBundle(rowAttributes(index, row).header?.tags ?? [])
+}
+
+/**
+ * Sizes of tables, shared numbers, and the few blocks that a fork may still take: nothing long is counted, so it may be asked
+ * each second. `stable` is what lies deeper.
+ */
+export function debug({ index, tip, forkDepth, following, clock }: IndexOrderParts): object {
+  index.refresh()
+  const { rows, blocks, pending } = index.counts()
+  const top = index.topHeight()
+  const { state, bundlesWaiting, missing, itemIndexedMs } = following
+  const fresh = top === undefined ? [] : index.blocks(top - forkDepth + 1, top, true, forkDepth)
+  const stableBlocks = blocks - fresh.length
+  const [first] = index.blocks(0, Number.MAX_SAFE_INTEGER, false, 1)
+  const newTxs = fresh.reduce((sum, block) => sum + block.transactionCount, pending)
+  const counts = { rows, pending, stableBlocks, newBlocks: fresh.length, newTxs }
+  const heights = {
+    ...(first === undefined || top === undefined || stableBlocks === 0
+      ? {}
+      : { minStable: first.height, maxStable: top - forkDepth }),
+    ...(top === undefined ? {} : { minNew: fresh.at(-1)?.height, maxNew: top }),
+    ...(tip.height < 0 ? {} : { tip: tip.height }),
+  }
+  const indexed = itemIndexedMs === 0 ? {} : { maxNewDataItemIndexedAt: Math.floor(itemIndexedMs / 1000) }
+  return {
+    db: {
+      counts: { ...counts, missingTxs: missing, bundlesWaiting },
+      heights,
+      timestamps: { now: Math.floor(clock.now() / 1000), ...indexed },
+      errors: state === 'halted' ? ['a fork is too deep: the index stands still'] : [],
+      warnings: missing > 0 ? [`${missing} transactions of indexed blocks are missing`] : [],
+    },
+  }
+}

@@ -1,0 +1,46 @@
+import type { Clock } from '../actor/clock.js'
+import type { Following, Tip } from '../actor/shared.js'
+
+export interface HealthParts {
+  readonly clock: Clock
+  readonly startedMs: number
+  readonly tip: Tip
+  readonly following: Following
+  /** So long without a new data item the gateway is unhealthy. Absent: for ever. */
+  readonly itemsSilentMs?: number
+}
+
+/** The shape that clients of the network read: `uptime` in seconds, `date` in ISO 8601, `reasons` only where it is unhealthy. */
+export interface Health {
+  readonly status: 'ok' | 'unhealthy'
+  readonly uptime: number
+  readonly date: string
+  readonly reasons?: readonly string[]
+}
+
+/** Whether the gateway is well, and if not why. */
+export function healthOf({ clock, startedMs, tip, following, itemsSilentMs }: HealthParts): Health {
+  const now = clock.now()
+  const silentMs = now - Math.max(following.itemIndexedMs, startedMs)
+  const reasons = [
+    ...(tip.height < 0 ? ['no base-layer node has answered yet'] : []),
+    ...(following.state === 'halted'
+      ? ['a fork is too deep: the index stands still, content is served']
+      : []),
+    ...(itemsSilentMs !== undefined && silentMs > itemsSilentMs
+      ? [`no data item was indexed for ${Math.floor(silentMs / 1000)} seconds`]
+      : []),
+  ]
+  return {
+    status: reasons.length === 0 ? 'ok' : 'unhealthy',
+    uptime: (now - startedMs) / 1000,
+    date: new Date(now).toISOString(),
+    ...(reasons.length === 0 ? {} : { reasons }),
+  }
+}
+
+/** That this thread answers: nothing else is looked at. */
+export function lifeOf({ clock, startedMs }: Pick<HealthParts, 'clock' | 'startedMs'>): Health {
+  const now = clock.now()
+  return { status: 'ok', uptime: (now - startedMs) / 1000, date: new Date(now).toISOString() }
+}

@@ -1,0 +1,167 @@
+import { type Load, loadsByName } from '../actor/beats.js'
+import type { Meters } from '../actor/meter.js'
+import { programVersion } from '../actor/version.js'
+import type { Vocabulary } from '../attest/vocabulary.js'
+import { type HealthParts, healthOf } from './health.js'
+
+export interface MetricsParts extends HealthParts {
+  readonly vocabulary: Vocabulary
+  readonly meters: Meters
+  /** On every series, as dashboards of the network expect. */
+  readonly release: string
+  /** What the content on disk takes. */
+  readonly usage?: () => { readonly blobs: number; readonly bytes: number }
+}
+
+/** A number that is read for each scrape: from tables that threads share, or from a meter that has another name, too. */
+interface Shown {
+  readonly name: string
+  /** A name of other gateways of the network that breaks the rules of Prometheus: shown in their vocabulary only. */
+  readonly isNetworkOnly?: true
+  readonly kind: 'counter' | 'gauge'
+  readonly help: string
+  series(parts: MetricsParts): readonly (readonly [labels: string, value: number])[]
+}
+
+const sources = ['parent', 'trusted-gateways', 'ar-io-network', 'chunks', 'chunks-offset-aware', 'tx-data']
+
+const ofThread = (value: (load: Load) => number): Shown['series'] => {
+  return () => [...loadsByName()].map(([name, load]) => [`thread="${name}"`, value(load)])
+}
+
+const shown: readonly Shown[] = [
+  {
+    name: 'sluice_build_info',
+    kind: 'gauge',
+    help: 'Always 1; what runs here.',
+    series: () => [
+      [`version="${programVersion()}",node="${process.versions.node}",arch="${process.arch}"`, 1],
+    ],
+  },
+  {
+    name: 'gateway_healthy',
+    kind: 'gauge',
+    help: '1 while the health check says ok, else 0.',
+    series: (parts) => [['', healthOf(parts).status === 'ok' ? 1 : 0]],
+  },
+  {
+    name: 'chain_tip_height',
+    kind: 'gauge',
+    help: 'Height of the tip of the chain, as far as nodes told; -1: not yet.',
+    series: ({ tip }) => [['', tip.height]],
+  },
+  {
+    name: 'index_lag_blocks',
+    kind: 'gauge',
+    help: 'Blocks between the highest block in the index and the tip of the chain.',
+    series: ({ tip, following }) => [['', Math.max(0, tip.height - following.height)]],
+  },
+  {
+    name: 'index_bundles_waiting',
+    kind: 'gauge',
+    help: 'Bundles that wait to be unbundled.',
+    series: ({ following }) => [['', following.bundlesWaiting]],
+  },
+  {
+    name: 'thread_loop_delay_seconds',
+    kind: 'gauge',
+    help: 'How late the event loop of a thread was at most, within the last 15 to 30 seconds, by one timer a second.',
+    series: ofThread(({ loopDelayMs }) => loopDelayMs / 1000),
+  },
+  {
+    name: 'thread_heap_used_bytes',
+    kind: 'gauge',
+    help: 'JavaScript objects of a thread; threads of one name together.',
+    series: ofThread(({ heapUsedBytes }) => heapUsedBytes),
+  },
+  {
+    name: 'thread_heap_size_bytes',
+    kind: 'gauge',
+    help: 'JavaScript heap of a thread; threads of one name together.',
+    series: ofThread(({ heapTotalBytes }) => heapTotalBytes),
+  },
+  {
+    name: 'get_data_stream_successes_total',
+    kind: 'counter',
+    help: 'Payloads that sources brought whole: fetches_total{outcome="whole"}.',
+    series: ({ meters }) =>
+      sources.map((source) => [
+        `source="${source}"`,
+        meters.value('fetches_total', { source, outcome: 'whole' }),
+      ]),
+  },
+  {
+    name: 'contiguous_data_cache_not_found_total',
+    kind: 'counter',
+    help: 'Payloads that no source has: fetches_total{source="none",outcome="unknown"}.',
+    series: ({ meters }) => [['', meters.value('fetches_total', { source: 'none', outcome: 'unknown' })]],
+  },
+  {
+    name: 'get_chunk_total',
+    kind: 'counter',
+    help: 'Chunks asked for by weave offset: chunk_requests_total.',
+    series: ({ meters }) => [['', meters.total('chunk_requests_total')]],
+  },
+  {
+    name: 'arweave_chunk_broadcast_total',
+    kind: 'counter',
+    help: 'Posted chunks that enough nodes took, or did not: chunk_posts_total.',
+    series: ({ meters }) => [
+      ['status="success"', meters.value('chunk_posts_total', { outcome: 'taken' })],
+      ['status="fail"', meters.value('chunk_posts_total', { outcome: 'failed' })],
+    ],
+  },
+  {
+    name: 'block_importer_running',
+    kind: 'gauge',
+    help: '1 while blocks are imported, or looked for.',
+    series: ({ following }) => [['', ['importing', 'following'].includes(following.state) ? 1 : 0]],
+  },
+  {
+    name: 'cache_objects',
+    kind: 'gauge',
+    help: 'Payloads in the local store.',
+    series: ({ usage }) => (usage === undefined ? [] : [['', usage().blobs]]),
+  },
+  {
+    name: 'cache_objects_total',
+    isNetworkOnly: true,
+    kind: 'gauge',
+    help: 'Payloads in the local store: cache_objects.',
+    series: ({ usage }) => (usage === undefined ? [] : [['', usage().blobs]]),
+  },
+  {
+    name: 'cache_size_bytes',
+    kind: 'gauge',
+    help: 'Bytes of payloads in the local store.',
+    series: ({ usage }) => (usage === undefined ? [] : [['', usage().bytes]]),
+  },
+]
+
+/** All numbers in the Prometheus text format 0.0.4. */
+export function metricsText(parts: MetricsParts): string {
+  const label = `release="${parts.release}"`
+  const isNetwork = parts.vocabulary.name === 'ar-io'
+  const also = shown.flatMap(({ name, kind, help, isNetworkOnly, series }) => {
+    if (isNetworkOnly && !isNetwork) return []
+    const lines = series(parts).map(([labels, value]) => {
+      return `${name}{${labels === '' ? '' : `${labels},`}${label}} ${value}`
+    })
+    return lines.length === 0 ? [] : [`# HELP ${name} ${help}`, `# TYPE ${name} ${kind}`, ...lines]
+  })
+  return `${parts.meters.text(label, isNetwork)}${also.join('\n')}\n${processText(label)}`
+}
+
+/** The process as a whole, in the names that dashboards know. */
+function processText(label: string): string {
+  const { user, system } = process.cpuUsage()
+  return [
+    '# HELP process_resident_memory_bytes Memory of the whole process, files mapped into it included.',
+    '# TYPE process_resident_memory_bytes gauge',
+    `process_resident_memory_bytes{${label}} ${process.memoryUsage.rss()}`,
+    '# HELP process_cpu_seconds_total Processor time of all threads.',
+    '# TYPE process_cpu_seconds_total counter',
+    `process_cpu_seconds_total{${label}} ${(user + system) / 1e6}`,
+    '',
+  ].join('\n')
+}

@@ -1,0 +1,29 @@
+import type { Reply, Request } from '../http/exchange.js'
+import type { Family, Flow, Ledger } from './flow.js'
+import { readHops } from './hints.js'
+import { requestId } from './request-id.js'
+
+/**
+ * The flow of a request that just came. `lead`: what stands before its id in every head. Written out, and not made of parts: this
+ * runs for every request, and spreading costs more than all the rest.
+ */
+export function openFlow(ledger: Ledger, request: Request, reply: Reply, family: Family, lead: string): Flow {
+  const id = requestId(request)
+  return {
+    request,
+    reply,
+    family,
+    method: request.method,
+    path: request.path,
+    requestId: id,
+    lines: lead + id,
+    startedMs: ledger.begin(),
+    hops: readHops(request),
+    fallback: false,
+    naming: undefined,
+    knocked: false,
+    isShared: false,
+    answered: false,
+    settled: false,
+  }
+}

@@ -1,0 +1,35 @@
+import type { Request } from '../http/exchange.js'
+import type { CacheRules } from './cache-control.js'
+
+/** What the operator chose for answers with content. */
+export interface GatewayOptions {
+  readonly cache: CacheRules
+  readonly tagHeaders: boolean
+  readonly tagsMax: number
+  readonly tagBytesMax: number
+  /** Blocks behind the tip after which content is final. */
+  readonly forkDepth: number
+  /** Lower-case host names of this gateway: seen in a request's via list, the request went in a circle. */
+  readonly ownHosts: readonly string[]
+  /** Release told to other gateways as the origin's. */
+  readonly release: string
+  /** Hops after which no other gateway is asked. */
+  readonly hopsMax: number
+  /** Requests with one of these headers (lower case) are answered without asking other gateways. */
+  readonly localOnlyHeaders: readonly string[]
+  /** The same for requests whose User-Agent is there and empty. */
+  readonly localOnlyEmptyUserAgent: boolean
+  /** The same where a User-Agent has one of these in it (lower case), and where one of these hosts passed it on. */
+  readonly localOnlyUserAgents: readonly string[]
+  readonly localOnlyOrigins: readonly string[]
+  /** The same for these clients; absent: for none. */
+  readonly localOnlyClient?: (request: Request) => boolean
+  /** Blobs up to this size are checked before they are first served; larger ones are served meanwhile, unverified. */
+  readonly checkWaitBytes: number
+  /** Prepared entries kept per thread, of 2 to 40 KiB each. */
+  readonly entriesMax: number
+  /** Larger manifests are not resolved. */
+  readonly manifestMaxBytes: number
+  /** Packed manifests that a thread keeps open: a descriptor each. */
+  readonly manifestsOpenMax: number
+}

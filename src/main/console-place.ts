@@ -1,0 +1,32 @@
+import type { Config } from '../../config/read.js'
+import { consolePortOf } from '../../config/server.js'
+import type { Part } from '../actor/supervise.js'
+import { vocabularies } from '../attest/vocabulary.js'
+import type { EdgeThread } from '../gateway/wiring.js'
+import { found, urlOf } from './ports.js'
+
+/** Where the console is; nothing where the operator wants none. */
+export interface ConsolePlace {
+  readonly parts: Part[]
+  /** What the edge thread of this number (from 0) is told: one is enough for an operator, all answers are small. */
+  lines(index: number): Pick<EdgeThread, 'console'>
+  /** What to open in a browser on this machine, by name. */
+  urls(): Readonly<Record<string, string>>
+}
+
+/** The place of the console: an address of its own, so that no content of others shares its origin. */
+export function consoleOf({ server }: Config): ConsolePlace {
+  const { consoleEnabled, consoleAddress: host } = server
+  if (!consoleEnabled) return { parts: [], lines: () => ({}), urls: () => ({}) }
+  let port = consolePortOf(server)
+  const { pathPrefix } = vocabularies[server.vocabulary]
+  return {
+    parts: [
+      found(host, port, 'CONSOLE_PORT', (free) => {
+        port = free
+      }),
+    ],
+    lines: (index) => (index > 0 ? {} : { console: { host, port } }),
+    urls: () => ({ console: `${urlOf(host, port)}${pathPrefix}/console` }),
+  }
+}

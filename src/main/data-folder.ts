@@ -1,0 +1,95 @@
+import { closeSync, existsSync, openSync, readdirSync, statSync, unlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Claim, claimFolder, tryClaimFolder } from '../actor/claim.js'
+import type { Log } from '../actor/log.js'
+import { makeFolder } from '../store/folder.js'
+import { databaseFault } from '../store/lmdb-check.js'
+
+/** DATA_PATH as it is cannot be used; the message is for an operator. */
+export class UnusableData extends Error {}
+
+/** Pages of each database that are looked at before it is opened: the top of every tree, within some milliseconds. */
+const pagesMax = 1000
+
+const again = 'move that folder away and start again'
+
+/** What an operator does where a database is broken, by its folder below DATA_PATH. */
+const ways: Readonly<Record<string, string>> = {
+  catalog: `${again}: the index is built anew from START_HEIGHT on, or faster by sluice import, and content is fetched anew`,
+  agenda: `${again}: bundles and transactions that waited there are found again when their blocks are imported anew`,
+  moderation:
+    'put a copy of that folder back. Without one nothing of the list is blocked: move it away, start, and block again',
+  names: `${again}: the names that this machine knows itself are set again with sluice names`,
+  admission: `${again}: every bucket begins full, and tokens that were paid for are lost`,
+  payments:
+    'put a copy of that folder back. Without one, move it away: look on the chain for payments that were not settled yet',
+  webhooks: `${again}: events that no receiver heard of yet are lost`,
+  'webhooks-cached': `${again}: events that no receiver heard of yet are lost`,
+  devnet: `${again}: the embedded chain begins anew; what was indexed of it goes with the folder catalog`,
+}
+
+const reasons: Readonly<Record<string, string>> = {
+  EEXIST: 'there is a file of that name',
+  ENOTDIR: 'it is a file, or lies below one',
+  ENOENT: 'no folder can be made there',
+  EACCES: 'this user may not use it',
+  EPERM: 'this user may not use it',
+  EROFS: 'the file system is read-only',
+  ENOSPC: 'the disk is full',
+  ELOOP: 'its links form a circle',
+}
+
+/**
+ * Makes DATA_PATH fit for use, for this process alone: the folder is there (made with mode 0700), can be written, nobody else
+ * uses it, and every database in it can be opened. Rejects in plain words otherwise; then nothing is claimed.
+ */
+export async function claimDataFolder(root: string, log?: Pick<Log, 'warn'>): Promise<Claim> {
+  try {
+    makeFolder(root)
+    const probe = join(root, `.probe-${process.pid}`)
+    closeSync(openSync(probe, 'w', 0o600))
+    unlinkSync(probe)
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code ?? String(error)
+    throw new UnusableData(
+      `DATA_PATH: ${root} cannot be used: ${reasons[code] ?? 'the system refuses'} (${code})`,
+    )
+  }
+  const mode = statSync(root).mode & 0o777
+  if ((mode & 0o077) !== 0) {
+    const say =
+      'others on this machine may enter DATA_PATH, and the program trusts what lies there: chmod 700'
+    log?.warn({ path: root, mode: mode.toString(8) }, say)
+  }
+  const claim = await claimFolder(root)
+  try {
+    checkDatabases(root)
+  } catch (error) {
+    await claim.release()
+    throw error
+  }
+  return claim
+}
+
+/** The same for a command that may run beside the program: where that runs, it has looked already. */
+export async function checkWhileIdle(root: string): Promise<void> {
+  if (!existsSync(root)) return
+  const claimed = await tryClaimFolder(root)
+  if (claimed === undefined) return
+  try {
+    checkDatabases(root)
+  } finally {
+    await claimed.release()
+  }
+}
+
+/** Throws at the first database below `root` that must not be opened. Nobody may write to them meanwhile. */
+export function checkDatabases(root: string): void {
+  const folders = readdirSync(root, { withFileTypes: true }).filter((entry) => entry.isDirectory())
+  for (const { name } of folders) {
+    const fault = databaseFault(join(root, name), pagesMax)
+    if (fault === undefined) continue
+    const way = ways[name] ?? 'move that folder away, or put a copy of it back'
+    throw new UnusableData(`${join(root, name, 'data.mdb')} is broken: ${fault}. What to do: ${way}`)
+  }
+}

@@ -1,0 +1,88 @@
+import { readFileSync } from 'node:fs'
+import type { Config } from '../../config/read.js'
+
+/** How the descriptors that the system gives this process are shared out. */
+export interface Descriptors {
+  /** Accepted sockets of all edge threads together. */
+  readonly socketsMax: number
+  /** Files that each edge thread keeps mapped for the next reader. */
+  readonly filesMax: number
+  /** Packed manifests that each edge thread keeps open. */
+  readonly manifestsMax: number
+  /** Sockets to each other gateway. */
+  readonly upstreamMax: number
+  /** Calls to nodes under way, of each thread that asks them: chunks ahead of a reader, and `otherCalls`. */
+  readonly callsMax: number
+  /** Payloads that are fetched at once: each has a file and a socket. */
+  readonly fetchesMax: number
+}
+
+/** Databases, pipes between threads, event loops, the log; and what a command or a look at the program needs beside it. */
+const baseCount = 80
+/** More of the same for each edge thread. */
+const threadCount = 8
+/** Threads besides the edges that ask nodes. */
+const askers = 2
+/** Peers, trackers and files of BitTorrent, where it is on. */
+const swarmCount = 128
+/** Calls to nodes that are no chunks ahead of a reader. */
+export const otherCalls = 14
+/** With fewer sockets it is no server. */
+const socketsMin = 16
+
+/** What `ulimit -n` says, as the kernel has it for this process; undefined where it is not told (no /proc) or without a bound. */
+export function descriptorLimit(): number | undefined {
+  let text: string
+  try {
+    text = readFileSync('/proc/self/limits', 'utf8')
+  } catch {
+    return undefined
+  }
+  const soft = /^Max open files\s+(\d+)/m.exec(text)?.[1]
+  return soft === undefined ? undefined : Number(soft)
+}
+
+/**
+ * Shares out `limit` descriptors: what the program itself needs comes first, the rest is for clients. A request may hold a second
+ * one for a file that grows while it reads, so a socket counts twice. Throws in plain words where it is too little for a server.
+ */
+export function shareDescriptors(
+  { server, retrieval, usesSwarm }: DescriptorConfig,
+  limit: number,
+): Descriptors {
+  const share = (parts: number, least: number, most: number): number =>
+    Math.max(least, Math.min(most, Math.floor(limit / parts)))
+  const edges = server.edgeThreads
+  const filesMax = share(8 * edges, 16, 1024)
+  const manifestsMax = share(32 * edges, 8, 256)
+  const upstreamMax = share(16, 8, 256)
+  const callsMax = share(64, otherCalls + 1, retrieval.chunkReadAhead + otherCalls)
+  const fetchesMax = share(16, 8, retrieval.fetchesMax)
+  const own = baseCount + threadCount * edges + (usesSwarm ? swarmCount : 0)
+  const ofEdges = (filesMax + manifestsMax + callsMax) * edges
+  const kept = own + ofEdges + upstreamMax + callsMax * askers + 2 * fetchesMax
+  const socketsMax = Math.floor((limit - kept) / 2)
+  if (socketsMax < socketsMin) {
+    const needed = kept + 2 * socketsMin
+    throw new Error(
+      `this process may have ${limit} open files (ulimit -n), and needs ${needed} at least: allow it more, ` +
+        'LimitNOFILE= in a systemd unit, --ulimit nofile= with a container',
+    )
+  }
+  return { socketsMax, filesMax, manifestsMax, upstreamMax, callsMax, fetchesMax }
+}
+
+/** The settings that it takes to share them out. */
+export interface DescriptorConfig {
+  readonly server: { readonly edgeThreads: number }
+  readonly retrieval: { readonly fetchesMax: number; readonly chunkReadAhead: number }
+  readonly usesSwarm: boolean
+}
+
+/** The settings as they may be with so many descriptors. */
+export function fitted(config: Config, shares: Descriptors | undefined): Config {
+  if (shares === undefined) return config
+  const { fetchesMax } = shares
+  const chunkReadAhead = shares.callsMax - otherCalls
+  return { ...config, retrieval: { ...config.retrieval, fetchesMax, chunkReadAhead } }
+}

@@ -1,0 +1,34 @@
+import { join, resolve } from 'node:path'
+import type { Config } from '../../config/read.js'
+import { moderationPath } from '../moderation/protocol.js'
+
+/** Folders below DATA_PATH, each with one owner. */
+export function folders({
+  server,
+}: Config): Record<
+  | 'root'
+  | 'catalog'
+  | 'blobs'
+  | 'manifests'
+  | 'agenda'
+  | 'webhooks'
+  | 'exports'
+  | 'moderation'
+  | 'devnet'
+  | 'keys',
+  string
+> {
+  const root = resolve(server.dataPath)
+  return {
+    root,
+    catalog: join(root, 'catalog'),
+    blobs: join(root, 'blobs'),
+    manifests: join(root, 'manifests'),
+    agenda: join(root, 'agenda'),
+    webhooks: join(root, 'webhooks'),
+    exports: join(root, 'parquet'),
+    moderation: moderationPath(root),
+    devnet: join(root, 'devnet'),
+    keys: join(root, 'keys'),
+  }
+}

@@ -1,0 +1,80 @@
+import type { MessagePort } from 'node:worker_threads'
+import type { Config } from '../../config/read.js'
+import { systemClock } from '../actor/clock.js'
+import { type Hand, Hastening, ownReins } from '../actor/hastening.js'
+import type { Part } from '../actor/supervise.js'
+import { queryLimits } from '../query/limits.js'
+import { LeftTables } from '../query/lines.js'
+import type { QueryLineAbout } from '../query/protocol.js'
+import type { QueryAsking, QueryThread, QueryThreadSaid } from '../query/wiring.js'
+import { folders } from './folders.js'
+import { chainOptions } from './network.js'
+import type { SharedTables } from './threads.js'
+
+/** The threads of the program, as far as queries need them. */
+interface Crew {
+  said<Said>(name: string): Said
+  line(name: string, about?: object): MessagePort
+  part(name: string, file: string, data: () => object): Part
+}
+
+interface QueryThreads {
+  readonly parts: Part[]
+  /** What the edge thread at this place (from 0) is told: the first there, or one that replaces it. */
+  asking(edge: number): QueryAsking
+  /** Keeps the threads from starving; to be started when all edge threads are up. */
+  readonly hastening: Part
+}
+
+/** Answers that clients have not taken yet, each edge thread, in answers of the largest size. */
+const heldAnswers = 8
+
+/** The threads that answer queries, all up before an edge thread, and what each edge thread is told of them. */
+export function queryThreads(
+  config: Config,
+  nodes: () => readonly string[],
+  shared: SharedTables,
+  crew: Crew,
+): QueryThreads {
+  const { threads, waitingMax, clientMax, waitMs, ...limits } = config.queries
+  const queue = { waitingMax, clientMax, waitMs }
+  const names = Array.from({ length: threads }, (_, at) => `query-${at + 1}`)
+  const thread = (at: number): QueryThread => ({
+    row: shared.rows.queries + at,
+    catalogPath: folders(config).catalog,
+    generations: shared.generations,
+    meters: shared.meters,
+    chain: chainOptions(nodes(), config),
+    limits: { ...queryLimits, ...limits },
+    queue,
+    logLevel: config.server.logLevel,
+  })
+  const tables = names.map(() => new LeftTables(queue))
+  const hands = (): Hand[] =>
+    names.flatMap((name, at) => {
+      const { thread: number } = crew.said<QueryThreadSaid>(name)
+      const isWanted = (): boolean => tables[at]?.areUnderWay === true
+      return number === undefined ? [] : [{ thread: number, isWanted }]
+    })
+  return {
+    hastening: {
+      name: 'hastening',
+      start: async () => {
+        const timer = new Hastening(hands(), ownReins).keep(systemClock)
+        return { stop: async () => timer.cancel() }
+      },
+    },
+    parts: names.map((name, at) => crew.part(name, 'query', () => thread(at))),
+    asking: (edge) => {
+      const left = tables.map((one) => one.renew(edge))
+      const queryPorts = names.map((name, at) => {
+        return crew.line(name, { left: left[at] as SharedArrayBuffer } satisfies QueryLineAbout)
+      })
+      const { trustedProxies, ipv6PrefixBits } = config.limits
+      const { sizeMaxBytes } = queryLimits
+      const heldMaxBytes = limits.answerMaxBytes * heldAnswers
+      const clients = { trustedProxies, ipv6PrefixBits }
+      return { queryPorts, queries: { left, queue, sizeMaxBytes, heldMaxBytes, clients } }
+    },
+  }
+}

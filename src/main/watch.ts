@@ -1,0 +1,81 @@
+import { Beats, listenForBeats } from '../actor/beats.js'
+import { systemClock } from '../actor/clock.js'
+import type { Log } from '../actor/log.js'
+import type { Meters } from '../actor/meter.js'
+import { stackOf } from '../actor/stack.js'
+import type { Part } from '../actor/supervise.js'
+import { type Silence, Watchdog } from '../actor/watchdog.js'
+import type { RunningThreads } from './running-threads.js'
+
+/** How long the stack of a silent thread is waited for. */
+const stackMs = 3000
+
+/**
+ * What becomes of a thread that is silent for `silentMs`. It is named in the log, with what it does where that can be had. Then:
+ *
+ * - A thread that serves sockets owns nothing that outlives it: it is ended and replaced, whether it spins or sleeps in a call.
+ *   Its connections are closed, others listen on the same port meanwhile. One that waits for a disk is only named: the next one
+ *   would wait for the same disk.
+ * - All others write what nobody else may write, or hold work of those: one of them cannot be replaced while the rest of the
+ *   program holds lines to it and beliefs about it. The program ends, and a fresh one recovers from disk, as after kill -9. They
+ *   may be long at one piece of work, so this takes `endFactor` times as long of processor time, or `sleepFactor` times as long
+ *   asleep within a call (a keeper whose disk stands still waits for it, and is not ended).
+ * - A thread that could run, and got no processor, is not to blame; nor is any for time that the main thread was late itself.
+ */
+const endFactor = 6
+const sleepFactor = 30
+
+/**
+ * Makes all threads that start from now on give signs of life, and returns the part that looks after them: the last to start,
+ * and the first to stop.
+ */
+export function watchdogPart(threads: RunningThreads, silentMs: number, meters: Meters, log: Log): Part {
+  const beats = new Beats()
+  listenForBeats(beats)
+  return {
+    name: 'watchdog',
+    start: async () => {
+      const watchdog = new Watchdog(beats, systemClock, {
+        silentMs,
+        onSilent: (silence, isFirst) => {
+          if (isFirst) meters.of('watchdog_reports_total', { cause: silence.cause }).add(1)
+          act(threads, silence, isFirst, silentMs, log)
+        },
+        onHeard: (name) => log.warn({ name }, 'a thread that was silent is heard from again'),
+      })
+      watchdog.start()
+      return { stop: async () => watchdog.stop() }
+    },
+  }
+}
+
+function act(threads: RunningThreads, silence: Silence, isFirst: boolean, allowedMs: number, log: Log): void {
+  const { name, cause, silentMs, cpuMs } = silence
+  const isReplaced = threads.mayReplace(name) && cause !== 'disk'
+  if (isFirst) {
+    void named(threads, silence, log).then(() => (isReplaced ? threads.replace(name) : undefined))
+    return
+  }
+  if (threads.mayReplace(name)) return
+  const isOver = cause === 'spins' ? cpuMs >= endFactor * allowedMs : silentMs >= sleepFactor * allowedMs
+  // A hand of a thread is lost with it.
+  if (isOver && cause !== 'disk')
+    threads.lose(name.split('/')[0] ?? '', `${name} ${cause} for ${Math.round(silentMs)} ms`)
+}
+
+async function named(
+  threads: RunningThreads,
+  { name, cause, silentMs, cpuMs }: Silence,
+  log: Log,
+): Promise<void> {
+  const id = threads.idOf(name)
+  const stack = cause === 'spins' && id !== undefined ? await stackOf(id, stackMs) : undefined
+  const about = {
+    name,
+    cause,
+    silentMs: Math.round(silentMs),
+    cpuMs,
+    ...(stack === undefined ? {} : { stack }),
+  }
+  log.error(about, 'a thread is not heard from')
+}

@@ -1,0 +1,120 @@
+import type { Clock } from '../actor/clock.js'
+import { FairLine } from '../actor/fair-line.js'
+import type { Log } from '../actor/log.js'
+import { type Refusal, refuse } from '../format/refusal.js'
+import type { QueryAsk, QueryQueue, QueryReply, QueryTold } from './protocol.js'
+import type { IsGone } from './query-effort.js'
+
+/** What answers one request (http.ts). */
+export interface Answers {
+  answer(asked: QueryAsk, isGone: IsGone): QueryTold | Promise<QueryTold>
+}
+
+interface Job {
+  readonly asked: QueryAsk
+  readonly isGone: IsGone
+  readonly sinceMs: number
+  readonly settle: (reply: QueryReply) => void
+}
+
+export interface DeskParts {
+  readonly answers: Answers
+  readonly queue: QueryQueue
+  readonly clock: Clock
+  /** Counts the time of the processor. */
+  readonly work: { monotonic(): number }
+  readonly log: Pick<Log, 'error'>
+  /** Told how many wait or are open. */
+  readonly onSize?: (size: number) => void
+}
+
+/** Larger answers are moved to the edge thread as bytes, smaller ones copied as text. */
+const movedMinChars = 8192
+const full = refuse('busy', 'self', 'Too many queries wait: come again in a moment')
+const gone = refuse('busy', 'client', 'The client has left')
+
+/**
+ * The queue of one query thread. One query after the other, a turn of the event loop each: between two of them the thread hears
+ * who came and who left. Whoever waits for content does not hold the thread meanwhile.
+ */
+export class QueryDesk {
+  readonly #line: FairLine<Job>
+  #isDue = false
+
+  constructor(private readonly parts: DeskParts) {
+    this.#line = new FairLine(parts.queue.waitingMax, parts.queue.clientMax)
+  }
+
+  /** Resolves with the answer, or a refusal: `busy`. Never rejects. */
+  ask(asked: QueryAsk, client: string, isGone: IsGone): Promise<QueryReply> {
+    return new Promise((resolve) => {
+      const job = { asked, isGone, sinceMs: this.parts.clock.monotonic(), settle: resolve }
+      if (!this.#line.add(client, job)) {
+        resolve(full)
+        return
+      }
+      this.#tell()
+      this.#soon()
+    })
+  }
+
+  #soon(): void {
+    if (this.#isDue) return
+    this.#isDue = true
+    setImmediate(() => {
+      this.#isDue = false
+      this.#next()
+    })
+  }
+
+  #next(): void {
+    const next = this.#line.take()
+    if (next === undefined) return
+    const { client, job } = next
+    const before = this.parts.work.monotonic()
+    const reply = this.#answer(job)
+    this.#line.charge(client, this.parts.work.monotonic() - before)
+    if (reply instanceof Promise) void reply.then((late) => this.#end(client, job, late))
+    else this.#end(client, job, reply)
+    this.#soon()
+  }
+
+  #end(client: string, job: Job, reply: QueryReply): void {
+    this.#line.over(client)
+    this.#tell()
+    job.settle(reply)
+  }
+
+  #answer(job: Job): QueryReply | Promise<QueryReply> {
+    const { answers, clock, queue } = this.parts
+    if (job.isGone()) return gone
+    if (clock.monotonic() - job.sinceMs > queue.waitMs) return full
+    try {
+      const answer = answers.answer(job.asked, job.isGone)
+      if (!(answer instanceof Promise)) return packed(answer)
+      return answer.then(packed, (error: unknown) => this.#failed(error))
+    } catch (error) {
+      return this.#failed(error)
+    }
+  }
+
+  /** A bug: one answer is lost, not the thread. */
+  #failed(error: unknown): Refusal {
+    this.parts.log.error({ err: error }, 'a query failed')
+    return refuse('upstream', 'self', 'the query failed')
+  }
+
+  #tell(): void {
+    this.parts.onSize?.(this.#line.size)
+  }
+}
+
+function packed(answer: QueryTold): QueryReply {
+  return answer.body.length < movedMinChars ? answer : { ...answer, body: Buffer.from(answer.body) }
+}
+
+/** What of a reply is moved and not copied. */
+export function movedOf(reply: QueryReply): ArrayBuffer[] {
+  const isBytes = 'body' in reply && typeof reply.body !== 'string'
+  return isBytes ? [(reply.body as Uint8Array).buffer as ArrayBuffer] : []
+}

@@ -1,0 +1,146 @@
+import { GraphQLError } from 'graphql'
+import { type Answer, Answerer, type AnswererParts, onlyQueries, type QueryRequest } from './answer.js'
+import { type AnswerType, answerType, isJson, jsonType, responseType, wantsPage } from './media.js'
+import { queryPage, queryPagePolicy } from './page.js'
+import type { QueryAsk, QueryTold } from './protocol.js'
+import type { IsGone, QueryEffort } from './query-effort.js'
+import { type Refused, refusedWith, told } from './told.js'
+
+/** Answers to GET may be kept so long: the pages of a popular application. */
+const getSeconds = 30
+
+/**
+ * Answers requests to the query address: POST and GET as in "GraphQL over HTTP", batches as a JSON list, and a
+ * page for browsers. Knows no sockets.
+ */
+export class QueryHttp {
+  readonly #answerer: Answerer
+  readonly #limits: AnswererParts['limits']
+
+  constructor(parts: AnswererParts) {
+    this.#answerer = new Answerer(parts)
+    this.#limits = parts.limits
+  }
+
+  /** On the spot where nothing must be read from content. Rejects only for a bug of ours. */
+  answer(asked: QueryAsk, isGone?: IsGone): QueryTold | Promise<QueryTold> {
+    const type = answerType(asked.accept)
+    if (asked.method === 'POST') return this.#post(asked, type, isGone)
+    if (asked.method === 'GET') return this.#get(asked, type, isGone)
+    const refused = { status: 405, message: 'GET and POST are answered here' }
+    return refusedWith(refused, type, ['Allow: GET, POST'])
+  }
+
+  #get(asked: QueryAsk, type: AnswerType | undefined, isGone?: IsGone): QueryTold | Promise<QueryTold> {
+    const { query, accept } = asked
+    const given = new URLSearchParams(query)
+    if (!given.has('query') && wantsPage(accept)) {
+      const more = [`Content-Security-Policy: ${queryPagePolicy}`, 'Cache-Control: public, max-age=3600']
+      return told(200, queryPage, 'text/html', more)
+    }
+    if (type === undefined) return refusedWith(notAcceptable, type)
+    if (query.length > this.#limits.sizeMaxBytes) {
+      return refusedWith({ status: 413, message: 'The query is too long' }, type)
+    }
+    const read = readParameters({
+      query: given.get('query'),
+      operationName: given.get('operationName'),
+      variables: readJson(given.get('variables')),
+      extensions: readJson(given.get('extensions')),
+    })
+    if ('status' in read) return refusedWith(read, type)
+    return this.#one(read, type, true, this.#answerer.effort(isGone))
+  }
+
+  #post(
+    { contentType, body = new Uint8Array(0) }: QueryAsk,
+    type: AnswerType | undefined,
+    isGone?: IsGone,
+  ): QueryTold | Promise<QueryTold> {
+    if (!isJson(contentType))
+      return refusedWith({ status: 415, message: 'Send application/json in UTF-8' }, type)
+    if (type === undefined) return refusedWith(notAcceptable, type)
+    const asked = readJson(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8'))
+    if (Array.isArray(asked)) return this.#batch(asked, type, isGone)
+    const read = readParameters(asked)
+    if ('status' in read) return refusedWith(read, type)
+    return this.#one(read, type, false, this.#answerer.effort(isGone))
+  }
+
+  #one(
+    asked: QueryRequest,
+    type: AnswerType,
+    isGet: boolean,
+    effort: QueryEffort,
+  ): QueryTold | Promise<QueryTold> {
+    const answer = this.#answerer.answer(asked, effort)
+    const say = ({ refused, errors, warnings, text }: Answer): QueryTold => {
+      // JSON clients of old read errors from the body of a good answer.
+      const writes = isGet && errors[0]?.extensions.code === onlyQueries
+      const status = writes ? 405 : refused && type === responseType ? 400 : 200
+      const whole = errors.length === 0 && warnings.length === 0
+      const keep = whole ? `Cache-Control: public, max-age=${getSeconds}` : 'Cache-Control: no-store'
+      const more = writes ? ['Allow: POST'] : isGet ? [keep, 'Vary: Accept'] : []
+      return told(status, text, type, more)
+    }
+    return answer instanceof Promise ? answer.then(say) : say(answer)
+  }
+
+  async #batch(list: readonly unknown[], type: AnswerType, isGone?: IsGone): Promise<QueryTold> {
+    const { batchMax } = this.#limits
+    if (list.length === 0 || list.length > batchMax) {
+      return refusedWith({ status: 400, message: `A batch has 1 to ${batchMax} queries` }, type)
+    }
+    const effort = this.#answerer.effort(isGone)
+    const answers: string[] = []
+    for (const asked of list) {
+      const answer = this.#ofBatch(asked, effort)
+      // Waited for only where it must be: whoever shares this thread out counts what is done before the first wait.
+      answers.push(answer instanceof Promise ? (await answer).text : answer.text)
+    }
+    return told(200, `[${answers.join(',')}]`, type)
+  }
+
+  #ofBatch(asked: unknown, effort: QueryEffort): Pick<Answer, 'text'> | Promise<Answer> {
+    const read = readParameters(asked)
+    if ('status' in read) return { text: JSON.stringify({ errors: [new GraphQLError(read.message)] }) }
+    return this.#answerer.answer(read, effort)
+  }
+}
+
+const notAcceptable: Refused = { status: 406, message: `Answers are ${responseType} or ${jsonType}` }
+const noJson = Symbol('not JSON')
+
+/** The value of a JSON text; null where the text is absent or empty. */
+function readJson(text: string | null): unknown {
+  if (text === null || text === '') return null
+  try {
+    return JSON.parse(text)
+  } catch {
+    // What is wrong with it is said where it is used.
+    return noJson
+  }
+}
+
+function isMap(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** The parameters of a query (GraphQL over HTTP, section 5.1), or what is wrong with them. */
+function readParameters(asked: unknown): QueryRequest | Refused {
+  const bad = (message: string): Refused => ({ status: 400, message })
+  if (asked === noJson) return bad('The body is not JSON')
+  if (!isMap(asked)) return bad('Send a JSON object with a query')
+  const { query, operationName, variables, extensions } = asked
+  if (typeof query !== 'string' || query === '') return bad('query must be a text')
+  if (operationName !== undefined && operationName !== null && typeof operationName !== 'string') {
+    return bad('operationName must be a text')
+  }
+  if (variables !== undefined && variables !== null && !isMap(variables)) {
+    return bad('variables must be an object')
+  }
+  if (extensions !== undefined && extensions !== null && !isMap(extensions)) {
+    return bad('extensions must be an object')
+  }
+  return { query, operationName: operationName || null, variables }
+}

@@ -1,0 +1,149 @@
+import type { MessagePort } from 'node:worker_threads'
+import { addressOf } from '../actor/address.js'
+import { type Refusal, refuse } from '../format/refusal.js'
+import type { QueryAsk, QueryOrder, QueryQueue, QueryReply } from './protocol.js'
+import type { QueryThreads } from './route.js'
+
+/** A line to a query thread, as an edge thread gets it. */
+export interface QueryLine {
+  readonly port: MessagePort
+  /** The table of those who left, which the thread has too: a number for each place. */
+  readonly left: SharedArrayBuffer
+}
+
+export interface QueryLinesOptions extends Pick<QueryQueue, 'waitingMax' | 'clientMax'> {
+  /** Bytes of answers that clients have not taken yet. Above this nothing more is asked. */
+  readonly heldMaxBytes: number
+}
+
+/** Memory of a table of those who left, for one line; behind its places stands how many queries are under way. */
+export function leftTable({ waitingMax }: Pick<QueryQueue, 'waitingMax'>): SharedArrayBuffer {
+  return new SharedArrayBuffer((waitingMax + 1) * 4)
+}
+
+/** Queries under way on the line with this table. */
+export function underWay(left: SharedArrayBuffer): number {
+  return Atomics.load(new Int32Array(left), left.byteLength / 4 - 1)
+}
+
+/**
+ * The tables of all lines to one query thread: one of each edge thread. A thread that takes the place of another one brings a new
+ * table, and what the other one left under way counts no more.
+ */
+export class LeftTables {
+  readonly #ofEdges = new Map<number, SharedArrayBuffer>()
+
+  constructor(private readonly queue: Pick<QueryQueue, 'waitingMax'>) {}
+
+  /** A new table, for the edge thread at this place (from 0). */
+  renew(edge: number): SharedArrayBuffer {
+    const table = leftTable(this.queue)
+    this.#ofEdges.set(edge, table)
+    return table
+  }
+
+  /** True: somebody waits for the query thread. */
+  get areUnderWay(): boolean {
+    for (const table of this.#ofEdges.values()) if (underWay(table) > 0) return true
+    return false
+  }
+}
+
+const full = refuse('busy', 'self', 'Too many queries wait: come again in a moment')
+const enough = refuse('busy', 'client', 'Too many queries of yours wait: come again when they are answered')
+
+/**
+ * The query threads, as one edge thread reaches them: a query goes where the fewest of this thread's are. What is under way is
+ * bounded here, for all and for each client, so that a full queue is refused without a word to others.
+ */
+export class QueryLines implements QueryThreads {
+  readonly #lines: readonly Line[]
+  readonly #clients = new Map<string, number>()
+  #heldBytes = 0
+
+  constructor(
+    lines: readonly QueryLine[],
+    private readonly options: QueryLinesOptions,
+  ) {
+    this.#lines = lines.map((line) => new Line(line, options.waitingMax))
+  }
+
+  async ask(asked: QueryAsk, client: string, onGone: (left: () => void) => void): Promise<QueryReply> {
+    const line = this.#lines.reduce((best, one) => (one.underWay < best.underWay ? one : best))
+    if (line.isFull || this.#heldBytes > this.options.heldMaxBytes) return full
+    if ((this.#clients.get(client) ?? 0) >= this.options.clientMax) return enough
+    this.#count(client, 1)
+    const answer = await line.ask(asked, client, onGone)
+    this.#count(client, -1)
+    return answer
+  }
+
+  holding(client: string, bytes: number): () => void {
+    this.#heldBytes += bytes
+    this.#count(client, 1)
+    return () => {
+      this.#heldBytes -= bytes
+      this.#count(client, -1)
+    }
+  }
+
+  close(): void {
+    for (const line of this.#lines) line.close()
+  }
+
+  #count(client: string, more: 1 | -1): void {
+    const count = (this.#clients.get(client) ?? 0) + more
+    if (count === 0) this.#clients.delete(client)
+    else this.#clients.set(client, count)
+  }
+}
+
+class Line {
+  readonly #address: { ask(message: QueryOrder, moves: ArrayBuffer[]): Promise<QueryReply | Refusal> }
+  readonly #left: Int32Array
+  readonly #free: number[]
+  readonly #port: MessagePort
+  readonly #placesMax: number
+
+  constructor({ port, left }: QueryLine, placesMax: number) {
+    this.#placesMax = placesMax
+    this.#port = port
+    this.#address = addressOf<QueryOrder, QueryReply>(port, placesMax)
+    this.#left = new Int32Array(left)
+    this.#free = Array.from({ length: placesMax }, (_, at) => at)
+  }
+
+  get underWay(): number {
+    return this.#placesMax - this.#free.length
+  }
+
+  get isFull(): boolean {
+    return this.#free.length === 0
+  }
+
+  async ask(asked: QueryAsk, client: string, onGone: (left: () => void) => void): Promise<QueryReply> {
+    const place = this.#free.pop()
+    if (place === undefined) return full
+    let isOver = false
+    Atomics.store(this.#left, place, 0)
+    onGone(() => {
+      if (!isOver) Atomics.store(this.#left, place, 1)
+    })
+    // A copy: the bytes may lie in memory that others use, too.
+    const body = asked.body === undefined ? undefined : new Uint8Array(asked.body)
+    const moved = body === undefined ? asked : { ...asked, body }
+    Atomics.store(this.#left, this.#placesMax, this.underWay)
+    const answer = await this.#address.ask(
+      { asked: moved, client, place },
+      body === undefined ? [] : [body.buffer],
+    )
+    isOver = true
+    this.#free.push(place)
+    Atomics.store(this.#left, this.#placesMax, this.underWay)
+    return answer
+  }
+
+  close(): void {
+    this.#port.close()
+  }
+}

@@ -1,0 +1,46 @@
+import type { Refusal } from '../format/refusal.js'
+
+/** One request to the query address, as it crosses threads. */
+export interface QueryAsk {
+  readonly method: string
+  /** Behind the question mark. */
+  readonly query: string
+  readonly accept?: string
+  readonly contentType?: string
+  readonly body?: Uint8Array
+}
+
+/** What is answered. */
+export interface QueryTold {
+  readonly status: number
+  /** Header lines. */
+  readonly lines: readonly string[]
+  readonly body: string
+}
+
+/** To a query thread. */
+export interface QueryOrder {
+  readonly asked: QueryAsk
+  /** Whose turn it is. */
+  readonly client: string
+  /** The place of this line's table of those who left that tells of this client. */
+  readonly place: number
+}
+
+/** From a query thread; a large body as bytes that were moved. Refusals: `busy`, `upstream` (a bug of ours). */
+export type QueryReply = (Omit<QueryTold, 'body'> & { readonly body: string | Uint8Array }) | Refusal
+
+/** What travels with a line to a query thread: one number a place, not 0 where the client has left. */
+export interface QueryLineAbout {
+  readonly left: SharedArrayBuffer
+}
+
+/** How many queries wait, and of whom. */
+export interface QueryQueue {
+  /** Queries that wait for one thread or are open on it. */
+  readonly waitingMax: number
+  /** Of those, of one client. */
+  readonly clientMax: number
+  /** Longest wait for a turn. */
+  readonly waitMs: number
+}

@@ -1,0 +1,37 @@
+import { fstatSync } from 'node:fs'
+import type { FileHandle } from 'node:fs/promises'
+import type { Attributes } from '../catalog/attributes.js'
+import type { Id } from '../format/id.js'
+import type { FetchParts } from './fetch-parts.js'
+
+/** A blob that is on disk, open for reading. */
+export interface LocalBlob {
+  readonly known: Attributes
+  readonly handle: FileHandle
+}
+
+/**
+ * Opens the blob of `id` where the catalog says that there is one. Undefined: there is none, or it cannot be opened now. Only one
+ * that is missing or has another size loses its record. One that cannot be opened (no descriptor is left, the disk fails) stays
+ * where it is: the content is fetched anew, and takes its place if that can be kept.
+ */
+export async function openLocal(
+  id: Id,
+  { catalog, store, keeper, log }: Pick<FetchParts, 'catalog' | 'store' | 'keeper' | 'log'>,
+): Promise<LocalBlob | undefined> {
+  const known = catalog.attributes(id)
+  if (known?.digest === undefined || catalog.blobSize(known.digest) === undefined) return undefined
+  let handle: FileHandle | undefined
+  try {
+    handle = await store.open(known.digest)
+    if (handle !== undefined && fstatSync(handle.fd).size === known.size) return { known, handle }
+  } catch (error) {
+    await handle?.close()
+    log.error({ err: error, id }, 'a blob cannot be opened: the sources are asked')
+    return undefined
+  }
+  await handle?.close()
+  log.warn({ id }, 'a blob on record is not on disk: fetching it again')
+  await keeper.ask({ kind: 'dropped', digest: known.digest })
+  return undefined
+}

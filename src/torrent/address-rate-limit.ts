@@ -1,0 +1,45 @@
+import type { Clock } from '../actor/clock.js'
+import { addressBytes } from './compact-peers.js'
+
+export interface AddressRateOptions {
+  readonly windowMs: number
+  /** In a window, of one source. */
+  readonly each: number
+  /** In a window, of all together: also what the table of sources can grow to. */
+  readonly all: number
+}
+
+/** The source that an address is counted under: of IPv6 its /64, since one machine may use all addresses of a /64. */
+export function sourceOf(address: string): string {
+  const bytes = addressBytes(address)
+  if (bytes === undefined) return address
+  return bytes.length === 16 ? bytes.toString('hex', 0, 8) : bytes.join('.')
+}
+
+/** Limits how often something may be done in each window of time, for each source and for all sources together. */
+export class AddressRateLimit {
+  readonly #taken = new Map<string, number>()
+  #all = 0
+  #window = -1
+
+  constructor(
+    private readonly options: AddressRateOptions,
+    private readonly clock: Clock,
+  ) {}
+
+  /** True where the limits allow one more in this window; counts it. */
+  take(who: string): boolean {
+    const { windowMs, each, all } = this.options
+    const window = Math.floor(this.clock.monotonic() / windowMs)
+    if (window !== this.#window) {
+      this.#window = window
+      this.#taken.clear()
+      this.#all = 0
+    }
+    const taken = this.#taken.get(who) ?? 0
+    if (taken >= each || this.#all >= all) return false
+    this.#taken.set(who, taken + 1)
+    this.#all += 1
+    return true
+  }
+}

@@ -1,0 +1,84 @@
+import type { Clock, Timer } from '../actor/clock.js'
+
+export interface AllowanceOptions {
+  /** 0: as fast as it goes. */
+  readonly bytesPerSecond: number
+  /** From midnight to midnight (UTC); 0: without end. */
+  readonly bytesPerDay: number
+}
+
+const dayMs = 86_400_000
+
+/**
+ * Bytes that may be sent: a rate for each second, of which at most one second's worth is saved up, and a total for each day.
+ * Requests wait in the order they came, so no peer is passed over. The day's count is not kept across restarts.
+ */
+export class Allowance {
+  #tokens: number
+  #filledMs: number
+  #day = -1
+  #dayBytes = 0
+  #timer: Timer | undefined
+  /** Bounded by its callers: each peer waits here with a run or two at most. */
+  readonly #waiting: { readonly bytes: number; readonly go: () => void }[] = []
+
+  constructor(
+    private readonly options: AllowanceOptions,
+    private readonly clock: Clock,
+  ) {
+    this.#tokens = options.bytesPerSecond
+    this.#filledMs = clock.monotonic()
+  }
+
+  /** Whether the day's bytes are used up. */
+  get isSpent(): boolean {
+    this.#turnDay()
+    return this.options.bytesPerDay > 0 && this.#dayBytes >= this.options.bytesPerDay
+  }
+
+  /** Calls `go` when `bytes` may be sent: at once, inside this call, where nobody waits and there are enough. */
+  take(bytes: number, go: () => void): void {
+    this.#waiting.push({ bytes, go })
+    if (this.#waiting.length === 1) this.#serve()
+  }
+
+  close(): void {
+    this.#timer?.cancel()
+    this.#waiting.length = 0
+  }
+
+  #serve(): void {
+    this.#timer?.cancel()
+    this.#timer = undefined
+    for (let next = this.#waiting[0]; next !== undefined; next = this.#waiting[0]) {
+      const waitMs = this.#waitMs(next.bytes)
+      if (waitMs > 0) {
+        this.#timer = this.clock.after(waitMs, () => this.#serve())
+        return
+      }
+      this.#tokens -= next.bytes
+      this.#dayBytes += next.bytes
+      this.#waiting.shift()
+      next.go()
+    }
+  }
+
+  #waitMs(bytes: number): number {
+    if (this.isSpent) return dayMs - (this.clock.now() % dayMs)
+    const { bytesPerSecond } = this.options
+    if (bytesPerSecond === 0) return 0
+    const now = this.clock.monotonic()
+    this.#tokens = Math.min(bytesPerSecond, this.#tokens + ((now - this.#filledMs) * bytesPerSecond) / 1000)
+    this.#filledMs = now
+    // More than a second's worth at once: full is enough, and what is taken too much is waited for afterwards.
+    const needed = Math.min(bytes, bytesPerSecond)
+    return this.#tokens >= needed ? 0 : Math.ceil(((needed - this.#tokens) * 1000) / bytesPerSecond)
+  }
+
+  #turnDay(): void {
+    const day = Math.floor(this.clock.now() / dayMs)
+    if (day === this.#day) return
+    this.#day = day
+    this.#dayBytes = 0
+  }
+}

@@ -1,0 +1,120 @@
+import { placeBlock, type Torrent } from './torrent.js'
+import { type BlockSpan, pieceHeadBytes, writePieceHead } from './wire.js'
+import type { PeerLine } from './wire-line.js'
+
+/** What is shared by all peers of a seeder. */
+export interface BlockSenderParts {
+  /** Calls back when bytes may be sent. */
+  allow(bytes: number, go: () => void): void
+  read(path: string, position: number, parts: readonly Uint8Array[]): Promise<boolean>
+  /** A buffer of `runBytes`, to be given back. */
+  borrow(): Buffer
+  giveBack(buffer: Buffer): void
+  sent(bytes: number): void
+}
+
+/** Blocks read and sent in one go; two runs of a peer are under way at once, one being read while the other is written. */
+const runBlocks = 8
+const runsMax = 2
+export const blockMaxBytes = 16 * 1024
+export const runBytes = runBlocks * (blockMaxBytes + pieceHeadBytes)
+
+/** Sends one peer the blocks that it asks for, in order, as fast as it takes them. */
+export class BlockSender {
+  #runs = 0
+  #queue: BlockSpan[] = []
+
+  constructor(
+    private readonly parts: BlockSenderParts,
+    private readonly line: PeerLine,
+    private readonly seeded: { readonly torrent: Torrent; path(name: string): string },
+  ) {}
+
+  /** Blocks that nothing was done for yet. */
+  get waiting(): number {
+    return this.#queue.length
+  }
+
+  /** Sends a block that lies in the torrent, of at most `blockMaxBytes`, behind those that wait. */
+  send(block: BlockSpan): void {
+    this.#queue.push(block)
+    this.#pump()
+  }
+
+  cancel(block: BlockSpan): void {
+    this.#queue = this.#queue.filter((one) => !isSame(one, block))
+  }
+
+  /** Forgets the blocks that wait, and returns them. */
+  clear(): readonly BlockSpan[] {
+    const dropped = this.#queue
+    this.#queue = []
+    return dropped
+  }
+
+  #pump(): void {
+    while (this.#runs < runsMax && !this.line.isOver) {
+      const blocks = takeRun(this.#queue, this.seeded.torrent, runBlocks)
+      if (blocks.length === 0) return
+      this.#runs += 1
+      const bytes = blocks.reduce((sum, block) => sum + block.length, 0)
+      this.parts.allow(bytes, () => void this.#run(blocks, bytes))
+    }
+  }
+
+  async #run(blocks: readonly BlockSpan[], bytes: number): Promise<void> {
+    if (this.line.isOver) return
+    const buffer = this.parts.borrow()
+    const done = (): void => {
+      this.parts.giveBack(buffer)
+      this.#runs -= 1
+      this.#pump()
+    }
+    const filled = await this.#read(blocks, buffer)
+    if (filled === undefined) {
+      done()
+      this.line.end('done')
+      return
+    }
+    this.line.send(buffer.subarray(0, filled), done)
+    this.parts.sent(bytes)
+  }
+
+  /** Heads and bytes of blocks, one after the other, the file's part of them by one read. Undefined where reading fails. */
+  async #read(blocks: readonly BlockSpan[], buffer: Buffer): Promise<number | undefined> {
+    const { torrent } = this.seeded
+    const parts: Uint8Array[] = []
+    let at = 0
+    let start: { name: string; position: number } | undefined
+    for (const block of blocks) {
+      const place = placeBlock(torrent, block.piece, block.begin, block.length)
+      if (place === undefined) return undefined
+      writePieceHead(buffer, at, block)
+      at += pieceHeadBytes
+      start ??= { name: place.file.name, position: place.position }
+      if (place.bytes > 0) parts.push(buffer.subarray(at, at + place.bytes))
+      buffer.fill(0, at + place.bytes, at + block.length)
+      at += block.length
+    }
+    if (start === undefined || parts.length === 0) return at
+    return (await this.parts.read(this.seeded.path(start.name), start.position, parts)) ? at : undefined
+  }
+}
+
+function isSame(one: BlockSpan, other: BlockSpan): boolean {
+  return one.piece === other.piece && one.begin === other.begin && one.length === other.length
+}
+
+/** Takes blocks off the front of a queue that lie in one file, each behind the one before: one read brings them all. */
+export function takeRun(queue: BlockSpan[], torrent: Torrent, blocksMax: number): readonly BlockSpan[] {
+  let count = 0
+  let next: { file: object; position: number } | undefined
+  for (const block of queue) {
+    const place = placeBlock(torrent, block.piece, block.begin, block.length)
+    const follows = next === undefined || (place?.file === next.file && place.position === next.position)
+    if (count === blocksMax || place === undefined || !follows) break
+    next = { file: place.file, position: place.position + block.length }
+    count += 1
+  }
+  return queue.splice(0, count)
+}

@@ -1,0 +1,246 @@
+import { randomBytes } from 'node:crypto'
+import { createSocket, type Socket } from 'node:dgram'
+import { once } from 'node:events'
+import { isIPv6 } from 'node:net'
+import type { Clock } from '../actor/clock.js'
+import type { Meters } from '../actor/meter.js'
+import { AddressRateLimit, sourceOf } from './address-rate-limit.js'
+import { isNearAddress, type PeerAddress } from './compact-peers.js'
+import { addressKey, nearestCount, nearestTo, Walk } from './dht-walk.js'
+import {
+  type DhtAnswer,
+  type DhtContact,
+  type DhtQuestion,
+  decodeDhtAnswer,
+  decodeDhtQuestion,
+  encodeAnnouncePeer,
+  encodeDhtAnswer,
+  encodeDhtError,
+  encodeGetPeers,
+} from './krpc.js'
+import { nodeId } from './node-id.js'
+
+export interface DhtOptions {
+  /** Address of this machine, IPv4 or IPv6: that is the table. */
+  readonly host: string
+  /** UDP port; 0: a free one. */
+  readonly port: number
+  /** Where others see us, if that is known. */
+  readonly address: string | undefined
+  /** How long an answer is waited for. */
+  readonly answerMs: number
+}
+
+export const dhtDefaults = { answerMs: 3000 }
+
+/** Questions under way at once. */
+const atOnce = 4
+/** Nodes that answered lately, from which the next walk sets out. */
+const knownMax = 400
+const setOutFrom = 16
+/** Fewer than so many known: the nodes of the setting are asked first. */
+const knownMin = 8
+/** And each hour, so that a group of nodes that name only each other cannot keep us among themselves. */
+const enterMs = 3_600_000
+/** Questions of others that are answered: an answer has some 300 bytes, and takes 0.1 ms. */
+const answerTurns = { windowMs: 1000, each: 10, all: 100 }
+/** Peers taken from one walk, at most. */
+const peersMax = 200
+
+/** What came of a walk. */
+export interface Walked {
+  readonly peers: readonly PeerAddress[]
+  /** Nodes that answered. */
+  readonly answered: number
+  /** Nodes that have stored our announce. */
+  readonly told: number
+}
+
+/**
+ * A node of the distributed hash table (BEP 5). It asks, and tells others which nodes are nearer; it stores no announces of
+ * others, so it gives no tokens. Only nodes that answered a query of ours are remembered, and told to others.
+ */
+export class DhtNode {
+  readonly #id: Buffer
+  readonly #turns: AddressRateLimit
+  readonly #isV6: boolean
+  /** By address; those heard of last stand last. */
+  readonly #known = new Map<string, DhtContact>()
+  /** By the address that is asked. */
+  readonly #asked = new Map<string, (answer: DhtAnswer) => void>()
+  /** When the nodes of the setting were asked last. */
+  #enteredMs = 0
+  #turn: Promise<unknown> = Promise.resolve()
+  #over = false
+
+  private constructor(
+    private readonly socket: Socket,
+    private readonly options: DhtOptions,
+    private readonly clock: Clock,
+    private readonly meters: Meters,
+  ) {
+    this.#id = nodeId(options.address)
+    this.#isV6 = isIPv6(options.host)
+    this.#turns = new AddressRateLimit(answerTurns, clock)
+    socket.on('error', () => 'what was sent is lost, and what was asked stays unanswered')
+    socket.on('message', (bytes: Buffer, { address, port }) => this.#take(bytes, { host: address, port }))
+  }
+
+  /** Undefined where there is no such network, or the port is taken. */
+  static async open(options: DhtOptions, clock: Clock, meters: Meters): Promise<DhtNode | undefined> {
+    const socket = createSocket(isIPv6(options.host) ? { type: 'udp6', ipv6Only: true } : { type: 'udp4' })
+    socket.unref()
+    try {
+      socket.bind(options.port, options.host)
+      await once(socket, 'listening')
+      return new DhtNode(socket, options, clock, meters)
+    } catch {
+      socket.on('error', () => 'it is closed').close()
+      return undefined
+    }
+  }
+
+  get port(): number {
+    return this.socket.address().port
+  }
+
+  close(): void {
+    if (this.#over) return
+    this.#over = true
+    this.socket.close()
+  }
+
+  /**
+   * Walks to the nodes that keep word of a torrent (infohash of 20 bytes) and asks them for peers; with a port, says that we
+   * have it there. One walk at a time. `entries`: where to begin while few others are known. Never rejects.
+   */
+  walk(
+    infohash: Buffer,
+    port: number | undefined,
+    entries: readonly PeerAddress[],
+    signal: AbortSignal,
+  ): Promise<Walked> {
+    const mine = this.#turn.then(() => this.#walk(infohash, port, entries, signal))
+    this.#turn = mine
+    return mine
+  }
+
+  async #walk(
+    infohash: Buffer,
+    port: number | undefined,
+    entries: readonly PeerAddress[],
+    signal: AbortSignal,
+  ): Promise<Walked> {
+    // Tests and closed networks: where the first node is in our own network, others there are accepted too.
+    const isNear = entries.some(({ host }) => isNearAddress(host))
+    const walk = new Walk(infohash, this.#id, isNear)
+    const peers = new Map<string, PeerAddress>()
+    let answered = 0
+    const question = (transaction: Buffer): Buffer => encodeGetPeers(transaction, this.#id, infohash)
+    const hear = (contact: DhtContact, answer: DhtAnswer): void => {
+      answered += 1
+      this.#remember(contact)
+      walk.add(answer.contacts)
+      walk.answered(contact, answer.token)
+      for (const peer of answer.peers) {
+        if (peers.size < peersMax && (isNear || !isNearAddress(peer.host))) peers.set(addressKey(peer), peer)
+      }
+    }
+    const now = this.clock.monotonic()
+    if (this.#known.size < knownMin || now - this.#enteredMs > enterMs) {
+      this.#enteredMs = now
+      await Promise.all(
+        entries.map(async (entry) => {
+          const answer = await this.#ask(entry, question)
+          if (answer === undefined) return
+          const contact = { ...entry, id: answer.id }
+          walk.add([contact])
+          walk.add(answer.contacts)
+        }),
+      )
+    }
+    walk.add(nearestTo(infohash, this.#known.values(), setOutFrom))
+    const step = async (): Promise<void> => {
+      for (let next = walk.next(); next !== undefined; next = walk.next()) {
+        if (signal.aborted || this.#over) return
+        const answer = await this.#ask(next, question)
+        if (answer?.id.equals(next.id) === true) hear(next, answer)
+        else {
+          // It answers with another id than others told of it: a node that takes any place in the table is not believed.
+          this.#known.delete(addressKey(next))
+          walk.silent(next)
+        }
+      }
+    }
+    // A worker that finds no node to ask ends; an answer may name new nodes, so workers are started again until none is left.
+    for (let before = -1; before !== answered; ) {
+      before = answered
+      await Promise.all(Array.from({ length: atOnce }, step))
+    }
+    const told = port === undefined ? 0 : await this.#tell(walk, infohash, port, signal)
+    return { peers: [...peers.values()], answered, told }
+  }
+
+  async #tell(walk: Walk, infohash: Buffer, port: number, signal: AbortSignal): Promise<number> {
+    if (signal.aborted) return 0
+    const answers = await Promise.all(
+      walk.nearest().map(({ contact, token }) => {
+        return this.#ask(contact, (transaction) =>
+          encodeAnnouncePeer(transaction, this.#id, infohash, port, token),
+        )
+      }),
+    )
+    return answers.filter((answer) => answer !== undefined).length
+  }
+
+  #take(bytes: Buffer, from: PeerAddress): void {
+    const hear = this.#asked.get(addressKey(from))
+    const answer = hear === undefined ? undefined : decodeDhtAnswer(bytes, this.#isV6)
+    if (answer !== undefined) hear?.(answer)
+    else if (this.#turns.take(sourceOf(from.host))) {
+      const question = decodeDhtQuestion(bytes)
+      if (question === undefined || from.port === 0) return
+      this.socket.send(this.#reply(question), from.port, from.host, () => 'it may ask again')
+    }
+  }
+
+  #reply({ name, transaction, target }: DhtQuestion): Buffer {
+    const answer = { transaction, id: this.#id, token: undefined, contacts: [], peers: [] }
+    if (name === 'ping') return encodeDhtAnswer(answer)
+    if (name !== 'find_node' && name !== 'get_peers') {
+      return encodeDhtError(transaction, name === 'announce_peer' ? 203 : 204, 'not kept here')
+    }
+    if (target === undefined) return encodeDhtError(transaction, 203, 'no target')
+    return encodeDhtAnswer({ ...answer, contacts: nearestTo(target, this.#known.values(), nearestCount) })
+  }
+
+  #remember(contact: DhtContact): void {
+    const key = addressKey(contact)
+    this.#known.delete(key)
+    this.#known.set(key, contact)
+    const [oldest] = this.#known.keys()
+    if (this.#known.size > knownMax && oldest !== undefined) this.#known.delete(oldest)
+  }
+
+  /** One question to one address, and what it answers in time. */
+  #ask(to: PeerAddress, question: (transaction: Buffer) => Buffer): Promise<DhtAnswer | undefined> {
+    const key = addressKey(to)
+    if (this.#over || this.#asked.has(key)) return Promise.resolve(undefined)
+    const transaction = randomBytes(4)
+    return new Promise((resolve) => {
+      const finish = (answer: DhtAnswer | undefined): void => {
+        timer.cancel()
+        this.#asked.delete(key)
+        this.meters
+          .of('dht_questions_total', { outcome: answer === undefined ? 'silent' : 'answered' })
+          .add(1)
+        resolve(answer)
+      }
+      const timer = this.clock.after(this.options.answerMs, () => finish(undefined))
+      this.#asked.set(key, (answer) => {
+        if (answer.transaction.equals(transaction)) finish(answer)
+      })
+      this.socket.send(question(transaction), to.port, to.host, () => 'what is lost stays unanswered')
+    })
+  }
+}

@@ -1,0 +1,100 @@
+import { sourceOf } from './address-rate-limit.js'
+import { addressBytes, isNearAddress, type PeerAddress } from './compact-peers.js'
+import type { DhtContact } from './krpc.js'
+
+interface Candidate {
+  readonly contact: DhtContact
+  state: 'new' | 'asked' | 'answered'
+  token: Buffer | undefined
+}
+
+/** Nodes that store the announces of a torrent: those nearest to its infohash. */
+export const nearestCount = 8
+/** Heard of and remembered in one walk; the furthest are forgotten. */
+const candidatesMax = 128
+/** Other services than this one stand below. */
+const portMin = 1024
+/** Asked in one walk; one through millions of nodes asks some 40. */
+const askedMax = 120
+
+/**
+ * A walk through the table towards an infohash: which node to ask next, given what those before answered. The number of queries
+ * is bounded, so false answers cost no more than that.
+ */
+export class Walk {
+  /** Nearest first. */
+  #candidates: Candidate[] = []
+  readonly #seen = new Set<string>()
+  #asked = 0
+
+  constructor(
+    private readonly target: Buffer,
+    private readonly ownId: Buffer,
+    /** True: nodes may be in networks of our own, and several at one address. */
+    private readonly isNear: boolean,
+  ) {}
+
+  /** Nodes that somebody told of; of one address only the first. */
+  add(contacts: readonly DhtContact[]): void {
+    for (const contact of contacts) {
+      const key = this.isNear ? addressKey(contact) : sourceOf(contact.host)
+      if (this.#seen.has(key) || contact.id.equals(this.ownId)) continue
+      if (!this.isNear && (isNearAddress(contact.host) || contact.port < portMin)) continue
+      this.#seen.add(key)
+      this.#candidates.push({ contact, state: 'new', token: undefined })
+    }
+    this.#candidates.sort((one, other) => compare(this.target, one.contact.id, other.contact.id))
+    this.#candidates.splice(candidatesMax)
+  }
+
+  /** The node to ask next; undefined while there is none, or none any more. */
+  next(): DhtContact | undefined {
+    if (this.#asked >= askedMax) return undefined
+    const found = this.#candidates.slice(0, nearestCount).find(({ state }) => state === 'new')
+    if (found === undefined) return undefined
+    found.state = 'asked'
+    this.#asked += 1
+    return found.contact
+  }
+
+  /** The node answered, and may have given a token. */
+  answered(contact: DhtContact, token: Buffer | undefined): void {
+    const found = this.#candidates.find((candidate) => candidate.contact === contact)
+    if (found === undefined) return
+    found.state = 'answered'
+    found.token = token
+  }
+
+  /** It said nothing in time, or something else than a node says. */
+  silent(contact: DhtContact): void {
+    this.#candidates = this.#candidates.filter((candidate) => candidate.contact !== contact)
+  }
+
+  /** Those that answered, nearest first, with their tokens. */
+  nearest(): readonly { readonly contact: DhtContact; readonly token: Buffer }[] {
+    const found = this.#candidates.flatMap(({ contact, state, token }) => {
+      return state === 'answered' && token !== undefined ? [{ contact, token }] : []
+    })
+    return found.slice(0, nearestCount)
+  }
+}
+
+/** Of some nodes those that are nearest to an id. */
+export function nearestTo(target: Buffer, contacts: Iterable<DhtContact>, count: number): DhtContact[] {
+  const sorted = [...contacts].sort((one, other) => compare(target, one.id, other.id))
+  return sorted.slice(0, count)
+}
+
+/** Which of two ids is nearer to a third: negative, the first. */
+function compare(target: Buffer, one: Buffer, other: Buffer): number {
+  for (let at = 0; at < target.length; at += 1) {
+    const difference = (one[at]! ^ target[at]!) - (other[at]! ^ target[at]!)
+    if (difference !== 0) return difference
+  }
+  return 0
+}
+
+/** One text for each address, however it is spelt. */
+export function addressKey({ host, port }: PeerAddress): string {
+  return `${addressBytes(host)?.toString('hex')} ${port}`
+}

@@ -1,0 +1,209 @@
+import type { Clock } from '../actor/clock.js'
+import type { PeerAddress } from './compact-peers.js'
+import { decodeExchange, decodeGreeting, encodeGreeting, ownIds } from './extension.js'
+import type { IncomingPiece, PieceStore } from './piece-store.js'
+import { blockBytes } from './torrent.js'
+import { type BlockSpan, encode, encodeHandshake, type Handshake, type Message } from './wire.js'
+import type { LineEnd, PeerLine, Speaker } from './wire-line.js'
+
+/** What a connection needs of the download that it belongs to. */
+export interface DownloadParts {
+  readonly clock: Clock
+  readonly store: PieceStore
+  readonly peerId: Buffer
+  /** Bytes of blocks came in. */
+  received(bytes: number): void
+  /** A piece was finished (or given up): others may have something to do. */
+  moved(): void
+  /** The disk refuses. */
+  failed(error: Error): void
+  /** Other peers that this one knows. */
+  heardOf(peers: readonly PeerAddress[], source: string): void
+  gone(peer: LeecherPeer, reason: LineEnd): void
+}
+
+/** Blocks asked for at once: 2 MiB. */
+const askedMax = 128
+/** A peer that was asked and sends nothing for so long is dropped. */
+const silentMs = 30_000
+/** A piece that a peer has been loading for so long is asked for from a second peer too. */
+export const patienceMs = 5000
+/** Peer exchange messages that are read from one peer, at most. */
+const exchangesMax = 20
+
+/** The downloading side of one connection. Each piece comes from one peer, so it is known who sent a wrong one. */
+export class LeecherPeer implements Speaker {
+  line!: PeerLine
+  /** The peer's handshake came, for this torrent. */
+  isGreeted = false
+  /** It sent a block of the torrent. */
+  isUseful = false
+  /** When it last sent one; until then, when it was tried. */
+  sentMs: number
+  #has: Uint8Array
+  #fast = false
+  #isChoked = true
+  #exchanges = 0
+  #asked = 0
+  #heardMs: number
+  readonly #intakes = new Map<number, IncomingPiece>()
+
+  constructor(
+    private readonly parts: DownloadParts,
+    readonly address: PeerAddress,
+    private readonly infohash: Buffer,
+  ) {
+    this.#has = new Uint8Array(parts.store.torrent.pieces)
+    this.#heardMs = this.sentMs = parts.clock.monotonic()
+  }
+
+  /** The connection is up: this side speaks first. */
+  begin(): void {
+    this.line.send(encodeHandshake(this.infohash, this.parts.peerId))
+  }
+
+  greeted({ infohash, peerId, extensions, fast }: Handshake): LineEnd | undefined {
+    const { torrent } = this.parts.store
+    // A hybrid peer may answer with the other version's hash.
+    const same = infohash.equals(torrent.infohashV1) || infohash.equals(torrent.infohashV2.subarray(0, 20))
+    if (!same) return 'unknown'
+    if (peerId.equals(this.parts.peerId)) return 'done'
+    this.isGreeted = true
+    this.#fast = fast
+    const words = fast ? [encode.plain('have-none')] : []
+    if (extensions) {
+      words.push(encodeGreeting({ infoBytes: torrent.info.length, port: 0, uploadOnly: false }))
+    }
+    this.line.send(Buffer.concat([...words, encode.plain('interested')]))
+    return undefined
+  }
+
+  heard(message: Message): LineEnd | undefined {
+    switch (message.kind) {
+      case 'piece':
+        return this.#block(message.piece, message.begin, message.bytes)
+      case 'unchoke':
+        this.#isChoked = false
+        this.#heardMs = this.parts.clock.monotonic()
+        this.ask()
+        return undefined
+      case 'choke':
+        this.#isChoked = true
+        this.#drop()
+        return undefined
+      case 'reject':
+        return this.#rejected(message)
+      case 'have-all':
+        this.#has.fill(1)
+        break
+      case 'have':
+        if (message.piece >= this.#has.length) return 'garbage'
+        this.#has[message.piece] = 1
+        break
+      case 'bitfield':
+        if (!this.#readBits(message.bits)) return 'garbage'
+        break
+      case 'extended':
+        return this.#extended(message.id, message.payload)
+      default:
+        return undefined
+    }
+    this.ask()
+    return undefined
+  }
+
+  gone(reason: LineEnd): void {
+    this.#drop()
+    this.parts.gone(this, reason)
+  }
+
+  /** Asks for blocks, as many as may be on their way. */
+  ask(): void {
+    const { store, clock } = this.parts
+    while (!this.#isChoked && this.#asked < askedMax && !this.line.isOver) {
+      const intake = store.start(
+        (piece) => this.#has[piece] === 1 && !this.#intakes.has(piece),
+        clock.monotonic(),
+        patienceMs,
+      )
+      if (intake === undefined) return
+      if (this.#asked === 0) this.#heardMs = clock.monotonic()
+      this.#intakes.set(intake.piece, intake)
+      this.#asked += intake.blocks
+      this.line.send(Buffer.concat(blocksOf(intake).map((block) => encode.request(block))))
+    }
+  }
+
+  /** Looks at the deadlines, and whether there is something to ask for again. */
+  tick(now: number): void {
+    this.line.tick(now)
+    if (this.line.isOver) return
+    if (this.#asked > 0 && now - this.#heardMs > silentMs) this.line.end('stalled')
+    else this.ask()
+  }
+
+  #block(piece: number, begin: number, bytes: Buffer): LineEnd | undefined {
+    const intake = this.#intakes.get(piece)
+    // A block that was given up may still come: after a choke, or when a piece was taken from this peer.
+    if (intake === undefined) return undefined
+    if (!this.parts.store.take(intake, begin, bytes)) return 'garbage'
+    this.#asked -= 1
+    this.#heardMs = this.sentMs = this.parts.clock.monotonic()
+    this.isUseful = true
+    this.parts.received(bytes.length)
+    if (intake.missing === 0) {
+      this.#intakes.delete(piece)
+      void this.parts.store.finish(intake).then(
+        (isRight) => (isRight ? this.parts.moved() : this.line.end('forged')),
+        (error: Error) => this.parts.failed(error),
+      )
+    }
+    this.ask()
+    return undefined
+  }
+
+  #rejected({ piece }: BlockSpan): LineEnd | undefined {
+    if (!this.#fast) return 'garbage'
+    const intake = this.#intakes.get(piece)
+    if (intake === undefined) return undefined
+    // A peer rejects after a choke, or because it does not have the piece: its other blocks will not come either.
+    this.#forget(intake)
+    if (!this.#isChoked) this.#has[piece] = 0
+    this.parts.moved()
+    return undefined
+  }
+
+  #extended(id: number, payload: Buffer): LineEnd | undefined {
+    if (id === 0) return decodeGreeting(payload) === undefined ? 'garbage' : undefined
+    if (id !== ownIds.pex) return undefined
+    this.#exchanges += 1
+    if (this.#exchanges <= exchangesMax)
+      this.parts.heardOf(decodeExchange(payload), `peer ${this.address.host}`)
+    return undefined
+  }
+
+  #readBits(bits: Buffer): boolean {
+    if (bits.length !== Math.ceil(this.#has.length / 8)) return false
+    for (let piece = 0; piece < this.#has.length; piece += 1) {
+      this.#has[piece] = (bits[piece >> 3]! >> (7 - (piece & 7))) & 1
+    }
+    return true
+  }
+
+  #drop(): void {
+    for (const intake of this.#intakes.values()) this.#forget(intake)
+  }
+
+  #forget(intake: IncomingPiece): void {
+    this.#intakes.delete(intake.piece)
+    this.#asked -= intake.missing
+    this.parts.store.abandon(intake)
+  }
+}
+
+function blocksOf({ piece, blocks, bytes }: IncomingPiece): BlockSpan[] {
+  return Array.from({ length: blocks }, (_, index) => {
+    const begin = index * blockBytes
+    return { piece, begin, length: Math.min(blockBytes, bytes.length - begin) }
+  })
+}

@@ -1,0 +1,182 @@
+import { hash } from 'node:crypto'
+import { constants, type FileHandle, mkdir, open } from 'node:fs/promises'
+import { join } from 'node:path'
+import { hashPiece, rootOfBlocks } from './hash.js'
+import { blockBytes, fileOfPiece, pieceSize, type Torrent, type TorrentFile } from './torrent.js'
+
+/**
+ * The files of a torrent while they are downloaded. A piece is written only after its hash was checked, and no state is kept
+ * beside the files: after a restart they are hashed again, and pieces with the right hash count as present.
+ */
+
+/** A piece on its way, from one carrier. Its digest is taken block by block, as they come. */
+export interface IncomingPiece {
+  readonly piece: number
+  /** Of the file's bytes; padding is not carried. */
+  readonly bytes: Buffer
+  readonly blocks: number
+  readonly startedMs: number
+  /** 32 bytes for each block. */
+  readonly digests: Uint8Array
+  readonly came: Uint8Array
+  missing: number
+}
+
+export class PieceStore {
+  /** 1: on disk and right. */
+  readonly #have: Uint8Array
+  readonly #intakes = new Set<IncomingPiece>()
+  #missing: number
+  #missingBytes: number
+  /** Pieces below are all here, or on their way. */
+  #from = 0
+
+  /** @param memoryMaxBytes held in pieces on their way, unless a single one is larger */
+  constructor(
+    readonly torrent: Torrent,
+    private readonly folder: string,
+    private readonly memoryMaxBytes: number,
+  ) {
+    this.#have = new Uint8Array(torrent.pieces)
+    this.#missing = torrent.pieces
+    this.#missingBytes = torrent.files.reduce((sum, file) => sum + file.sizeBytes, 0)
+  }
+
+  get isWhole(): boolean {
+    return this.#missing === 0
+  }
+
+  get missingBytes(): number {
+    return this.#missingBytes
+  }
+
+  has(piece: number): boolean {
+    return this.#have[piece] === 1
+  }
+
+  /** Makes the files, and looks at what is in them already. Rejects where the disk refuses. */
+  async prepare(): Promise<void> {
+    await mkdir(this.folder, { recursive: true, mode: 0o700 })
+    const buffer = Buffer.allocUnsafeSlow(this.torrent.pieceBytes)
+    for (const file of this.torrent.files) {
+      const path = join(this.folder, file.name)
+      const handle = await open(path, constants.O_RDWR | constants.O_CREAT, 0o600)
+      try {
+        const { size } = await handle.stat()
+        await this.#recheck(file, handle, buffer, size)
+        await handle.truncate(file.sizeBytes)
+      } finally {
+        await handle.close()
+      }
+    }
+  }
+
+  /**
+   * The next piece for a carrier that has `offers(piece)`; pieces that others are still at come last, and only after they had
+   * `patienceMs`. Undefined: nothing now.
+   */
+  start(offers: (piece: number) => boolean, now: number, patienceMs: number): IncomingPiece | undefined {
+    const under = new Set(Array.from(this.#intakes, ({ piece }) => piece))
+    while (this.#have[this.#from] === 1) this.#from += 1
+    for (let piece = this.#from; piece < this.torrent.pieces; piece += 1) {
+      if (this.#have[piece] === 0 && !under.has(piece) && offers(piece)) return this.#begin(piece, now)
+    }
+    for (const { piece, startedMs } of this.#intakes) {
+      const isAlone = [...this.#intakes].filter((other) => other.piece === piece).length === 1
+      if (isAlone && now - startedMs > patienceMs && offers(piece)) return this.#begin(piece, now)
+    }
+    return undefined
+  }
+
+  #begin(piece: number, now: number): IncomingPiece | undefined {
+    const file = fileOfPiece(this.torrent, piece)
+    if (file === undefined) return undefined
+    const size = pieceSize(this.torrent, file, piece)
+    const held = [...this.#intakes].reduce((sum, { bytes }) => sum + bytes.length, 0)
+    if (held > 0 && held + size > this.memoryMaxBytes) return undefined
+    const blocks = Math.ceil(size / blockBytes)
+    const intake: IncomingPiece = {
+      piece,
+      bytes: Buffer.allocUnsafe(size),
+      blocks,
+      startedMs: now,
+      digests: new Uint8Array(blocks * 32),
+      came: new Uint8Array(blocks),
+      missing: blocks,
+    }
+    this.#intakes.add(intake)
+    return intake
+  }
+
+  /** Gives a piece up: somebody else may carry it. */
+  abandon(intake: IncomingPiece): void {
+    this.#intakes.delete(intake)
+  }
+
+  /** Takes a block of a piece. False where it was not asked for: another size or place, or there already. */
+  take(intake: IncomingPiece, begin: number, bytes: Uint8Array): boolean {
+    const index = begin / blockBytes
+    const wanted = Math.min(blockBytes, intake.bytes.length - begin)
+    if (!Number.isInteger(index) || index >= intake.blocks || bytes.length !== wanted) return false
+    if (intake.came[index] === 1) return false
+    intake.came[index] = 1
+    intake.missing -= 1
+    intake.bytes.set(bytes, begin)
+    intake.digests.set(hash('sha256', bytes, 'buffer'), index * 32)
+    return true
+  }
+
+  /**
+   * Ends a piece whose blocks are all there: writes it where it is right. False: it is not what the torrent says. Rejects where
+   * the disk refuses.
+   */
+  async finish(intake: IncomingPiece): Promise<boolean> {
+    try {
+      const { piece, digests, bytes } = intake
+      const file = fileOfPiece(this.torrent, piece)
+      if (file === undefined || this.#have[piece] === 1) return true
+      const root = rootOfBlocks(digests, file.sizeBytes, this.torrent.pieceBytes)
+      if (!this.#isRight(file, piece, root)) return false
+      await this.#write(file, (piece - file.firstPiece) * this.torrent.pieceBytes, bytes)
+      this.#mark(file, piece)
+      return true
+    } finally {
+      // Only now: a piece that is neither present nor being loaded would be asked for again meanwhile.
+      this.#intakes.delete(intake)
+    }
+  }
+
+  async #write(file: TorrentFile, position: number, bytes: Buffer): Promise<void> {
+    const handle = await open(join(this.folder, file.name), 'r+')
+    try {
+      await handle.write(bytes, 0, bytes.length, position)
+    } finally {
+      await handle.close()
+    }
+  }
+
+  async #recheck(file: TorrentFile, handle: FileHandle, buffer: Buffer, size: number): Promise<void> {
+    const { pieceBytes } = this.torrent
+    for (let piece = file.firstPiece; piece < file.firstPiece + file.pieces; piece += 1) {
+      const wanted = pieceSize(this.torrent, file, piece)
+      const position = (piece - file.firstPiece) * pieceBytes
+      if (position + wanted > size) return
+      const { bytesRead } = await handle.read(buffer, 0, wanted, position)
+      if (bytesRead !== wanted) return
+      const root = hashPiece(buffer.subarray(0, wanted), file.sizeBytes, pieceBytes)
+      if (this.#isRight(file, piece, root)) this.#mark(file, piece)
+    }
+  }
+
+  #isRight(file: TorrentFile, piece: number, root: Uint8Array): boolean {
+    const at = (piece - file.firstPiece) * 32
+    return Buffer.from(root).equals(file.layer.subarray(at, at + 32))
+  }
+
+  #mark(file: TorrentFile, piece: number): void {
+    if (this.#have[piece] === 1) return
+    this.#have[piece] = 1
+    this.#missing -= 1
+    this.#missingBytes -= pieceSize(this.torrent, file, piece)
+  }
+}

@@ -1,0 +1,227 @@
+import type { Clock } from '../actor/clock.js'
+import { BlockSender, type BlockSenderParts, blockMaxBytes } from './block-sender.js'
+import type { PeerAddress } from './compact-peers.js'
+import {
+  answerMetadata,
+  decodeGreeting,
+  encodeExchange,
+  encodeGreeting,
+  ownIds,
+  requestsMax,
+} from './extension.js'
+import type { HashAnswers } from './hash-answer.js'
+import { placeBlock, type Torrent } from './torrent.js'
+import {
+  type BlockSpan,
+  bitfield,
+  encode,
+  encodeHandshake,
+  type Handshake,
+  type HashSpan,
+  type Message,
+} from './wire.js'
+import type { LineEnd, PeerLine, Speaker } from './wire-line.js'
+
+/** A torrent that is given out. */
+export interface Seeded {
+  readonly torrent: Torrent
+  readonly hashes: HashAnswers
+  /** Where a file of it lies. */
+  path(name: string): string
+  /** Pieces that are here; absent: all of them. What was here stays. */
+  has?(piece: number): boolean
+}
+
+/** What a peer needs of the seeder that it belongs to. */
+export interface SeederParts extends BlockSenderParts {
+  readonly clock: Clock
+  readonly peerId: Buffer
+  /** Where this side listens; 0: nowhere. */
+  readonly port: number
+  find(infohash: Buffer): Seeded | undefined
+  /** True while a block may be asked for by this peer: it holds an upload slot from then on. */
+  admit(peer: SeederPeer): boolean
+  release(peer: SeederPeer): void
+  gone(peer: SeederPeer, reason: LineEnd): void
+}
+
+/** Requests refused on one connection before it ends: a peer that keeps to the limit in our handshake never gets there. */
+const refusedMax = 4096
+/** Peers told in one exchange (BEP 11). */
+const exchangedMax = 50
+
+/** The seeding side of one connection: what a leecher asks for, in order, as fast as it takes it. */
+export class SeederPeer implements Speaker {
+  line!: PeerLine
+  seeded: Seeded | undefined
+  isInterested = false
+  isUnchoked = false
+  /** When it was unchoked last. */
+  unchokedMs = 0
+  listens: PeerAddress | undefined
+  #fast = false
+  #metadataId = 0
+  #exchangeId = 0
+  #refused = 0
+  #sender: BlockSender | undefined
+  readonly #told = new Set<string>()
+  /** 1: the peer knows that this piece is here. Undefined: it knows that all are. */
+  #toldPieces: Uint8Array | undefined
+
+  constructor(
+    private readonly parts: SeederParts,
+    readonly host: string,
+    /** Under which it is counted for limits. */
+    readonly source: string,
+  ) {}
+
+  greeted({ infohash, peerId, fast, extensions, v2 }: Handshake): LineEnd | undefined {
+    const seeded = this.parts.find(infohash)
+    if (seeded === undefined) return 'unknown'
+    // We have connected to ourselves, by our own announce.
+    if (peerId.equals(this.parts.peerId)) return 'done'
+    this.seeded = seeded
+    this.#sender = new BlockSender(this.parts, this.line, seeded)
+    this.#fast = fast
+    const { torrent } = seeded
+    // A peer that knows version 2 is answered with the infohash of version 2 (BEP 52). Hybrid peers found us under both hashes
+    // and expect it.
+    const answer = v2 ? torrent.infohashV2.subarray(0, 20) : infohash
+    const words = [encodeHandshake(answer, this.parts.peerId)]
+    const isAll = seeded.has === undefined
+    if (extensions) {
+      words.push(encodeGreeting({ infoBytes: torrent.info.length, port: this.parts.port, uploadOnly: isAll }))
+    }
+    if (!isAll) this.#toldPieces = new Uint8Array(torrent.pieces)
+    words.push(
+      fast && isAll
+        ? encode.plain('have-all')
+        : encode.bitfield(bitfield(torrent.pieces, this.#news(seeded))),
+    )
+    this.line.send(Buffer.concat(words))
+    return undefined
+  }
+
+  heard(message: Message): LineEnd | undefined {
+    if (this.seeded === undefined) return 'garbage'
+    switch (message.kind) {
+      case 'interested':
+        this.isInterested = true
+        if (!this.isUnchoked && this.parts.admit(this)) this.unchoke()
+        return undefined
+      case 'not-interested':
+        this.isInterested = false
+        if (this.isUnchoked) this.choke()
+        this.parts.release(this)
+        return undefined
+      case 'request':
+        return this.#asked(message, this.seeded)
+      case 'cancel':
+        this.#sender?.cancel(message)
+        return undefined
+      case 'extended':
+        return this.#extended(message.id, message.payload, this.seeded)
+      case 'hash-request':
+        this.#askedHashes(message, this.seeded)
+        return undefined
+      // This side asks for nothing, so an answer is an error of the peer.
+      case 'piece':
+      case 'hashes':
+        return 'garbage'
+      default:
+        return undefined
+    }
+  }
+
+  gone(reason: LineEnd): void {
+    this.#sender?.clear()
+    this.parts.release(this)
+    this.parts.gone(this, reason)
+  }
+
+  unchoke(): void {
+    this.isUnchoked = true
+    this.unchokedMs = this.parts.clock.monotonic()
+    this.line.send(encode.plain('unchoke'))
+  }
+
+  choke(): void {
+    this.isUnchoked = false
+    const words = [encode.plain('choke')]
+    // With the fast extension every request must be answered, if only by a reject.
+    const dropped = this.#sender?.clear() ?? []
+    if (this.#fast) words.push(...dropped.map((block) => encode.reject(block)))
+    this.line.send(Buffer.concat(words))
+  }
+
+  /** Tells the peer what has come in since. */
+  tellNews(): void {
+    if (this.#toldPieces === undefined || this.seeded === undefined || this.line.unsentBytes > 64 * 1024)
+      return
+    const news = this.#news(this.seeded)
+    if (news.length > 0) this.line.send(Buffer.concat(news.map((piece) => encode.have(piece))))
+  }
+
+  /** Pieces that are here and that the peer does not know of, counted as told from now on. */
+  #news({ torrent, has }: Seeded): number[] {
+    const told = this.#toldPieces
+    const news: number[] = []
+    for (let piece = 0; piece < torrent.pieces; piece += 1) {
+      if (told?.[piece] === 1 || has?.(piece) === false) continue
+      if (told !== undefined) told[piece] = 1
+      news.push(piece)
+    }
+    return news
+  }
+
+  /** Tells the peer about others of the same torrent that it has not heard of here. */
+  exchange(peers: readonly PeerAddress[]): void {
+    if (this.#exchangeId === 0 || this.line.isOver) return
+    const fresh = peers.filter((peer) => peer !== this.listens && !this.#told.has(peerKey(peer)))
+    const some = fresh.slice(0, exchangedMax)
+    if (some.length === 0 || this.#told.size > 1000) return
+    for (const peer of some) this.#told.add(peerKey(peer))
+    this.line.send(encodeExchange(this.#exchangeId, some))
+  }
+
+  #asked(block: BlockSpan, { torrent }: Seeded): LineEnd | undefined {
+    const sender = this.#sender
+    const place = placeBlock(torrent, block.piece, block.begin, block.length)
+    if (place === undefined || block.length > blockMaxBytes) return 'garbage'
+    const isHere = this.#toldPieces === undefined || this.#toldPieces[block.piece] === 1
+    if (sender === undefined || !isHere || !this.isUnchoked || sender.waiting >= requestsMax) {
+      this.#refused += 1
+      if (this.#refused > refusedMax) return 'flood'
+      if (this.#fast) this.line.send(encode.reject(block))
+      return undefined
+    }
+    sender.send({ piece: block.piece, begin: block.begin, length: block.length })
+    return undefined
+  }
+
+  #askedHashes(span: HashSpan, { hashes }: Seeded): void {
+    // Not answered while the peer does not read: otherwise answers would fill the memory.
+    const room = this.line.unsentBytes < 64 * 1024
+    const found = room ? hashes.answer(span) : undefined
+    this.line.send(found === undefined ? encode.hashReject(span) : encode.hashes(span, found))
+  }
+
+  #extended(id: number, payload: Buffer, { torrent }: Seeded): LineEnd | undefined {
+    if (id === 0) {
+      const greeting = decodeGreeting(payload)
+      if (greeting === undefined) return 'garbage'
+      this.#metadataId = greeting.metadata
+      this.#exchangeId = greeting.pex
+      this.listens = greeting.port === 0 ? undefined : { host: this.host, port: greeting.port }
+    } else if (id === ownIds.metadata && this.#metadataId !== 0) {
+      const room = this.line.unsentBytes < 64 * 1024
+      const answer = answerMetadata(payload, torrent.info, this.#metadataId, room)
+      if (answer !== undefined) this.line.send(answer)
+    }
+    return undefined
+  }
+}
+
+function peerKey({ host, port }: PeerAddress): string {
+  return `${host} ${port}`
+}

@@ -1,0 +1,244 @@
+import { randomBytes } from 'node:crypto'
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
+import type { Clock, Timer } from '../actor/clock.js'
+import type { Meters } from '../actor/meter.js'
+import { AddressRateLimit, sourceOf } from './address-rate-limit.js'
+import { Allowance, type AllowanceOptions } from './allowance.js'
+import { runBytes } from './block-sender.js'
+import { HashAnswers } from './hash-answer.js'
+import { type Encryption, MseResponder, type MseResponderParts, veiledInfohash } from './mse-handshake.js'
+import { OpenFiles } from './open-files.js'
+import { type Seeded, type SeederParts, SeederPeer } from './seeder-peer.js'
+import { infohashesOf } from './torrent.js'
+import { type LineEnd, PeerLine, type PeerLineOptions } from './wire-line.js'
+
+export interface SeederOptions {
+  readonly host: string
+  /** 0: a free one. */
+  readonly port: number
+  readonly peersMax: number
+  /** Of one address. */
+  readonly peersPerAddressMax: number
+  /** Peers that are sent to at once; others wait for their turn. */
+  readonly slotsMax: number
+  /** How long a slot is kept while others wait. */
+  readonly slotMs: number
+  readonly upload: AllowanceOptions
+  readonly line: PeerLineOptions
+  readonly encryption: Encryption
+}
+
+/** Files that stay open: the torrent of an index in 256 partitions has 257. */
+const openFilesMax = 300
+/** Buffers kept for the next run; 128 KiB each. */
+const buffersKept = 64
+const exchangeEveryTicks = 60
+/** Secrets of encrypted connections: at 0.25 ms each, a flood of them takes 2.5 % of a core. */
+const secretTurns = { windowMs: 10_000, each: 20, all: 1000 }
+
+/**
+ * Gives torrents to BitTorrent peers over TCP. Blocks are read from the files when a peer can take them; only the hashes of a
+ * torrent are held in memory. For 50 peers that is 50 times two runs of 128 KiB.
+ */
+export class Seeder implements SeederParts {
+  readonly peerId = Buffer.concat([Buffer.from('-SL0100-'), randomBytes(12)])
+  port = 0
+  readonly #server: Server
+  readonly #files = new OpenFiles(openFilesMax)
+  readonly #allowance: Allowance
+  /** By infohash, each that peers ask by, as Latin-1 text. */
+  #seeded = new Map<string, Seeded>()
+  /** Infohashes as encrypted connections name them, likewise. */
+  #veiled = new Map<string, Buffer>()
+  readonly #secrets: AddressRateLimit
+  readonly #peers = new Set<SeederPeer>()
+  readonly #unchoked = new Set<SeederPeer>()
+  /** In the order in which they asked. */
+  readonly #waiting = new Set<SeederPeer>()
+  readonly #buffers: Buffer[] = []
+  #timer: Timer | undefined
+  #ticks = 0
+
+  constructor(
+    private readonly options: SeederOptions,
+    readonly clock: Clock,
+    private readonly meters: Meters,
+  ) {
+    this.#allowance = new Allowance(options.upload, clock)
+    this.#secrets = new AddressRateLimit(secretTurns, clock)
+    this.#server = createServer({ noDelay: true }, (socket) => this.#accept(socket))
+    this.#server.maxConnections = options.peersMax + 16
+  }
+
+  /** Begins to listen; resolves with the port. Rejects where the port cannot be had. */
+  async listen(): Promise<number> {
+    const { host, port } = this.options
+    await new Promise<void>((resolve, reject) => {
+      this.#server.once('error', reject)
+      this.#server.listen({ host, port }, () => resolve())
+    })
+    this.port = (this.#server.address() as AddressInfo).port
+    this.#timer = this.clock.every(1000, () => this.#tick())
+    return this.port
+  }
+
+  /** Seeds these torrents and no others from now on; peers of others are sent away. `path` of each says where its files lie. */
+  offer(torrents: readonly Omit<Seeded, 'hashes'>[]): void {
+    const before = this.#seeded
+    this.#seeded = new Map()
+    for (const offered of torrents) {
+      const { torrent } = offered
+      const v1 = torrent.infohashV1.toString('latin1')
+      const seeded = before.get(v1) ?? { ...offered, hashes: new HashAnswers(torrent) }
+      for (const infohash of infohashesOf(torrent)) this.#seeded.set(infohash.toString('latin1'), seeded)
+    }
+    this.#veiled = new Map(
+      Array.from(this.#seeded.keys(), (key) => Buffer.from(key, 'latin1')).map((infohash) => {
+        return [veiledInfohash(infohash).toString('latin1'), infohash]
+      }),
+    )
+    const kept = new Set(this.#seeded.values())
+    for (const peer of this.#peers) {
+      if (peer.seeded !== undefined && !kept.has(peer.seeded)) peer.line.end('done')
+    }
+    this.#files.forget()
+  }
+
+  async close(): Promise<void> {
+    this.#timer?.cancel()
+    this.#allowance.close()
+    for (const peer of this.#peers) peer.line.end('done')
+    this.#files.forget()
+    if (this.port !== 0) await new Promise<void>((resolve) => this.#server.close(() => resolve()))
+  }
+
+  find(infohash: Buffer): Seeded | undefined {
+    return this.#seeded.get(infohash.toString('latin1'))
+  }
+
+  admit(peer: SeederPeer): boolean {
+    if (this.#unchoked.size < this.options.slotsMax && !this.#allowance.isSpent) {
+      this.#unchoked.add(peer)
+      return true
+    }
+    this.#waiting.add(peer)
+    return false
+  }
+
+  release(peer: SeederPeer): void {
+    this.#waiting.delete(peer)
+    if (this.#unchoked.delete(peer)) this.#fillSlots()
+  }
+
+  allow(bytes: number, go: () => void): void {
+    this.#allowance.take(bytes, go)
+  }
+
+  read(path: string, position: number, parts: readonly Uint8Array[]): Promise<boolean> {
+    return this.#files.read(path, position, parts)
+  }
+
+  borrow(): Buffer {
+    return this.#buffers.pop() ?? Buffer.allocUnsafeSlow(runBytes)
+  }
+
+  giveBack(buffer: Buffer): void {
+    if (this.#buffers.length < buffersKept) this.#buffers.push(buffer)
+  }
+
+  sent(bytes: number): void {
+    this.meters.of('torrent_sent_bytes_total').add(bytes)
+  }
+
+  gone(peer: SeederPeer, reason: LineEnd): void {
+    if (!this.#peers.delete(peer)) return
+    this.meters.of('torrent_peers').set(this.#peers.size)
+    this.#count(reason)
+  }
+
+  #count(reason: LineEnd): void {
+    this.meters.of('torrent_connections_ended_total', { reason }).add(1)
+  }
+
+  #accept(socket: Socket): void {
+    const host = (socket.remoteAddress ?? '').replace(/^::ffff:/, '')
+    const source = sourceOf(host)
+    let same = 0
+    const silent: SeederPeer[] = []
+    for (const peer of this.#peers) {
+      if (peer.source === source) same += 1
+      if (peer.seeded === undefined) silent.push(peer)
+    }
+    if (this.#peers.size >= this.options.peersMax || same >= this.options.peersPerAddressMax) {
+      socket.on('error', () => 'it is ended anyway')
+      socket.destroy()
+      this.#count('full')
+      return
+    }
+    // Connections without a handshake may take half of the places at most; the oldest of them is closed first.
+    if (silent.length >= Math.ceil(this.options.peersMax / 2)) silent[0]?.line.end('full')
+    const peer = new SeederPeer(this, host, source)
+    const parts: MseResponderParts = {
+      unveil: (veiled) => this.#veiled.get(veiled.toString('latin1')),
+      mayAgree: () => this.#secrets.take(source),
+    }
+    const agreement = new MseResponder(this.options.encryption, parts)
+    peer.line = new PeerLine(socket, this.options.line, this.clock, peer, agreement)
+    this.#peers.add(peer)
+    this.meters.of('torrent_peers').set(this.#peers.size)
+  }
+
+  #tick(): void {
+    const now = this.clock.monotonic()
+    this.#ticks += 1
+    for (const peer of this.#peers) {
+      peer.line.tick(now)
+      peer.tellNews()
+    }
+    if (this.#allowance.isSpent) for (const peer of this.#unchoked) this.#suspend(peer)
+    else {
+      this.#fillSlots()
+      this.#rotate(now)
+    }
+    if (this.#ticks % exchangeEveryTicks === 0) this.#exchange()
+  }
+
+  #suspend(peer: SeederPeer): void {
+    this.#unchoked.delete(peer)
+    peer.choke()
+    this.#waiting.add(peer)
+  }
+
+  #fillSlots(): void {
+    for (const peer of this.#waiting) {
+      if (this.#unchoked.size >= this.options.slotsMax || this.#allowance.isSpent) return
+      this.#waiting.delete(peer)
+      this.#unchoked.add(peer)
+      peer.unchoke()
+    }
+  }
+
+  /** While peers wait, the one that has had its slot longest makes room for the first of them. */
+  #rotate(now: number): void {
+    if (this.#waiting.size === 0) return
+    let oldest: SeederPeer | undefined
+    for (const peer of this.#unchoked) {
+      if (oldest === undefined || peer.unchokedMs < oldest.unchokedMs) oldest = peer
+    }
+    if (oldest === undefined || now - oldest.unchokedMs < this.options.slotMs) return
+    const [next] = this.#waiting
+    this.#suspend(oldest)
+    if (next === undefined) return
+    this.#waiting.delete(next)
+    this.#unchoked.add(next)
+    next.unchoke()
+  }
+
+  #exchange(): void {
+    for (const seeded of new Set(this.#seeded.values())) {
+      const peers = [...this.#peers].filter((peer) => peer.seeded === seeded)
+      const listening = peers.flatMap(({ listens }) => (listens === undefined ? [] : [listens]))
+      for (const peer of peers) peer.exchange(listening)
+    }
+  }
+}

@@ -1,0 +1,202 @@
+import { readFile } from 'node:fs/promises'
+import { isIP } from 'node:net'
+import type { Dispatcher } from 'undici'
+import type { Clock, Timer } from '../actor/clock.js'
+import type { Log } from '../actor/log.js'
+import type { Meters } from '../actor/meter.js'
+import { isRefusal } from '../format/refusal.js'
+import type { PeerAddress } from './compact-peers.js'
+import type { Dht } from './dht.js'
+import { readTorrent } from './read.js'
+import { Seeder, type SeederOptions } from './seeder.js'
+import { tell } from './tell.js'
+import { Teller } from './teller.js'
+import { infohashesOf, type Torrent } from './torrent.js'
+import { type Announce, Tracker, type TrackerOptions } from './tracker.js'
+import type { UdpPatience } from './udp-announce.js'
+
+export interface SwarmOptions {
+  readonly seeder: SeederOptions
+  readonly tracker: TrackerOptions
+  /** IP addresses under which the seeder is reached; none: the one that a client of the tracker used for the gateway. */
+  readonly addresses: readonly string[]
+  /** Trackers elsewhere (http, https, udp; `dht:` for the distributed hash table) that are told of all torrents. */
+  readonly trackers: readonly string[]
+  readonly patience: UdpPatience
+}
+
+/** A torrent that is to be seeded. */
+export interface SeededTorrent {
+  /** 40 hex digits. */
+  readonly infohashV1: string
+  readonly torrentPath: string
+  /** Trackers that are told of this one, beside those that are told of all. */
+  readonly trackers?: readonly string[]
+  /** Where a file of it lies: of one that is on its way, also when it has come. */
+  path(name: string): string
+  /** Pieces that are here; absent: all. */
+  has?(piece: number): boolean
+}
+
+interface Seeding {
+  readonly torrent: Torrent
+  readonly trackers: readonly string[]
+  path(name: string): string
+  has?(piece: number): boolean
+}
+
+/** An announce to the tracker. `host`: the name or address that the client used for this gateway, as it said. */
+export interface SwarmRequest extends Announce {
+  readonly kind: 'announce'
+  readonly host: string
+}
+
+export interface SwarmReply {
+  readonly kind: 'announced'
+  /** Bencoded. */
+  readonly body: Uint8Array
+}
+
+/** How often the offer is looked at. */
+const lookMs = 1000
+const announceTimeoutMs = 15_000
+
+/** Seeds torrents: the seeder, the tracker, and announces to trackers elsewhere. */
+export class Swarm {
+  readonly #seeder: Seeder
+  readonly #tracker: Tracker
+  #torrents = new Map<string, Seeding>()
+  #timer: Timer | undefined
+  /** By the tracker's address. */
+  readonly #tellers = new Map<string, Teller>()
+  #stopped = false
+
+  constructor(
+    private readonly options: SwarmOptions,
+    private readonly offerings: () => readonly SeededTorrent[],
+    private readonly clock: Clock,
+    private readonly meters: Meters,
+    private readonly log: Log,
+    private readonly dispatcher: Dispatcher,
+    private readonly dht?: Dht,
+  ) {
+    this.#seeder = new Seeder(options.seeder, clock, meters)
+    this.#tracker = new Tracker(options.tracker, clock)
+  }
+
+  /** Begins to listen; resolves with the port. Rejects where it cannot be had. */
+  async start(): Promise<number> {
+    const port = await this.#seeder.listen()
+    await this.look()
+    this.#again()
+    return port
+  }
+
+  get peerId(): Buffer {
+    return this.#seeder.peerId
+  }
+
+  /** Answers an announce. */
+  handle(request: SwarmRequest): SwarmReply {
+    const named = this.options.addresses.length > 0 ? this.options.addresses : literal(request.host)
+    const own: PeerAddress[] = named.map((host) => ({ host, port: this.#seeder.port }))
+    return { kind: 'announced', body: this.#tracker.announce(request, own) }
+  }
+
+  /** Looks at what is offered, and seeds that. */
+  async look(): Promise<void> {
+    const torrents = new Map<string, Seeding>()
+    for (const offering of this.offerings()) {
+      if (torrents.has(offering.infohashV1)) continue
+      const known = this.#torrents.get(offering.infohashV1)
+      const torrent = known?.torrent ?? (await this.#read(offering))
+      if (torrent !== undefined) {
+        const { infohashV1, trackers = [], has } = offering
+        const path = (name: string): string => offering.path(name)
+        torrents.set(infohashV1, { torrent, trackers, path, ...(has === undefined ? {} : { has }) })
+      }
+    }
+    const same = torrents.size === this.#torrents.size
+    const isKnown = same && [...torrents.keys()].every((infohash) => this.#torrents.has(infohash))
+    this.#torrents = torrents
+    this.#appointTellers()
+    if (isKnown) return
+    const all = [...torrents.values()]
+    this.#seeder.offer(all)
+    this.#tracker.offer(all.flatMap(({ torrent }) => infohashesOf(torrent)))
+    this.log.info({ torrents: all.length }, 'torrents are seeded')
+  }
+
+  async close(): Promise<void> {
+    this.#stopped = true
+    this.#timer?.cancel()
+    for (const teller of this.#tellers.values()) teller.stop()
+    await this.#seeder.close()
+  }
+
+  #again(): void {
+    this.#timer = this.clock.after(lookMs, () => {
+      void this.look()
+        .catch((error: unknown) => this.log.error({ err: error }, 'the offer cannot be read'))
+        .then(() => {
+          if (!this.#stopped) this.#again()
+        })
+    })
+  }
+
+  async #read({ infohashV1, torrentPath }: SeededTorrent): Promise<Torrent | undefined> {
+    const bytes = await readFile(torrentPath).catch((error: Error) => error)
+    const torrent = bytes instanceof Error ? undefined : readTorrent(bytes)
+    if (torrent !== undefined && !isRefusal(torrent) && torrent.infohashV1.toString('hex') === infohashV1) {
+      return torrent
+    }
+    const reason = bytes instanceof Error ? bytes.message : 'it is another'
+    this.log.warn({ infohash: infohashV1, reason }, 'a torrent that is offered cannot be read')
+    return undefined
+  }
+
+  /** One for each tracker that is to be told of something. */
+  #appointTellers(): void {
+    const named = [...this.#torrents.values()].flatMap(({ trackers }) => trackers)
+    const urls = new Set([...this.options.trackers, ...named])
+    for (const [url, teller] of this.#tellers) {
+      if (urls.has(url)) continue
+      teller.stop()
+      this.#tellers.delete(url)
+    }
+    for (const url of urls) {
+      if (this.#stopped || this.#tellers.has(url)) continue
+      const teller = this.#teller(url)
+      this.#tellers.set(url, teller)
+      teller.start()
+    }
+  }
+
+  #teller(url: string): Teller {
+    const isForAll = this.options.trackers.includes(url)
+    const { clock, meters, dispatcher } = this
+    const { patience } = this.options
+    const parts = { dispatcher, timeoutMs: announceTimeoutMs, patience, clock, dht: this.dht }
+    return new Teller(
+      url,
+      { peerId: this.#seeder.peerId, port: this.#seeder.port },
+      {
+        clock,
+        meters,
+        torrents: () => {
+          const told = [...this.#torrents.values()].filter(
+            ({ trackers }) => isForAll || trackers.includes(url),
+          )
+          return told.map(({ torrent }) => torrent)
+        },
+        tell: (what, signal) => tell(what, parts, signal),
+      },
+    )
+  }
+}
+
+/** The address in a Host header, where it is one and no name. */
+function literal(host: string): readonly string[] {
+  const bare = /^\[(.*)\](:\d+)?$/.exec(host)?.[1] ?? host.replace(/:\d+$/, '')
+  return isIP(bare) === 0 ? [] : [bare]
+}

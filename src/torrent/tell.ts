@@ -1,0 +1,78 @@
+import { lookup } from 'node:dns/promises'
+import { isIP } from 'node:net'
+import type { Dispatcher } from 'undici'
+import type { Clock } from '../actor/clock.js'
+import { type Announced, type Announcing, announceHttp, type Telling } from './announce.js'
+import { isNearAddress } from './compact-peers.js'
+import { type Dht, dhtUrl } from './dht.js'
+import { type UdpAnswer, type UdpPatience, UdpSession } from './udp-announce.js'
+
+export interface TellParts {
+  readonly dispatcher: Dispatcher
+  /** Of one request over HTTP. */
+  readonly timeoutMs: number
+  readonly patience: UdpPatience
+  /** Undefined: none is asked. */
+  readonly dht?: Dht | undefined
+  readonly clock: Clock
+}
+
+/**
+ * Announces to a tracker, over HTTP or UDP as its address says, or to the distributed hash table; and asks for peers. A UDP
+ * tracker that has IPv4 and IPv6 is told over both. Undefined where there is no valid answer. Never rejects; over UDP it takes
+ * as long as `patience` allows.
+ */
+export async function tell(
+  what: Telling,
+  parts: TellParts,
+  signal: AbortSignal,
+): Promise<Announced | undefined> {
+  if (what.url === dhtUrl) return parts.dht?.tell(what, signal)
+  const { infohashes, ...about } = what
+  const all = infohashes.map((infohash) => ({ ...about, infohash }))
+  const isUdp = what.url.startsWith('udp:')
+  const said = isUdp
+    ? await tellUdp(what.url, all, parts, signal)
+    : await Promise.all(all.map((one) => announceHttp(one, parts.dispatcher, parts.timeoutMs, signal)))
+  const answers = said.filter((answer) => answer !== undefined)
+  const [first] = answers
+  if (first === undefined) return undefined
+  // A tracker outside could make us connect to machines in our own network: such addresses are left out.
+  const isNear = isNearAddress(new URL(what.url).hostname)
+  const peers = answers.flatMap((answer) => answer.peers)
+  return {
+    intervalSeconds: first.intervalSeconds,
+    peers: peers.filter(({ host }) => isNear || !isNearAddress(host)),
+  }
+}
+
+async function tellUdp(
+  url: string,
+  all: readonly Announcing[],
+  { patience, clock }: TellParts,
+  signal: AbortSignal,
+): Promise<readonly (Announced | undefined)[]> {
+  const { hostname, port } = new URL(url)
+  const name = hostname.replace(/^\[|\]$/g, '')
+  const found = await lookup(name, { all: true }).catch(() => [])
+  const answers = await Promise.all(
+    [4, 6].map(async (family) => {
+      const host = found.find((one) => one.family === family)?.address
+      if (host === undefined || isIP(host) === 0 || signal.aborted) return []
+      const session = await UdpSession.open({ host, port: Number(port), isV6: family === 6 }, patience, clock)
+      if (session === undefined) return []
+      const stop = (): void => session.close()
+      signal.addEventListener('abort', stop)
+      if (signal.aborted) stop()
+      const said: (UdpAnswer | undefined)[] = []
+      for (const one of all) {
+        // A tracker that did not answer the first announce will not answer the next: it is not waited for again.
+        if (said.length === 0 || said.at(-1) !== undefined) said.push(await session.announce(one))
+      }
+      signal.removeEventListener('abort', stop)
+      session.close()
+      return said.map((answer) => (answer?.kind === 'announced' ? answer : undefined))
+    }),
+  )
+  return answers.flat()
+}

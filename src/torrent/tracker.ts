@@ -1,0 +1,197 @@
+import type { Clock } from '../actor/clock.js'
+import { sourceOf } from './address-rate-limit.js'
+import { type Bencodable, encodeBencode } from './bencode.js'
+import { addressBytes, encodePeers, type PeerAddress } from './compact-peers.js'
+
+/** A closed HTTP tracker (BEP 3, 7, 23): peers of the torrents that are offered here find each other, and nobody else. */
+
+export interface TrackerOptions {
+  /** Peers in an answer: a random sample. */
+  readonly answerMax: number
+  readonly perTorrentMax: number
+  readonly totalMax: number
+  /** Ports of one address for one torrent: several people behind one router. */
+  readonly portsPerAddressMax: number
+  /** A minute, for each address (of IPv6: its /64) and torrent. */
+  readonly announcesPerMinute: number
+  /** Seconds until peers should, and may, ask again. */
+  readonly intervalSeconds: number
+  readonly minSeconds: number
+}
+
+export const trackerDefaults: TrackerOptions = {
+  answerMax: 50,
+  perTorrentMax: 2000,
+  totalMax: 50_000,
+  portsPerAddressMax: 4,
+  announcesPerMinute: 10,
+  intervalSeconds: 300,
+  minSeconds: 75,
+}
+
+/** An announce as it came in over HTTP. */
+export interface Announce {
+  /** Behind the question mark, as sent. */
+  readonly query: string
+  /** The peer's address. An address in the query is ignored: otherwise anybody could send peers to a victim's address. */
+  readonly address: string
+}
+
+interface Peer extends PeerAddress {
+  seenMs: number
+}
+
+type Swarm = Map<string, Peer>
+
+/** What an announce asks. */
+interface Asked {
+  readonly infohash: string
+  readonly port: number
+  readonly isStopped: boolean
+  readonly wanted: number
+}
+
+const minuteMs = 60_000
+
+function failure(why: string): Buffer {
+  return encodeBencode(new Map([['failure reason', why]]))
+}
+
+/** The tracker's state, all of it in memory: peers announce again soon after a restart. */
+export class Tracker {
+  /** By infohash (v1, and v2 cut to 20 bytes), as Latin-1 text. */
+  #swarms = new Map<string, Swarm>()
+  #total = 0
+  readonly #asked = new Map<string, number>()
+  #minute = -1
+
+  constructor(
+    private readonly options: TrackerOptions,
+    private readonly clock: Clock,
+  ) {}
+
+  /** The torrents there are from now on, by infohash of 20 bytes; peers of others are forgotten. */
+  offer(infohashes: readonly Buffer[]): void {
+    const kept = new Map<string, Swarm>()
+    for (const infohash of infohashes) {
+      const key = infohash.toString('latin1')
+      kept.set(key, this.#swarms.get(key) ?? new Map())
+    }
+    this.#swarms = kept
+    this.#total = [...kept.values()].reduce((sum, swarm) => sum + swarm.size, 0)
+  }
+
+  /**
+   * The answer's body: bencoded, also where it is a failure, which trackers send with status 200. `own`: where this program's
+   * seeder is reached; told first to everybody.
+   */
+  announce({ query, address }: Announce, own: readonly PeerAddress[]): Buffer {
+    const asked = readAnnounce(query, this.options.answerMax)
+    if (asked === undefined) return failure('malformed announce')
+    const swarm = this.#swarms.get(asked.infohash)
+    if (swarm === undefined) return failure('unregistered torrent')
+    if (addressBytes(address) === undefined) return failure('no address')
+    if (!this.#mayAsk(address, asked.infohash)) return failure('asked too often')
+    const now = this.clock.monotonic()
+    this.#expire(swarm, now)
+    const key = `${address} ${asked.port}`
+    if (asked.isStopped) {
+      if (swarm.delete(key)) this.#total -= 1
+    } else this.#keep(swarm, key, { host: address, port: asked.port, seenMs: now })
+    return this.#answer(swarm, key, asked.wanted, own)
+  }
+
+  #answer(swarm: Swarm, key: string, wanted: number, own: readonly PeerAddress[]): Buffer {
+    const { v4, v6 } = encodePeers([...own, ...sample(swarm, key, Math.max(0, wanted - own.length))])
+    const answer = new Map<string, Bencodable>([
+      ['complete', own.length],
+      ['incomplete', swarm.size],
+      ['interval', this.options.intervalSeconds],
+      ['min interval', this.options.minSeconds],
+      ['peers', v4],
+    ])
+    if (v6.length > 0) answer.set('peers6', v6)
+    return encodeBencode(answer)
+  }
+
+  #keep(swarm: Swarm, key: string, peer: Peer): void {
+    if (!swarm.has(key)) {
+      if (swarm.size >= this.options.perTorrentMax || this.#total >= this.options.totalMax) return
+      let same = 0
+      for (const { host } of swarm.values()) if (host === peer.host) same += 1
+      if (same >= this.options.portsPerAddressMax) return
+      this.#total += 1
+    }
+    swarm.delete(key)
+    swarm.set(key, peer)
+  }
+
+  /** Those heard of last stand last. */
+  #expire(swarm: Swarm, now: number): void {
+    const oldest = now - this.options.intervalSeconds * 2500
+    for (const [key, peer] of swarm) {
+      if (peer.seenMs >= oldest) return
+      swarm.delete(key)
+      this.#total -= 1
+    }
+  }
+
+  #mayAsk(address: string, infohash: string): boolean {
+    const minute = Math.floor(this.clock.monotonic() / minuteMs)
+    // All are forgotten once a minute, so the table is bounded by the announces of one minute.
+    if (minute !== this.#minute) this.#asked.clear()
+    this.#minute = minute
+    const key = `${sourceOf(address)} ${infohash}`
+    const times = this.#asked.get(key) ?? 0
+    if (times >= this.options.announcesPerMinute) return false
+    if (times === 0 && this.#asked.size >= this.options.totalMax) return false
+    this.#asked.set(key, times + 1)
+    return true
+  }
+}
+
+/** A random sample of `count` peers, without the one who asks. */
+function sample(swarm: Swarm, without: string, count: number): Peer[] {
+  const chosen: Peer[] = []
+  let seen = 0
+  for (const [key, peer] of swarm) {
+    if (key === without) continue
+    seen += 1
+    if (chosen.length < count) chosen.push(peer)
+    else {
+      const place = Math.floor(Math.random() * seen)
+      if (place < count) chosen[place] = peer
+    }
+  }
+  return chosen
+}
+
+/** Percent-encoded bytes as Latin-1 text; undefined where the encoding is broken. */
+function unescapeBytes(text: string): string | undefined {
+  if (/%(?![0-9A-Fa-f]{2})/.test(text) || !/^[\x21-\x7e]*$/.test(text)) return undefined
+  return text
+    .replace(/\+/g, ' ')
+    .replace(/%(..)/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
+}
+
+function readAnnounce(query: string, answerMax: number): Asked | undefined {
+  if (query.length > 2048) return undefined
+  const fields = new Map<string, string>()
+  for (const part of query.split('&')) {
+    const at = part.indexOf('=')
+    if (at <= 0) continue
+    const [name, value] = [part.slice(0, at), unescapeBytes(part.slice(at + 1))]
+    if (value === undefined || fields.has(name)) return undefined
+    fields.set(name, value)
+  }
+  const infohash = fields.get('info_hash') ?? ''
+  const port = whole(fields.get('port'))
+  const wanted = whole(fields.get('numwant')) ?? answerMax
+  if (infohash.length !== 20 || port === undefined || port < 1 || port > 65535) return undefined
+  const isStopped = fields.get('event') === 'stopped'
+  return { infohash, port, isStopped, wanted: isStopped ? 0 : Math.min(wanted, answerMax) }
+}
+
+function whole(text: string | undefined): number | undefined {
+  return text !== undefined && /^\d{1,9}$/.test(text) ? Number(text) : undefined
+}

@@ -1,0 +1,217 @@
+import type { Socket } from 'node:net'
+import type { Clock } from '../actor/clock.js'
+import type { MseHandshake } from './mse-handshake.js'
+import {
+  decodeHandshake,
+  encode,
+  Frames,
+  type Handshake,
+  handshakeBytes,
+  isHandshake,
+  type Message,
+} from './wire.js'
+
+/** Why a connection ended (labels of a meter). All but `closed` and `done` are the other side's fault, or its network's. */
+export type LineEnd =
+  /** The other side left, or its network did. */
+  | 'closed'
+  /** This side has no more use for it. */
+  | 'done'
+  /** Not what a BitTorrent peer says. */
+  | 'garbage'
+  /** Speaks without encryption where encryption is required. */
+  | 'clear'
+  /** Asks for a torrent that is not here. */
+  | 'unknown'
+  /** No whole handshake in time. */
+  | 'late'
+  /** Nothing heard for long. */
+  | 'idle'
+  /** Takes no bytes. */
+  | 'stalled'
+  /** Asks for more than is given, again and again. */
+  | 'flood'
+  /** One connection too many. */
+  | 'full'
+  /** Delivered bytes that are not what the torrent says. */
+  | 'forged'
+
+export interface PeerLineOptions {
+  /** A message may be so long; the bitfield of a whole torrent is the longest. */
+  readonly messageMaxBytes: number
+  readonly handshakeMs: number
+  readonly idleMs: number
+  /** One write, a few hundred KiB at most, must be taken within this. */
+  readonly stallMs: number
+  /** Nothing is read from a peer while it leaves more than this unread. */
+  readonly unsentMaxBytes: number
+}
+
+export const lineDefaults: PeerLineOptions = {
+  messageMaxBytes: 128 * 1024,
+  handshakeMs: 10_000,
+  // Peers say something each two minutes.
+  idleMs: 180_000,
+  stallMs: 60_000,
+  unsentMaxBytes: 512 * 1024,
+}
+
+/** A keep-alive is sent after so long without a message of ours. */
+const quietMs = 90_000
+
+/** The owner of a connection: what is done with its messages. */
+export interface Speaker {
+  /** The peer's handshake is whole. A reason ends the connection. */
+  greeted(handshake: Handshake): LineEnd | undefined
+  /** A message, in order; its bytes are lent until this returns. A reason ends the connection. */
+  heard(message: Message): LineEnd | undefined
+  /** Called once, whatever ended it; nothing is called after. */
+  gone(reason: LineEnd): void
+}
+
+/** One connection with a peer: bytes to handshake and messages, with deadlines. Whoever owns lines calls `tick` each second. */
+export class PeerLine {
+  #head: Buffer | undefined = Buffer.alloc(0)
+  #over = false
+  readonly #frames: Frames
+  readonly #openedMs: number
+  #heardMs: number
+  #spokeMs: number
+  #agreement: MseHandshake | undefined
+  /** What is to be sent once the encryption handshake is done. */
+  #held: { readonly bytes: Uint8Array; readonly sent: (() => void) | undefined }[] = []
+  #open: ((bytes: Buffer) => void) | undefined
+  #seal: ((bytes: Uint8Array) => void) | undefined
+  /** When the oldest write that is still under way began; 0: none is. */
+  #writingMs = 0
+  #writes = 0
+
+  constructor(
+    private readonly socket: Socket,
+    private readonly options: PeerLineOptions,
+    private readonly clock: Clock,
+    private readonly speaker: Speaker,
+    /** Absent: both speak in clear from the first byte on. */
+    agreement?: MseHandshake,
+  ) {
+    this.#agreement = agreement
+    this.#frames = new Frames(options.messageMaxBytes)
+    this.#openedMs = this.#heardMs = this.#spokeMs = clock.monotonic()
+    socket.setNoDelay(true)
+    socket.on('data', (chunk: Buffer) => this.#take(chunk))
+    socket.on('drain', () => socket.resume())
+    socket.on('error', () => this.end('closed'))
+    socket.on('close', () => this.end('closed'))
+    // A peer that has closed its sending side asks for nothing more: what it asked for before is dropped.
+    socket.on('end', () => this.end('closed'))
+  }
+
+  /** Bytes that the peer has not taken yet. */
+  get unsentBytes(): number {
+    return this.socket.writableLength
+  }
+
+  get isOver(): boolean {
+    return this.#over
+  }
+
+  /** Sends bytes that are the line's, which may encrypt them in place, until `sent` is called; also when the line ends before. */
+  send(bytes: Uint8Array, sent?: () => void): void {
+    if (this.#over) sent?.()
+    else if (this.#agreement !== undefined) this.#held.push({ bytes, sent })
+    else {
+      this.#seal?.(bytes)
+      this.#write(bytes, sent)
+    }
+  }
+
+  /** Sends the first bytes of the encryption handshake. */
+  begin(words: Buffer): void {
+    if (!this.#over) this.#write(words)
+  }
+
+  #write(bytes: Uint8Array, sent?: () => void): void {
+    const now = this.clock.monotonic()
+    this.#spokeMs = now
+    if (this.#writes === 0) this.#writingMs = now
+    this.#writes += 1
+    this.socket.write(bytes, () => {
+      this.#writes -= 1
+      this.#writingMs = this.#writes === 0 ? 0 : this.clock.monotonic()
+      sent?.()
+    })
+  }
+
+  /** Ends the line at once. */
+  end(reason: LineEnd): void {
+    if (this.#over) return
+    this.#over = true
+    this.socket.destroy()
+    for (const { sent } of this.#held.splice(0)) sent?.()
+    this.speaker.gone(reason)
+  }
+
+  /** Looks at the deadlines. */
+  tick(nowMs: number): void {
+    if (this.#head !== undefined) {
+      if (nowMs - this.#openedMs > this.options.handshakeMs) this.end('late')
+    } else if (this.#writingMs !== 0 && nowMs - this.#writingMs > this.options.stallMs) this.end('stalled')
+    else if (nowMs - this.#heardMs > this.options.idleMs) this.end('idle')
+    else if (nowMs - this.#spokeMs > quietMs) this.send(encode.keepAlive())
+  }
+
+  #take(chunk: Buffer): void {
+    if (this.#over) return
+    this.#heardMs = this.clock.monotonic()
+    const words = this.#reveal(chunk)
+    if (words === undefined || this.#over) return
+    const rest = this.#head === undefined ? words : this.#greet(this.#head, words)
+    if (rest === undefined || rest.length === 0 || this.#over) return
+    const reason: { is?: LineEnd } = {}
+    const whole = this.#frames.push(rest, (message) => {
+      const end = this.speaker.heard(message)
+      if (end !== undefined) reason.is = end
+      return end === undefined && !this.#over
+    })
+    if (!whole) this.end(reason.is ?? 'garbage')
+    else if (this.socket.writableLength > this.options.unsentMaxBytes) this.socket.pause()
+  }
+
+  /** What a chunk says; undefined where that is not known yet, or nothing. */
+  #reveal(chunk: Buffer): Buffer | undefined {
+    if (this.#agreement === undefined) {
+      this.#open?.(chunk)
+      return chunk
+    }
+    const step = this.#agreement.push(chunk)
+    if (step.kind === 'end') {
+      this.end(step.reason)
+      return undefined
+    }
+    if (step.say !== undefined) this.#write(step.say)
+    if (step.kind === 'more') return undefined
+    this.#agreement = undefined
+    this.#open = step.open
+    this.#seal = step.seal
+    for (const { bytes, sent } of this.#held.splice(0)) this.send(bytes, sent)
+    return step.rest
+  }
+
+  /** Gathers the handshake; returns what came after it. */
+  #greet(had: Buffer, chunk: Buffer): Buffer | undefined {
+    const bytes = Buffer.concat([had, chunk])
+    if (!isHandshake(bytes)) {
+      this.end('garbage')
+      return undefined
+    }
+    if (bytes.length < handshakeBytes) {
+      this.#head = bytes
+      return undefined
+    }
+    this.#head = undefined
+    const handshake = decodeHandshake(bytes)
+    const reason = handshake === undefined ? 'garbage' : this.speaker.greeted(handshake)
+    if (reason !== undefined) this.end(reason)
+    return bytes.subarray(handshakeBytes)
+  }
+}

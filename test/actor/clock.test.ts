@@ -1,0 +1,64 @@
+import t from 'tap'
+import { type Clock, isWithin, LongTimer, notBefore, pause, systemClock } from '../../src/actor/clock.js'
+
+const yearMs = 365 * 86_400_000
+
+t.test('a delay that no timer can take does not end at once', async (t) => {
+  let early = 0
+  const note = (): void => {
+    early += 1
+  }
+  const quit = new AbortController()
+  const timers = [
+    systemClock.after(400 * 86_400_000, note),
+    systemClock.after(Number.POSITIVE_INFINITY, note),
+    systemClock.after(Number.NaN, note),
+    systemClock.every(2 ** 40, note),
+    systemClock.every(Number.POSITIVE_INFINITY, note),
+  ]
+  const pausing = pause(2 ** 31, quit.signal).then(note)
+  // Timers are called in the order in which they are due: whatever took 1 ms for one of those comes before this.
+  await pause(20)
+  t.equal(early, 0)
+  for (const timer of timers) timer.cancel()
+  quit.abort()
+  await pausing
+  t.equal(early, 1, 'a pause ends where its signal says so')
+})
+
+t.test('it ends when all of its parts are over, and not where it was cancelled on the way', async (t) => {
+  const started = systemClock.monotonic()
+  const ended: string[] = []
+  const cancelled = new LongTimer(30, true, () => ended.push('cancelled'), 7)
+  new LongTimer(-1, true, () => ended.push('negative'))
+  await new Promise<void>((resolve) => new LongTimer(16, true, resolve, 7))
+  t.same(ended, ['negative'])
+  cancelled.cancel()
+  await new Promise<void>((resolve) => new LongTimer(40, true, resolve, 7))
+  t.ok(systemClock.monotonic() - started >= 54, 'no part is left out')
+  t.same(ended, ['negative'])
+})
+
+t.test('a time that lies far ahead was written before the clock was set back', async (t) => {
+  t.ok(isWithin(1000, 500, 501))
+  t.notOk(isWithin(1000, 500, 500))
+  t.ok(isWithin(1000, 1100, 500), 'a little ahead: another thread looked at the clock later')
+  t.notOk(isWithin(1000, 1000 + yearMs, 500))
+  t.notOk(isWithin(1000, Number.NEGATIVE_INFINITY, 500))
+})
+
+t.test('the order of what is written outlives a clock that is set forward and back', async (t) => {
+  let wallMs = 5 * yearMs
+  let monotonicMs = 17
+  const clock: Clock = { ...systemClock, now: () => wallMs, monotonic: () => monotonicMs }
+  const now = notBefore(clock, 0)
+  t.equal(now(), 5 * yearMs)
+  wallMs -= 400 * 86_400_000
+  t.equal(now(), 5 * yearMs)
+  monotonicMs += 1500.5
+  t.equal(now(), 5 * yearMs + 1500, 'it goes on with the time that passes')
+  wallMs = 6 * yearMs
+  t.equal(now(), 6 * yearMs)
+  const later = notBefore(clock, 7 * yearMs)
+  t.equal(later(), 7 * yearMs, 'after a restart it goes on from what is on disk')
+})

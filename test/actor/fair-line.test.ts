@@ -1,0 +1,43 @@
+import t from 'tap'
+import { FairLine } from '../../src/actor/fair-line.js'
+
+t.test('the client that has used least is next, whoever came first', async (t) => {
+  const line = new FairLine<string>(100, 50)
+  for (let at = 0; at < 20; at += 1) t.ok(line.add('greedy', `greedy ${at}`))
+  const taken: string[] = []
+  const turn = (costs: Record<string, number>): void => {
+    const next = line.take()
+    if (next === undefined) return
+    taken.push(next.client)
+    line.charge(next.client, costs[next.client] ?? 0)
+    line.over(next.client)
+  }
+  const costs = { greedy: 250, modest: 1 }
+  turn(costs)
+  turn(costs)
+  for (let at = 0; at < 3; at += 1) line.add('modest', `modest ${at}`)
+  for (let at = 0; at < 5; at += 1) turn(costs)
+  t.same(taken, ['greedy', 'greedy', 'modest', 'modest', 'modest', 'greedy', 'greedy'])
+  // What was not asked for is not saved up: who comes back takes turns.
+  for (let at = 0; at < 3; at += 1) line.add('modest', `modest ${at}`)
+  taken.length = 0
+  for (let at = 0; at < 4; at += 1) turn({ greedy: 250, modest: 250 })
+  t.equal(taken.filter((client) => client === 'modest').length, 2)
+})
+
+t.test('the line is bounded for all and for each, by what waits and what is open', async (t) => {
+  const line = new FairLine<number>(4, 2)
+  t.same(
+    ['a', 'a', 'a', 'b', 'b', 'c'].map((client, at) => line.add(client, at)),
+    [true, true, false, true, true, false],
+  )
+  const first = line.take()
+  t.equal(first?.client, 'a')
+  t.notOk(line.add('a', 9), 'what is open counts')
+  line.over('a')
+  t.ok(line.add('c', 10))
+  t.equal(line.size, 4)
+  for (let next = line.take(); next !== undefined; next = line.take()) line.over(next.client)
+  t.equal(line.size, 0)
+  t.equal(line.take(), undefined)
+})

@@ -1,0 +1,160 @@
+import { Worker } from 'node:worker_threads'
+import t from 'tap'
+import { Beats, listenForBeats, nameNextThread } from '../../src/actor/beats.js'
+import { systemClock } from '../../src/actor/clock.js'
+import { stackOf } from '../../src/actor/stack.js'
+import { type Account, type Silence, Watchdog } from '../../src/actor/watchdog.js'
+import { eventually } from '../eventually.js'
+import { HandClock } from '../http/hand-clock.js'
+
+/** A thread of which the kernel says what the test says. */
+function scene(name: string, silentMs = 10_000) {
+  const beats = new Beats()
+  const slot = beats.claim(name, 77) ?? -1
+  const clock = new HandClock()
+  const told: [Silence, boolean][] = []
+  const heard: string[] = []
+  const kernel: { account: Account | undefined } = { account: { state: 'S', cpuMs: 0 } }
+  const watchdog = new Watchdog(beats, clock, {
+    silentMs,
+    onSilent: (silence, isFirst) => told.push([silence, isFirst]),
+    onHeard: (one) => heard.push(one),
+    account: () => kernel.account,
+  })
+  watchdog.start()
+  /** So many seconds pass, in looks of one, each with so much processor time for the thread. */
+  const pass = (seconds: number, cpuMs: number, state: string): void => {
+    for (let at = 0; at < seconds; at += 1) {
+      kernel.account = { state, cpuMs: (kernel.account?.cpuMs ?? 0) + cpuMs }
+      clock.turn(1000)
+    }
+  }
+  return { beats, slot, clock, told, heard, kernel, pass }
+}
+
+t.test('a thread that gives signs of life is never named, whatever it does', async (t) => {
+  const { beats, slot, told, pass } = scene('edge-1')
+  for (let at = 0; at < 60; at += 1) {
+    beats.beat(slot)
+    pass(9, 1000, 'R')
+  }
+  t.same(told, [])
+})
+
+t.test('a thread that runs and never comes to an end is named, once as new', async (t) => {
+  const { beats, slot, told, heard, pass } = scene('edge-1')
+  pass(10, 1000, 'R')
+  t.same(told, [])
+  pass(3, 1000, 'R')
+  t.equal(told.length, 3)
+  t.match(told[0], [{ name: 'edge-1', cause: 'spins', silentMs: 10_000 }, true])
+  t.match(told[2], [{ cause: 'spins' }, false])
+  beats.beat(slot)
+  pass(1, 10, 'S')
+  t.same(heard, ['edge-1'])
+  pass(9, 10, 'S')
+  t.equal(told.length, 3)
+})
+
+t.test('a thread that is given little of a processor is named when it had enough of it', async (t) => {
+  const { told, pass } = scene('edge-1')
+  pass(25, 200, 'R')
+  t.same(told, [], 'others have the processor')
+  pass(1, 200, 'R')
+  t.match(told, [[{ cause: 'spins' }, true]])
+})
+
+t.test('a thread that could run and does not is not to blame', async (t) => {
+  const { told, pass } = scene('ingest')
+  pass(500, 5, 'R')
+  t.same(told, [])
+})
+
+t.test(
+  'a thread that waited for a disk first is told of again when it hangs for another cause',
+  async (t) => {
+    const { told, pass } = scene('edge-1')
+    pass(12, 0, 'D')
+    pass(2, 0, 'S')
+    pass(2, 0, 'D')
+    pass(1, 0, 'S')
+    const news = told.filter(([, isFirst]) => isFirst).map(([{ cause }]) => cause)
+    t.same(news, ['disk', 'sleeps'], 'each once')
+  },
+)
+
+t.test(
+  'a thread that sleeps in a call, or waits for a disk, is named so; a hand that waits for work is not',
+  async (t) => {
+    for (const [state, cause] of [
+      ['S', 'sleeps'],
+      ['D', 'disk'],
+    ] as const) {
+      const { told, pass } = scene('catalog')
+      pass(11, 0, state)
+      t.match(told, [[{ cause }, true]])
+    }
+    const { told, pass } = scene('source/proof')
+    pass(1000, 0, 'S')
+    t.same(told, [])
+    pass(11, 1000, 'R')
+    t.match(told[0], [{ name: 'source/proof', cause: 'spins' }, true])
+  },
+)
+
+t.test('time that the watching thread was late counts for nobody', async (t) => {
+  const { clock, told, kernel, pass } = scene('edge-1')
+  pass(9, 1000, 'R')
+  // Suspended, or stopped in a debugger: nothing moved.
+  clock.turn(3_600_000)
+  pass(9, 1000, 'R')
+  t.same(told, [])
+  for (let at = 0; at < 100; at += 1) {
+    kernel.account = { state: 'R', cpuMs: (kernel.account?.cpuMs ?? 0) + 6000 }
+    clock.turn(6000)
+  }
+  t.same(told, [], 'a machine on which even looking takes seconds')
+})
+
+t.test('the slot of a thread that was ended is free for another', async (t) => {
+  const { beats, kernel, clock, told } = scene('edge-1')
+  kernel.account = undefined
+  clock.turn(1000)
+  t.same(beats.read(), [])
+  for (let at = 0; at < 300; at += 1) beats.claim(`a-${at}`, at)
+  t.equal(beats.read().length, 256)
+  t.equal(beats.claim('one too many', 1), undefined)
+  t.same(told, [])
+})
+
+t.test('a real thread with a real endless loop is found, and its stack says where', async (t) => {
+  const beats = new Beats()
+  listenForBeats(beats)
+  nameNextThread('spinner')
+  const code = `
+    import(${JSON.stringify(new URL('../../src/actor/beats.js', import.meta.url).href)}).then(({ keepBeat }) => {
+      keepBeat()
+      const { parentPort } = require('node:worker_threads')
+      parentPort.once('message', function endless() { for (;;) {} })
+      parentPort.postMessage('up')
+    })`
+  const worker = new Worker(code, { eval: true })
+  t.teardown(() => worker.terminate())
+  await new Promise((resolve) => worker.once('message', resolve))
+  const told: Silence[] = []
+  const watchdog = new Watchdog(beats, systemClock, {
+    silentMs: 2000,
+    onSilent: (silence) => told.push(silence),
+    onHeard: () => undefined,
+  })
+  watchdog.start()
+  t.teardown(() => watchdog.stop())
+  await eventually(() => beats.read().some(({ count }) => count > 2))
+  t.same(told, [])
+  worker.postMessage('go')
+  const found = await eventually(() => told[0])
+  t.match(found, { name: 'spinner', cause: 'spins' })
+  t.match((await stackOf(worker.threadId, 5000))?.[0], 'endless')
+  await worker.terminate()
+  await eventually(() => beats.read().length === 0)
+})

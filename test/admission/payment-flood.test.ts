@@ -1,0 +1,125 @@
+import t from 'tap'
+import { eventually } from '../eventually.js'
+import { newAccount, payee, scene } from './scene.js'
+import type { ScriptedFacilitator } from './scripted-facilitator.js'
+import { get, payment, type Shop } from './shop.js'
+
+/** A signature as contracts' wallets have it, which only the chain can judge. */
+const ofContract = `0x${'11'.repeat(200)}`
+
+/** Opens `count` requests at once, each with a payment of its own, and gives the answers by status. */
+async function flood(
+  shop: Shop,
+  client: string,
+  count: number,
+  wish: (at: number) => Promise<Record<string, string>>,
+): Promise<Map<number, number>> {
+  const statuses = new Map<number, number>()
+  const tell = async (at: number): Promise<void> => {
+    const { status } = await get(`${shop.url}/file`, { ...(await wish(at)), 'x-client': client })
+    statuses.set(status, (statuses.get(status) ?? 0) + 1)
+  }
+  await Promise.all(Array.from({ length: count }, (_, at) => tell(at)))
+  return statuses
+}
+
+/** The facilitator answers nobody of whom `holds` is so, until the returned function is called. */
+function holding(facilitator: ScriptedFacilitator, holds: (text: string) => boolean): () => void {
+  let release: () => void = () => undefined
+  const released = new Promise<void>((resolve) => {
+    release = resolve
+  })
+  facilitator.verify = async ({ text, json }) => {
+    if (!holds(text)) return false
+    await released
+    json(200, { isValid: false, invalidReason: 'invalid_exact_evm_signature' })
+    return true
+  }
+  return release
+}
+
+t.test('one client that floods with signatures of contracts stops nobody', async (t) => {
+  const { facilitator, shop, payer } = await scene(t, { verifyMs: 60_000, cashier: { waitMs: 60_000 } })
+  const release = holding(facilitator, (text) => text.includes(ofContract))
+  const made = (): Promise<Record<string, string>> =>
+    payment(newAccount(), 1, { to: payee, signature: ofContract })
+  const flooding = flood(shop, '198.51.100.1', 300, made)
+  await eventually(() => facilitator.count('verify') === 4)
+  for (const client of ['198.51.100.1', '198.51.100.2']) {
+    const got = await get(`${shop.url}/file`, {
+      ...(await payment(payer, 2, { to: payee })),
+      'x-client': client,
+    })
+    t.equal(got.status, 200, 'plain keys have a lane of their own')
+  }
+  facilitator.verify = ({ text, json }) => {
+    if (!text.includes('22'.repeat(200))) return false
+    json(200, { isValid: true })
+    return true
+  }
+  facilitator.settle = ({ json }) => {
+    json(200, { success: true, transaction: `0x${'ab'.repeat(32)}` })
+    return true
+  }
+  const wallet = await payment(newAccount(), 1, { to: payee, signature: `0x${'22'.repeat(200)}` })
+  const honest = await get(`${shop.url}/file`, { ...wallet, 'x-client': '198.51.100.3' })
+  t.equal(honest.status, 200, "and so do other clients' contracts")
+  release()
+  t.same(
+    await flooding,
+    new Map([
+      [503, 296],
+      [402, 4],
+    ]),
+    'the rest was turned away at once',
+  )
+})
+
+t.test('many clients with made-up signatures of contracts leave plain keys alone', async (t) => {
+  const { facilitator, shop, payer } = await scene(t, { verifyMs: 60_000, cashier: { waitMs: 60_000 } })
+  const release = holding(facilitator, (text) => text.includes(ofContract))
+  const floods = Array.from({ length: 20 }, (_, at) =>
+    flood(shop, `203.0.113.${at}`, 4, () => payment(newAccount(), 1, { to: payee, signature: ofContract })),
+  )
+  // More than the facilitator is asked at once wait for a connection.
+  await eventually(() => facilitator.count('verify') === 16)
+  const good = await payment(payer, 1, { to: payee })
+  const paying = get(`${shop.url}/file`, { ...good, 'x-client': '198.51.100.2' })
+  release()
+  t.equal((await paying).status, 200)
+  const all = await Promise.all(floods)
+  t.equal(
+    all.reduce((sum, one) => sum + (one.get(402) ?? 0), 0),
+    32,
+  )
+})
+
+t.test('payments of one client in vain fill no more than its share, and count', async (t) => {
+  const room = { settlementsMax: 40, settlementsEachMax: 8 }
+  const { facilitator, shop, payer } = await scene(t, {
+    ...{ verifyMs: 60_000, cashier: { waitMs: 60_000, ...room } },
+  })
+  const release = holding(facilitator, (text) => !text.toLowerCase().includes(payer.address.toLowerCase()))
+  const poor = (): Promise<Record<string, string>> => payment(newAccount(), 1, { to: payee })
+  const flooding = flood(shop, '198.51.100.1', 50, poor)
+  await eventually(() => facilitator.count('verify') === 8)
+  const good = await payment(payer, 1, { to: payee })
+  t.equal((await get(`${shop.url}/file`, { ...good, 'x-client': '198.51.100.2' })).status, 200)
+  release()
+  t.equal((await flooding).get(402), 8)
+  await eventually(async () => (await flood(shop, '198.51.100.9', 8, poor)).has(503))
+  t.pass('what a facilitator refuses counts')
+  const another = { ...(await payment(payer, 1, { to: payee })), 'x-client': '198.51.100.2' }
+  t.equal((await get(`${shop.url}/file`, another)).status, 200)
+})
+
+t.test('who shows one good payment without end leaves the thread its time for others', async (t) => {
+  const { shop, payer } = await scene(t)
+  const good = await payment(payer, 1, { to: payee })
+  t.equal((await get(`${shop.url}/file`, { ...good, 'x-client': '198.51.100.1' })).status, 200)
+  const large = { ...good, 'x-client': '198.51.100.1' }
+  const shown = Promise.all(Array.from({ length: 150 }, () => get(`${shop.url}/999999999999`, large)))
+  const other = { ...(await payment(payer, 1, { to: payee })), 'x-client': '198.51.100.2' }
+  t.equal((await get(`${shop.url}/file`, other)).status, 200)
+  await shown
+})

@@ -1,0 +1,16 @@
+import { workerData } from 'node:worker_threads'
+import { Locks } from '../../src/admission/locks.js'
+
+/** Takes one lock a hundred times, and counts how many hold it at once: now, at most, and in all. */
+const { memory, bits, deadMs } = workerData as { memory: SharedArrayBuffer; bits: number; deadMs: number }
+const locks = new Locks(new Int32Array(memory, 0, 4), deadMs)
+const counts = new Int32Array(memory, 16)
+for (let turn = 0; turn < 100; turn += 1) {
+  const at = locks.take(bits)
+  const inside = Atomics.add(counts, 0, 1) + 1
+  if (inside > (counts[1] ?? 0)) Atomics.store(counts, 1, inside)
+  for (let work = 0; work < 2000; work += 1) Atomics.load(counts, 3)
+  Atomics.add(counts, 2, 1)
+  Atomics.sub(counts, 0, 1)
+  locks.release(at)
+}

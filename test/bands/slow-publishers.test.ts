@@ -1,0 +1,168 @@
+/** Publishers that drip, stall or give up half-way: what they cost is theirs, and no other publisher's. */
+import { randomBytes } from 'node:crypto'
+import { readdirSync, statSync } from 'node:fs'
+import type { ServerResponse } from 'node:http'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { Agent } from 'undici'
+import { systemClock } from '../../src/actor/clock.js'
+import { silentLog } from '../../src/actor/log.js'
+import { BandStore } from '../../src/bands/band-store.js'
+import { PinnedKeys } from '../../src/bands/publisher-keys.js'
+import { Subscriber, type SubscriberOptions } from '../../src/bands/subscriber.js'
+import { downloadDefaults } from '../../src/torrent/download.js'
+import { lineDefaults } from '../../src/torrent/wire-line.js'
+import { eventually } from '../eventually.js'
+import { plainKind, TestPublisher } from './publisher-rig.js'
+
+interface Stage {
+  readonly publishers: readonly [TestPublisher, TestPublisher]
+  readonly subscriber: Subscriber
+  /** Ids of the bands in place. */
+  installed(): Promise<string[]>
+  /** Bytes on disk below `DATA_PATH/bands`, of files of bands. */
+  diskBytes(): number
+  /** Names in the folder of bands that are being fetched. */
+  fetching(): string[]
+}
+
+/** Two publishers that one gateway follows, in this order; `timeoutMs`: its patience with them. */
+async function stage(t: Test, timeoutMs: number, options: Partial<SubscriberOptions> = {}): Promise<Stage> {
+  const outer = t.testdir()
+  const publishers = [new TestPublisher(), new TestPublisher()] as const
+  const subscriptions = await Promise.all(
+    publishers.map(async (one) => ({ url: await one.listen(), keyId: one.signing.keyId })),
+  )
+  const shelf = new BandStore(join(outer, 'bands'))
+  await shelf.prepare()
+  const dispatcher = new Agent()
+  const subscriber = await Subscriber.open(
+    {
+      ...{ subscriptions, domains: ['gateway-index-publication/v1'], pollMs: 50, graceMs: 0 },
+      ...{ bytesMax: 2 ** 30, bandsAtOnce: 1, ...options },
+    },
+    {
+      http: { dispatcher, timeoutMs, userAgent: 'test' },
+      ...{ clock: systemClock, peerId: randomBytes(20), trackers: [], shelf, log: silentLog },
+      download: { ...downloadDefaults, line: lineDefaults },
+      ...{ kinds: [plainKind], keys: new PinnedKeys() },
+    },
+  )
+  t.teardown(async () => {
+    await subscriber.stop()
+    for (const one of publishers) one.close()
+    await dispatcher.destroy()
+  })
+  const below = (path: string): number =>
+    readdirSync(path, { withFileTypes: true }).reduce((sum, entry) => {
+      const inner = join(path, entry.name)
+      return sum + (entry.isDirectory() ? below(inner) : statSync(inner).size)
+    }, 0)
+  const folder = (name: string): string => join(outer, 'bands', name)
+  return {
+    ...{ publishers, subscriber },
+    installed: async () => (await shelf.list('installed')).map(({ id }) => id).sort(),
+    diskBytes: () => ['installed', 'fetching'].reduce((sum, name) => sum + below(folder(name)), 0),
+    fetching: () => readdirSync(join(folder('fetching'), plainKind.index)),
+  }
+}
+
+/** Writes one byte every tenth of a second, for as long as somebody listens. */
+function drip(response: ServerResponse): true {
+  const timer = systemClock.every(100, () => response.write('x'))
+  response.on('close', () => timer.cancel())
+  return true
+}
+
+/** Sends the head and the first bytes of what a range asks for, and hangs up. */
+function half(response: ServerResponse, bytes: Uint8Array): true {
+  response.writeHead(206, { 'content-length': bytes.length * 2 })
+  response.write(bytes, () => response.destroy())
+  return true
+}
+
+t.test('a publisher that drips holds up nobody but itself', async (t) => {
+  const { publishers, subscriber, installed } = await stage(t, 600_000)
+  const [slow, good] = publishers
+  slow.special = (_, response) => drip(response.writeHead(200))
+  good.publish([{ id: 'one', files: { a: randomBytes(1000) } }])
+  subscriber.start((error) => t.fail('the disk refused', { error }))
+  await eventually(async () => (await installed()).includes('one'))
+  good.publish([{ id: 'two', files: { a: randomBytes(1000) } }])
+  await eventually(async () => (await installed()).includes('two'))
+  t.equal(slow.asked.length, 1, 'one look at a time')
+  await subscriber.stop()
+})
+
+t.test('a band that drips is given up, and another publisher has a turn meanwhile', async (t) => {
+  const { publishers, subscriber, installed } = await stage(t, 1500)
+  const [slow, good] = publishers
+  slow.publish(['x', 'y'].map((id) => ({ id, files: { a: randomBytes(100_000) } })))
+  slow.special = (path, response) =>
+    path.endsWith('/a') && drip(response.writeHead(206, { 'content-length': 100_000 }))
+  good.publish([{ id: 'one', files: { a: randomBytes(1000) } }])
+  const ended = subscriber.poll().then(() => subscriber.settled())
+  await eventually(async () => (await installed()).includes('one'))
+  await eventually(() => slow.asked.filter((path) => path.endsWith('/a')).length > 1)
+  t.pass('the first was given up, the next one begun')
+  await subscriber.stop()
+  await ended
+})
+
+t.test('where one publisher fails, another one that lists the same band is asked', async (t) => {
+  const { publishers, subscriber, installed } = await stage(t, 10_000, { pollMs: 600_000 })
+  const files = { a: randomBytes(1000) }
+  for (const one of publishers) one.publish([{ id: 'one', files }])
+  publishers[0].special = (path, response) => path.endsWith('/a') && half(response, files.a.subarray(0, 10))
+  await subscriber.poll()
+  await subscriber.settled()
+  t.same(await installed(), ['one'])
+})
+
+t.test('what was begun of bands counts, and makes room', async (t) => {
+  const bytesMax = 1_000_000
+  const { publishers, subscriber, installed, diskBytes, fetching } = await stage(t, 10_000, {
+    ...{ bytesMax, pollMs: 600_000 },
+  })
+  const [broken, good] = publishers
+  const large = randomBytes(900_000)
+  broken.publish([{ id: 'large', files: { a: large } }])
+  broken.special = (path, response) => path.endsWith('/a') && half(response, large.subarray(0, 700_000))
+  await subscriber.poll()
+  await subscriber.settled()
+  t.same(fetching(), ['large'], 'it stays for the next attempt')
+  good.publish([{ id: 'one', files: { a: randomBytes(500_000) } }])
+  await subscriber.poll()
+  await subscriber.settled()
+  t.same(await installed(), ['one'])
+  t.ok(diskBytes() <= bytesMax, `${diskBytes()} bytes lie on the disk`)
+  t.same(fetching(), [])
+})
+
+t.test('what was begun goes when nothing more comes of it, and not before', async (t) => {
+  const { publishers, subscriber, fetching } = await stage(t, 10_000, { pollMs: 20 })
+  const [broken] = publishers
+  const bytes = randomBytes(900_000)
+  broken.publish([{ id: 'large', files: { a: bytes } }])
+  let sent = 0
+  let isBarren = false
+  broken.special = (path, response) => {
+    if (!path.endsWith('/a')) return false
+    sent += 1
+    return half(response, bytes.subarray(0, isBarren ? 0 : 100_000))
+  }
+  const attempt = async (): Promise<void> => {
+    await subscriber.poll()
+    await subscriber.settled()
+  }
+  await eventually(async () => {
+    await attempt()
+    return sent >= 5
+  })
+  t.same(fetching(), ['large'], 'each attempt brought something')
+  isBarren = true
+  await eventually(async () => {
+    await attempt()
+    return fetching().length === 0
+  })
+})

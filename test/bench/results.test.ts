@@ -1,0 +1,81 @@
+import t from 'tap'
+import { comparedLines } from '../../bench/report/compare.js'
+import { pageOf } from '../../bench/report/page.js'
+import { type CaseResult, failed, judged, type Results, type Row } from '../../bench/report/results.js'
+import { caseLines, verdictLine } from '../../bench/report/text.js'
+
+const row = (candidate: string, role: Row['role'], cpuUs: number): Row => ({
+  ...{ candidate, role, rounds: [cpuUs] },
+  metrics: { cpuUs, openP50Us: 100, openP99Us: 900, openP999Us: 2000, openPerSecond: 50 },
+})
+const words = { name: 'a case', group: 'a group', about: 'a <b> question', cost: 'cpuUs', bar: 1.1 }
+const rows = [
+  row('sluice', 'ours', 10),
+  row('slow', 'rival', 40),
+  row('fast', 'rival', 12),
+  row('own', 'part', 1),
+]
+
+t.test('the ratio is to the best rival; parts of ours are none', async (t) => {
+  const { ratio, rival, verdict, bar } = judged(words, rows, true)
+  t.equal(ratio, 1.2)
+  t.strictSame([rival, verdict, bar], ['fast', 'met', 1.1])
+})
+
+t.test(
+  'below the bar it is missed; what is too short is not judged; without a rival there is no ratio',
+  async (t) => {
+    t.equal(judged({ ...words, bar: 1.3 }, rows, true).verdict, 'missed')
+    t.equal(judged({ ...words, bar: 1.3 }, rows, false).verdict, 'not judged')
+    t.equal(judged({ ...words, bar: undefined }, rows, true).verdict, 'not judged')
+    const alone = judged(words, rows.slice(0, 1), true)
+    t.strictSame([alone.verdict, 'ratio' in alone], ['not judged', false])
+  },
+)
+
+t.test('a case that failed says why', async (t) => {
+  const result = failed(words, new Error('sluice: wrong answers: 1 x body'))
+  t.match(verdictLine(result), 'FAILED: sluice: wrong answers: 1 x body')
+  t.match(caseLines(result).join('\n'), 'a case')
+})
+
+const machine = {
+  ...{
+    at: '2026-01-02T03:04:05.678Z',
+    commit: 'abc',
+    processor: '2 x x',
+    memoryGib: 4,
+    kernel: '6',
+    node: 'v20',
+  },
+  ...{ nginx: 'none', files: 'addon', sockets: 'addon' },
+}
+const resultsOf = (cases: readonly CaseResult[]): Results => ({
+  ...{ format: 2 as const, machine, options: { scale: 'usual' }, cases },
+})
+
+t.test('two runs are compared case by case', async (t) => {
+  const before = resultsOf([judged(words, rows, true), failed({ ...words, name: 'gone' }, 'x')])
+  const faster = [row('sluice', 'ours', 5), ...rows.slice(1)]
+  const lines = comparedLines(before, resultsOf([judged(words, faster, true)])).join('\n')
+  t.match(lines, /a case +CPU us +10\.0 +5\.00 +-50 % +1\.20x +2\.40x/)
+  t.match(lines, 'not in B: gone')
+})
+
+t.test('the page holds all of it, and needs nothing from elsewhere', async (t) => {
+  const results = resultsOf([
+    judged(words, rows, true),
+    failed({ ...words, name: 'broken' }, new Error('<&>')),
+  ])
+  const page = pageOf(results, [results, results])
+  for (const text of [
+    'a case',
+    'a &lt;b&gt; question',
+    '1.20x the best rival (fast)',
+    '&lt;&amp;&gt;',
+    '<polyline',
+  ])
+    t.ok(page.includes(text), text)
+  t.notMatch(page, /https?:|<script|<link|@import|url\(/)
+  t.equal(page.split('<svg').length, page.split('</svg>').length)
+})

@@ -1,0 +1,86 @@
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { cpSync, existsSync, mkdirSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { pause } from '../../src/actor/clock.js'
+import { eventually } from '../eventually.js'
+import { run, sluice } from '../flow/running.js'
+
+const root = fileURLToPath(new URL('../../../', import.meta.url))
+
+t.test('help and version have short forms', async (t) => {
+  const [long, short] = [await sluice(['--help']), await sluice(['-h'])]
+  t.equal(short.code, 0)
+  t.equal(short.out, long.out)
+  t.equal((await sluice(['-v'])).out, (await sluice(['--version'])).out)
+  t.equal((await sluice(['verify', '-h'])).out, (await sluice(['verify', '--help'])).out)
+})
+
+t.test('exit codes tell kinds of failures apart', async (t) => {
+  const id = 'A'.repeat(43)
+  t.equal((await sluice(['nothing'])).code, 2, 'a command that does not exist')
+  t.equal((await sluice(['verify', 'short'])).code, 2, 'no id')
+  t.equal((await sluice(['start', '--nothing'])).code, 2, 'an option that does not exist')
+  const away = ['--gateway', 'http://127.0.0.1:9', '--node', 'http://127.0.0.1:9']
+  t.equal((await sluice(['verify', id, ...away])).code, 5, 'nobody listens there')
+  const running = await run(t, t.testdir(), { DEVNET_SEED: 'false' })
+  const here = ['--gateway', running.urls.gateway ?? '', '--node', running.urls.devnet ?? '']
+  t.equal((await sluice(['verify', id, ...here])).code, 3, 'no such content')
+  t.equal(await running.stop(), 0)
+})
+
+t.test('the command says what is missing where nothing was built', async (t) => {
+  const empty = t.testdir()
+  mkdirSync(join(empty, 'bin'))
+  cpSync(join(root, 'bin/sluice.mjs'), join(empty, 'bin/sluice.mjs'))
+  const said = spawnSync(process.execPath, [join(empty, 'bin/sluice.mjs'), 'start'], { encoding: 'utf8' })
+  t.equal(said.status, 1)
+  t.match(said.stderr, /not built yet. Run: npm ci && npm run build/)
+})
+
+t.test('a start that is told to stop leaves within seconds, with code 0', async (t) => {
+  const dataPath = t.testdir()
+  const child = spawn(process.execPath, [join(root, 'bin/sluice.mjs'), 'start'], {
+    env: { PATH: process.env.PATH ?? '', PORT: '0', DEVNET_PORT: '0', DATA_PATH: dataPath },
+    stdio: 'ignore',
+  })
+  const exited = once(child, 'exit')
+  t.teardown(() => child.kill('SIGKILL'))
+  // The first folder is there before the threads are.
+  await eventually(() => existsSync(join(dataPath, 'keys')))
+  await pause(20)
+  child.kill('SIGTERM')
+  t.strictSame((await exited).slice(0, 1), [0])
+})
+
+const skip =
+  spawnSync('script', ['--version']).error !== undefined && 'script (of util-linux) is not installed'
+
+t.test(
+  'on a terminal the log goes to a file and the list of what to open to the screen',
+  { skip },
+  async (t) => {
+    const dataPath = t.testdir()
+    const screen = join(dataPath, 'screen')
+    const command = `${process.execPath} ${join(root, 'bin/sluice.mjs')} start`
+    const child = spawn('script', ['-qefc', command, screen], {
+      env: { PATH: process.env.PATH ?? '', TERM: 'xterm', PORT: '0', DEVNET_PORT: '0', DATA_PATH: dataPath },
+      stdio: 'ignore',
+    })
+    const exited = once(child, 'exit')
+    t.teardown(() => child.kill('SIGKILL'))
+    const shown = (): string => (existsSync(screen) ? readFileSync(screen, 'utf8') : '')
+    await eventually(() => shown().includes('Ctrl+C ends the program'))
+    const log = join(dataPath, 'log', 'sluice.log')
+    t.match(shown(), /site {5}.*http:\/\/site\.localhost:\d+\//)
+    t.match(shown(), /graphql {2}.*http:\/\/127\.0\.0\.1:\d+\/graphql/)
+    t.match(shown(), /the key is in \S*keys\/admin\.key/)
+    t.notOk(shown().includes('"level":'), 'no log lines on the screen')
+    t.match(readFileSync(log, 'utf8'), /"thread":"main"/)
+    t.equal(statSync(log).mode & 0o777, 0o600)
+    child.kill('SIGTERM')
+    await exited
+  },
+)

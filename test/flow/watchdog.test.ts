@@ -1,0 +1,141 @@
+/** Real threads of the whole program that are made to spin for ever: by the engine's own debugger, as no request can. */
+import { get } from 'node:http'
+import t, { type Test } from 'tap'
+import { WebSocket } from 'undici'
+import { pause } from '../../src/actor/clock.js'
+import { eventually } from '../eventually.js'
+import { type Running, run } from './running.js'
+
+const environment = {
+  ...{ DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '0', EDGE_THREADS: '2', WATCHDOG_SECONDS: '3' },
+  SHUTDOWN_DRAIN_MS: '1000',
+}
+
+t.setTimeout(300_000)
+
+/** A program that a debugger may come to, and its address. */
+async function debugged(
+  t: Test,
+  more: Record<string, string> = {},
+): Promise<{ running: Running; address: string }> {
+  const running = await run(t, t.testdir(), { ...environment, ...more }, true, ['--inspect=127.0.0.1:0'])
+  const address = /ws:\/\/\S+/.exec(running.noise.join(''))?.[0] ?? ''
+  return { running, address }
+}
+
+/** Has the thread of this name run a loop without end. */
+async function spin(address: string, name: string): Promise<void> {
+  const socket = new WebSocket(address)
+  await new Promise((resolve) => socket.addEventListener('open', resolve))
+  const say = (id: number, method: string, params: object): void =>
+    socket.send(JSON.stringify({ id, method, params }))
+  const told = new Promise<void>((resolve) => {
+    socket.addEventListener('message', ({ data }) => {
+      const word = JSON.parse(String(data)) as {
+        method?: string
+        params?: { sessionId: string; workerInfo?: { title: string } }
+      }
+      // It has heard the order.
+      if (word.method === 'NodeWorker.receivedMessageFromWorker') resolve()
+      if (word.method !== 'NodeWorker.attachedToWorker') return
+      if (!word.params?.workerInfo?.title.endsWith(` ${name}`)) return
+      const { sessionId } = word.params
+      const message = (id: number, method: string, params: object): string =>
+        JSON.stringify({ id, method, params })
+      const expression = 'setTimeout(function endless() { for (;;) {} }, 1)'
+      say(2, 'NodeWorker.sendMessageToWorker', {
+        sessionId,
+        message: message(1, 'Runtime.evaluate', { expression }),
+      })
+    })
+  })
+  say(1, 'NodeWorker.enable', { waitForDebuggerOnStart: false })
+  await told
+  socket.close()
+}
+
+/** Over a connection of its own; undefined where nobody answers at once. */
+function status(url: string): Promise<number | undefined> {
+  return new Promise((resolve) => {
+    const request = get(url, { agent: false, timeout: 1500 }, (answer) => {
+      answer.resume()
+      answer.on('end', () => resolve(answer.statusCode))
+      answer.on('error', () => resolve(undefined))
+    })
+    request.on('timeout', () => request.destroy(new Error('nobody answered')))
+    request.on('error', () => resolve(undefined))
+  })
+}
+
+/** The log says that a thread of this name spins, and where. */
+function isNamed(running: Running, name: string): boolean {
+  return lines(running, 'a thread is not heard from').some(
+    (line) => line.name === name && line.cause === 'spins' && String(line.stack).includes('endless'),
+  )
+}
+
+const lines = (running: Running, msg: string) => running.log.filter((line) => line.msg === msg)
+
+t.test(
+  'an edge thread that spins is named, ended and replaced, and the other one answers meanwhile',
+  async (t) => {
+    const { running, address } = await debugged(t)
+    const url = `${running.urls.gateway}/gateway/info`
+    t.equal(await status(url), 200)
+    for (const name of ['edge-1', 'edge-2']) {
+      await spin(address, name)
+      let good = 0
+      let before = 0
+      const isReplaced = (): boolean =>
+        lines(running, 'a thread was replaced').some((line) => line.name === name)
+      await eventually(async () => {
+        const answers = await Promise.all(Array.from({ length: 6 }, () => status(url)))
+        const answered = answers.filter((one) => one === 200).length
+        if (isReplaced()) return true
+        good += answered
+        before += answers.length
+        return false
+      })
+      t.ok(good > 0, `${good} of ${before} answered while ${name} span`)
+      t.ok(isNamed(running, name), 'with what it does')
+      // Connections reach both threads, and each of them is answered.
+      for (let turn = 0; turn < 5; turn += 1) {
+        const answers = await Promise.all(Array.from({ length: 12 }, () => eventually(() => status(url))))
+        t.ok(answers.every((one) => one === 200))
+      }
+    }
+    const metrics = await (await fetch(`${running.urls.gateway}/gateway/__gateway_metrics`)).text()
+    t.match(metrics, /^flows_in_flight(\{.*\})? [01]$/m, 'flows of ended threads are not counted for ever')
+    t.match(metrics, /^sockets_open(\{.*\})? \d$/m, 'nor are their sockets')
+    t.equal(await running.stop(), 0)
+  },
+)
+
+t.test('a keeper that spins ends the program, for a fresh one to recover from disk', async (t) => {
+  const { running, address } = await debugged(t, { WATCHDOG_SECONDS: '2' })
+  await spin(address, 'moderation')
+  const [code] = await new Promise<unknown[]>((resolve) =>
+    running.process.once('exit', (...how) => resolve(how)),
+  )
+  t.equal(code, 1)
+  t.ok(isNamed(running, 'moderation'), 'with what it does')
+  t.match(
+    lines(running, 'a part was lost: ending, so that a fresh start recovers from disk')[0]?.reason,
+    /^moderation: moderation spins/,
+  )
+})
+
+t.test('a program that was stopped for long blames nobody', async (t) => {
+  const running = await run(t, t.testdir(), environment)
+  running.process.kill('SIGSTOP')
+  await pause(6000)
+  running.process.kill('SIGCONT')
+  t.equal(await eventually(() => status(`${running.urls.gateway}/gateway/info`)), 200)
+  // Long enough for a thread to be named that was silent from then on.
+  for (let turn = 0; turn < 40; turn += 1) {
+    t.equal(await status(`${running.urls.gateway}/gateway/info`), 200)
+    await pause(100)
+  }
+  t.same(lines(running, 'a thread is not heard from'), [])
+  t.equal(await running.stop(), 0)
+})

@@ -1,0 +1,101 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, mkdirSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { claimDataFolder } from '../../src/main/data-folder.js'
+import { openEnvironment } from '../../src/store/lmdb.js'
+import { sluice } from '../flow/running.js'
+import { scratch } from '../scratch.js'
+
+const program = fileURLToPath(new URL('../../src/cli/sluice.js', import.meta.url))
+
+t.test('the folder is made for this user alone, and one that others may enter is told of', async (t) => {
+  const root = join(scratch('data'), 'new', 'deep')
+  const told: object[] = []
+  const log = { warn: (what: object) => void told.push(what) } as never
+  const claim = await claimDataFolder(root, log)
+  t.equal(statSync(root).mode & 0o777, 0o700)
+  t.same(told, [])
+  await claim.release()
+  chmodSync(root, 0o755)
+  await (await claimDataFolder(root, log)).release()
+  t.same(told, [{ path: root, mode: '755' }])
+})
+
+t.test('what is no folder, or takes no files, is told in plain words', async (t) => {
+  const root = scratch('data')
+  writeFileSync(join(root, 'file'), '')
+  for (const [path, words] of [
+    [join(root, 'file'), /it is a file/],
+    [join(root, 'file', 'below'), /it is a file/],
+    ['/proc/x', /no folder can be made there/],
+    ['/proc/x/y', /no folder can be made there/],
+    ['/proc', /cannot be used/],
+    ['/sys', /cannot be used/],
+    ['/dev/null', /it is a file/],
+  ] as const) {
+    await t.rejects(claimDataFolder(path), words)
+  }
+})
+
+t.test('a broken database is told with its file and what to do, whichever it is', async (t) => {
+  const names = 'catalog agenda moderation names admission payments webhooks webhooks-cached devnet'.split(
+    ' ',
+  )
+  for (const name of names) {
+    const root = scratch('data')
+    mkdirSync(join(root, name))
+    writeFileSync(join(root, name, 'data.mdb'), Buffer.alloc(100_000))
+    await t.rejects(claimDataFolder(root), new RegExp(`${name}/data.mdb is broken: .*What to do: .{40}`))
+  }
+  const root = scratch('data')
+  await openEnvironment(join(root, 'names')).close()
+  await (await claimDataFolder(root)).release()
+})
+
+t.test('commands say the same', async (t) => {
+  const root = scratch('data')
+  for (const name of ['names', 'moderation', 'catalog']) {
+    mkdirSync(join(root, name))
+    writeFileSync(join(root, name, 'data.mdb'), 'no database\n'.repeat(1000))
+  }
+  for (const words of [
+    ['names', 'list'],
+    ['moderation', 'list'],
+    ['index', 'check'],
+    ['index', 'compact'],
+  ]) {
+    const { code, err } = await sluice(words, { DATA_PATH: root })
+    t.equal(code, 1, words.join(' '))
+    t.match(err, /data\.mdb is broken/)
+  }
+})
+
+t.test('a start that cannot be ends by itself, with one line that names the setting', async (t) => {
+  const root = scratch('data')
+  const wrong: [string, string][] = [
+    ['DATA_PATH', '/proc/x'],
+    ['HTTPSIG_KEY_FILE', '/proc/x'],
+    ['HTTPSIG_KEY_FILE', '/proc/x/y/z'],
+    ['HTTPSIG_KEY_FILE', '/dev/zero'],
+    ['OBSERVER_KEYPAIR_PATH', '/dev/zero'],
+    ['ADMIN_API_KEY_FILE', '/dev/zero'],
+    ['ADMIN_API_KEY_FILE', root],
+  ]
+  for (const [name, value] of wrong) {
+    const env = { PATH: process.env.PATH ?? '', PORT: '0', DEVNET_PORT: '0', DEVNET_SEED: 'false' }
+    const child = spawn(process.execPath, [program, 'start'], {
+      env: { ...env, DATA_PATH: join(root, 'data'), [name]: value },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    })
+    let err = ''
+    child.stderr.on('data', (text: Buffer) => {
+      err += text.toString()
+    })
+    const [code] = (await once(child, 'close')) as [number]
+    t.equal(code, 1, `${name}=${value}`)
+    t.match(err, new RegExp(`Could not start: .*${name}: .*${value}`))
+  }
+})

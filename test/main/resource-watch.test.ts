@@ -1,0 +1,27 @@
+import { statfs } from 'node:fs/promises'
+import { join } from 'node:path'
+import t from 'tap'
+import { Meters, meterBytes } from '../../src/actor/meter.js'
+import { meterTable } from '../../src/actor/meters.js'
+import { ResourceWatch } from '../../src/main/resource-watch.js'
+import { HandClock } from '../names/hand-clock.js'
+
+t.test('free disk and open files are shown; that a folder cannot be looked at is said once', async (t) => {
+  const meters = new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0)
+  const said: unknown[] = []
+  const log = { warn: (about: unknown) => void said.push(about) }
+  const folder = t.testdir()
+  const watch = new ResourceWatch(folder, meters, log, new HandClock())
+  await watch.look()
+  watch.close()
+  const { blocks, bsize } = await statfs(folder)
+  t.equal(meters.total('data_disk_size_bytes'), blocks * bsize)
+  t.ok(meters.total('data_disk_free_bytes') <= blocks * bsize)
+  t.ok(meters.total('process_open_fds') > 3)
+  t.same(said, [])
+  const other = new ResourceWatch(join(folder, 'none'), meters, log, new HandClock())
+  await other.look()
+  await other.look()
+  other.close()
+  t.equal(said.length, 1)
+})

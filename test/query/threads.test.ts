@@ -1,0 +1,208 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { MessageChannel } from 'node:worker_threads'
+import t, { type Test } from 'tap'
+import { Chain, messagesOf } from '../../bench/index/chain.js'
+import { answer } from '../../src/actor/address.js'
+import { systemClock } from '../../src/actor/clock.js'
+import { meterBytes } from '../../src/actor/meter.js'
+import { meterTable } from '../../src/actor/meters.js'
+import { startThread } from '../../src/actor/thread.js'
+import { Generations } from '../../src/catalog/generations.js'
+import { CatalogKeeper } from '../../src/catalog/keeper.js'
+import { serve } from '../../src/http/listen.js'
+import { type Answers, movedOf, QueryDesk } from '../../src/query/desk.js'
+import { queryLimits } from '../../src/query/limits.js'
+import { LeftTables, leftTable, type QueryLine, QueryLines } from '../../src/query/lines.js'
+import type { QueryOrder, QueryReply, QueryTold } from '../../src/query/protocol.js'
+import { createQueryHandler } from '../../src/query/route.js'
+import type { QueryThread } from '../../src/query/wiring.js'
+import { patient } from '../chain/hostile.js'
+import { eventually } from '../eventually.js'
+import { scratch } from '../scratch.js'
+
+const queue = { waitingMax: 4, clientMax: 2, waitMs: 60_000 }
+const told = (body: string): QueryTold => ({ status: 200, lines: ['Content-Type: application/json'], body })
+
+/** The query address on a real socket; whose turn a request takes stands in its header `X-Client`. */
+async function served(t: Test, lines: readonly QueryLine[], given = queue) {
+  const thrown: unknown[] = []
+  const threads = new QueryLines(lines, { ...given, heldMaxBytes: 2 ** 20 })
+  const handle = createQueryHandler({
+    threads,
+    sizeMaxBytes: queryLimits.sizeMaxBytes,
+    clientOf: (request) => request.header('x-client') ?? 'nobody',
+  })
+  const server = serve(
+    (request, reply) => {
+      handle(request, reply, '').catch((error: unknown) => thrown.push(error))
+    },
+    { host: '127.0.0.1', port: 0, stallMs: 5000, flowsMax: 100, onThrow: (error) => thrown.push(error) },
+  )
+  await server.listening
+  const close = async (): Promise<void> => {
+    threads.close()
+    await server.close(100)
+    t.same(thrown, [])
+  }
+  const url = `http://127.0.0.1:${server.port}/graphql`
+  const ask = (query: string, client = 'nobody', signal?: AbortSignal): Promise<Response> =>
+    fetch(`${url}?query=${encodeURIComponent(query)}`, {
+      headers: { 'x-client': client },
+      ...(signal === undefined ? {} : { signal }),
+    })
+  return { url, port: server.port, ask, close }
+}
+
+/** A desk on this thread behind a real line. */
+function deskLine(answers: Answers, given = queue): QueryLine {
+  const { port1, port2 } = new MessageChannel()
+  const left = leftTable(given)
+  const places = new Int32Array(left)
+  const log = { error: () => undefined }
+  const desk = new QueryDesk({ answers, queue: given, clock: systemClock, work: systemClock, log })
+  answer<QueryOrder, QueryReply>(
+    port1,
+    ({ asked, client, place }) => desk.ask(asked, client, () => Atomics.load(places, place) !== 0),
+    movedOf,
+  )
+  return { port: port2, left }
+}
+
+/** Answers that come when they are let go. */
+class Gate implements Answers {
+  readonly begun: string[] = []
+  readonly gone: (() => boolean)[] = []
+  readonly #open: (() => void)[] = []
+
+  answer({ query }: { readonly query: string }, isGone: () => boolean): Promise<QueryTold> {
+    this.begun.push(query)
+    this.gone.push(isGone)
+    return new Promise((resolve) => this.#open.push(() => resolve(told(query))))
+  }
+
+  open(): void {
+    for (const open of this.#open.splice(0)) open()
+  }
+}
+
+t.test('a full queue, and a client with enough in it, are told to come again', async (t) => {
+  const gate = new Gate()
+  const { ask, close } = await served(t, [deskLine(gate)])
+  const first = [ask('1', 'a'), ask('2', 'a')]
+  await eventually(async () => gate.begun.length === 2)
+  const third = await ask('3', 'a')
+  t.equal(third.status, 503)
+  t.equal(third.headers.get('retry-after'), '1')
+  t.match(await third.json(), { errors: [{ extensions: { code: 'BUSY' } }] })
+  const others = [ask('4', 'b'), ask('5', 'b')]
+  await eventually(async () => gate.begun.length === 4)
+  t.equal((await ask('6', 'c')).status, 503, 'no room for anybody')
+  gate.open()
+  for (const each of [...first, ...others]) t.equal((await each).status, 200)
+  const again = ask('7', 'a')
+  await eventually(async () => gate.begun.length === 5)
+  gate.open()
+  t.equal((await again).status, 200, 'there is room again')
+  await close()
+})
+
+t.test('a query whose client has left is not begun, and one that runs hears of it', async (t) => {
+  let isHeld = true
+  let begun = 0
+  const seen: (() => boolean)[] = []
+  const answers: Answers = {
+    answer: (_, isGone) => {
+      begun += 1
+      seen.push(isGone)
+      return new Promise((resolve) => {
+        const look = (): void => void (isHeld ? setImmediate(look) : resolve(told('{}')))
+        look()
+      })
+    },
+  }
+  const { port, close } = await served(t, [deskLine(answers)])
+  const socket = connect(port, '127.0.0.1')
+  await once(socket, 'connect')
+  socket.write('GET /graphql?query=x HTTP/1.1\r\nHost: x\r\nX-Client: a\r\n\r\n')
+  await eventually(async () => begun === 1)
+  t.equal(seen[0]?.(), false)
+  socket.resetAndDestroy()
+  await eventually(async () => seen[0]?.() === true)
+  isHeld = false
+  await close()
+})
+
+t.test('a bug costs one answer, and a large answer comes whole', async (t) => {
+  const large = JSON.stringify({ data: 'ä'.repeat(500_000) })
+  const answers: Answers = {
+    answer: ({ query }) => {
+      if (query.includes('bug')) throw new Error('a bug')
+      return query.includes('late') ? Promise.reject(new Error('a late bug')) : told(large)
+    },
+  }
+  const { ask, close } = await served(t, [deskLine(answers)])
+  for (const query of ['bug', 'late']) {
+    const failed = await ask(query)
+    t.equal(failed.status, 500)
+    t.match(await failed.json(), { errors: [{ extensions: { code: 'INTERNAL_SERVER_ERROR' } }] })
+  }
+  for (let turn = 0; turn < 6; turn += 1) t.equal(await (await ask('large')).text(), large)
+  await close()
+})
+
+t.test('what an edge thread left under way counts no more when another took its place', async (t) => {
+  const tables = new LeftTables({ waitingMax: 4 })
+  const [first, other] = [tables.renew(0), tables.renew(1)].map((table) => new Int32Array(table))
+  t.equal(tables.areUnderWay, false)
+  Atomics.store(first as Int32Array, 4, 2)
+  t.equal(tables.areUnderWay, true)
+  tables.renew(0)
+  t.equal(tables.areUnderWay, false)
+  Atomics.store(other as Int32Array, 4, 1)
+  t.equal(tables.areUnderWay, true, 'of the others it does')
+})
+
+t.test('queries are answered by threads of their own, beside each other', async (t) => {
+  const path = scratch('query-threads')
+  const generations = new Generations()
+  const keeper = new CatalogKeeper({ path, touchEveryMs: 0 }, generations, systemClock)
+  for (const block of new Chain({ items: 300, itemsPerBundle: 100, bundlesPerBlock: 1, seed: 8 }).blocks()) {
+    for (const message of messagesOf(block)) await keeper.handle(message)
+  }
+  const given: QueryThread = {
+    row: 0,
+    catalogPath: path,
+    generations: generations.memory,
+    meters: new SharedArrayBuffer(meterBytes(meterTable, 1)),
+    chain: { ...patient, nodes: ['http://127.0.0.1:9'] },
+    limits: { ...queryLimits, timeMs: 10_000, wallMs: 60_000 },
+    queue: { waitingMax: 16, clientMax: 16, waitMs: 60_000 },
+    logLevel: 'silent',
+  }
+  const threads = [await startThread('query-1', 'query', given), await startThread('query-2', 'query', given)]
+  const lines = threads.map((thread) => {
+    const left = leftTable(given.queue)
+    return { port: thread.connect({ left }), left }
+  })
+  const { ask, url, close } = await served(t, lines, given.queue)
+  const query = '{ transactions(first: 100) { count edges { node { id tags { name value } } } } }'
+  const answers = await Promise.all(Array.from({ length: 12 }, async () => (await ask(query)).text()))
+  t.equal(new Set(answers).size, 1)
+  const { data } = JSON.parse(answers[0] ?? '')
+  t.equal(data.transactions.edges.length, 100)
+  t.equal(data.transactions.count, 303)
+  const posted = await fetch(url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify([{ query }, { query: '{ nothing }' }]),
+  })
+  const [whole, wrong] = (await posted.json()) as { errors?: unknown[] }[]
+  t.same(whole, JSON.parse(answers[0] ?? ''))
+  t.equal(wrong?.errors?.length, 1)
+  const page = await fetch(url, { headers: { accept: 'text/html' } })
+  t.match(page.headers.get('content-security-policy'), /default-src 'none'/)
+  await close()
+  for (const thread of threads) await thread.stop(60_000)
+  await keeper.close()
+})

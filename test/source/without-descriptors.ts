@@ -1,0 +1,44 @@
+import { randomBytes } from 'node:crypto'
+import { closeSync, openSync } from 'node:fs'
+import { pause } from '../../src/actor/clock.js'
+import { ownIdlers } from '../../src/actor/ration.js'
+import { isRefusal } from '../../src/format/refusal.js'
+import { eventually } from '../eventually.js'
+import { drain, gateways, rig, sha256, someId, sure, upstream } from './rig.js'
+
+/** Runs with few descriptors (`ulimit -n`), takes all of them, and says in JSON what became of a blob meanwhile. */
+const body = randomBytes(5000)
+const digest = sha256(body)
+const server = await upstream((_, response) => response.end(body))
+const house = await rig({ source: gateways([server.url]) })
+const edge = house.edge()
+const id = someId()
+const content = edge.grow(sure(await edge.open(id)))
+await drain(content, 0, body.length)
+content.close()
+await eventually(() => house.catalog.blobSize(digest) !== undefined && house.fetcher.held === 0)
+
+const taken: number[] = []
+function takeAll(): boolean {
+  const before = taken.length
+  try {
+    for (;;) taken.push(openSync('/dev/null', 'r'))
+  } catch {
+    return taken.length === before
+  }
+}
+// What ended a moment ago gives its descriptors back a little later.
+for (let still = 0; still < 20; still = takeAll() ? still + 1 : 0) await pause(5)
+const checked = await edge.address.ask({ kind: 'check', id, digest })
+const opened = await edge.open(id)
+const threads = ownIdlers.look()
+const recorded = house.catalog.blobSize(digest)
+for (const file of taken) closeSync(file)
+const after = await edge.address.ask({ kind: 'check', id, digest })
+const without = isRefusal(checked) || checked.kind !== 'refused' ? checked : checked.refusal.refused
+// The timers of the program look at such things, and nothing catches what they throw.
+const idlers = threads.length
+const said = { idlers, without, opened: isRefusal(opened) ? opened.refused : opened, recorded, after }
+process.stdout.write(JSON.stringify(said))
+await house.close()
+await server.close()

@@ -1,0 +1,106 @@
+import { randomFillSync } from 'node:crypto'
+import { copyFileSync, mkdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { openEnvironment } from '../../src/store/lmdb.js'
+import { databaseFault } from '../../src/store/lmdb-check.js'
+import { scratch } from '../scratch.js'
+
+const all = Number.POSITIVE_INFINITY
+
+/** A database with some thousand entries in two tables, large values, and pages that were freed. */
+async function sound(durable: boolean): Promise<string> {
+  const path = join(scratch('lmdb'), 'sound')
+  const environment = openEnvironment(path, 16, durable)
+  const [one, other] = [environment.table('one'), environment.table('other')]
+  for (let round = 0; round < 20; round += 1) {
+    environment.write(() => {
+      for (let n = 0; n < 300; n += 1) {
+        one.put(Buffer.from(`key ${round} ${n}`), Buffer.alloc(60, n))
+        if (n % 50 === 0) other.put(Buffer.from(`large ${round} ${n}`), Buffer.alloc(9000, n))
+      }
+    })
+    environment.write(() => {
+      for (let n = 0; n < 300; n += 2) one.remove(Buffer.from(`key ${round} ${n}`))
+    })
+  }
+  await environment.close()
+  return path
+}
+
+const places: ReadonlyMap<boolean, string> = new Map([
+  [false, await sound(false)],
+  [true, await sound(true)],
+])
+
+/** A copy of a sound database, changed as `spoil` says. */
+function spoilt(durable: boolean, spoil: (file: string, bytes: Buffer) => void): string {
+  const path = join(scratch('lmdb'), 'spoilt')
+  mkdirSync(path)
+  const file = join(path, 'data.mdb')
+  copyFileSync(join(places.get(durable) ?? '', 'data.mdb'), file)
+  spoil(file, readFileSync(file))
+  return path
+}
+
+t.test('nothing is said against a sound database, an empty one, or none', async (t) => {
+  for (const durable of [false, true]) {
+    t.equal(databaseFault(places.get(durable) ?? '', all), undefined)
+    t.equal(
+      databaseFault(
+        spoilt(durable, (file) => truncateSync(file, 0)),
+        all,
+      ),
+      undefined,
+    )
+  }
+  t.equal(databaseFault('/nowhere', all), undefined)
+})
+
+t.test('a database that is being written to has a sound header at any time', async (t) => {
+  const path = join(scratch('lmdb'), 'busy')
+  const environment = openEnvironment(path)
+  const table = environment.table('one')
+  for (let n = 0; n < 200; n += 1) {
+    environment.write(() => table.put(Buffer.from(`key ${n}`), Buffer.alloc(3000, n)))
+    if (databaseFault(path, 0) !== undefined) t.fail(`after ${n} entries: ${databaseFault(path, 0)}`)
+  }
+  await environment.close()
+  t.equal(databaseFault(path, all), undefined)
+})
+
+t.test('what would end the process is told before LMDB opens it', async (t) => {
+  const pageBytes = 4096
+  const ways: Readonly<Record<string, (file: string, bytes: Buffer) => void>> = {
+    zeros: (file, bytes) => writeFileSync(file, bytes.fill(0)),
+    noise: (file, bytes) => writeFileSync(file, randomFillSync(bytes)),
+    'a text': (file) => writeFileSync(file, 'this is no database\n'.repeat(1000)),
+    'a few bytes': (file) => writeFileSync(file, 'x'),
+    'one page of it': (file) => truncateSync(file, pageBytes),
+    'its headers alone': (file) => truncateSync(file, 2 * pageBytes),
+    'half of it': (file, bytes) => truncateSync(file, Math.floor(bytes.length / 2)),
+    'zeros behind its headers': (file, bytes) => writeFileSync(file, bytes.fill(0, 2 * pageBytes)),
+    'noise behind its headers': (file, bytes) => {
+      randomFillSync(bytes, 2 * pageBytes)
+      writeFileSync(file, bytes)
+    },
+    'zeros behind one page': (file, bytes) => writeFileSync(file, bytes.fill(0, pageBytes)),
+    'another version': (file, bytes) => {
+      bytes.writeUInt32LE(7, 28)
+      writeFileSync(file, bytes)
+    },
+    'pages of no size': (file, bytes) => {
+      bytes.writeUInt32LE(1000, 48)
+      writeFileSync(file, bytes)
+    },
+  }
+  for (const durable of [false, true]) {
+    for (const [name, spoil] of Object.entries(ways)) {
+      const path = spoilt(durable, spoil)
+      const fault = databaseFault(path, 1000)
+      t.type(fault, 'string', `${name}: ${fault}`)
+    }
+  }
+  const text = spoilt(false, (file) => writeFileSync(file, 'this is no database\n'.repeat(1000)))
+  t.throws(() => openEnvironment(text), /data\.mdb is broken: it is no database of LMDB/)
+})
