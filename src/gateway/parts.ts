@@ -7,17 +7,17 @@ import type { Sightings } from '../actor/sightings.js'
 import type { Admission } from '../admission/protocol.js'
 import type { Signer } from '../attest/signature.js'
 import type { Vocabulary } from '../attest/vocabulary.js'
+import type { OfferReader } from '../bands/offer.js'
 import type { Catalog, CatalogReply, CatalogRequest } from '../catalog/protocol.js'
 import type { Id } from '../format/id.js'
 import type { Refusal } from '../format/refusal.js'
 import type { Reply, Request } from '../http/exchange.js'
-import type { Operations } from '../http/operation.js'
+import type { Routed } from '../http/router.js'
 import type { Name, Names } from '../names/protocol.js'
 import type { Packed } from '../source/manifest-shelf.js'
 import type { Opened } from '../source/opener.js'
 import type { Hints, ManifestFrom, Provenance, Window } from '../source/protocol.js'
 import type { MappedContent } from '../store/mapped.js'
-import type { Offered } from './band-bytes.js'
 import type { Flow } from './flow.js'
 import type { Guard } from './guard.js'
 import type { GatewayOptions } from './options.js'
@@ -75,14 +75,16 @@ export interface HostOptions {
   readonly enforceUndernameLimit: boolean
 }
 
+/** Where what is offered is read from. */
+export interface Offered {
+  readonly offers: OfferReader
+  /** The whole file at a path, mapped; undefined where there is none. */
+  readonly files: { open(path: string): MappedContent | undefined }
+}
+
 /** A route beside content: info, health, metrics, chain passthrough. */
-export interface Route {
+export interface Route extends Routed {
   readonly family: 'info' | 'other'
-  /** Lower case. A path that ends in `/` takes everything below it, any other only itself. */
-  readonly path: string
-  readonly methods: readonly string[]
-  /** Every path that it answers, for `/openapi.json`. */
-  readonly about: Operations
   /**
    * Answers. `lines` (request id and CORS) go first into the block of whatever head it sends. Ends the reply exactly once,
    * now or later. Who answers with content ends the reply of the flow instead, and settles it.

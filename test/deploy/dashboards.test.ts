@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { seriesNames } from '../gateway/shown-metrics.js'
+import { seriesNames } from '../routes/shown-metrics.js'
 
 const deploy = fileURLToPath(new URL('../../../deploy/', import.meta.url))
 

@@ -15,9 +15,9 @@ import { Sieve } from '../../src/moderation/sieve.js'
 import { ModerationStore } from '../../src/moderation/store.js'
 import type { Names } from '../../src/names/protocol.js'
 import { eventually } from '../eventually.js'
+import { type NodeStage, nodeStage, twisted } from '../routes/node-rig.js'
 import { someId } from '../source/rig.js'
 import { type Weave, weave } from '../source/weave.js'
-import { type NodeStage, nodeStage, twisted } from './node-rig.js'
 import type { Answered } from './rig.js'
 
 const small = randomBytes(1000)

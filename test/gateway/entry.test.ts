@@ -4,11 +4,12 @@ import { Tip } from '../../src/actor/shared.js'
 import { vocabularies } from '../../src/attest/vocabulary.js'
 import type { Attributes } from '../../src/catalog/attributes.js'
 import type { Id } from '../../src/format/id.js'
-import { targetOf } from '../../src/gateway/data-route.js'
 import { type Answer, Entries } from '../../src/gateway/entry.js'
 import { createHeadWriter, type HeadWriter } from '../../src/gateway/head.js'
 import { gatewayDefaults } from '../../src/gateway/parts.js'
-import { Router } from '../../src/gateway/router.js'
+import { Router } from '../../src/http/router.js'
+import { targetOf } from '../../src/routes/data-route.js'
+import { gatewayParameters } from '../../src/routes/parameters.js'
 import { sha256, someId } from '../source/rig.js'
 
 const whole = { variant: 'whole', cached: true, sound: true, fallback: false } as const
@@ -195,19 +196,27 @@ t.test('other routes are found by their whole path, or by the longest beginning'
     about: [{ path, summary: 'a route', statuses: [200] }] as const,
     handle: () => undefined,
   })
-  const router = new Router(['/', '/gateway/info', '/tx/', '/tx/deep/'].map(route))
+  const router = new Router(['/', '/gateway/info', '/tx/', '/tx/deep/'].map(route), gatewayParameters)
   const found = (path: string): string | undefined => router.find(path)?.path
   t.same(['/', '/GATEWAY/Info', '/tx/1', '/tx/deep/1', '/tx/', '/tx', '/gateway/info/', '/x'].map(found), [
     ...['/', '/gateway/info', '/tx/', '/tx/deep/', '/tx/'],
     ...[undefined, undefined, undefined],
   ])
-  t.throws(() => new Router([route('/a'), route('/a')]))
-  t.throws(() => new Router([route('/A')]))
+  t.throws(() => new Router([route('/a'), route('/a')], gatewayParameters))
+  t.throws(() => new Router([route('/A')], gatewayParameters))
   const about = (path: string) => [{ path, summary: 'a route', statuses: [200] }] as const
-  t.throws(() => new Router([{ ...route('/a'), about: about('/b') }]), 'a description of something else')
-  t.throws(() => new Router([{ ...route('/a/'), about: about('/a/{nonsense}') }]), 'an unknown parameter')
+  t.throws(
+    () => new Router([{ ...route('/a'), about: about('/b') }], gatewayParameters),
+    'a description of something else',
+  )
+  t.throws(
+    () => new Router([{ ...route('/a/'), about: about('/a/{nonsense}') }], gatewayParameters),
+    'an unknown parameter',
+  )
   t.same(
-    new Router([{ ...route('/a/'), about: about('/a/{id}') }]).operations.map(({ path }) => path),
+    new Router([{ ...route('/a/'), about: about('/a/{id}') }], gatewayParameters).operations.map(
+      ({ path }) => path,
+    ),
     ['/a/{id}'],
   )
 })

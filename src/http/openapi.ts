@@ -1,0 +1,86 @@
+import { STATUS_CODES } from 'node:http'
+import type { Operation } from './operation.js'
+
+/** An operation with the methods that it answers to. */
+export interface Described extends Operation {
+  readonly methods: readonly string[]
+}
+
+/** What a name in braces of a path, or of a parameter in the query, means. */
+export interface Parameter {
+  readonly description: string
+  /** What may be asked for to see an answer. */
+  readonly example: string
+}
+
+/** By name. */
+export type PathParameters = Readonly<Record<string, Parameter>>
+
+/** A service, as its description for others begins. */
+export interface DescribedService {
+  readonly title: string
+  readonly description: string
+  readonly release: string
+  readonly parameters: PathParameters
+  /** By name, as OpenAPI writes them; the first guards what only the operator may do. */
+  readonly securitySchemes: Readonly<Record<string, object>>
+}
+
+const always = [405, 500, 503]
+
+/** Names in braces. */
+export function parametersIn(path: string): string[] {
+  return [...path.matchAll(/\{([^}]*)\}/g)].map(([, name = '']) => name)
+}
+
+/** A description that cannot be told: a bug. Undefined where it is right. */
+export function descriptionFault(
+  { path, query = [] }: Operation,
+  parameters: PathParameters,
+): string | undefined {
+  const unknown = [...parametersIn(path), ...query].filter((name) => parameters[name] === undefined)
+  return unknown.length === 0 ? undefined : `${path}: nothing says what ${unknown.join(', ')} means`
+}
+
+/** The document of OpenAPI 3.1 about these operations. */
+export function openApiOf(operations: readonly Described[], service: DescribedService): object {
+  const { title, description, release, securitySchemes } = service
+  const paths: Record<string, Record<string, object>> = {}
+  for (const operation of operations) {
+    const told = operationOf(operation, service)
+    const methods = operation.methods.map((method) => [method.toLowerCase(), told] as const)
+    // The first to be described is the one that answers.
+    paths[operation.path] = { ...Object.fromEntries(methods), ...paths[operation.path] }
+  }
+  return {
+    openapi: '3.1.0',
+    info: { title, version: release, description },
+    components: { securitySchemes },
+    paths,
+  }
+}
+
+function operationOf(
+  { path, summary, statuses, query = [], type, operator }: Described,
+  { parameters, securitySchemes }: DescribedService,
+): object {
+  const guard = Object.keys(securitySchemes)[0]
+  const told = (name: string, place: 'path' | 'query'): object => {
+    return { name, in: place, required: place === 'path', schema: { type: 'string' }, ...parameters[name] }
+  }
+  const all = [...new Set([...statuses, ...(operator ? [401] : []), ...always])].sort((a, b) => a - b)
+  const content = { content: { [type ?? 'application/json']: {} } }
+  const responses = all.map((status) => {
+    const description = STATUS_CODES[status] ?? String(status)
+    return [status, status < 300 ? { description, ...content } : { description }] as const
+  })
+  return {
+    summary,
+    parameters: [
+      ...parametersIn(path).map((name) => told(name, 'path')),
+      ...query.map((name) => told(name, 'query')),
+    ],
+    responses: Object.fromEntries(responses),
+    ...(operator && guard !== undefined ? { security: [{ [guard]: [] }] } : {}),
+  }
+}

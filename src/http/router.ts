@@ -1,0 +1,51 @@
+import { type Described, descriptionFault, type PathParameters } from './openapi.js'
+import type { Operations } from './operation.js'
+
+/** What a router must know of a route. */
+export interface Routed {
+  /** Lower case. A path that ends in `/` takes everything below it, any other only itself. */
+  readonly path: string
+  readonly methods: readonly string[]
+  /** Every path that it answers, for `/openapi.json`. */
+  readonly about: Operations
+}
+
+/** Finds the route of a path: exact ones first, then the longest that the path lies below. Letter case does not count. */
+export class Router<Route extends Routed> {
+  readonly #exact = new Map<string, Route>()
+  readonly #below: readonly Route[]
+
+  /** Throws where two routes claim one path, or one describes what it does not answer: a bug. */
+  constructor(
+    private readonly routes: readonly Route[],
+    parameters: PathParameters,
+  ) {
+    for (const route of routes) {
+      const fault = route.about
+        .map((one) => misplaced(route, one.path) ?? descriptionFault(one, parameters))
+        .find((one) => one)
+      if (fault !== undefined) throw new Error(fault)
+      if (route.path !== route.path.toLowerCase()) throw new Error(`route ${route.path} is not in lower case`)
+      if (this.#exact.has(route.path)) throw new Error(`two routes for ${route.path}`)
+      this.#exact.set(route.path, route)
+    }
+    this.#below = routes
+      .filter(({ path }) => path.length > 1 && path.endsWith('/'))
+      .sort((one, other) => other.path.length - one.path.length)
+  }
+
+  /** Every path of every route. */
+  get operations(): readonly Described[] {
+    return this.routes.flatMap(({ about, methods }) => about.map((one) => ({ methods, ...one })))
+  }
+
+  find(path: string): Route | undefined {
+    const lower = path.toLowerCase()
+    return this.#exact.get(lower) ?? this.#below.find((route) => lower.startsWith(route.path))
+  }
+}
+
+function misplaced({ path }: Routed, told: string): string | undefined {
+  const isOf = path.length > 1 && path.endsWith('/') ? told.startsWith(path) : told === path
+  return isOf ? undefined : `the route ${path} describes ${told}`
+}

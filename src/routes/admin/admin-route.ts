@@ -1,0 +1,116 @@
+import type { Log } from '../../actor/log.js'
+import { isRefusal, type Refusal } from '../../format/refusal.js'
+import { answerSmall, jsonType, noStore, refusedAnswer, textType } from '../../gateway/answer.js'
+import type { Route } from '../../gateway/parts.js'
+import type { Reply, Request } from '../../http/exchange.js'
+import type { Operation, Operations } from '../../http/operation.js'
+import type { AdminKey } from './key.js'
+import type { Order, Told } from './order.js'
+
+const bodyMaxBytes = 100_000
+
+/** Everything under `{prefix}/admin/`: the key first, then the order, then its body. Never rate limited, never cached. */
+export class AdminRoute implements Route {
+  readonly family = 'other'
+  readonly path: string
+  readonly methods = ['GET', 'HEAD', 'PUT', 'POST', 'DELETE', 'PATCH']
+  readonly about: Operations
+
+  constructor(
+    pathPrefix: string,
+    private readonly key: AdminKey,
+    private readonly orders: readonly Order[],
+    private readonly log: Log,
+    /** Address of who asks, for the audit. */
+    private readonly clientOf: (request: Request) => string,
+  ) {
+    this.path = `${pathPrefix}/admin/`
+    const [first, ...others] = orders.map((order) => operationOf(this.path, order))
+    if (first === undefined) throw new Error('an admin route without orders')
+    this.about = [first, ...others]
+  }
+
+  async handle(request: Request, reply: Reply, first: string): Promise<void> {
+    const tell = (told: Told): void => answerSmall(request, reply, first, smallOf(told))
+    if (!this.key.opens(request)) return tell({ status: 401, body: 'Unauthorized' })
+    const path = request.path.slice(this.path.length).replace(/\/$/, '')
+    const here = this.orders.filter((order) => isAt(order, path))
+    const method = request.method === 'HEAD' ? 'GET' : request.method
+    const order = here.find((one) => one.method === method)
+    if (order === undefined) {
+      const allow = here.map((one) => one.method)
+      return tell(
+        here.length === 0
+          ? { status: 404, body: 'Not found' }
+          : { status: 405, body: 'Method not allowed', allow },
+      )
+    }
+    const { query } = request
+    const client = this.clientOf(request)
+    const body = await readJson(request, order.bodyMaxBytes ?? bodyMaxBytes)
+    if (isRefusal(body)) {
+      const answer = refusedAnswer(body)
+      return answerSmall(request, reply, first, { ...answer, lines: `${answer.lines}${noSniff}` })
+    }
+    if (reply.aborted) return reply.end({ status: 499, block: first })
+    const rest = order.path.endsWith('/') ? path.slice(order.path.length) : ''
+    const asked = {
+      body: body.json,
+      rest,
+      query: new URLSearchParams(query),
+      by: `admin at ${client}`,
+    }
+    try {
+      tell(await order.act(asked))
+    } catch (error) {
+      // An operator's mistake must not take the gateway down; the operator reads what happened.
+      this.log.error({ err: error, path: request.path }, 'an admin order failed')
+      tell({ status: 500, body: error instanceof Error ? error.message : String(error) })
+    }
+  }
+}
+
+function operationOf(start: string, order: Order): Operation {
+  const { path, method, summary, statuses, rest, queryNames } = order
+  if (path.endsWith('/') !== (rest !== undefined)) throw new Error(`${path}: nothing says what is behind it`)
+  return {
+    path: `${start}${path}${rest === undefined ? '' : `{${rest}}`}`,
+    methods: method === 'GET' ? ['GET', 'HEAD'] : [method],
+    summary,
+    statuses: [...statuses, 400],
+    operator: true,
+    ...(queryNames === undefined ? {} : { query: queryNames }),
+  }
+}
+
+function isAt({ path }: Order, asked: string): boolean {
+  const lower = asked.toLowerCase()
+  return path.endsWith('/') ? lower.startsWith(path) && lower.length > path.length : lower === path
+}
+
+async function readJson(
+  request: Request,
+  sizeMaxBytes: number,
+): Promise<{ readonly json: unknown } | Refusal> {
+  const bytes = await request.body(sizeMaxBytes)
+  if (isRefusal(bytes)) return bytes
+  if (bytes.length === 0) return { json: undefined }
+  try {
+    return {
+      json: JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8')) as unknown,
+    }
+  } catch {
+    return { refused: 'malformed', fault: 'client', message: 'Malformed JSON' }
+  }
+}
+
+const noSniff = '\r\nX-Content-Type-Options: nosniff'
+
+function smallOf({ status, body, retryAfterSeconds, allow }: Told): Parameters<typeof answerSmall>[3] {
+  const retry = retryAfterSeconds === undefined ? '' : `\r\nRetry-After: ${retryAfterSeconds}`
+  const allowed = allow === undefined ? '' : `\r\nAllow: ${allow.join(', ')}`
+  const lines = `${noStore}${retry}${allowed}${noSniff}`
+  return typeof body === 'string'
+    ? { status, type: textType, lines, body }
+    : { status, type: jsonType, lines, body: JSON.stringify(body) }
+}

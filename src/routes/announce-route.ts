@@ -1,0 +1,39 @@
+import type { Address } from '../actor/address.js'
+import { isRefusal } from '../format/refusal.js'
+import { answerSmall, noStore, refusedAnswer, textType } from '../gateway/answer.js'
+import type { Route } from '../gateway/parts.js'
+import type { Reply, Request } from '../http/exchange.js'
+import type { SwarmReply, SwarmRequest } from '../torrent/swarm.js'
+
+export interface AnnounceParts {
+  readonly pathPrefix: string
+  /** The tracker, on the thread of the seeder. */
+  readonly tracker: Address<SwarmRequest, SwarmReply>
+  /** The client's address, behind proxies or not. */
+  readonly clientOf: (request: Request) => string
+}
+
+/** `GET {prefix}/indexes/announce`: the tracker of the bands that are offered here (BEP 3). */
+export function announceRoute({ pathPrefix, tracker, clientOf }: AnnounceParts): Route {
+  return {
+    family: 'other',
+    path: `${pathPrefix}/indexes/announce`,
+    methods: ['GET'],
+    about: [
+      {
+        path: `${pathPrefix}/indexes/announce`,
+        summary: 'The tracker of the bands that are offered here (BEP 3)',
+        statuses: [200],
+        query: ['info_hash'],
+        type: 'text/plain',
+      },
+    ],
+    async handle(request: Request, reply: Reply, first: string): Promise<void> {
+      const [query, address, host] = [request.query, clientOf(request), request.header('host') ?? '']
+      const said = await tracker.ask({ kind: 'announce', query, address, host })
+      if (isRefusal(said)) answerSmall(request, reply, first, refusedAnswer(said))
+      else
+        answerSmall(request, reply, first, { status: 200, type: textType, lines: noStore, body: said.body })
+    },
+  }
+}

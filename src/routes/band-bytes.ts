@@ -1,0 +1,221 @@
+import { type Admission, type Denial, type Grant, isDenial } from '../admission/protocol.js'
+import type { Line } from '../attest/line.js'
+import { bandBlobPath, type OfferedFile } from '../bands/offer.js'
+import { parseRange } from '../format/range.js'
+import { answerDenied, unlimited } from '../gateway/admit.js'
+import { answerBlockedAs, answerSmall, jsonType, noStore } from '../gateway/answer.js'
+import { idLead } from '../gateway/cors.js'
+import type { Flow, Ledger } from '../gateway/flow.js'
+import type { Guard } from '../gateway/guard.js'
+import type { Offered } from '../gateway/parts.js'
+import { type Plan, plan, readAsked } from '../gateway/plan.js'
+import { type Planned, send } from '../gateway/send.js'
+import { type StatementParts, Statements } from '../gateway/statements.js'
+import type { Frame, Reply, Request } from '../http/exchange.js'
+import { frameOf } from '../http/frame.js'
+import type { Content } from '../store/content.js'
+import type { MappedContent } from '../store/mapped.js'
+
+export interface IndexParts extends Offered, StatementParts {
+  readonly ledger: Ledger
+  readonly admission?: Admission | undefined
+  readonly guard?: Guard | undefined
+}
+
+/** One request to these routes. */
+export interface Ask {
+  readonly request: Request
+  readonly reply: Reply
+  /** First lines of every block. */
+  readonly first: string
+  /** What of it is answered with bytes of files is settled here, and not by `reply`. */
+  readonly flow: Flow
+}
+
+/** What is said of a body. */
+interface About {
+  readonly type: string
+  /** Hex; absent: nothing is said of what the bytes are. */
+  readonly sha256?: string
+  /** Of the answer. */
+  readonly caching: string
+  /** Not metered. */
+  readonly isFree?: true
+}
+
+/** A .torrent file is at most so large: beyond it, it is not one of ours. */
+const torrentMaxBytes = 64 * 1024 * 1024
+/** A pad is shorter than a piece. */
+const padMaxBytes = 64 * 1024 * 1024
+const octets = 'application/octet-stream'
+const forever = 'max-age=31536000, immutable'
+/** Heads of one second that are kept: who asks for more files than a few bands have waits for a signature. */
+const framesMax = 1024
+
+/** Sends what is offered: files of bands from the mapping, planned, metered and signed like content. */
+export class BandBytes {
+  readonly #statements: Statements
+  /** Heads of this second. */
+  readonly #frames = new Map<string, Frame>()
+  #second = -1
+
+  constructor(private readonly parts: IndexParts) {
+    this.#statements = new Statements(parts)
+  }
+
+  /** A file, `forever` under its digest or to be asked for `again` under its name. */
+  file(ask: Ask, file: OfferedFile | undefined, caching: 'forever' | 'again'): void | Promise<void> {
+    if (file === undefined) return missing(ask)
+    const { guard } = this.parts
+    if (guard?.blocksDigest(Buffer.from(file.sha256, 'hex')) === true) {
+      const digest = Buffer.from(file.sha256, 'hex').toString('base64url')
+      return answerBlockedAs(ask, guard, `digest: ${digest}`)
+    }
+    const content = this.#open(file)
+    if (content === undefined) return updating(ask)
+    const { sha256 } = file
+    const how = this.#metered(caching === 'forever' ? forever : 'no-cache')
+    return this.#send(ask, content, { type: octets, sha256, caching: how })
+  }
+
+  /** A pad file of the torrent: zeros that clients of version 1 ask for. */
+  pad(ask: Ask, length: string): void | Promise<void> {
+    const bytes = /^[1-9]\d{0,8}$/.test(length) ? Number(length) : 0
+    if (bytes === 0 || bytes > padMaxBytes) return missing(ask)
+    return this.#send(ask, zeros(bytes), { type: octets, caching: this.#metered(forever) })
+  }
+
+  /** The .torrent file of an infohash that is offered. Free. */
+  torrent(ask: Ask, infohash: string): void | Promise<void> {
+    const content = this.parts.files.open(`${this.parts.offers.root}/torrents/${infohash}.torrent`)
+    if (content === undefined || content.sizeBytes > torrentMaxBytes || content.sizeBytes === 0) {
+      content?.close()
+      return updating(ask)
+    }
+    const about = { type: 'application/x-bittorrent', caching: 'public, max-age=86400' }
+    return this.#send(ask, content, { ...about, isFree: true })
+  }
+
+  /** The very file that was measured, or undefined: it was replaced under us, or is being replaced. */
+  #open({ sha256, size, stamp }: OfferedFile): MappedContent | undefined {
+    const content = this.parts.files.open(bandBlobPath(this.parts.offers.root, sha256))
+    if (content === undefined) return undefined
+    const { sizeBytes, inode, modifiedNs } = content
+    const same =
+      sizeBytes === size && String(inode) === stamp.inode && String(modifiedNs) === stamp.modifiedNs
+    if (same) return content
+    content.close()
+    return undefined
+  }
+
+  /** Plans, takes the fare, and sends; the content is closed, whatever becomes of it. */
+  #send(ask: Ask, content: Content, about: About): void | Promise<void> {
+    const { request, flow } = ask
+    const decided = planned(request, content.sizeBytes, about)
+    if (decided === undefined || decided.variant === 'refused') {
+      content.close()
+      return decided === undefined ? wrong(ask, "Malformed 'range' header") : refused(ask, decided)
+    }
+    const { ledger } = this.parts
+    const admission = about.isFree ? undefined : this.parts.admission
+    const fare = { request, bytes: decided.bytes, contentType: about.type, domain: 'index' as const }
+    const go = (outcome: Grant | Denial): void => {
+      if (isDenial(outcome)) {
+        content.close()
+        answerDenied(ledger, flow, outcome)
+        return
+      }
+      const frame = this.#frameOf(flow, decided, about)
+      const lines = decided.lines + outcome.lines
+      const head = { status: decided.status, frame, id: flow.requestId, lines }
+      send(ledger, flow, head, decided, content, outcome, { reason: 'band' })
+    }
+    const outcome = admission?.admit(fare) ?? unlimited
+    return outcome instanceof Promise ? outcome.then(go) : go(outcome)
+  }
+
+  /** The head of such an answer, but for the request's id and the lines of this very one: signed once a second. */
+  #frameOf({ request, method, path }: Flow, { variant, status }: Planned, about: About): Frame {
+    const seconds = Math.floor(this.parts.clock.now() / 1000)
+    if (seconds !== this.#second || this.#frames.size >= framesMax) {
+      this.#second = seconds
+      this.#frames.clear()
+    }
+    const { type, sha256, caching } = about
+    const key = `${variant} ${method} ${path} ${sha256}`
+    const known = this.#frames.get(key)
+    if (known !== undefined) return known
+    const served = variant !== 'unchanged'
+    const digest = `sha-256=:${Buffer.from(sha256 ?? '', 'hex').toString('base64')}:`
+    const digests: readonly Line[] =
+      sha256 === undefined
+        ? []
+        : [
+            ['ETag', `"${sha256}"`],
+            ['Repr-Digest', digest],
+            ...(variant === 'whole' ? [['Content-Digest', digest] as const] : []),
+            ...(served ? [[`${this.parts.vocabulary.gateway}Index-File`, sha256] as const] : []),
+          ]
+    const lines: readonly Line[] = [
+      ...(served ? [['Content-Type', type] as const] : []),
+      ['Accept-Ranges', 'bytes'],
+      ['Cache-Control', caching],
+      ...digests,
+    ]
+    const frame = frameOf(status, idLead, this.#statements.block(request, '', status, lines))
+    this.#frames.set(key, frame)
+    return frame
+  }
+
+  /** What was paid for is for who paid. */
+  #metered(caching: string): string {
+    return `${this.parts.admission === undefined ? 'public' : 'private'}, ${caching}`
+  }
+}
+
+/** One range is honoured; several are answered with the whole file. Undefined: the range is none. */
+function planned(request: Request, sizeBytes: number, { sha256 }: About): Plan | undefined {
+  const asked = readAsked(request)
+  const wanted = parseRange(asked.range, sizeBytes)
+  if (wanted.kind === 'malformed') return undefined
+  const several = wanted.kind === 'ranges' && wanted.ranges.length > 1
+  const tag = sha256 === undefined ? undefined : `"${sha256}"`
+  return plan(several ? { ...asked, range: undefined } : asked, known(sizeBytes, tag))
+}
+
+export function known(sizeBytes: number, entityTag: string | undefined): Parameters<typeof plan>[1] {
+  return { sizeBytes, contentType: octets, entityTag, boundary: () => '' }
+}
+
+function zeros(sizeBytes: number): Content {
+  const piece = Buffer.alloc(Math.min(sizeBytes, 64 * 1024))
+  return {
+    sizeBytes,
+    read: (start, end) => piece.subarray(0, Math.min(end - start, piece.length)),
+    ready: () => Promise.resolve(true),
+    close: () => undefined,
+  }
+}
+
+export function missing({ request, reply, first }: Ask): void {
+  answerSmall(request, reply, first, { status: 404, type: jsonType, lines: noStore, body: '{}' })
+}
+
+export function wrong({ request, reply, first }: Ask, error: string): void {
+  const body = JSON.stringify({ error })
+  answerSmall(request, reply, first, { status: 400, type: jsonType, lines: noStore, body })
+}
+
+function updating({ request, reply, first }: Ask): void {
+  const body = JSON.stringify({ error: 'Index file is being updated' })
+  const lines = `${noStore}\r\nRetry-After: 60`
+  answerSmall(request, reply, first, { status: 503, type: jsonType, lines, body })
+}
+
+export function refused(
+  { request, reply, first }: Ask,
+  { status, text, lines }: Extract<Plan, { variant: 'refused' }>,
+): void {
+  const body = JSON.stringify({ error: text })
+  answerSmall(request, reply, first, { status, type: jsonType, lines: `${noStore}${lines}`, body })
+}

@@ -1,0 +1,98 @@
+import type { Meter, Meters } from '../actor/meter.js'
+import { type Broadcast, type Broadcasted, commonFailure } from '../chain/broadcast.js'
+import type { ChunkFinder } from '../chain/chunk-finder.js'
+import { isRefusal, refuse } from '../format/refusal.js'
+import { answerSmall, jsonType, noStore, refusedAnswer } from '../gateway/answer.js'
+import type { Route } from '../gateway/parts.js'
+import type { Reply, Request } from '../http/exchange.js'
+import type { Operations } from '../http/operation.js'
+import { readPostedChunk } from '../proof/posted-chunk.js'
+
+export interface ChunkPostParts {
+  readonly finder: ChunkFinder
+  readonly broadcast: Broadcast
+  readonly meters: Meters
+  /** Posts in hand at once: each holds about a megabyte while it is read, proven and told to nodes. */
+  readonly postsMax: number
+  /** Nobody is told. */
+  readonly dryRun: boolean
+}
+
+/** 256 KiB in base64url, and 5 % for proof and names. */
+export const chunkBodyMax = 367_001
+
+/** `POST /chunk`: proven here, kept for serving, told to nodes. Never rate limited: the data was paid for on the chain. */
+export class ChunkPost implements Route {
+  readonly family = 'other'
+  readonly path = '/chunk'
+  readonly methods = ['POST']
+  readonly about: Operations = [
+    {
+      path: '/chunk',
+      summary: 'Offers a chunk to nodes',
+      statuses: [200, 400, 404, 408, 413, 499, 502, 504],
+    },
+  ]
+  readonly #outcomes: Readonly<Record<'taken' | 'failed' | 'refused', Meter>>
+  #posts = 0
+
+  constructor(private readonly parts: ChunkPostParts) {
+    const of = (outcome: string): Meter => parts.meters.of('chunk_posts_total', { outcome })
+    this.#outcomes = { taken: of('taken'), failed: of('failed'), refused: of('refused') }
+  }
+
+  async handle(request: Request, reply: Reply, first: string): Promise<void> {
+    if (this.#posts >= this.parts.postsMax) {
+      const busy = refuse('busy', 'self', 'too many chunks are being posted')
+      return answerSmall(request, reply, first, refusedAnswer(busy))
+    }
+    this.#posts += 1
+    try {
+      await this.#take(request, reply, first)
+    } finally {
+      this.#posts -= 1
+    }
+  }
+
+  async #take(request: Request, reply: Reply, first: string): Promise<void> {
+    const body = await request.body(chunkBodyMax)
+    if (isRefusal(body)) {
+      this.#outcomes.refused.add(1)
+      return answerSmall(request, reply, first, refusedAnswer(body))
+    }
+    const { finder, broadcast, dryRun } = this.parts
+    const ruleset = await finder.rulesNow()
+    const posted = readPostedChunk(jsonOf(body), ruleset)
+    if (typeof posted === 'string') {
+      this.#outcomes.refused.add(1)
+      return answerJson(request, reply, first, 400, { error: posted })
+    }
+    if (dryRun) return answerJson(request, reply, first, 200, untold)
+    finder.keep(posted, ruleset)
+    const told = await broadcast.chunk(Buffer.from(body).toString('utf8'))
+    this.#outcomes[told.enough ? 'taken' : 'failed'].add(1)
+    const status = told.enough ? 200 : commonFailure(told.results)
+    answerJson(request, reply, first, status, wordsOf(told))
+  }
+}
+
+/** A chunk that is right, and stays here. */
+const untold = { successCount: 0, preferredSuccessCount: 0, failureCount: 0, results: [] }
+
+/** The value, or undefined where the bytes are no JSON. */
+function jsonOf(body: Uint8Array): unknown {
+  try {
+    return JSON.parse(Buffer.from(body).toString('utf8'))
+  } catch {
+    return undefined
+  }
+}
+
+/** Every configured node is one that the operator prefers. */
+function wordsOf({ successCount, failureCount, results }: Broadcasted): object {
+  return { successCount, preferredSuccessCount: successCount, failureCount, results }
+}
+
+function answerJson(request: Request, reply: Reply, first: string, status: number, value: object): void {
+  answerSmall(request, reply, first, { status, type: jsonType, lines: noStore, body: JSON.stringify(value) })
+}

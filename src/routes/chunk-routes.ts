@@ -1,0 +1,236 @@
+import type { Meter, Meters } from '../actor/meter.js'
+import type { Admission } from '../admission/protocol.js'
+import { type Line, safeValue } from '../attest/line.js'
+import { digestLines } from '../attest/trust-headers.js'
+import type { Vocabulary } from '../attest/vocabulary.js'
+import type { ChunkFinder, FoundChunk } from '../chain/chunk-finder.js'
+import { encodeBase64url } from '../format/base64url.js'
+import type { Id } from '../format/id.js'
+import { isRefusal, refuse } from '../format/refusal.js'
+import { admitted } from '../gateway/admit.js'
+import {
+  answerBlocked,
+  answerSmall,
+  jsonType,
+  logRefusal,
+  noStore,
+  refusedAnswer,
+  textType,
+} from '../gateway/answer.js'
+import { noContent } from '../gateway/flow-content.js'
+import type { Guard } from '../gateway/guard.js'
+import type { Route } from '../gateway/parts.js'
+import { isUnchanged, type StatementParts, Statements } from '../gateway/statements.js'
+import type { Reply, Request } from '../http/exchange.js'
+import type { Operations } from '../http/operation.js'
+import { sha256 } from '../proof/digest.js'
+import type { DigestLearner, Verdict } from './digest-learner.js'
+
+export interface ChunkRouteParts extends StatementParts {
+  readonly finder: ChunkFinder
+  readonly meters: Meters
+  /** Absent: nothing is blocked. */
+  readonly blocking?: { readonly guard: Guard; readonly learner: DigestLearner }
+  /** Answers on their way to clients at once: each holds up to 400 KiB until the slowest reader has it. */
+  readonly answersMax: number
+  /** Seconds for chunks so deep in the chain that nothing moves them. */
+  readonly settledSeconds: number
+  /** Absent: nobody is limited. */
+  readonly admission?: Admission
+  /** What a chunk in JSON is priced at before it is found; given back is what it has less. */
+  readonly pricedBytes: number
+}
+
+const notFound = {
+  status: 404,
+  type: textType,
+  lines: '\r\nCache-Control: public, max-age=10, must-revalidate',
+  body: 'Not Found',
+}
+
+/** Longer proofs stay out of the head: many clients refuse more than 16 KiB of header lines. */
+const pathTextMax = 6000
+
+const rawType = 'application/octet-stream'
+
+const statuses = [200, 304, 400, 402, 404, 429, 451, 502, 504]
+
+/** A chunk has no more; what a shorter one costs less is given back. */
+const rawBytes = 262_144
+
+/** What is sent of a chunk. */
+interface Shown {
+  readonly type: string
+  readonly body: Uint8Array
+  /** SHA-256 of the body. */
+  readonly digest: Uint8Array
+}
+
+/** `GET|HEAD /chunk/{offset}` (JSON, as nodes answer) and `/chunk/{offset}/data` (the bytes), proven before they are sent. */
+export class ChunkRoute implements Route {
+  readonly family = 'other'
+  readonly path = '/chunk/'
+  readonly methods = ['GET', 'HEAD']
+  readonly about: Operations = [
+    { path: '/chunk/{offset}', summary: 'The chunk at a weave offset with its proofs', statuses },
+    { path: '/chunk/{offset}/data', summary: 'The bytes of a chunk', statuses, type: rawType },
+  ]
+  readonly #statements: Statements
+  readonly #outcomes: Readonly<Record<'cache' | 'node' | 'absent' | 'failed', Meter>>
+  #answers = 0
+
+  constructor(private readonly parts: ChunkRouteParts) {
+    this.#statements = new Statements(parts)
+    const of = (outcome: string): Meter => parts.meters.of('chunk_requests_total', { outcome })
+    this.#outcomes = { cache: of('cache'), node: of('node'), absent: of('absent'), failed: of('failed') }
+  }
+
+  async handle(request: Request, reply: Reply, first: string): Promise<void> {
+    const target = /^\/chunk\/([^/]*)(\/data)?\/?$/i.exec(request.path)
+    if (target === null) return answerSmall(request, reply, first, notFound)
+    const [, text = '', data] = target
+    if (!/^[0-9]+$/.test(text)) {
+      const wrong = { status: 400, type: textType, lines: noStore, body: 'Invalid offset' }
+      return answerSmall(request, reply, first, wrong)
+    }
+    const offset = Number(text)
+    // The first byte of the weave has the number 1, and no weave reaches 2^53.
+    if (offset === 0 || !Number.isSafeInteger(offset)) return answerSmall(request, reply, first, notFound)
+    if (this.#answers >= this.parts.answersMax) {
+      const busy = refuse('busy', 'self', 'too many chunks are being sent')
+      return answerSmall(request, reply, first, refusedAnswer(busy))
+    }
+    this.#answers += 1
+    try {
+      const raw = data !== undefined
+      const { admission, pricedBytes } = this.parts
+      const fare = {
+        bytes: request.method === 'HEAD' ? 0 : raw ? rawBytes : pricedBytes,
+        contentType: raw ? rawType : jsonType,
+        domain: 'chunk',
+      } as const
+      const asked = { request, reply, first }
+      await admitted(admission, asked, fare, ({ lines }) => {
+        return this.#answer(request, reply, first + lines, offset, raw)
+      })
+    } finally {
+      this.#answers -= 1
+    }
+  }
+
+  /** Resolves with the bytes of the chunk that were sent. */
+  async #answer(
+    request: Request,
+    reply: Reply,
+    first: string,
+    offset: number,
+    raw: boolean,
+  ): Promise<number> {
+    const found = await this.parts.finder.find(offset)
+    if (isRefusal(found)) {
+      const absent = found.refused === 'unknown'
+      this.#outcomes[absent ? 'absent' : 'failed'].add(1)
+      if (!absent) logRefusal(this.parts.log, request, found)
+      answerSmall(request, reply, first, absent ? notFound : refusedAnswer(found))
+      return 0
+    }
+    this.#outcomes[found.node === undefined ? 'cache' : 'node'].add(1)
+    if (await this.#turnsAway(request, reply, first, found)) return 0
+    const shown = raw ? rawOf(found) : jsonOf(found)
+    const { digest } = shown
+    const unchanged = isUnchanged(request, digest)
+    const { vocabulary: words } = this.parts
+    const lines = [
+      ...this.#cacheLines(found),
+      ...(unchanged ? [] : [['Content-Type', shown.type] as const]),
+      ...placeLines(found, offset, raw, words),
+      // A 304 has no content whose digest it could tell.
+      ...digestLines(digest, unchanged ? undefined : 'Content-Digest', words).filter(
+        ([name]) => name !== `${words.gateway}Digest`,
+      ),
+    ]
+    const status = unchanged ? 304 : 200
+    const head = { status, block: this.#statements.block(request, first, status, lines) }
+    if (unchanged) reply.endEmpty(head)
+    else if (request.method === 'HEAD') reply.endEmpty(head, shown.body.length)
+    else return (await reply.stream(head, [{ bytes: shown.body }], noContent)).bytes
+    return 0
+  }
+
+  /** Where something is blocked, a chunk whose transaction nobody can name is not served either: it might be the one. */
+  async #turnsAway(request: Request, reply: Reply, first: string, found: FoundChunk): Promise<boolean> {
+    const { guard, learner } = this.parts.blocking ?? {}
+    if (guard === undefined || learner === undefined || !guard.isOn) return false
+    const { id } = found.span
+    if (id === undefined) {
+      const unnamed = refuse('busy', 'self', 'the transaction of the chunk could not be named')
+      answerSmall(request, reply, first, refusedAnswer(unnamed))
+      return true
+    }
+    const verdict = wholeVerdict(guard, id, found) ?? (await learner.verdict(id))
+    if (verdict === 'clear') return false
+    if (verdict === 'blocked') answerBlocked(request, reply, first, guard, id)
+    else answerSmall(request, reply, first, refusedAnswer(verdict))
+    return true
+  }
+
+  #cacheLines({ node, span }: FoundChunk): Line[] {
+    const cached: Line = ['X-Cache', node === undefined ? 'HIT' : 'MISS']
+    const { settledSeconds } = this.parts
+    if (!span.settled) return [cached]
+    return [cached, ['Cache-Control', `public, max-age=${settledSeconds}, immutable`]]
+  }
+}
+
+/** Of a chunk that is all of its transaction: its own hash is the digest of the content. Undefined: there is more of it. */
+function wholeVerdict(guard: Guard, id: Id, { span, proven }: FoundChunk): Verdict | undefined {
+  if (proven.chunk.length < span.sizeBytes) return undefined
+  return guard.blocksKnown(id) || guard.blocksDigest(rawOf({ proven }).digest) ? 'blocked' : 'clear'
+}
+
+function rawOf({ proven }: Pick<FoundChunk, 'proven'>): Shown {
+  const { chunk, dataPath } = proven
+  // A path ends with the hash of the chunk and a note of 32 bytes; that the chunk has this hash was proven.
+  return { type: rawType, body: chunk, digest: dataPath.subarray(-64, -32) }
+}
+
+function jsonOf({ proven, span }: FoundChunk): Shown {
+  const parts = ['{"chunk":"', encodeBase64url(proven.chunk)]
+  parts.push('","data_path":"', encodeBase64url(proven.dataPath))
+  if (span.txPath !== undefined) parts.push('","tx_path":"', encodeBase64url(span.txPath))
+  parts.push('","packing":"unpacked"}')
+  // Written by hand, since base64url needs no escaping, and part by part: joining a third of a megabyte costs more than all else.
+  const body = Buffer.allocUnsafeSlow(parts.reduce((size, part) => size + part.length, 0))
+  parts.reduce((at, part) => at + body.write(part, at, 'latin1'), 0)
+  return { type: jsonType, body, digest: sha256(body) }
+}
+
+/** Where the bytes come from and what they belong to. The proofs are in the JSON already, so they only go with raw bytes. */
+function placeLines(found: FoundChunk, offset: number, raw: boolean, words: Vocabulary): Line[] {
+  const { proven, span, node } = found
+  const start = span.start + proven.start
+  const facts: [string, string | number][] = [
+    ['Data-Root', encodeBase64url(span.dataRoot)],
+    ['Start-Offset', start],
+    ['Relative-Start-Offset', proven.start],
+    ['Read-Offset', offset - start],
+    ['Tx-Data-Size', span.sizeBytes],
+    ['Tx-Start-Offset', span.start],
+  ]
+  if (span.id !== undefined) facts.push(['Tx-Id', span.id])
+  if (raw) {
+    facts.push(['Tx-Path', span.txPath === undefined ? '' : encodeBase64url(span.txPath)])
+    facts.push(['Data-Path', encodeBase64url(proven.dataPath)])
+  }
+  const lines: Line[] = [
+    [`${words.gateway}Chunk-Source-Type`, node === undefined ? 'cache' : 'arweave-network'],
+  ]
+  if (node !== undefined) {
+    lines.push([`${words.gateway}Chunk-Host`, safeValue(node.replace(/^https?:\/\//, ''))])
+  }
+  for (const [name, value] of facts) {
+    const text = String(value)
+    if (text.length <= pathTextMax) lines.push([`${words.chain}Chunk-${name}`, text])
+  }
+  return lines
+}

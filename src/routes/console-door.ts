@@ -1,0 +1,52 @@
+import type { Clock } from '../actor/clock.js'
+import type { Log } from '../actor/log.js'
+import type { Meters } from '../actor/meter.js'
+import { answerFailed, answerText, answerWrongMethod, Ledger } from '../gateway/flow.js'
+import { openFlow } from '../gateway/open-flow.js'
+import type { Route } from '../gateway/parts.js'
+import { WatchedReply } from '../gateway/watched-reply.js'
+import type { Reply, Request } from '../http/exchange.js'
+import { Router } from '../http/router.js'
+import { gatewayParameters } from './parameters.js'
+
+export interface ConsoleDoorParts {
+  /** What is there besides questions for content: the page, and what it asks. */
+  readonly routes: readonly Route[]
+  /** Answers HEAD for content, as on the public port. */
+  readonly content: (request: Request, reply: Reply) => void
+  readonly meters: Meters
+  readonly log: Log
+  readonly clock: Clock
+}
+
+/**
+ * What answers on the port of the console. No byte of content is ever served there, so that its origin is ours alone; and no
+ * answer allows other origins to read it. Content is asked about by HEAD.
+ */
+export function consoleDoor(parts: ConsoleDoorParts): (request: Request, reply: Reply) => void {
+  const { routes, content, meters, log, clock } = parts
+  const ledger = new Ledger(meters, log, clock)
+  const router = new Router(routes, gatewayParameters)
+  return (request, reply) => {
+    const route = router.find(request.path)
+    if (route === undefined && request.method === 'HEAD') {
+      content(request, reply)
+      return
+    }
+    const flow = openFlow(ledger, request, reply, 'info', 'X-Request-Id: ')
+    if (route === undefined) {
+      answerText(ledger, flow, { status: 404, text: 'Not found' }, { fault: 'client' })
+      return
+    }
+    if (!route.methods.includes(flow.method)) {
+      answerWrongMethod(ledger, flow, route.methods)
+      return
+    }
+    const watched = new WatchedReply(reply, undefined, (status, sent) => {
+      flow.answered = true
+      ledger.settle(flow, { status, ...sent, reason: route.path })
+    })
+    const run = async (): Promise<void> => route.handle(request, watched, flow.lines, flow)
+    void run().catch((error: unknown) => answerFailed(ledger, flow, error))
+  }
+}

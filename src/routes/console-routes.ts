@@ -1,0 +1,84 @@
+import { readFileSync } from 'node:fs'
+import { answerSmall, textType } from '../gateway/answer.js'
+import type { Route } from '../gateway/parts.js'
+import type { Reply, Request } from '../http/exchange.js'
+import { sha256 } from '../proof/digest.js'
+
+/** The files of the page, as they lie in the sources: text that is not compiled. */
+const folder = new URL('../../../src/routes/console/', import.meta.url)
+
+/**
+ * Nothing from outside, nothing inline, no frames. The page has a browsing context of its own, so that no window that opened it
+ * can reach into it.
+ */
+const lines = [
+  "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'",
+  'Cross-Origin-Opener-Policy: same-origin',
+  'Cross-Origin-Resource-Policy: same-origin',
+  'Referrer-Policy: no-referrer',
+  'X-Content-Type-Options: nosniff',
+  'X-Frame-Options: DENY',
+  'Cache-Control: no-cache',
+]
+
+const types = { html: 'text/html', css: 'text/css', js: 'text/javascript' } as const
+const files = [
+  { path: '', file: 'page.html', type: types.html },
+  { path: '/page.css', file: 'page.css', type: types.css },
+  ...['page', 'session', 'moderation', 'lookup', 'metrics', 'view'].map((name) => {
+    return { path: `/${name}.js`, file: `${name}.js`, type: types.js }
+  }),
+]
+
+/**
+ * `{prefix}/console` (and the way to it from `/`): the operator's page. It holds no secret: what it shows, it asks the admin
+ * routes for.
+ */
+export function consoleRoutes(pathPrefix: string): Route[] {
+  const page = `${pathPrefix}/console`
+  const slashed: Route = {
+    family: 'info',
+    path: `${page}/`,
+    methods: ['GET', 'HEAD'],
+    about: [{ path: `${page}/`, summary: 'Leads to the console', statuses: [308, 404] }],
+    handle(request, reply, first) {
+      const found = request.path.length === page.length + 1
+      const lines = found ? `\r\nLocation: ${page}` : ''
+      const [status, body] = found ? [308, `The console is at ${page}`] : [404, 'Not found']
+      answerSmall(request, reply, first, { status, type: textType, lines, body })
+    },
+  }
+  const top: Route = {
+    family: 'info',
+    path: '/',
+    methods: ['GET', 'HEAD'],
+    about: [{ path: '/', summary: 'Leads to the console', statuses: [308] }],
+    handle(request, reply, first) {
+      const body = `The console is at ${page}`
+      answerSmall(request, reply, first, {
+        status: 308,
+        type: textType,
+        lines: `\r\nLocation: ${page}`,
+        body,
+      })
+    },
+  }
+  const routes = files.map(({ path, file, type }): Route => {
+    const text = readFileSync(new URL(file, folder), 'utf8').replaceAll('{{prefix}}', pathPrefix)
+    const tag = `"${Buffer.from(sha256(Buffer.from(text))).toString('base64url')}"`
+    const head = ['', ...lines, `ETag: ${tag}`].join('\r\n')
+    return {
+      family: 'info',
+      path: page + path,
+      methods: ['GET', 'HEAD'],
+      about: [{ path: page + path, summary: `The operator's page: ${file}`, statuses: [200, 304], type }],
+      handle(request: Request, reply: Reply, first: string): void {
+        const unchanged = request.header('if-none-match') === tag
+        const [status, body] = unchanged ? [304, ''] : [200, text]
+        answerSmall(request, reply, first, { status, type: `${type}; charset=utf-8`, lines: head, body })
+      },
+    }
+  })
+  return [...routes, slashed, top]
+}

@@ -1,0 +1,165 @@
+import { type Id, parseId } from '../format/id.js'
+import type { Delivery } from '../gateway/deliver.js'
+import { answerText, type Flow, type Ledger } from '../gateway/flow.js'
+import type { Locator } from '../gateway/locate.js'
+import type { Described } from '../http/openapi.js'
+import type { Operations } from '../http/operation.js'
+import type { ManifestAsk, ManifestRoute } from './manifest-route.js'
+import type { TextRoute } from './text-route.js'
+
+/** A path that names content. */
+export interface Target {
+  /** `text`: the bytes as base64url. */
+  readonly kind: 'data' | 'raw' | 'frame' | 'text'
+  /** 43 characters as the client wrote them. */
+  readonly text: string
+  /** Undefined where they are not canonical. */
+  readonly id: Id | undefined
+  /** What stands behind the id's slash, percent-encoding untouched; undefined where there is no slash. */
+  readonly rest: string | undefined
+}
+
+const idShape = /^[A-Za-z0-9_-]{43}$/
+const framePrefix = '/local/farcaster/frame/'
+const rawPrefix = '/raw/'
+const nodePrefix = '/tx/'
+/** What stands behind the id, as nodes have it: the bytes as text, or with any ending as they are. */
+const nodeData = /^data(\.[^/]*)?\/?$/i
+
+/**
+ * The content that `path` names: `/{id}[/...]`, `/raw/{id}[/]`, `/local/farcaster/frame/{id}[/]`, `/tx/{id}/data[.ext][/]`;
+ * words in any case.
+ */
+export function targetOf(path: string): Target | undefined {
+  const plain = split(path, 1)
+  if (plain !== undefined) return { kind: 'data', text: plain.text, id: plain.id, rest: plain.rest }
+  if (startsWith(path, rawPrefix)) return only('raw', split(path, rawPrefix.length))
+  if (startsWith(path, nodePrefix)) return nodeTarget(split(path, nodePrefix.length))
+  if (startsWith(path, framePrefix)) return only('frame', split(path, framePrefix.length))
+  return undefined
+}
+
+function split(path: string, start: number): Omit<Target, 'kind'> | undefined {
+  const end = start + 43
+  if (path.length < end || (path.length > end && path.charCodeAt(end) !== 47)) return undefined
+  const text = path.slice(start, end)
+  const id = parseId(text)
+  if (id === undefined && !idShape.test(text)) return undefined
+  return { text, id, rest: path.length === end ? undefined : path.slice(end + 1) }
+}
+
+function startsWith(path: string, prefix: string): boolean {
+  return path.length > prefix.length && path.slice(0, prefix.length).toLowerCase() === prefix
+}
+
+/** These routes show content itself, so there is nothing below it. */
+function only(kind: Target['kind'], found: ReturnType<typeof split>): Target | undefined {
+  return found === undefined || (found.rest ?? '') !== ''
+    ? undefined
+    : { kind, text: found.text, id: found.id, rest: found.rest }
+}
+
+const statuses = [200, 206, 302, 304, 400, 402, 403, 404, 416, 429, 451, 499, 502, 504]
+const type = '*/*'
+
+/** What each kind of path is for. */
+const about: Readonly<Record<Target['kind'], Operations>> = {
+  data: [
+    {
+      path: '/{id}',
+      summary: 'Content by id, through a manifest',
+      statuses: [...statuses, 301, 308],
+      type,
+    },
+    { path: '/{id}/{path}', summary: 'What a manifest has at a path', statuses, type },
+  ],
+  raw: [
+    { path: '/raw/{id}', summary: 'Content by id, manifests as they are', statuses, type },
+    { path: '/tx/{id}/data.{ext}', summary: 'The data of a transaction, with any ending', statuses, type },
+  ],
+  text: [
+    {
+      path: '/tx/{id}/data',
+      summary: 'The data of a transaction, base64url',
+      statuses: [200, 400, 402, 404, 429, 451, 499, 502, 504],
+      type: 'text/plain',
+    },
+  ],
+  frame: [
+    {
+      path: '/local/farcaster/frame/{id}',
+      summary: 'Content by id, by POST too',
+      statuses: [...statuses, 301, 308],
+      type,
+    },
+  ],
+}
+
+/** Every path of content by id. */
+export function contentOperations(): Described[] {
+  const kinds = Object.entries(about) as [Target['kind'], Operations][]
+  return kinds.flatMap(([kind, operations]) =>
+    operations.map((one) => ({ methods: methodsOf(kind), ...one })),
+  )
+}
+
+/** An id that is not canonical means the same to nodes as the one that is: it is none here, whatever is asked of it. */
+function nodeTarget(found: ReturnType<typeof split>): Target | undefined {
+  if (found === undefined) return undefined
+  const what = nodeData.exec(found.rest ?? '')
+  if (what === null && found.id !== undefined) return undefined
+  return { kind: what?.[1] === undefined ? 'text' : 'raw', text: found.text, id: found.id, rest: found.rest }
+}
+
+/** Methods of a content route. */
+export function methodsOf(kind: Target['kind']): readonly string[] {
+  return kind === 'frame' ? ['GET', 'HEAD', 'POST'] : ['GET', 'HEAD']
+}
+
+/** Answers everything that names content by id. */
+export class DataRoute {
+  constructor(
+    private readonly ledger: Ledger,
+    private readonly locator: Locator,
+    private readonly delivery: Delivery,
+    private readonly manifests: ManifestRoute,
+    private readonly texts: TextRoute,
+  ) {}
+
+  handle(flow: Flow, target: Target): void {
+    const { id } = target
+    if (id === undefined) {
+      answerText(this.ledger, flow, { status: 400, text: `Invalid ID: ${target.text}` }, { fault: 'client' })
+      return
+    }
+    if (target.kind === 'text') {
+      this.texts.handle(flow, id)
+      return
+    }
+    if (target.kind === 'raw') {
+      this.delivery.serve(flow, id, this.locator.locate(id))
+      return
+    }
+    this.#resolved(flow, {
+      id,
+      rest: target.rest,
+      redirect: target.kind === 'data' && target.rest === undefined,
+    })
+  }
+
+  /** Answers with `id`, or with what stands at a path below it, under an address that is the content's own root. */
+  below(flow: Flow, id: Id, rest: string): void {
+    this.#resolved(flow, { id, rest, redirect: false })
+  }
+
+  /** Content, or what a manifest says stands at the path. Other content is served whatever the path behind its id is. */
+  #resolved(flow: Flow, ask: ManifestAsk): void {
+    const { id } = ask
+    const found = this.locator.locate(id)
+    if (found.at !== 'nowhere' && this.manifests.isManifest(found.entry.contentType)) {
+      this.manifests.handle(flow, ask, found)
+      return
+    }
+    this.delivery.serve(flow, id, found, (opened) => this.manifests.take(flow, ask, opened))
+  }
+}

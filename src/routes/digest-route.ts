@@ -1,0 +1,98 @@
+import type { Catalog } from '../catalog/protocol.js'
+import { type Id, idBytes, parseId } from '../format/id.js'
+import type { Delivery } from '../gateway/deliver.js'
+import { answerGone, answerText, type Flow, type Ledger } from '../gateway/flow.js'
+import type { Guard } from '../gateway/guard.js'
+import type { Located, Locator } from '../gateway/locate.js'
+import type { Naming } from '../gateway/naming.js'
+import type { Described } from '../http/openapi.js'
+
+/** A digest means the same bytes for ever, whatever becomes of the block that they came in. */
+const forever: Naming = { lines: [], block: '', caching: { stable: true } }
+
+/** Answers with content by the SHA-256 of its bytes, as base64url; out of the local store only. */
+export class DigestRoute {
+  readonly #path: string
+  /** What it answers. */
+  readonly operations: readonly Described[]
+
+  constructor(
+    private readonly parts: {
+      readonly ledger: Ledger
+      readonly catalog: Pick<Catalog, 'holder'>
+      readonly locator: Locator
+      readonly delivery: Delivery
+      readonly guard: Guard | undefined
+    },
+    pathPrefix: string,
+  ) {
+    this.#path = `${pathPrefix}/digest/`
+    this.operations = [
+      {
+        path: `${this.#path}{digest}`,
+        methods: ['GET', 'HEAD'],
+        summary: 'Content by the SHA-256 of its bytes, from the local store only',
+        statuses: [200, 206, 302, 304, 400, 402, 403, 404, 416, 429, 451],
+        type: '*/*',
+      },
+    ]
+  }
+
+  /** What stands where a digest should; undefined where the path is not of this route. */
+  textOf(path: string): string | undefined {
+    const { length } = this.#path
+    if (path.length <= length || path.slice(0, length).toLowerCase() !== this.#path) return undefined
+    return path.slice(length).replace(/\/$/, '')
+  }
+
+  /** The id that stands for a digest on this machine. */
+  holderOf(text: string): Id | undefined {
+    const spelled = parseId(text)
+    return spelled === undefined ? undefined : this.parts.catalog.holder(idBytes(spelled))
+  }
+
+  handle(flow: Flow, text: string): void {
+    const { ledger, catalog, delivery, guard } = this.parts
+    // A digest is spelled as ids are: 32 bytes of canonical base64url.
+    const spelled = parseId(text)
+    if (spelled === undefined) {
+      answerText(ledger, flow, { status: 400, text: `Invalid digest: ${text}` }, { fault: 'client' })
+      return
+    }
+    const digest = idBytes(spelled)
+    if (guard?.blocksDigest(digest) === true) {
+      answerText(ledger, flow, guard.answer(`digest: ${spelled}`), { fault: 'client' })
+      return
+    }
+    const id = catalog.holder(digest)
+    const found = id === undefined ? undefined : this.#locate(id, digest)
+    if (id === undefined || found === undefined) delivery.unknown(flow, 'no content with this digest is here')
+    else if (found.at === 'store' && found.sound) this.#serve(flow, id, found)
+    else delivery.run(flow, this.#checked(flow, id, digest, found))
+  }
+
+  /** Whoever asks by digest relies on it: the file is checked before it is served, however large. */
+  async #checked(flow: Flow, id: Id, digest: Uint8Array, unsure: Located): Promise<void> {
+    if (unsure.at === 'store') unsure.content.close()
+    if (unsure.at === 'store' || unsure.at === 'unchecked') await this.parts.locator.check(unsure.entry)
+    if (flow.reply.aborted) return answerGone(this.parts.ledger, flow)
+    const found = this.#locate(id, digest)
+    if (found?.at === 'store') this.#serve(flow, id, found)
+    else this.parts.delivery.unknown(flow, 'content with this digest is no longer here')
+  }
+
+  /** Undefined where the id means other bytes by now. */
+  #locate(id: Id, digest: Uint8Array): Located | undefined {
+    const found = this.parts.locator.locate(id, false)
+    if (found.at === 'nowhere') return undefined
+    const known = found.entry.attributes.digest
+    if (known !== undefined && Buffer.compare(known, digest) === 0) return found
+    if (found.at === 'store') found.content.close()
+    return undefined
+  }
+
+  #serve(flow: Flow, id: Id, found: Located): void {
+    flow.naming = forever
+    this.parts.delivery.serve(flow, id, found)
+  }
+}

@@ -1,0 +1,94 @@
+import type { Id } from '../format/id.js'
+import { isNavigation } from '../gateway/isolation.js'
+import type { HostOptions } from '../gateway/parts.js'
+import type { Request } from '../http/exchange.js'
+import type { HostPlace, Hosts } from '../names/host.js'
+import type { Name } from '../names/protocol.js'
+import { sandboxLabel, sandboxUrl } from '../names/sandbox.js'
+import type { Target } from './data-route.js'
+
+/** What the host of a request makes of it. Undefined: it is answered by its path alone. */
+export type Ruled =
+  | { readonly kind: 'redirect'; readonly location: string }
+  /** The whole path lies in what the name means; `malformed`: no such name can exist. */
+  | { readonly kind: 'name'; readonly name: Name | 'malformed'; readonly isApex: boolean }
+  | { readonly kind: 'apex-id' }
+
+/** Characters of a sandbox label (names/sandbox.ts). */
+const sandboxLabelLength = 52
+
+/** Paths on the root host that are never content of the apex, whether or not something answers there. */
+const plainPaths = /^\/(local|chunk|api-docs|graphql)(\/|$)|^\/openapi\.json$/
+
+/** Judges by Host header and path who answers a request: names first, routes afterwards. */
+export class HostRules {
+  readonly #own: string
+  readonly #paid: readonly string[]
+
+  /** `hasRoute`: something besides content answers at this path. */
+  constructor(
+    private readonly hosts: Hosts,
+    private readonly options: HostOptions,
+    pathPrefix: string,
+    private readonly hasRoute: (path: string) => boolean,
+  ) {
+    this.#own = `${pathPrefix}/`
+    this.#paid = [`${pathPrefix}/x402/`, `${pathPrefix}/rate-limit/`]
+  }
+
+  rule(request: Request, target: Target | undefined): Ruled | undefined {
+    const place = this.hosts.place(request.header('host') ?? '')
+    if (target?.kind === 'data') return this.#sandbox(request, place, target.id)
+    const { name } = place
+    if (name !== undefined) {
+      const lower = request.path.toLowerCase()
+      // Who has to pay for a name's content does it on the name's own host.
+      if (this.#paid.some((start) => lower.startsWith(start))) return undefined
+      return { kind: 'name', name, isApex: false }
+    }
+    // Other addresses of content are asked for by programs as well: only a document that is to be shown moves.
+    if (target !== undefined) return this.shown(request, target.id)
+    const isRoot = place.root !== undefined && (place.label === undefined || place.label === 'www')
+    return isRoot ? this.#apex(place, request.path) : undefined
+  }
+
+  /** A redirect to the host of `id`, where a browser is about to show its content on another one. */
+  shown(request: Request, id: Id | undefined): Ruled | undefined {
+    if (!isNavigation(request)) return undefined
+    return this.#sandbox(request, this.hosts.place(request.header('host') ?? ''), id)
+  }
+
+  /** True where the host is that of `id`: nothing else has its origin. */
+  isHostOf(request: Request, id: Id | undefined): boolean {
+    const { label } = this.hosts.place(request.header('host') ?? '')
+    return id !== undefined && label?.length === sandboxLabelLength && label === sandboxLabel(id)
+  }
+
+  /** Content by id has an origin of its own, so that pages of different owners cannot reach each other. */
+  #sandbox(request: Request, place: HostPlace, id: Id | undefined): Ruled | undefined {
+    const { options } = this
+    const root = place.root ?? options.rootHosts[0]
+    if (id === undefined || root === undefined) return undefined
+    if (place.label === undefined && !options.sandboxBareHosts) return undefined
+    if (request.method !== 'GET' && request.method !== 'HEAD') return undefined
+    // Only labels of this length are worth the comparison.
+    if (place.label?.length === sandboxLabelLength && place.label === sandboxLabel(id)) return undefined
+    const { protocol, ownPort } = options
+    const { path, query } = request
+    return {
+      kind: 'redirect',
+      location: sandboxUrl({ protocol, id, root, port: place.port, ownPort, path, query }),
+    }
+  }
+
+  #apex({ rootIndex }: HostPlace, path: string): Ruled | undefined {
+    const { apexId, apexNames } = this.options
+    const name = apexNames[apexNames.length === 1 ? 0 : rootIndex]
+    if (apexId === undefined && name === undefined) return undefined
+    const lower = path.toLowerCase()
+    const isPlain =
+      lower.startsWith(this.#own) || plainPaths.test(lower) || (lower !== '/' && this.hasRoute(path))
+    if (isPlain) return undefined
+    return name === undefined ? { kind: 'apex-id' } : { kind: 'name', name, isApex: true }
+  }
+}

@@ -1,0 +1,182 @@
+import { blockOf, type Line } from '../attest/line.js'
+import { feedOf } from '../bands/feed.js'
+import type { Offer, OfferReader } from '../bands/offer.js'
+import { jsonType } from '../gateway/answer.js'
+import type { Route } from '../gateway/parts.js'
+import { plan, readAsked } from '../gateway/plan.js'
+import { Statements } from '../gateway/statements.js'
+import type { Operations } from '../http/operation.js'
+import { type Ask, BandBytes, type IndexParts, known, missing, refused, wrong } from './band-bytes.js'
+
+/** What is offered of our indexes: the signed document, the files of its bands, their torrents, and feeds of them. */
+export function indexRoutes(parts: IndexParts): Route[] {
+  const routes = new IndexRoutes(parts)
+  const path = `${parts.vocabulary.pathPrefix}/indexes`
+  const methods = ['GET', 'HEAD']
+  return [
+    {
+      family: 'other',
+      path,
+      methods,
+      about: [
+        {
+          path,
+          summary: 'The signed document of the indexes that are given away',
+          statuses: documentStatuses,
+        },
+      ],
+      handle: (request, reply, first, flow) => routes.document({ request, reply, first, flow }),
+    },
+    {
+      family: 'other',
+      path: `${path}/`,
+      methods,
+      about: belowAbout(`${path}/`),
+      handle(request, reply, first, flow) {
+        const ask = { request, reply, first, flow }
+        const rest = request.path.slice(path.length + 1)
+        return rest === '' ? routes.document(ask) : routes.below(ask, rest.split('/'))
+      },
+    },
+  ]
+}
+
+const documentStatuses = [200, 304, 404, 412]
+const fileStatuses = [200, 206, 304, 400, 402, 404, 412, 416, 429, 503]
+
+function belowAbout(path: string): Operations {
+  const octets = 'application/octet-stream'
+  const torrent = 'application/x-bittorrent'
+  const [free, paid] = [{ statuses: [...documentStatuses, 400] }, { statuses: fileStatuses, type: octets }]
+  return [
+    { path, summary: 'The signed document', ...free },
+    { path: `${path}{index}/{band}/{file}`, summary: 'A file of a band by its name', ...paid },
+    { path: `${path}blob/{sha256}`, summary: 'A file of a band by its digest', ...paid },
+    { path: `${path}webseed/{seed}/{file}`, summary: 'A file of a torrent, for BEP 19', ...paid },
+    {
+      path: `${path}webseed/{seed}/.pad/{file}`,
+      summary: 'The zeros between two files of a torrent',
+      ...paid,
+    },
+    { path: `${path}{index}/{band}.torrent`, summary: 'The torrent of a band', ...free, type: torrent },
+    {
+      path: `${path}torrents/{sha256}.torrent`,
+      summary: 'A torrent by its info hash',
+      ...free,
+      type: torrent,
+    },
+    { path: `${path}feed/{index}.xml`, summary: 'A feed of an index', ...free, type: 'application/rss+xml' },
+  ]
+}
+
+/** What `/gateway/info` says of the indexes, while the document is good. */
+export function aboutIndexes(
+  offers: OfferReader,
+  pathPrefix: string,
+  nowMs: number,
+): { readonly manifestUrl: string; readonly names: readonly string[] } | undefined {
+  const offer = offers.current()
+  if (offer === undefined || offer.expiresMs < nowMs) return undefined
+  return { manifestUrl: `${pathPrefix}/indexes`, names: offer.document.indexes.map(({ name }) => name) }
+}
+
+class IndexRoutes {
+  readonly #statements: Statements
+  readonly #bytes: BandBytes
+
+  constructor(private readonly parts: IndexParts) {
+    this.#statements = new Statements(parts)
+    this.#bytes = new BandBytes(parts)
+  }
+
+  document(ask: Ask): void {
+    const offer = this.parts.offers.current()
+    if (offer === undefined) {
+      missing(ask)
+      return
+    }
+    const about: Line[] = [[`${this.parts.vocabulary.gateway}Index-Publication`, '1']]
+    this.#small(ask, { type: jsonType, body: offer.bytes, sha256: offer.sha256, about })
+  }
+
+  /** Words that are no names come first, and count only where what follows them looks right. */
+  below(ask: Ask, segments: readonly string[]): void | Promise<void> {
+    const offer = this.parts.offers.current()
+    if (offer === undefined) return missing(ask)
+    const [head = '', second = '', third = '', fourth = ''] = segments
+    if (segments.length > 4 || !segments.every(isSegment)) return wrong(ask, 'Malformed path')
+    if (head === 'webseed' && /^[0-9a-f]{16}$/.test(second)) {
+      if (segments.length === 4 && third === '.pad') return this.#bytes.pad(ask, fourth)
+      if (segments.length === 3) {
+        return this.#bytes.file(ask, offer.bySeed.get(`${second}/${third}`), 'forever')
+      }
+    }
+    if (segments.length === 3) {
+      return this.#bytes.file(ask, offer.byName.get(`${head}/${second}/${third}`), 'again')
+    }
+    if (segments.length !== 2) return missing(ask)
+    if (head === 'blob' && /^[0-9a-f]{64}$/.test(second)) {
+      return this.#bytes.file(ask, offer.byDigest.get(second), 'forever')
+    }
+    if (head === 'feed' && second.endsWith('.xml')) return this.#feed(ask, offer, second.slice(0, -4))
+    if (second.endsWith('.torrent')) return this.#torrent(ask, offer, head, second.slice(0, -8))
+    return missing(ask)
+  }
+
+  /** `torrents/<infohash>.torrent`, and `<index>/<band>.torrent`. */
+  #torrent(ask: Ask, offer: Offer, head: string, name: string): void | Promise<void> {
+    const index = offer.document.indexes.find((one) => one.name === head)
+    const ofBand = index?.bands.find(({ id }) => id === name)?.torrent?.infohashV1
+    const infohash = ofBand ?? (head === 'torrents' && offer.torrents.has(name) ? name : undefined)
+    return infohash === undefined ? missing(ask) : this.#bytes.torrent(ask, infohash)
+  }
+
+  #feed(ask: Ask, offer: Offer, name: string): void {
+    const index = offer.document.indexes.find((one) => one.name === name)
+    if (index === undefined) {
+      missing(ask)
+      return
+    }
+    const { gateway, pathPrefix } = this.parts.vocabulary
+    const body = Buffer.from(feedOf(offer.document, index, pathPrefix))
+    const about: Line[] = [[`${gateway}Index-Feed`, offer.sha256]]
+    this.#small(ask, { type: 'application/rss+xml; charset=utf-8', body, sha256: undefined, about })
+  }
+
+  /** A signed answer from memory, with a tag where its digest is known. */
+  #small(
+    ask: Ask,
+    said: { type: string; body: Buffer; sha256: string | undefined; about: readonly Line[] },
+  ): void {
+    const { request, reply, first } = ask
+    const { type, body, sha256, about } = said
+    const tag = sha256 === undefined ? undefined : `"${sha256}"`
+    const { ifNoneMatch, ifMatch, method } = readAsked(request)
+    const asked = { method, ifNoneMatch, ifMatch, range: undefined, ifRange: undefined }
+    const decided = plan(asked, { ...known(body.length, tag), contentType: type })
+    if (decided.variant === 'refused') {
+      refused(ask, decided)
+      return
+    }
+    const digest =
+      sha256 === undefined ? undefined : `sha-256=:${Buffer.from(sha256, 'hex').toString('base64')}:`
+    const lines: Line[] = [
+      ...(decided.variant === 'whole' ? [['Content-Type', type] as const] : []),
+      ['Cache-Control', 'public, max-age=60'],
+      ...(tag === undefined ? [] : [['ETag', tag] as const]),
+      ...(digest === undefined ? [] : [['Content-Digest', digest] as const]),
+      ...about,
+    ]
+    if (decided.variant === 'unchanged') {
+      reply.endEmpty({ status: 304, block: `${first}\r\n${blockOf(lines)}` })
+      return
+    }
+    const head = { status: 200, block: this.#statements.block(request, first, 200, lines) }
+    if (request.method === 'HEAD') reply.endEmpty(head, body.length)
+    else reply.end(head, body)
+  }
+}
+
+function isSegment(segment: string): boolean {
+  return /^[A-Za-z0-9._-]{1,150}$/.test(segment) && !segment.includes('..')
+}

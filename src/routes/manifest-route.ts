@@ -1,0 +1,172 @@
+import { encodeBase64url } from '../format/base64url.js'
+import type { Id } from '../format/id.js'
+import type { Resolved } from '../format/packed-manifest.js'
+import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import { bareType } from '../gateway/cache-control.js'
+import type { Delivery } from '../gateway/deliver.js'
+import { answerGone, answerText, type Flow, type Ledger } from '../gateway/flow.js'
+import { typeOf } from '../gateway/head.js'
+import type { Located, Locator } from '../gateway/locate.js'
+import { type Manifests, manifestType } from '../gateway/manifests.js'
+import type { Opened } from '../source/opener.js'
+
+/** A path below a manifest. */
+export interface ManifestAsk {
+  readonly id: Id
+  /** Behind the id's slash, as the client wrote it. */
+  readonly rest: string | undefined
+  /** True where the answer is only the way to the same place with a slash: relative links need it. */
+  readonly redirect: boolean
+}
+
+type Held = Exclude<Located, { at: 'nowhere' }>
+
+const broken = refuse('upstream', 'upstream', 'the manifest could not be read to its end')
+const tooLarge = refuse('too-large', 'client', 'Manifest too large to resolve')
+
+/** Answers paths below manifests: with the content that stands there. */
+export class ManifestRoute {
+  constructor(
+    private readonly ledger: Ledger,
+    private readonly locator: Locator,
+    private readonly delivery: Delivery,
+    private readonly manifests: Manifests,
+    private readonly manifestMaxBytes: number,
+  ) {}
+
+  isManifest(contentType: string): boolean {
+    return bareType(contentType) === manifestType
+  }
+
+  /** The manifest is known here. Where this thread looked into it before, the answer is out on return. */
+  handle(flow: Flow, ask: ManifestAsk, found: Held): void {
+    flow.family = 'manifest'
+    if (this.delivery.turnsAway(flow, ask.id, found)) return
+    const { attributes } = found.entry
+    if (attributes.size > this.manifestMaxBytes) {
+      if (found.at === 'store') found.content.close()
+      this.delivery.refuse(flow, tooLarge)
+      return
+    }
+    const path = decode(ask.rest ?? '')
+    if (typeof path !== 'string') {
+      if (found.at === 'store') found.content.close()
+      this.#malformed(flow, path)
+      return
+    }
+    const { digest } = attributes
+    if (found.at !== 'store' || !found.sound || digest === undefined) {
+      this.delivery.run(flow, this.#later(flow, ask, path, found))
+      return
+    }
+    found.content.close()
+    const known = this.manifests.known(digest, path)
+    if (known === 'unknown') this.delivery.run(flow, this.#packed(flow, ask, path, digest))
+    else this.#resolve(flow, ask, known)
+  }
+
+  /** Content that a source opened for a flow of unknown type: takes it, and the flow, where it is a manifest. */
+  take(flow: Flow, ask: ManifestAsk, opened: Opened): boolean {
+    if (!this.isManifest(typeOf(opened.attributes))) return false
+    flow.family = 'manifest'
+    const path = decode(ask.rest ?? '')
+    if (typeof path === 'string') this.delivery.run(flow, this.#fromOpened(flow, ask, path, opened))
+    else {
+      opened.content.close()
+      this.#malformed(flow, path)
+    }
+    return true
+  }
+
+  async #later(flow: Flow, ask: ManifestAsk, path: string, found: Held): Promise<void> {
+    let now: Located = found
+    if (now.at === 'unchecked') {
+      await this.locator.check(now.entry)
+      if (flow.reply.aborted) return answerGone(this.ledger, flow)
+      now = this.locator.locate(ask.id, false)
+    }
+    if (now.at === 'store') {
+      now.content.close()
+      const { digest } = now.entry.attributes
+      // Bytes that could not be checked decide nothing: the source is asked, as for those that are not here.
+      if (now.sound && digest !== undefined) return this.#packed(flow, ask, path, digest)
+    }
+    return this.#brought(flow, ask, path)
+  }
+
+  /** The text lies in the store. */
+  async #packed(flow: Flow, ask: ManifestAsk, path: string, digest: Uint8Array): Promise<void> {
+    const found = await this.manifests.resolve(encodeBase64url(digest), { digest }, path)
+    if (flow.reply.aborted) return answerGone(this.ledger, flow)
+    // Evicted between our look and the pool's: it is fetched again.
+    if (isRefusal(found) && found.refused === 'upstream') return this.#brought(flow, ask, path)
+    this.#resolve(flow, ask, found)
+  }
+
+  async #brought(flow: Flow, ask: ManifestAsk, path: string): Promise<void> {
+    const opened = await this.delivery.bring(flow, ask.id, undefined)
+    if (opened !== undefined) await this.#fromOpened(flow, ask, path, opened)
+  }
+
+  async #fromOpened(flow: Flow, ask: ManifestAsk, path: string, opened: Opened): Promise<void> {
+    const { attributes, content, window, reader } = opened
+    const { size } = attributes
+    try {
+      if (size > this.manifestMaxBytes) {
+        this.delivery.refuse(flow, tooLarge)
+        return
+      }
+      if (window.start === 0 && window.end >= size) {
+        // The last byte shows when all bytes are there and were judged.
+        const isWhole = size === 0 || (await content.ready(size - 1, size))
+        const from = { reader }
+        const found = isWhole ? await this.manifests.resolve(ask.id, from, path) : broken
+        if (flow.reply.aborted) return answerGone(this.ledger, flow)
+        this.#resolve(flow, ask, found)
+        return
+      }
+    } finally {
+      content.close()
+    }
+    // A range was asked for, and opened as one, before anybody knew that this is a manifest.
+    return this.#brought(flow, ask, path)
+  }
+
+  #resolve(flow: Flow, ask: ManifestAsk, target: Resolved | Refusal | 'absent'): void {
+    if (isRefusal(target)) {
+      this.delivery.refuse(flow, target)
+      return
+    }
+    if (target === 'absent') {
+      this.delivery.unknown(flow, 'the manifest has no such path')
+      return
+    }
+    if (ask.redirect) {
+      this.#redirect(flow, ask)
+      return
+    }
+    flow.fallback = target.fallback
+    this.delivery.serve(flow, target.id, this.locator.locate(target.id))
+  }
+
+  #malformed(flow: Flow, { message }: Refusal): void {
+    answerText(this.ledger, flow, { status: 400, text: message }, { fault: 'client' })
+  }
+
+  #redirect(flow: Flow, { id }: ManifestAsk): void {
+    const { query } = flow.request
+    const place = `/${id}/${query === '' ? '' : `?${query.replace(/[^\x21-\x7e]/g, '')}`}`
+    const lines = `\r\nLocation: ${place}`
+    const text = `Moved permanently. Redirecting to ${place}`
+    answerText(this.ledger, flow, { status: 301, text, lines }, { reason: 'to the manifest with a slash' })
+  }
+}
+
+/** Percent-decoding, once (RFC 3986 section 2.1). */
+function decode(text: string): string | Refusal {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return refuse('malformed', 'client', 'Bad Request: Invalid URL encoding')
+  }
+}

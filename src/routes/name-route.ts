@@ -1,0 +1,157 @@
+import type { Vocabulary } from '../attest/vocabulary.js'
+import { soonStale } from '../gateway/cache-control.js'
+import type { Delivery } from '../gateway/deliver.js'
+import { answerGone, answerText, type Flow, type Ledger } from '../gateway/flow.js'
+import type { Guard } from '../gateway/guard.js'
+import { absentCaching, readTrail } from '../gateway/hints.js'
+import { type Naming, namingOf, unnamed } from '../gateway/naming.js'
+import type { GatewayOptions } from '../gateway/options.js'
+import type { HostOptions } from '../gateway/parts.js'
+import { isResolved, type Name, type Names, type Outcome, type Resolution } from '../names/protocol.js'
+import type { DataRoute } from './data-route.js'
+import type { Ruled } from './host-rules.js'
+
+export interface NameRouteParts {
+  readonly names: Names
+  readonly guard: Guard | undefined
+  readonly ledger: Ledger
+  readonly delivery: Delivery
+  readonly data: DataRoute
+  readonly vocabulary: Vocabulary
+  readonly hosts: HostOptions
+  readonly options: GatewayOptions
+}
+
+/** Answers what the host of a request decided: redirects, and everything below a name. */
+export class NameRoute {
+  /** By the resolution itself: what is prepared for one is good for exactly as long as that is believed. */
+  readonly #namings = new WeakMap<Resolution, Naming>()
+  readonly #apexNaming: Naming
+  /** Of the page for names that nobody knows, and of what it loads, by what caches in front may do with it. */
+  readonly #strangers: ReadonlyMap<string, { readonly root: Naming; readonly part: Naming }>
+  readonly #soonStale: string
+
+  constructor(private readonly parts: NameRouteParts) {
+    const { cache } = parts.options
+    this.#apexNaming = unnamed({ capSeconds: parts.hosts.apexMaxSeconds })
+    this.#soonStale = soonStale(cache)
+    this.#strangers = new Map(
+      [this.#soonStale, 'no-store'].map((one) => [one, { root: unnamed(one, 404), part: unnamed(one) }]),
+    )
+  }
+
+  handle(flow: Flow, ruled: Ruled): void {
+    const { ledger, hosts } = this.parts
+    if (ruled.kind === 'redirect') {
+      const lines = `\r\nLocation: ${ruled.location}`
+      answerText(ledger, flow, { status: 302, text: 'Found', lines }, { reason: 'to the host of the id' })
+    } else if (ruled.kind === 'apex-id') {
+      flow.naming = this.#apexNaming
+      if (hosts.apexId !== undefined) this.parts.data.below(flow, hosts.apexId, flow.path.slice(1))
+    } else if (ruled.name === 'malformed') {
+      this.#stranger(flow, undefined, false)
+    } else this.#named(flow, ruled.name, ruled.isApex)
+  }
+
+  /** Blocked names are not even resolved: they stay blocked wherever they come to point. */
+  #named(flow: Flow, name: Name, isApex: boolean): void {
+    const { guard, names, delivery, ledger } = this.parts
+    if (guard?.blocksName(name.full) === true) {
+      answerText(ledger, flow, guard.answer(`name: ${name.full}`), { fault: 'client' })
+      return
+    }
+    const known = names.known(name)
+    if (known !== undefined) this.#answer(flow, name, isApex, known)
+    else
+      delivery.run(
+        flow,
+        this.#later(flow, name, (outcome) => this.#answer(flow, name, isApex, outcome)),
+      )
+  }
+
+  async #later(flow: Flow, name: Name, act: (outcome: Outcome) => void): Promise<void> {
+    const { names, ledger, options } = this.parts
+    const outcome = await names.resolve(name, readTrail(flow.request, options))
+    if (flow.reply.aborted) answerGone(ledger, flow)
+    else act(outcome)
+  }
+
+  #answer(flow: Flow, name: Name, isApex: boolean, outcome: Outcome): void {
+    if (isResolved(outcome)) this.#resolved(flow, outcome)
+    else if (outcome === 'blocked') this.#blocked(flow, name)
+    else if (outcome === 'absent') this.#stranger(flow, name, isApex)
+    else this.parts.delivery.refuse(flow, outcome)
+  }
+
+  #resolved(flow: Flow, resolution: Resolution): void {
+    const { ledger, vocabulary, hosts, data } = this.parts
+    let naming = this.#namings.get(resolution)
+    if (naming === undefined) {
+      naming = namingOf(resolution, vocabulary)
+      this.#namings.set(resolution, naming)
+    }
+    flow.naming = naming
+    const { undernameLimit, recordIndex } = resolution
+    const isOver = undernameLimit !== undefined && recordIndex !== undefined && recordIndex > undernameLimit
+    if (isOver && hosts.enforceUndernameLimit) {
+      const lines = '\r\nCache-Control: no-store'
+      answerText(ledger, flow, { status: 402, text: overLimit, lines }, { fault: 'client' })
+      return
+    }
+    data.below(flow, resolution.id, flow.path.slice(1))
+  }
+
+  #blocked(flow: Flow, name: Name): void {
+    const { ledger, options } = this.parts
+    const text = `Requested content blocked by this node's content policy. Blocked name: ${name.full}`
+    const lines = `\r\nCache-Control: public, max-age=${options.cache.blockedSeconds}, immutable`
+    answerText(ledger, flow, { status: 451, text, lines }, { fault: 'client', reason: 'the name is blocked' })
+  }
+
+  /** Nobody knows the name: the operator's page for that, with whatever that page loads. */
+  #stranger(flow: Flow, name: Name | undefined, isApex: boolean): void {
+    const { ledger, delivery, data, hosts, names, guard } = this.parts
+    const isRoot = flow.path === '/'
+    if (!isRoot && !comesFromHere(flow)) {
+      answerText(
+        ledger,
+        flow,
+        { status: 302, text: 'Found', lines: '\r\nLocation: /' },
+        { reason: 'no such name' },
+      )
+      return
+    }
+    const nothing = (): void => delivery.unknown(flow, 'no such name')
+    if (isApex || (name !== undefined && name.record !== '@')) {
+      nothing()
+      return
+    }
+    const page = this.#strangers.get(absentCaching(flow.request, this.parts.options, this.#soonStale))
+    flow.naming = isRoot ? page?.root : page?.part
+    const { notFoundId, notFoundName } = hosts
+    if (notFoundId !== undefined) {
+      data.below(flow, notFoundId, flow.path.slice(1))
+      return
+    }
+    const { full } = notFoundName ?? {}
+    if (notFoundName === undefined || full === name?.full || guard?.blocksName(notFoundName.full) === true) {
+      nothing()
+      return
+    }
+    // Without name headers: whoever asks for the unknown name must not take the page for what it means.
+    const show = (outcome: Outcome): void =>
+      isResolved(outcome) ? data.below(flow, outcome.id, flow.path.slice(1)) : nothing()
+    const known = names.known(notFoundName)
+    if (known !== undefined) show(known)
+    else delivery.run(flow, this.#later(flow, notFoundName, show))
+  }
+}
+
+const overLimit = 'ArNS undername limit exceeded. Purchase additional undernames to continue.'
+
+/** True where a page of this very host asks. */
+function comesFromHere({ request }: Flow): boolean {
+  const referer = request.header('referer')
+  if (referer === undefined || !URL.canParse(referer)) return false
+  return new URL(referer).host === request.header('host')?.toLowerCase()
+}

@@ -1,0 +1,117 @@
+import type { Meters } from '../actor/meter.js'
+import type { Tip } from '../actor/shared.js'
+import type { Admission } from '../admission/protocol.js'
+import { readOffset } from '../chain/answers.js'
+import { Broadcast } from '../chain/broadcast.js'
+import { ChunkFinder } from '../chain/chunk-finder.js'
+import { Relay } from '../chain/relay.js'
+import { RemoteChain } from '../chain/remote.js'
+import type { OffsetIndex } from '../chain/span.js'
+import { parseId } from '../format/id.js'
+import type { Guard } from '../gateway/guard.js'
+import type { Route, Source } from '../gateway/parts.js'
+import type { StatementParts } from '../gateway/statements.js'
+import type { EdgeThread } from '../gateway/wiring.js'
+import { ChunkPost } from './chunk-post.js'
+import { ChunkRoute } from './chunk-routes.js'
+import { DigestLearner } from './digest-learner.js'
+import { passthroughRoutes } from './passthrough.js'
+import { TransactionPost } from './transaction-post.js'
+
+export interface NodeRouteParts extends StatementParts {
+  readonly chain: EdgeThread['chain']
+  readonly chunks: EdgeThread['chunks']
+  readonly meters: Meters
+  /** Seconds for answers that nothing changes any more. */
+  readonly settledSeconds: number
+  readonly tip: Tip
+  /** Knows offsets of indexed transactions. */
+  readonly index?: OffsetIndex
+  /** Absent: nothing is blocked. `source` learns digests where something is blocked by its hash. */
+  readonly blocking?: { readonly guard: Guard; readonly source: Pick<Source, 'digestOf'> }
+  readonly admission?: Admission
+}
+
+/** The routes under which clients of nodes find what they know, and what closes their connections. */
+export interface NodeRoutes {
+  readonly routes: readonly Route[]
+  /** This thread's line to nodes. */
+  readonly chain: RemoteChain
+  close(): Promise<void>
+}
+
+/** Numbers of one edge thread. */
+const bounds = {
+  /** 400 KiB each: 100 MiB. */
+  chunkAnswersMax: 256,
+  /** About 1 MiB each while they are in hand. */
+  chunkPostsMax: 128,
+  /** 64 KiB each. */
+  postsMax: 512,
+  /** Up to 45 MiB each. */
+  largePostsMax: 8,
+  keptBytes: 16 << 20,
+  /** Transfers that are begun only to learn a digest. */
+  learningMax: 8,
+  learningRestMs: 5000,
+  /** Half of the connections to nodes at most are held by slow readers. */
+  flowsMax: 32,
+}
+
+const offsetPath = /^\/tx\/([^/]+)\/offset$/
+
+/** Builds them, with connections of this thread's own. */
+export function nodeRoutes(parts: NodeRouteParts): NodeRoutes {
+  const { blocking, ...rest } = parts
+  const { clock, log, meters, settledSeconds, tip } = parts
+  const guard = blocking?.guard
+  const { dryRun } = parts.chunks
+  const chain = new RemoteChain(parts.chain, clock)
+  const relay = new Relay(parts.chain, clock)
+  const broadcast = new Broadcast(parts.chain, parts.chunks.broadcast, clock)
+  const finderOptions = {
+    ...parts.chunks.finder,
+    mustName: () => guard?.isOn === true,
+    growths: () => tip.growths,
+  }
+  const finder = new ChunkFinder(chain, clock, finderOptions, parts.index)
+  const learning = {
+    clock,
+    waitMs: parts.chunks.finder.deadlineMs,
+    flightsMax: bounds.learningMax,
+    restMs: bounds.learningRestMs,
+  }
+  const learner = blocking && new DigestLearner({ ...blocking, ...learning })
+  const heard = (path: string, body: Buffer): void => {
+    const id = parseId(offsetPath.exec(path)?.[1] ?? '')
+    const place = id === undefined ? undefined : readOffset(body.toString('utf8'))
+    if (id === undefined || place === undefined) return
+    finder.hear(id, place)
+    tip.grew()
+  }
+  return {
+    chain,
+    routes: [
+      new ChunkRoute({
+        ...rest,
+        ...{ finder, settledSeconds, answersMax: bounds.chunkAnswersMax },
+        ...(learner === undefined || guard === undefined ? {} : { blocking: { guard, learner } }),
+        pricedBytes: parts.chunks.pricedBytes,
+      }),
+      new ChunkPost({ finder, broadcast, meters, postsMax: bounds.chunkPostsMax, dryRun }),
+      new TransactionPost({ relay, log, ...bounds, dryRun }),
+      ...passthroughRoutes({
+        relay,
+        clock,
+        log,
+        ...bounds,
+        heard,
+        ...(guard === undefined ? {} : { guard }),
+        ...(parts.admission === undefined ? {} : { admission: parts.admission }),
+      }),
+    ],
+    async close() {
+      await Promise.all([chain.close(), relay.close(), broadcast.close()])
+    },
+  }
+}

@@ -1,0 +1,338 @@
+import type { Clock } from '../actor/clock.js'
+import type { Log } from '../actor/log.js'
+import type { Admission } from '../admission/protocol.js'
+import { type Relay, type RelayedAnswer, wholeBody } from '../chain/relay.js'
+import { parseId } from '../format/id.js'
+import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import { admitted } from '../gateway/admit.js'
+import {
+  answerBlocked,
+  answerBlockedAs,
+  answerSmall,
+  jsonType,
+  logRefusal,
+  noStore,
+  refusedAnswer,
+  textType,
+} from '../gateway/answer.js'
+import { FlowContent, noContent } from '../gateway/flow-content.js'
+import type { Guard } from '../gateway/guard.js'
+import type { Route } from '../gateway/parts.js'
+import type { Reply, Request } from '../http/exchange.js'
+import type { Operation, Operations } from '../http/operation.js'
+import { type KeptAnswer, KeptAnswers } from './kept-answers.js'
+import { contentSpans, holdsBlocked } from './relayed-content.js'
+
+export interface PassthroughParts {
+  readonly relay: Relay
+  readonly clock: Clock
+  readonly log: Log
+  /** Bytes of small answers kept in memory. */
+  readonly keptBytes: number
+  /** Large answers on their way at once: each holds a connection to a node for as long as its client reads. */
+  readonly flowsMax: number
+  /** Told of each whole answer that was fetched. */
+  readonly heard: (path: string, body: Buffer) => void
+  readonly guard?: Guard
+  /** Absent: nobody is limited. */
+  readonly admission?: Admission
+}
+
+type Told = readonly [path: string, summary: string, type?: string]
+
+const text = 'text/plain'
+
+interface Rule {
+  /** Lower case; one that ends in `/` takes everything below it. */
+  readonly path: string
+  /** Told to caches. */
+  readonly maxAgeSeconds: number
+  /** Kept here; shorter where the next block changes the answer. */
+  readonly keptSeconds: number
+  /** Another node may have what one does not know. */
+  readonly others?: true
+  /** Its answers may hold data of others. */
+  readonly holdsContent?: true
+  /** What nodes have there: paths behind this one, and what they are. */
+  readonly about: readonly [Told, ...Told[]]
+}
+
+const rules: readonly Rule[] = [
+  { path: '/info', maxAgeSeconds: 120, keptSeconds: 5, about: [['', 'The node and its tip']] },
+  { path: '/tx_anchor', maxAgeSeconds: 120, keptSeconds: 5, about: [['', 'A block to sign into', text]] },
+  { path: '/current_block', maxAgeSeconds: 30, keptSeconds: 5, about: [['', 'The block at the tip']] },
+  { path: '/peers', maxAgeSeconds: 30, keptSeconds: 30, about: [['', 'Nodes that the node knows']] },
+  {
+    ...{ path: '/tx/', maxAgeSeconds: 30, keptSeconds: 30, others: true, holdsContent: true },
+    about: [
+      ['{id}', 'A transaction'],
+      ['{id}/status', 'Where a transaction stands'],
+      ['{id}/offset', 'Where the data of a transaction lies in the weave'],
+      ['{id}/{path}', 'A field of a transaction', text],
+      ['pending', 'Transactions that wait for a block'],
+    ],
+  },
+  {
+    ...{ path: '/block/', maxAgeSeconds: 30, keptSeconds: 5, others: true, holdsContent: true },
+    about: [
+      ['height/{height}', 'A block by its height'],
+      ['hash/{hash}', 'A block by its hash'],
+      ['current', 'The block at the tip'],
+    ],
+  },
+  {
+    ...{ path: '/price/', maxAgeSeconds: 30, keptSeconds: 30 },
+    about: [
+      ['{bytes}', 'The least reward for so many bytes', text],
+      ['{bytes}/{address}', 'The same, paid to a wallet that may be new', text],
+    ],
+  },
+  {
+    ...{ path: '/wallet/', maxAgeSeconds: 30, keptSeconds: 1 },
+    about: [
+      ['{address}/balance', 'What a wallet owns', text],
+      ['{address}/last_tx', 'The last transaction of a wallet', text],
+    ],
+  },
+  { path: '/height', maxAgeSeconds: 20, keptSeconds: 1, about: [['', 'The height of the tip', text]] },
+  {
+    ...{ path: '/unconfirmed_tx/', maxAgeSeconds: 20, keptSeconds: 1, holdsContent: true },
+    about: [['{id}', 'A transaction that may wait for a block']],
+  },
+]
+
+/** A transaction's standing, and what waits: as of now. */
+const momentary = /\/(status|pending)$/i
+
+/** Whatever nodes say of one transaction; old ones carry their data in their headers. */
+const ofTransaction = /^\/(?:tx|unconfirmed_tx)\/([^/]+)/
+
+/** Answers up to this size are read whole, shared by all who ask at that moment, and kept. */
+const smallMax = 1 << 20
+/** A transaction with 12 MiB of data in it, in base64url; the largest blocks have 16 MiB. */
+const largeMax = 20 << 20
+/** Large answers of unknown length, which can only be sent when they are here, at once. */
+const gatheredMax = 4
+
+/** Characters of an id. */
+const idLength = 43
+
+const pathShape = /^(\/[A-Za-z0-9_.,~-]+)+\/?$/
+
+/** A request and the way back. */
+interface Asked {
+  readonly request: Request
+  readonly reply: Reply
+  readonly first: string
+}
+
+type Opened =
+  | { readonly kind: 'small'; readonly answer: KeptAnswer }
+  | { readonly kind: 'large'; readonly answer: RelayedAnswer; readonly begun: readonly Buffer[] }
+
+/** What nodes answer about the chain, under the paths that clients of nodes know. */
+export function passthroughRoutes(parts: PassthroughParts): Route[] {
+  const passage = new Passage(parts)
+  return rules.map((rule) => ({
+    family: 'other',
+    path: rule.path,
+    methods: ['GET', 'HEAD'],
+    about: aboutOf(rule),
+    handle: (request, reply, first) => passage.handle(rule, request, reply, first),
+  }))
+}
+
+const statuses = [200, 202, 206, 208, 400, 402, 403, 404, 408, 410, 421, 429, 451, 502, 504]
+
+function aboutOf({ path, about }: Rule): Operations {
+  const told = ([rest, summary, type]: Told): Operation => {
+    return { path: path + rest, summary: `${summary}, as nodes say it`, statuses, ...(type ? { type } : {}) }
+  }
+  const [first, ...others] = about
+  return [told(first), ...others.map(told)]
+}
+
+/** Types that no browser runs: the data of a transaction is somebody else's, and this is our own host. */
+export function relayedType(type: string | undefined): string {
+  const bare = (type ?? '').split(';')[0]?.trim().toLowerCase()
+  if (bare === 'application/json') return jsonType
+  return bare === 'application/octet-stream' ? bare : textType
+}
+
+class Passage {
+  readonly #kept: KeptAnswers
+  readonly #flights = new Map<string, Promise<Opened | Refusal>>()
+  #flows = 0
+  #gathering = 0
+
+  constructor(private readonly parts: PassthroughParts) {
+    this.#kept = new KeptAnswers(parts.keptBytes, parts.clock)
+  }
+
+  async handle(rule: Rule, request: Request, reply: Reply, first: string): Promise<void> {
+    // The router does not look at letter case, but nodes do.
+    const path = rule.path + request.path.slice(rule.path.length)
+    if (!pathShape.test(path) || path.split('/').some((part) => part === '.' || part === '..')) {
+      const wrong = { status: 400, type: textType, lines: noStore, body: 'Invalid path' }
+      return answerSmall(request, reply, first, wrong)
+    }
+    const { guard } = this.parts
+    const said = ofTransaction.exec(path)?.[1] ?? ''
+    const id = parseId(said)
+    if (id === undefined && said.length === idLength) {
+      // Nodes take every spelling of an id, the block list one.
+      const wrong = { status: 400, type: textType, lines: noStore, body: `Invalid ID: ${said}` }
+      return answerSmall(request, reply, first, wrong)
+    }
+    if (guard?.isOn === true && id !== undefined && guard.blocksKnown(id)) {
+      return answerBlocked(request, reply, first, guard, id)
+    }
+    const asked = { request, reply, first }
+    const kept = this.#kept.find(path)
+    if (kept !== undefined) {
+      const lines = `${linesOf(kept.answer.status, rule)}\r\nAge: ${kept.ageSeconds}\r\nX-Cache: HIT`
+      return this.#send(asked, rule, { ...kept.answer, lines })
+    }
+    const opened = await this.#open(path, rule)
+    if (isRefusal(opened)) {
+      logRefusal(this.parts.log, request, opened)
+      return answerSmall(request, reply, first, refusedAnswer(opened))
+    }
+    if (opened.kind === 'small') {
+      const lines = `${linesOf(opened.answer.status, rule)}\r\nX-Cache: MISS`
+      return this.#send(asked, rule, { ...opened.answer, lines })
+    }
+    await this.#large(opened, rule, asked)
+  }
+
+  /** Sends what is in memory, once its content is known not to be blocked; what holds content is metered. */
+  async #send(asked: Asked, rule: Rule, answer: KeptAnswer & { readonly lines: string }): Promise<void> {
+    const { request, reply, first } = asked
+    const { guard, admission } = this.parts
+    const spans = rule.holdsContent === true ? contentSpans(answer.body) : []
+    if (guard?.needsDigests === true && spans.length > 0) {
+      const isBlocked = await holdsBlocked(answer.body, spans, (digest) => guard.blocksDigest(digest))
+      if (isBlocked) return answerBlockedAs(asked, guard, `content: ${request.path}`)
+    }
+    if (spans.length === 0 && answer.body.length <= smallMax)
+      return answerSmall(request, reply, first, answer)
+    const bytes = request.method === 'HEAD' ? 0 : answer.body.length
+    await admitted(admission, asked, { bytes, contentType: answer.type, domain: 'data' }, async (grant) => {
+      const { status, type, lines, body } = answer
+      const head = { status, block: `${first}\r\nContent-Type: ${type}${lines}${grant.lines}` }
+      if (request.method === 'HEAD') reply.endEmpty(head, body.length)
+      else return (await reply.stream(head, [{ bytes: body }], noContent)).bytes
+      return 0
+    })
+  }
+
+  /** Small answers are shared; a large one belongs to the first who asked, and the others ask for their own. */
+  async #open(path: string, rule: Rule): Promise<Opened | Refusal> {
+    const running = this.#flights.get(path)
+    if (running !== undefined) {
+      const shared = await running
+      return isRefusal(shared) || shared.kind === 'small' ? shared : this.#ask(path, rule)
+    }
+    const flight = this.#ask(path, rule).finally(() => this.#flights.delete(path))
+    this.#flights.set(path, flight)
+    return flight
+  }
+
+  async #ask(path: string, rule: Rule): Promise<Opened | Refusal> {
+    const answer = await this.parts.relay.ask({ path, maxBytes: largeMax }, rule.others === true)
+    if (isRefusal(answer)) return answer
+    const begun: Buffer[] = []
+    if ((answer.sizeBytes ?? 0) > smallMax) return { kind: 'large', answer, begun }
+    for (let bytes = 0; bytes <= smallMax; ) {
+      const piece = await answer.next()
+      if (isRefusal(piece)) return piece
+      if (piece === undefined) return { kind: 'small', answer: this.#keep(path, rule, answer, begun) }
+      begun.push(piece)
+      bytes += piece.length
+    }
+    return { kind: 'large', answer, begun }
+  }
+
+  #keep(path: string, rule: Rule, answer: RelayedAnswer, pieces: readonly Buffer[]): KeptAnswer {
+    const { status, contentType } = answer
+    const kept = { status, type: relayedType(contentType), body: Buffer.concat(pieces) }
+    if (status === 200) {
+      this.#kept.keep(path, kept, momentary.test(path) ? 1 : rule.keptSeconds)
+      this.parts.heard(path, kept.body)
+    }
+    return kept
+  }
+
+  async #large(
+    { answer, begun }: Extract<Opened, { kind: 'large' }>,
+    rule: Rule,
+    asked: Asked,
+  ): Promise<void> {
+    const { request, reply, first } = asked
+    const { status, sizeBytes } = answer
+    const type = relayedType(answer.contentType)
+    const lines = `${linesOf(status, rule)}\r\nX-Cache: MISS`
+    const mustLook = rule.holdsContent === true && this.parts.guard?.needsDigests === true
+    if (reply.aborted) {
+      answer.drop()
+      return reply.end({ status: 499, block: first })
+    }
+    if (sizeBytes === undefined || begun.length > 0 || mustLook) {
+      return this.#gather(answer, begun, rule, asked, { status, type, lines })
+    }
+    if (this.#flows >= this.parts.flowsMax) {
+      answer.drop()
+      const busy = refuse('busy', 'self', 'too many large answers are on their way')
+      return answerSmall(request, reply, first, refusedAnswer(busy))
+    }
+    this.#flows += 1
+    try {
+      const bytes = request.method === 'HEAD' ? 0 : sizeBytes
+      let isTaken = false
+      const fare = { bytes, contentType: type, domain: 'data' } as const
+      await admitted(this.parts.admission, asked, fare, async (grant) => {
+        const head = { status, block: `${first}\r\nContent-Type: ${type}${lines}${grant.lines}` }
+        if (bytes === 0) {
+          reply.endEmpty(head, sizeBytes)
+          return 0
+        }
+        isTaken = true
+        const flow = new FlowContent(answer, sizeBytes)
+        return (await reply.stream(head, [{ start: 0, end: sizeBytes }], flow)).bytes
+      })
+      if (!isTaken) answer.drop()
+    } finally {
+      this.#flows -= 1
+    }
+  }
+
+  /** An answer is read to its end first where it must not look whole before, or must be looked at before it is sent. */
+  async #gather(
+    answer: RelayedAnswer,
+    begun: readonly Buffer[],
+    rule: Rule,
+    asked: Asked,
+    said: Omit<KeptAnswer, 'body'> & { readonly lines: string },
+  ): Promise<void> {
+    const { request, reply, first } = asked
+    if (this.#gathering >= gatheredMax) {
+      answer.drop()
+      const busy = refuse('busy', 'self', 'too many large answers are being read')
+      return answerSmall(request, reply, first, refusedAnswer(busy))
+    }
+    this.#gathering += 1
+    try {
+      const rest = await wholeBody(answer)
+      if (isRefusal(rest)) return answerSmall(request, reply, first, refusedAnswer(rest))
+      await this.#send(asked, rule, { ...said, body: Buffer.concat([...begun, rest]) })
+    } finally {
+      this.#gathering -= 1
+    }
+  }
+}
+
+/** Only what a node had is worth keeping: what is missing now may come with the next block. */
+function linesOf(status: number, rule: Rule): string {
+  const caching = status === 200 ? `\r\nCache-Control: public, max-age=${rule.maxAgeSeconds}` : noStore
+  return `${caching}\r\nX-Content-Type-Options: nosniff`
+}

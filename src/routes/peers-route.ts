@@ -1,0 +1,49 @@
+import { answerSmall, jsonType } from '../gateway/answer.js'
+import type { Route } from '../gateway/parts.js'
+import type { PeerWeights } from '../source/peer-weights.js'
+
+export interface PeersParts {
+  readonly pathPrefix: string
+  /** Addresses of gateways of the network, in the order of `weights`. */
+  readonly gateways: readonly string[]
+  readonly weights: PeerWeights
+  /** Addresses of base-layer nodes. */
+  readonly nodes: readonly string[]
+}
+
+/**
+ * `GET|HEAD {prefix}/peers`: the gateways of the network and the nodes that this gateway asks, by host. Clients that choose
+ * among gateways read it. Gateways are not asked for chunks: `chunkWeight` is 0.
+ */
+export function peersRoute({ pathPrefix, gateways, weights, nodes }: PeersParts): Route {
+  const path = `${pathPrefix}/peers`
+  const lines = '\r\nCache-Control: public, max-age=30'
+  return {
+    family: 'info',
+    path,
+    methods: ['GET', 'HEAD'],
+    about: [
+      { path, summary: 'Gateways of the network and base-layer nodes that are asked', statuses: [200] },
+    ],
+    handle(request, reply, first) {
+      const said = {
+        gateways: byHost(gateways, (url, at) => ({ url, dataWeight: weights.at(at), chunkWeight: 0 })),
+        arweaveNodes: byHost(nodes, (url) => ({ url })),
+      }
+      answerSmall(request, reply, first, { status: 200, type: jsonType, lines, body: JSON.stringify(said) })
+    },
+  }
+}
+
+/**
+ * By host, without what an operator may have put in front of it. Addresses with a path or a query are left out: those of paid
+ * services hold the operator's key there.
+ */
+function byHost(urls: readonly string[], tell: (url: string, at: number) => object): object {
+  return Object.fromEntries(
+    urls.flatMap((text, at) => {
+      const { protocol, host, pathname, search } = new URL(text)
+      return pathname !== '/' || search !== '' ? [] : [[host, tell(`${protocol}//${host}`, at)]]
+    }),
+  )
+}

@@ -1,0 +1,244 @@
+import { randomUUID } from 'node:crypto'
+import type { Clock } from '../actor/clock.js'
+import type { Log } from '../actor/log.js'
+import {
+  type Buckets,
+  BucketsUnreachable,
+  hostOf,
+  type Named,
+  pathOf,
+  resourceName,
+} from '../admission/buckets.js'
+import type { Clients } from '../admission/clients.js'
+import { isDenial, type Payments } from '../admission/protocol.js'
+import type { Balance } from '../admission/table.js'
+import { isRefusal } from '../format/refusal.js'
+import { answerSmall, jsonType, noStore } from '../gateway/answer.js'
+import type { Route } from '../gateway/parts.js'
+import type { Reply, Request } from '../http/exchange.js'
+import type { Operations } from '../http/operation.js'
+
+export interface RateLimitParts {
+  /** `/gateway`, or what the vocabulary says. */
+  readonly pathPrefix: string
+  readonly buckets: Buckets
+  readonly clients: Clients
+  readonly payments?: Payments
+  isAdmin(request: Request): boolean
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** One bucket as these routes name it. */
+interface Target {
+  readonly kind: 'ip' | 'resource'
+  /** For `Credits`. */
+  readonly bucket: string
+  /** Leads the answer. */
+  readonly about: Readonly<Record<string, string>>
+  find(): Promise<Balance | undefined>
+}
+
+/** An answer in JSON; `lines` with CRLF in front. */
+interface Said {
+  readonly status: number
+  readonly body: Readonly<Record<string, unknown>>
+  readonly lines?: string
+}
+
+const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
+const bodyMaxBytes = 4096
+const tokensMax = 2 ** 40
+
+/** Balances of buckets, for everybody; top-ups for payers and the admin. A top-up goes to the bucket in the address. */
+export function rateLimitRoutes(parts: RateLimitParts): Route[] {
+  const start = `${parts.pathPrefix}/rate-limit`
+  const statuses = [200, 400, 401, 402, 404, 413]
+  const route = (
+    path: string,
+    about: Operations,
+    targetOf: (request: Request, given: Given) => Target | Said,
+  ): Route => ({
+    ...{ family: 'info', path, methods: ['GET', 'HEAD', 'POST'], about },
+    handle: (request, reply, lines) => handle(parts, targetOf, request, reply, lines),
+  })
+  return [
+    route(
+      `${start}/ip/`,
+      [{ path: `${start}/ip/{ip}`, summary: 'What a client has left; by POST a top-up', statuses }],
+      (request) => ipOf(parts, request.path.slice(start.length + 4)),
+    ),
+    route(
+      `${start}/resource`,
+      [
+        {
+          path: `${start}/resource`,
+          summary: 'What a resource has left; by POST a top-up',
+          statuses,
+          query: ['path', 'method', 'host'],
+        },
+      ],
+      (request, given) => resourceOf(parts, request, given),
+    ),
+  ]
+}
+
+/** Fields of a body and of the query; the query counts first. */
+type Given = Readonly<Record<string, unknown>>
+
+async function handle(
+  parts: RateLimitParts,
+  targetOf: (request: Request, given: Given) => Target | Said,
+  request: Request,
+  reply: Reply,
+  lines: string,
+): Promise<void> {
+  const query = Object.fromEntries(new URLSearchParams(request.query))
+  const isPost = request.method === 'POST'
+  const body = isPost ? await readBody(request) : {}
+  const said = await (async (): Promise<Said> => {
+    if (body === undefined) return wrong('Invalid request body')
+    const target = targetOf(request, { ...body, ...query })
+    if ('status' in target) return target
+    return isPost ? topUp(parts, request, target, body) : balance(parts, target)
+  })().catch((error: unknown): Said => {
+    if (!(error instanceof BucketsUnreachable)) throw error
+    parts.log.warn({ err: error, path: request.path }, 'a bucket could not be reached')
+    return { status: 503, body: { error: 'Buckets cannot be reached now' }, lines: '\r\nRetry-After: 1' }
+  })
+  if (reply.aborted) return
+  const { status, lines: more = '' } = said
+  answerSmall(request, reply, lines, {
+    ...{ status, type: jsonType, lines: noStore + more },
+    body: `${JSON.stringify(said.body)}\n`,
+  })
+}
+
+/** The JSON object in a request's body; none is an empty one. Undefined where it is something else. */
+async function readBody(request: Request): Promise<Given | undefined> {
+  const bytes = await request.body(bodyMaxBytes)
+  if (isRefusal(bytes)) return undefined
+  if (bytes.length === 0) return {}
+  try {
+    const value: unknown = JSON.parse(Buffer.from(bytes).toString('utf8'))
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Given) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function wrong(error: string, more: object = {}): Said {
+  return { status: 400, body: { error, ...more } }
+}
+
+function ipOf({ clients, buckets }: RateLimitParts, text: string): Target | Said {
+  const client = clients.at(decoded(text))
+  if (client === undefined) return wrong('Invalid IP address format')
+  return {
+    ...{ kind: 'ip', bucket: client.address, about: { ip: client.address } },
+    find: () => buckets.ofClient(client),
+  }
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text.replace(/\/$/, ''))
+  } catch {
+    return ''
+  }
+}
+
+function resourceOf({ buckets }: RateLimitParts, request: Request, given: Given): Target | Said {
+  const field = (name: string): string | undefined => {
+    const value = given[name]
+    return typeof value === 'string' && value !== '' ? value : undefined
+  }
+  const path = field('path')
+  if (path === undefined) return wrong('Missing required parameter: path')
+  const method = (field('method') ?? 'GET').toUpperCase()
+  if (!methods.includes(method)) return wrong('Invalid HTTP method', { validMethods: methods })
+  const host = field('host') ?? request.header('host')
+  if (host === undefined) return wrong('Missing required parameter: host')
+  if (!path.startsWith('/') || /\s/.test(path) || /\s/.test(host)) return wrong('Invalid path or host')
+  const named: Named = { method, path, header: (name) => (name === 'host' ? host : undefined) }
+  const about = { method, host: hostOf(named), path: pathOf(named) }
+  return { kind: 'resource', bucket: resourceName(named), about, find: () => buckets.ofResource(named) }
+}
+
+async function balance(parts: RateLimitParts, target: Target): Promise<Said> {
+  const found = await target.find()
+  if (found !== undefined) return { status: 200, body: stateOf(parts, target, found) }
+  const message = 'Nothing was taken from this bucket lately: it is full'
+  return { status: 404, body: { error: 'Bucket not found', message } }
+}
+
+/** Refills count by themselves, so the balance is that of this moment. */
+function stateOf(
+  { buckets, clock }: RateLimitParts,
+  target: Target,
+  found: Balance,
+): Record<string, unknown> {
+  const { capacity, refillPerSecond: refillRate } = buckets.rules[target.kind]
+  return { ...target.about, ...found, capacity, refillRate, lastRefill: clock.now() }
+}
+
+async function topUp(parts: RateLimitParts, request: Request, target: Target, body: Given): Promise<Said> {
+  const asker = parts.clients.of(request).address
+  const paying = parts.payments?.topUp(request, target.bucket, asker)
+  if (paying !== undefined) {
+    const paid = await paying
+    if (isDenial(paid)) {
+      if (paid.status === 503) return { status: 503, body: failed(paid.reason), lines: paid.lines }
+      return { status: 402, body: failed(paid.reason), lines: paid.lines.replace(noStore, '') }
+    }
+    const { tokens: tokensAdded, amount: paymentAmount, multiplier: multiplierApplied } = paid
+    return added(parts, target, { tokensAdded, paymentAmount, multiplierApplied }, paid.lines)
+  }
+  if (!parts.isAdmin(request)) {
+    const offer = request.header('authorization') === undefined ? offerOf(parts, request) : undefined
+    if (offer !== undefined) return offer
+    const message = 'A payment or the admin key is needed'
+    return { status: 401, body: { error: 'Unauthorized', message } }
+  }
+  const { tokens, tokenType = 'paid' } = body
+  if (typeof tokens !== 'number' || !Number.isInteger(tokens) || tokens <= 0 || tokens > tokensMax) {
+    return wrong('Invalid tokens value')
+  }
+  if (tokenType === 'regular') {
+    return wrong('Regular token top-up not yet supported', { message: 'Regular tokens refill by themselves' })
+  }
+  if (tokenType !== 'paid') return wrong('Invalid tokenType', { message: 'tokenType must be "paid"' })
+  await parts.buckets.credit(target.bucket, `admin:${randomUUID()}`, tokens)
+  parts.log.info({ bucket: target.bucket, tokens }, 'the admin added tokens')
+  return added(parts, target, { tokensAdded: tokens, tokenType, multiplierApplied: 1 }, '')
+}
+
+/** The least that can be paid, for clients that pay what they are offered. Undefined where nothing is sold. */
+function offerOf({ payments }: RateLimitParts, request: Request): Said | undefined {
+  const denial = payments?.demand({ request, bytes: 0, contentType: jsonType })
+  if (denial?.contentType !== jsonType) return undefined
+  const { status, body, lines } = denial
+  return { status, body: JSON.parse(body.toString()), lines: lines.replace(noStore, '') }
+}
+
+function failed(message: string): Record<string, string> {
+  return { error: 'Payment failed', message }
+}
+
+async function added(parts: RateLimitParts, target: Target, topUp: object, lines: string): Promise<Said> {
+  const found = await target.find()
+  const state = found === undefined ? target.about : stateOf(parts, target, found)
+  return { status: 200, body: { ...state, topUp }, lines }
+}
+
+/** What the info answer says about limits. */
+export function limitsInfo({ rules }: Pick<Buckets, 'rules'>): Record<string, unknown> {
+  const of = (kind: 'ip' | 'resource'): Record<string, number> => {
+    const { capacity, refillPerSecond: refillRate } = rules[kind]
+    return {
+      ...{ capacity, refillRate },
+      ...{ capacityBytes: capacity * 1024, refillRateBytesPerSec: refillRate * 1024 },
+    }
+  }
+  return { enabled: true, dataEgress: { buckets: { resource: of('resource'), ip: of('ip') } } }
+}

@@ -1,0 +1,83 @@
+import { isDenial } from '../admission/protocol.js'
+import type { Id } from '../format/id.js'
+import { admitFlow, answerDenied } from '../gateway/admit.js'
+import { textType } from '../gateway/answer.js'
+import type { Delivery } from '../gateway/deliver.js'
+import type { DeliveryParts } from '../gateway/delivery-parts.js'
+import { answerGone, type Flow } from '../gateway/flow.js'
+import type { Located } from '../gateway/locate.js'
+import type { Planned } from '../gateway/send.js'
+import { send } from '../gateway/send.js'
+import type { Content } from '../store/content.js'
+import { Base64urlContent } from './base64url-content.js'
+
+/** Told to caches; nodes say the same of a transaction's fields. */
+const lines = '\r\nCache-Control: public, max-age=30\r\nX-Content-Type-Options: nosniff'
+
+/**
+ * `/tx/{id}/data`: content as base64url text, as clients of nodes know it. The bytes come the way of all content, blocked and
+ * metered like it; a text has no ranges, and no tag or digest, which are those of the bytes.
+ */
+export class TextRoute {
+  constructor(
+    private readonly parts: Pick<DeliveryParts, 'ledger' | 'locator' | 'admission' | 'guard'>,
+    private readonly delivery: Delivery,
+  ) {}
+
+  handle(flow: Flow, id: Id): void {
+    const found = this.parts.locator.locate(id)
+    if (!this.delivery.turnsAway(flow, id, found)) this.delivery.run(flow, this.#answer(flow, id, found))
+  }
+
+  async #answer(flow: Flow, id: Id, found: Located): Promise<void> {
+    const { locator, ledger, guard } = this.parts
+    let now = found
+    if (now.at === 'unchecked') {
+      await locator.check(now.entry)
+      if (flow.reply.aborted) return answerGone(ledger, flow)
+      now = locator.locate(id, false)
+      if (this.delivery.turnsAway(flow, id, now)) return
+    }
+    if (now.at === 'store') {
+      const { content, entry } = now
+      const watched = guard?.watched(content, entry.attributes, content.sizeBytes) ?? content
+      return this.#send(flow, watched, true)
+    }
+    const opened = await this.delivery.bring(
+      flow,
+      id,
+      undefined,
+      now.at === 'nowhere' ? undefined : now.entry,
+    )
+    if (opened === undefined) return
+    const { content, attributes } = opened
+    return this.#send(flow, guard?.watched(content, attributes, attributes.size) ?? content, false)
+  }
+
+  async #send(flow: Flow, content: Content, isHit: boolean): Promise<void> {
+    const { ledger, admission } = this.parts
+    const encoded = new Base64urlContent(content)
+    const planned = plannedText(flow, encoded.sizeBytes)
+    const outcome = await admitFlow(admission, flow, planned.bytes, textType)
+    if (isDenial(outcome)) {
+      content.close()
+      return answerDenied(ledger, flow, outcome)
+    }
+    if (flow.reply.aborted) {
+      content.close()
+      outcome.settle(0)
+      return answerGone(ledger, flow)
+    }
+    ledger.cached(isHit)
+    const cache = `\r\nX-Cache: ${isHit ? 'HIT' : 'MISS'}`
+    const block = `${flow.lines}\r\nContent-Type: ${textType}${lines}${cache}${outcome.lines}`
+    const why = { reason: isHit ? 'hit, as text' : 'miss, as text' }
+    send(ledger, flow, { status: 200, block }, planned, encoded, outcome, why)
+  }
+}
+
+function plannedText({ method }: Flow, sizeBytes: number): Planned {
+  const all = { variant: 'whole', status: 200, lines: '', contentLength: sizeBytes } as const
+  if (method === 'HEAD' || sizeBytes === 0) return { ...all, pieces: [], bytes: 0 }
+  return { ...all, pieces: [{ start: 0, end: sizeBytes }], bytes: sizeBytes }
+}

@@ -1,0 +1,110 @@
+import type { Log } from '../actor/log.js'
+import { type Relay, wholeBody } from '../chain/relay.js'
+import { idBytes } from '../format/id.js'
+import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import { parseTransactionText } from '../format/transaction.js'
+import { answerSmall, logRefusal, noStore, refusedAnswer, textType } from '../gateway/answer.js'
+import type { Route } from '../gateway/parts.js'
+import type { Reply, Request } from '../http/exchange.js'
+import type { Operations } from '../http/operation.js'
+import { equalBytes, sha256 } from '../proof/digest.js'
+import { verifyTransaction } from '../proof/transaction.js'
+import { relayedType } from './passthrough.js'
+
+export interface TransactionPostParts {
+  readonly relay: Relay
+  readonly log: Log
+  /** Posts in hand at once with bodies up to 64 KiB: nearly all. */
+  readonly postsMax: number
+  /** The same of larger ones, and of unknown size: each may hold three times its 15 MiB. */
+  readonly largePostsMax: number
+  /** Nobody is told. */
+  readonly dryRun: boolean
+}
+
+/** Nodes take 10 MiB of data inside of a transaction; that is 14 MiB of base64url. */
+const bodyMax = 15 << 20
+/** Without data inside a transaction has some 3 KiB, and its tags. */
+const smallMax = 64 << 10
+/** What a node says about a transaction is a word or two. */
+const answerMax = 100_000
+
+/** Further nodes that are told of a transaction which one node took. */
+const othersMax = 2
+
+/**
+ * `POST /tx`: a transaction that is true in itself is handed to a node, whose answer is the client's; then to two others, for a
+ * node may be lost with what it took.
+ */
+export class TransactionPost implements Route {
+  readonly family = 'other'
+  readonly path = '/tx'
+  readonly methods = ['POST']
+  readonly about: Operations = [
+    {
+      path: '/tx',
+      summary: 'Offers a transaction to nodes; the answer is theirs',
+      statuses: [200, 202, 208, 400, 408, 410, 413, 502, 504],
+      type: 'text/plain',
+    },
+  ]
+  readonly #posts = { small: 0, large: 0 }
+
+  constructor(private readonly parts: TransactionPostParts) {}
+
+  async handle(request: Request, reply: Reply, first: string): Promise<void> {
+    const size = Number(request.header('content-length') ?? Number.POSITIVE_INFINITY)
+    const kind = size <= smallMax ? 'small' : 'large'
+    const { postsMax, largePostsMax } = this.parts
+    if (this.#posts[kind] >= (kind === 'small' ? postsMax : largePostsMax)) {
+      const busy = refuse('busy', 'self', 'too many transactions are being posted')
+      return answerSmall(request, reply, first, refusedAnswer(busy))
+    }
+    this.#posts[kind] += 1
+    try {
+      await this.#take(request, reply, first)
+    } finally {
+      this.#posts[kind] -= 1
+    }
+  }
+
+  async #take(request: Request, reply: Reply, first: string): Promise<void> {
+    const body = await request.body(bodyMax)
+    if (isRefusal(body)) return answerSmall(request, reply, first, refusedAnswer(body))
+    const text = Buffer.from(body).toString('utf8')
+    const wrong = faultOf(text)
+    if (wrong !== undefined || this.parts.dryRun) {
+      const status = wrong === undefined ? 200 : 400
+      return answerSmall(request, reply, first, {
+        status,
+        type: textType,
+        lines: noStore,
+        body: wrong ?? 'OK',
+      })
+    }
+    const question = { path: '/tx', post: text, maxBytes: answerMax }
+    const answer = await this.parts.relay.ask(question, false)
+    const words = isRefusal(answer) ? answer : await wholeBody(answer)
+    if (isRefusal(answer) || isRefusal(words)) {
+      const refusal = isRefusal(answer) ? answer : (words as Refusal)
+      logRefusal(this.parts.log, request, refusal)
+      return answerSmall(request, reply, first, refusedAnswer(refusal))
+    }
+    const type = relayedType(answer.contentType)
+    answerSmall(request, reply, first, { status: answer.status, type, lines: noStore, body: words })
+    if (answer.status === 200) await this.parts.relay.spread(question, answer.node, othersMax)
+  }
+}
+
+/** What is wrong with a posted transaction in itself, in a sentence; undefined where nothing is. */
+function faultOf(text: string): string | undefined {
+  const transaction = parseTransactionText(text)
+  if (isRefusal(transaction)) return `Invalid ${transaction.message}`
+  if (!equalBytes(sha256(transaction.signature), idBytes(transaction.id))) {
+    return 'Invalid signature: the id is not its SHA-256'
+  }
+  // What only nodes can judge is left to them.
+  if (transaction.denomination !== 0 && transaction.format === 1) return undefined
+  const verified = verifyTransaction(transaction)
+  return verified === true ? undefined : `Invalid signature: ${verified.message}`
+}

@@ -1,0 +1,57 @@
+import t from 'tap'
+import { Following, Tip } from '../../src/actor/shared.js'
+import { type Health, healthOf } from '../../src/routes/health.js'
+import { infoRoutes } from '../../src/routes/info-routes.js'
+import { caller } from '../gateway/caller.js'
+import { stage } from '../gateway/rig.js'
+import { HandClock } from '../names/hand-clock.js'
+import { metricsParts } from './shown-metrics.js'
+
+t.test(
+  'the health check counts the time since the last new data item, where the operator wants it',
+  async (t) => {
+    const clock = new HandClock()
+    const [tip, following] = [new Tip(), new Following()]
+    tip.move(7)
+    const startedMs = clock.now()
+    const health = (itemsSilentMs?: number): Health =>
+      healthOf({
+        clock,
+        startedMs,
+        tip,
+        following,
+        ...(itemsSilentMs === undefined ? {} : { itemsSilentMs }),
+      })
+    await clock.turn(60_000)
+    t.match(health(), { status: 'ok', reasons: undefined })
+    t.match(health(60_000), { status: 'ok' }, 'a start is given as long')
+    await clock.turn(1000)
+    t.match(health(60_000), { status: 'unhealthy', reasons: ['no data item was indexed for 61 seconds'] })
+    following.itemIndexedMs = clock.now()
+    t.match(health(60_000), { status: 'ok' })
+  },
+)
+
+t.test(
+  'the health check is 503 with its reasons while unhealthy; what says that it lives is not',
+  async (t) => {
+    const parts = metricsParts()
+    const on = await stage({ routes: infoRoutes({ ...parts, network: 'devnet' }) })
+    t.teardown(() => on.close())
+    const ask = caller(t, on)
+    const said = async (path: string, more: object = {}): Promise<[number, string]> => {
+      const { status, headers, body } = await ask(path, more)
+      t.equal(headers['cache-control'], 'no-store')
+      t.equal(headers['content-type'], 'application/json; charset=utf-8')
+      return [status, body.length === 0 ? '' : JSON.parse(body.toString()).status]
+    }
+    t.same(await said('/gateway/healthcheck'), [503, 'unhealthy'])
+    t.same(await said('/gateway/healthcheck', { method: 'HEAD' }), [503, ''])
+    t.same(await said('/gateway/livez'), [200, 'ok'])
+    parts.tip.move(3)
+    t.same(await said('/gateway/healthcheck'), [200, 'ok'])
+    parts.following.state = 'halted'
+    t.same(await said('/gateway/healthcheck'), [503, 'unhealthy'])
+    t.same(await said('/gateway/livez'), [200, 'ok'])
+  },
+)

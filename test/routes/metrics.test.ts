@@ -1,0 +1,86 @@
+import { spawnSync } from 'node:child_process'
+import t from 'tap'
+import { Beats, listenForBeats } from '../../src/actor/beats.js'
+import { ownThread } from '../../src/actor/priority.js'
+import { Following, Tip } from '../../src/actor/shared.js'
+import { programVersion } from '../../src/actor/version.js'
+import { vocabularies } from '../../src/attest/vocabulary.js'
+import { metricsText } from '../../src/routes/metrics-text.js'
+import { metricsParts } from './shown-metrics.js'
+
+t.test('numbers stand under the names of other gateways too, each series with its release', async (t) => {
+  const following = new Following()
+  const parts = metricsParts({ following, vocabulary: vocabularies['ar-io'] })
+  const { meters } = parts
+  following.state = 'following'
+  meters.of('fetches_total', { source: 'chunks', outcome: 'whole' }).add(3)
+  meters.of('fetches_total', { source: 'none', outcome: 'unknown' }).add(2)
+  meters.of('chunk_requests_total', { outcome: 'node' }).add(4)
+  meters.of('chunk_requests_total', { outcome: 'absent' }).add(1)
+  meters.of('chunk_posts_total', { outcome: 'taken' }).add(7)
+  meters.of('arns_resolution_duration_seconds').add(0.2)
+  meters.of('arns_resolver_answers_total', { resolver: 'local', outcome: 'found' }).add(6)
+  const text = metricsText(parts)
+  for (const line of [
+    'get_data_stream_successes_total{source="chunks",release="r-1"} 3',
+    'contiguous_data_cache_not_found_total{release="r-1"} 2',
+    'get_chunk_total{release="r-1"} 5',
+    'arweave_chunk_broadcast_total{status="success",release="r-1"} 7',
+    'block_importer_running{release="r-1"} 1',
+    'arns_resolution_duration_seconds_bucket{release="r-1",le="0.25"} 1',
+    'arns_resolution_time_ms_bucket{release="r-1",le="250"} 1',
+    'arns_resolution_time_ms_sum{release="r-1"} 200',
+    'arns_resolution_resolver_count{resolver="local",outcome="found",release="r-1"} 6',
+    'cache_objects_total{release="r-1"} 5',
+    'cache_size_bytes{release="r-1"} 600',
+    'last_fork_depth{release="r-1"} 0',
+    'rate_limit_tokens_consumed_total{bucket_type="resource",token_type="regular",domain="data",release="r-1"} 0',
+  ]) {
+    t.ok(text.split('\n').includes(line), line)
+  }
+  const names = [...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name)
+  t.same(names, [...new Set(names)], 'no name twice')
+  for (const line of text.split('\n')) {
+    if (line !== '' && !line.startsWith('#')) t.match(line, /release="r-1"/)
+  }
+})
+
+t.test('what runs here, whether it is well, how far the index is, and the load of each thread', async (t) => {
+  const tip = new Tip()
+  const following = new Following()
+  const parts = metricsParts({ tip, following })
+  t.match(metricsText(parts), /^gateway_healthy\{release="r-1"\} 0$/m, 'no node has answered')
+  tip.move(100)
+  following.height = 93
+  const beats = new Beats()
+  listenForBeats(beats)
+  const load = { heapUsedBytes: 10, heapTotalBytes: 30, loopDelayMs: 250 }
+  for (const name of ['edge-1', 'source/proof', 'source/proof']) {
+    beats.carry(beats.claim(name, ownThread()) ?? -1, load)
+  }
+  const lines = metricsText(parts).split('\n')
+  for (const line of [
+    `sluice_build_info{version="${programVersion()}",node="${process.versions.node}",arch="${process.arch}",release="r-1"} 1`,
+    'gateway_healthy{release="r-1"} 1',
+    'chain_tip_height{release="r-1"} 100',
+    'index_lag_blocks{release="r-1"} 7',
+    'thread_loop_delay_seconds{thread="edge-1",release="r-1"} 0.25',
+    'thread_heap_used_bytes{thread="source/proof",release="r-1"} 20',
+    'thread_heap_size_bytes{thread="source/proof",release="r-1"} 60',
+  ]) {
+    t.ok(lines.includes(line), line)
+  }
+})
+
+const promtool = spawnSync('promtool', ['--version']).error === undefined
+t.test(
+  'promtool finds no fault in the metrics',
+  { skip: promtool ? false : 'promtool is not installed (Debian: prometheus)' },
+  async (t) => {
+    const { status, stdout, stderr } = spawnSync('promtool', ['check', 'metrics'], {
+      input: metricsText(metricsParts()),
+      encoding: 'utf8',
+    })
+    t.equal(status, 0, stdout + stderr)
+  },
+)
