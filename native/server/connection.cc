@@ -165,6 +165,13 @@ void Server::takeBody(Connection* c, uint8_t* bytes, size_t length) {
   else if (c->ends) gone(c);
 }
 
+void Server::pause(size_t slot) {
+  Connection* c = slot < slots_.size() ? slots_[slot] : nullptr;
+  if (c == nullptr || c->phase != Phase::kAnswering || !c->reading) return;
+  c->reading = false;
+  arm(c, (c->events & UV_WRITABLE) | kBreaks);
+}
+
 // Puts bytes of JavaScript's behind those of `to`. False where they are not to be had any more; `to` is what it was then.
 bool Server::put(const uint8_t* body, size_t length, std::string* to) {
   size_t before = to->size();

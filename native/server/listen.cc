@@ -234,6 +234,7 @@ void Server::read(size_t slot) {
   arm(c, (c->events & UV_WRITABLE) | UV_READABLE);
   if (!c->in.empty()) return later(slot);
   if (!c->expects) return;
+  c->expects = false;
   static const char line[] = "HTTP/1.1 100 Continue\r\n\r\n";
   (void)!::send(c->fd, line, sizeof(line) - 1, MSG_NOSIGNAL);
 }

@@ -254,6 +254,7 @@ NAPI_MODULE_INIT() {
   return give(env, exports, {{"open", open},
                              {"send", send},
                              {"read", onSlot<&Server::read>},
+                             {"pause", onSlot<&Server::pause>},
                              {"hold", onSlot<&Server::hold>},
                              {"release", onSlot<&Server::release>},
                              {"drop", onSlot<&Server::drop>},

@@ -64,6 +64,8 @@ class Server {
   int64_t send(size_t slot, size_t head, const uint8_t* body, size_t length, int how);
   // The body of this request is wanted from now on.
   void read(size_t slot);
+  // No more of the body is wanted until `read`: what the client sends stays in the kernel, which soon takes no more of it.
+  void pause(size_t slot);
   // Behind the answer that is outstanding nothing is read until `release`: what the client sends stays in the kernel, which soon
   // lets it send no more.
   void hold(size_t slot);

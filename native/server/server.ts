@@ -21,6 +21,7 @@ interface Addon {
   ): [door: Door, port: number, inbox: ArrayBuffer, bytes: ArrayBuffer, outbox: ArrayBuffer]
   send(door: Door, slot: number, headBytes: number, body: Uint8Array, how: number): number
   read(door: Door, slot: number): void
+  pause(door: Door, slot: number): void
   hold(door: Door, slot: number): void
   release(door: Door, slot: number): void
   drop(door: Door, slot: number): void
@@ -88,6 +89,10 @@ class AddonWire implements Wire {
 
   read(slot: number): void {
     this.#addon.read(this.#door, slot)
+  }
+
+  pause(slot: number): void {
+    this.#addon.pause(this.#door, slot)
   }
 
   hold(slot: number): void {

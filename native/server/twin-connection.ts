@@ -151,6 +151,13 @@ export class TwinConnection {
     if (this.#in.length > 0) this.wire.later(this)
     else if (this.#ends) this.#gone()
     else if (this.#expects) this.socket.write('HTTP/1.1 100 Continue\r\n\r\n')
+    this.#expects = false
+  }
+
+  pause(): void {
+    if (!this.isAnswering || !this.#reading) return
+    this.#reading = false
+    this.socket.pause()
   }
 
   /** `bytes` belong to the socket from now on. */

@@ -177,6 +177,10 @@ export class TwinWire implements Wire, ConnectionServer {
     this.#slots[slot]?.read()
   }
 
+  pause(slot: number): void {
+    this.#slots[slot]?.pause()
+  }
+
   hold(slot: number): void {
     this.#slots[slot]?.hold()
   }

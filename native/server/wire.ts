@@ -21,6 +21,8 @@ export interface Wire {
   send(slot: number, headBytes: number, body: Uint8Array, how: number): number
   /** The body of the request is wanted: `data` messages come. */
   read(slot: number): void
+  /** No more of the body is wanted until `read`; pieces of this turn may still come. */
+  pause(slot: number): void
   /** Behind the answer that is outstanding no request of this connection is read or told, until `release`. */
   hold(slot: number): void
   /** Ends a hold. Nothing happens where there is none: the slot may be another connection's by now. */

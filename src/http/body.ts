@@ -1,12 +1,13 @@
 import type { Wire } from '../../native/server/wire.js'
 import { type Refusal, refuse } from '../format/refusal.js'
+import type { BodyFlow, BodySink } from './exchange.js'
 import type { Stalls, Watched } from './stalls.js'
 
 /** A body that comes slower for long is not waited for: a thousand of them would keep a thousand flows. */
 const bytesPerSecondMin = 1024
 
 /** The body of one request on its way in. */
-export class Inflow implements Watched {
+export class Inflow implements Watched, BodyFlow {
   /** True once the last byte was taken. */
   whole = false
   lastProgress = 0
@@ -14,10 +15,11 @@ export class Inflow implements Watched {
   readonly #wire: Wire
   readonly #slot: number
   readonly #stalls: Stalls
-  readonly #pieces: Uint8Array[] = []
-  #sizeMaxBytes = 0
   #size = 0
-  #settle: ((body: Uint8Array | Refusal) => void) | undefined
+  #sink: BodySink | undefined
+  #paused = false
+  /** Monotonic milliseconds of the sender's that were spent on a pause of ours. */
+  #pausedMs = 0
 
   constructor(wire: Wire, slot: number, stalls: Stalls) {
     this.#wire = wire
@@ -28,33 +30,59 @@ export class Inflow implements Watched {
   /** Collects at most `sizeMaxBytes`. Never rejects; the refusals are those of `Request.body`. */
   read(sizeMaxBytes: number): Promise<Uint8Array | Refusal> {
     return new Promise((resolve) => {
-      this.#settle = resolve
-      this.#sizeMaxBytes = sizeMaxBytes
-      this.#stalls.watch(this)
-      this.#wire.read(this.#slot)
+      const pieces: Uint8Array[] = []
+      this.stream({
+        piece: (piece) => {
+          if (this.#size > sizeMaxBytes) {
+            this.#end(refuse('too-large', 'client', `the body is larger than ${sizeMaxBytes} bytes`))
+          } else pieces.push(Uint8Array.prototype.slice.call(piece))
+        },
+        over: (refusal) => resolve(refusal ?? Buffer.concat(pieces)),
+      })
     })
+  }
+
+  /** Hands pieces to `sink` as they come. */
+  stream(sink: BodySink): void {
+    this.#sink = sink
+    this.#stalls.watch(this)
+    this.#wire.read(this.#slot)
+  }
+
+  pause(): void {
+    if (this.#paused || this.whole || this.#sink === undefined) return
+    this.#paused = true
+    // While we do not read it is not the client who is slow.
+    this.#stalls.forget(this)
+    this.#wire.pause(this.#slot)
+  }
+
+  resume(): void {
+    if (!this.#paused) return
+    this.#paused = false
+    if (this.#sink === undefined) return
+    const before = this.lastProgress
+    this.#stalls.watch(this)
+    this.#pausedMs += this.lastProgress - before
+    this.#wire.read(this.#slot)
   }
 
   /** `piece` is valid until this returns. */
   take(piece: Uint8Array, last: boolean): void {
     this.whole = last
-    if (this.#settle === undefined) return
-    this.#stalls.moved(this)
+    const sink = this.#sink
+    if (sink === undefined) return
+    if (!this.#paused) this.#stalls.moved(this)
     this.#size += piece.length
-    if (this.#size > this.#sizeMaxBytes) {
-      this.#end(refuse('too-large', 'client', `the body is larger than ${this.#sizeMaxBytes} bytes`))
-      return
-    }
-    this.#pieces.push(Uint8Array.prototype.slice.call(piece))
-    if (last) this.#end(Buffer.concat(this.#pieces))
+    if (piece.length > 0) sink.piece(piece)
+    if (last) this.#end(undefined)
   }
 
-  #end(outcome: Uint8Array | Refusal): void {
-    const settle = this.#settle
-    this.#settle = undefined
+  #end(refusal: Refusal | undefined): void {
+    const sink = this.#sink
+    this.#sink = undefined
     this.#stalls.forget(this)
-    this.#pieces.length = 0
-    settle?.(outcome)
+    sink?.over(refusal)
   }
 
   stalled(): void {
@@ -67,8 +95,8 @@ export class Inflow implements Watched {
 
   keepAlive(nowMs: number): void {
     this.#startedMs ??= nowMs
-    const wanted = ((nowMs - this.#startedMs) / 1000) * bytesPerSecondMin
-    if (nowMs - this.#startedMs > this.#stalls.stallMs && this.#size < wanted) this.stalled()
+    const spentMs = nowMs - this.#startedMs - this.#pausedMs
+    if (spentMs > this.#stalls.stallMs && this.#size < (spentMs / 1000) * bytesPerSecondMin) this.stalled()
   }
 
   /** The client has left. */

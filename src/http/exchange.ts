@@ -21,6 +21,26 @@ export interface Request {
    * `late` (the client sent nothing for too long); `malformed` (the client left in the middle). Never rejects.
    */
   body(sizeMaxBytes: number): Promise<Uint8Array | Refusal>
+  /**
+   * The same body in pieces of any size and number, none of it held. Instead of `body`, under the same rules. Refusals that
+   * `sink` may hear: `late`, `malformed`.
+   */
+  stream(sink: BodySink): BodyFlow
+}
+
+/** Who takes a body in pieces. */
+export interface BodySink {
+  /** At least one byte, valid until this returns. Some more may come after a pause: those that were here already. */
+  piece(bytes: Uint8Array): void
+  /** The last word, once: undefined where the body was whole. Comes later than `stream` returns. */
+  over(refusal: Refusal | undefined): void
+}
+
+/** Whether a body may go on coming. Both do nothing once it is over. */
+export interface BodyFlow {
+  /** Nothing more is read from the client, who then cannot send more: its own buffers are full soon. */
+  pause(): void
+  resume(): void
 }
 
 /**

@@ -1,7 +1,7 @@
 import { field, hashOfName, lineFields, requestFlag, type Wire } from '../../native/server/wire.js'
 import { type Refusal, refuse } from '../format/refusal.js'
 import type { Inflow } from './body.js'
-import type { Request } from './exchange.js'
+import type { BodyFlow, BodySink, Request } from './exchange.js'
 
 /** Names that handlers ask for, with their hashes. All come from code, so there are few. */
 const hashes = new Map<string, number>()
@@ -147,7 +147,20 @@ export class SocketRequest implements Request {
     if (this.#inflow === undefined) throw new Error('the body of this request was not expected')
     return this.#inflow.read(sizeMaxBytes)
   }
+
+  stream(sink: BodySink): BodyFlow {
+    if (!this.hasBody) {
+      queueMicrotask(() => sink.over(undefined))
+      return noFlow
+    }
+    if (this.#inflow === undefined) throw new Error('the body of this request was not expected')
+    this.#inflow.stream(sink)
+    return this.#inflow
+  }
 }
+
+/** Of a request without a body. */
+const noFlow: BodyFlow = { pause: () => undefined, resume: () => undefined }
 
 /** The usual methods cost no text. */
 function methodOf(bytes: Buffer, start: number, end: number): string {

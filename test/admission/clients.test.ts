@@ -17,6 +17,7 @@ function request(remoteAddress: string, headers: Record<string, string> = {}): R
   return {
     ...{ method: 'GET', path: '/', query: '', remoteAddress, header: (name: string) => headers[name] },
     body: () => Promise.reject(new Error('none')),
+    stream: () => ({ pause: () => undefined, resume: () => undefined }),
   }
 }
 

@@ -16,7 +16,13 @@ import { clientAt, named } from '../conformance/buckets.js'
 import { memoryHouse } from './house.js'
 
 function asked(path = '/x', remoteAddress = '203.0.113.1'): Request {
-  return { ...named(path), query: '', remoteAddress, body: () => Promise.reject(new Error('none')) }
+  return {
+    ...named(path),
+    query: '',
+    remoteAddress,
+    body: () => Promise.reject(new Error('none')),
+    stream: () => ({ pause: () => undefined, resume: () => undefined }),
+  }
 }
 
 const fare = (bytes: number, more: Partial<Fare> = {}): Fare => {

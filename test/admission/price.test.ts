@@ -126,6 +126,7 @@ function asked(path: string, query: string, host: string | undefined): Request {
     ...{ method: 'GET', path, query, remoteAddress: '127.0.0.1' },
     header: (name) => (name === 'host' ? host : undefined),
     body: async () => refuse('malformed', 'client', 'no body'),
+    stream: () => ({ pause: () => undefined, resume: () => undefined }),
   }
 }
 

@@ -81,7 +81,7 @@ async function gateOf(
     const body = (): never => {
       throw new Error('none')
     }
-    return { method: 'GET', path: '/x', query: '', remoteAddress, header, body }
+    return { method: 'GET', path: '/x', query: '', remoteAddress, header, body, stream: body }
   }
   const ask = async (address: string, bytes = 5000, lines: Record<string, string> = {}) => {
     const outcome = await gate.admit({ request: requestOf(address, lines), bytes, contentType: 'text/plain' })

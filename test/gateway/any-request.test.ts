@@ -90,6 +90,7 @@ async function answersTo(method: string, path: string, headers: Record<string, s
     ...{ method, path, query: 'q=1\u00e9', remoteAddress: '127.0.0.1' },
     header: (name) => headers[name],
     body: async () => new Uint8Array(),
+    stream: () => ({ pause: () => undefined, resume: () => undefined }),
   }
   const lengthOf = (piece: Piece): number => ('bytes' in piece ? piece.bytes.length : piece.end - piece.start)
   const reply: Reply = {

@@ -9,6 +9,7 @@ function request(headers: Record<string, string>): Request {
   return {
     ...{ method: 'GET', path: '/', query: '', remoteAddress: '127.0.0.1', body },
     header: (name) => headers[name],
+    stream: () => ({ pause: () => undefined, resume: () => undefined }),
   }
 }
 

@@ -1,0 +1,120 @@
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import t from 'tap'
+import { isRefusal, type Refusal } from '../../src/format/refusal.js'
+import type { BodyFlow, Request } from '../../src/http/exchange.js'
+import { eventually } from '../eventually.js'
+import { converse } from './raw.js'
+import { listening, ways } from './ways.js'
+
+const total = 24 * 2 ** 20
+const body = Buffer.alloc(total, 'streamed ')
+const digest = createHash('sha256').update(body).digest('hex')
+
+/** A client that sends as much as it is allowed to, until it is told to stop. */
+async function sender(port: number, head: string): Promise<Socket> {
+  const socket = connect({ port, host: '127.0.0.1' })
+  socket.on('error', () => 'the server may close first')
+  await once(socket, 'connect')
+  socket.write(`POST / HTTP/1.1\r\nHost: a\r\n${head}\r\n\r\n`)
+  return socket
+}
+
+function inChunks(bytes: Buffer): Buffer {
+  const parts: Buffer[] = []
+  for (let at = 0; at < bytes.length; at += 100_000) {
+    const part = bytes.subarray(at, at + 100_000)
+    parts.push(Buffer.from(`${part.length.toString(16)}\r\n`), part, Buffer.from('\r\n'))
+  }
+  return Buffer.concat([...parts, Buffer.from('0\r\n\r\n')])
+}
+
+for (const by of ways) {
+  for (const chunked of [false, true]) {
+    t.test(
+      `${by}: a body ${chunked ? 'in chunks' : 'of known length'} waits while it is paused`,
+      async (t) => {
+        let got = 0
+        let flow: BodyFlow | undefined
+        const server = await listening(by, (request, reply) => {
+          const hash = createHash('sha256')
+          flow = request.stream({
+            piece(bytes) {
+              got += bytes.length
+              hash.update(bytes)
+            },
+            over: (refusal) =>
+              reply.end({ status: refusal === undefined ? 200 : 400, block: '' }, hash.digest('hex')),
+          })
+          flow.pause()
+        })
+        const sent = chunked ? inChunks(body) : body
+        const head = chunked ? 'Transfer-Encoding: chunked' : `Content-Length: ${total}`
+        const socket = await sender(server.port, `${head}\r\nConnection: close`)
+        socket.write(sent)
+        const answer: Buffer[] = []
+        socket.on('data', (piece: Buffer) => answer.push(piece))
+        const over = once(socket, 'close')
+        await eventually(() => flow !== undefined)
+        // What the kernels of both sides hold is the most that can have left the client.
+        await eventually(() => socket.writableLength > 0 && got < total)
+        const before = got
+        await new Promise((resolve) => setImmediate(resolve))
+        t.equal(got, before, 'nothing comes while it is paused')
+        for (let turn = 0; got < total; turn += 1) {
+          flow?.resume()
+          const seen = got
+          await eventually(() => got > seen || got === total)
+          if (turn < 5) flow?.pause()
+        }
+        await over
+        t.match(Buffer.concat(answer).toString(), new RegExp(`200 OK[^]*${digest}$`))
+      },
+    )
+  }
+
+  t.test(`${by}: a client that leaves is told of once, paused or not`, async (t) => {
+    for (const paused of [false, true]) {
+      const said: (Refusal | undefined)[] = []
+      let seen: Request | undefined
+      const server = await listening(by, (request) => {
+        const flow = request.stream({ piece: () => undefined, over: (refusal) => said.push(refusal) })
+        if (paused) flow.pause()
+        seen = request
+      })
+      const socket = await sender(server.port, 'Content-Length: 1000')
+      socket.write('some')
+      await eventually(() => seen !== undefined)
+      socket.resetAndDestroy()
+      await eventually(() => said.length > 0)
+      t.equal(said.length, 1)
+      t.ok(isRefusal(said[0]))
+    }
+  })
+
+  t.test(`${by}: a client that waits to be asked is asked once, and no body is a whole one`, async (t) => {
+    const server = await listening(by, (request, reply) => {
+      const flow = request.stream({
+        piece() {
+          flow.pause()
+          flow.resume()
+        },
+        over: (refusal) => reply.end({ status: refusal === undefined ? 200 : 400, block: '' }),
+      })
+      flow.pause()
+      flow.resume()
+    })
+    const socket = await sender(server.port, 'Expect: 100-continue\r\nConnection: close\r\nContent-Length: 4')
+    const [first] = (await once(socket, 'data')) as [Buffer]
+    t.match(first.toString(), /^HTTP\/1\.1 100 Continue\r\n\r\n$/)
+    socket.write('four')
+    const [second] = (await once(socket, 'data')) as [Buffer]
+    t.match(second.toString(), /^HTTP\/1\.1 200 OK/)
+    const { statuses } = await converse(
+      server.port,
+      'POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n',
+    )
+    t.strictSame(statuses, [200])
+  })
+}
