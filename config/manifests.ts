@@ -35,6 +35,6 @@ export const manifests = {
     default: 64,
     min: 1,
     max: 4096,
-    why: 'Manifests that are read, or wait for it, at once; requests for one more are answered 503.',
+    why: 'Manifests that are read, or wait for it, at once, an eighth for one client on each edge thread; one more is 503.',
   }),
 }

@@ -134,8 +134,12 @@ const localClients = localOnly && new Clients(localOnly, { low: 0, high: 0 })
 const localOnlyClient = localClients && ((request: Request) => localClients.of(request).exempt)
 const guard = new Guard(blocks, catalog, options.gateway.cache.blockedSeconds)
 const source = new Opener(fetcher, progress, systemClock)
+const clients =
+  limits?.clients ?? new Clients({ ...options.queries.clients, exempt: [] }, { low: 0, high: 0 })
+const clientOf = (request: Request): string => clients.of(request).address
 const nodes = nodeRoutes({
   ...saying,
+  clientOf,
   blocking: { guard, source },
   meters,
   ...(gate === undefined ? {} : { admission: gate }),
@@ -161,12 +165,11 @@ const resolver = resolverRoute({
   self: options.gateway,
   notFound: soonStale(options.gateway.cache),
 })
-const { queue, left, sizeMaxBytes, heldMaxBytes, clients: aboutClients } = options.queries
+const { queue, left, sizeMaxBytes, heldMaxBytes } = options.queries
 const queryLines = new QueryLines(
   options.queryPorts.map((port, at) => ({ port, left: left[at] as SharedArrayBuffer })),
   { ...queue, heldMaxBytes },
 )
-const queryClients = limits?.clients ?? new Clients({ ...aboutClients, exempt: [] }, { low: 0, high: 0 })
 const busyQueries = meters.of('graphql_requests_total', { outcome: 'busy' })
 const graphql: Route = {
   family: 'other',
@@ -183,7 +186,7 @@ const graphql: Route = {
   handle: createQueryHandler({
     threads: queryLines,
     sizeMaxBytes,
-    clientOf: (request) => queryClients.of(request).address,
+    clientOf,
     onBusy: () => busyQueries.add(1),
   }),
 }
@@ -256,6 +259,7 @@ const gateway = createGateway({
   log,
   clock: systemClock,
   guard,
+  clientOf,
   resources,
   ...(gate === undefined ? {} : { admission: gate }),
   offered: { offers, files },

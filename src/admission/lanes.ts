@@ -1,4 +1,6 @@
 import type { Clock } from '../actor/clock.js'
+import type { Full } from '../actor/fair-line.js'
+import { FairSlots, type Release } from '../actor/fair-slots.js'
 import { plainSignatureBytes } from './authorization.js'
 import { LeakingCounts } from './leaking-counts.js'
 import type { LaneOptions, PaymentOrder } from './settlement-protocol.js'
@@ -6,20 +8,13 @@ import type { LaneOptions, PaymentOrder } from './settlement-protocol.js'
 /** Payments that came to nothing which a client may bring at once; one a second is forgotten. Honest clients have few. */
 const faultsMax = 20
 
-/** Why there is no place: `client` has used up its own share, or all are taken. */
-export type Full = 'client' | 'all'
-
 /** One kind of payments: places for so many at once, a share of them for each client, and what each brought in vain. */
 class Lane {
-  readonly #held = new Map<string, number>()
+  readonly #slots: FairSlots
   readonly #faults: LeakingCounts
-  #all = 0
 
-  constructor(
-    private readonly max: number,
-    private readonly eachMax: number,
-    clock: Clock,
-  ) {
+  constructor(max: number, eachMax: number, clock: Clock) {
+    this.#slots = new FairSlots({ max, eachMax })
     this.#faults = new LeakingCounts(clock, { leakPerSecond: 1, max: faultsMax })
   }
 
@@ -32,18 +27,8 @@ class Lane {
   }
 
   /** A place, to be given back by a call; or why there is none. */
-  take(client: string): (() => void) | Full {
-    const held = this.#held.get(client) ?? 0
-    if (held >= this.eachMax || this.isShut(client)) return 'client'
-    if (this.#all >= this.max) return 'all'
-    this.#held.set(client, held + 1)
-    this.#all += 1
-    return () => {
-      const left = (this.#held.get(client) ?? 1) - 1
-      if (left === 0) this.#held.delete(client)
-      else this.#held.set(client, left)
-      this.#all -= 1
-    }
+  take(client: string): Release | Full {
+    return this.isShut(client) ? 'client' : this.#slots.take(client)
   }
 }
 
@@ -71,7 +56,7 @@ export class Lanes {
   }
 
   /** A place for a payment that is to be settled, given back by a call; or why there is none. */
-  take(order: PaymentOrder): (() => void) | Full {
+  take(order: PaymentOrder): Release | Full {
     return this.#of(order).take(order.asker)
   }
 

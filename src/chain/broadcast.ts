@@ -1,6 +1,6 @@
 import type { Clock } from '../actor/clock.js'
+import { gaveUp } from '../actor/fair-slots.js'
 import { isRefusal } from '../format/refusal.js'
-import { gaveUp } from './bounded-semaphore.js'
 import { Node } from './node.js'
 import type { ChainOptions } from './options.js'
 

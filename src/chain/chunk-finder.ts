@@ -1,10 +1,10 @@
 import type { Clock } from '../actor/clock.js'
+import { FairSlots } from '../actor/fair-slots.js'
 import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { type Ruleset, rulesetAt } from '../proof/path.js'
 import type { PostedChunk } from '../proof/posted-chunk.js'
 import { transactionAt } from './block-order.js'
-import { BoundedSemaphore } from './bounded-semaphore.js'
 import type { Block, Chain, Chunk, TransactionOffset } from './chain.js'
 import { ChunkCache, type ProvenChunk } from './chunk-cache.js'
 import { type InBlock, proveInBlock, proveInSpan } from './chunk-proof.js'
@@ -24,7 +24,7 @@ export interface ChunkFinderOptions {
   readonly mustName?: () => boolean
   /** Changes when a node was heard to know more of the chain. */
   readonly growths?: () => number
-  /** Offsets looked for at once; one more is refused `busy`. */
+  /** Offsets looked for at once, a quarter of them for one client; one more is refused `busy`. */
   readonly flightsMax: number
   /** Searches for a block at once; the others wait. */
   readonly searchesMax: number
@@ -60,7 +60,8 @@ export class ChunkFinder {
   readonly #names: SpanNames
   readonly #fetched: ChunkCache
   readonly #posted: ChunkCache
-  readonly #searches: BoundedSemaphore
+  readonly #searches: FairSlots
+  readonly #slots: FairSlots
   readonly #flights = new Map<number, Promise<FoundChunk | Refusal>>()
 
   constructor(
@@ -76,23 +77,28 @@ export class ChunkFinder {
     this.#names = new SpanNames({ chain, clock, hearsay: this.#hearsay, spans: this.#spans }, options)
     this.#fetched = new ChunkCache(options.shelfBytes)
     this.#posted = new ChunkCache(options.postedShelfBytes)
-    this.#searches = new BoundedSemaphore(options.searchesMax, options.flightsMax)
+    this.#searches = new FairSlots({ max: options.searchesMax, waitingMax: options.flightsMax })
+    this.#slots = FairSlots.shared(options.flightsMax)
   }
 
   /**
    * The chunk that holds weave byte `offset` (from 1). Several who ask for one offset share the work; it goes on when they leave,
-   * at most for the deadline. Refusals: `unknown` (padding, beyond the weave, or no node has it), `forged`, `upstream`,
-   * `late`, `busy`. Never rejects.
+   * at most for the deadline, and uses the share of the `client` who asked first. Refusals: `unknown` (padding, beyond the weave,
+   * or no node has it), `forged`, `upstream`, `late`, `busy`. Never rejects.
    */
-  async find(offset: number): Promise<FoundChunk | Refusal> {
+  async find(offset: number, client = ''): Promise<FoundChunk | Refusal> {
     const here = this.#here(offset)
     if (here !== undefined) return here
     const running = this.#flights.get(offset)
     if (running !== undefined) return running
-    if (this.#flights.size >= this.options.flightsMax) {
-      return refuse('busy', 'self', 'too many chunks are being looked for')
+    const leave = this.#slots.take(client)
+    if (typeof leave === 'string') {
+      return refuse('busy', leave === 'client' ? 'client' : 'self', 'too many chunks are being looked for')
     }
-    const flight = this.#whole(offset).finally(() => this.#flights.delete(offset))
+    const flight = this.#whole(offset, client).finally(() => {
+      this.#flights.delete(offset)
+      leave()
+    })
     this.#flights.set(offset, flight)
     return flight
   }
@@ -124,22 +130,22 @@ export class ChunkFinder {
   }
 
   /** A chunk with the proof for its block, if that can be had in time. */
-  async #whole(offset: number): Promise<FoundChunk | Refusal> {
+  async #whole(offset: number, client: string): Promise<FoundChunk | Refusal> {
     const brought = await untilLate(this.clock, this.options.deadlineMs, (signal) =>
-      this.#bring(offset, signal),
+      this.#bring(offset, client, signal),
     )
     if (isRefusal(brought)) return brought
     const { given, ...found } = brought
     const span = await untilLate(this.clock, this.options.nameMs, (signal) => {
-      return this.#paths.complete(found.span, given, this.#pathSources(signal))
+      return this.#paths.complete(found.span, given, this.#pathSources(client, signal))
     })
     return isRefusal(span) ? found : { ...found, span }
   }
 
-  #pathSources(signal: AbortSignal): PathSources {
+  #pathSources(client: string, signal: AbortSignal): PathSources {
     return {
       block: async (offset) => {
-        const block = await this.#search(offset, signal)
+        const block = await this.#search(offset, client, signal)
         if (isRefusal(block) || block.txRoot === undefined) return undefined
         const { txRoot, weaveSize, blockSize } = block
         return { txRoot, sizeBytes: blockSize, before: weaveSize - blockSize }
@@ -159,7 +165,7 @@ export class ChunkFinder {
     return proven === undefined ? undefined : { span, proven, node: undefined }
   }
 
-  async #bring(offset: number, signal: AbortSignal): Promise<Brought | Refusal> {
+  async #bring(offset: number, client: string, signal: AbortSignal): Promise<Brought | Refusal> {
     const known = this.#known(offset) ?? (await this.#computed(offset, signal))
     if (known !== undefined) {
       const found = this.#onShelf(known, offset) ?? (await this.#bySpan(known, offset, signal))
@@ -174,7 +180,7 @@ export class ChunkFinder {
       if (!isRefusal(found) || found.refused !== 'forged') return found
       this.#hearsay.forget(heard)
     }
-    return this.#byBlock(offset, signal)
+    return this.#byBlock(offset, client, signal)
   }
 
   /** An indexed place without data root: the transaction says it. */
@@ -216,12 +222,12 @@ export class ChunkFinder {
     return { ...held, node: answer.node, ...given }
   }
 
-  async #byBlock(offset: number, signal: AbortSignal): Promise<Brought | Refusal> {
+  async #byBlock(offset: number, client: string, signal: AbortSignal): Promise<Brought | Refusal> {
     const tip = await this.#weave.tip(offset)
     if (isRefusal(tip)) return tip
     if (offset > tip.weaveSize) return refuse('unknown', 'client', 'beyond the end of the weave')
     const leave = new AbortController()
-    const searching = this.#search(offset, AbortSignal.any([signal, leave.signal]))
+    const searching = this.#search(offset, client, AbortSignal.any([signal, leave.signal]))
     // Nodes know at once that there is only padding: then nobody waits for the search.
     const chunk = await this.chain.chunk(offset, signal)
     if (isRefusal(chunk)) {
@@ -236,8 +242,8 @@ export class ChunkFinder {
     return { ...found, span }
   }
 
-  async #search(offset: number, signal: AbortSignal): Promise<Block | Refusal> {
-    const turn = await this.#searches.take(signal)
+  async #search(offset: number, client: string, signal: AbortSignal): Promise<Block | Refusal> {
+    const turn = await this.#searches.wait(client, signal)
     if (isRefusal(turn)) return turn
     try {
       return await this.#weave.find(offset, signal)

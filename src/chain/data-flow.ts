@@ -1,6 +1,6 @@
+import type { Release } from '../actor/fair-slots.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { Base64urlFlow } from './base64url-flow.js'
-import type { Release } from './bounded-semaphore.js'
 import type { ByteFlow } from './chain.js'
 import type { Node, NodeRequest, OpenAnswer } from './node.js'
 import { absenceRefusal } from './verdict.js'

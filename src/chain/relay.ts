@@ -1,6 +1,6 @@
 import type { Clock } from '../actor/clock.js'
+import { FairSlots, gaveUp } from '../actor/fair-slots.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
-import { BoundedSemaphore, gaveUp } from './bounded-semaphore.js'
 import { Node, type NodeRequest, type OpenAnswer } from './node.js'
 import type { ChainOptions } from './options.js'
 import { Roster } from './roster.js'
@@ -14,7 +14,7 @@ export interface RelayedAnswer extends OpenAnswer {
 export class Relay {
   readonly #nodes: readonly Node[]
   readonly #roster: Roster<Node>
-  readonly #turns: BoundedSemaphore
+  readonly #turns: FairSlots
 
   constructor(
     private readonly options: ChainOptions,
@@ -22,7 +22,7 @@ export class Relay {
   ) {
     this.#nodes = options.nodes.map((address) => new Node(address, options, clock))
     this.#roster = new Roster(this.#nodes, options)
-    this.#turns = new BoundedSemaphore(options.callsMax, options.waitingMax)
+    this.#turns = new FairSlots({ max: options.callsMax, waitingMax: options.waitingMax })
   }
 
   /** Breaks every call under way. */
@@ -41,7 +41,7 @@ export class Relay {
    * answered, a refusal: `upstream`, `late`, `too-large`, `busy`. The caller ends the answer, or its turn is never given back.
    */
   async ask(question: NodeRequest, others: boolean, signal?: AbortSignal): Promise<RelayedAnswer | Refusal> {
-    const turn = await this.#turns.take(signal)
+    const turn = await this.#turns.wait('', signal)
     if (isRefusal(turn)) return turn
     const answer = await this.#firstGood(question, others, signal)
     if (isRefusal(answer)) {
@@ -78,7 +78,7 @@ export class Relay {
   }
 
   async #tell(node: Node, question: NodeRequest, signal?: AbortSignal): Promise<boolean> {
-    const turn = await this.#turns.take(signal)
+    const turn = await this.#turns.wait('', signal)
     if (isRefusal(turn)) return false
     node.underWay += 1
     const answer = await node.open(question, signal)

@@ -1,10 +1,10 @@
 import { setMaxListeners } from 'node:events'
 import { type Clock, pause } from '../actor/clock.js'
+import { FairSlots, gaveUp, type Release } from '../actor/fair-slots.js'
 import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { Transaction } from '../format/transaction.js'
 import { readAnchor, readBlock, readChunk, readInfo, readOffset, readPending, readStatus } from './answers.js'
-import { BoundedSemaphore, gaveUp, type Release } from './bounded-semaphore.js'
 import type {
   Block,
   BlockHash,
@@ -44,7 +44,7 @@ type Read<T> = (answer: NodeAnswer, node: Node) => T | Refusal
 export class RemoteChain implements Chain {
   readonly #nodes: readonly Node[]
   readonly #roster: Roster<Node>
-  readonly #turns: BoundedSemaphore
+  readonly #turns: FairSlots
   readonly #options: ChainOptions
   readonly #clock: Clock
 
@@ -52,7 +52,7 @@ export class RemoteChain implements Chain {
   constructor(options: ChainOptions, clock: Clock) {
     this.#nodes = options.nodes.map((address) => new Node(address, options, clock))
     this.#roster = new Roster(this.#nodes, options)
-    this.#turns = new BoundedSemaphore(options.callsMax, options.waitingMax)
+    this.#turns = new FairSlots({ max: options.callsMax, waitingMax: options.waitingMax })
     this.#options = options
     this.#clock = clock
   }
@@ -176,7 +176,7 @@ export class RemoteChain implements Chain {
   #turn(signal: AbortSignal | undefined): Promise<Release | Refusal> {
     // One signal may rule many calls, a whole read-ahead of chunks: that many listeners are no leak.
     if (signal !== undefined) setMaxListeners(0, signal)
-    return this.#turns.take(signal)
+    return this.#turns.wait('', signal)
   }
 
   #get<T>(path: string, maxBytes: number, read: Read<T>, signal?: AbortSignal): Promise<T | Refusal> {

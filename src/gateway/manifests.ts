@@ -1,3 +1,4 @@
+import { FairSlots } from '../actor/fair-slots.js'
 import { encodeBase64url } from '../format/base64url.js'
 import type { Resolved } from '../format/packed-manifest.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
@@ -8,6 +9,7 @@ import type { Source } from './parts.js'
 export const manifestType = 'application/x.arweave-manifest+json'
 
 const unreadable = refuse('unknown', 'client', 'the manifest cannot be read')
+const tooMany = refuse('busy', 'client', 'too many manifests of one client are being read')
 const broken = refuse('upstream', 'self', 'the packed form of the manifest cannot be read')
 
 /** Manifests as one edge thread looks into them: packed files by the digest of the text, opened when they are first asked for. */
@@ -17,11 +19,17 @@ export class Manifests {
   /** Questions under way, so that many requests for one cold manifest are one message. */
   readonly #asking = new Map<string, Promise<string | Refusal>>()
 
-  /** So many files are open at once: a descriptor each. */
+  /** Of them those that are each client's. */
+  readonly #shares: FairSlots
+
+  /** So many files are open at once: a descriptor each. One client has at most `eachMax` questions under way. */
   constructor(
     private readonly source: Pick<Source, 'manifest'>,
     private readonly openMax: number,
-  ) {}
+    eachMax: number,
+  ) {
+    this.#shares = new FairSlots({ max: Number.POSITIVE_INFINITY, eachMax })
+  }
 
   /** What `path` leads to in the manifest whose text has this digest. `unknown`: this thread has to ask for it. */
   known(digest: Uint8Array, path: string): Resolved | Refusal | 'absent' | 'unknown' {
@@ -31,12 +39,17 @@ export class Manifests {
 
   /**
    * The same, with a question to the fetcher before: the text is parsed there where nobody did so yet. `key` is the same for
-   * all who mean the same text. Never rejects.
+   * all who mean the same text; `client` is whose share of the questions is used. Never rejects.
    */
-  async resolve(key: string, from: ManifestFrom, path: string): Promise<Resolved | Refusal | 'absent'> {
+  async resolve(
+    key: string,
+    from: ManifestFrom,
+    path: string,
+    client: string,
+  ): Promise<Resolved | Refusal | 'absent'> {
     // Twice: a damaged file is made again.
     for (const again of [false, true]) {
-      const name = await this.#ask(`${again} ${key}`, from, again)
+      const name = await this.#ask(`${again} ${key}`, from, again, client)
       if (isRefusal(name)) return name
       const found = this.#look(name, path)
       if (found !== 'broken' && found !== 'unknown') return found
@@ -63,10 +76,15 @@ export class Manifests {
   }
 
   /** Name of the manifest, which is open by then; a refusal where it cannot be had. */
-  #ask(key: string, from: ManifestFrom, again: boolean): Promise<string | Refusal> {
+  async #ask(key: string, from: ManifestFrom, again: boolean, client: string): Promise<string | Refusal> {
     const running = this.#asking.get(key)
     if (running !== undefined) return running
-    const asking = this.#bring(from, again).finally(() => this.#asking.delete(key))
+    const leave = this.#shares.take(client)
+    if (typeof leave === 'string') return tooMany
+    const asking = this.#bring(from, again).finally(() => {
+      this.#asking.delete(key)
+      leave()
+    })
     this.#asking.set(key, asking)
     return asking
   }

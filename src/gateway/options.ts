@@ -32,4 +32,6 @@ export interface GatewayOptions {
   readonly manifestMaxBytes: number
   /** Packed manifests that a thread keeps open: a descriptor each. */
   readonly manifestsOpenMax: number
+  /** Manifests that a thread asks the fetcher for at once for one client. */
+  readonly manifestsEachMax: number
 }

@@ -20,6 +20,7 @@ import type { Hints, ManifestFrom, Provenance, Window } from '../source/protocol
 import type { MappedContent } from '../store/mapped.js'
 import type { Flow } from './flow.js'
 import type { Guard } from './guard.js'
+import type { ClientOf } from './in-slot.js'
 import type { GatewayOptions } from './options.js'
 
 /** Blobs on disk, as this edge thread reaches them. */
@@ -107,6 +108,8 @@ export interface GatewayParts {
   readonly clock: Clock
   /** Absent: nobody is limited. */
   readonly admission?: Admission
+  /** Whose share of what is scarce a request uses. */
+  readonly clientOf: ClientOf
   /** Undefined: hosts mean nothing, everything is answered by its path. */
   readonly naming?: { readonly names: Names; readonly hosts: HostOptions }
   /** Undefined: nothing is blocked. */
@@ -147,4 +150,5 @@ export const gatewayDefaults: GatewayOptions = {
   entriesMax: 2048,
   manifestMaxBytes: 16_777_216,
   manifestsOpenMax: 256,
+  manifestsEachMax: 8,
 }

@@ -1,10 +1,10 @@
+import { FairSlots } from '../actor/fair-slots.js'
 import type { Block, Chain } from '../chain/chain.js'
 import { type HeaderChain, type VerifiedHeader, verifiedHeader } from '../chain/verified-header.js'
 import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
 import type { Transaction } from '../format/transaction.js'
 import type { BlockTransaction } from '../proof/block.js'
-import { Turns } from '../source/turns.js'
 import { weaveEnds } from './weave-ends.js'
 
 export type SupplyChain = HeaderChain & Pick<Chain, 'blockByHeight'>
@@ -37,7 +37,7 @@ interface Asked {
  */
 export class Supply {
   readonly #asked = new Map<number, Asked>()
-  readonly #turns: Turns
+  readonly #turns: FairSlots
   #abort = new AbortController()
 
   constructor(
@@ -47,7 +47,7 @@ export class Supply {
     /** False: headers are believed, not verified. */
     private readonly judges = true,
   ) {
-    this.#turns = new Turns(headersMax)
+    this.#turns = FairSlots.unbounded(headersMax)
   }
 
   /** The block at this height where it is at hand. */
@@ -97,7 +97,7 @@ export class Supply {
         return {
           id,
           index,
-          header: await this.#turns.take(() => verifiedHeader(this.chain, id, signal, this.judges)),
+          header: await this.#turns.run(() => verifiedHeader(this.chain, id, signal, this.judges)),
         }
       }),
     )

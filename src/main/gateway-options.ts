@@ -28,6 +28,7 @@ export function gatewayOptions(
     release: server.release,
     manifestMaxBytes: config.manifests.maxBytes,
     manifestsOpenMax,
+    manifestsEachMax: Math.max(1, config.manifests.waitingMax >> 3),
     localOnlyHeaders: lower(forwarding.headers),
     localOnlyEmptyUserAgent: forwarding.emptyUserAgent,
     localOnlyUserAgents: lower(forwarding.userAgents),

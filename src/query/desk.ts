@@ -49,7 +49,7 @@ export class QueryDesk {
   ask(asked: QueryAsk, client: string, isGone: IsGone): Promise<QueryReply> {
     return new Promise((resolve) => {
       const job = { asked, isGone, sinceMs: this.parts.clock.monotonic(), settle: resolve }
-      if (!this.#line.add(client, job)) {
+      if (this.#line.add(client, job) !== undefined) {
         resolve(full)
         return
       }

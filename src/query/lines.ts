@@ -1,5 +1,6 @@
 import type { MessagePort } from 'node:worker_threads'
 import { addressOf } from '../actor/address.js'
+import { FairSlots } from '../actor/fair-slots.js'
 import { type Refusal, refuse } from '../format/refusal.js'
 import type { QueryAsk, QueryOrder, QueryQueue, QueryReply } from './protocol.js'
 import type { QueryThreads } from './route.js'
@@ -58,7 +59,8 @@ const enough = refuse('busy', 'client', 'Too many queries of yours wait: come ag
  */
 export class QueryLines implements QueryThreads {
   readonly #lines: readonly Line[]
-  readonly #clients = new Map<string, number>()
+  /** What is asked and what is held of each client. */
+  readonly #shares: FairSlots
   #heldBytes = 0
 
   constructor(
@@ -66,35 +68,30 @@ export class QueryLines implements QueryThreads {
     private readonly options: QueryLinesOptions,
   ) {
     this.#lines = lines.map((line) => new Line(line, options.waitingMax))
+    this.#shares = new FairSlots({ max: Number.POSITIVE_INFINITY, eachMax: options.clientMax })
   }
 
   async ask(asked: QueryAsk, client: string, onGone: (left: () => void) => void): Promise<QueryReply> {
     const line = this.#lines.reduce((best, one) => (one.underWay < best.underWay ? one : best))
     if (line.isFull || this.#heldBytes > this.options.heldMaxBytes) return full
-    if ((this.#clients.get(client) ?? 0) >= this.options.clientMax) return enough
-    this.#count(client, 1)
+    const leave = this.#shares.take(client)
+    if (typeof leave === 'string') return enough
     const answer = await line.ask(asked, client, onGone)
-    this.#count(client, -1)
+    leave()
     return answer
   }
 
   holding(client: string, bytes: number): () => void {
     this.#heldBytes += bytes
-    this.#count(client, 1)
+    const leave = this.#shares.force(client)
     return () => {
       this.#heldBytes -= bytes
-      this.#count(client, -1)
+      leave()
     }
   }
 
   close(): void {
     for (const line of this.#lines) line.close()
-  }
-
-  #count(client: string, more: 1 | -1): void {
-    const count = (this.#clients.get(client) ?? 0) + more
-    if (count === 0) this.#clients.delete(client)
-    else this.#clients.set(client, count)
   }
 }
 

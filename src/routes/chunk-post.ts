@@ -1,8 +1,10 @@
+import { FairSlots } from '../actor/fair-slots.js'
 import type { Meter, Meters } from '../actor/meter.js'
 import { type Broadcast, type Broadcasted, commonFailure } from '../chain/broadcast.js'
 import type { ChunkFinder } from '../chain/chunk-finder.js'
-import { isRefusal, refuse } from '../format/refusal.js'
+import { isRefusal } from '../format/refusal.js'
 import { answerSmall, jsonType, noStore, refusedAnswer } from '../gateway/answer.js'
+import { type ClientOf, inSlot } from '../gateway/in-slot.js'
 import type { Route } from '../gateway/parts.js'
 import type { Reply, Request } from '../http/exchange.js'
 import type { Operations } from '../http/operation.js'
@@ -14,6 +16,7 @@ export interface ChunkPostParts {
   readonly meters: Meters
   /** Posts in hand at once: each holds about a megabyte while it is read, proven and told to nodes. */
   readonly postsMax: number
+  readonly clientOf: ClientOf
   /** Nobody is told. */
   readonly dryRun: boolean
 }
@@ -34,24 +37,17 @@ export class ChunkPost implements Route {
     },
   ]
   readonly #outcomes: Readonly<Record<'taken' | 'failed' | 'refused', Meter>>
-  #posts = 0
+  readonly #posts: FairSlots
 
   constructor(private readonly parts: ChunkPostParts) {
+    this.#posts = FairSlots.shared(parts.postsMax)
     const of = (outcome: string): Meter => parts.meters.of('chunk_posts_total', { outcome })
     this.#outcomes = { taken: of('taken'), failed: of('failed'), refused: of('refused') }
   }
 
   async handle(request: Request, reply: Reply, first: string): Promise<void> {
-    if (this.#posts >= this.parts.postsMax) {
-      const busy = refuse('busy', 'self', 'too many chunks are being posted')
-      return answerSmall(request, reply, first, refusedAnswer(busy))
-    }
-    this.#posts += 1
-    try {
-      await this.#take(request, reply, first)
-    } finally {
-      this.#posts -= 1
-    }
+    const client = this.parts.clientOf(request)
+    await inSlot(this.#posts, client, { request, reply, first }, () => this.#take(request, reply, first))
   }
 
   async #take(request: Request, reply: Reply, first: string): Promise<void> {

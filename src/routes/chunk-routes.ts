@@ -1,3 +1,4 @@
+import { FairSlots } from '../actor/fair-slots.js'
 import type { Meter, Meters } from '../actor/meter.js'
 import type { Admission } from '../admission/protocol.js'
 import { type Line, safeValue } from '../attest/line.js'
@@ -19,6 +20,7 @@ import {
 } from '../gateway/answer.js'
 import { noContent } from '../gateway/flow-content.js'
 import type { Guard } from '../gateway/guard.js'
+import { type ClientOf, inSlot } from '../gateway/in-slot.js'
 import type { Route } from '../gateway/parts.js'
 import { isUnchanged, type StatementParts, Statements } from '../gateway/statements.js'
 import type { Reply, Request } from '../http/exchange.js'
@@ -33,6 +35,7 @@ export interface ChunkRouteParts extends StatementParts {
   readonly blocking?: { readonly guard: Guard; readonly learner: DigestLearner }
   /** Answers on their way to clients at once: each holds up to 400 KiB until the slowest reader has it. */
   readonly answersMax: number
+  readonly clientOf: ClientOf
   /** Seconds for chunks so deep in the chain that nothing moves them. */
   readonly settledSeconds: number
   /** Absent: nobody is limited. */
@@ -77,10 +80,11 @@ export class ChunkRoute implements Route {
   ]
   readonly #statements: Statements
   readonly #outcomes: Readonly<Record<'cache' | 'node' | 'absent' | 'failed', Meter>>
-  #answers = 0
+  readonly #answers: FairSlots
 
   constructor(private readonly parts: ChunkRouteParts) {
     this.#statements = new Statements(parts)
+    this.#answers = FairSlots.shared(parts.answersMax)
     const of = (outcome: string): Meter => parts.meters.of('chunk_requests_total', { outcome })
     this.#outcomes = { cache: of('cache'), node: of('node'), absent: of('absent'), failed: of('failed') }
   }
@@ -96,12 +100,9 @@ export class ChunkRoute implements Route {
     const offset = Number(text)
     // The first byte of the weave has the number 1, and no weave reaches 2^53.
     if (offset === 0 || !Number.isSafeInteger(offset)) return answerSmall(request, reply, first, notFound)
-    if (this.#answers >= this.parts.answersMax) {
-      const busy = refuse('busy', 'self', 'too many chunks are being sent')
-      return answerSmall(request, reply, first, refusedAnswer(busy))
-    }
-    this.#answers += 1
-    try {
+    const client = this.parts.clientOf(request)
+    const asked = { request, reply, first }
+    await inSlot(this.#answers, client, asked, async () => {
       const raw = data !== undefined
       const { admission, pricedBytes } = this.parts
       const fare = {
@@ -109,13 +110,10 @@ export class ChunkRoute implements Route {
         contentType: raw ? rawType : jsonType,
         domain: 'chunk',
       } as const
-      const asked = { request, reply, first }
       await admitted(admission, asked, fare, ({ lines }) => {
         return this.#answer(request, reply, first + lines, offset, raw)
       })
-    } finally {
-      this.#answers -= 1
-    }
+    })
   }
 
   /** Resolves with the bytes of the chunk that were sent. */
@@ -126,7 +124,7 @@ export class ChunkRoute implements Route {
     offset: number,
     raw: boolean,
   ): Promise<number> {
-    const found = await this.parts.finder.find(offset)
+    const found = await this.parts.finder.find(offset, this.parts.clientOf(request))
     if (isRefusal(found)) {
       const absent = found.refused === 'unknown'
       this.#outcomes[absent ? 'absent' : 'failed'].add(1)

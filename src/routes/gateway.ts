@@ -64,8 +64,12 @@ class EdgeGateway implements Gateway {
     const absentName = `${vocabulary.gateway}Negative-Cache`
     const own = { ledger, locator, writer, touches, hopsName, absentName }
     const delivery = new Delivery({ ...own, source, tip, clock, options, admission, guard, finder })
-    const packed = new Manifests(source, options.manifestsOpenMax)
-    const manifests = new ManifestRoute(ledger, locator, delivery, packed, options.manifestMaxBytes)
+    const packed = new Manifests(source, options.manifestsOpenMax, options.manifestsEachMax)
+    const manifests = new ManifestRoute(
+      ...([ledger, locator, delivery, packed] as const),
+      options.manifestMaxBytes,
+      parts.clientOf,
+    )
     this.#manifests = packed
     this.#ledger = ledger
     this.#delivery = delivery

@@ -6,6 +6,7 @@ import { bareType } from '../gateway/cache-control.js'
 import type { Delivery } from '../gateway/deliver.js'
 import { answerGone, answerText, type Flow, type Ledger } from '../gateway/flow.js'
 import { typeOf } from '../gateway/head.js'
+import type { ClientOf } from '../gateway/in-slot.js'
 import type { Located, Locator } from '../gateway/locate.js'
 import { type Manifests, manifestType } from '../gateway/manifests.js'
 import type { Opened } from '../source/opener.js'
@@ -32,6 +33,7 @@ export class ManifestRoute {
     private readonly delivery: Delivery,
     private readonly manifests: Manifests,
     private readonly manifestMaxBytes: number,
+    private readonly clientOf: ClientOf,
   ) {}
 
   isManifest(contentType: string): boolean {
@@ -96,7 +98,12 @@ export class ManifestRoute {
 
   /** The text lies in the store. */
   async #packed(flow: Flow, ask: ManifestAsk, path: string, digest: Uint8Array): Promise<void> {
-    const found = await this.manifests.resolve(encodeBase64url(digest), { digest }, path)
+    const found = await this.manifests.resolve(
+      encodeBase64url(digest),
+      { digest },
+      path,
+      this.clientOf(flow.request),
+    )
     if (flow.reply.aborted) return answerGone(this.ledger, flow)
     // Evicted between our look and the pool's: it is fetched again.
     if (isRefusal(found) && found.refused === 'upstream') return this.#brought(flow, ask, path)
@@ -120,7 +127,9 @@ export class ManifestRoute {
         // The last byte shows when all bytes are there and were judged.
         const isWhole = size === 0 || (await content.ready(size - 1, size))
         const from = { reader }
-        const found = isWhole ? await this.manifests.resolve(ask.id, from, path) : broken
+        const found = isWhole
+          ? await this.manifests.resolve(ask.id, from, path, this.clientOf(flow.request))
+          : broken
         if (flow.reply.aborted) return answerGone(this.ledger, flow)
         this.#resolve(flow, ask, found)
         return

@@ -9,6 +9,7 @@ import { RemoteChain } from '../chain/remote.js'
 import type { OffsetIndex } from '../chain/span.js'
 import { parseId } from '../format/id.js'
 import type { Guard } from '../gateway/guard.js'
+import type { ClientOf } from '../gateway/in-slot.js'
 import type { Route, Source } from '../gateway/parts.js'
 import type { StatementParts } from '../gateway/statements.js'
 import type { EdgeThread } from '../gateway/wiring.js'
@@ -30,6 +31,8 @@ export interface NodeRouteParts extends StatementParts {
   /** Absent: nothing is blocked. `source` learns digests where something is blocked by its hash. */
   readonly blocking?: { readonly guard: Guard; readonly source: Pick<Source, 'digestOf'> }
   readonly admission?: Admission
+  /** Whose share of what is scarce a request uses. */
+  readonly clientOf: ClientOf
 }
 
 /** The routes under which clients of nodes find what they know, and what closes their connections. */
@@ -40,7 +43,7 @@ export interface NodeRoutes {
   close(): Promise<void>
 }
 
-/** Numbers of one edge thread. */
+/** Numbers of one edge thread; one client has a quarter of each at most. */
 const bounds = {
   /** 400 KiB each: 100 MiB. */
   chunkAnswersMax: 256,
@@ -63,7 +66,7 @@ const offsetPath = /^\/tx\/([^/]+)\/offset$/
 /** Builds them, with connections of this thread's own. */
 export function nodeRoutes(parts: NodeRouteParts): NodeRoutes {
   const { blocking, ...rest } = parts
-  const { clock, log, meters, settledSeconds, tip } = parts
+  const { clientOf, clock, log, meters, settledSeconds, tip } = parts
   const guard = blocking?.guard
   const { dryRun } = parts.chunks
   const chain = new RemoteChain(parts.chain, clock)
@@ -98,10 +101,11 @@ export function nodeRoutes(parts: NodeRouteParts): NodeRoutes {
         ...(learner === undefined || guard === undefined ? {} : { blocking: { guard, learner } }),
         pricedBytes: parts.chunks.pricedBytes,
       }),
-      new ChunkPost({ finder, broadcast, meters, postsMax: bounds.chunkPostsMax, dryRun }),
-      new TransactionPost({ relay, log, ...bounds, dryRun }),
+      new ChunkPost({ finder, broadcast, clientOf, meters, postsMax: bounds.chunkPostsMax, dryRun }),
+      new TransactionPost({ relay, clientOf, log, ...bounds, dryRun }),
       ...passthroughRoutes({
         relay,
+        clientOf,
         clock,
         log,
         ...bounds,

@@ -1,9 +1,10 @@
 import type { Clock } from '../actor/clock.js'
+import { FairSlots } from '../actor/fair-slots.js'
 import type { Log } from '../actor/log.js'
 import type { Admission } from '../admission/protocol.js'
 import { type Relay, type RelayedAnswer, wholeBody } from '../chain/relay.js'
 import { parseId } from '../format/id.js'
-import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import { isRefusal, type Refusal } from '../format/refusal.js'
 import { admitted } from '../gateway/admit.js'
 import {
   answerBlocked,
@@ -17,6 +18,7 @@ import {
 } from '../gateway/answer.js'
 import { FlowContent, noContent } from '../gateway/flow-content.js'
 import type { Guard } from '../gateway/guard.js'
+import { type ClientOf, type Exchange, inSlot } from '../gateway/in-slot.js'
 import type { Route } from '../gateway/parts.js'
 import type { Reply, Request } from '../http/exchange.js'
 import type { Operation, Operations } from '../http/operation.js'
@@ -31,6 +33,7 @@ export interface PassthroughParts {
   readonly keptBytes: number
   /** Large answers on their way at once: each holds a connection to a node for as long as its client reads. */
   readonly flowsMax: number
+  readonly clientOf: ClientOf
   /** Told of each whole answer that was fetched. */
   readonly heard: (path: string, body: Buffer) => void
   readonly guard?: Guard
@@ -111,20 +114,13 @@ const ofTransaction = /^\/(?:tx|unconfirmed_tx)\/([^/]+)/
 const smallMax = 1 << 20
 /** A transaction with 12 MiB of data in it, in base64url; the largest blocks have 16 MiB. */
 const largeMax = 20 << 20
-/** Large answers of unknown length, which can only be sent when they are here, at once. */
-const gatheredMax = 4
+/** Large answers that can only be sent when they are here, at once; each in memory until its reader has it. */
+const gathered = { max: 6, eachMax: 3 }
 
 /** Characters of an id. */
 const idLength = 43
 
 const pathShape = /^(\/[A-Za-z0-9_.,~-]+)+\/?$/
-
-/** A request and the way back. */
-interface Asked {
-  readonly request: Request
-  readonly reply: Reply
-  readonly first: string
-}
 
 type Opened =
   | { readonly kind: 'small'; readonly answer: KeptAnswer }
@@ -162,10 +158,11 @@ export function relayedType(type: string | undefined): string {
 class Passage {
   readonly #kept: KeptAnswers
   readonly #flights = new Map<string, Promise<Opened | Refusal>>()
-  #flows = 0
-  #gathering = 0
+  readonly #flows: FairSlots
+  readonly #gathering = new FairSlots(gathered)
 
   constructor(private readonly parts: PassthroughParts) {
+    this.#flows = FairSlots.shared(parts.flowsMax)
     this.#kept = new KeptAnswers(parts.keptBytes, parts.clock)
   }
 
@@ -206,7 +203,7 @@ class Passage {
   }
 
   /** Sends what is in memory, once its content is known not to be blocked; what holds content is metered. */
-  async #send(asked: Asked, rule: Rule, answer: KeptAnswer & { readonly lines: string }): Promise<void> {
+  async #send(asked: Exchange, rule: Rule, answer: KeptAnswer & { readonly lines: string }): Promise<void> {
     const { request, reply, first } = asked
     const { guard, admission } = this.parts
     const spans = rule.holdsContent === true ? contentSpans(answer.body) : []
@@ -266,7 +263,7 @@ class Passage {
   async #large(
     { answer, begun }: Extract<Opened, { kind: 'large' }>,
     rule: Rule,
-    asked: Asked,
+    asked: Exchange,
   ): Promise<void> {
     const { request, reply, first } = asked
     const { status, sizeBytes } = answer
@@ -280,15 +277,9 @@ class Passage {
     if (sizeBytes === undefined || begun.length > 0 || mustLook) {
       return this.#gather(answer, begun, rule, asked, { status, type, lines })
     }
-    if (this.#flows >= this.parts.flowsMax) {
-      answer.drop()
-      const busy = refuse('busy', 'self', 'too many large answers are on their way')
-      return answerSmall(request, reply, first, refusedAnswer(busy))
-    }
-    this.#flows += 1
-    try {
+    let isTaken = false
+    await inSlot(this.#flows, this.parts.clientOf(request), asked, async () => {
       const bytes = request.method === 'HEAD' ? 0 : sizeBytes
-      let isTaken = false
       const fare = { bytes, contentType: type, domain: 'data' } as const
       await admitted(this.parts.admission, asked, fare, async (grant) => {
         const head = { status, block: `${first}\r\nContent-Type: ${type}${lines}${grant.lines}` }
@@ -300,10 +291,8 @@ class Passage {
         const flow = new FlowContent(answer, sizeBytes)
         return (await reply.stream(head, [{ start: 0, end: sizeBytes }], flow)).bytes
       })
-      if (!isTaken) answer.drop()
-    } finally {
-      this.#flows -= 1
-    }
+    })
+    if (!isTaken) answer.drop()
   }
 
   /** An answer is read to its end first where it must not look whole before, or must be looked at before it is sent. */
@@ -311,23 +300,18 @@ class Passage {
     answer: RelayedAnswer,
     begun: readonly Buffer[],
     rule: Rule,
-    asked: Asked,
+    asked: Exchange,
     said: Omit<KeptAnswer, 'body'> & { readonly lines: string },
   ): Promise<void> {
     const { request, reply, first } = asked
-    if (this.#gathering >= gatheredMax) {
-      answer.drop()
-      const busy = refuse('busy', 'self', 'too many large answers are being read')
-      return answerSmall(request, reply, first, refusedAnswer(busy))
-    }
-    this.#gathering += 1
-    try {
+    let isTaken = false
+    await inSlot(this.#gathering, this.parts.clientOf(request), asked, async () => {
+      isTaken = true
       const rest = await wholeBody(answer)
       if (isRefusal(rest)) return answerSmall(request, reply, first, refusedAnswer(rest))
       await this.#send(asked, rule, { ...said, body: Buffer.concat([...begun, rest]) })
-    } finally {
-      this.#gathering -= 1
-    }
+    })
+    if (!isTaken) answer.drop()
   }
 }
 

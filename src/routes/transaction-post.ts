@@ -1,9 +1,11 @@
+import { FairSlots } from '../actor/fair-slots.js'
 import type { Log } from '../actor/log.js'
 import { type Relay, wholeBody } from '../chain/relay.js'
 import { idBytes } from '../format/id.js'
-import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import { isRefusal, type Refusal } from '../format/refusal.js'
 import { parseTransactionText } from '../format/transaction.js'
 import { answerSmall, logRefusal, noStore, refusedAnswer, textType } from '../gateway/answer.js'
+import { type ClientOf, inSlot } from '../gateway/in-slot.js'
 import type { Route } from '../gateway/parts.js'
 import type { Reply, Request } from '../http/exchange.js'
 import type { Operations } from '../http/operation.js'
@@ -18,6 +20,7 @@ export interface TransactionPostParts {
   readonly postsMax: number
   /** The same of larger ones, and of unknown size: each may hold three times its 15 MiB. */
   readonly largePostsMax: number
+  readonly clientOf: ClientOf
   /** Nobody is told. */
   readonly dryRun: boolean
 }
@@ -48,24 +51,18 @@ export class TransactionPost implements Route {
       type: 'text/plain',
     },
   ]
-  readonly #posts = { small: 0, large: 0 }
+  readonly #posts: Readonly<Record<'small' | 'large', FairSlots>>
 
-  constructor(private readonly parts: TransactionPostParts) {}
+  constructor(private readonly parts: TransactionPostParts) {
+    const { postsMax, largePostsMax } = parts
+    this.#posts = { small: FairSlots.shared(postsMax), large: FairSlots.shared(largePostsMax) }
+  }
 
   async handle(request: Request, reply: Reply, first: string): Promise<void> {
     const size = Number(request.header('content-length') ?? Number.POSITIVE_INFINITY)
-    const kind = size <= smallMax ? 'small' : 'large'
-    const { postsMax, largePostsMax } = this.parts
-    if (this.#posts[kind] >= (kind === 'small' ? postsMax : largePostsMax)) {
-      const busy = refuse('busy', 'self', 'too many transactions are being posted')
-      return answerSmall(request, reply, first, refusedAnswer(busy))
-    }
-    this.#posts[kind] += 1
-    try {
-      await this.#take(request, reply, first)
-    } finally {
-      this.#posts[kind] -= 1
-    }
+    const slots = this.#posts[size <= smallMax ? 'small' : 'large']
+    const client = this.parts.clientOf(request)
+    await inSlot(slots, client, { request, reply, first }, () => this.#take(request, reply, first))
   }
 
   async #take(request: Request, reply: Reply, first: string): Promise<void> {

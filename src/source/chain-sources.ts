@@ -1,3 +1,4 @@
+import { FairSlots } from '../actor/fair-slots.js'
 import type { Chain } from '../chain/chain.js'
 import { Chunks, OffsetAwareChunks } from './chunks.js'
 import { Items } from './items.js'
@@ -5,7 +6,6 @@ import type { LocationLimits } from './locate.js'
 import type { RootLookup } from './root-lookup.js'
 import type { Source } from './source.js'
 import { Transactions } from './transactions.js'
-import { Turns } from './turns.js'
 import { TxData } from './tx-data.js'
 
 export interface ChunkOptions {
@@ -32,7 +32,7 @@ export function chainSources(
 ): ChainSources {
   const { aheadMax, concurrencyMax } = chunkOptions
   const transactions = new Transactions(chain)
-  const chunks = new Chunks(transactions, { chain, turns: new Turns(concurrencyMax), aheadMax })
+  const chunks = new Chunks(transactions, { chain, turns: FairSlots.unbounded(concurrencyMax), aheadMax })
   const items = new Items('chunks-offset-aware', chunks.openRoot, location)
   const aware = new OffsetAwareChunks(items, chunks, roots)
   return { transactions, chunks, sources: [chunks, aware, new TxData(transactions, chain)] }

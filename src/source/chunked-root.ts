@@ -1,15 +1,15 @@
+import type { FairSlots } from '../actor/fair-slots.js'
 import type { Chain } from '../chain/chain.js'
 import { chunkSizeMax, chunkSizeMin, nextChunkSize } from '../format/chunk.js'
 import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
 import { proveChunk, rulesetAt } from '../proof/path.js'
 import type { RootBytes } from './root-bytes.js'
-import type { Turns } from './turns.js'
 
 export interface ChunkedRootParts {
   readonly chain: Pick<Chain, 'chunk'>
   /** Shared by all transfers: chunks asked at once. */
-  readonly turns: Turns
+  readonly turns: FairSlots
   /** Chunks asked ahead of what was taken, for one stream: each holds at most 256 KiB and its proof. */
   readonly aheadMax: number
 }
@@ -117,7 +117,7 @@ export class ChunkedRoot implements RootBytes {
   }
 
   #ask(at: number, signal: AbortSignal): Promise<ProvenChunk | Refusal> {
-    return this.parts.turns.take(async () => {
+    return this.parts.turns.run(async () => {
       for (let attempt = 1; ; attempt += 1) {
         const found = await this.#askOnce(at, signal)
         const forged = isRefusal(found) && found.refused === 'forged'

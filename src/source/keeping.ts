@@ -1,12 +1,12 @@
 import type { Address } from '../actor/address.js'
 import { pause } from '../actor/clock.js'
+import { FairSlots } from '../actor/fair-slots.js'
 import type { Log } from '../actor/log.js'
 import type { Attributes } from '../catalog/attributes.js'
 import type { CatalogReply, CatalogRequest } from '../catalog/protocol.js'
 import { isRefusal } from '../format/refusal.js'
 import type { BlobDraft, BlobStore, FileIdentity } from '../store/blobs.js'
 import type { Hints } from './protocol.js'
-import { Turns } from './turns.js'
 
 /** A payload that became a blob. */
 export interface Kept {
@@ -47,7 +47,7 @@ const usualWaitingMax = 512
 /** Turns drafts into blobs and blobs into nothing, one change of a digest at a time. */
 export class Keeping {
   readonly #busy = new Map<string, Promise<void>>()
-  readonly #flushes = new Turns(flushesMax)
+  readonly #flushes = FairSlots.unbounded(flushesMax)
   #waiting = 0
   #passed = 0
 
@@ -96,7 +96,7 @@ export class Keeping {
       const { attributes, digest } = kept
       let identity: FileIdentity
       try {
-        identity = await this.#flushes.take(() => this.store.keep(draft, digest))
+        identity = await this.#flushes.run(() => this.store.keep(draft, digest))
       } catch (error) {
         this.log.error({ err: error, id: attributes.id }, 'the disk did not take a blob')
         await this.#discard(draft)

@@ -3,7 +3,7 @@ import { FairLine } from '../../src/actor/fair-line.js'
 
 t.test('the client that has used least is next, whoever came first', async (t) => {
   const line = new FairLine<string>(100, 50)
-  for (let at = 0; at < 20; at += 1) t.ok(line.add('greedy', `greedy ${at}`))
+  for (let at = 0; at < 20; at += 1) t.notOk(line.add('greedy', `greedy ${at}`))
   const taken: string[] = []
   const turn = (costs: Record<string, number>): void => {
     const next = line.take()
@@ -29,13 +29,13 @@ t.test('the line is bounded for all and for each, by what waits and what is open
   const line = new FairLine<number>(4, 2)
   t.same(
     ['a', 'a', 'a', 'b', 'b', 'c'].map((client, at) => line.add(client, at)),
-    [true, true, false, true, true, false],
+    [undefined, undefined, 'client', undefined, undefined, 'all'],
   )
   const first = line.take()
   t.equal(first?.client, 'a')
-  t.notOk(line.add('a', 9), 'what is open counts')
+  t.equal(line.add('a', 9), 'client', 'what is open counts')
   line.over('a')
-  t.ok(line.add('c', 10))
+  t.notOk(line.add('c', 10))
   t.equal(line.size, 4)
   for (let next = line.take(); next !== undefined; next = line.take()) line.over(next.client)
   t.equal(line.size, 0)

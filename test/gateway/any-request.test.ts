@@ -74,6 +74,7 @@ const gateway = createGateway({
   },
   blobs: { path: (digest) => Buffer.from(digest).toString('hex'), open: contentOf },
   vocabulary: vocabularies.neutral,
+  clientOf: (request) => request.remoteAddress,
   ...{ tip: new Tip(), meters, log: silentLog, clock: systemClock, options: gatewayDefaults },
 })
 t.teardown(() => gateway.close())

@@ -10,6 +10,7 @@ import { type Vocabulary, vocabularies } from '../../src/attest/vocabulary.js'
 import type { Attributes } from '../../src/catalog/attributes.js'
 import type { Id } from '../../src/format/id.js'
 import { isRefusal } from '../../src/format/refusal.js'
+import type { ClientOf } from '../../src/gateway/in-slot.js'
 import type { GatewayOptions } from '../../src/gateway/options.js'
 import { type GatewayParts, gatewayDefaults, type Route, type Source } from '../../src/gateway/parts.js'
 import { serve } from '../../src/http/listen.js'
@@ -68,6 +69,9 @@ export interface StageOptions {
   readonly trusted?: boolean
 }
 
+/** As where no proxy is trusted. */
+export const remoteAddress: ClientOf = (request) => request.remoteAddress
+
 /** A gateway on a real socket, over the real catalog, fetcher, blobs and mapped files, with one upstream gateway. */
 export async function stage(given: StageOptions = {}): Promise<Stage> {
   const has = new Map<string, Upstream>()
@@ -113,6 +117,7 @@ export async function stage(given: StageOptions = {}): Promise<Stage> {
     signer: createSigner(key, { bindRequest: true }),
     vocabulary: vocabularies[given.vocabulary ?? 'neutral'],
     ...{ tip, meters, log: silentLog, clock: systemClock, routes: given.routes ?? [] },
+    clientOf: remoteAddress,
     options: { ...gatewayDefaults, ...given.options },
     ...given.parts,
   })

@@ -5,12 +5,14 @@ import { silentLog } from '../../src/actor/log.js'
 import { Tip } from '../../src/actor/shared.js'
 import { isRefusal } from '../../src/format/refusal.js'
 import { Guard } from '../../src/gateway/guard.js'
+import type { Request } from '../../src/http/exchange.js'
 import { ModerationKeeper } from '../../src/moderation/keeper.js'
 import { SievedBlockList } from '../../src/moderation/list.js'
 import type { SubjectKind } from '../../src/moderation/protocol.js'
 import { Sieve } from '../../src/moderation/sieve.js'
 import { ModerationStore } from '../../src/moderation/store.js'
 import { verifiedByFirst, verifiedBySecond } from '../attest/verifiers.js'
+import { eventually } from '../eventually.js'
 import type { Answered } from '../gateway/rig.js'
 import { fc } from '../property.js'
 import { type Weave, weave } from '../source/weave.js'
@@ -232,6 +234,34 @@ t.test('many who ask for one chunk share the work', async (t) => {
   const answers = await Promise.all(Array.from({ length: 20 }, () => gateway.ask(`/chunk/${start + 9}/data`)))
   t.ok(answers.every(({ status, body }) => status === 200 && body.equals(data.subarray(0, 262_144))))
   t.equal(node.asked.filter((asked) => asked.startsWith('GET /chunk/')).length, 1)
+})
+
+t.test('who asks for many chunks at once leaves room for others', async (t) => {
+  const { here, start } = await shared
+  let release = (): void => undefined
+  const held = new Promise<void>((resolve) => {
+    release = resolve
+  })
+  const node = await twisted(t, here.devnet.url, async ({ url }) => {
+    if (url?.startsWith('/chunk/') === true && url !== `/chunk/${start + 9}`) await held
+    return false
+  })
+  const clientOf = (request: Request): string => request.header('x-client') ?? ''
+  const finder = { deadlineMs: 100_000, flightsMax: 8 }
+  const gateway = await nodeStage(t, [node.url], { clientOf, finder })
+  const ask = (offset: number, client: string) =>
+    gateway.ask(`/chunk/${offset}/data`, { headers: { 'x-client': client } })
+  let refused = 0
+  const greedy = Array.from({ length: 20 }, async (_, at) => {
+    const { status } = await ask(start + 10 + at, 'greedy')
+    if (status === 503) refused += 1
+    return status
+  })
+  await eventually(() => refused >= 12)
+  t.equal((await ask(start + 9, 'modest')).status, 200)
+  release()
+  const statuses = await Promise.all(greedy)
+  t.equal(statuses.filter((status) => status === 200).length, 2, 'a quarter of what is looked for at once')
 })
 
 t.test('whatever one character of an answer becomes, the true bytes are served or none', async (t) => {

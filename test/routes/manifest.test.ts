@@ -2,6 +2,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { existsSync, rmSync } from 'node:fs'
 import t from 'tap'
 import { parseId } from '../../src/format/id.js'
+import type { Request } from '../../src/http/exchange.js'
 import { InlinePacker, type PackingTask } from '../../src/source/manifest-packer.js'
 import { blobPath } from '../../src/store/blobs.js'
 import { eventually } from '../eventually.js'
@@ -193,6 +194,41 @@ t.test(
     t.equal(packer.packed, 1)
   },
 )
+
+t.test('who asks for many cold manifests at once leaves room for others', async (t) => {
+  const packer = new HeldPacker()
+  const clientOf = (request: Request): string => request.header('x-client') ?? ''
+  const { on, pageId } = await site({}, { packer, parts: { clientOf } })
+  t.teardown(() => on.close())
+  const cold = async (at: number): Promise<string> => {
+    const id = someId()
+    const text = JSON.stringify({
+      manifest: 'arweave/paths',
+      version: '0.2.0',
+      paths: { [at]: { id: pageId } },
+    })
+    await on.keep(id, Buffer.from(text), { contentType: manifestType })
+    return `/${id}/${at}`
+  }
+  const paths: string[] = []
+  for (let at = 0; at < 71; at += 1) paths.push(await cold(at))
+  const ask = async (path: string, client: string): Promise<number> =>
+    (await on.ask(path, { headers: { 'x-client': client } })).status
+  let refused = 0
+  const greedy = paths.slice(1).map(async (path) => {
+    if ((await ask(path, 'greedy')) === 503) refused += 1
+  })
+  await eventually(() => refused >= 6)
+  let modest = 0
+  const asked = ask(paths[0] ?? '', 'modest').then((status) => {
+    modest = status
+  })
+  await eventually(() => packer.packed === 9 || modest !== 0)
+  packer.release()
+  await Promise.all([...greedy, asked])
+  t.equal(modest, 200)
+  t.equal(refused, 62, 'all but eight')
+})
 
 t.test('a manifest beyond a limit is 413 and says which; its bytes are there all the same', async (t) => {
   const { on } = await site()

@@ -14,11 +14,12 @@ import { type Vocabulary, vocabularies } from '../../src/attest/vocabulary.js'
 import type { ChunkFinderOptions } from '../../src/chain/chunk-finder.js'
 import type { OffsetIndex } from '../../src/chain/span.js'
 import type { Guard } from '../../src/gateway/guard.js'
+import type { ClientOf } from '../../src/gateway/in-slot.js'
 import type { GatewayParts, Source } from '../../src/gateway/parts.js'
 import { nodeRoutes } from '../../src/routes/node-routes.js'
 import type { Forbidden } from '../../src/source/fetch-parts.js'
 import { patient } from '../chain/hostile.js'
-import { type Stage, stage } from '../gateway/rig.js'
+import { remoteAddress, type Stage, stage } from '../gateway/rig.js'
 
 export interface NodeStage extends Stage {
   post(path: string, body: string): Promise<{ status: number; text: string }>
@@ -38,16 +39,18 @@ export async function nodeStage(
     admission?: Admission
     naming?: NonNullable<GatewayParts['naming']>
     dryRun?: boolean
+    clientOf?: ClientOf
   } = {},
 ): Promise<NodeStage> {
   const key = loadSigningKey({ keyFile: join(t.testdir(), 'key.pem') })
   const { vocabulary = 'neutral', finder = {}, dryRun = false, tip = new Tip() } = given
-  const { guard, forbidden, admission, naming, index } = given
+  const { guard, forbidden, admission, naming, index, clientOf = remoteAddress } = given
   // The routes come first, the fetcher with the stage.
   const source: Pick<Source, 'digestOf'> = { digestOf: (id) => whole.source.digestOf(id) }
   const built = nodeRoutes({
     vocabulary: vocabularies[vocabulary],
     signer: createSigner(key, { bindRequest: true }),
+    clientOf,
     clock: systemClock,
     log: silentLog,
     meters: new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0),

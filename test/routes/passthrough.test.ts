@@ -1,7 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
+import { connect, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
+import type { Request } from '../../src/http/exchange.js'
 import { nodeThat } from '../chain/hostile.js'
+import { eventually } from '../eventually.js'
 import { nodeStage } from './node-rig.js'
 
 /** A gateway before nodes that answer by path. */
@@ -144,4 +147,29 @@ t.test('a large answer that breaks off never looks whole', async (t) => {
   t.equal(known.complete, false)
   t.ok(known.body.length <= piece.length)
   t.equal((await gateway.ask('/tx/unknown/data')).status, 502)
+})
+
+t.test('readers of one client that take nothing leave room for others', async (t) => {
+  const body = Buffer.from(randomBytes(6_000_000).toString('base64url'))
+  const node = await nodeThat(t, (request, response) => {
+    if (request.url === '/tx/known/data') response.writeHead(200, { 'content-length': body.length })
+    response.end(body)
+  })
+  const clientOf = (request: Request): string => request.header('x-client') ?? ''
+  const gateway = await nodeStage(t, [node.url], { clientOf })
+  const { port } = new URL(gateway.url)
+  for (const path of ['/tx/known/data', '/tx/unknown/data']) {
+    const ask = (client: string) => gateway.ask(path, { headers: { 'x-client': client } })
+    const sockets: Socket[] = []
+    const isFull = async (): Promise<boolean> => {
+      const socket = connect(Number(port), '127.0.0.1')
+      sockets.push(socket)
+      socket.pause().write(`GET ${path} HTTP/1.1\r\nHost: gateway\r\nX-Client: greedy\r\n\r\n`)
+      return (await ask('greedy')).status === 503
+    }
+    t.ok(await eventually(isFull), `${path}: one client has all of its share`)
+    t.match(await ask('modest'), { status: 200, complete: true }, `${path}: another client`)
+    for (const socket of sockets) socket.destroy()
+    t.ok(await eventually(async () => (await ask('greedy')).status === 200), `${path}: who leaves gives back`)
+  }
 })

@@ -1,0 +1,115 @@
+import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import { FairLine, type Full } from './fair-line.js'
+
+/** Gives a slot back; calling it again does nothing. */
+export type Release = () => void
+
+export interface SlotOptions {
+  /** Slots held at once by all clients together. */
+  readonly max: number
+  /** Calls that may wait for a slot; absent: none. */
+  readonly waitingMax?: number
+  /** Of one client, held and waiting together. Absent: as many as all. */
+  readonly eachMax?: number
+}
+
+/** What a caller gets whose own signal fired. */
+export const gaveUp: Refusal = refuse('late', 'client', 'the caller gave up')
+
+const busy: Readonly<Record<Full, Refusal>> = {
+  all: refuse('busy', 'self', 'too many wait for the same thing'),
+  client: refuse('busy', 'client', 'too many of one client wait for the same thing'),
+}
+
+/**
+ * A bounded number of slots of something scarce, with a share for each client and a bounded line of those who wait. A slot that
+ * is given back goes to the client that had fewest since it began to wait, and among its calls to the first. Where nobody tells
+ * clients apart all calls are of one, and come first, served first.
+ */
+export class FairSlots {
+  readonly #max: number
+  readonly #line: FairLine<() => void>
+  #taken = 0
+
+  constructor({ max, waitingMax = 0, eachMax = Number.POSITIVE_INFINITY }: SlotOptions) {
+    this.#max = max
+    this.#line = new FairLine(max + waitingMax, eachMax)
+  }
+
+  /** So many for all, and a quarter of them for one client at most. */
+  static shared(max: number): FairSlots {
+    return new FairSlots({ max, eachMax: Math.max(1, max >> 2) })
+  }
+
+  /** For callers whose number is bounded elsewhere: all of them may wait. */
+  static unbounded(max: number): FairSlots {
+    return new FairSlots({ max, waitingMax: Number.POSITIVE_INFINITY })
+  }
+
+  /** Slots held now. */
+  get taken(): number {
+    return this.#taken
+  }
+
+  /** A slot at once, or why there is none. */
+  take(client = ''): Release | Full {
+    const full = this.#line.full(client)
+    if (full === 'client' || this.#taken >= this.#max) return full ?? 'all'
+    return this.force(client)
+  }
+
+  /** Waits for a slot. Refusals: `busy` (the line or the client's share of it is full), `late` (the signal fired first). */
+  async wait(client = '', signal?: AbortSignal): Promise<Release | Refusal> {
+    if (signal?.aborted === true) return gaveUp
+    const slot = this.take(client)
+    if (typeof slot !== 'string') return slot
+    return new Promise((resolve) => {
+      const called = (): void => {
+        signal?.removeEventListener('abort', left)
+        resolve(this.#release(client))
+      }
+      const left = (): void => {
+        if (this.#line.remove(client, called)) resolve(gaveUp)
+      }
+      const full = this.#line.add(client, called)
+      if (full === undefined) signal?.addEventListener('abort', left, { once: true })
+      else resolve(busy[full])
+    })
+  }
+
+  /** Runs `act` in a slot, where all may wait. What `act` throws is thrown on. */
+  async run<T>(act: () => Promise<T>): Promise<T> {
+    const slot = await this.wait()
+    if (isRefusal(slot)) throw new Error(slot.message)
+    try {
+      return await act()
+    } finally {
+      slot()
+    }
+  }
+
+  /** A slot in any case, for what is there already and can only be counted. */
+  force(client = ''): Release {
+    this.#line.open(client)
+    this.#line.charge(client, 1)
+    this.#taken += 1
+    return this.#release(client)
+  }
+
+  #release(client: string): Release {
+    let isHeld = true
+    return () => {
+      if (!isHeld) return
+      isHeld = false
+      this.#taken -= 1
+      this.#line.over(client)
+      while (this.#taken < this.#max) {
+        const next = this.#line.take()
+        if (next === undefined) return
+        this.#line.charge(next.client, 1)
+        this.#taken += 1
+        next.job()
+      }
+    }
+  }
+}
