@@ -71,6 +71,19 @@ t.test('every arrow between rooms points the same way', async (t) => {
   t.strictSame(wrong, [])
 })
 
+t.test('the client is free of what only Node has', async (t) => {
+  const wrong: string[] = []
+  for (const source of program.filter(({ path }) => /^src\/client\/(?!node\/)/.test(path))) {
+    const code = source.text.replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '')
+    if (/from 'node:|\bBuffer\b|\bprocess\.(?!getBuiltinModule)/.test(code.replace(/process\?\./g, '')))
+      wrong.push(`${source.path} needs Node`)
+    for (const target of importsOf(source))
+      if (!target.startsWith('src/client/') || target.startsWith('src/client/node/'))
+        wrong.push(`${source.path} -> ${target}`)
+  }
+  t.strictSame(wrong, [])
+})
+
 /** The files that can be reached from a file by imports. */
 function reachable(from: string, imports: ReadonlyMap<string, readonly string[]>): ReadonlySet<string> {
   const found = new Set<string>()
@@ -120,10 +133,12 @@ t.test('the configuration knows nothing of the program', async (t) => {
 })
 
 t.test('each dangerous thing has one place', async (t) => {
+  // The client's own, which browsers load: what the program's needs is only in Node.
+  const clocks = /^src\/(actor\/clock|client\/timing)\.ts$/
   const places: [RegExp, RegExp][] = [
     [/process\.env/, /^config\/read\.ts$/],
-    [/\b(setTimeout|setInterval|AbortSignal\.timeout)\(/, /^src\/actor\/clock\.ts$/],
-    [/\bDate\.now\(|performance\.now\(/, /^src\/actor\/clock\.ts$/],
+    [/\b(setTimeout|setInterval|AbortSignal\.timeout)\(/, clocks],
+    [/\bDate\.now\(|performance\.now\(/, clocks],
     [/\bnew Worker\(/, /^src\/actor\/thread\.ts$/],
     [/from '[./]*native\/server\//, /^src\/http\//],
     [/from 'lmdb'/, /^src\/store\//],
@@ -174,7 +189,7 @@ t.test('files, functions and lines stay small', async (t) => {
 })
 
 t.test('no file is imported by nobody', async (t) => {
-  const entries = /^(workers\/|src\/cli\/sluice\.ts|native\/build)/
+  const entries = /^(workers\/|src\/cli\/sluice\.ts|src\/client\/((fetch|fs|node)\/)?index\.ts|native\/build)/
   const imported = new Set(everything.filter(({ path }) => !/^test\//.test(path)).flatMap(importsOf))
   const unused = program.filter(({ path }) => !entries.test(path) && !imported.has(path))
   t.strictSame(

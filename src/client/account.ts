@@ -1,0 +1,382 @@
+import { toBase64url, toHex, utf8 } from './bytes.js'
+import { ClientError } from './errors.js'
+import { fieldsOfAnswer, type RemoteService, type ServiceAnswer } from './service.js'
+import type { ClientSigner } from './signer.js'
+
+/** Credits are counted in winc, as decimal texts: they go beyond what a number can hold. */
+export interface CreditApproval {
+  readonly approvalDataItemId: string
+  readonly approvedAddress: string
+  readonly payingAddress: string
+  readonly approvedWincAmount: string
+  readonly usedWincAmount: string
+  readonly creationDate: string
+  readonly expirationDate?: string
+}
+
+export interface CreditShares {
+  readonly givenApprovals: readonly CreditApproval[]
+  readonly receivedApprovals: readonly CreditApproval[]
+}
+
+export interface CreditBalance extends CreditShares {
+  /** What can be spent. */
+  readonly winc: string
+  /** With what was given to others and not used. */
+  readonly controlledWinc: string
+  /** With what others gave. */
+  readonly effectiveBalance: string
+}
+
+export interface PriceAdjustment {
+  readonly name: string
+  readonly description: string
+  readonly operator: 'add' | 'multiply'
+  readonly operatorMagnitude: number
+  readonly adjustmentAmount: string | number
+}
+
+export interface UploadCost {
+  readonly winc: string
+  readonly adjustments: readonly PriceAdjustment[]
+  readonly fees?: readonly PriceAdjustment[]
+}
+
+export interface FiatQuote extends UploadCost {
+  /** In the smallest unit of the currency. */
+  readonly paymentAmount: number
+  readonly actualPaymentAmount: number
+  readonly quotedPaymentAmount: number
+}
+
+export interface TokenQuote extends UploadCost {
+  readonly actualTokenAmount: string
+  readonly equivalentWincTokenAmount: string
+}
+
+export interface FiatEstimate {
+  readonly byteCount: number
+  readonly amount: number
+  readonly currency: string
+  readonly winc: string
+}
+
+export interface FiatRates {
+  readonly winc: string
+  readonly fiat: Readonly<Record<string, number>>
+  readonly adjustments: readonly PriceAdjustment[]
+}
+
+export interface SupportedCurrencies {
+  readonly supportedCurrencies: readonly string[]
+  readonly limits: Readonly<Record<string, Readonly<Record<string, unknown>>>>
+}
+
+export interface CheckoutSession extends UploadCost {
+  readonly url: string | undefined
+  readonly clientSecret: string | undefined
+  readonly paymentAmount: number
+  readonly quotedPaymentAmount: number
+}
+
+export type HistoryItem = {
+  readonly type: 'crypto' | 'fiat'
+  readonly wincCredited: string
+  /** ISO 8601 UTC. */
+  readonly date: string
+} & Readonly<Record<string, unknown>>
+
+export interface HistoryPage {
+  readonly payments: readonly HistoryItem[]
+  readonly hasMore: boolean
+  readonly cursor: string | null
+}
+
+export interface TopUpResult {
+  /** Id of the transaction on its own chain. */
+  readonly id: string
+  readonly status: 'pending' | 'confirmed' | 'failed'
+  readonly winc: string
+  readonly quantity: string
+  readonly owner: string
+  readonly token: string
+}
+
+/** A currency and an amount of it in its smallest unit (cents, yen). */
+export interface CurrencyAmount {
+  readonly currency: string
+  readonly amount: number
+}
+
+const zeros: CreditBalance = {
+  winc: '0',
+  controlledWinc: '0',
+  effectiveBalance: '0',
+  givenApprovals: [],
+  receivedApprovals: [],
+}
+
+/** Headers that show who asks: a fresh nonce, signed. Repetitions of one request carry the same. */
+export async function signedHeaders(signer: ClientSigner): Promise<Record<string, string>> {
+  const nonce = toHex(crypto.getRandomValues(new Uint8Array(16)))
+  const signature = await signer.sign(utf8(nonce))
+  return {
+    'x-nonce': nonce,
+    'x-signature': toBase64url(signature),
+    'x-public-key': toBase64url(signer.owner),
+    'x-signature-type': String(signer.signatureType),
+  }
+}
+
+/** The payment service: balances, prices, top-ups. */
+export class PaymentAccount {
+  constructor(
+    private readonly service: RemoteService,
+    private readonly signer: ClientSigner | undefined,
+    private readonly token: string,
+  ) {}
+
+  #signer(what: string): ClientSigner {
+    if (this.signer !== undefined) return this.signer
+    throw new ClientError('no-signer', `${what} needs a signer`, 'give the client a signer')
+  }
+
+  async #json(path: string, headers?: Record<string, string>): Promise<Readonly<Record<string, unknown>>> {
+    return fieldsOfAnswer(await this.service.ask({ path: `/v1${path}`, ...(headers && { headers }) }), path)
+  }
+
+  /** Balance of a wallet; the signer's where no address is given. A wallet that nobody knows has zeros. */
+  async getBalance(address: string = this.#signer('your balance').address): Promise<CreditBalance> {
+    const path = `/v1/account/balance/${this.token}?address=${encodeURIComponent(address)}`
+    const answer = await this.service.ask({ path, accepted: [200, 404] })
+    if (answer.status === 404) return zeros
+    const told = fieldsOfAnswer(answer, 'the balance') as Partial<CreditBalance>
+    const winc = told.winc ?? '0'
+    return { ...zeros, controlledWinc: winc, effectiveBalance: winc, ...told, winc }
+  }
+
+  /** Free bytes that a wallet has left: null without a limit, 0 where nothing is free. */
+  async getFreeStatus(
+    address: string = this.#signer('your free allowance').address,
+  ): Promise<{ readonly bytesRemaining: number | null }> {
+    const path = `/v1/account/free?address=${encodeURIComponent(address)}`
+    const answer = await this.service.ask({ path, accepted: [200, 404] })
+    const { bytesRemaining } = (answer.json ?? {}) as { bytesRemaining?: unknown }
+    return { bytesRemaining: typeof bytesRemaining === 'number' ? bytesRemaining : null }
+  }
+
+  /** Payments of the signer, newest first. `limit`: 1 to 100. */
+  async getPaymentHistory({
+    limit = 50,
+    cursor,
+  }: {
+    limit?: number
+    cursor?: string
+  } = {}): Promise<HistoryPage> {
+    if (!Number.isInteger(limit) || limit < 1 || limit > 100)
+      throw new ClientError('invalid-input', `limit is ${limit}`, 'give 1 to 100')
+    const query = `?limit=${limit}${cursor === undefined ? '' : `&cursor=${encodeURIComponent(cursor)}`}`
+    const headers = await signedHeaders(this.#signer('your history'))
+    const page = (await this.#json(`/account/payments${query}`, headers)) as Partial<HistoryPage>
+    return { payments: page.payments ?? [], hasMore: page.hasMore === true, cursor: page.cursor ?? null }
+  }
+
+  /** What uploads of these sizes cost, each for itself: prices have a part for each item, so they do not add up by bytes. */
+  async getUploadCosts({ bytes }: { readonly bytes: readonly number[] }): Promise<UploadCost[]> {
+    const costs = bytes.map(
+      async (count) => (await this.#json(`/price/bytes/${count}`)) as unknown as UploadCost,
+    )
+    return Promise.all(costs)
+  }
+
+  /** Credits for money, by card. Promo codes need a signer. */
+  async getWincForFiat({
+    amount,
+    promoCodes = [],
+  }: {
+    readonly amount: CurrencyAmount
+    readonly promoCodes?: readonly string[]
+  }): Promise<FiatQuote> {
+    if (promoCodes.length > 0) this.#signer('a promo code')
+    const destination = this.signer?.address ?? 'placeholder'
+    const codes = promoCodes.length === 0 ? '' : `&promoCode=${encodeURIComponent(promoCodes.join(','))}`
+    const query = `?destinationAddress=${encodeURIComponent(destination)}${codes}`
+    const told = await this.#json(`/price/${amount.currency}/${amount.amount}${query}`)
+    const { actualPaymentAmount } = told
+    return {
+      ...told,
+      paymentAmount: actualPaymentAmount,
+      adjustments: told.adjustments ?? [],
+    } as unknown as FiatQuote
+  }
+
+  /** Credits for an amount of the token, in its smallest unit. */
+  async getWincForToken({
+    tokenAmount,
+  }: {
+    readonly tokenAmount: string | bigint | number
+  }): Promise<TokenQuote> {
+    const told = await this.#json(`/price/${this.token}/${tokenAmount}`)
+    const { actualPaymentAmount, ...rest } = told
+    const amounts = {
+      actualTokenAmount: String(tokenAmount),
+      equivalentWincTokenAmount: String(actualPaymentAmount),
+    }
+    return { ...rest, ...amounts, adjustments: rest.adjustments ?? [] } as unknown as TokenQuote
+  }
+
+  /** What so many bytes cost in money, rounded up to the currency's smallest unit. */
+  async getFiatEstimateForBytes({
+    byteCount,
+    currency,
+  }: {
+    readonly byteCount: number
+    readonly currency: string
+  }): Promise<FiatEstimate> {
+    const [costs, rates] = await Promise.all([
+      this.getUploadCosts({ bytes: [byteCount] }),
+      this.getFiatRates(),
+    ])
+    const winc = costs[0]?.winc ?? '0'
+    const rate = rates.fiat[currency.toLowerCase()]
+    if (rate === undefined)
+      throw new ClientError('invalid-input', `no rate for ${currency}`, 'ask getSupportedCurrencies')
+    const digits = currency.toLowerCase() === 'jpy' ? 1 : 100
+    const amount = Math.ceil((Number(winc) / Number(rates.winc)) * rate * digits) / digits
+    return { byteCount, amount, currency, winc }
+  }
+
+  /** How much of the token so many bytes cost, in whole tokens. */
+  async getTokenPriceForBytes({ byteCount }: { readonly byteCount: number }): Promise<{
+    readonly tokenPrice: string
+    readonly byteCount: number
+    readonly token: string
+  }> {
+    const [cost] = await this.getUploadCosts({ bytes: [byteCount] })
+    const decimals = tokenDecimals[this.token] ?? 12
+    const quote = await this.getWincForToken({ tokenAmount: 10n ** BigInt(decimals) })
+    const base = ceilDivided(BigInt(cost?.winc ?? '0') * 10n ** BigInt(decimals), BigInt(quote.winc))
+    return { tokenPrice: decimalText(base, decimals), byteCount, token: this.token }
+  }
+
+  /** How much one unit of the network's own token is worth. */
+  async getFiatToAR({
+    currency,
+  }: {
+    readonly currency: string
+  }): Promise<{ currency: string; rate: number }> {
+    return (await this.#json(`/rates/${currency}`)) as unknown as { currency: string; rate: number }
+  }
+
+  /** What one GiB costs, fees included. */
+  async getFiatRates(): Promise<FiatRates> {
+    return (await this.#json('/rates')) as unknown as FiatRates
+  }
+
+  async getSupportedCurrencies(): Promise<SupportedCurrencies> {
+    return (await this.#json('/currencies')) as unknown as SupportedCurrencies
+  }
+
+  async getSupportedCountries(): Promise<readonly string[]> {
+    const { json } = await this.service.ask({ path: '/v1/countries' })
+    if (Array.isArray(json)) return json as string[]
+    throw new ClientError('malformed-answer', 'the countries are no list', 'check the address of the service')
+  }
+
+  /** Begins a payment by card; the page to pay on is at `url`. */
+  async createCheckoutSession({
+    amount,
+    owner,
+    promoCodes = [],
+    uiMode = 'hosted',
+  }: {
+    readonly amount: CurrencyAmount
+    readonly owner: string
+    readonly promoCodes?: readonly string[]
+    readonly uiMode?: 'hosted' | 'embedded'
+  }): Promise<CheckoutSession> {
+    const codes = promoCodes.length === 0 ? '' : `&promoCode=${encodeURIComponent(promoCodes.join(','))}`
+    const place = `/top-up/checkout-session/${encodeURIComponent(owner)}/${amount.currency}/${amount.amount}`
+    const told = await this.#json(`${place}?token=${this.token}&uiMode=${uiMode}${codes}`)
+    const quote = (told.topUpQuote ?? {}) as Record<string, unknown>
+    const session = (told.paymentSession ?? {}) as Record<string, unknown>
+    return {
+      url: typeof session.url === 'string' ? session.url : undefined,
+      clientSecret: typeof session.client_secret === 'string' ? session.client_secret : undefined,
+      winc: String(quote.winstonCreditAmount),
+      paymentAmount: Number(quote.paymentAmount),
+      quotedPaymentAmount: Number(quote.quotedPaymentAmount),
+      adjustments: (told.adjustments ?? []) as PriceAdjustment[],
+      fees: (told.fees ?? []) as PriceAdjustment[],
+    }
+  }
+
+  /** The address that takes payments in the token. */
+  async receivingAddress(): Promise<string> {
+    const { addresses } = (await this.#json('/info')) as { addresses?: Record<string, string> }
+    const address = addresses?.[this.token]
+    if (typeof address === 'string') return address
+    throw new ClientError('rejected', `the service takes no ${this.token}`, 'choose another token')
+  }
+
+  /** Tells the service of a transaction that was sent to its address. Asked again, it says how far that is. */
+  async submitFundTransaction({ txId }: { readonly txId: string }): Promise<TopUpResult> {
+    const path = `/v1/account/balance/${this.token}`
+    const body = JSON.stringify({ tx_id: txId })
+    return topUpOf(await this.service.ask({ method: 'POST', path, body }))
+  }
+
+  /** Approvals that a wallet gave and received; the signer's where no address is given. */
+  async getCreditShareApprovals({
+    userAddress = this.#signer('your approvals').address,
+  }: {
+    readonly userAddress?: string
+  } = {}): Promise<CreditShares> {
+    const path = `/v1/account/approvals/get?userAddress=${encodeURIComponent(userAddress)}`
+    const answer = await this.service.ask({ path, accepted: [200, 404] })
+    const told = answer.status === 404 ? {} : fieldsOfAnswer(answer, 'approvals')
+    const { givenApprovals = [], receivedApprovals = [] } = told as Partial<CreditShares>
+    return { givenApprovals, receivedApprovals }
+  }
+}
+
+/** Decimal places of the tokens. */
+export const tokenDecimals: Readonly<Record<string, number>> = {
+  ...{ arweave: 12, ario: 6, 'base-ario': 6, solana: 9, ethereum: 18, 'base-eth': 18, matic: 18, pol: 18 },
+  ...{ kyve: 6, usdc: 6, 'base-usdc': 6, 'polygon-usdc': 6, 'solana-usdc': 6 },
+}
+
+/** Rounded up: who asks what to pay must not pay too little. */
+export function ceilDivided(dividend: bigint, divisor: bigint): bigint {
+  return (dividend + divisor - 1n) / divisor
+}
+
+/** A number of smallest units as a decimal text. */
+export function decimalText(units: bigint, decimals: number): string {
+  const digits = units.toString().padStart(decimals + 1, '0')
+  const whole = digits.slice(0, -decimals)
+  const rest = digits.slice(-decimals).replace(/0+$/, '')
+  return rest === '' ? whole : `${whole}.${rest}`
+}
+
+function topUpOf(answer: ServiceAnswer): TopUpResult {
+  const told = fieldsOfAnswer(answer, 'the top-up')
+  const kinds = {
+    confirmed: 'creditedTransaction',
+    pending: 'pendingTransaction',
+    failed: 'failedTransaction',
+  } as const
+  for (const [status, key] of Object.entries(kinds)) {
+    const found = told[key] as Record<string, unknown> | undefined
+    if (found === undefined) continue
+    return {
+      id: String(found.transactionId),
+      status: status as TopUpResult['status'],
+      winc: String(found.winstonCreditAmount),
+      quantity: String(found.transactionQuantity),
+      owner: String(found.destinationAddress),
+      token: String(found.tokenType),
+    }
+  }
+  throw new ClientError('malformed-answer', 'the top-up has no state', 'check the address of the service')
+}

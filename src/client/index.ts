@@ -1,0 +1,51 @@
+/** `sluice/client`: uploads, credits, folders. Runs in Node, Deno, Bun, browsers and their workers. */
+export {
+  type CheckoutSession,
+  type CreditApproval,
+  type CreditBalance,
+  type CreditShares,
+  type CurrencyAmount,
+  type FiatEstimate,
+  type FiatQuote,
+  type FiatRates,
+  type HistoryItem,
+  type HistoryPage,
+  PaymentAccount,
+  type TokenQuote,
+  type TopUpResult,
+  type UploadCost,
+} from './account.js'
+export {
+  networks,
+  type ServiceAddresses,
+  SluiceClient,
+  type SluiceOptions,
+  type UploadOptions,
+} from './client.js'
+export { ClientError, type ErrorCode } from './errors.js'
+export type { FundingMode, SendTokens, TopUpRequest } from './funding.js'
+export { readItemHead, type SignedHead } from './item-layout.js'
+export { isOwnersItem } from './item-proof.js'
+export type { ChunkingOptions } from './multi-part.js'
+export type { PayloadSource, UploadData } from './payload.js'
+export { type DataItemOptions, signedItem } from './prepare.js'
+export { checkReceipt, isReceiptSigned, receiptSigner, type UploadReceipt } from './receipt-proof.js'
+export { memoryStore, type ResumeStore, webStore } from './resume-store.js'
+export type { ArweaveJwk } from './rsa.js'
+export {
+  type ArweaveWallet,
+  addressOfOwner,
+  type ClientSigner,
+  type EthereumWallet,
+  type SolanaWallet,
+  signerOfArweave,
+  signerOfArweaveWallet,
+  signerOfEd25519,
+  signerOfEthereum,
+  signerOfEthereumWallet,
+  signerOfSolana,
+  signerOfSolanaWallet,
+} from './signer.js'
+export type { TextTag } from './tags.js'
+export { type ProgressEvent, type UploadEvents, UploadTask } from './task.js'
+export type { UploadResult } from './upload.js'

@@ -1,0 +1,205 @@
+import { ClientError } from './errors.js'
+import { askPaid, type Payer } from './paid-request.js'
+import { partsOf } from './payload.js'
+import type { PreparedItem } from './prepare.js'
+import type { ResumeStore } from './resume-store.js'
+import { fieldsOfAnswer, type RemoteService } from './service.js'
+import type { Say } from './task.js'
+import { nowMs, waited } from './timing.js'
+
+export const chunkBytesMin = 5 * 1024 * 1024
+export const chunkBytesMax = 500 * 1024 * 1024
+
+export interface ChunkingOptions {
+  /** 5 MiB to 500 MiB; 5 MiB unless said. */
+  readonly chunkByteCount?: number
+  /** Requests at once at most; 5 unless said. How many there are adapts to how the service answers. */
+  readonly maxChunkConcurrency?: number
+  /** `auto`: from three parts on. */
+  readonly chunkingMode?: 'auto' | 'force' | 'disabled'
+  /** How long the service may take to put the parts together; one minute for each GiB unless said, at least one. */
+  readonly maxFinalizeMs?: number
+}
+
+/** An upload that was begun, as the resume store has it. */
+interface Begun {
+  readonly uploadId: string
+  readonly chunkSize: number
+}
+
+export interface PartsUpload {
+  readonly service: RemoteService
+  readonly store: ResumeStore
+  readonly item: PreparedItem
+  readonly token: string
+  readonly options: ChunkingOptions
+  readonly paidBy: readonly string[]
+  readonly payer: Payer | undefined
+  readonly signal: AbortSignal | undefined
+  readonly say: Say
+}
+
+const version = { 'x-chunking-version': '2' }
+
+/** Whether an item of this size goes in parts. */
+export function goesInParts(sizeBytes: number, { chunkByteCount, chunkingMode }: ChunkingOptions): boolean {
+  if (chunkingMode === 'force') return true
+  if (chunkingMode === 'disabled') return false
+  return sizeBytes > 2 * (chunkByteCount ?? chunkBytesMin)
+}
+
+/** Uploads an item in parts: those that the service has already are not sent again. Resolves with the receipt's JSON. */
+export async function uploadInParts(upload: PartsUpload): Promise<Readonly<Record<string, unknown>>> {
+  const { begun, present } = await beginOrResume(upload)
+  await sendParts(upload, begun, present)
+  return finalize(upload, begun)
+}
+
+async function beginOrResume(upload: PartsUpload): Promise<{ begun: Begun; present: ReadonlySet<number> }> {
+  const { store, item, service, token, signal } = upload
+  const key = `${item.resumeKey}:parts`
+  const text = await store.get(key)
+  if (text !== undefined) {
+    const begun = JSON.parse(text) as Begun
+    const path = `/v1/chunks/${token}/${begun.uploadId}/-1`
+    const answer = await service.ask({ path, headers: version, signal, accepted: [200, 404] })
+    const { chunks } = (answer.json ?? {}) as { chunks?: [number, number][] }
+    if (answer.status === 200) return { begun, present: new Set((chunks ?? []).map(([offset]) => offset)) }
+    // What is put together already has no parts any more, but a status.
+    const state = await service.ask({
+      path: `/v1/chunks/${token}/${begun.uploadId}/status`,
+      signal,
+      accepted: [200, 404],
+    })
+    if (state.status === 200) return { begun, present: allOffsets(item.source.size, begun.chunkSize) }
+    await store.delete(key)
+  }
+  const begun = await create(upload)
+  await store.set(key, JSON.stringify(begun))
+  return { begun, present: new Set() }
+}
+
+function allOffsets(size: number, chunkSize: number): Set<number> {
+  return new Set(Array.from({ length: Math.ceil(size / chunkSize) }, (_, index) => index * chunkSize))
+}
+
+async function create({ service, token, options, payer, item, signal }: PartsUpload): Promise<Begun> {
+  const wanted = options.chunkByteCount ?? chunkBytesMin
+  if (!Number.isInteger(wanted) || wanted < chunkBytesMin || wanted > chunkBytesMax)
+    throw new ClientError('invalid-input', `chunkByteCount is ${wanted}`, 'give 5 MiB to 500 MiB, in bytes')
+  // No more than 10,000 parts are taken.
+  const chunkSize = Math.max(wanted, Math.ceil(item.source.size / 10_000))
+  const base = `/v1/chunks/${token}/-1/-1?chunkSize=${chunkSize}`
+  const { signatureType } = item.header
+  const paid = `&totalBytes=${item.source.size}&address=${payer?.signer.address}&signatureType=${signatureType}`
+  const headers = payer === undefined ? version : { ...version, 'cache-control': 'no-store' }
+  const request = { path: payer === undefined ? base : base + paid, headers, signal }
+  const answer =
+    payer === undefined
+      ? await service.ask(request)
+      : await askPaid(service, request, `${item.resumeKey}:payment`, payer)
+  const { id, chunkSize: told } = fieldsOfAnswer(answer, 'the beginning of an upload')
+  if (typeof id !== 'string' || !/^[\w.~-]{1,256}$/.test(id))
+    throw new ClientError(
+      'malformed-answer',
+      'the service gave the upload no id',
+      'check the address of the service',
+    )
+  const taken = typeof told === 'number' && Number.isInteger(told) && told > 0 ? told : chunkSize
+  return { uploadId: id, chunkSize: taken }
+}
+
+/** Sends what is missing, as many parts at once as go well: one more after each success, half after a refusal. */
+async function sendParts(upload: PartsUpload, begun: Begun, present: ReadonlySet<number>): Promise<void> {
+  const { item, service, token, options, signal, say } = upload
+  const most = options.maxChunkConcurrency ?? 5
+  let allowed = Math.min(2, most)
+  let sent = 0
+  const failed: unknown[] = []
+  const running = new Set<Promise<void>>()
+  const send = async (offset: number, part: Uint8Array<ArrayBuffer>): Promise<void> => {
+    const path = `/v1/chunks/${token}/${begun.uploadId}/${offset}`
+    const headers = { ...version, 'content-type': 'application/octet-stream' }
+    for (let tried = 0; ; tried++) {
+      try {
+        await service.ask({ method: 'POST', path, headers, body: part, signal })
+        break
+      } catch (error) {
+        const isBusy = error instanceof ClientError && ['rate-limited', 'unavailable'].includes(error.code)
+        if (!isBusy || tried >= 2) throw error
+        allowed = Math.max(1, Math.floor(allowed / 2))
+      }
+    }
+    allowed = Math.min(most, allowed + 1)
+    sent += part.length
+    say({ type: 'upload', processedBytes: sent, totalBytes: item.source.size })
+  }
+  let offset = 0
+  try {
+    for await (const part of partsOf(item.source.open(0), begun.chunkSize)) {
+      const at = offset
+      offset += part.length
+      if (present.has(at)) {
+        sent += part.length
+        continue
+      }
+      while (running.size >= allowed && failed.length === 0) await Promise.race(running)
+      if (failed.length > 0) break
+      const work: Promise<void> = send(at, part)
+        .catch((error: unknown) => void failed.push(error))
+        .finally(() => running.delete(work))
+      running.add(work)
+    }
+  } finally {
+    await Promise.all(running)
+  }
+  if (failed.length > 0) throw failed[0]
+}
+
+const failedStates: Readonly<Record<string, readonly ['insufficient-credits' | 'rejected', string]>> = {
+  UNDERFUNDED: ['insufficient-credits', 'top up and upload again: parts are kept for a day'],
+  INVALID: ['rejected', 'the item did not verify at the service: upload again'],
+  APPROVAL_FAILED: ['rejected', 'check the amount and the address of the approval'],
+  REVOKE_FAILED: ['rejected', 'check whether there is an approval to revoke'],
+}
+
+async function finalize(upload: PartsUpload, begun: Begun): Promise<Readonly<Record<string, unknown>>> {
+  const { service, token, paidBy, options, item, signal } = upload
+  const path = `/v1/chunks/${token}/${begun.uploadId}`
+  const headers = {
+    ...version,
+    'content-type': 'application/octet-stream',
+    ...(paidBy.length > 0 ? { 'x-paid-by': paidBy.join(',') } : {}),
+  }
+  const accepted = [200, 201, 202]
+  const answer = await service.ask({ method: 'POST', path: `${path}/finalize`, headers, signal, accepted })
+  if (answer.status === 200 && isReceipt(answer.json)) return answer.json
+  const size = item.source.size
+  const limitMs = options.maxFinalizeMs ?? Math.max(1, Math.ceil(size / 2 ** 30)) * 60_000
+  const pollMs = size < 100 * 2 ** 20 ? 500 : 2000
+  for (const untilMs = nowMs() + limitMs; ; ) {
+    const state = fieldsOfAnswer(
+      await service.ask({ path: `${path}/status`, headers: version, signal }),
+      'the state',
+    )
+    if (state.status === 'FINALIZED' && isReceipt(state.receipt)) return state.receipt
+    const failure = failedStates[String(state.status)]
+    if (failure !== undefined) {
+      await upload.store.delete(`${item.resumeKey}:parts`)
+      throw new ClientError(failure[0], `the service says ${state.status}`, failure[1], {
+        id: item.header.id,
+      })
+    }
+    if (nowMs() > untilMs) {
+      const advice = 'call again: it goes on where it is, nothing is sent or paid twice'
+      throw new ClientError('unavailable', `still ${state.status} after ${limitMs} ms`, advice, {
+        id: item.header.id,
+      })
+    }
+    await waited(pollMs, signal)
+  }
+}
+
+function isReceipt(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && 'signature' in value
+}

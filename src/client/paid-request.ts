@@ -1,0 +1,79 @@
+import { ClientError } from './errors.js'
+import type { ResumeStore } from './resume-store.js'
+import { errorOf, type RemoteService, type ServiceAnswer, type ServiceRequest } from './service.js'
+import type { ClientSigner } from './signer.js'
+import { nowMs } from './timing.js'
+import { offersOf, type SignedPayment, settlementOf, signPayment } from './usdc-payment.js'
+
+export interface Payer {
+  readonly signer: ClientSigner
+  readonly maxMUSDCAmount: bigint
+  readonly store: ResumeStore
+}
+
+/**
+ * Asks, pays the offer of a 402 and asks again. The signed payment is remembered under `key` before it is sent, and a repetition,
+ * also one by a later process, sends the same payment: it can be settled once only. It is forgotten when an answer shows what
+ * became of it, by the caller (`forgetPayment`) once the answer is safe.
+ */
+export async function askPaid(
+  service: RemoteService,
+  request: ServiceRequest,
+  key: string,
+  payer: Payer,
+): Promise<ServiceAnswer> {
+  const accepted = [...(request.accepted ?? [200, 202]), 402]
+  const remembered = await rememberedPayment(payer.store, key)
+  let payment = remembered
+  if (payment === undefined) {
+    const answer = await service.ask({ ...request, accepted })
+    if (answer.status !== 402) return answer
+    payment = await signPayment(offersOf(answer), payer.signer, payer.maxMUSDCAmount)
+    await payer.store.set(key, JSON.stringify(payment))
+  }
+  return await sendPaid(service, { ...request, accepted }, key, payment, payer.store)
+}
+
+async function sendPaid(
+  service: RemoteService,
+  request: ServiceRequest,
+  key: string,
+  payment: SignedPayment,
+  store: ResumeStore,
+): Promise<ServiceAnswer> {
+  const headers = { ...request.headers, [payment.header]: payment.value }
+  let answer: ServiceAnswer
+  try {
+    answer = await service.ask({ ...request, headers })
+  } catch (error) {
+    if (!(error instanceof ClientError) || !['unavailable', 'aborted', 'rate-limited'].includes(error.code))
+      throw error
+    const found = `a payment of ${payment.amount} micro-USDC was sent, and no answer came`
+    const advice =
+      'call again with the same content: the same payment is sent, which can be settled once only'
+    throw new ClientError('payment-uncertain', found, advice, { cause: error })
+  }
+  if (answer.status !== 402) return answer
+  // A settled payment that is refused nevertheless is not paid again: only people can sort that out.
+  const settled = settlementOf(answer)
+  if (settled?.success !== true) await store.delete(key)
+  if (settled?.success === true) {
+    const found = `the service settled ${payment.amount} micro-USDC (${settled.transaction}) and still refuses`
+    throw new ClientError(
+      'payment-uncertain',
+      found,
+      'ask the operator of the service, with that transaction',
+    )
+  }
+  throw errorOf(service.url, answer)
+}
+
+async function rememberedPayment(store: ResumeStore, key: string): Promise<SignedPayment | undefined> {
+  const text = await store.get(key)
+  if (text === undefined) return undefined
+  const payment = JSON.parse(text) as SignedPayment
+  // What can no longer be settled was settled already or never will be; the service knows the item in the first case.
+  if (payment.validUntilMs > nowMs()) return payment
+  await store.delete(key)
+  return undefined
+}

@@ -1,0 +1,188 @@
+import { ClientError, type ErrorCode } from './errors.js'
+import { abortedError, throwIfAborted, waited } from './timing.js'
+
+export type FetchLike = (url: string, init?: RequestInit) => Promise<Response>
+
+/** How requests are repeated: only after no answer, 429 and 5xx, and always with the same bytes and headers. */
+export interface RetryOptions {
+  readonly tries?: number
+  /** Pause before the second try; doubled for each further one, at most 30 s. */
+  readonly delayMs?: number
+}
+
+export interface ServiceRequest {
+  readonly method?: 'GET' | 'POST'
+  /** From the slash on. */
+  readonly path: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: Uint8Array<ArrayBuffer> | string
+  readonly signal?: AbortSignal | undefined
+  /** Statuses that are answers and no errors; 200 and 202 unless said. */
+  readonly accepted?: readonly number[]
+}
+
+export interface ServiceAnswer {
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+  /** The JSON of the body; undefined where the body is something else. */
+  readonly json: unknown
+}
+
+/** Answers are small: a service that sends more is not one. */
+const answerBytesMax = 64 * 1024 * 1024
+const delayMaxMs = 30_000
+
+/** One service at one address. */
+export class RemoteService {
+  readonly #url: string
+  readonly #fetch: FetchLike
+  readonly #retry: Required<RetryOptions>
+
+  constructor(url: string, fetcher: FetchLike, retry: RetryOptions = {}) {
+    this.#url = url.replace(/\/+$/, '')
+    this.#fetch = fetcher
+    this.#retry = { tries: retry.tries ?? 5, delayMs: retry.delayMs ?? 500 }
+  }
+
+  get url(): string {
+    return this.#url
+  }
+
+  /** Asks until there is an answer that another try would not change. Rejects with a ClientError. */
+  async ask(request: ServiceRequest): Promise<ServiceAnswer> {
+    for (let tried = 1; ; tried++) {
+      const answer = await this.#once(request)
+      const again = answer instanceof ClientError || answer.status === 429 || answer.status >= 500
+      if (!again || tried >= this.#retry.tries) return this.#judged(request, answer)
+      await waited(this.#delay(tried, answer), request.signal)
+    }
+  }
+
+  #judged(request: ServiceRequest, answer: ServiceAnswer | ClientError): ServiceAnswer {
+    if (answer instanceof ClientError) throw answer
+    if ((request.accepted ?? [200, 202]).includes(answer.status)) return answer
+    throw errorOf(this.#url, answer)
+  }
+
+  #delay(tried: number, answer: ServiceAnswer | ClientError): number {
+    const asked = answer instanceof ClientError ? Number.NaN : Number(answer.headers.get('retry-after'))
+    const own = Math.min(this.#retry.delayMs * 2 ** (tried - 1), delayMaxMs)
+    return asked > 0 ? Math.min(asked * 1000, delayMaxMs) : own
+  }
+
+  async #once({
+    method = 'GET',
+    path,
+    headers,
+    body,
+    signal,
+  }: ServiceRequest): Promise<ServiceAnswer | ClientError> {
+    throwIfAborted(signal)
+    const init: RequestInit = { method, redirect: 'follow', headers: { ...headers } }
+    if (body !== undefined) init.body = body
+    if (signal !== undefined) init.signal = signal
+    try {
+      const response = await this.#fetch(this.#url + path, init)
+      return await readAnswer(response)
+    } catch (error) {
+      if (signal?.aborted === true) throw abortedError(signal)
+      if (error instanceof ClientError) return error
+      const why = error instanceof Error && error.cause instanceof Error ? error.cause.message : String(error)
+      const message = `${this.#url} did not answer: ${why}`
+      return new ClientError('unavailable', message, 'try again later, or another address', { cause: error })
+    }
+  }
+}
+
+async function readAnswer(response: Response): Promise<ServiceAnswer> {
+  const { status, headers } = response
+  if (Number(headers.get('content-length')) > answerBytesMax) {
+    await response.body?.cancel()
+    throw new ClientError(
+      'malformed-answer',
+      'an answer of more than 64 MiB',
+      'check the address of the service',
+    )
+  }
+  const text = await response.text()
+  const isJson = headers.get('content-type')?.includes('json') === true
+  return { status, headers, text, json: isJson ? parsed(text) : undefined }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined
+    throw error
+  }
+}
+
+/** The words of a refusal: the JSON's error or message, the text, or nothing for a page of HTML. */
+function wordsOf({ json, text, headers, status }: ServiceAnswer): string {
+  const { error, message } = (json ?? {}) as { error?: unknown; message?: unknown }
+  if (typeof error === 'string' && error !== '') return error
+  if (typeof message === 'string') return message
+  if (headers.get('content-type')?.includes('html') === true || text === '') return `status ${status}`
+  return text.slice(0, 300)
+}
+
+/** Whether a 402 says that what is free is used up; any other is about credits or about USDC. */
+export function isFreeTierSpent({ headers, json }: ServiceAnswer): boolean {
+  const { code } = (json ?? {}) as { code?: unknown }
+  return headers.get('x-free-tier-exhausted') === 'true' || code === 'FREE_TIER_EXHAUSTED'
+}
+
+/** Whether a 402 carries an offer to be paid in USDC. */
+export function hasOffer({ headers, json }: ServiceAnswer): boolean {
+  return (
+    headers.has('payment-required') || Array.isArray((json as { accepts?: unknown } | undefined)?.accepts)
+  )
+}
+
+const topUp = 'top up credits, or choose a funding mode that pays just in time'
+
+function kindOf(answer: ServiceAnswer): readonly [ErrorCode, string] {
+  switch (answer.status) {
+    case 402:
+      if (isFreeTierSpent(answer)) return ['free-tier-exhausted', topUp]
+      if (hasOffer(answer)) return ['payment-required', 'fund by x402, or use the normal upload path']
+      return ['insufficient-credits', topUp]
+    case 401:
+    case 403:
+      return ['forbidden', 'the service turns this wallet or content away: read its reason']
+    case 404:
+      return [
+        'not-found',
+        'check the address and the id; what was just uploaded may take a while to be found',
+      ]
+    case 413:
+      return ['too-large', 'split the content into smaller items and tie them with a manifest']
+    case 429:
+      return ['rate-limited', 'wait, and ask less often']
+    default:
+      return answer.status >= 500
+        ? ['unavailable', 'try again later']
+        : ['rejected', 'change the request: repeating it gives the same answer']
+  }
+}
+
+/** The error that an answer stands for. */
+export function errorOf(url: string, answer: ServiceAnswer): ClientError {
+  const [code, advice] = kindOf(answer)
+  return new ClientError(code, `${url} answered ${answer.status}: ${wordsOf(answer)}`, advice, {
+    status: answer.status,
+  })
+}
+
+/** The fields of a JSON object. Throws `malformed-answer` for anything else, a page of HTML for example. */
+export function fieldsOfAnswer(answer: ServiceAnswer, what: string): Readonly<Record<string, unknown>> {
+  const { json } = answer
+  if (typeof json === 'object' && json !== null && !Array.isArray(json))
+    return json as Record<string, unknown>
+  const found = `${what}: no JSON object, but ${answer.headers.get('content-type') ?? 'nothing'}`
+  throw new ClientError('malformed-answer', found, 'check the address of the service', {
+    status: answer.status,
+  })
+}

@@ -1,0 +1,34 @@
+import { ClientError } from './errors.js'
+
+/** Time for the client: the one place with timers here, because it must not bring along what only Node has. */
+
+/** Milliseconds since 1970. */
+export function nowMs(): number {
+  return Date.now()
+}
+
+/** Resolves after `ms`, or rejects with an `aborted` error as soon as the signal fires. */
+export function waited(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted === true) return reject(abortedError(signal))
+    const stop = (): void => {
+      clearTimeout(timer)
+      reject(abortedError(signal))
+    }
+    const timer = setTimeout(() => {
+      signal?.removeEventListener('abort', stop)
+      resolve()
+    }, ms)
+    signal?.addEventListener('abort', stop, { once: true })
+  })
+}
+
+/** What is thrown where the caller's signal fired. */
+export function abortedError(signal?: AbortSignal): ClientError {
+  return new ClientError('aborted', 'the caller stopped it', 'call again to go on', { cause: signal?.reason })
+}
+
+/** Throws where the caller's signal has fired. */
+export function throwIfAborted(signal?: AbortSignal): void {
+  if (signal?.aborted === true) throw abortedError(signal)
+}

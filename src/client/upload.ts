@@ -1,0 +1,174 @@
+import type { PaymentAccount } from './account.js'
+import { plainBytes } from './bytes.js'
+import { ClientError } from './errors.js'
+import { defaultMUSDCMax, type FundingMode, fundOnDemand } from './funding.js'
+import { type ChunkingOptions, goesInParts, uploadInParts } from './multi-part.js'
+import { askPaid, type Payer } from './paid-request.js'
+import { allBytes } from './payload.js'
+import { forgetUpload, type PreparedItem } from './prepare.js'
+import { checkReceipt, type UploadReceipt } from './receipt-proof.js'
+import type { ResumeStore } from './resume-store.js'
+import { fieldsOfAnswer, type RemoteService, type ServiceAnswer } from './service.js'
+import { addressOfOwner, type ClientSigner } from './signer.js'
+import type { Say } from './task.js'
+import { waited } from './timing.js'
+
+/** A receipt, and what the service adds to it for items that share credits or were paid in USDC. */
+export interface UploadResult extends UploadReceipt {
+  readonly createdApproval?: Readonly<Record<string, unknown>>
+  readonly revokedApprovals?: readonly Readonly<Record<string, unknown>>[]
+}
+
+export interface UploadParts {
+  readonly service: RemoteService
+  readonly account: PaymentAccount
+  readonly store: ResumeStore
+  readonly signer: ClientSigner | undefined
+  readonly token: string
+  /** Address of the key that receipts are signed by. */
+  serviceAddress(): Promise<string | undefined>
+}
+
+export interface SendOptions extends ChunkingOptions {
+  readonly paidBy?: readonly string[]
+  readonly fundingMode?: FundingMode
+  readonly signal?: AbortSignal | undefined
+}
+
+/** Sends a signed item, pays for it as the funding mode says, and checks the receipt. Repeated calls are charged once. */
+export async function sendItem(
+  parts: UploadParts,
+  item: PreparedItem,
+  options: SendOptions,
+  say: Say,
+): Promise<UploadResult> {
+  const { store, signer, token } = parts
+  const { fundingMode = { mode: 'credits' }, signal } = options
+  const paidBy = options.paidBy ?? []
+  say({ type: 'upload', processedBytes: 0, totalBytes: item.source.size })
+  if (fundingMode.mode === 'on-demand') await topUpIfShort(parts, item, fundingMode, signal)
+  const payer = payerOf(fundingMode, signer, store)
+  const big = goesInParts(item.source.size, options)
+  const told = big
+    ? await uploadInParts({
+        ...parts,
+        item,
+        options,
+        paidBy,
+        payer,
+        signal,
+        say,
+        token: payer ? 'base-usdc' : token,
+      })
+    : await sendWhole(parts, item, options, payer)
+  say({ type: 'upload', processedBytes: item.source.size, totalBytes: item.source.size })
+  const receipt = await checkedReceipt(parts, item, told)
+  await forgetUpload(store, item.resumeKey)
+  return receipt
+}
+
+function payerOf(mode: FundingMode, signer: ClientSigner | undefined, store: ResumeStore): Payer | undefined {
+  if (mode.mode !== 'x402') return undefined
+  if (signer === undefined)
+    throw new ClientError('no-signer', 'x402 needs a signer', 'give the client an EVM key')
+  return { signer, store, maxMUSDCAmount: mode.maxMUSDCAmount ?? defaultMUSDCMax }
+}
+
+async function topUpIfShort(
+  { account, token, store }: UploadParts,
+  item: PreparedItem,
+  mode: Extract<FundingMode, { mode: 'on-demand' }>,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const size = item.source.size
+  const { bytesRemaining } = await account.getFreeStatus()
+  const [cost] = await account.getUploadCosts({ bytes: [size] })
+  if (bytesRemaining === null || cost === undefined || cost.winc === '0') return
+  await fundOnDemand(account, token, store, `${item.resumeKey}:topup`, BigInt(cost.winc), mode, signal)
+}
+
+async function sendWhole(
+  { service, token }: UploadParts,
+  item: PreparedItem,
+  { paidBy = [], signal }: SendOptions,
+  payer: Payer | undefined,
+): Promise<Readonly<Record<string, unknown>>> {
+  const body = plainBytes(await allBytes(item.source))
+  const headers = {
+    'content-type': 'application/octet-stream',
+    ...(paidBy.length > 0 ? { 'x-paid-by': paidBy.join(',') } : {}),
+  }
+  const request = { method: 'POST' as const, headers, body, signal }
+  const answer =
+    payer === undefined
+      ? await service.ask({ ...request, path: `/v1/tx/${token}` })
+      : await askPaid(
+          service,
+          { ...request, path: '/v1/x402/upload/signed' },
+          `${item.resumeKey}:payment`,
+          payer,
+        )
+  return receiptFields(service, answer, item, signal)
+}
+
+/** How often and how long to ask for the state of an item that another request is just bringing. */
+const statusTries = 20
+const statusPauseMs = 500
+
+/** The receipt of an answer. A 202 may have none: the item is there or comes by another request; its state is asked for. */
+async function receiptFields(
+  service: RemoteService,
+  answer: ServiceAnswer,
+  item: PreparedItem,
+  signal: AbortSignal | undefined,
+): Promise<Readonly<Record<string, unknown>>> {
+  const { json } = answer
+  const fields = (json ?? {}) as Record<string, unknown>
+  if (typeof fields.receipt === 'object' && fields.receipt !== null) return { ...fields, ...fields.receipt }
+  if ('signature' in fields) return fields
+  if (answer.status !== 202) return fieldsOfAnswer(answer, 'the receipt')
+  const { id } = item.header
+  for (let asked = 0; asked < statusTries; asked++) {
+    const state = await service.ask({ path: `/v1/tx/${id}/status`, signal, accepted: [200, 404] })
+    if (state.status === 200) break
+    await waited(statusPauseMs, signal)
+  }
+  const advice = 'nothing was charged again; the receipt is that of the first upload'
+  throw new ClientError('rejected', `the service has ${id} already and gives no second receipt`, advice, {
+    id,
+    status: 202,
+  })
+}
+
+async function checkedReceipt(
+  parts: UploadParts,
+  item: PreparedItem,
+  told: Readonly<Record<string, unknown>>,
+): Promise<UploadResult> {
+  const { id, owner } = item.header
+  const texts = ['id', 'public', 'signature', 'version'].every((name) => typeof told[name] === 'string')
+  const numbers = ['timestamp', 'deadlineHeight'].every((name) => Number.isSafeInteger(told[name]))
+  if (!texts || !numbers)
+    throw new ClientError(
+      'malformed-answer',
+      'the receipt lacks fields',
+      'check the address of the service',
+      { id },
+    )
+  const receipt = {
+    dataCaches: [],
+    fastFinalityIndexes: [],
+    owner: addressOfOwner(owner),
+    ...told,
+    winc: String(told.winc ?? '0'),
+  } as unknown as UploadResult
+  await checkReceipt(receipt, id, await parts.serviceAddress())
+  if (receipt.owner !== addressOfOwner(owner))
+    throw new ClientError(
+      'untrue',
+      `the receipt names the owner ${receipt.owner}`,
+      'use another upload service',
+      { id },
+    )
+  return receipt
+}

@@ -1,0 +1,163 @@
+import {
+  createData,
+  DataItem,
+  ArweaveSigner as TheirArweave,
+  EthereumSigner as TheirEthereum,
+} from 'arbundles'
+import t from 'tap'
+import { fromBase58, fromBase64url, toBase58, toBase64url, toHex } from '../../src/client/bytes.js'
+import { deepDigest, payloadDigestOf } from '../../src/client/deep-digest.js'
+import { messageOf, readItemHead } from '../../src/client/item-layout.js'
+import { isOwnersItem } from '../../src/client/item-proof.js'
+import { signedItem } from '../../src/client/prepare.js'
+import type { ArweaveJwk } from '../../src/client/rsa.js'
+import {
+  type ClientSigner,
+  signerOfArweave,
+  signerOfEd25519,
+  signerOfEthereum,
+  signerOfSolana,
+} from '../../src/client/signer.js'
+import { packTags, unpackTags } from '../../src/client/tags.js'
+import { decodeBase64url, encodeBase64url } from '../../src/format/base64url.js'
+import { nativeAddress } from '../../src/proof/address.js'
+import { deepHash } from '../../src/proof/deep-hash.js'
+import { fixtureJson, fromHex } from '../fixture-file.js'
+import { fc } from '../property.js'
+
+interface Vector {
+  readonly id: string
+  readonly sigType: number
+  readonly owner_b64url: string
+  readonly rawTags: string
+  readonly signMsg: string
+  readonly signature: string
+}
+const vectors = fixtureJson<Record<string, Vector>>('vectors.json')
+const jwk = fixtureJson<ArweaveJwk>('rsa-4096.jwk.json')
+const secret = new Uint8Array(32).fill(1)
+const tags = [
+  { name: 'Content-Type', value: 'text/plain' },
+  { name: 'A', value: 'é' },
+]
+const hello = new TextEncoder().encode('hello')
+
+const signers: Record<string, () => Promise<ClientSigner>> = {
+  arweave: () => signerOfArweave(jwk),
+  ethereum: () => signerOfEthereum(secret),
+  ed25519: () => signerOfEd25519(secret),
+  solana: () => signerOfSolana(secret),
+}
+
+t.test('known items are made byte for byte where signatures are always the same', async (t) => {
+  for (const [vector, name] of [
+    ['eth3_tags', 'ethereum'],
+    ['ed25519_type2', 'ed25519'],
+    ['solana_type4_hex', 'solana'],
+  ] as const) {
+    const known = vectors[vector] as Vector
+    const { id, bytes } = await signedItem(
+      hello,
+      { tags },
+      await (signers[name] as () => Promise<ClientSigner>)(),
+    )
+    t.equal(id, known.id, vector)
+    const header = readItemHead(bytes)
+    if (header === undefined || header === 'more') throw new Error(vector)
+    t.equal(toHex(header.signature), known.signature)
+    t.equal(toHex(header.rawTags), known.rawTags)
+    t.equal(toHex(messageOf(header, await payloadDigestOf(hello))), known.signMsg)
+  }
+})
+
+for (const [name, make] of Object.entries(signers)) {
+  t.test(`${name}: items verify here, there and nowhere after a change`, async (t) => {
+    const signer = await make()
+    t.equal(signer.address, nativeAddress(signer.signatureType, signer.owner))
+    const { id, bytes } = await signedItem(
+      hello,
+      { tags, anchor: 'a'.repeat(32), target: 'A'.repeat(43) },
+      signer,
+    )
+    const theirs = new DataItem(Buffer.from(bytes))
+    t.equal(theirs.id, id)
+    t.strictSame(theirs.tags, tags)
+    t.equal(await DataItem.verify(Buffer.from(bytes)), true)
+    const header = readItemHead(bytes)
+    if (header === undefined || header === 'more') throw new Error('no header')
+    t.equal(await isOwnersItem(header, await payloadDigestOf(hello)), true)
+    t.equal(await isOwnersItem(header, await payloadDigestOf(hello.subarray(1))), false)
+    const bent = { ...header, signature: header.signature.map((byte, at) => (at === 3 ? byte ^ 1 : byte)) }
+    t.equal(await isOwnersItem(bent, await payloadDigestOf(hello)), false)
+  })
+}
+
+t.test('items of arbundles are read and verified', async (t) => {
+  for (const their of [new TheirArweave(jwk as never), new TheirEthereum('01'.repeat(32))]) {
+    const item = createData('some text', their, { tags, anchor: 'b'.repeat(32) })
+    await item.sign(their)
+    const header = readItemHead(new Uint8Array(item.getRaw()))
+    if (header === undefined || header === 'more') throw new Error('no header')
+    t.equal(header.id, item.id)
+    t.strictSame(header.tags, tags)
+    t.equal(await isOwnersItem(header, await payloadDigestOf(new TextEncoder().encode('some text'))), true)
+  }
+})
+
+t.test('an item typed by EIP-712 verifies', async (t) => {
+  const known = vectors.typedEth7 as Vector
+  const fields = {
+    signatureType: 7,
+    owner: fromBase64url(known.owner_b64url) ?? new Uint8Array(0),
+    target: new Uint8Array(0),
+    anchor: new Uint8Array(0),
+    tags,
+    rawTags: packTags(tags),
+    signature: fromHex(known.signature),
+  }
+  t.equal(await isOwnersItem(fields, await payloadDigestOf(hello)), true)
+  t.equal(
+    await isOwnersItem(
+      { ...fields, owner: fields.owner.map((byte) => byte ^ 1) },
+      await payloadDigestOf(hello),
+    ),
+    false,
+  )
+})
+
+t.test('texts of bytes and tags go both ways, as those of the program do', async () => {
+  const bytes = fc.uint8Array({ maxLength: 100 })
+  fc.assert(
+    fc.property(bytes, (some) => {
+      const text = toBase64url(some)
+      return (
+        text === encodeBase64url(some) &&
+        toBase58(fromBase58(toBase58(some)) as Uint8Array) === toBase58(some)
+      )
+    }),
+  )
+  fc.assert(
+    fc.property(fc.string({ maxLength: 12, unit: fc.constantFrom(...'AQgw-_+=/b9') }), (text) => {
+      return (
+        toHex(fromBase64url(text) ?? Uint8Array.of(1)) === toHex(decodeBase64url(text) ?? Uint8Array.of(1))
+      )
+    }),
+  )
+  const tag = fc.record({ name: fc.string({ maxLength: 20 }), value: fc.string({ maxLength: 20 }) })
+  fc.assert(
+    fc.property(fc.array(tag, { maxLength: 20 }), (some) => {
+      return JSON.stringify(unpackTags(packTags(some))) === JSON.stringify(some)
+    }),
+  )
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 60 }), (some) => {
+      const read = unpackTags(some)
+      return read === undefined || Array.isArray(read)
+    }),
+  )
+  fc.assert(
+    fc.property(fc.array(bytes, { maxLength: 5 }), (list) => {
+      return toHex(deepDigest(list)) === toHex(deepHash(list))
+    }),
+  )
+})
