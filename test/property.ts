@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto'
 import fc from 'fast-check'
 
 /**
- * Where all chance in tests comes from. CI takes it from the commit, so that a commit always meets the same cases and the next
- * commit meets others; without the variable every run has its own. A failing property prints it.
+ * Where all chance in tests comes from. CI always uses the same number, so that a failure there comes from the change; without
+ * the variable every run by hand has its own. A failing property prints it.
  */
 const seed = Number(process.env.FUZZ_SEED ?? Math.floor(Math.random() * 2 ** 31))
 if (!Number.isSafeInteger(seed)) throw new Error('FUZZ_SEED is no whole number')

@@ -209,7 +209,11 @@ const unavailable: Denial = {
   status: 503,
   contentType: 'application/json; charset=utf-8',
   lines: '\r\nRetry-After: 1\r\nCache-Control: no-store',
-  body: JSON.stringify({ error: 'Service Unavailable', message: 'Rate limits cannot be checked now' }),
+  body: JSON.stringify({
+    error: 'Service Unavailable',
+    code: 'SLC_BUSY',
+    message: 'Rate limits cannot be checked now',
+  }),
   reason: 'the buckets cannot be reached',
 }
 
@@ -238,7 +242,7 @@ function unsaid(denial: Denial, holdMs: number): Denial {
 const words = { ip: wordsOf('IP rate limit exceeded'), resource: wordsOf('Resource rate limit exceeded') }
 
 function wordsOf(message: string): { message: string; body: string; largeBody: string } {
-  const said = { error: 'Too Many Requests', message }
+  const said = { error: 'Too Many Requests', code: 'SLC_THROTTLED', message }
   const detail = 'This answer is larger than the whole allowance: ask for ranges of it'
   return { message, body: JSON.stringify(said), largeBody: JSON.stringify({ ...said, detail }) }
 }

@@ -2,6 +2,7 @@ import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { decodeBase64url, encodeBase64url } from '../format/base64url.js'
 import type { Request } from '../http/exchange.js'
+import { inHtml } from '../http/page.js'
 import type { Offers, Quote } from './offer.js'
 import { inUsdc } from './price.js'
 import type { Usdc } from './usdc.js'
@@ -50,15 +51,6 @@ const chains: Readonly<Record<Usdc['network'], object>> = {
 const folder = new URL('../../../src/admission/paywall/', import.meta.url)
 
 const hashOf = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
-
-const entities: Readonly<Record<string, string>> = {
-  ...{ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' },
-}
-
-/** Text for HTML, between tags and between quotes. */
-export function inHtml(text: string): string {
-  return text.replace(/[&<>"']/g, (char) => entities[char] ?? char)
-}
 
 /** JSON for a script element that only holds data: nothing in it can end the element, nor begin a comment. */
 function inScript(value: object): string {

@@ -1,7 +1,8 @@
 import { decodeBase64url } from '../format/base64url.js'
 import type { Reply, Request } from '../http/exchange.js'
 import type { Operations } from '../http/operation.js'
-import { inHtml, type Paywall, redirectPath, redirectTarget, testPath } from './paywall.js'
+import { inHtml } from '../http/page.js'
+import { type Paywall, redirectPath, redirectTarget, testPath } from './paywall.js'
 import type { Denial, Paid } from './protocol.js'
 import type { X402 } from './x402.js'
 

@@ -2,6 +2,7 @@ import type { Address } from '../actor/address.js'
 import type { Clock } from '../actor/clock.js'
 import type { Meter, Meters } from '../actor/meter.js'
 import { isRefusal } from '../format/refusal.js'
+import { codeOfStatus } from '../http/error-codes.js'
 import type { Request } from '../http/exchange.js'
 import { authorizationDigest } from './authorization.js'
 import { inBase64, type Offers, type Quote } from './offer.js'
@@ -248,7 +249,7 @@ function plain(status: 400 | 429 | 503, error: string, message: string, retrySec
     status,
     contentType: 'application/json; charset=utf-8',
     lines: `\r\nCache-Control: no-store${retry}`,
-    body: `${JSON.stringify({ error, message })}\n`,
+    body: `${JSON.stringify({ error, code: codeOfStatus(status), message })}\n`,
     reason: `${error}: ${message}`,
   }
 }

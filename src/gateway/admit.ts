@@ -1,6 +1,6 @@
 import type { Admission, Denial, Domain, Grant } from '../admission/protocol.js'
 import type { Reply, Request } from '../http/exchange.js'
-import { answerSmall } from './answer.js'
+import { answerSmall, type SmallAnswer } from '../http/small-answer.js'
 import { answerGone, type Flow, type Ledger } from './flow.js'
 
 /** Where nobody is limited. */
@@ -47,9 +47,16 @@ export function answerDenied(
 ): void {
   flow.answered = true
   flow.reply.hold(holdMs)
-  answerSmall(flow.request, flow.reply, flow.lines, { status, type: contentType, lines, body })
+  const answer = deniedAnswer({ status, contentType, lines, body, reason })
+  answerSmall(flow.request, flow.reply, flow.lines, answer)
   const outcome = flow.reply.aborted ? 'aborted' : 'whole'
   ledger.settle(flow, { status, bytes: 0, outcome, reason, fault: 'client' })
+}
+
+/** An offer (402) is for wallets, and has a page of its own: it goes out as it is. */
+function deniedAnswer({ status, contentType, lines, body, reason }: Denial): SmallAnswer {
+  const answer = { status, type: contentType, lines, body }
+  return status === 402 ? answer : { ...answer, words: reason }
 }
 
 /**
@@ -65,9 +72,8 @@ export async function admitted(
   const { request, reply, first } = asked
   const outcome = (await admission?.admit({ request, ...fare })) ?? unlimited
   if ('status' in outcome) {
-    const { status, contentType, lines, body, holdMs = 0 } = outcome
-    reply.hold(holdMs)
-    answerSmall(request, reply, first, { status, type: contentType, lines, body })
+    reply.hold(outcome.holdMs ?? 0)
+    answerSmall(request, reply, first, deniedAnswer(outcome))
     return
   }
   let sent = 0

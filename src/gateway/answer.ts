@@ -1,32 +1,11 @@
 import type { Log } from '../actor/log.js'
 import type { Id } from '../format/id.js'
 import type { Refusal } from '../format/refusal.js'
+import { codeOfRefusal } from '../http/error-codes.js'
 import type { Reply, Request } from '../http/exchange.js'
+import { answerSmall, noStore, type SmallAnswer, textType } from '../http/small-answer.js'
 import { statusOf } from '../http/status.js'
 import type { Guard } from './guard.js'
-
-/** A small answer of a route beside content. `lines` are header lines, each with CRLF in front. */
-export interface SmallAnswer {
-  readonly status: number
-  readonly type: string
-  readonly lines?: string
-  readonly body: string | Uint8Array
-}
-
-export const jsonType = 'application/json; charset=utf-8'
-export const textType = 'text/plain; charset=utf-8'
-
-/** Answers; HEAD gets the same head and no body. `first` is what the gateway puts into every block. */
-export function answerSmall(
-  request: Request,
-  reply: Reply,
-  first: string,
-  { status, type, lines = '', body }: SmallAnswer,
-): void {
-  const head = { status, block: `${first}\r\nContent-Type: ${type}${lines}` }
-  if (request.method === 'HEAD') reply.endEmpty(head, Buffer.byteLength(body))
-  else reply.end(head, body)
-}
 
 /** Answers for an id that must not be served. */
 export function answerBlocked(request: Request, reply: Reply, first: string, guard: Guard, id: Id): void {
@@ -43,8 +22,6 @@ export function answerBlockedAs(
   answerSmall(request, reply, first, { status, type: textType, lines, body: text })
 }
 
-export const noStore = '\r\nCache-Control: no-store'
-
 const words: Readonly<Record<number, string>> = {
   404: 'Not Found',
   408: 'Request timeout: the body did not arrive in time',
@@ -58,7 +35,8 @@ const words: Readonly<Record<number, string>> = {
 export function refusedAnswer(refusal: Refusal): SmallAnswer {
   const status = statusFor(refusal)
   const retry = status === 503 ? '\r\nRetry-After: 1' : ''
-  return { status, type: textType, lines: `${noStore}${retry}`, body: words[status] ?? refusal.message }
+  const code = codeOfRefusal(refusal.refused, status)
+  return { status, type: textType, lines: `${noStore}${retry}`, body: words[status] ?? refusal.message, code }
 }
 
 /** Says in the log what clients are not told: what happened at which node, or which bound of ours was met. */

@@ -3,7 +3,9 @@ import type { Log } from '../actor/log.js'
 import type { Meter, Meters } from '../actor/meter.js'
 import type { Sightings } from '../actor/sightings.js'
 import type { Refusal } from '../format/refusal.js'
+import { codeOfRefusal, codeOfStatus, type FailureCode } from '../http/error-codes.js'
 import type { Reply, Request, Sent } from '../http/exchange.js'
+import { type SmallAnswer, textType, toldTo } from '../http/small-answer.js'
 import { statusOf } from '../http/status.js'
 import type { Naming } from './naming.js'
 
@@ -46,6 +48,8 @@ export interface Ending {
   /** `self`: the operator must look. `upstream`: somebody else's failure. */
   readonly fault?: Refusal['fault']
   readonly source?: string
+  /** Of a failure; absent: as the status says. */
+  readonly code?: FailureCode
 }
 
 const families: readonly Family[] = ['data', 'raw', 'manifest', 'info', 'other']
@@ -117,8 +121,8 @@ export class Ledger {
     const level = levelOf(ending)
     if (!this.log.isLevelEnabled(level)) return
     const { method, path, requestId } = flow
-    const { reason, bytes, source } = ending
-    const about = { requestId, method, path, status: ending.status, reason, outcome, bytes, source }
+    const { reason, bytes, source, code = codeOfStatus(ending.status) } = ending
+    const about = { requestId, method, path, status: ending.status, code, reason, outcome, bytes, source }
     if (level !== 'debug' && !this.#mayLog()) return
     this.log[level]({ ...about, ms: Math.round(ms * 1000) / 1000 }, 'request')
   }
@@ -159,7 +163,7 @@ function classOf(status: number): (typeof classes)[number] {
   return status < 500 ? '4xx' : '5xx'
 }
 
-/** Good answers, and the client's own mistakes, are nobody's business at night; nor is a full queue that empties itself. */
+/** Good answers and mistakes of clients are not logged above debug; a full queue, which empties itself, is a warning. */
 function levelOf({ outcome, fault, status }: Ending): 'debug' | 'warn' | 'error' {
   if (status === 503) return 'warn'
   if (fault === 'self' || status === 500) return 'error'
@@ -175,17 +179,27 @@ export function answerText(
   ledger: Ledger,
   flow: Flow,
   answer: { readonly status: number; readonly text: string; readonly lines?: string },
-  why: Pick<Ending, 'fault' | 'source'> & { readonly reason?: string } = {},
+  why: Pick<Ending, 'fault' | 'source' | 'code'> & { readonly reason?: string } = {},
 ): void {
-  const { status, text, lines = '' } = answer
+  const asked = { status: answer.status, type: textType, lines: answer.lines ?? '', body: answer.text }
+  const {
+    status,
+    type,
+    lines = '',
+    body,
+  } = answer.status < 400 ? asked : toldTo(flow.request, withCode(asked, why.code))
   // Also an answer without content says what the name means: it was resolved all the same.
   const named = flow.naming?.block ?? ''
-  const block = `${flow.lines}\r\nContent-Type: text/plain; charset=utf-8${lines}${named}`
+  const block = `${flow.lines}\r\nContent-Type: ${type}${lines}${named}`
   flow.answered = true
-  if (flow.method === 'HEAD') flow.reply.endEmpty({ status, block }, Buffer.byteLength(text))
-  else flow.reply.end({ status, block }, text)
+  if (flow.method === 'HEAD') flow.reply.endEmpty({ status, block }, Buffer.byteLength(body))
+  else flow.reply.end({ status, block }, body)
   const outcome = flow.reply.aborted ? 'aborted' : 'whole'
-  ledger.settle(flow, { status, bytes: 0, outcome, reason: why.reason ?? text, ...why })
+  ledger.settle(flow, { status, bytes: 0, outcome, reason: why.reason ?? answer.text, ...why })
+}
+
+function withCode(answer: SmallAnswer, code: FailureCode | undefined): SmallAnswer {
+  return code === undefined ? answer : { ...answer, code }
 }
 
 /** A flow met a bug: never the client's fault, and never silent. */
@@ -226,8 +240,8 @@ export function answerRefusal(ledger: Ledger, flow: Flow, refusal: Refusal, notF
   const retry = status === 503 ? `\r\nRetry-After: ${retryAfterSeconds}` : ''
   const lines = status >= 500 ? `\r\nCache-Control: no-store${retry}` : ''
   const text = plainWords[status] ?? refusal.message
-  answerText(ledger, flow, { status, text, lines }, { fault, reason })
-  return
+  const code = codeOfRefusal(refusal.refused, status)
+  answerText(ledger, flow, { status, text, lines }, { fault, reason, code })
 }
 
 const plainWords: Readonly<Record<number, string>> = {

@@ -1,7 +1,8 @@
 import type { FairSlots } from '../actor/fair-slots.js'
 import { refuse } from '../format/refusal.js'
 import type { Reply, Request } from '../http/exchange.js'
-import { answerSmall, refusedAnswer } from './answer.js'
+import { answerSmall } from '../http/small-answer.js'
+import { refusedAnswer } from './answer.js'
 
 /** Tells clients apart: whose share of what is scarce a request uses. */
 export type ClientOf = (request: Request) => string

@@ -1,8 +1,9 @@
 import type { Address } from '../actor/address.js'
 import { isRefusal } from '../format/refusal.js'
-import { answerSmall, noStore, refusedAnswer, textType } from '../gateway/answer.js'
+import { refusedAnswer } from '../gateway/answer.js'
 import type { Route } from '../gateway/parts.js'
 import type { Reply, Request } from '../http/exchange.js'
+import { answerSmall, noStore, textType } from '../http/small-answer.js'
 import type { SwarmReply, SwarmRequest } from '../torrent/swarm.js'
 
 export interface AnnounceParts {

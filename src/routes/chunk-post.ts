@@ -3,11 +3,12 @@ import type { Meter, Meters } from '../actor/meter.js'
 import { type Broadcast, type Broadcasted, commonFailure } from '../chain/broadcast.js'
 import type { ChunkFinder } from '../chain/chunk-finder.js'
 import { isRefusal } from '../format/refusal.js'
-import { answerSmall, jsonType, noStore, refusedAnswer } from '../gateway/answer.js'
+import { refusedAnswer } from '../gateway/answer.js'
 import { type ClientOf, inSlot } from '../gateway/in-slot.js'
 import type { Route } from '../gateway/parts.js'
 import type { Reply, Request } from '../http/exchange.js'
 import type { Operations } from '../http/operation.js'
+import { answerSmall, jsonType, noStore } from '../http/small-answer.js'
 import { readPostedChunk } from '../proof/posted-chunk.js'
 
 export interface ChunkPostParts {

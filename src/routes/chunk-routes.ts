@@ -9,15 +9,7 @@ import { encodeBase64url } from '../format/base64url.js'
 import type { Id } from '../format/id.js'
 import { isRefusal, refuse } from '../format/refusal.js'
 import { admitted } from '../gateway/admit.js'
-import {
-  answerBlocked,
-  answerSmall,
-  jsonType,
-  logRefusal,
-  noStore,
-  refusedAnswer,
-  textType,
-} from '../gateway/answer.js'
+import { answerBlocked, logRefusal, refusedAnswer } from '../gateway/answer.js'
 import { noContent } from '../gateway/flow-content.js'
 import type { Guard } from '../gateway/guard.js'
 import { type ClientOf, inSlot } from '../gateway/in-slot.js'
@@ -25,6 +17,7 @@ import type { Route } from '../gateway/parts.js'
 import { isUnchanged, type StatementParts, Statements } from '../gateway/statements.js'
 import type { Reply, Request } from '../http/exchange.js'
 import type { Operations } from '../http/operation.js'
+import { answerSmall, jsonType, noStore, textType } from '../http/small-answer.js'
 import { sha256 } from '../proof/digest.js'
 import type { DigestLearner, Verdict } from './digest-learner.js'
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
-import { answerSmall, textType } from '../gateway/answer.js'
 import type { Route } from '../gateway/parts.js'
 import type { Reply, Request } from '../http/exchange.js'
+import { answerSmall, textType } from '../http/small-answer.js'
 import { sha256 } from '../proof/digest.js'
 
 /** The files of the page, as they lie in the sources: text that is not compiled. */

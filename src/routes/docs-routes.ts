@@ -1,20 +1,11 @@
-import { answerSmall, jsonType } from '../gateway/answer.js'
 import type { Route } from '../gateway/parts.js'
 import { type Described, openApiOf } from '../http/openapi.js'
 import type { Operations } from '../http/operation.js'
+import { type HtmlPage, inHtml, makePage } from '../http/page.js'
+import { answerSmall, htmlType, jsonType } from '../http/small-answer.js'
 import { gatewayParameters } from './parameters.js'
 
-/** The page runs nothing and loads nothing. */
-const lines = [
-  '',
-  "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'",
-  'X-Content-Type-Options: nosniff',
-  'Cache-Control: public, max-age=30',
-].join('\r\n')
-
-const style =
-  'body{font:16px/1.5 system-ui;margin:2rem auto;max-width:70rem;padding:0 1rem}' +
-  'td,th{text-align:left;vertical-align:top;padding:.2rem .8rem .2rem 0}code{white-space:nowrap}'
+const caching = '\r\nCache-Control: public, max-age=30'
 
 const gatewayService = {
   title: 'Sluice',
@@ -25,36 +16,39 @@ const gatewayService = {
 
 /** `/openapi.json` and `/api-docs`: every path of this gateway. `table` is asked once, when the routes are complete. */
 export function docsRoutes(table: () => readonly Described[], release: string): Route[] {
-  const late = (make: () => string): (() => string) => {
-    let text: string | undefined
+  const late = (make: () => HtmlPage): (() => HtmlPage) => {
+    let text: HtmlPage | undefined
     return () => {
       text ??= make()
       return text
     }
   }
-  const json = late(() => `${JSON.stringify(openApiOf(table(), { ...gatewayService, release }))}\n`)
+  const json = late(() => ({
+    html: `${JSON.stringify(openApiOf(table(), { ...gatewayService, release }))}\n`,
+    lines: '',
+  }))
   const page = late(() => pageOf(table(), release))
-  const route = (path: string, type: string, text: () => string, about: Operations): Route => ({
+  const route = (path: string, type: string, make: () => HtmlPage, about: Operations): Route => ({
     family: 'info',
     path,
     methods: ['GET', 'HEAD'],
     about,
     handle(request, reply, first) {
-      answerSmall(request, reply, first, { status: 200, type, lines, body: text() })
+      const { html, lines } = make()
+      answerSmall(request, reply, first, { status: 200, type, lines: caching + lines, body: html })
     },
   })
-  const html = 'text/html; charset=utf-8'
   return [
     route('/openapi.json', jsonType, json, [
       { path: '/openapi.json', summary: 'This description', statuses: [200] },
     ]),
-    route('/api-docs', html, page, [
+    route('/api-docs', htmlType, page, [
       { path: '/api-docs', summary: 'This description as a page', statuses: [200], type: 'text/html' },
     ]),
   ]
 }
 
-function pageOf(table: readonly Described[], release: string): string {
+function pageOf(table: readonly Described[], release: string): HtmlPage {
   const rows = [...table]
     .sort((one, other) => (one.path < other.path ? -1 : 1))
     .map(({ path, methods, summary, query, operator }) => {
@@ -63,16 +57,11 @@ function pageOf(table: readonly Described[], release: string): string {
       const cells = [methods.join(' '), `<code>${inHtml(path + asked)}</code>`, inHtml(summary + key)]
       return `<tr>${cells.map((cell) => `<td>${cell}</td>`).join('')}</tr>`
     })
-  return `<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>Paths of this gateway</title><style>${style}</style></head>
-<body><h1>Paths of this gateway</h1>
-<p>Release ${inHtml(release)}. For programs: <a href="/openapi.json">openapi.json</a>.</p>
-<table><tr><th>Methods</th><th>Path</th><th>What it is</th></tr>
+  return makePage(
+    'Paths of this gateway',
+    `<p>Release ${inHtml(release)}. For programs: <a href="/openapi.json">openapi.json</a>.</p>
+<section class="wide"><table><tr><th>Methods</th><th>Path</th><th>What it is</th></tr>
 ${rows.join('\n')}
-</table></body></html>
-`
-}
-
-function inHtml(text: string): string {
-  return text.replace(/[&<>"']/g, (mark) => `&#${mark.charCodeAt(0)};`)
+</table></section>`,
+  )
 }

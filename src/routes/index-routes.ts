@@ -1,11 +1,11 @@
 import { blockOf, type Line } from '../attest/line.js'
 import { feedOf } from '../bands/feed.js'
 import type { Offer, OfferReader } from '../bands/offer.js'
-import { jsonType } from '../gateway/answer.js'
 import type { Route } from '../gateway/parts.js'
 import { plan, readAsked } from '../gateway/plan.js'
 import { Statements } from '../gateway/statements.js'
 import type { Operations } from '../http/operation.js'
+import { jsonType } from '../http/small-answer.js'
 import { type Ask, BandBytes, type IndexParts, known, missing, refused, wrong } from './band-bytes.js'
 
 /** What is offered of our indexes: the signed document, the files of its bands, their torrents, and feeds of them. */

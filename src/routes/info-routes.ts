@@ -1,35 +1,22 @@
-import type { Following, Tip } from '../actor/shared.js'
-import type { SigningKey } from '../attest/keys.js'
-import type { Vocabulary } from '../attest/vocabulary.js'
-import { encodeBase64url } from '../format/base64url.js'
 import type { Route } from '../gateway/parts.js'
 import type { Reply, Request } from '../http/exchange.js'
 import type { Operation } from '../http/operation.js'
+import { iconSvg } from '../http/page.js'
+import { answerSmall, htmlType, jsonType, takesPages } from '../http/small-answer.js'
+import { aboutGateway, type InfoParts } from './about-gateway.js'
 import { type HealthParts, healthOf, lifeOf } from './health.js'
-import { type MetricsParts, metricsText } from './metrics-text.js'
-
-export interface InfoParts extends HealthParts, MetricsParts {
-  readonly vocabulary: Vocabulary
-  readonly network: string
-  readonly wallet?: string
-  /** Addresses of upload services. */
-  readonly bundlers?: readonly string[]
-  /** Which bundles are opened and which items indexed. */
-  readonly filters?: Readonly<Record<'ans104UnbundleFilter' | 'ans104IndexFilter', object>>
-  /** Parts of the info answer that other rooms know about. */
-  readonly sections?: Readonly<Record<string, unknown>>
-  /** Absent: answers are not signed. */
-  readonly key?: SigningKey
-}
+import { landingPage } from './landing-page.js'
+import { metricsText } from './metrics-text.js'
 
 /** What the gateway says about itself: who it is, whether it is well, and its numbers. Never signed, never metered. */
 export function infoRoutes(parts: InfoParts): Route[] {
   const { vocabulary } = parts
   const prefix = vocabulary.pathPrefix
-  const json = 'application/json; charset=utf-8'
+  const json = jsonType
   const info = (): Said => ({ body: line(aboutGateway(parts)) })
   return [
-    route('/', json, 30, info, 'This gateway'),
+    rootRoute(parts, info),
+    iconRoute,
     route(`${prefix}/info`, json, 30, info, 'This gateway'),
     route(`${prefix}/healthcheck`, json, 0, () => health(parts), 'Whether it is well, and if not why', [503]),
     route(`${prefix}/livez`, json, 0, () => ({ body: line(lifeOf(parts)) }), 'Whether it answers at all'),
@@ -41,6 +28,42 @@ export function infoRoutes(parts: InfoParts): Route[] {
       'Its numbers, for Prometheus',
     ),
   ]
+}
+
+/** `/`: a page for browsers, JSON for all others. */
+function rootRoute(parts: InfoParts, info: () => Said): Route {
+  const lines = '\r\nCache-Control: public, max-age=30\r\nVary: Accept'
+  return {
+    family: 'info',
+    path: '/',
+    methods: ['GET', 'HEAD'],
+    about: [{ path: '/', summary: 'This gateway: a page for browsers, JSON for programs', statuses: [200] }],
+    handle(request, reply, first) {
+      if (!takesPages(request)) {
+        const { body } = info()
+        return answerSmall(request, reply, first, { status: 200, type: jsonType, lines, body })
+      }
+      const page = landingPage(parts)
+      answerSmall(request, reply, first, {
+        status: 200,
+        type: htmlType,
+        lines: `${lines}${page.lines}`,
+        body: page.html,
+      })
+    },
+  }
+}
+
+/** Browsers ask for it beside every page without an icon of its own. */
+const iconRoute: Route = {
+  family: 'info',
+  path: '/favicon.ico',
+  methods: ['GET', 'HEAD'],
+  about: [{ path: '/favicon.ico', summary: 'The icon', statuses: [200], type: 'image/svg+xml' }],
+  handle(request, reply, first) {
+    const lines = '\r\nCache-Control: public, max-age=86400\r\nX-Content-Type-Options: nosniff'
+    answerSmall(request, reply, first, { status: 200, type: 'image/svg+xml', lines, body: iconSvg })
+  },
 }
 
 interface Said {
@@ -81,50 +104,4 @@ function route(
       else reply.end(head, body)
     },
   }
-}
-
-/** Who this gateway is and how far it is. */
-export function aboutGateway({
-  wallet,
-  bundlers,
-  release,
-  network,
-  vocabulary,
-  tip,
-  following,
-  key,
-  filters,
-  sections,
-}: InfoParts): Record<string, unknown> {
-  return {
-    ...(wallet === undefined ? {} : { wallet }),
-    release,
-    network,
-    vocabulary: vocabulary.name,
-    ...filters,
-    supportedManifestVersions: ['0.1.0', '0.2.0'],
-    ...(bundlers === undefined ? {} : { services: { bundlers: bundlers.map((url) => ({ url })) } }),
-    ...(tip.height < 0 ? {} : { height: tip.height }),
-    index: progress(tip, following),
-    ...(key === undefined ? {} : { httpsig: signing(key) }),
-    ...sections,
-  }
-}
-
-/** How far the index is. `etaSeconds` at the rate of the last seconds, where there is one. */
-function progress(tip: Tip, following: Following): Record<string, unknown> {
-  const { state, height, blocksPerSecond, bundlesWaiting, missing } = following
-  const lag = Math.max(tip.height - height, 0)
-  const isMoving = state === 'importing' && blocksPerSecond > 0
-  return {
-    state,
-    ...(height < 0 ? {} : { height, lag }),
-    ...(isMoving ? { blocksPerSecond, etaSeconds: Math.round(lag / blocksPerSecond) } : {}),
-    bundlesWaiting,
-    missingTransactions: missing,
-  }
-}
-
-function signing({ keyId, publicKey, solanaAddress }: SigningKey): Record<string, string> {
-  return { algorithm: 'ed25519', keyId, publicKey: encodeBase64url(publicKey), solanaAddress }
 }

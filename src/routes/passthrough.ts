@@ -6,22 +6,14 @@ import { type Relay, type RelayedAnswer, wholeBody } from '../chain/relay.js'
 import { parseId } from '../format/id.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
 import { admitted } from '../gateway/admit.js'
-import {
-  answerBlocked,
-  answerBlockedAs,
-  answerSmall,
-  jsonType,
-  logRefusal,
-  noStore,
-  refusedAnswer,
-  textType,
-} from '../gateway/answer.js'
+import { answerBlocked, answerBlockedAs, logRefusal, refusedAnswer } from '../gateway/answer.js'
 import { FlowContent, noContent } from '../gateway/flow-content.js'
 import type { Guard } from '../gateway/guard.js'
 import { type ClientOf, type Exchange, inSlot } from '../gateway/in-slot.js'
 import type { Route } from '../gateway/parts.js'
 import type { Reply, Request } from '../http/exchange.js'
 import type { Operation, Operations } from '../http/operation.js'
+import { answerSmall, jsonType, noStore, textType } from '../http/small-answer.js'
 import { type KeptAnswer, KeptAnswers } from './kept-answers.js'
 import { contentSpans, holdsBlocked } from './relayed-content.js'
 

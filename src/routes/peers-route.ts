@@ -1,5 +1,5 @@
-import { answerSmall, jsonType } from '../gateway/answer.js'
 import type { Route } from '../gateway/parts.js'
+import { answerSmall, jsonType } from '../http/small-answer.js'
 import type { PeerWeights } from '../source/peer-weights.js'
 
 export interface PeersParts {

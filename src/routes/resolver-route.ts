@@ -1,10 +1,11 @@
 import { isRefusal } from '../format/refusal.js'
-import { answerSmall, jsonType, refusedAnswer, textType } from '../gateway/answer.js'
+import { refusedAnswer } from '../gateway/answer.js'
 import { absentCaching, readTrail, type Self } from '../gateway/hints.js'
 import { nameLines } from '../gateway/naming.js'
 import type { Route } from '../gateway/parts.js'
 import { type StatementParts, Statements } from '../gateway/statements.js'
 import type { Reply, Request } from '../http/exchange.js'
+import { answerSmall, jsonType, textType } from '../http/small-answer.js'
 import { parseName } from '../names/name.js'
 import { isResolved, type Names, type Outcome, type Resolution } from '../names/protocol.js'
 

@@ -85,7 +85,7 @@ for (const [vocabulary, prefix] of [
       [],
       'all of them are on the page',
     )
-    t.notMatch(html, /<script|<link|src=/)
+    t.notMatch(html, /<script|<link (?!rel="icon" href="data:)|src=/)
     await everyPath(t, gateway, document)
   })
 }

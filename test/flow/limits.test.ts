@@ -94,7 +94,12 @@ t.test('limits, from the first request to the one after kill -9', async (t) => {
     t.equal((await get(`/raw/${large}`, from('203.0.113.101'))).status, 200)
     const denied = await fetch(`${gateway()}/raw/${large}`, { headers: from('203.0.113.101') })
     t.equal(denied.status, 429)
-    t.same(await denied.json(), { error: 'Too Many Requests', message: 'IP rate limit exceeded' })
+    t.same(await denied.json(), {
+      error: 'Too Many Requests',
+      code: 'SLC_THROTTLED',
+      message: 'IP rate limit exceeded',
+    })
+    t.equal(denied.headers.get('x-error-code'), 'SLC_THROTTLED')
     t.equal(denied.headers.get('cache-control'), 'no-store')
     t.equal(denied.headers.get('retry-after'), null, 'it does not refill here')
     t.equal((await get(`/raw/${large}`, from('203.0.113.102'))).status, 200)

@@ -1,9 +1,10 @@
 import type { Log } from '../../actor/log.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
-import { answerSmall, jsonType, noStore, refusedAnswer, textType } from '../../gateway/answer.js'
+import { refusedAnswer } from '../../gateway/answer.js'
 import type { Route } from '../../gateway/parts.js'
 import type { Reply, Request } from '../../http/exchange.js'
 import type { Operation, Operations } from '../../http/operation.js'
+import { answerSmall, jsonType, noStore, textType } from '../../http/small-answer.js'
 import type { AdminKey } from './key.js'
 import type { Order, Told } from './order.js'
 

@@ -1,9 +1,9 @@
 import type { Clock } from '../../actor/clock.js'
 import type { Sightings } from '../../actor/sightings.js'
 import type { ModerationStore } from '../../moderation/store.js'
+import type { InfoParts } from '../about-gateway.js'
+import { aboutGateway } from '../about-gateway.js'
 import { healthOf } from '../health.js'
-import type { InfoParts } from '../info-routes.js'
-import { aboutGateway } from '../info-routes.js'
 import { type CacheOrderParts, cacheUsage } from './cache-orders.js'
 import type { Order } from './order.js'
 

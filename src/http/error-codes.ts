@@ -1,0 +1,107 @@
+import type { Reason } from '../format/refusal.js'
+
+/**
+ * What an operator or a program can search for: stable, while words may change. A code stands in the header line `X-Error-Code`,
+ * on the page that browsers get, in `code` of a JSON body, and in `code` of the log line. `hint` says what to do next.
+ */
+export const errorCodes = {
+  SLC_MALFORMED: {
+    status: 400,
+    title: 'The address is not right',
+    hint: 'Something in the request cannot be read: the message says what.',
+  },
+  SLC_UNAUTHORIZED: {
+    status: 401,
+    title: 'A key is needed',
+    hint: 'Send the admin key as `Authorization: Bearer {key}`.',
+  },
+  SLC_UNPAID: {
+    status: 402,
+    title: 'Payment is needed',
+    hint: 'The answer says what it costs and how to pay.',
+  },
+  SLC_FORBIDDEN: {
+    status: 403,
+    title: 'Not allowed here',
+    hint: 'Content on a shared host may not do this. Open it on its own host.',
+  },
+  SLC_UNKNOWN: {
+    status: 404,
+    title: 'Not found',
+    hint: 'Nobody whom this gateway asks knows it. What was uploaded just now may need some minutes.',
+  },
+  SLC_METHOD: {
+    status: 405,
+    title: 'This method is not answered',
+    hint: 'The header Allow lists the methods of this path.',
+  },
+  SLC_SLOW_CLIENT: {
+    status: 408,
+    title: 'The request came too slowly',
+    hint: 'Send the whole body within the time limit.',
+  },
+  SLC_CONFLICT: { status: 409, title: 'It is in another state', hint: 'Ask for its state, then decide.' },
+  SLC_TOO_LARGE: { status: 413, title: 'Too large', hint: 'The message names the bound.' },
+  SLC_TYPE: {
+    status: 415,
+    title: 'This media type is not read',
+    hint: 'The description at /openapi.json names the types.',
+  },
+  SLC_RANGE: {
+    status: 416,
+    title: 'The range lies outside',
+    hint: 'The header Content-Range says how long the content is.',
+  },
+  SLC_THROTTLED: {
+    status: 429,
+    title: 'Too many requests',
+    hint: 'Wait as long as Retry-After says, or pay for more.',
+  },
+  SLC_BLOCKED: {
+    status: 451,
+    title: 'Blocked by the policy of this gateway',
+    hint: 'Other gateways may have another policy.',
+  },
+  SLC_DEFECT: {
+    status: 500,
+    title: 'A mistake of this program',
+    hint: 'The log has the stack under the request id.',
+  },
+  SLC_UPSTREAM: {
+    status: 502,
+    title: 'No source could deliver it',
+    hint: 'Try again later. Operators: the log names the sources and what they said.',
+  },
+  SLC_BUSY: {
+    status: 503,
+    title: 'Busy',
+    hint: 'Try again as Retry-After says. Operators: a bound of a queue was met, the log names it.',
+  },
+  SLC_LATE: {
+    status: 504,
+    title: 'The sources did not answer in time',
+    hint: 'Try again later. Operators: the log names the sources.',
+  },
+  SLC_FORGED: {
+    status: 502,
+    title: 'A source sent something else',
+    hint: 'What came does not have the digest that it must have. It was thrown away.',
+  },
+} as const satisfies Readonly<Record<string, { status: number; title: string; hint: string }>>
+
+export type FailureCode = keyof typeof errorCodes
+
+const byStatus = new Map<number, FailureCode>()
+for (const [code, { status }] of Object.entries(errorCodes))
+  if (!byStatus.has(status)) byStatus.set(status, code as FailureCode)
+
+/** The code of an answer by its status alone. Undefined where it is no failure. */
+export function codeOfStatus(status: number): FailureCode | undefined {
+  if (status < 400) return undefined
+  return byStatus.get(status) ?? (status < 500 ? 'SLC_MALFORMED' : 'SLC_DEFECT')
+}
+
+/** The code of a refusal that is answered with a status. */
+export function codeOfRefusal(refused: Reason, status: number): FailureCode {
+  return refused === 'forged' ? 'SLC_FORGED' : (codeOfStatus(status) ?? 'SLC_DEFECT')
+}

@@ -1,0 +1,66 @@
+/** The pages that a browser gets: they load nothing from elsewhere, fit a phone, and say the code of a failure. */
+import { existsSync, readFileSync } from 'node:fs'
+import { chromium } from 'playwright-core'
+import t from 'tap'
+import { errorCodes } from '../../src/http/error-codes.js'
+import { run } from './running.js'
+
+const browser = '/usr/bin/chromium'
+const options = { skip: existsSync(browser) ? false : 'no Chromium here' }
+const unknown = `${'B'.repeat(42)}A`
+
+t.test('the table for operators names every code', async (t) => {
+  const table = readFileSync(new URL('../../../deploy/OPERATING.md', import.meta.url), 'utf8')
+  t.same(
+    Object.entries(errorCodes).filter(
+      ([code, { status }]) => !new RegExp(`\`${code}\` *\\| ${status} `).test(table),
+    ),
+    [],
+  )
+})
+
+t.test('pages in a browser', options, async (t) => {
+  const { urls, examples } = await run(t, t.testdir(), { ADMIN_API_KEY: 'a-key-for-tests' })
+  const gateway = urls.gateway ?? ''
+  const shell = await chromium.launch({ executablePath: browser, args: ['--no-sandbox', '--disable-gpu'] })
+  t.teardown(() => shell.close())
+  for (const colorScheme of ['light', 'dark'] as const) {
+    for (const width of [375, 1200]) {
+      const context = await shell.newContext({ colorScheme, viewport: { width, height: 800 } })
+      const page = await context.newPage()
+      const faults: string[] = []
+      page.on('console', (said) => {
+        // A browser reports the status of the page itself as an error of loading.
+        if (said.type() === 'error' && !said.text().startsWith('Failed to load resource'))
+          faults.push(said.text())
+      })
+      page.on('pageerror', (error) => faults.push(String(error)))
+      for (const [path, status, words] of [
+        ['/', 200, 'Newest in the index'],
+        ['/api-docs', 200, '/chunk/{offset}'],
+        ['/graphql', 200, 'transactions'],
+        [`/${unknown}`, 404, 'SLC_UNKNOWN'],
+        [`/gateway/offsets/${unknown}`, 404, 'SLC_UNKNOWN'],
+        ['/gateway/admin/overview', 401, 'SLC_UNAUTHORIZED'],
+        ['/nowhere', 404, 'SLC_UNKNOWN'],
+      ] as const) {
+        const answer = await page.goto(gateway + path)
+        t.equal(answer?.status(), status, path)
+        t.match(await page.textContent('body'), words, path)
+        const wide = await page.evaluate<number>('document.documentElement.scrollWidth')
+        t.ok(wide <= width, `${path} is ${wide} wide at ${width}`)
+      }
+      await page.goto(`${gateway}/`)
+      await page.waitForSelector('#newest a')
+      t.match(await page.textContent('#newest'), /bytes/)
+      t.same(faults, [])
+      await context.close()
+    }
+  }
+  const program = await fetch(`${gateway}/${unknown}`)
+  t.equal(await program.text(), 'Not found', 'programs get the words alone')
+  t.equal(program.headers.get('x-error-code'), 'SLC_UNKNOWN')
+  t.match(await (await fetch(`${gateway}/`)).json(), { release: String }, 'and JSON at the root')
+  t.equal((await fetch(`${gateway}/favicon.ico`)).headers.get('content-type'), 'image/svg+xml')
+  t.ok(examples.page)
+})
