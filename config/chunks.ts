@@ -23,6 +23,13 @@ export const chunks = {
     max: 2 ** 40,
     why: 'Proven chunks kept in memory by each edge thread; a quarter of it is for chunks that clients post.',
   }),
+  learnMaxBytes: whole({
+    env: 'CHUNK_LEARN_MAX_BYTES',
+    default: 64 * 2 ** 20,
+    min: 0,
+    max: Number.MAX_SAFE_INTEGER,
+    why: 'Larger transactions are not fetched whole to compare their hash with blocked ones: then their chunks are 503.',
+  }),
   postSuccessesMin: whole({
     env: 'CHUNK_POST_MIN_SUCCESS_COUNT',
     default: 3,

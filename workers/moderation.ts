@@ -4,6 +4,8 @@ import { keepBeat } from '../src/actor/beats.js'
 import { systemClock } from '../src/actor/clock.js'
 import { createLog } from '../src/actor/log.js'
 import type { ThreadOrder } from '../src/actor/thread.js'
+import { Generations } from '../src/catalog/generations.js'
+import { LmdbCatalog } from '../src/catalog/reader.js'
 import { ModerationKeeper } from '../src/moderation/keeper.js'
 import type { ModerationReply, ModerationRequest } from '../src/moderation/protocol.js'
 import { Sieve } from '../src/moderation/sieve.js'
@@ -16,11 +18,14 @@ const parent = parentPort
 const given = workerData as ModerationThread
 const log = createLog(given.logLevel, 'moderation')
 const store = new ModerationStore(given.path)
-const keeper = new ModerationKeeper(store, new Sieve(given.sieve), systemClock, log)
+const catalog = new LmdbCatalog(given.catalogPath, new Generations(given.generations))
+const keeper = new ModerationKeeper(store, new Sieve(given.sieve), systemClock, log, (digest) =>
+  catalog.blobSize(digest),
+)
 
 parent.on('message', (order: ThreadOrder) => {
   if ('stop' in order) {
-    void keeper.close().then(() => process.exit(0))
+    void Promise.all([keeper.close(), catalog.close()]).then(() => process.exit(0))
     return
   }
   answer<ModerationRequest, ModerationReply>(order.connect, (message) => keeper.handle(message))

@@ -23,9 +23,10 @@ const watchedMinBytes = 16 * 1024
  * - content (`/{id}`, `/raw`, frames, names, digests, `/tx/{id}/data`): the fetcher hashes what it brings, and holds the end of
  *   it back until the hash is known not to be blocked (source/fetch.ts); what is on disk has its digest in the catalog
  * - chunks: what proves the bytes is the chain, so that the fetcher never sees them. A chunk that is all of its transaction is
- *   judged by its own hash; for others the whole transaction is brought once, and its digest is in the catalog from then on
- *   (`DigestLearner`). Until then the answer is 503. Items inside a bundle are not looked for in the bundle's chunks: whoever
- *   wants those held back blocks the bundle
+ *   judged by its own hash. Others go out at once where their transaction has another size than all that is blocked by its hash.
+ *   Where it has the same, or a size is not known, the whole transaction is brought once, at the cost of the client that asks,
+ *   and its digest is in the catalog from then on (`DigestLearner`); until then, and where it is too large for that, the answer
+ *   is 503. Items inside a bundle are not looked for in the bundle's chunks: whoever wants those held back blocks the bundle
  * - answers of nodes (`/tx/{id}`, `/block/...`), which may hold data in base64url: it is decoded and hashed before it is sent
  *   (`relayed-content.ts`)
  */
@@ -82,10 +83,12 @@ export class Guard {
   }
 
   /**
-   * True where bytes of `id` cannot be judged yet: something is blocked by its hash, and nobody here knows the digest of `id`.
+   * True where bytes of `id` cannot be judged yet: something that may have this size is blocked by its hash, and nobody here
+   * knows the digest of `id`.
    */
-  lacksDigest(id: Id): boolean {
-    return this.needsDigests && this.catalog.attributes(id)?.digest === undefined
+  lacksDigest(id: Id, sizeBytes: number): boolean {
+    if (!this.needsDigests || !this.list.mayBlockSize(sizeBytes)) return false
+    return this.catalog.attributes(id)?.digest === undefined
   }
 
   /** Of the bundles that something lies in. */

@@ -70,6 +70,8 @@ export interface EdgeThread extends QueryAsking {
     readonly dryRun: boolean
     /** What a chunk in JSON is priced at before it is found. */
     readonly pricedBytes: number
+    /** Larger transactions are not transferred to learn their digest for a chunk. */
+    readonly learnMaxBytes: number
   }
   /** Absent: nobody is limited. */
   readonly limits?: Limits

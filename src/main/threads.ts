@@ -85,8 +85,9 @@ export function catalogThread(config: Config, shared: SharedTables): CatalogThre
   }
 }
 
-export function moderationThread(config: Config, { sieve }: SharedTables): ModerationThread {
-  return { path: folders(config).moderation, sieve, logLevel: config.server.logLevel }
+export function moderationThread(config: Config, { sieve, generations }: SharedTables): ModerationThread {
+  const { moderation: path, catalog: catalogPath } = folders(config)
+  return { path, catalogPath, generations, sieve, logLevel: config.server.logLevel }
 }
 
 export interface Lines {
@@ -211,6 +212,7 @@ function chunkOptions({ chunks, limits }: Config): EdgeThread['chunks'] {
       perNodeMax: 20,
     },
     pricedBytes: limits.chunkPricedBytes,
+    learnMaxBytes: chunks.learnMaxBytes,
     dryRun: chunks.dryRun,
   }
 }

@@ -23,6 +23,8 @@ export class ModerationKeeper {
     private readonly sieve: Sieve,
     private readonly clock: Clock,
     private readonly log: Log,
+    /** Size of the blob with a digest, where one is here: what is blocked by its hash is mostly content that was served. */
+    private readonly blobSize: (digest: Uint8Array) => number | undefined = () => undefined,
   ) {
     this.#takeOver()
     sieve.fill()
@@ -59,12 +61,32 @@ export class ModerationKeeper {
   #takeOver(): void {
     for (;;) {
       const found = this.store.since(this.#seen, batch)
+      const measured: [Uint8Array, number][] = []
       for (const { sequence, kind, key } of found) {
         if (kind === 'name') this.sieve.addName(Buffer.from(key).toString('utf8'))
-        else this.sieve.add(kind, key)
+        else if (kind === 'id') this.sieve.addId(key)
+        else this.sieve.addHash(key, this.#sizeOf(key, measured))
         this.#seen = sequence
       }
+      if (measured.length > 0) this.#keep(measured)
       if (found.length < batch) return
+    }
+  }
+
+  /** What is found in the catalog goes into `measured`: the blob may be evicted before the next start. */
+  #sizeOf(hash: Uint8Array, measured: [Uint8Array, number][]): number | undefined {
+    const known = this.store.sizeOf(hash)
+    if (known !== undefined) return known
+    const found = this.blobSize(hash)
+    if (found !== undefined) measured.push([hash, found])
+    return found
+  }
+
+  #keep(measured: readonly [Uint8Array, number][]): void {
+    try {
+      this.store.measure(measured)
+    } catch (error) {
+      this.log.warn({ err: expected(error) }, 'sizes of blocked content could not be written')
     }
   }
 }

@@ -35,6 +35,10 @@ export class SievedBlockList implements BlockList {
     return this.sieve.holdsHashes || !this.isReadable
   }
 
+  mayBlockSize(sizeBytes: number): boolean {
+    return !this.isReadable || this.sieve.mayHoldSize(sizeBytes)
+  }
+
   blocksId(id: Id, chain: readonly Id[] = []): boolean {
     if (!this.sieve.isFilled) return true
     if (this.sieve.version === 0) return false

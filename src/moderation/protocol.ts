@@ -17,6 +17,8 @@ export interface BlockList {
   readonly mayBlockContent: boolean
   /** False: nothing is blocked by its hash, so nobody's digest needs to be known. */
   readonly mayBlockHashes: boolean
+  /** False: no content of this size is blocked by its hash. The size of what a hash is of is known where we have had it. */
+  mayBlockSize(sizeBytes: number): boolean
   /** `id` itself, or something it lies in, as far as `chain` names it (parents and root, any order). */
   blocksId(id: Id, chain?: readonly Id[]): boolean
   /** SHA-256 of the content, 32 bytes. */

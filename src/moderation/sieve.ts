@@ -10,10 +10,12 @@ const head = 3
 /** Cell of the number of entries added so far and cell of the state. */
 const added = 0
 const state = 1
-/** Cell that says whether ids (1) and hashes (2) were among them. */
+/** Cell that says what was among them. */
 const contents = 2
 const anyId = 1
 const anyHash = 2
+/** A hash of content whose size is not known. */
+const anyUnsized = 4
 
 export class Sieve {
   readonly #cells: Int32Array
@@ -52,16 +54,22 @@ export class Sieve {
     Atomics.store(this.#cells, state, 1)
   }
 
-  /** Adds an id or a hash by its 32 bytes. Only the keeper calls this. */
-  add(kind: 'id' | 'hash', bytes: Uint8Array): void {
-    Atomics.or(this.#cells, contents, kind === 'id' ? anyId : anyHash)
+  /** Adds an id by its 32 bytes. Only the keeper calls this. */
+  addId(bytes: Uint8Array): void {
+    Atomics.or(this.#cells, contents, anyId)
+    this.#add(cellOf(bytes), bitsOf(bytes))
+  }
+
+  /** Adds a hash by its 32 bytes, and the size of the content that has it, where that is known. Only the keeper calls this. */
+  addHash(bytes: Uint8Array, sizeBytes: number | undefined): void {
+    Atomics.or(this.#cells, contents, sizeBytes === undefined ? anyHash | anyUnsized : anyHash)
+    if (sizeBytes !== undefined) this.#addText(sizeText(sizeBytes))
     this.#add(cellOf(bytes), bitsOf(bytes))
   }
 
   /** Adds a name. Only the keeper calls this. */
   addName(name: string): void {
-    const first = mix(name, 0x811c9dc5)
-    this.#add(first >>> 9, bits(mix(name, first)))
+    this.#addText(name)
   }
 
   /** False: surely not added. `id` is canonical. */
@@ -80,8 +88,22 @@ export class Sieve {
   }
 
   mayHoldName(name: string): boolean {
-    const first = mix(name, 0x811c9dc5)
-    return this.#holds(first >>> 9, bits(mix(name, first)))
+    return this.#holdsText(name)
+  }
+
+  /** False: no content of this size has a hash that was added. */
+  mayHoldSize(sizeBytes: number): boolean {
+    return (Atomics.load(this.#cells, contents) & anyUnsized) !== 0 || this.#holdsText(sizeText(sizeBytes))
+  }
+
+  #addText(text: string): void {
+    const first = mix(text, seed)
+    this.#add(first >>> 9, bits(mix(text, first)))
+  }
+
+  #holdsText(text: string): boolean {
+    const first = mix(text, seed)
+    return this.#holds(first >>> 9, bits(mix(text, first)))
   }
 
   #add(cell: number, mask: number): void {
@@ -111,6 +133,13 @@ function bits(from: number): number {
     (1 << ((from >>> 6) & 31)) |
     (1 << (from & 31))
   )
+}
+
+const seed = 0x811c9dc5
+
+/** No name has a blank in it. */
+function sizeText(sizeBytes: number): string {
+  return `size ${sizeBytes}`
 }
 
 /** FNV-1a with a stir at the end, so that the upper bits depend on every character. */

@@ -26,13 +26,15 @@ export interface Ordered {
 }
 
 /**
- * The list on disk. Tables: `ids` and `hashes` (raw 32 bytes), `names`; `order` (sequence to kind and key); `sources` by number
- * and `source numbers` by name; `audit`; `numbers` (the last sequence). Any process and thread reads and writes: LMDB lets one
- * writer in at a time. What is written is on the disk when a call returns.
+ * The list on disk. Tables: `ids` and `hashes` (raw 32 bytes), `names`; `hash sizes` (of the content
+ * that has a hash, f64); `order` (sequence to kind and key); `sources` by number and `source numbers` by name; `audit`; `numbers`
+ * (the last sequence). Any process and thread reads and writes: LMDB lets one writer in at a time. What is written is on the
+ * disk when a call returns.
  */
 export class ModerationStore {
   readonly #environment: Environment
   readonly #entries: Readonly<Record<SubjectKind, Table>>
+  readonly #sizes: Table
   readonly #order: Table
   readonly #sources: Table
   readonly #sourceNumbers: Table
@@ -44,6 +46,7 @@ export class ModerationStore {
     this.#environment = openEnvironment(path, 16, true)
     const table = (name: string): Table => this.#environment.table(name)
     this.#entries = { id: table('ids'), hash: table('hashes'), name: table('names') }
+    this.#sizes = table('hash sizes')
     this.#order = table('order')
     this.#sources = table('sources')
     this.#sourceNumbers = table('source numbers')
@@ -139,10 +142,24 @@ export class ModerationStore {
         const before = this.#entries[subject.kind].get(key)
         if (before === undefined) return false
         this.#entries[subject.kind].remove(key)
+        if (subject.kind === 'hash') this.#sizes.remove(key)
         this.#order.remove(numberKey(sequenceOf(before)))
         return true
       }),
     )
+  }
+
+  /** Size of the content that has this hash; undefined where nobody has told it. */
+  sizeOf(hash: Uint8Array): number | undefined {
+    const bytes = this.#sizes.get(hash)
+    return bytes === undefined ? undefined : Buffer.from(bytes).readDoubleBE(0)
+  }
+
+  /** Remembers sizes of content by its hash, in one transaction. */
+  measure(sizes: readonly (readonly [hash: Uint8Array, sizeBytes: number])[]): void {
+    this.#environment.write(() => {
+      for (const [hash, sizeBytes] of sizes) this.#sizes.put(hash, numberKey(sizeBytes))
+    })
   }
 
   /** Adds a line to the audit. */

@@ -5,6 +5,9 @@
 export interface ModerationThread {
   /** Folder of the list. */
   readonly path: string
+  /** Folder of the catalog, and its `generationBytes`: sizes of blocked content are known there. */
+  readonly catalogPath: string
+  readonly generations: SharedArrayBuffer
   /** Memory of the `Sieve`, shared with every reader. */
   readonly sieve: SharedArrayBuffer
   readonly logLevel: string

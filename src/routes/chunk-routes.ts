@@ -12,7 +12,7 @@ import { admitted } from '../gateway/admit.js'
 import { answerBlocked, logRefusal, refusedAnswer } from '../gateway/answer.js'
 import { noContent } from '../gateway/flow-content.js'
 import type { Guard } from '../gateway/guard.js'
-import { type ClientOf, inSlot } from '../gateway/in-slot.js'
+import { type ClientOf, type Exchange, inSlot } from '../gateway/in-slot.js'
 import type { Route } from '../gateway/parts.js'
 import { isUnchanged, type StatementParts, Statements } from '../gateway/statements.js'
 import type { Reply, Request } from '../http/exchange.js'
@@ -44,12 +44,20 @@ const notFound = {
   body: 'Not Found',
 }
 
+/** Of a chunk whose transaction would have to be transferred whole before it is known that it is not blocked. */
+const unjudged = {
+  status: 503,
+  type: textType,
+  lines: noStore,
+  body: 'Too large to compare with what is blocked here by its hash: ask for all of it by its id',
+}
+
 /** Longer proofs stay out of the head: many clients refuse more than 16 KiB of header lines. */
 const pathTextMax = 6000
 
 const rawType = 'application/octet-stream'
 
-const statuses = [200, 304, 400, 402, 404, 429, 451, 502, 504]
+const statuses = [200, 304, 400, 402, 404, 429, 451, 502, 503, 504]
 
 /** A chunk has no more; what a shorter one costs less is given back. */
 const rawBytes = 262_144
@@ -126,7 +134,8 @@ export class ChunkRoute implements Route {
       return 0
     }
     this.#outcomes[found.node === undefined ? 'cache' : 'node'].add(1)
-    if (await this.#turnsAway(request, reply, first, found)) return 0
+    const receipt = await this.#cleared({ request, reply, first }, found)
+    if (receipt === undefined) return 0
     const shown = raw ? rawOf(found) : jsonOf(found)
     const { digest } = shown
     const unchanged = isUnchanged(request, digest)
@@ -141,28 +150,56 @@ export class ChunkRoute implements Route {
       ),
     ]
     const status = unchanged ? 304 : 200
-    const head = { status, block: this.#statements.block(request, first, status, lines) }
+    const head = { status, block: this.#statements.block(request, first + receipt, status, lines) }
     if (unchanged) reply.endEmpty(head)
     else if (request.method === 'HEAD') reply.endEmpty(head, shown.body.length)
     else return (await reply.stream(head, [{ bytes: shown.body }], noContent)).bytes
     return 0
   }
 
-  /** Where something is blocked, a chunk whose transaction nobody can name is not served either: it might be the one. */
-  async #turnsAway(request: Request, reply: Reply, first: string, found: FoundChunk): Promise<boolean> {
+  /**
+   * Header lines for the answer where the chunk may go out; undefined: it may not, and that is answered. Where something is
+   * blocked, a chunk whose transaction nobody can name is not served either: it might be the one.
+   */
+  async #cleared(asked: Exchange, found: FoundChunk): Promise<string | undefined> {
     const { guard, learner } = this.parts.blocking ?? {}
-    if (guard === undefined || learner === undefined || !guard.isOn) return false
+    if (guard === undefined || learner === undefined || !guard.isOn) return ''
+    const { request, reply, first } = asked
     const { id } = found.span
     if (id === undefined) {
       const unnamed = refuse('busy', 'self', 'the transaction of the chunk could not be named')
       answerSmall(request, reply, first, refusedAnswer(unnamed))
-      return true
+      return undefined
     }
-    const verdict = wholeVerdict(guard, id, found) ?? (await learner.verdict(id))
-    if (verdict === 'clear') return false
-    if (verdict === 'blocked') answerBlocked(request, reply, first, guard, id)
-    else answerSmall(request, reply, first, refusedAnswer(verdict))
-    return true
+    const known = wholeVerdict(guard, id, found) ?? learner.verdict(id, found.span.sizeBytes)
+    const judged =
+      known === 'unlearned'
+        ? await this.#learned(asked, learner, id, found.span.sizeBytes)
+        : { verdict: await known, lines: '' }
+    if (judged === undefined) return undefined
+    const { verdict, lines } = judged
+    if (verdict === 'clear') return lines
+    if (verdict === 'blocked') answerBlocked(request, reply, first + lines, guard, id)
+    else if (verdict.refused === 'too-large') answerSmall(request, reply, first + lines, unjudged)
+    else answerSmall(request, reply, first + lines, refusedAnswer(verdict))
+    return undefined
+  }
+
+  /** Whoever makes us transfer a whole transaction pays for that, by HEAD as well. Undefined: denied, and answered. */
+  async #learned(
+    asked: Exchange,
+    learner: DigestLearner,
+    id: Id,
+    bytes: number,
+  ): Promise<{ readonly verdict: Verdict; readonly lines: string } | undefined> {
+    const { admission, clientOf } = this.parts
+    let judged: { readonly verdict: Verdict; readonly lines: string } | undefined
+    await admitted(admission, asked, { bytes, contentType: rawType, domain: 'chunk' }, async ({ lines }) => {
+      const { isFresh, verdict } = learner.learn(id, clientOf(asked.request))
+      judged = { verdict: await verdict, lines }
+      return isFresh ? bytes : 0
+    })
+    return judged
   }
 
   #cacheLines({ node, span }: FoundChunk): Line[] {

@@ -1,11 +1,12 @@
 import type { Clock } from '../actor/clock.js'
+import { FairSlots } from '../actor/fair-slots.js'
 import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { Guard } from '../gateway/guard.js'
 import type { Source } from '../gateway/parts.js'
 import { orLate } from '../http/sender-pace.js'
 
-/** May bytes of an id go out? A refusal: that is not known yet. */
+/** May bytes of an id go out? A refusal: that is not known yet; `too-large`: it will not be found out for the sake of a chunk. */
 export type Verdict = 'clear' | 'blocked' | Refusal
 
 export interface LearnerParts {
@@ -14,8 +15,10 @@ export interface LearnerParts {
   readonly clock: Clock
   /** An answer waits so long for a digest; the transfer goes on, and the next one who asks finds it done. */
   readonly waitMs: number
-  /** Ids whose digests this thread asks for at once; one more is refused `busy`. */
+  /** Ids whose digests this thread asks for at once, a quarter of them for one client; one more is refused `busy`. */
   readonly flightsMax: number
+  /** Larger content is not transferred to learn its digest. */
+  readonly sizeMaxBytes: number
   /** Content that could not be had is not asked for again for so long: each try may transfer most of it. */
   readonly restMs: number
 }
@@ -24,34 +27,52 @@ export interface LearnerParts {
 const rememberedMax = 4096
 
 const late = refuse('busy', 'self', 'the digest of the content is not known yet')
+const tooLarge = refuse('too-large', 'self', 'the content is too large to learn its digest for a chunk')
 
-/** Learns the digests of content whose bytes do not come through the fetcher, before they are sent. */
+/**
+ * Learns the digests of content whose bytes do not come through the fetcher, before they are sent. One question may transfer all
+ * of a transaction, so that `verdict` never begins a transfer, and `learn` is for who was admitted with its size.
+ */
 export class DigestLearner {
   readonly #learned = new Map<Id, Uint8Array>()
   /** Until when an id rests, by the monotonic clock. */
   readonly #resting = new Map<Id, number>()
   readonly #flights = new Map<Id, Promise<Uint8Array | Refusal>>()
+  readonly #slots: FairSlots
 
-  constructor(private readonly parts: LearnerParts) {}
-
-  /** About all bytes of `id`. At once where nothing is blocked by its hash, or the digest is known. Never rejects. */
-  verdict(id: Id): Verdict | Promise<Verdict> {
-    const { guard } = this.parts
-    if (guard.blocksKnown(id)) return 'blocked'
-    if (!guard.lacksDigest(id)) return 'clear'
-    const known = this.#learned.get(id)
-    if (known !== undefined) return guard.blocksDigest(known) ? 'blocked' : 'clear'
-    return this.#learn(id)
+  constructor(private readonly parts: LearnerParts) {
+    this.#slots = FairSlots.shared(parts.flightsMax)
   }
 
-  async #learn(id: Id): Promise<Verdict> {
-    const { guard, clock, waitMs, flightsMax } = this.parts
-    let flight = this.#flights.get(id)
-    if (flight === undefined) {
-      if (this.#flights.size >= flightsMax || this.#rests(id)) return late
-      flight = this.#ask(id).finally(() => this.#flights.delete(id))
-      this.#flights.set(id, flight)
-    }
+  /** About all `sizeBytes` of `id`, as far as it is known or a transfer for it is under way. Never rejects. */
+  verdict(id: Id, sizeBytes: number): Verdict | 'unlearned' | Promise<Verdict> {
+    const { guard, sizeMaxBytes } = this.parts
+    if (guard.blocksKnown(id)) return 'blocked'
+    if (!guard.lacksDigest(id, sizeBytes)) return 'clear'
+    const known = this.#learned.get(id)
+    if (known !== undefined) return guard.blocksDigest(known) ? 'blocked' : 'clear'
+    if (sizeBytes > sizeMaxBytes) return tooLarge
+    const flight = this.#flights.get(id)
+    if (flight !== undefined) return this.#judge(id, flight)
+    return this.#rests(id) ? late : 'unlearned'
+  }
+
+  /** Begins a transfer for a client, unless one is under way. `isFresh`: this call began it. Never rejects. */
+  learn(id: Id, client: string): { readonly isFresh: boolean; readonly verdict: Promise<Verdict> } {
+    const running = this.#flights.get(id)
+    if (running !== undefined) return { isFresh: false, verdict: this.#judge(id, running) }
+    const leave = this.#slots.take(client)
+    if (typeof leave === 'string') return { isFresh: false, verdict: Promise.resolve(late) }
+    const flight = this.#ask(id).finally(() => {
+      this.#flights.delete(id)
+      leave()
+    })
+    this.#flights.set(id, flight)
+    return { isFresh: true, verdict: this.#judge(id, flight) }
+  }
+
+  async #judge(id: Id, flight: Promise<Uint8Array | Refusal>): Promise<Verdict> {
+    const { guard, clock, waitMs } = this.parts
     const digest = await orLate(flight, waitMs, late, clock)
     if (!isRefusal(digest)) return guard.blocksDigest(digest) ? 'blocked' : 'clear'
     // Where nobody has all of it nobody can say that it is clear.

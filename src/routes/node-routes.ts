@@ -82,6 +82,7 @@ export function nodeRoutes(parts: NodeRouteParts): NodeRoutes {
     clock,
     waitMs: parts.chunks.finder.deadlineMs,
     flightsMax: bounds.learningMax,
+    sizeMaxBytes: parts.chunks.learnMaxBytes,
     restMs: bounds.learningRestMs,
   }
   const learner = blocking && new DigestLearner({ ...blocking, ...learning })

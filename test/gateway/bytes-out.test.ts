@@ -111,7 +111,7 @@ const routes: readonly Asked[] = [
 ]
 
 /** A gateway before a node that tells data in its JSON of some transactions, as nodes do for those of format 1. */
-async function scene(t: Test, admission?: Admission): Promise<Scene> {
+async function scene(t: Test, admission?: Admission, learnMaxBytes = 2 ** 26): Promise<Scene> {
   const here = await shared
   const inline = new Set<string>()
   const node = await twisted(t, here.devnet.url, (request, response) => {
@@ -123,7 +123,9 @@ async function scene(t: Test, admission?: Admission): Promise<Scene> {
   })
   const store = new ModerationStore(`${t.testdir()}/list`)
   const sieve = new Sieve()
-  const keeper = new ModerationKeeper(store, sieve, systemClock, silentLog)
+  const keeper = new ModerationKeeper(store, sieve, systemClock, silentLog, (digest) =>
+    on.rig.catalog.blobSize(digest),
+  )
   t.teardown(() => keeper.close())
   const list = new SievedBlockList(sieve, store, silentLog)
   const guard = new Guard(list, { attributes: (id) => on.rig.catalog.attributes(id) }, 100)
@@ -140,6 +142,7 @@ async function scene(t: Test, admission?: Admission): Promise<Scene> {
     ...{ guard, forbidden: list, naming: { names, hosts } },
     ...(admission === undefined ? {} : { admission }),
     finder: { deadlineMs: 20_000, nameMs: 20_000 },
+    learnMaxBytes,
   })
   const block = (kind: SubjectKind, key: string): void => {
     const ground = { source: 'test', notes: '' }
@@ -220,6 +223,81 @@ t.test(
   },
 )
 
+t.test(
+  'chunks of another size than all that is blocked go out, and nothing is transferred for them',
+  async (t) => {
+    const made = await scene(t)
+    const blocked = randomBytes(650_000)
+    await made.on.keep(someId(), blocked)
+    made.block('hash', digestOf(blocked))
+    const id = await made.here.post(large)
+    made.on.has.set(id, { body: large })
+    for (const method of ['HEAD', 'GET']) {
+      t.equal((await chunk(made, id, method, '/data')).status, 200, method)
+    }
+    t.strictSame(made.on.asked, [], 'the transaction was not asked for')
+    const same = await made.here.post(blocked)
+    made.on.has.set(same, { body: blocked })
+    t.equal((await chunk(made, same, 'GET', '/data')).status, 451, 'what has the size is looked at')
+  },
+)
+
+t.test('what is too large to be compared is neither transferred nor sent', async (t) => {
+  const made = await scene(t, undefined, 500_000)
+  made.block('hash', digestOf(randomBytes(10)))
+  const asked: Asked = { route: '/chunk', body: large, ask: plain((id) => `/${id}`) }
+  const id = await posted(made, asked)
+  for (const rest of ['', '/data']) {
+    for (const method of ['HEAD', 'GET']) {
+      const answer = await chunk(made, id, method, rest)
+      t.match(answer, { status: 503, headers: { 'cache-control': 'no-store' } })
+      t.equal(answer.headers['retry-after'], undefined, 'asking again does not help')
+      t.ok(holdsNone(answer, asked))
+    }
+  }
+  t.strictSame(made.on.asked, [])
+  t.equal(
+    (await made.on.ask(`/raw/${id}`)).status,
+    200,
+    'its hash is known as soon as somebody had all of it',
+  )
+  // The catalog hears of it after the answer.
+  t.ok(await eventually(async () => (await chunk(made, id, 'GET', '/data')).status === 200))
+})
+
+t.test(
+  'who has a transaction transferred for the sake of a chunk pays for all of it, by HEAD too',
+  async (t) => {
+    const fares: number[] = []
+    const sent: number[] = []
+    let isPoor = true
+    const admission: Admission = {
+      admit: ({ bytes }) => {
+        fares.push(bytes)
+        if (isPoor && bytes >= large.length) {
+          return { status: 429, contentType: 'text/plain', lines: '', body: 'no', reason: 'none left' }
+        }
+        return { lines: '', settle: (count) => void sent.push(count) }
+      },
+      knock: () => true,
+      passes: () => 0,
+    }
+    const made = await scene(t, admission)
+    made.block('hash', digestOf(randomBytes(10)))
+    const id = await made.here.post(large)
+    made.on.has.set(id, { body: large })
+    t.equal((await chunk(made, id, 'HEAD', '/data')).status, 429)
+    t.equal(fares.at(-1), large.length)
+    t.strictSame(made.on.asked, [], 'nothing is transferred for who was denied')
+    isPoor = false
+    t.equal((await chunk(made, id, 'HEAD', '/data')).status, 200)
+    t.ok(sent.includes(large.length), 'nothing of it is given back')
+    const before = sent.length
+    t.equal((await chunk(made, id, 'HEAD', '/data')).status, 200)
+    t.strictSame(sent.slice(before), [0], 'it was learned once')
+  },
+)
+
 t.test('a blocked name leads nowhere, and its content is there by its id', async (t) => {
   const made = await scene(t)
   made.block('name', 'site')
@@ -292,6 +370,7 @@ t.test('a chunk that a block proves access with is held back like all content', 
     guard: new Guard(
       {
         ...{ version: 1, isReadable: true, mayBlockContent: true, mayBlockHashes: true },
+        mayBlockSize: () => true,
         blocksId: () => false,
         blocksDigest: (digest) => Buffer.from(digest).toString('base64url') === digestOf(large),
         blocksName: () => false,

@@ -18,7 +18,7 @@ t.test('the sieve never loses what was added, however it is spelled', async () =
   const sieve = new Sieve()
   fc.assert(
     fc.property(fc.uint8Array({ minLength: 32, maxLength: 32 }), fc.string(), (bytes, name) => {
-      sieve.add('id', bytes)
+      sieve.addId(bytes)
       sieve.addName(name)
       return sieve.mayHold(bytes) && sieve.mayHoldId(idOfBytes(bytes)) && sieve.mayHoldName(name)
     }),
@@ -28,7 +28,7 @@ t.test('the sieve never loses what was added, however it is spelled', async () =
 
 t.test('the sieve lets few strangers through', async (t) => {
   const sieve = new Sieve()
-  for (let count = 0; count < 100_000; count += 1) sieve.add('id', randomBytes(32))
+  for (let count = 0; count < 100_000; count += 1) sieve.addId(randomBytes(32))
   let through = 0
   for (let count = 0; count < 20_000; count += 1) {
     if (sieve.mayHoldId(idOfBytes(randomBytes(32)))) through += 1
@@ -46,7 +46,7 @@ t.test('a list that was not read yet, or cannot be read, blocks everything', asy
 
   const sieve = new Sieve()
   const id = randomBytes(32)
-  sieve.add('id', id)
+  sieve.addId(id)
   sieve.fill()
   let isBroken = true
   const list = new SievedBlockList(
@@ -64,6 +64,41 @@ t.test('a list that was not read yet, or cannot be read, blocks everything', asy
   isBroken = false
   t.notOk(list.blocksId(idOfBytes(id)))
   t.ok(list.isReadable, 'as soon as it can be read again')
+})
+
+t.test('the size of what is blocked by its hash is kept, and forgotten with it', async (t) => {
+  const path = `${t.testdir()}/list`
+  const ground = { source: 'test', notes: '' }
+  const [sized, unsized] = [randomBytes(32), randomBytes(32)]
+  const here = new Map([[sized.toString('hex'), 1234]])
+  const open = (): { keeper: ModerationKeeper; sieve: Sieve } => {
+    const sieve = new Sieve()
+    const blobSize = (digest: Uint8Array): number | undefined => here.get(Buffer.from(digest).toString('hex'))
+    const list = new ModerationStore(path)
+    return { keeper: new ModerationKeeper(list, sieve, systemClock, silentLog, blobSize), sieve }
+  }
+  const subjectOf = (hash: Buffer): Subject => ({ kind: 'hash', key: hash.toString('base64url') })
+  const first = open()
+  t.notOk(first.sieve.mayHoldSize(1234))
+  first.keeper.handle({ kind: 'block', subject: subjectOf(sized), ground, by: 'test' })
+  t.ok(first.sieve.mayHold(sized))
+  t.ok(first.sieve.mayHoldSize(1234))
+  t.notOk(first.sieve.mayHoldSize(1235))
+  await first.keeper.close()
+  here.clear()
+  const second = open()
+  t.notOk(second.sieve.mayHoldSize(1235), 'though the content is gone by now')
+  second.keeper.handle({ kind: 'block', subject: subjectOf(unsized), ground, by: 'test' })
+  t.ok(second.sieve.mayHoldSize(1235), 'one of unknown size may have any')
+  for (const hash of [sized, unsized]) {
+    second.keeper.handle({ kind: 'release', subject: subjectOf(hash), by: 'test' })
+  }
+  await second.keeper.close()
+  const third = open()
+  t.notOk(third.sieve.mayHoldSize(1234))
+  third.keeper.handle({ kind: 'block', subject: subjectOf(sized), ground, by: 'test' })
+  t.ok(third.sieve.mayHoldSize(1235), 'what was released is not remembered')
+  await third.keeper.close()
 })
 
 t.test('entries are listed newest first, in pages, and of one source alone', async (t) => {

@@ -332,6 +332,7 @@ t.test('a file that is blocked by its hash is given under none of its addresses'
   const blocked = new Set<string>()
   const list: BlockList = {
     ...{ version: 1, isReadable: true, mayBlockContent: true, mayBlockHashes: true },
+    mayBlockSize: () => true,
     blocksId: () => false,
     blocksDigest: (digest) => blocked.has(Buffer.from(digest).toString('hex')),
     blocksName: () => false,

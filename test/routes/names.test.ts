@@ -122,6 +122,7 @@ async function scene(t: Test, { hosts = {}, vocabulary = 'neutral' }: Wish = {})
       return questions
     },
     ...{ isReadable: true, mayBlockContent: true, mayBlockHashes: false, blocksDigest: () => false },
+    mayBlockSize: () => false,
     blocksId: (id) => blocked.has(id),
     blocksName: (label) => blocked.has(label),
   }

@@ -39,11 +39,18 @@ export async function nodeStage(
     admission?: Admission
     naming?: NonNullable<GatewayParts['naming']>
     dryRun?: boolean
+    learnMaxBytes?: number
     clientOf?: ClientOf
   } = {},
 ): Promise<NodeStage> {
   const key = loadSigningKey({ keyFile: join(t.testdir(), 'key.pem') })
-  const { vocabulary = 'neutral', finder = {}, dryRun = false, tip = new Tip() } = given
+  const {
+    vocabulary = 'neutral',
+    finder = {},
+    dryRun = false,
+    tip = new Tip(),
+    learnMaxBytes = 2 ** 26,
+  } = given
   const { guard, forbidden, admission, naming, index, clientOf = remoteAddress } = given
   // The routes come first, the fetcher with the stage.
   const source: Pick<Source, 'digestOf'> = { digestOf: (id) => whole.source.digestOf(id) }
@@ -76,6 +83,7 @@ export async function nodeStage(
       },
       broadcast: { successesMin: 3, concurrency: 3, abortMs: 2000, responseMs: 2000, perNodeMax: 20 },
       pricedBytes: 368_640,
+      learnMaxBytes,
       dryRun,
     },
   })
