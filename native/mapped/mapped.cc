@@ -28,6 +28,9 @@ namespace {
 
 using Key = std::tuple<dev_t, ino_t, off_t, int64_t>;
 
+// In place of the time of a file that is being written to. No file is as old.
+constexpr int64_t kWritten = INT64_MIN;
+
 struct Mapping {
   Key key;
   uint8_t* start;
@@ -70,9 +73,10 @@ int64_t modifiedNs(const struct stat& found) {
   return static_cast<int64_t>(found.st_mtim.tv_sec) * 1000000000 + found.st_mtim.tv_nsec;
 }
 
-// The mapping of an open file, made on first need; null with errno set where mmap fails. Takes the descriptor over.
-Mapping* mappingOf(int fd, const struct stat& found) {
-  Key key{found.st_dev, found.st_ino, found.st_size, modifiedNs(found)};
+// The mapping of an open file, made on first need; null with errno set where mmap fails. Takes the descriptor over. `written`: the
+// file is being written to, so its time says nothing about whether it is the same one.
+Mapping* mappingOf(int fd, const struct stat& found, bool written) {
+  Key key{found.st_dev, found.st_ino, found.st_size, written ? kWritten : modifiedNs(found)};
   std::lock_guard<std::mutex> lock(guard);
   auto known = mappings.find(key);
   if (known != mappings.end()) {
@@ -151,9 +155,8 @@ void set(napi_env env, napi_value object, const char* name, napi_value value) {
   napi_set_named_property(env, object, name, value);
 }
 
-// open(path) -> { handle, sizeBytes, inode, modifiedNs }, or undefined where there is no such file.
-napi_value open(napi_env env, napi_callback_info info) {
-  Arguments arguments(env, info, "open");
+napi_value openAs(napi_env env, napi_callback_info info, const char* name, bool written) {
+  Arguments arguments(env, info, name);
   std::string path = arguments.text(0, kPathMax);
   if (!arguments.good) return nullptr;
   int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -164,7 +167,7 @@ napi_value open(napi_env env, napi_callback_info info) {
     ::close(fd);
     return fail(env, "open", code);
   }
-  Mapping* mapping = mappingOf(fd, found);
+  Mapping* mapping = mappingOf(fd, found, written);
   if (mapping == nullptr) return fail(env, "mmap", errno);
 
   Handle* handle = new Handle{mapping};
@@ -180,6 +183,12 @@ napi_value open(napi_env env, napi_callback_info info) {
   set(env, result, "modifiedNs", number);
   return result;
 }
+
+// open(path) -> { handle, sizeBytes, inode, modifiedNs }, or undefined where there is no such file.
+napi_value open(napi_env env, napi_callback_info info) { return openAs(env, info, "open", false); }
+
+// openWritten(path): the same for a file whose bytes are still being written, and whose size stays.
+napi_value openWritten(napi_env env, napi_callback_info info) { return openAs(env, info, "openWritten", true); }
 
 // The mapping of the first argument. Throws and returns null where that is no handle, or a closed one.
 Mapping* mappingOf(napi_env env, Arguments& arguments) {
@@ -275,6 +284,33 @@ napi_value fetch(napi_env env, napi_callback_info info) {
   return promise;
 }
 
+// copy(handle, start, target) -> true where the bytes from `start` on were copied into all of `target`, false where they are not to
+// be had: the file was cut, or the disk fails. Waits for the disk where they are not in memory.
+napi_value copy(napi_env env, napi_callback_info info) {
+  Arguments arguments(env, info, "copy");
+  Mapping* mapping = mappingOf(env, arguments);
+  if (mapping == nullptr) return nullptr;
+  size_t start = static_cast<size_t>(arguments.integer(1, 0, mapping->size));
+  Bytes target = arguments.bytes(2);
+  if (arguments.good && target.length > mapping->size - start) arguments.wrong(2, "reaches beyond the file", true);
+  if (!arguments.good) return nullptr;
+  napi_value result;
+  napi_get_boolean(env, bus::copied(reinterpret_cast<char*>(target.data), mapping->start + start, target.length), &result);
+  return result;
+}
+
+// allocate(descriptor, sizeBytes) -> 0 once the file has this size and the disk keeps room for all of it, else the error's number.
+napi_value allocate(napi_env env, napi_callback_info info) {
+  Arguments arguments(env, info, "allocate");
+  int fd = static_cast<int>(arguments.integer(0, 0, INT32_MAX));
+  off_t size = static_cast<off_t>(arguments.integer(1, 1, int64_t{1} << 50));
+  if (!arguments.good) return nullptr;
+  int failed = fallocate(fd, 0, 0, size) == 0 ? 0 : errno;
+  // A file system that keeps no room ahead: writing may then fail for want of it.
+  if (failed == EOPNOTSUPP) failed = ftruncate(fd, size) == 0 ? 0 : errno;
+  return numberOf(env, failed);
+}
+
 // close(handle): nothing may be asked of the handle any more. The memory goes when the last window is collected.
 napi_value close(napi_env env, napi_callback_info info) {
   Arguments arguments(env, info, "close");
@@ -316,6 +352,6 @@ napi_value mapped(napi_env env, napi_callback_info) {
 
 NAPI_MODULE_INIT() {
   bus::watch();
-  return give(env, exports, {{"open", open}, {"window", window}, {"settle", settle}, {"fetch", fetch},
-                             {"close", close}, {"detach", detach}, {"mapped", mapped}});
+  return give(env, exports, {{"open", open}, {"openWritten", openWritten}, {"window", window}, {"settle", settle}, {"fetch", fetch},
+                             {"copy", copy}, {"allocate", allocate}, {"close", close}, {"detach", detach}, {"mapped", mapped}});
 }

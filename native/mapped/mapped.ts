@@ -1,3 +1,5 @@
+import { ftruncateSync } from 'node:fs'
+import { getSystemErrorName } from 'node:util'
 import { loadAddon } from '../addon.js'
 import type { MappedFile } from './mapped-file.js'
 import { openTwin } from './twin.js'
@@ -9,6 +11,9 @@ type Opened = Pick<MappedFile, 'sizeBytes' | 'inode' | 'modifiedNs'> & { handle:
 
 interface Addon {
   open(path: string): Opened | undefined
+  openWritten(path: string): Opened | undefined
+  copy(handle: Handle, start: number, target: Uint8Array): boolean
+  allocate(descriptor: number, sizeBytes: number): number
   window(handle: Handle, index: number): ArrayBuffer
   settle(handle: Handle, start: number, end: number, fill: boolean): boolean
   fetch(handle: Handle, start: number, end: number): Promise<boolean>
@@ -54,6 +59,10 @@ class AddonFile implements MappedFile {
     return new Uint8Array(buffer, offset, Math.min(end - start, buffer.byteLength - offset))
   }
 
+  copy(start: number, target: Uint8Array): boolean {
+    return this.#addon.copy(this.#handle, start, target)
+  }
+
   #open(index: number): ArrayBuffer {
     const buffer = this.#addon.window(this.#handle, index)
     this.#windows[index] = buffer
@@ -78,6 +87,30 @@ export function openAddon(path: string): MappedFile | undefined {
 
 /** The file at `path`, or undefined where there is none. Throws on any other failure of the disk. */
 export const openMapped: (path: string) => MappedFile | undefined = addon === undefined ? openTwin : openAddon
+
+/**
+ * The same for a file that is still being written to, and whose size stays: its time changes, and yet all threads share one
+ * mapping. Bytes may be read once they are known to be written.
+ */
+export const openWritten: (path: string) => MappedFile | undefined =
+  addon === undefined
+    ? openTwin
+    : (path) => {
+        const opened = addon.openWritten(path)
+        return opened === undefined ? undefined : new AddonFile(addon, opened)
+      }
+
+/**
+ * Gives an open file this size, with room on the disk for all of it, so that writing into it later cannot fail for want of room.
+ * Throws the system's error. Without the addon, and on file systems that cannot, no room is kept.
+ */
+export function allocate(descriptor: number, sizeBytes: number): void {
+  const failed = addon === undefined ? 0 : addon.allocate(descriptor, sizeBytes)
+  if (addon === undefined) ftruncateSync(descriptor, sizeBytes)
+  if (failed === 0) return
+  const code = getSystemErrorName(-failed)
+  throw Object.assign(new Error(`${code}: allocate ${sizeBytes} bytes`), { code, syscall: 'fallocate' })
+}
 
 /** Mappings that the whole process holds, and their bytes of address space; zeros without the addon. */
 export function mappedNow(): { count: number; bytes: number } {

@@ -60,6 +60,20 @@ class TwinFile implements MappedFile {
     return buffer.subarray(0, got)
   }
 
+  copy(start: number, target: Uint8Array): boolean {
+    this.#check(start, start + target.length)
+    try {
+      for (let done = 0; done < target.length; ) {
+        const got = readSync(this.#fd, target, done, target.length - done, start + done)
+        if (got === 0) return false
+        done += got
+      }
+      return true
+    } catch {
+      return false // as with the addon: the caller decides what a failing disk means
+    }
+  }
+
   async fetch(start: number, end: number): Promise<boolean> {
     this.#check(start, end)
     const first = Math.floor(start / pieceBytes)

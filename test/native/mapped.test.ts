@@ -1,7 +1,7 @@
-import { writeFileSync } from 'node:fs'
+import { closeSync, fstatSync, ftruncateSync, openSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { mappedBy, mappedNow, openAddon } from '../../native/mapped/mapped.js'
+import { allocate, mappedBy, mappedNow, openAddon, openWritten } from '../../native/mapped/mapped.js'
 import type { MappedFile } from '../../native/mapped/mapped-file.js'
 import { openTwin } from '../../native/mapped/twin.js'
 import { eventually } from '../eventually.js'
@@ -70,6 +70,43 @@ for (const [name, open] of doors) {
     t.end()
   })
 }
+
+for (const [name, open] of [
+  ['the twin', openTwin],
+  [mappedBy, openWritten],
+] as const) {
+  t.test(`${name} shows what is written while it is mapped, and copies it`, async (t) => {
+    const path = join(folder, `${name}-written`)
+    const descriptor = openSync(path, 'wx+')
+    allocate(descriptor, 1_000_000)
+    t.equal(fstatSync(descriptor).size, 1_000_000)
+    const file = open(path)
+    if (file === undefined) throw new Error('it was just made')
+    const into = Buffer.alloc(3000)
+    t.ok(file.copy(500_000, into) && into.every((byte) => byte === 0))
+    writeSync(descriptor, Buffer.alloc(3000, 9), 0, 3000, 500_000)
+    const other = open(path)
+    t.ok(file.copy(500_000, into) && into.every((byte) => byte === 9))
+    t.equal(other?.sizeBytes, 1_000_000)
+    if (open !== openTwin && mappedBy === 'addon')
+      t.equal(mappedNow().count, 1, 'one mapping, though its time has changed')
+    t.equal((await readAll(file, 499_999, 500_001))[1], 9)
+    t.throws(() => file.copy(999_999, into))
+    ftruncateSync(descriptor, 400_000)
+    t.notOk(file.copy(500_000, into), 'a cut file is no end of the program')
+    allocate(descriptor, 1_000_000)
+    t.ok(file.copy(500_000, into))
+    for (const each of [file, other]) each?.close()
+    closeSync(descriptor)
+  })
+}
+
+t.test('room that the disk does not have is the error of the system', async (t) => {
+  const descriptor = openSync(join(folder, 'large'), 'wx+')
+  t.throws(() => allocate(descriptor, 2 ** 49), { code: /^(ENOSPC|EFBIG)$/ })
+  closeSync(descriptor)
+  t.throws(() => allocate(descriptor, 5), { code: 'EBADF' })
+})
 
 t.test(
   'the addon shares one mapping, gives it back, and leaves no view behind',

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { writeFileSync } from 'node:fs'
+import { closeSync, openSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -146,6 +146,23 @@ t.test('mapped', { skip }, async (t) => {
     ...{ call: callOf(mapped, 'fetch'), kinds: ['handle', 'whole', 'whole'], args: () => [handle, 5, 9] },
     beyond: { 1: 10, 2: size + 1 },
   })
+  refusesRubbish(t, 'openWritten', {
+    call: callOf(mapped, 'openWritten'),
+    kinds: ['text'],
+    args: () => [path],
+  })
+  refusesRubbish(t, 'copy', {
+    ...{ call: callOf(mapped, 'copy'), kinds: ['handle', 'whole', 'bytes'] },
+    args: () => [handle, 5, new Uint8Array(64)],
+    beyond: { 1: size - 63 },
+  })
+  const file = openSync(path, 'r+')
+  refusesRubbish(t, 'allocate', {
+    ...{ call: callOf(mapped, 'allocate'), kinds: ['whole', 'whole'], args: () => [file, size] },
+    beyond: { 0: 2 ** 31, 1: 2 ** 50 + 1 },
+  })
+  t.equal(callOf(mapped, 'allocate')(file, size), 0)
+  closeSync(file)
   refusesRubbish(t, 'close', { call: callOf(mapped, 'close'), kinds: ['handle'], args: () => [handle] })
   refusesRubbish(t, 'detach', { call: callOf(mapped, 'detach'), kinds: ['buffer'], args: () => [window] })
   t.throws(() => callOf(mapped, 'window')(none.handle, 0))

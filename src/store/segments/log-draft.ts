@@ -1,0 +1,160 @@
+import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
+import { diskRefusal } from './disk.js'
+import type { LogFile, LogPlace } from './log-file.js'
+import { headOfRecordBytes, sumOfMeta, writeRecordHead } from './record.js'
+
+/** What a draft needs of its log. */
+export interface DraftHome {
+  readonly sharedMaxBytes: number
+  readonly growBytes: number
+  append(payload: readonly Uint8Array[], digest: Uint8Array, meta?: Uint8Array): LogPlace | Refusal
+  flushed(place: LogPlace): Promise<true | Refusal>
+  /** A file for one item. */
+  create(sizeBytes: number): LogFile | Refusal
+  /** The file holds one whole item now. */
+  adopt(file: LogFile): void
+  drop(file: LogFile): Promise<void>
+}
+
+/** A meta has a bound because the scan holds it in memory. */
+export const metaMaxBytes = 61_440
+
+/** Where the payload begins in a file of its own: behind the header and all the room that a meta may need, at a page. */
+const payloadAt = 65_536
+
+/** Bytes that may wait for the disk while more come in. */
+const behindMaxBytes = 64 * 1024 * 1024
+
+/**
+ * An item on its way into the log. What is small stays in memory until it is whole, and is appended; the rest gets a file of its
+ * own. `finish` or `discard` is called once, and ends it.
+ */
+export class LogDraft {
+  readonly #pieces: Uint8Array[] = []
+  #file: LogFile | undefined
+  #sizeBytes = 0
+  #roomEnd = 0
+  #failure: Refusal | undefined
+  #flushing: Promise<boolean> | undefined
+  #flushedAt = 0
+
+  constructor(private readonly home: DraftHome) {}
+
+  get sizeBytes(): number {
+    return this.#sizeBytes
+  }
+
+  /**
+   * Takes a piece; it may be used again on return. A promise: wait for it before the next one, the disk is behind. Undefined,
+   * or a promise of it: go on. A refusal: the disk is full or fails, and all that is left to do is `discard`.
+   */
+  write(piece: Uint8Array): undefined | Refusal | Promise<undefined | Refusal> {
+    if (this.#failure !== undefined) return this.#failure
+    if (this.#file === undefined && this.#sizeBytes + piece.length <= this.home.sharedMaxBytes) {
+      this.#pieces.push(new Uint8Array(piece))
+      this.#sizeBytes += piece.length
+      return undefined
+    }
+    this.#failure = this.#spill() ?? this.#put(piece)
+    if (this.#failure !== undefined) return this.#failure
+    return this.#sizeBytes - this.#flushedAt >= behindMaxBytes ? this.#keepUp() : undefined
+  }
+
+  /** What was held in memory goes into a file of its own. */
+  #spill(): Refusal | undefined {
+    if (this.#file !== undefined) return undefined
+    const made = this.home.create(this.home.growBytes)
+    if (isRefusal(made)) return made
+    this.#file = made
+    this.#roomEnd = made.sizeBytes
+    this.#sizeBytes = 0
+    for (const piece of this.#pieces.splice(0)) {
+      const failed = this.#put(piece)
+      if (failed !== undefined) return failed
+    }
+    return undefined
+  }
+
+  #put(piece: Uint8Array): Refusal | undefined {
+    const file = this.#file as LogFile
+    const at = payloadAt + this.#sizeBytes
+    try {
+      while (at + piece.length > this.#roomEnd) {
+        file.resize(this.#roomEnd + this.home.growBytes)
+        this.#roomEnd += this.home.growBytes
+      }
+      file.write(piece, at)
+    } catch (error) {
+      return diskRefusal(error)
+    }
+    this.#sizeBytes += piece.length
+    file.end = at + piece.length
+    return undefined
+  }
+
+  /** One flush runs while more is written; who is further behind waits for it. */
+  async #keepUp(): Promise<undefined | Refusal> {
+    const before = this.#flushing
+    if (before !== undefined && !(await before)) return this.#fail()
+    this.#flushedAt = this.#sizeBytes
+    const file = this.#file as LogFile
+    this.#flushing = file.flushed(file.end)
+    return undefined
+  }
+
+  #fail(): Refusal {
+    this.#failure = diskRefusal(this.#file?.failure)
+    return this.#failure
+  }
+
+  /**
+   * Makes the draft an item: durable when it resolves. `digest`: SHA-256 of all bytes. A refusal: the disk is full or fails, and
+   * nothing is kept. Never rejects.
+   */
+  async finish(digest: Uint8Array, meta: Uint8Array): Promise<LogPlace | Refusal> {
+    if (meta.length > metaMaxBytes) throw new RangeError(`${meta.length} bytes of meta are too many`)
+    const file = this.#file
+    if (this.#failure !== undefined) return this.#failure
+    if (file === undefined) {
+      const place = this.home.append(this.#pieces.splice(0), digest, meta)
+      if (isRefusal(place)) return place
+      const durable = await this.home.flushed(place)
+      return isRefusal(durable) ? durable : place
+    }
+    const head = Buffer.alloc(headOfRecordBytes)
+    const lengths = {
+      payloadBytes: this.#sizeBytes,
+      roomBytes: payloadAt - headOfRecordBytes,
+      metaBytes: meta.length,
+    }
+    writeRecordHead(head, { kind: 'alone', ...lengths, metaSum: sumOfMeta(meta), file: file.number, digest })
+    try {
+      file.resize(file.end)
+      // The header is written when all behind it is durable: where there is one, the item is whole.
+      if (!(await file.flushed(file.end))) return await this.#lose()
+      file.write(Buffer.concat([head, meta]), 0)
+      file.touch()
+      if (!(await file.flushed(file.end))) return await this.#lose()
+    } catch (error) {
+      await this.home.drop(file)
+      this.#failure = diskRefusal(error)
+      return this.#failure
+    }
+    this.home.adopt(file)
+    return { file: file.number, offset: payloadAt, sizeBytes: this.#sizeBytes }
+  }
+
+  async #lose(): Promise<Refusal> {
+    const file = this.#file as LogFile
+    const failure = this.#fail()
+    await this.home.drop(file)
+    return failure
+  }
+
+  /** Gives everything back. Never rejects: what the disk does not remove goes at the next start. */
+  async discard(): Promise<void> {
+    this.#pieces.length = 0
+    this.#failure ??= refuse('busy', 'self', 'the item was discarded')
+    if (this.#file !== undefined) await this.home.drop(this.#file)
+  }
+}

@@ -1,0 +1,81 @@
+import { crc32 } from 'node:zlib'
+
+/**
+ * How a record lies in a segment, and in a file of the durable log: a header of 72 bytes, room for words about the payload
+ * (`meta`), the payload. It begins at a multiple of 512 bytes. Numbers are little-endian:
+ *
+ * ```
+ *  0  u32  magic "SLSG"          24  u32  CRC-32 of the meta
+ *  4  u8   version, 1            28  u32  number of the file: a record in a file of another number is none
+ *  5  u8   kind                  32  32   SHA-256 of the payload
+ *  6  u16  0                     64  u32  CRC-32 of bytes 0 to 63
+ *  8  f64  bytes of the payload  68  u32  0
+ * 16  u32  bytes of the room behind the header
+ * 20  u32  bytes of the meta in that room
+ * ```
+ */
+export const headOfRecordBytes = 72
+const magic = 0x47534c53
+const version = 1
+
+/** Records begin at multiples of it: so one bit for each such place can say something of each record. */
+export const recordSlotBytes = 512
+
+/** `alone`: the only record of its file, written when its payload was durable already. */
+const kinds = { content: 1, accepted: 2, alone: 3 } as const
+export type RecordKind = keyof typeof kinds
+const kindOf: Readonly<Record<number, RecordKind>> = { 1: 'content', 2: 'accepted', 3: 'alone' }
+
+export interface RecordHead {
+  readonly kind: RecordKind
+  readonly payloadBytes: number
+  readonly roomBytes: number
+  readonly metaBytes: number
+  /** CRC-32. */
+  readonly metaSum: number
+  readonly file: number
+  /** SHA-256 of the payload. */
+  readonly digest: Uint8Array
+}
+
+/** Bytes that a record takes in its file. */
+export function recordBytes(roomBytes: number, payloadBytes: number): number {
+  return Math.ceil((headOfRecordBytes + roomBytes + payloadBytes) / recordSlotBytes) * recordSlotBytes
+}
+
+/** The sum that stands in a header for its meta. */
+export function sumOfMeta(meta: Uint8Array): number {
+  return crc32(meta)
+}
+
+/** Writes a header to the start of `into`. */
+export function writeRecordHead(into: Buffer, header: RecordHead): void {
+  into.writeUInt32LE(magic, 0)
+  into.writeUInt8(version, 4)
+  into.writeUInt8(kinds[header.kind], 5)
+  into.writeUInt16LE(0, 6)
+  into.writeDoubleLE(header.payloadBytes, 8)
+  into.writeUInt32LE(header.roomBytes, 16)
+  into.writeUInt32LE(header.metaBytes, 20)
+  into.writeUInt32LE(header.metaSum, 24)
+  into.writeUInt32LE(header.file, 28)
+  into.set(header.digest, 32)
+  into.writeUInt32LE(crc32(into.subarray(0, 64)), 64)
+  into.writeUInt32LE(0, 68)
+}
+
+/** The header at the start of `bytes`; undefined where there is none, or a damaged one. The digest is a view. */
+export function readRecordHead(bytes: Buffer): RecordHead | undefined {
+  if (bytes.length < headOfRecordBytes || bytes.readUInt32LE(0) !== magic || bytes.readUInt8(4) !== version)
+    return undefined
+  if (crc32(bytes.subarray(0, 64)) !== bytes.readUInt32LE(64)) return undefined
+  const kind = kindOf[bytes.readUInt8(5)]
+  const payloadBytes = bytes.readDoubleLE(8)
+  const roomBytes = bytes.readUInt32LE(16)
+  const metaBytes = bytes.readUInt32LE(20)
+  if (kind === undefined || !Number.isSafeInteger(payloadBytes) || payloadBytes < 0 || metaBytes > roomBytes)
+    return undefined
+  const metaSum = bytes.readUInt32LE(24)
+  const file = bytes.readUInt32LE(28)
+  return { kind, payloadBytes, roomBytes, metaBytes, metaSum, file, digest: bytes.subarray(32, 64) }
+}

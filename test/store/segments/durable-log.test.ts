@@ -1,0 +1,204 @@
+import { createHash } from 'node:crypto'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { isRefusal, type Refusal } from '../../../src/format/refusal.js'
+import { DurableLog, type DurableLogOptions } from '../../../src/store/segments/durable-log.js'
+import type { LogPlace } from '../../../src/store/segments/log-file.js'
+import type { LoggedItem } from '../../../src/store/segments/log-scan.js'
+import { random } from '../../property.js'
+import { scratch } from '../../scratch.js'
+import { LossyDisk } from './lossy-disk.js'
+
+const options: DurableLogOptions = { fileBytes: 65_536, sharedMaxBytes: 20_000, growBytes: 50_000 }
+
+const sha256 = (bytes: Uint8Array): Buffer => createHash('sha256').update(bytes).digest()
+const none = new Uint8Array(0)
+
+function bytesOf(sizeBytes: number, seed: number): Buffer {
+  const bytes = Buffer.alloc(sizeBytes)
+  for (let at = 0; at < sizeBytes; at += 1) bytes[at] = (at * 31 + seed * 7 + (at >> 8)) & 255
+  return bytes
+}
+
+function good<T>(value: T | Refusal): T {
+  if (isRefusal(value)) throw new Error(value.message)
+  return value
+}
+
+function payloadOf(log: DurableLog, place: LogPlace): Buffer {
+  return readFileSync(log.path(place)).subarray(place.offset, place.offset + place.sizeBytes)
+}
+
+async function opened(folder: string, disk?: LossyDisk): Promise<{ log: DurableLog; items: LoggedItem[] }> {
+  const items: LoggedItem[] = []
+  const log = await DurableLog.open(folder, options, (item) => items.push(item), disk)
+  return { log, items }
+}
+
+async function streamed(log: DurableLog, bytes: Buffer, meta: Uint8Array): Promise<LogPlace | Refusal> {
+  const draft = log.draft()
+  for (let at = 0; at < bytes.length; at += 7000) {
+    const failed = await draft.write(bytes.subarray(at, at + 7000))
+    if (failed === undefined) continue
+    await draft.discard()
+    return failed
+  }
+  return draft.finish(sha256(bytes), meta)
+}
+
+t.test('items come back after a restart, in order, with their words', async (t) => {
+  const folder = join(scratch('log'), 'log')
+  const first = await opened(folder)
+  t.strictSame(first.items, [])
+  const sizes = [0, 1, 511, 20_000, 20_001, 300, 170_000, 19_999, 50_000]
+  const wanted = sizes.map((size, at) => ({ bytes: bytesOf(size, at), meta: Buffer.from(`item ${at}`) }))
+  const places: LogPlace[] = []
+  for (const { bytes, meta } of wanted) places.push(good(await streamed(first.log, bytes, meta)))
+  for (const [at, place] of places.entries())
+    t.ok(payloadOf(first.log, place).equals(wanted[at]?.bytes ?? none))
+  await first.log.close()
+
+  const second = await opened(folder)
+  t.equal(second.log.found.torn, 0)
+  const byMeta = new Map(second.items.map((item) => [Buffer.from(item.meta).toString(), item]))
+  for (const [at, { bytes, meta }] of wanted.entries()) {
+    const item = byMeta.get(meta.toString())
+    t.same(item?.place, places[at])
+    t.ok(item !== undefined && Buffer.compare(item.digest, sha256(bytes)) === 0)
+    t.ok(item !== undefined && payloadOf(second.log, item.place).equals(bytes))
+  }
+  for (const { place } of second.items) second.log.release(place)
+  t.strictSame(
+    readdirSync(folder).filter((name) => name.endsWith('.log')),
+    [],
+  )
+  await second.log.close()
+
+  const third = await opened(folder)
+  const again = good(third.log.append([Buffer.from('x')], sha256(Buffer.from('x'))))
+  t.notOk(
+    places.some(({ file }) => file === again.file),
+    'a number is never given twice',
+  )
+  await third.log.close()
+})
+
+t.test('one flush serves all who wait', async (t) => {
+  const folder = join(scratch('log'), 'log')
+  let flushes = 0
+  const disk = new LossyDisk()
+  disk.fault = (call) => {
+    if (call === 'sync') flushes += 1
+    return undefined
+  }
+  const { log } = await opened(folder, disk)
+  const places = Array.from({ length: 50 }, (_, at) =>
+    good(log.append([bytesOf(100, at)], sha256(bytesOf(100, at)))),
+  )
+  const all = await Promise.all(places.map((place) => log.flushed(place)))
+  t.ok(all.every((one) => one === true))
+  t.ok(flushes <= 2, `${flushes} flushes`)
+  await log.close()
+})
+
+t.test('a full or failing disk is a refusal, and what was durable stays', async (t) => {
+  const folder = join(scratch('log'), 'log')
+  const disk = new LossyDisk()
+  const { log } = await opened(folder, disk)
+  const kept = good(log.append([bytesOf(1000, 1)], sha256(bytesOf(1000, 1)), Buffer.from('kept')))
+  t.equal(await log.flushed(kept), true)
+  for (const [call, code, word] of [
+    ['write', 'EIO', 'failed'],
+    ['create', 'ENOSPC', 'full'],
+    ['sync', 'EIO', 'failed'],
+    ['syncFolder', 'EIO', 'failed'],
+  ] as const) {
+    disk.fault = (one) => (one === call ? code : undefined)
+    const bytes = bytesOf(15_000, 9)
+    const large = await streamed(log, bytesOf(90_000, 3), none)
+    if (call !== 'syncFolder' || isRefusal(large))
+      t.ok(isRefusal(large) && large.message.includes(word), call)
+    for (let tries = 0; tries < 6; tries += 1) {
+      const place = log.append([bytes], sha256(bytes))
+      const end = isRefusal(place) ? place : await log.flushed(place)
+      if (isRefusal(end)) t.match(end.message, word)
+    }
+    disk.fault = () => undefined
+    t.notOk(isRefusal(await streamed(log, bytesOf(90_000, 4), none)), 'it goes on afterwards')
+    const after = good(log.append([bytes], sha256(bytes)))
+    t.equal(await log.flushed(after), true)
+  }
+  await log.close()
+  const again = await opened(folder)
+  t.ok(again.items.some(({ meta }) => Buffer.from(meta).toString() === 'kept'))
+  for (const { place, digest } of again.items) {
+    t.ok(Buffer.compare(sha256(payloadOf(again.log, place)), digest) === 0, 'no item has wrong bytes')
+  }
+  await again.log.close()
+})
+
+t.test('no power cut loses what was said to be durable', async (t) => {
+  for (let round = 0; round < 100; round += 1) {
+    const folder = join(scratch('log'), 'log')
+    const durable = new Map<string, Buffer>()
+    const released = new Set<string>()
+    for (let life = 0; life < 3; life += 1) {
+      const disk = new LossyDisk()
+      const { log, items } = await opened(folder, disk)
+      const known = new Map(items.map((item) => [Buffer.from(item.meta).toString(), item]))
+      for (const [name, bytes] of durable) {
+        const item = known.get(name)
+        if (item === undefined && released.has(name)) continue
+        if (item === undefined) throw new Error(`${name} is lost`)
+        if (!payloadOf(log, item.place).equals(bytes)) throw new Error(`${name} has wrong bytes`)
+      }
+      for (const item of items) {
+        if (Buffer.compare(sha256(payloadOf(log, item.place)), item.digest) !== 0)
+          throw new Error('wrong bytes were told')
+        if (random() < 0.3) {
+          released.add(Buffer.from(item.meta).toString())
+          log.release(item.place)
+        }
+      }
+      const jobs: Promise<void>[] = []
+      const count = Math.floor(random() * 12)
+      for (let at = 0; at < count; at += 1) {
+        const name = `${life} ${at}`
+        const bytes = bytesOf(Math.floor(random() * (random() < 0.2 ? 100_000 : 12_000)), at)
+        const job = streamed(log, bytes, Buffer.from(name)).then((place) => {
+          if (!isRefusal(place)) durable.set(name, bytes)
+        })
+        if (random() < 0.5) await job
+        else jobs.push(job)
+      }
+      // Whatever is under way at this moment stays unsaid: a word that comes later is not counted.
+      const said = new Map(durable)
+      disk.cut(random)
+      await Promise.allSettled(jobs)
+      durable.clear()
+      for (const [name, bytes] of said) durable.set(name, bytes)
+    }
+  }
+  t.pass('all were there')
+})
+
+t.test('a damaged file costs what is damaged, and nothing stops', async (t) => {
+  const folder = join(scratch('log'), 'log')
+  const { log } = await opened(folder)
+  const places = Array.from({ length: 5 }, (_, at) =>
+    good(log.append([bytesOf(2000, at)], sha256(bytesOf(2000, at)), Buffer.from(`${at}`))),
+  )
+  await log.close()
+  const path = log.path(places[0] as LogPlace)
+  const bytes = readFileSync(path)
+  for (let round = 0; round < 40; round += 1) {
+    const hurt = Buffer.from(bytes)
+    const at = Math.floor(random() * hurt.length)
+    hurt[at] = (hurt[at] as number) ^ (1 << Math.floor(random() * 8))
+    writeFileSync(path, random() < 0.2 ? hurt.subarray(0, at) : hurt)
+    const again = await opened(folder)
+    for (const { meta } of again.items) t.match(Buffer.from(meta).toString(), /^[0-4]$/)
+    await again.log.close()
+  }
+})
