@@ -1,0 +1,280 @@
+import type { Log } from '../../actor/log.js'
+import { type Refusal, refuse } from '../../format/refusal.js'
+import { type Disk, diskRefusal, type OpenFile } from './disk.js'
+import { Ghosts } from './ghosts.js'
+import type { SegmentMarks } from './marks.js'
+import { type SegmentPlace, samePlace, segmentName } from './place.js'
+import type { HeldRecord } from './place-index.js'
+import { recordBytes } from './record.js'
+import { openSegment, readSound } from './recovery.js'
+import { SegmentFile } from './segment-file.js'
+
+/** What the rings need of their store. */
+export interface RingParts {
+  readonly disk: Disk
+  readonly marks: SegmentMarks
+  readonly folder: string
+  readonly freeMinBytes: number
+  readonly log: Pick<Log, 'warn'>
+  maxBytes(): number
+  isPinned(digest: Uint8Array): boolean
+  nextSegment(): number
+  find(digest: Uint8Array): SegmentPlace | undefined
+  /** Records of a segment, as the last commit has them. */
+  recordsOf(segment: number, slot: number, limit: number): HeldRecord[]
+  /** The payload lies elsewhere from now on. */
+  moved(digest: Uint8Array, place: SegmentPlace): void
+  evicted(digest: Uint8Array): void
+  /** The record needs no row any more. */
+  passed(segment: number, slot: number): void
+  commit(): void
+}
+
+/** Of all bytes so many hundredths are for what has just come. */
+const youngPercent = 10
+
+/** Of what a segment holds, so much at most is written again, or no room would be made where everything is asked for. */
+const rewrittenShare = 0.75
+
+/** Records that are looked at in one go where room is needed now. */
+const stepRecords = 256
+
+/** One look in so many asks the disk for its free room. */
+const diskLooks = 64
+
+interface Sealed {
+  readonly segment: number
+  readonly sizeBytes: number
+}
+
+interface Ring {
+  readonly sealed: Sealed[]
+  active: SegmentFile | undefined
+}
+
+interface Leaving extends Sealed {
+  readonly isYoung: boolean
+  /** Undefined: the file is gone, or cannot be opened. */
+  readonly file: OpenFile | undefined
+  slot: number
+  rewrittenBytes: number
+}
+
+/**
+ * Which segments there are, and which goes when room is needed. As S3-FIFO does it (Yang and others, "FIFO queues are all you
+ * need", SOSP 2023), with whole segments: what comes in goes into a young ring, a tenth of all. What was asked for by the
+ * time its segment leaves is written again into the main ring; the rest goes, and its digest is remembered for a while: if it
+ * comes back it goes into the main ring at once. In the main ring, too, what was asked for since is written again. Nothing is
+ * searched, nothing is sorted, and no file has holes.
+ */
+export class Rings {
+  readonly #young: Ring = { sealed: [], active: undefined }
+  readonly #main: Ring = { sealed: [], active: undefined }
+  readonly #ghosts = new Ghosts()
+  #leaving: Leaving | undefined
+  #bytes = 0
+  /** Segments that have left so far. */
+  #left = 0
+  #looks = 0
+  #isDiskFull = false
+
+  constructor(private readonly parts: RingParts) {}
+
+  /** Bytes of all files. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  /** A segment of an earlier run. With 0 bytes it is gone, and leaves first. */
+  takeUp(segment: number, sizeBytes: number): void {
+    if (sizeBytes > 0 && this.parts.marks.add(segment)) {
+      this.#main.sealed.push({ segment, sizeBytes })
+      this.#bytes += sizeBytes
+    } else this.#main.sealed.unshift({ segment, sizeBytes: 0 })
+  }
+
+  /** Appends a payload, into the ring that it belongs to. Throws, or refuses, where the disk does. */
+  append(digest: Uint8Array, parts: readonly Uint8Array[], sizeBytes: number): SegmentPlace | Refusal {
+    const ring = this.#ghosts.has(digest) ? this.#main : this.#young
+    const active = ring.active?.hasRoom(sizeBytes) ? ring.active : this.#open(ring, true)
+    return active instanceof SegmentFile ? this.#write(ring, active, digest, parts, sizeBytes) : active
+  }
+
+  #write(
+    ring: Ring,
+    active: SegmentFile,
+    digest: Uint8Array,
+    parts: readonly Uint8Array[],
+    sizeBytes: number,
+  ): SegmentPlace {
+    try {
+      return active.append(digest, parts, sizeBytes)
+    } catch (error) {
+      // What is half written stays a hole; whatever stands before it is sound.
+      this.#seal(ring)
+      throw error
+    }
+  }
+
+  #seal(ring: Ring): void {
+    const { active } = ring
+    if (active === undefined) return
+    active.close()
+    ring.sealed.push({ segment: active.segment, sizeBytes: active.sizeBytes })
+    ring.active = undefined
+  }
+
+  /** A new segment for a ring; `makesRoom`: after room was made for it. */
+  #open(ring: Ring, makesRoom: boolean): SegmentFile | Refusal {
+    const { disk, folder, marks } = this.parts
+    const { segmentBytes } = marks.shape
+    this.#seal(ring)
+    if (makesRoom && !this.#makeRoom(segmentBytes)) return refuse('busy', 'self', 'the disk is full')
+    // What was written again may have opened one already.
+    if (ring.active !== undefined) return ring.active
+    const segment = this.parts.nextSegment()
+    if (!marks.add(segment)) return refuse('busy', 'self', 'there are too many segments')
+    try {
+      ring.active = SegmentFile.create(disk, folder, segment, segmentBytes)
+      this.#bytes += segmentBytes
+      return ring.active
+    } catch (error) {
+      marks.remove(segment)
+      return diskRefusal(error)
+    }
+  }
+
+  /** False: there is no room for so many bytes, and none is to be made: each segment was looked through once. */
+  #makeRoom(bytes: number): boolean {
+    const until = this.#left + this.#young.sealed.length + this.#main.sealed.length + 1
+    while (this.#lacks(bytes)) {
+      if (this.#left >= until || !this.look(stepRecords)) return false
+    }
+    return true
+  }
+
+  /** Whether so many more bytes would be too many. */
+  #lacks(bytes: number): boolean {
+    return this.#bytes + bytes > this.parts.maxBytes() || this.#isFull(bytes)
+  }
+
+  #isFull(bytes: number): boolean {
+    const { disk, folder, freeMinBytes } = this.parts
+    this.#isDiskFull = disk.freeBytes(folder) < freeMinBytes + bytes
+    return this.#isDiskFull
+  }
+
+  /**
+   * Looks at so many records of the segment that is to leave, if room will be needed soon. True: there is more to do. Throws
+   * where the disk does.
+   */
+  look(records: number): boolean {
+    if (this.#leaving === undefined && !this.#isNeeded()) return false
+    this.#leaving ??= this.#choose()
+    const leaving = this.#leaving
+    if (leaving === undefined) return false
+    const held = this.parts.recordsOf(leaving.segment, leaving.slot, records)
+    for (const record of held) this.#judge(leaving, record)
+    const last = held.at(-1)
+    if (last !== undefined) leaving.slot = last.slot + 1
+    if (held.length < records) this.#remove(leaving)
+    return true
+  }
+
+  /** Whether a segment must leave: one more than what is needed now, so that there is time to look through it. */
+  #isNeeded(): boolean {
+    const { segmentBytes } = this.parts.marks.shape
+    this.#looks += 1
+    const isFull = this.#looks % diskLooks === 0 ? this.#isFull(segmentBytes) : this.#isDiskFull
+    const isGone = this.#main.sealed[0]?.sizeBytes === 0
+    return isGone || isFull || this.#bytes + 2 * segmentBytes > this.parts.maxBytes()
+  }
+
+  #choose(): Leaving | undefined {
+    const { disk, folder, maxBytes } = this.parts
+    const isYoungFull = bytesOf(this.#young) * 100 > maxBytes() * youngPercent
+    const isMainGone = this.#main.sealed[0]?.sizeBytes === 0
+    const ring =
+      (isYoungFull && !isMainGone && this.#young.sealed.length > 0) || this.#main.sealed.length === 0
+        ? this.#young
+        : this.#main
+    // The rows of the segment must all stand in the index.
+    this.parts.commit()
+    const next = ring.sealed.shift()
+    if (next === undefined) return undefined
+    let file: OpenFile | undefined
+    try {
+      file = next.sizeBytes === 0 ? undefined : openSegment(disk, folder, next.segment)
+    } catch (error) {
+      this.parts.log.warn(
+        { err: error, segment: next.segment },
+        'a segment cannot be opened: what it holds goes',
+      )
+    }
+    return { ...next, isYoung: ring === this.#young, file, slot: 0, rewrittenBytes: 0 }
+  }
+
+  #judge(leaving: Leaving, { slot, digest }: HeldRecord): void {
+    const { parts } = this
+    const { segment } = leaving
+    parts.passed(segment, slot)
+    const place = parts.find(digest)
+    // It was removed, or put anew elsewhere.
+    if (place === undefined || !samePlace(place, { segment, slot, roomBytes: 0, sizeBytes: 0 })) return
+    const cell = parts.marks.cellOf(segment)
+    const isAsked = cell !== undefined && parts.marks.isAsked(cell, slot)
+    const wanted = parts.isPinned(digest) || (isAsked && this.#mayRewrite(leaving, place))
+    if (wanted && this.#rewrite(leaving, place, digest)) return
+    if (leaving.isYoung) this.#ghosts.add(digest)
+    parts.evicted(digest)
+  }
+
+  #mayRewrite(leaving: Leaving, { sizeBytes }: SegmentPlace): boolean {
+    return leaving.rewrittenBytes + sizeBytes <= leaving.sizeBytes * rewrittenShare
+  }
+
+  /** False: its bytes are not to be had, or there is no room: it goes. */
+  #rewrite(leaving: Leaving, place: SegmentPlace, digest: Uint8Array): boolean {
+    const { file } = leaving
+    const bytes = file === undefined ? undefined : readSound(this.parts.disk, file, place, digest)
+    if (bytes === undefined) {
+      this.parts.log.warn(
+        { segment: place.segment },
+        'a cached payload is damaged: it is fetched anew when asked for',
+      )
+      return false
+    }
+    const ring = this.#main
+    const active = ring.active?.hasRoom(bytes.length) ? ring.active : this.#open(ring, false)
+    if (!(active instanceof SegmentFile)) return false
+    this.parts.moved(digest, this.#write(ring, active, digest, [bytes], bytes.length))
+    leaving.rewrittenBytes += recordBytes(0, bytes.length)
+    return true
+  }
+
+  #remove({ segment, file, sizeBytes }: Leaving): void {
+    const { disk, folder, marks } = this.parts
+    this.#leaving = undefined
+    // First the rows, then the file: what the index says of it then is not to be found any more.
+    this.parts.commit()
+    marks.remove(segment)
+    if (file !== undefined) disk.close(file)
+    this.#bytes -= sizeBytes
+    this.#left += 1
+    try {
+      disk.remove(`${folder}/${segmentName(segment)}`)
+    } catch (error) {
+      this.parts.log.warn({ err: error, segment }, 'a segment was not removed: it goes at the next start')
+    }
+  }
+
+  close(): void {
+    this.#seal(this.#young)
+    this.#seal(this.#main)
+    if (this.#leaving?.file !== undefined) this.parts.disk.close(this.#leaving.file)
+  }
+}
+
+function bytesOf({ sealed, active }: Ring): number {
+  return sealed.reduce((sum, { sizeBytes }) => sum + sizeBytes, active?.sizeBytes ?? 0)
+}

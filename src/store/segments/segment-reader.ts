@@ -1,0 +1,208 @@
+import { createHash } from 'node:crypto'
+import { openWritten } from '../../../native/mapped/mapped.js'
+import type { MappedFile } from '../../../native/mapped/mapped-file.js'
+import type { Clock, Timer } from '../../actor/clock.js'
+import type { Content } from '../content.js'
+import type { SegmentMarks } from './marks.js'
+import { payloadOffset, type SegmentPlace, segmentName } from './place.js'
+import { PlaceReader } from './place-index.js'
+import { headOfRecordBytes, readRecordHead, recordSlotBytes } from './record.js'
+
+/** A huge page: what the kernel maps at once. */
+const windowBytes = 2 * 1024 * 1024
+
+/** For so long a window's bytes are believed to be in memory. */
+const believeTicks = 4
+const tickMs = 250
+
+/** A segment as one thread has it mapped. */
+class MappedSegment {
+  readers = 0
+  isRetired = false
+  /** Per window: tick until which its bytes are believed to be in memory. */
+  readonly #residentUntil: Uint32Array
+
+  constructor(
+    readonly file: MappedFile,
+    readonly segment: number,
+    readonly cell: number,
+  ) {
+    this.#residentUntil = new Uint32Array(Math.ceil(file.sizeBytes / windowBytes))
+  }
+
+  /** Whether these bytes can be read without waiting for the disk. */
+  isHere(start: number, end: number, now: number): boolean {
+    const first = Math.floor(start / windowBytes)
+    const last = Math.floor((end - 1) / windowBytes)
+    for (let index = first; index <= last; index += 1) {
+      if (now < (this.#residentUntil[index] ?? 0)) continue
+      const from = index * windowBytes
+      if (!this.file.settle(from, Math.min(from + windowBytes, this.file.sizeBytes), true)) {
+        // Not all of the window is in memory: what is asked for may be.
+        return this.file.settle(start, end, false)
+      }
+      this.#residentUntil[index] = now + believeTicks
+    }
+    return true
+  }
+
+  leave(): void {
+    this.readers -= 1
+    if (this.readers === 0 && this.isRetired) this.file.close()
+  }
+
+  retire(): void {
+    this.isRetired = true
+    if (this.readers === 0) this.file.close()
+  }
+}
+
+/** A payload in a segment. It stays what it is until it is closed, whatever happens to the segment meanwhile. */
+export class SegmentContent implements Content {
+  readonly sizeBytes: number
+  readonly #offset: number
+
+  constructor(
+    private readonly reader: SegmentReader,
+    private readonly mapped: MappedSegment,
+    readonly place: SegmentPlace,
+    readonly digest: Uint8Array,
+  ) {
+    this.sizeBytes = place.sizeBytes
+    this.#offset = payloadOffset(place)
+  }
+
+  /** True: the bytes are known to be those of the digest. False: `verify` says. No waiting, no message. */
+  get sound(): boolean {
+    const { marks } = this.reader
+    return marks.isOwn(this.place.segment) || marks.isChecked(this.mapped.cell, this.place.slot)
+  }
+
+  /** Spares the payload when its segment leaves. To be called for each answer from the store. */
+  ask(): void {
+    const { cell, segment } = this.mapped
+    if (this.reader.marks.isIn(cell, segment)) this.reader.marks.ask(cell, this.place.slot)
+  }
+
+  /**
+   * Compares header and bytes with the digest, once for all threads and all later readers of this run. False: they are not what
+   * they should be, or not to be had; the writer's thread is to be told. Never rejects.
+   */
+  async verify(): Promise<boolean> {
+    if (this.sound) return true
+    const start = this.place.slot * recordSlotBytes
+    if (!(await this.mapped.file.fetch(start, this.#offset + this.sizeBytes))) return false
+    return this.verifyNow()
+  }
+
+  /** The same at once: it waits for the disk where the bytes are not in memory. */
+  verifyNow(): boolean {
+    if (this.sound) return true
+    const { file, cell, segment } = this.mapped
+    const head = Buffer.allocUnsafe(headOfRecordBytes)
+    if (!file.copy(this.place.slot * recordSlotBytes, head)) return false
+    const record = readRecordHead(head)
+    const isNamed = record?.file === segment && record.payloadBytes === this.sizeBytes
+    if (!isNamed || Buffer.compare(record.digest, this.digest) !== 0) return false
+    const bytes = Buffer.allocUnsafe(this.sizeBytes)
+    if (!file.copy(this.#offset, bytes)) return false
+    if (Buffer.compare(createHash('sha256').update(bytes).digest(), this.digest) !== 0) return false
+    if (this.reader.marks.isIn(cell, segment)) this.reader.marks.check(cell, this.place.slot)
+    return true
+  }
+
+  /** A copy of all bytes; undefined where they are not to be had. Waits for the disk where they are not in memory. */
+  copy(): Buffer | undefined {
+    const bytes = Buffer.allocUnsafe(this.sizeBytes)
+    return this.mapped.file.copy(this.#offset, bytes) ? bytes : undefined
+  }
+
+  read(start: number, end: number): Uint8Array | undefined {
+    this.#check(start, end)
+    const from = this.#offset + start
+    const to = this.#offset + end
+    if (!this.mapped.isHere(from, to, this.reader.now)) return undefined
+    return this.mapped.file.view(from, to)
+  }
+
+  ready(start: number, end: number): Promise<boolean> {
+    this.#check(start, end)
+    return this.mapped.file.fetch(this.#offset + start, this.#offset + end)
+  }
+
+  #check(start: number, end: number): void {
+    // Said so that NaN is outside.
+    if (!(start >= 0 && start < end && end <= this.sizeBytes)) {
+      throw new RangeError(`[${start}, ${end}) is not within ${this.sizeBytes} bytes`)
+    }
+  }
+
+  close(): void {
+    this.mapped.leave()
+  }
+}
+
+/** How a thread reads payloads in segments: by digest through the index, or by the place that the writer told. */
+export class SegmentReader {
+  /** In ticks: asking the clock would cost more than the rest of a look-up. */
+  now = 1
+  readonly #index: PlaceReader
+  readonly #segments = new Map<number, MappedSegment>()
+  readonly #timer: Timer
+
+  constructor(
+    private readonly folder: string,
+    readonly marks: SegmentMarks,
+    clock: Clock,
+  ) {
+    this.#index = new PlaceReader(`${folder}/index`, marks)
+    this.#timer = clock.every(tickMs, () => {
+      this.now += 1
+      this.#sweep()
+    })
+  }
+
+  /** Where the payload with this digest lies, by the last commit of the writer; undefined where it is not held. */
+  find(digest: Uint8Array): SegmentPlace | undefined {
+    return this.#index.find(digest)
+  }
+
+  /**
+   * The payload at a place that `find` or the writer gave for this digest. Undefined: its segment is gone. The bytes are only
+   * those of the digest where `sound` or `verify` says so. Throws where the disk refuses to open a file. To be closed.
+   */
+  open(place: SegmentPlace, digest: Uint8Array): SegmentContent | undefined {
+    const mapped = this.#segments.get(place.segment) ?? this.#map(place.segment)
+    if (mapped === undefined || payloadOffset(place) + place.sizeBytes > mapped.file.sizeBytes)
+      return undefined
+    mapped.readers += 1
+    return new SegmentContent(this, mapped, place, digest)
+  }
+
+  #map(segment: number): MappedSegment | undefined {
+    const cell = this.marks.cellOf(segment)
+    if (cell === undefined) return undefined
+    const file = openWritten(`${this.folder}/${segmentName(segment)}`)
+    if (file === undefined) return undefined
+    const mapped = new MappedSegment(file, segment, cell)
+    this.#segments.set(segment, mapped)
+    return mapped
+  }
+
+  /** The disk gets the room of a removed segment back when no thread has it mapped any more. */
+  #sweep(): void {
+    for (const [segment, mapped] of this.#segments) {
+      if (this.marks.isIn(mapped.cell, segment)) continue
+      this.#segments.delete(segment)
+      mapped.retire()
+    }
+  }
+
+  /** Contents still open stay readable until they are closed. */
+  async close(): Promise<void> {
+    this.#timer.cancel()
+    for (const mapped of this.#segments.values()) mapped.retire()
+    this.#segments.clear()
+    await this.#index.close()
+  }
+}

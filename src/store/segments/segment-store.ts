@@ -1,0 +1,268 @@
+import type { Clock, Timer } from '../../actor/clock.js'
+import type { Log } from '../../actor/log.js'
+import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
+import { type Disk, diskRefusal, systemDisk } from './disk.js'
+import type { SegmentMarks } from './marks.js'
+import { readSegmentName, type SegmentPlace, segmentName } from './place.js'
+import { PlaceWriter } from './place-index.js'
+import { recordBytes, recordSlotBytes } from './record.js'
+import { openSegment, readTail } from './recovery.js'
+import { Rings } from './rings.js'
+
+export interface SegmentOptions {
+  readonly folder: string
+  /** Larger payloads are refused: they belong into files of their own. */
+  readonly payloadMaxBytes: number
+  /** Bytes that all segments may take now. */
+  maxBytes(): number
+  /** The disk is not filled beyond this. */
+  readonly freeMinBytes: number
+  /** A payload stands in the index at the latest so long after it was put. */
+  readonly commitMs: number
+  /** Whether a payload must never be evicted. */
+  isPinned(digest: Uint8Array): boolean
+  /** Hears of payloads that were evicted. */
+  onEvicted(digests: readonly Uint8Array[]): void
+}
+
+export const segmentDefaults = {
+  segmentBytes: 268_435_456,
+  payloadMaxBytes: 1_048_576,
+  freeMinBytes: 1_073_741_824,
+  commitMs: 50,
+} as const
+
+/** Changes that make a commit due at once. */
+const batchMax = 1024
+
+/** Changes that are held while the disk of the index fails; beyond, they are given up. */
+const heldMax = 65_536
+
+/** The rows of the last moments may be missing after a kill; those of everything are missing only where the index was lost. */
+const tailMaxBytes = 134_217_728
+
+/** Records of a leaving segment that are looked at for each payload that comes in: so room is there before it is needed. */
+const lookedAtMax = 4
+
+const keyOf = (digest: Uint8Array): string => Buffer.from(digest).toString('latin1')
+
+/**
+ * Small payloads, named by the SHA-256 of their bytes, one after the other in files of one size: no file, no flush and no
+ * rename for each. One thread writes; all threads read through `SegmentReader`.
+ *
+ * Cached content is not flushed record by record. What a kill or a power cut leaves of a record is judged when it is first read
+ * again: one whose bytes are not those of its digest is not there (the rule stands at `SegmentMarks`).
+ */
+export class SegmentStore {
+  readonly #index: PlaceWriter
+  readonly #rings: Rings
+  /** What the next commit writes, by digest. */
+  readonly #pending = new Map<
+    string,
+    { readonly digest: Uint8Array; readonly place: SegmentPlace | undefined }
+  >()
+  #gone: (readonly [segment: number, slot: number])[] = []
+  #evicted: Uint8Array[] = []
+  #next = 1
+  #timer: Timer | undefined
+  #isTroubled = false
+  /** Bytes of records without a row that are still read at the start. */
+  #tailBytes = tailMaxBytes
+
+  private constructor(
+    private readonly options: SegmentOptions,
+    readonly marks: SegmentMarks,
+    private readonly clock: Clock,
+    private readonly log: Pick<Log, 'warn' | 'error'>,
+    private readonly disk: Disk,
+  ) {
+    const { folder } = options
+    this.#index = new PlaceWriter(`${folder}/index`, (fault) =>
+      log.error({ fault }, 'the index of the segments is broken: cached content begins anew'),
+    )
+    this.#rings = new Rings({
+      disk,
+      marks,
+      folder,
+      maxBytes: () => options.maxBytes(),
+      freeMinBytes: options.freeMinBytes,
+      log,
+      isPinned: (digest) => options.isPinned(digest),
+      nextSegment: () => this.#next++,
+      find: (digest) => this.find(digest),
+      recordsOf: (segment, slot, limit) => this.#index.recordsOf(segment, slot, limit),
+      moved: (digest, place) => this.#pending.set(keyOf(digest), { digest, place }),
+      evicted: (digest) => {
+        this.#pending.set(keyOf(digest), { digest, place: undefined })
+        this.#evicted.push(digest)
+      },
+      passed: (segment, slot) => void this.#gone.push([segment, slot]),
+      commit: () => this.commit(),
+    })
+  }
+
+  /**
+   * Opens the store in its folder, made where it is missing. Takes up what a killed process had written and not said, and
+   * gives back the room that it had taken and not used. Throws where the folder cannot be used at all.
+   */
+  static open(
+    options: SegmentOptions,
+    marks: SegmentMarks,
+    clock: Clock,
+    log: Pick<Log, 'warn' | 'error'>,
+    disk: Disk = systemDisk,
+  ): SegmentStore {
+    const names = disk.list(options.folder)
+    const store = new SegmentStore(options, marks, clock, log, disk)
+    const files = names.map(readSegmentName).filter((number) => number !== undefined)
+    store.#begin(files.sort((one, other) => one - other))
+    return store
+  }
+
+  #begin(files: readonly number[]): void {
+    const { folder } = this.options
+    const known = this.#index.segments()
+    this.#next = Math.max(this.#index.nextSegment, (files.at(-1) ?? 0) + 1, (known.at(-1)?.segment ?? 0) + 1)
+    const ends = new Map(known.map(({ segment, lastSlot }) => [segment, this.#endOf(segment, lastSlot)]))
+    for (const segment of files) {
+      try {
+        const sizeBytes = this.#recover(segment, ends.get(segment) ?? 0)
+        if (sizeBytes === 0) this.disk.remove(`${folder}/${segmentName(segment)}`)
+        if (sizeBytes > 0 || ends.has(segment)) this.#rings.takeUp(segment, sizeBytes)
+      } catch (error) {
+        this.log.error({ err: error, segment }, 'a segment cannot be read: what it holds is fetched anew')
+        this.#rings.takeUp(segment, 0)
+      }
+    }
+    // Gone behind our back, or by a power cut: what the index says of them is no more.
+    for (const { segment } of known) if (!files.includes(segment)) this.#rings.takeUp(segment, 0)
+    this.marks.begin(this.#next)
+    this.commit()
+  }
+
+  /** Where the last record ends that the index knows of a segment. */
+  #endOf(segment: number, lastSlot: number): number {
+    const [last] = this.#index.recordsOf(segment, lastSlot, 1)
+    const place = last === undefined ? undefined : this.#index.find(last.digest)
+    if (place?.segment !== segment || place.slot !== lastSlot) return (lastSlot + 1) * recordSlotBytes
+    return lastSlot * recordSlotBytes + recordBytes(place.roomBytes, place.sizeBytes)
+  }
+
+  /** Bytes that the segment takes from now on; 0: there is nothing in it. */
+  #recover(segment: number, from: number): number {
+    const file = openSegment(this.disk, this.options.folder, segment)
+    if (file === undefined) return 0
+    try {
+      const { found, end } = readTail(this.disk, file, segment, from, this.#tailBytes)
+      this.#tailBytes -= Math.max(0, end - from)
+      for (const one of found) this.#pending.set(keyOf(one.digest), one)
+      if (end > 0 && end < this.disk.sizeOf(file)) this.disk.resize(file, end)
+      return end
+    } finally {
+      this.disk.close(file)
+    }
+  }
+
+  /** Where a payload lies; undefined where it is not held. */
+  find(digest: Uint8Array): SegmentPlace | undefined {
+    const pending = this.#pending.get(keyOf(digest))
+    return pending === undefined ? this.#index.find(digest) : pending.place
+  }
+
+  /**
+   * Keeps a payload whose SHA-256 is `digest`: the caller has hashed it. Readers of all threads can read it on return, by its
+   * place at once, by its digest some milliseconds later. One that is held already is not written again. Refusals: `too-
+   * large`; `busy` where the disk is full or fails: nothing is kept then.
+   */
+  put(digest: Uint8Array, parts: readonly Uint8Array[]): SegmentPlace | Refusal {
+    const known = this.find(digest)
+    if (known !== undefined && this.#isSound(known)) return known
+    const sizeBytes = parts.reduce((sum, part) => sum + part.length, 0)
+    if (sizeBytes > this.options.payloadMaxBytes) {
+      return refuse('too-large', 'self', `${sizeBytes} bytes are too many for a segment`)
+    }
+    const own = new Uint8Array(digest)
+    try {
+      const place = this.#rings.append(own, parts, sizeBytes)
+      if (isRefusal(place)) return place
+      this.#pending.set(keyOf(own), { digest: own, place })
+      this.#committing()
+      this.#rings.look(lookedAtMax)
+      return place
+    } catch (error) {
+      this.#troubled(error)
+      return diskRefusal(error)
+    }
+  }
+
+  /** What was never compared with its digest since the start is written anew: it may be damaged, and the bytes are at hand. */
+  #isSound({ segment, slot }: SegmentPlace): boolean {
+    const cell = this.marks.cellOf(segment)
+    return cell !== undefined && (this.marks.isOwn(segment) || this.marks.isChecked(cell, slot))
+  }
+
+  /** Forgets a payload: it was found false, or must not be kept. Its bytes go with their segment. */
+  remove(digest: Uint8Array): void {
+    if (this.find(digest) === undefined) return
+    const own = new Uint8Array(digest)
+    this.#pending.set(keyOf(own), { digest: own, place: undefined })
+    this.#committing()
+  }
+
+  #committing(): void {
+    if (this.#pending.size >= batchMax) this.commit()
+    else this.#timer ??= this.clock.after(this.options.commitMs, () => this.commit())
+  }
+
+  /** Writes what waits into the index. A disk that fails is tried again with the next commit. */
+  commit(): void {
+    this.#timer?.cancel()
+    this.#timer = undefined
+    if (this.#pending.size === 0 && this.#gone.length === 0) return
+    try {
+      this.#index.commit([...this.#pending.values()], this.#gone, this.#next)
+      this.#pending.clear()
+      this.#gone = []
+      this.#isTroubled = false
+    } catch (error) {
+      this.#troubled(error)
+      if (this.#pending.size + this.#gone.length < heldMax) return
+      this.#pending.clear()
+      this.#gone = []
+    }
+    this.marks.committed()
+    const evicted = this.#evicted
+    this.#evicted = []
+    if (evicted.length > 0) this.options.onEvicted(evicted)
+  }
+
+  /** Told once, until it goes well again. */
+  #troubled(error: unknown): void {
+    if (!this.#isTroubled)
+      this.log.error({ err: error }, 'the disk of the segments fails: content is served and not kept')
+    this.#isTroubled = true
+  }
+
+  /** Makes room until the bounds hold, in steps of so many records. True: there is more to do. */
+  tend(records: number): boolean {
+    try {
+      return this.#rings.look(records)
+    } catch (error) {
+      this.#troubled(error)
+      return false
+    }
+  }
+
+  /** Bytes of all files, payloads in the index, and bytes of the index. */
+  usage(): { readonly fileBytes: number; readonly payloads: number; readonly indexBytes: number } {
+    const { payloads, bytes } = this.#index.usage()
+    return { fileBytes: this.#rings.bytes, payloads, indexBytes: bytes }
+  }
+
+  /** Nothing may be asked of it any more. */
+  async close(): Promise<void> {
+    this.commit()
+    this.#rings.close()
+    await this.#index.close()
+  }
+}
