@@ -1,0 +1,141 @@
+import { ClientError } from '../errors.js'
+import type { FetchLike } from '../service.js'
+import { abortedError, throwIfAborted } from '../timing.js'
+
+/** What became of one gateway: an answer that was not believed, or none. */
+export interface Finding {
+  readonly gateway: string
+  readonly error: ClientError
+}
+
+export interface GatewayOptions {
+  readonly gatewayUrls: readonly string[]
+  readonly fetch: FetchLike
+  /** Hears of each gateway that failed or lied, while another one is asked. */
+  readonly onFinding?: ((finding: Finding) => void) | undefined
+}
+
+/** Several gateways: the first that gives what can be proven is believed, and what it failed to prove is told. */
+export class Gateways {
+  constructor(private readonly options: GatewayOptions) {
+    if (options.gatewayUrls.length === 0)
+      throw new ClientError('invalid-input', 'no gateways', 'give at least one address of a gateway')
+  }
+
+  get urls(): readonly string[] {
+    return this.options.gatewayUrls
+  }
+
+  /** Asks one gateway after the other until `ask` resolves. Rejects with the worst: that something is untrue before all else. */
+  async first<Result>(
+    ask: (gateway: string) => Promise<Result>,
+    signal?: AbortSignal,
+  ): Promise<Result & { readonly gateway: string }> {
+    const errors: ClientError[] = []
+    for (const url of this.urls) {
+      const gateway = url.replace(/\/+$/, '')
+      try {
+        return { ...(await ask(gateway)), gateway }
+      } catch (error) {
+        if (signal?.aborted === true) throw abortedError(signal)
+        if (!(error instanceof ClientError)) throw error
+        errors.push(error)
+        this.options.onFinding?.({ gateway, error })
+      }
+    }
+    throw (
+      errors.find(({ code }) => code === 'untrue') ??
+      errors.find(({ code }) => code !== 'not-found') ??
+      errors[0]
+    )
+  }
+
+  /** One request. Rejects for every status that is not in `accepted`. */
+  async get(
+    url: string,
+    headers: Readonly<Record<string, string>> = {},
+    signal?: AbortSignal,
+    accepted: readonly number[] = [200],
+    post?: string,
+  ): Promise<Response> {
+    throwIfAborted(signal)
+    const init: RequestInit = { headers: { ...headers } }
+    if (signal !== undefined) init.signal = signal
+    if (post !== undefined) Object.assign(init, { method: 'POST', body: post })
+    let response: Response
+    try {
+      response = await this.options.fetch(url, init)
+    } catch (error) {
+      if (signal?.aborted === true) throw abortedError(signal)
+      if (!(error instanceof Error)) throw error
+      throw new ClientError('unavailable', `${url} did not answer`, 'try again later', { cause: error })
+    }
+    if (accepted.includes(response.status)) return response
+    await response.body?.cancel()
+    const { status } = response
+    const code =
+      status === 404
+        ? 'not-found'
+        : status === 429
+          ? 'rate-limited'
+          : status === 402
+            ? 'payment-required'
+            : 'unavailable'
+    throw new ClientError(code, `${url} answered ${status}`, 'try again later, or another gateway', {
+      status,
+    })
+  }
+
+  /** A body of at most `limit` bytes. */
+  async bytes(response: Response, limit: number, signal?: AbortSignal): Promise<Uint8Array> {
+    const length = Number(response.headers.get('content-length'))
+    if (length > limit) {
+      await response.body?.cancel()
+      throw untrue(`${response.url} sends ${length} bytes, ${limit} were expected at most`)
+    }
+    try {
+      const bytes = new Uint8Array(await response.arrayBuffer())
+      if (bytes.length <= limit) return bytes
+    } catch (error) {
+      if (signal?.aborted === true) throw abortedError(signal)
+      if (!(error instanceof Error)) throw error
+      throw new ClientError('unavailable', `${response.url} broke off`, 'try again', { cause: error })
+    }
+    throw untrue(`${response.url} sends more than ${limit} bytes`)
+  }
+
+  /** The JSON object of a small answer. */
+  async json(response: Response, signal?: AbortSignal): Promise<Readonly<Record<string, unknown>>> {
+    const text = new TextDecoder().decode(await this.bytes(response, 16 * 1024 * 1024, signal))
+    try {
+      const json: unknown = JSON.parse(text)
+      if (typeof json === 'object' && json !== null) return json as Record<string, unknown>
+    } catch (error) {
+      if (!(error instanceof SyntaxError)) throw error
+    }
+    throw new ClientError(
+      'malformed-answer',
+      `${response.url} sends no JSON`,
+      'check the address of the gateway',
+    )
+  }
+}
+
+/** An answer that proves itself wrong. */
+export function untrue(message: string): ClientError {
+  return new ClientError(
+    'untrue',
+    message,
+    'do not use this gateway for what matters; another one was or can be asked',
+  )
+}
+
+/** A header in either of the vocabularies that gateways speak. */
+export function gatewayHeader(headers: Headers, suffix: string): string | undefined {
+  return headers.get(`x-gateway-${suffix}`) ?? headers.get(`x-ar-io-${suffix}`) ?? undefined
+}
+
+/** The same of headers about chain facts. */
+export function chainHeader(headers: Headers, suffix: string): string | undefined {
+  return headers.get(`x-chain-${suffix}`) ?? headers.get(`x-arweave-${suffix}`) ?? undefined
+}

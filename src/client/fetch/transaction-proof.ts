@@ -1,0 +1,81 @@
+import { fromBase64url, toBase64url, utf8 } from '../bytes.js'
+import { type DeepElement, deepDigest } from '../deep-digest.js'
+import { ClientError } from '../errors.js'
+import { hash256 } from '../hash.js'
+import { isRsaSigned } from '../rsa.js'
+import { type Gateways, untrue } from './gateways.js'
+
+/** What the owner of a transaction signed: no gateway is believed in it. */
+export interface ProvenTransaction {
+  readonly id: string
+  readonly dataRoot: Uint8Array
+  readonly dataSize: number
+  readonly contentType: string | undefined
+  /** The owner's address. */
+  readonly owner: string
+}
+
+/** Where the transaction's data lies in the weave, as a gateway says; a wrong place only leads to chunks that prove nothing. */
+export interface WeavePlace {
+  /** Offset of the first byte as `/chunk/{offset}` counts. */
+  readonly start: number
+}
+
+/** Reads a transaction's header and checks that its id is the hash of a signature by its owner over this data root. */
+export async function transactionProven(
+  gateways: Gateways,
+  gateway: string,
+  id: string,
+  signal?: AbortSignal,
+): Promise<ProvenTransaction> {
+  const tx = await gateways.json(await gateways.get(`${gateway}/tx/${id}`, {}, signal), signal)
+  const bytes = (name: string): Uint8Array => {
+    const field = tx[name]
+    const decoded = typeof field === 'string' ? fromBase64url(field) : undefined
+    if (decoded === undefined) throw untrue(`${gateway}: the transaction ${id} has no ${name}`)
+    return decoded
+  }
+  if (tx.format !== 2 || tx.owner === '') {
+    const found = `${id} is a transaction of format ${String(tx.format)}, whose data cannot be checked by chunks`
+    throw new ClientError('rejected', found, 'fetch it whole from a gateway that you trust')
+  }
+  const signature = bytes('signature')
+  if (toBase64url(hash256(signature)) !== id) throw untrue(`${gateway}: the signature is not that of ${id}`)
+  const list = Array.isArray(tx.tags) ? (tx.tags as { name: string; value: string }[]) : []
+  const tags = list.map(
+    ({ name, value }) => [fromBase64url(name) ?? utf8(''), fromBase64url(value) ?? utf8('')] as const,
+  )
+  const decimal = (name: string): Uint8Array => utf8(String(tx[name]))
+  const signed: DeepElement[] = [
+    utf8('2'),
+    bytes('owner'),
+    bytes('target'),
+    decimal('quantity'),
+    decimal('reward'),
+  ]
+  signed.push(bytes('last_tx'), tags, decimal('data_size'), bytes('data_root'))
+  if (!(await isRsaSigned(bytes('owner'), deepDigest(signed), signature)))
+    throw untrue(`${gateway}: nobody signed the transaction ${id} like this`)
+  const type = tags.find(([name]) => new TextDecoder().decode(name).toLowerCase() === 'content-type')
+  return {
+    id,
+    dataRoot: bytes('data_root'),
+    dataSize: Number(tx.data_size),
+    owner: toBase64url(hash256(bytes('owner'))),
+    contentType: type === undefined ? undefined : new TextDecoder().decode(type[1]),
+  }
+}
+
+/** Where a gateway says that a transaction's data lies. */
+export async function weavePlace(
+  gateways: Gateways,
+  gateway: string,
+  id: string,
+  signal?: AbortSignal,
+): Promise<WeavePlace> {
+  const told = await gateways.json(await gateways.get(`${gateway}/tx/${id}/offset`, {}, signal), signal)
+  const [end, size] = [Number(told.offset), Number(told.size)]
+  if (!Number.isSafeInteger(end) || !Number.isSafeInteger(size) || end < size)
+    throw untrue(`${gateway}: the transaction ${id} lies nowhere`)
+  return { start: end - size + 1 }
+}

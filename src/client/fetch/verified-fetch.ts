@@ -1,0 +1,233 @@
+import { isContentId, textOfBytes } from '../bytes.js'
+import { ClientError } from '../errors.js'
+import type { FetchLike } from '../service.js'
+import { tagValueOf } from '../tags.js'
+import { type Finding, Gateways, gatewayHeader, untrue } from './gateways.js'
+import { findItem } from './item-place.js'
+import { nameResolved } from './names.js'
+import { ProvenData } from './proven-data.js'
+import { type OwnedContent, ownedContent, tooLong } from './whole.js'
+
+export interface VerifiedFetchOptions {
+  /** First and last byte, as in `bytes=0-499`; without an end to the end. */
+  readonly range?: { readonly start: number; readonly end?: number } | undefined
+  readonly signal?: AbortSignal | undefined
+  /** Whole content up to this is held until its owner's signature is checked; 32 MiB unless said. Longer is proven by chunks. */
+  readonly holdBytesMax?: number
+}
+
+export interface ProvingFetchOptions {
+  readonly gatewayUrls: readonly string[]
+  readonly fetch?: FetchLike
+  /** How many gateways must agree on a name; 2 unless said, or 1 where there is only one gateway. */
+  readonly nameQuorum?: number
+  /** Hears of each gateway that failed or lied. */
+  readonly onFinding?: (finding: Finding) => void
+}
+
+const holdBytesDefault = 32 * 1024 * 1024
+const manifestBytesMax = 64 * 1024 * 1024
+/** Roots whose proofs are kept for the next range. */
+const rootsMax = 8
+
+type Proof = 'owner' | 'chunks'
+
+/** Fetches content by id or name from gateways that need no trust. */
+export class ProvingFetcher {
+  readonly #gateways: Gateways
+  readonly #options: ProvingFetchOptions
+  readonly #roots = new Map<string, Promise<ProvenData>>()
+
+  constructor(options: ProvingFetchOptions) {
+    this.#options = options
+    const fetcher: FetchLike = options.fetch ?? ((url, init) => fetch(url, init))
+    this.#gateways = new Gateways({
+      gatewayUrls: options.gatewayUrls,
+      fetch: fetcher,
+      onFinding: options.onFinding,
+    })
+  }
+
+  /**
+   * Content of `ID`, `ID/path`, `ar://ID/path`, `ar://name/path`. The answer has status 200, or 206 for a range; its bytes
+   * were proven before they are given out. `X-Verified` says how: `owner` (the owner's signature over the whole) or `chunks`
+   * (the bytes lie in the transaction that the owner of the bundle signed, in the place of this id). Rejects with a ClientError:
+   * `untrue` where every gateway that answered lied.
+   */
+  async fetch(reference: string, options: VerifiedFetchOptions = {}): Promise<Response> {
+    const [host = '', ...rest] = reference.replace(/^ar:\/\//, '').split('/')
+    const path = rest.join('/')
+    const id = isContentId(host) ? host : await this.#named(host, options.signal)
+    // By id alone the bytes are meant as they are; a path, and a name always, lead through a manifest.
+    const isPlain = isContentId(host) && rest.length === 0
+    return this.content(isPlain ? id : await this.#resolved(id, path, options.signal), options)
+  }
+
+  /** Content by id alone, without manifests. */
+  async content(id: string, options: VerifiedFetchOptions = {}): Promise<Response> {
+    const { range, signal, holdBytesMax = holdBytesDefault } = options
+    if (range === undefined) {
+      const whole = await this.#whole(id, holdBytesMax, signal)
+      if (whole !== undefined) return responseOf(whole.bytes, whole, 'owner', whole.gateway)
+    }
+    const { data, start, end, contentType } = await this.#place(id, signal)
+    const from = start + (range?.start ?? 0)
+    const to = Math.min(end, range?.end === undefined ? end : start + range.end + 1)
+    if (from >= to && !(range === undefined && start === end)) {
+      throw new ClientError(
+        'invalid-input',
+        `the range lies beyond ${end - start} bytes`,
+        'give a smaller start',
+      )
+    }
+    const pieces = data.pieces(from, to, signal)
+    const length = { 'content-length': String(to - from) }
+    const lines: Record<string, string> =
+      range === undefined
+        ? length
+        : { ...length, 'content-range': `bytes ${from - start}-${to - start - 1}/${end - start}` }
+    const type = contentType ?? 'application/octet-stream'
+    const headers = { ...lines, 'content-type': type, 'x-verified': 'chunks', 'accept-ranges': 'bytes' }
+    return new Response(streamOf(pieces), { status: range === undefined ? 200 : 206, headers })
+  }
+
+  async #whole(
+    id: string,
+    bytesMax: number,
+    signal: AbortSignal | undefined,
+  ): Promise<(OwnedContent & { readonly gateway: string }) | undefined> {
+    const gateways = this.#gateways
+    const { found, gateway } = await gateways.first(async (url) => {
+      return { found: await ownedContent({ gateways, gateway: url, id, bytesMax, signal }) }
+    }, signal)
+    return found === tooLong ? undefined : { ...found, gateway }
+  }
+
+  async #named(name: string, signal: AbortSignal | undefined): Promise<string> {
+    if (!/^[a-z0-9_-]{1,115}$/i.test(name))
+      throw new ClientError('invalid-input', `${name} is no id or name`, 'check it')
+    const { nameQuorum = Math.min(2, this.#gateways.urls.length), onFinding } = this.#options
+    return (await nameResolved(this.#gateways, name.toLowerCase(), nameQuorum, onFinding, signal)).id
+  }
+
+  /** What a path below an id means: the manifest is proven like any content. */
+  async #resolved(id: string, path: string, signal: AbortSignal | undefined): Promise<string> {
+    const whole = await this.#whole(id, manifestBytesMax, signal)
+    const isManifest = whole?.contentType?.startsWith('application/x.arweave-manifest+json') === true
+    if (whole === undefined || !isManifest) {
+      if (path === '') return id
+      throw new ClientError('not-found', `${id} is no manifest, so it has no ${path}`, 'ask for the id alone')
+    }
+    const target = targetOf(textOfBytes(whole.bytes), decoded(path))
+    if (target !== undefined && isContentId(target)) return target
+    throw new ClientError('not-found', `the manifest ${id} has no ${path}`, 'look at its paths')
+  }
+
+  /** Root, bounds and type of a content that is proven by chunks. */
+  async #place(
+    id: string,
+    signal: AbortSignal | undefined,
+  ): Promise<{ data: ProvenData; start: number; end: number; contentType: string | undefined }> {
+    const gateways = this.#gateways
+    return gateways.first(async (gateway) => {
+      const response = await gateways.get(
+        `${gateway}/raw/${id}`,
+        { range: 'bytes=0-0' },
+        signal,
+        [200, 206, 416],
+      )
+      const { headers } = response
+      await response.body?.cancel()
+      const root = gatewayHeader(headers, 'root-transaction-id') ?? id
+      const data = await this.#root(root, signal)
+      const { dataSize, contentType } = data.transaction
+      if (root === id) return { data, start: 0, end: dataSize, contentType }
+      const inner = gatewayHeader(headers, 'root-path')?.split(',').slice(1) ?? []
+      const { header, start, end } = await findItem(data, [...inner, id], signal)
+      return { data, start, end, contentType: tagValueOf(header.tags, 'Content-Type') }
+    }, signal)
+  }
+
+  #root(id: string, signal: AbortSignal | undefined): Promise<ProvenData> {
+    const known = this.#roots.get(id)
+    if (known !== undefined) return known
+    if (!isContentId(id)) throw untrue(`${id} is no transaction`)
+    const data = ProvenData.of(this.#gateways, id, signal)
+    this.#roots.set(id, data)
+    data.catch(() => this.#roots.delete(id))
+    for (const oldest of this.#roots.keys()) {
+      if (this.#roots.size <= rootsMax) break
+      this.#roots.delete(oldest)
+    }
+    return data
+  }
+}
+
+/** One fetch without a verifier to keep. */
+export function verifiedFetch(
+  reference: string,
+  options: VerifiedFetchOptions & ProvingFetchOptions,
+): Promise<Response> {
+  return new ProvingFetcher(options).fetch(reference, options)
+}
+
+function decoded(path: string): string {
+  try {
+    return decodeURIComponent(path)
+  } catch (error) {
+    if (error instanceof URIError) return path
+    throw error
+  }
+}
+
+interface ManifestShape {
+  readonly version?: string
+  readonly index?: { readonly path?: string; readonly id?: string }
+  readonly fallback?: { readonly id?: string }
+  readonly paths?: Readonly<Record<string, { readonly id?: string }>>
+}
+
+/** The id that a path of a manifest means: itself, the index of its folder, or the fallback. */
+function targetOf(text: string, path: string): string | undefined {
+  let manifest: ManifestShape
+  try {
+    manifest = JSON.parse(text) as ManifestShape
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined
+    throw error
+  }
+  const { paths = {}, index, fallback } = manifest
+  const at = (key: string): string | undefined => (Object.hasOwn(paths, key) ? paths[key]?.id : undefined)
+  const wanted = path.replace(/\/+$/, '')
+  if (wanted === '') return index?.id ?? (index?.path === undefined ? undefined : at(index.path))
+  return at(wanted) ?? at(`${wanted}/`) ?? fallback?.id
+}
+
+function responseOf(bytes: Uint8Array, content: OwnedContent, proof: Proof, gateway: string): Response {
+  const headers: Record<string, string> = {
+    'content-type': content.contentType ?? 'application/octet-stream',
+    'content-length': String(bytes.length),
+    'accept-ranges': 'bytes',
+    'x-verified': proof,
+    'x-verified-owner': content.owner,
+    'x-verified-from': gateway,
+  }
+  if (content.signedBy !== undefined) headers['x-verified-signer'] = content.signedBy
+  return new Response(bytes as Uint8Array<ArrayBuffer>, { status: 200, headers })
+}
+
+function streamOf(pieces: AsyncGenerator<Uint8Array>): ReadableStream<Uint8Array> {
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        const { done, value } = await pieces.next()
+        if (done === true) controller.close()
+        else controller.enqueue(value)
+      },
+      async cancel() {
+        await pieces.return(undefined)
+      },
+    },
+    { highWaterMark: 0 },
+  )
+}
