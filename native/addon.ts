@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { closeSync, openSync, readFileSync, readSync } from 'node:fs'
 import { createRequire } from 'node:module'
 
 /** All addons, and what the program does without each. */
@@ -23,20 +23,40 @@ const sanitized = process.execArgv.includes('--conditions=sanitized')
 const without = process.execArgv.includes('--conditions=twin')
 const place = `${process.platform}-${process.arch}`
 
-function pathOf(name: AddonName): string {
-  return `../../native/${name}/build/${place}${sanitized ? '.sanitized' : ''}.node`
+/**
+ * Whether this Node runs on musl: its file names the loader that it wants in its first bytes. An addon made for glibc may load
+ * there, and then fail anywhere: the libraries have the same names.
+ */
+function isMusl(): boolean {
+  const head = Buffer.alloc(4096)
+  const file = openSync(process.execPath, 'r')
+  try {
+    return head.toString('latin1', 0, readSync(file, head)).includes('ld-musl-')
+  } finally {
+    closeSync(file)
+  }
+}
+
+/** Where the addon may lie: what was built here, else what the package brought along. */
+function pathsOf(name: AddonName): string[] {
+  if (sanitized) return [`../../native/${name}/build/${place}.sanitized.node`]
+  const built = `../../native/${name}/build/${place}.node`
+  return isMusl() ? [built] : [built, `../../native/${name}/prebuilt/${place}-glibc.node`]
 }
 
 /** The addon of the folder `name` beside this file's source; undefined where it was not built for this machine. */
 export function loadAddon<Addon>(name: AddonName): Addon | undefined {
   if (without) return undefined
-  try {
-    return createRequire(import.meta.url)(pathOf(name)) as Addon
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    if (!sanitized && (code === 'MODULE_NOT_FOUND' || code === 'ERR_DLOPEN_FAILED')) return undefined
-    throw error
+  const load = createRequire(import.meta.url)
+  for (const path of pathsOf(name)) {
+    try {
+      return load(path) as Addon
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException
+      if (sanitized || (code !== 'MODULE_NOT_FOUND' && code !== 'ERR_DLOPEN_FAILED')) throw error
+    }
   }
+  return undefined
 }
 
 /** Those that this machine does without, and why: what the build said, or what the loader says now. */
@@ -56,11 +76,14 @@ function reasonOf(name: AddonName): string {
   } catch {
     // The build said nothing: it did not run, or what it made does not load here.
   }
-  try {
-    createRequire(import.meta.url)(pathOf(name))
-  } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException
-    return code === 'MODULE_NOT_FOUND' ? 'it was not built here' : (message.split('\n')[0] ?? '')
+  const load = createRequire(import.meta.url)
+  for (const path of pathsOf(name)) {
+    try {
+      load(path)
+    } catch (error) {
+      const { code, message } = error as NodeJS.ErrnoException
+      if (code !== 'MODULE_NOT_FOUND') return message.split('\n')[0] ?? ''
+    }
   }
-  return ''
+  return 'it was not built here'
 }

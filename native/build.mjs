@@ -2,6 +2,11 @@
 // header that all share, is newer than it. With --sanitize into <platform>-<arch>.sanitized.node, with AddressSanitizer and
 // UndefinedBehaviorSanitizer: `npm run sanitized -- FILE` runs with those, and any fault of theirs ends that run.
 //
+// With --prebuilt: those that the npm package brings along, native/<name>/prebuilt/linux-<arch>-glibc.node for each processor,
+// by Debian's cross compilers; a compiler that is absent is named, and its machines build at install. There is none for musl:
+// Debian's musl-gcc has no C++ library. --clean removes them again, since a checkout must not load what is older than its sources.
+// With --missing (at install): only where no addon that the package brought loads here.
+//
 // Without a compiler, or where it fails, nothing fails here: each addon has a TypeScript twin. One line says which addon, why, and
 // what to do; the same line lies beside the addon (<platform>-<arch>.failed), for the program to say it at its start.
 // With --strict (the project's own CI) warnings are errors, and so is an addon that was not built. Nowhere else: a later compiler
@@ -14,6 +19,7 @@ import { fileURLToPath } from 'node:url'
 
 const here = dirname(fileURLToPath(import.meta.url))
 const sanitize = process.argv.includes('--sanitize')
+const isPrebuilt = process.argv.includes('--prebuilt')
 const strict = sanitize || process.argv.includes('--strict')
 const say = (line) => process.stdout.write(`${line}\n`)
 
@@ -34,13 +40,14 @@ const without = {
 }
 
 /** Undefined: built. Else in one line why not. */
-function compile(sources, target) {
-  const compilers = [process.env.CXX, 'c++', 'g++', 'clang++'].filter((name) => (name ?? '') !== '')
+function compile(sources, target, compilers, more = []) {
   const include = headers()
   if (include === undefined) return 'the package node-api-headers is not installed (npm ci)'
   const draft = `${target}.${process.pid}`
   for (const compiler of compilers) {
-    const run = spawnSync(compiler, [...flags, `-I${include}`, ...sources, '-o', draft], { encoding: 'utf8' })
+    const run = spawnSync(compiler, [...flags, ...more, `-I${include}`, ...sources, '-o', draft], {
+      encoding: 'utf8',
+    })
     if (run.error !== undefined) continue
     if (run.stderr !== '') process.stderr.write(run.stderr)
     if (run.status === 0) {
@@ -68,24 +75,77 @@ const textsOf = (folder) =>
     .map((file) => join(folder, file))
     .filter((file) => /\.(cc|h)$/.test(file))
 
-let failed = 0
-for (const name of readdirSync(here)) {
-  if (!existsSync(join(here, name, `${name}.cc`))) continue
-  const texts = [...textsOf(here), ...textsOf(join(here, name))]
-  const place = join(here, name, 'build', `${process.platform}-${process.arch}`)
-  const target = `${place}${sanitize ? '.sanitized' : ''}.node`
-  const newest = Math.max(...texts.map((file) => statSync(file).mtimeMs))
-  const isStrict = strict && !sanitize
-  if (!isStrict && existsSync(target) && statSync(target).mtimeMs >= newest) continue
-  // One of other sources would speak other words with the TypeScript beside it: rather none.
-  for (const old of [target, `${place}.failed`]) rmSync(old, { force: true })
-  mkdirSync(dirname(target), { recursive: true })
-  const sources = texts.filter((file) => file.endsWith('.cc'))
-  const reason = compile(sources, target)
-  if (reason === undefined) continue
-  failed += 1
-  const way = 'install a C++17 compiler (Debian: apt-get install g++) and run npm run build'
-  say(`native/${name} was not built: ${reason}; ${without[name]}; to mend it: ${way}`)
-  if (!sanitize) writeFileSync(`${place}.failed`, `${reason}\n`)
+/** The addons' names, and what each is made of. */
+function addons() {
+  const shared = textsOf(here)
+  return readdirSync(here)
+    .filter((name) => existsSync(join(here, name, `${name}.cc`)))
+    .map((name) => ({ name, texts: [...shared, ...textsOf(join(here, name))] }))
 }
+
+const sourcesOf = ({ texts }) => texts.filter((file) => file.endsWith('.cc'))
+
+/** Builds for this machine what is older than its sources. Returns how many could not be built. */
+function buildHere() {
+  const compilers = [process.env.CXX, 'c++', 'g++', 'clang++'].filter((name) => (name ?? '') !== '')
+  let failed = 0
+  for (const addon of addons()) {
+    const { name, texts } = addon
+    const place = join(here, name, 'build', `${process.platform}-${process.arch}`)
+    const target = `${place}${sanitize ? '.sanitized' : ''}.node`
+    const newest = Math.max(...texts.map((file) => statSync(file).mtimeMs))
+    const isStrict = strict && !sanitize
+    if (!isStrict && existsSync(target) && statSync(target).mtimeMs >= newest) continue
+    // One of other sources would speak other words with the TypeScript beside it: rather none.
+    for (const old of [target, `${place}.failed`]) rmSync(old, { force: true })
+    mkdirSync(dirname(target), { recursive: true })
+    const reason = compile(sourcesOf(addon), target, compilers)
+    if (reason === undefined) continue
+    failed += 1
+    const way = 'install a C++17 compiler (Debian: apt-get install g++) and run npm run build'
+    say(`native/${name} was not built: ${reason}; ${without[name]}; to mend it: ${way}`)
+    if (!sanitize) writeFileSync(`${place}.failed`, `${reason}\n`)
+  }
+  return failed
+}
+
+/** By the names of Node; Debian's packages are g++ on the machine itself, and g++-aarch64-linux-gnu or g++-x86-64-linux-gnu. */
+const crossCompilers = { x64: 'x86_64-linux-gnu-g++', arm64: 'aarch64-linux-gnu-g++' }
+
+/** Returns how many could not be built. */
+function buildForPackage() {
+  let failed = 0
+  for (const [arch, compiler] of Object.entries(crossCompilers)) {
+    for (const addon of addons()) {
+      const target = join(here, addon.name, 'prebuilt', `linux-${arch}-glibc.node`)
+      mkdirSync(dirname(target), { recursive: true })
+      // The C++ library stays outside: Node brings it to every machine, while Debian's own copy would want glibc 2.36.
+      const more = ['-s']
+      const reason = compile(sourcesOf(addon), target, [compiler], more)
+      if (reason === undefined) continue
+      failed += 1
+      say(`native/${addon.name} has no build for ${arch} in the package: ${reason}`)
+    }
+  }
+  return failed
+}
+
+/** Whether all that the package brought loads here, so that there is nothing to build. */
+async function areAllThere() {
+  const program = new URL('../dist/native/addon.js', import.meta.url)
+  if (!existsSync(program)) return true
+  return (await import(program.href)).missingAddons().length === 0
+}
+
+async function main() {
+  if (process.argv.includes('--clean')) {
+    for (const { name } of addons()) rmSync(join(here, name, 'prebuilt'), { recursive: true, force: true })
+    return 0
+  }
+  if (isPrebuilt) return buildForPackage()
+  if (process.argv.includes('--missing') && (await areAllThere())) return 0
+  return buildHere()
+}
+
+const failed = await main()
 if (strict && failed > 0) process.exitCode = 1

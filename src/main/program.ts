@@ -145,7 +145,8 @@ function descriptorsOf(config: Config, log: Log): Descriptors | undefined {
 }
 
 function warnOfMissingAddons(log: Log): void {
-  const say = 'a native addon is missing: install a C++17 compiler (Debian: g++) and run npm run build'
+  const say =
+    'a native addon is missing: install a C++17 compiler (Debian: g++), then npm run build, or npm rebuild sluice'
   for (const missing of missingAddons()) log.warn(missing, say)
 }
 
