@@ -1,7 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { answer } from '../src/actor/address.js'
-import { keepBeat } from '../src/actor/beats.js'
 import { systemClock } from '../src/actor/clock.js'
+import { keepHeartbeat } from '../src/actor/heartbeats.js'
 import { createLog } from '../src/actor/log.js'
 import type { ThreadOrder } from '../src/actor/thread.js'
 import { BucketKeeper } from '../src/admission/keeper.js'
@@ -31,6 +31,6 @@ parent.on('message', (order: ThreadOrder) => {
   if (keeper === undefined) order.connect.close()
   else answer<KeeperRequest, KeeperReply>(order.connect, (message) => keeper.handle(message))
 })
-keepBeat()
+keepHeartbeat()
 // Where Redis keeps the buckets, nothing of ours is hashed.
 parent.postMessage({ ready: { secret: keeper?.secret ?? { low: 0, high: 0 } } })

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { parentPort, workerData } from 'node:worker_threads'
-import { keepBeat } from '../src/actor/beats.js'
 import { systemClock } from '../src/actor/clock.js'
+import { keepHeartbeat } from '../src/actor/heartbeats.js'
 import { createLog } from '../src/actor/log.js'
 import { ranks, stepBack } from '../src/actor/priority.js'
 import type { ThreadOrder } from '../src/actor/thread.js'
@@ -76,5 +76,5 @@ parent.on('message', (order: ThreadOrder) => {
     .then(() => environment.close())
     .then(() => process.exit(0))
 })
-keepBeat()
+keepHeartbeat()
 parent.postMessage({ ready: true })

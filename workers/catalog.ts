@@ -1,7 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { answer } from '../src/actor/address.js'
-import { keepBeat } from '../src/actor/beats.js'
 import { systemClock } from '../src/actor/clock.js'
+import { keepHeartbeat } from '../src/actor/heartbeats.js'
 import { createLog } from '../src/actor/log.js'
 import { ranks, stepBack } from '../src/actor/priority.js'
 import type { ThreadOrder } from '../src/actor/thread.js'
@@ -24,5 +24,5 @@ parent.on('message', (order: ThreadOrder) => {
   }
   answer<CatalogRequest, CatalogReply>(order.connect, (message) => keeper.handle(message))
 })
-keepBeat()
+keepHeartbeat()
 parent.postMessage({ ready: true })

@@ -1,5 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import { keepBeat } from '../src/actor/beats.js'
+import { keepHeartbeat } from '../src/actor/heartbeats.js'
 import { Devnet } from '../src/devnet/devnet.js'
 import type { DevnetOptions } from '../src/devnet/options.js'
 
@@ -11,5 +11,5 @@ port.on('message', (word: { stop?: true }) => {
   // Nothing else keeps the thread alive once the node is down and this port closed.
   void devnet.stop().then(() => port.close())
 })
-keepBeat()
+keepHeartbeat()
 port.postMessage({ ready: { url: devnet.url } })

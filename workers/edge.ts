@@ -1,16 +1,16 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { addressOf } from '../src/actor/address.js'
-import { keepBeat } from '../src/actor/beats.js'
 import { systemClock } from '../src/actor/clock.js'
+import { keepHeartbeat } from '../src/actor/heartbeats.js'
 import { createLog } from '../src/actor/log.js'
 import { Meters } from '../src/actor/meter.js'
 import { meterTable } from '../src/actor/meters.js'
+import { SampleRings } from '../src/actor/sample-rings.js'
 import { Following, Tip } from '../src/actor/shared.js'
-import { Sightings } from '../src/actor/sightings.js'
 import type { ThreadOrder } from '../src/actor/thread.js'
+import { AddressThrottle } from '../src/admission/address-throttle.js'
 import { Clients } from '../src/admission/clients.js'
 import { Gate } from '../src/admission/gate.js'
-import { Restraint } from '../src/admission/restraint.js'
 import type { CashierReply, CashierRequest } from '../src/admission/settlement-protocol.js'
 import { openBuckets } from '../src/admission/wiring.js'
 import { loadSigningKey } from '../src/attest/keys.js'
@@ -114,7 +114,7 @@ const selling =
         meters,
       })
 const taking = selling === undefined ? {} : { payments: selling.payments }
-const limited = new Sightings(options.limited, options.row - 1)
+const limited = new SampleRings(options.limited, options.row - 1)
 const gate =
   limits === undefined
     ? undefined
@@ -123,7 +123,7 @@ const gate =
         ...taking,
         exemptNames: options.limits?.exemptNames ?? [],
         meters,
-        restraint: new Restraint(systemClock),
+        throttle: new AddressThrottle(systemClock),
         onLimited: (address) => limited.note(systemClock.now(), address, 0),
       })
 const adminKey = new AdminKey(options.adminKey)
@@ -207,7 +207,7 @@ const ingest = addressOf<IngestRequest | ExportRequest, IngestReply | ExportRepl
   options.mailboxMax,
 )
 const following = new Following(options.following)
-const resources = new Sightings(options.resources, options.row - 1)
+const resources = new SampleRings(options.resources, options.row - 1)
 const info: InfoParts = {
   vocabulary,
   meters,
@@ -346,6 +346,6 @@ process.on('uncaughtException', (error) => {
 parent.on('message', (order: ThreadOrder) => {
   if ('stop' in order) void stop()
 })
-keepBeat()
+keepHeartbeat()
 await Promise.all([server.listening, consoleServer?.listening])
 parent.postMessage({ ready: { port: server.port } })

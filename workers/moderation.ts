@@ -1,7 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { answer } from '../src/actor/address.js'
-import { keepBeat } from '../src/actor/beats.js'
 import { systemClock } from '../src/actor/clock.js'
+import { keepHeartbeat } from '../src/actor/heartbeats.js'
 import { createLog } from '../src/actor/log.js'
 import type { ThreadOrder } from '../src/actor/thread.js'
 import { Generations } from '../src/catalog/generations.js'
@@ -30,5 +30,5 @@ parent.on('message', (order: ThreadOrder) => {
   }
   answer<ModerationRequest, ModerationReply>(order.connect, (message) => keeper.handle(message))
 })
-keepBeat()
+keepHeartbeat()
 parent.postMessage({ ready: true })

@@ -1,7 +1,7 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { answer } from '../src/actor/address.js'
-import { keepBeat } from '../src/actor/beats.js'
 import { systemClock } from '../src/actor/clock.js'
+import { keepHeartbeat } from '../src/actor/heartbeats.js'
 import { createLog } from '../src/actor/log.js'
 import type { ThreadOrder } from '../src/actor/thread.js'
 import { cdpAuthorizing } from '../src/admission/cdp-token.js'
@@ -34,12 +34,12 @@ const witness =
     ? undefined
     : new ChainWitness({ url: rpcUrl, usdc: usdcOf[network], wallet, limitMs: verifyMs }, systemClock)
 const ledger = new PaymentLedger(options.ledgerPath)
-const tellers = buckets.tellers?.({ self: ledger.name(), leftMs: 2 * settleMs })
+const claims = buckets.claims?.({ self: ledger.name(), leftMs: 2 * settleMs })
 const cashier = new Cashier({
   ledger,
   facilitator,
   credits: buckets,
-  ...(tellers === undefined ? {} : { tellers }),
+  ...(claims === undefined ? {} : { claims }),
   ...(witness === undefined ? {} : { witness }),
   kinds: new Kinds(options.kinds),
   clock: systemClock,
@@ -60,5 +60,5 @@ parent.on('message', (order: ThreadOrder) => {
   if ('stop' in order) void stop()
   else answer<CashierRequest, CashierReply>(order.connect, (message) => cashier.handle(message))
 })
-keepBeat()
+keepHeartbeat()
 parent.postMessage({ ready: true })

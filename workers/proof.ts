@@ -1,4 +1,4 @@
-import { keepBeat } from '../src/actor/beats.js'
+import { keepHeartbeat } from '../src/actor/heartbeats.js'
 import { ranks, stepBack } from '../src/actor/priority.js'
 import type { ItemHeader } from '../src/format/item.js'
 import type { Refusal } from '../src/format/refusal.js'
@@ -9,7 +9,7 @@ import { InlineProver } from '../src/source/prover.js'
 /** One hand of the pool that hashes and verifies; Piscina calls these by name. */
 stepBack(ranks.proof)
 // A row of short tasks leaves the loop no turn: each is a sign of life.
-const beat = keepBeat('proof')
+const beat = keepHeartbeat('proof')
 const prover = new InlineProver()
 const packer = new InlinePacker()
 

@@ -1,7 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { answer } from '../src/actor/address.js'
-import { keepBeat } from '../src/actor/beats.js'
 import { systemClock } from '../src/actor/clock.js'
+import { keepHeartbeat } from '../src/actor/heartbeats.js'
 import { createLog } from '../src/actor/log.js'
 import { Meters } from '../src/actor/meter.js'
 import { meterTable } from '../src/actor/meters.js'
@@ -11,8 +11,8 @@ import { Generations } from '../src/catalog/generations.js'
 import { ChainIndex } from '../src/catalog/index-reader.js'
 import { IndexedCatalog } from '../src/catalog/indexed.js'
 import { openCatalogTables } from '../src/catalog/tables.js'
-import { movedOf } from '../src/query/desk.js'
 import type { QueryLineAbout, QueryOrder, QueryReply } from '../src/query/protocol.js'
+import { movedOf } from '../src/query/scheduler.js'
 import { openQueries, type QueryThread, type QueryThreadSaid } from '../src/query/wiring.js'
 
 /** One thread that answers queries, beside those that serve sockets. */
@@ -44,9 +44,9 @@ parent.on('message', (order: ThreadOrder) => {
   const left = new Int32Array((order.about as QueryLineAbout).left)
   answer<QueryOrder, QueryReply>(
     order.connect,
-    ({ asked, client, place }) => queries.desk.ask(asked, client, () => Atomics.load(left, place) !== 0),
+    ({ asked, client, place }) => queries.scheduler.ask(asked, client, () => Atomics.load(left, place) !== 0),
     movedOf,
   )
 })
-keepBeat()
+keepHeartbeat()
 parent.postMessage({ ready: (isIdle ? { thread: ownThread() } : {}) satisfies QueryThreadSaid })

@@ -1,7 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { addressOf, answer } from '../src/actor/address.js'
-import { keepBeat } from '../src/actor/beats.js'
 import { systemClock } from '../src/actor/clock.js'
+import { keepHeartbeat } from '../src/actor/heartbeats.js'
 import { createLog } from '../src/actor/log.js'
 import { Meters } from '../src/actor/meter.js'
 import { meterTable } from '../src/actor/meters.js'
@@ -23,10 +23,10 @@ import { Sieve } from '../src/moderation/sieve.js'
 import { ModerationStore } from '../src/moderation/store.js'
 import { Absences } from '../src/source/absences.js'
 import { assemble } from '../src/source/assemble.js'
+import { AvoidedOrigins } from '../src/source/avoided-origins.js'
 import { chainSources } from '../src/source/chain-sources.js'
 import { Evictor } from '../src/source/evictor.js'
 import { Fetcher } from '../src/source/fetcher.js'
-import { Forgers } from '../src/source/forgers.js'
 import { insist, Keeping, type Kept } from '../src/source/keeping.js'
 import { InlinePacker } from '../src/source/manifest-packer.js'
 import { ManifestShelf } from '../src/source/manifest-shelf.js'
@@ -97,7 +97,7 @@ const fetcher = new Fetcher(
     catalog,
     keeper,
     keeping,
-    forgers: new Forgers(systemClock),
+    avoided: new AvoidedOrigins(systemClock),
     suspects: new Suspects(),
     forbidden: new SievedBlockList(new Sieve(given.moderation.sieve), blockStore, log),
     meters: fetchMeters(meters),
@@ -177,5 +177,5 @@ parent.on('message', (order: ThreadOrder) => {
   )
   order.connect.on('close', () => fetcher.forget(caller))
 })
-keepBeat()
+keepHeartbeat()
 parent.postMessage({ ready: true })

@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto'
 import { parentPort, workerData } from 'node:worker_threads'
 import { Agent } from 'undici'
 import { answer } from '../src/actor/address.js'
-import { keepBeat } from '../src/actor/beats.js'
 import { systemClock } from '../src/actor/clock.js'
+import { keepHeartbeat } from '../src/actor/heartbeats.js'
 import { createLog } from '../src/actor/log.js'
 import { Meters } from '../src/actor/meter.js'
 import { meterTable } from '../src/actor/meters.js'
@@ -78,5 +78,5 @@ parent.on('message', (order: ThreadOrder) => {
     return swarm?.handle(message) ?? refuse('unknown', 'client', 'nothing is seeded')
   })
 })
-keepBeat()
+keepHeartbeat()
 parent.postMessage({ ready: { port } })

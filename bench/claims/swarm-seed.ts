@@ -5,9 +5,9 @@ import { join } from 'node:path'
 import { systemClock } from '../../src/actor/clock.js'
 import { Meters, meterBytes } from '../../src/actor/meter.js'
 import { meterTable } from '../../src/actor/meters.js'
+import { connectionDefaults } from '../../src/torrent/peer-connection.js'
 import { readTorrent } from '../../src/torrent/read.js'
 import { Seeder } from '../../src/torrent/seeder.js'
-import { lineDefaults } from '../../src/torrent/wire-line.js'
 
 const [file = '', folder = ''] = process.argv.slice(2)
 const torrent = readTorrent(readFileSync(file))
@@ -22,7 +22,7 @@ const seeder = new Seeder(
     slotsMax: 50,
     slotMs: 30_000,
     upload: { bytesPerSecond: 0, bytesPerDay: 0 },
-    line: lineDefaults,
+    line: connectionDefaults,
     encryption: 'accept',
   },
   systemClock,

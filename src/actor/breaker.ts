@@ -1,5 +1,5 @@
+import { Backoff } from './backoff.js'
 import type { Clock } from './clock.js'
-import { Rest } from './rest.js'
 
 export interface BreakerOptions {
   /** Questions at once after a quiet time. */
@@ -15,14 +15,14 @@ export interface BreakerOptions {
 export class Breaker {
   #allowance: number
   #atMs: number
-  readonly #rest: Rest
+  readonly #rest: Backoff
 
   constructor(
     private readonly options: BreakerOptions,
     private readonly clock: Clock,
   ) {
     const { failuresMax, coolMs } = options
-    this.#rest = new Rest({ failuresMax, restMs: coolMs, restMaxMs: coolMs }, clock)
+    this.#rest = new Backoff({ failuresMax, restMs: coolMs, restMaxMs: coolMs }, clock)
     this.#allowance = options.burst
     this.#atMs = clock.monotonic()
   }

@@ -24,8 +24,8 @@ export const ranks = {
   /** Checks bytes that somebody may wait for, and the cache between times. */
   proof: { policy: 'other', niceness: 5 },
   /**
-   * Answers queries: somebody waits, but whoever asks for a lot must not delay content, not even until the next tick. `Hastening`
-   * brings it back for a while where it would starve.
+   * Answers queries: somebody waits, but whoever asks for a lot must not delay content, not even until the next tick.
+   * `PriorityBoost` brings it back for a while where it would starve.
    */
   query: { policy: 'idle', niceness: 10 },
   /** The same, where it could not come back. */

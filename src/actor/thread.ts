@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { MessageChannel, MessagePort, Worker } from 'node:worker_threads'
-import { nameNextThread } from './beats.js'
 import { pause } from './clock.js'
+import { nameNextThread } from './heartbeats.js'
 import { startSharedPool } from './priority.js'
 
 /** One running thread of `workers/`. Its file is wiring only: it builds the room's actor and answers on its ports. */

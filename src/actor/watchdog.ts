@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
-import { type Beats, isHand } from './beats.js'
 import type { Clock, Timer } from './clock.js'
+import { type Heartbeats, isHand } from './heartbeats.js'
 
 /** What the kernel says of a thread. */
 export interface Account {
@@ -60,7 +60,7 @@ export class Watchdog {
   #timer: Timer | undefined
 
   constructor(
-    private readonly beats: Beats,
+    private readonly heartbeats: Heartbeats,
     private readonly clock: Clock,
     private readonly options: WatchdogOptions,
   ) {
@@ -84,11 +84,11 @@ export class Watchdog {
     const isLate = passedMs > this.options.silentMs / 2
     const account = this.options.account ?? accountOf
     const there = new Set<number>()
-    for (const { slot, name, thread, count } of this.beats.read()) {
+    for (const { slot, name, thread, count } of this.heartbeats.read()) {
       const found = account(thread)
       if (found === undefined) {
         // It was ended from outside.
-        this.beats.free(slot)
+        this.heartbeats.free(slot)
         continue
       }
       there.add(slot)

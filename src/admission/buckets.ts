@@ -1,8 +1,8 @@
 import type { Request } from '../http/exchange.js'
 import type { Client } from './clients.js'
 import type { Credits, Grant } from './protocol.js'
+import type { SettlementClaims } from './settlement-claims.js'
 import type { Balance } from './table.js'
-import type { Tellers } from './tellers.js'
 
 /** What names a resource's bucket: host, method, path. A request does. */
 export type Named = Pick<Request, 'method' | 'path' | 'header'>
@@ -29,7 +29,7 @@ export interface Buckets extends Credits {
   ofClient(client: Client): Promise<Balance | undefined>
   ofResource(named: Named): Promise<Balance | undefined>
   /** Word between the gateways that fill these buckets; absent where no other one can. */
-  tellers?(options: { readonly self: string; readonly leftMs: number }): Tellers
+  claims?(options: { readonly self: string; readonly leftMs: number }): SettlementClaims
 }
 
 export interface BucketRules {
@@ -51,8 +51,8 @@ export type Taking = Ticket | Shortage | Unavailable
 /** Tokens taken for one answer. */
 export abstract class Ticket implements Grant {
   lines = ''
-  /** Tokens that an earlier knock took: what is sent pays for them first. */
-  knocked = 0
+  /** Tokens that an earlier precheck took: what is sent pays for them first. */
+  prepaidTokens = 0
 
   constructor(
     readonly tokens: number,
@@ -69,7 +69,7 @@ export abstract class Ticket implements Grant {
   }
 
   settle(bytesSent: number): void {
-    const unused = this.tokens + this.knocked - tokensOf(bytesSent)
+    const unused = this.tokens + this.prepaidTokens - tokensOf(bytesSent)
     if (unused > 0) this.give(Math.min(unused, this.tokens))
   }
 

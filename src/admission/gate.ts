@@ -1,18 +1,18 @@
 import type { Meter, Meters } from '../actor/meter.js'
 import type { Request } from '../http/exchange.js'
+import type { AddressThrottle } from './address-throttle.js'
 import { type BucketKind, type Buckets, type Shortage, type Taking, Ticket, tokensOf } from './buckets.js'
 import type { Client, Clients } from './clients.js'
 import {
   type Admission,
+  type Charge,
   type Denial,
   type Domain,
   domains,
-  type Fare,
   type Grant,
   isDenial,
   type Payments,
 } from './protocol.js'
-import type { Restraint } from './restraint.js'
 
 export interface GateParts {
   readonly clients: Clients
@@ -21,7 +21,7 @@ export interface GateParts {
   readonly exemptNames: readonly string[]
   readonly payments?: Payments
   readonly meters: Meters
-  readonly restraint: Restraint
+  readonly throttle: AddressThrottle
   /** Told of each address that a limit refused. */
   readonly onLimited?: (address: string) => void
 }
@@ -49,7 +49,7 @@ interface Counts {
 
 /**
  * Who is exempt goes on; others pay with free tokens, then with paid ones; a payment that came along is only used when those do
- * not do, and then the answer counts against the client's bucket alone. A denied answer costs nothing but its knock.
+ * not do, and then the answer counts against the client's bucket alone. A denied answer costs nothing but its precheck.
  */
 export class Gate implements Admission {
   readonly #names: ReadonlySet<string>
@@ -63,22 +63,22 @@ export class Gate implements Admission {
     this.#counts = Object.fromEntries(domains.map(of)) as Record<Domain, Counts>
   }
 
-  admit(fare: Fare): Grant | Denial | Promise<Grant | Denial> {
+  admit(charge: Charge): Grant | Denial | Promise<Grant | Denial> {
     const { clients, buckets } = this.parts
-    const counts = this.#counts[fare.domain ?? 'data']
+    const counts = this.#counts[charge.domain ?? 'data']
     counts.requests.add(1)
-    const client = clients.of(fare.request)
-    if (this.#isExempt(client, fare.name)) return free
-    const knocked = fare.knocked === true ? 1 : 0
-    const tokens = tokensOf(fare.bytes) - knocked
+    const client = clients.of(charge.request)
+    if (this.#isExempt(client, charge.name)) return free
+    const prepaidTokens = charge.firstTokenTaken === true ? 1 : 0
+    const tokens = tokensOf(charge.bytes) - prepaidTokens
     if (tokens === 0) return free
-    const taking = buckets.take(client, fare.request, tokens, false)
-    if (!(taking instanceof Promise)) return this.#outcome(fare, client, taking, counts)
-    return taking.then((outcome) => this.#outcome(fare, client, outcome, counts))
+    const taking = buckets.take(client, charge.request, tokens, false)
+    if (!(taking instanceof Promise)) return this.#outcome(charge, client, taking, counts)
+    return taking.then((outcome) => this.#outcome(charge, client, outcome, counts))
   }
 
-  knock(request: Request, name?: string): Denial | boolean | Promise<Denial | boolean> {
-    const { clients, buckets, payments, restraint } = this.parts
+  precheck(request: Request, name?: string): Denial | boolean | Promise<Denial | boolean> {
+    const { clients, buckets, payments, throttle } = this.parts
     const client = clients.of(request)
     if (this.#isExempt(client, name)) return false
     const taking = buckets.take(client, request, 1, true)
@@ -90,7 +90,7 @@ export class Gate implements Admission {
       if ('unavailable' in outcome) return unavailable
       // Who may pay must hear the price, and that is known when the content is; but nothing is looked for without end.
       const isSold = payments !== undefined
-      if (isSold && restraint.mayLookUp(client.address)) return false
+      if (isSold && throttle.mayLookUp(client.address)) return false
       const holdMs = this.#refused(request, client, outcome, this.#counts.data)
       return tooMany(isSold ? { short: 'ip', retrySeconds: 1 } : outcome, false, holdMs)
     }
@@ -98,10 +98,10 @@ export class Gate implements Admission {
   }
 
   passes(request: Request): number {
-    const { clients, restraint } = this.parts
+    const { clients, throttle } = this.parts
     if (!clients.isDirect(request)) return 0
     const client = clients.of(request)
-    return client.exempt ? 0 : this.#held(restraint.passed(client.address))
+    return client.exempt ? 0 : this.#held(throttle.passed(client.address))
   }
 
   #isExempt(client: Client, name: string | undefined): boolean {
@@ -111,28 +111,28 @@ export class Gate implements Admission {
   }
 
   #outcome(
-    fare: Fare,
+    charge: Charge,
     client: Client,
     taking: Taking,
     counts: Counts,
   ): Grant | Denial | Promise<Grant | Denial> {
     if (taking instanceof Ticket) {
-      if (fare.knocked === true) taking.knocked = 1
+      if (charge.firstTokenTaken === true) taking.prepaidTokens = 1
       this.#count(taking, counts)
       return taking
     }
     if ('unavailable' in taking) return unavailable
-    const holdMs = this.#refused(fare.request, client, taking, counts)
+    const holdMs = this.#refused(charge.request, client, taking, counts)
     const { payments } = this.parts
-    const paying = payments?.pay(fare, client.address)
+    const paying = payments?.pay(charge, client.address)
     if (payments === undefined || paying === undefined) {
-      counts.blockedBytes.add(fare.bytes)
-      const isTooLarge = tokensOf(fare.bytes) > this.parts.buckets.rules[taking.short].capacity
+      counts.blockedBytes.add(charge.bytes)
+      const isTooLarge = tokensOf(charge.bytes) > this.parts.buckets.rules[taking.short].capacity
       return payments === undefined
         ? tooMany(taking, isTooLarge, holdMs)
-        : unsaid(payments.demand(fare), holdMs)
+        : unsaid(payments.demand(charge), holdMs)
     }
-    const paid = this.#paid(fare, client, counts, payments, paying)
+    const paid = this.#paid(charge, client, counts, payments, paying)
     return holdMs === 0
       ? paid
       : paid.then((outcome) => (isDenial(outcome) ? unsaid(outcome, holdMs) : outcome))
@@ -140,11 +140,11 @@ export class Gate implements Admission {
 
   /** Counts a refusal. For how long the connection may be left unread. */
   #refused(request: Request, client: Client, { short }: Shortage, counts: Counts): number {
-    const { clients, restraint, onLimited } = this.parts
+    const { clients, throttle, onLimited } = this.parts
     counts.exceeded[short].add(1)
     onLimited?.(client.address)
     if (!clients.isDirect(request)) return 0
-    return this.#held(restraint.refused(client.address))
+    return this.#held(throttle.refused(client.address))
   }
 
   #held(ms: number): number {
@@ -153,7 +153,7 @@ export class Gate implements Admission {
   }
 
   async #paid(
-    fare: Fare,
+    charge: Charge,
     client: Client,
     counts: Counts,
     payments: Payments,
@@ -161,21 +161,21 @@ export class Gate implements Admission {
   ): Promise<Grant | Denial> {
     const paid = await paying
     if (isDenial(paid)) {
-      counts.blockedBytes.add(fare.bytes)
+      counts.blockedBytes.add(charge.bytes)
       return paid
     }
-    const tokens = tokensOf(fare.bytes) - (fare.knocked === true ? 1 : 0)
-    const taking = await this.parts.buckets.take(client, fare.request, Math.max(tokens, 1), true)
+    const tokens = tokensOf(charge.bytes) - (charge.firstTokenTaken === true ? 1 : 0)
+    const taking = await this.parts.buckets.take(client, charge.request, Math.max(tokens, 1), true)
     if (taking instanceof Ticket) {
       taking.lines = paid.lines
-      if (fare.knocked === true && tokens > 0) taking.knocked = 1
+      if (charge.firstTokenTaken === true && tokens > 0) taking.prepaidTokens = 1
       this.#count(taking, counts)
       return taking
     }
     if ('unavailable' in taking) return { ...unavailable, lines: unavailable.lines + paid.lines }
     // The payment was used up by other answers meanwhile: it is theirs, and this one needs another.
-    counts.blockedBytes.add(fare.bytes)
-    const denial = payments.demand(fare)
+    counts.blockedBytes.add(charge.bytes)
+    const denial = payments.demand(charge)
     return { ...denial, lines: denial.lines + paid.lines }
   }
 

@@ -1,7 +1,7 @@
 import type { Request } from '../http/exchange.js'
 import { checksumAddress } from '../proof/ethereum.js'
 import { inUsdc, Price, type Tariff } from './price.js'
-import type { Fare } from './protocol.js'
+import type { Charge } from './protocol.js'
 import type { Kinds } from './settlement-protocol.js'
 import { type Usdc, usdcOf } from './usdc.js'
 
@@ -78,7 +78,7 @@ export class Offers {
     return this.kinds.has(version)
   }
 
-  quote({ request, bytes, contentType }: Fare): Quote {
+  quote({ request, bytes, contentType }: Charge): Quote {
     const { protocol } = this.options
     const resource = resourceOf(request, protocol)
     return { units: this.price.units(bytes), bytes, resource, mimeType: mimeTypeOf(contentType) }

@@ -5,7 +5,7 @@ export const domains = ['data', 'chunk', 'index'] as const
 export type Domain = (typeof domains)[number]
 
 /** What one answer costs, known before a byte of it is read. */
-export interface Fare {
+export interface Charge {
   readonly request: Request
   /** Body bytes that would be sent; 0 for HEAD and 304. */
   readonly bytes: number
@@ -15,8 +15,8 @@ export interface Fare {
   readonly name?: string
   /** `data` where it is absent. */
   readonly domain?: Domain
-  /** True where `knock` took the first token of this request already. */
-  readonly knocked?: boolean
+  /** True where `precheck` took the first token of this request already. */
+  readonly firstTokenTaken?: boolean
 }
 
 /** Allowed. */
@@ -46,12 +46,12 @@ export interface Admission {
    * Asked once an answer, after the plan and before the first byte. At once where shared memory decides; a promise where a
    * payment has to be settled or Redis asked. Never rejects.
    */
-  admit(fare: Fare): Grant | Denial | Promise<Grant | Denial>
+  admit(charge: Charge): Grant | Denial | Promise<Grant | Denial>
   /**
    * Asked before the network is, for what is not here: takes the one token that any request costs, so that floods of ids
-   * that nobody has are limited too. It is not given back. Not denied: whether it was taken, for the fare. Never rejects.
+   * that nobody has are limited too. It is not given back. Not denied: whether it was taken, for the charge. Never rejects.
    */
-  knock(request: Request, name?: string): Denial | boolean | Promise<Denial | boolean>
+  precheck(request: Request, name?: string): Denial | boolean | Promise<Denial | boolean>
   /** Told of each request that costs no tokens by itself. For how many milliseconds its connection may be left unread. */
   passes(request: Request): number
 }
@@ -90,14 +90,14 @@ export interface Paid {
 export interface Payments {
   /** The 402 with its offer. `fault` where a payment came and was no good. */
   demand(
-    fare: Fare,
+    charge: Charge,
     fault?: { readonly error: string; readonly message: string; readonly payer?: string },
   ): Denial
   /**
    * Undefined where the request carries no payment. Settles at most once per payment, and credits the bucket of `client`
    * before it resolves. Never rejects.
    */
-  pay(fare: Fare, client: string): Promise<Paid | Denial> | undefined
+  pay(charge: Charge, client: string): Promise<Paid | Denial> | undefined
   /**
    * The same without an answer to pay for: as many tokens as the amount buys, for the bucket of `client` (an address in the
    * path of the top-up route; the payer may be anybody). `asker`: address of the client that asks.

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { Cluster, Redis } from 'ioredis'
 import type { Clock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
+import { BoundedCalls } from './bounded-calls.js'
 import {
   type BucketKind,
   type BucketRules,
@@ -14,11 +15,10 @@ import {
   Ticket,
 } from './buckets.js'
 import type { Client, Clients } from './clients.js'
-import { Patience } from './patience.js'
 import { type BucketCommands, bucketScripts } from './redis-scripts.js'
-import { RedisTellers, type RedisTellersOptions } from './redis-tellers.js'
+import { RedisSettlementClaims, type RedisSettlementClaimsOptions } from './redis-settlement-claims.js'
+import type { SettlementClaims } from './settlement-claims.js'
 import type { Balance } from './table.js'
-import type { Tellers } from './tellers.js'
 
 export interface RedisOptions {
   readonly endpoint: string
@@ -52,15 +52,15 @@ type Client2 = (Redis | Cluster) & BucketCommands
 export class RedisBuckets implements Buckets {
   readonly rules: Readonly<Record<BucketKind, BucketRules>>
   readonly #redis: Client2
-  readonly #patience: Patience
+  readonly #calls: BoundedCalls
 
   constructor(private readonly parts: RedisParts) {
     const { redis, clock, log } = parts
     this.rules = { ip: parts.ip, resource: parts.resource }
     this.#redis = connect(redis)
-    this.#patience = new Patience({ timeoutMs: redis.timeoutMs, callsMax: 16_384, restMs: 1000, clock, log })
+    this.#calls = new BoundedCalls({ timeoutMs: redis.timeoutMs, callsMax: 16_384, restMs: 1000, clock, log })
     // Every failed call tells by itself; without a listener the library would end the process.
-    this.#redis.on('error', (error: Error) => this.#patience.heard(error))
+    this.#redis.on('error', (error: Error) => this.#calls.heard(error))
   }
 
   async take(client: Client, named: Named, tokens: number, only: boolean): Promise<Taking> {
@@ -73,7 +73,7 @@ export class RedisBuckets implements Buckets {
       const giveBack = (counts: readonly number[]): void => this.#give(keys, counts)
       return new RedisTicket(regular + paid, paid, resourcePaid, only || paid > 0, giveBack)
     }
-    const found = await this.#patience.wait(this.#isUp, run, (late) => {
+    const found = await this.#calls.wait(this.#isUp, run, (late) => {
       // The answer was decided without it: nobody shall be charged for it.
       if (late[0] === 1) ticketOf(late).give(tokens)
     })
@@ -92,19 +92,19 @@ export class RedisBuckets implements Buckets {
     const rate = (named === undefined ? ip : resource).refillPerSecond
     const mark = paidKey(payment)
     const run = (): Promise<number> => this.#redis.bucketCredit(mark, key, tokens, rate, markSeconds)
-    const added = await this.#patience.wait(this.#isUp, run, undefined, creditTimeoutMs)
+    const added = await this.#calls.wait(this.#isUp, run, undefined, creditTimeoutMs)
     if (added === undefined) throw new BucketsUnreachable('Redis did not answer')
     return added === 1 ? 'credited' : 'known'
   }
 
   /** Word between the gateways that use this Redis. */
-  tellers(options: RedisTellersOptions): Tellers {
+  claims(options: RedisSettlementClaimsOptions): SettlementClaims {
     const keysOf = (payment: string): { asked: string; paid: string } => {
       return { asked: `${tag}:asked:${digest(payment)}`, paid: paidKey(payment) }
     }
     const wait = <T>(run: () => Promise<T>): Promise<T | undefined> =>
-      this.#patience.wait(this.#isUp, run, undefined, creditTimeoutMs)
-    return new RedisTellers({ commands: this.#redis, keysOf, wait }, options)
+      this.#calls.wait(this.#isUp, run, undefined, creditTimeoutMs)
+    return new RedisSettlementClaims({ commands: this.#redis, keysOf, wait }, options)
   }
 
   async ofClient(client: Client): Promise<Balance | undefined> {
@@ -123,7 +123,7 @@ export class RedisBuckets implements Buckets {
 
   async #look(key: string, { capacity, refillPerSecond }: BucketRules): Promise<Balance | undefined> {
     const run = (): Promise<number[]> => this.#redis.bucketLook(key, capacity, refillPerSecond)
-    const found = await this.#patience.wait(this.#isUp, run)
+    const found = await this.#calls.wait(this.#isUp, run)
     if (found === undefined) throw new BucketsUnreachable('Redis did not answer')
     const [tokens, paidTokens] = found
     return tokens === undefined || paidTokens === undefined ? undefined : { tokens, paidTokens }
@@ -137,7 +137,7 @@ export class RedisBuckets implements Buckets {
     const { ip, resource } = this.parts
     const rates = [ip.refillPerSecond, resource.refillPerSecond]
     const given = this.#redis.bucketGive(...keys, ...counts, ...rates)
-    void given.catch((error: Error) => this.#patience.heard(error))
+    void given.catch((error: Error) => this.#calls.heard(error))
   }
 }
 

@@ -4,6 +4,7 @@ import type { Witness } from './chain-witness.js'
 import type { Facilitator, Settled } from './facilitator.js'
 import { isOfContract, Lanes } from './lanes.js'
 import type { Credits } from './protocol.js'
+import type { SettlementClaims } from './settlement-claims.js'
 import type { PaymentLedger, PaymentRecord } from './settlement-ledger.js'
 import type {
   CashierOptions,
@@ -13,16 +14,15 @@ import type {
   PaymentOrder,
 } from './settlement-protocol.js'
 import { isSame, refusedReply, settledReply, spent, unsigned, usedReasons } from './settlement-replies.js'
+import { SharedSettlement } from './shared-settlement.js'
 import { Signers } from './signers.js'
-import type { Tellers } from './tellers.js'
-import { Together } from './together.js'
 
 export interface CashierParts {
   readonly ledger: PaymentLedger
   readonly facilitator: Pick<Facilitator, 'verify' | 'settle' | 'supported'>
   readonly credits: Credits
   /** Gateways that fill the same buckets; absent: there are none. */
-  readonly tellers?: Tellers
+  readonly claims?: SettlementClaims
   /** Asked where a facilitator's refusal may not be the whole truth. */
   readonly witness?: Witness
   readonly kinds: Kinds
@@ -55,12 +55,12 @@ export class Cashier {
   #closed = false
   readonly #signers: Signers
   readonly #lanes: Lanes
-  readonly #together: Together
+  readonly #shared: SharedSettlement
 
   constructor(private readonly parts: CashierParts) {
     this.#signers = new Signers(parts.clock)
     this.#lanes = new Lanes(parts.options, parts.clock)
-    this.#together = new Together(parts)
+    this.#shared = new SharedSettlement(parts)
   }
 
   /** Takes up what an earlier process left, and begins to ask what the facilitator supports. Does not wait. */
@@ -157,11 +157,11 @@ export class Cashier {
       return { state: 'down' }
     }
     const used = answer.said === 'invalid' && usedReasons.has(answer.reason)
-    const taken = used ? await this.#together.taken(order) : undefined
+    const taken = used ? await this.#shared.taken(order) : undefined
     if (taken === 'asked') return { state: 'pending' }
     if (answer.said === 'invalid' && taken === undefined)
       return { state: 'refused', stage: 'verify', reason: answer.reason }
-    if (taken === undefined && !(await this.#together.ask(order))) return { state: 'down' }
+    if (taken === undefined && !(await this.#shared.ask(order))) return { state: 'down' }
     if (this.#closed) return { state: 'down' }
     const record = ledger.ask(order, clock.now())
     if (record === undefined) {
@@ -177,7 +177,7 @@ export class Cashier {
   async #settle(record: PaymentRecord, doubtful: boolean): Promise<CashierReply> {
     const { facilitator, ledger, clock, options } = this.parts
     const endMs = Math.min(record.validBefore * 1000, record.askedMs + options.giveUpMs) + graceMs
-    // Patience is counted by time that passes: a clock that is set back must not make it last for years.
+    // BoundedCalls is counted by time that passes: a clock that is set back must not make it last for years.
     const leftMs = Math.min(Math.max(endMs - clock.now(), 0), options.giveUpMs + graceMs)
     const untilMs = clock.monotonic() + leftMs
     let doubt = doubtful
@@ -199,7 +199,7 @@ export class Cashier {
       if (answer.said === 'unasked' && !doubt) {
         this.parts.log.warn({ why: answer.why }, 'the facilitator cannot settle payments now')
         ledger.drop(record)
-        await this.#together.clear(record)
+        await this.#shared.clear(record)
         return { state: 'down' }
       }
       doubt = true
@@ -216,8 +216,8 @@ export class Cashier {
    */
   async #refused(record: PaymentRecord, reason: string, untilMs: number): Promise<CashierReply> {
     // First of all: two who were both refused must not take each other for the one who was not.
-    await this.#together.clear(record)
-    const taken = await this.#together.takenInTheEnd(record, untilMs, () => this.#closed)
+    await this.#shared.clear(record)
+    const taken = await this.#shared.takenInTheEnd(record, untilMs, () => this.#closed)
     if (this.#closed) return { state: 'pending' }
     return taken === undefined || taken === 'asked'
       ? this.#fail(record, reason, false)

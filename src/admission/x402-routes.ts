@@ -99,8 +99,8 @@ async function payFor(
   bytes: number,
   contentType: string,
 ): Promise<Paid | Denial> {
-  const fare = { request, bytes, contentType }
-  return (await payments.pay(fare, clientOf(request))) ?? payments.demand(fare)
+  const charge = { request, bytes, contentType }
+  return (await payments.pay(charge, clientOf(request))) ?? payments.demand(charge)
 }
 
 function isPaid({ pathPrefix }: X402RouteParts, target: string): boolean {

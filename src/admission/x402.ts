@@ -8,7 +8,7 @@ import { authorizationDigest } from './authorization.js'
 import { inBase64, type Offers, type Quote } from './offer.js'
 import type { Paywall } from './paywall.js'
 import { isUnreadable, type Presented, readPayment } from './presented.js'
-import type { Denial, Fare, Paid, Payments } from './protocol.js'
+import type { Charge, Denial, Paid, Payments } from './protocol.js'
 import type { CashierReply, CashierRequest, PaymentOrder } from './settlement-protocol.js'
 
 export interface X402Parts {
@@ -51,24 +51,24 @@ export class X402 implements Payments {
     }
   }
 
-  demand(fare: Fare, fault?: Fault): Denial {
+  demand(charge: Charge, fault?: Fault): Denial {
     const { offers } = this.parts
-    return this.#demand(fare, offers.quote(fare), fault, '')
+    return this.#demand(charge, offers.quote(charge), fault, '')
   }
 
-  pay(fare: Fare, client: string): Promise<Paid | Denial> | undefined {
-    const read = this.#read(fare.request)
+  pay(charge: Charge, client: string): Promise<Paid | Denial> | undefined {
+    const read = this.#read(charge.request)
     if (read === undefined) return undefined
-    return this.#pay(fare, { client, asker: client }, read, this.parts.offers.quote(fare))
+    return this.#pay(charge, { client, asker: client }, read, this.parts.offers.quote(charge))
   }
 
   topUp(request: Request, client: string, asker: string): Promise<Paid | Denial> | undefined {
-    const fare = { request, bytes: 0, contentType: 'application/json' }
+    const charge = { request, bytes: 0, contentType: 'application/json' }
     const read = this.#read(request)
     if (read === undefined) return undefined
-    const quote = this.parts.offers.quote(fare)
+    const quote = this.parts.offers.quote(charge)
     const given = isUnreadable(read) ? quote : this.#freeAmount(quote, read)
-    return this.#pay(fare, { client, asker }, read, given)
+    return this.#pay(charge, { client, asker }, read, given)
   }
 
   #read(request: Request): ReturnType<typeof readPayment> | undefined {
@@ -87,7 +87,7 @@ export class X402 implements Payments {
   }
 
   async #pay(
-    fare: Fare,
+    charge: Charge,
     who: Who,
     read: ReturnType<typeof readPayment>,
     quote: Quote,
@@ -97,17 +97,17 @@ export class X402 implements Payments {
       return plain(400, 'malformed_payment', read.unreadable)
     }
     const fault = this.#faultOf(read, quote)
-    if (fault !== undefined) return this.#demand(fare, quote, fault, '')
+    if (fault !== undefined) return this.#demand(charge, quote, fault, '')
     const digest = authorizationDigest(this.parts.offers.usdc, read.authorization)
     const order = this.#order(read, quote, digest, who)
     const reply = await this.parts.cashier.ask({ pay: order })
     return isRefusal(reply)
       ? plain(503, 'payment_service_unavailable', 'retry with the same payment', 1)
-      : this.#answer(fare, quote, read, order, reply)
+      : this.#answer(charge, quote, read, order, reply)
   }
 
   #answer(
-    fare: Fare,
+    charge: Charge,
     quote: Quote,
     read: Presented,
     order: PaymentOrder,
@@ -127,7 +127,7 @@ export class X402 implements Payments {
         const { stage, reason } = reply
         const receipt = { success: false, errorReason: reason, transaction: '', payer }
         const lines = stage === 'settle' ? this.#receipt(read, receipt) : ''
-        return this.#demand(fare, quote, this.#refusal(read, stage, reason), lines)
+        return this.#demand(charge, quote, this.#refusal(read, stage, reason), lines)
       }
       case 'pending':
         return plain(
@@ -215,7 +215,7 @@ export class X402 implements Payments {
     return `\r\nX-Payment-Response: ${encoded}${own}`
   }
 
-  #demand(fare: Fare, quote: Quote, fault: Fault | undefined, lines: string): Denial {
+  #demand(charge: Charge, quote: Quote, fault: Fault | undefined, lines: string): Denial {
     const { offers, paywall } = this.parts
     if (!offers.has(1) && !offers.has(2)) {
       return plain(429, 'Too Many Requests', 'the allowance is used up, and payments cannot be taken now', 60)
@@ -227,8 +227,8 @@ export class X402 implements Payments {
     const said = { error, message, ...(payer === undefined ? {} : { payer }) }
     const reason = fault === undefined ? 'payment required' : `${error}: ${message}`
     const head = `\r\nCache-Control: no-store${offers.lines(quote, message)}${lines}`
-    if (isBrowser(fare.request)) {
-      const page = paywall.page(fare.request, quote)
+    if (isBrowser(charge.request)) {
+      const page = paywall.page(charge.request, quote)
       return { status: 402, contentType: page.contentType, lines: head + page.lines, body: page.body, reason }
     }
     const body = `${JSON.stringify(offers.body(quote, said))}\n`

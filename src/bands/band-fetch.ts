@@ -8,9 +8,9 @@ import { isNearAddress } from '../torrent/compact-peers.js'
 import type { Dht } from '../torrent/dht.js'
 import { Download, type DownloadOptions } from '../torrent/download.js'
 import { readTorrent, torrentFileMaxBytes } from '../torrent/read.js'
-import { tell } from '../torrent/tell.js'
 import type { Torrent } from '../torrent/torrent.js'
-import { udpPatience } from '../torrent/udp-announce.js'
+import { tell } from '../torrent/tracker-client.js'
+import { udpTimeouts } from '../torrent/udp-announce.js'
 import { get, type HttpOptions } from './follow.js'
 import { fetchFiles } from './http-files.js'
 import { measureDigests } from './measure.js'
@@ -158,7 +158,7 @@ export class BandFetch {
   async #ask(url: string, torrent: Torrent, download: Download): Promise<void> {
     const { http: asking, clock, peerId, dht } = this.parts
     const { signal } = this.#end
-    const parts = { ...asking, patience: udpPatience, clock, dht }
+    const parts = { ...asking, timeouts: udpTimeouts, clock, dht }
     let event: 'started' | undefined = 'started'
     let emptySeconds = emptyMinSeconds
     while (!signal.aborted) {

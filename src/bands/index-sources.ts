@@ -1,5 +1,5 @@
+import { Backoff } from '../actor/backoff.js'
 import type { Clock } from '../actor/clock.js'
-import { Rest } from '../actor/rest.js'
 import { type Id, parseId } from '../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { orLate } from '../http/sender-pace.js'
@@ -56,7 +56,7 @@ const manifestMs = 30_000
 export class RemoteIndex {
   readonly name: string
   readonly #reads: RemoteReads
-  readonly #rest: Rest
+  readonly #rest: Backoff
   /** For one stretch, or for the manifest. */
   readonly #readMs: number
   #opening: Promise<Opening> | undefined
@@ -69,7 +69,7 @@ export class RemoteIndex {
     const { clock, options } = parts
     const { coolMs, httpMs, contentMs } = options
     this.#readMs = source.kind === 'http' ? httpMs : contentMs
-    this.#rest = new Rest({ failuresMax: 1, restMs: coolMs, restMaxMs: coolMs }, clock)
+    this.#rest = new Backoff({ failuresMax: 1, restMs: coolMs, restMaxMs: coolMs }, clock)
     this.#reads = new RemoteReads(clock, options, this.#readMs)
   }
 

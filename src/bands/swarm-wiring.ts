@@ -1,8 +1,8 @@
 import type { PeerAddress } from '../torrent/compact-peers.js'
 import type { DhtPlace } from '../torrent/dht.js'
 import type { DownloadOptions } from '../torrent/download.js'
+import { connectionDefaults } from '../torrent/peer-connection.js'
 import type { SwarmOptions } from '../torrent/swarm.js'
-import { lineDefaults } from '../torrent/wire-line.js'
 import type { RegistryOptions } from './registered-keys.js'
 import type { SubscriberOptions } from './subscriber.js'
 import type { Subscription } from './subscription.js'
@@ -45,7 +45,7 @@ export const swarmDefaults = {
   peersPerAddressMax: 16,
   slotsMax: 50,
   slotMs: 30_000,
-  line: lineDefaults,
+  line: connectionDefaults,
   /** For documents, .torrent files and pieces over HTTP. */
   timeoutMs: 30_000,
   /** Connections to one publisher: announces and pieces. */

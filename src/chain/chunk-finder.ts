@@ -8,7 +8,7 @@ import { transactionAt } from './block-order.js'
 import type { Block, Chain, Chunk, TransactionOffset } from './chain.js'
 import { ChunkCache, type ProvenChunk } from './chunk-cache.js'
 import { type InBlock, proveInBlock, proveInSpan } from './chunk-proof.js'
-import { Hearsay } from './hearsay.js'
+import { ReportedPlaces } from './reported-places.js'
 import { type OffsetIndex, Spans, type WeaveSpan } from './span.js'
 import { SpanNames } from './span-names.js'
 import { type PathSources, TxPaths } from './tx-paths.js'
@@ -55,7 +55,7 @@ type Brought = FoundChunk & { readonly given?: Uint8Array }
 export class ChunkFinder {
   readonly #weave: WeaveSearch
   readonly #spans: Spans
-  readonly #hearsay: Hearsay
+  readonly #reported: ReportedPlaces
   readonly #paths: TxPaths
   readonly #names: SpanNames
   readonly #fetched: ChunkCache
@@ -72,9 +72,9 @@ export class ChunkFinder {
   ) {
     this.#weave = new WeaveSearch(chain, clock, options.growths)
     this.#spans = new Spans(clock)
-    this.#hearsay = new Hearsay(chain)
+    this.#reported = new ReportedPlaces(chain)
     this.#paths = new TxPaths(index, clock)
-    this.#names = new SpanNames({ chain, clock, hearsay: this.#hearsay, spans: this.#spans }, options)
+    this.#names = new SpanNames({ chain, clock, reported: this.#reported, spans: this.#spans }, options)
     this.#fetched = new ChunkCache(options.shelfBytes)
     this.#posted = new ChunkCache(options.postedShelfBytes)
     this.#searches = new FairSlots({ max: options.searchesMax, waitingMax: options.flightsMax })
@@ -116,7 +116,7 @@ export class ChunkFinder {
 
   /** A node said in passing where a transaction lies: worth a look before the long way, proven like all else. */
   hear(id: Id, place: TransactionOffset): void {
-    this.#hearsay.hear(id, place)
+    this.#reported.hear(id, place)
   }
 
   #known(offset: number): WeaveSpan | undefined {
@@ -173,12 +173,12 @@ export class ChunkFinder {
       // A fork may have moved it: what the chain says now counts.
       this.#spans.forget(known)
     }
-    const heard = known === undefined ? await this.#hearsay.span(offset, signal) : undefined
+    const heard = known === undefined ? await this.#reported.span(offset, signal) : undefined
     if (heard !== undefined) {
       const found = this.#onShelf(heard, offset) ?? (await this.#bySpan(heard, offset, signal))
       if (!isRefusal(found)) this.#spans.remember(heard)
       if (!isRefusal(found) || found.refused !== 'forged') return found
-      this.#hearsay.forget(heard)
+      this.#reported.forget(heard)
     }
     return this.#byBlock(offset, client, signal)
   }
@@ -188,7 +188,7 @@ export class ChunkFinder {
     const indexed = this.index?.place(offset)
     if (indexed === undefined) return undefined
     const { id, start, sizeBytes: size, height, settled } = indexed
-    const signed = await this.#hearsay.signed(id, { start, size, end: start + size - 1 }, signal)
+    const signed = await this.#reported.signed(id, { start, size, end: start + size - 1 }, signal)
     if (signed === undefined) return undefined
     const span = { ...signed, height, settled }
     this.#spans.remember(span)
@@ -271,7 +271,7 @@ export class ChunkFinder {
     const placed = await transactionAt(this.chain, block, offset, signal)
     if (isRefusal(placed)) return placed
     const span =
-      placed === undefined ? undefined : await this.#hearsay.signed(placed.id, placed.place, signal)
+      placed === undefined ? undefined : await this.#reported.signed(placed.id, placed.place, signal)
     return span === undefined ? found : this.#bySpan(span, offset, signal)
   }
 }

@@ -5,9 +5,9 @@ import { expected } from '../format/bug.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { bytesPerSecondMin, nextWithin, SenderPace } from '../http/sender-pace.js'
 import { Upstream } from '../http/upstream.js'
+import type { NodeHealth } from './node-order.js'
 import type { ChainOptions } from './options.js'
 import { passing } from './passing.js'
-import type { NodeHealth } from './roster.js'
 
 /** What is asked of a node. */
 export interface NodeRequest {

@@ -2,8 +2,8 @@ import type { Clock } from '../actor/clock.js'
 import { FairSlots, gaveUp } from '../actor/fair-slots.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { Node, type NodeRequest, type OpenAnswer } from './node.js'
+import { NodeOrder } from './node-order.js'
 import type { ChainOptions } from './options.js'
-import { Roster } from './roster.js'
 
 /** A node's answer as it comes, to be read to its end or dropped. */
 export interface RelayedAnswer extends OpenAnswer {
@@ -13,7 +13,7 @@ export interface RelayedAnswer extends OpenAnswer {
 /** Hands questions of clients on to nodes, and their answers back, without looking inside. */
 export class Relay {
   readonly #nodes: readonly Node[]
-  readonly #roster: Roster<Node>
+  readonly #nodeOrder: NodeOrder<Node>
   readonly #turns: FairSlots
 
   constructor(
@@ -21,7 +21,7 @@ export class Relay {
     private readonly clock: Clock,
   ) {
     this.#nodes = options.nodes.map((address) => new Node(address, options, clock))
-    this.#roster = new Roster(this.#nodes, options)
+    this.#nodeOrder = new NodeOrder(this.#nodes, options)
     this.#turns = new FairSlots({ max: options.callsMax, waitingMax: options.waitingMax })
   }
 
@@ -69,9 +69,9 @@ export class Relay {
    */
   async spread(question: NodeRequest, besides: string, count: number, signal?: AbortSignal): Promise<number> {
     const now = this.clock.monotonic()
-    const others = this.#roster
-      .order(now)
-      .filter((node) => node.name !== besides && !this.#roster.resting(node, now))
+    const others = this.#nodeOrder
+      .ranked(now)
+      .filter((node) => node.name !== besides && !this.#nodeOrder.resting(node, now))
       .slice(0, count)
     const taken = await Promise.all(others.map((node) => this.#tell(node, question, signal)))
     return taken.filter((one) => one).length
@@ -96,7 +96,7 @@ export class Relay {
   ): Promise<RelayedAnswer | Refusal> {
     let worse: RelayedAnswer | undefined
     let refusal: Refusal = refuse('upstream', 'self', 'no node to ask')
-    const order = this.#roster.order(this.clock.monotonic()).slice(0, this.options.attemptsMax)
+    const order = this.#nodeOrder.ranked(this.clock.monotonic()).slice(0, this.options.attemptsMax)
     for (const node of order) {
       node.underWay += 1
       const answer = await node.open(question, signal)
@@ -104,12 +104,12 @@ export class Relay {
       if (isRefusal(answer)) {
         refusal = answer
         if (answer === gaveUp) break
-        this.#roster.failed(node, this.clock.monotonic())
+        this.#nodeOrder.failed(node, this.clock.monotonic())
         continue
       }
       const trouble = answer.status >= 500 || answer.status === 429
-      if (trouble) this.#roster.failed(node, this.clock.monotonic())
-      else this.#roster.succeeded(node)
+      if (trouble) this.#nodeOrder.failed(node, this.clock.monotonic())
+      else this.#nodeOrder.succeeded(node)
       const relayed = { ...answer, node: node.name }
       if (!trouble && !(others && answer.status === 404)) {
         worse?.drop()

@@ -19,10 +19,10 @@ import type {
 } from './chain.js'
 import { dataFlow } from './data-flow.js'
 import { Node, type NodeAnswer, type NodeRequest } from './node.js'
+import { NodeOrder } from './node-order.js'
 import type { ChainOptions } from './options.js'
 import { isPassing } from './passing.js'
 import { readTransaction } from './read-transaction.js'
-import { Roster } from './roster.js'
 import { wholeOf, winstonOf } from './shape.js'
 import { absenceRefusal, readChunkPosted, readTransactionPosted } from './verdict.js'
 
@@ -43,7 +43,7 @@ type Read<T> = (answer: NodeAnswer, node: Node) => T | Refusal
 /** A `Chain` over the HTTP interface of several nodes. */
 export class RemoteChain implements Chain {
   readonly #nodes: readonly Node[]
-  readonly #roster: Roster<Node>
+  readonly #nodeOrder: NodeOrder<Node>
   readonly #turns: FairSlots
   readonly #options: ChainOptions
   readonly #clock: Clock
@@ -51,7 +51,7 @@ export class RemoteChain implements Chain {
   /** Throws on an empty list of nodes or a malformed address. */
   constructor(options: ChainOptions, clock: Clock) {
     this.#nodes = options.nodes.map((address) => new Node(address, options, clock))
-    this.#roster = new Roster(this.#nodes, options)
+    this.#nodeOrder = new NodeOrder(this.#nodes, options)
     this.#turns = new FairSlots({ max: options.callsMax, waitingMax: options.waitingMax })
     this.#options = options
     this.#clock = clock
@@ -207,8 +207,9 @@ export class RemoteChain implements Chain {
     let worst: Refusal | undefined
     let left = this.#options.attemptsMax
     for (let waitMs = againMs; left > 0; waitMs *= 2) {
-      for (const node of this.#roster.order(this.#clock.monotonic()).slice(0, left)) {
-        if (worst?.refused === 'unknown' && this.#roster.resting(node, this.#clock.monotonic())) return worst
+      for (const node of this.#nodeOrder.ranked(this.#clock.monotonic()).slice(0, left)) {
+        if (worst?.refused === 'unknown' && this.#nodeOrder.resting(node, this.#clock.monotonic()))
+          return worst
         left -= 1
         const outcome = await this.#try(node, attempt)
         if (!isRefusal(outcome) || outcome === gaveUp || outcome.refused === 'malformed') return outcome
@@ -226,9 +227,9 @@ export class RemoteChain implements Chain {
     const outcome = await attempt(node).finally(() => {
       node.underWay -= 1
     })
-    if (!isRefusal(outcome) || outcome.refused === 'unknown') this.#roster.succeeded(node)
+    if (!isRefusal(outcome) || outcome.refused === 'unknown') this.#nodeOrder.succeeded(node)
     else if (outcome !== gaveUp && outcome.refused !== 'malformed') {
-      this.#roster.failed(node, this.#clock.monotonic())
+      this.#nodeOrder.failed(node, this.#clock.monotonic())
     }
     return outcome
   }

@@ -3,7 +3,7 @@ import { isRefusal } from '../format/refusal.js'
 import { equalBytes } from '../proof/digest.js'
 import { transactionAt } from './block-order.js'
 import type { Block, Chain } from './chain.js'
-import type { Hearsay } from './hearsay.js'
+import type { ReportedPlaces } from './reported-places.js'
 import type { Spans, WeaveSpan } from './span.js'
 import { untilLate } from './until-late.js'
 
@@ -18,7 +18,7 @@ export interface NamingOptions {
 export interface NamingParts {
   readonly chain: Pick<Chain, 'transactionOffset'>
   readonly clock: Clock
-  readonly hearsay: Hearsay
+  readonly reported: ReportedPlaces
   readonly spans: Spans
 }
 
@@ -44,12 +44,12 @@ export class SpanNames {
   }
 
   async #name(span: WeaveSpan, block: Block, offset: number): Promise<WeaveSpan> {
-    const { chain, clock, hearsay, spans } = this.parts
+    const { chain, clock, reported, spans } = this.parts
     const { nameMs, deadlineMs, mustName } = this.options
     const signed = await untilLate(clock, mustName?.() === true ? deadlineMs : nameMs, async (signal) => {
       const placed = await transactionAt(chain, block, offset, signal)
       if (placed === undefined || isRefusal(placed)) return undefined
-      return hearsay.signed(placed.id, placed.place, signal)
+      return reported.signed(placed.id, placed.place, signal)
     })
     const same =
       signed !== undefined &&

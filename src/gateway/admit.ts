@@ -14,25 +14,25 @@ export const unlimited: Grant = {
 /** May the planned answer go out? At once wherever that can be. */
 export function admitFlow(
   admission: Admission | undefined,
-  { request, naming, knocked }: Flow,
+  { request, naming, firstTokenTaken }: Flow,
   bytes: number,
   contentType: string,
 ): Grant | Denial | Promise<Grant | Denial> {
   if (admission === undefined) return unlimited
   const name = naming?.name
-  if (name === undefined) return admission.admit({ request, bytes, contentType, knocked })
-  return admission.admit({ request, bytes, contentType, knocked, name })
+  if (name === undefined) return admission.admit({ request, bytes, contentType, firstTokenTaken })
+  return admission.admit({ request, bytes, contentType, firstTokenTaken, name })
 }
 
 /** Asked before a source is, once a flow. False: the flow was answered, because it was denied or the client left. */
-export async function knockFlow(
+export async function precheckFlow(
   admission: Admission | undefined,
   ledger: Ledger,
   flow: Flow,
 ): Promise<boolean> {
-  if (admission === undefined || flow.knocked) return true
-  const outcome = await admission.knock(flow.request, flow.naming?.name)
-  if (typeof outcome === 'boolean') flow.knocked = outcome
+  if (admission === undefined || flow.firstTokenTaken) return true
+  const outcome = await admission.precheck(flow.request, flow.naming?.name)
+  if (typeof outcome === 'boolean') flow.firstTokenTaken = outcome
   if (flow.reply.aborted) answerGone(ledger, flow)
   else if (typeof outcome === 'boolean') return true
   else answerDenied(ledger, flow, outcome)
@@ -66,11 +66,11 @@ function deniedAnswer({ status, contentType, lines, body, reason }: Denial): Sma
 export async function admitted(
   admission: Admission | undefined,
   asked: { readonly request: Request; readonly reply: Reply; readonly first: string },
-  fare: { readonly bytes: number; readonly contentType: string; readonly domain: Domain },
+  charge: { readonly bytes: number; readonly contentType: string; readonly domain: Domain },
   send: (grant: Grant) => number | Promise<number>,
 ): Promise<void> {
   const { request, reply, first } = asked
-  const outcome = (await admission?.admit({ request, ...fare })) ?? unlimited
+  const outcome = (await admission?.admit({ request, ...charge })) ?? unlimited
   if ('status' in outcome) {
     reply.hold(outcome.holdMs ?? 0)
     answerSmall(request, reply, first, deniedAnswer(outcome))

@@ -7,7 +7,7 @@ import type { FramedHead } from '../http/exchange.js'
 import type { Opened } from '../source/opener.js'
 import type { Window } from '../source/protocol.js'
 import type { Content } from '../store/content.js'
-import { admitFlow, answerDenied, knockFlow } from './admit.js'
+import { admitFlow, answerDenied, precheckFlow } from './admit.js'
 import { soonStale } from './cache-control.js'
 import type { DeliveryParts, Intercept } from './delivery-parts.js'
 import { type Entry, isStable, lateBoundary } from './entry.js'
@@ -103,7 +103,7 @@ export class Delivery {
   /** Opens `id` at a source. Undefined: the flow was answered, because it was refused or the client left. */
   async bring(flow: Flow, id: Id, window: Window | undefined, entry?: Entry): Promise<Opened | undefined> {
     const { source, ledger, options, guard, admission, finder } = this.parts
-    if (!(await knockFlow(admission, ledger, flow))) return undefined
+    if (!(await precheckFlow(admission, ledger, flow))) return undefined
     const provenance = readProvenance(flow.request, options)
     const wanted = { id, provenance, named: flow.naming !== undefined, ...(window && { window }) }
     // Where the catalog knows, no band is asked.

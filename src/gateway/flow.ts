@@ -1,7 +1,7 @@
 import type { Clock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import type { Meter, Meters } from '../actor/meter.js'
-import type { Sightings } from '../actor/sightings.js'
+import type { SampleRings } from '../actor/sample-rings.js'
 import type { Refusal } from '../format/refusal.js'
 import { codeOfRefusal, codeOfStatus, type FailureCode } from '../http/error-codes.js'
 import type { Reply, Request, Sent } from '../http/exchange.js'
@@ -29,7 +29,7 @@ export interface Flow {
   /** The name that the content was asked by, once it is resolved. */
   naming: Naming | undefined
   /** The first token of this flow was taken before the network was asked. */
-  knocked: boolean
+  firstTokenTaken: boolean
   /** The content has its origin with others: see isolation.ts. */
   isShared: boolean
   /** The reply was ended, or is being streamed: nobody else may end it. */
@@ -74,7 +74,7 @@ export class Ledger {
     meters: Meters,
     private readonly log: Log,
     private readonly clock: Clock,
-    private readonly resources?: Sightings,
+    private readonly resources?: SampleRings,
   ) {
     for (const route of families) {
       this.#seconds.set(route, meters.of('http_request_duration_seconds', { route }))

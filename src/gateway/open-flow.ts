@@ -21,7 +21,7 @@ export function openFlow(ledger: Ledger, request: Request, reply: Reply, family:
     hops: readHops(request),
     fallback: false,
     naming: undefined,
-    knocked: false,
+    firstTokenTaken: false,
     isShared: false,
     answered: false,
     settled: false,

@@ -2,8 +2,8 @@ import type { Address } from '../actor/address.js'
 import type { Clock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import type { Meters } from '../actor/meter.js'
+import type { SampleRings } from '../actor/sample-rings.js'
 import type { Tip } from '../actor/shared.js'
-import type { Sightings } from '../actor/sightings.js'
 import type { Admission } from '../admission/protocol.js'
 import type { Signer } from '../attest/signature.js'
 import type { Vocabulary } from '../attest/vocabulary.js'
@@ -116,7 +116,7 @@ export interface GatewayParts {
   readonly guard?: Guard
   readonly finder?: Finder
   /** What was asked for lately. */
-  readonly resources?: Sightings
+  readonly resources?: SampleRings
   readonly routes?: readonly Route[]
   /** Indexes that are given away. Absent: there are none. */
   readonly offered?: Offered

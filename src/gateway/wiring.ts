@@ -99,7 +99,7 @@ export interface EdgeThread extends QueryAsking {
   }
   /** Transactions that no node told of may be announced. */
   readonly optimistic: boolean
-  /** Memory of the `Sightings` of what was asked for, and of who was refused. */
+  /** Memory of the `SampleRings` of what was asked for, and of who was refused. */
   readonly resources: SharedArrayBuffer
   readonly limited: SharedArrayBuffer
   /** Gateways of the network, and memory of their `PeerWeights`. */

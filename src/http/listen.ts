@@ -3,8 +3,8 @@ import { field, lineFields, message, requestFlag, shortMessage, type Wire } from
 import { type Clock, systemClock, type Timer } from '../actor/clock.js'
 import { Inflow } from './body.js'
 import type { Reply, Request } from './exchange.js'
-import { Holds } from './holds.js'
-import { type Desk, SocketReply } from './reply.js'
+import { ReadPauses } from './read-pauses.js'
+import { type ReplyOwner, SocketReply } from './reply.js'
 import { type Front, SocketRequest } from './request.js'
 import { Stalls } from './stalls.js'
 
@@ -54,10 +54,10 @@ const lingerMs = 3000
 /** Connections of one thread: 16 KiB of each may wait in memory. */
 const usualConnectionsMax = 16_384
 
-class Edge implements Desk, Front, Server {
+class Edge implements ReplyOwner, Front, Server {
   readonly wire: Wire
   readonly stalls: Stalls
-  readonly #holds: Holds
+  readonly #readPauses: ReadPauses
   readonly #handler: Handler
   readonly #options: ServeOptions
   readonly #clock: Clock
@@ -79,7 +79,7 @@ class Edge implements Desk, Front, Server {
     const bounds = { headMs, idleMs, stallMs, lingerMs, connectionsMax }
     this.wire = openWire({ host, port, ...bounds }, (count) => this.#hear(count), options.by ?? servedBy)
     this.stalls = new Stalls(stallMs, this.#clock)
-    this.#holds = new Holds(this.wire, this.#clock)
+    this.#readPauses = new ReadPauses(this.wire, this.#clock)
     this.#sweeping = this.#clock.every(Math.max(10, Math.min(1000, stallMs / 4)), () => this.#sweep())
     this.#sweep()
   }
@@ -115,7 +115,7 @@ class Edge implements Desk, Front, Server {
   }
 
   hold(slot: number, ms: number): void {
-    this.#holds.add(slot, ms)
+    this.#readPauses.add(slot, ms)
   }
 
   addressOf(slot: number): string {
@@ -208,7 +208,7 @@ class Edge implements Desk, Front, Server {
     for (const reply of this.#open) reply?.abort()
     this.wire.destroy()
     this.stalls.close()
-    this.#holds.close()
+    this.#readPauses.close()
     this.#sweeping.cancel()
   }
 }

@@ -12,7 +12,7 @@ const copyMaxBytes = 16 * 1024
 const nothing = new Uint8Array(0)
 
 /** What the server that made a reply wants to know of it. */
-export interface Desk {
+export interface ReplyOwner {
   readonly wire: Wire
   readonly stalls: Stalls
   /** True: no connection is kept for another request. */
@@ -39,16 +39,16 @@ export class SocketReply implements Reply {
   /** True once ended or aborted: the connection belongs to another request then. */
   over = false
   readonly #request: SocketRequest
-  readonly #desk: Desk
+  readonly #owner: ReplyOwner
   #opened = false
   #left: (() => void)[] | undefined
   #pump: Pump | undefined
   #inflow: Inflow | undefined
   #holdMs = 0
 
-  constructor(request: SocketRequest, desk: Desk) {
+  constructor(request: SocketRequest, owner: ReplyOwner) {
     this.#request = request
-    this.#desk = desk
+    this.#owner = owner
   }
 
   /** A body comes with the request. Its first byte is told only later, so the reply is watched from now on. */
@@ -60,7 +60,7 @@ export class SocketReply implements Reply {
   /** To be called when the handler returned and the reply is still open. */
   watch(): void {
     this.#opened = true
-    this.#desk.opened(this, this.#request.slot)
+    this.#owner.opened(this, this.#request.slot)
   }
 
   /** The client has left. */
@@ -85,13 +85,13 @@ export class SocketReply implements Reply {
   #finish(): void {
     this.over = true
     this.#request.drop()
-    if (this.#opened) this.#desk.closed(this.#request.slot)
+    if (this.#opened) this.#owner.closed(this.#request.slot)
   }
 
   /** Chunks are where parsers differ most: nothing behind them is read as another request. */
   #isLast(): boolean {
     const request = this.#request
-    return request.isLast || this.#desk.closing || request.isChunked || request.unread
+    return request.isLast || this.#owner.closing || request.isChunked || request.unread
   }
 
   onAbort(act: () => void): void {
@@ -105,7 +105,7 @@ export class SocketReply implements Reply {
     if (this.over) return
     this.#finish()
     this.#pump?.abort()
-    this.#desk.wire.drop(this.#request.slot)
+    this.#owner.wire.drop(this.#request.slot)
   }
 
   hold(ms: number): void {
@@ -130,13 +130,13 @@ export class SocketReply implements Reply {
     const headBytes = this.#writeHead(head, contentLength, last)
     this.#finish()
     const manner = last ? how.end | how.copy | how.close : how.end | how.copy
-    return this.#desk.wire.send(this.#request.slot, headBytes, body, manner)
+    return this.#owner.wire.send(this.#request.slot, headBytes, body, manner)
   }
 
   #writeHead(head: Head, contentLength: number | undefined, last: boolean): number {
-    const { wire } = this.#desk
-    if (this.#holdMs > 0 && !last) this.#desk.hold(this.#request.slot, this.#holdMs)
-    return writeHead(wire.outbox, head, this.#desk.dateLine(), contentLength, last)
+    const { wire } = this.#owner
+    if (this.#holdMs > 0 && !last) this.#owner.hold(this.#request.slot, this.#holdMs)
+    return writeHead(wire.outbox, head, this.#owner.dateLine(), contentLength, last)
   }
 
   /** Answers without a handler, and closes the connection. `line`: one header line. */
@@ -145,7 +145,7 @@ export class SocketReply implements Reply {
     const block = `Content-Type: text/plain; charset=utf-8\r\n${line}`
     const headBytes = this.#writeHead({ status, block }, body.length, true)
     this.#finish()
-    this.#desk.wire.send(this.#request.slot, headBytes, body, how.end | how.copy | how.close)
+    this.#owner.wire.send(this.#request.slot, headBytes, body, how.end | how.copy | how.close)
   }
 
   stream(head: Head, pieces: readonly Piece[], content: Content): Sent | Promise<Sent> {
@@ -170,7 +170,12 @@ export class SocketReply implements Reply {
     else {
       const last = this.#isLast()
       const headBytes = this.#writeHead(head, length, last)
-      taken = this.#desk.wire.send(this.#request.slot, headBytes, bytes, last ? how.end | how.close : how.end)
+      taken = this.#owner.wire.send(
+        this.#request.slot,
+        headBytes,
+        bytes,
+        last ? how.end | how.close : how.end,
+      )
       if (taken >= 0 && taken < length)
         return this.#pumped(pieces, content, length, (pump) => pump.startFull(taken, last))
       if (taken >= 0) this.#finish()
@@ -185,14 +190,14 @@ export class SocketReply implements Reply {
     try {
       return content.read(start, end)
     } catch (error) {
-      this.#desk.onThrow(error)
+      this.#owner.onThrow(error)
       return 'broken'
     }
   }
 
   #broken(content: Content): Sent {
     if (!this.over) this.#finish()
-    this.#desk.wire.drop(this.#request.slot)
+    this.#owner.wire.drop(this.#request.slot)
     content.close()
     return { outcome: 'broken', bytes: 0 }
   }
@@ -218,7 +223,7 @@ export class SocketReply implements Reply {
   ): Sent | Promise<Sent> {
     let over: Sent | undefined
     let settle: ((sent: Sent) => void) | undefined
-    const { wire, stalls, onThrow } = this.#desk
+    const { wire, stalls, onThrow } = this.#owner
     const { slot } = this.#request
     const whenOver = (sent: Sent): void => {
       // An abort has finished this reply before the pump hears of it.

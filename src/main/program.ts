@@ -1,11 +1,11 @@
 import type { Config } from '../../config/read.js'
 import { missingAddons } from '../../native/addon.js'
 import { systemClock } from '../actor/clock.js'
+import { IdleShare, ownIdleThreads } from '../actor/idle-share.js'
 import type { Log } from '../actor/log.js'
 import { Meters } from '../actor/meter.js'
 import { meterTable } from '../actor/meters.js'
 import { stepEngineBack } from '../actor/priority.js'
-import { ownIdlers, Ration } from '../actor/ration.js'
 import { type Part, type RunningPart, supervise } from '../actor/supervise.js'
 import type { Examples } from '../devnet/seed.js'
 import { boundSockets, portsShared, socketUsage } from '../http/listen.js'
@@ -97,7 +97,7 @@ export async function startProgram(given: Config, log: Log, end: AbortSignal): P
       }),
       ...page.parts,
       edges,
-      [{ name: 'watches', start: () => watching(config, shared, log) }, queries.hastening],
+      [{ name: 'watches', start: () => watching(config, shared, log) }, queries.boost],
       watchdogPart(threads, server.watchdogSeconds * 1000, ownMeters(shared), log),
     ],
     log,
@@ -200,14 +200,14 @@ function publishing(config: Config, shared: SharedTables, threads: RunningThread
  * that wait for room are told of.
  */
 async function watching(config: Config, shared: SharedTables, log: Log): Promise<RunningPart> {
-  const ration = new Ration(ownIdlers, log).keep(systemClock)
+  const idleShare = new IdleShare(ownIdleThreads, log).keep(systemClock)
   const meters = ownMeters(shared)
   const sockets = new SocketWatch(socketUsage, meters, log, systemClock)
   meters.of('cache_max_bytes').set(config.retrieval.cacheMaxBytes)
   const resources = new ResourceWatch(folders(config).root, meters, log, systemClock)
   return {
     stop: async () => {
-      ration.cancel()
+      idleShare.cancel()
       sockets.close()
       resources.close()
     },

@@ -1,7 +1,7 @@
 import type { MessagePort } from 'node:worker_threads'
 import type { Config } from '../../config/read.js'
 import { systemClock } from '../actor/clock.js'
-import { type Hand, Hastening, ownReins } from '../actor/hastening.js'
+import { type Hand, ownThreadControl, PriorityBoost } from '../actor/priority-boost.js'
 import type { Part } from '../actor/supervise.js'
 import { queryLimits } from '../query/limits.js'
 import { LeftTables } from '../query/lines.js'
@@ -12,7 +12,7 @@ import { chainOptions } from './network.js'
 import type { SharedTables } from './threads.js'
 
 /** The threads of the program, as far as queries need them. */
-interface Crew {
+interface ThreadStarter {
   said<Said>(name: string): Said
   line(name: string, about?: object): MessagePort
   part(name: string, file: string, data: () => object): Part
@@ -23,7 +23,7 @@ interface QueryThreads {
   /** What the edge thread at this place (from 0) is told: the first there, or one that replaces it. */
   asking(edge: number): QueryAsking
   /** Keeps the threads from starving; to be started when all edge threads are up. */
-  readonly hastening: Part
+  readonly boost: Part
 }
 
 /** Answers that clients have not taken yet, each edge thread, in answers of the largest size. */
@@ -34,7 +34,7 @@ export function queryThreads(
   config: Config,
   nodes: () => readonly string[],
   shared: SharedTables,
-  crew: Crew,
+  starter: ThreadStarter,
 ): QueryThreads {
   const { threads, waitingMax, clientMax, waitMs, ...limits } = config.queries
   const queue = { waitingMax, clientMax, waitMs }
@@ -52,23 +52,23 @@ export function queryThreads(
   const tables = names.map(() => new LeftTables(queue))
   const hands = (): Hand[] =>
     names.flatMap((name, at) => {
-      const { thread: number } = crew.said<QueryThreadSaid>(name)
+      const { thread: number } = starter.said<QueryThreadSaid>(name)
       const isWanted = (): boolean => tables[at]?.areUnderWay === true
       return number === undefined ? [] : [{ thread: number, isWanted }]
     })
   return {
-    hastening: {
-      name: 'hastening',
+    boost: {
+      name: 'boost',
       start: async () => {
-        const timer = new Hastening(hands(), ownReins).keep(systemClock)
+        const timer = new PriorityBoost(hands(), ownThreadControl).keep(systemClock)
         return { stop: async () => timer.cancel() }
       },
     },
-    parts: names.map((name, at) => crew.part(name, 'query', () => thread(at))),
+    parts: names.map((name, at) => starter.part(name, 'query', () => thread(at))),
     asking: (edge) => {
       const left = tables.map((one) => one.renew(edge))
       const queryPorts = names.map((name, at) => {
-        return crew.line(name, { left: left[at] as SharedArrayBuffer } satisfies QueryLineAbout)
+        return starter.line(name, { left: left[at] as SharedArrayBuffer } satisfies QueryLineAbout)
       })
       const { trustedProxies, ipv6PrefixBits } = config.limits
       const { sizeMaxBytes } = queryLimits

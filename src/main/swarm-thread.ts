@@ -7,7 +7,7 @@ import { type SubscriberThread, type SwarmThread, swarmDefaults } from '../bands
 import { dhtUrl } from '../torrent/dht.js'
 import { downloadDefaults } from '../torrent/download.js'
 import { trackerDefaults } from '../torrent/tracker.js'
-import { udpPatience } from '../torrent/udp-announce.js'
+import { udpTimeouts } from '../torrent/udp-announce.js'
 import { bandsFolder } from './bands-thread.js'
 import { folders } from './folders.js'
 import { networkOf } from './network.js'
@@ -37,7 +37,7 @@ export function swarmThread(config: Config, shared: SharedTables): SwarmThread {
     tracker: trackerDefaults,
     addresses: swarm.torrentAddresses,
     trackers: trackersOf(config),
-    patience: udpPatience,
+    timeouts: udpTimeouts,
   }
   return {
     row: shared.rows.swarm,

@@ -3,8 +3,8 @@ import type { MessagePort } from 'node:worker_threads'
 import type { Config } from '../../config/read.js'
 import { meterBytes } from '../actor/meter.js'
 import { meterTable } from '../actor/meters.js'
+import { SampleRings } from '../actor/sample-rings.js'
 import { Following, Tip } from '../actor/shared.js'
-import { Sightings } from '../actor/sightings.js'
 import { loadSigningKey } from '../attest/keys.js'
 import type { BandsThread } from '../bands/wiring.js'
 import { generationBytes } from '../catalog/generations.js'
@@ -62,8 +62,8 @@ export function sharedTables(
     tip: new Tip(),
     following: new Following(),
     sieve: new SharedArrayBuffer(Sieve.bytes),
-    resources: new SharedArrayBuffer(Sightings.bytesFor(server.edgeThreads)),
-    limited: new SharedArrayBuffer(Sightings.bytesFor(server.edgeThreads)),
+    resources: new SharedArrayBuffer(SampleRings.bytesFor(server.edgeThreads)),
+    limited: new SharedArrayBuffer(SampleRings.bytesFor(server.edgeThreads)),
     peerWeights: new SharedArrayBuffer(PeerWeights.bytesFor(peers.urls?.length ?? 0)),
   }
 }

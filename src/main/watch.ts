@@ -1,5 +1,5 @@
-import { Beats, listenForBeats } from '../actor/beats.js'
 import { systemClock } from '../actor/clock.js'
+import { Heartbeats, listenForHeartbeats } from '../actor/heartbeats.js'
 import type { Log } from '../actor/log.js'
 import type { Meters } from '../actor/meter.js'
 import { stackOf } from '../actor/stack.js'
@@ -30,12 +30,12 @@ const sleepFactor = 30
  * and the first to stop.
  */
 export function watchdogPart(threads: RunningThreads, silentMs: number, meters: Meters, log: Log): Part {
-  const beats = new Beats()
-  listenForBeats(beats)
+  const heartbeats = new Heartbeats()
+  listenForHeartbeats(heartbeats)
   return {
     name: 'watchdog',
     start: async () => {
-      const watchdog = new Watchdog(beats, systemClock, {
+      const watchdog = new Watchdog(heartbeats, systemClock, {
         silentMs,
         onSilent: (silence, isFirst) => {
           if (isFirst) meters.of('watchdog_reports_total', { cause: silence.cause }).add(1)

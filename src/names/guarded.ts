@@ -1,5 +1,5 @@
+import { Backoff, type BackoffOptions } from '../actor/backoff.js'
 import type { Clock } from '../actor/clock.js'
-import { Rest, type RestOptions } from '../actor/rest.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import {
   isUntrailed,
@@ -9,7 +9,7 @@ import {
   type ResolverVerdict,
 } from './protocol.js'
 
-export interface GuardOptions extends RestOptions {
+export interface GuardOptions extends BackoffOptions {
   /** For one answer. */
   readonly timeoutMs: number
 }
@@ -18,7 +18,7 @@ export interface GuardOptions extends RestOptions {
 export function guarded(resolver: Resolver, options: GuardOptions, clock: Clock): Resolver {
   const resting = refuse('upstream', 'upstream', `the ${resolver.label} resolver rests after failures`)
   const late = refuse('late', 'upstream', `the ${resolver.label} resolver did not answer in time`)
-  const rest = new Rest(options, clock)
+  const rest = new Backoff(options, clock)
   let failedLast = ''
 
   const judge = (verdict: ResolverVerdict, { basename }: Name, asking: ResolveContext): void => {

@@ -2,9 +2,9 @@ import { GraphQLError } from 'graphql'
 import { type Answer, Answerer, type AnswererParts, onlyQueries, type QueryRequest } from './answer.js'
 import { type AnswerType, answerType, isJson, jsonType, responseType, wantsPage } from './media.js'
 import { queryPage, queryPagePolicy } from './page.js'
-import type { QueryAsk, QueryTold } from './protocol.js'
+import type { QueryAsk, QueryResponse } from './protocol.js'
 import type { IsGone, QueryEffort } from './query-effort.js'
-import { type Refused, refusedWith, told } from './told.js'
+import { type Refused, refusedWith, respond } from './response.js'
 
 /** Answers to GET may be kept so long: the pages of a popular application. */
 const getSeconds = 30
@@ -23,7 +23,7 @@ export class QueryHttp {
   }
 
   /** On the spot where nothing must be read from content. Rejects only for a bug of ours. */
-  answer(asked: QueryAsk, isGone?: IsGone): QueryTold | Promise<QueryTold> {
+  answer(asked: QueryAsk, isGone?: IsGone): QueryResponse | Promise<QueryResponse> {
     const type = answerType(asked.accept)
     if (asked.method === 'POST') return this.#post(asked, type, isGone)
     if (asked.method === 'GET') return this.#get(asked, type, isGone)
@@ -31,12 +31,16 @@ export class QueryHttp {
     return refusedWith(refused, type, ['Allow: GET, POST'])
   }
 
-  #get(asked: QueryAsk, type: AnswerType | undefined, isGone?: IsGone): QueryTold | Promise<QueryTold> {
+  #get(
+    asked: QueryAsk,
+    type: AnswerType | undefined,
+    isGone?: IsGone,
+  ): QueryResponse | Promise<QueryResponse> {
     const { query, accept } = asked
     const given = new URLSearchParams(query)
     if (!given.has('query') && wantsPage(accept)) {
       const more = [`Content-Security-Policy: ${queryPagePolicy}`, 'Cache-Control: public, max-age=3600']
-      return told(200, queryPage, 'text/html', more)
+      return respond(200, queryPage, 'text/html', more)
     }
     if (type === undefined) return refusedWith(notAcceptable, type)
     if (query.length > this.#limits.sizeMaxBytes) {
@@ -56,7 +60,7 @@ export class QueryHttp {
     { contentType, body = new Uint8Array(0) }: QueryAsk,
     type: AnswerType | undefined,
     isGone?: IsGone,
-  ): QueryTold | Promise<QueryTold> {
+  ): QueryResponse | Promise<QueryResponse> {
     if (!isJson(contentType))
       return refusedWith({ status: 415, message: 'Send application/json in UTF-8' }, type)
     if (type === undefined) return refusedWith(notAcceptable, type)
@@ -72,21 +76,21 @@ export class QueryHttp {
     type: AnswerType,
     isGet: boolean,
     effort: QueryEffort,
-  ): QueryTold | Promise<QueryTold> {
+  ): QueryResponse | Promise<QueryResponse> {
     const answer = this.#answerer.answer(asked, effort)
-    const say = ({ refused, errors, warnings, text }: Answer): QueryTold => {
+    const say = ({ refused, errors, warnings, text }: Answer): QueryResponse => {
       // JSON clients of old read errors from the body of a good answer.
       const writes = isGet && errors[0]?.extensions.code === onlyQueries
       const status = writes ? 405 : refused && type === responseType ? 400 : 200
       const whole = errors.length === 0 && warnings.length === 0
       const keep = whole ? `Cache-Control: public, max-age=${getSeconds}` : 'Cache-Control: no-store'
       const more = writes ? ['Allow: POST'] : isGet ? [keep, 'Vary: Accept'] : []
-      return told(status, text, type, more)
+      return respond(status, text, type, more)
     }
     return answer instanceof Promise ? answer.then(say) : say(answer)
   }
 
-  async #batch(list: readonly unknown[], type: AnswerType, isGone?: IsGone): Promise<QueryTold> {
+  async #batch(list: readonly unknown[], type: AnswerType, isGone?: IsGone): Promise<QueryResponse> {
     const { batchMax } = this.#limits
     if (list.length === 0 || list.length > batchMax) {
       return refusedWith({ status: 400, message: `A batch has 1 to ${batchMax} queries` }, type)
@@ -98,7 +102,7 @@ export class QueryHttp {
       // Waited for only where it must be: whoever shares this thread out counts what is done before the first wait.
       answers.push(answer instanceof Promise ? (await answer).text : answer.text)
     }
-    return told(200, `[${answers.join(',')}]`, type)
+    return respond(200, `[${answers.join(',')}]`, type)
   }
 
   #ofBatch(asked: unknown, effort: QueryEffort): Pick<Answer, 'text'> | Promise<Answer> {

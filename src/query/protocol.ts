@@ -11,7 +11,7 @@ export interface QueryAsk {
 }
 
 /** What is answered. */
-export interface QueryTold {
+export interface QueryResponse {
   readonly status: number
   /** Header lines. */
   readonly lines: readonly string[]
@@ -28,7 +28,7 @@ export interface QueryOrder {
 }
 
 /** From a query thread; a large body as bytes that were moved. Refusals: `busy`, `upstream` (a bug of ours). */
-export type QueryReply = (Omit<QueryTold, 'body'> & { readonly body: string | Uint8Array }) | Refusal
+export type QueryReply = (Omit<QueryResponse, 'body'> & { readonly body: string | Uint8Array }) | Refusal
 
 /** What travels with a line to a query thread: one number a place, not 0 where the client has left. */
 export interface QueryLineAbout {

@@ -3,8 +3,8 @@ import type { Reply, Request } from '../http/exchange.js'
 import { statusOf } from '../http/status.js'
 import type { Content } from '../store/content.js'
 import { answerType } from './media.js'
-import type { QueryAsk, QueryReply, QueryTold } from './protocol.js'
-import { refusedWith } from './told.js'
+import type { QueryAsk, QueryReply, QueryResponse } from './protocol.js'
+import { refusedWith } from './response.js'
 
 /** Answers GraphQL over HTTP. `lines` go first into the head of whatever is answered. */
 export type QueryHandler = (request: Request, reply: Reply, lines: string) => Promise<void>
@@ -58,7 +58,7 @@ export function createQueryHandler(parts: QueryRouteParts): QueryHandler {
     }
     const answer = await threads.ask(asked, client, (left) => reply.onAbort(left))
     if (isRefusal(answer) && answer.refused === 'busy') onBusy?.()
-    const said = isRefusal(answer) ? sorry(answer, accept) : answer
+    const said = isRefusal(answer) ? refusalResponse(answer, accept) : answer
     const sent = send(reply, lines, said)
     if (!(sent instanceof Promise)) return
     const release = threads.holding(client, said.body.length)
@@ -67,7 +67,7 @@ export function createQueryHandler(parts: QueryRouteParts): QueryHandler {
   }
 }
 
-function sorry(refusal: Refusal, accept: string | undefined): QueryTold {
+function refusalResponse(refusal: Refusal, accept: string | undefined): QueryResponse {
   const isBusy = refusal.refused === 'busy'
   const refused = { status: isBusy ? 503 : 500, message: isBusy ? refusal.message : 'Something went wrong' }
   const more = isBusy ? [`Retry-After: ${againSeconds}`] : []

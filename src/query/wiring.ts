@@ -8,13 +8,13 @@ import type { Catalog } from '../catalog/protocol.js'
 import type { Chain } from '../chain/chain.js'
 import type { ChainOptions } from '../chain/options.js'
 import type { RemoteChain } from '../chain/remote.js'
-import { QueryDesk } from './desk.js'
 import { QueryHttp } from './http.js'
 import { LearnedHeaders } from './learned-headers.js'
 import type { QueryLimits } from './limits.js'
 import { QueryMeters } from './meters.js'
 import { MinedHeaders } from './mined-headers.js'
 import type { QueryQueue } from './protocol.js'
+import { QueryScheduler } from './scheduler.js'
 
 /**
  * What `workers/query.ts` is started with. Answers `QueryOrder` with `QueryReply` on every port that `{connect: port, about}`
@@ -64,7 +64,7 @@ export interface QueryParts {
 export function openQueries(
   { chain: nodes, limits, queue }: Pick<QueryThread, 'chain' | 'limits' | 'queue'>,
   { index, catalog, clock, log, meters }: QueryParts,
-): { readonly desk: QueryDesk; close(): Promise<void> } {
+): { readonly scheduler: QueryScheduler; close(): Promise<void> } {
   const chain = new LateChain(nodes, clock)
   const waiting = meters.of('graphql_queries_waiting')
   const answers = new QueryHttp({
@@ -75,8 +75,8 @@ export function openQueries(
     meters: new QueryMeters(meters),
   })
   const onSize = (size: number): void => waiting.set(size)
-  const desk = new QueryDesk({ answers, queue, clock, log, onSize, work: processorTime })
-  return { desk, close: () => chain.close() }
+  const scheduler = new QueryScheduler({ answers, queue, clock, log, onSize, work: processorTime })
+  return { scheduler, close: () => chain.close() }
 }
 
 /** Nodes, and what it takes to ask them, loaded when the first is asked: most queries never do. */

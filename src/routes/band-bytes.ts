@@ -109,7 +109,7 @@ export class BandBytes {
     return undefined
   }
 
-  /** Plans, takes the fare, and sends; the content is closed, whatever becomes of it. */
+  /** Plans, takes the charge, and sends; the content is closed, whatever becomes of it. */
   #send(ask: Ask, content: Content, about: About): void | Promise<void> {
     const { request, flow } = ask
     const decided = planned(request, content.sizeBytes, about)
@@ -119,7 +119,7 @@ export class BandBytes {
     }
     const { ledger } = this.parts
     const admission = about.isFree ? undefined : this.parts.admission
-    const fare = { request, bytes: decided.bytes, contentType: about.type, domain: 'index' as const }
+    const charge = { request, bytes: decided.bytes, contentType: about.type, domain: 'index' as const }
     const go = (outcome: Grant | Denial): void => {
       if (isDenial(outcome)) {
         content.close()
@@ -131,7 +131,7 @@ export class BandBytes {
       const head = { status: decided.status, frame, id: flow.requestId, lines }
       send(ledger, flow, head, decided, content, outcome, { reason: 'band' })
     }
-    const outcome = admission?.admit(fare) ?? unlimited
+    const outcome = admission?.admit(charge) ?? unlimited
     return outcome instanceof Promise ? outcome.then(go) : go(outcome)
   }
 

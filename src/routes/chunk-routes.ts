@@ -106,12 +106,12 @@ export class ChunkRoute implements Route {
     await inSlot(this.#answers, client, asked, async () => {
       const raw = data !== undefined
       const { admission, pricedBytes } = this.parts
-      const fare = {
+      const charge = {
         bytes: request.method === 'HEAD' ? 0 : raw ? rawBytes : pricedBytes,
         contentType: raw ? rawType : jsonType,
         domain: 'chunk',
       } as const
-      await admitted(admission, asked, fare, ({ lines }) => {
+      await admitted(admission, asked, charge, ({ lines }) => {
         return this.#answer(request, reply, first + lines, offset, raw)
       })
     })

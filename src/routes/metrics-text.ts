@@ -1,4 +1,4 @@
-import { type Load, loadsByName } from '../actor/beats.js'
+import { type Load, loadsByName } from '../actor/heartbeats.js'
 import type { Meters } from '../actor/meter.js'
 import { programVersion } from '../actor/version.js'
 import type { Vocabulary } from '../attest/vocabulary.js'

@@ -272,8 +272,8 @@ class Passage {
     let isTaken = false
     await inSlot(this.#flows, this.parts.clientOf(request), asked, async () => {
       const bytes = request.method === 'HEAD' ? 0 : sizeBytes
-      const fare = { bytes, contentType: type, domain: 'data' } as const
-      await admitted(this.parts.admission, asked, fare, async (grant) => {
+      const charge = { bytes, contentType: type, domain: 'data' } as const
+      await admitted(this.parts.admission, asked, charge, async (grant) => {
         const head = { status, block: `${first}\r\nContent-Type: ${type}${lines}${grant.lines}` }
         if (bytes === 0) {
           reply.endEmpty(head, sizeBytes)

@@ -5,7 +5,7 @@ import type { CatalogReply, CatalogRequest } from '../catalog/protocol.js'
 import type { LmdbCatalog } from '../catalog/reader.js'
 import type { Id } from '../format/id.js'
 import type { BlobStore } from '../store/blobs.js'
-import type { Forgers } from './forgers.js'
+import type { AvoidedOrigins } from './avoided-origins.js'
 import type { Keeping } from './keeping.js'
 import type { FetchMeters } from './meters.js'
 import type { Hints, Provenance, Window } from './protocol.js'
@@ -36,7 +36,7 @@ export interface FetchParts {
   readonly catalog: LmdbCatalog
   readonly keeper: Address<CatalogRequest, CatalogReply>
   readonly keeping: Keeping
-  readonly forgers: Forgers
+  readonly avoided: AvoidedOrigins
   readonly suspects: Suspects
   /** Absent: nothing is forbidden. */
   readonly forbidden?: Forbidden

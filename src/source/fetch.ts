@@ -8,11 +8,11 @@ import type { BlobDraft } from '../store/blobs.js'
 import type { Delivery } from './delivery.js'
 import { openablePath } from './delivery.js'
 import type { FetchParts, FetchWish, Opening } from './fetch-parts.js'
+import { FileWriter } from './file-writer.js'
 import { judgeDigest, judgeSize, unsettles } from './judge.js'
 import type { Kept } from './keeping.js'
 import { leave } from './leave.js'
 import { openLocal } from './local-blob.js'
-import { Pen } from './pen.js'
 import { defect, forbiddenBytes, unknownEverywhere, weightier } from './refusals.js'
 import { resuming } from './resuming.js'
 import type { Found } from './source.js'
@@ -132,7 +132,7 @@ export class Fetch {
 
   /** Asks the sources until one brought all; another one only as long as no reader was told anything. */
   async #ask(): Promise<Refusal | undefined> {
-    const avoid = this.parts.forgers.of(this.wish.id)
+    const avoid = this.parts.avoided.of(this.wish.id)
     // Those that are not asked did not say that there is nothing.
     let refusal =
       avoid.size === 0 ? undefined : refuse('forged', 'upstream', 'a source sent wrong bytes before')
@@ -163,7 +163,7 @@ export class Fetch {
       if (this.#stopped) return refusal
       this.parts.meters.broke(found.name)
       // Nodes behind a proving source are many, and change by themselves.
-      if (broken.refused === 'forged' && !found.proven) this.parts.forgers.add(this.wish.id, found.origin)
+      if (broken.refused === 'forged' && !found.proven) this.parts.avoided.add(this.wish.id, found.origin)
       this.parts.log.warn({ id: this.wish.id, source: found.name, origin: found.origin, ...broken }, 'broken')
       if (this.#told !== undefined || avoid.has(found.origin)) return refusal
       avoid.add(found.origin)
@@ -204,10 +204,10 @@ export class Fetch {
       // Where an item lies is worth knowing even if nobody ever asks for all of it.
       if (found.proven) this.parts.keeper.tell({ kind: 'learn', attributes: [attributes] })
     }
-    const pen = new Pen(draft.handle)
-    const digest = await this.#pour(target, pen)
+    const writer = new FileWriter(draft.handle)
+    const digest = await this.#pour(target, writer)
     if (isRefusal(digest)) return digest
-    const isWritten = await pen.settled(window === undefined ? digest : undefined, this.parts.log)
+    const isWritten = await writer.settled(window === undefined ? digest : undefined, this.parts.log)
     if (isRefusal(isWritten)) return isWritten
     if (window !== undefined) {
       this.delivery.move(fileBytes, 'whole')
@@ -241,22 +241,22 @@ export class Fetch {
   }
 
   /** Writes the body into the file, hashing on the way. The last bytes are shown only after the judgement. */
-  async #pour({ found, fileBytes }: Target, pen: Pen): Promise<Uint8Array | Refusal> {
+  async #pour({ found, fileBytes }: Target, writer: FileWriter): Promise<Uint8Array | Refusal> {
     const hash = createHash('sha256')
     const mayEnd = this.wish.window === undefined && this.parts.forbidden?.mayBlockContent === true
     const shownMax = Math.max(0, fileBytes - (mayEnd ? heldBytes : 1))
     for await (const piece of found.body) {
       if (isRefusal(piece)) return piece
       if (this.#stopped) return refuse('late', 'client', 'all readers left')
-      if (pen.written + piece.length > fileBytes)
+      if (writer.written + piece.length > fileBytes)
         return refuse('upstream', 'upstream', 'the body is too long')
-      const writing = pen.write(piece)
+      const writing = writer.write(piece)
       if (writing !== undefined) await writing
       // Bytes that do not prove in the end must not complete anybody's body: some are always held back.
-      this.delivery.move(Math.min(pen.written, shownMax), 'growing')
+      this.delivery.move(Math.min(writer.written, shownMax), 'growing')
       if (this.wish.window === undefined) hash.update(piece)
     }
-    if (pen.written < fileBytes) return refuse('upstream', 'upstream', 'the body ended early')
+    if (writer.written < fileBytes) return refuse('upstream', 'upstream', 'the body ended early')
     return hash.digest()
   }
 

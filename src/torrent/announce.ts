@@ -18,7 +18,7 @@ export interface Announcing {
 }
 
 /** One announce of a torrent, under each of its infohashes. */
-export interface Telling extends Omit<Announcing, 'infohash'> {
+export interface AnnounceRequest extends Omit<Announcing, 'infohash'> {
   readonly infohashes: readonly Uint8Array[]
 }
 

@@ -1,6 +1,6 @@
+import type { PeerConnection } from './peer-connection.js'
 import { placeBlock, type Torrent } from './torrent.js'
 import { type BlockSpan, pieceHeadBytes, writePieceHead } from './wire.js'
-import type { PeerLine } from './wire-line.js'
 
 /** What is shared by all peers of a seeder. */
 export interface BlockSenderParts {
@@ -26,7 +26,7 @@ export class BlockSender {
 
   constructor(
     private readonly parts: BlockSenderParts,
-    private readonly line: PeerLine,
+    private readonly connection: PeerConnection,
     private readonly seeded: { readonly torrent: Torrent; path(name: string): string },
   ) {}
 
@@ -53,7 +53,7 @@ export class BlockSender {
   }
 
   #pump(): void {
-    while (this.#runs < runsMax && !this.line.isOver) {
+    while (this.#runs < runsMax && !this.connection.isOver) {
       const blocks = takeRun(this.#queue, this.seeded.torrent, runBlocks)
       if (blocks.length === 0) return
       this.#runs += 1
@@ -63,7 +63,7 @@ export class BlockSender {
   }
 
   async #run(blocks: readonly BlockSpan[], bytes: number): Promise<void> {
-    if (this.line.isOver) return
+    if (this.connection.isOver) return
     const buffer = this.parts.borrow()
     const done = (): void => {
       this.parts.giveBack(buffer)
@@ -73,10 +73,10 @@ export class BlockSender {
     const filled = await this.#read(blocks, buffer)
     if (filled === undefined) {
       done()
-      this.line.end('done')
+      this.connection.end('done')
       return
     }
-    this.line.send(buffer.subarray(0, filled), done)
+    this.connection.send(buffer.subarray(0, filled), done)
     this.parts.sent(bytes)
   }
 

@@ -2,7 +2,7 @@ import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import type { Clock } from '../actor/clock.js'
 import type { Meters } from '../actor/meter.js'
-import type { Announced, Telling } from './announce.js'
+import type { Announced, AnnounceRequest } from './announce.js'
 import type { PeerAddress } from './compact-peers.js'
 import { DhtNode } from './dht-node.js'
 
@@ -58,7 +58,10 @@ export class Dht {
    * Asks the table for peers of a torrent, under each of its infohashes; where the torrent is complete here, announces it too.
    * Undefined where no node answered. Never rejects.
    */
-  async tell({ infohashes, left, port }: Telling, signal: AbortSignal): Promise<Announced | undefined> {
+  async tell(
+    { infohashes, left, port }: AnnounceRequest,
+    signal: AbortSignal,
+  ): Promise<Announced | undefined> {
     const entries = await this.#resolve()
     const walked = await Promise.all(
       this.nodes.flatMap(({ node, family }) => {

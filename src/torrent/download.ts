@@ -5,10 +5,10 @@ import { isNearAddress, type PeerAddress } from './compact-peers.js'
 import { type KnownPeer, KnownPeers, knownPeersDefaults } from './known-peers.js'
 import { type DownloadParts, LeecherPeer, patienceMs } from './leecher-peer.js'
 import { type Encryption, MseInitiator } from './mse-handshake.js'
+import { type ConnectionEnd, PeerConnection, type PeerConnectionOptions } from './peer-connection.js'
 import { PieceStore } from './piece-store.js'
 import type { Torrent } from './torrent.js'
 import { carryPiece, type WebSeed } from './web-seed.js'
-import { type LineEnd, PeerLine, type PeerLineOptions } from './wire-line.js'
 
 export interface DownloadOptions {
   readonly peersMax: number
@@ -25,7 +25,7 @@ export interface DownloadOptions {
   readonly giveUpMs: number
   /** While others wait to be tried, a peer that sends nothing for so long leaves its place. */
   readonly uselessMs: number
-  readonly line: PeerLineOptions
+  readonly line: PeerConnectionOptions
   readonly encryption: Encryption
   /** True: peers may be in networks of our own. Else such addresses, whoever told them, are not tried. */
   readonly isNear: boolean
@@ -140,7 +140,7 @@ export class Download implements DownloadParts {
     else for (const peer of this.#peers) peer.ask()
   }
 
-  gone(peer: LeecherPeer, reason: LineEnd): void {
+  onPeerClosed(peer: LeecherPeer, reason: ConnectionEnd): void {
     this.#peers.delete(peer)
     const known = this.#known.find(peer.address)
     if (known === undefined) return
@@ -159,7 +159,7 @@ export class Download implements DownloadParts {
   #close(): void {
     this.#timer?.cancel()
     this.#end.abort()
-    for (const peer of this.#peers) peer.line.end('done')
+    for (const peer of this.#peers) peer.connection.end('done')
   }
 
   #tick(): void {
@@ -190,7 +190,7 @@ export class Download implements DownloadParts {
   #leaveUseless(now: number): void {
     if (this.#peers.size < this.options.peersMax || !this.#known.hasNext(this.#taken)) return
     const [idlest] = [...this.#peers].sort((one, other) => one.sentMs - other.sentMs)
-    if (idlest !== undefined && now - idlest.sentMs > this.options.uselessMs) idlest.line.end('stalled')
+    if (idlest !== undefined && now - idlest.sentMs > this.options.uselessMs) idlest.connection.end('stalled')
   }
 
   #open({ host, port, isEncrypted }: KnownPeer): void {
@@ -201,10 +201,16 @@ export class Download implements DownloadParts {
       : undefined
     const socket = connect({ host, port })
     const { line, connectMs } = this.options
-    peer.line = new PeerLine(socket, { ...line, handshakeMs: connectMs }, this.clock, peer, asking)
+    peer.connection = new PeerConnection(
+      socket,
+      { ...line, handshakeMs: connectMs },
+      this.clock,
+      peer,
+      asking,
+    )
     this.#peers.add(peer)
     socket.once('connect', () => {
-      if (asking !== undefined) peer.line.begin(asking.begin())
+      if (asking !== undefined) peer.connection.begin(asking.begin())
       peer.begin()
     })
   }

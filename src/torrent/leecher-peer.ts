@@ -1,10 +1,10 @@
 import type { Clock } from '../actor/clock.js'
 import type { PeerAddress } from './compact-peers.js'
 import { decodeExchange, decodeGreeting, encodeGreeting, ownIds } from './extension.js'
+import type { ConnectionEnd, PeerConnection, PeerHandler } from './peer-connection.js'
 import type { IncomingPiece, PieceStore } from './piece-store.js'
 import { blockBytes } from './torrent.js'
 import { type BlockSpan, encode, encodeHandshake, type Handshake, type Message } from './wire.js'
-import type { LineEnd, PeerLine, Speaker } from './wire-line.js'
 
 /** What a connection needs of the download that it belongs to. */
 export interface DownloadParts {
@@ -19,7 +19,7 @@ export interface DownloadParts {
   failed(error: Error): void
   /** Other peers that this one knows. */
   heardOf(peers: readonly PeerAddress[], source: string): void
-  gone(peer: LeecherPeer, reason: LineEnd): void
+  onPeerClosed(peer: LeecherPeer, reason: ConnectionEnd): void
 }
 
 /** Blocks asked for at once: 2 MiB. */
@@ -32,8 +32,8 @@ export const patienceMs = 5000
 const exchangesMax = 20
 
 /** The downloading side of one connection. Each piece comes from one peer, so it is known who sent a wrong one. */
-export class LeecherPeer implements Speaker {
-  line!: PeerLine
+export class LeecherPeer implements PeerHandler {
+  connection!: PeerConnection
   /** The peer's handshake came, for this torrent. */
   isGreeted = false
   /** It sent a block of the torrent. */
@@ -59,10 +59,10 @@ export class LeecherPeer implements Speaker {
 
   /** The connection is up: this side speaks first. */
   begin(): void {
-    this.line.send(encodeHandshake(this.infohash, this.parts.peerId))
+    this.connection.send(encodeHandshake(this.infohash, this.parts.peerId))
   }
 
-  greeted({ infohash, peerId, extensions, fast }: Handshake): LineEnd | undefined {
+  onHandshake({ infohash, peerId, extensions, fast }: Handshake): ConnectionEnd | undefined {
     const { torrent } = this.parts.store
     // A hybrid peer may answer with the other version's hash.
     const same = infohash.equals(torrent.infohashV1) || infohash.equals(torrent.infohashV2.subarray(0, 20))
@@ -74,11 +74,11 @@ export class LeecherPeer implements Speaker {
     if (extensions) {
       words.push(encodeGreeting({ infoBytes: torrent.info.length, port: 0, uploadOnly: false }))
     }
-    this.line.send(Buffer.concat([...words, encode.plain('interested')]))
+    this.connection.send(Buffer.concat([...words, encode.plain('interested')]))
     return undefined
   }
 
-  heard(message: Message): LineEnd | undefined {
+  onMessage(message: Message): ConnectionEnd | undefined {
     switch (message.kind) {
       case 'piece':
         return this.#block(message.piece, message.begin, message.bytes)
@@ -112,15 +112,15 @@ export class LeecherPeer implements Speaker {
     return undefined
   }
 
-  gone(reason: LineEnd): void {
+  onClose(reason: ConnectionEnd): void {
     this.#drop()
-    this.parts.gone(this, reason)
+    this.parts.onPeerClosed(this, reason)
   }
 
   /** Asks for blocks, as many as may be on their way. */
   ask(): void {
     const { store, clock } = this.parts
-    while (!this.#isChoked && this.#asked < askedMax && !this.line.isOver) {
+    while (!this.#isChoked && this.#asked < askedMax && !this.connection.isOver) {
       const intake = store.start(
         (piece) => this.#has[piece] === 1 && !this.#intakes.has(piece),
         clock.monotonic(),
@@ -130,19 +130,19 @@ export class LeecherPeer implements Speaker {
       if (this.#asked === 0) this.#heardMs = clock.monotonic()
       this.#intakes.set(intake.piece, intake)
       this.#asked += intake.blocks
-      this.line.send(Buffer.concat(blocksOf(intake).map((block) => encode.request(block))))
+      this.connection.send(Buffer.concat(blocksOf(intake).map((block) => encode.request(block))))
     }
   }
 
   /** Looks at the deadlines, and whether there is something to ask for again. */
   tick(now: number): void {
-    this.line.tick(now)
-    if (this.line.isOver) return
-    if (this.#asked > 0 && now - this.#heardMs > silentMs) this.line.end('stalled')
+    this.connection.tick(now)
+    if (this.connection.isOver) return
+    if (this.#asked > 0 && now - this.#heardMs > silentMs) this.connection.end('stalled')
     else this.ask()
   }
 
-  #block(piece: number, begin: number, bytes: Buffer): LineEnd | undefined {
+  #block(piece: number, begin: number, bytes: Buffer): ConnectionEnd | undefined {
     const intake = this.#intakes.get(piece)
     // A block that was given up may still come: after a choke, or when a piece was taken from this peer.
     if (intake === undefined) return undefined
@@ -154,7 +154,7 @@ export class LeecherPeer implements Speaker {
     if (intake.missing === 0) {
       this.#intakes.delete(piece)
       void this.parts.store.finish(intake).then(
-        (isRight) => (isRight ? this.parts.moved() : this.line.end('forged')),
+        (isRight) => (isRight ? this.parts.moved() : this.connection.end('forged')),
         (error: Error) => this.parts.failed(error),
       )
     }
@@ -162,7 +162,7 @@ export class LeecherPeer implements Speaker {
     return undefined
   }
 
-  #rejected({ piece }: BlockSpan): LineEnd | undefined {
+  #rejected({ piece }: BlockSpan): ConnectionEnd | undefined {
     if (!this.#fast) return 'garbage'
     const intake = this.#intakes.get(piece)
     if (intake === undefined) return undefined
@@ -173,7 +173,7 @@ export class LeecherPeer implements Speaker {
     return undefined
   }
 
-  #extended(id: number, payload: Buffer): LineEnd | undefined {
+  #extended(id: number, payload: Buffer): ConnectionEnd | undefined {
     if (id === 0) return decodeGreeting(payload) === undefined ? 'garbage' : undefined
     if (id !== ownIds.pex) return undefined
     this.#exchanges += 1

@@ -10,6 +10,7 @@ import {
   requestsMax,
 } from './extension.js'
 import type { HashAnswers } from './hash-answer.js'
+import type { ConnectionEnd, PeerConnection, PeerHandler } from './peer-connection.js'
 import { placeBlock, type Torrent } from './torrent.js'
 import {
   type BlockSpan,
@@ -20,7 +21,6 @@ import {
   type HashSpan,
   type Message,
 } from './wire.js'
-import type { LineEnd, PeerLine, Speaker } from './wire-line.js'
 
 /** A torrent that is given out. */
 export interface Seeded {
@@ -42,7 +42,7 @@ export interface SeederParts extends BlockSenderParts {
   /** True while a block may be asked for by this peer: it holds an upload slot from then on. */
   admit(peer: SeederPeer): boolean
   release(peer: SeederPeer): void
-  gone(peer: SeederPeer, reason: LineEnd): void
+  onPeerClosed(peer: SeederPeer, reason: ConnectionEnd): void
 }
 
 /** Requests refused on one connection before it ends: a peer that keeps to the limit in our handshake never gets there. */
@@ -51,8 +51,8 @@ const refusedMax = 4096
 const exchangedMax = 50
 
 /** The seeding side of one connection: what a leecher asks for, in order, as fast as it takes it. */
-export class SeederPeer implements Speaker {
-  line!: PeerLine
+export class SeederPeer implements PeerHandler {
+  connection!: PeerConnection
   seeded: Seeded | undefined
   isInterested = false
   isUnchoked = false
@@ -75,13 +75,13 @@ export class SeederPeer implements Speaker {
     readonly source: string,
   ) {}
 
-  greeted({ infohash, peerId, fast, extensions, v2 }: Handshake): LineEnd | undefined {
+  onHandshake({ infohash, peerId, fast, extensions, v2 }: Handshake): ConnectionEnd | undefined {
     const seeded = this.parts.find(infohash)
     if (seeded === undefined) return 'unknown'
     // We have connected to ourselves, by our own announce.
     if (peerId.equals(this.parts.peerId)) return 'done'
     this.seeded = seeded
-    this.#sender = new BlockSender(this.parts, this.line, seeded)
+    this.#sender = new BlockSender(this.parts, this.connection, seeded)
     this.#fast = fast
     const { torrent } = seeded
     // A peer that knows version 2 is answered with the infohash of version 2 (BEP 52). Hybrid peers found us under both hashes
@@ -98,11 +98,11 @@ export class SeederPeer implements Speaker {
         ? encode.plain('have-all')
         : encode.bitfield(bitfield(torrent.pieces, this.#news(seeded))),
     )
-    this.line.send(Buffer.concat(words))
+    this.connection.send(Buffer.concat(words))
     return undefined
   }
 
-  heard(message: Message): LineEnd | undefined {
+  onMessage(message: Message): ConnectionEnd | undefined {
     if (this.seeded === undefined) return 'garbage'
     switch (message.kind) {
       case 'interested':
@@ -133,16 +133,16 @@ export class SeederPeer implements Speaker {
     }
   }
 
-  gone(reason: LineEnd): void {
+  onClose(reason: ConnectionEnd): void {
     this.#sender?.clear()
     this.parts.release(this)
-    this.parts.gone(this, reason)
+    this.parts.onPeerClosed(this, reason)
   }
 
   unchoke(): void {
     this.isUnchoked = true
     this.unchokedMs = this.parts.clock.monotonic()
-    this.line.send(encode.plain('unchoke'))
+    this.connection.send(encode.plain('unchoke'))
   }
 
   choke(): void {
@@ -151,15 +151,19 @@ export class SeederPeer implements Speaker {
     // With the fast extension every request must be answered, if only by a reject.
     const dropped = this.#sender?.clear() ?? []
     if (this.#fast) words.push(...dropped.map((block) => encode.reject(block)))
-    this.line.send(Buffer.concat(words))
+    this.connection.send(Buffer.concat(words))
   }
 
   /** Tells the peer what has come in since. */
   tellNews(): void {
-    if (this.#toldPieces === undefined || this.seeded === undefined || this.line.unsentBytes > 64 * 1024)
+    if (
+      this.#toldPieces === undefined ||
+      this.seeded === undefined ||
+      this.connection.unsentBytes > 64 * 1024
+    )
       return
     const news = this.#news(this.seeded)
-    if (news.length > 0) this.line.send(Buffer.concat(news.map((piece) => encode.have(piece))))
+    if (news.length > 0) this.connection.send(Buffer.concat(news.map((piece) => encode.have(piece))))
   }
 
   /** Pieces that are here and that the peer does not know of, counted as told from now on. */
@@ -176,15 +180,15 @@ export class SeederPeer implements Speaker {
 
   /** Tells the peer about others of the same torrent that it has not heard of here. */
   exchange(peers: readonly PeerAddress[]): void {
-    if (this.#exchangeId === 0 || this.line.isOver) return
+    if (this.#exchangeId === 0 || this.connection.isOver) return
     const fresh = peers.filter((peer) => peer !== this.listens && !this.#told.has(peerKey(peer)))
     const some = fresh.slice(0, exchangedMax)
     if (some.length === 0 || this.#told.size > 1000) return
     for (const peer of some) this.#told.add(peerKey(peer))
-    this.line.send(encodeExchange(this.#exchangeId, some))
+    this.connection.send(encodeExchange(this.#exchangeId, some))
   }
 
-  #asked(block: BlockSpan, { torrent }: Seeded): LineEnd | undefined {
+  #asked(block: BlockSpan, { torrent }: Seeded): ConnectionEnd | undefined {
     const sender = this.#sender
     const place = placeBlock(torrent, block.piece, block.begin, block.length)
     if (place === undefined || block.length > blockMaxBytes) return 'garbage'
@@ -192,7 +196,7 @@ export class SeederPeer implements Speaker {
     if (sender === undefined || !isHere || !this.isUnchoked || sender.waiting >= requestsMax) {
       this.#refused += 1
       if (this.#refused > refusedMax) return 'flood'
-      if (this.#fast) this.line.send(encode.reject(block))
+      if (this.#fast) this.connection.send(encode.reject(block))
       return undefined
     }
     sender.send({ piece: block.piece, begin: block.begin, length: block.length })
@@ -201,12 +205,12 @@ export class SeederPeer implements Speaker {
 
   #askedHashes(span: HashSpan, { hashes }: Seeded): void {
     // Not answered while the peer does not read: otherwise answers would fill the memory.
-    const room = this.line.unsentBytes < 64 * 1024
+    const room = this.connection.unsentBytes < 64 * 1024
     const found = room ? hashes.answer(span) : undefined
-    this.line.send(found === undefined ? encode.hashReject(span) : encode.hashes(span, found))
+    this.connection.send(found === undefined ? encode.hashReject(span) : encode.hashes(span, found))
   }
 
-  #extended(id: number, payload: Buffer, { torrent }: Seeded): LineEnd | undefined {
+  #extended(id: number, payload: Buffer, { torrent }: Seeded): ConnectionEnd | undefined {
     if (id === 0) {
       const greeting = decodeGreeting(payload)
       if (greeting === undefined) return 'garbage'
@@ -214,9 +218,9 @@ export class SeederPeer implements Speaker {
       this.#exchangeId = greeting.pex
       this.listens = greeting.port === 0 ? undefined : { host: this.host, port: greeting.port }
     } else if (id === ownIds.metadata && this.#metadataId !== 0) {
-      const room = this.line.unsentBytes < 64 * 1024
+      const room = this.connection.unsentBytes < 64 * 1024
       const answer = answerMetadata(payload, torrent.info, this.#metadataId, room)
-      if (answer !== undefined) this.line.send(answer)
+      if (answer !== undefined) this.connection.send(answer)
     }
     return undefined
   }

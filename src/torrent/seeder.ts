@@ -8,9 +8,9 @@ import { runBytes } from './block-sender.js'
 import { HashAnswers } from './hash-answer.js'
 import { type Encryption, MseResponder, type MseResponderParts, veiledInfohash } from './mse-handshake.js'
 import { OpenFiles } from './open-files.js'
+import { type ConnectionEnd, PeerConnection, type PeerConnectionOptions } from './peer-connection.js'
 import { type Seeded, type SeederParts, SeederPeer } from './seeder-peer.js'
 import { infohashesOf } from './torrent.js'
-import { type LineEnd, PeerLine, type PeerLineOptions } from './wire-line.js'
 
 export interface SeederOptions {
   readonly host: string
@@ -24,7 +24,7 @@ export interface SeederOptions {
   /** How long a slot is kept while others wait. */
   readonly slotMs: number
   readonly upload: AllowanceOptions
-  readonly line: PeerLineOptions
+  readonly line: PeerConnectionOptions
   readonly encryption: Encryption
 }
 
@@ -99,7 +99,7 @@ export class Seeder implements SeederParts {
     )
     const kept = new Set(this.#seeded.values())
     for (const peer of this.#peers) {
-      if (peer.seeded !== undefined && !kept.has(peer.seeded)) peer.line.end('done')
+      if (peer.seeded !== undefined && !kept.has(peer.seeded)) peer.connection.end('done')
     }
     this.#files.forget()
   }
@@ -107,7 +107,7 @@ export class Seeder implements SeederParts {
   async close(): Promise<void> {
     this.#timer?.cancel()
     this.#allowance.close()
-    for (const peer of this.#peers) peer.line.end('done')
+    for (const peer of this.#peers) peer.connection.end('done')
     this.#files.forget()
     if (this.port !== 0) await new Promise<void>((resolve) => this.#server.close(() => resolve()))
   }
@@ -150,13 +150,13 @@ export class Seeder implements SeederParts {
     this.meters.of('torrent_sent_bytes_total').add(bytes)
   }
 
-  gone(peer: SeederPeer, reason: LineEnd): void {
+  onPeerClosed(peer: SeederPeer, reason: ConnectionEnd): void {
     if (!this.#peers.delete(peer)) return
     this.meters.of('torrent_peers').set(this.#peers.size)
     this.#count(reason)
   }
 
-  #count(reason: LineEnd): void {
+  #count(reason: ConnectionEnd): void {
     this.meters.of('torrent_connections_ended_total', { reason }).add(1)
   }
 
@@ -176,14 +176,14 @@ export class Seeder implements SeederParts {
       return
     }
     // Connections without a handshake may take half of the places at most; the oldest of them is closed first.
-    if (silent.length >= Math.ceil(this.options.peersMax / 2)) silent[0]?.line.end('full')
+    if (silent.length >= Math.ceil(this.options.peersMax / 2)) silent[0]?.connection.end('full')
     const peer = new SeederPeer(this, host, source)
     const parts: MseResponderParts = {
       unveil: (veiled) => this.#veiled.get(veiled.toString('latin1')),
       mayAgree: () => this.#secrets.take(source),
     }
     const agreement = new MseResponder(this.options.encryption, parts)
-    peer.line = new PeerLine(socket, this.options.line, this.clock, peer, agreement)
+    peer.connection = new PeerConnection(socket, this.options.line, this.clock, peer, agreement)
     this.#peers.add(peer)
     this.meters.of('torrent_peers').set(this.#peers.size)
   }
@@ -192,7 +192,7 @@ export class Seeder implements SeederParts {
     const now = this.clock.monotonic()
     this.#ticks += 1
     for (const peer of this.#peers) {
-      peer.line.tick(now)
+      peer.connection.tick(now)
       peer.tellNews()
     }
     if (this.#allowance.isSpent) for (const peer of this.#unchoked) this.#suspend(peer)

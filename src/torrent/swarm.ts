@@ -5,15 +5,15 @@ import type { Clock, Timer } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import type { Meters } from '../actor/meter.js'
 import { isRefusal } from '../format/refusal.js'
+import { Announcer } from './announcer.js'
 import type { PeerAddress } from './compact-peers.js'
 import type { Dht } from './dht.js'
 import { readTorrent } from './read.js'
 import { Seeder, type SeederOptions } from './seeder.js'
-import { tell } from './tell.js'
-import { Teller } from './teller.js'
 import { infohashesOf, type Torrent } from './torrent.js'
 import { type Announce, Tracker, type TrackerOptions } from './tracker.js'
-import type { UdpPatience } from './udp-announce.js'
+import { tell } from './tracker-client.js'
+import type { UdpTimeouts } from './udp-announce.js'
 
 export interface SwarmOptions {
   readonly seeder: SeederOptions
@@ -22,7 +22,7 @@ export interface SwarmOptions {
   readonly addresses: readonly string[]
   /** Trackers elsewhere (http, https, udp; `dht:` for the distributed hash table) that are told of all torrents. */
   readonly trackers: readonly string[]
-  readonly patience: UdpPatience
+  readonly timeouts: UdpTimeouts
 }
 
 /** A torrent that is to be seeded. */
@@ -68,7 +68,7 @@ export class Swarm {
   #torrents = new Map<string, Seeding>()
   #timer: Timer | undefined
   /** By the tracker's address. */
-  readonly #tellers = new Map<string, Teller>()
+  readonly #announcers = new Map<string, Announcer>()
   #stopped = false
 
   constructor(
@@ -119,7 +119,7 @@ export class Swarm {
     const same = torrents.size === this.#torrents.size
     const isKnown = same && [...torrents.keys()].every((infohash) => this.#torrents.has(infohash))
     this.#torrents = torrents
-    this.#appointTellers()
+    this.#startAnnouncers()
     if (isKnown) return
     const all = [...torrents.values()]
     this.#seeder.offer(all)
@@ -130,7 +130,7 @@ export class Swarm {
   async close(): Promise<void> {
     this.#stopped = true
     this.#timer?.cancel()
-    for (const teller of this.#tellers.values()) teller.stop()
+    for (const announcer of this.#announcers.values()) announcer.stop()
     await this.#seeder.close()
   }
 
@@ -156,28 +156,28 @@ export class Swarm {
   }
 
   /** One for each tracker that is to be told of something. */
-  #appointTellers(): void {
+  #startAnnouncers(): void {
     const named = [...this.#torrents.values()].flatMap(({ trackers }) => trackers)
     const urls = new Set([...this.options.trackers, ...named])
-    for (const [url, teller] of this.#tellers) {
+    for (const [url, announcer] of this.#announcers) {
       if (urls.has(url)) continue
-      teller.stop()
-      this.#tellers.delete(url)
+      announcer.stop()
+      this.#announcers.delete(url)
     }
     for (const url of urls) {
-      if (this.#stopped || this.#tellers.has(url)) continue
-      const teller = this.#teller(url)
-      this.#tellers.set(url, teller)
-      teller.start()
+      if (this.#stopped || this.#announcers.has(url)) continue
+      const announcer = this.#announcer(url)
+      this.#announcers.set(url, announcer)
+      announcer.start()
     }
   }
 
-  #teller(url: string): Teller {
+  #announcer(url: string): Announcer {
     const isForAll = this.options.trackers.includes(url)
     const { clock, meters, dispatcher } = this
-    const { patience } = this.options
-    const parts = { dispatcher, timeoutMs: announceTimeoutMs, patience, clock, dht: this.dht }
-    return new Teller(
+    const { timeouts } = this.options
+    const parts = { dispatcher, timeoutMs: announceTimeoutMs, timeouts, clock, dht: this.dht }
+    return new Announcer(
       url,
       { peerId: this.#seeder.peerId, port: this.#seeder.port },
       {

@@ -83,7 +83,7 @@ export function decodeUdpAnswer(bytes: Buffer, transaction: number, isV6: boolea
   return { kind: 'announced', peers, intervalSeconds: intervalOf(bytes.readUInt32BE(8)) }
 }
 
-export interface UdpPatience {
+export interface UdpTimeouts {
   /** How long the first answer is waited for; each time it does not come, twice as long. */
   readonly firstMs: number
   /** How often it is doubled. */
@@ -91,7 +91,7 @@ export interface UdpPatience {
 }
 
 /** As BEP 15 says: two hours in all. */
-export const udpPatience: UdpPatience = { firstMs: 15_000, doublings: 8 }
+export const udpTimeouts: UdpTimeouts = { firstMs: 15_000, doublings: 8 }
 
 export interface UdpTracker {
   /** An address, no name. */
@@ -111,7 +111,7 @@ export class UdpSession {
   private constructor(
     private readonly socket: Socket,
     private readonly isV6: boolean,
-    private readonly patience: UdpPatience,
+    private readonly timeouts: UdpTimeouts,
     private readonly clock: Clock,
   ) {
     socket.on('message', (bytes) => this.#hear(bytes))
@@ -122,7 +122,7 @@ export class UdpSession {
   /** Undefined where there is no way to that address. */
   static async open(
     { host, port, isV6 }: UdpTracker,
-    patience: UdpPatience,
+    timeouts: UdpTimeouts,
     clock: Clock,
   ): Promise<UdpSession | undefined> {
     const socket = createSocket(isV6 ? 'udp6' : 'udp4')
@@ -130,7 +130,7 @@ export class UdpSession {
     try {
       socket.connect(port, host)
       await once(socket, 'connect')
-      return new UdpSession(socket, isV6, patience, clock)
+      return new UdpSession(socket, isV6, timeouts, clock)
     } catch {
       socket.on('error', () => 'it is closed').close()
       return undefined
@@ -139,8 +139,8 @@ export class UdpSession {
 
   /** Tells the tracker, and again while it is silent. Undefined where it never answers, or after `close`. */
   async announce(what: Announcing): Promise<UdpAnswer | undefined> {
-    for (let doubled = 0; doubled <= this.patience.doublings && !this.#over; doubled += 1) {
-      const waitMs = this.patience.firstMs * 2 ** doubled
+    for (let doubled = 0; doubled <= this.timeouts.doublings && !this.#over; doubled += 1) {
+      const waitMs = this.timeouts.firstMs * 2 ** doubled
       const connected = await this.#connect(waitMs)
       if (connected?.kind !== 'connected') {
         if (connected !== undefined) return connected

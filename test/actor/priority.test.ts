@@ -5,10 +5,10 @@ import { Worker } from 'node:worker_threads'
 import t from 'tap'
 import { policyOf, setPolicy } from '../../native/schedule/schedule.js'
 import { systemClock } from '../../src/actor/clock.js'
-import { ownReins } from '../../src/actor/hastening.js'
 import { meterBytes } from '../../src/actor/meter.js'
 import { meterTable } from '../../src/actor/meters.js'
 import { mayComeBack, type Rank, ranks, stepBack, stepEngineBack } from '../../src/actor/priority.js'
+import { ownThreadControl } from '../../src/actor/priority-boost.js'
 import { startThread } from '../../src/actor/thread.js'
 import { Generations, generationBytes } from '../../src/catalog/generations.js'
 import { CatalogKeeper } from '../../src/catalog/keeper.js'
@@ -78,9 +78,9 @@ t.test('a query thread steps behind those that serve, as far as it may come back
   t.equal(number !== undefined, mayComeBack(ranks.query))
   if (canSee && number !== undefined) {
     t.equal(policyOf(number), 'idle')
-    t.equal(ownReins.put(number, 'other'), undefined, 'it comes back')
+    t.equal(ownThreadControl.put(number, 'other'), undefined, 'it comes back')
     t.equal(policyOf(number), 'other')
-    t.ok((ownReins.ranNs(number) ?? 0) > 0)
+    t.ok((ownThreadControl.ranNs(number) ?? 0) > 0)
   }
   await thread.stop(60_000)
   await keeper.close()

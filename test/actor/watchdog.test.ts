@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads'
 import t from 'tap'
-import { Beats, listenForBeats, nameNextThread } from '../../src/actor/beats.js'
 import { systemClock } from '../../src/actor/clock.js'
+import { Heartbeats, listenForHeartbeats, nameNextThread } from '../../src/actor/heartbeats.js'
 import { stackOf } from '../../src/actor/stack.js'
 import { type Account, type Silence, Watchdog } from '../../src/actor/watchdog.js'
 import { eventually } from '../eventually.js'
@@ -9,13 +9,13 @@ import { HandClock } from '../http/hand-clock.js'
 
 /** A thread of which the kernel says what the test says. */
 function scene(name: string, silentMs = 10_000) {
-  const beats = new Beats()
-  const slot = beats.claim(name, 77) ?? -1
+  const heartbeats = new Heartbeats()
+  const slot = heartbeats.claim(name, 77) ?? -1
   const clock = new HandClock()
   const told: [Silence, boolean][] = []
   const heard: string[] = []
   const kernel: { account: Account | undefined } = { account: { state: 'S', cpuMs: 0 } }
-  const watchdog = new Watchdog(beats, clock, {
+  const watchdog = new Watchdog(heartbeats, clock, {
     silentMs,
     onSilent: (silence, isFirst) => told.push([silence, isFirst]),
     onHeard: (one) => heard.push(one),
@@ -29,27 +29,27 @@ function scene(name: string, silentMs = 10_000) {
       clock.turn(1000)
     }
   }
-  return { beats, slot, clock, told, heard, kernel, pass }
+  return { heartbeats, slot, clock, told, heard, kernel, pass }
 }
 
 t.test('a thread that gives signs of life is never named, whatever it does', async (t) => {
-  const { beats, slot, told, pass } = scene('edge-1')
+  const { heartbeats, slot, told, pass } = scene('edge-1')
   for (let at = 0; at < 60; at += 1) {
-    beats.beat(slot)
+    heartbeats.beat(slot)
     pass(9, 1000, 'R')
   }
   t.same(told, [])
 })
 
 t.test('a thread that runs and never comes to an end is named, once as new', async (t) => {
-  const { beats, slot, told, heard, pass } = scene('edge-1')
+  const { heartbeats, slot, told, heard, pass } = scene('edge-1')
   pass(10, 1000, 'R')
   t.same(told, [])
   pass(3, 1000, 'R')
   t.equal(told.length, 3)
   t.match(told[0], [{ name: 'edge-1', cause: 'spins', silentMs: 10_000 }, true])
   t.match(told[2], [{ cause: 'spins' }, false])
-  beats.beat(slot)
+  heartbeats.beat(slot)
   pass(1, 10, 'S')
   t.same(heard, ['edge-1'])
   pass(9, 10, 'S')
@@ -117,23 +117,23 @@ t.test('time that the watching thread was late counts for nobody', async (t) => 
 })
 
 t.test('the slot of a thread that was ended is free for another', async (t) => {
-  const { beats, kernel, clock, told } = scene('edge-1')
+  const { heartbeats, kernel, clock, told } = scene('edge-1')
   kernel.account = undefined
   clock.turn(1000)
-  t.same(beats.read(), [])
-  for (let at = 0; at < 300; at += 1) beats.claim(`a-${at}`, at)
-  t.equal(beats.read().length, 256)
-  t.equal(beats.claim('one too many', 1), undefined)
+  t.same(heartbeats.read(), [])
+  for (let at = 0; at < 300; at += 1) heartbeats.claim(`a-${at}`, at)
+  t.equal(heartbeats.read().length, 256)
+  t.equal(heartbeats.claim('one too many', 1), undefined)
   t.same(told, [])
 })
 
 t.test('a real thread with a real endless loop is found, and its stack says where', async (t) => {
-  const beats = new Beats()
-  listenForBeats(beats)
+  const heartbeats = new Heartbeats()
+  listenForHeartbeats(heartbeats)
   nameNextThread('spinner')
   const code = `
-    import(${JSON.stringify(new URL('../../src/actor/beats.js', import.meta.url).href)}).then(({ keepBeat }) => {
-      keepBeat()
+    import(${JSON.stringify(new URL('../../src/actor/heartbeats.js', import.meta.url).href)}).then(({ keepHeartbeat }) => {
+      keepHeartbeat()
       const { parentPort } = require('node:worker_threads')
       parentPort.once('message', function endless() { for (;;) {} })
       parentPort.postMessage('up')
@@ -142,19 +142,19 @@ t.test('a real thread with a real endless loop is found, and its stack says wher
   t.teardown(() => worker.terminate())
   await new Promise((resolve) => worker.once('message', resolve))
   const told: Silence[] = []
-  const watchdog = new Watchdog(beats, systemClock, {
+  const watchdog = new Watchdog(heartbeats, systemClock, {
     silentMs: 2000,
     onSilent: (silence) => told.push(silence),
     onHeard: () => undefined,
   })
   watchdog.start()
   t.teardown(() => watchdog.stop())
-  await eventually(() => beats.read().some(({ count }) => count > 2))
+  await eventually(() => heartbeats.read().some(({ count }) => count > 2))
   t.same(told, [])
   worker.postMessage('go')
   const found = await eventually(() => told[0])
   t.match(found, { name: 'spinner', cause: 'spins' })
   t.match((await stackOf(worker.threadId, 5000))?.[0], 'endless')
   await worker.terminate()
-  await eventually(() => beats.read().length === 0)
+  await eventually(() => heartbeats.read().length === 0)
 })

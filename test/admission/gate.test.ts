@@ -1,16 +1,16 @@
 import t from 'tap'
 import { Meters, meterBytes } from '../../src/actor/meter.js'
 import { meterTable } from '../../src/actor/meters.js'
+import { AddressThrottle } from '../../src/admission/address-throttle.js'
 import { Gate } from '../../src/admission/gate.js'
 import {
+  type Charge,
   type Denial,
-  type Fare,
   type Grant,
   isDenial,
   type Paid,
   type Payments,
 } from '../../src/admission/protocol.js'
-import { Restraint } from '../../src/admission/restraint.js'
 import type { Request } from '../../src/http/exchange.js'
 import { clientAt, named } from '../conformance/buckets.js'
 import { memoryHouse } from './house.js'
@@ -25,7 +25,7 @@ function asked(path = '/x', remoteAddress = '203.0.113.1'): Request {
   }
 }
 
-const fare = (bytes: number, more: Partial<Fare> = {}): Fare => {
+const charge = (bytes: number, more: Partial<Charge> = {}): Charge => {
   return { request: asked(), bytes, contentType: 'text/plain', ...more }
 }
 
@@ -44,7 +44,7 @@ async function gateOf(t: { teardown(act: () => Promise<void>): void }, tokens: n
   const meters = new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0)
   const gate = new Gate({
     ...house,
-    restraint: new Restraint(house.clock),
+    throttle: new AddressThrottle(house.clock),
     exemptNames: ['Free', 'sub_free'],
     meters,
     ...(payments === undefined ? {} : { payments }),
@@ -72,7 +72,7 @@ t.test(
     ]
     let before = 100
     for (const [bytes, sent, cost] of rows) {
-      const grant = await granted(gate.admit(fare(bytes, { request: asked(`/${bytes}-${sent}`) })))
+      const grant = await granted(gate.admit(charge(bytes, { request: asked(`/${bytes}-${sent}`) })))
       grant.settle(sent)
       t.equal(before - (await left()), cost, `${sent} of ${bytes} bytes`)
       before = await left()
@@ -80,31 +80,31 @@ t.test(
   },
 )
 
-t.test('a knock is the first token of the answer, and all that a denied one costs', async (t) => {
+t.test('a precheck takes the first token of the answer, and a denied answer takes no other', async (t) => {
   const { gate, left, meters } = await gateOf(t, 10)
-  t.equal(await gate.knock(asked()), true)
+  t.equal(await gate.precheck(asked()), true)
   t.equal(await left(), 9)
-  const grant = await granted(gate.admit(fare(4096, { knocked: true })))
+  const grant = await granted(gate.admit(charge(4096, { firstTokenTaken: true })))
   t.equal(await left(), 6, 'four in all')
   grant.settle(0)
-  t.equal(await left(), 9, 'and the knock is not given back')
-  const head = await granted(gate.admit(fare(0, { knocked: true })))
+  t.equal(await left(), 9, 'the token of the precheck is not given back')
+  const head = await granted(gate.admit(charge(0, { firstTokenTaken: true })))
   head.settle(0)
   t.equal(await left(), 9)
-  const denial = await gate.admit(fare(10_240))
+  const denial = await gate.admit(charge(10_240))
   t.match(denial, { status: 429, reason: 'IP rate limit exceeded' })
   t.match((denial as Denial).lines, /Retry-After: 1\r\nCache-Control: no-store/)
   t.equal(await left(), 9)
-  for (let at = 0; at < 9; at += 1) await gate.knock(asked(`/unknown-${at}`))
-  t.match(await gate.knock(asked()), { status: 429 }, 'floods of ids that nobody has are limited')
+  for (let at = 0; at < 9; at += 1) await gate.precheck(asked(`/unknown-${at}`))
+  t.match(await gate.precheck(asked()), { status: 429 }, 'floods of ids that nobody has are limited')
   t.match(meters.text(), 'rate_limit_exceeded_total{limit_type="ip",domain="data"} 2')
   t.match(meters.text(), 'rate_limit_bytes_blocked_total{domain="data"} 10240')
 })
 
 t.test('what is taken from the buckets of clients and of resources is counted', async (t) => {
   const { gate, meters } = await gateOf(t, 100)
-  await granted(gate.admit(fare(4096)))
-  await granted(gate.admit(fare(1024, { domain: 'chunk' })))
+  await granted(gate.admit(charge(4096)))
+  await granted(gate.admit(charge(1024, { domain: 'chunk' })))
   for (const bucket of ['ip', 'resource']) {
     const of = (domain: string, type = 'regular'): number =>
       meters.value('rate_limit_tokens_consumed_total', { bucket_type: bucket, token_type: type, domain })
@@ -114,26 +114,26 @@ t.test('what is taken from the buckets of clients and of resources is counted', 
 
 t.test('an answer larger than the whole allowance has no time at which it would do', async (t) => {
   const { gate } = await gateOf(t, 10)
-  const denial = (await gate.admit(fare(20_480))) as Denial
+  const denial = (await gate.admit(charge(20_480))) as Denial
   t.notMatch(denial.lines, 'Retry-After')
   t.match(JSON.parse(denial.body as string), { error: 'Too Many Requests', detail: /ranges/ })
 })
 
 t.test('the resource bucket denies too, says so, and the client is not charged', async (t) => {
   const { gate, left } = await gateOf(t, 1000)
-  await granted(gate.admit(fare(51_200)))
-  const denial = await gate.admit(fare(1))
+  await granted(gate.admit(charge(51_200)))
+  const denial = await gate.admit(charge(1))
   t.match(denial, { status: 429, reason: 'Resource rate limit exceeded' })
   t.equal(await left(), 950)
-  await granted(gate.admit(fare(1, { request: asked('/other') })))
+  await granted(gate.admit(charge(1, { request: asked('/other') })))
 })
 
 t.test('exempt names pass', async (t) => {
   const { gate, left } = await gateOf(t, 1)
-  for (const name of ['free', 'sub_free']) await granted(gate.admit(fare(2 ** 30, { name })))
-  t.equal(await gate.knock(asked(), 'free'), false)
+  for (const name of ['free', 'sub_free']) await granted(gate.admit(charge(2 ** 30, { name })))
+  t.equal(await gate.precheck(asked(), 'free'), false)
   t.equal(await left(), 1)
-  t.ok(isDenial(await gate.admit(fare(2 ** 30, { name: 'other_free' }))))
+  t.ok(isDenial(await gate.admit(charge(2 ** 30, { name: 'other_free' }))))
 })
 
 t.test(
@@ -170,17 +170,17 @@ t.test(
     }
     const { gate, house, left } = await gateOf(t, 60, payments)
     credit = (client) => house.buckets.credit(client, 'one', 100)
-    ;(await granted(gate.admit(fare(50 * 1024)))).settle(50 * 1024)
+    ;(await granted(gate.admit(charge(50 * 1024)))).settle(50 * 1024)
     t.same(log, [], 'it carries a payment, and is not asked for it')
-    const paid = await granted(gate.admit(fare(20 * 1024)))
+    const paid = await granted(gate.admit(charge(20 * 1024)))
     t.equal(paid.lines, '\r\nX-Payment-Response: r')
     t.same(log, ['pay for 203.0.113.1'])
     t.equal(await left(), 90, 'free ones first')
     carries = false
-    const again = await granted(gate.admit(fare(10 * 1024)))
+    const again = await granted(gate.admit(charge(10 * 1024)))
     t.equal(again.lines, '', 'who paid has tokens left, whatever the resource has')
-    t.same(await gate.knock(asked()), true)
-    const denied = await gate.admit(fare(900 * 1024))
+    t.same(await gate.precheck(asked()), true)
+    const denied = await gate.admit(charge(900 * 1024))
     t.match(denied, { status: 402 })
     t.same(log, ['pay for 203.0.113.1', 'demand'])
   },

@@ -15,6 +15,7 @@ import { Offers } from '../../src/admission/offer.js'
 import { Paywall, type PaywallOptions } from '../../src/admission/paywall.js'
 import type { Credits, Denial, Paid } from '../../src/admission/protocol.js'
 import { Cashier } from '../../src/admission/settlement.js'
+import type { SettlementClaims } from '../../src/admission/settlement-claims.js'
 import { PaymentLedger } from '../../src/admission/settlement-ledger.js'
 import {
   type CashierOptions,
@@ -23,7 +24,6 @@ import {
   cashierDefaults,
   Kinds,
 } from '../../src/admission/settlement-protocol.js'
-import type { Tellers } from '../../src/admission/tellers.js'
 import { type Usdc, usdcOf } from '../../src/admission/usdc.js'
 import { X402 } from '../../src/admission/x402.js'
 import { x402Routes } from '../../src/admission/x402-routes.js'
@@ -73,7 +73,7 @@ export interface ShopOptions {
   readonly multiplier?: number
   readonly authorizing?: Authorizing
   readonly witness?: Witness
-  readonly tellers?: Tellers
+  readonly claims?: SettlementClaims
   readonly paywall?: Partial<PaywallOptions>
 }
 
@@ -108,7 +108,7 @@ export async function openShop(t: Test, options: ShopOptions): Promise<Shop> {
   const cashier = new Cashier({
     ...{ ledger, facilitator, credits: purse, kinds, clock, log: silentLog },
     ...(options.witness === undefined ? {} : { witness: options.witness }),
-    ...(options.tellers === undefined ? {} : { tellers: options.tellers }),
+    ...(options.claims === undefined ? {} : { claims: options.claims }),
     options: { ...cashierDefaults, waitMs: 30_000, retryMs: 20, supportedRetryMs: 20, ...options.cashier },
   })
   cashier.start()
@@ -169,13 +169,13 @@ async function sell(
   client: string,
 ): Promise<void> {
   const bytes = /^\/\d{1,15}$/.test(request.path) ? Number(request.path.slice(1)) : fileBytes
-  const fare = { request, bytes, contentType: 'text/plain' }
+  const charge = { request, bytes, contentType: 'text/plain' }
   const need = Math.max(1, Math.ceil(bytes / 1024))
   let paid: Paid | Denial | undefined
   if (!purse.take(client, need)) {
-    paid = (await payments.pay(fare, client)) ?? payments.demand(fare)
+    paid = (await payments.pay(charge, client)) ?? payments.demand(charge)
     if (!('status' in paid) && !purse.take(client, need)) {
-      paid = payments.demand(fare, { error: 'payment_already_used', message: 'spent' })
+      paid = payments.demand(charge, { error: 'payment_already_used', message: 'spent' })
     }
   }
   if (paid !== undefined && 'status' in paid) {

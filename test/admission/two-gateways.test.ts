@@ -3,7 +3,7 @@ import { systemClock } from '../../src/actor/clock.js'
 import type { Witness } from '../../src/admission/chain-witness.js'
 import { Clients } from '../../src/admission/clients.js'
 import { RedisBuckets } from '../../src/admission/redis.js'
-import type { Tellers } from '../../src/admission/tellers.js'
+import type { SettlementClaims } from '../../src/admission/settlement-claims.js'
 import { eventually } from '../eventually.js'
 import { dataFolder, silent, someClients } from './house.js'
 import { hasRedis, startRedis, until } from './redis-server.js'
@@ -29,7 +29,7 @@ class RedisPurse extends Purse {
 /** A Redis of its own, and the purse of all gateways that use it. */
 async function house(
   t: Test,
-): Promise<{ purse: RedisPurse; tellers(self: string, leftMs?: number): Tellers }> {
+): Promise<{ purse: RedisPurse; claims(self: string, leftMs?: number): SettlementClaims }> {
   const server = await startRedis(dataFolder())
   const buckets = new RedisBuckets({
     redis: {
@@ -43,16 +43,16 @@ async function house(
     await buckets.close()
     await server.stop()
   })
-  const { tellers } = { tellers: (self: string, leftMs = 60_000) => buckets.tellers({ self, leftMs }) }
+  const { claims } = { claims: (self: string, leftMs = 60_000) => buckets.claims({ self, leftMs }) }
   await until(() =>
-    tellers('x')
+    claims('x')
       .look('none')
       .then(
         () => true,
         () => false,
       ),
   )
-  return { purse: new RedisPurse(buckets), tellers }
+  return { purse: new RedisPurse(buckets), claims }
 }
 
 /** Sees on the chain what the facilitator moved. */
@@ -83,7 +83,7 @@ async function town(t: Test): Promise<Town> {
     open: (of, self, leftMs) =>
       openShop(t, {
         ...{ facilitatorUrl: facilitator.url, wallet: payee, path: `${t.testdir()}/${self}` },
-        ...{ purse: of.purse, tellers: of.tellers(self, leftMs), witness: watching(facilitator) },
+        ...{ purse: of.purse, claims: of.claims(self, leftMs), witness: watching(facilitator) },
       }),
   }
 }

@@ -161,8 +161,8 @@ t.test('on a chain', { skip: binary === undefined && 'anvil is not installed' },
         systemClock,
       )
       t.teardown(() => witness.close())
-      const tellers = { ask: none, clear: none, look: async () => 'left' as const }
-      const careful = await openShop(t, { facilitatorUrl: facilitator.url, wallet: payee, witness, tellers })
+      const claims = { ask: none, clear: none, look: async () => 'left' as const }
+      const careful = await openShop(t, { facilitatorUrl: facilitator.url, wallet: payee, witness, claims })
       const buyer = await chain.account({ units: 5000n })
       const before = await chain.balance(payee)
       // The money moves, the answer is lost, and the next attempt meets a used nonce.
@@ -216,8 +216,8 @@ t.test('on a chain', { skip: binary === undefined && 'anvil is not installed' },
       systemClock,
     )
     t.teardown(() => witness.close())
-    const tellers = { ask: none, clear: none, look: async () => 'left' as const }
-    const careful = await openShop(t, { facilitatorUrl: facilitator.url, wallet: payee, witness, tellers })
+    const claims = { ask: none, clear: none, look: async () => 'left' as const }
+    const careful = await openShop(t, { facilitatorUrl: facilitator.url, wallet: payee, witness, claims })
     const alone = await openShop(t, { facilitatorUrl: facilitator.url, wallet: payee, witness })
     const [cheat, friend] = [await chain.account({ units: 5000n, ether }), await chain.account()]
     // Both nonces are used in one transaction, but only the second pays us: the first was signed twice.

@@ -7,7 +7,7 @@ import { BandStore } from '../../src/bands/band-store.js'
 import { PinnedKeys } from '../../src/bands/publisher-keys.js'
 import { Subscriber } from '../../src/bands/subscriber.js'
 import { downloadDefaults } from '../../src/torrent/download.js'
-import { lineDefaults } from '../../src/torrent/wire-line.js'
+import { connectionDefaults } from '../../src/torrent/peer-connection.js'
 import { plainKind } from './publisher-rig.js'
 
 const [url = '', keyId = '', folder = ''] = process.argv.slice(2)
@@ -26,7 +26,7 @@ const subscriber = await Subscriber.open(
     http: { dispatcher: new Agent(), timeoutMs: 5000, userAgent: 'test' },
     clock: systemClock,
     peerId: randomBytes(20),
-    download: { ...downloadDefaults, webAfterMs: 60_000, line: lineDefaults },
+    download: { ...downloadDefaults, webAfterMs: 60_000, line: connectionDefaults },
     trackers: [],
     shelf,
     kinds: [plainKind],

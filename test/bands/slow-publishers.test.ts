@@ -11,7 +11,7 @@ import { BandStore } from '../../src/bands/band-store.js'
 import { PinnedKeys } from '../../src/bands/publisher-keys.js'
 import { Subscriber, type SubscriberOptions } from '../../src/bands/subscriber.js'
 import { downloadDefaults } from '../../src/torrent/download.js'
-import { lineDefaults } from '../../src/torrent/wire-line.js'
+import { connectionDefaults } from '../../src/torrent/peer-connection.js'
 import { eventually } from '../eventually.js'
 import { plainKind, TestPublisher } from './publisher-rig.js'
 
@@ -26,7 +26,7 @@ interface Stage {
   fetching(): string[]
 }
 
-/** Two publishers that one gateway follows, in this order; `timeoutMs`: its patience with them. */
+/** Two publishers that one gateway follows, in this order; `timeoutMs`: its timeouts with them. */
 async function stage(t: Test, timeoutMs: number, options: Partial<SubscriberOptions> = {}): Promise<Stage> {
   const outer = t.testdir()
   const publishers = [new TestPublisher(), new TestPublisher()] as const
@@ -44,7 +44,7 @@ async function stage(t: Test, timeoutMs: number, options: Partial<SubscriberOpti
     {
       http: { dispatcher, timeoutMs, userAgent: 'test' },
       ...{ clock: systemClock, peerId: randomBytes(20), trackers: [], shelf, log: silentLog },
-      download: { ...downloadDefaults, line: lineDefaults },
+      download: { ...downloadDefaults, line: connectionDefaults },
       ...{ kinds: [plainKind], keys: new PinnedKeys() },
     },
   )

@@ -13,11 +13,11 @@ import { PinnedKeys, type PublisherKeys } from '../../src/bands/publisher-keys.j
 import { RegisteredKeys } from '../../src/bands/registered-keys.js'
 import { Subscriber, type SubscriberOptions } from '../../src/bands/subscriber.js'
 import { downloadDefaults } from '../../src/torrent/download.js'
+import { connectionDefaults } from '../../src/torrent/peer-connection.js'
 import { Swarm } from '../../src/torrent/swarm.js'
-import { tell } from '../../src/torrent/tell.js'
 import { trackerDefaults } from '../../src/torrent/tracker.js'
-import { udpPatience } from '../../src/torrent/udp-announce.js'
-import { lineDefaults } from '../../src/torrent/wire-line.js'
+import { tell } from '../../src/torrent/tracker-client.js'
+import { udpTimeouts } from '../../src/torrent/udp-announce.js'
 import { plantBand, sameFiles, seederOptions, startSeeder, testMeters } from '../torrent/swarm-rig.js'
 import { UdpTrackerRig } from '../torrent/udp-tracker.js'
 import { newKey, plainKind, TestPublisher } from './publisher-rig.js'
@@ -62,7 +62,7 @@ async function stage(
         http: { dispatcher, timeoutMs: 30_000, userAgent: 'test' },
         clock: systemClock,
         peerId: randomBytes(20),
-        download: { ...downloadDefaults, webAfterMs, line: lineDefaults },
+        download: { ...downloadDefaults, webAfterMs, line: connectionDefaults },
         trackers,
         shelf: place,
         kinds: [plainKind],
@@ -152,7 +152,7 @@ t.test('trackers that the operator names are asked too', async (t) => {
   const infohashes = [band.torrent.infohashV1]
   const seeder = { url, infohashes, peerId: randomBytes(20), port, left: 0 }
   const dispatcher = new Agent()
-  const parts = { dispatcher, timeoutMs: 30_000, patience: udpPatience, clock: systemClock }
+  const parts = { dispatcher, timeoutMs: 30_000, timeouts: udpTimeouts, clock: systemClock }
   await tell(seeder, parts, new AbortController().signal)
   await dispatcher.destroy()
   publisher.publish([{ id: 'band', files: band.files, torrent: band.torrent }])
@@ -267,7 +267,7 @@ async function seededOn(
 ): Promise<{ port: number; meters: Meters }> {
   const meters = testMeters()
   const swarm = new Swarm(
-    { seeder: seederOptions, tracker: trackerDefaults, addresses: [], trackers: [], patience: udpPatience },
+    { seeder: seederOptions, tracker: trackerDefaults, addresses: [], trackers: [], timeouts: udpTimeouts },
     () => follower.offerings,
     systemClock,
     meters,

@@ -279,7 +279,7 @@ t.test(
         }
         return { lines: '', settle: (count) => void sent.push(count) }
       },
-      knock: () => true,
+      precheck: () => true,
       passes: () => 0,
     }
     const made = await scene(t, admission)
@@ -317,7 +317,7 @@ t.test('who has no tokens left gets no bytes, and each answer is metered by what
   }
   const strict: Admission = {
     admit: () => denial,
-    knock: () => denial,
+    precheck: () => denial,
     passes: () => 0,
   }
   const made = await scene(t, strict)
@@ -326,21 +326,21 @@ t.test('who has no tokens left gets no bytes, and each answer is metered by what
     t.equal(answer.status, 429, asked.route)
     t.ok(holdsNone(answer, asked), `${asked.route}: no content`)
   }
-  const fares: number[] = []
+  const charges: number[] = []
   const sent: number[] = []
   const counting: Admission = {
     ...strict,
     admit: ({ bytes }) => {
-      fares.push(bytes)
+      charges.push(bytes)
       return { lines: '', settle: (count) => void sent.push(count) }
     },
-    knock: () => true,
+    precheck: () => true,
   }
   const free = await scene(t, counting)
   for (const asked of routes) {
     if (/chunk/.test(asked.route)) continue
     const answer = await asked.ask(free, await posted(free, asked), asked.method ?? 'GET')
-    t.equal(fares.at(-1), answer.body.length, `${asked.route}: what it costs`)
+    t.equal(charges.at(-1), answer.body.length, `${asked.route}: what it costs`)
     t.equal(sent.at(-1), answer.body.length, `${asked.route}: what was sent`)
   }
 })

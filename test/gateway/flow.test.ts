@@ -405,19 +405,19 @@ t.test('a large blob is served while it is checked, but without a promise', asyn
 t.test('admission knows the bytes before they go, and hears what was sent', async (t) => {
   const asked: number[] = []
   const sent: number[] = []
-  let knocks = 0
+  let prechecks = 0
   const grant = { lines: '\r\nX-Receipt: one', settle: (bytes: number) => sent.push(bytes) }
   const admission: Admission = {
     passes: () => 0,
-    admit({ bytes, knocked }) {
-      asked.push(knocked === true ? -bytes : bytes)
+    admit({ bytes, firstTokenTaken }) {
+      asked.push(firstTokenTaken === true ? -bytes : bytes)
       const denial = { status: 429, contentType: 'text/plain', lines: '\r\nRetry-After: 7' } as const
       if (bytes > 100) return { ...denial, body: 'too much', reason: 'ip' }
       return bytes === 50 ? Promise.resolve(grant) : grant
     },
-    knock() {
-      knocks += 1
-      return knocks === 1 || Promise.resolve(true)
+    precheck() {
+      prechecks += 1
+      return prechecks === 1 || Promise.resolve(true)
     },
   }
   const on = await stage({ parts: { admission } })
@@ -430,10 +430,10 @@ t.test('admission knows the bytes before they go, and hears what was sent', asyn
   t.match(head, { status: 200, headers: { 'x-receipt': 'one', 'content-length': '200' } })
   const part = await on.ask(`/${id}`, { headers: { range: 'bytes=0-49' } })
   t.match(part, { status: 206, headers: { 'x-receipt': 'one' } }, 'a promise does as well')
-  t.same([asked, sent, knocks], [[200, 0, 50], [0, 50], 0], 'what is here is not knocked for')
+  t.same([asked, sent, prechecks], [[200, 0, 50], [0, 50], 0], 'content that is here needs no precheck')
   t.equal((await on.ask(`/${someId()}`)).status, 404)
   t.equal((await on.ask(`/${someId()}`)).status, 404)
-  t.same([asked.length, knocks], [3, 2], 'what is not here costs its knock')
+  t.same([asked.length, prechecks], [3, 2], 'content that is not here costs the token of its precheck')
 })
 
 t.test('routes beside content get their lines, are counted, and a bug in one is a 500', async (t) => {

@@ -11,18 +11,22 @@ import { startThread } from '../../src/actor/thread.js'
 import { Generations } from '../../src/catalog/generations.js'
 import { CatalogKeeper } from '../../src/catalog/keeper.js'
 import { serve } from '../../src/http/listen.js'
-import { type Answers, movedOf, QueryDesk } from '../../src/query/desk.js'
 import { queryLimits } from '../../src/query/limits.js'
 import { LeftTables, leftTable, type QueryLine, QueryLines } from '../../src/query/lines.js'
-import type { QueryOrder, QueryReply, QueryTold } from '../../src/query/protocol.js'
+import type { QueryOrder, QueryReply, QueryResponse } from '../../src/query/protocol.js'
 import { createQueryHandler } from '../../src/query/route.js'
+import { type Answers, movedOf, QueryScheduler } from '../../src/query/scheduler.js'
 import type { QueryThread } from '../../src/query/wiring.js'
 import { patient } from '../chain/hostile.js'
 import { eventually } from '../eventually.js'
 import { scratch } from '../scratch.js'
 
 const queue = { waitingMax: 4, clientMax: 2, waitMs: 60_000 }
-const told = (body: string): QueryTold => ({ status: 200, lines: ['Content-Type: application/json'], body })
+const told = (body: string): QueryResponse => ({
+  status: 200,
+  lines: ['Content-Type: application/json'],
+  body,
+})
 
 /** The query address on a real socket; whose turn a request takes stands in its header `X-Client`. */
 async function served(t: Test, lines: readonly QueryLine[], given = queue) {
@@ -54,16 +58,16 @@ async function served(t: Test, lines: readonly QueryLine[], given = queue) {
   return { url, port: server.port, ask, close }
 }
 
-/** A desk on this thread behind a real line. */
-function deskLine(answers: Answers, given = queue): QueryLine {
+/** A scheduler on this thread behind a real line. */
+function schedulerLine(answers: Answers, given = queue): QueryLine {
   const { port1, port2 } = new MessageChannel()
   const left = leftTable(given)
   const places = new Int32Array(left)
   const log = { error: () => undefined }
-  const desk = new QueryDesk({ answers, queue: given, clock: systemClock, work: systemClock, log })
+  const scheduler = new QueryScheduler({ answers, queue: given, clock: systemClock, work: systemClock, log })
   answer<QueryOrder, QueryReply>(
     port1,
-    ({ asked, client, place }) => desk.ask(asked, client, () => Atomics.load(places, place) !== 0),
+    ({ asked, client, place }) => scheduler.ask(asked, client, () => Atomics.load(places, place) !== 0),
     movedOf,
   )
   return { port: port2, left }
@@ -75,7 +79,7 @@ class Gate implements Answers {
   readonly gone: (() => boolean)[] = []
   readonly #open: (() => void)[] = []
 
-  answer({ query }: { readonly query: string }, isGone: () => boolean): Promise<QueryTold> {
+  answer({ query }: { readonly query: string }, isGone: () => boolean): Promise<QueryResponse> {
     this.begun.push(query)
     this.gone.push(isGone)
     return new Promise((resolve) => this.#open.push(() => resolve(told(query))))
@@ -88,7 +92,7 @@ class Gate implements Answers {
 
 t.test('a full queue, and a client with enough in it, are told to come again', async (t) => {
   const gate = new Gate()
-  const { ask, close } = await served(t, [deskLine(gate)])
+  const { ask, close } = await served(t, [schedulerLine(gate)])
   const first = [ask('1', 'a'), ask('2', 'a')]
   await eventually(async () => gate.begun.length === 2)
   const third = await ask('3', 'a')
@@ -121,7 +125,7 @@ t.test('a query whose client has left is not begun, and one that runs hears of i
       })
     },
   }
-  const { port, close } = await served(t, [deskLine(answers)])
+  const { port, close } = await served(t, [schedulerLine(answers)])
   const socket = connect(port, '127.0.0.1')
   await once(socket, 'connect')
   socket.write('GET /graphql?query=x HTTP/1.1\r\nHost: x\r\nX-Client: a\r\n\r\n')
@@ -141,7 +145,7 @@ t.test('a bug costs one answer, and a large answer comes whole', async (t) => {
       return query.includes('late') ? Promise.reject(new Error('a late bug')) : told(large)
     },
   }
-  const { ask, close } = await served(t, [deskLine(answers)])
+  const { ask, close } = await served(t, [schedulerLine(answers)])
   for (const query of ['bug', 'late']) {
     const failed = await ask(query)
     t.equal(failed.status, 500)

@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import t, { type Test } from 'tap'
 import { systemClock } from '../../src/actor/clock.js'
 import { silentLog } from '../../src/actor/log.js'
-import type { Admission, Fare } from '../../src/admission/protocol.js'
+import type { Admission, Charge } from '../../src/admission/protocol.js'
 import { Guard } from '../../src/gateway/guard.js'
 import { ModerationKeeper } from '../../src/moderation/keeper.js'
 import { SievedBlockList } from '../../src/moderation/list.js'
@@ -138,13 +138,13 @@ t.test('a blocked digest is 451, and so is one whose id is blocked', async (t) =
 })
 
 t.test('it costs what content costs', async (t) => {
-  const fares: Fare[] = []
+  const charges: Charge[] = []
   const settled: number[] = []
   const admission: Admission = {
-    knock: () => true,
+    precheck: () => true,
     passes: () => 0,
-    admit(fare) {
-      fares.push(fare)
+    admit(charge) {
+      charges.push(charge)
       return { lines: '', settle: (bytes) => settled.push(bytes) }
     },
   }
@@ -155,7 +155,7 @@ t.test('it costs what content costs', async (t) => {
   await on.ask(at(body), { method: 'HEAD' })
   await on.ask(at(body), { headers: { 'if-none-match': `"${digestOf(body)}"` } })
   t.same(
-    fares.map(({ bytes, domain = 'data', name }) => [bytes, domain, name]),
+    charges.map(({ bytes, domain = 'data', name }) => [bytes, domain, name]),
     [
       [3000, 'data', undefined],
       [0, 'data', undefined],

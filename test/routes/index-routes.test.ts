@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'no
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { systemClock } from '../../src/actor/clock.js'
-import type { Admission, Fare } from '../../src/admission/protocol.js'
+import type { Admission, Charge } from '../../src/admission/protocol.js'
 import { createSigner } from '../../src/attest/signature.js'
 import { verifyPublication } from '../../src/bands/document.js'
 import { bandTorrentName } from '../../src/bands/names.js'
@@ -263,14 +263,14 @@ t.test('a feed for torrent clients, told to be of this document', async (t) => {
 })
 
 t.test('bytes are metered to the byte, what the client has as no bytes; the document is free', async (t) => {
-  const fares: Fare[] = []
+  const charges: Charge[] = []
   const settled: number[] = []
   let full = false
   const admission: Admission = {
-    knock: () => true,
+    precheck: () => true,
     passes: () => 0,
-    admit(fare) {
-      fares.push(fare)
+    admit(charge) {
+      charges.push(charge)
       if (full) {
         return {
           status: 429,
@@ -290,7 +290,7 @@ t.test('bytes are metered to the byte, what the client has as no bytes; the docu
   await publisher.publish()
   await gateway.ask(base)
   await gateway.ask(`${base}/feed/root-tx-index.xml`)
-  t.equal(fares.length, 0)
+  t.equal(charges.length, 0)
   const name = readdirSync(folder)[0] ?? ''
   const size = readFileSync(join(folder, name)).length
   const whole = await gateway.ask(`${bandPath}/${name}`)
@@ -303,7 +303,7 @@ t.test('bytes are metered to the byte, what the client has as no bytes; the docu
   })
   t.strictSame([same.status, same.body.length], [304, 0])
   t.strictSame(
-    fares.map(({ bytes, domain }) => [bytes, domain]),
+    charges.map(({ bytes, domain }) => [bytes, domain]),
     [
       [size, 'index'],
       [10, 'index'],

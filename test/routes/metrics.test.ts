@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import t from 'tap'
-import { Beats, listenForBeats } from '../../src/actor/beats.js'
+import { Heartbeats, listenForHeartbeats } from '../../src/actor/heartbeats.js'
 import { ownThread } from '../../src/actor/priority.js'
 import { Following, Tip } from '../../src/actor/shared.js'
 import { programVersion } from '../../src/actor/version.js'
@@ -52,11 +52,11 @@ t.test('what runs here, whether it is well, how far the index is, and the load o
   t.match(metricsText(parts), /^gateway_healthy\{release="r-1"\} 0$/m, 'no node has answered')
   tip.move(100)
   following.height = 93
-  const beats = new Beats()
-  listenForBeats(beats)
+  const heartbeats = new Heartbeats()
+  listenForHeartbeats(heartbeats)
   const load = { heapUsedBytes: 10, heapTotalBytes: 30, loopDelayMs: 250 }
   for (const name of ['edge-1', 'source/proof', 'source/proof']) {
-    beats.carry(beats.claim(name, ownThread()) ?? -1, load)
+    heartbeats.carry(heartbeats.claim(name, ownThread()) ?? -1, load)
   }
   const lines = metricsText(parts).split('\n')
   for (const line of [

@@ -1,4 +1,4 @@
-import { Beats, listenForBeats } from '../../src/actor/beats.js'
+import { Heartbeats, listenForHeartbeats } from '../../src/actor/heartbeats.js'
 import { Meters, meterBytes } from '../../src/actor/meter.js'
 import { meterTable } from '../../src/actor/meters.js'
 import { ownThread } from '../../src/actor/priority.js'
@@ -25,9 +25,9 @@ export function metricsParts(more: Partial<MetricsParts> = {}): MetricsParts {
 /** Every name that a series of a scrape may have, in the program's own vocabulary; of histograms those with their endings. */
 export function seriesNames(): Set<string> {
   // Series of threads are there where a thread gives signs of life.
-  const beats = new Beats()
-  beats.claim('edge-1', ownThread())
-  listenForBeats(beats)
+  const heartbeats = new Heartbeats()
+  heartbeats.claim('edge-1', ownThread())
+  listenForHeartbeats(heartbeats)
   const names = new Set<string>()
   for (const [, name = '', kind] of metricsText(metricsParts()).matchAll(/^# TYPE (\S+) (\S+)$/gm)) {
     if (kind !== 'histogram') names.add(name)

@@ -16,9 +16,9 @@ import { LmdbCatalog } from '../../src/catalog/reader.js'
 import { type Id, idOfBytes } from '../../src/format/id.js'
 import type { ManifestLimits } from '../../src/format/manifest.js'
 import { isRefusal, type Refusal } from '../../src/format/refusal.js'
+import { AvoidedOrigins } from '../../src/source/avoided-origins.js'
 import type { Forbidden } from '../../src/source/fetch-parts.js'
 import { Fetcher, type FetcherOptions } from '../../src/source/fetcher.js'
-import { Forgers } from '../../src/source/forgers.js'
 import { Keeping, type Kept } from '../../src/source/keeping.js'
 import { InlinePacker, type ManifestPacker } from '../../src/source/manifest-packer.js'
 import { type ManifestOptions, ManifestShelf } from '../../src/source/manifest-shelf.js'
@@ -167,7 +167,7 @@ export async function rig(options: RigOptions): Promise<Rig> {
       catalog,
       keeper,
       keeping,
-      forgers: new Forgers(systemClock),
+      avoided: new AvoidedOrigins(systemClock),
       suspects: new Suspects(),
       ...(options.forbidden === undefined ? {} : { forbidden: options.forbidden }),
       meters: fetchMeters(meters),

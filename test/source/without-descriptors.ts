@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { closeSync, openSync } from 'node:fs'
 import { pause } from '../../src/actor/clock.js'
-import { ownIdlers } from '../../src/actor/ration.js'
+import { ownIdleThreads } from '../../src/actor/idle-share.js'
 import { isRefusal } from '../../src/format/refusal.js'
 import { eventually } from '../eventually.js'
 import { drain, gateways, rig, sha256, someId, sure, upstream } from './rig.js'
@@ -31,7 +31,7 @@ function takeAll(): boolean {
 for (let still = 0; still < 20; still = takeAll() ? still + 1 : 0) await pause(5)
 const checked = await edge.address.ask({ kind: 'check', id, digest })
 const opened = await edge.open(id)
-const threads = ownIdlers.look()
+const threads = ownIdleThreads.look()
 const recorded = house.catalog.blobSize(digest)
 for (const file of taken) closeSync(file)
 const after = await edge.address.ask({ kind: 'check', id, digest })

@@ -26,11 +26,11 @@ import { Walk } from '../../src/torrent/dht-walk.js'
 import { downloadDefaults } from '../../src/torrent/download.js'
 import { type DhtContact, encodeDhtAnswer } from '../../src/torrent/krpc.js'
 import { nodeId } from '../../src/torrent/node-id.js'
+import { connectionDefaults } from '../../src/torrent/peer-connection.js'
 import { Swarm } from '../../src/torrent/swarm.js'
 import { torrentBytes } from '../../src/torrent/torrent.js'
 import { trackerDefaults } from '../../src/torrent/tracker.js'
-import { udpPatience } from '../../src/torrent/udp-announce.js'
-import { lineDefaults } from '../../src/torrent/wire-line.js'
+import { udpTimeouts } from '../../src/torrent/udp-announce.js'
 import { TestPublisher } from '../bands/publisher-rig.js'
 import { python, script, withoutLibtorrent } from './libtorrent.js'
 import { leech, plantBand, sameFiles, seederOptions, testMeters } from './swarm-rig.js'
@@ -61,7 +61,7 @@ t.test('libtorrent finds our seeder by its infohash alone', { skip: withoutLibto
   const infohashV1 = band.torrent.infohashV1.toString('hex')
   const swarm = new Swarm(
     {
-      ...{ seeder: seederOptions, tracker: trackerDefaults, patience: udpPatience },
+      ...{ seeder: seederOptions, tracker: trackerDefaults, timeouts: udpTimeouts },
       ...{ addresses: [], trackers: [dhtUrl] },
     },
     () => [{ infohashV1, torrentPath: file, path: band.path }],
@@ -116,7 +116,7 @@ t.test('libtorrent finds our seeder by its infohash alone', { skip: withoutLibto
     http: { dispatcher, timeoutMs: 5000, userAgent: 'test' },
     clock: systemClock,
     peerId: randomBytes(20),
-    download: { ...downloadDefaults, webAfterMs: 60_000, line: lineDefaults },
+    download: { ...downloadDefaults, webAfterMs: 60_000, line: connectionDefaults },
     trackers: [dhtUrl],
     dht: other,
   })

@@ -11,14 +11,14 @@ import t, { type Test } from 'tap'
 import { Agent } from 'undici'
 import { pause, systemClock } from '../../src/actor/clock.js'
 import { Download, downloadDefaults } from '../../src/torrent/download.js'
+import { connectionDefaults } from '../../src/torrent/peer-connection.js'
 import { type Torrent, torrentBytes } from '../../src/torrent/torrent.js'
 import type { WebSeed } from '../../src/torrent/web-seed.js'
-import { lineDefaults } from '../../src/torrent/wire-line.js'
 import { eventually } from '../eventually.js'
 import { bandOf257, python, script, withoutLibtorrent } from './libtorrent.js'
 import { plantBand, sameFiles, startSeeder } from './swarm-rig.js'
 
-const options = { ...downloadDefaults, line: lineDefaults, webAfterMs: 60_000, isNear: true }
+const options = { ...downloadDefaults, line: connectionDefaults, webAfterMs: 60_000, isNear: true }
 
 function download(torrent: Torrent, folder: string, web?: WebSeed): Download {
   const own = web === undefined ? options : { ...options, webAfterMs: 0 }

@@ -6,15 +6,15 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { systemClock } from '../../src/actor/clock.js'
 import { Download, downloadDefaults } from '../../src/torrent/download.js'
+import { connectionDefaults } from '../../src/torrent/peer-connection.js'
 import { decodeMessage, encode, encodeHandshake } from '../../src/torrent/wire.js'
-import { lineDefaults } from '../../src/torrent/wire-line.js'
 import { eventually } from '../eventually.js'
 import { plantBand, sameFiles, type seederOptions, startSeeder } from './swarm-rig.js'
 
 async function stage(t: Test, options: Partial<typeof seederOptions> = {}) {
   const outer = t.testdir()
   const band = await plantBand(join(outer, 'band'), { a: randomBytes(2_000_000), b: randomBytes(100) })
-  const line = { ...lineDefaults, handshakeMs: 2000, stallMs: 2000, idleMs: 10_000 }
+  const line = { ...connectionDefaults, handshakeMs: 2000, stallMs: 2000, idleMs: 10_000 }
   const { port, meters, seeder } = await startSeeder(t, [band], { line, ...options })
   const open = async (): Promise<Socket> => {
     const socket = connect({ host: '127.0.0.1', port })
@@ -37,7 +37,7 @@ async function stage(t: Test, options: Partial<typeof seederOptions> = {}) {
     })
   }
   const stillServes = async (): Promise<void> => {
-    const options = { ...downloadDefaults, webAfterMs: 60_000, line: lineDefaults, isNear: true }
+    const options = { ...downloadDefaults, webAfterMs: 60_000, line: connectionDefaults, isNear: true }
     const folder = join(outer, `got-${randomBytes(4).toString('hex')}`)
     const got = new Download(band.torrent, folder, options, systemClock, randomBytes(20))
     got.heardOf([{ host: '127.0.0.1', port }])

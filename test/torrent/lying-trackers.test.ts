@@ -8,9 +8,9 @@ import { systemClock } from '../../src/actor/clock.js'
 import type { PeerAddress } from '../../src/torrent/compact-peers.js'
 import { Download, type DownloadOptions, downloadDefaults } from '../../src/torrent/download.js'
 import { KnownPeers, knownPeersDefaults } from '../../src/torrent/known-peers.js'
+import { connectionDefaults } from '../../src/torrent/peer-connection.js'
 import type { Torrent } from '../../src/torrent/torrent.js'
 import { decodeHandshake, encode, encodeHandshake, handshakeBytes } from '../../src/torrent/wire.js'
-import { lineDefaults } from '../../src/torrent/wire-line.js'
 import { eventually } from '../eventually.js'
 import { HandClock } from '../names/hand-clock.js'
 import { plantBand, sameFiles, startSeeder } from './swarm-rig.js'
@@ -37,7 +37,7 @@ async function crowd(t: Test, meet: (socket: Socket) => void): Promise<{ port: n
 }
 
 function download(torrent: Torrent, folder: string, more: Partial<DownloadOptions> = {}): Download {
-  const base = { ...downloadDefaults, line: lineDefaults, webAfterMs: 600_000, isNear: true }
+  const base = { ...downloadDefaults, line: connectionDefaults, webAfterMs: 600_000, isNear: true }
   return new Download(torrent, folder, { ...base, ...more }, systemClock, randomBytes(20))
 }
 
@@ -81,7 +81,7 @@ t.test('a torrent of which hardly anything comes is given up', async (t) => {
   const clock = new HandClock()
   const outer = t.testdir()
   const band = await plantBand(join(outer, 'band'), { a: randomBytes(40 << 20) })
-  const options = { ...downloadDefaults, line: lineDefaults, webAfterMs: 1e9, isNear: true }
+  const options = { ...downloadDefaults, line: connectionDefaults, webAfterMs: 1e9, isNear: true }
   const got = new Download(band.torrent, join(outer, 'got'), options, clock, randomBytes(20))
   const running = got.run()
   let isOver = false

@@ -10,9 +10,9 @@ import t, { type Test } from 'tap'
 import { systemClock } from '../../src/actor/clock.js'
 import { Download, downloadDefaults } from '../../src/torrent/download.js'
 import { type Encryption, MseInitiator } from '../../src/torrent/mse-handshake.js'
+import { connectionDefaults } from '../../src/torrent/peer-connection.js'
 import { type Torrent, torrentBytes } from '../../src/torrent/torrent.js'
 import { encodeHandshake } from '../../src/torrent/wire.js'
-import { lineDefaults } from '../../src/torrent/wire-line.js'
 import { eventually } from '../eventually.js'
 import { python, script, withoutLibtorrent } from './libtorrent.js'
 import { leech, plantBand, sameFiles, startSeeder } from './swarm-rig.js'
@@ -20,7 +20,13 @@ import { leech, plantBand, sameFiles, startSeeder } from './swarm-rig.js'
 const files = { a: randomBytes(3_000_000), b: randomBytes(10), c: randomBytes(400_000) }
 
 function download(torrent: Torrent, folder: string, encryption: Encryption): Download {
-  const options = { ...downloadDefaults, line: lineDefaults, webAfterMs: 60_000, isNear: true, encryption }
+  const options = {
+    ...downloadDefaults,
+    line: connectionDefaults,
+    webAfterMs: 60_000,
+    isNear: true,
+    encryption,
+  }
   return new Download(torrent, folder, options, systemClock, randomBytes(20))
 }
 
@@ -178,7 +184,7 @@ async function say(port: number, bytes: Uint8Array): Promise<Socket> {
 t.test('a flood of half handshakes costs little, and a peer comes through it', async (t) => {
   const outer = t.testdir()
   const band = await plantBand(join(outer, 'band'), { a: randomBytes(100_000) })
-  const line = { ...lineDefaults, handshakeMs: 60_000 }
+  const line = { ...connectionDefaults, handshakeMs: 60_000 }
   // A window of ten seconds that does not end.
   const clock = { ...systemClock, monotonic: () => 1000 }
   const most = { line, peersMax: 40, peersPerAddressMax: 40 }

@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import t from 'tap'
 import { pause, systemClock } from '../../src/actor/clock.js'
 import { Download, downloadDefaults } from '../../src/torrent/download.js'
+import { connectionDefaults } from '../../src/torrent/peer-connection.js'
 import { magnetOf, torrentBytes } from '../../src/torrent/torrent.js'
-import { lineDefaults } from '../../src/torrent/wire-line.js'
 import { TestPublisher } from '../bands/publisher-rig.js'
 import { eventually } from '../eventually.js'
 import { bandOf257, withoutLibtorrent } from './libtorrent.js'
@@ -67,7 +67,7 @@ t.test('a limit counts the bytes that are sent, and no others', async (t) => {
     upload: { bytesPerSecond: 60_000, bytesPerDay: 110_000 },
   })
   const fetchTo = (name: string): Download => {
-    const options = { ...downloadDefaults, webAfterMs: 60_000, line: lineDefaults, isNear: true }
+    const options = { ...downloadDefaults, webAfterMs: 60_000, line: connectionDefaults, isNear: true }
     const got = new Download(band.torrent, join(outer, name), options, systemClock, randomBytes(20))
     got.heardOf([{ host: '127.0.0.1', port }])
     return got

@@ -8,10 +8,10 @@ import { systemClock } from '../../src/actor/clock.js'
 import { Meters, meterBytes } from '../../src/actor/meter.js'
 import { meterTable } from '../../src/actor/meters.js'
 import { hashBandFile } from '../../src/torrent/hash.js'
+import { connectionDefaults } from '../../src/torrent/peer-connection.js'
 import { Seeder, type SeederOptions } from '../../src/torrent/seeder.js'
 import type { Seeded } from '../../src/torrent/seeder-peer.js'
 import { hybridTorrent, type Torrent } from '../../src/torrent/torrent.js'
-import { lineDefaults } from '../../src/torrent/wire-line.js'
 import { plantFiles, python, script } from './libtorrent.js'
 
 export function testMeters(): Meters {
@@ -26,7 +26,7 @@ export const seederOptions: SeederOptions = {
   slotsMax: 100,
   slotMs: 1000,
   upload: { bytesPerSecond: 0, bytesPerDay: 0 },
-  line: lineDefaults,
+  line: connectionDefaults,
   encryption: 'accept',
 }
 

@@ -8,11 +8,11 @@ import { Agent } from 'undici'
 import { readConfig } from '../../config/read.js'
 import { systemClock } from '../../src/actor/clock.js'
 import { createLog } from '../../src/actor/log.js'
-import type { Telling } from '../../src/torrent/announce.js'
+import type { AnnounceRequest } from '../../src/torrent/announce.js'
 import { Swarm } from '../../src/torrent/swarm.js'
-import { tell } from '../../src/torrent/tell.js'
 import { torrentBytes } from '../../src/torrent/torrent.js'
 import { trackerDefaults } from '../../src/torrent/tracker.js'
+import { tell } from '../../src/torrent/tracker-client.js'
 import { decodeUdpAnswer } from '../../src/torrent/udp-announce.js'
 import { withoutLibtorrent } from './libtorrent.js'
 import { leech, plantBand, sameFiles, seederOptions, testMeters } from './swarm-rig.js'
@@ -24,15 +24,15 @@ t.teardown(() => dispatcher.destroy())
 const parts = {
   dispatcher,
   timeoutMs: 5000,
-  patience: { firstMs: 5000, doublings: 3 },
+  timeouts: { firstMs: 5000, doublings: 3 },
   clock: systemClock,
 }
 /** For trackers that are known to say nothing. */
-const hasty = { ...parts, patience: { firstMs: 40, doublings: 3 } }
+const hasty = { ...parts, timeouts: { firstMs: 40, doublings: 3 } }
 const infohashes = [randomBytes(20), randomBytes(20)]
 const never = new AbortController().signal
 
-function telling(url: string, port = 7001): Telling {
+function telling(url: string, port = 7001): AnnounceRequest {
   return { url, infohashes, peerId: randomBytes(20), port, left: 12, event: 'started' }
 }
 
@@ -124,7 +124,7 @@ t.test('answers that are none are not believed, and waiting ends when it is told
   t.equal(await tell(telling(url), hasty, never), undefined, 'an error is an answer')
   rig.lie = () => []
   const end = new AbortController()
-  const running = tell(telling(url), { ...parts, patience: { firstMs: 60_000, doublings: 8 } }, end.signal)
+  const running = tell(telling(url), { ...parts, timeouts: { firstMs: 60_000, doublings: 8 } }, end.signal)
   setTimeout(() => end.abort(), 50)
   t.equal(await running, undefined)
   t.equal(await tell(telling('udp://nowhere.invalid:1'), hasty, never), undefined)
@@ -149,7 +149,7 @@ t.test('libtorrent finds our seeder where we told a tracker', { skip: withoutLib
       tracker: trackerDefaults,
       addresses: [],
       trackers: [url],
-      patience: parts.patience,
+      timeouts: parts.timeouts,
     },
     () => [{ infohashV1, torrentPath: file, path: band.path }],
     systemClock,

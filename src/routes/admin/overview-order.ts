@@ -1,5 +1,5 @@
 import type { Clock } from '../../actor/clock.js'
-import type { Sightings } from '../../actor/sightings.js'
+import type { SampleRings } from '../../actor/sample-rings.js'
 import type { ModerationStore } from '../../moderation/store.js'
 import type { InfoParts } from '../about-gateway.js'
 import { aboutGateway } from '../about-gateway.js'
@@ -14,9 +14,9 @@ const topMax = 20
 export interface OverviewParts extends Pick<CacheOrderParts, 'catalog' | 'maxBytes'> {
   readonly info: InfoParts
   readonly store: ModerationStore
-  readonly resources: Sightings
+  readonly resources: SampleRings
   /** Addresses that were refused by a limit. */
-  readonly limited: Sightings
+  readonly limited: SampleRings
   readonly clock: Clock
   /** The last payments, where payments are taken. */
   readonly payments?: (max: number) => readonly object[]

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import t from 'tap'
 import { type Policy, policyOf } from '../../native/schedule/schedule.js'
-import { type Had, ownIdlers, Ration } from '../../src/actor/ration.js'
+import { type Had, IdleShare, ownIdleThreads } from '../../src/actor/idle-share.js'
 
 /** One thread in `seconds` of which it had the processor for `ran`; it wanted it all the time, or not at all. */
 function machine(refused?: string) {
@@ -10,7 +10,7 @@ function machine(refused?: string) {
   const told: string[] = []
   const logged: string[] = []
   const word = (_: object, text: string): void => void logged.push(text)
-  const ration = new Ration(
+  const idleShare = new IdleShare(
     {
       look: (): Had[] => (policy === 'idle' ? [now] : []),
       put: (thread: number, as: Policy) => {
@@ -24,7 +24,7 @@ function machine(refused?: string) {
   const passes = (looks: number, ran: number, wants = true): void => {
     for (let look = 0; look < looks; look += 1) {
       now = { ...now, ranNs: now.ranNs + ran * 1e9, waitedNs: now.waitedNs + (wants ? (10 - ran) * 1e9 : 0) }
-      ration.look()
+      idleShare.look()
     }
   }
   return { told, logged, passes }
@@ -83,14 +83,14 @@ t.test('the idle threads of a process are found, with what they had', async (t) 
     })`,
     { eval: true },
   )
-  t.same(ownIdlers.look(), [], 'none yet')
+  t.same(ownIdleThreads.look(), [], 'none yet')
   await once(worker, 'message')
-  const [one, ...others] = ownIdlers.look()
+  const [one, ...others] = ownIdleThreads.look()
   t.same(others, [])
   t.ok(one !== undefined && one.ranNs > 0)
-  const refused = ownIdlers.put(one?.thread ?? 0, 'other')
-  t.equal(ownIdlers.look().length, refused === undefined ? 0 : 1, 'with the privilege it comes back')
+  const refused = ownIdleThreads.put(one?.thread ?? 0, 'other')
+  t.equal(ownIdleThreads.look().length, refused === undefined ? 0 : 1, 'with the privilege it comes back')
   await worker.terminate()
-  t.equal(ownIdlers.put(process.ppid, 'idle'), undefined)
+  t.equal(ownIdleThreads.put(process.ppid, 'idle'), undefined)
   t.not(policyOf(process.ppid), 'idle', 'no thread of another process')
 })

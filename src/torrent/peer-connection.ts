@@ -12,7 +12,7 @@ import {
 } from './wire.js'
 
 /** Why a connection ended (labels of a meter). All but `closed` and `done` are the other side's fault, or its network's. */
-export type LineEnd =
+export type ConnectionEnd =
   /** The other side left, or its network did. */
   | 'closed'
   /** This side has no more use for it. */
@@ -36,7 +36,7 @@ export type LineEnd =
   /** Delivered bytes that are not what the torrent says. */
   | 'forged'
 
-export interface PeerLineOptions {
+export interface PeerConnectionOptions {
   /** A message may be so long; the bitfield of a whole torrent is the longest. */
   readonly messageMaxBytes: number
   readonly handshakeMs: number
@@ -47,7 +47,7 @@ export interface PeerLineOptions {
   readonly unsentMaxBytes: number
 }
 
-export const lineDefaults: PeerLineOptions = {
+export const connectionDefaults: PeerConnectionOptions = {
   messageMaxBytes: 128 * 1024,
   handshakeMs: 10_000,
   // Peers say something each two minutes.
@@ -60,17 +60,17 @@ export const lineDefaults: PeerLineOptions = {
 const quietMs = 90_000
 
 /** The owner of a connection: what is done with its messages. */
-export interface Speaker {
+export interface PeerHandler {
   /** The peer's handshake is whole. A reason ends the connection. */
-  greeted(handshake: Handshake): LineEnd | undefined
+  onHandshake(handshake: Handshake): ConnectionEnd | undefined
   /** A message, in order; its bytes are lent until this returns. A reason ends the connection. */
-  heard(message: Message): LineEnd | undefined
+  onMessage(message: Message): ConnectionEnd | undefined
   /** Called once, whatever ended it; nothing is called after. */
-  gone(reason: LineEnd): void
+  onClose(reason: ConnectionEnd): void
 }
 
 /** One connection with a peer: bytes to handshake and messages, with deadlines. Whoever owns lines calls `tick` each second. */
-export class PeerLine {
+export class PeerConnection {
   #head: Buffer | undefined = Buffer.alloc(0)
   #over = false
   readonly #frames: Frames
@@ -88,9 +88,9 @@ export class PeerLine {
 
   constructor(
     private readonly socket: Socket,
-    private readonly options: PeerLineOptions,
+    private readonly options: PeerConnectionOptions,
     private readonly clock: Clock,
-    private readonly speaker: Speaker,
+    private readonly handler: PeerHandler,
     /** Absent: both speak in clear from the first byte on. */
     agreement?: MseHandshake,
   ) {
@@ -143,12 +143,12 @@ export class PeerLine {
   }
 
   /** Ends the line at once. */
-  end(reason: LineEnd): void {
+  end(reason: ConnectionEnd): void {
     if (this.#over) return
     this.#over = true
     this.socket.destroy()
     for (const { sent } of this.#held.splice(0)) sent?.()
-    this.speaker.gone(reason)
+    this.handler.onClose(reason)
   }
 
   /** Looks at the deadlines. */
@@ -167,9 +167,9 @@ export class PeerLine {
     if (words === undefined || this.#over) return
     const rest = this.#head === undefined ? words : this.#greet(this.#head, words)
     if (rest === undefined || rest.length === 0 || this.#over) return
-    const reason: { is?: LineEnd } = {}
+    const reason: { is?: ConnectionEnd } = {}
     const whole = this.#frames.push(rest, (message) => {
-      const end = this.speaker.heard(message)
+      const end = this.handler.onMessage(message)
       if (end !== undefined) reason.is = end
       return end === undefined && !this.#over
     })
@@ -210,7 +210,7 @@ export class PeerLine {
     }
     this.#head = undefined
     const handshake = decodeHandshake(bytes)
-    const reason = handshake === undefined ? 'garbage' : this.speaker.greeted(handshake)
+    const reason = handshake === undefined ? 'garbage' : this.handler.onHandshake(handshake)
     if (reason !== undefined) this.end(reason)
     return bytes.subarray(handshakeBytes)
   }

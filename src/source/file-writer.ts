@@ -18,7 +18,7 @@ const behindMaxBytes = 1024 * 1024 * 1024
  * disk: they are written at once. Later ones leave the thread, and are sent to the disk as they come, so that the final flush is
  * short, and a disk that falls behind slows its source and fills no memory.
  */
-export class Pen {
+export class FileWriter {
   #written = 0
   /** Bytes that were written when the last flush began. */
   #flushed = 0

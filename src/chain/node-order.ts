@@ -1,4 +1,4 @@
-/** One node as the roster sees it. */
+/** What decides the place of a node in the order. */
 export interface NodeHealth {
   /** Calls under way. */
   underWay: number
@@ -8,7 +8,7 @@ export interface NodeHealth {
   coolUntil: number
 }
 
-export interface RosterOptions {
+export interface NodeOrderOptions {
   readonly coolMs: number
   readonly coolMaxMs: number
 }
@@ -17,18 +17,18 @@ export interface RosterOptions {
  * Which node to ask next. A node that failed rests for a while, twice as long each time it fails again, and one success
  * forgives it. Among the rested the least busy is first; between equals the operator's order decides.
  */
-export class Roster<Node extends NodeHealth> {
+export class NodeOrder<Node extends NodeHealth> {
   readonly #nodes: readonly Node[]
-  readonly #options: RosterOptions
+  readonly #options: NodeOrderOptions
 
-  constructor(nodes: readonly Node[], options: RosterOptions) {
-    if (nodes.length === 0) throw new RangeError('a roster needs a node')
+  constructor(nodes: readonly Node[], options: NodeOrderOptions) {
+    if (nodes.length === 0) throw new RangeError('at least one node is needed')
     this.#nodes = nodes
     this.#options = options
   }
 
   /** All nodes, the best first; those that rest come last, the one that rests shortest before the others. */
-  order(now: number): Node[] {
+  ranked(now: number): Node[] {
     const rest = (node: Node): number => Math.max(0, node.coolUntil - now)
     return [...this.#nodes].sort((a, b) => rest(a) - rest(b) || a.underWay - b.underWay)
   }

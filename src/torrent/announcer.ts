@@ -1,18 +1,18 @@
 import type { Clock, Timer } from '../actor/clock.js'
 import type { Meters } from '../actor/meter.js'
-import type { Announced, Telling } from './announce.js'
+import type { Announced, AnnounceRequest } from './announce.js'
 import type { Torrent } from './torrent.js'
 
-export interface TellerParts {
+export interface AnnouncerParts {
   readonly clock: Clock
   readonly meters: Meters
   /** Our torrents of the moment. */
   torrents(): readonly Torrent[]
-  tell(what: Telling, signal: AbortSignal): Promise<Announced | undefined>
+  tell(what: AnnounceRequest, signal: AbortSignal): Promise<Announced | undefined>
 }
 
 /** How peers reach us. */
-export interface TellerSelf {
+export interface OwnPeer {
   readonly peerId: Buffer
   readonly port: number
 }
@@ -23,7 +23,7 @@ const restMs = 30_000
 const restMaxMs = 3_600_000
 
 /** Announces our torrents to one tracker, one at a time, under both infohashes, so that clients of either version find them. */
-export class Teller {
+export class Announcer {
   /** When each torrent is told next, by its infohash. */
   #nextMs = new Map<string, number>()
   #failures = 0
@@ -33,8 +33,8 @@ export class Teller {
 
   constructor(
     private readonly url: string,
-    private readonly self: TellerSelf,
-    private readonly parts: TellerParts,
+    private readonly self: OwnPeer,
+    private readonly parts: AnnouncerParts,
   ) {}
 
   start(): void {

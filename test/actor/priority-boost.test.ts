@@ -1,12 +1,12 @@
 import t from 'tap'
-import { Hastening } from '../../src/actor/hastening.js'
+import { PriorityBoost } from '../../src/actor/priority-boost.js'
 
 /** One thread that is wanted or not, and has so many milliseconds of the processor between two looks. */
 function machine(refused?: string) {
   const told: string[] = []
   let ranNs = 0
   let isWanted = false
-  const hastening = new Hastening([{ thread: 7, isWanted: () => isWanted }], {
+  const boost = new PriorityBoost([{ thread: 7, isWanted: () => isWanted }], {
     ranNs: () => ranNs,
     put: (thread, policy) => {
       told.push(`${thread} ${policy}`)
@@ -17,7 +17,7 @@ function machine(refused?: string) {
     isWanted = wanted
     for (let look = 0; look < looks; look += 1) {
       ranNs += ranMs * 1e6
-      hastening.look()
+      boost.look()
     }
   }
   return { told, passes }

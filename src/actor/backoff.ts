@@ -1,6 +1,6 @@
 import type { Clock } from './clock.js'
 
-export interface RestOptions {
+export interface BackoffOptions {
   /** Failures in a row after which the service rests. */
   readonly failuresMax: number
   readonly restMs: number
@@ -12,12 +12,12 @@ export interface RestOptions {
  * When a service of others is left alone: after some failures in a row, for a while. After a rest one failure is enough for the
  * next, longer one; one good answer ends it all. The one rule for whoever asks services that may fail.
  */
-export class Rest {
+export class Backoff {
   #failures = 0
   #untilMs = Number.NEGATIVE_INFINITY
 
   constructor(
-    private readonly options: RestOptions,
+    private readonly options: BackoffOptions,
     private readonly clock: Clock,
   ) {}
 

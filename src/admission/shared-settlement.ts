@@ -2,12 +2,12 @@ import type { Clock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import { BucketsUnreachable } from './buckets.js'
 import type { Witness } from './chain-witness.js'
+import type { ClaimState, SettlementClaims } from './settlement-claims.js'
 import type { PaymentOrder } from './settlement-protocol.js'
-import type { Standing, Tellers } from './tellers.js'
 
-export interface TogetherParts {
+export interface SharedSettlementParts {
   /** Absent: nobody else fills these buckets. */
-  readonly tellers?: Tellers
+  readonly claims?: SettlementClaims
   /** Asked where a facilitator's refusal may not be the whole truth. */
   readonly witness?: Witness
   readonly clock: Clock
@@ -23,17 +23,17 @@ const lookEveryMs = 1000
  * Whether a payment whose nonce is used was taken for our buckets, though not by us: only then the chain's word may fill one.
  * Everything else that moved to the wallet was asked for elsewhere, and has filled a bucket there.
  */
-export class Together {
-  constructor(private readonly parts: TogetherParts) {}
+export class SharedSettlement {
+  constructor(private readonly parts: SharedSettlementParts) {}
 
   /** This gateway is about to ask. False: the others cannot be told, so nothing may be asked. */
   async ask({ payment }: Payment): Promise<boolean> {
-    return (await this.#tell(() => this.parts.tellers?.ask(payment))) !== 'failed'
+    return (await this.#tell(() => this.parts.claims?.ask(payment))) !== 'failed'
   }
 
   /** What this gateway asked for moved nothing. */
   async clear({ payment }: Payment): Promise<void> {
-    await this.#tell(() => this.parts.tellers?.clear(payment))
+    await this.#tell(() => this.parts.claims?.clear(payment))
   }
 
   /** The transaction by which another gateway took it for the same buckets; `asked`: one is at it; undefined: none did. */
@@ -67,10 +67,10 @@ export class Together {
     }
   }
 
-  async #standing({ payment }: Payment): Promise<Standing> {
-    const { tellers } = this.parts
-    if (tellers === undefined) return 'nobody'
-    const standing = await this.#tell(() => tellers.look(payment))
+  async #standing({ payment }: Payment): Promise<ClaimState> {
+    const { claims } = this.parts
+    if (claims === undefined) return 'nobody'
+    const standing = await this.#tell(() => claims.look(payment))
     // Who cannot be asked may be at it.
     return standing === undefined || standing === 'failed' ? 'asked' : standing
   }

@@ -2,12 +2,12 @@ import type { Clock } from '../actor/clock.js'
 import { FairLine } from '../actor/fair-line.js'
 import type { Log } from '../actor/log.js'
 import { type Refusal, refuse } from '../format/refusal.js'
-import type { QueryAsk, QueryQueue, QueryReply, QueryTold } from './protocol.js'
+import type { QueryAsk, QueryQueue, QueryReply, QueryResponse } from './protocol.js'
 import type { IsGone } from './query-effort.js'
 
 /** What answers one request (http.ts). */
 export interface Answers {
-  answer(asked: QueryAsk, isGone: IsGone): QueryTold | Promise<QueryTold>
+  answer(asked: QueryAsk, isGone: IsGone): QueryResponse | Promise<QueryResponse>
 }
 
 interface Job {
@@ -17,7 +17,7 @@ interface Job {
   readonly settle: (reply: QueryReply) => void
 }
 
-export interface DeskParts {
+export interface QuerySchedulerParts {
   readonly answers: Answers
   readonly queue: QueryQueue
   readonly clock: Clock
@@ -37,11 +37,11 @@ const gone = refuse('busy', 'client', 'The client has left')
  * The queue of one query thread. One query after the other, a turn of the event loop each: between two of them the thread hears
  * who came and who left. Whoever waits for content does not hold the thread meanwhile.
  */
-export class QueryDesk {
+export class QueryScheduler {
   readonly #line: FairLine<Job>
   #isDue = false
 
-  constructor(private readonly parts: DeskParts) {
+  constructor(private readonly parts: QuerySchedulerParts) {
     this.#line = new FairLine(parts.queue.waitingMax, parts.queue.clientMax)
   }
 
@@ -109,7 +109,7 @@ export class QueryDesk {
   }
 }
 
-function packed(answer: QueryTold): QueryReply {
+function packed(answer: QueryResponse): QueryReply {
   return answer.body.length < movedMinChars ? answer : { ...answer, body: Buffer.from(answer.body) }
 }
 

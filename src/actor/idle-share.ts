@@ -12,7 +12,7 @@ export interface Had {
 }
 
 /** The threads that a ration is for, and how they are told; of this process, or of a test. */
-export interface Idlers {
+export interface IdleThreads {
   /** Those of policy `idle`. */
   look(): readonly Had[]
   /** The reason where it was refused. */
@@ -29,14 +29,14 @@ const looks = 6
  * A thread that got next to nothing for a minute gets what its nice value gives it (a tenth) for the next one, then stands back
  * again. It takes the privilege to come back from SCHED_IDLE; without it the log says so, once.
  */
-export class Ration {
+export class IdleShare {
   #before = new Map<number, Had>()
   #fed: readonly number[] = []
   #count = 0
   #isOver = false
 
   constructor(
-    private readonly idlers: Idlers,
+    private readonly idleThreads: IdleThreads,
     private readonly log: Pick<Log, 'info' | 'warn'>,
   ) {}
 
@@ -53,14 +53,14 @@ export class Ration {
     }
     this.#count += 1
     if (this.#count < looks) return
-    for (const thread of this.#fed) this.idlers.put(thread, 'idle')
+    for (const thread of this.#fed) this.idleThreads.put(thread, 'idle')
     this.#fed = []
     this.#count = 0
   }
 
   /** Those that stood ready for at least half of the time since the last look, and ran for less than a twentieth of that. */
   #hungry(): number[] {
-    const now = this.idlers.look()
+    const now = this.idleThreads.look()
     const hungry = now.filter(({ thread, ranNs, waitedNs }) => {
       const before = this.#before.get(thread)
       if (before === undefined) return false
@@ -75,7 +75,7 @@ export class Ration {
     this.#count = hungry.length === 0 ? 0 : this.#count + 1
     if (this.#count < looks) return
     this.#count = 0
-    const refused = hungry.map((thread) => this.idlers.put(thread, 'other'))
+    const refused = hungry.map((thread) => this.idleThreads.put(thread, 'other'))
     const reason = refused.find((one) => one !== undefined)
     this.#fed = hungry.filter((_, at) => refused[at] === undefined)
     // What was in between is not their hunger.
@@ -95,7 +95,7 @@ export class Ration {
 }
 
 /** The threads of this process. */
-export const ownIdlers: Idlers = {
+export const ownIdleThreads: IdleThreads = {
   look: () => {
     if (process.platform !== 'linux') return []
     let threads: string[]

@@ -1,8 +1,8 @@
+import { Backoff } from '../actor/backoff.js'
 import type { Clock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
-import { Rest } from '../actor/rest.js'
 
-export interface PatienceOptions {
+export interface BoundedCallsOptions {
   readonly timeoutMs: number
   /** Calls under way at most; one more is not made. */
   readonly callsMax: number
@@ -15,15 +15,15 @@ export interface PatienceOptions {
 const failuresMax = 5
 
 /** Calls to somebody who may be slow or gone: each waits so long and no longer, and soon none is made for a while. */
-export class Patience {
+export class BoundedCalls {
   #calls = 0
-  readonly #rest: Rest
+  readonly #rest: Backoff
   #reason = ''
   #isTold = false
 
-  constructor(private readonly options: PatienceOptions) {
+  constructor(private readonly options: BoundedCallsOptions) {
     const { restMs, clock } = options
-    this.#rest = new Rest({ failuresMax, restMs, restMaxMs: restMs }, clock)
+    this.#rest = new Backoff({ failuresMax, restMs, restMaxMs: restMs }, clock)
   }
 
   /** Undefined: not called, failed, or late; a late answer goes to `late`. Never rejects. */

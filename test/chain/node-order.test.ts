@@ -1,5 +1,5 @@
 import t from 'tap'
-import { type NodeHealth, Roster } from '../../src/chain/roster.js'
+import { type NodeHealth, NodeOrder } from '../../src/chain/node-order.js'
 
 const options = { coolMs: 100, coolMaxMs: 1_000 }
 
@@ -9,39 +9,39 @@ function nodes(count: number): NodeHealth[] {
 
 t.test("between equals the operator's order decides", async (t) => {
   const [a, b, c] = nodes(3)
-  t.same(new Roster([a!, b!, c!], options).order(0), [a, b, c])
+  t.same(new NodeOrder([a!, b!, c!], options).ranked(0), [a, b, c])
 })
 
 t.test('the least busy node comes first', async (t) => {
   const [a, b] = nodes(2)
   a!.underWay = 2
-  t.equal(new Roster([a!, b!], options).order(0)[0], b)
+  t.equal(new NodeOrder([a!, b!], options).ranked(0)[0], b)
 })
 
 t.test(
   'a node rests twice as long each time it fails, up to the bound, and one success forgives all',
   async (t) => {
     const [a, b] = nodes(2)
-    const roster = new Roster([a!, b!], options)
+    const nodeOrder = new NodeOrder([a!, b!], options)
     const rests: number[] = []
     for (let failure = 0; failure < 6; failure += 1) {
-      roster.failed(a!, 5_000)
+      nodeOrder.failed(a!, 5_000)
       rests.push(a!.coolUntil - 5_000)
     }
     t.same(rests, [100, 200, 400, 800, 1_000, 1_000])
-    t.equal(roster.order(5_999)[0], b)
-    t.equal(roster.order(6_000)[0], a)
-    roster.succeeded(a!)
-    roster.failed(a!, 9_000)
+    t.equal(nodeOrder.ranked(5_999)[0], b)
+    t.equal(nodeOrder.ranked(6_000)[0], a)
+    nodeOrder.succeeded(a!)
+    nodeOrder.failed(a!, 9_000)
     t.equal(a!.coolUntil, 9_100)
   },
 )
 
 t.test('when all rest, the one that rests shortest is asked', async (t) => {
   const [a, b] = nodes(2)
-  const roster = new Roster([a!, b!], options)
-  roster.failed(a!, 0)
-  roster.failed(a!, 0)
-  roster.failed(b!, 0)
-  t.same(roster.order(10), [b, a])
+  const nodeOrder = new NodeOrder([a!, b!], options)
+  nodeOrder.failed(a!, 0)
+  nodeOrder.failed(a!, 0)
+  nodeOrder.failed(b!, 0)
+  t.same(nodeOrder.ranked(10), [b, a])
 })

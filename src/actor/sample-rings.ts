@@ -13,7 +13,7 @@ const textMax = slotBytes - 24
 const gapMs = 20
 
 /** One thing that was seen, summed up. */
-export interface Sighting {
+export interface SampledText {
   readonly text: string
   readonly count: number
   readonly amount: number
@@ -21,7 +21,7 @@ export interface Sighting {
   readonly lastMs: number
 }
 
-export class Sightings {
+export class SampleRings {
   readonly #bytes: Buffer
   readonly #start: number
   #next = 0
@@ -37,8 +37,7 @@ export class Sightings {
   constructor(memory: SharedArrayBuffer, row: number) {
     this.#bytes = Buffer.from(memory)
     this.#start = row * slots * slotBytes
-    if (this.#start + slots * slotBytes > this.#bytes.length)
-      throw new RangeError(`no row ${row} of sightings`)
+    if (this.#start + slots * slotBytes > this.#bytes.length) throw new RangeError(`no row ${row} of samples`)
   }
 
   /** `text` was seen once, and was worth `amount`. `nowMs`: the same clock on all threads. */
@@ -58,7 +57,7 @@ export class Sightings {
   }
 
   /** What was seen most since `sinceMs` on all threads, at most `limit`. */
-  top(sinceMs: number, limit: number): Sighting[] {
+  top(sinceMs: number, limit: number): SampledText[] {
     const sums = new Map<string, { text: string; count: number; amount: number; lastMs: number }>()
     for (let at = 0; at < this.#bytes.length; at += slotBytes) {
       const ms = this.#bytes.readDoubleLE(at)

@@ -1,9 +1,9 @@
 import t from 'tap'
-import { Sightings } from '../../src/actor/sightings.js'
+import { SampleRings } from '../../src/actor/sample-rings.js'
 
 t.test('what passes seldom is counted exactly, by all threads together', async (t) => {
-  const memory = new SharedArrayBuffer(Sightings.bytesFor(2))
-  const [one, other] = [new Sightings(memory, 0), new Sightings(memory, 1)]
+  const memory = new SharedArrayBuffer(SampleRings.bytesFor(2))
+  const [one, other] = [new SampleRings(memory, 0), new SampleRings(memory, 1)]
   for (let at = 0; at < 10; at += 1) one.note(1000 + at * 100, '/a', 5)
   for (let at = 0; at < 3; at += 1) other.note(1000 + at * 100, at === 0 ? '/b' : '/a', 7)
   t.strictSame(one.top(0, 10), [
@@ -14,7 +14,7 @@ t.test('what passes seldom is counted exactly, by all threads together', async (
 })
 
 t.test('what passes often is sampled, and the sum stays about right', async (t) => {
-  const seen = new Sightings(new SharedArrayBuffer(Sightings.bytesFor(1)), 0)
+  const seen = new SampleRings(new SharedArrayBuffer(SampleRings.bytesFor(1)), 0)
   // A thousand a second, three of four for one path, in no rhythm with the samples.
   for (let at = 0; at < 15_000; at += 1) seen.note(1000 + at, at % 7 < 5 ? '/much' : '/less', 10)
   const [much, less] = seen.top(0, 5)
@@ -25,17 +25,17 @@ t.test('what passes often is sampled, and the sum stays about right', async (t) 
 })
 
 t.test('the ring forgets the oldest, and long texts are cut', async (t) => {
-  const seen = new Sightings(new SharedArrayBuffer(Sightings.bytesFor(1)), 0)
+  const seen = new SampleRings(new SharedArrayBuffer(SampleRings.bytesFor(1)), 0)
   for (let at = 0; at < 3000; at += 1) seen.note(1000 + at * 50, `/${'x'.repeat(500)}`, 1)
   const [all, ...more] = seen.top(0, 5)
   t.strictSame(more, [])
   t.equal(all?.count, 1024)
   t.equal(all?.text.length, 104)
-  t.throws(() => new Sightings(new SharedArrayBuffer(Sightings.bytesFor(1)), 1), RangeError)
+  t.throws(() => new SampleRings(new SharedArrayBuffer(SampleRings.bytesFor(1)), 1), RangeError)
 })
 
 t.test('a clock that is set back does not stop the noting', async (t) => {
-  const seen = new Sightings(new SharedArrayBuffer(Sightings.bytesFor(1)), 0)
+  const seen = new SampleRings(new SharedArrayBuffer(SampleRings.bytesFor(1)), 0)
   const nowMs = 1.8e12
   seen.note(nowMs, '/before', 1)
   seen.note(nowMs - 400 * 86_400_000, '/after', 1)

@@ -28,7 +28,7 @@ const lookupsPerSecond = 1
  * all wait: then as many are refused as are forgotten. And how often the network is asked for who was refused. Each thread
  * counts for itself.
  */
-export class Restraint {
+export class AddressThrottle {
   readonly #refusals: LeakingCounts
   readonly #free: LeakingCounts
   readonly #lookups: LeakingCounts

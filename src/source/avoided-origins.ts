@@ -13,7 +13,7 @@ interface Caught {
 }
 
 /** Who sent bytes for an id that proved wrong: the next fetch of that id asks somebody else. */
-export class Forgers {
+export class AvoidedOrigins {
   readonly #caught = new Map<Id, Caught>()
 
   constructor(private readonly clock: Clock) {}

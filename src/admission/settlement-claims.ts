@@ -1,5 +1,5 @@
 /** What is known of a payment among the gateways that fill the same buckets. */
-export type Standing =
+export type ClaimState =
   /** Its tokens are in a bucket. */
   | 'credited'
   /** Another one asked for its settlement a moment ago, and may still be at it. */
@@ -14,11 +14,11 @@ export type Standing =
  * payment moved says nothing about whose buckets it filled: a gateway with the same wallet and buckets of its own may have asked.
  * Each call rejects where the others cannot be told or asked now.
  */
-export interface Tellers {
+export interface SettlementClaims {
   /** This gateway is about to ask for settlement. */
   ask(payment: string): Promise<void>
   /** What this gateway asked for moved nothing, for sure. */
   clear(payment: string): Promise<void>
   /** What the others did. */
-  look(payment: string): Promise<Standing>
+  look(payment: string): Promise<ClaimState>
 }

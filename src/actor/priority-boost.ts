@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { Policy } from '../../native/schedule/schedule.js'
 import type { Clock, Timer } from './clock.js'
-import { ownIdlers } from './ration.js'
+import { ownIdleThreads } from './idle-share.js'
 
 /** A thread of policy `idle` that somebody may wait for. */
 export interface Hand {
@@ -11,7 +11,7 @@ export interface Hand {
 }
 
 /** How threads are seen and told. */
-export interface Reins {
+export interface ThreadControl {
   /** Nanoseconds that a thread has had of the processors; undefined where that cannot be seen. */
   ranNs(thread: number): number | undefined
   put(thread: number, policy: Policy): string | undefined
@@ -35,12 +35,12 @@ interface Watched {
  * others take all of them. One that somebody waits for, and that got next to nothing, has the share of its nice value for half a
  * second, then steps back again. Only for threads that may come back (`mayComeBack`).
  */
-export class Hastening {
+export class PriorityBoost {
   readonly #hands: readonly (readonly [Hand, Watched])[]
 
   constructor(
     hands: readonly Hand[],
-    private readonly reins: Reins,
+    private readonly control: ThreadControl,
   ) {
     this.#hands = hands.map((hand) => [hand, { before: undefined, fedLooks: 0 }])
   }
@@ -60,21 +60,21 @@ export class Hastening {
 
   #fed({ thread }: Hand, watched: Watched): void {
     watched.fedLooks -= 1
-    if (watched.fedLooks === 0) this.reins.put(thread, 'idle')
+    if (watched.fedLooks === 0) this.control.put(thread, 'idle')
   }
 
   #wanted({ thread }: Hand, watched: Watched): void {
     const { before } = watched
-    const ran = this.reins.ranNs(thread)
+    const ran = this.control.ranNs(thread)
     watched.before = ran
     if (before === undefined || ran === undefined || ran - before >= lookMs * 1e6 * shareMin) return
     watched.before = undefined
-    if (this.reins.put(thread, 'other') === undefined) watched.fedLooks = fedLooks
+    if (this.control.put(thread, 'other') === undefined) watched.fedLooks = fedLooks
   }
 }
 
 /** The threads of this process. */
-export const ownReins: Reins = {
+export const ownThreadControl: ThreadControl = {
   ranNs: (thread) => {
     try {
       return Number(readFileSync(`/proc/self/task/${thread}/schedstat`, 'utf8').split(' ')[0])
@@ -82,5 +82,5 @@ export const ownReins: Reins = {
       return undefined // it ended, or this kernel keeps no account
     }
   },
-  put: ownIdlers.put,
+  put: ownIdleThreads.put,
 }

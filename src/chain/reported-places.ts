@@ -11,7 +11,7 @@ const placesMax = 1024
  * Places of transactions as nodes said them in passing: who downloads by chunks asks for the place first. Saves the search
  * through the chain; the data root comes from the transaction's own signature.
  */
-export class Hearsay {
+export class ReportedPlaces {
   readonly #places = new Map<Id, TransactionOffset>()
 
   constructor(private readonly chain: HeaderChain) {}

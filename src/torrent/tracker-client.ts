@@ -2,16 +2,16 @@ import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import type { Dispatcher } from 'undici'
 import type { Clock } from '../actor/clock.js'
-import { type Announced, type Announcing, announceHttp, type Telling } from './announce.js'
+import { type Announced, type AnnounceRequest, type Announcing, announceHttp } from './announce.js'
 import { isNearAddress } from './compact-peers.js'
 import { type Dht, dhtUrl } from './dht.js'
-import { type UdpAnswer, type UdpPatience, UdpSession } from './udp-announce.js'
+import { type UdpAnswer, UdpSession, type UdpTimeouts } from './udp-announce.js'
 
-export interface TellParts {
+export interface TrackerClientParts {
   readonly dispatcher: Dispatcher
   /** Of one request over HTTP. */
   readonly timeoutMs: number
-  readonly patience: UdpPatience
+  readonly timeouts: UdpTimeouts
   /** Undefined: none is asked. */
   readonly dht?: Dht | undefined
   readonly clock: Clock
@@ -20,11 +20,11 @@ export interface TellParts {
 /**
  * Announces to a tracker, over HTTP or UDP as its address says, or to the distributed hash table; and asks for peers. A UDP
  * tracker that has IPv4 and IPv6 is told over both. Undefined where there is no valid answer. Never rejects; over UDP it takes
- * as long as `patience` allows.
+ * as long as `timeouts` allows.
  */
 export async function tell(
-  what: Telling,
-  parts: TellParts,
+  what: AnnounceRequest,
+  parts: TrackerClientParts,
   signal: AbortSignal,
 ): Promise<Announced | undefined> {
   if (what.url === dhtUrl) return parts.dht?.tell(what, signal)
@@ -32,7 +32,7 @@ export async function tell(
   const all = infohashes.map((infohash) => ({ ...about, infohash }))
   const isUdp = what.url.startsWith('udp:')
   const said = isUdp
-    ? await tellUdp(what.url, all, parts, signal)
+    ? await announceUdp(what.url, all, parts, signal)
     : await Promise.all(all.map((one) => announceHttp(one, parts.dispatcher, parts.timeoutMs, signal)))
   const answers = said.filter((answer) => answer !== undefined)
   const [first] = answers
@@ -46,10 +46,10 @@ export async function tell(
   }
 }
 
-async function tellUdp(
+async function announceUdp(
   url: string,
   all: readonly Announcing[],
-  { patience, clock }: TellParts,
+  { timeouts, clock }: TrackerClientParts,
   signal: AbortSignal,
 ): Promise<readonly (Announced | undefined)[]> {
   const { hostname, port } = new URL(url)
@@ -59,7 +59,7 @@ async function tellUdp(
     [4, 6].map(async (family) => {
       const host = found.find((one) => one.family === family)?.address
       if (host === undefined || isIP(host) === 0 || signal.aborted) return []
-      const session = await UdpSession.open({ host, port: Number(port), isV6: family === 6 }, patience, clock)
+      const session = await UdpSession.open({ host, port: Number(port), isV6: family === 6 }, timeouts, clock)
       if (session === undefined) return []
       const stop = (): void => session.close()
       signal.addEventListener('abort', stop)

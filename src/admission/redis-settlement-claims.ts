@@ -1,8 +1,8 @@
 import { BucketsUnreachable } from './buckets.js'
 import type { BucketCommands } from './redis-scripts.js'
-import type { Standing, Tellers } from './tellers.js'
+import type { ClaimState, SettlementClaims } from './settlement-claims.js'
 
-export interface RedisTellersOptions {
+export interface RedisSettlementClaimsOptions {
   /** What this gateway is called among them; the same after a restart. */
   readonly self: string
   /** Longer than one attempt to settle takes: who said nothing for so long is not at it any more. */
@@ -12,7 +12,7 @@ export interface RedisTellersOptions {
 /** A payment can be settled for a day after it was signed, and its record is kept for a week. */
 const keptSeconds = 8 * 86_400
 
-export interface TellersRedis {
+export interface ClaimsRedis {
   readonly commands: Pick<BucketCommands, 'paymentAsk' | 'paymentClear' | 'paymentLook'>
   /** Keys of a payment: who asked for it, and the mark that its tokens are in a bucket. */
   keysOf(payment: string): { readonly asked: string; readonly paid: string }
@@ -21,10 +21,10 @@ export interface TellersRedis {
 }
 
 /** Word between gateways in the Redis that holds their buckets. */
-export class RedisTellers implements Tellers {
+export class RedisSettlementClaims implements SettlementClaims {
   constructor(
-    private readonly redis: TellersRedis,
-    private readonly options: RedisTellersOptions,
+    private readonly redis: ClaimsRedis,
+    private readonly options: RedisSettlementClaimsOptions,
   ) {}
 
   async ask(payment: string): Promise<void> {
@@ -37,7 +37,7 @@ export class RedisTellers implements Tellers {
     await this.#run(() => this.redis.commands.paymentClear(asked, this.options.self))
   }
 
-  async look(payment: string): Promise<Standing> {
+  async look(payment: string): Promise<ClaimState> {
     const { asked, paid } = this.redis.keysOf(payment)
     const { self, leftMs } = this.options
     const youngestMs = await this.#run(() => this.redis.commands.paymentLook(asked, paid, self))

@@ -3,10 +3,10 @@ import { connect, type Socket } from 'node:net'
 import t from 'tap'
 import { Meters, meterBytes } from '../../src/actor/meter.js'
 import { meterTable } from '../../src/actor/meters.js'
+import { AddressThrottle } from '../../src/admission/address-throttle.js'
 import { Clients } from '../../src/admission/clients.js'
 import { Gate } from '../../src/admission/gate.js'
 import { type Denial, isDenial, type Payments } from '../../src/admission/protocol.js'
-import { Restraint } from '../../src/admission/restraint.js'
 import type { Request } from '../../src/http/exchange.js'
 import { serve } from '../../src/http/listen.js'
 import { HandClock as ServerClock } from '../http/hand-clock.js'
@@ -16,34 +16,34 @@ import { HandClock, memoryHouse } from './house.js'
 
 t.test('who is refused now and then is never held', async (t) => {
   const clock = new HandClock()
-  const restraint = new Restraint(clock)
+  const throttle = new AddressThrottle(clock)
   for (let page = 0; page < 20; page += 1) {
-    for (let picture = 0; picture < 50; picture += 1) t.equal(restraint.refused('a'), 0)
+    for (let picture = 0; picture < 50; picture += 1) t.equal(throttle.refused('a'), 0)
     clock.ms += 1000
   }
 })
 
 t.test('who is refused again and again is held for longer and longer, up to a bound', async (t) => {
-  const restraint = new Restraint(new HandClock())
-  const holds = Array.from({ length: 2000 }, () => restraint.refused('a'))
+  const throttle = new AddressThrottle(new HandClock())
+  const holds = Array.from({ length: 2000 }, () => throttle.refused('a'))
   t.strictSame(holds.slice(0, 50), Array(50).fill(0))
   t.strictSame(holds.slice(50, 53), [10, 20, 30])
   t.equal(Math.max(...holds), 10_000)
-  t.equal(restraint.refused('b'), 0, 'and nobody else is')
+  t.equal(throttle.refused('b'), 0, 'and nobody else is')
 })
 
 t.test('refusals are forgotten', async (t) => {
   const clock = new HandClock()
-  const restraint = new Restraint(clock)
-  for (let at = 0; at < 5000; at += 1) restraint.refused('a')
+  const throttle = new AddressThrottle(clock)
+  for (let at = 0; at < 5000; at += 1) throttle.refused('a')
   clock.ms += 21_000
-  t.equal(restraint.refused('a'), 0)
+  t.equal(throttle.refused('a'), 0)
 })
 
 t.test('however many connections a flood has, about as many are refused as are forgotten', async (t) => {
   for (const connections of [1, 32, 400]) {
     const clock = new HandClock()
-    const restraint = new Restraint(clock)
+    const throttle = new AddressThrottle(clock)
     const due: number[] = Array(connections).fill(clock.ms)
     let refused = 0
     for (let ms = 0; ms < 20_000; ms += 1) {
@@ -51,7 +51,7 @@ t.test('however many connections a flood has, about as many are refused as are f
       // Half of the time they are getting under way.
       for (let at = 0; at < connections; at += 1) {
         if ((due[at] ?? 0) > clock.ms) continue
-        due[at] = clock.ms + restraint.refused('a')
+        due[at] = clock.ms + throttle.refused('a')
         if (ms > 10_000) refused += 1
       }
     }
@@ -74,8 +74,8 @@ async function gateOf(
   const meters = new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0)
   const clients = new Clients(clientOptions, house.keeper.secret)
   const rest = payments === undefined ? {} : { payments }
-  const restraint = new Restraint(house.clock)
-  const gate = new Gate({ ...house, clients, exemptNames: [], meters, restraint, ...rest })
+  const throttle = new AddressThrottle(house.clock)
+  const gate = new Gate({ ...house, clients, exemptNames: [], meters, throttle, ...rest })
   const requestOf = (remoteAddress: string, lines: Record<string, string> = {}): Request => {
     const header = (name: string): string | undefined => lines[name]
     const body = (): never => {
@@ -119,11 +119,11 @@ t.test('what costs nothing is held too, where no honest client asks so often', a
 })
 
 t.test('as many addresses as may be are remembered, and no more', async (t) => {
-  const restraint = new Restraint(new HandClock())
-  for (let at = 0; at < 60; at += 1) restraint.refused('first')
-  t.equal(restraint.refused('first'), 110)
-  for (let at = 0; at < 4096; at += 1) restraint.refused(`${at}`)
-  t.equal(restraint.refused('first'), 0)
+  const throttle = new AddressThrottle(new HandClock())
+  for (let at = 0; at < 60; at += 1) throttle.refused('first')
+  t.equal(throttle.refused('first'), 110)
+  for (let at = 0; at < 4096; at += 1) throttle.refused(`${at}`)
+  t.equal(throttle.refused('first'), 0)
 })
 
 function retryOf({ lines }: Denial): number | undefined {
@@ -165,20 +165,20 @@ t.test('the network is asked so often for one who may pay and has no tokens, and
   const demand = { status: 402, contentType: 'a', lines: '', body: '', reason: '' } as const
   const payments = { demand: () => demand, pay: () => undefined, topUp: () => undefined }
   const { gate, ask, house, requestOf } = await gateOf(t, 0, payments)
-  const knocks = async (count: number, address: string): Promise<(Denial | boolean)[]> => {
+  const prechecks = async (count: number, address: string): Promise<(Denial | boolean)[]> => {
     const all: (Denial | boolean)[] = []
-    for (let at = 0; at < count; at += 1) all.push(await gate.knock(requestOf(address)))
+    for (let at = 0; at < count; at += 1) all.push(await gate.precheck(requestOf(address)))
     return all
   }
-  t.strictSame(await knocks(10, '203.0.113.1'), Array(10).fill(true), 'while there are tokens they count')
-  const all = await knocks(30, '203.0.113.1')
+  t.strictSame(await prechecks(10, '203.0.113.1'), Array(10).fill(true), 'while there are tokens they count')
+  const all = await prechecks(30, '203.0.113.1')
   t.strictSame(all.slice(0, 20), Array(20).fill(false))
   for (const denial of all.slice(20)) t.match(denial, { status: 429, lines: /Retry-After: 1\r\n/ })
   house.clock.ms += 3000
-  t.strictSame(await knocks(3, '203.0.113.1'), [false, false, false], 'one a second is')
-  t.match(await knocks(1, '203.0.113.1'), [{ status: 429 }])
+  t.strictSame(await prechecks(3, '203.0.113.1'), [false, false, false], 'one a second is')
+  t.match(await prechecks(1, '203.0.113.1'), [{ status: 429 }])
   t.equal((await ask('203.0.113.1'))?.status, 402, 'what is here has its price')
-  t.strictSame(await knocks(10, '203.0.113.2'), Array(10).fill(true), 'others have their own')
+  t.strictSame(await prechecks(10, '203.0.113.2'), Array(10).fill(true), 'others have their own')
 })
 
 t.test('no hold is longer than the Retry-After that came with it', async (t) => {

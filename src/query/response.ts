@@ -1,5 +1,5 @@
 import { type AnswerType, jsonType } from './media.js'
-import type { QueryTold } from './protocol.js'
+import type { QueryResponse } from './protocol.js'
 
 /** Refused before any GraphQL: a status and what to say. */
 export interface Refused {
@@ -8,7 +8,12 @@ export interface Refused {
 }
 
 /** An answer with what every answer has in common. */
-export function told(status: number, body: string, type: string, more: readonly string[] = []): QueryTold {
+export function respond(
+  status: number,
+  body: string,
+  type: string,
+  more: readonly string[] = [],
+): QueryResponse {
   const lines = [`Content-Type: ${type}; charset=utf-8`, 'X-Content-Type-Options: nosniff', ...more]
   return { status, lines, body }
 }
@@ -19,7 +24,7 @@ export function refusedWith(
   type: AnswerType | undefined,
   more: readonly string[] = [],
   code = 'BAD_REQUEST',
-): QueryTold {
+): QueryResponse {
   const body = JSON.stringify({ errors: [{ message, extensions: { code } }] })
-  return told(status, body, type ?? jsonType, more)
+  return respond(status, body, type ?? jsonType, more)
 }

@@ -11,7 +11,7 @@ const stepMs = 5
  * Connections that are not read for a while: what their clients send waits in the kernel, which soon lets them send no more. So
  * whoever goes on asking after a refusal costs nothing. At most one entry a slot.
  */
-export class Holds {
+export class ReadPauses {
   readonly #wire: Wire
   readonly #clock: Clock
   /** Slot and when its hold ends, in monotonic milliseconds. */

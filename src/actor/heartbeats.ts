@@ -22,7 +22,7 @@ export interface Load {
   readonly loopDelayMs: number
 }
 
-export interface Beat {
+export interface Heartbeat {
   readonly slot: number
   readonly name: string
   /** The kernel's number of the thread. */
@@ -32,13 +32,13 @@ export interface Beat {
   readonly load: Load
 }
 
-export class Beats {
+export class Heartbeats {
   static readonly bytes = slots * slotWords * 4
   readonly #words: Int32Array
   readonly #bytes: Buffer
   readonly #loads: Float64Array
 
-  constructor(readonly memory = new SharedArrayBuffer(Beats.bytes)) {
+  constructor(readonly memory = new SharedArrayBuffer(Heartbeats.bytes)) {
     this.#words = new Int32Array(memory)
     this.#bytes = Buffer.from(memory)
     this.#loads = new Float64Array(memory)
@@ -78,8 +78,8 @@ export class Beats {
     Atomics.store(this.#words, slot * slotWords, 0)
   }
 
-  read(): Beat[] {
-    const found: Beat[] = []
+  read(): Heartbeat[] {
+    const found: Heartbeat[] = []
     for (let slot = 0; slot < slots; slot += 1) {
       const at = slot * slotWords
       if (Atomics.load(this.#words, at) !== 2) continue
@@ -96,13 +96,13 @@ function loadAt(slot: number): number {
   return (slot * slotWords + 4 + nameWords) / 2
 }
 
-const memoryKey = 'sluice.beats'
+const memoryKey = 'sluice.heartbeats'
 const nameKey = 'sluice.thread'
 const beatMs = 1000
 
 /** Threads that start from now on, and those that they start, give signs of life here. To be called on the main thread. */
-export function listenForBeats(beats: Beats): void {
-  setEnvironmentData(memoryKey, beats.memory)
+export function listenForHeartbeats(heartbeats: Heartbeats): void {
+  setEnvironmentData(memoryKey, heartbeats.memory)
 }
 
 /** The next thread that starts is called so; those that it starts by itself are hands of it. */
@@ -114,33 +114,33 @@ export function nameNextThread(name: string): void {
  * From now on this thread gives a sign of life about once a second, whenever its loop turns. `hand`: what kind of hand of another
  * thread it is. Returns a function for signs between turns. Nothing happens where nobody listens.
  */
-export function keepBeat(hand?: string): () => void {
+export function keepHeartbeat(hand?: string): () => void {
   const memory = getEnvironmentData(memoryKey)
   if (!(memory instanceof SharedArrayBuffer)) return () => undefined
-  const beats = new Beats(memory)
+  const heartbeats = new Heartbeats(memory)
   const name = String(getEnvironmentData(nameKey))
-  const slot = beats.claim(hand === undefined ? name : `${name}/${hand}`, ownThread())
+  const slot = heartbeats.claim(hand === undefined ? name : `${name}/${hand}`, ownThread())
   if (slot === undefined) return () => undefined
-  const beat = (): void => beats.beat(slot)
+  const beat = (): void => heartbeats.beat(slot)
   const lateness = new Lateness()
   systemClock.every(beatMs, () => {
     beat()
     const { used_heap_size: heapUsedBytes, total_heap_size: heapTotalBytes } = getHeapStatistics()
     // A hand has no turns of its loop while it waits for a task: that its timer is late says nothing.
     const loopDelayMs = hand === undefined ? lateness.turn(systemClock.monotonic()) : 0
-    beats.carry(slot, { heapUsedBytes, heapTotalBytes, loopDelayMs })
+    heartbeats.carry(slot, { heapUsedBytes, heapTotalBytes, loopDelayMs })
   })
-  process.once('exit', () => beats.free(slot))
+  process.once('exit', () => heartbeats.free(slot))
   return beat
 }
 
-/** Beats in one window of `Lateness`. */
-const windowBeats = 15
+/** Heartbeats in one window of `Lateness`. */
+const windowHeartbeats = 15
 
-/** How late a timer of `beatMs` was at most, in this window of beats and the one before. */
+/** How late a timer of `beatMs` was at most, in this window of heartbeats and the one before. */
 class Lateness {
   #lastMs: number | undefined
-  #beats = 0
+  #heartbeats = 0
   #worstMs = 0
   #beforeMs = 0
 
@@ -148,8 +148,8 @@ class Lateness {
   turn(nowMs: number): number {
     const lateMs = this.#lastMs === undefined ? 0 : Math.max(0, nowMs - this.#lastMs - beatMs)
     this.#lastMs = nowMs
-    this.#beats += 1
-    if (this.#beats % windowBeats === 0) {
+    this.#heartbeats += 1
+    if (this.#heartbeats % windowHeartbeats === 0) {
       this.#beforeMs = this.#worstMs
       this.#worstMs = 0
     }
@@ -163,7 +163,7 @@ export function loadsByName(): ReadonlyMap<string, Load> {
   const memory = getEnvironmentData(memoryKey)
   const loads = new Map<string, Load>()
   if (!(memory instanceof SharedArrayBuffer)) return loads
-  for (const { name, load } of new Beats(memory).read()) {
+  for (const { name, load } of new Heartbeats(memory).read()) {
     const other = loads.get(name) ?? { heapUsedBytes: 0, heapTotalBytes: 0, loopDelayMs: 0 }
     // Hands of one thread have one name: together they take so much.
     loads.set(name, {
