@@ -1,3 +1,4 @@
+import { BoundedMap } from '../actor/bounded-map.js'
 import type { Clock } from '../actor/clock.js'
 
 export interface LeakOptions {
@@ -17,7 +18,7 @@ interface Count {
 
 /** Counts by name (of clients) that leak away: how much somebody did lately, in bounded memory. */
 export class LeakingCounts {
-  readonly #counts = new Map<string, Count>()
+  readonly #counts = new BoundedMap<string, Count>(namesMax)
 
   constructor(
     private readonly clock: Clock,
@@ -29,7 +30,7 @@ export class LeakingCounts {
     const now = this.clock.monotonic()
     const known = this.#counts.get(name)
     if (known === undefined) {
-      this.#remember(name, now)
+      this.#counts.set(name, { value: 1, atMs: now })
       return 1
     }
     known.value = Math.min(this.options.max, this.#left(known, now) + 1)
@@ -45,13 +46,5 @@ export class LeakingCounts {
 
   #left({ value, atMs }: Count, now: number): number {
     return Math.max(0, value - ((now - atMs) * this.options.leakPerSecond) / 1000)
-  }
-
-  #remember(name: string, now: number): void {
-    if (this.#counts.size >= namesMax) {
-      const [oldest] = this.#counts.keys()
-      if (oldest !== undefined) this.#counts.delete(oldest)
-    }
-    this.#counts.set(name, { value: 1, atMs: now })
   }
 }

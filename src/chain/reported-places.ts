@@ -1,3 +1,4 @@
+import { BoundedMap } from '../actor/bounded-map.js'
 import type { Id } from '../format/id.js'
 import { isRefusal } from '../format/refusal.js'
 import type { TransactionOffset } from './chain.js'
@@ -12,16 +13,11 @@ const placesMax = 1024
  * through the chain; the data root comes from the transaction's own signature.
  */
 export class ReportedPlaces {
-  readonly #places = new Map<Id, TransactionOffset>()
+  readonly #places = new BoundedMap<Id, TransactionOffset>(placesMax)
 
   constructor(private readonly chain: HeaderChain) {}
 
   hear(id: Id, place: TransactionOffset): void {
-    this.#places.delete(id)
-    if (this.#places.size >= placesMax) {
-      const [oldest] = this.#places.keys()
-      if (oldest !== undefined) this.#places.delete(oldest)
-    }
     this.#places.set(id, place)
   }
 

@@ -1,3 +1,4 @@
+import { BoundedMap } from '../actor/bounded-map.js'
 import type { Clock } from '../actor/clock.js'
 import type { Id } from '../format/id.js'
 import type { BlockExtent, BlockTransaction } from '../proof/block.js'
@@ -51,7 +52,7 @@ const unsettledMs = 30_000
 
 /** The spans that were found last. */
 export class Spans {
-  readonly #spans = new Map<number, { readonly span: WeaveSpan; readonly sinceMs: number }>()
+  readonly #spans = new BoundedMap<number, { readonly span: WeaveSpan; readonly sinceMs: number }>(spansMax)
 
   constructor(private readonly clock: Clock) {}
 
@@ -67,11 +68,6 @@ export class Spans {
   }
 
   remember(span: WeaveSpan): void {
-    this.#spans.delete(span.start)
-    if (this.#spans.size >= spansMax) {
-      const [oldest] = this.#spans.keys()
-      if (oldest !== undefined) this.#spans.delete(oldest)
-    }
     this.#spans.set(span.start, { span, sinceMs: this.clock.monotonic() })
   }
 

@@ -1,3 +1,4 @@
+import { BoundedMap } from '../actor/bounded-map.js'
 import type { Clock } from '../actor/clock.js'
 import { encodeBase64url } from '../format/base64url.js'
 import { isRefusal } from '../format/refusal.js'
@@ -34,8 +35,8 @@ export interface PathSources {
  * else it is built from the block's transactions, where the index has all of them; else another node is asked.
  */
 export class TxPaths {
-  readonly #known = new Map<string, Known>()
-  readonly #trees = new Map<string, BlockTree>()
+  readonly #known = new BoundedMap<string, Known>(pathsMax)
+  readonly #trees = new BoundedMap<string, BlockTree>(treesMax)
 
   constructor(
     private readonly index: OffsetIndex | undefined,
@@ -60,7 +61,7 @@ export class TxPaths {
     const path = block && (await this.#path(span, given, block, sources))
     const isFinal = path !== undefined && (indexed !== undefined || span.settled)
     const untilMs = isFinal ? Number.POSITIVE_INFINITY : this.clock.monotonic() + passingMs
-    keep(this.#known, keyOf(span, indexed), { path, untilMs }, pathsMax)
+    this.#known.set(keyOf(span, indexed), { path, untilMs })
     return proven(span, path)
   }
 
@@ -101,19 +102,9 @@ export class TxPaths {
     if (known !== undefined) return known
     const transactions = this.index?.transactions(height)
     const built = transactions === undefined ? undefined : provenTree(transactions, block)
-    if (built !== undefined) keep(this.#trees, key, built, treesMax)
+    if (built !== undefined) this.#trees.set(key, built)
     return built
   }
-}
-
-/** The oldest goes. */
-function keep<Value>(map: Map<string, Value>, key: string, value: Value, max: number): void {
-  map.delete(key)
-  if (map.size >= max) {
-    const [oldest] = map.keys()
-    if (oldest !== undefined) map.delete(oldest)
-  }
-  map.set(key, value)
 }
 
 function proven(span: WeaveSpan, txPath: Uint8Array | undefined): WeaveSpan {

@@ -1,3 +1,4 @@
+import { BoundedMap } from '../actor/bounded-map.js'
 import type { Clock } from '../actor/clock.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { Block, BlockHash, Chain } from './chain.js'
@@ -26,8 +27,8 @@ interface Extent {
 
 /** Finds the block that holds a byte of the weave: by asking nodes for blocks in between, and remembering what they said. */
 export class WeaveSearch {
-  readonly #extents = new Map<number, Extent>()
-  readonly #blocks = new Map<number, Block>()
+  readonly #extents = new BoundedMap<number, Extent>(extentsMax)
+  readonly #blocks = new BoundedMap<number, Block>(blocksMax)
   #tip: Block | undefined
   #tipAt = Number.NEGATIVE_INFINITY
   /** `growths` when the tip was asked for. */
@@ -121,12 +122,12 @@ export class WeaveSearch {
       return refused === 'unknown' ? refuse('upstream', fault, `nodes lack block ${height}`) : block
     }
     this.#learn(block, tip)
-    remember(this.#blocks, height, block, blocksMax)
+    this.#blocks.set(height, block)
     return block
   }
 
   #learn(block: Block, tip: number): void {
-    remember(this.#extents, block.height, extentOf(block, tip), extentsMax)
+    this.#extents.set(block.height, extentOf(block, tip))
   }
 
   /** A fork, or a node that lies: nothing that was learned is worth keeping. */
@@ -155,14 +156,4 @@ function guess(low: Extent, high: Extent, offset: number, step: number): number 
   const share = step % 2 === 0 ? (offset - low.end) / (high.before - low.end) : 0.5
   const at = low.height + Math.round(share * heights)
   return Math.min(high.height - 1, Math.max(low.height + 1, at))
-}
-
-/** The oldest goes. */
-function remember<K, V>(map: Map<K, V>, key: K, value: V, max: number): void {
-  map.delete(key)
-  if (map.size >= max) {
-    const [oldest] = map.keys()
-    if (oldest !== undefined) map.delete(oldest)
-  }
-  map.set(key, value)
 }

@@ -1,4 +1,5 @@
 import { setMaxListeners } from 'node:events'
+import { BoundedMap } from '../actor/bounded-map.js'
 import type { Clock, Timer } from '../actor/clock.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { NameMeters } from './meters.js'
@@ -69,8 +70,8 @@ const circle = refuse('upstream', 'client', 'this name may only be asked for on 
 
 /** Remembers what names mean, for one thread, and asks resolvers in order for what it does not know. */
 export class NameBook implements Names {
-  readonly #found = new Map<string, Found>()
-  readonly #lacking = new Map<string, Lacking>()
+  readonly #found: BoundedMap<string, Found>
+  readonly #lacking: BoundedMap<string, Lacking>
   readonly #flights = new Map<string, Promise<Outcome>>()
   /** Those of questions with a trail, by name and trail. */
   readonly #trailedFlights = new Map<string, Promise<Outcome>>()
@@ -87,6 +88,8 @@ export class NameBook implements Names {
     private readonly clock: Clock,
     private readonly meters: NameMeters,
   ) {
+    this.#found = new BoundedMap(options.namesMax)
+    this.#lacking = new BoundedMap(options.namesMax)
     // Every question under way listens: that many listeners are no leak.
     setMaxListeners(0, this.#end.signal)
     this.#localRank = resolvers.findIndex((one) => one.label === 'local')
@@ -270,7 +273,6 @@ export class NameBook implements Names {
     this.#found.delete(name.full)
     this.meters.holds(this.#found.size)
     const untilMs = now + (isRefusal(verdict) ? failedMs : absentMs)
-    bound(this.#lacking, this.options.namesMax)
     this.#lacking.set(name.full, { outcome: verdict, untilMs, version })
     return verdict
   }
@@ -279,8 +281,6 @@ export class NameBook implements Names {
     const { full } = found.resolution.name
     this.#lacking.delete(full)
     // Written anew it is the youngest; names that nobody asks for are not refreshed and grow old.
-    this.#found.delete(full)
-    bound(this.#found, this.options.namesMax)
     this.#found.set(full, found)
     this.meters.holds(this.#found.size)
     const { name } = found.resolution
@@ -289,11 +289,4 @@ export class NameBook implements Names {
       this.#attend(name, Math.max(found.refreshAtMs - this.clock.monotonic(), attendMinMs))
     }
   }
-}
-
-/** Makes room for one more: the oldest goes. */
-function bound(kept: Map<string, unknown>, max: number): void {
-  if (kept.size < max) return
-  const [oldest] = kept.keys()
-  if (oldest !== undefined) kept.delete(oldest)
 }

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { resolve, sep } from 'node:path'
+import { BoundedMap } from '../actor/bounded-map.js'
 import type { Clock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import type { ChainIndex } from '../catalog/index-reader.js'
@@ -32,7 +33,7 @@ interface Job {
 /** Writes parts of the index as Parquet files on an operator's order, one order at a time. */
 export class Exporter {
   /** By their ids, the last one last. */
-  readonly #jobs = new Map<string, Job>()
+  readonly #jobs = new BoundedMap<string, Job>(rememberedMax)
   #last: Job | undefined
   #running: Promise<void> | undefined
 
@@ -116,8 +117,6 @@ export class Exporter {
   #remember(job: Job): void {
     this.#last = job
     this.#jobs.set(job.id, job)
-    const [oldest] = this.#jobs.keys()
-    if (this.#jobs.size > rememberedMax && oldest !== undefined) this.#jobs.delete(oldest)
   }
 
   /** Relative names begin at the exports' own folder; undefined: it would lie elsewhere. */

@@ -1,3 +1,4 @@
+import { BoundedMap } from '../actor/bounded-map.js'
 import type { Clock } from '../actor/clock.js'
 import { FairSlots } from '../actor/fair-slots.js'
 import type { Id } from '../format/id.js'
@@ -34,9 +35,9 @@ const tooLarge = refuse('too-large', 'self', 'the content is too large to learn 
  * of a transaction, so that `verdict` never begins a transfer, and `learn` is for who was admitted with its size.
  */
 export class DigestLearner {
-  readonly #learned = new Map<Id, Uint8Array>()
+  readonly #learned = new BoundedMap<Id, Uint8Array>(rememberedMax)
   /** Until when an id rests, by the monotonic clock. */
-  readonly #resting = new Map<Id, number>()
+  readonly #resting = new BoundedMap<Id, number>(rememberedMax)
   readonly #flights = new Map<Id, Promise<Uint8Array | Refusal>>()
   readonly #slots: FairSlots
 
@@ -82,8 +83,8 @@ export class DigestLearner {
   async #ask(id: Id): Promise<Uint8Array | Refusal> {
     const { source, clock, restMs } = this.parts
     const digest = await source.digestOf(id)
-    if (!isRefusal(digest)) remember(this.#learned, id, digest)
-    else if (digest.refused !== 'busy') remember(this.#resting, id, clock.monotonic() + restMs)
+    if (!isRefusal(digest)) this.#learned.set(id, digest)
+    else if (digest.refused !== 'busy') this.#resting.set(id, clock.monotonic() + restMs)
     return digest
   }
 
@@ -94,11 +95,4 @@ export class DigestLearner {
     this.#resting.delete(id)
     return false
   }
-}
-
-/** The oldest entry makes room. */
-function remember<Value>(map: Map<Id, Value>, id: Id, value: Value): void {
-  const [oldest] = map.keys()
-  if (map.size >= rememberedMax && oldest !== undefined) map.delete(oldest)
-  map.set(id, value)
 }

@@ -1,3 +1,4 @@
+import { BoundedMap } from '../actor/bounded-map.js'
 import type { Clock } from '../actor/clock.js'
 import type { Catalog } from '../catalog/protocol.js'
 import type { Id } from '../format/id.js'
@@ -37,14 +38,16 @@ const failedShare = 0.8
  * counts at once.
  */
 export class Absences {
-  readonly #known = new Map<Id, Absence>()
+  readonly #known: BoundedMap<Id, Absence>
   #recent: boolean[] = []
 
   constructor(
     private readonly options: AbsenceOptions,
     private readonly catalog: Pick<Catalog, 'attributes' | 'generation'>,
     private readonly clock: Clock,
-  ) {}
+  ) {
+    this.#known = new BoundedMap(options.rememberedMax)
+  }
 
   /** Ids held. */
   get size(): number {
@@ -77,17 +80,12 @@ export class Absences {
     this.#look(false)
     if (this.catalog.attributes(id) !== undefined) return
     const nowMs = this.clock.monotonic()
-    const { rememberedMs, rememberedMaxMs, missesMin, spreadMs, rememberedMax } = this.options
+    const { rememberedMs, rememberedMaxMs, missesMin, spreadMs } = this.options
     const before = this.#known.get(id)
     const absence = before ?? { misses: 0, firstMs: nowMs, untilMs: 0, termMs: rememberedMs, generation }
     absence.generation = generation
     absence.misses += 1
-    this.#known.delete(id)
     this.#known.set(id, absence)
-    if (this.#known.size > rememberedMax) {
-      const [oldest] = this.#known.keys()
-      if (oldest !== undefined) this.#known.delete(oldest)
-    }
     if (absence.misses < missesMin || nowMs - absence.firstMs < spreadMs || this.#isTroubled()) return
     absence.untilMs = nowMs + absence.termMs
     absence.termMs = Math.min(absence.termMs * 2, rememberedMaxMs)

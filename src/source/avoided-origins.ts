@@ -1,3 +1,4 @@
+import { BoundedMap } from '../actor/bounded-map.js'
 import type { Clock } from '../actor/clock.js'
 import type { Id } from '../format/id.js'
 
@@ -14,7 +15,7 @@ interface Caught {
 
 /** Who sent bytes for an id that proved wrong: the next fetch of that id asks somebody else. */
 export class AvoidedOrigins {
-  readonly #caught = new Map<Id, Caught>()
+  readonly #caught = new BoundedMap<Id, Caught>(idsMax)
 
   constructor(private readonly clock: Clock) {}
 
@@ -29,11 +30,6 @@ export class AvoidedOrigins {
 
   add(id: Id, origin: string): void {
     const origins = this.of(id).add(origin)
-    this.#caught.delete(id)
-    if (this.#caught.size >= idsMax) {
-      const [oldest] = this.#caught.keys()
-      if (oldest !== undefined) this.#caught.delete(oldest)
-    }
     this.#caught.set(id, { origins, untilMs: this.clock.monotonic() + avoidMs })
   }
 }

@@ -1,3 +1,4 @@
+import { BoundedMap } from '../actor/bounded-map.js'
 import { Breaker, type BreakerOptions } from '../actor/breaker.js'
 import type { Clock } from '../actor/clock.js'
 import { type Id, parseId } from '../format/id.js'
@@ -44,7 +45,7 @@ const offsetPaths = ['/ar-io/offsets/', '/gateway/offsets/']
 export class GatewayRoots implements RootLookup {
   readonly #line: GatewayLine
   readonly #gateways: readonly { readonly url: string; readonly breaker: Breaker }[]
-  readonly #remembered = new Map<Id, Asked>()
+  readonly #remembered: BoundedMap<Id, Asked>
   readonly #own: OwnName
 
   constructor(
@@ -52,6 +53,7 @@ export class GatewayRoots implements RootLookup {
     private readonly clock: Clock,
   ) {
     const { gateways, headMs, breaker, ownHosts, release } = options
+    this.#remembered = new BoundedMap(options.rememberedMax)
     this.#line = new GatewayLine({ headMs, stallMs: headMs, connectionsMax: 4 }, clock)
     this.#gateways = gateways.map((url) => ({ url, breaker: new Breaker(breaker, clock) }))
     const [host] = ownHosts
@@ -112,12 +114,7 @@ export class GatewayRoots implements RootLookup {
   }
 
   #remember(id: Id, hints: Hints | undefined): void {
-    const { rememberedMax, rememberedMs } = this.options
-    this.#remembered.delete(id)
-    this.#remembered.set(id, { hints, untilMs: this.clock.monotonic() + rememberedMs })
-    if (this.#remembered.size <= rememberedMax) return
-    const [oldest] = this.#remembered.keys()
-    if (oldest !== undefined) this.#remembered.delete(oldest)
+    this.#remembered.set(id, { hints, untilMs: this.clock.monotonic() + this.options.rememberedMs })
   }
 }
 

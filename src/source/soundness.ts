@@ -1,4 +1,5 @@
 import type { Address } from '../actor/address.js'
+import { BoundedMap } from '../actor/bounded-map.js'
 import type { Log } from '../actor/log.js'
 import type { CatalogReply, CatalogRequest } from '../catalog/protocol.js'
 import type { LmdbCatalog } from '../catalog/reader.js'
@@ -13,7 +14,7 @@ const rememberedMax = 65_536
 
 /** Whether blobs on disk are what their names say. Each state of a file is hashed once. */
 export class Soundness {
-  readonly #sound = new Map<string, string>()
+  readonly #sound = new BoundedMap<string, string>(rememberedMax)
   readonly #underway = new Map<string, Promise<boolean | Refusal>>()
 
   constructor(
@@ -80,10 +81,6 @@ export class Soundness {
   }
 
   #remember(name: string, identity: FileIdentity): void {
-    if (this.#sound.size >= rememberedMax) {
-      const [oldest] = this.#sound.keys()
-      if (oldest !== undefined) this.#sound.delete(oldest)
-    }
     this.#sound.set(name, text(identity))
   }
 }

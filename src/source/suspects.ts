@@ -1,3 +1,4 @@
+import { BoundedMap } from '../actor/bounded-map.js'
 import type { Id } from '../format/id.js'
 
 /** Some 100 bytes each. */
@@ -8,18 +9,14 @@ const idsMax = 65_536
  * blocked: but no byte of them is shown from then on before all of them were judged.
  */
 export class Suspects {
-  readonly #ids = new Set<Id>()
+  readonly #ids = new BoundedMap<Id, true>(idsMax)
 
   has(id: Id): boolean {
     return this.#ids.has(id)
   }
 
   add(id: Id): void {
-    this.#ids.delete(id)
-    this.#ids.add(id)
-    if (this.#ids.size <= idsMax) return
-    const [oldest] = this.#ids
-    if (oldest !== undefined) this.#ids.delete(oldest)
+    this.#ids.set(id, true)
   }
 
   /** Its bytes were judged and are others. */

@@ -1,3 +1,4 @@
+import { BoundedMap } from '../actor/bounded-map.js'
 import type { Chain, TransactionOffset } from '../chain/chain.js'
 import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
@@ -13,14 +14,17 @@ const nothing = new Uint8Array(0)
 
 /** Headers of transactions, each with its signature verified once, and where their data lies. Remembers a bounded number. */
 export class Transactions {
-  readonly #headers = new Map<Id, Transaction>()
-  readonly #places = new Map<Id, RootPlace>()
+  readonly #headers: BoundedMap<Id, Transaction>
+  readonly #places: BoundedMap<Id, RootPlace>
 
   /** Each remembered header takes some 2 KiB. */
   constructor(
     private readonly chain: TransactionChain,
-    private readonly rememberedMax = 2000,
-  ) {}
+    rememberedMax = 2000,
+  ) {
+    this.#headers = new BoundedMap(rememberedMax)
+    this.#places = new BoundedMap(rememberedMax)
+  }
 
   /**
    * The transaction `id`, true to its id and signature; `unknown` where the chain has no such transaction, as for every data
@@ -36,7 +40,7 @@ export class Transactions {
     if (transaction.format === 1 && transaction.data.length < transaction.dataSize) return transaction
     const held = transaction.id === id ? verifyTransaction(transaction) : mistaken(id)
     if (held !== true) return held
-    if (transaction.format === 2) remember(this.#headers, id, transaction, this.rememberedMax)
+    if (transaction.format === 2) this.#headers.set(id, transaction)
     return transaction
   }
 
@@ -72,7 +76,7 @@ export class Transactions {
       sizeBytes: dataSize,
       weaveStart: offset.start,
     }
-    remember(this.#places, id, place, this.rememberedMax)
+    this.#places.set(id, place)
     return place
   }
 
@@ -84,13 +88,4 @@ export class Transactions {
 
 function mistaken(id: Id): Refusal {
   return refuse('forged', 'upstream', `a node answered with another transaction than ${id}`)
-}
-
-/** The oldest goes. */
-function remember<T>(map: Map<Id, T>, id: Id, value: T, max: number): void {
-  if (map.size >= max) {
-    const [oldest] = map.keys()
-    if (oldest !== undefined) map.delete(oldest)
-  }
-  map.set(id, value)
 }

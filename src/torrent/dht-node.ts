@@ -4,7 +4,8 @@ import { once } from 'node:events'
 import { isIPv6 } from 'node:net'
 import type { Clock } from '../actor/clock.js'
 import type { Meters } from '../actor/meter.js'
-import { AddressRateLimit, sourceOf } from './address-rate-limit.js'
+import { RateWindow } from '../actor/rate-window.js'
+import { sourceOf } from './address-source.js'
 import { isNearAddress, type PeerAddress } from './compact-peers.js'
 import { addressKey, nearestCount, nearestTo, Walk } from './dht-walk.js'
 import {
@@ -62,7 +63,7 @@ export interface Walked {
  */
 export class DhtNode {
   readonly #id: Buffer
-  readonly #turns: AddressRateLimit
+  readonly #turns: RateWindow
   readonly #isV6: boolean
   /** By address; those heard of last stand last. */
   readonly #known = new Map<string, DhtContact>()
@@ -81,7 +82,7 @@ export class DhtNode {
   ) {
     this.#id = nodeId(options.address)
     this.#isV6 = isIPv6(options.host)
-    this.#turns = new AddressRateLimit(answerTurns, clock)
+    this.#turns = new RateWindow(answerTurns, clock)
     socket.on('error', () => 'what was sent is lost, and what was asked stays unanswered')
     socket.on('message', (bytes: Buffer, { address, port }) => this.#take(bytes, { host: address, port }))
   }

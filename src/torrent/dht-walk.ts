@@ -1,4 +1,4 @@
-import { sourceOf } from './address-rate-limit.js'
+import { sourceOf } from './address-source.js'
 import { addressBytes, isNearAddress, type PeerAddress } from './compact-peers.js'
 import type { DhtContact } from './krpc.js'
 

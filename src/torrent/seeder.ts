@@ -2,7 +2,8 @@ import { randomBytes } from 'node:crypto'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import type { Clock, Timer } from '../actor/clock.js'
 import type { Meters } from '../actor/meter.js'
-import { AddressRateLimit, sourceOf } from './address-rate-limit.js'
+import { RateWindow } from '../actor/rate-window.js'
+import { sourceOf } from './address-source.js'
 import { Allowance, type AllowanceOptions } from './allowance.js'
 import { runBytes } from './block-sender.js'
 import { HashAnswers } from './hash-answer.js'
@@ -50,7 +51,7 @@ export class Seeder implements SeederParts {
   #seeded = new Map<string, Seeded>()
   /** Infohashes as encrypted connections name them, likewise. */
   #veiled = new Map<string, Buffer>()
-  readonly #secrets: AddressRateLimit
+  readonly #secrets: RateWindow
   readonly #peers = new Set<SeederPeer>()
   readonly #unchoked = new Set<SeederPeer>()
   /** In the order in which they asked. */
@@ -65,7 +66,7 @@ export class Seeder implements SeederParts {
     private readonly meters: Meters,
   ) {
     this.#allowance = new Allowance(options.upload, clock)
-    this.#secrets = new AddressRateLimit(secretTurns, clock)
+    this.#secrets = new RateWindow(secretTurns, clock)
     this.#server = createServer({ noDelay: true }, (socket) => this.#accept(socket))
     this.#server.maxConnections = options.peersMax + 16
   }

@@ -1,5 +1,5 @@
 import type { Clock } from '../actor/clock.js'
-import { sourceOf } from './address-rate-limit.js'
+import { sourceOf } from './address-source.js'
 import { type Bencodable, encodeBencode } from './bencode.js'
 import { addressBytes, encodePeers, type PeerAddress } from './compact-peers.js'
 

@@ -1,7 +1,6 @@
-import type { Clock } from '../actor/clock.js'
-import { addressBytes } from './compact-peers.js'
+import type { Clock } from './clock.js'
 
-export interface AddressRateOptions {
+export interface RateWindowOptions {
   readonly windowMs: number
   /** In a window, of one source. */
   readonly each: number
@@ -9,21 +8,14 @@ export interface AddressRateOptions {
   readonly all: number
 }
 
-/** The source that an address is counted under: of IPv6 its /64, since one machine may use all addresses of a /64. */
-export function sourceOf(address: string): string {
-  const bytes = addressBytes(address)
-  if (bytes === undefined) return address
-  return bytes.length === 16 ? bytes.toString('hex', 0, 8) : bytes.join('.')
-}
-
 /** Limits how often something may be done in each window of time, for each source and for all sources together. */
-export class AddressRateLimit {
+export class RateWindow {
   readonly #taken = new Map<string, number>()
   #all = 0
   #window = -1
 
   constructor(
-    private readonly options: AddressRateOptions,
+    private readonly options: RateWindowOptions,
     private readonly clock: Clock,
   ) {}
 
