@@ -1,17 +1,18 @@
 import type { Clock, Timer } from '../actor/clock.js'
 
 export interface AllowanceOptions {
-  /** 0: as fast as it goes. */
+  /** 0: unlimited. */
   readonly bytesPerSecond: number
-  /** From midnight to midnight (UTC); 0: without end. */
+  /** From midnight to midnight (UTC); 0: unlimited. */
   readonly bytesPerDay: number
 }
 
 const dayMs = 86_400_000
 
 /**
- * Bytes that may be sent: a rate for each second, of which at most one second's worth is saved up, and a total for each day.
- * Requests wait in the order they came, so no peer is passed over. The day's count is not kept across restarts.
+ * Bytes that may be sent: a token bucket that holds at most the tokens of one second, and a total for each day.
+ * Requests are served in the order in which they came, so that no peer waits forever. The day's count is not kept
+ * across restarts.
  */
 export class Allowance {
   #tokens: number
@@ -19,7 +20,7 @@ export class Allowance {
   #day = -1
   #dayBytes = 0
   #timer: Timer | undefined
-  /** Bounded by its callers: each peer waits here with a run or two at most. */
+  /** Bounded by its callers: each peer has at most two runs in this queue. */
   readonly #waiting: { readonly bytes: number; readonly go: () => void }[] = []
 
   constructor(
@@ -70,7 +71,8 @@ export class Allowance {
     const now = this.clock.monotonic()
     this.#tokens = Math.min(bytesPerSecond, this.#tokens + ((now - this.#filledMs) * bytesPerSecond) / 1000)
     this.#filledMs = now
-    // More than a second's worth at once: full is enough, and what is taken too much is waited for afterwards.
+    // One request may need more tokens than the bucket ever holds. So a full bucket is enough, and the balance
+    // becomes negative: the requests after it wait until it is paid back.
     const needed = Math.min(bytes, bytesPerSecond)
     return this.#tokens >= needed ? 0 : Math.ceil(((needed - this.#tokens) * 1000) / bytesPerSecond)
   }

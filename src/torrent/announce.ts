@@ -83,7 +83,7 @@ function readAnswer(body: Buffer): Announced | undefined {
   return { peers: decodePeers(value.get('peers'), value.get('peers6'), 200), intervalSeconds }
 }
 
-/** Seconds until a tracker is told again: as it says, within bounds. */
+/** Seconds until the next announce: what the tracker asks for, but between 15 seconds and an hour. */
 export function intervalOf(seconds: number): number {
   return Math.min(Math.max(seconds, 15), 3600)
 }

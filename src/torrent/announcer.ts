@@ -6,7 +6,7 @@ import type { Torrent } from './torrent.js'
 export interface AnnouncerParts {
   readonly clock: Clock
   readonly meters: Meters
-  /** Our torrents of the moment. */
+  /** The torrents that are seeded now. */
   torrents(): readonly Torrent[]
   tell(what: AnnounceRequest, signal: AbortSignal): Promise<Announced | undefined>
 }
@@ -24,7 +24,7 @@ const restMaxMs = 3_600_000
 
 /** Announces our torrents to one tracker, one at a time, under both infohashes, so that clients of either version find them. */
 export class Announcer {
-  /** When each torrent is told next, by its infohash. */
+  /** When each torrent is announced next, by its infohash. */
   #nextMs = new Map<string, number>()
   #failures = 0
   #restUntilMs = 0

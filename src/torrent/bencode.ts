@@ -1,6 +1,6 @@
 /**
- * Bencoding, BEP 3. Only the one canonical form is read, so that bytes and value stand for each other: integers and lengths
- * without leading zeros, keys in ascending byte order and once each, nothing after the end.
+ * Bencoding, BEP 3. Only the canonical form is read, so that each value has exactly one encoding: integers and
+ * lengths without leading zeros, keys in ascending byte order and once each, nothing after the end.
  */
 
 /** Keys are byte strings too, held as Latin-1 text: one character a byte, and the order of characters is that of bytes. */
@@ -8,11 +8,14 @@ export type Bencoded = number | Uint8Array | readonly Bencoded[] | BencodeDictio
 export type BencodeDictionary = ReadonlyMap<string, Bencoded>
 
 export interface BencodeLimits {
-  /** Lists and dictionaries within each other. */
+  /** Nesting depth of lists and dictionaries. */
   readonly depthMax: number
   /** Numbers, strings, lists and dictionaries in all; keys do not count. */
   readonly valuesMax: number
-  /** Peers' extension messages: some programs do not sort. A key twice is refused all the same. */
+  /**
+   * Accepts keys in any order, for extension messages: some programs do not sort them. A key that comes twice is
+   * refused all the same.
+   */
   readonly anyOrder?: boolean
 }
 
@@ -94,7 +97,7 @@ class Reader {
     return negative ? -value : value
   }
 
-  /** Digits up to a mark, and over it. */
+  /** Reads digits up to the byte `mark`, and skips that byte. */
   #digits(mark: number): number {
     const start = this.#at
     let value = 0

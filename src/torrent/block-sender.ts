@@ -30,7 +30,7 @@ export class BlockSender {
     private readonly seeded: { readonly torrent: Torrent; path(name: string): string },
   ) {}
 
-  /** Blocks that nothing was done for yet. */
+  /** Blocks in the queue that are not being read yet. */
   get waiting(): number {
     return this.#queue.length
   }
@@ -45,7 +45,7 @@ export class BlockSender {
     this.#queue = this.#queue.filter((one) => !isSame(one, block))
   }
 
-  /** Forgets the blocks that wait, and returns them. */
+  /** Removes the blocks that wait from the queue, and returns them. */
   clear(): readonly BlockSpan[] {
     const dropped = this.#queue
     this.#queue = []
@@ -80,7 +80,10 @@ export class BlockSender {
     this.parts.sent(bytes)
   }
 
-  /** Heads and bytes of blocks, one after the other, the file's part of them by one read. Undefined where reading fails. */
+  /**
+   * Fills `buffer` with the messages of the blocks (head, then bytes), with one read of the file. Undefined where
+   * reading fails.
+   */
   async #read(blocks: readonly BlockSpan[], buffer: Buffer): Promise<number | undefined> {
     const { torrent } = this.seeded
     const parts: Uint8Array[] = []
@@ -105,7 +108,10 @@ function isSame(one: BlockSpan, other: BlockSpan): boolean {
   return one.piece === other.piece && one.begin === other.begin && one.length === other.length
 }
 
-/** Takes blocks off the front of a queue that lie in one file, each behind the one before: one read brings them all. */
+/**
+ * Takes blocks from the front of the queue as long as they are adjacent in one file, so that one read is enough for
+ * all of them.
+ */
 export function takeRun(queue: BlockSpan[], torrent: Torrent, blocksMax: number): readonly BlockSpan[] {
   let count = 0
   let next: { file: object; position: number } | undefined

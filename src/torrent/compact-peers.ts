@@ -7,7 +7,7 @@ export interface PeerAddress {
   readonly port: number
 }
 
-/** 4 bytes of IPv4, or 16 of IPv6; undefined for what is no address. IPv4 inside of IPv6 is IPv4. */
+/** 4 bytes of IPv4, or 16 of IPv6; undefined for what is no address. An IPv4-mapped IPv6 address gives 4 bytes. */
 export function addressBytes(host: string): Buffer | undefined {
   if (isIPv4(host)) return Buffer.from(host.split('.').map(Number))
   if (!isIPv6(host)) return undefined
@@ -90,7 +90,7 @@ for (const [network, prefix] of [
   nearAddresses.addSubnet(network, prefix, 'ipv6')
 }
 
-/** Whether a host is this machine, in a network of its own, or no place at all. Names are taken to be out in the world. */
+/** Whether a host is this machine, in a private network, or not a unicast address. Host names are taken to be public. */
 export function isNearAddress(host: string): boolean {
   if (host === 'localhost') return true
   const bytes = addressBytes(host.replace(/^\[|\]$/g, ''))

@@ -22,7 +22,7 @@ import {
 import { nodeId } from './node-id.js'
 
 export interface DhtOptions {
-  /** Address of this machine, IPv4 or IPv6: that is the table. */
+  /** Address of this machine, IPv4 or IPv6: each has a table of its own. */
   readonly host: string
   /** UDP port; 0: a free one. */
   readonly port: number
@@ -36,19 +36,22 @@ export const dhtDefaults = { answerMs: 3000 }
 
 /** Questions under way at once. */
 const atOnce = 4
-/** Nodes that answered lately, from which the next walk sets out. */
+/** Nodes that answered lately: the next lookup starts from them. */
 const knownMax = 400
 const setOutFrom = 16
-/** Fewer than so many known: the nodes of the setting are asked first. */
+/** Where fewer nodes than this are known, the configured bootstrap nodes are asked first. */
 const knownMin = 8
-/** And each hour, so that a group of nodes that name only each other cannot keep us among themselves. */
+/**
+ * The bootstrap nodes are also asked each hour: a group of nodes that name only each other could otherwise be all
+ * that we know.
+ */
 const enterMs = 3_600_000
 /** Questions of others that are answered: an answer has some 300 bytes, and takes 0.1 ms. */
 const answerTurns = { windowMs: 1000, each: 10, all: 100 }
-/** Peers taken from one walk, at most. */
+/** Peers taken from one lookup, at most. */
 const peersMax = 200
 
-/** What came of a walk. */
+/** The result of a lookup. */
 export interface Walked {
   readonly peers: readonly PeerAddress[]
   /** Nodes that answered. */
@@ -65,11 +68,11 @@ export class DhtNode {
   readonly #id: Buffer
   readonly #turns: RateWindow
   readonly #isV6: boolean
-  /** By address; those heard of last stand last. */
+  /** By address; in the order of their last answers, the latest last. */
   readonly #known = new Map<string, DhtContact>()
   /** By the address that is asked. */
   readonly #asked = new Map<string, (answer: DhtAnswer) => void>()
-  /** When the nodes of the setting were asked last. */
+  /** When the bootstrap nodes were asked last. */
   #enteredMs = 0
   #turn: Promise<unknown> = Promise.resolve()
   #over = false
@@ -112,8 +115,9 @@ export class DhtNode {
   }
 
   /**
-   * Walks to the nodes that keep word of a torrent (infohash of 20 bytes) and asks them for peers; with a port, says that we
-   * have it there. One walk at a time. `entries`: where to begin while few others are known. Never rejects.
+   * Looks up the nodes that store the announces of a torrent (infohash of 20 bytes) and asks them for peers; with a
+   * port, also announces the torrent to them. One lookup at a time. `entries`: the bootstrap nodes, asked while few
+   * others are known. Never rejects.
    */
   walk(
     infohash: Buffer,
@@ -167,7 +171,8 @@ export class DhtNode {
         const answer = await this.#ask(next, question)
         if (answer?.id.equals(next.id) === true) hear(next, answer)
         else {
-          // It answers with another id than others told of it: a node that takes any place in the table is not believed.
+          // It answers with another id than the one it was named with. A node that changes its id can claim to be
+          // near any infohash, so its answer is not used.
           this.#known.delete(addressKey(next))
           walk.silent(next)
         }
@@ -223,7 +228,7 @@ export class DhtNode {
     if (this.#known.size > knownMax && oldest !== undefined) this.#known.delete(oldest)
   }
 
-  /** One question to one address, and what it answers in time. */
+  /** Sends one query to one address; resolves with the answer, or undefined where none came in time. */
   #ask(to: PeerAddress, question: (transaction: Buffer) => Buffer): Promise<DhtAnswer | undefined> {
     const key = addressKey(to)
     if (this.#over || this.#asked.has(key)) return Promise.resolve(undefined)

@@ -10,16 +10,16 @@ interface Candidate {
 
 /** Nodes that store the announces of a torrent: those nearest to its infohash. */
 export const nearestCount = 8
-/** Heard of and remembered in one walk; the furthest are forgotten. */
+/** Candidates kept in one lookup; the ones farthest from the infohash are dropped. */
 const candidatesMax = 128
-/** Other services than this one stand below. */
+/** Ports below are those of other services: to send to them on the word of a node could be an attack on somebody else. */
 const portMin = 1024
-/** Asked in one walk; one through millions of nodes asks some 40. */
+/** Queries in one lookup. In a table of millions of nodes a lookup takes some 40. */
 const askedMax = 120
 
 /**
- * A walk through the table towards an infohash: which node to ask next, given what those before answered. The number of queries
- * is bounded, so false answers cost no more than that.
+ * One iterative lookup of an infohash: which node to ask next, given the answers so far. The number of queries is
+ * bounded, so false answers cannot make it run on.
  */
 export class Walk {
   /** Nearest first. */
@@ -34,7 +34,7 @@ export class Walk {
     private readonly isNear: boolean,
   ) {}
 
-  /** Nodes that somebody told of; of one address only the first. */
+  /** Nodes that an answer named; of one address only the first. */
   add(contacts: readonly DhtContact[]): void {
     for (const contact of contacts) {
       const key = this.isNear ? addressKey(contact) : sourceOf(contact.host)
@@ -47,7 +47,7 @@ export class Walk {
     this.#candidates.splice(candidatesMax)
   }
 
-  /** The node to ask next; undefined while there is none, or none any more. */
+  /** The node to ask next; undefined where none is left, or none until another answer comes. */
   next(): DhtContact | undefined {
     if (this.#asked >= askedMax) return undefined
     const found = this.#candidates.slice(0, nearestCount).find(({ state }) => state === 'new')
@@ -65,7 +65,7 @@ export class Walk {
     found.token = token
   }
 
-  /** It said nothing in time, or something else than a node says. */
+  /** It did not answer in time, or not by the protocol. */
   silent(contact: DhtContact): void {
     this.#candidates = this.#candidates.filter((candidate) => candidate.contact !== contact)
   }

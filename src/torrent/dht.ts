@@ -6,7 +6,7 @@ import type { Announced, AnnounceRequest } from './announce.js'
 import type { PeerAddress } from './compact-peers.js'
 import { DhtNode } from './dht-node.js'
 
-/** Written in place of a tracker's address, it means the distributed hash table. */
+/** Stands for the distributed hash table where the address of a tracker is expected. */
 export const dhtUrl = 'dht:'
 
 export interface DhtPlace {

@@ -13,21 +13,24 @@ import { carryPiece, type WebSeed } from './web-seed.js'
 export interface DownloadOptions {
   readonly peersMax: number
   readonly connectMs: number
-  /** Without a byte from peers for so long, HTTP is asked too, until the end. */
+  /** After so long without a byte from peers, pieces are also fetched over HTTP, until the download ends. */
   readonly webAfterMs: number
-  /** Pieces asked for over HTTP at once. */
+  /** Pieces fetched over HTTP at the same time. */
   readonly webAtOnce: number
   readonly memoryMaxBytes: number
   /**
-   * Without a right piece for so long, or with so few that it comes to the same in the long run, it is given up, so that another
-   * torrent may have the place.
+   * A download that gets no valid piece for so long, or valid pieces at a lower average rate than that, is given up,
+   * so that another torrent can have its place.
    */
   readonly giveUpMs: number
-  /** While others wait to be tried, a peer that sends nothing for so long leaves its place. */
+  /** While other peers wait to be tried, a peer that sends nothing for so long is disconnected. */
   readonly uselessMs: number
   readonly line: PeerConnectionOptions
   readonly encryption: Encryption
-  /** True: peers may be in networks of our own. Else such addresses, whoever told them, are not tried. */
+  /**
+   * True: peers may be in private networks. Otherwise such addresses are never tried, so that nobody can direct
+   * connections at machines in the operator's network.
+   */
   readonly isNear: boolean
 }
 
@@ -45,10 +48,10 @@ export const downloadDefaults = {
 const retryMs = 15_000
 /** After a failed handshake the other one (encrypted or plain) is tried after this shorter time. */
 const otherWayMs = 1000
-/** Failures of the HTTP server one after the other; then it rests. */
+/** Pause after a failure of the HTTP server. */
 const webRestMs = 5000
 
-/** One torrent on its way into a folder, from peers and over HTTP. */
+/** Downloads one torrent into a folder, from peers and over HTTP. */
 export class Download implements DownloadParts {
   readonly store: PieceStore
   readonly #known: KnownPeers
@@ -95,8 +98,8 @@ export class Download implements DownloadParts {
   }
 
   /**
-   * True when every piece is on disk and right; false when nothing right came for long. Rejects where the disk refuses, or when
-   * it is stopped.
+   * True when every piece is on disk and has the right hash; false when no valid piece came for too long
+   * (`giveUpMs`). Rejects where writing fails, or when it is stopped.
    */
   async run(): Promise<boolean> {
     await this.store.prepare()
@@ -172,7 +175,7 @@ export class Download implements DownloadParts {
     if (this.#webOn) this.#askWeb()
   }
 
-  /** Connections under way, as the known peers are named. */
+  /** Keys of the peers that are connected, as in `KnownPeers`. */
   get #taken(): Set<string> {
     return new Set(Array.from(this.#peers, ({ address: { host, port } }) => `${host} ${port}`))
   }
@@ -186,7 +189,7 @@ export class Download implements DownloadParts {
     }
   }
 
-  /** Peers that keep a place and send nothing: the one that was silent longest makes room for who waits. */
+  /** Disconnects the peer that has sent nothing for the longest time, where all places are taken and other peers wait. */
   #leaveUseless(now: number): void {
     if (this.#peers.size < this.options.peersMax || !this.#known.hasNext(this.#taken)) return
     const [idlest] = [...this.#peers].sort((one, other) => one.sentMs - other.sentMs)

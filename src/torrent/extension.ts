@@ -7,7 +7,7 @@ import { encode } from './wire.js'
 /** Ids that peers use when they send them to this side. */
 export const ownIds = { metadata: 1, pex: 2 } as const
 
-/** Requests that one peer may leave unanswered. */
+/** Requests that a peer may have open at once, as our handshake tells it. */
 export const requestsMax = 512
 
 const limits = { depthMax: 4, valuesMax: 512, anyOrder: true }
@@ -16,7 +16,7 @@ const limits = { depthMax: 4, valuesMax: 512, anyOrder: true }
 const partBytes = 16 * 1024
 
 export interface ExtensionGreeting {
-  /** Ids to use when they are sent to the peer; 0 or absent: it does not support them. */
+  /** Ids to use when they are sent to the peer; 0 or absent: the peer does not support them. */
   readonly metadata: number
   readonly pex: number
   /** Where it listens for others. */

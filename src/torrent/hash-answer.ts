@@ -20,8 +20,9 @@ export class HashAnswers {
   }
 
   /**
-   * The hashes asked for, and after them the uncles that lead to the root; undefined where the request is to be rejected: what
-   * lies below the pieces is not given out, for it would have to be read and hashed anew each time.
+   * The hashes asked for, and after them the uncle hashes that lead to the root; undefined where the request is to be
+   * rejected. Layers below the pieces are not given out, because the file would have to be read and hashed for each
+   * request.
    */
   answer({ root, baseLayer, index, length, proofLayers }: HashSpan): Buffer | undefined {
     const file = this.#files.get(root.toString('latin1'))

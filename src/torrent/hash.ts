@@ -6,10 +6,10 @@ import { pieceRoot } from './tree.js'
 
 /** One pass over a file for all three digests: each byte is read once, and hashed while the processor's cache holds it. */
 
-/** Read at once; two of them are held, one being filled while the other is hashed. */
+/** Bytes of one read; there are two buffers: one is filled while the other is hashed. */
 const readBytes = 1 << 20
 
-/** The hashes of a file's pieces, or of one of them, from those of its 16 KiB blocks, as they stand in the layer of the file. */
+/** The root hash of one piece from the hashes of its 16 KiB blocks: what the piece layer of the file has for it. */
 export function rootOfBlocks(blocks: Uint8Array, fileBytes: number, pieceBytes: number): Uint8Array {
   // A file of one piece has a tree just wide enough; in a longer one each piece has a full one.
   const width = Math.ceil(Math.min(fileBytes, pieceBytes) / blockBytes)
@@ -46,7 +46,7 @@ async function hashOpen(file: FileHandle, name: string, pieceBytes: number): Pro
   for (let at = 0, turn = 1; at < sizeBytes; at += readBytes, turn ^= 1) {
     const bytes = await reading
     reading = fill(file, buffers[turn]!, at + readBytes, sizeBytes)
-    // Rejections are met at the next turn, or just below.
+    // Not unhandled: a rejection is thrown where `reading` is awaited, in the next turn of the loop or after it.
     reading.catch(() => 'met when it is awaited')
     pass.update(bytes)
   }

@@ -33,7 +33,7 @@ export function keyHalf(): { readonly own: Buffer; secret(others: Buffer): Buffe
       try {
         return dh.computeSecret(others)
       } catch (error) {
-        // 0, 1 and the like are no valid public keys: everybody would know the secret.
+        // 0, 1 and p - 1 are no valid public keys: everybody would know the secret that they give.
         if (error instanceof Error && 'code' in error && error.code === 'ERR_CRYPTO_INVALID_KEYLEN') {
           return undefined
         }

@@ -7,11 +7,11 @@ export interface KnownPeer extends PeerAddress {
   readonly source: string
   /** Not before. */
   retryMs: number
-  /** Sent something that was not the torrent's, or was somebody else: never again. */
+  /** It sent wrong bytes, does not have the torrent, or is this program itself: never tried again. */
   isBad: boolean
-  /** How it is spoken to next. */
+  /** Whether the next connection is tried encrypted. */
   isEncrypted: boolean
-  /** Times in a row that nothing came of it. */
+  /** Failed connections in a row. */
   failures: number
 }
 
@@ -20,11 +20,11 @@ export interface KnownPeersOptions {
   readonly max: number
   /** Of them named by one source: a tracker's answer has 50 to 200. */
   readonly eachMax: number
-  /** Ports of one address, out in the world: who names many of them has somebody attacked by us. */
+  /** Ports of one public address: a source that names many of them may want us to flood that address with connections. */
   readonly portsMax: number
-  /** A peer of which nothing came so often in a row leaves its place to others that are named... */
+  /** After so many failures in a row a peer is removed where other peers are named... */
   readonly failuresMax: number
-  /** ...and, whoever names it, does not come back for so long. It is not tried less often than that. */
+  /** ...and is not added again for so long, whoever names it. Also the longest time between two tries. */
   readonly silentMs: number
 }
 
@@ -32,7 +32,7 @@ export const knownPeersDefaults: KnownPeersOptions = {
   ...{ max: 500, eachMax: 200, portsMax: 4, failuresMax: 2, silentMs: 300_000 },
 }
 
-/** Names of peers that did not answer, remembered at most. */
+/** Most removed peers remembered. */
 const silentMax = 2000
 
 function keyOf({ host, port }: PeerAddress): string {
@@ -40,8 +40,9 @@ function keyOf({ host, port }: PeerAddress): string {
 }
 
 /**
- * The peers of one torrent, by who named them (a tracker, the table, another peer). Sources take turns, and one that names more
- * than its share makes room for others: a source that lies costs tries, and nobody else's places.
+ * The peers of one torrent, by who named them (a tracker, the table, another peer). Sources take turns, and a source
+ * that names more than its share loses peers to others. So a source that lies costs some tries, but cannot displace
+ * the peers of others.
  */
 export class KnownPeers {
   readonly #known = new Map<string, KnownPeer>()
@@ -75,7 +76,7 @@ export class KnownPeers {
     return this.#known.get(keyOf(address))
   }
 
-  /** Nothing came of a peer: it was not there, or sent nothing. It is tried again in `againMs`, and less and less often. */
+  /** The peer could not be reached, or sent nothing. It is tried again in `againMs`, which doubles with each failure. */
   failed(peer: KnownPeer, againMs: number): void {
     const waitMs = Math.min(againMs * 2 ** Math.min(peer.failures, 10), this.options.silentMs)
     peer.retryMs = this.clock.monotonic() + waitMs
@@ -108,7 +109,7 @@ export class KnownPeers {
     return false
   }
 
-  /** Forgets one of `keys` of which nothing came, for a while. False where there is none. */
+  /** Removes one of `keys` that failed too often, and does not add it again for `silentMs`. False where there is none. */
   #leaveSilent(keys: Iterable<string>): boolean {
     for (const key of keys) {
       const peer = this.#known.get(key)
@@ -123,7 +124,10 @@ export class KnownPeers {
     return false
   }
 
-  /** Takes one that is silent, or one of the source that has most, where that is more than `held` and the one that comes. */
+  /**
+   * Removes a peer that failed too often, or else one of the source that has most, where that source has more than
+   * `held` + 1.
+   */
   #makeRoom(held: number): boolean {
     if (this.#leaveSilent(this.#known.keys())) return true
     let largest: Set<string> | undefined
@@ -131,7 +135,7 @@ export class KnownPeers {
       if (largest === undefined || keys.size > largest.size) largest = keys
     }
     if (largest === undefined || largest.size <= held + 1) return false
-    // The last was tried last, or came last.
+    // Keys are in the order in which they will be tried, so the last one was tried or added most recently.
     const last = [...largest].at(-1)
     if (last !== undefined) this.#drop(last)
     return true

@@ -12,7 +12,7 @@ export interface DhtContact extends PeerAddress {
 }
 
 export interface DhtAnswer {
-  /** What the question had. */
+  /** As in the query. */
   readonly transaction: Buffer
   readonly id: Buffer
   /** To be sent back when announcing. */
@@ -21,9 +21,9 @@ export interface DhtAnswer {
   readonly peers: readonly PeerAddress[]
 }
 
-/** Longer datagrams are none of this protocol. */
+/** Longer datagrams are dropped: messages of this protocol are far shorter. */
 const messageMaxBytes = 4096
-/** A node tells of 8; what is sent beyond that is not read. */
+/** By the protocol an answer names 8 nodes; at most so many are read. */
 const contactsMax = 16
 const peersMax = 100
 const tokenMaxBytes = 128
@@ -134,7 +134,7 @@ export function decodeDhtQuestion(bytes: Buffer): DhtQuestion | undefined {
   return { name, transaction, target: bytesIn(target, nodeIdBytes, nodeIdBytes) }
 }
 
-/** Tells a node that it does not get what it asked for. Codes of BEP 5: 203 malformed, 204 not known here. */
+/** An error message. Codes of BEP 5: 203 protocol error, 204 method unknown. */
 export function encodeDhtError(transaction: Uint8Array, code: 203 | 204, why: string): Buffer {
   return encodeBencode(
     new Map<string, Bencodable>([

@@ -13,9 +13,9 @@ export interface DownloadParts {
   readonly peerId: Buffer
   /** Bytes of blocks came in. */
   received(bytes: number): void
-  /** A piece was finished (or given up): others may have something to do. */
+  /** A piece was finished or given up: other peers may have a piece to ask for. */
   moved(): void
-  /** The disk refuses. */
+  /** Writing to the disk failed. */
   failed(error: Error): void
   /** Other peers that this one knows. */
   heardOf(peers: readonly PeerAddress[], source: string): void
@@ -57,7 +57,7 @@ export class LeecherPeer implements PeerHandler {
     this.#heardMs = this.sentMs = parts.clock.monotonic()
   }
 
-  /** The connection is up: this side speaks first. */
+  /** The connection is open; this side sends its handshake first. */
   begin(): void {
     this.connection.send(encodeHandshake(this.infohash, this.parts.peerId))
   }

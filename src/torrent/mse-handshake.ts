@@ -4,30 +4,30 @@ import { Rc4 } from './rc4.js'
 import { handshakeBytes, isHandshake } from './wire.js'
 
 /**
- * Message stream encryption (MSE, also called PE) as in libtorrent, uTorrent and Azureus: how two peers agree on encryption
- * before the BitTorrent handshake. Bytes in, bytes out; no socket and no clock here.
+ * Message stream encryption (MSE, also called PE) as in libtorrent, uTorrent and Azureus: how two peers agree on
+ * encryption before the BitTorrent handshake. Bytes in, bytes out; no socket and no clock here.
  *
  *     A to B   Ya, pad A
  *     B to A   Yb, pad B
  *     A to B   H('req1', S), H('req2', SKEY) xor H('req3', S), E(eight zeros, what A can, pad C, length of IA), E(IA)
  *     B to A   E(eight zeros, what B chose, pad D), and from here on what was chosen
  *
- * S is the secret of a Diffie-Hellman exchange over 768 bits, H is SHA-1, SKEY the infohash, E is RC4 with keys of S and SKEY.
- * IA, the first words of A, is always encrypted, and may be none.
+ * S is the secret of a Diffie-Hellman exchange over 768 bits, H is SHA-1, SKEY the infohash, E is RC4 with keys of S
+ * and SKEY. IA, the first payload of A, is always encrypted, and may be empty.
  */
 
 /** What is done with encrypted connections. */
 export type Encryption =
-  /** None: in clear only. */
+  /** Encrypted connections are neither accepted nor made. */
   | 'off'
   /** Incoming as the peer wants; outgoing in clear, and encrypted where the peer closes the connection on that. */
   | 'accept'
   /** As `accept`, but outgoing ones are tried encrypted first. */
   | 'prefer'
-  /** All of them, every byte. */
+  /** Every connection, and every byte of it, is encrypted. */
   | 'require'
 
-/** What comes of a chunk. */
+/** The result of one chunk. */
 export type Step =
   | { readonly kind: 'more'; readonly say?: Buffer }
   | { readonly kind: 'end'; readonly reason: 'garbage' | 'unknown' | 'flood' | 'clear' }
@@ -67,7 +67,10 @@ function pad(): Buffer {
   return randomBytes(randomInt(padMaxBytes + 1))
 }
 
-/** The form of an infohash by which the side that was connected to looks up which torrent is meant. */
+/**
+ * The hash of an infohash by which the answering side finds which torrent is meant, without the infohash being sent
+ * in clear.
+ */
 export function veiledInfohash(infohash: Uint8Array): Buffer {
   return hash('req2', infohash)
 }
@@ -87,7 +90,7 @@ export class MseResponder implements MseHandshake {
   /** What stands behind pad A. */
   #mark: Buffer = zeros
   #ciphers: Ciphers | undefined
-  /** Bytes that are awaited before the length of IA. */
+  /** Length of pad C: bytes still to come before the length of IA. */
   #padBytes = 0
   #chosen = 0
 
@@ -164,7 +167,10 @@ function sayOf(step: Step): Buffer[] {
   return step.kind !== 'end' && step.say !== undefined ? [step.say] : []
 }
 
-/** Plain text where both sides accept it: the handshake was hidden, which is what many peers want the encryption for. */
+/**
+ * Plain text where both sides accept it: the handshake was encrypted, which is enough for peers that only avoid being
+ * recognized by their networks.
+ */
 function choose(provided: number, encryption: Encryption): number {
   if ((provided & inClear) !== 0 && encryption !== 'require') return inClear
   return provided & rc4
@@ -212,7 +218,7 @@ export class MseInitiator implements MseHandshake {
     private readonly strict: boolean,
   ) {}
 
-  /** What this side says first. */
+  /** The first bytes of this side. */
   begin(): Buffer {
     return Buffer.concat([this.#half.own, pad()])
   }
@@ -230,7 +236,7 @@ export class MseInitiator implements MseHandshake {
     this.#ciphers = { input, output }
     this.#mark = Buffer.alloc(8)
     input.apply(this.#mark)
-    // No first words: what is said here waits until both have agreed.
+    // IA is empty: what this side sends waits until the handshake is done.
     const words = Buffer.concat([agreementWords(this.strict ? rc4 : rc4 | inClear), Buffer.alloc(2)])
     output.apply(words)
     const veiled = xor(veiledInfohash(this.infohash), hash('req3', secret))

@@ -27,9 +27,9 @@ export type ConnectionEnd =
   | 'late'
   /** Nothing heard for long. */
   | 'idle'
-  /** Takes no bytes. */
+  /** Does not read what is sent. */
   | 'stalled'
-  /** Asks for more than is given, again and again. */
+  /** Goes on sending requests beyond the limit. */
   | 'flood'
   /** One connection too many. */
   | 'full'
@@ -37,7 +37,7 @@ export type ConnectionEnd =
   | 'forged'
 
 export interface PeerConnectionOptions {
-  /** A message may be so long; the bitfield of a whole torrent is the longest. */
+  /** Longest message accepted; the bitfield of a whole torrent is the longest that is needed. */
   readonly messageMaxBytes: number
   readonly handshakeMs: number
   readonly idleMs: number
@@ -50,7 +50,7 @@ export interface PeerConnectionOptions {
 export const connectionDefaults: PeerConnectionOptions = {
   messageMaxBytes: 128 * 1024,
   handshakeMs: 10_000,
-  // Peers say something each two minutes.
+  // Peers send a keep-alive each two minutes.
   idleMs: 180_000,
   stallMs: 60_000,
   unsentMaxBytes: 512 * 1024,
@@ -63,13 +63,16 @@ const quietMs = 90_000
 export interface PeerHandler {
   /** The peer's handshake is whole. A reason ends the connection. */
   onHandshake(handshake: Handshake): ConnectionEnd | undefined
-  /** A message, in order; its bytes are lent until this returns. A reason ends the connection. */
+  /** A message, in order; its bytes are valid only until this returns. A reason ends the connection. */
   onMessage(message: Message): ConnectionEnd | undefined
   /** Called once, whatever ended it; nothing is called after. */
   onClose(reason: ConnectionEnd): void
 }
 
-/** One connection with a peer: bytes to handshake and messages, with deadlines. Whoever owns lines calls `tick` each second. */
+/**
+ * One connection with a peer: bytes to handshake and messages, with deadlines. The owner of the connection calls
+ * `tick` each second.
+ */
 export class PeerConnection {
   #head: Buffer | undefined = Buffer.alloc(0)
   #over = false
@@ -102,7 +105,7 @@ export class PeerConnection {
     socket.on('drain', () => socket.resume())
     socket.on('error', () => this.end('closed'))
     socket.on('close', () => this.end('closed'))
-    // A peer that has closed its sending side asks for nothing more: what it asked for before is dropped.
+    // A peer that has closed its sending side will ask for nothing more; requests that it made before are dropped.
     socket.on('end', () => this.end('closed'))
   }
 
@@ -115,7 +118,10 @@ export class PeerConnection {
     return this.#over
   }
 
-  /** Sends bytes that are the line's, which may encrypt them in place, until `sent` is called; also when the line ends before. */
+  /**
+   * Sends bytes, which may be encrypted in place: the caller must not touch them until `sent` is called. It is also
+   * called when the connection ends before.
+   */
   send(bytes: Uint8Array, sent?: () => void): void {
     if (this.#over) sent?.()
     else if (this.#agreement !== undefined) this.#held.push({ bytes, sent })
@@ -142,7 +148,7 @@ export class PeerConnection {
     })
   }
 
-  /** Ends the line at once. */
+  /** Ends the connection at once. */
   end(reason: ConnectionEnd): void {
     if (this.#over) return
     this.#over = true
@@ -177,7 +183,10 @@ export class PeerConnection {
     else if (this.socket.writableLength > this.options.unsentMaxBytes) this.socket.pause()
   }
 
-  /** What a chunk says; undefined where that is not known yet, or nothing. */
+  /**
+   * The decrypted bytes of a chunk; undefined where the encryption handshake is not done, or the chunk has nothing
+   * behind it.
+   */
   #reveal(chunk: Buffer): Buffer | undefined {
     if (this.#agreement === undefined) {
       this.#open?.(chunk)

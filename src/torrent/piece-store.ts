@@ -9,10 +9,10 @@ import { blockBytes, fileOfPiece, pieceSize, type Torrent, type TorrentFile } fr
  * beside the files: after a restart they are hashed again, and pieces with the right hash count as present.
  */
 
-/** A piece on its way, from one carrier. Its digest is taken block by block, as they come. */
+/** A piece that is being received from one peer or server. Each block is hashed when it arrives. */
 export interface IncomingPiece {
   readonly piece: number
-  /** Of the file's bytes; padding is not carried. */
+  /** The bytes of the file; padding is not transferred. */
   readonly bytes: Buffer
   readonly blocks: number
   readonly startedMs: number
@@ -23,15 +23,15 @@ export interface IncomingPiece {
 }
 
 export class PieceStore {
-  /** 1: on disk and right. */
+  /** 1: on disk with the right hash. */
   readonly #have: Uint8Array
   readonly #intakes = new Set<IncomingPiece>()
   #missing: number
   #missingBytes: number
-  /** Pieces below are all here, or on their way. */
+  /** All pieces below this one are present or being received. */
   #from = 0
 
-  /** @param memoryMaxBytes held in pieces on their way, unless a single one is larger */
+  /** @param memoryMaxBytes held in pieces that are being received; a single larger piece is allowed */
   constructor(
     readonly torrent: Torrent,
     private readonly folder: string,
@@ -54,7 +54,7 @@ export class PieceStore {
     return this.#have[piece] === 1
   }
 
-  /** Makes the files, and looks at what is in them already. Rejects where the disk refuses. */
+  /** Creates the files, and hashes what is in them already. Rejects where reading or writing fails. */
   async prepare(): Promise<void> {
     await mkdir(this.folder, { recursive: true, mode: 0o700 })
     const buffer = Buffer.allocUnsafeSlow(this.torrent.pieceBytes)
@@ -72,8 +72,8 @@ export class PieceStore {
   }
 
   /**
-   * The next piece for a carrier that has `offers(piece)`; pieces that others are still at come last, and only after they had
-   * `patienceMs`. Undefined: nothing now.
+   * The next piece for a peer or server that has the pieces for which `offers(piece)` is true. Pieces that are being
+   * received from another one come last, and only after `patienceMs`. Undefined: none now.
    */
   start(offers: (piece: number) => boolean, now: number, patienceMs: number): IncomingPiece | undefined {
     const under = new Set(Array.from(this.#intakes, ({ piece }) => piece))
@@ -108,7 +108,7 @@ export class PieceStore {
     return intake
   }
 
-  /** Gives a piece up: somebody else may carry it. */
+  /** Gives a piece up, so that it can be received from another peer. */
   abandon(intake: IncomingPiece): void {
     this.#intakes.delete(intake)
   }
@@ -127,8 +127,8 @@ export class PieceStore {
   }
 
   /**
-   * Ends a piece whose blocks are all there: writes it where it is right. False: it is not what the torrent says. Rejects where
-   * the disk refuses.
+   * Ends a piece whose blocks are all there: writes it where its hash is right. False: the hash is wrong. Rejects
+   * where writing fails.
    */
   async finish(intake: IncomingPiece): Promise<boolean> {
     try {

@@ -3,7 +3,7 @@ import { type BencodeDictionary, type Bencoded, type BencodeLimits, decodeBencod
 import { blockBytes, composeTorrent, isPlainFileName, type PlannedFile, type Torrent } from './torrent.js'
 import { merkleRoot } from './tree.js'
 
-/** What a foreign torrent may be. */
+/** Bounds for torrents of others. */
 export interface TorrentLimits {
   readonly filesMax: number
   /** Of all files together. */
@@ -88,7 +88,7 @@ function readFiles(
   return files
 }
 
-/** The hashes of a file's pieces, in memory of their own, once they have led to its root. */
+/** The hashes of a file's pieces, copied, after the root that they give was checked. */
 function readLayer(
   root: Bencoded | undefined,
   layers: BencodeDictionary,

@@ -22,13 +22,13 @@ import {
   type Message,
 } from './wire.js'
 
-/** A torrent that is given out. */
+/** A torrent that is seeded. */
 export interface Seeded {
   readonly torrent: Torrent
   readonly hashes: HashAnswers
   /** Where a file of it lies. */
   path(name: string): string
-  /** Pieces that are here; absent: all of them. What was here stays. */
+  /** Pieces that are here; absent: all of them. A piece that was here once stays here. */
   has?(piece: number): boolean
 }
 
@@ -39,13 +39,16 @@ export interface SeederParts extends BlockSenderParts {
   /** Where this side listens; 0: nowhere. */
   readonly port: number
   find(infohash: Buffer): Seeded | undefined
-  /** True while a block may be asked for by this peer: it holds an upload slot from then on. */
+  /** True where this peer may ask for blocks: it holds an upload slot from then on. */
   admit(peer: SeederPeer): boolean
   release(peer: SeederPeer): void
   onPeerClosed(peer: SeederPeer, reason: ConnectionEnd): void
 }
 
-/** Requests refused on one connection before it ends: a peer that keeps to the limit in our handshake never gets there. */
+/**
+ * Requests refused on one connection before it is closed. A peer that keeps to the limit in our handshake never
+ * reaches it.
+ */
 const refusedMax = 4096
 /** Peers told in one exchange (BEP 11). */
 const exchangedMax = 50
@@ -71,7 +74,7 @@ export class SeederPeer implements PeerHandler {
   constructor(
     private readonly parts: SeederParts,
     readonly host: string,
-    /** Under which it is counted for limits. */
+    /** The source that it is counted under for limits. */
     readonly source: string,
   ) {}
 
@@ -154,7 +157,7 @@ export class SeederPeer implements PeerHandler {
     this.connection.send(Buffer.concat(words))
   }
 
-  /** Tells the peer what has come in since. */
+  /** Tells the peer which pieces came in since the last time. */
   tellNews(): void {
     if (
       this.#toldPieces === undefined ||
@@ -178,7 +181,7 @@ export class SeederPeer implements PeerHandler {
     return news
   }
 
-  /** Tells the peer about others of the same torrent that it has not heard of here. */
+  /** Tells the peer the addresses of others of the same torrent that it was not told before. */
   exchange(peers: readonly PeerAddress[]): void {
     if (this.#exchangeId === 0 || this.connection.isOver) return
     const fresh = peers.filter((peer) => peer !== this.listens && !this.#told.has(peerKey(peer)))

@@ -20,7 +20,7 @@ export interface SeederOptions {
   readonly peersMax: number
   /** Of one address. */
   readonly peersPerAddressMax: number
-  /** Peers that are sent to at once; others wait for their turn. */
+  /** Upload slots: peers that are sent blocks at the same time. Others are choked until a slot is free. */
   readonly slotsMax: number
   /** How long a slot is kept while others wait. */
   readonly slotMs: number
@@ -38,8 +38,8 @@ const exchangeEveryTicks = 60
 const secretTurns = { windowMs: 10_000, each: 20, all: 1000 }
 
 /**
- * Gives torrents to BitTorrent peers over TCP. Blocks are read from the files when a peer can take them; only the hashes of a
- * torrent are held in memory. For 50 peers that is 50 times two runs of 128 KiB.
+ * Seeds torrents to BitTorrent peers over TCP. Blocks are read from the files when a peer can take them; only the
+ * hashes of a torrent are held in memory. For 50 peers that is 50 times two runs of 128 KiB.
  */
 export class Seeder implements SeederParts {
   readonly peerId = Buffer.concat([Buffer.from('-SL0100-'), randomBytes(12)])
@@ -47,7 +47,7 @@ export class Seeder implements SeederParts {
   readonly #server: Server
   readonly #files = new OpenFiles(openFilesMax)
   readonly #allowance: Allowance
-  /** By infohash, each that peers ask by, as Latin-1 text. */
+  /** By each infohash that peers use for it, as Latin-1 text. */
   #seeded = new Map<string, Seeded>()
   /** Infohashes as encrypted connections name them, likewise. */
   #veiled = new Map<string, Buffer>()
@@ -71,7 +71,7 @@ export class Seeder implements SeederParts {
     this.#server.maxConnections = options.peersMax + 16
   }
 
-  /** Begins to listen; resolves with the port. Rejects where the port cannot be had. */
+  /** Begins to listen; resolves with the port. Rejects where the port is taken or not allowed. */
   async listen(): Promise<number> {
     const { host, port } = this.options
     await new Promise<void>((resolve, reject) => {
@@ -83,7 +83,10 @@ export class Seeder implements SeederParts {
     return this.port
   }
 
-  /** Seeds these torrents and no others from now on; peers of others are sent away. `path` of each says where its files lie. */
+  /**
+   * Seeds these torrents and no others from now on; peers of other torrents are disconnected. `path` of each says
+   * where its files lie.
+   */
   offer(torrents: readonly Omit<Seeded, 'hashes'>[]): void {
     const before = this.#seeded
     this.#seeded = new Map()
@@ -219,7 +222,10 @@ export class Seeder implements SeederParts {
     }
   }
 
-  /** While peers wait, the one that has had its slot longest makes room for the first of them. */
+  /**
+   * While peers wait, the one that has had its slot for the longest time is choked, and the first that waits is
+   * unchoked.
+   */
   #rotate(now: number): void {
     if (this.#waiting.size === 0) return
     let oldest: SeederPeer | undefined

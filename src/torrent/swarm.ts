@@ -20,7 +20,7 @@ export interface SwarmOptions {
   readonly tracker: TrackerOptions
   /** IP addresses under which the seeder is reached; none: the one that a client of the tracker used for the gateway. */
   readonly addresses: readonly string[]
-  /** Trackers elsewhere (http, https, udp; `dht:` for the distributed hash table) that are told of all torrents. */
+  /** Trackers elsewhere (http, https, udp; `dht:` for the distributed hash table) that all torrents are announced to. */
   readonly trackers: readonly string[]
   readonly timeouts: UdpTimeouts
 }
@@ -30,9 +30,9 @@ export interface SeededTorrent {
   /** 40 hex digits. */
   readonly infohashV1: string
   readonly torrentPath: string
-  /** Trackers that are told of this one, beside those that are told of all. */
+  /** Trackers that only this one is announced to, beside those for all. */
   readonly trackers?: readonly string[]
-  /** Where a file of it lies: of one that is on its way, also when it has come. */
+  /** Where a file of it lies: while it is downloaded, and afterwards. */
   path(name: string): string
   /** Pieces that are here; absent: all. */
   has?(piece: number): boolean
@@ -57,7 +57,7 @@ export interface SwarmReply {
   readonly body: Uint8Array
 }
 
-/** How often the offer is looked at. */
+/** Time between two looks at the offered torrents. */
 const lookMs = 1000
 const announceTimeoutMs = 15_000
 
@@ -137,7 +137,9 @@ export class Swarm {
   #again(): void {
     this.#timer = this.clock.after(lookMs, () => {
       void this.look()
-        .catch((error: unknown) => this.log.error({ err: error }, 'the offer cannot be read'))
+        .catch((error: unknown) =>
+          this.log.error({ err: error }, 'the list of torrents to seed cannot be read'),
+        )
         .then(() => {
           if (!this.#stopped) this.#again()
         })
@@ -150,12 +152,12 @@ export class Swarm {
     if (torrent !== undefined && !isRefusal(torrent) && torrent.infohashV1.toString('hex') === infohashV1) {
       return torrent
     }
-    const reason = bytes instanceof Error ? bytes.message : 'it is another'
-    this.log.warn({ infohash: infohashV1, reason }, 'a torrent that is offered cannot be read')
+    const reason = bytes instanceof Error ? bytes.message : 'it has another infohash'
+    this.log.warn({ infohash: infohashV1, reason }, 'a torrent file that is to be seeded cannot be read')
     return undefined
   }
 
-  /** One for each tracker that is to be told of something. */
+  /** Starts an announcer for each tracker that is needed, and stops those that are not. */
   #startAnnouncers(): void {
     const named = [...this.#torrents.values()].flatMap(({ trackers }) => trackers)
     const urls = new Set([...this.options.trackers, ...named])

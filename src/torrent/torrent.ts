@@ -7,7 +7,7 @@ import { merkleRoot } from './tree.js'
  * always give the same two infohashes.
  */
 
-/** Bytes of a leaf of the hash tree, and of what peers ask for at once. */
+/** Bytes of a leaf of the hash tree, and of a block, which is what one request asks for. */
 export const blockBytes = 16 * 1024
 
 /** Torrents made here are cut into pieces of this size. */
@@ -21,7 +21,7 @@ export interface HashedFile {
   readonly sha256: Uint8Array
   /** 32 bytes for each piece: roots of the leaves below it. For a file of one piece, the root of its own small tree. */
   readonly layer: Uint8Array
-  /** 20 bytes for each piece: SHA-1 of its bytes, the last one's filled up with zeros. */
+  /** 20 bytes for each piece: SHA-1 of its bytes, the last one padded with zeros. */
   readonly sha1s: Uint8Array
 }
 
@@ -29,7 +29,7 @@ export interface TorrentFile {
   /** A plain name: letters, digits, dot, dash, underscore. */
   readonly name: string
   readonly sizeBytes: number
-  /** Files begin at pieces; the same numbers in both versions. An empty file has no piece. */
+  /** Each file begins at a piece boundary, so pieces have the same numbers in both versions. An empty file has no piece. */
   readonly firstPiece: number
   readonly pieces: number
   /** Hash of each piece, 32 bytes each, in order. */
@@ -63,7 +63,7 @@ export interface PlannedFile {
 
 const fileName = /^[A-Za-z0-9._-]{1,128}$/
 
-/** Whether a name may be that of a torrent's file: one path segment that is not a way up. */
+/** Whether a name may be that of a torrent's file: one path segment that does not lead to the folder above. */
 export function isPlainFileName(name: string): boolean {
   return fileName.test(name) && name !== '.' && !name.includes('..')
 }
@@ -153,7 +153,8 @@ function encodeInfo(
       ]),
     )
     const pad = file.pieces * pieceBytes - file.sizeBytes
-    // After the last file too, though nothing is left to align: so do the programs whose infohashes these must equal.
+    // After the last file too, though nothing follows that must be aligned: other programs do so, and their
+    // infohashes of the same files must be equal to these.
     if (pad > 0) list.push(padFile(pad))
   }
   return encodeBencode(
@@ -197,7 +198,7 @@ export function torrentBytes(torrent: Torrent, trackers: readonly string[] = [])
   return Buffer.concat(parts.map((part) => Buffer.from(part as Uint8Array)))
 }
 
-/** Under these, 20 bytes each, peers ask for a torrent. */
+/** The infohashes by which peers ask for a torrent, 20 bytes each. */
 export function infohashesOf({ infohashV1, infohashV2, infohashLossy }: Torrent): readonly Buffer[] {
   return [infohashV1, infohashV2.subarray(0, 20), infohashLossy]
 }
@@ -213,7 +214,7 @@ export function pieceSize(torrent: Torrent, file: TorrentFile, piece: number): n
   return Math.min(torrent.pieceBytes, file.sizeBytes - (piece - file.firstPiece) * torrent.pieceBytes)
 }
 
-/** The file that a piece is of, by halving; undefined outside of the torrent. */
+/** The file that a piece belongs to, by binary search; undefined outside of the torrent. */
 export function fileOfPiece({ files, pieces }: Torrent, piece: number): TorrentFile | undefined {
   if (!Number.isInteger(piece) || piece < 0 || piece >= pieces) return undefined
   let [low, high] = [0, files.length - 1]

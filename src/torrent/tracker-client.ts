@@ -18,9 +18,9 @@ export interface TrackerClientParts {
 }
 
 /**
- * Announces to a tracker, over HTTP or UDP as its address says, or to the distributed hash table; and asks for peers. A UDP
- * tracker that has IPv4 and IPv6 is told over both. Undefined where there is no valid answer. Never rejects; over UDP it takes
- * as long as `timeouts` allows.
+ * Announces to a tracker, over HTTP or UDP as its address says, or to the distributed hash table; and asks for peers.
+ * A UDP tracker that has IPv4 and IPv6 gets the announce over both. Undefined where there is no valid answer. Never
+ * rejects; over UDP it takes as long as `timeouts` allows.
  */
 export async function tell(
   what: AnnounceRequest,
@@ -37,7 +37,8 @@ export async function tell(
   const answers = said.filter((answer) => answer !== undefined)
   const [first] = answers
   if (first === undefined) return undefined
-  // A tracker outside could make us connect to machines in our own network: such addresses are left out.
+  // A public tracker could otherwise make us connect to machines in our own network, so private addresses are left
+  // out.
   const isNear = isNearAddress(new URL(what.url).hostname)
   const peers = answers.flatMap((answer) => answer.peers)
   return {
@@ -66,7 +67,8 @@ async function announceUdp(
       if (signal.aborted) stop()
       const said: (UdpAnswer | undefined)[] = []
       for (const one of all) {
-        // A tracker that did not answer the first announce will not answer the next: it is not waited for again.
+        // A tracker that did not answer the first announce is not asked again: it would only take the same time once
+        // more.
         if (said.length === 0 || said.at(-1) !== undefined) said.push(await session.announce(one))
       }
       signal.removeEventListener('abort', stop)

@@ -10,7 +10,7 @@ export interface TrackerOptions {
   readonly answerMax: number
   readonly perTorrentMax: number
   readonly totalMax: number
-  /** Ports of one address for one torrent: several people behind one router. */
+  /** Ports of one address for one torrent: several users may share one public address. */
   readonly portsPerAddressMax: number
   /** A minute, for each address (of IPv6: its /64) and torrent. */
   readonly announcesPerMinute: number
@@ -70,7 +70,7 @@ export class Tracker {
     private readonly clock: Clock,
   ) {}
 
-  /** The torrents there are from now on, by infohash of 20 bytes; peers of others are forgotten. */
+  /** Sets the torrents that the tracker serves, by infohash of 20 bytes; peers of others are forgotten. */
   offer(infohashes: readonly Buffer[]): void {
     const kept = new Map<string, Swarm>()
     for (const infohash of infohashes) {
@@ -82,8 +82,8 @@ export class Tracker {
   }
 
   /**
-   * The answer's body: bencoded, also where it is a failure, which trackers send with status 200. `own`: where this program's
-   * seeder is reached; told first to everybody.
+   * The answer's body: bencoded, also where it is a failure, which trackers send with status 200. `own`: where this
+   * program's seeder is reached; the first peers of each answer.
    */
   announce({ query, address }: Announce, own: readonly PeerAddress[]): Buffer {
     const asked = readAnnounce(query, this.options.answerMax)
@@ -126,7 +126,7 @@ export class Tracker {
     swarm.set(key, peer)
   }
 
-  /** Those heard of last stand last. */
+  /** The map is in the order of the last announces, so the loop can end at the first peer that is recent enough. */
   #expire(swarm: Swarm, now: number): void {
     const oldest = now - this.options.intervalSeconds * 2500
     for (const [key, peer] of swarm) {

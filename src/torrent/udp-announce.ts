@@ -13,12 +13,12 @@ import { decodePeers } from './compact-peers.js'
  *     announce   connection id, action 1, transaction, infohash 20, peer id 20, downloaded u64, left u64, uploaded u64,
  *                event u32, address u32, key u32, peers wanted i32, port u16, then options
  *     announced  action 1, transaction, interval u32, leechers u32, seeders u32, then 6 bytes a peer (over IPv6: 18)
- *     error      action 3, transaction, words
+ * error action 3, transaction, text
  */
 
 const protocolId = 0x41727101980n
 const events = { none: 0, completed: 1, started: 2, stopped: 3 } as const
-/** A connection id counts so long after it was received. */
+/** A connection id is valid for so long after it was received. */
 const connectionMs = 60_000
 const urlBytesMax = 1024
 const peersMax = 200
@@ -35,7 +35,7 @@ export function encodeConnect(transaction: number): Buffer {
   return bytes
 }
 
-/** `key`: by which the tracker recognizes us when our address changes. */
+/** `key`: lets the tracker recognize us when our address changes. */
 export function encodeAnnounce(
   connection: Buffer,
   transaction: number,
@@ -56,7 +56,7 @@ export function encodeAnnounce(
   return Buffer.concat([bytes, ...urlOptions(what.url)])
 }
 
-/** The path of an address and what follows it, in pieces of 255 bytes; none where there is nothing to say. */
+/** The path of an address and what follows it, in pieces of 255 bytes; none where the path is empty. */
 function urlOptions(url: string): Buffer[] {
   const { pathname, search } = new URL(url)
   const words = Buffer.from(`${pathname}${search}`.slice(0, urlBytesMax))
@@ -84,13 +84,13 @@ export function decodeUdpAnswer(bytes: Buffer, transaction: number, isV6: boolea
 }
 
 export interface UdpTimeouts {
-  /** How long the first answer is waited for; each time it does not come, twice as long. */
+  /** Timeout of the first request; each further one has twice the timeout of the one before. */
   readonly firstMs: number
-  /** How often it is doubled. */
+  /** How often the timeout is doubled. */
   readonly doublings: number
 }
 
-/** As BEP 15 says: two hours in all. */
+/** The timeouts of BEP 15: two hours in all. */
 export const udpTimeouts: UdpTimeouts = { firstMs: 15_000, doublings: 8 }
 
 export interface UdpTracker {
@@ -100,7 +100,7 @@ export interface UdpTracker {
   readonly isV6: boolean
 }
 
-/** What is said to one tracker at one address, from a port of its own; only that address is listened to. */
+/** The exchange with one tracker at one address, from a port of its own; datagrams from other addresses are dropped. */
 export class UdpSession {
   readonly #key = randomInt(2 ** 32)
   #connection: Buffer | undefined
@@ -119,7 +119,7 @@ export class UdpSession {
     socket.on('error', () => 'it is asked again')
   }
 
-  /** Undefined where there is no way to that address. */
+  /** Undefined where there is no route to that address. */
   static async open(
     { host, port, isV6 }: UdpTracker,
     timeouts: UdpTimeouts,
@@ -137,7 +137,7 @@ export class UdpSession {
     }
   }
 
-  /** Tells the tracker, and again while it is silent. Undefined where it never answers, or after `close`. */
+  /** Announces, and repeats while there is no answer. Undefined where none ever comes, or after `close`. */
   async announce(what: Announcing): Promise<UdpAnswer | undefined> {
     for (let doubled = 0; doubled <= this.timeouts.doublings && !this.#over; doubled += 1) {
       const waitMs = this.timeouts.firstMs * 2 ** doubled
@@ -177,7 +177,7 @@ export class UdpSession {
     return said
   }
 
-  /** One question, and what comes back within a time. */
+  /** Sends one request; resolves with its answer, or undefined where none comes in time. */
   async #ask(question: (transaction: number) => Buffer, waitMs: number): Promise<UdpAnswer | undefined> {
     if (this.#over) return undefined
     const transaction = randomBytes(4).readUInt32BE()

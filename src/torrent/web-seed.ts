@@ -16,7 +16,7 @@ export interface WebSeed {
 /** Result of asking for a piece. `absent`: the server answers that it does not have the file, so it is not asked again. */
 export type Carried = 'carried' | 'absent' | 'failed'
 
-/** Brings the bytes of one piece into `intake`, block by block, by `take`. */
+/** Fetches the bytes of one piece into `intake`, block by block, by `take`. */
 export async function carryPiece(
   { base, dispatcher, timeoutMs }: WebSeed,
   torrent: Torrent,

@@ -1,6 +1,6 @@
 /**
- * What BitTorrent peers say to each other over TCP: the handshake and messages of BEP 3, with the extensions of BEP 6 (fast),
- * BEP 10 (extension messages) and BEP 52 (hashes). Bytes to values and back; no socket here.
+ * The wire protocol of BitTorrent peers over TCP: the handshake and messages of BEP 3, with the extensions of BEP 6
+ * (fast), BEP 10 (extension messages) and BEP 52 (hashes). Bytes to values and back; no socket here.
  */
 
 const protocolName = Buffer.from('\x13BitTorrent protocol', 'latin1')
@@ -21,14 +21,14 @@ export interface Handshake {
   readonly v2: boolean
 }
 
-/** Our side of a handshake: every extension that is spoken here. */
+/** Our side of a handshake: it announces every extension that is supported here. */
 export function encodeHandshake(infohash: Uint8Array, peerId: Uint8Array): Buffer {
   const reserved = Buffer.alloc(8)
   for (const [index, bit] of [extensionBit, fastBit, v2Bit]) reserved[index]! |= bit
   return Buffer.concat([protocolName, reserved, infohash, peerId])
 }
 
-/** The first 68 bytes of a peer; undefined where it speaks something else, which the first 20 of them tell. */
+/** Reads the first 68 bytes of a peer; undefined where it is another protocol, which shows in the first 20. */
 export function decodeHandshake(bytes: Buffer): Handshake | undefined {
   if (!isHandshake(bytes)) return undefined
   const has = ([index, bit]: readonly [number, number]): boolean => (bytes[20 + index]! & bit) !== 0
@@ -47,7 +47,7 @@ export function isHandshake(bytes: Buffer): boolean {
   return bytes.compare(protocolName, 0, length, 0, length) === 0
 }
 
-/** A block: part of a piece. `length` is at most 16 KiB where a peer behaves. */
+/** A block: part of a piece. `length` is checked by the caller: the protocol allows 16 KiB. */
 export interface BlockSpan {
   readonly piece: number
   readonly begin: number
@@ -76,7 +76,7 @@ export type Message =
   | { readonly kind: 'extended'; readonly id: number; readonly payload: Buffer }
   | ({ readonly kind: 'hash-request' | 'hash-reject' } & HashSpan)
   | ({ readonly kind: 'hashes'; readonly hashes: Buffer } & HashSpan)
-  /** Of no use here: ports, suggestions, and whatever extension somebody tries. */
+  /** Ignored here: DHT ports, suggestions, and unknown messages. */
   | { readonly kind: 'other' }
 
 const bare = {
@@ -136,7 +136,7 @@ function readHashSpan(bytes: Buffer): HashSpan {
   }
 }
 
-/** What this side sends without a body of its own. */
+/** Ids of messages without a body. */
 export const plainIds = {
   choke: 0,
   unchoke: 1,
@@ -191,15 +191,15 @@ export function writePieceHead(target: Buffer, at: number, { piece, begin, lengt
 }
 
 /**
- * Cuts a stream into messages. A length above `messageMaxBytes` is refused when it is read: nothing is gathered for it. Holds
- * at most one unfinished message and one chunk.
+ * Cuts a stream into messages. A length above `messageMaxBytes` is refused when it is read, before anything is
+ * buffered for it. Holds at most one unfinished message and one chunk.
  */
 export class Frames {
   #rest: Buffer = Buffer.alloc(0)
 
   constructor(private readonly messageMaxBytes: number) {}
 
-  /** Takes a chunk and hands each whole message to `take`, until that says false. False: refused, or told to stop. */
+  /** Takes a chunk and hands each whole message to `take`, until that returns false. False: refused, or told to stop. */
   push(chunk: Buffer, take: (message: Message) => boolean): boolean {
     const bytes = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk])
     let at = 0
