@@ -301,12 +301,16 @@ const consoleServer =
     ? undefined
     : serve(
         consoleDoor({
-          ...{ content, meters, log, clock: systemClock },
+          content,
+          meters,
+          log,
+          clock: systemClock,
           // The page has the info of the gateway behind its key: nothing else stands at `/` here.
           routes: [
             ...consoleRoutes(vocabulary.pathPrefix),
             ...infoRoutes(info).filter(({ path }) => path !== '/'),
-            ...[admin, resolver],
+            admin,
+            resolver,
           ],
         }),
         { ...options.serve, ...options.console, onThrow },

@@ -58,18 +58,33 @@ export function writeChain(
     const signature = randomBytes(512)
     const id = idOfBytes(sha256(signature))
     const text = (name: string, value: string) => ({
-      ...{ name: encodeBase64url(Buffer.from(name)), value: encodeBase64url(Buffer.from(value)) },
+      name: encodeBase64url(Buffer.from(name)),
+      value: encodeBase64url(Buffer.from(value)),
     })
     const header = {
-      ...{ format: 2, id, last_tx: '', owner: encodeBase64url(randomBytes(512)), target: '', quantity: '0' },
+      format: 2,
+      id,
+      last_tx: '',
+      owner: encodeBase64url(randomBytes(512)),
+      target: '',
+      quantity: '0',
       tags: [text('Bundle-Format', 'binary'), text('Bundle-Version', '2.0.0')],
-      ...{ data: '', data_size: String(data.length), data_root: encodeBase64url(dataTree(data).root) },
-      ...{ reward: '1', signature: encodeBase64url(signature) },
+      data: '',
+      data_size: String(data.length),
+      data_root: encodeBase64url(dataTree(data).root),
+      reward: '1',
+      signature: encodeBase64url(signature),
     }
     const hash = randomBytes(48).toString('base64url')
     const block = {
-      ...{ indep_hash: hash, previous_block: previous, height, timestamp: 1_700_000_000 + height, txs: [id] },
-      ...{ tx_root: '', weave_size: String(bytes), block_size: String(data.length) },
+      indep_hash: hash,
+      previous_block: previous,
+      height,
+      timestamp: 1_700_000_000 + height,
+      txs: [id],
+      tx_root: '',
+      weave_size: String(bytes),
+      block_size: String(data.length),
     }
     previous = hash
     writeFileSync(join(path, 'blocks', `${height}.json`), JSON.stringify(block))

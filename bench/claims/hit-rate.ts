@@ -126,7 +126,10 @@ class Segments implements Cache {
     const shape = { cells: 256, segmentBytes: (recordBytes * held) / 40 }
     const marks = new SegmentMarks(new SharedArrayBuffer(marksBytes(shape)), shape)
     const options = {
-      ...{ folder: this.#folder, payloadMaxBytes: payloadBytes, freeMinBytes: 0, commitMs: 50 },
+      folder: this.#folder,
+      payloadMaxBytes: payloadBytes,
+      freeMinBytes: 0,
+      commitMs: 50,
       maxBytes: () => recordBytes * held,
       isPinned: () => false,
       onEvicted: () => undefined,

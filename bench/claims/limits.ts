@@ -58,7 +58,10 @@ function takes(): void {
   const buckets = new MemoryBuckets({ ip, resource, clients, secret, keeper })
   const paths = Array.from({ length: 1000 }, (_, at) => `/${'a'.repeat(40)}${String(at).padStart(3, '0')}`)
   const requests = paths.map((path) => ({
-    ...{ method: 'GET', path, query: '', remoteAddress: `10.${paths.indexOf(path) & 255}.0.1` },
+    method: 'GET',
+    path,
+    query: '',
+    remoteAddress: `10.${paths.indexOf(path) & 255}.0.1`,
     header: () => 'localhost:3000',
     body: () => Promise.reject(new Error('none')),
   }))

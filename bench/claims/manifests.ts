@@ -96,7 +96,8 @@ else {
   if (content === undefined) throw new Error('nothing to ask for')
   let sites: Site[] = []
   const gateway = await startGateway({
-    ...{ name: 'manifests', settings: { DEVNET_BLOCK_MS: '0' } },
+    name: 'manifests',
+    settings: { DEVNET_BLOCK_MS: '0' },
     fill: async (seeding) => {
       await fillWith(seeding, corpus)
       sites = await seedManifests(seeding, perSlice * rounds, Number(values.mb) * 1e6, content.id)

@@ -40,8 +40,13 @@ function heapBytes(): number {
 }
 
 const hostOptions: HostOptions = {
-  ...{ rootHosts: ['localhost'], protocol: 'http', ownPort: 3000, sandboxBareHosts: false },
-  ...{ apexNames: [], apexMaxSeconds: 3600, enforceUndernameLimit: true },
+  rootHosts: ['localhost'],
+  protocol: 'http',
+  ownPort: 3000,
+  sandboxBareHosts: false,
+  apexNames: [],
+  apexMaxSeconds: 3600,
+  enforceUndernameLimit: true,
 }
 
 /** Microseconds from Host header to resolution, for names remembered, asked in no order. */
@@ -148,8 +153,10 @@ async function throughput(rounds: number, seconds: number): Promise<void> {
 
 const { values } = parseArgs({
   options: {
-    ...{ help: { type: 'boolean' }, names: { type: 'string', default: '10000' } },
-    ...{ rounds: { type: 'string', default: '3' }, seconds: { type: 'string', default: '2' } },
+    help: { type: 'boolean' },
+    names: { type: 'string', default: '10000' },
+    rounds: { type: 'string', default: '3' },
+    seconds: { type: 'string', default: '2' },
   },
 })
 if (values.help === true) say(help)

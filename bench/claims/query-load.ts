@@ -136,10 +136,14 @@ async function main(): Promise<void> {
   })
   if (values.help) return say(help)
   const [items, rate, connections] = [values.items, values.rate, values.connections].map(Number) as [
-    ...[number, number, number],
+    number,
+    number,
+    number,
   ]
   const [seconds, slices, edges] = [values.seconds, values.slices, values.edges].map(Number) as [
-    ...[number, number, number],
+    number,
+    number,
+    number,
   ]
   const corpus = corpusOf({ name: 'queries', count: 1, sizes: { law: 'listed', sizesBytes: [1024] } })
   const [content] = corpus.contents

@@ -38,8 +38,13 @@ export function* bundlesOf(items: number, itemsEach: number): Generator<Bundle> 
       const offset = start
       start += itemSize
       const place = (rootId: Id): ItemPlace => ({
-        ...{ rootId, parentId: rootId, path: [rootId], rootItemOffset: offset, parentItemOffset: offset },
-        ...{ itemSize, headerSize: itemSize - sizeBytes },
+        rootId,
+        parentId: rootId,
+        path: [rootId],
+        rootItemOffset: offset,
+        parentItemOffset: offset,
+        itemSize,
+        headerSize: itemSize - sizeBytes,
       })
       return { id, sizeBytes, truthStart, place }
     })

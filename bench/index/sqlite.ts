@@ -220,8 +220,18 @@ export class SqliteBuilder {
   #transaction(row: TransactionInput, height: number, seenSeconds: number): void {
     const id = idBytes(row.id)
     this.#put('stable_transactions', [
-      ...[id, height, row.index, row.format, row.anchor, row.ownerAddress, row.target],
-      ...[String(row.quantity), String(row.reward), row.size, row.dataRoot, seenSeconds],
+      id,
+      height,
+      row.index,
+      row.format,
+      row.anchor,
+      row.ownerAddress,
+      row.target,
+      String(row.quantity),
+      String(row.reward),
+      row.size,
+      row.dataRoot,
+      seenSeconds,
     ])
     this.#words(row, (name, value, at) =>
       this.#put('stable_transaction_tags', [name, value, height, row.index, at, id]),
@@ -231,8 +241,19 @@ export class SqliteBuilder {
   #item(row: ItemInput, root: Uint8Array, height: number, index: number, seenSeconds: number): void {
     const id = idBytes(row.id)
     this.#put('stable_data_items', [
-      ...[id, idBytes(row.parentId), root, height, index, row.anchor, row.ownerAddress, row.target],
-      ...[row.rootItemOffset + row.headerSize, row.size, row.rootItemOffset, row.size + row.headerSize, 1],
+      id,
+      idBytes(row.parentId),
+      root,
+      height,
+      index,
+      row.anchor,
+      row.ownerAddress,
+      row.target,
+      row.rootItemOffset + row.headerSize,
+      row.size,
+      row.rootItemOffset,
+      row.size + row.headerSize,
+      1,
       seenSeconds,
     ])
     this.#words(row, (name, value, at) =>

@@ -139,7 +139,10 @@ export function tryLoad(plan: PlanFile | Plan, manner: Manner): Promise<Outcome>
   const [program = '', ...args] = [
     ...(cpu === undefined ? [] : ['taskset', '-c', String(cpu)]),
     ...(meek === true ? ['nice', '-n', '19'] : []),
-    ...[loadMaker(), file.path, String(port), ...options],
+    loadMaker(),
+    file.path,
+    String(port),
+    ...options,
   ]
   return new Promise((resolve, reject) => {
     const child = execFile(program, args, (error, out) => {

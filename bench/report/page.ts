@@ -85,7 +85,10 @@ function caseBox(result: CaseResult, runs: readonly Results[]): string {
     `<section class="case"><h3>${escaped(name)}</h3>`,
     `<p class="${verdict.replaceAll(' ', '-')}">${escaped(verdictLine(result))}</p>`,
     `<p class="soft">${escaped(about)}</p>${noted}`,
-    ...[costPlot(result), timePlot(result), figures(result), history(name, runs)],
+    costPlot(result),
+    timePlot(result),
+    figures(result),
+    history(name, runs),
     '</section>',
   ].join('')
 }

@@ -33,12 +33,20 @@ const transferType = hashOf(
 /** What the payer signs (EIP-712): 32 bytes. */
 export function authorizationDigest(usdc: Usdc, given: Authorization): Uint8Array {
   const domain = hashAll([
-    ...[domainType, hashOf(usdc.name), hashOf(usdc.version)],
-    ...[word(BigInt(usdc.chainId)), address(usdc.address)],
+    domainType,
+    hashOf(usdc.name),
+    hashOf(usdc.version),
+    word(BigInt(usdc.chainId)),
+    address(usdc.address),
   ])
   const struct = hashAll([
-    ...[transferType, address(given.from), address(given.to), word(BigInt(given.value))],
-    ...[word(BigInt(given.validAfter)), word(BigInt(given.validBefore)), hex(given.nonce)],
+    transferType,
+    address(given.from),
+    address(given.to),
+    word(BigInt(given.value)),
+    word(BigInt(given.validAfter)),
+    word(BigInt(given.validBefore)),
+    hex(given.nonce),
   ])
   return hashAll([Uint8Array.of(0x19, 0x01), domain, struct])
 }

@@ -49,7 +49,12 @@ export function cdpAuthorizing(keyId: string, secret: string, clock: Clock): Aut
     const now = Math.floor(clock.now() / 1000)
     const header = { alg: algorithm, kid: keyId, typ: 'JWT', nonce: randomBytes(16).toString('hex') }
     const claims = {
-      ...{ sub: keyId, iss: 'cdp', aud: ['cdp_service'], iat: now, nbf: now, exp: now + lifeSeconds },
+      sub: keyId,
+      iss: 'cdp',
+      aud: ['cdp_service'],
+      iat: now,
+      nbf: now,
+      exp: now + lifeSeconds,
       uris: [`${method} ${url.host}${url.pathname}`],
     }
     const signed = `${part(header)}.${part(claims)}`

@@ -100,7 +100,9 @@ export class Offers {
   /** Terms of version 2 (`accepts` of the header). */
   terms2(quote: Quote): object {
     return {
-      ...{ scheme: 'exact', network: this.usdc.caip2, amount: quote.units.toString() },
+      scheme: 'exact',
+      network: this.usdc.caip2,
+      amount: quote.units.toString(),
       ...this.#common(),
     }
   }
@@ -131,7 +133,10 @@ export class Offers {
       exampleCosts: { '1KB': cost(2 ** 10), '1MB': cost(2 ** 20), '1GB': cost(2 ** 30) },
     }
     return {
-      ...{ enabled: true, network, walletAddress: this.payTo, facilitatorUrl },
+      enabled: true,
+      network,
+      walletAddress: this.payTo,
+      facilitatorUrl,
       dataEgress: { pricing, rateLimiterCapacityMultiplier: tariff.multiplier },
     }
   }

@@ -38,12 +38,14 @@ const chains: Readonly<Record<Usdc['network'], object>> = {
   base: {
     chainName: 'Base',
     nativeCurrency: { name: 'Ether', symbol: 'ETH', decimals: 18 },
-    ...{ rpcUrls: ['https://mainnet.base.org'], blockExplorerUrls: ['https://basescan.org'] },
+    rpcUrls: ['https://mainnet.base.org'],
+    blockExplorerUrls: ['https://basescan.org'],
   },
   'base-sepolia': {
     chainName: 'Base Sepolia',
     nativeCurrency: { name: 'Ether', symbol: 'ETH', decimals: 18 },
-    ...{ rpcUrls: ['https://sepolia.base.org'], blockExplorerUrls: ['https://sepolia.basescan.org'] },
+    rpcUrls: ['https://sepolia.base.org'],
+    blockExplorerUrls: ['https://sepolia.basescan.org'],
   },
 }
 
@@ -86,7 +88,9 @@ export class Paywall {
       `style-src ${hashOf(this.#style)}`,
       `img-src 'self'${logo}`,
       `connect-src 'self'${sessions}`,
-      ...["base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"],
+      "base-uri 'none'",
+      "form-action 'none'",
+      "frame-ancestors 'none'",
     ].join('; ')
     const guards = 'X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer'
     this.#lines = `\r\nContent-Security-Policy: ${policy}\r\n${guards}`

@@ -46,8 +46,11 @@ export class X402 implements Payments {
     const of = (outcome: Outcome): Meter => parts.meters.of('x402_payments_total', { outcome })
     this.#offered = parts.meters.of('x402_offers_total')
     this.#outcomes = {
-      ...{ settled: of('settled'), refused: of('refused'), malformed: of('malformed') },
-      ...{ pending: of('pending'), down: of('down') },
+      settled: of('settled'),
+      refused: of('refused'),
+      malformed: of('malformed'),
+      pending: of('pending'),
+      down: of('down'),
     }
   }
 
@@ -199,7 +202,10 @@ export class X402 implements Payments {
       payment: `${offers.usdc.chainId}:${payer}:${authorization.nonce.toLowerCase()}`,
       digest: Buffer.from(digest).toString('hex'),
       signature,
-      ...{ version, payer, ...who, resource: url },
+      version,
+      payer,
+      ...who,
+      resource: url,
       units: quote.units.toString(),
       tokens: offers.price.tokens(quote.units, quote.bytes),
       validBefore: Number(authorization.validBefore),

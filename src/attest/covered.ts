@@ -11,13 +11,28 @@ export interface Covered {
 
 const triggers = {
   gateway: [
-    ...['data-id', 'verified', 'stable', 'trusted', 'root-transaction-id'],
-    ...['chunk-source-type', 'index-publication', 'index-file', 'index-feed'],
+    'data-id',
+    'verified',
+    'stable',
+    'trusted',
+    'root-transaction-id',
+    'chunk-source-type',
+    'index-publication',
+    'index-file',
+    'index-feed',
   ],
   chain: ['owner-address', 'tags-truncated', 'chunk-data-root', 'chunk-tx-id'],
   names: [
-    ...['name', 'resolved-id', 'ttl-seconds', 'ant-program-id', 'ant-id', 'basename', 'record'],
-    ...['resolved-at', 'undername-limit', 'record-index'],
+    'name',
+    'resolved-id',
+    'ttl-seconds',
+    'ant-program-id',
+    'ant-id',
+    'basename',
+    'record',
+    'resolved-at',
+    'undername-limit',
+    'record-index',
   ],
 }
 

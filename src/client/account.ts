@@ -342,8 +342,19 @@ export class PaymentAccount {
 
 /** Decimal places of the tokens. */
 export const tokenDecimals: Readonly<Record<string, number>> = {
-  ...{ arweave: 12, ario: 6, 'base-ario': 6, solana: 9, ethereum: 18, 'base-eth': 18, matic: 18, pol: 18 },
-  ...{ kyve: 6, usdc: 6, 'base-usdc': 6, 'polygon-usdc': 6, 'solana-usdc': 6 },
+  arweave: 12,
+  ario: 6,
+  'base-ario': 6,
+  solana: 9,
+  ethereum: 18,
+  'base-eth': 18,
+  matic: 18,
+  pol: 18,
+  kyve: 6,
+  usdc: 6,
+  'base-usdc': 6,
+  'polygon-usdc': 6,
+  'solana-usdc': 6,
 }
 
 /** Rounded up: who asks what to pay must not pay too little. */

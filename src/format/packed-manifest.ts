@@ -182,7 +182,9 @@ export function readPackedHead(head: Buffer, sizeBytes: number): PackedHead | un
   return {
     verdict: verdicts[verdict],
     digest: Buffer.from(head.subarray(8, 40)),
-    ...{ count, bits, recordsAt },
+    count,
+    bits,
+    recordsAt,
     index: readNamed(head, 84, 92),
     fallback: readNamed(head, 88, 124),
     limits: { pathsMax: head.readUInt32LE(156), pathMaxBytes: head.readUInt32LE(160) },

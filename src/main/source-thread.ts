@@ -62,7 +62,8 @@ function manifestOptions({ manifests }: Config): FetcherThread['manifests'] {
   const { maxBytes, pathsMax, pathMaxBytes, cacheMaxBytes, waitingMax } = manifests
   return {
     limits: { sizeBytes: maxBytes, pathsMax, pathMaxBytes },
-    ...{ cacheMaxBytes, flightsMax: waitingMax },
+    cacheMaxBytes,
+    flightsMax: waitingMax,
   }
 }
 

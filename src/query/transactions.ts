@@ -251,9 +251,16 @@ const pageInfo: Writers<PageEnd> = {
 
 /** What writes transactions and lists of them, by the names of the types. */
 export const transactionWriters = {
-  ...{ Transaction: transactionFields, Owner: owner, MetaData: data, Amount: amount, Tag: tag },
-  ...{ Bundle: holder, Parent: holder, PageInfo: pageInfo },
-  ...{ TransactionConnection: connection, TransactionEdge: edge },
+  Transaction: transactionFields,
+  Owner: owner,
+  MetaData: data,
+  Amount: amount,
+  Tag: tag,
+  Bundle: holder,
+  Parent: holder,
+  PageInfo: pageInfo,
+  TransactionConnection: connection,
+  TransactionEdge: edge,
 }
 
 /** The resolver of `Query.transactions`. */

@@ -93,7 +93,10 @@ function leafOf(value: unknown): unknown {
 
 function objectOf(type: Extract<GraphQLInputType, { getFields: unknown }>): Coerce {
   const fields = Object.values(type.getFields()).map(({ name, type: own, defaultValue }) => ({
-    ...{ name, usual: defaultValue, isNeeded: isNonNullType(own), coerce: coercerOf(own) },
+    name,
+    usual: defaultValue,
+    isNeeded: isNonNullType(own),
+    coerce: coercerOf(own),
   }))
   const names = new Set(fields.map(({ name }) => name))
   return (value) => {

@@ -98,7 +98,9 @@ export function nodeRoutes(parts: NodeRouteParts): NodeRoutes {
     routes: [
       new ChunkRoute({
         ...rest,
-        ...{ finder, settledSeconds, answersMax: bounds.chunkAnswersMax },
+        finder,
+        settledSeconds,
+        answersMax: bounds.chunkAnswersMax,
         ...(learner === undefined || guard === undefined ? {} : { blocking: { guard, learner } }),
         pricedBytes: parts.chunks.pricedBytes,
       }),

@@ -58,7 +58,11 @@ const rules: readonly Rule[] = [
   { path: '/current_block', maxAgeSeconds: 30, keptSeconds: 5, about: [['', 'The block at the tip']] },
   { path: '/peers', maxAgeSeconds: 30, keptSeconds: 30, about: [['', 'Nodes that the node knows']] },
   {
-    ...{ path: '/tx/', maxAgeSeconds: 30, keptSeconds: 30, others: true, holdsContent: true },
+    path: '/tx/',
+    maxAgeSeconds: 30,
+    keptSeconds: 30,
+    others: true,
+    holdsContent: true,
     about: [
       ['{id}', 'A transaction'],
       ['{id}/status', 'Where a transaction stands'],
@@ -68,7 +72,11 @@ const rules: readonly Rule[] = [
     ],
   },
   {
-    ...{ path: '/block/', maxAgeSeconds: 30, keptSeconds: 5, others: true, holdsContent: true },
+    path: '/block/',
+    maxAgeSeconds: 30,
+    keptSeconds: 5,
+    others: true,
+    holdsContent: true,
     about: [
       ['height/{height}', 'A block by its height'],
       ['hash/{hash}', 'A block by its hash'],
@@ -76,14 +84,18 @@ const rules: readonly Rule[] = [
     ],
   },
   {
-    ...{ path: '/price/', maxAgeSeconds: 30, keptSeconds: 30 },
+    path: '/price/',
+    maxAgeSeconds: 30,
+    keptSeconds: 30,
     about: [
       ['{bytes}', 'The least reward for so many bytes', text],
       ['{bytes}/{address}', 'The same, paid to a wallet that may be new', text],
     ],
   },
   {
-    ...{ path: '/wallet/', maxAgeSeconds: 30, keptSeconds: 1 },
+    path: '/wallet/',
+    maxAgeSeconds: 30,
+    keptSeconds: 1,
     about: [
       ['{address}/balance', 'What a wallet owns', text],
       ['{address}/last_tx', 'The last transaction of a wallet', text],
@@ -91,7 +103,10 @@ const rules: readonly Rule[] = [
   },
   { path: '/height', maxAgeSeconds: 20, keptSeconds: 1, about: [['', 'The height of the tip', text]] },
   {
-    ...{ path: '/unconfirmed_tx/', maxAgeSeconds: 20, keptSeconds: 1, holdsContent: true },
+    path: '/unconfirmed_tx/',
+    maxAgeSeconds: 20,
+    keptSeconds: 1,
+    holdsContent: true,
     about: [['{id}', 'A transaction that may wait for a block']],
   },
 ]

@@ -59,7 +59,10 @@ export function rateLimitRoutes(parts: RateLimitParts): Route[] {
     about: Operations,
     targetOf: (request: Request, given: Given) => Target | Said,
   ): Route => ({
-    ...{ family: 'info', path, methods: ['GET', 'HEAD', 'POST'], about },
+    family: 'info',
+    path,
+    methods: ['GET', 'HEAD', 'POST'],
+    about,
     handle: (request, reply, lines) => handle(parts, targetOf, request, reply, lines),
   })
   return [
@@ -109,7 +112,9 @@ async function handle(
   if (reply.aborted) return
   const { status, lines: more = '' } = said
   answerSmall(request, reply, lines, {
-    ...{ status, type: jsonType, lines: noStore + more },
+    status,
+    type: jsonType,
+    lines: noStore + more,
     body: `${JSON.stringify(said.body)}\n`,
   })
 }
@@ -135,7 +140,9 @@ function ipOf({ clients, buckets }: RateLimitParts, text: string): Target | Said
   const client = clients.at(decoded(text))
   if (client === undefined) return wrong('Invalid IP address format')
   return {
-    ...{ kind: 'ip', bucket: client.address, about: { ip: client.address } },
+    kind: 'ip',
+    bucket: client.address,
+    about: { ip: client.address },
     find: () => buckets.ofClient(client),
   }
 }
@@ -236,8 +243,10 @@ export function limitsInfo({ rules }: Pick<Buckets, 'rules'>): Record<string, un
   const of = (kind: 'ip' | 'resource'): Record<string, number> => {
     const { capacity, refillPerSecond: refillRate } = rules[kind]
     return {
-      ...{ capacity, refillRate },
-      ...{ capacityBytes: capacity * 1024, refillRateBytesPerSec: refillRate * 1024 },
+      capacity,
+      refillRate,
+      capacityBytes: capacity * 1024,
+      refillRateBytesPerSec: refillRate * 1024,
     }
   }
   return { enabled: true, dataEgress: { buckets: { resource: of('resource'), ip: of('ip') } } }

@@ -55,7 +55,9 @@ export class Opener {
       attributes,
       content: this.grow(reply),
       window: { start: base, end: base + sizeBytes },
-      ...{ source, trusted, reader },
+      source,
+      trusted,
+      reader,
       ...(hops === undefined ? {} : { hops }),
     }
   }

@@ -108,7 +108,12 @@ export class RawLine {
     }
     const isWhole = statusCode === 200 && window !== undefined
     return {
-      ...{ name: this.source, origin: url, sizeBytes, trusted, proven: false, ...harvest(headers) },
+      name: this.source,
+      origin: url,
+      sizeBytes,
+      trusted,
+      proven: false,
+      ...harvest(headers),
       body: isWhole ? cut(answer, window.start, window.end + 1, 'leave') : answer,
       again: (rest) => this.ask(url, trusted, { ...wanted, window: rest }, signal),
       whenOver: (act) => answer.whenOver(act),

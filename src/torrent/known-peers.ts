@@ -29,7 +29,11 @@ export interface KnownPeersOptions {
 }
 
 export const knownPeersDefaults: KnownPeersOptions = {
-  ...{ max: 500, eachMax: 200, portsMax: 4, failuresMax: 2, silentMs: 300_000 },
+  max: 500,
+  eachMax: 200,
+  portsMax: 4,
+  failuresMax: 2,
+  silentMs: 300_000,
 }
 
 /** Most removed peers remembered. */

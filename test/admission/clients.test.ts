@@ -15,7 +15,11 @@ const usual: ClientOptions = {
 
 function request(remoteAddress: string, headers: Record<string, string> = {}): Request {
   return {
-    ...{ method: 'GET', path: '/', query: '', remoteAddress, header: (name: string) => headers[name] },
+    method: 'GET',
+    path: '/',
+    query: '',
+    remoteAddress,
+    header: (name: string) => headers[name],
     body: () => Promise.reject(new Error('none')),
     stream: () => ({ pause: () => undefined, resume: () => undefined }),
   }

@@ -97,7 +97,8 @@ t.test('many clients with made-up signatures of contracts leave plain keys alone
 t.test('payments of one client in vain fill no more than its share, and count', async (t) => {
   const room = { settlementsMax: 40, settlementsEachMax: 8 }
   const { facilitator, shop, payer } = await scene(t, {
-    ...{ verifyMs: 60_000, cashier: { waitMs: 60_000, ...room } },
+    verifyMs: 60_000,
+    cashier: { waitMs: 60_000, ...room },
   })
   const release = holding(facilitator, (text) => !text.toLowerCase().includes(payer.address.toLowerCase()))
   const poor = (): Promise<Record<string, string>> => payment(newAccount(), 1, { to: payee })

@@ -123,7 +123,10 @@ t.test('tariffs that make no sense are thrown out', async (t) => {
 
 function asked(path: string, query: string, host: string | undefined): Request {
   return {
-    ...{ method: 'GET', path, query, remoteAddress: '127.0.0.1' },
+    method: 'GET',
+    path,
+    query,
+    remoteAddress: '127.0.0.1',
     header: (name) => (name === 'host' ? host : undefined),
     body: async () => refuse('malformed', 'client', 'no body'),
     stream: () => ({ pause: () => undefined, resume: () => undefined }),

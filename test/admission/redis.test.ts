@@ -19,13 +19,11 @@ function bucketsAt(
   resource = ip,
 ): RedisBuckets {
   const redis: RedisOptions = {
-    ...{
-      endpoint: `redis://127.0.0.1:${port}`,
-      tls: false,
-      cluster: false,
-      failure: 'closed',
-      timeoutMs: 30_000,
-    },
+    endpoint: `redis://127.0.0.1:${port}`,
+    tls: false,
+    cluster: false,
+    failure: 'closed',
+    timeoutMs: 30_000,
     ...more,
   }
   return new RedisBuckets({ redis, ip, resource, clients, clock: systemClock, log: silent })

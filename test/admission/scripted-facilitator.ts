@@ -58,7 +58,10 @@ export interface ScriptedFacilitator {
 }
 
 const chainIds: Readonly<Record<string, number>> = {
-  ...{ 'base-sepolia': 84532, base: 8453, 'eip155:84532': 84532, 'eip155:8453': 8453 },
+  'base-sepolia': 84532,
+  base: 8453,
+  'eip155:84532': 84532,
+  'eip155:8453': 8453,
 }
 
 async function faultOf(given: Message, used: Map<string, string>, balances: Map<string, bigint>) {
@@ -91,8 +94,16 @@ export async function scriptedFacilitator(t: Test): Promise<ScriptedFacilitator>
   const balances = new Map<string, bigint>()
   const used = new Map<string, string>()
   const self: ScriptedFacilitator = {
-    ...{ url: '', balances, used, calls: [], headers: [], messages: [] },
-    ...{ verify: undefined, settle: undefined, supported: undefined, afterSettle: undefined },
+    url: '',
+    balances,
+    used,
+    calls: [],
+    headers: [],
+    messages: [],
+    verify: undefined,
+    settle: undefined,
+    supported: undefined,
+    afterSettle: undefined,
     remembers: false,
     count: (path) => self.calls.filter((one) => one === path).length,
     close: async () => undefined,

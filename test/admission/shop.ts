@@ -98,15 +98,23 @@ export async function openShop(t: Test, options: ShopOptions): Promise<Shop> {
   const ledger = new PaymentLedger(join(options.path ?? t.testdir(), 'payments'))
   const facilitator = new Facilitator(
     {
-      ...{ url: options.facilitatorUrl, usdc: usdcOf[network], connectionsMax: 16 },
-      ...{ verifyMs: options.verifyMs ?? 30_000, settleMs: options.settleMs ?? 30_000 },
+      url: options.facilitatorUrl,
+      usdc: usdcOf[network],
+      connectionsMax: 16,
+      verifyMs: options.verifyMs ?? 30_000,
+      settleMs: options.settleMs ?? 30_000,
     },
     clock,
     silentLog,
     options.authorizing,
   )
   const cashier = new Cashier({
-    ...{ ledger, facilitator, credits: purse, kinds, clock, log: silentLog },
+    ledger,
+    facilitator,
+    credits: purse,
+    kinds,
+    clock,
+    log: silentLog,
     ...(options.witness === undefined ? {} : { witness: options.witness }),
     ...(options.claims === undefined ? {} : { claims: options.claims }),
     options: { ...cashierDefaults, waitMs: 30_000, retryMs: 20, supportedRetryMs: 20, ...options.cashier },
@@ -121,7 +129,9 @@ export async function openShop(t: Test, options: ShopOptions): Promise<Shop> {
   const wallet = options.wallet.toLowerCase()
   const offers = new Offers({ network, wallet, tariff, facilitatorUrl: options.facilitatorUrl }, kinds)
   const paywall = new Paywall(offers, {
-    ...{ pathPrefix: '/gateway', appName: 'Test gateway', sealKey: randomBytes(32) },
+    pathPrefix: '/gateway',
+    appName: 'Test gateway',
+    sealKey: randomBytes(32),
     ...options.paywall,
   })
   const meters = new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0)
@@ -212,7 +222,9 @@ export async function payment(
   const usdc = usdcOf[network]
   const now = Math.floor(systemClock.now() / 1000)
   const authorization = {
-    ...{ from: account.address as string, to: wish.to, value: wish.value ?? '1000' },
+    from: account.address as string,
+    to: wish.to,
+    value: wish.value ?? '1000',
     validAfter: String(wish.validAfter ?? now - 600),
     validBefore: String(wish.validBefore ?? now + 300),
     nonce: wish.nonce ?? (`0x${randomBytes(32).toString('hex')}` as Hex),

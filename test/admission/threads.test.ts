@@ -41,8 +41,14 @@ t.test(
       const buckets = new MemoryBuckets({ ...tables, clients, secret: keeper.secret, keeper: address })
       const takers = [1, 2, 3, 4].map((seed) => {
         const order: TakerOrder = {
-          ...{ options, ip: ipMemory, resource: resourceMemory, secret: keeper.secret, addresses, paths },
-          ...{ rounds: 30_000, seed: seed * 7919 + life },
+          options,
+          ip: ipMemory,
+          resource: resourceMemory,
+          secret: keeper.secret,
+          addresses,
+          paths,
+          rounds: 30_000,
+          seed: seed * 7919 + life,
         }
         return new Worker(new URL('./taker.js', import.meta.url), { workerData: order })
       })

@@ -33,10 +33,16 @@ async function house(
   const server = await startRedis(dataFolder())
   const buckets = new RedisBuckets({
     redis: {
-      ...{ endpoint: `redis://127.0.0.1:${server.port}`, tls: false, cluster: false },
-      ...{ failure: 'closed', timeoutMs: 30_000 },
+      endpoint: `redis://127.0.0.1:${server.port}`,
+      tls: false,
+      cluster: false,
+      failure: 'closed',
+      timeoutMs: 30_000,
     },
-    ...{ ip: rules, resource: rules, clock: systemClock, log: silent },
+    ip: rules,
+    resource: rules,
+    clock: systemClock,
+    log: silent,
     clients: new Clients(someClients, { low: 1, high: 2 }),
   })
   t.teardown(async () => {
@@ -82,8 +88,12 @@ async function town(t: Test): Promise<Town> {
     headers,
     open: (of, self, leftMs) =>
       openShop(t, {
-        ...{ facilitatorUrl: facilitator.url, wallet: payee, path: `${t.testdir()}/${self}` },
-        ...{ purse: of.purse, claims: of.claims(self, leftMs), witness: watching(facilitator) },
+        facilitatorUrl: facilitator.url,
+        wallet: payee,
+        path: `${t.testdir()}/${self}`,
+        purse: of.purse,
+        claims: of.claims(self, leftMs),
+        witness: watching(facilitator),
       }),
   }
 }

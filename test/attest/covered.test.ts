@@ -5,22 +5,27 @@ import { vocabularies } from '../../src/attest/vocabulary.js'
 
 const suffixes = {
   gateway: [
-    ...['Data-Id', 'Verified', 'Stable', 'Trusted', 'Root-Transaction-Id', 'Chunk-Source-Type'],
-    ...['Index-Publication', 'Index-File'],
+    'Data-Id',
+    'Verified',
+    'Stable',
+    'Trusted',
+    'Root-Transaction-Id',
+    'Chunk-Source-Type',
+    'Index-Publication',
+    'Index-File',
   ],
   chain: ['Owner-Address', 'Tags-Truncated', 'Chunk-Data-Root', 'Chunk-Tx-Id'],
   names: [
-    ...[
-      'Name',
-      'Resolved-Id',
-      'TTL-Seconds',
-      'ANT-Program-Id',
-      'ANT-Id',
-      'Basename',
-      'Record',
-      'Resolved-At',
-    ],
-    ...['Undername-Limit', 'Record-Index'],
+    'Name',
+    'Resolved-Id',
+    'TTL-Seconds',
+    'ANT-Program-Id',
+    'ANT-Id',
+    'Basename',
+    'Record',
+    'Resolved-At',
+    'Undername-Limit',
+    'Record-Index',
   ],
 } as const
 
@@ -39,8 +44,13 @@ for (const words of Object.values(vocabularies)) {
 
   t.test(`${words.name}: companions are signed along but are no reason to sign`, async (t) => {
     const companions = [
-      ...['Content-Type', 'Content-Digest', 'Repr-Digest', `${words.gateway}Root-Data-Item-Offset`],
-      ...[`${words.gateway}Root-Data-Offset`, `${words.gateway}Root-Item-Offset`, `${words.chain}Tag-Any`],
+      'Content-Type',
+      'Content-Digest',
+      'Repr-Digest',
+      `${words.gateway}Root-Data-Item-Offset`,
+      `${words.gateway}Root-Data-Offset`,
+      `${words.gateway}Root-Item-Offset`,
+      `${words.chain}Tag-Any`,
       `${words.chain}Tag-Count`,
     ]
     for (const name of companions) {
@@ -50,8 +60,17 @@ for (const words of Object.values(vocabularies)) {
 
   t.test(`${words.name}: what changes on the way, or says nothing about trust, is not covered`, async (t) => {
     const others = [
-      ...['Cache-Control', 'ETag', 'Content-Range', 'Content-Length', 'X-Cache', 'Date', 'X-Request-Id'],
-      ...[`${words.gateway}Digest`, `${words.gateway}Hops`, `${words.chain}Owner`, `${words.chain}Signature`],
+      'Cache-Control',
+      'ETag',
+      'Content-Range',
+      'Content-Length',
+      'X-Cache',
+      'Date',
+      'X-Request-Id',
+      `${words.gateway}Digest`,
+      `${words.gateway}Hops`,
+      `${words.chain}Owner`,
+      `${words.chain}Signature`,
     ]
     for (const name of others) t.same(cover([[name, 'x']]), { lines: [], worthSigning: false }, name)
   })

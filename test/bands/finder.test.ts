@@ -17,8 +17,13 @@ import { house, idFor, shelveBand, span } from './root-band-rig.js'
 
 const nowhere: ContentSource = { open: () => Promise.resolve(refuse('unknown', 'upstream', 'not there')) }
 const remote = {
-  ...{ regionsMax: 100, regionMs: 60_000, concurrencyMax: 4, waitMs: 1000, coolMs: 60_000 },
-  ...{ httpMs: 2000, contentMs: 30_000 },
+  regionsMax: 100,
+  regionMs: 60_000,
+  concurrencyMax: 4,
+  waitMs: 1000,
+  coolMs: 60_000,
+  httpMs: 2000,
+  contentMs: 30_000,
 }
 
 /** What a web server does with one request. */
@@ -151,7 +156,11 @@ t.test('one file far away, and one that is content of the chain', async (t) => {
       const whole = { start: 0, end: inside.length }
       const slow = new Set<number>()
       return Promise.resolve({
-        ...{ attributes, window: whole, source: 'test', trusted: false, reader: 1 },
+        attributes,
+        window: whole,
+        source: 'test',
+        trusted: false,
+        reader: 1,
         content: {
           sizeBytes: inside.length,
           read(start: number, end: number) {

@@ -20,7 +20,9 @@ async function stage(t: Test, top: number) {
   const clock = new HandClock()
   const own = join(shelf.root, 'own', 'parquet-l1')
   return {
-    ...{ house, shelf, clock },
+    house,
+    shelf,
+    clock,
     builder: new L1Builder(house.index, shelf, clock, schedule),
     /** Heights of the bands in place. */
     ranges: async () => {

@@ -47,8 +47,12 @@ export async function house(t: Test, given: Partial<PublishOptions> = {}, clock:
   await shelf.prepare()
   const key = loadSigningKey({ keyFile: join(root, 'key.pem') })
   const options: PublishOptions = {
-    ...{ publisher: key.solanaAddress, domain: ownDomain, pathPrefix: '/gateway' },
-    ...{ ttlMs: 86_400_000, graceMs: 300_000, ...given },
+    publisher: key.solanaAddress,
+    domain: ownDomain,
+    pathPrefix: '/gateway',
+    ttlMs: 86_400_000,
+    graceMs: 300_000,
+    ...given,
   }
   const open = (): Publisher =>
     new Publisher(shelf, [rootTxBands], measureDigests, key, clock, silentLog, options)

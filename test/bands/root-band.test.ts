@@ -90,8 +90,14 @@ t.test(
       const root = idFor(`tx ${height}`)
       const transaction: TransactionInput = {
         ...common,
-        ...{ id: idOfBytes(root), size: 100_000, index: 0, format: 2, quantity: 0n, reward: 0n },
-        ...{ dataRoot: Buffer.alloc(32), weaveEnd: 0 },
+        id: idOfBytes(root),
+        size: 100_000,
+        index: 0,
+        format: 2,
+        quantity: 0n,
+        reward: 0n,
+        dataRoot: Buffer.alloc(32),
+        weaveEnd: 0,
       }
       const header = (number: number): Pick<ItemInput, 'headerSize'> => ({ headerSize: 200 + number })
       const nest = idFor(`nest ${height}`)
@@ -166,12 +172,10 @@ t.test(
     for (const { input, path } of items) {
       const { rootItemOffset, headerSize, size, id } = input
       t.strictSame(bands.find(Buffer.from(id, 'base64url')), {
-        ...{
-          path,
-          itemOffset: rootItemOffset,
-          dataOffset: rootItemOffset + headerSize,
-          itemSize: headerSize + size,
-        },
+        path,
+        itemOffset: rootItemOffset,
+        dataOffset: rootItemOffset + headerSize,
+        itemSize: headerSize + size,
       })
     }
     t.equal(bands.find(idFor('nobody')), undefined)

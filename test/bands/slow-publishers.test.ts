@@ -38,14 +38,24 @@ async function stage(t: Test, timeoutMs: number, options: Partial<SubscriberOpti
   const dispatcher = new Agent()
   const subscriber = await Subscriber.open(
     {
-      ...{ subscriptions, domains: ['gateway-index-publication/v1'], pollMs: 50, graceMs: 0 },
-      ...{ bytesMax: 2 ** 30, bandsAtOnce: 1, ...options },
+      subscriptions,
+      domains: ['gateway-index-publication/v1'],
+      pollMs: 50,
+      graceMs: 0,
+      bytesMax: 2 ** 30,
+      bandsAtOnce: 1,
+      ...options,
     },
     {
       http: { dispatcher, timeoutMs, userAgent: 'test' },
-      ...{ clock: systemClock, peerId: randomBytes(20), trackers: [], shelf, log: silentLog },
+      clock: systemClock,
+      peerId: randomBytes(20),
+      trackers: [],
+      shelf,
+      log: silentLog,
       download: { ...downloadDefaults, line: connectionDefaults },
-      ...{ kinds: [plainKind], keys: new PinnedKeys() },
+      kinds: [plainKind],
+      keys: new PinnedKeys(),
     },
   )
   t.teardown(async () => {
@@ -60,7 +70,8 @@ async function stage(t: Test, timeoutMs: number, options: Partial<SubscriberOpti
     }, 0)
   const folder = (name: string): string => join(outer, 'bands', name)
   return {
-    ...{ publishers, subscriber },
+    publishers,
+    subscriber,
     installed: async () => (await shelf.list('installed')).map(({ id }) => id).sort(),
     diskBytes: () => ['installed', 'fetching'].reduce((sum, name) => sum + below(folder(name)), 0),
     fetching: () => readdirSync(join(folder('fetching'), plainKind.index)),
@@ -122,7 +133,8 @@ t.test('where one publisher fails, another one that lists the same band is asked
 t.test('what was begun of bands counts, and makes room', async (t) => {
   const bytesMax = 1_000_000
   const { publishers, subscriber, installed, diskBytes, fetching } = await stage(t, 10_000, {
-    ...{ bytesMax, pollMs: 600_000 },
+    bytesMax,
+    pollMs: 600_000,
   })
   const [broken, good] = publishers
   const large = randomBytes(900_000)

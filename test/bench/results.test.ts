@@ -5,7 +5,9 @@ import { type CaseResult, failed, judged, type Results, type Row } from '../../b
 import { caseLines, verdictLine } from '../../bench/report/text.js'
 
 const row = (candidate: string, role: Row['role'], cpuUs: number): Row => ({
-  ...{ candidate, role, rounds: [cpuUs] },
+  candidate,
+  role,
+  rounds: [cpuUs],
   metrics: { cpuUs, openP50Us: 100, openP99Us: 900, openP999Us: 2000, openPerSecond: 50 },
 })
 const words = { name: 'a case', group: 'a group', about: 'a <b> question', cost: 'cpuUs', bar: 1.1 }
@@ -40,18 +42,21 @@ t.test('a case that failed says why', async (t) => {
 })
 
 const machine = {
-  ...{
-    at: '2026-01-02T03:04:05.678Z',
-    commit: 'abc',
-    processor: '2 x x',
-    memoryGib: 4,
-    kernel: '6',
-    node: 'v20',
-  },
-  ...{ nginx: 'none', files: 'addon', sockets: 'addon' },
+  at: '2026-01-02T03:04:05.678Z',
+  commit: 'abc',
+  processor: '2 x x',
+  memoryGib: 4,
+  kernel: '6',
+  node: 'v20',
+  nginx: 'none',
+  files: 'addon',
+  sockets: 'addon',
 }
 const resultsOf = (cases: readonly CaseResult[]): Results => ({
-  ...{ format: 2 as const, machine, options: { scale: 'usual' }, cases },
+  format: 2 as const,
+  machine,
+  options: { scale: 'usual' },
+  cases,
 })
 
 t.test('two runs are compared case by case', async (t) => {

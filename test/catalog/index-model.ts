@@ -98,7 +98,11 @@ function matches({ id, height, input }: ModelRow, wanted: Selection): boolean {
 
 /** Everything becomes a file at once, and files are merged all the time. */
 export const filesOnly: SpillLimits = {
-  ...{ directEntries: 3, tableEntries: 4, drainEntries: 2, filesAlike: 2, smallRecords: 4 },
+  directEntries: 3,
+  tableEntries: 4,
+  drainEntries: 2,
+  filesAlike: 2,
+  smallRecords: 4,
 }
 
 /** A keeper and a reader of an empty catalog. */

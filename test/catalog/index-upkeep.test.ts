@@ -153,7 +153,14 @@ t.test(
       return row && Buffer.from(row.id).toString('base64url')
     }
     t.same([1000, 1001, 1100, 1101, 1200, 1201, 1300, 1301].map(at), [
-      ...[undefined, one.id, one.id, undefined, undefined, two.id, two.id, undefined],
+      undefined,
+      one.id,
+      one.id,
+      undefined,
+      undefined,
+      two.id,
+      two.id,
+      undefined,
     ])
     await house.apply([
       {

@@ -79,7 +79,11 @@ t.test(
   async (t) => {
     const of = (...statuses: number[]): NodeOutcome[] =>
       statuses.map((statusCode) => ({
-        ...{ peer: '', success: statusCode === 200, statusCode, canceled: false, timedOut: false },
+        peer: '',
+        success: statusCode === 200,
+        statusCode,
+        canceled: false,
+        timedOut: false,
       }))
     t.equal(commonFailure([]), 500, 'nobody was told')
     t.equal(commonFailure(of(200, 502, 400, 502)), 502)

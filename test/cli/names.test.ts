@@ -8,8 +8,13 @@ t.test('names that are wrong are all told at once, and nothing is set', async (t
   const environment = { DATA_PATH: dataPath }
   const file = `${dataPath}.json`
   const many = {
-    ...{ good: someId(), 'bad name': someId(), worse: 'x', ttl: { id: someId(), ttlSeconds: -1 }, 5: 7 },
-    ...{ odd: { id: someId(), owner: 'me' }, none: null },
+    good: someId(),
+    'bad name': someId(),
+    worse: 'x',
+    ttl: { id: someId(), ttlSeconds: -1 },
+    5: 7,
+    odd: { id: someId(), owner: 'me' },
+    none: null,
   }
   writeFileSync(file, JSON.stringify(many))
   const { code, err } = await sluice(['names', 'import', file], environment)

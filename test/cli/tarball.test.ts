@@ -74,8 +74,13 @@ function start(t: Test, folder: string): ChildProcess {
     cwd: folder,
     detached: true,
     env: {
-      ...{ PATH: process.env.PATH ?? '', HOME: process.env.HOME ?? '', PORT: '0', DEVNET_PORT: '0' },
-      ...{ DATA_PATH: join(folder, 'data'), DEVNET_SEED: 'false', EDGE_THREADS: '1' },
+      PATH: process.env.PATH ?? '',
+      HOME: process.env.HOME ?? '',
+      PORT: '0',
+      DEVNET_PORT: '0',
+      DATA_PATH: join(folder, 'data'),
+      DEVNET_SEED: 'false',
+      EDGE_THREADS: '1',
     },
     stdio: ['ignore', 'pipe', 'inherit'],
   })

@@ -203,14 +203,15 @@ t.test('an upload stops when its signal fires', async (t) => {
 t.test('an offer in USDC is paid under the cap, once, whatever breaks', async (t) => {
   const asset = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913'
   const offer = {
-    ...{
-      scheme: 'exact',
-      network: 'base',
-      maxAmountRequired: '2000',
-      resource: 'http://x/',
-      description: '',
-    },
-    ...{ mimeType: '', payTo: `0x${'22'.repeat(20)}`, maxTimeoutSeconds: 300, asset },
+    scheme: 'exact',
+    network: 'base',
+    maxAmountRequired: '2000',
+    resource: 'http://x/',
+    description: '',
+    mimeType: '',
+    payTo: `0x${'22'.repeat(20)}`,
+    maxTimeoutSeconds: 300,
+    asset,
     extra: { name: 'USD Coin', version: '2' },
   }
   const payments: string[] = []

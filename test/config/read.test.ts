@@ -133,7 +133,9 @@ t.test('names that contradict each other stop the start', async (t) => {
     t.match(Array.isArray(wrong) ? wrong.join('\n') : '', told, JSON.stringify(environment))
   }
   const good = readConfig({
-    ...{ ARNS_ROOT_HOST: 'one.example, two.example', APEX_ARNS_NAME: 'docs_a,b', NETWORK: 'mainnet' },
+    ARNS_ROOT_HOST: 'one.example, two.example',
+    APEX_ARNS_NAME: 'docs_a,b',
+    NETWORK: 'mainnet',
     TRUSTED_ARNS_GATEWAY_URL: 'https://__NAME__.gateway.example',
   })
   if (Array.isArray(good)) throw new Error(good.join('\n'))

@@ -11,8 +11,13 @@ import { someId } from '../source/rig.js'
 import { conformResolver } from './resolver.js'
 
 const full = (more: Partial<NameRecord>): NameRecord => ({
-  ...{ id: someId(), ttlSeconds: 900, antId: 'a'.repeat(43), antProgramId: 'p'.repeat(44) },
-  ...{ undernameLimit: 10, recordIndex: 0, ...more },
+  id: someId(),
+  ttlSeconds: 900,
+  antId: 'a'.repeat(43),
+  antProgramId: 'p'.repeat(44),
+  undernameLimit: 10,
+  recordIndex: 0,
+  ...more,
 })
 const has = new Map([
   ['site', full({})],

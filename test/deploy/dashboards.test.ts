@@ -35,7 +35,9 @@ interface Dashboard {
 
 t.test('names of metrics are found in a query', async (t) => {
   t.same(metricsIn('sum by (a, le) (rate(b_total{c="d"}[5m])) / (e > 0) and time() - f > 3600'), [
-    ...['b_total', 'e', 'f'],
+    'b_total',
+    'e',
+    'f',
   ])
 })
 

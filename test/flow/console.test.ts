@@ -13,8 +13,13 @@ import { type Running, run } from './running.js'
 
 const browser = '/usr/bin/chromium'
 const flags = [
-  ...['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-sync'],
-  ...['--disable-background-networking', '--disable-component-update'],
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-sync',
+  '--disable-background-networking',
+  '--disable-component-update',
 ]
 const options = { skip: existsSync(browser) ? false : 'no Chromium here' }
 const key = 'a-key-for-the-tests'
@@ -242,7 +247,7 @@ async function orders(t: Test, running: Running, path: string): Promise<void> {
   t.match(await state(), {
     status: 'completed',
     outputDir: join(path, 'parquet', 'first'),
-    ...{ startHeight: 0 },
+    startHeight: 0,
   })
   t.ok(existsSync(join(path, 'parquet', 'first', 'transactions', 'data', 'height=0-999')))
   t.match(await order('DELETE', 'export-parquet'), { status: 200 }, 'too late')

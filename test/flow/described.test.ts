@@ -54,8 +54,11 @@ for (const [vocabulary, prefix] of [
 ] as const) {
   t.test(`every path that the ${vocabulary} gateway describes answers as described`, async (t) => {
     const { urls } = await run(t, t.testdir(), {
-      ...{ DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '0', INTERFACE_VOCABULARY: vocabulary },
-      ...{ ADMIN_API_KEY: adminKey, ENABLE_RATE_LIMITER: 'true' },
+      DEVNET_SEED: 'false',
+      DEVNET_BLOCK_MS: '0',
+      INTERFACE_VOCABULARY: vocabulary,
+      ADMIN_API_KEY: adminKey,
+      ENABLE_RATE_LIMITER: 'true',
     })
     const { gateway = '' } = urls
     const answer = await fetch(`${gateway}/openapi.json`)

@@ -48,8 +48,12 @@ t.test('ardrive-core-js finds a drive, lists its folders and downloads a file', 
   const [folderId, fileId] = [randomUUID(), randomUUID()]
   const entity = (data: object, tags: Record<string, string>): Promise<string> =>
     post(Buffer.from(JSON.stringify(data)), {
-      ...{ ArFS: '0.15', 'App-Name': 'test', 'Content-Type': 'application/json', 'Unix-Time': '1700000000' },
-      ...{ 'Drive-Id': drive.driveId, ...tags },
+      ArFS: '0.15',
+      'App-Name': 'test',
+      'Content-Type': 'application/json',
+      'Unix-Time': '1700000000',
+      'Drive-Id': drive.driveId,
+      ...tags,
     })
   await entity(
     { name: 'photos', rootFolderId: drive.rootFolderId },
@@ -87,7 +91,9 @@ t.test('ardrive-core-js finds a drive, lists its folders and downloads a file', 
     ['photos'],
   )
   const listed = await reader.listPublicFolder({
-    ...{ folderId: EID(drive.rootFolderId), maxDepth: 5, includeRoot: true },
+    folderId: EID(drive.rootFolderId),
+    maxDepth: 5,
+    includeRoot: true,
   })
   t.same(listed.map(({ path }) => path).sort(), ['/photos', '/photos/summer', '/photos/summer/sea.txt'])
   t.equal(Number((await reader.getPublicFile({ fileId: EID(fileId) })).size), content.length)

@@ -78,7 +78,9 @@ t.test('reading, querying, posting, blocking and exporting', async (t) => {
 
 t.test('a publisher is followed', async (t) => {
   const running = await run(t, t.testdir(), {
-    ...{ INDEX_PUBLISH: 'true', INDEX_SCAN_SECONDS: '1', INDEX_DELTA_EVERY_SECONDS: '1' },
+    INDEX_PUBLISH: 'true',
+    INDEX_SCAN_SECONDS: '1',
+    INDEX_DELTA_EVERY_SECONDS: '1',
     CHAIN_FORK_DEPTH_MAX: '2',
   })
   const given = addresses(running)

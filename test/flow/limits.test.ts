@@ -177,7 +177,9 @@ t.test('limits, from the first request to the one after kill -9', async (t) => {
       // Buckets are written out each second.
       await pause(5000)
       await fetch(`${gateway()}/gateway/rate-limit/ip/203.0.113.104`, {
-        ...{ method: 'POST', headers: admin, body: JSON.stringify({ tokens: 12_345 }) },
+        method: 'POST',
+        headers: admin,
+        body: JSON.stringify({ tokens: 12_345 }),
       })
       await running.kill()
       running = await run(t, folder, limited)

@@ -60,7 +60,8 @@ t.test(
     const { site = '', page = '', item = '', nested = '' } = first.examples
     t.strictSame(await statuses(first, `/${page}`), [200])
     t.strictSame(await order(first, 'PUT', 'block-data', { id: page, ...why }), {
-      ...{ status: 200, body: '{"message":"Content blocked"}' },
+      status: 200,
+      body: '{"message":"Content blocked"}',
     })
     for (const way of [
       `/${page}`,
@@ -89,7 +90,8 @@ t.test(
       )
     }
     t.strictSame(await order(second, 'PUT', 'unblock-data', { id: page }), {
-      ...{ status: 200, body: '{"message":"Content unblocked"}' },
+      status: 200,
+      body: '{"message":"Content unblocked"}',
     })
     t.strictSame(await statuses(second, `/${page}`), [200])
 
@@ -103,12 +105,14 @@ t.test(
     const list = join(path, 'list.txt')
     writeFileSync(list, `# bad things\n${page}\nrubbish.of.a.line\n${'ab'.repeat(32)}\nSomeName\n`)
     t.match(await sluice(['moderation', 'import', list, '--source', 'may'], beside), {
-      ...{ code: 0, out: '4 read: 3 blocked, 0 were blocked already, 1 not understood\n' },
+      code: 0,
+      out: '4 read: 3 blocked, 0 were blocked already, 1 not understood\n',
     })
     await eventually(async () => !(await statuses(second, `/${page}`)).includes(200))
     t.match((await sluice(['moderation', 'list'], beside)).out, /name {2}somename .*may/)
     t.match(JSON.parse((await order(second, 'GET', 'moderation?limit=2')).body), {
-      ...{ counts: { id: 1, hash: 1, name: 1 }, entries: { length: 2 } },
+      counts: { id: 1, hash: 1, name: 1 },
+      entries: { length: 2 },
     })
     const audit = JSON.parse((await order(second, 'GET', 'moderation/audit')).body) as {
       lines: { action: string }[]

@@ -60,8 +60,11 @@ t.test(
     const [up, registry] = [await nameGateway(gatewayHas, 'X-ArNS-'), await registryServer(registryHas)]
     t.teardown(() => Promise.all([up.close(), registry.close()]))
     const running = await run(t, t.testdir(), {
-      ...{ DEVNET_SEED: 'false', ARNS_ROOT_HOST: 'gw.example', ARNS_REGISTRY_URL: registry.url },
-      ...{ TRUSTED_ARNS_GATEWAY_URL: `${up.url}/__NAME__`, INTERFACE_VOCABULARY: 'ar-io' },
+      DEVNET_SEED: 'false',
+      ARNS_ROOT_HOST: 'gw.example',
+      ARNS_REGISTRY_URL: registry.url,
+      TRUSTED_ARNS_GATEWAY_URL: `${up.url}/__NAME__`,
+      INTERFACE_VOCABULARY: 'ar-io',
     })
     const ask = (name: string, method?: string) =>
       askAt(running.urls.gateway ?? '', `/ar-io/resolver/${name}`, method, { host: 'gw.example' })
@@ -69,8 +72,14 @@ t.test(
     t.match(found, { status: 200, headers: { 'x-arns-resolved-id': theirs, 'x-arns-ttl-seconds': '60' } })
     t.match(found.headers['signature-input'], '"x-arns-resolved-id"')
     t.match(JSON.parse(found.body.toString()), {
-      ...{ txId: theirs, ttlSeconds: 60, processId: 'token', antId: 'token', antProgramId: 'program' },
-      ...{ resolvedAt: Number, index: 0, limit: 10 },
+      txId: theirs,
+      ttlSeconds: 60,
+      processId: 'token',
+      antId: 'token',
+      antProgramId: 'program',
+      resolvedAt: Number,
+      index: 0,
+      limit: 10,
     })
     const second = await ask('both')
     t.match(JSON.parse(second.body.toString()), { txId: registered, ttlSeconds: 30, index: 1, limit: 3 })

@@ -8,7 +8,9 @@ import { run } from './running.js'
 t.test('who publishes keeps both kinds of bands up to date, where the operator wants both', async (t) => {
   const dataPath = t.testdir()
   const running = await run(t, dataPath, {
-    ...{ DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '0', EDGE_THREADS: '1' },
+    DEVNET_SEED: 'false',
+    DEVNET_BLOCK_MS: '0',
+    EDGE_THREADS: '1',
     INDEX_PUBLISH: 'true',
     INDEX_PARQUET: 'true',
     INDEX_SCAN_SECONDS: '1',

@@ -10,8 +10,13 @@ import { type Running, run } from './running.js'
 
 const browser = '/usr/bin/chromium'
 const flags = [
-  ...['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-sync'],
-  ...['--disable-background-networking', '--disable-component-update'],
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-sync',
+  '--disable-background-networking',
+  '--disable-component-update',
 ]
 const options = { skip: existsSync(browser) ? false : 'no Chromium here' }
 

@@ -26,7 +26,9 @@ for (const [speaks, hears] of [
     const { pathPrefix } = vocabularies[speaks]
     const { urls } = await run(t, dataPath, {
       ...words,
-      ...{ INDEX_PUBLISH: 'true', INDEX_SCAN_SECONDS: '1', INDEX_SUPERSEDE_GRACE_SECONDS: '3600' },
+      INDEX_PUBLISH: 'true',
+      INDEX_SCAN_SECONDS: '1',
+      INDEX_SUPERSEDE_GRACE_SECONDS: '3600',
     })
     const { gateway = '', devnet = '' } = urls
     const payer = await payerAt(devnet)
@@ -45,7 +47,9 @@ for (const [speaks, hears] of [
 
     const followerPath = join(folder, `${hears}-follower`)
     const follower = await run(t, followerPath, {
-      ...{ ...quiet, INTERFACE_VOCABULARY: hears, TRUSTED_NODE_URL: devnet },
+      ...quiet,
+      INTERFACE_VOCABULARY: hears,
+      TRUSTED_NODE_URL: devnet,
       ANS104_UNBUNDLE_FILTER: '{"never":true}',
       INDEX_SUBSCRIPTIONS: `${gateway}#${said.signature.keyId}`,
       INDEX_SUBSCRIPTION_POLL_SECONDS: '1',

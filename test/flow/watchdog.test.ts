@@ -7,7 +7,10 @@ import { eventually } from '../eventually.js'
 import { type Running, run } from './running.js'
 
 const environment = {
-  ...{ DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '0', EDGE_THREADS: '2', WATCHDOG_SECONDS: '3' },
+  DEVNET_SEED: 'false',
+  DEVNET_BLOCK_MS: '0',
+  EDGE_THREADS: '2',
+  WATCHDOG_SECONDS: '3',
   SHUTDOWN_DRAIN_MS: '1000',
 }
 

@@ -26,7 +26,9 @@ t.test(
   async (t) => {
     const { TrustedPeersGatewaysProvider, ChunkDataRetrievalStrategy } = (await import(library)) as Wayfinder
     const { urls } = await run(t, t.testdir(), {
-      ...{ DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '0', INTERFACE_VOCABULARY: 'ar-io' },
+      DEVNET_SEED: 'false',
+      DEVNET_BLOCK_MS: '0',
+      INTERFACE_VOCABULARY: 'ar-io',
       PEER_GATEWAYS_URLS: 'http://peer.example:3000,https://other.example/',
     })
     const { gateway = '', devnet = '' } = urls

@@ -141,8 +141,10 @@ function bodyOrLength(isHead: boolean, body: Buffer): Pick<Expected, 'body' | 'b
 /** Any words will do, but no content. */
 function inWords(status: number, isHead: boolean): Expected {
   const headers: Record<string, Wanted> = {
-    ...{ 'content-type': 'text/plain; charset=utf-8', etag: 'absent' },
-    ...{ 'x-gateway-data-id': 'absent', 'content-digest': 'absent' },
+    'content-type': 'text/plain; charset=utf-8',
+    etag: 'absent',
+    'x-gateway-data-id': 'absent',
+    'content-digest': 'absent',
   }
   return { status, headers, ...(isHead ? { bodiless: { length: undefined } } : {}) }
 }

@@ -72,8 +72,8 @@ function base32(id: string): string {
 }
 
 const sizes = [
-  ...[1, 2, 100, 668, 1000, 1024, 4096, 6000, 6001, 16_383, 16_384, 16_385, 20_000, 40_000, 65_536, 70_000],
-  ...[131_071, 131_072, 131_073, 300_000, 1_048_576, 1_048_577, 2_097_153, 3_000_001],
+  1, 2, 100, 668, 1000, 1024, 4096, 6000, 6001, 16_383, 16_384, 16_385, 20_000, 40_000, 65_536, 70_000,
+  131_071, 131_072, 131_073, 300_000, 1_048_576, 1_048_577, 2_097_153, 3_000_001,
 ]
 const types = [
   'image/png',
@@ -330,8 +330,10 @@ class Requests {
     const { offset, id, body } = this.dice.one(this.site.chunks)
     const at = offset + this.dice.below(body.length)
     const headers = {
-      ...{ 'x-chain-chunk-tx-id': id, 'x-chain-chunk-read-offset': String(at - offset) },
-      ...{ 'x-chain-chunk-start-offset': String(offset), 'x-gateway-data-id': 'absent' },
+      'x-chain-chunk-tx-id': id,
+      'x-chain-chunk-read-offset': String(at - offset),
+      'x-chain-chunk-start-offset': String(offset),
+      'x-gateway-data-id': 'absent',
     }
     const common = { method: 'GET', host: '127.0.0.1', lines: [] }
     if (this.dice.in(2))
@@ -494,8 +496,11 @@ async function send(socket: Pipeline['socket'], text: string, dice: Dice, ends: 
 async function fuzzed(t: Test, lengthMs: number, words?: readonly string[]): Promise<void> {
   const dataPath = join(scratch('gateway'), 'data')
   const environment = {
-    ...{ ...twoEdges, DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '0' },
-    ...{ ARNS_ROOT_HOST: roots.join(','), PORT: '0' },
+    ...twoEdges,
+    DEVNET_SEED: 'false',
+    DEVNET_BLOCK_MS: '0',
+    ARNS_ROOT_HOST: roots.join(','),
+    PORT: '0',
   }
   const running = await run(t, dataPath, environment, true, words)
   const site = await seed(running, dataPath)

@@ -38,8 +38,13 @@ function attributesOf(id: Id): Attributes | undefined {
   const contentType = types[ids.indexOf(id)]
   if (body === undefined || contentType === undefined) return undefined
   const header = {
-    ...{ signatureType: 1, signature: body.subarray(0, 9), owner: body.subarray(0, 9), ownerAddress: id },
-    ...{ target: body.subarray(0, 0), anchor: body.subarray(0, 0), tags: [tagOf('A\r\nB', 'c\r\nd\u00e9')] },
+    signatureType: 1,
+    signature: body.subarray(0, 9),
+    owner: body.subarray(0, 9),
+    ownerAddress: id,
+    target: body.subarray(0, 0),
+    anchor: body.subarray(0, 0),
+    tags: [tagOf('A\r\nB', 'c\r\nd\u00e9')],
   }
   return { id, size: body.length, digest: sha256(body), contentType, header, verified: true, trusted: true }
 }
@@ -50,7 +55,9 @@ function contentOf(path: string): MappedContent | undefined {
   if (body === undefined) return undefined
   openContents += 1
   const content: MappedContent = {
-    ...{ sizeBytes: body.length, inode: 1n, modifiedNs: 1n },
+    sizeBytes: body.length,
+    inode: 1n,
+    modifiedNs: 1n,
     read(start, end) {
       if (start < 0 || start >= end || end > body.length) throw new RangeError('outside')
       return body.subarray(start, end)
@@ -75,7 +82,11 @@ const gateway = createGateway({
   blobs: { path: (digest) => Buffer.from(digest).toString('hex'), open: contentOf },
   vocabulary: vocabularies.neutral,
   clientOf: (request) => request.remoteAddress,
-  ...{ tip: new Tip(), meters, log: silentLog, clock: systemClock, options: gatewayDefaults },
+  tip: new Tip(),
+  meters,
+  log: silentLog,
+  clock: systemClock,
+  options: gatewayDefaults,
 })
 t.teardown(() => gateway.close())
 
@@ -88,7 +99,10 @@ interface Answer {
 async function answersTo(method: string, path: string, headers: Record<string, string>): Promise<Answer[]> {
   const answers: Answer[] = []
   const request: Request = {
-    ...{ method, path, query: 'q=1\u00e9', remoteAddress: '127.0.0.1' },
+    method,
+    path,
+    query: 'q=1\u00e9',
+    remoteAddress: '127.0.0.1',
     header: (name) => headers[name],
     body: async () => new Uint8Array(),
     stream: () => ({ pause: () => undefined, resume: () => undefined }),
@@ -131,8 +145,16 @@ const value = fc.oneof(
   fc.constantFrom('bytes=0-0', 'bytes=-1', 'bytes=0-1,3-4', '*', '"x"', 'bytes=99999-'),
 )
 const names = [
-  ...['range', 'if-range', 'if-match', 'if-none-match', 'x-request-id', 'x-gateway-hops', 'x-ar-io-via'],
-  ...['x-gateway-root-path', 'access-control-request-headers', 'user-agent'],
+  'range',
+  'if-range',
+  'if-match',
+  'if-none-match',
+  'x-request-id',
+  'x-gateway-hops',
+  'x-ar-io-via',
+  'x-gateway-root-path',
+  'access-control-request-headers',
+  'user-agent',
 ]
 const headers = fc.dictionary(fc.constantFrom(...names), value, { maxKeys: 5 })
 const method = fc.constantFrom('GET', 'GET', 'HEAD', 'POST', 'OPTIONS', 'DELETE', 'TRACE')

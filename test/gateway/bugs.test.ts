@@ -34,7 +34,12 @@ t.test('buckets that cannot be reached are 503, a bug in them is 500', async (t)
   const { log, told } = listening()
   const clients = new Clients(someClients, { low: 1, high: 2 })
   const routes = rateLimitRoutes({
-    ...{ pathPrefix: '/gateway', buckets, clients, isAdmin: () => false, clock: systemClock, log },
+    pathPrefix: '/gateway',
+    buckets,
+    clients,
+    isAdmin: () => false,
+    clock: systemClock,
+    log,
   })
   const { ask, close } = await stage({ routes, parts: { log } })
   const path = '/gateway/rate-limit/ip/192.0.2.1'

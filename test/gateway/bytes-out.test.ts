@@ -135,11 +135,18 @@ async function scene(t: Test, admission?: Admission, learnMaxBytes = 2 ** 26): P
     resolve: () => Promise.reject(new Error('all names are known')),
   }
   const hosts: HostOptions = {
-    ...{ rootHosts: ['gw.example'], protocol: 'http', ownPort: 3000, sandboxBareHosts: false },
-    ...{ apexNames: [], apexMaxSeconds: 1, enforceUndernameLimit: true },
+    rootHosts: ['gw.example'],
+    protocol: 'http',
+    ownPort: 3000,
+    sandboxBareHosts: false,
+    apexNames: [],
+    apexMaxSeconds: 1,
+    enforceUndernameLimit: true,
   }
   const on: NodeStage = await nodeStage(t, [node.url], {
-    ...{ guard, forbidden: list, naming: { names, hosts } },
+    guard,
+    forbidden: list,
+    naming: { names, hosts },
     ...(admission === undefined ? {} : { admission }),
     finder: { deadlineMs: 20_000, nameMs: 20_000 },
     learnMaxBytes,
@@ -369,7 +376,10 @@ t.test('a chunk that a block proves access with is held back like all content', 
   const on = await nodeStage(t, [node.url], {
     guard: new Guard(
       {
-        ...{ version: 1, isReadable: true, mayBlockContent: true, mayBlockHashes: true },
+        version: 1,
+        isReadable: true,
+        mayBlockContent: true,
+        mayBlockHashes: true,
         mayBlockSize: () => true,
         blocksId: () => false,
         blocksDigest: (digest) => Buffer.from(digest).toString('base64url') === digestOf(large),

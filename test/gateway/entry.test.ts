@@ -18,7 +18,10 @@ const whole = { variant: 'whole', cached: true, sound: true, fallback: false } a
 function shelf() {
   const known = new Map<Id, Attributes>()
   const shelf = {
-    ...{ known, reads: 0, moved: 0, blobs: new Set<string>() },
+    known,
+    reads: 0,
+    moved: 0,
+    blobs: new Set<string>(),
     catalog: {
       attributes: (id: Id) => {
         shelf.reads += 1
@@ -199,8 +202,14 @@ t.test('other routes are found by their whole path, or by the longest beginning'
   const router = new Router(['/', '/gateway/info', '/tx/', '/tx/deep/'].map(route), gatewayParameters)
   const found = (path: string): string | undefined => router.find(path)?.path
   t.same(['/', '/GATEWAY/Info', '/tx/1', '/tx/deep/1', '/tx/', '/tx', '/gateway/info/', '/x'].map(found), [
-    ...['/', '/gateway/info', '/tx/', '/tx/deep/', '/tx/'],
-    ...[undefined, undefined, undefined],
+    '/',
+    '/gateway/info',
+    '/tx/',
+    '/tx/deep/',
+    '/tx/',
+    undefined,
+    undefined,
+    undefined,
   ])
   t.throws(() => new Router([route('/a'), route('/a')], gatewayParameters))
   t.throws(() => new Router([route('/A')], gatewayParameters))

@@ -31,8 +31,13 @@ const about = {
   contentEncoding: 'identity',
   height: 100,
   place: {
-    ...{ rootId, parentId, path: [rootId, parentId] },
-    ...{ rootItemOffset: 2300, parentItemOffset: 300, itemSize: 1000, headerSize: 150 },
+    rootId,
+    parentId,
+    path: [rootId, parentId],
+    rootItemOffset: 2300,
+    parentItemOffset: 300,
+    itemSize: 1000,
+    headerSize: 150,
   },
   header: {
     signatureType: 1,
@@ -57,10 +62,18 @@ for (const words of Object.values(vocabularies)) {
       t.equal(answered.status, 200, path)
       t.same(answered.body, body)
       t.same(names(answered), [
-        ...['Access-Control-Allow-Origin', 'Access-Control-Expose-Headers', 'X-Request-Id', 'Accept-Ranges'],
-        ...['Cache-Control', 'X-Cache', 'Content-Type', 'Content-Encoding', `${words.gateway}Data-Id`],
+        'Access-Control-Allow-Origin',
+        'Access-Control-Expose-Headers',
+        'X-Request-Id',
+        'Accept-Ranges',
+        'Cache-Control',
+        'X-Cache',
+        'Content-Type',
+        'Content-Encoding',
+        `${words.gateway}Data-Id`,
         ...['Stable', 'Verified', 'Trusted', 'Digest'].map((suffix) => `${words.gateway}${suffix}`),
-        ...['Content-Digest', 'ETag'],
+        'Content-Digest',
+        'ETag',
         ...['Root-Transaction-Id', 'Root-Data-Item-Offset', 'Root-Data-Offset', 'Root-Item-Offset'].map(
           (suffix) => `${words.gateway}${suffix}`,
         ),
@@ -71,7 +84,10 @@ for (const words of Object.values(vocabularies)) {
         ...['Signature', 'Owner', 'Owner-Address', 'Signature-Type', 'Tag-Count', 'Tag-App', 'Tag-App'].map(
           (suffix) => `${words.chain}${suffix}`,
         ),
-        ...[`${words.chain}Tag-Title`, 'Signature-Input', 'Signature', 'Content-Security-Policy'],
+        `${words.chain}Tag-Title`,
+        'Signature-Input',
+        'Signature',
+        'Content-Security-Policy',
         `${words.gateway}Hops`,
       ])
       const gateway = words.gateway.toLowerCase()
@@ -440,12 +456,16 @@ t.test('routes beside content get their lines, are counted, and a bug in one is 
   const on = await stage({
     routes: [
       {
-        ...{ family: 'info', path: '/gateway/info', methods: ['GET', 'HEAD'] },
+        family: 'info',
+        path: '/gateway/info',
+        methods: ['GET', 'HEAD'],
         about: [{ path: '/gateway/info', summary: 'info', statuses: [200] }],
         handle: (_, reply, lines) => reply.end({ status: 200, block: lines }, 'info'),
       },
       {
-        ...{ family: 'other', path: '/tx/', methods: ['GET'] },
+        family: 'other',
+        path: '/tx/',
+        methods: ['GET'],
         about: [{ path: '/tx/{id}', summary: 'a bug', statuses: [500] }],
         async handle() {
           throw new Error('a bug')
@@ -473,7 +493,9 @@ t.test('blobs that were served are told to the keeper', async (t) => {
   let tick: () => void = () => undefined
   const told: unknown[] = []
   const clock = {
-    ...{ now: () => 1_000_000, monotonic: () => 1, after: () => ({ cancel: () => undefined }) },
+    now: () => 1_000_000,
+    monotonic: () => 1,
+    after: () => ({ cancel: () => undefined }),
     every: (_: number, act: () => void) => {
       tick = act
       return { cancel: () => undefined }

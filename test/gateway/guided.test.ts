@@ -30,8 +30,12 @@ async function scene(t: Test, bandSays: (right: Hints) => Hints | undefined, els
       }
       const attributes = { id, size: body.length, verified: false, trusted: true }
       return {
-        ...{ attributes, content, window: { start: 0, end: body.length } },
-        ...{ source: 'chunks', trusted: true, reader: 1 },
+        attributes,
+        content,
+        window: { start: 0, end: body.length },
+        source: 'chunks',
+        trusted: true,
+        reader: 1,
       }
     },
     check: async () => true,
@@ -60,7 +64,9 @@ async function scene(t: Test, bandSays: (right: Hints) => Hints | undefined, els
 }
 
 const wrong = (): { rootId: Id; itemOffset: number; itemSize: number } => ({
-  ...{ rootId: someId(), itemOffset: 7, itemSize: 70 },
+  rootId: someId(),
+  itemOffset: 7,
+  itemSize: 70,
 })
 
 t.test("a client's offset is looked at first, and bands are not asked where it is right", async (t) => {

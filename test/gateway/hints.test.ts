@@ -7,7 +7,11 @@ import { someId } from '../source/rig.js'
 function request(headers: Record<string, string>): Request {
   const body = (): Promise<Uint8Array> => Promise.resolve(new Uint8Array())
   return {
-    ...{ method: 'GET', path: '/', query: '', remoteAddress: '127.0.0.1', body },
+    method: 'GET',
+    path: '/',
+    query: '',
+    remoteAddress: '127.0.0.1',
+    body,
     header: (name) => headers[name],
     stream: () => ({ pause: () => undefined, resume: () => undefined }),
   }
@@ -15,9 +19,13 @@ function request(headers: Record<string, string>): Request {
 
 const [root, parent] = [someId(), someId()]
 const self = {
-  ...{ ownHosts: ['own.example', 'other.example'], release: 'r1', hopsMax: 3 },
-  ...{ localOnlyHeaders: ['ao-peer-port'], localOnlyEmptyUserAgent: true },
-  ...{ localOnlyUserAgents: ['crawler'], localOnlyOrigins: ['greedy.example'] },
+  ownHosts: ['own.example', 'other.example'],
+  release: 'r1',
+  hopsMax: 3,
+  localOnlyHeaders: ['ao-peer-port'],
+  localOnlyEmptyUserAgent: true,
+  localOnlyUserAgents: ['crawler'],
+  localOnlyOrigins: ['greedy.example'],
 }
 
 for (const prefix of ['x-gateway-', 'x-ar-io-']) {
@@ -92,7 +100,10 @@ t.test('the origin of a request is kept, or is this gateway', async (t) => {
   t.same(readProvenance(request({}), { ...self, ownHosts: [] }), { hops: 0, via: [], forward: true })
   const headers = { 'x-ar-io-origin': 'first.example', 'x-ar-io-hops': '1', 'x-ar-io-via': 'First.example' }
   t.same(readProvenance(request(headers), self), {
-    ...{ hops: 1, via: ['first.example'], forward: true, origin: 'first.example' },
+    hops: 1,
+    via: ['first.example'],
+    forward: true,
+    origin: 'first.example',
   })
 })
 

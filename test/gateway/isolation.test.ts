@@ -14,8 +14,14 @@ const navigation = { 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' 
 async function scene(t: Test, rootHosts: readonly string[], more: StageOptions = {}) {
   const id = someId()
   const hosts: HostOptions = {
-    ...{ rootHosts, protocol: 'http', ownPort: 3000, sandboxBareHosts: true },
-    ...{ apexNames: [], apexId: id, apexMaxSeconds: 1, enforceUndernameLimit: true },
+    rootHosts,
+    protocol: 'http',
+    ownPort: 3000,
+    sandboxBareHosts: true,
+    apexNames: [],
+    apexId: id,
+    apexMaxSeconds: 1,
+    enforceUndernameLimit: true,
   }
   const names = {
     known: () => ({
@@ -35,8 +41,14 @@ async function scene(t: Test, rootHosts: readonly string[], more: StageOptions =
 }
 
 const places = (id: string): string[] => [
-  ...[`/${id}`, `/${id}/`, `/${id}/x.html`, `/raw/${id}`, `/raw/${id}/`, `/local/farcaster/frame/${id}`],
-  ...[`/gateway/digest/${digest}`, `/tx/${id}/data.html`],
+  `/${id}`,
+  `/${id}/`,
+  `/${id}/x.html`,
+  `/raw/${id}`,
+  `/raw/${id}/`,
+  `/local/farcaster/frame/${id}`,
+  `/gateway/digest/${digest}`,
+  `/tx/${id}/data.html`,
 ]
 
 t.test('where there are no hosts, every way to content puts documents into a sandbox', async (t) => {
@@ -76,18 +88,19 @@ t.test('where there are no hosts, every way to content puts documents into a san
 t.test('whatever type a stranger writes, only a plain PDF is shown without a sandbox', async (t) => {
   const { on, ask } = await scene(t, [])
   const types = [
-    ...[
-      'text/html',
-      'image/svg+xml',
-      'text/xml',
-      'application/xhtml+xml',
-      '',
-      'x',
-      'text/plain',
-      'image/png',
-    ],
-    ...['application/pdf;x=,text/html', 'application/pdf, text/html', 'text/html, application/pdf'],
-    ...['application/pdf ;', 'Application/PDF'],
+    'text/html',
+    'image/svg+xml',
+    'text/xml',
+    'application/xhtml+xml',
+    '',
+    'x',
+    'text/plain',
+    'image/png',
+    'application/pdf;x=,text/html',
+    'application/pdf, text/html',
+    'text/html, application/pdf',
+    'application/pdf ;',
+    'Application/PDF',
   ]
   for (const contentType of types) {
     const id = someId()

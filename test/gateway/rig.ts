@@ -116,20 +116,33 @@ export async function stage(given: StageOptions = {}): Promise<Stage> {
     blobs: { path: (digest) => blobPath(below.store.folder, digest), open: (path) => files.open(path) },
     signer: createSigner(key, { bindRequest: true }),
     vocabulary: vocabularies[given.vocabulary ?? 'neutral'],
-    ...{ tip, meters, log: silentLog, clock: systemClock, routes: given.routes ?? [] },
+    tip,
+    meters,
+    log: silentLog,
+    clock: systemClock,
+    routes: given.routes ?? [],
     clientOf: remoteAddress,
     options: { ...gatewayDefaults, ...given.options },
     ...given.parts,
   })
   const thrown: unknown[] = []
   const server = serve((request, reply) => gateway.handle(request, reply), {
-    ...{ host: '127.0.0.1', port: 0, stallMs: 10_000, flowsMax: 1000 },
+    host: '127.0.0.1',
+    port: 0,
+    stallMs: 10_000,
+    flowsMax: 1000,
     onThrow: (error) => thrown.push(error),
   })
   await server.listening
   const url = `http://127.0.0.1:${server.port}`
   return {
-    ...{ url, rig: below, source, tip, meters, has, asked },
+    url,
+    rig: below,
+    source,
+    tip,
+    meters,
+    has,
+    asked,
     async keep(id, body, more = {}) {
       const digest = sha256(body)
       const draft = await below.store.draft()

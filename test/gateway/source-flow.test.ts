@@ -218,7 +218,10 @@ t.test('what a source opens for a client that left is closed', async (t) => {
         closed += 1
       },
     },
-    ...{ window: { start: 0, end: body.length }, source: 'slow', trusted: true, reader: 1 },
+    window: { start: 0, end: body.length },
+    source: 'slow',
+    trusted: true,
+    reader: 1,
   })
   await eventually(() => on.meters.total('flows_in_flight') === 0)
   t.equal(closed, 1)

@@ -39,7 +39,9 @@ async function serving(
       }
       const { read, ready, close } = content()
       const given: Content = {
-        ...{ sizeBytes, read, ready },
+        sizeBytes,
+        read,
+        ready,
         close: () => {
           met.closed += 1
           close?.()
@@ -54,7 +56,12 @@ async function serving(
       })()
     },
     {
-      ...{ host: '127.0.0.1', port: 0, stallMs: 10_000, flowsMax: 10, clock, by },
+      host: '127.0.0.1',
+      port: 0,
+      stallMs: 10_000,
+      flowsMax: 10,
+      clock,
+      by,
       onThrow: (error) => met.thrown.push(error),
     },
   )

@@ -18,7 +18,11 @@ for (const by of ways) {
         reply.end({ status: 200, block: '' })
       },
       {
-        ...{ host: '127.0.0.1', port: 0, stallMs: 5000, flowsMax: 9, by },
+        host: '127.0.0.1',
+        port: 0,
+        stallMs: 5000,
+        flowsMax: 9,
+        by,
         onThrow: (error) => t.fail(String(error)),
       },
     )

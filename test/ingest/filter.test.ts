@@ -14,7 +14,13 @@ const root = idOfBytes(Buffer.alloc(32, 2))
 const none = new Uint8Array(0)
 const tags = [tagOf('App', 'one'), tagOf('Type', 'image/png'), tagOf('App', 'two')]
 const transaction: FilterSubject = {
-  ...{ id, owner, tags, target: none, anchor: none, signature: Buffer.alloc(2), sizeBytes: 10 },
+  id,
+  owner,
+  tags,
+  target: none,
+  anchor: none,
+  signature: Buffer.alloc(2),
+  sizeBytes: 10,
   transfer: { format: 2, quantity: 5n, reward: 0n, dataRoot: none },
 }
 const { transfer: _, ...rest } = transaction

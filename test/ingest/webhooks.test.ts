@@ -44,7 +44,13 @@ async function receiver(t: Test, port = 0) {
 
 const secret = randomBytes(32)
 const delivery = {
-  ...{ secret, release: 'test', timeoutMs: 60_000, atOnce: 5, retryMs: 20, retryMaxMs: 100, attemptsMax: 50 },
+  secret,
+  release: 'test',
+  timeoutMs: 60_000,
+  atOnce: 5,
+  retryMs: 20,
+  retryMaxMs: 100,
+  attemptsMax: 50,
 }
 
 function options(servers: readonly string[], more: Partial<WebhookOptions> = {}): WebhookOptions {

@@ -19,8 +19,16 @@ import { someId } from '../source/rig.js'
 import { HandClock } from './hand-clock.js'
 
 const options: BookOptions = {
-  ...{ staleMs: 86_400_000, namesMax: 100, absentMs: 30_000, failedMs: 1000, refreshMs: 30_000 },
-  ...{ fallbackMs: 250, flightsMax: 4, askedAtOnce: 1, preferred: [], preferredBases: new Set() },
+  staleMs: 86_400_000,
+  namesMax: 100,
+  absentMs: 30_000,
+  failedMs: 1000,
+  refreshMs: 30_000,
+  fallbackMs: 250,
+  flightsMax: 4,
+  askedAtOnce: 1,
+  preferred: [],
+  preferredBases: new Set(),
 }
 const open: Trail = { forward: true, hops: 0, via: [] }
 const failure = refuse('upstream', 'upstream', 'broken')
@@ -99,7 +107,12 @@ function scene(t: Test, more: Partial<BookOptions> = {}): Scene {
   )
   t.teardown(() => book.close())
   return {
-    ...{ clock, first, last, local, book, meters },
+    clock,
+    first,
+    last,
+    local,
+    book,
+    meters,
     async ask(text, ms = 0, trail = open) {
       const name = named(text)
       const known = book.known(name)

@@ -119,12 +119,10 @@ t.test('a gateway is told who asks, so that a circle is seen', async (t) => {
   const server = await upstream((_, response) => response.writeHead(404).end())
   t.teardown(() => server.close())
   const gateway = new TrustedNameGateway({
-    ...{
-      url: `${server.url}/base/__NAME__/?key=a`,
-      release: 'r9',
-      connectionsMax: 1,
-      ownHost: 'own.example',
-    },
+    url: `${server.url}/base/__NAME__/?key=a`,
+    release: 'r9',
+    connectionsMax: 1,
+    ownHost: 'own.example',
   })
   t.teardown(() => gateway.close())
   const { signal } = new AbortController()
@@ -172,7 +170,8 @@ t.test('a resolver that keeps failing is left alone for a while, longer each tim
   let calls = 0
   let well = false
   const resolver: Resolver = {
-    ...{ label: 'gateway', remote: true },
+    label: 'gateway',
+    remote: true,
     async resolve() {
       calls += 1
       return well ? 'absent' : { refused: 'upstream', fault: 'upstream', message: 'broken' }
@@ -203,7 +202,8 @@ t.test('a resolver that keeps failing is left alone for a while, longer each tim
 
 t.test('nonsense about some names does not shut the resolver for all', async (t) => {
   const resolver: Resolver = {
-    ...{ label: 'gateway', remote: true },
+    label: 'gateway',
+    remote: true,
     resolve: async ({ full }) =>
       full === 'good' ? 'absent' : { refused: 'forged', fault: 'upstream', message: 'nonsense' },
   }
@@ -223,7 +223,8 @@ t.test("questions with a client's trail do not shut the resolver for others", as
   const clock = new HandClock()
   let asked = 0
   const resolver: Resolver = {
-    ...{ label: 'gateway', remote: true },
+    label: 'gateway',
+    remote: true,
     async resolve(_name, { hops, via }) {
       asked += 1
       return hops + via.length > 0 ? refuse('upstream', 'upstream', 'it refuses such a trail') : 'absent'
@@ -242,7 +243,8 @@ t.test('somebody who leaves says nothing about the resolver', async (t) => {
   const clock = new HandClock()
   const abort = new AbortController()
   const resolver: Resolver = {
-    ...{ label: 'gateway', remote: true },
+    label: 'gateway',
+    remote: true,
     resolve: async (_, { signal }) =>
       signal.aborted ? { refused: 'late', fault: 'upstream', message: 'gave up' } : 'absent',
   }
@@ -256,7 +258,8 @@ t.test('records are read with bounds', async (t) => {
   t.equal(readRecord({}), undefined)
   t.equal(readRecord({ id: 7 }), undefined)
   t.same(readRecord({ id, ttlSeconds: Number.NaN, antId: 'x\r\ny', undernameLimit: 1.5, recordIndex: -1 }), {
-    ...{ id, ttlSeconds: 900 },
+    id,
+    ttlSeconds: 900,
   })
 })
 

@@ -37,8 +37,13 @@ export function nameGateway(has: ReadonlyMap<string, NameRecord>, prefix: string
     }
     const { id, ttlSeconds, antId, antProgramId, undernameLimit, recordIndex } = found
     const lines: Record<string, string | number | undefined> = {
-      ...{ Name: name, 'Resolved-Id': id, 'TTL-Seconds': ttlSeconds, 'ANT-Id': antId },
-      ...{ 'ANT-Program-Id': antProgramId, 'Undername-Limit': undernameLimit, 'Record-Index': recordIndex },
+      Name: name,
+      'Resolved-Id': id,
+      'TTL-Seconds': ttlSeconds,
+      'ANT-Id': antId,
+      'ANT-Program-Id': antProgramId,
+      'Undername-Limit': undernameLimit,
+      'Record-Index': recordIndex,
     }
     for (const [suffix, value] of Object.entries(lines)) {
       if (value !== undefined) response.setHeader(prefix + suffix, String(value))

@@ -29,8 +29,21 @@ function detachedBuffer(): ArrayBuffer {
 
 /** Numbers that are no offset, length, slot or size of anything. */
 const wrongNumbers = [
-  ...[-1, -0.5, 0.5, Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY],
-  ...[-(2 ** 31), 2 ** 53, 2 ** 63, 2 ** 64, -(2 ** 53), -(2 ** 63), 1e308, 2 ** 53 - 0.5, 2 ** 32 + 0.5],
+  -1,
+  -0.5,
+  0.5,
+  Number.NaN,
+  Number.POSITIVE_INFINITY,
+  Number.NEGATIVE_INFINITY,
+  -(2 ** 31),
+  2 ** 53,
+  2 ** 63,
+  2 ** 64,
+  -(2 ** 53),
+  -(2 ** 63),
+  1e308,
+  2 ** 53 - 0.5,
+  2 ** 32 + 0.5,
 ]
 
 /** By what it is: an argument is given all but those of its own kind. */
@@ -134,16 +147,21 @@ t.test('mapped', { skip }, async (t) => {
       text.slice(0, 20),
     )
   refusesRubbish(t, 'window', {
-    ...{ call: callOf(mapped, 'window'), kinds: ['handle', 'whole'], args: () => [handle, 0] },
+    call: callOf(mapped, 'window'),
+    kinds: ['handle', 'whole'],
+    args: () => [handle, 0],
     beyond: { 1: 1 },
   })
   refusesRubbish(t, 'settle', {
-    ...{ call: callOf(mapped, 'settle'), kinds: ['handle', 'whole', 'whole', 'boolean'] },
+    call: callOf(mapped, 'settle'),
+    kinds: ['handle', 'whole', 'whole', 'boolean'],
     args: () => [handle, 5, 9, true],
     beyond: { 1: 10, 2: size + 1 },
   })
   refusesRubbish(t, 'fetch', {
-    ...{ call: callOf(mapped, 'fetch'), kinds: ['handle', 'whole', 'whole'], args: () => [handle, 5, 9] },
+    call: callOf(mapped, 'fetch'),
+    kinds: ['handle', 'whole', 'whole'],
+    args: () => [handle, 5, 9],
     beyond: { 1: 10, 2: size + 1 },
   })
   refusesRubbish(t, 'openWritten', {
@@ -152,13 +170,16 @@ t.test('mapped', { skip }, async (t) => {
     args: () => [path],
   })
   refusesRubbish(t, 'copy', {
-    ...{ call: callOf(mapped, 'copy'), kinds: ['handle', 'whole', 'bytes'] },
+    call: callOf(mapped, 'copy'),
+    kinds: ['handle', 'whole', 'bytes'],
     args: () => [handle, 5, new Uint8Array(64)],
     beyond: { 1: size - 63 },
   })
   const file = openSync(path, 'r+')
   refusesRubbish(t, 'allocate', {
-    ...{ call: callOf(mapped, 'allocate'), kinds: ['whole', 'whole'], args: () => [file, size] },
+    call: callOf(mapped, 'allocate'),
+    kinds: ['whole', 'whole'],
+    args: () => [file, size],
     beyond: { 0: 2 ** 31, 1: 2 ** 50 + 1 },
   })
   t.equal(callOf(mapped, 'allocate')(file, size), 0)
@@ -179,19 +200,24 @@ t.test('digest', { skip: skip || digest?.able?.() === false }, async (t) => {
   const start = callOf(digest, 'start')
   const zero = new Uint8Array(0)
   refusesRubbish(t, 'start', {
-    ...{ call: start, kinds: ['whole', 'whole'], args: () => [64, 128] },
+    call: start,
+    kinds: ['whole', 'whole'],
+    args: () => [64, 128],
     beyond: { 0: 2 ** 32 + 64, 1: 2 ** 32 + 128 },
   })
   refusesRubbish(t, 'update', {
-    ...{ call: callOf(digest, 'update'), kinds: ['buffer', 'bytes', 'bytes', 'bytes'] },
+    call: callOf(digest, 'update'),
+    kinds: ['buffer', 'bytes', 'bytes', 'bytes'],
     args: () => [start(64, 128), new Uint8Array(64), new Uint8Array(32), zero],
   })
   refusesRubbish(t, 'finish', {
-    ...{ call: callOf(digest, 'finish'), kinds: ['buffer', 'bytes', 'bytes', 'bytes'] },
+    call: callOf(digest, 'finish'),
+    kinds: ['buffer', 'bytes', 'bytes', 'bytes'],
     args: () => [start(64, 128), new Uint8Array(32), zero, zero],
   })
   refusesRubbish(t, 'blocks', {
-    ...{ call: callOf(digest, 'blocks'), kinds: ['bytes', 'whole', 'bytes'] },
+    call: callOf(digest, 'blocks'),
+    kinds: ['bytes', 'whole', 'bytes'],
     args: () => [new Uint8Array(64), 64, new Uint8Array(32)],
     beyond: { 1: 2 ** 32 + 64 },
   })
@@ -230,11 +256,15 @@ t.test('digest', { skip: skip || digest?.able?.() === false }, async (t) => {
 
 t.test('schedule', { skip: schedule === undefined && 'it was not built' }, async (t) => {
   refusesRubbish(t, 'set', {
-    ...{ call: callOf(schedule, 'set'), kinds: ['whole', 'whole'], args: () => [0, 0] },
+    call: callOf(schedule, 'set'),
+    kinds: ['whole', 'whole'],
+    args: () => [0, 0],
     beyond: { 0: 2 ** 32, 1: 2 ** 32 },
   })
   refusesRubbish(t, 'get', {
-    ...{ call: callOf(schedule, 'get'), kinds: ['whole'], args: () => [0] },
+    call: callOf(schedule, 'get'),
+    kinds: ['whole'],
+    args: () => [0],
     beyond: { 0: 2 ** 32 },
   })
 })
@@ -242,8 +272,17 @@ t.test('schedule', { skip: schedule === undefined && 'it was not built' }, async
 const connectionsMax = 8
 const { inboxNumbers, bytesBytes, outboxBytes } = sharedSizes(connectionsMax)
 const opening = (hear: Call): unknown[] => [
-  ...['127.0.0.1', 0, 1000, 1000, 1000, 1000, connectionsMax],
-  ...[inboxNumbers, bytesBytes, outboxBytes, hear],
+  '127.0.0.1',
+  0,
+  1000,
+  1000,
+  1000,
+  1000,
+  connectionsMax,
+  inboxNumbers,
+  bytesBytes,
+  outboxBytes,
+  hear,
 ]
 
 t.test('server', { skip }, async (t) => {
@@ -284,17 +323,22 @@ t.test('server', { skip }, async (t) => {
   const answer = (slot: number): void => {
     const send = callOf(server, 'send')
     refusesRubbish(t, 'send', {
-      ...{ call: send, kinds: ['handle', 'whole', 'whole', 'bytes', 'whole'] },
+      call: send,
+      kinds: ['handle', 'whole', 'whole', 'bytes', 'whole'],
       args: () => [door, slot, 0, Buffer.alloc(0), 0],
       beyond: { 1: connectionsMax + 1, 2: outboxBytes + 1, 4: 8 },
     })
     for (const name of ['read', 'hold', 'release', 'drop', 'address'])
       refusesRubbish(t, name, {
-        ...{ call: callOf(server, name), kinds: ['handle', 'whole'], args: () => [door, slot] },
+        call: callOf(server, name),
+        kinds: ['handle', 'whole'],
+        args: () => [door, slot],
         beyond: { 1: connectionsMax + 1 },
       })
     refusesRubbish(t, 'sweep', {
-      ...{ call: callOf(server, 'sweep'), kinds: ['handle', 'amount'], args: () => [door, 1] },
+      call: callOf(server, 'sweep'),
+      kinds: ['handle', 'amount'],
+      args: () => [door, 1],
     })
     for (const name of ['shut', 'destroy'])
       refusesRubbish(t, name, { call: callOf(server, name), kinds: ['handle'], args: () => [door] })

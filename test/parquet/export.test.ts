@@ -23,8 +23,13 @@ import { sha256 } from '../../src/proof/digest.js'
 import { folder, type L1House, l1House, madeChain, settle } from './l1-chain.js'
 
 const order: ExportOrder = {
-  ...{ outputDir: 'all', startHeight: 0, endHeight: 120, maxFileRows: 1_000_000, heightPartitionSize: 1000 },
-  ...{ skipL1Transactions: false, skipL1Tags: false },
+  outputDir: 'all',
+  startHeight: 0,
+  endHeight: 120,
+  maxFileRows: 1_000_000,
+  heightPartitionSize: 1000,
+  skipL1Transactions: false,
+  skipL1Tags: false,
 }
 const itemsEach = 3
 
@@ -52,10 +57,18 @@ async function rig(t: Test): Promise<Rig> {
     const made = Array.from({ length: itemsEach }, (_, at): ItemInput => {
       const owner = dice.bytes(at === 0 ? 512 : 32)
       return {
-        ...{ id: idOfBytes(dice.bytes(32)), size: 100 + at, owner, ownerAddress: sha256(owner) },
-        ...{ target: Buffer.alloc(0), anchor: dice.bytes(32), tags: [tagOf('Content-Type', 'text/css')] },
-        ...{ signatureType: at === 0 ? 1 : 2, parentId: id, headerSize: 1100 },
-        ...{ parentItemOffset: 160 + at * 1300, rootItemOffset: 160 + at * 1300 },
+        id: idOfBytes(dice.bytes(32)),
+        size: 100 + at,
+        owner,
+        ownerAddress: sha256(owner),
+        target: Buffer.alloc(0),
+        anchor: dice.bytes(32),
+        tags: [tagOf('Content-Type', 'text/css')],
+        signatureType: at === 0 ? 1 : 2,
+        parentId: id,
+        headerSize: 1100,
+        parentItemOffset: 160 + at * 1300,
+        rootItemOffset: 160 + at * 1300,
       }
     })
     await house.keeper.handle({ kind: 'index-items', rootId: id, items: packItems(made) })

@@ -41,7 +41,10 @@ export function openL1House(path: string): L1House {
   const index = new ChainIndex(environment, generations)
   let closed: Promise<void> | undefined
   return {
-    ...{ path, keeper, index, tables },
+    path,
+    keeper,
+    index,
+    tables,
     close() {
       closed ??= environment.close().then(() => keeper.close())
       return closed
@@ -89,8 +92,13 @@ export function* madeChain(top: number, transactionsMax = 7, seed = 5): Generato
     })
     yield {
       block: {
-        ...{ height, id, previous, timestamp: 1_600_000_000 + height * 120, weaveSize: String(weave) },
-        ...{ transactionCount: count, header },
+        height,
+        id,
+        previous,
+        timestamp: 1_600_000_000 + height * 120,
+        weaveSize: String(weave),
+        transactionCount: count,
+        header,
       },
       transactions,
     }
@@ -109,7 +117,12 @@ function transactionOf(dice: Dice, index: number, weave: number): TransactionInp
   if (dice.next() < 0.1) tags.push(tagOf('Content-Encoding', 'gzip'), tagOf('App-Name', 'again'))
   if (dice.next() < 0.1) tags.push(tagOf('Long', 'x'.repeat(2000)))
   return {
-    ...{ id: idOfBytes(dice.bytes(32)), size, owner, ownerAddress: sha256(owner), index, format },
+    id: idOfBytes(dice.bytes(32)),
+    size,
+    owner,
+    ownerAddress: sha256(owner),
+    index,
+    format,
     target: dice.next() < 0.4 ? sha256(Buffer.alloc(65, dice.below(5))) : Buffer.alloc(0),
     anchor: dice.bytes(dice.next() < 0.5 ? 48 : 32),
     tags: dice.next() < 0.1 ? [] : tags,

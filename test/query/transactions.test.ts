@@ -26,19 +26,36 @@ const transaction = (
   index: number,
   more: Partial<TransactionInput> = {},
 ): TransactionInput => ({
-  ...{ ...row, id: idOf(name), index, format: 2, quantity: 1_500_000_000_000n, reward: 7n },
-  ...{ dataRoot: Buffer.alloc(0), weaveEnd: 0, ...more },
+  ...row,
+  id: idOf(name),
+  index,
+  format: 2,
+  quantity: 1_500_000_000_000n,
+  reward: 7n,
+  dataRoot: Buffer.alloc(0),
+  weaveEnd: 0,
+  ...more,
 })
 const item = (name: string, parent: string, more: Partial<ItemInput> = {}): ItemInput => ({
-  ...{ ...row, id: idOf(name), parentId: idOf(parent), signatureType: 1 },
-  ...{ rootItemOffset: 100, parentItemOffset: 100, headerSize: 50, ...more },
+  ...row,
+  id: idOf(name),
+  parentId: idOf(parent),
+  signatureType: 1,
+  rootItemOffset: 100,
+  parentItemOffset: 100,
+  headerSize: 50,
+  ...more,
 })
 const blockId = (height: number): string => Buffer.alloc(48, height).toString('base64url')
 const block = (height: number, transactions: readonly TransactionInput[]): IndexRequest =>
   blockMessage(
     {
-      ...{ height, id: blockId(height), previous: blockId(height - 1), timestamp: 1000 + height },
-      ...{ weaveSize: '0', transactionCount: transactions.length },
+      height,
+      id: blockId(height),
+      previous: blockId(height - 1),
+      timestamp: 1000 + height,
+      weaveSize: '0',
+      transactionCount: transactions.length,
     },
     transactions,
   )
@@ -94,8 +111,13 @@ t.test('every field says what the transaction or item says', async (t) => {
     ingested_at: 5000,
   })
   t.same(data.i, {
-    ...{ id: idOf('deep'), bundledIn: { id: idOf('nested') }, parent: { id: idOf('nested') } },
-    ...{ fee: { ar: '0.000000000000' }, quantity: { winston: '0' }, signatureType: 1, block: { height: 2 } },
+    id: idOf('deep'),
+    bundledIn: { id: idOf('nested') },
+    parent: { id: idOf('nested') },
+    fee: { ar: '0.000000000000' },
+    quantity: { winston: '0' },
+    signatureType: 1,
+    block: { height: 2 },
   })
   t.same(data.w, { block: null, recipient: '' })
   t.equal(data.none, null)

@@ -6,21 +6,26 @@ import { VariableReader } from '../../src/query/variables.js'
 import { fc } from '../property.js'
 
 const types = [
-  ...[
-    'Int',
-    'Int = 7',
-    'Int!',
-    'Int! = 8',
-    'String',
-    'String!',
-    'ID',
-    'Boolean',
-    '[ID!]',
-    '[[Int]!]',
-    '[String]!',
-  ],
-  ...['TagFilter', '[TagFilter!]', 'TagFilter = {name: "a", values: "b"}', 'BlockFilter', 'SortOrder'],
-  ...['SortOrder = HEIGHT_ASC', 'Int = null', 'TagOperator!', '[ID!] = "x"'],
+  'Int',
+  'Int = 7',
+  'Int!',
+  'Int! = 8',
+  'String',
+  'String!',
+  'ID',
+  'Boolean',
+  '[ID!]',
+  '[[Int]!]',
+  '[String]!',
+  'TagFilter',
+  '[TagFilter!]',
+  'TagFilter = {name: "a", values: "b"}',
+  'BlockFilter',
+  'SortOrder',
+  'SortOrder = HEIGHT_ASC',
+  'Int = null',
+  'TagOperator!',
+  '[ID!] = "x"',
 ]
 const tag = fc.record(
   {

@@ -90,8 +90,10 @@ const rowField = fc.oneof(nodeField, within('...', nodeField), within('... on Tr
 const edge = fc.oneof(leaf('cursor'), within('node', rowField), within('node', rowField))
 const connection = fc.oneof(within('pageInfo', leaf('hasNextPage')), within('edges', edge))
 const lists = [
-  ...['transactions', 'transactions(first: $n, sort: HEIGHT_ASC)', 'transactions(bundledIn: null)'],
-  ...['transactions(tags: [{name: "App-Name", values: ["app-1", "app-0"]}])'],
+  'transactions',
+  'transactions(first: $n, sort: HEIGHT_ASC)',
+  'transactions(bundledIn: null)',
+  'transactions(tags: [{name: "App-Name", values: ["app-1", "app-0"]}])',
 ]
 const anyRoot = fc.oneof(
   fc.constantFrom(...lists).chain((list) => within(list, connection)),

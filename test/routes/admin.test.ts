@@ -63,7 +63,9 @@ t.test(
       t.equal(got.headers.allow, allow)
     }
     const broken = await fetch(`${gateway.url}/gateway/admin/look`, {
-      ...{ method: 'PUT', headers: { authorization }, body: '{' },
+      method: 'PUT',
+      headers: { authorization },
+      body: '{',
     })
     t.match([broken.status, await broken.text()], [400, 'Malformed JSON'])
     t.equal(broken.headers.get('x-content-type-options'), 'nosniff')

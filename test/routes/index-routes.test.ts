@@ -78,7 +78,8 @@ t.test('before anything is published there is nothing; then the document, signed
   const head = await gateway.ask(base, { method: 'HEAD' })
   t.equal(head.headers['content-length'], String(answer.body.length))
   t.strictSame(aboutIndexes(offers, '/gateway', Date.now()), {
-    ...{ manifestUrl: '/gateway/indexes', names: ['root-tx-index'] },
+    manifestUrl: '/gateway/indexes',
+    names: ['root-tx-index'],
   })
   t.equal(aboutIndexes(offers, '/gateway', Date.now() + 2 * 86_400_000), undefined, 'not beyond its time')
 })
@@ -191,15 +192,19 @@ t.test('what is not offered is not there, whatever the path', async (t) => {
   await publisher.publish()
   writeFileSync(join(root, 'bands', 'secret'), 'secret')
   for (const path of [
-    ...['/blob/', `/blob/${'0'.repeat(64)}`, '/root-tx-index', `/root-tx-index/band/file`, '/blob/x/y'],
-    ...['/webseed/0123456789abcdef/00.cdb', '/torrents/0123.torrent', `/torrents/${'0'.repeat(40)}.torrent`],
-    ...[
-      '/feed/other.xml',
-      '/__proto__/a/b',
-      '/constructor/name/x',
-      '/a/b/c/d',
-      '/webseed/0123456789abcdef/.pad/0',
-    ],
+    '/blob/',
+    `/blob/${'0'.repeat(64)}`,
+    '/root-tx-index',
+    `/root-tx-index/band/file`,
+    '/blob/x/y',
+    '/webseed/0123456789abcdef/00.cdb',
+    '/torrents/0123.torrent',
+    `/torrents/${'0'.repeat(40)}.torrent`,
+    '/feed/other.xml',
+    '/__proto__/a/b',
+    '/constructor/name/x',
+    '/a/b/c/d',
+    '/webseed/0123456789abcdef/.pad/0',
   ]) {
     const answer = await gateway.ask(base + path)
     t.ok(answer.status === 404 || answer.status === 400, `${path}: ${answer.status}`)
@@ -331,7 +336,10 @@ t.test('bytes are metered to the byte, what the client has as no bytes; the docu
 t.test('a file that is blocked by its hash is given under none of its addresses', async (t) => {
   const blocked = new Set<string>()
   const list: BlockList = {
-    ...{ version: 1, isReadable: true, mayBlockContent: true, mayBlockHashes: true },
+    version: 1,
+    isReadable: true,
+    mayBlockContent: true,
+    mayBlockHashes: true,
     mayBlockSize: () => true,
     blocksId: () => false,
     blocksDigest: (digest) => blocked.has(Buffer.from(digest).toString('hex')),
@@ -345,10 +353,7 @@ t.test('a file that is blocked by its hash is given under none of its addresses'
   const pathsTo = (files: ReadonlyMap<string, { readonly sha256: string }>, start: string): string[] =>
     [...files].filter(([, { sha256 }]) => sha256 === one).map(([path]) => `${base}/${start}${path}`)
   if (offer === undefined || one === undefined) throw new Error('nothing is offered')
-  const paths = [
-    `${base}/blob/${one}`,
-    ...[...pathsTo(offer.byName, ''), ...pathsTo(offer.bySeed, 'webseed/')],
-  ]
+  const paths = [`${base}/blob/${one}`, ...pathsTo(offer.byName, ''), ...pathsTo(offer.bySeed, 'webseed/')]
   t.ok(paths.length >= 3)
   for (const path of paths) t.equal((await gateway.ask(path)).status, 200, path)
   blocked.add(one)

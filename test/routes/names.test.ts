@@ -52,12 +52,10 @@ const named = (text: string): Name => {
 
 /** A route that says where it was reached. */
 const said = (path: string, methods: readonly string[] = ['GET', 'HEAD', 'POST']): Route => ({
-  ...{
-    family: 'other',
-    path,
-    methods,
-    about: [{ path, summary: 'says where it was reached', statuses: [200] }],
-  },
+  family: 'other',
+  path,
+  methods,
+  about: [{ path, summary: 'says where it was reached', statuses: [200] }],
   handle: (request, reply, lines) => reply.end({ status: 200, block: lines }, `route ${request.path}`),
 })
 
@@ -91,13 +89,11 @@ async function scene(t: Test, { hosts = {}, vocabulary = 'neutral' }: Wish = {})
   const meters = new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0)
   const open = await openNames(
     {
-      ...{
-        registryPath: `${t.testdir()}/names`,
-        order: ['local', 'gateway'],
-        timeoutMs: 30_000,
-        lastTimeoutMs: 30_000,
-        guard,
-      },
+      registryPath: `${t.testdir()}/names`,
+      order: ['local', 'gateway'],
+      timeoutMs: 30_000,
+      lastTimeoutMs: 30_000,
+      guard,
       gateway: { url: `${resolving.url}/__NAME__`, release: 'r', connectionsMax: 8 },
       book: {
         absentMs,
@@ -121,25 +117,30 @@ async function scene(t: Test, { hosts = {}, vocabulary = 'neutral' }: Wish = {})
       questions += 1
       return questions
     },
-    ...{ isReadable: true, mayBlockContent: true, mayBlockHashes: false, blocksDigest: () => false },
+    isReadable: true,
+    mayBlockContent: true,
+    mayBlockHashes: false,
+    blocksDigest: () => false,
     mayBlockSize: () => false,
     blocksId: (id) => blocked.has(id),
     blocksName: (label) => blocked.has(label),
   }
   const on = await stage({
-    ...{ vocabulary, routes },
+    vocabulary,
+    routes,
     parts: {
       guard: new Guard(blocks, { attributes: () => undefined }, 2_592_000),
       naming: {
         names: open.names,
         hosts: {
-          ...{
-            rootHosts: ['gw.example', 'alt.example'],
-            protocol: 'https',
-            ownPort: 3000,
-            sandboxBareHosts: true,
-          },
-          ...{ apexNames: [], apexMaxSeconds: 3600, enforceUndernameLimit: true, ...hosts },
+          rootHosts: ['gw.example', 'alt.example'],
+          protocol: 'https',
+          ownPort: 3000,
+          sandboxBareHosts: true,
+          apexNames: [],
+          apexMaxSeconds: 3600,
+          enforceUndernameLimit: true,
+          ...hosts,
         },
       },
     },
@@ -156,7 +157,13 @@ async function scene(t: Test, { hosts = {}, vocabulary = 'neutral' }: Wish = {})
   await manifest(on, site, { 'index.html': pageId, 'a b/style.css': styleId, graphql: styleId })
   has.set('site', { id: site, ttlSeconds: 300 })
   return {
-    ...{ on, site, pageId, has, statuses, blocked, resolving },
+    on,
+    site,
+    pageId,
+    has,
+    statuses,
+    blocked,
+    resolving,
     ask: (host, path, wish = {}) => on.ask(path, { ...wish, headers: { host, ...wish.headers } }),
   }
 }
@@ -171,7 +178,8 @@ async function manifest(on: Stage, id: Id, paths: Record<string, Id>, more: obje
     ...more,
   }
   await on.keep(id, Buffer.from(JSON.stringify(text)), {
-    ...{ contentType: 'application/x.arweave-manifest+json', height: 5 },
+    contentType: 'application/x.arweave-manifest+json',
+    height: 5,
   })
 }
 
@@ -265,7 +273,9 @@ t.test('a 304 means the same bytes and the same resolution', async (t) => {
   t.equal(await status({ range: 'bytes=0-3', 'if-range': tag }), 206)
   t.equal(await status({ range: 'bytes=0-3', 'if-range': plain }), 200)
   t.match((await ask('site.gw.example', '/', { headers: { 'if-none-match': tag } })).headers, {
-    ...{ etag: tag, 'x-ns-resolved-id': site, 'cache-control': 'public, max-age=300' },
+    etag: tag,
+    'x-ns-resolved-id': site,
+    'cache-control': 'public, max-age=300',
   })
   has.set('same', { id: pageId, ttlSeconds: 300 })
   const direct = await ask('same.gw.example', '/', { headers: { 'if-none-match': tag } })

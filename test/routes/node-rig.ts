@@ -77,8 +77,12 @@ export async function nodeStage(
     },
     chunks: {
       finder: {
-        ...{ deadlineMs: 5000, nameMs: 1000, flightsMax: 100, searchesMax: 5 },
-        ...{ shelfBytes: 2 ** 24, postedShelfBytes: 2 ** 22 },
+        deadlineMs: 5000,
+        nameMs: 1000,
+        flightsMax: 100,
+        searchesMax: 5,
+        shelfBytes: 2 ** 24,
+        postedShelfBytes: 2 ** 22,
         ...finder,
       },
       broadcast: { successesMin: 3, concurrency: 3, abortMs: 2000, responseMs: 2000, perNodeMax: 20 },
@@ -88,7 +92,8 @@ export async function nodeStage(
     },
   })
   const whole = await stage({
-    ...{ routes: built.routes, vocabulary },
+    routes: built.routes,
+    vocabulary,
     ...(forbidden === undefined ? {} : { forbidden }),
     parts: {
       ...(guard === undefined ? {} : { guard }),

@@ -21,10 +21,19 @@ const [item, root, parent, transaction] = Array.from({ length: 4 }, () => idOfBy
 
 const known: readonly Attributes[] = [
   {
-    ...{ id: item, size: 1000, contentType: 'text/x', verified: true, trusted: true },
+    id: item,
+    size: 1000,
+    contentType: 'text/x',
+    verified: true,
+    trusted: true,
     place: {
-      ...{ rootId: root, parentId: parent, path: [root, parent] },
-      ...{ rootItemOffset: 5000, parentItemOffset: 200, itemSize: 1300, headerSize: 300 },
+      rootId: root,
+      parentId: parent,
+      path: [root, parent],
+      rootItemOffset: 5000,
+      parentItemOffset: 200,
+      itemSize: 1300,
+      headerSize: 300,
     },
   },
   { id: transaction, size: 5, verified: true, trusted: true },
@@ -45,8 +54,13 @@ t.test('where an item lies is told and signed; transactions and strangers have n
   const answer = await gateway.ask(path)
   t.equal(answer.status, 200)
   t.strictSame(JSON.parse(answer.body.toString()), {
-    ...{ rootTxId: root, path: [root, parent], rootOffset: 5000, rootDataOffset: 5300 },
-    ...{ contentType: 'text/x', size: 1300, dataSize: 1000 },
+    rootTxId: root,
+    path: [root, parent],
+    rootOffset: 5000,
+    rootDataOffset: 5300,
+    contentType: 'text/x',
+    size: 1300,
+    dataSize: 1000,
   })
   t.equal(answer.headers['cache-control'], 'public, max-age=30')
   t.equal(answer.headers['x-gateway-root-transaction-id'], root)
@@ -91,7 +105,9 @@ t.test('what only a band knows is told as far as it goes', async (t) => {
     [parent, { path: [bytes(root)] }],
   ])
   const route = offsetsRoute({
-    ...{ vocabulary: vocabularies.neutral, clock: systemClock, log: silentLog },
+    vocabulary: vocabularies.neutral,
+    clock: systemClock,
+    log: silentLog,
     catalog: { attributes: () => undefined },
     bands: { here: (id) => places.get(id) },
   })

@@ -26,9 +26,18 @@ const json = (response: ServerResponse, body: string): void => {
 t.test('what nodes say passes through with its time to live, and is kept that long at most', async (t) => {
   const { gateway, asked } = await before(t, (_, response) => json(response, '{"a":1}'))
   const ages: Record<string, number> = {
-    ...{ '/info': 120, '/tx_anchor': 120, '/height': 20, '/current_block': 30, '/peers': 30 },
-    ...{ '/tx/abc/status': 30, '/price/5': 30, '/price/5/x': 30, '/block/height/1': 30, '/tx/pending': 30 },
-    ...{ '/wallet/x/balance': 30, '/unconfirmed_tx/x': 20 },
+    '/info': 120,
+    '/tx_anchor': 120,
+    '/height': 20,
+    '/current_block': 30,
+    '/peers': 30,
+    '/tx/abc/status': 30,
+    '/price/5': 30,
+    '/price/5/x': 30,
+    '/block/height/1': 30,
+    '/tx/pending': 30,
+    '/wallet/x/balance': 30,
+    '/unconfirmed_tx/x': 20,
   }
   for (const [path, age] of Object.entries(ages)) {
     const first = await gateway.ask(path)

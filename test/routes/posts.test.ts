@@ -39,7 +39,9 @@ t.test('a chunk is proven, told to the node, and served before the node gives it
     const { status, text } = await gateway.post('/chunk', JSON.stringify(chunk))
     t.equal(status, 200)
     t.match(JSON.parse(text), {
-      ...{ successCount: 1, preferredSuccessCount: 1, failureCount: 0 },
+      successCount: 1,
+      preferredSuccessCount: 1,
+      failureCount: 0,
       results: [{ peer: node.url, success: true, statusCode: 200, canceled: false, timedOut: false }],
     })
   }

@@ -40,8 +40,12 @@ t.test('what comes while the disk is far behind is not kept, and leaves nothing 
     const digest = createHash('sha256').update(text).digest()
     const attributes = { id: someId(), size: text.length, verified: false, trusted: true, digest }
     await keeping.keep(draft, {
-      ...{ attributes, digest, hints: {}, wishHints: {} },
-      ...{ named: false, source: 'test' },
+      attributes,
+      digest,
+      hints: {},
+      wishHints: {},
+      named: false,
+      source: 'test',
     })
     await draft.handle.close()
     return digest

@@ -43,7 +43,9 @@ async function house(t: Test, folder = t.testdir(), more: Partial<ManifestOption
   await shelf.prepare()
   await shelf.takeOver(() => true)
   return {
-    ...{ folder, shelf, packer },
+    folder,
+    shelf,
+    packer,
     again: (other = {}) => house(t, folder, other),
     write(text) {
       const digest = sha256(Buffer.from(text))

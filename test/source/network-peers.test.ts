@@ -11,9 +11,18 @@ const verified = { 'x-ar-io-verified': 'true' }
 
 function peersOf(servers: readonly { url: string }[], more: Partial<PeerOptions> = {}): NetworkPeers {
   const options: PeerOptions = {
-    ...{ headMs: 10_000, stallMs: 10_000, ...hopRules, release: 'test', connectionsMax: 8 },
-    ...{ peers: servers.map(({ url }) => url), candidatesMax: 5, homesMax: 3, hedgeMs: 60_000, hedgedMax: 3 },
-    ...{ concurrentMax: 10, weightDelta: 2 },
+    headMs: 10_000,
+    stallMs: 10_000,
+    ...hopRules,
+    release: 'test',
+    connectionsMax: 8,
+    peers: servers.map(({ url }) => url),
+    candidatesMax: 5,
+    homesMax: 3,
+    hedgeMs: 60_000,
+    hedgedMax: 3,
+    concurrentMax: 10,
+    weightDelta: 2,
     breaker: { burst: 1e9, perMinute: 1e9, failuresMax: 2, coolMs: 60_000 },
     ...more,
   }

@@ -61,8 +61,11 @@ t.test('libtorrent finds our seeder by its infohash alone', { skip: withoutLibto
   const infohashV1 = band.torrent.infohashV1.toString('hex')
   const swarm = new Swarm(
     {
-      ...{ seeder: seederOptions, tracker: trackerDefaults, timeouts: udpTimeouts },
-      ...{ addresses: [], trackers: [dhtUrl] },
+      seeder: seederOptions,
+      tracker: trackerDefaults,
+      timeouts: udpTimeouts,
+      addresses: [],
+      trackers: [dhtUrl],
     },
     () => [{ infohashV1, torrentPath: file, path: band.path }],
     systemClock,

@@ -123,9 +123,18 @@ async function queueItems({ keeper }: IndexOrderParts, { body }: Asked): Promise
     const { owner, signature, tags, target, anchor } = header
     const none = new Uint8Array(0)
     return {
-      ...{ owner, signature, tags, id: idOfBytes(header.id), size: header.data_size },
-      ...{ ownerAddress: sha256(owner), target: target ?? none, anchor: anchor ?? none },
-      ...{ parentId: nowhere, rootItemOffset: 0, parentItemOffset: 0, headerSize: 0 },
+      owner,
+      signature,
+      tags,
+      id: idOfBytes(header.id),
+      size: header.data_size,
+      ownerAddress: sha256(owner),
+      target: target ?? none,
+      anchor: anchor ?? none,
+      parentId: nowhere,
+      rootItemOffset: 0,
+      parentItemOffset: 0,
+      headerSize: 0,
     }
   })
   const words: CatalogRequest = {

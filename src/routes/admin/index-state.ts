@@ -29,15 +29,21 @@ const formatId = 1
 
 /** What those gateways keep of a bundle and we do not: told as unknown, for whoever reads their answer. */
 const unknown = {
-  ...{
-    unbundleFilterId: null,
-    indexFilterId: null,
-    previousUnbundleFilterId: null,
-    previousIndexFilterId: null,
-  },
-  ...{ firstQueuedAt: null, lastQueuedAt: null, firstSkippedAt: null, lastSkippedAt: null },
-  ...{ firstUnbundledAt: null, lastUnbundledAt: null, firstFullyIndexedAt: null, lastFullyIndexedAt: null },
-  ...{ firstRetriedAt: null, lastRetriedAt: null, duplicatedDataItemCount: null },
+  unbundleFilterId: null,
+  indexFilterId: null,
+  previousUnbundleFilterId: null,
+  previousIndexFilterId: null,
+  firstQueuedAt: null,
+  lastQueuedAt: null,
+  firstSkippedAt: null,
+  lastSkippedAt: null,
+  firstUnbundledAt: null,
+  lastUnbundledAt: null,
+  firstFullyIndexedAt: null,
+  lastFullyIndexedAt: null,
+  firstRetriedAt: null,
+  lastRetriedAt: null,
+  duplicatedDataItemCount: null,
 }
 
 /** How far a bundle is: 404 for what is neither a bundle by its tags, nor waits to be opened, nor ever was. */
@@ -62,7 +68,8 @@ export async function bundleStatus(
     formatId,
     rootTransactionId: root === undefined ? null : idOfBytes(root.id),
     // Too many to count in a moment: not told.
-    ...{ dataItemCount: count ?? null, matchedDataItemCount: count ?? null },
+    dataItemCount: count ?? null,
+    matchedDataItemCount: count ?? null,
     importAttemptCount: attempts + (waits ? 0 : 1),
     retryAttemptCount: attempts,
     ...unknown,

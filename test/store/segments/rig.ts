@@ -53,7 +53,8 @@ export class SegmentRig {
       folder: join(folder, 'segments'),
       payloadMaxBytes: options.payloadMaxBytes ?? Math.floor(segmentBytes / 4),
       maxBytes: () => maxBytes,
-      ...{ freeMinBytes: 0, commitMs: 50 },
+      freeMinBytes: 0,
+      commitMs: 50,
       isPinned: (digest: Uint8Array) => options.pinned?.has(Buffer.from(digest).toString('hex')) ?? false,
       onEvicted: (digests: readonly Uint8Array[]) => void this.evicted.push(...digests),
     }
