@@ -83,7 +83,6 @@ const groups: readonly (readonly [why: string, names: string])[] = [
   ['peers are few enough to be compared each', 'PEER_HASH_RING_VIRTUAL_NODES'],
   ['the observer is another program', 'OBSERVER_WALLET HTTPSIG_UPLOAD_ATTESTATION'],
   ['one program does it all: see STOP_HEIGHT', 'START_WRITERS'],
-  ['this version is a gateway: it takes no uploads and no top-ups', 'UPLOAD_PORT PAYMENT_PORT'],
 ]
 
 /** Sources of content that other gateways have in their orders. */

@@ -15,6 +15,7 @@ import { queries } from './queries.js'
 import { retrieval } from './retrieval.js'
 import { rootLookup } from './root-lookup.js'
 import { consolePortOf, server } from './server.js'
+import { servicePortFaults, services } from './services.js'
 import type { Setting } from './setting.js'
 import { swarm } from './swarm.js'
 import { webhooks } from './webhooks.js'
@@ -39,6 +40,7 @@ const tables = {
   forwarding,
   manifests,
   queries,
+  services,
 }
 
 type Values<Table> = { readonly [Name in keyof Table]: Table[Name] extends Setting<infer T> ? T : never }
@@ -79,6 +81,8 @@ const families = new RegExp(
     'INTERFACE',
     'UPLOAD',
     'PAYMENT',
+    'SERVICES',
+    'PRIVATE_ROUTE',
     'ADMIN_API',
     'SHUTDOWN',
     'WEBHOOK',
@@ -170,6 +174,12 @@ function contradictions(config: Config): string[] {
       wrong.push('CONSOLE_PORT and DEVNET_PORT must differ')
     }
   }
+  const taken = {
+    PORT: given.port,
+    ...(given.consoleEnabled ? { CONSOLE_PORT: consolePort } : {}),
+    ...(given.network === 'devnet' ? { DEVNET_PORT: given.devnetPort } : {}),
+  }
+  wrong.push(...servicePortFaults(config.services, given.network, given.port, taken))
   const { subscriptions, registry } = config.swarm
   if (registry === undefined && subscriptions.some((one) => 'publisher' in one)) {
     wrong.push('INDEX_SUBSCRIPTIONS: a wallet needs INDEX_REGISTRY')

@@ -9,7 +9,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 /** A file imports only from its own room and from rooms above it in this list. */
 const rooms = (
   'format proof actor store http catalog chain source ingest query names moderation admission attest torrent ' +
-  'parquet bands gateway routes upload bundling ledger payment devnet client main cli'
+  'parquet bands gateway routes ledger payment upload bundling devnet client main cli'
 ).split(' ')
 
 /** Rooms that others may only talk to by message: nobody but wiring imports them. */
@@ -64,7 +64,9 @@ t.test('every arrow between rooms points the same way', async (t) => {
     for (const target of importsOf(source).filter((path) => path.startsWith('src/'))) {
       const there = roomOf(target)
       if (rooms.indexOf(there) > rooms.indexOf(here)) wrong.push(`${source.path} -> ${target} points back`)
-      if (closed.has(there) && there !== here && here !== 'cli' && here !== 'main')
+      // A port is what messages say: it is for all.
+      const isPort = target.endsWith('/port.ts')
+      if (closed.has(there) && !isPort && there !== here && here !== 'cli' && here !== 'main')
         wrong.push(`${source.path} enters ${there}`)
     }
   }
@@ -108,7 +110,8 @@ t.test('an exported name means one thing', async (t) => {
   const owners = new Map<string, string[]>()
   const declared =
     /^export (?:declare )?(?:abstract )?(?:async )?(?:class|function\*?|const|let|interface|type|enum) (\w+)/gm
-  for (const { path, text } of program) {
+  // The client is a program of its own, which shares no file with the server: what goes over the wire is named alike in both.
+  for (const { path, text } of program.filter(({ path }) => !path.startsWith('src/client/'))) {
     for (const name of new Set([...text.matchAll(declared)].map(([, name = '']) => name)))
       owners.set(name, [...(owners.get(name) ?? []), path])
   }

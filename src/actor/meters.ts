@@ -7,7 +7,7 @@ export const meterTable: readonly MeterRow[] = [
     kind: 'counter',
     help: 'Requests answered, by status class and route family.',
     labels: {
-      route: ['data', 'raw', 'manifest', 'info', 'other'],
+      route: ['data', 'raw', 'manifest', 'info', 'other', 'upload', 'payment'],
       status: ['2xx', '3xx', '4xx', '5xx', 'aborted'],
     },
   },
@@ -15,7 +15,7 @@ export const meterTable: readonly MeterRow[] = [
     name: 'http_request_duration_seconds',
     kind: 'histogram',
     help: 'From the request head to the last byte handed to the socket.',
-    labels: { route: ['data', 'raw', 'manifest', 'info', 'other'] },
+    labels: { route: ['data', 'raw', 'manifest', 'info', 'other', 'upload', 'payment'] },
     buckets: [0.0005, 0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30],
   },
   {

@@ -52,6 +52,7 @@ function readable(program: Program, config: Config, logFile: string): string[] {
 
 const meaning: Readonly<Record<string, string>> = {
   gateway: 'content by id and name',
+  payment: 'credits: balances, prices, top-ups',
   devnet: 'the embedded base-layer node',
 }
 

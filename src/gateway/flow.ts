@@ -9,7 +9,7 @@ import { type SmallAnswer, textType, toldTo } from '../http/small-answer.js'
 import { statusOf } from '../http/status.js'
 import type { Naming } from './naming.js'
 
-export type Family = 'data' | 'raw' | 'manifest' | 'info' | 'other'
+export type Family = 'data' | 'raw' | 'manifest' | 'info' | 'other' | 'upload' | 'payment'
 
 /** One request on its way through the steps. */
 export interface Flow {
@@ -52,7 +52,7 @@ export interface Ending {
   readonly code?: FailureCode
 }
 
-const families: readonly Family[] = ['data', 'raw', 'manifest', 'info', 'other']
+const families: readonly Family[] = ['data', 'raw', 'manifest', 'info', 'other', 'upload', 'payment']
 const classes = ['2xx', '3xx', '4xx', '5xx', 'aborted'] as const
 
 /** Counts and logs flows: one line each. */
@@ -154,7 +154,7 @@ function shownAs({ naming, path }: Flow): string {
 }
 
 function isContent({ family }: Flow): boolean {
-  return family !== 'info' && family !== 'other'
+  return family === 'data' || family === 'raw' || family === 'manifest'
 }
 
 function classOf(status: number): (typeof classes)[number] {

@@ -85,7 +85,7 @@ export interface Offered {
 
 /** A route beside content: info, health, metrics, chain passthrough. */
 export interface Route extends Routed {
-  readonly family: 'info' | 'other'
+  readonly family: 'info' | 'other' | 'upload' | 'payment'
   /**
    * Answers. `lines` (request id and CORS) go first into the block of whatever head it sends. Ends the reply exactly once,
    * now or later. Who answers with content ends the reply of the flow instead, and settles it.

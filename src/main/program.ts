@@ -8,34 +8,21 @@ import { meterTable } from '../actor/meters.js'
 import { stepEngineBack } from '../actor/priority.js'
 import { type Part, type RunningPart, supervise } from '../actor/supervise.js'
 import type { Examples } from '../devnet/seed.js'
-import { boundSockets, portsShared, socketUsage } from '../http/listen.js'
+import { boundSockets, socketUsage } from '../http/listen.js'
 import { SocketWatch } from '../http/socket-watch.js'
 import { adminKey } from './admin-key.js'
 import { needsSwarm } from './bands-thread.js'
-import { consoleOf } from './console-place.js'
 import { claimDataFolder } from './data-folder.js'
 import { type Descriptors, descriptorLimit, fitted, shareDescriptors } from './descriptors.js'
 import type { SeededSite, seedSite } from './devnet-site.js'
 import { folders } from './folders.js'
-import { ingestThread, openingAbout } from './ingest-thread.js'
-import { limitsOf } from './limits.js'
-import { type Network, networkOf } from './network.js'
-import { paymentsOf } from './payments-thread.js'
-import { found, urlOf } from './ports.js'
-import { queryThreads } from './query-threads.js'
+import { gatewayServiceOf } from './gateway-service.js'
+import { networkOf } from './network.js'
+import { paymentServiceOf } from './payment-service.js'
+import { found } from './ports.js'
 import { ResourceWatch } from './resource-watch.js'
 import { RunningThreads } from './running-threads.js'
-import { sourceThread } from './source-thread.js'
-import {
-  catalogThread,
-  devnetThread,
-  edgeThread,
-  moderationThread,
-  publishingThread,
-  type SharedTables,
-  sharedTables,
-  tryKey,
-} from './threads.js'
+import { devnetThread, type SharedTables, sharedTables, tryKey } from './threads.js'
 import { watchdogPart } from './watch.js'
 
 export interface Program {
@@ -64,21 +51,15 @@ export async function startProgram(given: Config, log: Log, end: AbortSignal): P
   const threads = new RunningThreads(server.drainMs + 2000, log)
   const nodes = (): readonly string[] =>
     embedded ? [threads.said<{ url: string }>('devnet').url] : network.nodes
-  const limits = limitsOf(config, threads)
-  const payments = paymentsOf(config, threads, limits.lines)
-  const queries = queryThreads(config, nodes, shared, threads)
-  let port = server.port
-  const page = consoleOf(config)
   let key = ''
-
-  const edges = Array.from({ length: portsShared ? server.edgeThreads : 1 }, (_, index) =>
-    threads.replaceable(`edge-${index + 1}`, 'edge', () => {
-      const own = { row: index + 1, port, startedMs, adminKey: key, filters: openingAbout(config) }
-      const admission = { ...limits.lines(), ...payments.lines() }
-      const lines = { ...threads.lines(), ...admission, ...queries.asking(index), ...page.lines(index) }
-      return edgeThread(config, { ...network, nodes: nodes() }, shared, { ...lines, ...own })
-    }),
-  )
+  const gateway = gatewayServiceOf(config, shared, threads, {
+    ...{ network: () => ({ ...network, nodes: nodes() }), startedMs },
+    adminKey: () => key,
+  })
+  const credits = paymentServiceOf(config, shared, threads, {
+    ...{ host: network.host, nodes },
+    gateway: () => gateway.url() ?? network.gateways[0]?.url ?? '',
+  })
   const supervised = await supervise(
     [
       { name: 'data folder', start: () => claimed(folders(config).root, log) },
@@ -88,27 +69,25 @@ export async function startProgram(given: Config, log: Log, end: AbortSignal): P
         tryKey(config)
       }),
       ...(embedded ? [found('127.0.0.1', server.devnetPort, 'DEVNET_PORT')] : []),
-      [...keepers(config, shared, threads, embedded), ...limits.parts],
-      ...payments.parts,
-      [...fetchers(config, () => ({ ...network, nodes: nodes() }), shared, threads), ...queries.parts],
-      ...publishing(config, shared, threads),
-      found(network.host, server.port, 'PORT', (free) => {
-        port = free
-      }),
-      ...page.parts,
-      edges,
-      [{ name: 'watches', start: () => watching(config, shared, log) }, queries.boost],
+      ...(embedded ? [threads.part('devnet', 'devnet', () => devnetThread(config))] : []),
+      ...gateway.steps,
+      ...credits.ports,
+      [...gateway.edges, ...credits.parts],
+      [{ name: 'watches', start: () => watching(config, shared, log) }, ...gateway.watches],
       watchdogPart(threads, server.watchdogSeconds * 1000, ownMeters(shared), log),
     ],
     log,
   )
-  const gateway = urlOf(network.host, port)
   const stop = () => supervised.stop()
   try {
     const [node = ''] = nodes()
-    const shown = embedded ? await seeded(config, { gateway, node, log, end }, port) : nothingSeeded
+    const url = gateway.url()
+    const isSeeded = embedded && url !== undefined
+    const shown = isSeeded
+      ? await seeded(config, { gateway: url, node, log, end }, gateway.port())
+      : nothingSeeded
     end.throwIfAborted()
-    const urls = { gateway, ...page.urls(), ...(embedded ? { devnet: node } : {}) }
+    const urls = { ...gateway.urls(), ...credits.urls(), ...(embedded ? { devnet: node } : {}) }
     return { urls, ...shown, lost: supervised.lost, stop }
   } catch (error) {
     await stop()
@@ -159,40 +138,6 @@ function step(name: string, act: () => void): Part {
       return { stop: () => Promise.resolve() }
     },
   }
-}
-
-/** The embedded node, and the threads that write what all others read. */
-function keepers(config: Config, shared: SharedTables, threads: RunningThreads, embedded: boolean): Part[] {
-  return [
-    ...(embedded ? [threads.part('devnet', 'devnet', () => devnetThread(config))] : []),
-    threads.part('catalog', 'catalog', () => catalogThread(config, shared)),
-    threads.part('moderation', 'moderation', () => moderationThread(config, shared)),
-  ]
-}
-
-/** The threads that bring content and make the index grow; the catalog's keeper is up before them. */
-function fetchers(
-  config: Config,
-  network: () => Network,
-  shared: SharedTables,
-  threads: RunningThreads,
-): Part[] {
-  return [
-    threads.part('source', 'source', () => sourceThread(config, network(), shared, threads.line('catalog'))),
-    threads.part('ingest', 'ingest', () => {
-      return ingestThread(config, network().nodes, shared, threads.line('catalog'))
-    }),
-  ]
-}
-
-/** The threads for bands: one builds and publishes, where the operator gives any away; one seeds and fetches. */
-function publishing(config: Config, shared: SharedTables, threads: RunningThreads): Part[] {
-  const told = publishingThread(config, shared)
-  const swarm = async () => (await import('./swarm-thread.js')).swarmThread(config, shared)
-  return [
-    ...(told === undefined ? [] : [threads.part('bands', 'bands', () => told)]),
-    ...(needsSwarm(config) ? [threads.part('swarm', 'swarm', swarm)] : []),
-  ]
 }
 
 /**

@@ -34,7 +34,12 @@ export interface SharedTables {
   readonly progress: SharedArrayBuffer
   readonly meters: SharedArrayBuffer
   /** Rows of the meter table. */
-  readonly rows: { readonly swarm: number; readonly queries: number }
+  readonly rows: {
+    readonly swarm: number
+    readonly payment: number
+    readonly upload: number
+    readonly queries: number
+  }
   readonly tip: Tip
   readonly following: Following
   readonly sieve: SharedArrayBuffer
@@ -56,9 +61,14 @@ export function sharedTables(
     generations: new SharedArrayBuffer(generationBytes),
     // A transfer and a window transfer of the same payload may be open at once.
     progress: new SharedArrayBuffer(progressBytes(retrieval.fetchesMax * 2)),
-    // Row 0 is the fetcher's; after the edge threads' come that of the index, that of the swarm, and those of queries.
-    meters: new SharedArrayBuffer(meterBytes(meterTable, server.edgeThreads + 3 + queries.threads)),
-    rows: { swarm: server.edgeThreads + 2, queries: server.edgeThreads + 3 },
+    // Row 0 is the fetcher's; after the edge threads' come those of the index, of the swarm, of the two services, and of queries.
+    meters: new SharedArrayBuffer(meterBytes(meterTable, server.edgeThreads + 5 + queries.threads)),
+    rows: {
+      swarm: server.edgeThreads + 2,
+      payment: server.edgeThreads + 3,
+      upload: server.edgeThreads + 4,
+      queries: server.edgeThreads + 5,
+    },
     tip: new Tip(),
     following: new Following(),
     sieve: new SharedArrayBuffer(Sieve.bytes),

@@ -1,5 +1,6 @@
 import { idLead, preflight } from '../gateway/cors.js'
 import { Delivery } from '../gateway/deliver.js'
+import { docsRoutes } from '../gateway/docs-routes.js'
 import { Entries } from '../gateway/entry.js'
 import { answerText, answerWrongMethod, type Family, type Flow, Ledger } from '../gateway/flow.js'
 import { createHeadWriter } from '../gateway/head.js'
@@ -16,12 +17,11 @@ import { Router } from '../http/router.js'
 import { Hosts } from '../names/host.js'
 import { contentOperations, DataRoute, methodsOf, type Target, targetOf } from './data-route.js'
 import { DigestRoute } from './digest-route.js'
-import { docsRoutes } from './docs-routes.js'
 import { HostRules, type Ruled } from './host-rules.js'
 import { indexRoutes } from './index-routes.js'
 import { ManifestRoute } from './manifest-route.js'
 import { NameRoute } from './name-route.js'
-import { gatewayParameters } from './parameters.js'
+import { gatewayParameters, gatewayService } from './parameters.js'
 import { TextRoute } from './text-route.js'
 
 /** What answers requests on one edge thread. */
@@ -81,7 +81,7 @@ class EdgeGateway implements Gateway {
       [
         ...routes,
         ...(offered === undefined ? [] : indexRoutes({ ...parts, ...offered, ledger })),
-        ...docsRoutes(() => this.#operations, options.release),
+        ...docsRoutes(() => this.#operations, { ...gatewayService, release: options.release }),
       ],
       gatewayParameters,
     )

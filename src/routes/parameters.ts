@@ -29,3 +29,11 @@ export const gatewayParameters: PathParameters = {
   find: { description: 'An id, hash or name', example: 'name' },
   limit: { description: 'Entries of a page', example: '10' },
 }
+
+/** The gateway, as its description for others begins. */
+export const gatewayService = {
+  title: 'Sluice',
+  description: 'A gateway for permanent storage.',
+  parameters: gatewayParameters,
+  securitySchemes: { adminKey: { type: 'http', scheme: 'bearer' } },
+}

@@ -1,21 +1,13 @@
-import type { Route } from '../gateway/parts.js'
-import { type Described, openApiOf } from '../http/openapi.js'
+import { type Described, type DescribedService, openApiOf } from '../http/openapi.js'
 import type { Operations } from '../http/operation.js'
 import { type HtmlPage, inHtml, makePage } from '../http/page.js'
 import { answerSmall, htmlType, jsonType } from '../http/small-answer.js'
-import { gatewayParameters } from './parameters.js'
+import type { Route } from './parts.js'
 
 const caching = '\r\nCache-Control: public, max-age=30'
 
-const gatewayService = {
-  title: 'Sluice',
-  description: 'A gateway for permanent storage.',
-  parameters: gatewayParameters,
-  securitySchemes: { adminKey: { type: 'http', scheme: 'bearer' } },
-}
-
-/** `/openapi.json` and `/api-docs`: every path of this gateway. `table` is asked once, when the routes are complete. */
-export function docsRoutes(table: () => readonly Described[], release: string): Route[] {
+/** `/openapi.json` and `/api-docs`: every path of a service. `table` is asked once, when the routes are complete. */
+export function docsRoutes(table: () => readonly Described[], service: DescribedService): Route[] {
   const late = (make: () => HtmlPage): (() => HtmlPage) => {
     let text: HtmlPage | undefined
     return () => {
@@ -23,11 +15,8 @@ export function docsRoutes(table: () => readonly Described[], release: string): 
       return text
     }
   }
-  const json = late(() => ({
-    html: `${JSON.stringify(openApiOf(table(), { ...gatewayService, release }))}\n`,
-    lines: '',
-  }))
-  const page = late(() => pageOf(table(), release))
+  const json = late(() => ({ html: `${JSON.stringify(openApiOf(table(), service))}\n`, lines: '' }))
+  const page = late(() => pageOf(table(), service))
   const route = (path: string, type: string, make: () => HtmlPage, about: Operations): Route => ({
     family: 'info',
     path,
@@ -48,7 +37,7 @@ export function docsRoutes(table: () => readonly Described[], release: string): 
   ]
 }
 
-function pageOf(table: readonly Described[], release: string): HtmlPage {
+function pageOf(table: readonly Described[], { title, release }: DescribedService): HtmlPage {
   const rows = [...table]
     .sort((one, other) => (one.path < other.path ? -1 : 1))
     .map(({ path, methods, summary, query, operator }) => {
@@ -58,7 +47,7 @@ function pageOf(table: readonly Described[], release: string): HtmlPage {
       return `<tr>${cells.map((cell) => `<td>${cell}</td>`).join('')}</tr>`
     })
   return makePage(
-    'Paths of this gateway',
+    `${title}: paths`,
     `<p>Release ${inHtml(release)}. For programs: <a href="/openapi.json">openapi.json</a>.</p>
 <section class="wide"><table><tr><th>Methods</th><th>Path</th><th>What it is</th></tr>
 ${rows.join('\n')}

@@ -1,0 +1,114 @@
+import { custom, maybeText, maybeWhole, type Parsed, readUrl, secret, whole } from './setting.js'
+
+/** The services of the program, and the two beside the gateway. */
+
+export const serviceNames = ['gateway', 'upload', 'payment'] as const
+export type ServiceName = (typeof serviceNames)[number]
+
+function readServices(given: string): Parsed<readonly ServiceName[] | undefined> {
+  const words = given.split(',').map((word) => word.trim())
+  const value = serviceNames.filter((name) => words.includes(name))
+  const unknown = words.filter((word) => !serviceNames.some((name) => name === word))
+  return unknown.length === 0 && value.length > 0
+    ? { value }
+    : { wrong: `must be one or more of: ${serviceNames.join(', ')}, comma between` }
+}
+
+export const services = {
+  enabled: custom<readonly ServiceName[] | undefined>({
+    env: 'SERVICES',
+    allowed: 'gateway, upload, payment, comma between',
+    defaultText: '',
+    default: undefined,
+    read: readServices,
+    why: 'What runs in this program: all three on devnet, the gateway on mainnet.',
+  }),
+  uploadPort: maybeWhole({
+    env: 'UPLOAD_PORT',
+    min: 0,
+    max: 65_535,
+    why: 'Where the upload service listens; 0: any free port. Unset: 3001, any free one where PORT is 0.',
+  }),
+  paymentPort: maybeWhole({
+    env: 'PAYMENT_PORT',
+    min: 0,
+    max: 65_535,
+    why: 'Where the payment service listens; 0: any free port. Unset: 3002, any free one where PORT is 0.',
+  }),
+  privateRouteSecret: secret(
+    maybeText({
+      env: 'PRIVATE_ROUTE_SECRET',
+      allowed: 'at least 16 characters',
+      shape: /^[\x21-\x7e]{16,512}$/,
+      why: 'Opens the payment service to the upload service, where both do not run in one program; made at the first start.',
+    }),
+  ),
+  paymentUrl: custom<string | undefined>({
+    env: 'PAYMENT_SERVICE_URL',
+    allowed: 'an http(s) address',
+    defaultText: '',
+    default: undefined,
+    read: readUrl,
+    why: 'The payment service that the upload service asks. Unset: the one of this program.',
+  }),
+  feePermille: whole({
+    env: 'PAYMENT_FEE_PERMILLE',
+    default: 234,
+    min: 0,
+    max: 999,
+    why: 'Thousandths of each payment that are the fee of the service; the rest becomes credits.',
+  }),
+  itemMicroUsd: whole({
+    env: 'PAYMENT_ITEM_MICRO_USD',
+    default: 20,
+    min: 0,
+    max: 1_000_000,
+    why: 'Charged for each item besides its bytes, in millionths of USD.',
+  }),
+}
+
+interface GivenServices {
+  readonly enabled: readonly ServiceName[] | undefined
+  readonly uploadPort: number | undefined
+  readonly paymentPort: number | undefined
+}
+
+/** What runs. */
+export function runningServices(
+  { enabled }: Pick<GivenServices, 'enabled'>,
+  network: 'devnet' | 'mainnet',
+): ReadonlySet<ServiceName> {
+  return new Set(enabled ?? (network === 'devnet' ? serviceNames : ['gateway']))
+}
+
+/** Where the two services listen; 0: on any free port. */
+export function servicePorts(
+  { uploadPort, paymentPort }: GivenServices,
+  port: number,
+): { readonly upload: number; readonly payment: number } {
+  const free = port === 0
+  return { upload: uploadPort ?? (free ? 0 : 3001), payment: paymentPort ?? (free ? 0 : 3002) }
+}
+
+/** What is wrong with the ports of what runs, taken together. `taken`: ports of others, by their settings. */
+export function servicePortFaults(
+  given: GivenServices,
+  network: 'devnet' | 'mainnet',
+  port: number,
+  taken: Readonly<Record<string, number>>,
+): string[] {
+  const running = runningServices(given, network)
+  const { upload, payment } = servicePorts(given, port)
+  const ports: [string, number][] = [
+    ...Object.entries(taken),
+    ...(running.has('upload') ? [['UPLOAD_PORT', upload] as [string, number]] : []),
+    ...(running.has('payment') ? [['PAYMENT_PORT', payment] as [string, number]] : []),
+  ]
+  const wrong: string[] = []
+  ports.forEach(([name, at], index) => {
+    const isOurs = name === 'UPLOAD_PORT' || name === 'PAYMENT_PORT'
+    const other = ports.slice(0, index).find(([, one]) => one === at)
+    if (isOurs && at !== 0 && other !== undefined) wrong.push(`${name} and ${other[0]} must differ`)
+  })
+  return wrong
+}

@@ -1,0 +1,61 @@
+import type { Clock } from '../actor/clock.js'
+import type { Log } from '../actor/log.js'
+import type { Meters } from '../actor/meter.js'
+import type { Reply, Request } from '../http/exchange.js'
+import type { DescribedService } from '../http/openapi.js'
+import { Router } from '../http/router.js'
+import { idLead, preflight } from './cors.js'
+import { docsRoutes } from './docs-routes.js'
+import { answerFailed, answerText, answerWrongMethod, type Family, Ledger } from './flow.js'
+import { openFlow } from './open-flow.js'
+import type { Route } from './parts.js'
+import { WatchedReply } from './watched-reply.js'
+
+export interface ServiceHostParts {
+  /** Everything that the service answers, but its own description. */
+  readonly routes: readonly Route[]
+  /** What its description for others says of it. */
+  readonly service: DescribedService
+  /** Under which its requests are counted. */
+  readonly family: Family
+  readonly meters: Meters
+  readonly log: Log
+  readonly clock: Clock
+}
+
+/**
+ * What answers on the port of a service beside the gateway: routes out of one table, with a request id and CORS on every answer,
+ * counted and logged as the gateway's are; `/openapi.json` and `/api-docs` tell of the table. Answers that say nothing to caches
+ * are kept by none. Throws where the routes contradict each other: a bug.
+ */
+export function serviceHost(parts: ServiceHostParts): (request: Request, reply: Reply) => void {
+  const { service, family, meters, log, clock } = parts
+  const ledger = new Ledger(meters, log, clock)
+  const router: Router<Route> = new Router<Route>(
+    [...parts.routes, ...docsRoutes(() => router.operations, service)],
+    service.parameters,
+  )
+  return (request, reply) => {
+    const flow = openFlow(ledger, request, reply, family, idLead)
+    if (request.method === 'OPTIONS') {
+      preflight(request, reply, flow.lines)
+      ledger.settle(flow, { status: 204, bytes: 0, outcome: 'whole', reason: 'preflight' })
+      return
+    }
+    const route = router.find(request.path)
+    if (route === undefined) {
+      answerText(ledger, flow, { status: 404, text: 'Not found' }, { fault: 'client' })
+      return
+    }
+    if (!route.methods.includes(flow.method)) {
+      answerWrongMethod(ledger, flow, route.methods)
+      return
+    }
+    const watched = new WatchedReply(reply, 'no-store', (status, sent) => {
+      flow.answered = true
+      ledger.settle(flow, { status, ...sent, reason: route.path })
+    })
+    const run = async (): Promise<void> => route.handle(request, watched, flow.lines, flow)
+    void run().catch((error: unknown) => answerFailed(ledger, flow, error))
+  }
+}

@@ -1,0 +1,119 @@
+import { type KeyObject, verify } from 'node:crypto'
+import { encodeAccount, type LedgerAccount, newAccount } from './account.js'
+import { headMessage, type LedgerReport, type SignedHead } from './port.js'
+import { decodeTransfer, firstHead, nextHead, type Transfer } from './transfer.js'
+
+/** Faults that are told of; the rest is counted. */
+const faultsMax = 100
+
+type Sums = { -readonly [Name in keyof LedgerAccount]: LedgerAccount[Name] }
+
+/** Computes all accounts anew from the transfers, and compares. Takes memory by the number of accounts and pending transfers. */
+export class Auditor {
+  readonly #accounts = new Map<string, Sums>()
+  readonly #pending = new Map<string, Transfer>()
+  readonly #faults: string[] = []
+  readonly #heads: Map<number, SignedHead>
+  #head = firstHead
+  #sequence = 0
+  #timeMs = 0
+
+  /** `key`: of the signed heads; absent: they are compared, but their signatures are not checked. */
+  constructor(
+    private readonly signed: readonly SignedHead[],
+    private readonly key?: KeyObject,
+  ) {
+    this.#heads = new Map(signed.map((one) => [one.sequence, one]))
+  }
+
+  fault(text: string): void {
+    if (this.#faults.length < faultsMax) this.#faults.push(text)
+  }
+
+  /** The transfers in their order, as they are stored. */
+  take(sequence: number, text: string): Transfer {
+    if (sequence !== this.#sequence + 1) this.fault(`transfer ${this.#sequence + 1} is missing`)
+    this.#sequence = sequence
+    this.#head = nextHead(this.#head, sequence, text)
+    const signed = this.#heads.get(sequence)
+    if (signed !== undefined && signed.head !== Buffer.from(this.#head).toString('hex'))
+      this.fault(`the transfers up to ${sequence} are not those that were signed`)
+    const transfer = decodeTransfer(sequence, text)
+    if (transfer.timeMs < this.#timeMs) this.fault(`transfer ${sequence} is older than the one before it`)
+    this.#timeMs = transfer.timeMs
+    this.#apply(transfer)
+    return transfer
+  }
+
+  /** Compares with the accounts as they are stored: all of them. */
+  report(stored: Iterable<LedgerAccount>): LedgerReport {
+    let accounts = 0
+    let sum = 0n
+    const unseen = new Set(this.#accounts.keys())
+    for (const account of stored) {
+      accounts += 1
+      unseen.delete(account.name)
+      sum += account.creditsPosted - account.debitsPosted
+      const computed = this.#accounts.get(account.name)
+      if (computed === undefined) this.fault(`no transfer touches the account ${account.name}`)
+      else if (encodeAccount(computed) !== encodeAccount(account))
+        this.fault(
+          `${account.name} has ${encodeAccount(account)}, its transfers make ${encodeAccount(computed)}`,
+        )
+    }
+    for (const name of unseen) this.fault(`the account ${name} is missing`)
+    if (sum !== 0n) this.fault(`all accounts together hold ${sum}, not 0`)
+    this.#checkHeads()
+    return {
+      transfers: this.#sequence,
+      accounts,
+      signedHeads: this.signed.length,
+      head: Buffer.from(this.#head).toString('hex'),
+      faults: this.#faults,
+    }
+  }
+
+  #checkHeads(): void {
+    for (const { sequence, head, timeMs, signature } of this.signed) {
+      if (sequence > this.#sequence)
+        this.fault(`transfers up to ${sequence} were signed, but there are fewer`)
+      const { key } = this
+      if (key === undefined) continue
+      const isRight = verify(
+        null,
+        headMessage(sequence, head, timeMs),
+        key,
+        Buffer.from(signature, 'base64url'),
+      )
+      if (!isRight) this.fault(`the signature over the head at ${sequence} is wrong`)
+    }
+  }
+
+  #account(name: string, timeMs: number): Sums {
+    const found = this.#accounts.get(name) ?? { ...newAccount(name, timeMs) }
+    this.#accounts.set(name, found)
+    return found
+  }
+
+  #apply(transfer: Transfer): void {
+    const { kind, debit, credit, amount, timeMs, id, sequence } = transfer
+    const giver = this.#account(debit, timeMs)
+    const taker = this.#account(credit, timeMs)
+    if (kind === 'pending') {
+      this.#pending.set(id, transfer)
+      giver.debitsPending += amount
+      taker.creditsPending += amount
+      return
+    }
+    if (kind !== 'posted') {
+      const pending = this.#pending.get(transfer.pending)
+      this.#pending.delete(transfer.pending)
+      if (pending === undefined) this.fault(`transfer ${sequence} ends what is not pending`)
+      giver.debitsPending -= pending?.amount ?? 0n
+      taker.creditsPending -= pending?.amount ?? 0n
+    }
+    if (kind === 'void') return
+    giver.debitsPosted += amount
+    taker.creditsPosted += amount
+  }
+}

@@ -1,0 +1,143 @@
+import { type Clock, notBefore } from '../actor/clock.js'
+import type { LedgerAccount } from './account.js'
+import { Auditor } from './auditor.js'
+import { GroupCommit } from './group.js'
+import type { HeadKey } from './head-key.js'
+import { assertEntries, judge } from './judge.js'
+import { LmdbBooks } from './lmdb-books.js'
+import {
+  type CommitOrder,
+  type CommitOutcome,
+  isRejected,
+  type LedgerRecord,
+  type LedgerReport,
+  type MoneyLedger,
+  type SignedHead,
+} from './port.js'
+import type { Transfer } from './transfer.js'
+
+export interface EmbeddedOptions {
+  /** Its folder. */
+  readonly path: string
+  readonly clock: Clock
+  /** Absent: heads are not signed, nor are signatures checked. */
+  readonly key?: HeadKey
+}
+
+/** Orders of one transaction: so many take some tens of milliseconds. */
+const groupMax = 2000
+const expiredAtOnce = 500
+
+/**
+ * The ledger in an LMDB environment of its own. One thread writes it. Orders that come while others are flushed to the disk are
+ * carried out together, in one transaction with one flush.
+ */
+export class EmbeddedLedger implements MoneyLedger {
+  readonly #books: LmdbBooks
+  readonly #group: GroupCommit<CommitOrder, CommitOutcome>
+  readonly #now: () => number
+  readonly #key: HeadKey | undefined
+
+  constructor({ path, clock, key }: EmbeddedOptions) {
+    this.#books = new LmdbBooks(path)
+    this.#key = key
+    this.#now = notBefore(clock, this.#books.at(this.#books.sequence)?.timeMs ?? 0)
+    this.#group = new GroupCommit((orders) => this.#carryOut(orders), groupMax)
+  }
+
+  commit(order: CommitOrder): Promise<CommitOutcome> {
+    return this.#group.add(order)
+  }
+
+  async account(name: string): Promise<LedgerAccount | undefined> {
+    return this.#books.account(name)
+  }
+
+  async accounts(start: string, after: string, limit: number): Promise<LedgerAccount[]> {
+    return [...this.#books.accounts(start, after, limit)]
+  }
+
+  async transfer(id: string): Promise<Transfer | undefined> {
+    return this.#books.transfer(id)
+  }
+
+  async ending(pendingId: string): Promise<Transfer | undefined> {
+    return this.#books.ending(pendingId)
+  }
+
+  async history(account: string, before: number, limit: number): Promise<Transfer[]> {
+    return this.#books.history(account, before, limit)
+  }
+
+  async record(kind: string, key: string): Promise<LedgerRecord | undefined> {
+    return this.#books.record(kind, key)
+  }
+
+  async records(kind: string, start: string, after: string, limit: number): Promise<LedgerRecord[]> {
+    return this.#books.records(kind, start, after, limit)
+  }
+
+  async expire(): Promise<number> {
+    const due = this.#books.due(this.#now(), expiredAtOnce)
+    const outcomes = await Promise.all(
+      due.map(({ id, reference }) => {
+        const ending = {
+          id: `expire:${id}`,
+          kind: 'void',
+          pending: id,
+          reason: 'timeout',
+          reference,
+        } as const
+        return this.commit({ transfers: [ending] })
+      }),
+    )
+    return outcomes.filter((outcome) => !isRejected(outcome)).length
+  }
+
+  async signHead(): Promise<SignedHead | undefined> {
+    const { sequence, head } = this.#books
+    const last = this.#books.lastSigned()
+    if (this.#key === undefined || sequence === (last?.sequence ?? 0)) return undefined
+    const facts = { sequence, head: Buffer.from(head).toString('hex'), timeMs: this.#now() }
+    const signed = { ...facts, signature: this.#key.sign(facts.sequence, facts.head, facts.timeMs) }
+    this.#books.putHead(signed)
+    await this.#books.flushed()
+    return signed
+  }
+
+  async check(): Promise<LedgerReport> {
+    const auditor = new Auditor(this.#books.signedHeads(), this.#key?.publicKey)
+    for (const { sequence, text } of this.#books.all()) {
+      const { id, kind, pending } = auditor.take(sequence, text)
+      if (this.#books.transfer(id)?.sequence !== sequence)
+        auditor.fault(`transfer ${sequence} is not found by its id`)
+      const isEnd = kind === 'post' || kind === 'void'
+      if (isEnd && this.#books.ending(pending)?.sequence !== sequence)
+        auditor.fault(`transfer ${sequence} is not found as the end of ${pending}`)
+    }
+    return auditor.report(this.#books.accounts('', '', Number.MAX_SAFE_INTEGER))
+  }
+
+  async close(): Promise<void> {
+    await this.#group.drained()
+    await this.#books.close()
+  }
+
+  async #carryOut(orders: readonly CommitOrder[]): Promise<CommitOutcome[]> {
+    const books = this.#books
+    const outcomes = books.write(() => orders.map((order) => this.#one(order)))
+    // What was refused, or done before, is flushed as well: the group it was done in may be the one before this.
+    await books.flushed()
+    return outcomes
+  }
+
+  #one(order: CommitOrder): CommitOutcome {
+    const books = this.#books
+    const judged = judge(order, books, books.sequence, this.#now())
+    if ('rejected' in judged) return judged
+    if ('existed' in judged) return { transfers: judged.existed, existed: true }
+    assertEntries(judged.entries, (name) => books.account(name))
+    books.apply(judged.entries)
+    return { transfers: judged.entries.transfers, existed: false }
+  }
+}

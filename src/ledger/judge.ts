@@ -1,0 +1,190 @@
+import { availableOf, balanceOf, isOwned, type LedgerAccount, newAccount } from './account.js'
+import type { CommitOrder, LedgerRecord, RecordChange, Rejected } from './port.js'
+import {
+  type EndOrder,
+  isSameTransfer,
+  type MoveOrder,
+  type Transfer,
+  type TransferOrder,
+} from './transfer.js'
+
+/** What is there when an order is judged. All reading comes before, so that the judge decides without waiting. */
+export interface Books {
+  account(name: string): LedgerAccount | undefined
+  transfer(id: string): Transfer | undefined
+  /** True where a pending transfer was posted or is void. */
+  isEnded(pendingId: string): boolean
+  record(kind: string, key: string): LedgerRecord | undefined
+}
+
+/** What is written. */
+export interface LedgerEntries {
+  readonly transfers: readonly Transfer[]
+  readonly accounts: readonly LedgerAccount[]
+  readonly records: readonly RecordChange[]
+}
+
+export type Judged =
+  | Rejected
+  | { readonly existed: readonly Transfer[] }
+  | { readonly entries: LedgerEntries }
+
+const idMax = 200
+const transfersMax = 1000
+
+/**
+ * Decides an order: guards in a fixed order, each with a name of its own; behind them it must succeed. Pure: `sequence` is the
+ * number of the last transfer, `nowMs` the time of the new ones.
+ */
+export function judge(order: CommitOrder, books: Books, sequence: number, nowMs: number): Judged {
+  const { transfers, records = [] } = order
+  const known = existing(transfers, books)
+  if (known !== undefined) return known
+  for (const { kind, key, expected } of records) {
+    if (expected === undefined) continue
+    if ((books.record(kind, key)?.version ?? 0) !== expected) return { rejected: 'conflict', at: key }
+  }
+  const draft = new Draft(books, sequence, nowMs)
+  for (const one of transfers) {
+    const wrong = 'pending' in one ? draft.end(one) : draft.move(one)
+    if (wrong !== undefined) return wrong
+  }
+  const poor = draft.poor()
+  return poor ?? { entries: { transfers: draft.made, accounts: draft.changed, records } }
+}
+
+/** Idempotence comes first: an order that was carried out is answered with what it did. */
+function existing(transfers: readonly TransferOrder[], books: Books): Judged | undefined {
+  const ids = new Set<string>()
+  const found: Transfer[] = []
+  for (const order of transfers) {
+    const { id, reason } = order
+    if (id === '' || id.length > idMax || reason === '' || ids.has(id)) return { rejected: 'invalid', at: id }
+    ids.add(id)
+    const stored = books.transfer(id)
+    if (stored === undefined) continue
+    if (!isSameTransfer(stored, order)) return { rejected: 'differs', at: id }
+    found.push(stored)
+  }
+  if (transfers.length > transfersMax) return { rejected: 'invalid', at: transfers[0]?.id ?? '' }
+  if (found.length === 0) return undefined
+  const missing = transfers.find(({ id }) => !found.some((one) => one.id === id))
+  return missing === undefined ? { existed: found } : { rejected: 'differs', at: missing.id }
+}
+
+/** The accounts as the order changes them. */
+class Draft {
+  readonly made: Transfer[] = []
+  readonly #accounts = new Map<string, LedgerAccount>()
+  /** Accounts that gave something, by the transfer that took it. */
+  readonly #givers = new Map<string, string>()
+  readonly #ended = new Set<string>()
+
+  constructor(
+    private readonly books: Books,
+    private readonly sequence: number,
+    private readonly nowMs: number,
+  ) {}
+
+  get changed(): LedgerAccount[] {
+    return [...this.#accounts.values()]
+  }
+
+  move(order: MoveOrder): Rejected | undefined {
+    const { id, kind, debit, credit, amount, reason, reference, timeoutMs, about = {} } = order
+    if (amount < 1n || debit === credit || debit === '' || credit === '')
+      return { rejected: 'invalid', at: id }
+    const untilMs = kind === 'pending' && timeoutMs !== undefined ? this.nowMs + timeoutMs : 0
+    const facts = { id, kind, debit, credit, amount, reason, reference, about }
+    this.#add({ ...facts, untilMs, pending: '' })
+    if (kind === 'pending') this.#pend(debit, credit, amount)
+    else this.#post(debit, credit, amount)
+    if (order.mayOverdraw !== true) this.#givers.set(debit, id)
+    return undefined
+  }
+
+  end(order: EndOrder): Rejected | undefined {
+    const { id, kind, pending: pendingId, reason, reference } = order
+    const pending = this.books.transfer(pendingId)
+    if (pending?.kind !== 'pending') return { rejected: 'unknown', at: id }
+    if (this.books.isEnded(pendingId) || this.#ended.has(pendingId)) return { rejected: 'ended', at: id }
+    const isOver = pending.untilMs !== 0 && pending.untilMs <= this.nowMs
+    if (kind === 'post' && isOver) return { rejected: 'ended', at: id }
+    const { debit, credit } = pending
+    const amount = kind === 'post' ? (order.amount ?? pending.amount) : pending.amount
+    if (amount < 1n || amount > pending.amount) return { rejected: 'invalid', at: id }
+    this.#ended.add(pendingId)
+    this.#add({
+      id,
+      kind,
+      debit,
+      credit,
+      amount,
+      reason,
+      reference,
+      untilMs: 0,
+      pending: pendingId,
+      about: {},
+    })
+    this.#pend(debit, credit, -pending.amount)
+    if (kind === 'post') this.#post(debit, credit, amount)
+    return undefined
+  }
+
+  /** Who would have less than nothing behind all transfers of the order. */
+  poor(): Rejected | undefined {
+    for (const [name, at] of this.#givers) {
+      if (isOwned(name) && availableOf(this.#account(name)) < 0n)
+        return { rejected: 'insufficient', at, account: name }
+    }
+    return undefined
+  }
+
+  #add(facts: Omit<Transfer, 'sequence' | 'timeMs'>): void {
+    this.made.push({ sequence: this.sequence + this.made.length + 1, timeMs: this.nowMs, ...facts })
+  }
+
+  #account(name: string): LedgerAccount {
+    return this.#accounts.get(name) ?? this.books.account(name) ?? newAccount(name, this.nowMs)
+  }
+
+  #pend(debit: string, credit: string, amount: bigint): void {
+    const giver = this.#account(debit)
+    this.#accounts.set(debit, { ...giver, debitsPending: giver.debitsPending + amount })
+    const taker = this.#account(credit)
+    this.#accounts.set(credit, { ...taker, creditsPending: taker.creditsPending + amount })
+  }
+
+  #post(debit: string, credit: string, amount: bigint): void {
+    const giver = this.#account(debit)
+    this.#accounts.set(debit, { ...giver, debitsPosted: giver.debitsPosted + amount })
+    const taker = this.#account(credit)
+    this.#accounts.set(credit, { ...taker, creditsPosted: taker.creditsPosted + amount })
+  }
+}
+
+/**
+ * What must hold of the entries of a commit, whatever was ordered. Throws where it does not: a bug, and nothing may be written.
+ */
+export function assertEntries(
+  { transfers, accounts }: LedgerEntries,
+  before: (name: string) => LedgerAccount | undefined,
+): void {
+  const debitors = new Set(
+    transfers.filter(({ kind }) => kind === 'posted' || kind === 'pending').map((one) => one.debit),
+  )
+  let posted = 0n
+  let pending = 0n
+  for (const account of accounts) {
+    const old = before(account.name) ?? newAccount(account.name, 0)
+    posted += balanceOf(account) - balanceOf(old)
+    pending += account.creditsPending - old.creditsPending - (account.debitsPending - old.debitsPending)
+    if (account.debitsPending < 0n || account.creditsPending < 0n)
+      throw new Error(`ledger: less than nothing is pending on ${account.name}`)
+    if (account.debitsPosted < old.debitsPosted || account.creditsPosted < old.creditsPosted)
+      throw new Error(`ledger: a sum of ${account.name} went down`)
+    const fell = availableOf(account) < availableOf(old)
+    if (fell && !debitors.has(account.name)) throw new Error(`ledger: nobody took from ${account.name}`)
+  }
+  if (posted !== 0n || pending !== 0n) throw new Error('ledger: debits and credits of a commit differ')
+}

@@ -1,0 +1,112 @@
+import type { LedgerAccount } from './account.js'
+import type { Transfer, TransferOrder } from './transfer.js'
+
+/** A fact that belongs to the money (a quote, an approval, a receipt), kept in the same transaction as the transfers. */
+export interface LedgerRecord {
+  readonly kind: string
+  readonly key: string
+  /** JSON. */
+  readonly value: string
+  /** Changes with every write; never used twice for one key while it is there. */
+  readonly version: number
+}
+
+export interface RecordChange {
+  readonly kind: string
+  /** 1 to 400 bytes of UTF-8 together with its kind. */
+  readonly key: string
+  /** JSON; undefined removes it. */
+  readonly value: string | undefined
+  /** What must be there before: nothing (0), or exactly this version. Absent: whatever is there. */
+  readonly expected?: number
+}
+
+/** Transfers and records that happen all or not at all. */
+export interface CommitOrder {
+  readonly transfers: readonly TransferOrder[]
+  readonly records?: readonly RecordChange[]
+}
+
+/** Why a commit did not happen. Nothing of it did. */
+export interface Rejected {
+  readonly rejected: /** An account of somebody would go below zero. */
+    | 'insufficient'
+    /** A record is not what was expected: read again, decide again. */
+    | 'conflict'
+    /** A transfer of that id exists, and is another one. */
+    | 'differs'
+    /** There is no such pending transfer. */
+    | 'unknown'
+    /** The pending transfer was posted or void already, or its time is over. */
+    | 'ended'
+    /** The order makes no sense: a bug of the caller. */
+    | 'invalid'
+  /** Id of the transfer, or key of the record. */
+  readonly at: string
+  /** The account that has too little. */
+  readonly account?: string
+}
+
+export interface Committed {
+  /** In the order of the order. */
+  readonly transfers: readonly Transfer[]
+  /** The first transfer was there before, with all others: nothing happened this time. */
+  readonly existed: boolean
+}
+
+export type CommitOutcome = Committed | Rejected
+
+/** A signed statement that the chain of transfers had this head. */
+export interface SignedHead {
+  readonly sequence: number
+  /** Hex. */
+  readonly head: string
+  readonly timeMs: number
+  /** Ed25519 over `headMessage`, base64url. */
+  readonly signature: string
+}
+
+/** What a check of everything found. */
+export interface LedgerReport {
+  readonly transfers: number
+  readonly accounts: number
+  readonly signedHeads: number
+  /** Hex: the head of the chain, computed anew. */
+  readonly head: string
+  /** Each a sentence; none: all is right. */
+  readonly faults: readonly string[]
+}
+
+/** Where money is kept. Every engine passes test/conformance/ledger.test.ts. */
+export interface MoneyLedger {
+  /** Resolves when it would survive a power cut, or with why nothing happened. Rejects where the store is gone. */
+  commit(order: CommitOrder): Promise<CommitOutcome>
+  account(name: string): Promise<LedgerAccount | undefined>
+  /** Accounts whose names begin with `start`, in the order of names, behind `after`. */
+  accounts(start: string, after: string, limit: number): Promise<LedgerAccount[]>
+  transfer(id: string): Promise<Transfer | undefined>
+  /** How a pending transfer ended; undefined while it is pending, and where there is none. */
+  ending(pendingId: string): Promise<Transfer | undefined>
+  /** Transfers of an account, youngest first, with lower sequences than `before`. Posts and voids are not among them. */
+  history(account: string, before: number, limit: number): Promise<Transfer[]>
+  record(kind: string, key: string): Promise<LedgerRecord | undefined>
+  /** Records of a kind whose keys begin with `start`, in the order of keys, behind `after`. */
+  records(kind: string, start: string, after: string, limit: number): Promise<LedgerRecord[]>
+  /** Voids what is pending and over at this time. Resolves with how many. */
+  expire(): Promise<number>
+  /** Signs the head of the chain where it has moved since it was last signed. */
+  signHead(): Promise<SignedHead | undefined>
+  /** Reads everything and computes it anew. */
+  check(): Promise<LedgerReport>
+  close(): Promise<void>
+}
+
+/** True where a commit did not happen. */
+export function isRejected(outcome: CommitOutcome): outcome is Rejected {
+  return 'rejected' in outcome
+}
+
+/** The bytes that are signed: a head can be shown to others, so they say what they are. */
+export function headMessage(sequence: number, head: string, timeMs: number): Uint8Array {
+  return Buffer.from(`sluice-ledger-head ${sequence} ${head} ${timeMs}`)
+}

@@ -1,0 +1,123 @@
+import { createHash } from 'node:crypto'
+
+/**
+ * Money as a double-entry ledger has it: every transfer takes an amount from one account and gives it to another, so that all
+ * accounts together hold nothing. Amounts are whole numbers of winc (a millionth of a millionth of an AR) of any length.
+ */
+
+/** What is to be moved at once. `pending` only holds the amount back, until it is posted or void. */
+export interface MoveOrder {
+  /** Names the transfer for ever: the same id again is the same transfer. 1 to 200 characters. */
+  readonly id: string
+  readonly kind: 'posted' | 'pending'
+  readonly debit: string
+  readonly credit: string
+  /** At least 1. */
+  readonly amount: bigint
+  /** What it is for: a word of a closed list (the payment service's). */
+  readonly reason: string
+  /** What it belongs to: the id of an item, of a payment, of an approval. */
+  readonly reference: string
+  /** A pending transfer that is neither posted nor void after so long is void. Absent: never. */
+  readonly timeoutMs?: number
+  /** The account may go below zero: only for a payment that is taken back by its provider. */
+  readonly mayOverdraw?: true
+  /** Facts of the source, shown in the history. */
+  readonly about?: Readonly<Record<string, string>>
+}
+
+/** What becomes of a pending transfer. */
+export interface EndOrder {
+  readonly id: string
+  readonly kind: 'post' | 'void'
+  /** Id of the pending transfer. */
+  readonly pending: string
+  /** Of a post: so much of it, the rest is free again. Absent: all. */
+  readonly amount?: bigint
+  readonly reason: string
+  readonly reference: string
+}
+
+export type TransferOrder = MoveOrder | EndOrder
+
+/** A transfer as it happened. Never changed. */
+export interface Transfer {
+  /** From 1, without gaps. */
+  readonly sequence: number
+  readonly id: string
+  readonly kind: TransferOrder['kind']
+  readonly debit: string
+  readonly credit: string
+  readonly amount: bigint
+  readonly reason: string
+  readonly reference: string
+  /** Does not go back from one transfer to the next. */
+  readonly timeMs: number
+  /** Of a pending one: when it becomes void by itself; 0: never. */
+  readonly untilMs: number
+  /** Of a post or void: id of the pending transfer. */
+  readonly pending: string
+  readonly about: Readonly<Record<string, string>>
+}
+
+/** What a transfer is on disk, and what is hashed: JSON with a fixed order of members. The sequence is its key. */
+export function encodeTransfer(transfer: Transfer): string {
+  const { id, kind, debit, credit, amount, reason, reference, timeMs, untilMs, pending, about } = transfer
+  return JSON.stringify([
+    id,
+    kind,
+    debit,
+    credit,
+    amount.toString(),
+    reason,
+    reference,
+    timeMs,
+    untilMs,
+    pending,
+    about,
+  ])
+}
+
+type Encoded = [
+  id: string,
+  kind: Transfer['kind'],
+  debit: string,
+  credit: string,
+  amount: string,
+  reason: string,
+  reference: string,
+  timeMs: number,
+  untilMs: number,
+  pending: string,
+  about: Readonly<Record<string, string>>,
+]
+
+/** Reads what `encodeTransfer` wrote. Throws on anything else: the store is broken. */
+export function decodeTransfer(sequence: number, text: string): Transfer {
+  const [id, kind, debit, credit, amount, reason, reference, timeMs, untilMs, pending, about] = JSON.parse(
+    text,
+  ) as Encoded
+  return {
+    ...{ sequence, id, kind, debit, credit, reason, reference, timeMs, untilMs, pending, about },
+    amount: BigInt(amount),
+  }
+}
+
+/** The head of the chain before the first transfer. */
+export const firstHead: Uint8Array = new Uint8Array(32)
+
+/** The head behind a transfer: SHA-256 over the head before it, its sequence (8 bytes, big-endian) and its text. */
+export function nextHead(head: Uint8Array, sequence: number, text: string): Uint8Array {
+  const number = Buffer.alloc(8)
+  number.writeBigUInt64BE(BigInt(sequence))
+  return createHash('sha256').update(head).update(number).update(text).digest()
+}
+
+/** Whether a stored transfer is what an order asks for: then the order was carried out before. */
+export function isSameTransfer(stored: Transfer, order: TransferOrder): boolean {
+  if (stored.kind !== order.kind || stored.reason !== order.reason || stored.reference !== order.reference)
+    return false
+  if ('pending' in order)
+    return stored.pending === order.pending && stored.amount === (order.amount ?? stored.amount)
+  return stored.debit === order.debit && stored.credit === order.credit && stored.amount === order.amount
+}

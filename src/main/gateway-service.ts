@@ -1,0 +1,109 @@
+import type { Config } from '../../config/read.js'
+import { runningServices } from '../../config/services.js'
+import type { Part } from '../actor/supervise.js'
+import { portsShared } from '../http/listen.js'
+import { needsSwarm } from './bands-thread.js'
+import { consoleOf } from './console-place.js'
+import { ingestThread, openingAbout } from './ingest-thread.js'
+import { limitsOf } from './limits.js'
+import { type Network, networkOf } from './network.js'
+import { paymentsOf } from './payments-thread.js'
+import { found, urlOf } from './ports.js'
+import { queryThreads } from './query-threads.js'
+import type { RunningThreads } from './running-threads.js'
+import { sourceThread } from './source-thread.js'
+import {
+  catalogThread,
+  edgeThread,
+  moderationThread,
+  publishingThread,
+  type SharedTables,
+} from './threads.js'
+
+/** The gateway where it runs: everything that it takes, in order; nothing where it does not. */
+export interface GatewayPlace {
+  /** Before any socket. */
+  readonly steps: (Part | readonly Part[])[]
+  readonly edges: Part[]
+  readonly watches: Part[]
+  /** Undefined where it does not run. */
+  url(): string | undefined
+  port(): number
+  urls(): Readonly<Record<string, string>>
+}
+
+export function gatewayServiceOf(
+  config: Config,
+  shared: SharedTables,
+  threads: RunningThreads,
+  given: { readonly network: () => Network; readonly startedMs: number; readonly adminKey: () => string },
+): GatewayPlace {
+  const { server } = config
+  if (!runningServices(config.services, server.network).has('gateway'))
+    return { steps: [], edges: [], watches: [], url: () => undefined, port: () => 0, urls: () => ({}) }
+  const { network, startedMs, adminKey } = given
+  const limits = limitsOf(config, threads)
+  const payments = paymentsOf(config, threads, limits.lines)
+  const queries = queryThreads(config, () => network().nodes, shared, threads)
+  const page = consoleOf(config)
+  const { host } = networkOf(config)
+  let port = server.port
+  const edges = Array.from({ length: portsShared ? server.edgeThreads : 1 }, (_, index) =>
+    threads.replaceable(`edge-${index + 1}`, 'edge', () => {
+      const own = { row: index + 1, port, startedMs, adminKey: adminKey(), filters: openingAbout(config) }
+      const admission = { ...limits.lines(), ...payments.lines() }
+      const lines = { ...threads.lines(), ...admission, ...queries.asking(index), ...page.lines(index) }
+      return edgeThread(config, network(), shared, { ...lines, ...own })
+    }),
+  )
+  return {
+    steps: [
+      [...keepers(config, shared, threads), ...limits.parts],
+      ...payments.parts,
+      [...fetchers(config, network, shared, threads), ...queries.parts],
+      ...publishing(config, shared, threads),
+      found(host, server.port, 'PORT', (free) => {
+        port = free
+      }),
+      ...page.parts,
+    ],
+    edges,
+    watches: [queries.boost],
+    url: () => urlOf(host, port),
+    port: () => port,
+    urls: () => ({ gateway: urlOf(host, port), ...page.urls() }),
+  }
+}
+
+/** The threads that write what all others read. */
+function keepers(config: Config, shared: SharedTables, threads: RunningThreads): Part[] {
+  return [
+    threads.part('catalog', 'catalog', () => catalogThread(config, shared)),
+    threads.part('moderation', 'moderation', () => moderationThread(config, shared)),
+  ]
+}
+
+/** The threads that bring content and make the index grow; the catalog's keeper is up before them. */
+function fetchers(
+  config: Config,
+  network: () => Network,
+  shared: SharedTables,
+  threads: RunningThreads,
+): Part[] {
+  return [
+    threads.part('source', 'source', () => sourceThread(config, network(), shared, threads.line('catalog'))),
+    threads.part('ingest', 'ingest', () => {
+      return ingestThread(config, network().nodes, shared, threads.line('catalog'))
+    }),
+  ]
+}
+
+/** The threads for bands: one builds and publishes, where the operator gives any away; one seeds and fetches. */
+function publishing(config: Config, shared: SharedTables, threads: RunningThreads): Part[] {
+  const told = publishingThread(config, shared)
+  const swarm = async () => (await import('./swarm-thread.js')).swarmThread(config, shared)
+  return [
+    ...(told === undefined ? [] : [threads.part('bands', 'bands', () => told)]),
+    ...(needsSwarm(config) ? [threads.part('swarm', 'swarm', swarm)] : []),
+  ]
+}

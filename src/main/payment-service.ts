@@ -1,0 +1,76 @@
+import { randomBytes } from 'node:crypto'
+import { join } from 'node:path'
+import type { Config } from '../../config/read.js'
+import { runningServices, servicePorts } from '../../config/services.js'
+import type { Part } from '../actor/supervise.js'
+import type { PaymentThread, PaymentThreadSaid } from '../payment/wiring.js'
+import { keptSecret } from '../store/secret-file.js'
+import { folders } from './folders.js'
+import { chainOptions } from './network.js'
+import { found, urlOf } from './ports.js'
+import type { SharedTables } from './threads.js'
+
+/** The threads of the program, as far as this service needs them. */
+interface PaymentCrew {
+  said<Said>(name: string): Said
+  part(name: string, file: string, data: () => object): Part
+}
+
+/** The payment service where it runs: what finds its port and what starts its thread, and how it is reached. */
+export interface PaymentPlace {
+  readonly ports: Part[]
+  readonly parts: Part[]
+  urls(): Readonly<Record<string, string>>
+}
+
+/** The secret that services of one operator have in common: as it is set, or as it was made at the first start. */
+export function privateSecret(config: Config): string {
+  const path = join(folders(config).keys, 'private-route.secret')
+  return config.services.privateRouteSecret ?? keptSecret(path, () => randomBytes(32).toString('base64url'))
+}
+
+export function paymentServiceOf(
+  config: Config,
+  shared: SharedTables,
+  crew: PaymentCrew,
+  given: { readonly host: string; readonly nodes: () => readonly string[]; readonly gateway: () => string },
+): PaymentPlace {
+  const { server, services } = config
+  if (!runningServices(services, server.network).has('payment'))
+    return { ports: [], parts: [], urls: () => ({}) }
+  const { host, nodes, gateway } = given
+  let port = servicePorts(services, server.port).payment
+  const { root, keys } = folders(config)
+  const data = (): PaymentThread => ({
+    row: shared.rows.payment,
+    meters: shared.meters,
+    serve: { host, port, stallMs: server.stallMs, flowsMax: server.flowsMax, ...connections(shared) },
+    drainMs: server.drainMs,
+    ledgerPath: join(root, 'ledger'),
+    headKeyPath: join(keys, 'ledger.pem'),
+    chain: chainOptions(nodes(), config),
+    privateSecret: privateSecret(config),
+    feePermille: services.feePermille,
+    itemMicroUsd: services.itemMicroUsd,
+    release: server.release,
+    addresses: {},
+    gateway: gateway(),
+    logLevel: server.logLevel,
+  })
+  return {
+    ports: [
+      found(host, port, 'PAYMENT_PORT', (free) => {
+        port = free
+      }),
+    ],
+    parts: [crew.part('payment', 'payment', data)],
+    urls: () => ({ payment: urlOf(host, crew.said<PaymentThreadSaid>('payment').port) }),
+  }
+}
+
+/** Few clients at once: a share of what the gateway may have. */
+function connections({ descriptors }: SharedTables): { readonly connectionsMax?: number } {
+  return descriptors === undefined
+    ? {}
+    : { connectionsMax: Math.max(16, Math.min(4096, descriptors.socketsMax >> 2)) }
+}

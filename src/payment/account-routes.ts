@@ -1,0 +1,163 @@
+import type { Transfer } from '../ledger/transfer.js'
+import type { Accounts, HistoryPlace } from './accounts.js'
+import { type Call, type CallRoute, json, type ServiceAnswer, words } from './call.js'
+import type { FreeTier } from './port.js'
+import { requestSigner } from './signed-request.js'
+import { addressKind, spelled } from './wallets.js'
+
+const missingAddress = 'Missing address in query parameters'
+
+/** Balances, approvals and the history of payments. */
+export function accountRoutes(accounts: Accounts, free: FreeTier | undefined): CallRoute[] {
+  const balanceOf = async (address: string): Promise<ServiceAnswer> => {
+    const balance = await accounts.balance(address)
+    return balance === undefined ? words(404, 'User Not Found') : json(balance)
+  }
+  const ofQuery = async ({ query }: Call): Promise<ServiceAnswer> => {
+    const address = query.get('address') ?? ''
+    return address === '' ? words(400, missingAddress) : balanceOf(address)
+  }
+  const balance = { summary: 'What a wallet has', statuses: [200, 400, 404], query: ['address'] }
+  return [
+    {
+      ...balance,
+      path: '/v1/balance',
+      statuses: [200, 403, 404],
+      answer: async ({ header, query }) => {
+        const signer = requestSigner(header)
+        if (signer !== undefined) {
+          await accounts.wallets.learn(signer.address, signer.alias)
+          return balanceOf(signer.address)
+        }
+        const address = query.get('address') ?? ''
+        if (address !== '') return balanceOf(address)
+        return words(403, 'Invalid signature or missing required headers')
+      },
+    },
+    ...[
+      '/v1/account/balance',
+      '/v1/account/balance/{token}',
+      '/account/balance',
+      '/account/balance/{token}',
+    ].map((path) => ({ ...balance, path, answer: ofQuery })),
+    {
+      path: '/v1/account/free',
+      summary: 'How many bytes a wallet may still upload for free; null: any number',
+      statuses: [200],
+      query: ['address'],
+      answer: async ({ query }) => {
+        if (free === undefined) return json({ bytesRemaining: 0 })
+        return json({ bytesRemaining: await free.remaining(spelled(query.get('address') ?? '')) })
+      },
+    },
+    ...historyRoutes(accounts),
+  ]
+}
+
+function historyRoutes(accounts: Accounts): CallRoute[] {
+  return [
+    {
+      path: '/v1/account/payments',
+      summary: 'Payments into the wallet that has signed the request, youngest first',
+      statuses: [200, 400, 401],
+      query: ['limit', 'cursor'],
+      answer: (call) => historyAnswer(accounts, call),
+    },
+    {
+      path: '/v1/account/approvals',
+      summary: 'Approvals of one wallet for another',
+      statuses: [200, 400],
+      query: ['payingAddress', 'approvedAddress'],
+      answer: (call) => pairAnswer(accounts, call),
+    },
+    {
+      path: '/v1/account/approvals/get',
+      summary: 'Approvals that a wallet has given and received',
+      statuses: [200, 400],
+      query: ['userAddress'],
+      answer: async ({ query }) => {
+        const address = query.get('userAddress') ?? ''
+        if (address === '') return words(400, 'Missing userAddress in query parameters')
+        return json(await accounts.approvalsOf(address))
+      },
+    },
+  ]
+}
+
+async function pairAnswer(accounts: Accounts, { query }: Call): Promise<ServiceAnswer> {
+  const [paying, approved] = [query.get('payingAddress') ?? '', query.get('approvedAddress') ?? '']
+  if (addressKind(paying) === undefined) return words(400, 'Invalid paying address')
+  if (addressKind(approved) === undefined) return words(400, 'Invalid approved address')
+  const { wallets, approvals } = accounts
+  const open = await approvals.open('given', await wallets.find(paying), await wallets.find(approved))
+  if (open.length === 0) {
+    const pair = `approved address '${approved}' and paying address '${paying}'`
+    return words(400, `No valid approvals found for ${pair}`)
+  }
+  const views = await Promise.all(open.map(({ approval }) => approvals.view(approval)))
+  const amount = open.reduce((sum, { left }) => sum + left, 0n)
+  const expiresBy = views[0]?.expirationDate
+  return json({ approvals: views, amount: String(amount), ...(expiresBy === undefined ? {} : { expiresBy }) })
+}
+
+async function historyAnswer(accounts: Accounts, { query, header }: Call): Promise<ServiceAnswer> {
+  const signer = requestSigner(header)
+  if (signer === undefined) return words(401, 'Signature required')
+  const limitText = query.get('limit') ?? '50'
+  const limit = /^\d{1,3}$/.test(limitText) ? Number(limitText) : 0
+  if (limit < 1 || limit > 100) return words(400, 'Invalid limit: a whole number from 1 to 100')
+  const cursor = query.get('cursor') ?? ''
+  const after = cursor === '' ? undefined : readCursor(cursor)
+  if (cursor !== '' && after === undefined) return words(400, 'Invalid cursor')
+  await accounts.wallets.learn(signer.address, signer.alias)
+  const { page, next } = await accounts.payments(signer.address, after, limit)
+  const payments = page.map(paymentView)
+  return json({
+    payments,
+    hasMore: next !== undefined,
+    cursor: next === undefined ? null : cursorOf(next, page.at(-1)),
+  })
+}
+
+/** One payment as clients read it. */
+function paymentView({ about, amount, timeMs, reference }: Transfer): object {
+  const common = { date: new Date(timeMs).toISOString(), wincCredited: String(amount) }
+  if (about.type === 'fiat') {
+    return {
+      ...{ type: 'fiat', ...common },
+      paymentAmount: about.paymentAmount ?? '0',
+      currencyType: about.currencyType ?? '',
+      paymentProvider: about.paymentProvider ?? '',
+      receiptId: about.receiptId ?? reference,
+      giftMessage: about.giftMessage ?? null,
+    }
+  }
+  return {
+    ...{ type: 'crypto', ...common },
+    tokenType: about.tokenType ?? '',
+    tokenQuantity: about.tokenQuantity ?? '0',
+    usdEquivalent: about.usdEquivalent ?? '0.000000',
+    senderAddress: about.senderAddress ?? '',
+    transactionId: reference,
+    blockHeight: about.blockHeight ?? '',
+  }
+}
+
+/** Opaque to clients: the place of the last payment of the page. */
+function cursorOf({ atMs, id }: HistoryPlace, last: Transfer | undefined): string {
+  const d = new Date(atMs).toISOString().replace('Z', '000Z')
+  return Buffer.from(JSON.stringify({ d, t: last?.about.type ?? 'crypto', i: id })).toString('base64url')
+}
+
+function readCursor(text: string): HistoryPlace | undefined {
+  if (text.length > 1000) return undefined
+  try {
+    const { d, i } = JSON.parse(Buffer.from(text, 'base64url').toString()) as { d?: unknown; i?: unknown }
+    if (typeof d !== 'string' || typeof i !== 'string') return undefined
+    const atMs = Date.parse(d.replace(/000Z$/, 'Z'))
+    return Number.isNaN(atMs) ? undefined : { atMs, id: i }
+  } catch (error) {
+    if (error instanceof SyntaxError || error instanceof TypeError) return undefined
+    throw error
+  }
+}

@@ -1,0 +1,139 @@
+import { isRefusal } from '../format/refusal.js'
+import type { Route } from '../gateway/parts.js'
+import type { Reply, Request } from '../http/exchange.js'
+import type { Operations } from '../http/operation.js'
+import { answerSmall, jsonType, noStore, textType } from '../http/small-answer.js'
+
+/** What a route answers: a text for people and clients alike, or JSON. `lines`: each with CRLF in front. */
+export type ServiceAnswer =
+  | { readonly status: number; readonly text: string; readonly lines?: string }
+  | { readonly status: number; readonly json: unknown; readonly lines?: string }
+  | { readonly status: number; readonly html: string; readonly lines?: string }
+
+/** One request to the payment service, read before anything is waited for. */
+export interface Call {
+  readonly request: Request
+  /** What stands in place of the names in braces, decoded; in the order of the path. */
+  readonly path: readonly string[]
+  readonly query: URLSearchParams
+  /** The body, for routes that take one. */
+  readonly body: Uint8Array
+  header(name: string): string | undefined
+}
+
+export interface CallRoute {
+  /** With names in braces: `/v1/price/{currency}/{amount}`. */
+  readonly path: string
+  readonly summary: string
+  readonly statuses: readonly number[]
+  readonly query?: readonly string[]
+  readonly type?: string
+  readonly method?: 'GET' | 'POST'
+  /** Bodies up to so many bytes; 0 or absent: none is read. */
+  readonly bodyMax?: number
+  readonly operator?: true
+  answer(call: Call): Promise<ServiceAnswer>
+}
+
+const prefixOf = (path: string): string => {
+  const brace = path.indexOf('{')
+  return brace < 0 ? path : path.slice(0, brace)
+}
+
+/**
+ * Routes of the host out of paths with names in them. Paths that begin alike are one route there, and the one whose segments fit
+ * answers; fixed segments go before names.
+ */
+export function hostRoutes(calls: readonly CallRoute[]): Route[] {
+  const groups = new Map<string, CallRoute[]>()
+  for (const call of calls) {
+    const prefix = prefixOf(call.path)
+    groups.set(prefix, [...(groups.get(prefix) ?? []), call])
+  }
+  return [...groups].map(([path, members]) => ({
+    family: 'payment',
+    path,
+    methods: [
+      ...new Set(members.flatMap(({ method = 'GET' }) => (method === 'GET' ? ['GET', 'HEAD'] : [method]))),
+    ],
+    about: members.map(({ path: full, summary, statuses, query, type, operator, method = 'GET' }) => ({
+      ...{ path: full, summary, statuses, methods: method === 'GET' ? ['GET', 'HEAD'] : [method] },
+      ...(query === undefined ? {} : { query }),
+      ...(type === undefined ? {} : { type }),
+      ...(operator === undefined ? {} : { operator }),
+    })) as unknown as Operations,
+    handle: (request, reply, lines) => handle(members, request, reply, lines),
+  }))
+}
+
+async function handle(
+  members: readonly CallRoute[],
+  request: Request,
+  reply: Reply,
+  lines: string,
+): Promise<void> {
+  const method = request.method === 'HEAD' ? 'GET' : request.method
+  const found = members
+    .filter((one) => (one.method ?? 'GET') === method)
+    .map((route) => ({ route, path: fitting(route.path, request.path) }))
+    .find((one) => one.path !== undefined)
+  if (found === undefined) {
+    answerSmall(request, reply, lines, { status: 404, type: textType, lines: noStore, body: 'Not found' })
+    return
+  }
+  const { route, path = [] } = found
+  const query = new URLSearchParams(request.query)
+  const { bodyMax = 0 } = route
+  const body = bodyMax > 0 ? await request.body(bodyMax) : new Uint8Array(0)
+  if (isRefusal(body)) {
+    const status = body.refused === 'too-large' ? 413 : body.refused === 'late' ? 408 : 400
+    answerSmall(request, reply, lines, { status, type: textType, lines: noStore, body: body.message })
+    return
+  }
+  const call: Call = { request, path, query, body, header: (name) => request.header(name) }
+  sendAnswer(request, reply, lines, await route.answer(call))
+}
+
+function sendAnswer(request: Request, reply: Reply, first: string, answer: ServiceAnswer): void {
+  const { status, lines = '' } = answer
+  if ('json' in answer) {
+    answerSmall(request, reply, first, { status, type: jsonType, lines, body: JSON.stringify(answer.json) })
+  } else if ('html' in answer) {
+    answerSmall(request, reply, first, { status, type: 'text/html; charset=utf-8', lines, body: answer.html })
+  } else answerSmall(request, reply, first, { status, type: textType, lines, body: answer.text })
+}
+
+/** The values of the names in a path; undefined where it is another path. */
+function fitting(pattern: string, path: string): string[] | undefined {
+  const wanted = pattern.split('/')
+  const given = path.split('/')
+  if (given.at(-1) === '' && wanted.at(-1) !== '') given.pop()
+  if (wanted.length !== given.length) return undefined
+  const values: string[] = []
+  for (const [at, segment] of wanted.entries()) {
+    const value = given[at] ?? ''
+    if (segment.startsWith('{')) {
+      const decoded = decode(value)
+      if (decoded === undefined || decoded === '') return undefined
+      values.push(decoded)
+    } else if (segment !== value.toLowerCase()) return undefined
+  }
+  return values
+}
+
+function decode(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text)
+  } catch (error) {
+    if (error instanceof URIError) return undefined
+    throw error
+  }
+}
+
+export function words(status: number, text: string): ServiceAnswer {
+  return { status, text }
+}
+
+export function json(value: unknown, lines = ''): ServiceAnswer {
+  return { status: 200, json: value, lines }
+}

@@ -1,0 +1,243 @@
+import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import { availableOf } from '../ledger/account.js'
+import { type CommitOrder, isRejected, type MoneyLedger, type RecordChange } from '../ledger/port.js'
+import type { EndOrder, MoveOrder, TransferOrder } from '../ledger/transfer.js'
+import { type Approvals, approvalAccount } from './approvals.js'
+import type { Checked, CheckOrder, CreditsPort, Payer, Reserved, ReserveOrder, Unpaid } from './port.js'
+import { accountOf, type Wallets } from './wallets.js'
+
+/** Where spent credits go. */
+export const revenue = 'revenue'
+
+/** What was held back for an item. */
+interface Reservation {
+  /** From 0; one more after each refund, so that an item that comes again is charged again. */
+  readonly attempt: number
+  readonly address: string
+  readonly bytes: number
+  /** In the order in which they were taken. */
+  readonly parts: readonly { readonly account: string; readonly winc: string }[]
+  readonly refunded?: true
+}
+
+const kind = 'reservation'
+/** Decisions that others made wrong meanwhile are made again so often. */
+const attemptsMax = 100
+
+const partId = (
+  what: 'reserve' | 'settle' | 'refund',
+  itemId: string,
+  attempt: number,
+  part: number,
+): string => `${what}:${itemId}:${attempt}:${part}`
+
+export interface CreditsParts {
+  readonly ledger: MoneyLedger
+  readonly wallets: Wallets
+  readonly approvals: Approvals
+  /** Winc for so many bytes. */
+  readonly price: (bytes: number) => Promise<bigint | Refusal>
+}
+
+/** Spends credits for items: held back at first, then spent or given back. The one place that decides who pays. */
+export class LedgerCredits implements CreditsPort {
+  readonly #ledger: MoneyLedger
+  readonly #wallets: Wallets
+  readonly #approvals: Approvals
+  readonly #price: CreditsParts['price']
+
+  constructor({ ledger, wallets, approvals, price }: CreditsParts) {
+    this.#ledger = ledger
+    this.#wallets = wallets
+    this.#approvals = approvals
+    this.#price = price
+  }
+
+  async price(bytes: number): Promise<{ readonly winc: string } | Refusal> {
+    const winc = await this.#price(bytes)
+    return isRefusal(winc) ? winc : { winc: String(winc) }
+  }
+
+  async check({ bytes, ...payer }: CheckOrder): Promise<Checked | Refusal> {
+    const winc = await this.#price(bytes)
+    if (isRefusal(winc)) return winc
+    const signer = await this.#signer(payer)
+    const shared = (await this.#sharedWith(payer, signer)).reduce((sum, { left }) => sum + left, 0n)
+    const account = await this.#ledger.account(accountOf(signer))
+    const own = account === undefined || payer.directive === 'list-only' ? 0n : availableOf(account)
+    const balance = shared + (own > 0n ? own : 0n)
+    const isUnknownWallet = account === undefined && shared === 0n
+    return { isEnough: balance >= winc, isUnknownWallet, winc: String(winc), balance: String(balance) }
+  }
+
+  async reserve(order: ReserveOrder): Promise<Reserved | Unpaid | Refusal> {
+    const { itemId, bytes } = order
+    const signer = await this.#signer(order)
+    for (let tries = 0; tries < attemptsMax; tries += 1) {
+      const stored = await this.#ledger.record(kind, itemId)
+      const before = stored === undefined ? undefined : (JSON.parse(stored.value) as Reservation)
+      if (before !== undefined && before.refunded !== true) return { paid: true, winc: totalOf(before) }
+      const winc = await this.#price(bytes)
+      if (isRefusal(winc)) return winc
+      if (winc === 0n) return { paid: true, winc: '0' }
+      const plan = await this.#plan(order, signer, winc)
+      if (plan === undefined) return this.#unpaid(signer, winc)
+      const attempt = before === undefined ? 0 : before.attempt + 1
+      const reservation: Reservation = { attempt, address: signer, bytes, parts: plan }
+      const records = [
+        { kind, key: itemId, value: JSON.stringify(reservation), expected: stored?.version ?? 0 },
+      ]
+      const outcome = await this.#ledger.commit({ transfers: holds(itemId, reservation), records })
+      if (!isRejected(outcome)) return { paid: true, winc: String(winc) }
+      if (outcome.rejected === 'insufficient' && outcome.account === accountOf(signer))
+        return this.#unpaid(signer, winc)
+    }
+    return refuse('busy', 'self', `item ${itemId}: others spend the same credits`)
+  }
+
+  async settle(itemId: string): Promise<{ readonly winc: string } | Refusal> {
+    const found = await this.#reservation(itemId)
+    if (found === undefined || found.reservation.refunded === true) return { winc: '0' }
+    const { reservation } = found
+    const { attempt, parts } = reservation
+    const transfers = parts.map((_, part): EndOrder => {
+      const pending = partId('reserve', itemId, attempt, part)
+      return {
+        id: partId('settle', itemId, attempt, part),
+        kind: 'post',
+        pending,
+        reason: 'upload',
+        reference: itemId,
+      }
+    })
+    const outcome = await this.#ledger.commit({ transfers })
+    // It was refunded meanwhile.
+    if (isRejected(outcome))
+      return outcome.rejected === 'ended' ? { winc: '0' } : brokenReservation(itemId, outcome.rejected)
+    return { winc: totalOf(reservation) }
+  }
+
+  async refund(itemId: string): Promise<{ readonly winc: string } | Refusal> {
+    for (let tries = 0; tries < attemptsMax; tries += 1) {
+      const found = await this.#reservation(itemId)
+      if (found === undefined) return { winc: '0' }
+      if (found.reservation.refunded === true) return { winc: totalOf(found.reservation) }
+      const outcome = await this.#ledger.commit(await this.#refunding(itemId, found))
+      if (!isRejected(outcome)) return { winc: totalOf(found.reservation) }
+    }
+    return refuse('busy', 'self', `item ${itemId} could not be refunded`)
+  }
+
+  approve = (order: Parameters<CreditsPort['approve']>[0]): ReturnType<CreditsPort['approve']> =>
+    this.#approvals.create(order)
+
+  revoke = (order: Parameters<CreditsPort['revoke']>[0]): ReturnType<CreditsPort['revoke']> =>
+    this.#approvals.revoke(order)
+
+  async #signer({ address, alias }: Payer): Promise<string> {
+    if (alias !== undefined) await this.#wallets.learn(address, alias)
+    return this.#wallets.find(address)
+  }
+
+  /** Approvals that may pay, in the order in which they do. */
+  async #sharedWith({ paidBy }: Payer, signer: string): Promise<{ id: string; left: bigint }[]> {
+    const found: { id: string; left: bigint }[] = []
+    const seen = new Set<string>()
+    for (const address of paidBy) {
+      const payer = await this.#wallets.find(address)
+      if (payer === signer || seen.has(payer)) continue
+      seen.add(payer)
+      const open = await this.#approvals.open('given', payer, signer)
+      found.push(...open.map(({ approval, left }) => ({ id: approval.id, left })))
+    }
+    return found
+  }
+
+  /** Who gives how much; undefined where the approvals alone must be enough and are not. */
+  async #plan(payer: Payer, signer: string, winc: bigint): Promise<Reservation['parts'] | undefined> {
+    const parts: { account: string; winc: string }[] = []
+    let missing = winc
+    for (const { id, left } of payer.paidBy.length === 0 ? [] : await this.#sharedWith(payer, signer)) {
+      const part = lesser(left, missing)
+      if (part > 0n) parts.push({ account: approvalAccount(id), winc: String(part) })
+      missing -= part
+    }
+    if (missing === 0n) return parts
+    if (payer.directive === 'list-only') return undefined
+    return [...parts, { account: accountOf(signer), winc: String(missing) }]
+  }
+
+  async #unpaid(signer: string, winc: bigint): Promise<Unpaid> {
+    const account = await this.#ledger.account(accountOf(signer))
+    return { paid: false, winc: String(winc), isUnknownWallet: account === undefined }
+  }
+
+  async #reservation(itemId: string): Promise<{ reservation: Reservation; version: number } | undefined> {
+    const stored = await this.#ledger.record(kind, itemId)
+    if (stored === undefined) return undefined
+    return { reservation: JSON.parse(stored.value) as Reservation, version: stored.version }
+  }
+
+  /** Gives back in the opposite order. What came from an approval that is over goes on to the wallet that gave it. */
+  async #refunding(
+    itemId: string,
+    { reservation, version }: { reservation: Reservation; version: number },
+  ): Promise<CommitOrder> {
+    const { attempt, parts } = reservation
+    const transfers: TransferOrder[] = []
+    const value = JSON.stringify({ ...reservation, refunded: true } satisfies Reservation)
+    const records: RecordChange[] = [{ kind, key: itemId, value, expected: version }]
+    const facts = { reason: 'refunded_upload', reference: itemId }
+    for (const [part, { account, winc }] of [...parts.entries()].reverse()) {
+      const id = partId('refund', itemId, attempt, part)
+      const pending = partId('reserve', itemId, attempt, part)
+      const amount = BigInt(winc)
+      const isSpent = (await this.#ledger.ending(pending))?.kind === 'post'
+      transfers.push(
+        isSpent
+          ? ({ id, kind: 'posted', debit: revenue, credit: account, amount, ...facts } satisfies MoveOrder)
+          : ({ id, kind: 'void', pending, ...facts } satisfies EndOrder),
+      )
+      if (!account.startsWith('approval:')) continue
+      const stored = await this.#approvals.stored(account.slice('approval:'.length))
+      if (stored === undefined) continue
+      records.push(stored.unchanged)
+      const { ended, payer } = stored.approval
+      if (ended === undefined) continue
+      transfers.push({
+        id: `${id}:back`,
+        kind: 'posted',
+        debit: account,
+        credit: accountOf(payer),
+        amount,
+        ...facts,
+      })
+    }
+    return { transfers, records }
+  }
+}
+
+function holds(itemId: string, { attempt, parts }: Reservation): MoveOrder[] {
+  return parts.map(({ account, winc }, part) => ({
+    id: partId('reserve', itemId, attempt, part),
+    kind: 'pending',
+    debit: account,
+    credit: revenue,
+    amount: BigInt(winc),
+    reason: account.startsWith('approval:') ? 'approved_upload' : 'upload',
+    reference: itemId,
+  }))
+}
+
+function lesser(one: bigint, other: bigint): bigint {
+  if (one < other) return one
+  return other
+}
+
+function totalOf({ parts }: Reservation): string {
+  return String(parts.reduce((sum, { winc }) => sum + BigInt(winc), 0n))
+}
+
+function brokenReservation(itemId: string, why: string): Refusal {
+  return refuse('defect', 'self', `item ${itemId} could not be settled: ${why}`)
+}

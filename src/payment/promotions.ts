@@ -1,0 +1,121 @@
+import type { MoneyLedger, RecordChange } from '../ledger/port.js'
+import type { Denied } from './port.js'
+import { type Currency, fiatOfMicroUsd, type Rates } from './rates.js'
+import type { Adjustment } from './tariff.js'
+
+/** A promotion: a part of a payment that need not be paid. */
+export interface Promotion {
+  readonly code: string
+  /** Of the payment, in thousandths. */
+  readonly permille: number
+  readonly expiresMs: number
+  /** Payments below are not promoted. */
+  readonly leastMicroUsd: number
+  /** The most that it gives. */
+  readonly mostMicroUsd: number
+  /** For all wallets together; 0: as often as wanted. */
+  readonly usesMax: number
+  /** Only for wallets that have never paid. */
+  readonly isForNew: boolean
+}
+
+const promotionKind = 'promo'
+const useKind = 'promo-use'
+const codeShape = /^[A-Za-z0-9_-]{1,64}$/
+
+function denied(text: string): Denied {
+  return { denied: true, status: 400, text }
+}
+
+interface Promoted {
+  readonly discount: bigint
+  readonly adjustments: readonly Adjustment[]
+}
+
+/** Promotions, by code. Each is used once for a payment and counted with it. */
+export class Promotions {
+  constructor(
+    private readonly ledger: MoneyLedger,
+    private readonly now: () => number,
+    /** Whether a wallet has paid before. */
+    private readonly hasPaid: (address: string) => Promise<boolean>,
+  ) {}
+
+  /** Declares a promotion; a second one of the same code replaces the first, and keeps its count. */
+  async declare(promotion: Promotion): Promise<void> {
+    const value = JSON.stringify(promotion)
+    await this.ledger.commit({
+      transfers: [],
+      records: [{ kind: promotionKind, key: promotion.code, value }],
+    })
+  }
+
+  /** What codes give for a payment. The discount is rounded down to the smallest unit. */
+  async apply(
+    codes: readonly string[],
+    address: string | undefined,
+    currency: Currency,
+    minor: bigint,
+    rates: Rates,
+  ): Promise<Promoted | Denied> {
+    if (codes.length === 0) return { discount: 0n, adjustments: [] }
+    if (address === undefined)
+      return denied('Promo codes must be applied to a specific `destinationAddress` or to the request signer')
+    let discount = 0n
+    const adjustments: Adjustment[] = []
+    for (const code of new Set(codes)) {
+      const promotion = await this.#find(code)
+      if (promotion === undefined) return denied(`No promo code found with code '${code}'`)
+      const fault = await this.#fault(promotion, address, currency, minor, rates)
+      if (fault !== undefined) return fault
+      const most = fiatOfMicroUsd(currency, BigInt(promotion.mostMicroUsd), rates)
+      const part = ((minor - discount) * BigInt(promotion.permille)) / 1000n
+      const given = part < most ? part : most
+      discount += given
+      adjustments.push({
+        ...{
+          name: `Promo code ${code}`,
+          description: 'A part of the payment is a gift',
+          operator: 'multiply',
+        },
+        operatorMagnitude: (1000 - promotion.permille) / 1000,
+        ...{
+          adjustmentAmount: -Number(given),
+          currencyType: currency,
+          promoCode: code,
+          maxDiscount: Number(most),
+        },
+      })
+    }
+    return { discount, adjustments }
+  }
+
+  /** What is written with the payment that uses these codes: each use is counted once. */
+  uses(codes: readonly string[], payment: string): RecordChange[] {
+    return [...new Set(codes)].map((code) => ({ kind: useKind, key: `${code}|${payment}`, value: '1' }))
+  }
+
+  async #find(code: string): Promise<Promotion | undefined> {
+    const found = codeShape.test(code) ? await this.ledger.record(promotionKind, code) : undefined
+    return found === undefined ? undefined : (JSON.parse(found.value) as Promotion)
+  }
+
+  async #fault(
+    { code, expiresMs, leastMicroUsd, usesMax, isForNew }: Promotion,
+    address: string,
+    currency: Currency,
+    minor: bigint,
+    rates: Rates,
+  ): Promise<Denied | undefined> {
+    if (expiresMs <= this.now())
+      return denied(`The promo code '${code}' expired on ${new Date(expiresMs).toISOString()}`)
+    const least = fiatOfMicroUsd(currency, BigInt(leastMicroUsd), rates)
+    if (minor < least)
+      return denied(`The promo code '${code}' can only used on payments above ${least} ${currency}`)
+    if (usesMax > 0 && (await this.ledger.records(useKind, `${code}|`, '', usesMax)).length >= usesMax)
+      return denied(`The promo code '${code}' has already been used the maximum number of times (${usesMax})`)
+    if (isForNew && (await this.hasPaid(address)))
+      return denied(`The user '${address}' is ineligible for the promo code '${code}'`)
+    return undefined
+  }
+}

@@ -1,0 +1,100 @@
+import type { Clock, Timer } from '../actor/clock.js'
+import type { Log } from '../actor/log.js'
+import type { Route } from '../gateway/parts.js'
+import type { MoneyLedger } from '../ledger/port.js'
+import { accountRoutes } from './account-routes.js'
+import { Accounts } from './accounts.js'
+import { Approvals } from './approvals.js'
+import { hostRoutes } from './call.js'
+import { LedgerCredits } from './credits.js'
+import { serviceInfoRoutes } from './info-routes.js'
+import type { Oracle } from './oracle.js'
+import type { FreeTier } from './port.js'
+import { priceRoutes } from './price-routes.js'
+import { type NetworkPrice, Prices } from './prices.js'
+import { Promotions } from './promotions.js'
+import { protectedRoutes } from './protected-routes.js'
+import { Quotes } from './quotes.js'
+import { Wallets } from './wallets.js'
+
+export interface PaymentServiceOptions {
+  readonly privateSecret: string
+  readonly feePermille: number
+  readonly itemMicroUsd: number
+  readonly release: string
+  readonly addresses: Readonly<Record<string, string>>
+  readonly gateway: string
+}
+
+export interface PaymentServiceParts {
+  readonly ledger: MoneyLedger
+  readonly oracle: Oracle
+  readonly networkPrice: NetworkPrice
+  /** Absent: nothing is free. */
+  readonly free?: FreeTier
+  readonly clock: Clock
+  readonly log: Log
+  readonly options: PaymentServiceOptions
+}
+
+/** Prices change by some percent a day. */
+const priceKeptMs = 15 * 60_000
+/** Approvals end at their second, whoever asks; this gives back what nobody asked for. */
+const expireEveryMs = 1000
+const signEveryMs = 60_000
+
+/** The payment service on one thread: its routes, and what the upload service asks by message. */
+export class PaymentService {
+  readonly credits: LedgerCredits
+  readonly routes: readonly Route[]
+  readonly promotions: Promotions
+  readonly #timers: readonly Timer[]
+  readonly #ledger: MoneyLedger
+  readonly #approvals: Approvals
+  readonly #log: Log
+
+  constructor({ ledger, oracle, networkPrice, free, clock, log, options }: PaymentServiceParts) {
+    const now = (): number => clock.now()
+    const wallets = new Wallets(ledger)
+    this.#approvals = new Approvals(ledger, wallets, now)
+    this.#ledger = ledger
+    this.#log = log
+    const accounts = new Accounts(ledger, wallets, this.#approvals, now)
+    const prices = new Prices(networkPrice, oracle, clock, {
+      itemMicroUsd: options.itemMicroUsd,
+      keptMs: priceKeptMs,
+    })
+    this.promotions = new Promotions(ledger, now, async (address) => {
+      return (await accounts.payments(address, undefined, 1)).page.length > 0
+    })
+    const quotes = new Quotes(oracle, options.feePermille, this.promotions)
+    const price = (bytes: number): ReturnType<Prices['ofItem']> => prices.ofItem(bytes)
+    this.credits = new LedgerCredits({ ledger, wallets, approvals: this.#approvals, price })
+    const { release: version, addresses, gateway } = options
+    this.routes = hostRoutes([
+      ...serviceInfoRoutes({ version, addresses, gateway }),
+      ...priceRoutes(prices, quotes),
+      ...accountRoutes(accounts, free),
+      ...protectedRoutes(this.credits, options.privateSecret, now),
+    ])
+    this.#timers = [
+      clock.every(expireEveryMs, () => this.#background('expiry', this.#expire())),
+      clock.every(signEveryMs, () => this.#background('signature', ledger.signHead())),
+    ]
+  }
+
+  async close(): Promise<void> {
+    for (const timer of this.#timers) timer.cancel()
+    await this.#ledger.signHead()
+    await this.#ledger.close()
+  }
+
+  async #expire(): Promise<void> {
+    await this.#approvals.expire()
+    await this.#ledger.expire()
+  }
+
+  #background(what: string, work: Promise<unknown>): void {
+    void work.catch((error: unknown) => this.#log.error({ err: error }, `ledger: ${what} failed`))
+  }
+}

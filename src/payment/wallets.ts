@@ -1,0 +1,69 @@
+import { decodeBase58 } from '../format/base58.js'
+import { decodeBase64url } from '../format/base64url.js'
+import type { MoneyLedger } from '../ledger/port.js'
+import { checksumAddress } from '../proof/ethereum.js'
+
+const hexShape = /^0x[0-9a-fA-F]{40}$/
+
+/** The kind of an address by its shape; undefined where it has none of a wallet. */
+export function addressKind(address: string): 'arweave' | 'ethereum' | 'solana' | 'kyve' | undefined {
+  if (hexShape.test(address)) return 'ethereum'
+  if (/^kyve1[02-9ac-hj-np-z]{38}$/.test(address)) return 'kyve'
+  if (address.length === 43 && decodeBase64url(address)?.length === 32) return 'arweave'
+  if (/^[1-9A-HJ-NP-Za-km-z]{32,44}$/.test(address) && decodeBase58(address)?.length === 32) return 'solana'
+  return undefined
+}
+
+/** The one spelling of an address: EIP-55 for Ethereum's. Others have one only. */
+export function spelled(address: string): string {
+  return hexShape.test(address) ? checksumAddress(Buffer.from(address.slice(2), 'hex')) : address
+}
+
+const aliasKind = 'alias'
+
+/**
+ * The wallets of the ledger. One key has one wallet, whose name is the address that the key's own network uses; what was sent to
+ * its other address (base64url SHA-256 of the key) is moved to it when the key is first seen.
+ */
+export class Wallets {
+  /** Aliases that are known to be there already. */
+  readonly #known = new Map<string, string>()
+
+  constructor(private readonly ledger: MoneyLedger) {}
+
+  /** The address that a wallet has its credits under. */
+  async find(address: string): Promise<string> {
+    const own = spelled(address)
+    // Only an address of this shape can be the other name of a key.
+    if (own.length !== 43) return own
+    const found = await this.ledger.record(aliasKind, own)
+    return found === undefined ? own : (JSON.parse(found.value) as string)
+  }
+
+  /** The key of both addresses was seen: what is at the alias belongs to the wallet. */
+  async learn(address: string, alias: string): Promise<void> {
+    const own = spelled(address)
+    if (own === alias || this.#known.get(alias) === own) return
+    const before = await this.ledger.record(aliasKind, alias)
+    const value = JSON.stringify(own)
+    if (before === undefined)
+      await this.ledger.commit({ transfers: [], records: [{ kind: aliasKind, key: alias, value }] })
+    const held = await this.ledger.account(accountOf(alias))
+    const rest = held === undefined ? 0n : held.creditsPosted - held.debitsPosted - held.debitsPending
+    if (held !== undefined && rest > 0n) {
+      const facts = { debit: accountOf(alias), credit: accountOf(own), amount: rest }
+      // One name for one state of the account: a second thread that sees the same moves nothing more.
+      const id = `alias:${alias}:${held.debitsPosted}:${held.creditsPosted}`
+      await this.ledger.commit({
+        transfers: [{ id, kind: 'posted', ...facts, reason: 'alias', reference: own }],
+      })
+    }
+    if (this.#known.size > 10_000) this.#known.clear()
+    this.#known.set(alias, own)
+  }
+}
+
+/** The ledger's account of a wallet. */
+export function accountOf(address: string): string {
+  return `wallet:${address}`
+}

@@ -1,0 +1,35 @@
+import type { ChainOptions } from '../chain/options.js'
+
+/** What `workers/payment.ts` is started with. Answers `CreditsRequest` with `CreditsReply` on every port that comes. */
+export interface PaymentThread {
+  /** Its row of the meter table. */
+  readonly row: number
+  readonly meters: SharedArrayBuffer
+  readonly serve: {
+    readonly host: string
+    readonly port: number
+    readonly stallMs: number
+    readonly flowsMax: number
+    readonly connectionsMax?: number
+  }
+  readonly drainMs: number
+  /** Folder of the ledger. */
+  readonly ledgerPath: string
+  /** File of the key that signs its heads. */
+  readonly headKeyPath: string
+  /** The network's nodes: prices and payments. */
+  readonly chain: ChainOptions
+  readonly privateSecret: string
+  readonly feePermille: number
+  readonly itemMicroUsd: number
+  readonly release: string
+  /** Token to the address that receives payments. */
+  readonly addresses: Readonly<Record<string, string>>
+  readonly gateway: string
+  readonly logLevel: string
+}
+
+/** What the thread says when it is up. */
+export interface PaymentThreadSaid {
+  readonly port: number
+}

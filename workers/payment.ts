@@ -1,0 +1,71 @@
+import { parentPort, workerData } from 'node:worker_threads'
+import { answer } from '../src/actor/address.js'
+import { systemClock } from '../src/actor/clock.js'
+import { keepHeartbeat } from '../src/actor/heartbeats.js'
+import { createLog } from '../src/actor/log.js'
+import { Meters } from '../src/actor/meter.js'
+import { meterTable } from '../src/actor/meters.js'
+import type { ThreadOrder } from '../src/actor/thread.js'
+import { RemoteChain } from '../src/chain/remote.js'
+import { serviceHost } from '../src/gateway/service-host.js'
+import { serve } from '../src/http/listen.js'
+import { EmbeddedLedger } from '../src/ledger/embedded.js'
+import { headKey } from '../src/ledger/head-key.js'
+import { fixedOracle } from '../src/payment/oracle.js'
+import { paymentParameters } from '../src/payment/parameters.js'
+import { type CreditsReply, type CreditsRequest, creditsAnswering } from '../src/payment/protocol.js'
+import { PaymentService } from '../src/payment/service.js'
+import type { PaymentThread, PaymentThreadSaid } from '../src/payment/wiring.js'
+
+/** The thread of the payment service: the one writer of the ledger, and the sockets of its port. */
+if (parentPort === null) throw new Error('this file runs as a thread')
+const parent = parentPort
+const options = workerData as PaymentThread
+const log = createLog(options.logLevel, 'payment')
+const meters = new Meters(meterTable, options.meters, options.row)
+const ledger = new EmbeddedLedger({
+  path: options.ledgerPath,
+  clock: systemClock,
+  key: headKey(options.headKeyPath),
+})
+const chain = new RemoteChain(options.chain, systemClock)
+const service = new PaymentService({
+  ledger,
+  oracle: fixedOracle(),
+  networkPrice: (bytes) => chain.price(bytes),
+  clock: systemClock,
+  log,
+  options,
+})
+const host = serviceHost({
+  routes: service.routes,
+  service: {
+    title: 'Sluice payments',
+    description: 'Credits for permanent storage: balances, prices, top-ups.',
+    release: options.release,
+    parameters: paymentParameters,
+    securitySchemes: { service: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' } },
+  },
+  family: 'payment',
+  meters,
+  log,
+  clock: systemClock,
+})
+const onThrow = (error: unknown): void => log.error({ err: error }, 'a flow threw: its socket was closed')
+const server = serve(host, { ...options.serve, onThrow })
+const answering = creditsAnswering(service.credits)
+
+async function stop(): Promise<void> {
+  await server.close(options.drainMs)
+  await service.close()
+  await chain.close()
+  process.exit(0)
+}
+
+parent.on('message', (order: ThreadOrder) => {
+  if ('stop' in order) void stop()
+  else answer<CreditsRequest, CreditsReply>(order.connect, answering)
+})
+keepHeartbeat()
+await server.listening
+parent.postMessage({ ready: { port: server.port } satisfies PaymentThreadSaid })
