@@ -73,6 +73,13 @@ export const answers = {
     max: 65_536,
     why: 'Bytes of metadata headers at most: front proxies refuse heads over 8 to 16 KiB.',
   }),
+  preparedMaxBytes: whole({
+    env: 'PREPARED_ANSWERS_MAX_BYTES',
+    default: 67_108_864,
+    min: 1_048_576,
+    max: 2 ** 36,
+    why: 'Memory of each edge thread for heads of answers that are ready to be sent, 2 to 10 KiB for each content.',
+  }),
   digestBufferMaxBytes: whole({
     env: 'HTTPSIG_BODY_DIGEST_BUFFER_MAX_BYTES',
     default: 2_097_152,

@@ -143,6 +143,13 @@ export const server = {
     default: true,
     why: 'Puts method and path of the request under the signature.',
   }),
+  httpsigReuseSeconds: whole({
+    env: 'HTTPSIG_REUSE_SECONDS',
+    default: 60,
+    min: 0,
+    max: 3600,
+    why: 'So old may a signature be when it goes out once more with the same words: a new one costs more than its answer.',
+  }),
   httpsigKeyFile: maybeText({
     env: 'HTTPSIG_KEY_FILE',
     allowed: 'a file',

@@ -64,8 +64,10 @@ import { Opener } from '../src/source/opener.js'
 import { PeerWeights } from '../src/source/peer-weights.js'
 import { ProgressListener, ProgressTable } from '../src/source/progress.js'
 import type { SourceProgress, SourceReply, SourceRequest } from '../src/source/protocol.js'
+import { BlobFiles } from '../src/store/blob-files.js'
 import { blobPath } from '../src/store/blobs.js'
 import { MappedFiles } from '../src/store/mapped.js'
+import { SoundFiles } from '../src/store/sound-files.js'
 import type { SwarmReply, SwarmRequest } from '../src/torrent/swarm.js'
 
 /** One thread that serves sockets: everything a request needs but the fetching of what is not here. */
@@ -88,11 +90,12 @@ const fetcher = addressOf<SourceRequest, SourceReply, SourceProgress>(
   progress.hear,
 )
 const files = new MappedFiles(options.mapped, systemClock)
+const blobs = new BlobFiles(files, options.heldFilesMax)
 const key = options.signing === undefined ? undefined : loadSigningKey(options.signing)
-const bindRequest = options.signing?.bindRequest ?? true
 
 const log = createLog(options.logLevel, `edge-${options.row}`)
-const signer = key === undefined ? undefined : createSigner(key, { bindRequest })
+const signer =
+  key === undefined || options.signing === undefined ? undefined : createSigner(key, options.signing)
 const saying = { vocabulary, clock: systemClock, log, ...(signer === undefined ? {} : { signer }) }
 const limits =
   options.limits === undefined || options.admissionPort === undefined
@@ -252,7 +255,8 @@ const gateway = createGateway({
   keeper,
   source,
   finder,
-  blobs: { path: (digest) => blobPath(options.blobsPath, digest), open: (path) => files.open(path) },
+  blobs: { path: (digest) => blobPath(options.blobsPath, digest), open: blobs.open },
+  sound: new SoundFiles(options.sound),
   ...(signer === undefined ? {} : { signer }),
   vocabulary,
   tip,
@@ -325,6 +329,7 @@ async function stop(): Promise<void> {
   await naming.close()
   await limits?.close()
   await selling?.close()
+  blobs.close()
   files.close()
   finder.close()
   queryLines.close()

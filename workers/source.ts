@@ -43,6 +43,7 @@ import { Soundness } from '../src/source/soundness.js'
 import { Suspects } from '../src/source/suspects.js'
 import { TrustedGateways } from '../src/source/trusted-gateways.js'
 import { BlobStore, type FileIdentity } from '../src/store/blobs.js'
+import { SoundFiles } from '../src/store/sound-files.js'
 
 /** The thread of the fetcher: every transfer from a source, the blobs on disk, and their proof. */
 if (parentPort === null) throw new Error('this file runs as a thread')
@@ -83,7 +84,7 @@ const onKept = (kept: Kept, identity: FileIdentity): void => {
   webhooks?.announce([cachedEvent(attributes.id, digest, attributes.size, attributes.contentType)])
 }
 const keeping = new Keeping(store, keeper, log, onKept, undefined, (digest) => manifests.drop(digest))
-const soundness = new Soundness(store, prover, keeping, catalog, keeper, log)
+const soundness = new Soundness(store, prover, keeping, catalog, keeper, log, new SoundFiles(given.sound))
 const webhooks =
   given.webhooks === undefined
     ? undefined

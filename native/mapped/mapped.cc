@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cstdint>
@@ -16,6 +17,7 @@
 #include <mutex>
 #include <string>
 #include <tuple>
+#include <unordered_set>
 
 #include "../bus.h"
 #include "../calls.h"
@@ -331,6 +333,132 @@ napi_value detach(napi_env env, napi_callback_info info) {
   return nullptr;
 }
 
+// What `readSmall` says where it read nothing.
+constexpr double kMissing = -1, kElsewhere = -2, kLarger = -3;
+
+// What `readSmall` tells of a file, as JavaScript sees it.
+struct Facts {
+  uint64_t inode;
+  int64_t modifiedNs;
+  double sizeBytes;
+};
+
+// All bytes of an open file. Without waiting for the disk: what is not in memory is for the caller to wait for elsewhere.
+double readAll(int fd, size_t size, const Bytes& target) {
+  if (size > target.length) return kLarger;
+  if (size == 0) return 0;
+  iovec part = {target.data, size};
+  ssize_t got = preadv2(fd, &part, 1, 0, RWF_NOWAIT);
+  return got == static_cast<ssize_t>(size) ? static_cast<double>(got) : kElsewhere;
+}
+
+// The argument at `index` as room for facts; null where it is none.
+uint8_t* factsOf(Arguments& arguments, size_t index) {
+  Bytes facts = arguments.bytes(index);
+  if (arguments.good && facts.length != sizeof(Facts)) arguments.wrong(index, "has another length", true);
+  return arguments.good ? facts.data : nullptr;
+}
+
+void tell(uint8_t* facts, const struct stat& found) {
+  Facts told = {found.st_ino, modifiedNs(found), static_cast<double>(found.st_size)};
+  memcpy(facts, &told, sizeof(told));
+}
+
+// Opens a regular file and tells of it. Less than 0 where there is none, or an exception waits (`failed`).
+int openRegular(napi_env env, const std::string& path, struct stat* found, bool* failed) {
+  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  int code = fd < 0 ? errno : 0;
+  if (fd >= 0 && fstat(fd, found) != 0) code = errno;
+  else if (fd >= 0 && !S_ISREG(found->st_mode)) code = EISDIR;
+  if (code == 0) return fd;
+  if (fd >= 0) ::close(fd);
+  *failed = code != ENOENT;
+  if (*failed) fail(env, "open", code);
+  return -1;
+}
+
+// readSmall(path, target, facts) -> the bytes of the file, which then are in `target`; kMissing where there is none, kElsewhere where
+// not all of them are in memory (or the file system cannot say), kLarger where `target` is too small. `facts` are those above, but
+// for kMissing. For files that are asked for now and then: mapping and unmapping one costs ten times as much.
+napi_value readSmall(napi_env env, napi_callback_info info) {
+  Arguments arguments(env, info, "readSmall");
+  std::string path = arguments.text(0, kPathMax);
+  Bytes target = arguments.bytes(1);
+  uint8_t* facts = factsOf(arguments, 2);
+  if (!arguments.good) return nullptr;
+  struct stat found;
+  bool failed = false;
+  int fd = openRegular(env, path, &found, &failed);
+  if (fd < 0) return failed ? nullptr : numberOf(env, kMissing);
+  double got = readAll(fd, static_cast<size_t>(found.st_size), target);
+  ::close(fd);
+  tell(facts, found);
+  return numberOf(env, got);
+}
+
+// Descriptors that `openSmall` gave on this thread: those of others are none of JavaScript's business.
+std::unordered_set<int>& given() {
+  thread_local std::unordered_set<int> descriptors;
+  return descriptors;
+}
+
+// One of them, as the argument at `index`.
+int givenOf(Arguments& arguments, size_t index) {
+  int fd = static_cast<int>(arguments.integer(index, 0, INT32_MAX));
+  if (arguments.good && given().count(fd) == 0) arguments.wrong(index, "is no descriptor of a small file", true);
+  return fd;
+}
+
+// openSmall(path, facts) -> a descriptor for `readOpen`, which `closeSmall` closes; kMissing where there is no such file.
+napi_value openSmall(napi_env env, napi_callback_info info) {
+  Arguments arguments(env, info, "openSmall");
+  std::string path = arguments.text(0, kPathMax);
+  uint8_t* facts = factsOf(arguments, 1);
+  if (!arguments.good) return nullptr;
+  struct stat found;
+  bool failed = false;
+  int fd = openRegular(env, path, &found, &failed);
+  if (failed) return nullptr;
+  if (fd < 0) return numberOf(env, kMissing);
+  tell(facts, found);
+  given().insert(fd);
+  return numberOf(env, fd);
+}
+
+// closeSmall(descriptor)
+napi_value closeSmall(napi_env env, napi_callback_info info) {
+  Arguments arguments(env, info, "closeSmall");
+  int fd = givenOf(arguments, 0);
+  if (!arguments.good) return nullptr;
+  given().erase(fd);
+  ::close(fd);
+  return nullptr;
+}
+
+// readOpen(descriptor, target, sizeBytes) -> as `readSmall`, of a file of this size that is open.
+napi_value readOpen(napi_env env, napi_callback_info info) {
+  Arguments arguments(env, info, "readOpen");
+  int fd = givenOf(arguments, 0);
+  Bytes target = arguments.bytes(1);
+  size_t size = static_cast<size_t>(arguments.integer(2, 0, int64_t{1} << 50));
+  return arguments.good ? numberOf(env, readAll(fd, size, target)) : nullptr;
+}
+
+// look(path, facts) -> true where there is such a file.
+napi_value look(napi_env env, napi_callback_info info) {
+  Arguments arguments(env, info, "look");
+  std::string path = arguments.text(0, kPathMax);
+  uint8_t* facts = factsOf(arguments, 1);
+  if (!arguments.good) return nullptr;
+  struct stat found;
+  bool isThere = stat(path.c_str(), &found) == 0;
+  if (!isThere && errno != ENOENT) return fail(env, "stat", errno);
+  if (isThere) tell(facts, found);
+  napi_value result;
+  napi_get_boolean(env, isThere, &result);
+  return result;
+}
+
 // mapped() -> how many mappings and bytes this process holds: [count, bytes].
 napi_value mapped(napi_env env, napi_callback_info) {
   double sizes[2] = {0, 0};
@@ -353,5 +481,7 @@ napi_value mapped(napi_env env, napi_callback_info) {
 NAPI_MODULE_INIT() {
   bus::watch();
   return give(env, exports, {{"open", open}, {"openWritten", openWritten}, {"window", window}, {"settle", settle}, {"fetch", fetch},
-                             {"copy", copy}, {"allocate", allocate}, {"close", close}, {"detach", detach}, {"mapped", mapped}});
+                             {"copy", copy}, {"allocate", allocate}, {"close", close}, {"detach", detach}, {"mapped", mapped},
+                             {"readSmall", readSmall}, {"openSmall", openSmall}, {"readOpen", readOpen},
+                             {"closeSmall", closeSmall}, {"look", look}});
 }

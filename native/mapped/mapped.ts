@@ -20,6 +20,11 @@ interface Addon {
   close(handle: Handle): void
   detach(buffer: ArrayBuffer): void
   mapped(): [count: number, bytes: number]
+  readSmall(path: string, target: Uint8Array, facts: Uint8Array): number
+  openSmall(path: string, facts: Uint8Array): number
+  readOpen(descriptor: number, target: Uint8Array, sizeBytes: number): number
+  closeSmall(descriptor: number): void
+  look(path: string, facts: Uint8Array): boolean
 }
 
 /** Bytes that one ArrayBuffer of the addon covers. */
@@ -117,3 +122,68 @@ export function mappedNow(): { count: number; bytes: number } {
   const [count, bytes] = addon?.mapped() ?? [0, 0]
   return { count, bytes }
 }
+
+/** What `readSmall` says where it read nothing. */
+export const unread = { missing: -1, elsewhere: -2, larger: -3 } as const
+
+/** What `readSmall` tells of a file but for `missing`. Halves of 64-bit numbers, as stamps of files have them. */
+export class SmallFacts {
+  readonly bytes: Uint8Array
+  readonly #halves: Int32Array
+  readonly #size: Float64Array
+
+  constructor() {
+    const memory = new ArrayBuffer(24)
+    this.bytes = new Uint8Array(memory)
+    this.#halves = new Int32Array(memory, 0, 4)
+    this.#size = new Float64Array(memory, 16, 1)
+  }
+
+  get inodeLow(): number {
+    return this.#halves[0]!
+  }
+
+  get inodeHigh(): number {
+    return this.#halves[1]!
+  }
+
+  get modifiedLow(): number {
+    return this.#halves[2]!
+  }
+
+  get modifiedHigh(): number {
+    return this.#halves[3]!
+  }
+
+  get sizeBytes(): number {
+    return this.#size[0]!
+  }
+}
+
+/** Small files, read whole and without waiting for the disk. All throw on a failure of the disk that no number stands for. */
+export interface SmallReads {
+  /**
+   * Reads all of the file at `path` into `target`. Its bytes, or a number of `unread`: there is no such file; it is not all in
+   * memory, or nobody can say; `target` is too small.
+   */
+  read(path: string, target: Uint8Array, facts: SmallFacts): number
+  /** Opens the file at `path`: a descriptor for this thread, or `unread.missing`. */
+  open(path: string, facts: SmallFacts): number
+  /** The same as `read`, of a file that is open. */
+  readOpen(descriptor: number, target: Uint8Array, sizeBytes: number): number
+  close(descriptor: number): void
+  /** Is there a file at `path`? */
+  look(path: string, facts: SmallFacts): boolean
+}
+
+/** Undefined without the addon: no other way can read without waiting. */
+export const smallReads: SmallReads | undefined =
+  addon === undefined
+    ? undefined
+    : {
+        read: (path, target, facts) => addon.readSmall(path, target, facts.bytes),
+        open: (path, facts) => addon.openSmall(path, facts.bytes),
+        readOpen: (descriptor, target, sizeBytes) => addon.readOpen(descriptor, target, sizeBytes),
+        close: (descriptor) => addon.closeSmall(descriptor),
+        look: (path, facts) => addon.look(path, facts.bytes),
+      }

@@ -1,4 +1,5 @@
-import { sign } from 'node:crypto'
+import { type KeyObject, sign } from 'node:crypto'
+import { Recent } from '../catalog/recent.js'
 import type { SigningKey } from './keys.js'
 import type { Line } from './line.js'
 
@@ -15,33 +16,73 @@ export interface Statement {
 /** Makes the signature lines of answers (RFC 9421). */
 export interface Signer {
   readonly key: SigningKey
-  /** Header lines `Signature-Input: ...` CRLF `Signature: ...`. The same words in the same second are signed once. */
+  /** So old may a signature be when it goes out. 0: of this very second. */
+  readonly reuseSeconds: number
+  /**
+   * Header lines `Signature-Input: ...` CRLF `Signature: ...`, made in the second `seconds`. Where the same words were signed
+   * not longer ago than `reuseSeconds`, those of then.
+   */
   sign(statement: Statement, seconds: number): string
+  /** The same, always anew: for who keeps them. */
+  fresh(statement: Statement, seconds: number): string
+  /** The same on another thread. Rejects where the key cannot sign. */
+  later(statement: Statement, seconds: number): Promise<string>
 }
 
-/** Signatures remembered at once; the memory is emptied each second. 4,096 of about 1 KiB are 4 MiB. */
-const rememberedMax = 4096
+/** Signatures remembered at least; at most twice as many. Each takes about 1.5 KiB. */
+const rememberedMax = 2048
+
+interface Remembered {
+  readonly lines: string
+  readonly seconds: number
+}
+
+/**
+ * True where what was signed in the second `made` may go out in the second `now`. Not where the clock was set back: nobody
+ * believes a signature of tomorrow.
+ */
+export function isReusable(made: number, now: number, reuseSeconds: number): boolean {
+  return now >= made && now - made <= reuseSeconds
+}
 
 /** A signer. `bindRequest` puts method and path of the request under the signature. */
-export function createSigner(key: SigningKey, options: { readonly bindRequest: boolean }): Signer {
-  const remembered = new Map<string, string>()
-  let second = -1
+export function createSigner(
+  key: SigningKey,
+  { bindRequest, reuseSeconds = 0 }: { readonly bindRequest: boolean; readonly reuseSeconds?: number },
+): Signer {
+  const remembered = new Recent<string, Remembered>(rememberedMax)
+  const linesOf = (parameters: string, signature: Buffer): string =>
+    `Signature-Input: sig1=${parameters}\r\nSignature: sig1=:${signature.toString('base64')}:`
+  const fresh = (statement: Statement, seconds: number): string => {
+    const { base, parameters } = signatureBase(statement, seconds, key.keyId, bindRequest)
+    return linesOf(parameters, sign(null, Buffer.from(base), key.privateKey))
+  }
   return {
     key,
+    reuseSeconds,
+    fresh,
     sign(statement, seconds) {
-      if (seconds !== second) {
-        remembered.clear()
-        second = seconds
-      }
-      const { base, parameters } = signatureBase(statement, seconds, key.keyId, options.bindRequest)
+      const { base } = signatureBase(statement, 0, key.keyId, bindRequest)
       const known = remembered.get(base)
-      if (known !== undefined) return known
-      const signature = sign(null, Buffer.from(base), key.privateKey).toString('base64')
-      const lines = `Signature-Input: sig1=${parameters}\r\nSignature: sig1=:${signature}:`
-      if (remembered.size < rememberedMax) remembered.set(base, lines)
+      if (known !== undefined && isReusable(known.seconds, seconds, reuseSeconds)) return known.lines
+      const lines = fresh(statement, seconds)
+      remembered.set(base, { lines, seconds })
       return lines
     },
+    async later(statement, seconds) {
+      const { base, parameters } = signatureBase(statement, seconds, key.keyId, bindRequest)
+      return linesOf(parameters, await signOff(Buffer.from(base), key.privateKey))
+    },
   }
+}
+
+function signOff(base: Buffer, key: KeyObject): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    sign(null, base, key, (error, signature) => {
+      if (error === null) resolve(signature)
+      else reject(error)
+    })
+  })
 }
 
 /**

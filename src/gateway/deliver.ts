@@ -235,7 +235,8 @@ export class Delivery {
     const said = { attributes, cached: false, verified: false, trusted, stable, digest, hashed }
     const prepared = writer.prepare({ ...said, fallback: flow.fallback, naming }, decided.variant, boundary)
     const seconds = Math.floor(clock.now() / 1000)
-    const block = writer.signed(prepared, decided.status, flow.method, flow.path, seconds)
+    const { method, path } = flow
+    const block = writer.signed(prepared, { status: decided.status, method, path }, seconds)
     const hops = `\r\n${this.parts.hopsName}: ${opened.hops ?? flow.hops}`
     const own = isolationLines(flow, typeOf(attributes))
     const lines = decided.lines + own + hops + grant.lines

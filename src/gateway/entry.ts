@@ -7,20 +7,25 @@ import type { Id } from '../format/id.js'
 import type { Refusal } from '../format/refusal.js'
 import type { Frame } from '../http/exchange.js'
 import { frameOf } from '../http/frame.js'
-import type { MappedContent } from '../store/mapped.js'
+import { type FileState, isSameFile } from '../store/file-stamp.js'
+import type { FileContent } from '../store/mapped.js'
+import type { SoundFiles } from '../store/sound-files.js'
 import { idLead } from './cors.js'
 import { type Facts, type HeadWriter, type PreparedHead, statusOfVariant, typeOf } from './head.js'
 import type { Naming } from './naming.js'
 import type { Variant } from './plan.js'
 
-/** A file as it was when it was last checked: another inode, time or size is another file. */
-export interface Stamp {
-  readonly inode: bigint
-  readonly modifiedNs: bigint
-}
-
-/** Signed heads of one second kept per entry: GET and HEAD by id, raw, and one spare. */
+/** Signed heads kept per entry: GET and HEAD by id, raw, and one spare. */
 const signedMax = 4
+
+/** Heads that are signed anew so often are kept as they were before they were signed; others are prepared with each signature. */
+const keptUnsignedSeconds = 10
+
+/** Part of the life of a signature at whose end another one is made ahead, if the head is still asked for. */
+const renewedShare = 1 / 4
+
+/** Asked for so many times since it was read, an entry counts as popular. */
+const popularUses = 4
 
 const variants: readonly Variant[] = ['whole', 'part', 'parts', 'unchanged']
 
@@ -43,7 +48,12 @@ interface Signed {
   readonly naming: Naming | undefined
   readonly method: string
   readonly path: string
-  readonly frame: Frame
+  frame: Frame
+  /** Seconds in which it may go out: from the first, and up to the last. What is not signed may always. */
+  fromSeconds: number
+  untilSeconds: number
+  /** Behind this second another signature is made ahead. */
+  renewSeconds: number
 }
 
 /** Heads kept per entry for names that serve it: a page and its sibling names; others are prepared anew. */
@@ -55,6 +65,19 @@ interface Named {
   readonly head: PreparedHead
 }
 
+/** What an entry takes in memory without heads: its objects, and the key in the table. */
+function plainBytes({ place, header, contentType }: Attributes): number {
+  let bytes = 700 + (contentType?.length ?? 0)
+  if (place !== undefined) bytes += 400 + 80 * place.path.length
+  if (header === undefined) return bytes
+  bytes += 800 + header.signature.length + header.owner.length
+  for (const { name, value } of header.tags) bytes += 300 + name.length + value.length
+  return bytes
+}
+
+/** Beside the bytes of a frame. */
+const frameBytes = 300
+
 /** Everything that answers about one id have in common, made once and kept while it is true. */
 export class Entry {
   readonly contentType: string
@@ -62,29 +85,48 @@ export class Entry {
   /** Path of the blob; undefined where the store does not hold it. */
   path: string | undefined
   /** The file that was checked to be what its name says. */
-  sound: Stamp | undefined
+  sound: FileState | undefined
   /** The check under way. */
   checking: Promise<boolean | Refusal> | undefined
   /** Served since the keeper was last told. */
   touched = false
   /** Version of the block list under which nothing was blocked. */
   clearAt = Number.NaN
+  /** Asked for since it was last thought of as one to forget. */
+  isUsed = false
+  /** Memory that it takes, more or less. */
+  bytes: number
+  #uses = 0
   readonly #heads = new Map<number, PreparedHead>()
   #named: Named[] = []
-  #signed: Signed[] = []
-  #second = -1
+  readonly #signed: Signed[] = []
+  #nextOut = 0
 
+  /** `onGrow` hears of each change of `bytes`. */
   constructor(
     readonly attributes: Attributes,
     /** Of the catalog, when the attributes were read. */
     readonly generation: number,
     readonly stable: boolean,
+    private readonly onGrow: (entry: Entry, bytes: number) => void = () => undefined,
   ) {
     this.contentType = typeOf(attributes)
     this.entityTag = attributes.digest === undefined ? undefined : entityTag(attributes.digest)
+    this.bytes = plainBytes(attributes)
   }
 
-  /** One for all multipart answers of this entry: so their head, too, is signed once a second. */
+  /** It was asked for once more. */
+  use(): void {
+    this.isUsed = true
+    this.#uses += 1
+  }
+
+  /** Asked for a few times since it was read. */
+  get isPopular(): boolean {
+    return this.#uses >= popularUses
+  }
+
+  /** One for all multipart answers of this entry, so that their head, too, is signed once for many. */
   readonly boundary: () => string = lateBoundary()
 
   /** The tag of an answer: content served by a name has one that says so. */
@@ -94,38 +136,102 @@ export class Entry {
     return resolvedId === undefined || digest === undefined ? this.entityTag : entityTag(digest, resolvedId)
   }
 
-  /** True where `content` is the file that was checked. */
-  isSound(content: MappedContent): boolean {
-    const { sound } = this
-    return (
-      sound !== undefined &&
-      sound.inode === content.inode &&
-      sound.modifiedNs === content.modifiedNs &&
-      content.sizeBytes === this.attributes.size
-    )
+  /** True where `content` is the file that was checked, by this thread or another one. */
+  isSound({ stamp, sizeBytes }: FileContent, files: SoundFiles): boolean {
+    const { digest, size } = this.attributes
+    if (sizeBytes !== size) return false
+    if (this.sound !== undefined && isSameFile(this.sound, stamp)) return true
+    if (digest === undefined || !files.has(digest, sizeBytes, stamp)) return false
+    this.sound = stamp
+    return true
   }
 
   /**
    * The head of an answer from the store, or from the catalog alone where `cached` is false, but for the request's id and the
-   * lines of this very answer. `sound` says whether the bytes were checked. Remembered for its second.
+   * lines of this very answer. `sound` says whether the bytes were checked. Kept for as long as its signature may be used.
    */
   frame(answer: Answer, method: string, path: string, seconds: number, writer: HeadWriter): Frame {
-    if (seconds !== this.#second) {
-      this.#signed = []
-      this.#second = seconds
-    }
     const { variant, cached, sound, fallback, naming } = answer
     const manner = variants.indexOf(variant) | (cached ? 4 : 0) | (sound ? 8 : 0) | (fallback ? 16 : 0)
     // A few comparisons cost less than making a key and hashing it.
     for (const known of this.#signed) {
       const same = known.manner === manner && known.naming === naming
-      if (same && known.path === path && known.method === method) return known.frame
+      if (!same || known.path !== path || known.method !== method) continue
+      if (seconds < known.fromSeconds || seconds > known.untilSeconds)
+        this.#sign(known, answer, seconds, writer)
+      else if (seconds > known.renewSeconds) void this.#renew(known, answer, seconds, writer)
+      return known.frame
     }
-    const status = naming?.status ?? statusOfVariant[variant]
-    const block = writer.signed(this.#head(answer, manner, writer), status, method, path, seconds)
-    const frame = frameOf(status, idLead, `\r\n${block}`)
-    if (this.#signed.length < signedMax) this.#signed.push({ manner, naming, method, path, frame })
-    return frame
+    const fresh = {
+      manner,
+      naming,
+      method,
+      path,
+      frame: noFrame,
+      fromSeconds: 0,
+      untilSeconds: 0,
+      renewSeconds: 0,
+    }
+    this.#sign(fresh, answer, seconds, writer)
+    this.#keep(fresh)
+    return fresh.frame
+  }
+
+  #keep(fresh: Signed): void {
+    if (this.#signed.length < signedMax) {
+      this.#signed.push(fresh)
+      this.#grow(frameBytes)
+      return
+    }
+    const out = this.#signed[this.#nextOut]
+    this.#grow(-(out?.frame.after.length ?? 0))
+    this.#signed[this.#nextOut] = fresh
+    this.#nextOut = (this.#nextOut + 1) % signedMax
+  }
+
+  #grow(bytes: number): void {
+    this.bytes += bytes
+    this.onGrow(this, bytes)
+  }
+
+  #sign(one: Signed, answer: Answer, seconds: number, writer: HeadWriter): void {
+    const head = this.#head(answer, one.manner, writer)
+    const { method, path } = one
+    const status = statusOf(answer)
+    this.#put(
+      one,
+      status,
+      writer.signed(head, { status, method, path }, seconds),
+      seconds,
+      writer.reuseSeconds,
+    )
+    if (head.covered !== undefined) return
+    one.fromSeconds = Number.NEGATIVE_INFINITY
+    one.untilSeconds = one.renewSeconds = Number.POSITIVE_INFINITY
+  }
+
+  #put(one: Signed, status: number, block: string, seconds: number, reuseSeconds: number): void {
+    this.#grow(-one.frame.after.length)
+    one.frame = frameOf(status, idLead, `\r\n${block}`)
+    this.#grow(one.frame.after.length)
+    one.fromSeconds = seconds
+    one.untilSeconds = seconds + reuseSeconds
+    one.renewSeconds =
+      reuseSeconds < keptUnsignedSeconds
+        ? Number.POSITIVE_INFINITY
+        : seconds + reuseSeconds * (1 - renewedShare)
+  }
+
+  /** Signs ahead, on another thread: who asks next does not wait. */
+  async #renew(one: Signed, answer: Answer, seconds: number, writer: HeadWriter): Promise<void> {
+    one.renewSeconds = Number.POSITIVE_INFINITY
+    const head = this.#head(answer, one.manner, writer)
+    const { method, path } = one
+    const status = statusOf(answer)
+    const block = await writer.signedLater(head, { status, method, path }, seconds)
+    if (block !== undefined) this.#put(one, status, block, seconds, writer.reuseSeconds)
+    // Too many wait: again in the next second.
+    else if (one.renewSeconds === Number.POSITIVE_INFINITY) one.renewSeconds = seconds
   }
 
   #head(answer: Answer, manner: number, writer: HeadWriter): PreparedHead {
@@ -134,7 +240,9 @@ export class Entry {
     const known = this.#heads.get(manner)
     if (known !== undefined) return known
     const head = this.#prepare(answer, writer)
+    if (writer.reuseSeconds >= keptUnsignedSeconds) return head
     this.#heads.set(manner, head)
+    this.#grow(3 * head.block.length)
     return head
   }
 
@@ -143,8 +251,10 @@ export class Entry {
     const known = this.#named.find((one) => one.naming === naming && one.manner === manner)
     if (known !== undefined) return known.head
     const head = this.#prepare(answer, writer)
-    if (this.#named.length === namedMax) this.#named.shift()
+    if (writer.reuseSeconds >= keptUnsignedSeconds) return head
+    if (this.#named.length === namedMax) this.#grow(-3 * (this.#named.shift()?.head.block.length ?? 0))
     this.#named.push({ manner, naming, head })
+    this.#grow(3 * head.block.length)
     return head
   }
 
@@ -166,6 +276,12 @@ export class Entry {
   }
 }
 
+function statusOf({ variant, naming }: Answer): number {
+  return naming?.status ?? statusOfVariant[variant]
+}
+
+const noFrame: Frame = { before: new Uint8Array(0), after: new Uint8Array(0) }
+
 /** What kind of answer a head is for. */
 export interface Answer {
   readonly variant: Variant
@@ -180,23 +296,31 @@ export function isStable(height: number | undefined, tip: Tip, forkDepth: number
   return height !== undefined && tip.height - height >= forkDepth
 }
 
-/** The entries of one thread: the most recently used stay. */
+/** The entries of one thread, within a number of bytes: those that were asked for lately stay. */
 export class Entries {
   readonly #kept = new Map<Id, Entry>()
+  #bytes = 0
+  readonly #onGrow = (entry: Entry, bytes: number): void => {
+    if (this.#kept.get(entry.attributes.id) === entry) this.#bytes += bytes
+  }
 
   constructor(
     private readonly catalog: Omit<Catalog, 'holder'>,
     private readonly pathOf: (digest: Uint8Array) => string,
     private readonly tip: Tip,
-    private readonly options: { readonly entriesMax: number; readonly forkDepth: number },
+    private readonly options: { readonly entriesMaxBytes: number; readonly forkDepth: number },
   ) {}
+
+  /** Memory that all of them take, more or less. */
+  get bytes(): number {
+    return this.#bytes
+  }
 
   /** The entry of `id` as the catalog knows it now; undefined where it knows nothing. */
   get(id: Id): Entry | undefined {
     const kept = this.#kept.get(id)
     if (kept !== undefined && this.#isFresh(kept, id)) {
-      // Moving an entry to the young end costs as much as finding it: not worth it while there is room.
-      if (this.#kept.size * 2 > this.options.entriesMax) this.#keep(id, kept)
+      kept.use()
       if (kept.path === undefined) this.#place(kept)
       return kept
     }
@@ -205,7 +329,10 @@ export class Entries {
 
   /** Forgets what was prepared: the next `get` reads the catalog. */
   forget(id: Id): void {
+    const kept = this.#kept.get(id)
+    if (kept === undefined) return
     this.#kept.delete(id)
+    this.#bytes -= kept.bytes
   }
 
   #isFresh(entry: Entry, id: Id): boolean {
@@ -219,19 +346,16 @@ export class Entries {
     // The generation first: what changes between the two reads is then noticed at the next request.
     const generation = this.catalog.generation(id)
     const attributes = this.catalog.attributes(id)
-    if (attributes === undefined) {
-      this.#kept.delete(id)
-      return undefined
-    }
-    const entry = new Entry(
-      attributes,
-      generation,
-      isStable(attributes.height, this.tip, this.options.forkDepth),
-    )
+    this.forget(id)
+    if (attributes === undefined) return undefined
+    const stable = isStable(attributes.height, this.tip, this.options.forkDepth)
+    const entry = new Entry(attributes, generation, stable, this.#onGrow)
     this.#place(entry)
     // A check belongs to the file, not to what else is known of the id.
     if (before?.entityTag === entry.entityTag) entry.sound = before?.sound
-    this.#keep(id, entry)
+    this.#kept.set(id, entry)
+    this.#bytes += entry.bytes
+    if (this.#bytes > this.options.entriesMaxBytes) this.#trim(entry)
     return entry
   }
 
@@ -241,11 +365,16 @@ export class Entries {
     if (digest !== undefined && this.catalog.blobSize(digest) !== undefined) entry.path = this.pathOf(digest)
   }
 
-  #keep(id: Id, entry: Entry): void {
-    this.#kept.delete(id)
-    this.#kept.set(id, entry)
-    if (this.#kept.size <= this.options.entriesMax) return
-    const [oldest] = this.#kept.keys()
-    if (oldest !== undefined) this.#kept.delete(oldest)
+  /** The oldest go first, but for those that were asked for since they were last looked at: they count as young once more. */
+  #trim(newest: Entry): void {
+    for (const [id, entry] of this.#kept) {
+      if (this.#bytes <= this.options.entriesMaxBytes) return
+      if (entry === newest) continue
+      this.#kept.delete(id)
+      if (entry.isUsed) {
+        entry.isUsed = false
+        this.#kept.set(id, entry)
+      } else this.#bytes -= entry.bytes
+    }
   }
 }

@@ -35,13 +35,27 @@ export interface PreparedHead {
   readonly covered: readonly Line[] | undefined
 }
 
+/** What a signature says of the request that it answers. */
+export interface Asking {
+  readonly status: number
+  readonly method: string
+  readonly path: string
+}
+
 /** Writes the heads of answers with content. */
 export interface HeadWriter {
+  /** So old may the signature of a head be that is sent once more. */
+  readonly reuseSeconds: number
   /** Costs about 10 to 50 us: kept for the next request wherever possible. */
   prepare(facts: Facts, variant: Variant, boundary: () => string): PreparedHead
   /** The block with its signature of this second. */
-  signed(head: PreparedHead, status: number, method: string, path: string, seconds: number): string
+  signed(head: PreparedHead, asking: Asking, seconds: number): string
+  /** The same, signed on another thread. Undefined where it cannot be signed, or too many are waited for. Never rejects. */
+  signedLater(head: PreparedHead, asking: Asking, seconds: number): Promise<string | undefined>
 }
+
+/** Heads that are signed on other threads at once: the pool has other work, too. */
+const signedLaterMax = 16
 
 export const statusOfVariant: Readonly<Record<Variant, 200 | 206 | 304>> = {
   whole: 200,
@@ -117,18 +131,39 @@ export function createHeadWriter({ vocabulary: words, signer, log, options }: He
   }
 
   return {
+    reuseSeconds: signer?.reuseSeconds ?? 0,
     prepare(facts, variant, boundary) {
       const lines = linesOf(facts, variant, boundary)
       const { lines: covered, worthSigning } = cover(lines)
       return { block: blockOf(lines), covered: worthSigning && signer !== undefined ? covered : undefined }
     },
-    signed({ block, covered }, status, method, path, seconds) {
+    ...signingWith(signer, log),
+  }
+}
+
+/** How heads are signed: now, or on another thread. */
+function signingWith(signer: Signer | undefined, log: Log): Pick<HeadWriter, 'signed' | 'signedLater'> {
+  let waiting = 0
+  return {
+    signed({ block, covered }, asking, seconds) {
       if (covered === undefined || signer === undefined) return block
       try {
-        return `${block}\r\n${signer.sign({ status, covered, method, path }, seconds)}`
+        return `${block}\r\n${signer.fresh({ ...asking, covered }, seconds)}`
       } catch (error) {
         log.error({ err: error }, 'an answer could not be signed')
         return block
+      }
+    },
+    async signedLater({ block, covered }, asking, seconds) {
+      if (covered === undefined || signer === undefined || waiting >= signedLaterMax) return undefined
+      waiting += 1
+      try {
+        return `${block}\r\n${await signer.later({ ...asking, covered }, seconds)}`
+      } catch (error) {
+        log.error({ err: error }, 'an answer could not be signed ahead')
+        return undefined
+      } finally {
+        waiting -= 1
       }
     },
   }

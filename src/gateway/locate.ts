@@ -1,14 +1,15 @@
 import type { Log } from '../actor/log.js'
 import type { Id } from '../format/id.js'
 import { isRefusal } from '../format/refusal.js'
-import type { MappedContent } from '../store/mapped.js'
+import type { FileContent } from '../store/mapped.js'
+import type { SoundFiles } from '../store/sound-files.js'
 import type { Entries, Entry } from './entry.js'
 import type { Blobs, Source } from './parts.js'
 
 /** Where the bytes of an id are, as far as this machine can say without waiting. */
 export type Located =
   /** On disk; `sound` where the file was checked. The content is closed by whoever got it. */
-  | { readonly at: 'store'; readonly entry: Entry; readonly content: MappedContent; readonly sound: boolean }
+  | { readonly at: 'store'; readonly entry: Entry; readonly content: FileContent; readonly sound: boolean }
   /** On disk, but to be checked first: `check`, then locate again. Nothing is held. */
   | { readonly at: 'unchecked'; readonly entry: Entry }
   /** The catalog knows of it; the bytes are elsewhere. */
@@ -25,6 +26,7 @@ export class Locator {
     private readonly entries: Entries,
     private readonly blobs: Blobs,
     private readonly source: Source,
+    private readonly sound: SoundFiles,
     private readonly log: Log,
     private readonly checkWaitBytes: number,
   ) {}
@@ -34,7 +36,7 @@ export class Locator {
     const entry = this.entries.get(id)
     if (entry === undefined) return nowhere
     if (entry.path === undefined) return { at: 'catalog', entry }
-    const content = this.#open(entry.path)
+    const content = this.#open(entry, entry.path)
     // The fetcher looks at it once more, and asks the sources where it cannot have it either.
     if (content === 'unreadable') return { at: 'catalog', entry }
     if (content === undefined) {
@@ -42,7 +44,7 @@ export class Locator {
       entry.path = undefined
       return { at: 'catalog', entry }
     }
-    if (entry.isSound(content)) return { at: 'store', entry, content, sound: true }
+    if (entry.isSound(content, this.sound)) return { at: 'store', entry, content, sound: true }
     if (
       content.sizeBytes !== entry.attributes.size ||
       (patient && content.sizeBytes <= this.checkWaitBytes)
@@ -55,9 +57,9 @@ export class Locator {
   }
 
   /** A file that cannot be opened now (no descriptor, a failing disk) is no bug of a request: told once, until one can. */
-  #open(path: string): MappedContent | undefined | 'unreadable' {
+  #open({ attributes, isPopular }: Entry, path: string): FileContent | undefined | 'unreadable' {
     try {
-      const content = this.blobs.open(path)
+      const content = this.blobs.open(path, attributes.size, isPopular)
       this.#isToldUnreadable = false
       return content
     } catch (error) {
@@ -73,10 +75,10 @@ export class Locator {
    */
   async check(entry: Entry): Promise<boolean> {
     const { digest, id } = entry.attributes
-    const content = entry.path === undefined ? undefined : this.#open(entry.path)
+    const content = entry.path === undefined ? undefined : this.#open(entry, entry.path)
     if (digest === undefined || content === undefined || content === 'unreadable') return true
     // The stamp is taken first: a file that comes while the check runs is not the one that was checked.
-    const { inode, modifiedNs, sizeBytes } = content
+    const { stamp, sizeBytes } = content
     content.close()
     entry.checking ??= this.source.check(id, digest)
     const outcome = await entry.checking
@@ -86,7 +88,8 @@ export class Locator {
       return sizeBytes === entry.attributes.size
     }
     if (outcome && sizeBytes === entry.attributes.size) {
-      entry.sound = { inode, modifiedNs }
+      entry.sound = stamp
+      this.sound.add(digest, sizeBytes, stamp)
       return true
     }
     this.log.error({ data: id, path: entry.path }, 'a blob was not what its name says; it is fetched again')

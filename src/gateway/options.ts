@@ -26,8 +26,8 @@ export interface GatewayOptions {
   readonly localOnlyClient?: (request: Request) => boolean
   /** Blobs up to this size are checked before they are first served; larger ones are served meanwhile, unverified. */
   readonly checkWaitBytes: number
-  /** Prepared entries kept per thread, of 2 to 40 KiB each. */
-  readonly entriesMax: number
+  /** Memory that the prepared answers of a thread may take: 2 to 10 KiB each. */
+  readonly entriesMaxBytes: number
   /** Larger manifests are not resolved. */
   readonly manifestMaxBytes: number
   /** Packed manifests that a thread keeps open: a descriptor each. */

@@ -17,7 +17,8 @@ import type { Name, Names } from '../names/protocol.js'
 import type { Packed } from '../source/manifest-shelf.js'
 import type { Opened } from '../source/opener.js'
 import type { Hints, ManifestFrom, Provenance, Window } from '../source/protocol.js'
-import type { MappedContent } from '../store/mapped.js'
+import type { FileContent } from '../store/mapped.js'
+import type { SoundFiles } from '../store/sound-files.js'
 import type { Flow } from './flow.js'
 import type { Guard } from './guard.js'
 import type { ClientOf } from './in-slot.js'
@@ -27,8 +28,8 @@ import type { GatewayOptions } from './options.js'
 export interface Blobs {
   /** Path of the blob with this SHA-256, whether or not it is there. */
   path(digest: Uint8Array): string
-  /** The whole file at a path (store/mapped.ts), or undefined where there is none. */
-  open(path: string): MappedContent | undefined
+  /** The whole file at a path, or undefined where there is none (store/blob-files.ts). */
+  open(path: string, sizeBytes: number, often: boolean): FileContent | undefined
 }
 
 /** The way to bytes that are not in the store, and to certainty about those that are (source/opener.ts). */
@@ -80,7 +81,7 @@ export interface HostOptions {
 export interface Offered {
   readonly offers: OfferReader
   /** The whole file at a path, mapped; undefined where there is none. */
-  readonly files: { open(path: string): MappedContent | undefined }
+  readonly files: { open(path: string): FileContent | undefined }
 }
 
 /** A route beside content: info, health, metrics, chain passthrough. */
@@ -99,6 +100,8 @@ export interface GatewayParts {
   readonly keeper?: Address<CatalogRequest, CatalogReply>
   readonly source: Source
   readonly blobs: Blobs
+  /** Which blobs were hashed. Absent: this thread alone knows. */
+  readonly sound?: SoundFiles
   /** Undefined: answers are not signed. */
   readonly signer?: Signer
   readonly vocabulary: Vocabulary
@@ -147,7 +150,7 @@ export const gatewayDefaults: GatewayOptions = {
   localOnlyUserAgents: [],
   localOnlyOrigins: [],
   checkWaitBytes: 67_108_864,
-  entriesMax: 2048,
+  entriesMaxBytes: 67_108_864,
   manifestMaxBytes: 16_777_216,
   manifestsOpenMax: 256,
   manifestsEachMax: 8,

@@ -49,7 +49,11 @@ export interface EdgeThread extends QueryAsking {
   readonly bands: BandsReading
   readonly blobsPath: string
   readonly mapped: MappedOptions
+  /** Small blobs that this thread keeps open. */
+  readonly heldFilesMax: number
   readonly generations: SharedArrayBuffer
+  /** Memory of the `SoundFiles`. */
+  readonly sound: SharedArrayBuffer
   readonly progress: SharedArrayBuffer
   readonly meters: SharedArrayBuffer
   readonly tip: SharedArrayBuffer
@@ -86,7 +90,7 @@ export interface EdgeThread extends QueryAsking {
   /** Absent: hosts mean nothing. */
   readonly hosts?: HostOptions
   /** Absent: answers are not signed. */
-  readonly signing?: KeyPlaces & { readonly bindRequest: boolean }
+  readonly signing?: KeyPlaces & { readonly bindRequest: boolean; readonly reuseSeconds: number }
   readonly about: {
     readonly startedMs: number
     readonly release: string

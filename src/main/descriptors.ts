@@ -5,7 +5,7 @@ import type { Config } from '../../config/read.js'
 export interface Descriptors {
   /** Accepted sockets of all edge threads together. */
   readonly socketsMax: number
-  /** Files that each edge thread keeps mapped for the next reader. */
+  /** Small files that each edge thread keeps open for the next reader, and large ones that it keeps mapped. */
   readonly filesMax: number
   /** Packed manifests that each edge thread keeps open. */
   readonly manifestsMax: number
@@ -53,7 +53,7 @@ export function shareDescriptors(
   const share = (parts: number, least: number, most: number): number =>
     Math.max(least, Math.min(most, Math.floor(limit / parts)))
   const edges = server.edgeThreads
-  const filesMax = share(8 * edges, 16, 1024)
+  const filesMax = share(8 * edges, 16, 4096)
   const manifestsMax = share(32 * edges, 8, 256)
   const upstreamMax = share(16, 8, 256)
   const callsMax = share(64, otherCalls + 1, retrieval.chunkReadAhead + otherCalls)

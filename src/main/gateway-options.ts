@@ -26,6 +26,7 @@ export function gatewayOptions(
     tagBytesMax: answers.tagHeadersMaxBytes,
     ownHosts: ownHosts(config),
     release: server.release,
+    entriesMaxBytes: answers.preparedMaxBytes,
     manifestMaxBytes: config.manifests.maxBytes,
     manifestsOpenMax,
     manifestsEachMax: Math.max(1, config.manifests.waitingMax >> 3),

@@ -31,6 +31,7 @@ export function sourceThread(
     catalogPath: catalog,
     keeper,
     generations: shared.generations,
+    sound: shared.sound,
     progress: shared.progress,
     meters: shared.meters,
     row: 0,

@@ -17,6 +17,7 @@ import type { ModerationThread } from '../moderation/wiring.js'
 import type { QueryAsking } from '../query/wiring.js'
 import { PeerWeights } from '../source/peer-weights.js'
 import { progressBytes } from '../source/progress.js'
+import { soundBytes } from '../store/sound-files.js'
 import { bandsReading, bandsThread } from './bands-thread.js'
 import type { Descriptors } from './descriptors.js'
 import { folders } from './folders.js'
@@ -31,6 +32,8 @@ import type { PaymentsLines } from './payments-thread.js'
 /** Memory that threads share; each table is written by one of them, or one row by each. */
 export interface SharedTables {
   readonly generations: SharedArrayBuffer
+  /** Which blobs were hashed. */
+  readonly sound: SharedArrayBuffer
   readonly progress: SharedArrayBuffer
   readonly meters: SharedArrayBuffer
   /** Rows of the meter table. */
@@ -59,6 +62,7 @@ export function sharedTables(
   return {
     ...(descriptors === undefined ? {} : { descriptors }),
     generations: new SharedArrayBuffer(generationBytes),
+    sound: new SharedArrayBuffer(soundBytes()),
     // A transfer and a window transfer of the same payload may be open at once.
     progress: new SharedArrayBuffer(progressBytes(retrieval.fetchesMax * 2)),
     // Row 0 is the fetcher's; after the edge threads' come those of the index, of the swarm, of the two services, and of queries.
@@ -166,6 +170,8 @@ export function edgeThread(
     blobsPath: blobs,
     // 64 GiB of addresses cost nothing but page tables of what was read.
     mapped: { mappedMaxBytes: 64 * 2 ** 30, filesMax: shared.descriptors?.filesMax ?? 1024, believeMs: 1000 },
+    heldFilesMax: shared.descriptors?.filesMax ?? 1024,
+    sound: shared.sound,
     generations: shared.generations,
     progress: shared.progress,
     meters: shared.meters,
@@ -230,7 +236,11 @@ function chunkOptions({ chunks, limits }: Config): EdgeThread['chunks'] {
 /** What the thread that publishes bands is started with; undefined where nothing is published. */
 export function publishingThread(config: Config, shared: SharedTables): BandsThread | undefined {
   const { root, catalog, keys } = folders(config)
-  const { bindRequest: _edges, ...places } = signing(config, join(keys, 'httpsig.pem'), root)
+  const {
+    bindRequest: _bind,
+    reuseSeconds: _reuse,
+    ...places
+  } = signing(config, join(keys, 'httpsig.pem'), root)
   return bandsThread(config, { root, catalog, signing: places, generations: shared.generations })
 }
 
@@ -247,5 +257,6 @@ function signing({ server }: Config, standalone: string, root: string): NonNulla
     ...(observerKeypairPath === undefined ? {} : { observerKeypairPath: resolve(observerKeypairPath) }),
     ...(observerPrivateKey === undefined ? {} : { observerPrivateKey }),
     bindRequest: server.httpsigBindRequest,
+    reuseSeconds: server.httpsigReuseSeconds,
   }
 }

@@ -15,7 +15,8 @@ import type { Frame, Reply, Request } from '../http/exchange.js'
 import { frameOf } from '../http/frame.js'
 import { answerSmall, jsonType, noStore } from '../http/small-answer.js'
 import type { Content } from '../store/content.js'
-import type { MappedContent } from '../store/mapped.js'
+import { isSameFile, stampOf } from '../store/file-stamp.js'
+import type { FileContent } from '../store/mapped.js'
 
 export interface IndexParts extends Offered, StatementParts {
   readonly ledger: Ledger
@@ -98,12 +99,11 @@ export class BandBytes {
   }
 
   /** The very file that was measured, or undefined: it was replaced under us, or is being replaced. */
-  #open({ sha256, size, stamp }: OfferedFile): MappedContent | undefined {
+  #open({ sha256, size, stamp }: OfferedFile): FileContent | undefined {
     const content = this.parts.files.open(bandBlobPath(this.parts.offers.root, sha256))
     if (content === undefined) return undefined
-    const { sizeBytes, inode, modifiedNs } = content
-    const same =
-      sizeBytes === size && String(inode) === stamp.inode && String(modifiedNs) === stamp.modifiedNs
+    const measured = stampOf(BigInt(stamp.inode), BigInt(stamp.modifiedNs))
+    const same = content.sizeBytes === size && isSameFile(content.stamp, measured)
     if (same) return content
     content.close()
     return undefined

@@ -15,6 +15,7 @@ import type { Reply, Request } from '../http/exchange.js'
 import type { Described } from '../http/openapi.js'
 import { Router } from '../http/router.js'
 import { Hosts } from '../names/host.js'
+import { SoundFiles } from '../store/sound-files.js'
 import { contentOperations, DataRoute, methodsOf, type Target, targetOf } from './data-route.js'
 import { DigestRoute } from './digest-route.js'
 import { HostRules, type Ruled } from './host-rules.js'
@@ -57,7 +58,14 @@ class EdgeGateway implements Gateway {
     const { catalog, blobs, source, tip, clock, log, options, admission, guard, vocabulary, finder } = parts
     const ledger = new Ledger(parts.meters, log, clock, parts.resources)
     const entries = new Entries(catalog, (digest) => blobs.path(digest), tip, options)
-    const locator = new Locator(entries, blobs, source, log, options.checkWaitBytes)
+    const locator = new Locator(
+      entries,
+      blobs,
+      source,
+      parts.sound ?? new SoundFiles(),
+      log,
+      options.checkWaitBytes,
+    )
     const touches = new Touches(parts.keeper, clock)
     const writer = createHeadWriter(parts)
     const hopsName = `${vocabulary.gateway}Hops`

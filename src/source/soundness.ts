@@ -1,20 +1,17 @@
 import type { Address } from '../actor/address.js'
-import { BoundedMap } from '../actor/bounded-map.js'
 import type { Log } from '../actor/log.js'
 import type { CatalogReply, CatalogRequest } from '../catalog/protocol.js'
 import type { LmdbCatalog } from '../catalog/reader.js'
 import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { type BlobStore, blobPath, type FileIdentity } from '../store/blobs.js'
+import { stampOf } from '../store/file-stamp.js'
+import { SoundFiles } from '../store/sound-files.js'
 import { insist, type Keeping } from './keeping.js'
 import type { BlobProver } from './prover.js'
 
-/** Entries of 100 bytes or so: what was looked at is forgotten in the order of looking. */
-const rememberedMax = 65_536
-
 /** Whether blobs on disk are what their names say. Each state of a file is hashed once. */
 export class Soundness {
-  readonly #sound = new BoundedMap<string, string>(rememberedMax)
   readonly #underway = new Map<string, Promise<boolean | Refusal>>()
 
   constructor(
@@ -24,6 +21,7 @@ export class Soundness {
     private readonly catalog: LmdbCatalog,
     private readonly keeper: Address<CatalogRequest, CatalogReply>,
     private readonly log: Log,
+    private readonly sound = new SoundFiles(),
   ) {}
 
   /**
@@ -35,7 +33,7 @@ export class Soundness {
     const name = Buffer.from(digest).toString('latin1')
     const running = this.#underway.get(name)
     if (running !== undefined) return running
-    const check = this.#check(id, name, digest)
+    const check = this.#check(id, digest)
       .catch((error: unknown) => {
         this.log.error({ err: error, id }, 'a blob could not be checked')
         return refuse('busy', 'self', 'the blob cannot be checked now')
@@ -47,27 +45,27 @@ export class Soundness {
 
   /** The blob was hashed while it was written: its file is sound as it stands. */
   believe(digest: Uint8Array, identity: FileIdentity): void {
-    this.#remember(Buffer.from(digest).toString('latin1'), identity)
+    this.#remember(digest, identity)
   }
 
-  async #check(id: Id, name: string, digest: Uint8Array): Promise<boolean | Refusal> {
+  async #check(id: Id, digest: Uint8Array): Promise<boolean | Refusal> {
     const before = await this.store.identify(digest)
     if (before === undefined) {
       await this.#drop(id, digest)
       return false
     }
-    if (this.#sound.get(name) === text(before)) return true
+    if (this.sound.has(digest, Number(before.sizeBytes), stampOf(before.inode, before.modifiedNs)))
+      return true
     const found = await this.prover.digest(blobPath(this.store.folder, digest))
     if (isRefusal(found)) return found
     if (found !== undefined && Buffer.compare(found, digest) === 0) {
-      this.#remember(name, before)
+      this.#remember(digest, before)
       return true
     }
     this.log.error(
       { id, digest: Buffer.from(digest).toString('base64url') },
       'a blob rotted on disk: dropped',
     )
-    this.#sound.delete(name)
     await this.#drop(id, digest)
     return false
   }
@@ -80,11 +78,7 @@ export class Soundness {
     else if (known !== undefined) await insist(this.keeper, { kind: 'learn', attributes: [known] })
   }
 
-  #remember(name: string, identity: FileIdentity): void {
-    this.#sound.set(name, text(identity))
+  #remember(digest: Uint8Array, { inode, sizeBytes, modifiedNs }: FileIdentity): void {
+    this.sound.add(digest, Number(sizeBytes), stampOf(inode, modifiedNs))
   }
-}
-
-function text({ inode, sizeBytes, modifiedNs }: FileIdentity): string {
-  return `${inode} ${sizeBytes} ${modifiedNs}`
 }

@@ -40,6 +40,8 @@ export interface SourceThread {
   readonly keeperMailboxMax: number
   /** `generationBytes` bytes. */
   readonly generations: SharedArrayBuffer
+  /** `soundBytes()` bytes: which blobs were hashed. */
+  readonly sound: SharedArrayBuffer
   readonly meters: SharedArrayBuffer
   /** Its row in the table of meters. */
   readonly row: number

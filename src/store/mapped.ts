@@ -1,8 +1,9 @@
-import { type BigIntStats, statSync } from 'node:fs'
-import { openMapped } from '../../native/mapped/mapped.js'
+import { statSync } from 'node:fs'
+import { openMapped, SmallFacts, smallReads } from '../../native/mapped/mapped.js'
 import type { MappedFile } from '../../native/mapped/mapped-file.js'
 import type { Clock, Timer } from '../actor/clock.js'
 import type { Content } from './content.js'
+import { type FileState, isSameFile, stampOf } from './file-stamp.js'
 
 export interface MappedOptions {
   /** Address space that this thread's idle mappings may hold. */
@@ -14,9 +15,8 @@ export interface MappedOptions {
 }
 
 /** A whole file as content. */
-export interface MappedContent extends Content {
-  readonly inode: bigint
-  readonly modifiedNs: bigint
+export interface FileContent extends Content {
+  readonly stamp: FileState
 }
 
 /** A huge page: what the kernel maps at once, and what is fetched ahead of a reader. */
@@ -31,13 +31,12 @@ interface Ticks {
 }
 
 /** How long a belief lasts. */
-const believeTicks = 4
+export const believeTicks = 4
 
 /** One open file, for any number of readers of this thread. It is its own `Content`, so that opening costs no object. */
-class Entry implements MappedContent {
+class Entry implements FileContent {
   readonly sizeBytes: number
-  readonly inode: bigint
-  readonly modifiedNs: bigint
+  readonly stamp: FileState
   readers = 0
   retired = false
   /** Tick until which path and file are believed to belong together. */
@@ -51,8 +50,7 @@ class Entry implements MappedContent {
     this.#file = file
     this.#ticks = ticks
     this.sizeBytes = file.sizeBytes
-    this.inode = file.inode
-    this.modifiedNs = file.modifiedNs
+    this.stamp = stampOf(file.inode, file.modifiedNs)
     this.believedUntil = ticks.now + believeTicks
     this.#residentUntil = new Uint32Array(Math.ceil(file.sizeBytes / windowBytes))
   }
@@ -127,8 +125,13 @@ export class MappedFiles {
     })
   }
 
+  /** Counts up while beliefs about files grow old. */
+  get tick(): number {
+    return this.#ticks.now
+  }
+
   /** The file at `path`, or undefined where there is none. Throws on any other failure of the disk. */
-  open(path: string): MappedContent | undefined {
+  open(path: string): FileContent | undefined {
     let entry = this.#entries.get(path)
     if (entry !== undefined && this.#ticks.now >= entry.believedUntil) {
       this.#forget(path, entry)
@@ -147,18 +150,14 @@ export class MappedFiles {
   }
 
   #stillThere(path: string, entry: Entry): Entry | undefined {
-    let found: BigIntStats | undefined
+    let same: boolean
     try {
-      found = statSync(path, { bigint: true, throwIfNoEntry: false })
+      same = isThere(path, entry)
     } catch (error) {
       // It is on no list any more: without this nobody would close it.
       entry.retire()
       throw error
     }
-    const same =
-      found?.ino === entry.inode &&
-      found.mtimeNs === entry.modifiedNs &&
-      found.size === BigInt(entry.sizeBytes)
     if (!same) entry.retire()
     else entry.believedUntil = this.#ticks.now + believeTicks
     return same ? entry : undefined
@@ -193,4 +192,16 @@ export class MappedFiles {
     this.#entries.clear()
     this.#bytes = 0
   }
+}
+
+const facts = new SmallFacts()
+
+/** Whether the file at `path` is still the one that is open. Throws where the disk does not say. */
+function isThere(path: string, { stamp, sizeBytes }: Entry): boolean {
+  if (smallReads !== undefined) {
+    return smallReads.look(path, facts) && isSameFile(stamp, facts) && sizeBytes === facts.sizeBytes
+  }
+  const found = statSync(path, { bigint: true, throwIfNoEntry: false })
+  if (found === undefined) return false
+  return isSameFile(stamp, stampOf(found.ino, found.mtimeNs)) && found.size === BigInt(sizeBytes)
 }

@@ -15,7 +15,8 @@ import { gatewayDefaults } from '../../src/gateway/parts.js'
 import type { Head, Piece, Reply, Request } from '../../src/http/exchange.js'
 import { writeHead } from '../../src/http/frame.js'
 import { createGateway } from '../../src/routes/gateway.js'
-import type { MappedContent } from '../../src/store/mapped.js'
+import { stampOf } from '../../src/store/file-stamp.js'
+import type { FileContent } from '../../src/store/mapped.js'
 import { fc } from '../property.js'
 import { manifestLimits, sha256, someId } from '../source/rig.js'
 import { contentOnly } from './rig.js'
@@ -50,14 +51,13 @@ function attributesOf(id: Id): Attributes | undefined {
 }
 
 let openContents = 0
-function contentOf(path: string): MappedContent | undefined {
+function contentOf(path: string): FileContent | undefined {
   const body = [...bodies.values()].find((one) => sha256(one).toString('hex') === path)
   if (body === undefined) return undefined
   openContents += 1
-  const content: MappedContent = {
+  const content: FileContent = {
     sizeBytes: body.length,
-    inode: 1n,
-    modifiedNs: 1n,
+    stamp: stampOf(1n, 1n),
     read(start, end) {
       if (start < 0 || start >= end || end > body.length) throw new RangeError('outside')
       return body.subarray(start, end)

@@ -10,6 +10,7 @@ import { gatewayDefaults } from '../../src/gateway/parts.js'
 import { Router } from '../../src/http/router.js'
 import { targetOf } from '../../src/routes/data-route.js'
 import { gatewayParameters } from '../../src/routes/parameters.js'
+import { stampOf } from '../../src/store/file-stamp.js'
 import { sha256, someId } from '../source/rig.js'
 
 const whole = { variant: 'whole', cached: true, sound: true, fallback: false } as const
@@ -42,7 +43,8 @@ function shelf() {
   return shelf
 }
 
-const bounds = { entriesMax: 4, forkDepth: 18 }
+/** Without heads, an entry of these tests takes some 700 bytes. */
+const bounds = { entriesMaxBytes: 3200, forkDepth: 18 }
 const pathOf = (digest: Uint8Array): string => Buffer.from(digest).toString('hex')
 
 t.test('an entry is read once, until the catalog says that something changed', async (t) => {
@@ -65,7 +67,7 @@ t.test('a check of the file outlives news about the id, but not another digest',
   const on = shelf()
   const entries = new Entries(on.catalog, pathOf, new Tip(), bounds)
   const id = on.put()
-  const sound = { inode: 1n, modifiedNs: 2n }
+  const sound = stampOf(1n, 2n)
   const first = entries.get(id)
   if (first === undefined) throw new Error('no entry')
   first.sound = sound
@@ -116,12 +118,14 @@ t.test('a head is prepared once and signed once a second for each path', async (
   const writer: HeadWriter = {
     prepare(...given) {
       prepared += 1
-      return real.prepare(...given)
+      return { ...real.prepare(...given), covered: [] }
     },
-    signed(head, variant, method, path, seconds) {
+    reuseSeconds: 0,
+    signed(head, { status, method, path }, seconds) {
       signed += 1
-      return `${head.block}|${variant} ${method} ${path} ${seconds}`
+      return `${head.block}|${status} ${method} ${path} ${seconds}`
     },
+    signedLater: async () => undefined,
   }
   const frame = (answer: Answer, method: string, path: string, seconds: number): string =>
     Buffer.from(entry.frame(answer, method, path, seconds, writer).after).toString()
@@ -135,6 +139,51 @@ t.test('a head is prepared once and signed once a second for each path', async (
   t.not(frame(whole, 'HEAD', '/a', 2), block('/a', 2))
   t.equal(prepared, 2)
   for (let at = 0; at < 100; at += 1) t.match(block(`/many/${at}`, 3), `GET /many/${at} 3`)
+})
+
+t.test('a signature goes out for as long as it may, and is then made ahead, on another thread', async (t) => {
+  const on = shelf()
+  const entries = new Entries(on.catalog, pathOf, new Tip(), bounds)
+  const entry = entries.get(on.put())
+  if (entry === undefined) throw new Error('no entry')
+  const now: number[] = []
+  const later: number[] = []
+  const writer: HeadWriter = {
+    reuseSeconds: 60,
+    prepare: () => ({ block: 'A: b', covered: [] }),
+    signed(_head, _asking, seconds) {
+      now.push(seconds)
+      return `A: b\r\nSigned: ${seconds}`
+    },
+    async signedLater(_head, _asking, seconds) {
+      later.push(seconds)
+      return seconds === 150 ? undefined : `A: b\r\nSigned: ${seconds}`
+    },
+  }
+  const at = (seconds: number): string =>
+    Buffer.from(entry.frame(whole, 'GET', '/a', seconds, writer).after)
+      .toString()
+      .slice(16)
+  t.same([100, 101, 145].map(at), ['100', '100', '100'])
+  t.same([now, later], [[100], []])
+  t.equal(at(150), '100', 'asked for near its end, and nobody can sign now')
+  await Promise.resolve()
+  t.equal(at(150), '100', 'not twice in a second')
+  t.equal(at(151), '100')
+  await Promise.resolve()
+  t.equal(at(160), '151')
+  t.equal(at(211), '151')
+  t.same([now, later], [[100], [150, 151, 211]])
+  await Promise.resolve()
+  t.equal(at(272), '272', 'too old')
+  t.equal(at(271), '271', 'the clock was set back')
+  t.same(now, [100, 272, 271])
+  const taken = entries.bytes
+  t.equal(taken, entry.bytes)
+  entries.forget(entry.attributes.id)
+  t.equal(entries.bytes, 0)
+  at(400)
+  t.equal(entries.bytes, 0, 'what was forgotten counts no more')
 })
 
 t.test('types and codings from strangers cannot break the head', async (t) => {

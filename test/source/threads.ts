@@ -13,6 +13,7 @@ import { Opener } from '../../src/source/opener.js'
 import { ProgressListener, ProgressTable, progressBytes } from '../../src/source/progress.js'
 import type { SourceProgress, SourceReply, SourceRequest } from '../../src/source/protocol.js'
 import { type SourceThread, sourceDefaults } from '../../src/source/wiring.js'
+import { soundBytes } from '../../src/store/sound-files.js'
 import { patient } from '../chain/hostile.js'
 import { scratch } from '../scratch.js'
 import { manifestLimits } from './rig.js'
@@ -50,6 +51,7 @@ export async function threads(
     catalogPath,
     keeper: line,
     generations,
+    sound: new SharedArrayBuffer(soundBytes(64)),
     progress,
     meters: new SharedArrayBuffer(meterBytes(meterTable, 1)),
     row: 0,
