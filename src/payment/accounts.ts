@@ -1,5 +1,5 @@
 import { availableOf } from '../ledger/account.js'
-import { type CommitOutcome, isRejected, type MoneyLedger } from '../ledger/port.js'
+import { type CommitOutcome, isRejected, type MoneyLedger, type RecordChange } from '../ledger/port.js'
 import type { Transfer } from '../ledger/transfer.js'
 import type { Approvals, OpenApproval } from './approvals.js'
 import type { ApprovalView } from './port.js'
@@ -85,7 +85,7 @@ export class Accounts {
     return this.ledger.commit({
       transfers: [{ id, kind: 'posted', ...facts }],
       // A list of its own, so that a page of payments does not depend on how many uploads lie in between.
-      records: [{ kind: historyKind, key: historyKey(wallet, { atMs: this.now(), id }), value: '1' }],
+      records: [historyRecord(wallet, this.now(), id)],
     })
   }
 
@@ -117,6 +117,11 @@ export function creditedBy(outcome: CommitOutcome): Transfer {
   const [transfer] = outcome.transfers
   if (transfer === undefined) throw new Error('a credit without a transfer')
   return transfer
+}
+
+/** What is written with a payment, so that it is found in the history of its wallet. */
+export function historyRecord(wallet: string, atMs: number, transferId: string): RecordChange {
+  return { kind: historyKind, key: historyKey(wallet, { atMs, id: transferId }), value: '1' }
 }
 
 function historyKey(wallet: string, { atMs, id }: HistoryPlace): string {
