@@ -18,6 +18,7 @@ import { consolePortOf, server } from './server.js'
 import { servicePortFaults, services } from './services.js'
 import type { Setting } from './setting.js'
 import { swarm } from './swarm.js'
+import { topUpFaults, topUps } from './topups.js'
 import { webhooks } from './webhooks.js'
 
 /** Every table, by the part of the program it belongs to. */
@@ -41,6 +42,7 @@ const tables = {
   manifests,
   queries,
   services,
+  topUps,
 }
 
 type Values<Table> = { readonly [Name in keyof Table]: Table[Name] extends Setting<infer T> ? T : never }
@@ -83,6 +85,7 @@ const families = new RegExp(
     'PAYMENT',
     'SERVICES',
     'PRIVATE_ROUTE',
+    'STRIPE',
     'ADMIN_API',
     'SHUTDOWN',
     'WEBHOOK',
@@ -180,6 +183,7 @@ function contradictions(config: Config): string[] {
     ...(given.network === 'devnet' ? { DEVNET_PORT: given.devnetPort } : {}),
   }
   wrong.push(...servicePortFaults(config.services, given.network, given.port, taken))
+  wrong.push(...topUpFaults(config.topUps))
   const { subscriptions, registry } = config.swarm
   if (registry === undefined && subscriptions.some((one) => 'publisher' in one)) {
     wrong.push('INDEX_SUBSCRIPTIONS: a wallet needs INDEX_REGISTRY')

@@ -1,11 +1,11 @@
 #!/usr/bin/env node
-// node deploy/backup.mjs DATA_PATH TARGET: copies what cannot be had again (keys, payments, tokens, block list, names) while the
+// node deploy/backup.mjs DATA_PATH TARGET: copies what cannot be had again (keys, payments, credits, tokens, block list, names) while the
 // gateway runs. Each database is copied as it was at one moment. TARGET must not be there yet; it holds secrets.
 import { cpSync, existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { open } from 'lmdb'
 
-const databases = ['payments', 'admission', 'moderation', 'names']
+const databases = ['payments', 'ledger', 'admission', 'moderation', 'names']
 const [from, to] = process.argv.slice(2)
 
 if (from === undefined || to === undefined || !existsSync(from) || existsSync(to)) {

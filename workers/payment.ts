@@ -11,10 +11,15 @@ import { serviceHost } from '../src/gateway/service-host.js'
 import { serve } from '../src/http/listen.js'
 import { EmbeddedLedger } from '../src/ledger/embedded.js'
 import { headKey } from '../src/ledger/head-key.js'
+import { devnetWallet } from '../src/payment/devnet-wallet.js'
+import { LocalCards } from '../src/payment/local-cards.js'
+import { noCards } from '../src/payment/no-cards.js'
 import { fixedOracle } from '../src/payment/oracle.js'
 import { paymentParameters } from '../src/payment/parameters.js'
 import { type CreditsReply, type CreditsRequest, creditsAnswering } from '../src/payment/protocol.js'
+import { chainReaders } from '../src/payment/readers.js'
 import { PaymentService } from '../src/payment/service.js'
+import { StripeCards } from '../src/payment/stripe-cards.js'
 import type { PaymentThread, PaymentThreadSaid } from '../src/payment/wiring.js'
 
 /** The thread of the payment service: the one writer of the ledger, and the sockets of its port. */
@@ -29,13 +34,23 @@ const ledger = new EmbeddedLedger({
   key: headKey(options.headKeyPath),
 })
 const chain = new RemoteChain(options.chain, systemClock)
+const { devnetWalletPath, stripe } = options
+const made = devnetWalletPath === undefined ? {} : { arweave: await devnetWallet(devnetWalletPath) }
+const cards =
+  stripe !== undefined
+    ? new StripeCards(stripe)
+    : options.localCards
+      ? new LocalCards(ledger, () => `http://${options.serve.host}:${server.port}`)
+      : noCards
 const service = new PaymentService({
   ledger,
   oracle: fixedOracle(),
   networkPrice: (bytes) => chain.price(bytes),
+  readers: chainReaders(options.readers, chain, systemClock),
+  cards,
   clock: systemClock,
   log,
-  options,
+  options: { ...options, addresses: { ...made, ...options.addresses } },
 })
 const host = serviceHost({
   routes: service.routes,
@@ -68,4 +83,9 @@ parent.on('message', (order: ThreadOrder) => {
 })
 keepHeartbeat()
 await server.listening
+// Stripe keeps events for a month; those of three days are told again by it.
+const missed = service.catchUp(systemClock.now() - 3 * 24 * 3600_000)
+void missed.catch((error: unknown) =>
+  log.error({ err: error }, 'what was missed of card payments could not be heard'),
+)
 parent.postMessage({ ready: { port: server.port } satisfies PaymentThreadSaid })

@@ -42,7 +42,7 @@ function readable(program: Program, config: Config, logFile: string): string[] {
         name === 'console' ? `for the operator; the key is in ${keyPlace}` : (meaning[name] ?? ''),
       )
     }),
-    row('graphql', `${gateway}/graphql`, 'queries; a page in browsers'),
+    ...(gateway === undefined ? [] : [row('graphql', `${gateway}/graphql`, 'queries; a page in browsers')]),
     ...(examplesShown.length === 0 ? [] : ['', 'Content to try, by its id:', ...examplesShown]),
     '',
     `The log is in ${from(logFile)} (sluice start --log shows it here). Ctrl+C ends the program.`,

@@ -16,6 +16,7 @@ const commands: Readonly<Record<string, () => Promise<Command>>> = {
   index: async () => (await import('./upkeep.js')).index,
   names: async () => (await import('./names.js')).namesCommand,
   moderation: async () => (await import('./moderation.js')).moderationCommand,
+  ledger: async () => (await import('./ledger.js')).ledgerCommand,
   settings: async () => (await import('./settings.js')).settings,
 }
 
@@ -31,6 +32,7 @@ Usage: sluice COMMAND [--help]
   moderation lists, blocks and releases what is not served
   bands      builds, checks and imports parts of the index that gateways give each other
   import     fills the index from Parquet bands or node answers: a folder, or what a gateway publishes
+  ledger     checks the accounts of the payment service
   settings   lists every setting: name, default, meaning
 
   -h, --help     this text; sluice COMMAND --help: what the command takes

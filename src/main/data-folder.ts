@@ -23,6 +23,7 @@ const ways: Readonly<Record<string, string>> = {
   admission: `${again}: every bucket begins full, and tokens that were paid for are lost`,
   payments:
     'put a copy of that folder back. Without one, move it away: look on the chain for payments that were not settled yet',
+  ledger: 'put a copy of that folder back: it holds the credits of every wallet. Without one they are lost',
   webhooks: `${again}: events that no receiver heard of yet are lost`,
   'webhooks-cached': `${again}: events that no receiver heard of yet are lost`,
   devnet: `${again}: the embedded chain begins anew; what was indexed of it goes with the folder catalog`,

@@ -9,6 +9,7 @@ import { folders } from './folders.js'
 import { chainOptions } from './network.js'
 import { found, urlOf } from './ports.js'
 import type { SharedTables } from './threads.js'
+import { paymentAddresses, readerOptions } from './topup-options.js'
 
 /** The threads of the program, as far as this service needs them. */
 interface PaymentCrew {
@@ -53,8 +54,9 @@ export function paymentServiceOf(
     feePermille: services.feePermille,
     itemMicroUsd: services.itemMicroUsd,
     release: server.release,
-    addresses: {},
+    addresses: paymentAddresses(config),
     gateway: gateway(),
+    ...topUpsOf(config),
     logLevel: server.logLevel,
   })
   return {
@@ -65,6 +67,37 @@ export function paymentServiceOf(
     ],
     parts: [crew.part('payment', 'payment', data)],
     urls: () => ({ payment: urlOf(host, crew.said<PaymentThreadSaid>('payment').port) }),
+  }
+}
+
+function topUpsOf(
+  config: Config,
+): Pick<
+  PaymentThread,
+  'readers' | 'stripe' | 'localCards' | 'excluded' | 'recheckMs' | 'lostMs' | 'devnetWalletPath'
+> {
+  const { topUps, server } = config
+  const {
+    stripeKey: secretKey,
+    stripeWebhookSecret: webhookSecret,
+    stripeUrl: apiUrl,
+    arweaveAddress,
+  } = topUps
+  const hasStripe = secretKey !== undefined && webhookSecret !== undefined
+  const isDevnet = server.network === 'devnet'
+  const wallet = join(folders(config).keys, 'devnet-payments.jwk')
+  return {
+    readers: readerOptions(config),
+    ...(hasStripe
+      ? { stripe: { secretKey, webhookSecret, ...(apiUrl === undefined ? {} : { apiUrl }) } }
+      : {}),
+    localCards: isDevnet,
+    ...(isDevnet && arweaveAddress === undefined ? { devnetWalletPath: wallet } : {}),
+    ...{
+      excluded: topUps.excluded,
+      recheckMs: topUps.recheckSeconds * 1000,
+      lostMs: topUps.lostSeconds * 1000,
+    },
   }
 }
 

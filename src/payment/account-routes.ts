@@ -121,7 +121,7 @@ async function historyAnswer(accounts: Accounts, { query, header }: Call): Promi
 
 /** One payment as clients read it. */
 function paymentView({ about, amount, timeMs, reference }: Transfer): object {
-  const common = { date: new Date(timeMs).toISOString(), wincCredited: String(amount) }
+  const common = { date: new Date(timeMs).toISOString(), wincCredited: about.wincCredited ?? String(amount) }
   if (about.type === 'fiat') {
     return {
       ...{ type: 'fiat', ...common },

@@ -1,11 +1,15 @@
 import type { Clock, Timer } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
+import { isRefusal } from '../format/refusal.js'
 import type { Route } from '../gateway/parts.js'
 import type { MoneyLedger } from '../ledger/port.js'
 import { accountRoutes } from './account-routes.js'
 import { Accounts } from './accounts.js'
 import { Approvals } from './approvals.js'
 import { hostRoutes } from './call.js'
+import type { CardProvider } from './card-provider.js'
+import { cardRoutes } from './card-routes.js'
+import { Cards } from './cards.js'
 import { LedgerCredits } from './credits.js'
 import { serviceInfoRoutes } from './info-routes.js'
 import type { Oracle } from './oracle.js'
@@ -15,6 +19,9 @@ import { type NetworkPrice, Prices } from './prices.js'
 import { Promotions } from './promotions.js'
 import { protectedRoutes } from './protected-routes.js'
 import { Quotes } from './quotes.js'
+import type { ChainReader } from './seen-payment.js'
+import { topUpRoutes } from './topup-routes.js'
+import { TopUps } from './topups.js'
 import { Wallets } from './wallets.js'
 
 export interface PaymentServiceOptions {
@@ -24,12 +31,19 @@ export interface PaymentServiceOptions {
   readonly release: string
   readonly addresses: Readonly<Record<string, string>>
   readonly gateway: string
+  /** Senders whose payments are not taken. */
+  readonly excluded: readonly string[]
+  /** Payments on chains are looked at so often. */
+  readonly recheckMs: number
+  readonly lostMs: number
 }
 
 export interface PaymentServiceParts {
   readonly ledger: MoneyLedger
   readonly oracle: Oracle
   readonly networkPrice: NetworkPrice
+  readonly readers: readonly ChainReader[]
+  readonly cards: CardProvider
   /** Absent: nothing is free. */
   readonly free?: FreeTier
   readonly clock: Clock
@@ -52,8 +66,22 @@ export class PaymentService {
   readonly #ledger: MoneyLedger
   readonly #approvals: Approvals
   readonly #log: Log
+  readonly #topUps: TopUps
+  readonly #cards: Cards
+  readonly #readers: readonly ChainReader[]
+  #isRechecking = false
 
-  constructor({ ledger, oracle, networkPrice, free, clock, log, options }: PaymentServiceParts) {
+  constructor({
+    ledger,
+    oracle,
+    networkPrice,
+    readers,
+    cards,
+    free,
+    clock,
+    log,
+    options,
+  }: PaymentServiceParts) {
     const now = (): number => clock.now()
     const wallets = new Wallets(ledger)
     this.#approvals = new Approvals(ledger, wallets, now)
@@ -70,21 +98,42 @@ export class PaymentService {
     const quotes = new Quotes(oracle, options.feePermille, this.promotions)
     const price = (bytes: number): ReturnType<Prices['ofItem']> => prices.ofItem(bytes)
     this.credits = new LedgerCredits({ ledger, wallets, approvals: this.#approvals, price })
+    const { excluded, lostMs, recheckMs } = options
+    const common = { ledger, wallets, quotes, now, log }
+    this.#readers = readers
+    this.#topUps = new TopUps({
+      ...{ ...common, readers, addresses: options.addresses, excluded: new Set(excluded), lostMs },
+    })
+    this.#cards = new Cards({ ...common, promotions: this.promotions, provider: cards })
     const { release: version, addresses, gateway } = options
     this.routes = hostRoutes([
       ...serviceInfoRoutes({ version, addresses, gateway }),
       ...priceRoutes(prices, quotes),
       ...accountRoutes(accounts, free),
+      ...topUpRoutes(this.#topUps),
+      ...cardRoutes(this.#cards, accounts, ledger, now),
       ...protectedRoutes(this.credits, options.privateSecret, now),
     ])
     this.#timers = [
       clock.every(expireEveryMs, () => this.#background('expiry', this.#expire())),
+      clock.every(recheckMs, () => this.#background('recheck', this.#recheck())),
       clock.every(signEveryMs, () => this.#background('signature', ledger.signHead())),
     ]
   }
 
+  /** Hears what the card provider told while nobody listened. */
+  async catchUp(sinceMs: number): Promise<void> {
+    const events = await this.#cards.provider.since(sinceMs)
+    if (isRefusal(events)) {
+      this.#log.warn({ reason: events.message }, 'the card provider could not be asked what was missed')
+      return
+    }
+    for (const event of events) await this.#cards.hear(event)
+  }
+
   async close(): Promise<void> {
     for (const timer of this.#timers) timer.cancel()
+    await Promise.all(this.#readers.map((reader) => reader.close()))
     await this.#ledger.signHead()
     await this.#ledger.close()
   }
@@ -92,6 +141,16 @@ export class PaymentService {
   async #expire(): Promise<void> {
     await this.#approvals.expire()
     await this.#ledger.expire()
+  }
+
+  async #recheck(): Promise<void> {
+    if (this.#isRechecking) return
+    this.#isRechecking = true
+    try {
+      await this.#topUps.recheck()
+    } finally {
+      this.#isRechecking = false
+    }
   }
 
   #background(what: string, work: Promise<unknown>): void {

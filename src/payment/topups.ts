@@ -25,6 +25,8 @@ export interface TopUp {
   /** How often it was credited: after a reorganization that took it away it may come again. */
   readonly credits: number
   readonly why?: string
+  /** Since when no node knows it. */
+  readonly missingMs?: number
 }
 
 /** What becomes of a payment that was told of. */
@@ -44,13 +46,15 @@ export interface TopUpParts {
   readonly excluded: ReadonlySet<string>
   readonly now: () => number
   readonly log: Log
+  /** A credited payment that no node knows for so long was lost by its chain: a node that lags behind must not look like that. */
+  readonly lostMs: number
 }
 
 const kind = 'topup'
 /** Those that are still looked at: pending, or credited but not deep enough to stay for sure. */
 const watchedKind = 'topup-watched'
 /** So long a payment that no node knows is waited for. */
-const lostMs = 24 * 3600_000
+const awaitedMs = 24 * 3600_000
 const watchedMax = 500
 
 /** Payments on chains: told of by clients, credited once when they are deep enough, taken back where their chain loses them. */
@@ -148,8 +152,8 @@ export class TopUps {
     // Nothing follows from silence.
     if (seen !== 'unknown' && isRefusal(seen)) return topUp
     if (seen === 'unknown') {
-      if (topUp.state === 'credited') return this.#reverse(stored, topUp)
-      if (this.parts.now() - topUp.createdMs < lostMs) return topUp
+      if (topUp.state === 'credited') return this.#missing(stored, topUp)
+      if (this.parts.now() - topUp.createdMs < awaitedMs) return topUp
       return this.#replace(stored, { ...topUp, state: 'failed', why: 'not_found' }, [])
     }
     if ('wrong' in seen) {
@@ -163,7 +167,7 @@ export class TopUps {
     const topUp = read(stored)
     const { winc, destination, token, quantity, usdEquivalent, sender, id, chain } = topUp
     if (topUp.state === 'credited') {
-      if (!seen.isFinal) return this.#reverse(stored, topUp)
+      if (topUp.missingMs !== undefined) return this.#replace(stored, found(topUp), [])
       if (seen.isSettled) await this.parts.ledger.commit({ transfers: [], records: [unwatched(stored.key)] })
       return topUp
     }
@@ -191,6 +195,12 @@ export class TopUps {
       [transfer],
       seen.isSettled ? [...extra, unwatched(stored.key)] : extra,
     )
+  }
+
+  async #missing(stored: LedgerRecord, topUp: TopUp): Promise<TopUp> {
+    const missingMs = topUp.missingMs ?? this.parts.now()
+    if (this.parts.now() - missingMs >= this.parts.lostMs) return this.#reverse(stored, found(topUp))
+    return topUp.missingMs === undefined ? this.#replace(stored, { ...topUp, missingMs }, []) : topUp
   }
 
   /** The chain does not have it any more: what was credited is taken back, also where it was spent. */
@@ -233,6 +243,10 @@ export class TopUps {
 function keyOf(chain: string, id: string): string {
   // Hashes of EVM chains are hexadecimal, in any case of letters.
   return `${chain}:${id.startsWith('0x') ? id.toLowerCase() : id}`
+}
+
+function found({ missingMs, ...topUp }: TopUp): TopUp {
+  return topUp
 }
 
 function unwatched(key: string): RecordChange {

@@ -1,4 +1,6 @@
 import type { ChainOptions } from '../chain/options.js'
+import type { ReaderOptions } from './readers.js'
+import type { StripeOptions } from './stripe-cards.js'
 
 /** What `workers/payment.ts` is started with. Answers `CreditsRequest` with `CreditsReply` on every port that comes. */
 export interface PaymentThread {
@@ -26,6 +28,15 @@ export interface PaymentThread {
   /** Token to the address that receives payments. */
   readonly addresses: Readonly<Record<string, string>>
   readonly gateway: string
+  /** File of a wallet to be made, where payments in AR have no address: on devnet. */
+  readonly devnetWalletPath?: string
+  readonly readers: ReaderOptions
+  /** Absent: a page on this machine where `localCards`, else no cards. */
+  readonly stripe?: StripeOptions
+  readonly localCards: boolean
+  readonly excluded: readonly string[]
+  readonly recheckMs: number
+  readonly lostMs: number
   readonly logLevel: string
 }
 

@@ -1,0 +1,134 @@
+import { keccak_256 } from '@noble/hashes/sha3.js'
+import { custom, list, maybeText, type Parsed, readUrl, type Setting, secret, whole } from './setting.js'
+
+/** How credits are paid for: addresses, nodes of chains, cards. */
+
+const hexAllowed =
+  'an address: 0x and 40 hexadecimal digits, with a right checksum where letters are mixed (EIP-55)'
+
+function checksummed(lower: string): string {
+  const hash = Buffer.from(keccak_256(Buffer.from(lower))).toString('hex')
+  return [...lower].map((char, at) => (hash.charCodeAt(at) >= 0x38 ? char.toUpperCase() : char)).join('')
+}
+
+/** Whoever mistypes a digit here gives the money away, so the checksum counts where there is one. */
+function readHexAddress(given: string): Parsed<string> {
+  const digits = given.slice(2)
+  const lower = digits.toLowerCase()
+  const right = checksummed(lower)
+  const isPlain = digits === lower || digits === digits.toUpperCase()
+  if (!/^0x[0-9a-fA-F]{40}$/.test(given) || /^0+$/.test(lower)) return { wrong: `must be ${hexAllowed}` }
+  return isPlain || digits === right
+    ? { value: `0x${right}` }
+    : { wrong: 'has a wrong checksum: a digit is mistyped' }
+}
+
+function hexAddress(env: string, why: string): Setting<string | undefined> {
+  return custom<string | undefined>({
+    env,
+    allowed: hexAllowed,
+    defaultText: '',
+    default: undefined,
+    read: readHexAddress,
+    why,
+  })
+}
+
+function nodeUrl(env: string, chain: string): Setting<string | undefined> {
+  const why = `A node of ${chain} (JSON-RPC over HTTP): reads payments. Unset: payments there are not taken.`
+  return secret(
+    custom<string | undefined>({
+      ...{ env, allowed: 'an http(s) address', defaultText: '', default: undefined, read: readUrl, why },
+    }),
+  )
+}
+
+function depth(env: string, fallback: number, chain: string): Setting<number> {
+  const why = `Blocks that a payment of ${chain} is deep, its own counted, until it is credited.`
+  return whole({ env, default: fallback, min: 1, max: 10_000, why })
+}
+
+export const topUps = {
+  arweaveAddress: maybeText({
+    env: 'PAYMENT_ARWEAVE_ADDRESS',
+    allowed: 'a wallet address',
+    shape: /^[\w-]{43}$/,
+    why: 'Receives payments in AR. Unset: none are taken; on devnet a wallet is made.',
+  }),
+  ethereumAddress: hexAddress('PAYMENT_ETHEREUM_ADDRESS', 'Receives payments on all chains of the EVM.'),
+  solanaAddress: maybeText({
+    env: 'PAYMENT_SOLANA_ADDRESS',
+    allowed: 'a wallet address in base58',
+    shape: /^[1-9A-HJ-NP-Za-km-z]{32,44}$/,
+    why: 'Receives payments on Solana.',
+  }),
+  ethereumUrl: nodeUrl('PAYMENT_ETHEREUM_RPC_URL', 'Ethereum'),
+  baseUrl: nodeUrl('PAYMENT_BASE_RPC_URL', 'Base'),
+  polygonUrl: nodeUrl('PAYMENT_POLYGON_RPC_URL', 'Polygon'),
+  solanaUrl: nodeUrl('PAYMENT_SOLANA_RPC_URL', 'Solana'),
+  baseUsdc: custom<string>({
+    env: 'PAYMENT_BASE_USDC_ADDRESS',
+    allowed: hexAllowed,
+    defaultText: '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913',
+    default: '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913',
+    read: readHexAddress,
+    why: 'Contract of USDC on Base, for networks where it is another one.',
+  }),
+  arweaveDepth: depth('PAYMENT_ARWEAVE_CONFIRMATIONS', 18, 'Arweave'),
+  ethereumDepth: depth('PAYMENT_ETHEREUM_CONFIRMATIONS', 5, 'Ethereum'),
+  baseDepth: depth('PAYMENT_BASE_CONFIRMATIONS', 5, 'Base'),
+  polygonDepth: depth('PAYMENT_POLYGON_CONFIRMATIONS', 12, 'Polygon'),
+  recheckSeconds: whole({
+    env: 'PAYMENT_RECHECK_SECONDS',
+    default: 10,
+    min: 1,
+    max: 3600,
+    why: 'Payments that are not deep enough are looked at so often.',
+  }),
+  lostSeconds: whole({
+    env: 'PAYMENT_LOST_SECONDS',
+    default: 600,
+    min: 0,
+    max: 86_400,
+    why: 'A credited payment that no node knows for so long is taken back: its chain was reorganized.',
+  }),
+  excluded: list({
+    env: 'PAYMENT_EXCLUDED_ADDRESSES',
+    default: [],
+    allowed: 'addresses, comma between',
+    why: 'Payments of these senders are not taken: exchanges, whose customers share one address.',
+  }),
+  stripeKey: secret(
+    maybeText({
+      env: 'STRIPE_SECRET_KEY',
+      allowed: 'a key of Stripe',
+      shape: /^[\w-]{8,256}$/,
+      why: 'Cards are charged by Stripe. Unset: a page on this machine that moves no money, on devnet only.',
+    }),
+  ),
+  stripeWebhookSecret: secret(
+    maybeText({
+      env: 'STRIPE_WEBHOOK_SECRET',
+      allowed: 'a secret of Stripe',
+      shape: /^[\w-]{8,256}$/,
+      why: 'Signs what Stripe tells at /v1/stripe-webhook.',
+    }),
+  ),
+  stripeUrl: custom<string | undefined>({
+    env: 'STRIPE_API_URL',
+    allowed: 'an http(s) address',
+    defaultText: '',
+    default: undefined,
+    read: readUrl,
+    why: 'Another server that speaks the interface of Stripe.',
+  }),
+}
+
+/** What is wrong with these settings taken together. */
+export function topUpFaults(given: {
+  readonly stripeKey: string | undefined
+  readonly stripeWebhookSecret: string | undefined
+}): string[] {
+  const hasBoth = (given.stripeKey === undefined) === (given.stripeWebhookSecret === undefined)
+  return hasBoth ? [] : ['STRIPE_SECRET_KEY and STRIPE_WEBHOOK_SECRET need each other']
+}

@@ -1,0 +1,61 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { readConfig } from '../../config/read.js'
+import { systemClock } from '../actor/clock.js'
+import { EmbeddedLedger } from '../ledger/embedded.js'
+import { headKey } from '../ledger/head-key.js'
+import { folders } from '../main/folders.js'
+import { exitCode } from './exit-code.js'
+import { paint } from './paint.js'
+
+const help = `sluice ledger: the ledger of the payment service
+
+Usage: sluice ledger check
+
+  check  computes every account anew from the transfers, and compares: accounts, the chain of transfers, and each head of it
+         that was signed. All accounts together must hold nothing. The program may run meanwhile.
+
+Ends with code 0 when everything holds, 4 when something does not, 3 when there is no ledger, 2 on wrong words.
+`
+
+/** Checks the ledger below DATA_PATH. */
+export async function ledgerCommand(words: readonly string[]): Promise<number> {
+  const { values, positionals } = parseArgs({
+    args: [...words],
+    options: { help: { type: 'boolean' } },
+    allowPositionals: true,
+  })
+  if (values.help === true) {
+    process.stdout.write(help)
+    return exitCode.done
+  }
+  if (positionals.join(' ') !== 'check') {
+    process.stderr.write('sluice ledger: say check; see sluice ledger --help\n')
+    return exitCode.usage
+  }
+  const config = readConfig()
+  if (Array.isArray(config)) {
+    for (const line of config) process.stderr.write(`sluice ledger: ${line}\n`)
+    return exitCode.usage
+  }
+  const { root, keys } = folders(config)
+  const path = join(root, 'ledger')
+  if (!existsSync(path)) {
+    process.stderr.write(`sluice ledger: there is no ledger in ${path}\n`)
+    return exitCode.notFound
+  }
+  return checked(path, join(keys, 'ledger.pem'))
+}
+
+async function checked(path: string, keyPath: string): Promise<number> {
+  const key = existsSync(keyPath) ? { key: headKey(keyPath) } : {}
+  const ledger = new EmbeddedLedger({ path, clock: systemClock, ...key })
+  const { transfers, accounts, signedHeads, head, faults } = await ledger.check()
+  await ledger.close()
+  const counted = `${transfers} transfers, ${accounts} accounts, ${signedHeads} signed heads`
+  process.stdout.write(`${counted}; the chain ends in ${head}\n`)
+  for (const fault of faults) process.stdout.write(`${paint('red', 'wrong')}  ${fault}\n`)
+  process.stdout.write(faults.length === 0 ? `${paint('green', 'right')}  everything adds up\n` : '')
+  return faults.length === 0 ? exitCode.done : exitCode.untrue
+}

@@ -1,0 +1,50 @@
+import type { Config } from '../../config/read.js'
+import type { ReaderOptions } from '../payment/readers.js'
+
+/** Of the networks' own makers. */
+const usdc = {
+  ethereum: '0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48',
+  polygon: '0x3c499c542cEF5E3811e1192ce70d8cC03d5c3359',
+  solana: 'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGkZwyTDt1v',
+} as const
+
+/** Which chains are read, by the nodes that are set. */
+export function readerOptions({ topUps }: Config): ReaderOptions {
+  const { ethereumUrl, baseUrl, polygonUrl, solanaUrl, solanaAddress } = topUps
+  const evm: ReaderOptions['evm'][number][] = []
+  if (ethereumUrl !== undefined) {
+    const names = { chain: 'ethereum', coins: ['ethereum'], contracts: { usdc: usdc.ethereum } } as const
+    evm.push({ ...names, url: ethereumUrl, confirmations: topUps.ethereumDepth })
+  }
+  if (baseUrl !== undefined) {
+    const names = { chain: 'base', coins: ['base-eth'], contracts: { 'base-usdc': topUps.baseUsdc } } as const
+    evm.push({ ...names, url: baseUrl, confirmations: topUps.baseDepth })
+  }
+  if (polygonUrl !== undefined) {
+    const names = {
+      chain: 'polygon',
+      coins: ['matic', 'pol'],
+      contracts: { 'polygon-usdc': usdc.polygon },
+    } as const
+    evm.push({ ...names, url: polygonUrl, confirmations: topUps.polygonDepth })
+  }
+  const mints = { 'solana-usdc': usdc.solana }
+  const solana =
+    solanaUrl === undefined || solanaAddress === undefined
+      ? {}
+      : { solana: { url: solanaUrl, wallet: solanaAddress, mints } }
+  return { arweaveDepth: topUps.arweaveDepth, evm, ...solana }
+}
+
+/** Token to the address that is paid, for every token that can be. */
+export function paymentAddresses(config: Config): Record<string, string> {
+  const { arweaveAddress, ethereumAddress, solanaAddress } = config.topUps
+  const { evm, solana } = readerOptions(config)
+  const hex = evm.flatMap(({ coins, contracts }) => [...coins, ...Object.keys(contracts)])
+  const onSolana = solana === undefined ? [] : ['solana', 'ed25519', ...Object.keys(solana.mints)]
+  return Object.fromEntries([
+    ...(arweaveAddress === undefined ? [] : [['arweave', arweaveAddress]]),
+    ...(ethereumAddress === undefined ? [] : hex.map((token) => [token, ethereumAddress])),
+    ...(solanaAddress === undefined ? [] : onSolana.map((token) => [token, solanaAddress])),
+  ])
+}

@@ -1,0 +1,49 @@
+import type { Refusal } from '../format/refusal.js'
+import type { Currency } from './rates.js'
+
+/** A page, or a form in the client's own page, where a card is charged. */
+export interface PaymentSession {
+  readonly id: string
+  /** Where the browser goes; null where the client has a form of its own. */
+  readonly url: string | null
+  /** What that form needs; null where there is a page. */
+  readonly client_secret: string | null
+  readonly payment_method_types?: readonly string[]
+}
+
+export interface SessionWish {
+  readonly quoteId: string
+  readonly method: 'payment-intent' | 'checkout-session'
+  readonly uiMode: 'hosted' | 'embedded'
+  readonly currency: Currency
+  /** In the smallest unit. */
+  readonly amount: number
+  readonly expiresMs: number
+  readonly successUrl?: string
+  readonly cancelUrl?: string
+  readonly returnUrl?: string
+}
+
+/** What a provider tells of a payment. */
+export type CardEvent =
+  | {
+      readonly kind: 'paid'
+      readonly quoteId: string
+      readonly payment: string
+      readonly amount: number
+      readonly currency: string
+    }
+  | { readonly kind: 'disputed'; readonly quoteId: string; readonly payment: string; readonly reason: string }
+  | { readonly kind: 'other' }
+
+/** Who takes the money. */
+export interface CardProvider {
+  readonly name: 'stripe' | 'local'
+  open(wish: SessionWish): Promise<PaymentSession | Refusal>
+  /** Reads what was posted to the webhook; undefined where it is not signed by the provider. */
+  read(body: Uint8Array, signature: string): Promise<CardEvent | undefined>
+  /** Events since a time: those that were missed while nobody listened. */
+  since(ms: number): Promise<readonly CardEvent[] | Refusal>
+  /** Sends a payment back, once. */
+  refund(payment: string): Promise<true | Refusal>
+}

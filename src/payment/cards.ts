@@ -1,0 +1,257 @@
+import { randomUUID } from 'node:crypto'
+import type { Log } from '../actor/log.js'
+import { isRefusal, type Refusal } from '../format/refusal.js'
+import { isRejected, type LedgerRecord, type MoneyLedger, type RecordChange } from '../ledger/port.js'
+import type { MoveOrder } from '../ledger/transfer.js'
+import { historyRecord } from './accounts.js'
+import type { CardEvent, CardProvider, PaymentSession, SessionWish } from './card-provider.js'
+import { type Gift, giftAccount, giftKind } from './gifts.js'
+import { type Denied, isDenied } from './port.js'
+import type { Promotions } from './promotions.js'
+import type { Quotes } from './quotes.js'
+import type { Currency } from './rates.js'
+import type { Adjustment } from './tariff.js'
+import { accountOf, type Wallets } from './wallets.js'
+
+/** A price that was promised, and what became of it. */
+export interface CardQuote {
+  readonly id: string
+  readonly state: 'open' | 'paid' | 'refunded' | 'disputed'
+  /** A wallet, or an e-mail address. */
+  readonly destination: string
+  readonly destinationType: string
+  readonly winc: string
+  /** A part of it that is a gift of ours. */
+  readonly promotedWinc: string
+  readonly currency: Currency
+  /** What is charged, in the smallest unit. */
+  readonly amount: number
+  readonly quotedAmount: number
+  readonly expiresMs: number
+  readonly codes: readonly string[]
+  readonly adjustments: readonly Adjustment[]
+  readonly fees: readonly Adjustment[]
+  readonly giftMessage?: string
+  readonly payment?: string
+  readonly why?: string
+}
+
+const kind = 'card-quote'
+/** Payment of the provider to its quote: what is taken back is named by the payment only. */
+const paymentKind = 'card-payment'
+const quoteLifeMs = 30 * 60_000
+/** The money may have been taken a little before the provider says so. */
+const graceMs = 5 * 60_000
+
+export interface CardWish extends Omit<SessionWish, 'quoteId' | 'amount' | 'expiresMs'> {
+  readonly destination: string
+  readonly destinationType: string
+  readonly amount: bigint
+  readonly codes: readonly string[]
+  readonly giftMessage?: string
+}
+
+export interface CardParts {
+  readonly ledger: MoneyLedger
+  readonly wallets: Wallets
+  readonly quotes: Quotes
+  readonly promotions: Promotions
+  readonly provider: CardProvider
+  readonly now: () => number
+  readonly log: Log
+}
+
+/** Card payments: a quote is promised, the provider takes the money and says so, and the quote is credited once. */
+export class Cards {
+  constructor(private readonly parts: CardParts) {}
+
+  get provider(): CardProvider {
+    return this.parts.provider
+  }
+
+  async open(
+    wish: CardWish,
+  ): Promise<{ readonly quote: CardQuote; readonly session: PaymentSession } | Denied | Refusal> {
+    const { quotes, wallets, provider, ledger, now } = this.parts
+    const { currency, codes, giftMessage } = wish
+    const isMail = wish.destinationType === 'email'
+    const destination = isMail ? wish.destination : await wallets.find(wish.destination)
+    const priced = await quotes.ofFiat(currency, wish.amount, codes, isMail ? undefined : destination)
+    if (isRefusal(priced) || isDenied(priced)) return priced
+    const { winc, adjustments, fees, actualPaymentAmount: amount, quotedPaymentAmount: quotedAmount } = priced
+    const quote: CardQuote = {
+      ...{
+        id: randomUUID(),
+        state: 'open',
+        destination,
+        destinationType: wish.destinationType,
+        winc,
+        currency,
+      },
+      promotedWinc: String((BigInt(winc) * BigInt(quotedAmount - amount)) / BigInt(quotedAmount)),
+      ...{ amount, quotedAmount, expiresMs: now() + quoteLifeMs, codes, adjustments, fees },
+      ...(giftMessage === undefined ? {} : { giftMessage }),
+    }
+    // The quote first: a payment for a quote that nobody knows would have to be sent back.
+    await ledger.commit({
+      transfers: [],
+      records: [{ kind, key: quote.id, value: JSON.stringify(quote), expected: 0 }],
+    })
+    const session = await provider.open({ ...wish, quoteId: quote.id, amount, expiresMs: quote.expiresMs })
+    return isRefusal(session) ? session : { quote, session }
+  }
+
+  async find(id: string): Promise<CardQuote | undefined> {
+    const stored = await this.parts.ledger.record(kind, id)
+    return stored === undefined ? undefined : read(stored)
+  }
+
+  /** What the provider says has happened. The same event may come often, late, and in any order. */
+  async hear(event: CardEvent): Promise<void> {
+    if (event.kind === 'other') return
+    for (let tries = 0; tries < 20; tries += 1) {
+      const stored = await this.parts.ledger.record(kind, await this.#quoteOf(event))
+      if (stored === undefined) {
+        this.parts.log.warn({ event }, 'a card payment belongs to no quote')
+        return
+      }
+      const quote = read(stored)
+      const isDone =
+        event.kind === 'paid'
+          ? await this.#paid(stored, quote, event)
+          : await this.#disputed(stored, quote, event)
+      if (isDone) return
+    }
+    throw new Error(`the card payment ${event.payment} could not be recorded`)
+  }
+
+  async #quoteOf({ quoteId, payment }: Exclude<CardEvent, { kind: 'other' }>): Promise<string> {
+    if (quoteId !== '') return quoteId
+    const found = await this.parts.ledger.record(paymentKind, payment)
+    return found === undefined ? '' : (JSON.parse(found.value) as string)
+  }
+
+  async #paid(stored: LedgerRecord, quote: CardQuote, event: CardEvent & { kind: 'paid' }): Promise<boolean> {
+    const { ledger, provider, now, log } = this.parts
+    if (quote.state !== 'open') return true
+    const { payment } = event
+    const isLate = quote.expiresMs + graceMs < now()
+    const isOther = event.amount !== quote.amount || event.currency !== quote.currency
+    if (isLate || isOther) {
+      const why = isLate ? 'the quote was over' : 'it is another amount'
+      log.warn({ quote: quote.id, payment, why }, 'a card payment is sent back')
+      // Asked for before it is written down: the provider sends a payment back once, however often it is asked.
+      const sent = await provider.refund(payment)
+      if (isRefusal(sent))
+        throw new Error(`the card payment ${payment} could not be sent back: ${sent.message}`)
+      return !isRejected(
+        await ledger.commit({
+          transfers: [],
+          records: [changed(stored, { ...quote, state: 'refunded', payment, why })],
+        }),
+      )
+    }
+    const { transfers, records } = this.#crediting(quote, payment)
+    const named = { kind: paymentKind, key: payment, value: JSON.stringify(quote.id) }
+    const record = changed(stored, { ...quote, state: 'paid', payment })
+    return !isRejected(await ledger.commit({ transfers, records: [record, named, ...records] }))
+  }
+
+  #crediting(
+    quote: CardQuote,
+    payment: string,
+  ): { readonly transfers: readonly MoveOrder[]; readonly records: readonly RecordChange[] } {
+    const { provider, promotions, now } = this.parts
+    const { id, winc, promotedWinc, destination, destinationType, codes, giftMessage } = quote
+    const isGift = destinationType === 'email'
+    const credit = isGift ? giftAccount(id) : accountOf(destination)
+    const about = {
+      ...{ type: 'fiat', paymentAmount: String(quote.amount), currencyType: quote.currency, receiptId: id },
+      ...{ paymentProvider: provider.name, payment, wincCredited: winc },
+      ...(giftMessage === undefined ? {} : { giftMessage }),
+    }
+    const facts = { kind: 'posted', credit, reference: id, about } as const
+    const paid = BigInt(winc) - BigInt(promotedWinc)
+    const reason = isGift ? 'gifted_payment' : 'payment'
+    const all: MoveOrder[] = [
+      { ...facts, id: `card:${id}`, debit: `source:${provider.name}`, amount: paid, reason },
+      {
+        ...facts,
+        id: `card:${id}:promotion`,
+        debit: 'promotions',
+        amount: BigInt(promotedWinc),
+        reason: 'promotion',
+      },
+    ]
+    const transfers = all.filter(({ amount }) => amount > 0n)
+    const [first] = transfers
+    const gift: Gift = {
+      id,
+      email: destination,
+      winc,
+      state: 'open',
+      createdMs: now(),
+      ...(giftMessage === undefined ? {} : { giftMessage }),
+    }
+    const kept: RecordChange[] = isGift
+      ? [
+          { kind: giftKind, key: id, value: JSON.stringify(gift), expected: 0 },
+          {
+            kind: 'outbox',
+            key: id,
+            value: JSON.stringify({ to: destination, gift: id, message: giftMessage ?? '' }),
+          },
+        ]
+      : first === undefined
+        ? []
+        : [historyRecord(destination, now(), first.id)]
+    return { transfers, records: [...kept, ...promotions.uses(codes, id)] }
+  }
+
+  /** The card's owner took the money back: so do we, also where the credits are spent. */
+  async #disputed(
+    stored: LedgerRecord,
+    quote: CardQuote,
+    event: CardEvent & { kind: 'disputed' },
+  ): Promise<boolean> {
+    const { ledger, provider, log } = this.parts
+    if (quote.state === 'disputed' || quote.state === 'refunded') return true
+    log.warn(
+      { quote: quote.id, payment: event.payment, reason: event.reason },
+      'a card payment was taken back',
+    )
+    const next: CardQuote = { ...quote, state: 'disputed', payment: event.payment, why: event.reason }
+    // Told before the payment itself: that one is then not credited.
+    if (quote.state === 'open')
+      return !isRejected(await ledger.commit({ transfers: [], records: [changed(stored, next)] }))
+    const gift = quote.destinationType === 'email' ? await ledger.record(giftKind, quote.id) : undefined
+    const redeemed = gift === undefined ? undefined : (JSON.parse(gift.value) as Gift)
+    const isOpen = redeemed?.state === 'open'
+    const holder =
+      redeemed === undefined
+        ? accountOf(quote.destination)
+        : isOpen
+          ? giftAccount(quote.id)
+          : accountOf(redeemed.redeemedBy ?? quote.destination)
+    const transfer: MoveOrder = {
+      ...{ id: `chargeback:${quote.id}`, kind: 'posted', debit: holder, credit: `source:${provider.name}` },
+      ...{ amount: BigInt(quote.winc), reason: 'chargeback', reference: quote.id, mayOverdraw: true },
+    }
+    const records = [changed(stored, next)]
+    if (isOpen && gift !== undefined)
+      records.push({
+        ...gift,
+        value: JSON.stringify({ ...redeemed, state: 'withdrawn' }),
+        expected: gift.version,
+      } as RecordChange)
+    return !isRejected(await ledger.commit({ transfers: [transfer], records }))
+  }
+}
+
+function read(stored: LedgerRecord): CardQuote {
+  return JSON.parse(stored.value) as CardQuote
+}
+
+function changed({ key, version }: LedgerRecord, next: CardQuote): RecordChange {
+  return { kind, key, value: JSON.stringify(next), expected: version }
+}

@@ -1,0 +1,52 @@
+import type { CardQuote } from './cards.js'
+import { minorDigits } from './rates.js'
+
+/** Nothing is loaded from elsewhere, and nothing runs. */
+export const pageLines = [
+  '',
+  "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'",
+  'X-Content-Type-Options: nosniff',
+  'Referrer-Policy: no-referrer',
+  'Cache-Control: no-store',
+].join('\r\n')
+
+const style =
+  'body{font:16px/1.5 system-ui;margin:10vh auto;max-width:26rem;padding:0 1rem}h1{font-size:1.3rem}' +
+  'input,button{font:inherit;width:100%;box-sizing:border-box;padding:.6rem;margin:.3rem 0}' +
+  'button{border:0;border-radius:.4rem;background:#175;color:#fff;cursor:pointer}small{color:#555}' +
+  '.note{padding:.6rem;border-radius:.4rem;background:#eee}@media(prefers-color-scheme:dark){body{background:#111;color:#eee}' +
+  '.note{background:#222}small{color:#aaa}}'
+
+/** The page where a test card is charged. `note`: what happened last. */
+export function checkoutPage(quote: CardQuote, state: 'open' | 'paid', note = ''): string {
+  const form =
+    state === 'paid'
+      ? '<p class="note" role="status">Paid. You can close this page.</p>'
+      : `<form method="post"><label>Card number
+<input name="card" inputmode="numeric" autocomplete="off" required value="4242 4242 4242 4242"></label>
+<button>Pay ${inHtml(amountOf(quote))}</button></form>
+<p><small>No money moves here. 4242 4242 4242 4242 is paid, 4000 0000 0000 0002 is declined.</small></p>`
+  const said = note === '' ? '' : `<p class="note" role="alert">${inHtml(note)}</p>`
+  return `<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Top up credits</title>
+<style>${style}</style></head>
+<body><h1>Top up credits</h1><p>${inHtml(amountOf(quote))} for ${inHtml(quote.winc)} winc, to ${inHtml(quote.destination)}</p>
+${said}${form}</body></html>
+`
+}
+
+/** Where the client said that the browser goes: http(s) only, since it comes from a query that anybody may write. */
+export function safeTarget(url: string | undefined): string | undefined {
+  if (url === undefined || url === '' || !URL.canParse(url)) return undefined
+  const { protocol, href } = new URL(url)
+  return protocol === 'http:' || protocol === 'https:' ? href : undefined
+}
+
+function amountOf({ amount, currency }: CardQuote): string {
+  const digits = minorDigits(currency)
+  return `${(amount / 10 ** digits).toFixed(digits)} ${currency.toUpperCase()}`
+}
+
+function inHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (mark) => `&#${mark.charCodeAt(0)};`)
+}
