@@ -4,7 +4,7 @@ import type { Tag } from './tag.js'
 /**
  * Tags of a data item as ANS-104 writes them: an Avro array of records of two length-prefixed byte strings. Numbers
  * are zigzag varints. A block is a count and so many records; a negative count is followed by the block's size in
- * bytes; count 0 ends the array. No tags at all may also be no bytes at all.
+ * bytes; count 0 ends the array. An empty list may also be encoded as no bytes.
  */
 export interface TagLimits {
   /** Most tags accepted. ANS-104 says 128. */
@@ -16,7 +16,10 @@ export interface TagLimits {
 /** ANS-104: 128 tags, names up to 1024 bytes, values up to 3072, two length bytes for each, and the blocks' counts. */
 export const standardTagLimits: TagLimits = { tagsMax: 128, tagBytesMax: 128 * (1024 + 3072 + 4) + 64 }
 
-/** Ten groups of seven bits hold 64 bits; a longer number, or one with a needless last group, is a second spelling. */
+/**
+ * Ten groups of seven bits hold 64 bits; a longer number, or one with an unneeded last group, is a second encoding of
+ * a number and refused.
+ */
 const varintBytesMax = 10
 
 interface Cursor {
@@ -58,7 +61,7 @@ function malformed(message: string): Refusal {
   return refuse('malformed', 'client', `tags: ${message}`)
 }
 
-/** Reads the records of one block into `tags`. Undefined when all is well. */
+/** Reads the records of one block into `tags`. Undefined: no error. */
 function readBlock(cursor: Cursor, count: number, tags: Tag[]): Refusal | undefined {
   let end: number | undefined
   if (count < 0) {

@@ -1,6 +1,6 @@
 /**
- * Base64url without padding (RFC 4648 section 5), canonical or refused: a text whose last character carries stray
- * bits decodes to the same bytes as another text, and an id must have one spelling only.
+ * Base64url without padding (RFC 4648 section 5), accepted in canonical form only: a text whose last character has
+ * unused bits set decodes to the same bytes as another text, but an id must have exactly one spelling.
  */
 
 const shape = /^[A-Za-z0-9_-]*$/

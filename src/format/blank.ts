@@ -1,5 +1,7 @@
-/** Optional white space of HTTP fields (RFC 9110 section 5.6.3): space and tab. By hand: patterns with blanks on both
- * sides of something optional take quadratic time on long runs of blanks. */
+/**
+ * Optional white space of HTTP fields (RFC 9110 section 5.6.3): space and tab. Written without regular expressions: a
+ * pattern with blanks on both sides of something optional takes quadratic time on long runs of blanks.
+ */
 
 function isBlank(code: number): boolean {
   return code === 0x20 || code === 0x09

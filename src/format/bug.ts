@@ -1,6 +1,7 @@
 /**
- * Tells a mistake of the program from what can be expected of disks, networks and other programs. JavaScript's own errors are
- * what mistakes look like; systems and libraries throw others, with a code or a name of their own.
+ * Whether an error is a bug of the program, and no failure that must be expected of disks, networks and other
+ * programs. Bugs show as JavaScript's own errors (TypeError and the like); the system and libraries throw errors with
+ * a code or a name of their own.
  */
 export function isBug(error: unknown): boolean {
   return (
@@ -14,8 +15,8 @@ export function isBug(error: unknown): boolean {
 }
 
 /**
- * For those who turn whatever another machine or the disk throws into a refusal: a mistake of the program is none, and is thrown
- * on, to end in a 500 or with the thread, and in the log with its stack.
+ * For code that turns errors of another machine or of the disk into refusals. A bug is thrown on instead: it ends in
+ * a 500 or ends the thread, and is logged with its stack.
  */
 export function expected(error: unknown): Error {
   if (isBug(error) || !(error instanceof Error)) throw error

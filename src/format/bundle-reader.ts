@@ -11,7 +11,10 @@ import {
 import { type ItemHeader, itemHeaderSizeMax, parseItemHeader } from './item.js'
 import { isRefusal, type Refusal, refuse } from './refusal.js'
 
-/** What happens while a bundle streams past, in this order: `entries`, then for each item one line of its own, `done`. */
+/**
+ * Events while a bundle is read, in this order: `entries`; for each item `header`, any number of `payload`, `end`, or
+ * else `bad`; then `done`. `broken` ends the sequence at any point.
+ */
 export type BundleEvent =
   /** The bundle's header is read. */
   | { readonly kind: 'entries'; readonly entries: readonly BundleEntry[]; readonly headerSize: number }
@@ -22,10 +25,13 @@ export type BundleEvent =
       readonly entry: BundleEntry
       readonly header: ItemHeader
     }
-  /** The next bytes of its payload: a view of the piece given, for the moment only. */
+  /** The next bytes of its payload: a view of the piece that was pushed, valid until the next event. */
   | { readonly kind: 'payload'; readonly index: number; readonly bytes: Uint8Array }
   | { readonly kind: 'end'; readonly index: number }
-  /** An item that is none (bad header, other id, cut off); its bytes are skipped and the next one follows. */
+  /**
+   * An entry whose bytes are no valid item (malformed header, another id, cut off). Its bytes are skipped, and the
+   * next item follows.
+   */
   | { readonly kind: 'bad'; readonly index: number; readonly entry: BundleEntry; readonly refusal: Refusal }
   /** All items have passed. */
   | { readonly kind: 'done' }
@@ -57,7 +63,7 @@ export class BundleReader {
   #index = 0
   /** Bytes of the current item not yet taken. */
   #rest = 0
-  /** Bytes kept from earlier pieces because what they begin was not whole. */
+  /** Bytes kept from earlier pieces: the beginning of a header or an entry that is not complete yet. */
   #held = Buffer.alloc(0)
   #heldSize = 0
 
@@ -67,7 +73,7 @@ export class BundleReader {
     this.#headerSizeMax = itemHeaderSizeMax(tagLimits)
   }
 
-  /** Takes the next piece. Events of the payload kind show into it. */
+  /** Takes the next piece. Bytes of `payload` events are views of it. */
   *push(piece: Uint8Array): Generator<BundleEvent, void, void> {
     if (this.#running) throw new Error('the events of the piece before were not read to their end')
     this.#running = true
@@ -82,7 +88,7 @@ export class BundleReader {
     this.#running = false
   }
 
-  /** Says that no more pieces come: `broken` where something is missing, nothing otherwise. */
+  /** To be called after the last piece: gives `broken` where something is missing, and no event otherwise. */
   *end(): Generator<BundleEvent, void, void> {
     if (this.#state === 'done' || this.#state === 'broken') return
     const inside = this.#state === 'count' || this.#state === 'table' ? 'the header' : `item ${this.#index}`
@@ -95,7 +101,7 @@ export class BundleReader {
     return { kind: 'broken', refusal: malformed(message) }
   }
 
-  /** Handles the start of `bytes` (at least one byte) and says how many it took. */
+  /** Handles the start of `bytes` (at least one byte) and returns how many bytes it took. */
   *#take(bytes: Uint8Array): Generator<BundleEvent, number, void> {
     if (this.#state === 'count') return yield* this.#takeCount(bytes)
     if (this.#state === 'table') return yield* this.#takeEntry(bytes)
@@ -153,7 +159,7 @@ export class BundleReader {
     yield* this.#startItem(0)
   }
 
-  /** Goes on to item `index`, past those that say they have no bytes. */
+  /** Goes on to item `index`, and skips entries with a size of 0. */
   *#startItem(index: number): Generator<BundleEvent, void, void> {
     this.#state = 'item'
     this.#index = index
@@ -217,7 +223,10 @@ export class BundleReader {
     return malformed(`item ${this.#index} has the id ${header.id}, but its entry says ${entry.id}`)
   }
 
-  /** Keeps bytes until `wanted` are held: how many it took. The buffer doubles, so that single bytes cost little. */
+  /**
+   * Keeps bytes until `wanted` are held; returns how many it took. The buffer doubles when it is full, so that a
+   * bundle that arrives byte by byte is not copied again for each byte.
+   */
   #hold(bytes: Uint8Array, wanted: number): number {
     const taken = Math.min(bytes.length, wanted - this.#heldSize)
     const size = this.#heldSize + taken

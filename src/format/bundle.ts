@@ -2,8 +2,8 @@ import { type Id, idBytes, idOfBytes } from './id.js'
 import { type Refusal, refuse } from './refusal.js'
 
 /**
- * A bundle (ANS-104): 32-byte little-endian count of items; for each item its 32-byte little-endian size and its id; then
- * the items one behind the other in the same order. No items: 32 zero bytes.
+ * A bundle (ANS-104): 32-byte little-endian count of items; for each item its 32-byte little-endian size and its id;
+ * then the items in the same order, without gaps. No items: 32 zero bytes.
  */
 export interface BundleEntry {
   readonly id: Id

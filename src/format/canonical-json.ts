@@ -1,4 +1,4 @@
-/** Deeper than this is no document of ours, and nothing that a stack should be tried on. */
+/** Deepest nesting accepted. No document of this program is deeper, and the recursion must not overflow the stack. */
 const depthMax = 64
 
 /**

@@ -16,26 +16,30 @@ export interface LookupWindows {
   readonly recordBytes: number
 }
 
-/** A run of slots longer than this is no honest table. */
+/**
+ * Longest run of occupied slots that is followed. In a table that is half empty no run is so long unless it was made
+ * on purpose.
+ */
 export const runMax = 1024
 
-/** Longer values are no root-transaction record. */
+/** A longer value cannot be a root-transaction record. */
 export const valueMaxBytes = 64 * 1024
 
 /**
- * `read`: fill `buffer` with `length` bytes from `position` of the file, or say where they `lie`, and `step` again. `found`: the
- * value is in `bytes` from `valueStart` to `valueEnd`. `broken`: this is no sound file.
+ * `read`: the caller fills `buffer` with `length` bytes from `position` of the file (or passes memory that has them
+ * to `lie`), and calls `step` again. `found`: the value is in `bytes` from `valueStart` to `valueEnd`. `broken`: this
+ * is no sound file.
  */
 export type LookupStep = 'read' | 'found' | 'absent' | 'broken'
 
 /**
- * One search after another in CDB64 files, as the steps between reads: whoever holds it does the reading, at once from a file
- * or over the network.
+ * Searches CDB64 files, as a state machine without input or output: the caller does the reads, from a file or over
+ * the network. Reusable for one search after the other.
  */
 export class CdbLookup {
   /** What was read goes here. */
   buffer: Buffer
-  /** Where it is: `buffer`, or where it was said to lie. */
+  /** What was read: `buffer`, or the memory passed to `lie`. */
   bytes: Uint8Array
   position = 0
   length = 0
@@ -45,7 +49,7 @@ export class CdbLookup {
   readonly #windows: LookupWindows
   #bufferView: DataView
   #view: DataView
-  /** Where in `bytes` what was read begins. */
+  /** Position in `bytes` where what was read begins. */
   #from = 0
   #key: Uint8Array = new Uint8Array(0)
   #sizeBytes = 0
@@ -157,7 +161,7 @@ export class CdbLookup {
     return 'found'
   }
 
-  /** The hash was the same and the key another. */
+  /** A record with the same hash but another key: the search goes on with the next slots. */
   #other(): LookupStep {
     this.#readSlots()
     return 'read'
@@ -170,7 +174,10 @@ export class CdbLookup {
   }
 }
 
-/** The integer at `at`; where it is above 2^32, something above that: no such length is right. */
+/**
+ * The integer at `at`; where it is 2^32 or more, a number above 2^53: no such length is valid, so the exact value
+ * does not matter.
+ */
 function lengthAt(view: DataView, at: number): number {
   return view.getUint32(at, true) + (view.getUint32(at + 4, true) === 0 ? 0 : 2 ** 53)
 }

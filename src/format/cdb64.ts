@@ -31,7 +31,8 @@ export class KeyHash {
 
   /** Hashes `bytes` from `start` to `end` (exclusive). */
   of(bytes: Uint8Array, start: number, end: number): this {
-    // Parts of 16, 16 and 32 bits. Bytes touch the lowest alone; three of them fit into its 32 bits before it must carry.
+    // The hash in parts of 16, 16 and 32 bits (low, middle, high). Each byte changes only the low part; three
+    // multiplications by 33 fit into 32 bits before the carry must be moved on.
     let low = 5381
     let middle = 0
     let high = 0
@@ -64,12 +65,13 @@ export function tableOf(lo: number): number {
 }
 
 /**
- * Slot where the search for a hash begins in a table of `slots` (at most `slotsMax`). Whoever asks often for one table works
- * `upper` out once.
+ * Slot where the search for a hash begins in a table of `slots` (at most `slotsMax`). A caller that searches one
+ * table often computes `upper` once.
  */
 export function startSlot(lo: number, hi: number, slots: number, upper = 2 ** 24 % slots): number {
-  // (hash >> 8) mod slots, the hash's upper part being hi * 2^24. Nearly every table is small enough for integers, if the engine
-  // is told that they are: a remainder of doubles costs as much as the whole search.
+  // (hash >> 8) mod slots, the hash's upper part being hi * 2^24. Nearly every table is small enough for integer
+  // arithmetic, and `>>> 0` tells the engine to use it: a remainder of doubles takes as long as the rest of the
+  // search.
   if (slots <= integerSlotsMax) {
     const count = slots >>> 0
     return ((Math.imul((hi >>> 0) % count, upper) + (lo >>> 8)) >>> 0) % count
@@ -77,7 +79,7 @@ export function startSlot(lo: number, hi: number, slots: number, upper = 2 ** 24
   return (((hi >>> 0) % slots) * upper + (lo >>> 8)) % slots
 }
 
-/** The integer at `at`, or NaN where it is above 2^53 - 1: no position, no length is. */
+/** The integer at `at`, or NaN where it is above 2^53 - 1: no valid position or length is. */
 export function readU64(bytes: Uint8Array, at: number): number {
   const lo = u32(bytes, at)
   const hi = u32(bytes, at + 4)

@@ -12,7 +12,7 @@ export type EntityTags = '*' | readonly EntityTag[]
 /** Etagc is %x21 / %x23-7E / obs-text. */
 const entityTag = /(W\/)?"([\x21\x23-\x7e\x80-\xff]*)"/y
 
-/** A list longer than this is nobody's honest cache. */
+/** Longer lists are refused: no cache keeps so many versions of one resource. */
 const tagsMax = 1000
 
 /**

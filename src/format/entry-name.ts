@@ -1,9 +1,9 @@
 const shape = /^[A-Za-z0-9._-]{1,128}$/
 
-/** Names that every object has a property for: as keys of an object they would be found although nobody put them there. */
+/** Names of properties that every object inherits: a look-up in an object would find them although nobody set them. */
 const inherited = new Set(Object.getOwnPropertyNames(Object.prototype))
 
-/** Whether a name is the name of one file or folder, with no way out of the folder above it. */
+/** Whether a name names one file or folder inside its folder: no separator, and nothing that leads out of it. */
 export function isEntryName(name: string): boolean {
   return shape.test(name) && !name.includes('..') && name !== '.' && !inherited.has(name)
 }

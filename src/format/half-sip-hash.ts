@@ -1,4 +1,4 @@
-/** 64 bits that only we know, as two signed halves. */
+/** A secret key of 64 bits, as two signed halves. */
 export interface SipSecret {
   readonly low: number
   readonly high: number
@@ -17,9 +17,10 @@ export type SipHash = (
 ) => void
 
 /**
- * HalfSipHash with 64 bits of output (Aumasson, Bernstein: SipHash; the variant for 32-bit machines): spreads keys evenly, and
- * nobody who does not know the secret can make keys that fall together. The state is stirred so often for each block, and so
- * often for each half of the outcome. Nothing is allocated: it stands where an object would cost more than the hash.
+ * HalfSipHash with 64 bits of output (Aumasson, Bernstein: SipHash; the variant for 32-bit machines): spreads keys
+ * evenly, and nobody who does not know the secret can choose keys with the same hash. `rounds`: mixing rounds for
+ * each block, and for each half of the outcome. Allocates nothing, because it is called where an allocation would
+ * take longer than the hash.
  */
 export function halfSipHash(rounds: { readonly block: number; readonly end: number }): SipHash {
   return (words, count, last, secret, outcome) => {
@@ -27,7 +28,7 @@ export function halfSipHash(rounds: { readonly block: number; readonly end: numb
     let v1 = secret.high ^ 0xee
     let v2 = secret.low ^ 0x6c796765
     let v3 = secret.high ^ 0x74656462
-    // Behind the blocks come two turns without one: the two halves of the outcome.
+    // After the blocks, two more passes without a block give the two halves of the outcome.
     for (let at = 0; at < count + 3; at += 1) {
       const word = at < count ? words[at]! : at === count ? last : 0
       if (at === count + 1) v2 ^= 0xee

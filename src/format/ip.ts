@@ -17,7 +17,7 @@ const textMax = 45
 
 const quad = /^(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})$/
 
-/** One word; undefined for anything but four plain decimal numbers: `010` is 8 to some and 10 to others. */
+/** One word; undefined for anything but four plain decimal numbers: some programs read `010` as 8, others as 10. */
 function parseQuad(text: string): number | undefined {
   const found = quad.exec(text)
   if (found === null) return undefined

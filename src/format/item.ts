@@ -20,7 +20,7 @@ export interface SignatureType {
   readonly ownerSize: number
 }
 
-/** Every signature type that may stand in an item, by its number. */
+/** Every signature type that an item may have, by its number. */
 export const signatureTypes: ReadonlyMap<number, SignatureType> = new Map(
   [
     { type: 1, name: 'arweave', signatureSize: 512, ownerSize: 512 },
@@ -53,7 +53,7 @@ export interface ItemHeader {
   readonly headerSize: number
 }
 
-/** What an item's header says, to be written. Tags either as tags or as the bytes that stand for them. */
+/** The fields of an item's header, to be written. */
 export interface ItemParts {
   readonly signatureType: number
   readonly signature: Uint8Array
@@ -63,7 +63,7 @@ export interface ItemParts {
   readonly tags?: readonly Tag[]
 }
 
-/** The most bytes that a header can take under these limits: what a reader of prefixes must be ready to hold. */
+/** The most bytes that a header can take under these limits: so many bytes a reader of a stream may have to hold. */
 export function itemHeaderSizeMax(limits: TagLimits = standardTagLimits): number {
   let keys = 0
   for (const type of signatureTypes.values()) keys = Math.max(keys, type.signatureSize + type.ownerSize)
@@ -130,7 +130,7 @@ export function parseItemHeader(
   const head = tagsHead(bytes, tagsAt, limits)
   if (head === 'more' || isRefusal(head)) return head
   if (bytes.length < head.end) return 'more'
-  // One copy of all: a field is a view of it.
+  // One copy of the whole header; each field is a view of it.
   const own = copyOf(bytes, 0, head.end)
   const rawTags = own.subarray(tagsAt + 16)
   const tags = readTags(rawTags, head.count, limits)

@@ -7,15 +7,15 @@ import { type Refusal, refuse } from './refusal.js'
  *       "index": { "path": "index.html" } or { "id": "..." }, "fallback": { "id": "..." },
  *       "paths": { "index.html": { "id": "..." } } }
  *
- * Read as tolerantly as gateways in use do: the type word is not enforced, any version but 0.2.0 is read as 0.1.0
- * (no `index.id`, no `fallback`), and an id is only looked at when it is asked for.
+ * Read as tolerantly as by gateways in use: the value of `manifest` is not checked, any version but 0.2.0 is read as
+ * 0.1.0 (no `index.id`, no `fallback`), and an id is checked only when its path is requested.
  */
 export interface Manifest {
   /** Paths without slashes at their ends, and the ids as written. */
   readonly paths: ReadonlyMap<string, string>
-  /** The id as written that the empty path means: the index, looked up already. */
+  /** The id for the empty path (the index, already resolved through `paths`), as written. */
   readonly index: string | undefined
-  /** The id as written that stands in for paths that are not there. */
+  /** The id for paths that are not there, as written. */
   readonly fallback: string | undefined
 }
 
@@ -23,11 +23,11 @@ export interface ManifestLimits {
   /** Bytes of the JSON text. */
   readonly sizeBytes: number
   readonly pathsMax: number
-  /** UTF-8 bytes of one path. The door takes no longer request heads than 16 KiB. */
+  /** UTF-8 bytes of one path. A longer path could not be requested: request heads above 16 KiB are refused. */
   readonly pathMaxBytes: number
 }
 
-/** Values and members for each path that may be there: what is parsed takes some 60 bytes for each. */
+/** Most JSON values for each allowed path. This bounds the memory of parsing: some 60 bytes for each value. */
 const partsPerPath = 8
 const partsMin = 4096
 
@@ -45,14 +45,14 @@ function isFields(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** The own member `name` of an object where it is a string: nothing inherited is ever seen. */
+/** The own member `name` of an object where it is a string. Inherited properties are never read. */
 function textOf(fields: unknown, name: string): string | undefined {
   if (!isFields(fields) || !Object.hasOwn(fields, name)) return undefined
   const value = fields[name]
   return typeof value === 'string' ? value : undefined
 }
 
-/** `path` without the slashes at its end: they mean nothing, in keys and in questions. */
+/** `path` without the slashes at its end: they are ignored in keys and in requested paths. */
 export function trimSlashes(path: string): string {
   let end = path.length
   while (end > 0 && path.charCodeAt(end - 1) === 0x2f) end--
@@ -68,7 +68,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** Keys that differ only in slashes at the end are one path: the first counts. */
+/** Keys that differ only in slashes at the end are one path; the first one wins. */
 function readPaths(
   value: unknown,
   { pathsMax, pathMaxBytes }: ManifestLimits,
@@ -80,7 +80,7 @@ function readPaths(
     const path = trimSlashes(key)
     if (id === undefined || paths.has(path)) continue
     if (paths.size === pathsMax) return tooLarge(`more than ${pathsMax} paths`)
-    // No character takes more than three bytes for each of its units.
+    // UTF-8 needs at most three bytes for each UTF-16 unit, so short paths need not be measured.
     if (path.length * 3 > pathMaxBytes && Buffer.byteLength(path) > pathMaxBytes) {
       return tooLarge(`a path of more than ${pathMaxBytes} bytes`)
     }
@@ -89,7 +89,7 @@ function readPaths(
   return paths
 }
 
-/** In 0.2.0 an index may have both: its id wins, which needs no look-up. */
+/** In 0.2.0 an index may have both an id and a path: the id wins. */
 function readIndex(value: unknown, withId: boolean, paths: ReadonlyMap<string, string>): string | undefined {
   const id = withId ? textOf(value, 'id') : undefined
   if (id !== undefined) return id
@@ -97,7 +97,10 @@ function readIndex(value: unknown, withId: boolean, paths: ReadonlyMap<string, s
   return path === undefined ? undefined : paths.get(trimSlashes(path))
 }
 
-/** At least as many values and members as the text has, found without parsing it: commas and brackets within texts count too. */
+/**
+ * An upper bound of the number of values in the text, found without parsing it. Commas and brackets inside strings
+ * count too.
+ */
 function partsOf(source: Uint8Array): number {
   let parts = 0
   for (let at = 0; at < source.length; at += 1) {

@@ -4,7 +4,7 @@
  * double precision above, as the records that are published do.
  */
 export class PackReader {
-  /** Set by anything that is not what was asked for; whatever was returned since then means nothing. */
+  /** Set when a value is not of the requested kind; everything that is returned from then on is meaningless. */
   failed = false
   #at: number
   readonly #end: number
@@ -64,14 +64,15 @@ export class PackReader {
     if (head >= 0xd0 && head <= 0xd2) return this.#signed(1 << (head - 0xd0))
     if (head === 0xcf || head === 0xd3) return this.#safe(this.#uint(4) * 2 ** 32 + this.#uint(4))
     if (head !== 0xcb || this.#at + 8 > this.#end) return this.#fail()
-    // Few numbers are so large: a view for each reader would cost more than the rest of a record.
+    // Such large numbers are rare, so the view is made here: a view for each reader would take longer than reading
+    // the record.
     const { buffer, byteOffset } = this.bytes
     const value = new DataView(buffer, byteOffset + this.#at, 8).getFloat64(0)
     this.#at += 8
     return this.#safe(value)
   }
 
-  /** Passes one value of any kind that is no map and no array. */
+  /** Skips one value of any kind except maps and arrays. */
   skip(): void {
     const head = this.#byte()
     if (head < 0x80 || head >= 0xe0 || head === 0xc0 || head === 0xc2 || head === 0xc3) return

@@ -4,8 +4,8 @@ import { type Manifest, type ManifestLimits, trimSlashes } from './manifest.js'
 import { isRefusal, type Reason, type Refusal, refuse } from './refusal.js'
 
 /**
- * A packed manifest: what a manifest says, in a form in which a path is found with a few small reads. Integers are unsigned, 32
- * bits, little-endian.
+ * A packed manifest: what a manifest says, in a form in which a path is found with a few small reads. Integers are
+ * unsigned, 32 bits, little-endian.
  *
  *     0    8   "SLMANIF1"
  *     8   32   SHA-256 of the manifest's text
@@ -25,8 +25,9 @@ import { isRefusal, type Reason, type Refusal, refuse } from './refusal.js'
  *     then     records of 48 bytes in the order of their keys: the first 15 bytes of the path's SHA-256, the state of the
  *              id (1 or 2), the id
  *
- * Paths themselves are not kept: 120 bits of a hash stand for one, and whoever wrote the manifest could only deceive himself.
- * Sorted records bound each search, whatever paths a stranger chose; a table of hashes would not.
+ * Paths themselves are not kept, only 120 bits of their SHA-256: two paths with the same bits could only be made by
+ * the author of the manifest, who decides what both lead to anyway. Records are sorted, not kept in a hash table,
+ * because that bounds each search whatever paths the author chose.
  */
 export const packedHeadBytes = 168
 const magic = Buffer.from('SLMANIF1')
@@ -36,7 +37,7 @@ const checkedFrom = 72
 const directoryBitsMax = 16
 /** Records for each place of the directory, on average at most. */
 const bucketRecords = 32
-/** So many records are read at once in the end. */
+/** The binary search ends when so few records are left; these are read at once. */
 const readRecordsMax = 64
 
 const states = { absent: 0, id: 1, wrong: 2 } as const
@@ -68,7 +69,7 @@ export interface PackedHead {
   readonly recordsAt: number
 }
 
-/** Reads bytes of a packed manifest; undefined where they cannot be had. */
+/** Reads bytes of a packed manifest; undefined where reading fails. */
 export type ReadPacked = (position: number, length: number) => Uint8Array | undefined
 
 function keyOf(path: string): Buffer {
@@ -113,7 +114,7 @@ function directoryOf(records: Buffer, bits: number): Uint32Array {
   return directory
 }
 
-/** The records in the order of their keys: each put where its beginning belongs, then those with one beginning sorted. */
+/** The records in the order of their keys: a bucket sort by the first bits, then a sort inside each bucket. */
 function sorted(records: Buffer, directory: Uint32Array, bits: number): Buffer {
   const ordered = Buffer.allocUnsafe(records.length)
   const next = directory.slice()
@@ -132,7 +133,10 @@ function sorted(records: Buffer, directory: Uint32Array, bits: number): Buffer {
   return ordered
 }
 
-/** Packs a manifest whose text has this SHA-256, or why it is none: so that nobody parses it again. */
+/**
+ * Packs a manifest whose text has this SHA-256, or the refusal of its parser, so that the text need not be parsed
+ * again.
+ */
 export function packManifest(read: Manifest | Refusal, digest: Uint8Array, limits: ManifestLimits): Buffer {
   const head = Buffer.alloc(packedHeadBytes)
   let parts: Buffer[]

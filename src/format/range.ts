@@ -3,13 +3,15 @@ import { trimBlanks } from './blank.js'
 /**
  * The Range field (RFC 9110 section 14) against a representation of known size.
  *
- * What an asker gets is decided by the caller; every case has its own word, because servers differ:
+ * The caller decides what is answered. Every case has its own kind, because servers differ:
  *
- * - `none`: answer the whole representation (200). `why`: the field is absent, its unit is not bytes (RFC 9110 14.2: a
- *   unit that is not understood MUST be ignored; nginx does so too), or it asks for too much: more than `rangesMax`
- *   ranges, or more bytes in all than there are (overlaps; nginx answers whole as well).
- * - `malformed`: not a range set by the grammar. RFC 9110 allows to ignore or to refuse it; nginx says 416, others 400.
- * - `unsatisfiable`: well formed, but no range has a byte of this representation (416 with `Content-Range: bytes *\/size`).
+ * - `none`: answer the whole representation (200). `why`: the field is absent, its unit is not bytes (RFC 9110 14.2:
+ *   a unit that is not understood MUST be ignored; nginx does so too), or it asks for too many bytes or ranges: more
+ *   than `rangesMax` ranges, or more bytes in all than there are (overlaps; nginx answers whole as well).
+ * - `malformed`: not a range set by the grammar. RFC 9110 allows to ignore or to refuse it; nginx says 416, others
+ *   400.
+ * - `unsatisfiable`: well formed, but no range has a byte of this representation (416 with `Content-Range: bytes
+ *   *\/size`).
  * - `ranges`: what to send, in the order asked, clamped to the size; ranges without a byte are left out.
  *
  * Blanks may stand around commas and list elements may be empty (RFC 9110 5.6.1), but nowhere inside a range: nginx
@@ -28,7 +30,7 @@ export interface ByteRange {
   readonly end: number
 }
 
-/** More parts than this serve nobody; each costs a header of its own. */
+/** Most ranges in one request. No usual client needs more, and each part of the answer has a header of its own. */
 const rangesMaxDefault = 64
 
 const spec = /^(?:(\d+)-(\d*)|-(\d+))$/
@@ -58,7 +60,10 @@ const absent: RangeAnswer = { kind: 'none', why: 'absent' }
 /** Digits up to this many stay exact in a double. */
 const digitsMax = 15
 
-/** The range of `bytes=A-B` with nothing else in it, as nearly all are; undefined sends whatever else to the whole grammar. */
+/**
+ * The range of `bytes=A-B` with nothing else in it, as nearly all are; undefined for everything else, which is then
+ * read by the whole grammar.
+ */
 function readUsual(field: string, sizeBytes: number): ByteRange | undefined {
   if (!field.startsWith('bytes=')) return undefined
   const dash = field.indexOf('-', 6)

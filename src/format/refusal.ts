@@ -14,14 +14,14 @@ export type Reason =
   | 'upstream'
   | 'forged'
   | 'late'
-  /** A mistake of this program. */
+  /** A bug of this program. */
   | 'defect'
 
 export interface Refusal {
   readonly refused: Reason
   readonly fault: 'client' | 'upstream' | 'self'
   readonly message: string
-  /** Not found out just now, but known from before. */
+  /** The refusal is remembered from an earlier attempt; nothing was tried now. */
   readonly remembered?: true
 }
 
@@ -30,7 +30,7 @@ export function refuse(refused: Reason, fault: Refusal['fault'], message: string
   return { refused, fault, message }
 }
 
-/** Tells a refusal from the value that was hoped for. */
+/** Whether a result is a refusal, and not a value. */
 export function isRefusal(value: unknown): value is Refusal {
   return typeof value === 'object' && value !== null && 'refused' in value
 }

@@ -7,7 +7,7 @@ import { skipBlanks } from './blank.js'
  */
 export type BareItem = string | number | boolean | Uint8Array | Token
 
-/** A token, to be told from a string. */
+/** A token, distinguishable from a string. */
 export interface Token {
   readonly token: string
 }
@@ -80,7 +80,7 @@ class Reader {
       if (name === undefined) return undefined
       const value = this.take('=') ? this.bareItem() : true
       if (value === undefined) return undefined
-      // A name that comes again takes the place of the earlier one, at the end.
+      // A repeated name replaces the earlier one and moves to the end.
       parameters.delete(name)
       parameters.set(name, value)
     }

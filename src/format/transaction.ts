@@ -3,7 +3,7 @@ import { type Id, parseId } from './id.js'
 import { type Refusal, refuse } from './refusal.js'
 import type { Tag } from './tag.js'
 
-/** A base-layer transaction. Bytes are bytes; amounts are winston. */
+/** A base-layer transaction. Binary fields are decoded; amounts are in winston. */
 export interface Transaction {
   readonly format: 1 | 2
   readonly id: Id
@@ -22,11 +22,14 @@ export interface Transaction {
   readonly dataRoot: Uint8Array
   readonly reward: bigint
   readonly signature: Uint8Array
-  /** Number of redenominations the amounts are counted in; 0 is how every transaction so far says "none". */
+  /** The redenomination that the amounts are counted in; 0 (all transactions so far): none. */
   readonly denomination: number
 }
 
-/** Nodes refuse tags of more than 2048 bytes in all; a record takes at least a byte, an empty one comes up in old ones. */
+/**
+ * Nodes refuse tags of more than 2048 bytes in all; a tag takes at least one byte, but old transactions also have
+ * empty tags, so the limit is twice that.
+ */
 const tagsMax = 4096
 
 function malformed(message: string): Refusal {
@@ -113,9 +116,9 @@ function dataSizeOf(reading: Reading, fields: Fields, data: Uint8Array): number 
 }
 
 /**
- * Reads the JSON of a transaction as nodes write and take it. Shapes only: base64url must be canonical, amounts decimal
- * texts, fields no longer than the network allows. Whether the id and the signature are true is proof/transaction.ts.
- * Unknown fields are ignored. Old transactions lack `format` (1), `data_size` and `data_root`.
+ * Reads the JSON of a transaction as nodes write and take it. Shapes only: base64url must be canonical, amounts
+ * decimal texts, fields no longer than the network allows. The id and the signature are checked in
+ * proof/transaction.ts. Unknown fields are ignored. Old transactions lack `format` (1), `data_size` and `data_root`.
  */
 export function parseTransaction(json: unknown): Transaction | Refusal {
   if (!isFields(json)) return malformed('not a JSON object')
