@@ -1,13 +1,13 @@
 import type { MessagePort, TransferListItem } from 'node:worker_threads'
 import { type Refusal, refuse } from '../format/refusal.js'
 
-/** Where an actor can be reached. Full mailbox: refused at once, never queued here. */
+/** Where an actor can be reached. A message to a full mailbox is refused at once and never queued. */
 export interface Address<Request, Reply> {
   /** Hands a message over without waiting. False: the mailbox is full and nothing was queued. */
   tell(message: Request): boolean
   /**
-   * Hands a message over and waits; what is in `moves` is not copied but gone here. Refusals: `busy` (mailbox full), `upstream`
-   * (the actor is lost).
+   * Hands a message over and waits; what is in `moves` is transferred: not copied, and unusable here afterwards.
+   * Refusals: `busy` (mailbox full), `upstream` (the actor is lost).
    */
   ask(message: Request, moves?: readonly TransferListItem[]): Promise<Reply | Refusal>
 }
@@ -23,7 +23,7 @@ interface Answer<Reply> {
   readonly reply: Reply | Refusal
 }
 
-/** Words that an actor says unasked, to everyone connected. */
+/** A message that an actor sends to all callers without being asked. */
 interface Broadcast<Event> {
   readonly event: Event
 }
@@ -32,7 +32,7 @@ interface Broadcast<Event> {
  * The caller's side of a port to an actor on another thread.
  *
  * `mailboxMax` bounds the messages under way from this side; told messages count until the actor's next answer or
- * acknowledgement, which come once a turn. `hear` receives the actor's unasked events.
+ * acknowledgement, which come once a turn. `hear` receives the broadcasts of the actor.
  */
 export function addressOf<Request, Reply, Event = never>(
   port: MessagePort,
@@ -127,7 +127,7 @@ export function answer<Request, Reply, Event = never>(
   return caller
 }
 
-/** An address for an actor on this very thread: for tests and for single-threaded wiring. */
+/** An address for an actor on the same thread: for tests and for wiring without threads. */
 export function localAddress<Request, Reply>(
   handle: (message: Request) => Reply | Refusal | undefined | Promise<Reply | Refusal | undefined>,
 ): Address<Request, Reply> {

@@ -1,16 +1,17 @@
 import type { Clock } from './clock.js'
 
 export interface BackoffOptions {
-  /** Failures in a row after which the service rests. */
+  /** Failures in a row after which calls pause. */
   readonly failuresMax: number
   readonly restMs: number
-  /** Each further failure doubles the rest, up to this. */
+  /** Each further failure doubles the pause, up to this. */
   readonly restMaxMs: number
 }
 
 /**
- * When a service of others is left alone: after some failures in a row, for a while. After a rest one failure is enough for the
- * next, longer one; one good answer ends it all. The one rule for whoever asks services that may fail.
+ * Backoff for calls to a service of others. After some failures in a row no call is made for a while. After such a
+ * pause one failure is enough for the next, longer one; one success resets everything. Used by all callers of
+ * services that may fail.
  */
 export class Backoff {
   #failures = 0
@@ -21,17 +22,17 @@ export class Backoff {
     private readonly clock: Clock,
   ) {}
 
-  /** It is not to be asked now. */
+  /** True: no call is to be made now. */
   get isOn(): boolean {
     return this.clock.monotonic() < this.#untilMs
   }
 
-  /** It failed so often that a question is a trial. */
+  /** It failed so often that the next call is a trial. */
   get isDue(): boolean {
     return this.#failures >= this.options.failuresMax
   }
 
-  /** Nobody else asks for so long: one question tries whether it is well again. */
+  /** Starts a pause for all others, so that one call alone can try whether the service works again. */
   hold(ms: number): void {
     this.#untilMs = this.clock.monotonic() + ms
   }

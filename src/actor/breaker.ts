@@ -2,16 +2,19 @@ import { Backoff } from './backoff.js'
 import type { Clock } from './clock.js'
 
 export interface BreakerOptions {
-  /** Questions at once after a quiet time. */
+  /** Calls allowed at once after a time without calls (the size of the token bucket). */
   readonly burst: number
-  /** Questions in the long run. */
+  /** Calls allowed on average. */
   readonly perMinute: number
-  /** Failures in a row after which nobody is asked for `coolMs`. */
+  /** Failures in a row after which no call is made for `coolMs`. */
   readonly failuresMax: number
   readonly coolMs: number
 }
 
-/** Guards a service of others: asks it no more often than agreed, and not at all for a while after it failed repeatedly. */
+/**
+ * A rate limit and a circuit breaker for a service of others: limits how often it is called, and stops calls for a
+ * while after repeated failures.
+ */
 export class Breaker {
   #allowance: number
   #atMs: number
@@ -38,7 +41,7 @@ export class Breaker {
     return true
   }
 
-  /** Tells how it went. After a rest one failure is enough for the next one. */
+  /** Reports the outcome of a call. After a pause one failure is enough for the next pause. */
   tell(wasWell: boolean): void {
     if (wasWell) this.#rest.well()
     else this.#rest.failed()

@@ -4,8 +4,8 @@ import { connect, createServer, type Server } from 'node:net'
 import { pause } from './clock.js'
 
 /**
- * Claims for this process alone. The kernel gives a claim back when the process dies, however it dies: nothing stale is left
- * to clean up after a kill -9.
+ * Something that only one process may use at a time. The kernel releases the claim when the process ends in any way,
+ * so that no stale lock is left after a kill -9.
  */
 export interface Claim {
   release(): Promise<void>
@@ -60,7 +60,8 @@ export async function tryClaimFolder(path: string): Promise<Claim | undefined> {
   const named = await claim(realpathSync(path))
   if (named === undefined) return undefined
   const folder = openSync(path, 'r')
-  // However long the folder's name is: a socket's path holds 107 bytes.
+  // By its descriptor, because the path of a socket may have at most 107 bytes, and the folder's own path may be
+  // longer.
   const socket = `/proc/self/fd/${folder}/${socketName}`
   const server = await listensAt(socket)
   if (server === 'taken') {
@@ -84,7 +85,8 @@ async function listensAt(path: string): Promise<Server | 'taken' | undefined> {
     try {
       await listening(server, { path })
       const { ino } = statSync(path)
-      // What a killed process left was removed: another one may have done the same, and have listened before.
+      // The socket file of a dead process was removed. Another process may have removed it at the same time and
+      // listen already: the inode shows whose socket is there.
       if (tries > 0) await pause(100)
       if (statSync(path, { throwIfNoEntry: false })?.ino !== ino) return 'taken'
       server.unref()

@@ -1,11 +1,11 @@
-// The global of the same name goes through a getter at each use.
+// Imported, because the global `performance` is a getter that runs at each use.
 import { performance } from 'node:perf_hooks'
 
-/** Time as a port, so that decisions take it as a value and tests can turn it by hand. The one place with timers. */
+/** The interface to time, so that tests can set it. Timers are used nowhere else. */
 export interface Clock {
   /** Milliseconds since 1970. */
   now(): number
-  /** Milliseconds that never go back; only differences mean something. What waits, waits by this one. */
+  /** Milliseconds of a clock that never goes back; only differences have a meaning. Used for all timeouts and pauses. */
   monotonic(): number
   /** Runs `act` once after `ms`, however large; a pending timer does not keep the process alive. See `delayOf`. */
   after(ms: number, act: () => void): Timer
@@ -17,19 +17,23 @@ export interface Timer {
   cancel(): void
 }
 
-/** The longest delay of a timer of Node: for a longer one it takes 1 ms instead, and whatever waits with it spins. */
+/**
+ * The longest delay of a timer of Node: a longer one is replaced by 1 ms, so that a loop that waits with it would use
+ * a whole processor.
+ */
 export const delayMaxMs = 2 ** 31 - 1
 
 /**
- * A delay as a timer can take it. Negative: at once. Not a number: a bug somewhere in an addition; a second later it does little
- * harm, while at once, again and again, it would take a processor. Infinite and very large ones stay as they are.
+ * A delay as a timer can take it. Negative: at once. NaN, which only a bug can produce, becomes a second: that does
+ * little harm, while a loop without a pause would use a whole processor. Infinite and very large ones stay as they
+ * are.
  */
 export function delayOf(ms: number): number {
   if (Number.isNaN(ms)) return 1000
   return Math.max(0, ms)
 }
 
-/** A timer for any delay; `cancel` may be called at any time. What lies beyond `partMaxMs` is waited for in parts. */
+/** A timer for any delay; `cancel` may be called at any time. A delay longer than `partMaxMs` is waited for in parts. */
 export class LongTimer implements Timer {
   #timer: NodeJS.Timeout
   #leftMs: number
@@ -72,8 +76,9 @@ export const systemClock: Clock = {
 }
 
 /**
- * The time of day as a clock that does not go back: from `floorMs` on at least as fast as time passes, wherever the system's
- * clock is set to meanwhile. For order on disk: what is written later has no lower time. Whole milliseconds.
+ * The time of day as a clock that does not go back: it starts at `floorMs` or later and advances at least as fast as
+ * the monotonic clock, also when the system's clock is set back. For records on disk that are ordered by time: a
+ * later one never has a lower time. Whole milliseconds.
  */
 export function notBefore(clock: Clock, floorMs: number): () => number {
   let highestMs = floorMs
@@ -87,8 +92,8 @@ export function notBefore(clock: Clock, floorMs: number): () => number {
 }
 
 /**
- * Whether a time of day that was written down lies within `ms` of now. One that lies further ahead was written before the clock
- * was set back: to wait until it comes could take years, so it counts as long ago.
+ * Whether a time of day that was written down lies within `ms` of now. One that lies further ahead was written before
+ * the clock was set back: to wait for that time could take years, so it is treated as long past.
  */
 export function isWithin(nowMs: number, thenMs: number, ms: number): boolean {
   return Math.abs(nowMs - thenMs) < ms

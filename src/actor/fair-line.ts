@@ -2,22 +2,23 @@ interface Client<Job> {
   readonly waiting: Job[]
   /** Taken and not yet over. */
   open: number
-  /** What it has used of what is shared, in the unit of `charge`, compared with the others. */
+  /** What it has used of the shared resource, in the unit of `charge`; compared with other clients. */
   used: number
 }
 
-/** Why there is no room: `client` has used up its own share, or all is taken. */
+/** Why there is no room: `client`: the client's share is used up; `all`: everything is taken. */
 export type Full = 'client' | 'all'
 
 /**
- * Jobs of many clients that wait for something scarce. The next one is of the client that has used least: who asks for
- * little does not wait behind all the work of who asks for much. A client that comes back begins where the line stands, so
- * nobody saves up turns. Bounded for all and for each.
+ * A fair queue: jobs of many clients that wait for a scarce resource. The next job is from the client that has used
+ * least, so a client with few jobs does not wait behind all the jobs of another. A client that returns starts with
+ * the usage of the client that was served last, so that nobody can save up turns by being idle. The number of jobs is
+ * bounded, in all and for each client.
  */
 export class FairLine<Job> {
   readonly #clients = new Map<string, Client<Job>>()
   #size = 0
-  /** What the client had used whose job was taken last. */
+  /** The usage of the client whose job was taken last. */
   #stand = 0
 
   constructor(
@@ -30,14 +31,14 @@ export class FairLine<Job> {
     return this.#size
   }
 
-  /** Undefined: one more job of this client has room. */
+  /** Why one more job of this client would be refused; undefined: it would not. */
   full(client: string): Full | undefined {
     const known = this.#clients.get(client)
     if (known !== undefined && known.waiting.length + known.open >= this.clientMax) return 'client'
     return this.#size >= this.max ? 'all' : undefined
   }
 
-  /** A job that waits; or why there is no room for it. */
+  /** Adds a job. Returns why there is no room for it, or undefined. */
   add(client: string, job: Job): Full | undefined {
     const full = this.full(client)
     if (full !== undefined) return full
@@ -46,12 +47,15 @@ export class FairLine<Job> {
     return undefined
   }
 
-  /** Something of this client is open without having waited, whatever the bounds say. `over` is to be called for it. */
+  /**
+   * Counts a job of this client that runs without having waited, even beyond the bounds. The caller must call `over`
+   * for it.
+   */
   open(client: string): void {
     this.#come(client).open += 1
   }
 
-  /** The job that is next; `over` is to be called for it. */
+  /** Takes the next job; the caller must call `over` for it. */
   take(): { readonly client: string; readonly job: Job } | undefined {
     let next: string | undefined
     let least = Number.POSITIVE_INFINITY
@@ -69,7 +73,7 @@ export class FairLine<Job> {
     return { client: next, job }
   }
 
-  /** A job that waits leaves the line. False: it does not wait. */
+  /** Removes a job that waits. False: it does not wait. */
   remove(client: string, job: Job): boolean {
     const known = this.#clients.get(client)
     const at = known?.waiting.indexOf(job) ?? -1
@@ -79,7 +83,7 @@ export class FairLine<Job> {
     return true
   }
 
-  /** This client has used so much of what is shared. */
+  /** Adds to the usage of this client. */
   charge(client: string, used: number): void {
     const known = this.#clients.get(client)
     if (known !== undefined) known.used += used
@@ -93,7 +97,7 @@ export class FairLine<Job> {
     this.#leave(client, known)
   }
 
-  /** One more of this client, who begins where the line stands unless it waits there already. */
+  /** Counts one more job of this client. A client without jobs starts with the usage of the one that was served last. */
   #come(client: string): Client<Job> {
     this.#size += 1
     const known = this.#clients.get(client)

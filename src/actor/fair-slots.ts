@@ -7,13 +7,13 @@ export type Release = () => void
 export interface SlotOptions {
   /** Slots held at once by all clients together. */
   readonly max: number
-  /** Calls that may wait for a slot; absent: none. */
+  /** Callers that may wait for a slot; absent: none. */
   readonly waitingMax?: number
   /** Of one client, held and waiting together. Absent: as many as all. */
   readonly eachMax?: number
 }
 
-/** What a caller gets whose own signal fired. */
+/** The refusal for a caller whose own signal fired. */
 export const gaveUp: Refusal = refuse('late', 'client', 'the caller gave up')
 
 const busy: Readonly<Record<Full, Refusal>> = {
@@ -22,9 +22,9 @@ const busy: Readonly<Record<Full, Refusal>> = {
 }
 
 /**
- * A bounded number of slots of something scarce, with a share for each client and a bounded line of those who wait. A slot that
- * is given back goes to the client that had fewest since it began to wait, and among its calls to the first. Where nobody tells
- * clients apart all calls are of one, and come first, served first.
+ * A semaphore with a share for each client and a bounded fair queue. A released slot goes to the client that has used
+ * least (see `FairLine`), and to the first of its calls. Without client names all calls count as one client, so they
+ * are served in order of arrival.
  */
 export class FairSlots {
   readonly #max: number
@@ -36,7 +36,7 @@ export class FairSlots {
     this.#line = new FairLine(max + waitingMax, eachMax)
   }
 
-  /** So many for all, and a quarter of them for one client at most. */
+  /** `max` slots, of which one client may hold at most a quarter. */
   static shared(max: number): FairSlots {
     return new FairSlots({ max, eachMax: Math.max(1, max >> 2) })
   }
@@ -88,7 +88,7 @@ export class FairSlots {
     }
   }
 
-  /** A slot in any case, for what is there already and can only be counted. */
+  /** Takes a slot even where none is free, for work that has begun already and can only be counted. */
   force(client = ''): Release {
     this.#line.open(client)
     this.#line.charge(client, 1)

@@ -1,4 +1,4 @@
-/** Values in an order of which only the first matters: adding one and taking the first cost log2 of their number. */
+/** A binary heap: adding a value and taking the first one take time in log2 of their number. */
 export class Heap<T> {
   readonly #values: T[] = []
 

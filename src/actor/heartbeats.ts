@@ -4,9 +4,9 @@ import { systemClock } from './clock.js'
 import { ownThread } from './priority.js'
 
 /**
- * Signs of life of all threads of the process, in memory that they share. A slot is a thread's own: whether it is taken, the
- * kernel's number of the thread, how often it was heard from, its name in Latin-1, and its load. Threads that end without a word
- * (a thread can be terminated) leave their slot taken: whoever reads knows by the kernel's number that they are gone.
+ * Heartbeats of all threads of the process, in memory that they share. A slot is a thread's own: whether it is taken,
+ * the kernel's number of the thread, how often it was heard from, its name in Latin-1, and its load. A thread that is
+ * terminated leaves its slot taken; the reader sees by the kernel's number that the thread is gone.
  */
 const slots = 256
 const nameWords = 12
@@ -14,11 +14,11 @@ const loadWords = 6
 const slotWords = 4 + nameWords + loadWords
 const nameBytes = nameWords * 4
 
-/** What a thread says of itself with a sign of life. */
+/** What a thread reports with a heartbeat. */
 export interface Load {
   readonly heapUsedBytes: number
   readonly heapTotalBytes: number
-  /** How late the loop was at most, within the last 15 to 30 seconds. */
+  /** Longest delay of the event loop within the last 15 to 30 seconds. */
   readonly loopDelayMs: number
 }
 
@@ -27,7 +27,7 @@ export interface Heartbeat {
   readonly name: string
   /** The kernel's number of the thread. */
   readonly thread: number
-  /** Another number whenever the thread was heard from. */
+  /** Changes with each heartbeat. */
   readonly count: number
   readonly load: Load
 }
@@ -44,7 +44,7 @@ export class Heartbeats {
     this.#loads = new Float64Array(memory)
   }
 
-  /** A slot of one's own; undefined where all are taken. */
+  /** Takes a free slot for a thread; undefined where all are taken. */
   claim(name: string, thread: number): number | undefined {
     for (let slot = 0; slot < slots; slot += 1) {
       const at = slot * slotWords
@@ -52,7 +52,7 @@ export class Heartbeats {
       this.#words[at + 1] = thread
       this.carry(slot, { heapUsedBytes: 0, heapTotalBytes: 0, loopDelayMs: 0 })
       this.#words[at + 3] = this.#bytes.write(name.slice(0, nameBytes), (at + 4) * 4, 'latin1')
-      // Only now it can be read.
+      // Readers ignore the slot until this value is set.
       Atomics.store(this.#words, at, 2)
       return slot
     }
@@ -63,7 +63,7 @@ export class Heartbeats {
     Atomics.add(this.#words, slot * slotWords + 2, 1)
   }
 
-  /** Says the load of the slot's thread. */
+  /** Writes the load of the slot's thread. */
   carry(slot: number, { heapUsedBytes, heapTotalBytes, loopDelayMs }: Load): void {
     this.#loads.set([heapUsedBytes, heapTotalBytes, loopDelayMs], loadAt(slot))
   }
@@ -73,7 +73,7 @@ export class Heartbeats {
     return { heapUsedBytes, heapTotalBytes, loopDelayMs }
   }
 
-  /** The slot is nobody's any more. */
+  /** Gives the slot back. */
   free(slot: number): void {
     Atomics.store(this.#words, slot * slotWords, 0)
   }
@@ -100,19 +100,23 @@ const memoryKey = 'sluice.heartbeats'
 const nameKey = 'sluice.thread'
 const beatMs = 1000
 
-/** Threads that start from now on, and those that they start, give signs of life here. To be called on the main thread. */
+/**
+ * Threads that start from now on, and those that they start, write their heartbeats here. To be called on the main
+ * thread.
+ */
 export function listenForHeartbeats(heartbeats: Heartbeats): void {
   setEnvironmentData(memoryKey, heartbeats.memory)
 }
 
-/** The next thread that starts is called so; those that it starts by itself are hands of it. */
+/** Names the next thread that starts; threads that it starts by itself are counted as its pool. */
 export function nameNextThread(name: string): void {
   setEnvironmentData(nameKey, name)
 }
 
 /**
- * From now on this thread gives a sign of life about once a second, whenever its loop turns. `hand`: what kind of hand of another
- * thread it is. Returns a function for signs between turns. Nothing happens where nobody listens.
+ * From now on this thread writes a heartbeat about once a second, from a timer of its event loop. `hand`: the thread
+ * is one of the pool of another thread, of this kind. Returns a function that writes a heartbeat at once, for long
+ * work. Does nothing where heartbeats are not read.
  */
 export function keepHeartbeat(hand?: string): () => void {
   const memory = getEnvironmentData(memoryKey)
@@ -126,7 +130,7 @@ export function keepHeartbeat(hand?: string): () => void {
   systemClock.every(beatMs, () => {
     beat()
     const { used_heap_size: heapUsedBytes, total_heap_size: heapTotalBytes } = getHeapStatistics()
-    // A hand has no turns of its loop while it waits for a task: that its timer is late says nothing.
+    // A pool thread blocks while it waits for a task, so a late timer there does not show a delay.
     const loopDelayMs = hand === undefined ? lateness.turn(systemClock.monotonic()) : 0
     heartbeats.carry(slot, { heapUsedBytes, heapTotalBytes, loopDelayMs })
   })
@@ -137,7 +141,7 @@ export function keepHeartbeat(hand?: string): () => void {
 /** Heartbeats in one window of `Lateness`. */
 const windowHeartbeats = 15
 
-/** How late a timer of `beatMs` was at most, in this window of heartbeats and the one before. */
+/** The longest delay of a timer of `beatMs`, in this window of heartbeats and the one before. */
 class Lateness {
   #lastMs: number | undefined
   #heartbeats = 0
@@ -158,14 +162,14 @@ class Lateness {
   }
 }
 
-/** What the threads of this process said last; empty where nobody listens. */
+/** The last loads of the threads of this process, by thread name; empty where heartbeats are not read. */
 export function loadsByName(): ReadonlyMap<string, Load> {
   const memory = getEnvironmentData(memoryKey)
   const loads = new Map<string, Load>()
   if (!(memory instanceof SharedArrayBuffer)) return loads
   for (const { name, load } of new Heartbeats(memory).read()) {
     const other = loads.get(name) ?? { heapUsedBytes: 0, heapTotalBytes: 0, loopDelayMs: 0 }
-    // Hands of one thread have one name: together they take so much.
+    // The threads of one pool have one name: their memory is added up.
     loads.set(name, {
       heapUsedBytes: other.heapUsedBytes + load.heapUsedBytes,
       heapTotalBytes: other.heapTotalBytes + load.heapTotalBytes,
@@ -175,7 +179,7 @@ export function loadsByName(): ReadonlyMap<string, Load> {
   return loads
 }
 
-/** Hands wait for their next task without a turn of their loop: that they are silent says nothing. */
+/** Whether a name is that of a pool thread. These block while they wait for a task, so missing heartbeats are no fault. */
 export function isHand(name: string): boolean {
   return name.includes('/')
 }

@@ -3,15 +3,15 @@ import { type Policy, policyOf, setPolicy } from '../../native/schedule/schedule
 import type { Clock, Timer } from './clock.js'
 import type { Log } from './log.js'
 
-/** What a thread had of the processors since it began, nanoseconds. */
+/** Processor time of a thread since it began, in nanoseconds. */
 export interface Had {
   readonly thread: number
   readonly ranNs: number
-  /** It could have run, and others did. */
+  /** Time in which it was ready to run but other threads ran. */
   readonly waitedNs: number
 }
 
-/** The threads that a ration is for, and how they are told; of this process, or of a test. */
+/** The threads of policy `idle`, and how their policy is set; of this process, or made up by a test. */
 export interface IdleThreads {
   /** Those of policy `idle`. */
   look(): readonly Had[]
@@ -21,13 +21,14 @@ export interface IdleThreads {
 
 /** Between two looks. */
 const lookMs = 10_000
-/** So many hungry looks in a row, and as many with a share after them: a minute each. */
+/** Looks in a row at which a thread starved before it gets a share, and looks for which it keeps it: a minute each. */
 const looks = 6
 
 /**
- * Who runs only where no other wants to would get three thousandths of a processor while requests take all of them, for hours.
- * A thread that got next to nothing for a minute gets what its nice value gives it (a tenth) for the next one, then stands back
- * again. It takes the privilege to come back from SCHED_IDLE; without it the log says so, once.
+ * A thread of policy SCHED_IDLE would get 0.3 % of a processor while requests use all of them, possibly for hours. So
+ * a thread that got almost nothing for a minute runs under the normal policy for the next minute, where its nice
+ * value gives it a tenth, and then becomes idle again. Leaving SCHED_IDLE takes a privilege; without it this is
+ * logged once, and nothing is done.
  */
 export class IdleShare {
   #before = new Map<number, Had>()
@@ -58,7 +59,10 @@ export class IdleShare {
     this.#count = 0
   }
 
-  /** Those that stood ready for at least half of the time since the last look, and ran for less than a twentieth of that. */
+  /**
+   * Threads that starved: ready to run but waiting for at least half of the time since the last look, with less than
+   * a twentieth of that as processor time.
+   */
   #hungry(): number[] {
     const now = this.idleThreads.look()
     const hungry = now.filter(({ thread, ranNs, waitedNs }) => {
@@ -78,18 +82,18 @@ export class IdleShare {
     const refused = hungry.map((thread) => this.idleThreads.put(thread, 'other'))
     const reason = refused.find((one) => one !== undefined)
     this.#fed = hungry.filter((_, at) => refused[at] === undefined)
-    // What was in between is not their hunger.
+    // The minute with a share must not count when the next looks compare.
     this.#before.clear()
     if (reason === undefined) {
       this.log.info(
         { threads: hungry.length },
-        'requests take every processor: the index gets a share for a minute',
+        'requests use every processor: threads of the index get a share for a minute',
       )
       return
     }
     this.#isOver = this.#fed.length === 0
     const say =
-      'requests take every processor: the index grows at a crawl; fewer edge threads would leave it one'
+      'requests use every processor, so the index grows very slowly; fewer edge threads would leave a processor to it'
     this.log.warn({ reason }, say)
   }
 }
@@ -102,11 +106,11 @@ export const ownIdleThreads: IdleThreads = {
     try {
       threads = readdirSync('/proc/self/task')
     } catch {
-      return [] // no descriptor is left, or there is no /proc: nobody is hungry that nobody sees
+      return [] // no descriptor is left, or there is no /proc: the threads cannot be seen
     }
     return threads.filter((name) => policyOf(Number(name)) === 'idle').flatMap(hadBy)
   },
-  // The number of one that ended may be another process's by now.
+  // Checked, because the number of a thread that ended may belong to another process by now.
   put: (thread, policy) => (existsSync(`/proc/self/task/${thread}`) ? setPolicy(thread, policy) : undefined),
 }
 

@@ -9,7 +9,7 @@ export type Log = Logger
 /** Threads that are started later read the name of the log file under this key. */
 const fileKey = 'log file'
 
-/** A log file that is larger than this at the start makes room for a new one; one old file is kept beside it. */
+/** A log file that is larger than this at the start is renamed, and a new one begun; one old file is kept. */
 const keptMaxBytes = 16 * 2 ** 20
 
 /** Sends all logs that are made from now on, those of threads started later too, to the end of a file (0600). */
@@ -23,7 +23,7 @@ export function logToFile(path: string): void {
 export function createLog(level: string, thread: string): Log {
   const file = getEnvironmentData(fileKey)
   const place = typeof file === 'string' ? { dest: file, append: true, mode: 0o600 } : { fd: 1 }
-  // Synchronous writes: a line that explains a crash must be out before the process is gone.
+  // Synchronous writes, because a line that explains a crash must be written before the process ends.
   return pino(
     { level, base: { thread }, timestamp: pino.stdTimeFunctions.isoTime },
     pino.destination({ ...place, sync: true }),

@@ -1,6 +1,6 @@
 /**
- * Numbers that the operator sees. Every thread counts into its own row of one shared table, without a lock; whoever answers
- * a scrape sums the rows. Text form: Prometheus exposition format 0.0.4.
+ * Metrics. Every thread counts into its own row of one shared table, without a lock; the thread that answers a scrape
+ * sums the rows. Text form: Prometheus exposition format 0.0.4.
  */
 
 export interface MeterRow {
@@ -12,8 +12,8 @@ export interface MeterRow {
   /** Upper bounds of a histogram's buckets, ascending, without +Inf. */
   readonly buckets?: readonly number[]
   /**
-   * The name that gateways of the network have for the same numbers, where it breaks the rules of Prometheus; `factor`: in how
-   * many of their units ours is.
+   * The name that other gateways of the network use for the same metric, where it breaks the naming rules of
+   * Prometheus; `factor`: in how many of their units ours is.
    */
   readonly network?: { readonly name: string; readonly factor?: number }
 }

@@ -6,13 +6,13 @@ export interface PoolOptions {
   /** File of `workers/`, without its ending; each task is one of its exported functions. */
   readonly file: string
   readonly threads: number
-  /** Tasks that wait for a hand at most; one more is refused. */
+  /** Tasks that may wait for a thread; one more is refused. */
   readonly waitingMax: number
 }
 
 /**
- * One actor with many hands: identical threads without a state of their own behind one mailbox. The first is started by the first
- * task, more of them as work piles up.
+ * A pool of identical threads without a state of their own, behind one mailbox. The first thread starts with the
+ * first task, others when tasks wait.
  */
 export class Pool {
   #pool: Promise<Piscina> | undefined
@@ -25,9 +25,10 @@ export class Pool {
   ) {}
 
   /**
-   * Runs the function `name` of the file on some thread. Refusal: `busy`, where every hand and every place to wait is taken: the
-   * caller waits, and asks again later. The work must be pure: where it fails or its thread dies it is asked for once
-   * more. Rejects with the second failure. Errors lose their codes between threads: expected failures are results.
+   * Runs the function `name` of the file on some thread. Refusal: `busy`, where all threads and all places in the
+   * queue are taken: the caller tries again later. A task must have no side effects, because it is run once more
+   * where it fails or its thread dies. Rejects with the second failure. Errors lose their codes between threads, so
+   * expected failures must be returned as results.
    */
   async run<Result>(name: string, task: object): Promise<Result | Refusal> {
     if (this.#closed) throw new Error('the pool is closed')
@@ -47,7 +48,7 @@ export class Pool {
       return (await pool.run(task, { name })) as Result
     } catch (error) {
       if (this.#closed) throw error
-      this.log.warn({ err: error, name }, 'a task of the pool failed; once more')
+      this.log.warn({ err: error, name }, 'a task of the pool failed; it is run once more')
       return (await pool.run(task, { name })) as Result
     }
   }
@@ -64,7 +65,7 @@ export class Pool {
       filename: new URL(`../../workers/${file}.js`, import.meta.url).href,
       minThreads: 1,
       maxThreads: threads,
-      // No bound of its own (`run` has it). One task after the other: two at once on a thread would only share its time.
+      // No bound here, because `run` has one. One task at a time on each thread: two would only share its time.
       concurrentTasksPerWorker: 1,
     })
   }

@@ -10,30 +10,30 @@ export interface Hand {
   isWanted(): boolean
 }
 
-/** How threads are seen and told. */
+/** Reads the processor time of threads, and sets their policy. */
 export interface ThreadControl {
-  /** Nanoseconds that a thread has had of the processors; undefined where that cannot be seen. */
+  /** Processor time of a thread in nanoseconds; undefined where it cannot be read. */
   ranNs(thread: number): number | undefined
   put(thread: number, policy: Policy): string | undefined
 }
 
 /** Between two looks. */
 const lookMs = 100
-/** A thread that is wanted and had less than this share of the time between two looks starves. */
+/** A thread that is wanted starves where it had less than this share of the time between two looks. */
 const shareMin = 0.1
-/** For so many looks it has the share that its nice value gives it. */
+/** Looks for which a thread keeps the normal policy after it starved. */
 const fedLooks = 5
 
 interface Watched {
-  /** What it had at the look before, where it was wanted then. */
+  /** Its processor time at the last look, where it was wanted then. */
   before: number | undefined
   fedLooks: number
 }
 
 /**
- * Threads that run only where no other wants to are preempted at once, and would get three thousandths of a processor while
- * others take all of them. One that somebody waits for, and that got next to nothing, has the share of its nice value for half a
- * second, then steps back again. Only for threads that may come back (`mayComeBack`).
+ * Threads of policy SCHED_IDLE are preempted at once, and get 0.3 % of a processor while others use all of them. A
+ * thread that somebody waits for and that got almost nothing runs under the normal policy for half a second, with the
+ * share of its nice value, and then becomes idle again. Only for threads that can leave SCHED_IDLE (`mayComeBack`).
  */
 export class PriorityBoost {
   readonly #hands: readonly (readonly [Hand, Watched])[]

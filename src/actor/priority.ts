@@ -4,7 +4,7 @@ import { getPriority, setPriority } from 'node:os'
 import { type Policy, setPolicy } from '../../native/schedule/schedule.js'
 import type { Log } from './log.js'
 
-/** How far a thread stands behind others. */
+/** The scheduling priority of a thread. */
 export interface Rank {
   readonly policy: Policy
   /** -20 to 19. */
@@ -12,44 +12,47 @@ export interface Rank {
 }
 
 /**
- * How far threads stand behind those that answer requests. While both want the same processor, one with a niceness of 10 gets a
- * tenth of what an edge thread gets, one with 5 a third; nothing is lost where a processor is idle. Where the policy is refused
- * there is still the niceness.
+ * Scheduling priorities below that of the threads that answer requests. While both want the same processor, a thread
+ * with a niceness of 10 gets a tenth of the time of an edge thread, one with 5 a third; where a processor is idle,
+ * nothing is lost. Where the system refuses the policy, the niceness still applies.
  */
 export const ranks = {
-  /** Fills the index, opens bundles and verifies their items, builds bands: hours of work that nobody waits for. */
+  /** Fills the index, opens bundles and verifies their items, builds bands: long work that no client waits for. */
   background: { policy: 'idle', niceness: 10 },
   /** Writes what the background has found, but also what a client may wait for: so it keeps its share. */
   keeper: { policy: 'other', niceness: 10 },
-  /** Checks bytes that somebody may wait for, and the cache between times. */
+  /** Checks bytes that a client may wait for, and otherwise content of the cache. */
   proof: { policy: 'other', niceness: 5 },
   /**
-   * Answers queries: somebody waits, but whoever asks for a lot must not delay content, not even until the next tick.
-   * `PriorityBoost` brings it back for a while where it would starve.
+   * Answers queries: a client waits, but an expensive query must not delay content, not even by one tick of the
+   * scheduler. `PriorityBoost` raises it for a while where it would starve.
    */
   query: { policy: 'idle', niceness: 10 },
-  /** The same, where it could not come back. */
+  /** The same where the process may not leave SCHED_IDLE again. */
   queryForGood: { policy: 'other', niceness: 10 },
   /** Compiles and collects garbage for all threads: an edge thread waits for it now and then. */
   engine: { policy: 'other', niceness: 10 },
 } as const satisfies Readonly<Record<string, Rank>>
 
 /**
- * Lets threads of higher rank go first: this thread (or another of this process, by the kernel's number) and those that it starts
- * from now on. One that stands farther back already stays there. Linux only: there each thread has a rank of its own. Where
- * something is not allowed the rest works as before, and a line in the log says so.
+ * Lowers the priority of this thread (or another of this process, by the kernel's number) and of those that it starts
+ * from now on. A priority that is lower already is kept. Linux only, where each thread has a priority of its own.
+ * Where the system does not allow it, the thread works on as before, and this is logged.
  */
 export function stepBack({ policy, niceness }: Rank, log?: Pick<Log, 'info'>, thread = ownThread()): void {
   let reason: string | undefined
   try {
     if (getPriority(thread) < niceness) setPriority(thread, niceness)
-    // Those that a thread of the background starts have its policy from the start.
+    // Threads inherit the policy of the thread that starts them, so those of the background have it from the start.
     if (policy === 'idle') reason = setPolicy(thread, policy)
   } catch (error) {
     reason = (error as Error).message
   }
   if (reason === undefined) return
-  log?.info({ reason, thread }, 'a thread may delay those that answer requests: it could not step back')
+  log?.info(
+    { reason, thread },
+    'a thread may delay those that answer requests: its priority could not be lowered',
+  )
 }
 
 /** CAP_SYS_NICE, as capabilities(7) counts. */
@@ -73,22 +76,23 @@ export function ownThread(): number {
   return Number(readlinkSync('/proc/thread-self').split('/').at(-1))
 }
 
-/** Threads of the engine, when it is not told otherwise: one that minds the time, and its pool. */
+/** Threads of V8 by default: one for timers, and a pool of four. */
 const engineThreads = 5
 
-/** Numbers wrap around at this one, at the latest. */
+/** Thread numbers start again below this one (the largest pid_max of Linux). */
 const threadNumbers = 2 ** 22
 
 /**
- * Lets the engine's own threads step back: they collect garbage for the background too, in bursts, on all processors. They have
- * names since Node 24; before, they are the first that a process starts. Call it on the main thread.
+ * Lowers the priority of V8's own threads: they also collect garbage for the background threads, in bursts, on all
+ * processors. They have names since Node 24; in older versions they are the first threads that a process starts. Call
+ * it on the main thread.
  */
 export function stepEngineBack(log: Pick<Log, 'info'>): void {
   for (const thread of threadsOfEngine()) stepBack(ranks.engine, log, thread)
 }
 
 function threadsOfEngine(): number[] {
-  // A pool of another size: who is who cannot be told by the order.
+  // With a pool of another size the order does not tell which threads are V8's.
   if (process.platform !== 'linux' || process.execArgv.some((word) => word.includes('v8-pool-size')))
     return []
   const age = (thread: number): number => (thread - process.pid + threadNumbers) % threadNumbers
@@ -111,8 +115,8 @@ function nameOf(thread: number): string {
 let poolStarted: Promise<unknown> | undefined
 
 /**
- * Starts the pool of threads for files and digests that all threads of the process share. Its threads get the priority of the
- * thread that uses it first, so the main thread does, before any steps back.
+ * Starts the pool of threads for files and digests that all threads of the process share. Its threads inherit the
+ * priority of the thread that uses it first, so the main thread does that before any priority is lowered.
  */
 export async function startSharedPool(): Promise<void> {
   poolStarted ??= stat('/')

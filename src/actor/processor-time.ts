@@ -3,8 +3,8 @@ import { ranMs } from '../../native/schedule/schedule.js'
 import { systemClock } from './clock.js'
 
 /**
- * Counts milliseconds that this thread has had of the processors; only differences mean something. Without the addon: from the
- * kernel's account (10 to 20 us a call), and where there is none, by the clock.
+ * Processor time of this thread in milliseconds; only differences have a meaning. Without the addon it is read from
+ * /proc (10 to 20 us a call), and where that is missing, the monotonic clock is used.
  */
 export const processorTime = {
   monotonic: (): number => ranMs() ?? accountMs() ?? systemClock.monotonic(),

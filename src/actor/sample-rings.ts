@@ -1,9 +1,10 @@
 import { isWithin } from './clock.js'
 
 /**
- * What was seen lately, for people: each thread writes some of what passes it into its own ring of one shared table, without a
- * lock, and whoever wants to know reads all rings. A sample stands for what passed since the one before it, so sums are good
- * estimates however much passes, and the cost is one look at the time. A slot that is read while it is written may mix two texts.
+ * Samples of recent events, for the operator's page: each thread writes samples into its own ring buffer of one
+ * shared table, without a lock; the reader sums all rings. A sample stands for all events since the one before it, so
+ * the sums are estimates at any rate, and an event that is not sampled takes only a look at the clock. A slot that is
+ * read while it is written may mix two texts, which is acceptable for display.
  */
 const slots = 1024
 const slotBytes = 128
@@ -12,7 +13,7 @@ const textMax = slotBytes - 24
 /** Two samples of one thread are at least so far apart. */
 const gapMs = 20
 
-/** One thing that was seen, summed up. */
+/** The sum of all samples of one text. */
 export interface SampledText {
   readonly text: string
   readonly count: number
@@ -40,7 +41,7 @@ export class SampleRings {
     if (this.#start + slots * slotBytes > this.#bytes.length) throw new RangeError(`no row ${row} of samples`)
   }
 
-  /** `text` was seen once, and was worth `amount`. `nowMs`: the same clock on all threads. */
+  /** Counts one event `text` with `amount`. `nowMs`: the same clock on all threads. */
   note(nowMs: number, text: string, amount: number): void {
     this.#count += 1
     if (isWithin(nowMs, this.#lastMs, gapMs)) return
@@ -56,7 +57,7 @@ export class SampleRings {
     this.#count = 0
   }
 
-  /** What was seen most since `sinceMs` on all threads, at most `limit`. */
+  /** The texts with the largest sums since `sinceMs` on all threads, at most `limit`. */
   top(sinceMs: number, limit: number): SampledText[] {
     const sums = new Map<string, { text: string; count: number; amount: number; lastMs: number }>()
     for (let at = 0; at < this.#bytes.length; at += slotBytes) {

@@ -1,6 +1,6 @@
 /** Numbers that every thread reads, in shared memory: no message, no lock. */
 
-/** The height of the chain's tip as far as this program knows it, and whether more than that was heard of. */
+/** The height of the chain's tip as far as this program knows it, and a counter of reports that the chain is longer. */
 export class Tip {
   readonly #cells: Int32Array
 
@@ -19,22 +19,22 @@ export class Tip {
     if (Atomics.exchange(this.#cells, 0, height + 1) !== height + 1) this.grew()
   }
 
-  /** Changes whenever a thread has heard that the chain has more than it knew: what was absent before may be there now. */
+  /** Changes whenever a thread learned that the chain is longer than known: what was absent before may exist now. */
   get growths(): number {
     return Atomics.load(this.#cells, 1)
   }
 
-  /** Says on any thread that a node knows of more than this thread did. */
+  /** Reports, from any thread, that a node knows a longer chain. */
   grew(): void {
     Atomics.add(this.#cells, 1, 1)
   }
 }
 
-/** What a follower of the chain does: `idle` before it begins, `halted` where it needs its operator. */
+/** What a follower of the chain does: `idle` before it begins, `halted` where the operator must decide. */
 export const followingStates = ['idle', 'importing', 'following', 'halted', 'finished'] as const
 export type FollowingState = (typeof followingStates)[number]
 
-/** How far the index is behind the chain, and what waits to be unbundled. One thread writes it. */
+/** Progress of the index against the chain, and how many bundles wait. One thread writes it. */
 export class Following {
   readonly #cells: Float64Array
 

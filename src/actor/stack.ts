@@ -15,9 +15,9 @@ interface Word {
 const framesMax = 20
 
 /**
- * What a thread that the calling one has started does at this moment, innermost call first. It is stopped for an instant by
- * the engine's own debugger, also in a loop without end. Undefined where it runs none of our code (it sleeps, or is inside of an
- * addon) for `patienceMs`.
+ * The current stack of a thread that the calling one has started, innermost call first. V8's debugger pauses the
+ * thread for an instant, which also works in an endless loop. Undefined where it runs none of our code (it sleeps, or
+ * is inside of an addon) for `patienceMs`.
  */
 export async function stackOf(threadId: number, patienceMs: number): Promise<readonly string[] | undefined> {
   const session = new Session()

@@ -1,30 +1,30 @@
 import type { Log } from './log.js'
 
-/** One part of the program: brought up in order, taken down in the opposite order. */
+/** One part of the program: parts are started in order, and stopped in the opposite order. */
 export interface Part {
   readonly name: string
-  /** Brings the part up. Rejecting stops the start; what is already up is taken down again. */
+  /** Starts the part. Where it rejects, the parts that are running already are stopped again. */
   start(): Promise<RunningPart>
 }
 
 export interface RunningPart {
-  /** Resolves with a reason when the part ended unasked: its state may be wrong, so the program ends too. */
+  /** Resolves with a reason when the part ended without being stopped: its state may be wrong, so the program ends too. */
   readonly lost?: Promise<string>
-  /** Finishes work in flight and leaves. */
+  /** Finishes work in flight, then stops. */
   stop(): Promise<void>
 }
 
 export interface Supervised {
   /** Resolves with a reason as soon as any part is lost. */
   readonly lost: Promise<string>
-  /** Takes everything down, last started first. A second call joins the first. */
+  /** Stops everything, last started first. A second call waits for the first. */
   stop(): Promise<void>
 }
 
 /**
- * Starts `steps` one after the other; parts that are one step start at once, and the next step waits for all of them. One list
- * serves both directions, so that the orders cannot drift apart. A part that is lost is reported, not restarted: the state on
- * disk is the truth, and a fresh process recovers from it.
+ * Starts `steps` one after the other; parts that are one step start at once, and the next step waits for all of them.
+ * Stopping uses the same list backwards, so that both orders stay consistent. A part that is lost is reported, not
+ * restarted: the state on disk is the truth, and a fresh process recovers from it.
  */
 export async function supervise(steps: readonly (Part | readonly Part[])[], log: Log): Promise<Supervised> {
   const up: { name: string; running: RunningPart }[] = []

@@ -7,28 +7,29 @@ import { startSharedPool } from './priority.js'
 /** One running thread of `workers/`. Its file is wiring only: it builds the room's actor and answers on its ports. */
 export interface Thread {
   readonly name: string
-  /** What the thread said when it was up, e.g. the port it listens on. */
+  /** What the thread sent when it was ready, for example the port that it listens on. */
   readonly said: unknown
   /** Node's number of the thread. */
   readonly id: number
-  /** A new line to the thread's actor. `about` travels with it. */
+  /** A new message port to the thread's actor. `about` is sent along with it. */
   connect(about?: unknown): MessagePort
-  /** Resolves with the exit code once the thread is gone, however that came. */
+  /** Resolves with the exit code once the thread has ended for any reason. */
   readonly gone: Promise<number>
-  /** Asks the thread to finish its work and leave; ends it after `deadlineMs`. */
+  /** Asks the thread to finish its work and end; terminates it after `deadlineMs`. */
   stop(deadlineMs: number): Promise<void>
-  /** Ends the thread in the middle of whatever it does. Does not resolve while it is inside of an addon. */
+  /** Terminates the thread at once. Does not resolve while it is inside an addon. */
   end(): Promise<void>
 }
 
-/** Words between the supervisor and a thread, apart from the actor's own ports. */
+/** Messages from the supervisor to a thread, apart from the actor's own ports. */
 export type ThreadOrder =
   | { readonly connect: MessagePort; readonly about?: unknown }
   | { readonly stop: true }
 
 /**
- * Starts `workers/<file>` with `data` (cloned; ports at its first level, or in a list there, move to the thread) and waits until
- * it says that it is up: `{ready: ...}` on its parent port. Rejects when the thread ends before, or is not up after `startMs`.
+ * Starts `workers/<file>` with `data` (cloned; ports at its first level, or in a list there, move to the thread) and
+ * waits for `{ready: ...}` on its parent port. Rejects where the thread ends before that, or is not ready after
+ * `startMs`.
  */
 export async function startThread(
   name: string,

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import type { Clock, Timer } from './clock.js'
 import { type Heartbeats, isHand } from './heartbeats.js'
 
-/** What the kernel says of a thread. */
+/** State of a thread as the kernel reports it. */
 export interface Account {
   /** A letter: R runs or could run, S sleeps, D waits for a disk, others are rare. */
   readonly state: string
@@ -11,9 +11,10 @@ export interface Account {
 }
 
 /**
- * Why a thread is silent. `spins`: it had half of the time allowed as processor time of its own, and came to no end. `sleeps`: it
- * waits within one call that does not come back, and had no processor time at all. `disk`: the same, for a disk. A thread that
- * could run and was not given a processor is not silent by its own fault, and is never named.
+ * Why a thread sends no heartbeat. `spins`: it used half of the allowed time as processor time without returning to
+ * its loop. `sleeps`: it waits in one call that does not return, and used no processor time. `disk`: the same, and
+ * the kernel says that it waits for a disk. A thread that is ready to run but gets no processor is not at fault, and
+ * is never reported.
  */
 export type Cause = 'spins' | 'sleeps' | 'disk'
 
@@ -28,30 +29,31 @@ export interface WatchdogOptions {
   /** A thread may be silent for so long. */
   readonly silentMs: number
   /**
-   * Told once when a thread is silent for too long, and again at each look while it is. What was named to wait for a disk and is
-   * silent for another cause now is told of as new: another thing is to be done.
+   * Called when a thread is silent for too long, and again at each look while it stays silent. `isFirst` is true for
+   * the first call, and again where a thread that waited for a disk is silent for another cause now, because that
+   * needs another reaction.
    */
   readonly onSilent: (silence: Silence, isFirst: boolean) => void
-  /** Told when a thread that was named is heard from again. */
+  /** Called when a thread that was reported sends a heartbeat again. */
   readonly onHeard: (name: string) => void
   /** Of a thread by the kernel's number; undefined where there is none. */
   readonly account?: (thread: number) => Account | undefined
 }
 
-/** Of the clock by which the kernel keeps account: 100 a second on all machines that this runs on. */
+/** Tick of the kernel's clock for processor time (USER_HZ): 100 a second on all machines that this runs on. */
 const tickMs = 10
 
 interface Watched {
   count: number
   silentMs: number
-  /** Processor time at the last sign of life. */
+  /** Processor time at the last heartbeat. */
   cpuMs: number
   namedFor: Cause | undefined
 }
 
 /**
- * Looks after the signs of life of all threads. Time that the watching thread was late itself (a busy or suspended machine, a
- * debugger) counts for nobody: silence is the sum of the times between looks that came in time.
+ * Watches the heartbeats of all threads. Time in which the watching thread itself was late (a busy or suspended
+ * machine, a debugger) does not count: silence is the sum of the times between looks that came in time.
  */
 export class Watchdog {
   readonly #watched = new Map<number, Watched>()
@@ -87,7 +89,7 @@ export class Watchdog {
     for (const { slot, name, thread, count } of this.heartbeats.read()) {
       const found = account(thread)
       if (found === undefined) {
-        // It was ended from outside.
+        // The thread was terminated, so it did not free its slot.
         this.heartbeats.free(slot)
         continue
       }
@@ -118,7 +120,8 @@ export class Watchdog {
 
   #causeOf(name: string, state: string, cpuMs: number): Cause | undefined {
     if (cpuMs >= this.options.silentMs / 2) return 'spins'
-    // One that had a little is not within one call: it wakes, and waits for its turn.
+    // A thread that used some processor time is not stuck in one call: it wakes now and then, and waits for a
+    // processor.
     if (state === 'R' || cpuMs > tickMs || isHand(name)) return undefined
     return state === 'D' ? 'disk' : 'sleeps'
   }
