@@ -2,6 +2,7 @@ import { absence } from './absence.js'
 import { answers } from './answers.js'
 import { bands } from './bands.js'
 import { chunks } from './chunks.js'
+import { client } from './client.js'
 import { foreign } from './foreign.js'
 import { forwarding } from './forwarding.js'
 import { indexing } from './indexing.js'
@@ -43,6 +44,7 @@ const tables = {
   queries,
   services,
   topUps,
+  client,
 }
 
 type Values<Table> = { readonly [Name in keyof Table]: Table[Name] extends Setting<infer T> ? T : never }

@@ -17,6 +17,16 @@ const commands: Readonly<Record<string, () => Promise<Command>>> = {
   names: async () => (await import('./names.js')).namesCommand,
   moderation: async () => (await import('./moderation.js')).moderationCommand,
   ledger: async () => (await import('./ledger.js')).ledgerCommand,
+  put: async () => (await import('./put.js')).put,
+  deploy: async () => (await import('./deploy.js')).deploy,
+  sync: async () => (await import('./deploy.js')).sync,
+  get: async () => (await import('./get.js')).getCommand,
+  price: async () => (await import('./account.js')).price,
+  balance: async () => (await import('./account.js')).balance,
+  'top-up': async () => (await import('./account.js')).topUpCommand,
+  share: async () => (await import('./account.js')).share,
+  history: async () => (await import('./account.js')).history,
+  completion: async () => (await import('./completion.js')).completion,
   settings: async () => (await import('./settings.js')).settings,
 }
 
@@ -34,6 +44,13 @@ Usage: sluice COMMAND [--help]
   import     fills the index from Parquet bands or node answers: a folder, or what a gateway publishes
   ledger     checks the accounts of the payment service
   settings   lists every setting: name, default, meaning
+
+  put        uploads a file, or what comes by a pipe
+  deploy     uploads a folder, only what is new of it, and gives it a manifest and a name
+  sync       the same whenever the folder changes (--watch)
+  get        fetches content and proves it before it is written
+  price      what uploads cost; balance, top-up, share, history: credits
+  completion words for shells to complete commands by
 
   -h, --help     this text; sluice COMMAND --help: what the command takes
   -v, --version  the version

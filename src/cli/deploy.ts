@@ -1,0 +1,151 @@
+import { statSync, watch } from 'node:fs'
+import { pause, systemClock } from '../actor/clock.js'
+import type { SluiceClient } from '../client/client.js'
+import { type FolderResult, uploadFolder } from '../client/folder.js'
+import { chainLayer } from '../client/folder-index.js'
+import { readFolder } from '../client/node/files.js'
+import { addressOfOwner } from '../client/signer.js'
+import { exitCode } from './exit-code.js'
+import { setOwnName } from './own-names.js'
+import { Progress } from './progress.js'
+import { fundingOf } from './put.js'
+import { type ClientWords, clientCommand, clientOf, creditsText, show, tagsOf, WrongWords } from './wallet.js'
+
+const about = `Files that are on the network already, with the same bytes and tags and by the same key, are not uploaded again.
+Says before what it costs at most, and after where it is. Broken off, it goes on where it was.
+
+  --index FILE     the path that stands for the folder (index.html unless given)
+  --fallback FILE  the path for what is not there (404.html unless given)
+  --tag N=V        a tag of every file; several times for several
+  --bundle         puts small files together into one item: one request for a thousand of them
+  --usdc MAX       pays in USDC (x402), at most so many micro-USDC for each item
+`
+
+const options = {
+  index: { type: 'string' },
+  fallback: { type: 'string' },
+  name: { type: 'string' },
+  tag: { type: 'string', multiple: true },
+  usdc: { type: 'string' },
+  bundle: { type: 'boolean' },
+  watch: { type: 'boolean' },
+} as const
+
+const deployHelp = `sluice deploy: uploads a folder and gives it a manifest and a name
+
+Usage: sluice deploy DIR [--name NAME] [--index FILE] [--fallback FILE]
+
+${about}  --name NAME      what the name means from now on, in the registry of this machine's gateway (DATA_PATH)
+
+Example:
+  sluice deploy dist --name docs --key wallet.json
+`
+
+const syncHelp = `sluice sync: uploads a folder, and again whatever changes in it
+
+Usage: sluice sync DIR [--watch]
+
+${about}  --watch          stays, and uploads what changes until it is stopped
+
+Example:
+  sluice sync site --watch --key wallet.json
+`
+
+type Words = ClientWords & Record<string, unknown>
+
+/** Uploads a folder once. */
+export const deploy = clientCommand('deploy', deployHelp, options, async ([folder, ...more], values) => {
+  const client = await clientOf(values)
+  const result = await uploaded(client, checkedFolder(folder, more), values)
+  const id = result.manifestResponse?.id ?? ''
+  if (typeof values.name === 'string') await setOwnName(values.name, id)
+  return told(client, values, result)
+})
+
+/** Uploads a folder, and again when it changes. */
+export const sync = clientCommand('sync', syncHelp, options, async ([word, ...more], values) => {
+  const client = await clientOf(values)
+  const folder = checkedFolder(word, more)
+  told(client, values, await uploaded(client, folder, values))
+  if (values.watch !== true) return exitCode.done
+  for await (const _ of changesOf(folder)) told(client, values, await uploaded(client, folder, values))
+  return exitCode.done
+})
+
+function checkedFolder(folder: string | undefined, more: readonly string[]): string {
+  if (folder === undefined || more.length > 0) throw new WrongWords('give one DIR')
+  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() !== true)
+    throw new WrongWords(`${folder} is no folder`)
+  return folder
+}
+
+async function uploaded(client: SluiceClient, folder: string, values: Words): Promise<FolderResult> {
+  const { files, leftOut } = await readFolder(folder)
+  for (const one of leftOut) process.stderr.write(`left out: ${one}\n`)
+  await sayPrice(
+    client,
+    files.map(({ source }) => source.size),
+  )
+  const owner = client.currentSigner === undefined ? '' : addressOfOwner(client.currentSigner.owner)
+  const [gateway = ''] = client.addresses.gatewayUrls
+  const progress = new Progress('files', systemClock)
+  const { index, fallback } = values
+  const task = uploadFolder(client, {
+    files,
+    dataItemOpts: { tags: tagsOf(values.tag) },
+    fundingMode: fundingOf(values.usdc),
+    folderIndex: [chainLayer(gateway, owner, (url, init) => fetch(url, init))],
+    bundleSmallFiles: values.bundle === true,
+    manifest: {
+      ...(typeof index === 'string' && { indexFile: index }),
+      ...(typeof fallback === 'string' && { fallbackFile: fallback }),
+    },
+  })
+  for await (const event of task) {
+    if (event.type === 'folder') progress.show(event.processedFiles, event.totalFiles, event.currentPhase)
+    if (event.type === 'notice') process.stderr.write(`${event.message}\n`)
+  }
+  return task
+}
+
+/** What all of it costs at most. Every item has a price of its own beside its bytes, so that it is said to be about that. */
+async function sayPrice(client: SluiceClient, sizes: readonly number[]): Promise<void> {
+  const total = sizes.reduce((sum, size) => sum + size, 0)
+  const costs = await client.getUploadCosts({ bytes: [total] })
+  const winc = costs[0]?.winc ?? '0'
+  process.stderr.write(
+    `${sizes.length} files, ${total} bytes: about ${creditsText(winc)} if nothing of it is there or free\n`,
+  )
+}
+
+function told(client: SluiceClient, values: Words, result: FolderResult): number {
+  const { folderIndexSummary: sum, manifestResponse } = result
+  const id = manifestResponse?.id ?? ''
+  const link = `${client.addresses.gatewayUrls[0]}/${id}/`
+  const files = result.fileResponses.map(({ path, id: file, reused }) => ({ path, id: file, reused }))
+  const counts = `${sum.uploadedFiles} of ${sum.totalFiles} files uploaded, ${sum.reusedFiles} were there`
+  return show(values, { id, link, ...sum, files }, [counts, id, link])
+}
+
+/** Changes of a folder, several within half a second as one. */
+async function* changesOf(folder: string): AsyncGenerator<void> {
+  let changed = false
+  let wake: (() => void) | undefined
+  const watcher = watch(folder, { recursive: true }, () => {
+    changed = true
+    wake?.()
+  })
+  try {
+    for (;;) {
+      if (!changed)
+        await new Promise<void>((resolve) => {
+          wake = resolve
+        })
+      await pause(500)
+      changed = false
+      yield
+    }
+  } finally {
+    watcher.close()
+  }
+}

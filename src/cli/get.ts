@@ -1,0 +1,72 @@
+import { once } from 'node:events'
+import { createWriteStream } from 'node:fs'
+import { rename, rm } from 'node:fs/promises'
+import { finished } from 'node:stream/promises'
+import { ProvingFetcher } from '../client/fetch/verified-fetch.js'
+import { streamPieces } from '../client/payload.js'
+import { exitCode } from './exit-code.js'
+import { clientCommand, clientOf, WrongWords } from './wallet.js'
+
+const help = `sluice get: fetches content and proves it before it is written
+
+Usage: sluice get ID|ID/PATH|ar://NAME/PATH [--range FIRST-LAST] [--output FILE]
+
+No gateway is believed: the owner's signature or the proofs of chunks must hold. With several --gateway another one is asked
+where one fails or lies, and a name counts where more than half of them agree on it.
+
+  --range A-B     bytes A to B, or A- for the rest
+  --output FILE   into a file, which appears when all of it is there; standard output unless given
+
+Examples:
+  sluice get 0FJrLrxrFkVTBwRrzCCh88Gm2tG1xPxg8s_IuRZDVzw --network mainnet > picture.jpg
+  sluice get ar://site/index.html --gateway http://127.0.0.1:3000
+`
+
+const options = { range: { type: 'string' }, output: { type: 'string' } } as const
+
+/** Fetches and proves. */
+export const getCommand = clientCommand('get', help, options, async ([reference, ...more], values) => {
+  if (reference === undefined || more.length > 0) throw new WrongWords('give one ID or name')
+  const client = await clientOf(values)
+  const fetcher = new ProvingFetcher({
+    gatewayUrls: client.addresses.gatewayUrls,
+    onFinding: ({ error }) => process.stderr.write(`${error.code}: ${error.message}\n`),
+  })
+  const response = await fetcher.fetch(reference, { range: rangeOf(values.range) })
+  const output = typeof values.output === 'string' ? values.output : undefined
+  await written(response, output)
+  const how = `${response.headers.get('x-verified')}, ${response.headers.get('content-type')}`
+  process.stderr.write(`proven by ${how}\n`)
+  return exitCode.done
+})
+
+function rangeOf(text: unknown): { start: number; end?: number } | undefined {
+  if (text === undefined) return undefined
+  const [, start, end] = /^(\d{1,15})-(\d{0,15})$/.exec(String(text)) ?? []
+  if (start === undefined) throw new WrongWords(`${String(text)} is no range: write FIRST-LAST`)
+  return { start: Number(start), ...(end !== '' && { end: Number(end) }) }
+}
+
+async function written(response: Response, output: string | undefined): Promise<void> {
+  const body = response.body as ReadableStream<Uint8Array>
+  if (output === undefined) {
+    for await (const piece of streamPieces(body)) {
+      if (!process.stdout.write(piece)) await once(process.stdout, 'drain')
+    }
+    return
+  }
+  const draft = `${output}.part`
+  const file = createWriteStream(draft)
+  try {
+    for await (const piece of streamPieces(body)) {
+      if (!file.write(piece)) await once(file, 'drain')
+    }
+    file.end()
+    await finished(file)
+    await rename(draft, output)
+  } catch (error) {
+    file.destroy()
+    await rm(draft, { force: true })
+    throw error
+  }
+}

@@ -1,0 +1,24 @@
+import { join, resolve } from 'node:path'
+import { readConfig } from '../../config/read.js'
+import { checkWhileIdle } from '../main/data-folder.js'
+import { LocalRegistry } from '../names/local-registry.js'
+import { parseName } from '../names/name.js'
+import { readRecord } from '../names/record.js'
+import { WrongWords } from './wallet.js'
+
+/** Sets what a name means in the registry of this machine's gateway. */
+export async function setOwnName(text: string, id: string): Promise<void> {
+  const config = readConfig()
+  if (Array.isArray(config)) throw new WrongWords(config.join('; '))
+  const name = parseName(text)
+  const record = readRecord({ id })
+  if (name === undefined || record === undefined) throw new WrongWords(`${text} is no name`)
+  const root = resolve(config.server.dataPath)
+  await checkWhileIdle(root)
+  const registry = new LocalRegistry(join(root, 'names'))
+  try {
+    registry.set([[name, record]])
+  } finally {
+    await registry.close()
+  }
+}

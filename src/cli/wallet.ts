@@ -1,0 +1,164 @@
+import { readFileSync, statSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import { readConfig } from '../../config/read.js'
+import { networks, SluiceClient } from '../client/client.js'
+import { ClientError, type ErrorCode } from '../client/errors.js'
+import { fileStore } from '../client/node/file-store.js'
+import type { ArweaveJwk } from '../client/rsa.js'
+import { type ClientSigner, signerOfArweave, signerOfEthereum, signerOfSolana } from '../client/signer.js'
+import type { Command } from './command.js'
+import { exitCode } from './exit-code.js'
+
+/** Options that every command of the client has. */
+export const clientOptions = {
+  help: { type: 'boolean' },
+  json: { type: 'boolean' },
+  network: { type: 'string' },
+  upload: { type: 'string' },
+  payment: { type: 'string' },
+  gateway: { type: 'string', multiple: true },
+  key: { type: 'string' },
+  token: { type: 'string' },
+} as const
+
+export const clientHelp = `
+  --network NAME  local (a program on this machine, the default) or mainnet
+  --upload URL, --payment URL, --gateway URL
+                  single addresses instead; --gateway several times for several gateways
+  --key FILE      the key to sign with: Arweave JWK, Ethereum (hexadecimal) or Solana (base58 or list of numbers);
+                  only its owner may be able to read it. Without the option: WALLET_KEY in the environment
+  --token WORD    what credits are bought with, where the key leaves a choice (base-usdc, ario, ...)
+  --json          one JSON object instead of text
+
+Exit codes: 0 done, 1 failed, 2 wrong words, 3 not found, 4 found untrue, 5 a server did not answer.
+`
+
+export interface ClientWords {
+  readonly network?: string | undefined
+  readonly upload?: string | undefined
+  readonly payment?: string | undefined
+  readonly gateway?: string[] | undefined
+  readonly key?: string | undefined
+  readonly token?: string | undefined
+  readonly json?: boolean | undefined
+}
+
+/** Wrong words on the command line. */
+export class WrongWords extends Error {}
+
+const codes: Partial<Record<ErrorCode, number>> = {
+  'invalid-input': exitCode.usage,
+  'no-signer': exitCode.usage,
+  'not-found': exitCode.notFound,
+  untrue: exitCode.untrue,
+  unavailable: exitCode.unreachable,
+}
+
+/** A command of the client: its help, and failures as lines on standard error with what to do. */
+export function clientCommand(
+  name: string,
+  help: string,
+  options: NonNullable<Parameters<typeof parseArgs>[0]>['options'],
+  work: (positionals: readonly string[], values: ClientWords & Record<string, unknown>) => Promise<number>,
+): Command {
+  return async (words) => {
+    const { values, positionals } = parseArgs({
+      args: [...words],
+      options: { ...clientOptions, ...options },
+      allowPositionals: true,
+    })
+    if (values.help === true) {
+      process.stdout.write(help + clientHelp)
+      return exitCode.done
+    }
+    try {
+      return await work(positionals, values as ClientWords & Record<string, unknown>)
+    } catch (error) {
+      if (error instanceof WrongWords) {
+        process.stderr.write(`sluice ${name}: ${error.message}; see sluice ${name} --help\n`)
+        return exitCode.usage
+      }
+      if (!(error instanceof ClientError)) throw error
+      const { code, message, advice, status, id } = error
+      if (values.json === true)
+        process.stdout.write(`${JSON.stringify({ error: { code, message, advice, status, id } })}\n`)
+      else process.stderr.write(`sluice ${name}: ${message}\n  ${advice}\n`)
+      return codes[code] ?? exitCode.failed
+    }
+  }
+}
+
+/** The client that the words and the environment mean. */
+export async function clientOf(words: ClientWords): Promise<SluiceClient> {
+  const config = readConfig()
+  if (Array.isArray(config)) throw new WrongWords(config.join('; '))
+  const network = words.network ?? 'local'
+  if (network !== 'local' && network !== 'mainnet') throw new WrongWords(`no network ${network}`)
+  const base = { ...networks[network] }
+  const { walletKey, uploadUrls, paymentUrls } = config.client
+  const signer = await signerFrom(words.key, walletKey)
+  const own = `http://127.0.0.1:${config.server.port}`
+  const known = network === 'local' ? { uploadUrl: own, paymentUrl: own, gatewayUrls: [own] } : base
+  return new SluiceClient({
+    uploadUrl: words.upload ?? (words.network === undefined ? uploadUrls?.[0] : undefined) ?? known.uploadUrl,
+    paymentUrl:
+      words.payment ?? (words.network === undefined ? paymentUrls?.[0] : undefined) ?? known.paymentUrl,
+    gatewayUrls: words.gateway ?? known.gatewayUrls,
+    resume: fileStore(join(homedir(), '.local', 'state', 'sluice', 'uploads')),
+    ...(signer && { signer }),
+    ...(words.token !== undefined && { token: words.token }),
+  })
+}
+
+async function signerFrom(
+  file: string | undefined,
+  given: string | undefined,
+): Promise<ClientSigner | undefined> {
+  if (file === undefined) return given === undefined ? undefined : signerOfText(given)
+  const path = resolve(file)
+  const found = statSync(path, { throwIfNoEntry: false })
+  if (found === undefined) throw new WrongWords(`there is no ${path}`)
+  if ((found.mode & 0o077) !== 0) throw new WrongWords(`others can read ${path}: chmod 600 it`)
+  return signerOfText(readFileSync(path, 'utf8'))
+}
+
+/** The signer of a key as tools write it. Never shows the text: it is a secret. */
+async function signerOfText(text: string): Promise<ClientSigner> {
+  const key = text.trim()
+  if (key.startsWith('{')) return signerOfArweave(parsedKey(key) as ArweaveJwk)
+  if (key.startsWith('[')) return signerOfSolana(Uint8Array.from(parsedKey(key) as number[]))
+  return /^(0x)?[0-9a-fA-F]{64}$/.test(key) ? signerOfEthereum(key) : signerOfSolana(key)
+}
+
+function parsedKey(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    // The parser's own message quotes the text.
+    if (error instanceof SyntaxError) throw new WrongWords('the key is not JSON')
+    throw error
+  }
+}
+
+/** Prints the result: as JSON where that was asked for, else as lines. */
+export function show(values: ClientWords, result: unknown, lines: readonly string[]): number {
+  const text = values.json === true ? JSON.stringify(result) : lines.join('\n')
+  process.stdout.write(`${text}\n`)
+  return exitCode.done
+}
+
+/** `name=value` words as tags. */
+export function tagsOf(words: unknown): { name: string; value: string }[] {
+  return (Array.isArray(words) ? (words as string[]) : []).map((word) => {
+    const at = word.indexOf('=')
+    if (at < 1) throw new WrongWords(`${word} is no tag: write NAME=VALUE`)
+    return { name: word.slice(0, at), value: word.slice(at + 1) }
+  })
+}
+
+/** Credits as people read them. */
+export function creditsText(winc: string): string {
+  return `${winc} winc (${(Number(winc) / 1e12).toFixed(6)} credits)`
+}

@@ -1,0 +1,79 @@
+import { createReadStream } from 'node:fs'
+import { lstat, readdir, stat } from 'node:fs/promises'
+import { extname, join } from 'node:path'
+import { ClientError } from '../errors.js'
+import type { FolderFile } from '../folder.js'
+import type { PayloadSource } from '../payload.js'
+
+/** Content types by the ends of names; what is not here has none. */
+const types: Readonly<Record<string, string>> = {
+  ...{
+    '.html': 'text/html',
+    '.htm': 'text/html',
+    '.css': 'text/css',
+    '.js': 'text/javascript',
+    '.mjs': 'text/javascript',
+  },
+  ...{ '.json': 'application/json', '.txt': 'text/plain', '.md': 'text/markdown', '.xml': 'application/xml' },
+  ...{
+    '.svg': 'image/svg+xml',
+    '.png': 'image/png',
+    '.jpg': 'image/jpeg',
+    '.jpeg': 'image/jpeg',
+    '.gif': 'image/gif',
+  },
+  ...{ '.webp': 'image/webp', '.avif': 'image/avif', '.ico': 'image/x-icon', '.pdf': 'application/pdf' },
+  ...{ '.woff': 'font/woff', '.woff2': 'font/woff2', '.ttf': 'font/ttf', '.wasm': 'application/wasm' },
+  ...{
+    '.mp4': 'video/mp4',
+    '.webm': 'video/webm',
+    '.mp3': 'audio/mpeg',
+    '.ogg': 'audio/ogg',
+    '.zip': 'application/zip',
+  },
+  ...{
+    '.csv': 'text/csv',
+    '.gz': 'application/gzip',
+    '.map': 'application/json',
+    '.webmanifest': 'application/manifest+json',
+  },
+}
+
+/** The content type that a file's name stands for; `application/octet-stream` where it says nothing. */
+export function contentTypeOf(name: string): string {
+  return types[extname(name).toLowerCase()] ?? 'application/octet-stream'
+}
+
+/** A file as a source. Throws `not-found` where there is no such file. */
+export async function fileSource(path: string): Promise<PayloadSource> {
+  const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
+    throw new ClientError('not-found', `${path}: ${error.code}`, 'check the path', { cause: error })
+  })
+  if (!found.isFile()) throw new ClientError('invalid-input', `${path} is no file`, 'give a file')
+  return { size: found.size, open: (start) => createReadStream(path, { start, highWaterMark: 1 << 20 }) }
+}
+
+export interface ReadFolder {
+  readonly files: readonly FolderFile[]
+  /** Paths that are left out and why: links, sockets, and such. */
+  readonly leftOut: readonly string[]
+}
+
+/** All files below a folder, in the order of their paths. Symbolic links are not followed: they may lead out, or in a circle. */
+export async function readFolder(folder: string): Promise<ReadFolder> {
+  const files: FolderFile[] = []
+  const leftOut: string[] = []
+  const walk = async (below: string): Promise<void> => {
+    const names = (await readdir(join(folder, below))).sort()
+    for (const name of names) {
+      const path = below === '' ? name : `${below}/${name}`
+      const found = await lstat(join(folder, path))
+      if (found.isDirectory()) await walk(path)
+      else if (found.isFile())
+        files.push({ path, source: await fileSource(join(folder, path)), contentType: contentTypeOf(name) })
+      else leftOut.push(`${path}: ${found.isSymbolicLink() ? 'a symbolic link' : 'no plain file'}`)
+    }
+  }
+  await walk('')
+  return { files, leftOut }
+}

@@ -1,0 +1,208 @@
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { unbundleData } from 'arbundles'
+import t, { type Test } from 'tap'
+import { SluiceClient } from '../../src/client/client.js'
+import { ClientError } from '../../src/client/errors.js'
+import { type FolderOptions, type FolderResult, uploadFolder } from '../../src/client/folder.js'
+import type { FolderIndexLayer } from '../../src/client/folder-index.js'
+import { fileStore } from '../../src/client/node/file-store.js'
+import { readFolder } from '../../src/client/node/files.js'
+import { manifestOf } from '../../src/client/path-manifest.js'
+import { sourceOfBytes } from '../../src/client/payload.js'
+import { signerOfEthereum } from '../../src/client/signer.js'
+import { parseItemHeader } from '../../src/format/item.js'
+import { parseManifest } from '../../src/format/manifest.js'
+import { isRefusal } from '../../src/format/refusal.js'
+import { tagValue } from '../../src/format/tag.js'
+import { sluice } from '../flow/running.js'
+import { type Counter, info, receiptOf, serving, type Told } from './rig.js'
+
+interface Posted {
+  readonly body: Buffer
+  readonly payload: Buffer
+  tag(name: string): string | undefined
+}
+
+/** An upload service that keeps what it is sent. */
+async function service(
+  t: Test,
+  refuse: (posted: Posted) => Told | undefined = () => undefined,
+): Promise<Counter & { items: Posted[] }> {
+  const items: Posted[] = []
+  const counter = await serving(t, ({ method, path, body }) => {
+    if (path === '/v1/info') return info
+    if (path.startsWith('/v1/price/')) return { json: { winc: '5', adjustments: [] } }
+    if (path === '/graphql') return { json: { data: { transactions: { edges: [] } } } }
+    if (method !== 'POST') return undefined
+    const header = parseItemHeader(body)
+    if (header === 'more' || isRefusal(header)) return { status: 400, text: 'no item' }
+    const posted = {
+      body,
+      payload: body.subarray(header.headerSize),
+      tag: (name: string) => tagValue(header.tags, name),
+    }
+    const refused = refuse(posted)
+    if (refused !== undefined) return refused
+    items.push(posted)
+    return { json: receiptOf(body) }
+  })
+  return { ...counter, items }
+}
+
+const file = (path: string, text: string) => ({
+  path,
+  source: sourceOfBytes(Buffer.from(text)),
+  contentType: 'text/plain',
+})
+
+function uploading(url: string, store: string, options: FolderOptions): Promise<FolderResult> {
+  return signerOfEthereum('01'.repeat(32)).then((signer) => {
+    const retry = { tries: 1 }
+    const client = new SluiceClient({
+      uploadUrl: url,
+      paymentUrl: url,
+      signer,
+      retry,
+      resume: fileStore(store),
+    })
+    return uploadFolder(client, options).result
+  })
+}
+
+t.test('a folder becomes items and a manifest; a second time only what changed goes', async (t) => {
+  const { url, items } = await service(t)
+  const store = join(t.testdir(), 'store')
+  const files = [
+    file('index.html', 'one'),
+    file('a/b c&.txt', 'two'),
+    file('__proto__', 'three'),
+    file('empty', ''),
+  ]
+  const first = await uploading(url, store, { files })
+  t.equal(items.length, 5)
+  t.equal(
+    items.find(({ payload }) => payload.toString() === 'one')?.tag('File-SHA256'),
+    '7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed',
+  )
+  const manifest = items.at(-1)
+  t.equal(manifest?.tag('Content-Type'), 'application/x.arweave-manifest+json')
+  const read = parseManifest(manifest?.payload ?? Buffer.alloc(0), {
+    sizeBytes: 1e6,
+    pathsMax: 10,
+    pathMaxBytes: 100,
+  })
+  if (isRefusal(read)) throw new Error(read.message)
+  t.strictSame([...read.paths.keys()].sort(), files.map(({ path }) => path).sort())
+  t.equal(read.index, first.fileResponses[0]?.id)
+  const again = await uploading(url, store, { files })
+  t.equal(items.length, 5)
+  t.match(again.folderIndexSummary, { uploadedFiles: 0, reusedFiles: 4 })
+  t.equal(again.manifestResponse?.id, first.manifestResponse?.id)
+  const changed = await uploading(url, store, { files: [file('index.html', 'new'), ...files.slice(1)] })
+  t.match(changed.folderIndexSummary, { uploadedFiles: 1, reusedFiles: 3 })
+  t.equal(items.length, 7)
+})
+
+t.test('a folder that breaks off goes on where it was', async (t) => {
+  let broken = true
+  const { url, items } = await service(t, ({ payload }) => {
+    return broken && payload.toString() === 'file 7' ? { status: 400, text: 'no' } : undefined
+  })
+  const store = join(t.testdir(), 'store')
+  const files = Array.from({ length: 10 }, (_, at) => file(`${at}.txt`, `file ${at}`))
+  await t.rejects(uploading(url, store, { files, maxConcurrentUploads: 1 }), ClientError)
+  t.equal(items.length, 7)
+  broken = false
+  const result = await uploading(url, store, { files })
+  t.match(result.folderIndexSummary, { uploadedFiles: 3, reusedFiles: 7 })
+  t.equal(items.length, 11)
+})
+
+t.test('small files go together as one bundle that others can open', async (t) => {
+  const { url, items } = await service(t)
+  const files = Array.from({ length: 50 }, (_, at) => file(`${at}.txt`, `file ${at}`))
+  const result = await uploading(url, join(t.testdir(), 'store'), { files, bundleSmallFiles: true })
+  t.equal(items.length, 2)
+  t.equal(items[0]?.tag('Bundle-Format'), 'binary')
+  const bundle = unbundleData(items[0]?.payload as Buffer)
+  t.equal(await bundle.verify(), true)
+  t.strictSame(
+    bundle.getIds(),
+    result.fileResponses.map(({ id }) => id),
+  )
+  t.equal(bundle.items[7]?.rawData.toString(), 'file 7')
+})
+
+t.test('a layer that knows is believed, one that throws is skipped and said', async (t) => {
+  const { url, items } = await service(t)
+  const known = 'A'.repeat(43)
+  const layers: FolderIndexLayer[] = [
+    { name: 'broken', find: async () => Promise.reject(new Error('no disk')) },
+    {
+      name: 'knowing',
+      find: async (keys) => {
+        const { keyText } = await import('../../src/client/folder-index.js')
+        return new Map(keys.slice(0, 1).map((key) => [keyText(key), known]))
+      },
+    },
+  ]
+  const files = [file('a', 'a'), file('b', 'b')]
+  const result = await uploading(url, join(t.testdir(), 'store'), { files, folderIndex: layers })
+  t.strictSame(result.folderIndexSummary.skippedLayers, ['broken: no disk'])
+  t.equal(result.fileResponses[0]?.id, known)
+  t.equal(items.length, 2)
+  const gone = await uploading(url, join(t.testdir(), 'other'), {
+    files,
+    folderIndex: layers,
+    isPresent: async () => false,
+  })
+  t.equal(gone.folderIndexSummary.reusedFiles, 0)
+})
+
+t.test('the manifest chooses index and fallback as clients in use do', async (t) => {
+  const ids = new Map([...'abc'].map((name) => [name, name.repeat(43)]))
+  t.match(manifestOf(ids), { index: { path: 'a' }, fallback: { id: 'a'.repeat(43) } })
+  t.match(manifestOf(ids, { indexFile: 'b', fallbackFile: 'c' }), {
+    index: { path: 'b' },
+    fallback: { id: 'c'.repeat(43) },
+  })
+  t.match(manifestOf(new Map([...ids, ['404.html', 'x'], ['index.html', 'y']])), {
+    index: { path: 'index.html' },
+    fallback: { id: 'x' },
+  })
+})
+
+t.test('commands upload files and folders, and end with codes', async (t) => {
+  const { url, items } = await service(t)
+  const folder = t.testdir({ 'key.txt': '01'.repeat(32), site: { 'index.html': '<p>hi', 'x.css': 'p{}' } })
+  const key = join(folder, 'key.txt')
+  const site = join(folder, 'site')
+  symlinkSync('/etc/passwd', join(site, 'link'))
+  mkdirSync(join(site, 'empty folder'))
+  t.match((await readFolder(site)).leftOut, ['link: a symbolic link'])
+  const words = ['--upload', url, '--payment', url, '--gateway', url, '--key', key]
+  const environment = { HOME: folder, DATA_PATH: join(folder, 'data') }
+  const open = await sluice(['put', key, ...words], environment)
+  t.equal(open.code, 2)
+  t.match(open.err, /chmod 600/)
+  const { chmodSync } = await import('node:fs')
+  chmodSync(key, 0o600)
+  const one = await sluice(['put', join(site, 'x.css'), '--json', ...words], environment)
+  t.equal(one.code, 0, one.err)
+  t.match(JSON.parse(one.out), { id: /^[\w-]{43}$/, winc: '0' })
+  t.equal(items[0]?.tag('Content-Type'), 'text/css')
+  const deployed = await sluice(['deploy', site, '--name', 'docs', '--json', ...words], environment)
+  t.equal(deployed.code, 0, deployed.err)
+  t.match(JSON.parse(deployed.out), { totalFiles: 2, uploadedFiles: 2 })
+  t.match(deployed.err, /left out: link/)
+  const named = await sluice(['names', 'list'], environment)
+  t.match(named.out, JSON.parse(deployed.out).id)
+  writeFileSync(join(site, 'index.html'), '<p>ho')
+  const second = await sluice(['deploy', site, '--name', 'docs', '--json', ...words], environment)
+  t.match(JSON.parse(second.out), { uploadedFiles: 1, reusedFiles: 1 })
+  t.match((await sluice(['price', '100', ...words], environment)).out, /5 winc/)
+  t.equal((await sluice(['put', join(site, 'none'), ...words], environment)).code, 3)
+  t.equal((await sluice(['put', key, '--upload', 'http://127.0.0.1:1', '--key', key], environment)).code, 5)
+  t.match((await sluice(['completion', 'bash'])).out, /complete -F/)
+})
