@@ -159,7 +159,7 @@ export class Delivery {
     const grant = this.#granted(flow, outcome, content)
     if (grant === undefined) return
     const { ledger, touches, guard } = this.parts
-    touches.touch(entry)
+    touches.touch(entry, content)
     ledger.cached(true)
     const head = this.#headOf(flow, entry, planned, true, sound, grant)
     const watched = guard?.watched(content, entry.attributes, planned.bytes) ?? content

@@ -8,8 +8,10 @@ import type { Refusal } from '../format/refusal.js'
 import type { Frame } from '../http/exchange.js'
 import { frameOf } from '../http/frame.js'
 import { type FileState, isSameFile } from '../store/file-stamp.js'
-import type { FileContent } from '../store/mapped.js'
+import type { SegmentPlace } from '../store/segments/place.js'
+import { SegmentContent } from '../store/segments/segment-reader.js'
 import type { SoundFiles } from '../store/sound-files.js'
+import type { StoredContent } from '../store/stored-content.js'
 import { idLead } from './cors.js'
 import { type Facts, type HeadWriter, type PreparedHead, statusOfVariant, typeOf } from './head.js'
 import type { Naming } from './naming.js'
@@ -86,6 +88,9 @@ export class Entry {
   path: string | undefined
   /** The file that was checked to be what its name says. */
   sound: FileState | undefined
+  /** Where the payload lies in the segments, as their index said at its commit `placeAt`; undefined: not there. */
+  place: SegmentPlace | undefined
+  placeAt = Number.NaN
   /** The check under way. */
   checking: Promise<boolean | Refusal> | undefined
   /** Served since the keeper was last told. */
@@ -137,9 +142,12 @@ export class Entry {
   }
 
   /** True where `content` is the file that was checked, by this thread or another one. */
-  isSound({ stamp, sizeBytes }: FileContent, files: SoundFiles): boolean {
+  isSound(content: StoredContent, files: SoundFiles): boolean {
     const { digest, size } = this.attributes
+    const { sizeBytes } = content
     if (sizeBytes !== size) return false
+    if (content instanceof SegmentContent) return content.sound
+    const { stamp } = content
     if (this.sound !== undefined && isSameFile(this.sound, stamp)) return true
     if (digest === undefined || !files.has(digest, sizeBytes, stamp)) return false
     this.sound = stamp

@@ -1,15 +1,17 @@
 import type { Log } from '../actor/log.js'
 import type { Id } from '../format/id.js'
 import { isRefusal } from '../format/refusal.js'
-import type { FileContent } from '../store/mapped.js'
+import { SegmentContent } from '../store/segments/segment-reader.js'
+import { segmentDefaults } from '../store/segments/segment-store.js'
 import type { SoundFiles } from '../store/sound-files.js'
+import type { StoredContent } from '../store/stored-content.js'
 import type { Entries, Entry } from './entry.js'
 import type { Blobs, Source } from './parts.js'
 
 /** Where the bytes of an id are, as far as this machine can say without waiting. */
 export type Located =
   /** On disk; `sound` where the file was checked. The content is closed by whoever got it. */
-  | { readonly at: 'store'; readonly entry: Entry; readonly content: FileContent; readonly sound: boolean }
+  | { readonly at: 'store'; readonly entry: Entry; readonly content: StoredContent; readonly sound: boolean }
   /** On disk, but to be checked first: `check`, then locate again. Nothing is held. */
   | { readonly at: 'unchecked'; readonly entry: Entry }
   /** The catalog knows of it; the bytes are elsewhere. */
@@ -57,9 +59,9 @@ export class Locator {
   }
 
   /** A file that cannot be opened now (no descriptor, a failing disk) is no bug of a request: told once, until one can. */
-  #open({ attributes, isPopular }: Entry, path: string): FileContent | undefined | 'unreadable' {
+  #open(entry: Entry, path: string): StoredContent | undefined | 'unreadable' {
     try {
-      const content = this.blobs.open(path, attributes.size, isPopular)
+      const content = this.#openSmall(entry) ?? this.blobs.open(path, entry.attributes.size, entry.isPopular)
       this.#isToldUnreadable = false
       return content
     } catch (error) {
@@ -67,6 +69,21 @@ export class Locator {
       this.#isToldUnreadable = true
       return 'unreadable'
     }
+  }
+
+  /** The place of a payload holds until the writer of the segments says that something changed. */
+  #openSmall(entry: Entry): SegmentContent | undefined {
+    const { segments } = this.blobs
+    const { digest, size } = entry.attributes
+    if (segments === undefined || digest === undefined || size > segmentDefaults.payloadMaxBytes)
+      return undefined
+    // The number first: what changes between the two is then noticed at the next request.
+    const { commits } = segments.marks
+    if (entry.placeAt !== commits) {
+      entry.place = segments.find(digest)
+      entry.placeAt = commits
+    }
+    return entry.place === undefined ? undefined : segments.open(entry.place, digest)
   }
 
   /**
@@ -77,9 +94,16 @@ export class Locator {
     const { digest, id } = entry.attributes
     const content = entry.path === undefined ? undefined : this.#open(entry, entry.path)
     if (digest === undefined || content === undefined || content === 'unreadable') return true
+    if (content instanceof SegmentContent) {
+      const isSound = await content.verify()
+      content.close()
+      // One that is false is for its writer to remove.
+      if (isSound && content.sizeBytes === entry.attributes.size) return true
+    }
     // The stamp is taken first: a file that comes while the check runs is not the one that was checked.
-    const { stamp, sizeBytes } = content
-    content.close()
+    const stamp = content instanceof SegmentContent ? undefined : content.stamp
+    const { sizeBytes } = content
+    if (stamp !== undefined) content.close()
     entry.checking ??= this.source.check(id, digest)
     const outcome = await entry.checking
     entry.checking = undefined
@@ -88,8 +112,10 @@ export class Locator {
       return sizeBytes === entry.attributes.size
     }
     if (outcome && sizeBytes === entry.attributes.size) {
-      entry.sound = stamp
-      this.sound.add(digest, sizeBytes, stamp)
+      if (stamp !== undefined) {
+        entry.sound = stamp
+        this.sound.add(digest, sizeBytes, stamp)
+      }
       return true
     }
     this.log.error({ data: id, path: entry.path }, 'a blob was not what its name says; it is fetched again')

@@ -18,6 +18,7 @@ import type { Packed } from '../source/manifest-shelf.js'
 import type { Opened } from '../source/opener.js'
 import type { Hints, ManifestFrom, Provenance, Window } from '../source/protocol.js'
 import type { FileContent } from '../store/mapped.js'
+import type { SegmentReader } from '../store/segments/segment-reader.js'
 import type { SoundFiles } from '../store/sound-files.js'
 import type { Flow } from './flow.js'
 import type { Guard } from './guard.js'
@@ -30,6 +31,8 @@ export interface Blobs {
   path(digest: Uint8Array): string
   /** The whole file at a path, or undefined where there is none (store/blob-files.ts). */
   open(path: string, sizeBytes: number, often: boolean): FileContent | undefined
+  /** Small ones that have no file of their own. Absent: each has one. */
+  readonly segments?: SegmentReader
 }
 
 /** The way to bytes that are not in the store, and to certainty about those that are (source/opener.ts). */

@@ -1,6 +1,8 @@
 import type { Address } from '../actor/address.js'
 import type { Clock } from '../actor/clock.js'
 import type { CatalogReply, CatalogRequest } from '../catalog/protocol.js'
+import { SegmentContent } from '../store/segments/segment-reader.js'
+import type { StoredContent } from '../store/stored-content.js'
 import type { Entry } from './entry.js'
 
 const tellMs = 10_000
@@ -20,7 +22,11 @@ export class Touches {
   }
 
   /** Costs next to nothing from the second time on. */
-  touch(entry: Entry): void {
+  touch(entry: Entry, content: StoredContent): void {
+    if (content instanceof SegmentContent) {
+      content.ask()
+      return
+    }
     if (entry.touched || this.keeper === undefined || this.#touched.length >= touchedMax) return
     entry.touched = true
     this.#touched.push(entry)
