@@ -11,8 +11,8 @@ export function normalizedAddress(owner: Uint8Array): string {
 }
 
 /**
- * The address that a key's own network uses for it, and accounts are kept under: base58 for types 2 and 4, EIP-55 for
- * 3, and for 7 too, whose owner field spells the address already; the normalized address for all others.
+ * The address that a key's own network uses for it, and under which it keeps accounts: base58 for types 2 and 4,
+ * EIP-55 for 3, and for 7 too, whose owner field is the address already; the normalized address for all others.
  */
 export function nativeAddress(signatureType: number, owner: Uint8Array): string {
   if (signatureType === 2 || signatureType === 4) return encodeBase58(owner)

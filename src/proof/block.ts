@@ -55,7 +55,7 @@ export function blockTree(leaves: readonly BlockLeaf[]): MerkleTree | undefined 
   return leaves.length === 0 ? undefined : new MerkleTree(leaves)
 }
 
-/** Where a block lies in the weave, and the root that vouches for its transactions' data. */
+/** Where a block lies in the weave, and the root against which its transactions' data is proven. */
 export interface BlockExtent {
   readonly txRoot: Uint8Array
   /** Bytes of the block, padding included. */
@@ -63,8 +63,9 @@ export interface BlockExtent {
 }
 
 /**
- * The leaves of a block, all of its transactions given, with the tree over them; undefined where they do not have its root.
- * Since the weave is padded, data fills whole chunks; which rule holds for a block shows by its root.
+ * The leaves of a block, all of its transactions given, with the tree over them; undefined where they do not have its
+ * root. Since the weave is padded, data fills whole chunks; so both rules are tried, and the root shows which one the
+ * block was made by.
  */
 export function provenTree(
   transactions: readonly BlockTransaction[],

@@ -7,7 +7,7 @@ import { ItemVerifier } from './item.js'
 export interface BundleFindings {
   /** Items that the bundle's header names. */
   readonly items: number
-  /** Those that are by their owners. */
+  /** Items that their owners signed. */
   readonly sound: number
   /** The first few that are not, with the reason. */
   readonly unsound: readonly { readonly id: Id; readonly refusal: Refusal }[]
@@ -15,7 +15,7 @@ export interface BundleFindings {
   readonly broken: Refusal | undefined
 }
 
-/** One is enough to distrust a bundle; some more tell what is wrong with it. */
+/** Most bad items that are listed: one is enough to distrust a bundle, some more help to find the cause. */
 const unsoundMax = 10
 
 /** Verifies every item of a bundle that arrives in pieces: holds one item's header at a time, and no payload. */

@@ -6,15 +6,15 @@ import { runningSha256, sha256 } from './digest.js'
 import { type Leaf, MerkleTree } from './merkle.js'
 
 /**
- * The data root of a payload of known size that arrives in pieces of any length. Holds no bytes of it, only one leaf per
- * chunk. The root is that of the usual way to cut (format/chunk.ts); nothing forbids a sender to cut otherwise, so a
- * different root does not prove the bytes wrong, an equal one proves them right.
+ * The data root of a payload of known size that arrives in pieces of any length. Holds no bytes of it, only one leaf
+ * per chunk. The root is that of the usual way to cut (format/chunk.ts); senders may cut the data in other ways, so a
+ * different root does not prove the bytes wrong, but an equal one proves them right.
  */
 export class DataRootHasher {
   readonly #leaves: Leaf[] = []
   readonly #sizes: Iterator<number, void, void>
   #chunk: Hash = runningSha256()
-  /** Bytes that the chunk in hand still misses; undefined behind the last chunk. */
+  /** Bytes that the current chunk still needs; undefined after the last chunk. */
   #missing: number | undefined
   #received = 0
 

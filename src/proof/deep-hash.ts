@@ -12,13 +12,13 @@ import { runningSha384, sha384 } from './digest.js'
  */
 export type DeepHashElement = Uint8Array | readonly DeepHashElement[]
 
-/** The deep hash, 48 bytes. Recursion is as deep as the value, which callers make and not their clients. */
+/** The deep hash, 48 bytes. Recursion is as deep as the value; its depth is set by the program, never by a client. */
 export function deepHash(element: DeepHashElement): Uint8Array {
   if (element instanceof Uint8Array) return blobHash(element.length, sha384(element))
   return beginList(element.length, element)
 }
 
-/** Hashes of `blob<length>` of lengths that come again and again: those of keys, targets, anchors, tags. */
+/** Hashes of `blob<length>` for small lengths, which are used again and again for keys, targets, anchors and tags. */
 const heads: Uint8Array[] = []
 const headsMax = 1024
 
@@ -43,7 +43,7 @@ function listStart(count: number): Uint8Array {
   return sha384(Buffer.from(`list${count}`))
 }
 
-/** What is hashed of a list of `count` elements when its first ones are: the same for all lists that begin so. */
+/** The accumulator of a list of `count` elements after its first ones. Lists that begin alike share it. */
 export function beginList(count: number, first: readonly DeepHashElement[]): Uint8Array {
   return appendAll(listStart(count), first)
 }

@@ -2,7 +2,7 @@ import { keccak_256 } from '@noble/hashes/sha3.js'
 
 /** Ethereum's ways to turn a message into 32 bytes to sign, and a key into an address. */
 
-/** EIP-191: Keccak-256 of the message behind its announcement. */
+/** EIP-191: Keccak-256 of the standard prefix and the message. */
 export function ethereumMessage(message: Uint8Array): Uint8Array {
   const announcement = Buffer.from(`\x19Ethereum Signed Message:\n${message.length}`)
   return keccak_256(Buffer.concat([announcement, message]))

@@ -16,7 +16,7 @@ function kind(signatureType: number): Uint8Array[] {
   return [Buffer.from('dataitem'), Buffer.from('1'), Buffer.from(signatureType.toString())]
 }
 
-/** What items of a signature type begin with, hashed once: one entry for each type that a header may have. */
+/** The accumulator after the elements that all items of a signature type share, computed once for each type. */
 const begun = new Map<number, Uint8Array>()
 
 function begin(signatureType: number): Uint8Array {

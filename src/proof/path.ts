@@ -5,12 +5,12 @@ import { equalBytes, sha256 } from './digest.js'
 import { branchId, leafId } from './merkle.js'
 
 /**
- * The rules by which the network checks a path, which grew stricter as the weave grew.
+ * The rules by which the network checks a path. Chunks later in the weave must follow stricter ones.
  *
  * - `basic`: hashes only. The rules for tx_path.
- * - `borders`: no chunk, and no gap between what two branches say, is larger than 256 KiB.
+ * - `borders`: no chunk, and no range between the notes of two branches, is larger than 256 KiB.
  * - `strict`: also, chunks start on multiples of 256 KiB; only the last two may differ.
- * - `rebase`: the same in spirit inside subtrees whose offsets start again at 0 (a branch announced by 32 zero bytes).
+ * - `rebase`: similar rules inside subtrees whose offsets start again at 0 (a branch announced by 32 zero bytes).
  */
 export type Ruleset = 'basic' | 'borders' | 'strict' | 'rebase'
 
@@ -25,7 +25,7 @@ export function rulesetAt(weaveOffset: number): Ruleset {
 
 export interface PathQuestion {
   readonly root: Uint8Array
-  /** Offset of a byte, counted from 0 within what the tree covers: whose leaf does the path lead to? */
+  /** Offset of the byte in question, counted from 0 within what the tree covers. */
   readonly target: number
   /** Bytes that the tree covers. */
   readonly size: number
@@ -42,11 +42,14 @@ export interface ProvenLeaf {
   readonly end: number
 }
 
-/** A chunk's proof may not be longer than the chunk could be; at 96 bytes a level that is a tree beyond any data. */
+/**
+ * A chunk's proof may not be longer than the chunk could be; at 96 bytes a level such a tree would be far deeper than
+ * any data needs.
+ */
 const pathSizeMax = chunkSizeMax
 const zeros = new Uint8Array(32)
 
-/** Where the walk from the root stands. Bounds and target are relative to `shift`; left <= target < right always. */
+/** State of the walk from the root. Bounds and target are relative to `shift`; left <= target < right always. */
 interface Walk {
   id: Uint8Array
   at: number
@@ -63,7 +66,7 @@ function forged(message: string): Refusal {
   return refuse('forged', 'upstream', `path: ${message}`)
 }
 
-/** A note; beyond 2^53 it is behind everything, and only its order matters. */
+/** Reads a note. Above 2^53 the value is inexact, but it is only compared, and larger than every valid offset. */
 function readNote(path: Uint8Array, at: number): number {
   let value = 0
   for (let i = at; i < at + 32; i++) value = value * 256 + (path[i] ?? 0)
@@ -98,7 +101,7 @@ function step(walk: Walk, path: Uint8Array, at: number, rebased: boolean): boole
   return true
 }
 
-/** Every chunk but the last two fills a bucket of 256 KiB; the last two may share one and a part. */
+/** Every chunk but the last two fills a bucket of 256 KiB; the last two together fill one bucket and a part of the next. */
 function isStrictlySplit(walk: Walk, end: number, size: number): boolean {
   if (end - walk.left === chunkSizeMax) return walk.left % chunkSizeMax === 0
   if (end === size) {
@@ -109,7 +112,7 @@ function isStrictlySplit(walk: Walk, end: number, size: number): boolean {
   return walk.left % chunkSizeMax === 0 && rest > chunkSizeMax && rest < 2 * chunkSizeMax
 }
 
-/** Every chunk starts on a bucket; the last one of a subtree may instead reach from one bucket into the next. */
+/** Every chunk starts at a bucket; the last one of a subtree may instead reach from one bucket into the next. */
 function isLooselySplit(walk: Walk, end: number): boolean {
   const start = walk.shift + walk.left
   if (start % chunkSizeMax === 0) return true

@@ -14,7 +14,10 @@ export interface PostedChunk {
   readonly end: number
 }
 
-/** The words in which nodes refuse a chunk; client libraries give up on some of them and try again on others. */
+/**
+ * The error codes with which nodes refuse a chunk. Client libraries give up on some of them and retry on others, so
+ * they must be the same here.
+ */
 export type ChunkFault =
   | 'invalid_json'
   | 'data_size_too_big'
@@ -27,8 +30,9 @@ export type ChunkFault =
 const pathMax = 262_144
 
 /**
- * Reads the JSON of `POST /chunk`: `chunk`, `data_path` and `data_root` in base64url, `data_size` and `offset` (of any byte of
- * the chunk in the data, from 0) as decimal text or numbers. Gives the chunk where `ruleset` proves it, or a node's word.
+ * Reads the JSON of `POST /chunk`: `chunk`, `data_path` and `data_root` in base64url, `data_size` and `offset` (of
+ * any byte of the chunk in the data, from 0) as decimal text or numbers. Gives the chunk where `ruleset` proves it,
+ * or the error code that a node would answer.
  */
 export function readPostedChunk(json: unknown, ruleset: Ruleset): PostedChunk | ChunkFault {
   if (typeof json !== 'object' || json === null) return 'invalid_json'

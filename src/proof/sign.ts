@@ -84,7 +84,10 @@ export function signItem(
   return encodeItem({ signatureType, signature: signer.sign(message), owner, target, anchor, tags }, payload)
 }
 
-/** Signs a transaction of format 2 with a 32-byte secp256k1 secret. The owner stays empty: the signature tells the key. */
+/**
+ * Signs a transaction of format 2 with a 32-byte secp256k1 secret. The owner stays empty: the key is recovered from
+ * the signature.
+ */
 export function signTransactionEcdsa(
   tx: Omit<UnsignedTransaction, 'owner'>,
   secret: Uint8Array,

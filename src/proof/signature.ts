@@ -18,7 +18,7 @@ function malformed(message: string): Refusal {
 /** The public exponent of every key of the network. */
 const exponent = 'AQAB'
 
-/** Keys used last: making one takes as long as a verification. Some 2 KiB each; all are forgotten when there are so many. */
+/** Cached keys: making one takes as long as a verification. Some 2 KiB each; the cache is cleared when it has so many. */
 const keysMax = 1000
 const keys = new Map<string, KeyObject>()
 
@@ -50,15 +50,15 @@ export function verifyRsa({ owner, message, signature }: Signed): boolean | Refu
   try {
     return verify('sha256', message, options, signature)
   } catch (error) {
-    // A modulus of a shape that no key has (even, tiny) parses, but makes the arithmetic fail.
+    // A modulus that no real key has (even, or very small) is parsed, but the verification throws.
     if (error instanceof Error) return malformed(`the owner is not a usable key (${error.message})`)
     throw error
   }
 }
 
 /**
- * The encodings of points of small order, sign bit off. For such a key a signature of zeros holds for every fourth
- * message or more often: nobody's key, and everybody's. The unused slots of a type-6 owner are one of them.
+ * The encodings of points of small order, sign bit off. For such a key a signature of zeros is valid for at least
+ * every fourth message, so anybody can sign for it. The unused slots of a type-6 owner are one of them.
  */
 const smallOrder: ReadonlySet<string> = new Set([
   '00'.repeat(32),
@@ -84,8 +84,8 @@ function verifyEd25519(owner: Uint8Array, bytes: Uint8Array, signature: Uint8Arr
 }
 
 /**
- * Ethereum's personal message; the recovery byte is not looked at, the full key is here. High-s signatures are
- * refused: each would have a twin, and so the item two ids.
+ * Ethereum's personal message; the recovery byte is ignored, because the owner is the full key. Signatures with a
+ * high s are refused: s and its negative would both be valid, and the item would have two ids.
  */
 function verifyEthereum({ owner, message, signature }: Signed): boolean | Refusal {
   if (owner[0] !== 4) return malformed('the owner is not an uncompressed point')
@@ -100,8 +100,8 @@ function verifyEthereum({ owner, message, signature }: Signed): boolean | Refusa
 }
 
 /**
- * The compressed key (33 bytes) that signed 32 bytes: r, s and the recovery number 0 to 3, 65 bytes in all. Undefined where it
- * is no such signature, or one with a high s, which would have a twin.
+ * The compressed key (33 bytes) that signed 32 bytes: r, s and the recovery number 0 to 3, 65 bytes in all. Undefined
+ * where it is no such signature, or has a high s: then a second signature would be valid too.
  */
 export function recoverSecp256k1(digest: Uint8Array, signature: Uint8Array): Uint8Array | undefined {
   const recovery = signature[64]
@@ -111,7 +111,7 @@ export function recoverSecp256k1(digest: Uint8Array, signature: Uint8Array): Uin
     if (found.hasHighS()) return undefined
     return found.addRecoveryBit(recovery).recoverPublicKey(digest).toBytes(true)
   } catch (error) {
-    // The curve's library throws on numbers that are no point: a signature of nobody.
+    // The library throws on numbers that are no point of the curve: no key made this signature.
     if (error instanceof Error) return undefined
     throw error
   }
@@ -129,9 +129,10 @@ function verifyInjectedAptos({ owner, message, signature }: Signed): boolean | R
 const aptosKeys = 32
 
 /**
- * Up to 32 Ed25519 keys of which a threshold signs. The last four bytes of the signature are a bitmap, most significant
- * bit first: bit i says that slot i holds a signature by key i. All that are there must hold, and there must be as many
- * as the threshold, which is at least 1: verifiers in use skip that check and take no signature at all for enough.
+ * Up to 32 Ed25519 keys of which a threshold signs. The last four bytes of the signature are a bitmap, most
+ * significant bit first: bit i says that slot i holds a signature by key i. All signatures that are present must be
+ * valid, and their number must reach the threshold, which is at least 1. Some verifiers in use do not check this, and
+ * accept an item without any signature.
  */
 function verifyMultiAptos({ owner, message, signature }: Signed): boolean | Refusal {
   const threshold = owner[aptosKeys * 32] ?? 0
@@ -148,7 +149,7 @@ function verifyMultiAptos({ owner, message, signature }: Signed): boolean | Refu
   return signers >= threshold
 }
 
-/** EIP-712: the address recovered from the signature is the one that the owner field spells. */
+/** EIP-712: the address recovered from the signature is the one in the owner field. */
 function verifyTypedEthereum({ owner, message, signature }: Signed): boolean | Refusal {
   const address = Buffer.from(owner).toString('latin1').toLowerCase()
   if (!/^0x[0-9a-f]{40}$/.test(address)) return malformed('the owner is not an address')
@@ -162,7 +163,7 @@ function verifyTypedEthereum({ owner, message, signature }: Signed): boolean | R
     const point = parsed.addRecoveryBit(recovery).recoverPublicKey(digest)
     return `0x${Buffer.from(ethereumAddress(point.toBytes(false))).toString('hex')}` === address
   } catch (error) {
-    // Numbers out of range, or no point for them: not a signature of anybody.
+    // Numbers out of range, or no point of the curve: no key made this signature.
     if (error instanceof Error) return false
     throw error
   }
@@ -181,8 +182,9 @@ const verifiers: ReadonlyMap<number, Verifier> = new Map<number, Verifier>([
 ])
 
 /**
- * Whether `signed` holds under a signature type of data items (format/item.ts). False: a well-formed signature that is
- * not by this owner over this message. A refusal (malformed): an unknown type, wrong lengths, or an owner that is no key.
+ * Whether the signature is valid under a signature type of data items (format/item.ts). False: a well-formed
+ * signature that is not by this owner over this message. A refusal (malformed): an unknown type, wrong lengths, or an
+ * owner that is no key.
  */
 export function verifySignature(type: number, signed: Signed): boolean | Refusal {
   const shape = signatureTypes.get(type)

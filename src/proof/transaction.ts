@@ -55,8 +55,8 @@ export function ownerOf(tx: Transaction): Uint8Array {
 }
 
 /**
- * Whether the id vouches for the transaction's fields. Not where the owner is recovered from the signature: whoever changes a
- * field then finds another key under the same id, so a node alone can say what it likes.
+ * Whether the id proves the transaction's fields. It does not where the owner is recovered from the signature: with a
+ * changed field another key is recovered, under the same id, so one node alone could send false fields.
  */
 export function isBoundById(tx: Pick<Transaction, 'format' | 'owner'>): boolean {
   return tx.format === 1 || tx.owner.length > 0
@@ -68,11 +68,11 @@ function forged(tx: Transaction, message: string): Refusal {
 
 /**
  * Whether a transaction is what its id says: the id is SHA-256 of the signature, the owner signed it, and data that
- * comes with a format-2 transaction has its data root. Redenominated transactions of format 1 are refused: their signature does
- * not cover the data.
+ * comes with a format-2 transaction has its data root. Redenominated transactions of format 1 are refused: their
+ * signature does not cover the data.
  *
- * Where the owner is recovered from the signature the id binds nothing else: other fields under the same signature are another
- * key's, and as true (`isBoundById`).
+ * Where the owner is recovered from the signature, the id does not prove the other fields: changed fields are a valid
+ * transaction of another key under the same id (`isBoundById`).
  */
 export function verifyTransaction(tx: Transaction): true | Refusal {
   if (idOfBytes(sha256(tx.signature)) !== tx.id) return forged(tx, 'the id is not the hash of the signature')
@@ -81,7 +81,7 @@ export function verifyTransaction(tx: Transaction): true | Refusal {
   if (tx.format === 1 && tx.data.length !== tx.dataSize) {
     return forged(tx, 'cannot be verified without its data')
   }
-  // What a key could be recovered from is a signature by that key.
+  // Without an owner the key was recovered from the signature, which is valid for that key by construction.
   const held =
     tx.owner.length === 0 ||
     verifyRsa({ owner: tx.owner, message: signatureData(tx), signature: tx.signature })
