@@ -10,9 +10,7 @@ import {
 } from './chain.js'
 import { bytesOf, decimalIn, type Fields, fieldsOf, wholeOf } from './shape.js'
 
-/**
- * What nodes answer, read from the JSON of their HTTP interface; undefined where an answer has not the shape it must have.
- */
+/** Parsers for the JSON answers of nodes; undefined where an answer does not have the expected shape. */
 
 const chunkMax = 262_144
 /** Nodes refuse longer proofs (MAX_PATH_SIZE). */
@@ -71,7 +69,7 @@ export function readBlock(text: string): Block | undefined {
 /** No field of a header is longer. */
 const headerFieldMax = 1024
 
-/** What the block has of the header's other fields; a field of a wrong shape is left out. */
+/** The other fields of the block's header; a field of a wrong shape is left out. */
 function headerOf(text: string, fields: Fields): BlockHeader {
   const blob = (name: string): Uint8Array | undefined => bytesOf(fields[name], 0, headerFieldMax)
   const number = (name: string): string | undefined => decimalIn(text, fields, name)

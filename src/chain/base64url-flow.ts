@@ -11,7 +11,7 @@ export class Base64urlFlow {
     return Buffer.from(text.slice(0, whole), 'base64url')
   }
 
-  /** The last bytes; undefined where the text ends in the middle of a byte or carries stray bits. */
+  /** The last bytes; undefined where the text ends in the middle of a byte or has unused bits set. */
   end(): Buffer | undefined {
     const bytes = Buffer.from(this.#rest, 'base64url')
     return this.#rest.length !== 1 && bytes.toString('base64url') === this.#rest ? bytes : undefined

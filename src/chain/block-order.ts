@@ -2,9 +2,12 @@ import { type Id, idBytes } from '../format/id.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
 import type { Block, Chain, TransactionOffset } from './chain.js'
 
-/** A block has up to 1,000 transactions: ten questions find one, some more step over those without data. */
+/**
+ * A block has up to 1,000 transactions: bisection takes ten requests, and one more for each transaction without data
+ * that it meets.
+ */
 const probesMax = 24
-/** Questions about the others one by one, where the order does not lead to it. */
+/** Requests about single transactions where bisection did not find it. */
 const scannedMax = 256
 const scannedAtOnce = 16
 
@@ -14,9 +17,10 @@ export interface LocatedTransaction {
 }
 
 /**
- * Which transaction of a block holds weave byte `offset`. Data lies in the order of the ids' bytes, so nodes are asked for places
- * by bisection; in a block of both formats those of format 1 lie first, and where that leads the bisection astray the others are
- * asked for one by one. Undefined: not found within the bounds. The places are the nodes' word.
+ * Which transaction of a block holds weave byte `offset`. Data lies in the order of the ids' bytes, so nodes are
+ * asked for places by bisection; in a block of both formats those of format 1 lie first, and where bisection fails
+ * because of that, the others are asked for one by one. Undefined: not found within the bounds. The places are what
+ * nodes say, and not proven.
  */
 export async function transactionAt(
   chain: Pick<Chain, 'transactionOffset'>,
@@ -37,7 +41,7 @@ export async function transactionAt(
     const place = await chain.transactionOffset(id, signal)
     if (isRefusal(place)) {
       if (place.refused !== 'unknown') return place
-      // It has no data, and so no place in the order.
+      // It has no data, so it has no place in the weave.
       left.splice(middle, 1)
     } else if (place.end < offset) left.splice(0, middle + 1)
     else if (place.start > offset) left.splice(middle)

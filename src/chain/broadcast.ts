@@ -7,24 +7,24 @@ import type { ChainOptions } from './options.js'
 export interface BroadcastOptions {
   /** Nodes that must take a chunk; where fewer are configured, all of them. */
   readonly successesMin: number
-  /** Nodes told of one chunk at a time. */
+  /** Nodes to which one chunk is posted at the same time. */
   readonly concurrency: number
-  /** To a connection. */
+  /** Timeout of the connection. */
   readonly abortMs: number
-  /** To the whole answer of one node. */
+  /** Timeout of the whole answer of one node. */
   readonly responseMs: number
-  /** Chunks on their way to one node; it is passed over while it has so many. */
+  /** Posts under way to one node; a node with so many is skipped. */
   readonly perNodeMax: number
 }
 
-/** What became of a chunk at one node, in the words that clients read. */
+/** The result of one post, with the field names that clients read. */
 export interface NodeOutcome {
   readonly peer: string
   readonly success: boolean
   readonly statusCode: number
   readonly canceled: boolean
   readonly timedOut: boolean
-  /** It had too much to do already, and was not told. */
+  /** It had too many posts under way, so nothing was sent to it. */
   readonly skipped?: true
 }
 
@@ -33,16 +33,19 @@ export interface Broadcasted {
   readonly failureCount: number
   /** Enough nodes took it. */
   readonly enough: boolean
-  /** Of the nodes that were heard by then. */
+  /** Of the nodes that had answered by then. */
   readonly results: readonly NodeOutcome[]
 }
 
-/** Nodes that refuse for good one after the other, none having taken it: the next ones would too. */
+/**
+ * Final refusals in a row, before any success, after which no other node is asked: the others would refuse the chunk
+ * too.
+ */
 const refusalsMax = 5
-/** 303 says "kept for now". */
+/** 303: the node keeps the chunk temporarily. */
 const taken = new Set([200, 202, 208, 303])
 
-/** Tells nodes of chunks. */
+/** Posts chunks to nodes. */
 export class Broadcast {
   readonly #nodes: readonly Node[]
   readonly #successesMin: number
@@ -63,8 +66,8 @@ export class Broadcast {
   }
 
   /**
-   * Posts node JSON of a chunk to the least busy nodes first, until enough took it, or none is left, or five in a row refused
-   * it for good. Answers as soon as that is clear; what is under way then goes on. Never rejects.
+   * Posts node JSON of a chunk to the least busy nodes first, until enough took it, or none is left, or five in a row
+   * refused it for good. Resolves as soon as that is known; posts that are under way then go on. Never rejects.
    */
   async chunk(json: string): Promise<Broadcasted> {
     const results: NodeOutcome[] = []
@@ -110,7 +113,10 @@ export class Broadcast {
   }
 }
 
-/** The status for a chunk that not enough nodes took: what most of them said; between equals a 4xx, then the lower number. */
+/**
+ * The status for a chunk that not enough nodes took: the most frequent one; between equals a 4xx, then the lower
+ * number.
+ */
 export function commonFailure(results: readonly NodeOutcome[]): number {
   const counts = new Map<number, number>()
   for (const { success, statusCode } of results) {

@@ -3,17 +3,18 @@ import type { Refusal } from '../format/refusal.js'
 import type { Transaction } from '../format/transaction.js'
 
 /**
- * The base layer as the rest of the program sees it. Every value was checked for shape where it came in; what a caller must
- * still prove is said at each method. Refusals: `unknown` (every node asked says so), `upstream` (a node failed or answered
- * nonsense), `forged` (a node's answer contradicts the id it was asked for), `late` (nobody answered in time, or the caller's
- * signal fired), `busy` (too many calls wait already), `too-large` (an answer beyond its bound).
+ * The base layer as the rest of the program sees it. The shape of every value was checked when it was parsed; what
+ * the caller must still prove is said at each method. Refusals: `unknown` (every node asked says so), `upstream` (a
+ * node failed or gave a malformed answer), `forged` (a node's answer contradicts the id it was asked for), `late`
+ * (nobody answered in time, or the caller's signal fired), `busy` (too many calls wait already), `too-large` (an
+ * answer beyond its bound).
  */
 export interface Chain {
-  /** What a node says of itself and its tip. */
+  /** A node's information about itself and its tip. */
   info(signal?: AbortSignal): Promise<NodeInfo | Refusal>
   /** Height of the tip. */
   height(signal?: AbortSignal): Promise<number | Refusal>
-  /** The block at this height of the asked node's chain; its height is checked, its hash is the node's word. */
+  /** The block at this height of the asked node's chain; its height is checked, its hash is not. */
   blockByHeight(height: number, signal?: AbortSignal): Promise<Block | Refusal>
   /** The block of this name; the name in the answer is checked. */
   blockByHash(hash: BlockHash, signal?: AbortSignal): Promise<Block | Refusal>
@@ -27,9 +28,9 @@ export interface Chain {
   pending(signal?: AbortSignal): Promise<readonly Id[] | Refusal>
   /** As `transaction`, for one that waits for a block; signed. */
   pendingTransaction(id: Id, signal?: AbortSignal): Promise<Transaction | Refusal>
-  /** Where the transaction stands. */
+  /** Whether the transaction is mined or pending, and in which block. */
   transactionStatus(id: Id, signal?: AbortSignal): Promise<TransactionStatus | Refusal>
-  /** Where its data lies in the weave; the node's word, to be proved by chunks. */
+  /** Where its data lies in the weave, as the node says: not proven before chunks were. */
   transactionOffset(id: Id, signal?: AbortSignal): Promise<TransactionOffset | Refusal>
   /**
    * The chunk that holds the weave byte `offset` (1-based). Shapes and bounds only: the caller proves the paths, best with
@@ -94,7 +95,7 @@ export interface Block {
   readonly height: number
   /** Seconds since 1970. */
   readonly timestamp: number
-  /** In the order of the header, which is not the order of the weave. */
+  /** In the order of the block header, which is not the order of the data in the weave. */
   readonly transactionIds: readonly Id[]
   /** Root of the tree over the block's data roots; undefined before it existed and where the block carries no data. */
   readonly txRoot?: Uint8Array
@@ -134,7 +135,7 @@ export interface Chunk {
   readonly node: string
 }
 
-/** A broken flow ends with a Refusal as its last word; one that ends without is whole. */
+/** A broken flow ends with a Refusal as its last element; a flow that ends without one is complete. */
 export interface ByteFlow {
   readonly node: string
   readonly bytes: AsyncIterable<Uint8Array | Refusal>

@@ -13,12 +13,12 @@ export interface ProvenChunk {
   readonly ruleset: Ruleset
 }
 
-/** Chunks looked after in one stretch of 256 KiB: usual data has two at most. */
+/** Most chunks kept for one range of 256 KiB: data that is cut in the usual way has two at most. */
 const perStretchMax = 4
 
 /**
- * Proven chunks in memory, the longest unused go first. They lie by what they prove, not by where they are in the weave, so that
- * no fork makes one of them wrong, and chunks that are not mined yet can be kept.
+ * Proven chunks in memory (LRU). The key is the data root and not the position in the weave, so that a fork cannot
+ * make an entry wrong, and chunks that are not mined yet can be kept.
  */
 export class ChunkCache {
   readonly #stretches = new Map<string, readonly ProvenChunk[]>()
@@ -31,7 +31,7 @@ export class ChunkCache {
     return this.#bytes
   }
 
-  /** The chunk that holds byte `offset` (from 0) of the data, proven by these very rules. */
+  /** The chunk that holds byte `offset` (from 0) of the data, proven under exactly these rules. */
   find(dataRoot: Uint8Array, dataSize: number, offset: number, ruleset: Ruleset): ProvenChunk | undefined {
     const key = keyOf(dataRoot, dataSize, Math.floor(offset / chunkSizeMax))
     const chunks = this.#stretches.get(key)

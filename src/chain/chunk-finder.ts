@@ -16,19 +16,19 @@ import { untilLate } from './until-late.js'
 import { WeaveSearch } from './weave-search.js'
 
 export interface ChunkFinderOptions {
-  /** From the question to an answer of any kind. */
+  /** Timeout of one `find`, with any result. */
   readonly deadlineMs: number
-  /** Of that, spent at most on the id of a transaction whose chunk is proven already. */
+  /** The part of it that may be spent on finding the transaction's id after the chunk is proven. */
   readonly nameMs: number
   /** True: an answer without the id is of no use, and all of the deadline may be spent on it. */
   readonly mustName?: () => boolean
-  /** Changes when a node was heard to know more of the chain. */
+  /** Changes when a node reported a longer chain. */
   readonly growths?: () => number
   /** Offsets looked for at once, a quarter of them for one client; one more is refused `busy`. */
   readonly flightsMax: number
   /** Searches for a block at once; the others wait. */
   readonly searchesMax: number
-  /** Bytes of proven chunks kept in memory, those of clients' posts apart. */
+  /** Bytes of proven chunks kept in memory; posted chunks have a bound of their own. */
   readonly shelfBytes: number
   readonly postedShelfBytes: number
 }
@@ -42,7 +42,7 @@ export type FinderChain = Pick<
 export interface FoundChunk {
   readonly span: WeaveSpan
   readonly proven: ProvenChunk
-  /** The node that gave it; undefined: it was here. */
+  /** The node that gave it; undefined: it was in memory. */
   readonly node: string | undefined
 }
 
@@ -51,7 +51,7 @@ type Provider = { span: WeaveSpan; proven: ProvenChunk } | Refusal
 /** A chunk with the proof for the block that its node gave, which nobody has checked. */
 type Brought = FoundChunk & { readonly given?: Uint8Array }
 
-/** Finds the chunk at an absolute weave offset, and proves it against the chain before anybody sees it. */
+/** Finds the chunk at an absolute weave offset, and proves it against the chain before it is returned. */
 export class ChunkFinder {
   readonly #weave: WeaveSearch
   readonly #spans: Spans
@@ -82,9 +82,9 @@ export class ChunkFinder {
   }
 
   /**
-   * The chunk that holds weave byte `offset` (from 1). Several who ask for one offset share the work; it goes on when they leave,
-   * at most for the deadline, and uses the share of the `client` who asked first. Refusals: `unknown` (padding, beyond the weave,
-   * or no node has it), `forged`, `upstream`, `late`, `busy`. Never rejects.
+   * The chunk that holds weave byte `offset` (from 1). Concurrent calls for one offset share one search. It goes on
+   * when the callers leave, at most until the deadline, and is counted for the `client` that asked first. Refusals:
+   * `unknown` (padding, beyond the weave, or no node has it), `forged`, `upstream`, `late`, `busy`. Never rejects.
    */
   async find(offset: number, client = ''): Promise<FoundChunk | Refusal> {
     const here = this.#here(offset)
@@ -114,7 +114,10 @@ export class ChunkFinder {
     this.#posted.put({ ...posted, ruleset })
   }
 
-  /** A node said in passing where a transaction lies: worth a look before the long way, proven like all else. */
+  /**
+   * A node's answer to another request said where a transaction lies. It is tried before the search through the
+   * chain, and proven like everything else.
+   */
   hear(id: Id, place: TransactionOffset): void {
     this.#reported.hear(id, place)
   }
@@ -151,7 +154,7 @@ export class ChunkFinder {
         return { txRoot, sizeBytes: blockSize, before: weaveSize - blockSize }
       },
       chunk: async (offset, wanted) => {
-        // That a node gives no proof is no fault of it.
+        // A node without this proof is not at fault, so it is not counted as failed.
         const without = refuse('unknown', 'upstream', 'no proof for the block came with the chunk')
         await this.chain.chunk(offset, signal, (chunk) => wanted(chunk) || without)
       },
@@ -170,7 +173,7 @@ export class ChunkFinder {
     if (known !== undefined) {
       const found = this.#onShelf(known, offset) ?? (await this.#bySpan(known, offset, signal))
       if (!isRefusal(found) || found.refused !== 'forged') return found
-      // A fork may have moved it: what the chain says now counts.
+      // A fork may have moved it, so the chain is asked again.
       this.#spans.forget(known)
     }
     const heard = known === undefined ? await this.#reported.span(offset, signal) : undefined
@@ -183,7 +186,7 @@ export class ChunkFinder {
     return this.#byBlock(offset, client, signal)
   }
 
-  /** An indexed place without data root: the transaction says it. */
+  /** For an indexed place without data root: the root comes from the transaction itself. */
   async #computed(offset: number, signal: AbortSignal): Promise<WeaveSpan | undefined> {
     const indexed = this.index?.place(offset)
     if (indexed === undefined) return undefined
@@ -228,7 +231,7 @@ export class ChunkFinder {
     if (offset > tip.weaveSize) return refuse('unknown', 'client', 'beyond the end of the weave')
     const leave = new AbortController()
     const searching = this.#search(offset, client, AbortSignal.any([signal, leave.signal]))
-    // Nodes know at once that there is only padding: then nobody waits for the search.
+    // A node knows at once where there is only padding; then the search through the blocks need not be waited for.
     const chunk = await this.chain.chunk(offset, signal)
     if (isRefusal(chunk)) {
       leave.abort()
@@ -267,7 +270,7 @@ export class ChunkFinder {
     if (chunk.txPath !== undefined) {
       return this.#ask(offset, signal, (other) => proveInBlock(other, block, tipHeight, offset))
     }
-    // Without a proof for the block, the transaction's own signature vouches for the data root.
+    // Without a proof for the block, the data root is proven by the signature of the transaction.
     const placed = await transactionAt(this.chain, block, offset, signal)
     if (isRefusal(placed)) return placed
     const span =

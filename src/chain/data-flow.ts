@@ -64,7 +64,10 @@ function iterate(
   }
 }
 
-/** Pieces of decoded data, refused where they are no base64url or too few; too many break the bound of the text. */
+/**
+ * Decoded pieces of the data. Refused where the text is no base64url or too short; a text that is too long exceeds
+ * the limit of the answer.
+ */
 class DataReader {
   readonly #source: OpenAnswer
   readonly #decoder = new Base64urlFlow()

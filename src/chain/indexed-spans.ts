@@ -6,12 +6,12 @@ import { idOfBytes } from '../format/id.js'
 import { type BlockTransaction, emptyInlineRoot } from '../proof/block.js'
 import type { BlockStretch, IndexedPlace, OffsetIndex, WeaveSpan } from './span.js'
 
-/** What the index says of weave offsets, and of the blocks around them. */
+/** Looks up weave offsets, and the blocks that hold them, in the index. */
 export class IndexedSpans implements OffsetIndex {
   constructor(
     private readonly index: ChainIndex,
     private readonly tip: Tip,
-    /** Blocks on top of a transaction after which nothing moves it. */
+    /** Confirmations after which no fork moves a transaction. */
     private readonly forkDepth: number,
   ) {}
 

@@ -14,8 +14,8 @@ export interface NodeOrderOptions {
 }
 
 /**
- * Which node to ask next. A node that failed rests for a while, twice as long each time it fails again, and one success
- * forgives it. Among the rested the least busy is first; between equals the operator's order decides.
+ * Which node to ask next. A node that failed is avoided for a while, twice as long after each further failure; one
+ * success resets that. Among the others the least busy comes first, and between equals the configured order decides.
  */
 export class NodeOrder<Node extends NodeHealth> {
   readonly #nodes: readonly Node[]
@@ -27,7 +27,7 @@ export class NodeOrder<Node extends NodeHealth> {
     this.#options = options
   }
 
-  /** All nodes, the best first; those that rest come last, the one that rests shortest before the others. */
+  /** All nodes, the best first; avoided ones last, the one that is avoided for the shortest time first among them. */
   ranked(now: number): Node[] {
     const rest = (node: Node): number => Math.max(0, node.coolUntil - now)
     return [...this.#nodes].sort((a, b) => rest(a) - rest(b) || a.underWay - b.underWay)

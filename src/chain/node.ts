@@ -11,9 +11,9 @@ import { passing } from './passing.js'
 
 /** What is asked of a node. */
 export interface NodeRequest {
-  /** Below the node's base URL, with its leading slash. */
+  /** Appended to the node's base URL; begins with a slash. */
   readonly path: string
-  /** JSON to post; a GET without. */
+  /** JSON to post; absent: a GET. */
   readonly post?: string
   readonly maxBytes: number
 }
@@ -24,7 +24,7 @@ export interface NodeAnswer {
   readonly body: Buffer
 }
 
-/** An answer whose body still comes. Every one is read to the end or dropped. */
+/** An answer whose body is still arriving. The caller must read it to the end or drop it. */
 export interface OpenAnswer {
   readonly status: number
   readonly contentType: string | undefined
@@ -37,13 +37,13 @@ export interface OpenAnswer {
 
 type Reading = Pick<OpenAnswer, 'status' | 'next' | 'drop'>
 
-/** Some proxies before nodes turn away who does not say a name. */
+/** Some proxies in front of nodes refuse requests without a User-Agent. */
 const named = { 'user-agent': 'sluice' }
 
 type Head = Dispatcher.ResponseData
 type Body = Head['body']
 
-/** One node: its connections, and how it has behaved. */
+/** One node: its connections and its failures. */
 export class Node implements NodeHealth {
   underWay = 0
   failures = 0
@@ -71,7 +71,7 @@ export class Node implements NodeHealth {
       connections: options.connectionsMax,
       connect: { timeout: options.connectMs },
       headersTimeout: options.headMs,
-      // Watched below, piece by piece: this clock would run on while our own reader is slow.
+      // Checked below for each piece instead: this timeout would also run while our own reader is slow.
       bodyTimeout: 0,
       keepAliveTimeout: 4_000,
       pipelining: 1,
@@ -94,7 +94,8 @@ export class Node implements NodeHealth {
   /** Asks, and hands the answer over as soon as its head is here. */
   async open(question: NodeRequest, signal?: AbortSignal): Promise<OpenAnswer | Refusal> {
     let answer = await this.#send(question, signal)
-    // A kept connection may close under the request through nobody's fault; a GET is safe to send again.
+    // A kept-alive connection may be closed by the node just when the request is sent; a GET can be sent again
+    // safely.
     if (answer === 'closed' && question.post === undefined) answer = await this.#send(question, signal)
     if (answer === 'closed')
       return passing(refuse('upstream', 'upstream', `${this.name} closed the connection`))
@@ -156,7 +157,7 @@ export class Node implements NodeHealth {
       if (taken > maxBytes && status === 200) {
         return end(refuse('too-large', 'upstream', `${this.name} sends too much`))
       }
-      // A long page of excuses says what its status says; nobody reads the rest.
+      // A long body of an error says no more than its status, so the rest is discarded.
       if (taken > maxBytes) {
         discard(body)
         return end()
@@ -177,7 +178,7 @@ function codeOf(error: Error): string {
   return 'code' in error && typeof error.code === 'string' ? error.code : error.name
 }
 
-/** Ends a body that nobody will read; the error this raises on it is expected. */
+/** Destroys a body that is not read; the error that this raises on it is expected. */
 function discard(body: Body): void {
   body.on('error', () => undefined)
   body.destroy()

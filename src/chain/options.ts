@@ -1,12 +1,15 @@
-/** How nodes are asked. Times watch progress only: a long answer that keeps coming is never cut. */
+/**
+ * How nodes are asked. The timeouts limit waiting, not the whole transfer: a long answer that keeps arriving is never
+ * cut.
+ */
 export interface ChainOptions {
   /** Base URLs of nodes, the preferred first. At least one. */
   readonly nodes: readonly string[]
-  /** To a connection. */
+  /** Timeout of the connection. */
   readonly connectMs: number
   /** From the request to the answer's head. */
   readonly headMs: number
-  /** Longest window in which a body may bring next to nothing. */
+  /** Longest time in which a body may bring almost nothing. */
   readonly stallMs: number
   /** Connections kept to one node. */
   readonly connectionsMax: number
@@ -14,9 +17,9 @@ export interface ChainOptions {
   readonly callsMax: number
   /** Calls that may wait for their turn; one more is refused `busy`. */
   readonly waitingMax: number
-  /** Questions put to nodes for one answer, one after the other; more than there are nodes: asked again after a pause. */
+  /** Attempts for one answer, one after the other; where there are fewer nodes, they are asked again after a pause. */
   readonly attemptsMax: number
-  /** First cool-off of a node that failed; doubles up to `coolMaxMs` while it goes on failing. */
+  /** How long a node is avoided after its first failure; doubles with each further failure up to `coolMaxMs`. */
   readonly coolMs: number
   readonly coolMaxMs: number
 }

@@ -1,6 +1,6 @@
 import type { Refusal } from '../format/refusal.js'
 
-/** A refusal for trouble that may be over in a moment: a connection lost, a proxy that answers 502. */
+/** A refusal for a failure that may be over soon: a connection lost, a proxy that answers 502. */
 export interface PassingRefusal extends Refusal {
   readonly passing: true
 }

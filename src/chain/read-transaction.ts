@@ -11,12 +11,13 @@ import { verifyTransaction } from '../proof/transaction.js'
  */
 export function readTransaction(text: string, id: Id, signed: boolean, node: string): Transaction | Refusal {
   const transaction = parseTransactionText(text)
-  if (isRefusal(transaction)) return refuse('upstream', 'upstream', `${node} answers nonsense`)
+  if (isRefusal(transaction)) return refuse('upstream', 'upstream', `${node} gives a malformed answer`)
   if (transaction.id !== id || !equalBytes(sha256(transaction.signature), idBytes(id))) {
     return refuse('forged', 'upstream', `${node} answers with something else`)
   }
   if (!signed) return transaction
-  // A node that leaves out the data of a format-1 transaction has not lied, but nothing can be verified.
+  // A node may leave out the data of a format-1 transaction: that is no forgery, but nothing can be verified without
+  // it.
   if (transaction.format === 1 && transaction.dataSize > transaction.data.length) {
     return refuse('upstream', 'upstream', `${node} leaves out the data that the signature covers`)
   }

@@ -10,7 +10,7 @@ export interface RelayedAnswer extends OpenAnswer {
   readonly node: string
 }
 
-/** Hands questions of clients on to nodes, and their answers back, without looking inside. */
+/** A proxy for requests of clients to nodes; bodies are not inspected. */
 export class Relay {
   readonly #nodes: readonly Node[]
   readonly #nodeOrder: NodeOrder<Node>
@@ -25,7 +25,7 @@ export class Relay {
     this.#turns = new FairSlots({ max: options.callsMax, waitingMax: options.waitingMax })
   }
 
-  /** Breaks every call under way. */
+  /** Aborts every call under way. */
   async close(): Promise<void> {
     await Promise.all(this.#nodes.map((node) => node.close()))
   }
@@ -36,9 +36,10 @@ export class Relay {
   }
 
   /**
-   * Asks node after node, at most `attemptsMax`, until one gives an answer below 500 other than 429; where `others` says so, a
-   * 404 counts only when no other node has better. When all have trouble the last trouble is answered as it is, and if none
-   * answered, a refusal: `upstream`, `late`, `too-large`, `busy`. The caller ends the answer, or its turn is never given back.
+   * Asks node after node, at most `attemptsMax`, until one gives an answer below 500 other than 429; where `others`
+   * is true, a 404 counts only when no other node has a better answer. When all fail, the last error answer is passed
+   * on as it is, and if none answered, a refusal: `upstream`, `late`, `too-large`, `busy`. The caller must read the
+   * answer to its end or drop it; until then it holds a slot.
    */
   async ask(question: NodeRequest, others: boolean, signal?: AbortSignal): Promise<RelayedAnswer | Refusal> {
     const turn = await this.#turns.wait('', signal)
@@ -63,9 +64,9 @@ export class Relay {
   }
 
   /**
-   * Hands what one node took on to at most `count` others, so that it does not depend on that node alone. Resolves with how
-   * many took it too; what the others say is of no use to anybody. Nodes that rest, and calls for which there is no turn, are
-   * left out.
+   * Hands what one node took on to at most `count` others, so that it does not depend on that node alone. Resolves
+   * with how many took it too; their answers are not used. Nodes that are avoided now are left out, and so are calls
+   * for which no slot is free.
    */
   async spread(question: NodeRequest, besides: string, count: number, signal?: AbortSignal): Promise<number> {
     const now = this.clock.monotonic()
@@ -115,7 +116,7 @@ export class Relay {
         worse?.drop()
         return relayed
       }
-      // An honest "not here" says more than a broken node.
+      // A 404 says more than the error of a failing node.
       if (worse === undefined || (worse.status >= 429 && !trouble)) {
         worse?.drop()
         worse = relayed

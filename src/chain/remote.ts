@@ -32,10 +32,16 @@ const limit = { word: 1_000, chunk: 1_200_000, record: 16 << 20 }
 /** Nodes refuse to give more data than this in one answer. */
 const wholeDataMax = 12 << 20
 
-/** Before nodes that all had passing trouble are asked again; doubles each time. Longer than a dropped connection takes. */
+/**
+ * Pause before nodes that all had a passing failure are asked again; doubles each time. Longer than it takes to
+ * notice a dropped connection.
+ */
 const againMs = 100
 
-/** Refusals from worst to most harmless: when no node could answer, the worst is told; only unanimity says `unknown`. */
+/**
+ * Refusals from worst to most harmless: when no node could answer, the worst one is returned; so `unknown` is
+ * returned only where all nodes said so.
+ */
 const gravity: readonly Refusal['refused'][] = ['forged', 'too-large', 'upstream', 'late', 'unknown']
 
 type Read<T> = (answer: NodeAnswer, node: Node) => T | Refusal
@@ -62,7 +68,7 @@ export class RemoteChain implements Chain {
     return this.#turns.taken
   }
 
-  /** Breaks every call under way. */
+  /** Aborts every call under way. */
   async close(): Promise<void> {
     await Promise.all(this.#nodes.map((node) => node.close()))
   }
@@ -127,7 +133,7 @@ export class RemoteChain implements Chain {
   ): Promise<Chunk | Refusal> {
     const parts = found(readChunk)
     const read: Read<Chunk> = (answer, node) => {
-      // How nodes answer positions behind the end of the weave: no fault of the node.
+      // Nodes answer 400 for positions behind the end of the weave: no failure of the node.
       if (answer.status === 400) return absenceRefusal(404, node)
       const found = parts(answer, node)
       if (isRefusal(found)) return found
@@ -174,7 +180,7 @@ export class RemoteChain implements Chain {
   }
 
   #turn(signal: AbortSignal | undefined): Promise<Release | Refusal> {
-    // One signal may rule many calls, a whole read-ahead of chunks: that many listeners are no leak.
+    // One signal may be used by many calls (a read-ahead of chunks), so that many listeners are no leak.
     if (signal !== undefined) setMaxListeners(0, signal)
     return this.#turns.wait('', signal)
   }
@@ -197,8 +203,8 @@ export class RemoteChain implements Chain {
   }
 
   /**
-   * Asks node after node until one answers, and when all had trouble that may pass, once more after a while. A node that rests
-   * is left alone when a sound one has said "unknown".
+   * Asks node after node until one answers. When all had a failure that may pass, it asks them once more after a
+   * pause. A node that is avoided now is not asked after another one has said "unknown".
    */
   async #rounds<T>(
     attempt: (node: Node) => Promise<T | Refusal>,
@@ -243,7 +249,8 @@ function found<T>(read: (text: string) => T | undefined): Read<T> {
   return (answer, node) => {
     if (answer.status !== 200) return absenceRefusal(answer.status, node)
     return (
-      read(answer.body.toString('utf8')) ?? refuse('upstream', 'upstream', `${node.name} answers nonsense`)
+      read(answer.body.toString('utf8')) ??
+      refuse('upstream', 'upstream', `${node.name} gives a malformed answer`)
     )
   }
 }

@@ -9,8 +9,9 @@ import { type HeaderChain, verifiedHeader } from './verified-header.js'
 const placesMax = 1024
 
 /**
- * Places of transactions as nodes said them in passing: who downloads by chunks asks for the place first. Saves the search
- * through the chain; the data root comes from the transaction's own signature.
+ * Places of transactions from answers of nodes that were relayed to clients: a client that downloads by chunks asks
+ * for the place first. Saves the search through the chain. Nothing is believed: the data root comes from the signed
+ * transaction.
  */
 export class ReportedPlaces {
   readonly #places = new BoundedMap<Id, TransactionOffset>(placesMax)
@@ -37,8 +38,8 @@ export class ReportedPlaces {
   }
 
   /**
-   * The data root of what the owner of `id` signed, at a place that a node said; undefined where they do not go together. Of
-   * format 1 the data is signed: its root is computed, for which a node must give up to 10 MiB.
+   * The data root of what the owner of `id` signed, at a place that a node said; undefined where their sizes differ.
+   * In format 1 the data itself is signed: its root is computed, for which up to 10 MiB are fetched.
    */
   async signed(id: Id, place: TransactionOffset, signal: AbortSignal): Promise<WeaveSpan | undefined> {
     const header = await verifiedHeader(this.chain, id, signal)

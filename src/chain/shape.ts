@@ -28,7 +28,7 @@ export function wholeOf(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined
 }
 
-/** An amount of winston as decimal text: at most 30 digits, far above all that exists. */
+/** An amount of winston as decimal text: at most 30 digits, far more than the supply. */
 export function winstonOf(text: string): bigint | undefined {
   return text.length <= 30 && decimal.test(text) ? BigInt(text) : undefined
 }

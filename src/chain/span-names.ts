@@ -31,7 +31,7 @@ export class SpanNames {
     private readonly options: NamingOptions,
   ) {}
 
-  /** The span with the id of its transaction, where that can be found in time and its signature vouches for this data root. */
+  /** The span with the id of its transaction, where that can be found in time and it has signed this data root. */
   named(span: WeaveSpan, block: Block, offset: number): Promise<WeaveSpan> {
     if (span.id !== undefined) return Promise.resolve(span)
     const known = this.parts.spans.find(offset)

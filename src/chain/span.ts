@@ -3,13 +3,13 @@ import type { Clock } from '../actor/clock.js'
 import type { Id } from '../format/id.js'
 import type { BlockExtent, BlockTransaction } from '../proof/block.js'
 
-/** Where the data of one transaction lies in the weave, and the root that vouches for every chunk of it. */
+/** Where the data of one transaction lies in the weave, and the root against which its chunks are proven. */
 export interface WeaveSpan {
   /** 1-based weave position of the first byte. */
   readonly start: number
   readonly sizeBytes: number
   readonly dataRoot: Uint8Array
-  /** Absent where only the block's tree was asked. */
+  /** Absent where it was proven by the block's tree alone. */
   readonly id?: Id
   /** Proof from the block's tx_root down to the data root, where a node gave it. */
   readonly txPath?: Uint8Array
@@ -33,7 +33,7 @@ export interface BlockStretch extends BlockExtent {
   readonly before: number
 }
 
-/** What the catalog knows of weave offsets. Never asks anybody. */
+/** What the catalog knows of weave offsets. Makes no requests. */
 export interface OffsetIndex {
   /** The span that holds weave byte `offset` (from 1). */
   find(offset: number): WeaveSpan | undefined
@@ -47,7 +47,7 @@ export interface OffsetIndex {
 
 /** Spans remembered: a scan over all of them takes some microseconds, and each holds a proof of about 1 KiB. */
 const spansMax = 1024
-/** A span that a fork may move is believed so long, and so is one that nobody could name. */
+/** How long a span that a fork may move is remembered, and one whose transaction was not found. */
 const unsettledMs = 30_000
 
 /** The spans that were found last. */

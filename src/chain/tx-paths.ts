@@ -11,18 +11,18 @@ import type { BlockStretch, OffsetIndex, WeaveSpan } from './span.js'
 const pathsMax = 1024
 /** Trees of blocks remembered, up to 1 MB each. */
 const treesMax = 4
-/** So long what a fork may change is believed, and that nobody has a proof. */
+/** How long a proof that a fork may change is remembered, and that no proof was found. */
 const passingMs = 30_000
 
 type BlockTree = NonNullable<ReturnType<typeof provenTree>>
 
 interface Known {
-  /** Undefined: nobody had one. */
+  /** Undefined: no proof was found. */
   readonly path: Uint8Array | undefined
   readonly untilMs: number
 }
 
-/** Who may be asked for what is not known here. */
+/** Where missing parts are asked for. */
 export interface PathSources {
   /** The block that holds the offset. */
   block(offset: number): Promise<BlockStretch | undefined>
@@ -31,8 +31,9 @@ export interface PathSources {
 }
 
 /**
- * Proofs (tx_path) from a block's tx_root down to the data root of a transaction in it. A chunk that a node gave brings one;
- * else it is built from the block's transactions, where the index has all of them; else another node is asked.
+ * Proofs (tx_path) from a block's tx_root down to the data root of a transaction in it. It comes with the chunk of a
+ * node; otherwise it is built from the block's transactions, where the index has all of them; otherwise another node
+ * is asked.
  */
 export class TxPaths {
   readonly #known = new BoundedMap<string, Known>(pathsMax)
@@ -43,7 +44,7 @@ export class TxPaths {
     private readonly clock: Clock,
   ) {}
 
-  /** The span with its proof, or without one where nobody had it a moment ago; undefined where it was not looked for. */
+  /** The span with its proof, or without one where none was found a moment ago; undefined where it was not looked for. */
   known(span: WeaveSpan): WeaveSpan | undefined {
     if (span.txPath !== undefined) return span
     const known = this.#known.get(keyOf(span, this.#block(span)))
@@ -52,7 +53,7 @@ export class TxPaths {
       : proven(span, known.path)
   }
 
-  /** The span with its proof; `given` came with its chunk. Without: nobody has one that holds. */
+  /** The span with its proof; `given` came with its chunk. Without a proof where none is valid. */
   async complete(span: WeaveSpan, given: Uint8Array | undefined, sources: PathSources): Promise<WeaveSpan> {
     const known = this.known(span)
     if (known !== undefined) return known
@@ -95,7 +96,10 @@ export class TxPaths {
     return whole === undefined || at === undefined || at < 0 ? undefined : whole.tree.path(at)
   }
 
-  /** Takes some 30 ms for a block of 1,000 transactions: whoever asks for one of them often asks for the others. */
+  /**
+   * Trees are kept, because one takes some 30 ms for a block of 1,000 transactions, and requests for one of these are
+   * often followed by requests for the others.
+   */
   #treeOf(height: number, block: BlockStretch): BlockTree | undefined {
     const key = encodeBase64url(block.txRoot)
     const known = this.#trees.get(key)

@@ -4,15 +4,21 @@ import type { Node, NodeAnswer } from './node.js'
 import { passing } from './passing.js'
 import { fieldsOf } from './shape.js'
 
-/** How nodes answer `POST /tx`: 200 or 202 taken, 208 known, other 4xx wrong for good, the rest is the node's trouble. */
+/**
+ * How nodes answer `POST /tx`: 200 or 202 taken, 208 known, other 4xx: the transaction is wrong; the rest: a failure
+ * of the node.
+ */
 export function readTransactionPosted(answer: NodeAnswer, node: Node): Posted | Refusal {
   return verdict(answer, node)
 }
 
-/** Words of a 400 that speak of the node, not of the chunk. */
+/** Error codes of a 400 that are about the node, not about the chunk. */
 const ownTrouble = new Set(['not_joined', 'timeout', 'exceeds_disk_pool_size_limit', 'disk_full'])
 
-/** How nodes answer `POST /chunk`: 303 says "kept for now"; 400 with `data_root_not_found` means ask again later or elsewhere. */
+/**
+ * How nodes answer `POST /chunk`: 303: kept temporarily; 400 with `data_root_not_found`: ask again later or ask
+ * another node.
+ */
 export function readChunkPosted(answer: NodeAnswer, node: Node): Posted | Refusal {
   if (answer.status === 303) return 'accepted'
   const outcome = verdict(answer, node)
@@ -36,7 +42,7 @@ function verdict(answer: NodeAnswer, node: Node): Posted | Refusal {
   return trouble(status, node)
 }
 
-/** A node's own words, made fit to be repeated. */
+/** A node's error text, shortened and restricted to printable characters. */
 function words(body: Buffer): string {
   return body
     .subarray(0, 200)

@@ -11,13 +11,13 @@ const nothing = new Uint8Array(0)
 export interface VerifiedHeader {
   /** Without data. */
   readonly transaction: Transaction
-  /** The data root that its block's tree has for it: of format 1 it stands nowhere but follows from the data. */
+  /** The data root that its block's tree has for it: in format 1 it is in no field but computed from the data. */
   readonly treeRoot: Uint8Array
 }
 
 /**
- * The header of a mined transaction, its id and signature verified. Where the signature covers the data (format 1) and the node
- * leaves it out, the data is asked for too. `judges` false: whoever gave it is believed.
+ * The header of a mined transaction, its id and signature verified. Where the signature covers the data (format 1)
+ * and the node leaves it out, the data is asked for too. `judges` false: nothing is verified.
  */
 export async function verifiedHeader(
   chain: HeaderChain,

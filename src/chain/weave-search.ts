@@ -3,7 +3,7 @@ import type { Clock } from '../actor/clock.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { Block, BlockHash, Chain } from './chain.js'
 
-/** Deeper than any fork: what was learned of such blocks stays true. */
+/** Deeper than any fork: what was learned of such blocks does not change. */
 export const settledDepth = 50
 
 /** How long the tip is believed; for an offset beyond it, new data may just have come. */
@@ -14,7 +14,7 @@ const tipBeyondMs = 250
 const extentsMax = 4096
 /** Whole blocks remembered; one lists up to 1,000 ids. */
 const blocksMax = 32
-/** Bisection of 2^30 blocks takes 30 questions, and every other question is a bisection. */
+/** Bisection of 2^30 blocks takes 30 requests, and every second request is a bisection. */
 const stepsMax = 64
 
 /** A block's part of the weave: bytes `before` + 1 to `end`, counted from 1. */
@@ -44,15 +44,15 @@ export class WeaveSearch {
   ) {}
 
   /**
-   * The tip, remembered for a moment. `beyond`: an offset that would be surprising if the tip did not hold it; then only a tip
-   * that was asked for after the last word of growth is good enough.
+   * The tip, remembered for a moment. `beyond`: an offset that the caller expects to exist. Where the remembered tip
+   * does not reach it, only a tip that was asked for after the last report of a longer chain is used.
    */
   async tip(beyond = 0): Promise<Block | Refusal> {
     const known = this.#remembered(beyond)
     if (known !== undefined) return known
     const asked = await this.#shared()
     if (isRefusal(asked) || beyond <= asked.weaveSize || this.#growths === this.growths()) return asked
-    // Whoever asked before us may have done so before the chain grew.
+    // That request may have been sent before the chain grew, so another one is made.
     return this.#shared()
   }
 
@@ -64,7 +64,7 @@ export class WeaveSearch {
   }
 
   #shared(): Promise<Block | Refusal> {
-    // Shared by all who ask: it ends with the clocks of the chain's client, not with the first of them.
+    // Shared by all callers, so it ends with the timeouts of the chain's client and not when the first caller leaves.
     this.#asking ??= this.#askTip().finally(() => {
       this.#asking = undefined
     })
@@ -130,7 +130,7 @@ export class WeaveSearch {
     this.#extents.set(block.height, extentOf(block, tip))
   }
 
-  /** A fork, or a node that lies: nothing that was learned is worth keeping. */
+  /** A fork, or a node that gives false answers: everything that was remembered is dropped. */
   #contradiction(): Refusal {
     this.#extents.clear()
     this.#blocks.clear()
