@@ -9,13 +9,13 @@ export interface Task {
   /** How often it failed. */
   readonly attempts: number
   readonly dueMs: number
-  /** The record as it was read: what was put again meanwhile is another task. */
+  /** The record as it was read: a task with the same key that was put again meanwhile has another record. */
   readonly record: Uint8Array
 }
 
 const headBytes = 8 + 4 + 8
 
-/** No task is put off for longer: one that seems to be was written before the clock was set back, and is due now. */
+/** No task is scheduled further ahead. One that seems to be was written before the clock was set back, so it is due now. */
 const aheadMaxMs = 2 * 86_400_000
 
 /**
@@ -53,8 +53,8 @@ export class Agenda {
   }
 
   /**
-   * Puts tasks on the agenda, on disk when this returns; one that is there already starts anew. Returns how many found no
-   * room.
+   * Puts tasks on the agenda, on disk when this returns; one that is there already is scheduled anew. Returns how
+   * many were refused because the agenda is full.
    */
   put(tasks: readonly { readonly key: Uint8Array; readonly value: Uint8Array }[], dueMs: number): number {
     if (tasks.length === 0) return 0
@@ -91,7 +91,7 @@ export class Agenda {
     return found
   }
 
-  /** Takes tasks off, each unless it was put again meanwhile. */
+  /** Removes finished tasks, except those that were put again meanwhile. */
   done(...tasks: readonly Task[]): void {
     if (tasks.length === 0) return
     this.environment.write(() => {
@@ -99,7 +99,7 @@ export class Agenda {
     })
   }
 
-  /** Puts a failed task off until `dueMs`, unless it was put again meanwhile. */
+  /** Schedules a failed task again at `dueMs`, unless it was put again meanwhile. */
   later(task: Task, dueMs: number): void {
     this.environment.write(() => {
       if (!this.#isCurrent(task)) return

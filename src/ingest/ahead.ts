@@ -1,4 +1,4 @@
-/** Work that goes on while the next is prepared: so much at most. */
+/** Bounds the operations that run while the next one is prepared. */
 export class Ahead {
   readonly #running = new Set<Promise<unknown>>()
 
@@ -9,7 +9,7 @@ export class Ahead {
     while (this.#running.size >= this.max) await Promise.race(this.#running)
   }
 
-  /** Counts work until it ends, well or not: whoever began it hears of that. */
+  /** Counts an operation until it ends. Its failure is handled by the caller that began it. */
   add(work: Promise<unknown>): void {
     const ended: Promise<unknown> = work
       .catch(() => 'heard by whoever began it')

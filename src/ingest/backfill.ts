@@ -10,7 +10,7 @@ import { Rounds } from './rounds.js'
 import type { BroughtBlock, Supply } from './supply.js'
 
 export interface BackfillParts {
-  /** Its own: the follower's goes the other way. */
+  /** Not the follower's: the backfill goes downwards. */
   readonly supply: Supply
   readonly queue: IndexQueue
   readonly intake: Intake
@@ -29,13 +29,13 @@ const idleMs = 60_000
 const retryMs = { first: 1000, max: 60_000 }
 
 /**
- * Fills what is missing of the index between its first wanted block and its top, after an operator wants to begin lower than
- * before. It goes down from the block above a gap: each block must be the one that the block above names as its previous, so the
- * index stays one chain, and the next process sees where this one stood.
+ * Fills what is missing of the index between its first wanted block and its top, after an operator wants to begin
+ * lower than before. It goes down from the block above a gap: each block must be the one that the block above names
+ * as its previous, so that the index stays one chain, and the next process sees from the index where to go on.
  */
 export class Backfill {
   readonly #rounds = new Rounds((signal) => this.#round(signal))
-  /** From the top down to here nothing is missing. */
+  /** From the top of the index down to this height no block is missing. */
   #linked: number | undefined
   #failures = 0
   #filled = 0
@@ -59,7 +59,7 @@ export class Backfill {
   async #round(signal: AbortSignal): Promise<number> {
     const { index } = this.parts.queue
     index.refresh()
-    // A fork may have taken the block that was looked at last.
+    // A fork may have removed the block at which the last round stopped.
     const known = this.#linked !== undefined && index.block(this.#linked) !== undefined
     const from = known ? this.#linked : index.topHeight()
     if (from === undefined) return idleMs

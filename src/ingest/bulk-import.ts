@@ -22,12 +22,12 @@ export interface BulkParts {
 export interface BulkOptions {
   /** Where an empty index begins; absent: with the lowest block of the folder. */
   readonly startHeight?: number
-  /** False: signatures and data roots are not looked at, whoever wrote the folder is believed. */
+  /** False: signatures and data roots are not verified; the contents of the folder are trusted. */
   readonly verify: boolean
   readonly rules: OpeningRules
 }
 
-/** What is told on the way, each as a total. */
+/** Progress reports, each as a total. */
 export interface BulkProgress {
   blocks(done: number, of: number): void
   transactions(done: number): void
@@ -51,9 +51,12 @@ const blocksAhead = 100
 const headersAtOnce = 64
 /** One message to the keeper holds so many blocks or transactions, then it is sent. */
 const batchMax = { blocks: 200, transactions: 4000 }
-/** Batches that wait for their commit at once, 1000 items each, and fewer than the keeper takes: it commits them together. */
+/**
+ * Batches (of 1000 items) that wait for their commit at the same time. Several, because the keeper commits all that
+ * wait in one transaction; fewer than its mailbox takes.
+ */
 const batchesAhead = 48
-/** Bundles whose last batches wait: small ones have no full batch. */
+/** Bundles whose last batches wait at the same time: small bundles never fill a batch. */
 const bundlesAtOnce = 48
 const leftMax = 20
 
@@ -65,7 +68,7 @@ export class BulkImport {
   #done = { blocks: 0, transactions: 0, missing: 0, bundles: 0, items: 0, bad: 0 }
   readonly #left: string[] = []
   readonly #ahead = new Ahead(batchesAhead)
-  /** Bundles that are in the index and still on the agenda: a kill has them opened again, and nothing changes. */
+  /** Bundles that are in the index and still on the agenda. After a kill they are opened again, which changes nothing. */
   readonly #opened: Task[] = []
 
   constructor(
@@ -160,7 +163,10 @@ export class BulkImport {
     this.parts.bundles.done(...this.#opened.splice(0))
   }
 
-  /** Rows that come in chain order go behind all others, everywhere in the index: that is far cheaper than between them. */
+  /**
+   * Sorted in chain order, because rows are then appended everywhere in the index, which is far cheaper than
+   * inserting them.
+   */
   #tasks(): { readonly id: Id; readonly task: Task }[] {
     const { folder, bundles, queue } = this.parts
     queue.index.refresh()
@@ -188,7 +194,7 @@ export class BulkImport {
     if (report.firstBad !== undefined)
       this.#say(`in ${id} ${report.bad} items are bad, the first ${report.firstBad}`)
     if (failure !== undefined) this.#say(`${id}: ${failure.refusal.message}`)
-    // What the folder does not have rightly is left on the agenda: a node may.
+    // Bundles whose bytes in the folder are missing or wrong stay on the agenda: a node may have them.
     if (failure === undefined || failure.cause === 'bundle') this.#opened.push(task)
     if (this.#opened.length >= bundlesAtOnce) bundles.done(...this.#opened.splice(0))
   }

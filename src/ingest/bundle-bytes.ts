@@ -9,13 +9,19 @@ import type { Source } from '../source/source.js'
 import type { Transactions } from '../source/transactions.js'
 import type { BlobStore } from '../store/blobs.js'
 
-/** The whole data of a transaction, once, in order; the last word may be a refusal. Leaving the iteration frees all. */
+/**
+ * The whole data of a transaction, in order, to be read once; the last element may be a refusal. Leaving the
+ * iteration releases everything.
+ */
 export interface RootStream {
   readonly sizeBytes: number
   readonly bytes: AsyncIterable<Uint8Array | Refusal>
 }
 
-/** A stream that breaks goes on at the byte where it broke, so often without one in between, after longer and longer pauses. */
+/**
+ * A stream that breaks is resumed at the byte where it broke. So many failures in a row without a byte in between are
+ * allowed; the pauses between them grow.
+ */
 const resumesMax = 4
 const resumeMs = 500
 
@@ -29,8 +35,9 @@ export interface BundleBytesParts {
 }
 
 /**
- * Opens the data of transactions to be unbundled: out of the store where it is there and proven, else chunk by chunk from nodes,
- * each proven before a byte of it is given. Nothing is written to disk: a bundle may be larger than the store.
+ * Opens the data of transactions to be unbundled: from the store where it is there and proven, else chunk by chunk
+ * from nodes, each proven before a byte of it is given. Nothing is written to disk: a bundle may be larger than the
+ * store.
  */
 export function bundleBytes({ catalog, store, transactions, openRoot, whole }: BundleBytesParts) {
   return async (id: Id, signal: AbortSignal): Promise<RootStream | Refusal> => {
@@ -71,7 +78,8 @@ async function* closing(
         }
       }
       if (broken === undefined) return undefined
-      // Bytes that do not prove may be all that there are; a node that is silent may speak again.
+      // Bytes that cannot be proven may be the only ones that exist, so they are not fetched again. A node that did
+      // not answer may answer later.
       const isPassing = broken.refused === 'upstream' || broken.refused === 'late'
       if (!isPassing || failures === resumesMax || signal.aborted) {
         yield broken

@@ -13,7 +13,7 @@ import type { Learned, Source } from '../source/source.js'
 import type { Transactions } from '../source/transactions.js'
 import { type BlobStore, blobPath } from '../store/blobs.js'
 
-/** `undecided`: nobody who could tell was to be had, or nobody knows where the item lies. */
+/** `undecided`: no node could be reached that has the proof, or it is not known where the item lies. */
 export type ProofVerdict =
   | { readonly kind: 'proven'; readonly learned: Learned }
   | { readonly kind: 'wrong'; readonly reason: string }
@@ -32,7 +32,7 @@ export interface EvidenceParts {
 
 const undecided = (reason: string): ProofVerdict => ({ kind: 'undecided', reason })
 
-/** Holds payloads on disk against what the chain proves about their ids. */
+/** Compares payloads on disk with what the chain proves about their ids. */
 export class Evidence {
   constructor(private readonly parts: EvidenceParts) {}
 
@@ -106,7 +106,7 @@ export class Evidence {
         itemOffset: known.place?.rootItemOffset ?? hints.itemOffset,
       }
       const located = await new Locating(root, known.id, this.parts.limits, signal).locate(guide)
-      // Not being in a root that somebody named says nothing about the bytes.
+      // That the item is not in a root that a hint named says nothing about the bytes.
       if (isRefusal(located))
         return undecided(isFailure(located) ? located.message : 'not in the root that was named')
       const { header, place } = located

@@ -3,7 +3,7 @@ import type { IndexQueue } from './index-queue.js'
 
 const everyMs = 60_000
 
-/** What is in no block after so long never will be: anchors are good for some 100 minutes. */
+/** A transaction that is in no block after so long cannot be mined any more: its anchor is valid for some 100 minutes. */
 const pendingSeconds = 2 * 3600
 
 /** Drops pending transactions that nobody mined. */
@@ -15,7 +15,7 @@ export class Expiry {
     private readonly clock: Clock,
   ) {}
 
-  /** Only ever rejects, where the catalog is lost: the thread must end. */
+  /** Never resolves; rejects where the catalog is lost, and then the thread must end. */
   run(): Promise<never> {
     return new Promise((_, reject) => {
       this.#timer = this.clock.every(everyMs, () => {

@@ -41,7 +41,7 @@ type Question = 'tip' | 'block'
 export class Follower {
   #state: FollowState
   #theirs: string | undefined
-  /** Blocks that follow each other and the index's top, not told to the keeper yet. */
+  /** Consecutive blocks above the index's top that were not sent to the keeper yet. */
   #batch: BroughtBlock[] = []
   readonly #failures: Record<Question, number> = { tip: 0, block: 0 }
   readonly #abort = new AbortController()
@@ -71,7 +71,7 @@ export class Follower {
     this.#move({ top: this.#topOfIndex() })
     while (!this.#abort.signal.aborted) {
       const step = nextStep(this.#state, this.#sight(), this.rules, this.parts.clock.monotonic())
-      // Blocks gather as long as the next one is at hand.
+      // Blocks are collected as long as the next one has arrived already.
       const more = step.kind === 'import' || (step.kind === 'bring' && this.#isReady(step.height))
       if (!more || this.#isFull()) await this.#flush()
       await this.#take(step)
@@ -207,7 +207,7 @@ export class Follower {
   #failed(question: Question, what: string, refusal: Refusal): void {
     if (this.#abort.signal.aborted) return
     const failures = this.#failures[question]
-    // Told once, not at every try.
+    // Logged once, not at every attempt.
     if (failures === 0) this.parts.log.warn({ reason: refusal.message }, what)
     this.#move({ notBeforeMs: this.parts.clock.monotonic() + pauseMs(failures, retryMs.first, retryMs.max) })
     this.#failures[question] += 1

@@ -8,13 +8,13 @@ export type SignedBundles = ReadonlyMap<number, number>
 const rootStart = 0
 
 /**
- * Items inside items wait until the one around them is judged: only what its owner signed is an item, and its payload a bundle.
- * The payload of an item with a false signature is bytes, whatever they look like.
+ * Holds nested items back until the item around them is verified: only the payload of an item that its owner signed
+ * is a bundle. The payload of an item with a false signature must not yield items.
  *
  * A bundle with more inside than may wait is read twice: the first time only the verdicts are kept.
  */
 export class HeldItems {
-  /** By where the payload around them begins. */
+  /** Items by the start of the payload around them. */
   readonly #groups = new Map<number, FoundItem[]>()
   readonly #signed = new Map<number, number>()
   #held = 0
@@ -31,7 +31,10 @@ export class HeldItems {
     return this.#isOver ? this.#signed : undefined
   }
 
-  /** An item with its verdict, in the order of the bundle (inner ones first): what is to be told now. */
+  /**
+   * Takes an item with its verdict, in the order of the bundle (inner ones first). Returns the items that can be
+   * indexed now.
+   */
   take(item: FoundItem, isSigned: boolean, isWanted: boolean): readonly FoundItem[] {
     const { header, place } = item
     const around = place.rootItemOffset - place.parentItemOffset

@@ -8,8 +8,8 @@ import { isRefusal } from '../format/refusal.js'
 const againMs = 20
 
 /**
- * The one way from this thread to the keeper's index: one message after the other, each composed from what the index holds when
- * all before it are committed. So no word about a block can come after the block was unwound.
+ * The one way from this thread to the keeper's index: one message after the other, each composed from what the index
+ * holds when all before it are committed. So no message about a block can arrive after the block was unwound.
  */
 export class IndexQueue {
   #line: Promise<unknown> = Promise.resolve()

@@ -127,7 +127,7 @@ export class Ingest {
     await Promise.all(this.#loops.map((loop) => loop.run()))
   }
 
-  /** Leaves work in progress where it is: it is taken up again by the next process. */
+  /** Ends without finishing work in progress: the next process takes it up again. */
   async stop(): Promise<void> {
     this.#abort.abort()
     this.#orders.stop()

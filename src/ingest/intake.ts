@@ -29,12 +29,15 @@ export function missingKey(height: number, id: Id): Buffer {
   return key
 }
 
-/** Says that so many bundles or missing transactions found no room on their agenda. */
+/** Logs that so many bundles or missing transactions were refused because their agenda is full. */
 export function sayRefused(refused: number, log: Pick<Log, 'error'>): void {
   if (refused > 0) log.error({ refused }, 'no room on the agenda: bundles or missing transactions are lost')
 }
 
-/** What the arrival of blocks and transactions sets going: words for the catalog, bundles and gaps for later. */
+/**
+ * What follows from new blocks and transactions: messages for the catalog, and bundles and missing transactions on
+ * the agendas.
+ */
 export class Intake {
   constructor(
     private readonly bundles: Agenda,
@@ -44,8 +47,9 @@ export class Intake {
   ) {}
 
   /**
-   * Puts the bundles and the gaps of these blocks on the agendas. On disk before the blocks are in the index, so that a kill
-   * between the two loses nothing. Returns how many found no room.
+   * Puts the bundles and missing transactions of these blocks on the agendas. They are on disk before the blocks are
+   * in the index, so that a kill between the two loses nothing. Returns how many were refused because an agenda is
+   * full.
    */
   remember(blocks: readonly BroughtBlock[], nowMs: number): number {
     const gaps = blocks.flatMap(({ block, missing }) =>
@@ -76,7 +80,10 @@ export class Intake {
     this.webhooks.announce(events)
   }
 
-  /** Puts those of the transactions that are bundles and wanted on the agenda; returns how many found no room. */
+  /**
+   * Puts the transactions that are bundles and match the filter on the agenda; returns how many were refused because
+   * it is full.
+   */
   rememberBundles(transactions: readonly Transaction[], nowMs: number): number {
     const wanted = transactions.filter((transaction) => {
       const { tags, dataSize } = transaction
@@ -89,7 +96,7 @@ export class Intake {
     )
   }
 
-  /** Words that put blocks into the index, with what their headers say of content. */
+  /** The message that puts blocks into the index, with the attributes that the headers of their transactions give. */
   blockWords(blocks: readonly BroughtBlock[]): CatalogRequest {
     const requests = blocks.flatMap(({ block, transactions }): CatalogRequest[] => {
       const input: BlockInput = blockInput(block)
@@ -101,7 +108,7 @@ export class Intake {
     return { kind: 'all', requests }
   }
 
-  /** Words that put late transactions into a block of the index. */
+  /** The message that puts late transactions into a block of the index. */
   lateWords(height: number, transactions: readonly SuppliedTransaction[]): CatalogRequest {
     const late: CatalogRequest = { kind: 'index-transactions', height, transactions: pack(transactions) }
     return { kind: 'all', requests: [late, learn(transactions, height)] }

@@ -10,7 +10,7 @@ import { type FoundItem, itemSubject, packFound, packItem } from './rows.js'
 import { indexedEvent } from './webhook-events.js'
 import type { Webhooks } from './webhooks.js'
 
-/** Items told in one message at most, but for what one piece of bytes may add. */
+/** Items after which a message is sent; the last piece of bytes may add more. */
 const itemsMax = 1000
 
 interface UnjudgedItem {
@@ -34,10 +34,13 @@ export interface BatchHearer {
   told(added: number): void
 }
 
-/** Items of one root on their way to the catalog. */
+/** Collects items of one root, verifies them in batches, and sends them to the catalog. */
 export class ItemBatch {
   #items: UnjudgedItem[] = []
-  /** Where nobody judges, chooses or announces items, each is packed as it comes: objects that are held cost far more. */
+  /**
+   * Where items are not verified, filtered or announced, each is packed at once: holding them as objects would take
+   * far more memory.
+   */
   #packed: { readonly rows: RowPacker; count: number } | undefined
   /** Batches are judged at once, and settled one after the other. */
   #settling: Promise<void> = Promise.resolve()
@@ -112,7 +115,7 @@ export class ItemBatch {
       if (verdict !== true) this.hearer.bad(item.header.id, verdict)
       else this.hearer.sound(item)
       const isSigned = verdict === true
-      // Most often everything is wanted: then nothing need be made to be looked at.
+      // Usually the filter takes everything; then the object for the filter is not made.
       const isWanted = this.wanted.kind === 'always' || (isSigned && matches(this.wanted, itemSubject(item)))
       if (this.judge === undefined) return isWanted ? [item] : []
       return this.held.take(item, isSigned, isWanted)

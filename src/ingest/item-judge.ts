@@ -15,7 +15,7 @@ export function judgeItems(items: readonly SignedMessage[]): (true | Refusal)[] 
   return items.map((item) => verifyItemMessage(item, item.message))
 }
 
-/** Batches that wait for a hand at most: each bundle that is read has one, and tells the next only after it. */
+/** Most batches that wait for a thread. Each bundle that is being read has one at a time. */
 const waitingMax = 256
 /** Between two tries where all those places are taken. */
 const againMs = 50
@@ -35,7 +35,7 @@ export class ItemJudge {
     for (;;) {
       const judged = await this.#pool.run<(true | Refusal)[]>('items', { items })
       if (!isRefusal(judged)) return judged
-      // Whoever reads bundles reads no faster than their items are judged.
+      // Waiting here slows the reader of the bundle down to the rate at which items are verified.
       await pause(againMs)
     }
   }

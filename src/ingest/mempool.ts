@@ -19,7 +19,7 @@ export interface MempoolParts {
   readonly log: Log
 }
 
-/** Makes transactions known that wait for a block. A node that does not tell them is asked again all the same. */
+/** Makes transactions known that wait for a block. A node that refuses is asked again all the same. */
 export class Mempool {
   readonly #rounds = new Rounds(async (signal) => {
     await this.#look(signal)

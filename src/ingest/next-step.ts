@@ -11,17 +11,17 @@ export interface BlockName {
 export interface FollowState {
   /** The highest block of the index. */
   readonly top: BlockName | undefined
-  /** The tip as a node last named it, and when; undefined: to be asked at once. */
+  /** The tip that a node last gave, and when; undefined: it is asked for at once. */
   readonly tip: (BlockName & { readonly saidMs: number }) | undefined
   /** A search for the last common block: `at` is compared next, `from` is where it began. */
   readonly search: { readonly at: number; readonly from: number } | undefined
-  /** Since when the import stands still because of a fork that is too deep. */
+  /** Since when the import is halted because of a fork that is too deep. */
   readonly haltedMs: number | undefined
   /** After a failure: nothing is asked before. */
   readonly notBeforeMs: number
 }
 
-/** What is at hand about the one block in question. */
+/** What is known about the block in question. */
 export interface Sight {
   /** The nodes' block behind the top, where it is here. */
   readonly next?: { readonly previous: string | undefined }

@@ -23,7 +23,7 @@ const jsonBytesMax = 32 * 2 ** 20
  *     transactions/<id>.json, genesis/<id>.json   `GET /tx/<id>`
  *     data/<id>, bundles/<id>               the whole data of a transaction, as bytes
  *
- * Nothing in it is believed more than a node would be.
+ * Its contents are checked like the answers of a node.
  */
 export class NodeFolder implements SupplyChain {
   #heights = new Map<number, string>()
@@ -70,7 +70,10 @@ export class NodeFolder implements SupplyChain {
     return { node: this.path, bytes: createReadStream(file.path) }
   }
 
-  /** The data of a transaction; held against its data root before a byte is given, where one is said. */
+  /**
+   * The data of a transaction; where a data root is given, the whole file is checked against it before a byte is
+   * returned.
+   */
   async openData(id: Id, dataRoot: Uint8Array | undefined): Promise<RootStream | Refusal> {
     const file = await this.#dataFile(id)
     if (file === undefined) return unknown(`the data of ${id} is not in the folder`)

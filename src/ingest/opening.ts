@@ -22,7 +22,10 @@ export interface OpeningRules {
   readonly depthMax: number
   /** Entries of one bundle and those open inside it: some 200 bytes each. */
   readonly entriesMax: number
-  /** Items inside items that wait for a verdict on what is around them: some 3 kB each. More, and the bundle is read twice. */
+  /**
+   * Nested items that may wait until the item around them is verified: some 3 kB each. Where there are more, the
+   * bundle is read twice.
+   */
   readonly heldMax: number
 }
 
@@ -30,15 +33,15 @@ export interface OpeningParts {
   readonly queue: IndexQueue
   /** The proven data of a root. */
   readonly open: (id: Id, signal: AbortSignal) => Promise<RootStream | Refusal>
-  /** Absent: the items are believed to be by their owners. */
+  /** Absent: signatures of items are not verified. */
   readonly judge: Pick<ItemJudge, 'judge'> | undefined
   /** Absent: nobody is told of items. */
   readonly webhooks?: Webhooks | undefined
   /** So many items were new to the index. */
   readonly told: (added: number) => void
-  /** All bytes were read: what is left is to be judged and told. */
+  /** Called when all bytes were read; items may still wait to be verified and indexed. */
   readonly read?: () => void
-  /** Where batches count that are judged and told while the next gathers; absent: one of this bundle. */
+  /** Bounds the batches that are under way while the next one is collected; absent: a bound for this bundle alone. */
   readonly ahead?: Ahead
 }
 
@@ -53,7 +56,10 @@ export interface OpeningReport {
 /** Why a bundle was not read to its end. */
 export interface OpeningFailure {
   readonly refusal: Refusal
-  /** `bundle`: its bytes are what they are. `orphan`: no block here has it. `source`: its bytes could not be had. */
+  /**
+   * `bundle`: its bytes are malformed, and trying again would not help. `orphan`: no block here has it. `source`: its
+   * bytes could not be had.
+   */
   readonly cause: 'bundle' | 'orphan' | 'source'
 }
 
@@ -71,7 +77,7 @@ export async function openBundle(
   const held = new HeldItems(rules.heldMax)
   const failure = await readBundle(parts, rules, id, report, held, signal)
   if (held.again === undefined || (failure !== undefined && failure.cause !== 'bundle')) return failure
-  // What was counted the first time is not counted again.
+  // Without `read`, and with a report of its own, so that nothing is counted twice.
   const known = new HeldItems(0, held.again)
   const { read: _read, ...again } = parts
   return readBundle(again, rules, id, { items: 0, bad: 0, nested: 0 }, known, signal)

@@ -4,7 +4,7 @@ import type { Meters } from '../actor/meter.js'
 import type { Following, FollowingState } from '../actor/shared.js'
 import type { BroughtBlock } from './supply.js'
 
-/** A line of the log, and a new rate, each so often. */
+/** Interval of the log line and of the new rate. */
 const everyMs = 10_000
 
 /** Counts blocks that are in the index now; returns how many transactions are in them. */
@@ -53,7 +53,7 @@ export class ImportPace {
     this.meters.of('last_fork_depth').set(blocks)
   }
 
-  /** Where the follower stands now; an undefined state stays as it was. */
+  /** Reports the follower's height and state; where `state` is undefined it stays as it was. */
   stands(state: FollowingState | undefined, height: number): void {
     this.following.height = height
     this.meters.of('last_height_imported').set(height)

@@ -6,7 +6,7 @@ import type { IndexQueue } from './index-queue.js'
 const stepRows = 1000
 
 export interface PruneOrder {
-  /** Inclusive, both. What a fork can still take away stays. */
+  /** Both inclusive. Blocks that a fork can still replace are left out. */
   readonly from: number
   readonly to: number
   /** Only what was first seen before this second. */
@@ -14,8 +14,9 @@ export interface PruneOrder {
 }
 
 /**
- * Takes data items out of the index, transactions and blocks stay: for who has them in another database. Queries and locations
- * of this gateway then know nothing of them; content that is cached stays, and a bundle that is opened again brings them back.
+ * Takes data items out of the index, transactions and blocks stay: for operators who have them in another database.
+ * Queries and look-ups of this gateway then do not find them; content that is cached stays, and a bundle that is
+ * opened again brings them back.
  */
 export class Pruner {
   #busy = false

@@ -58,7 +58,8 @@ export class Repair {
     const id = idOfBytes(task.key.subarray(4))
     const isWanted = (): boolean => queue.index.block(height)?.id === block
     queue.index.refresh()
-    // Put on the agenda before its block was indexed: not wanted yet, or never again.
+    // It was put on the agenda before its block was indexed. So the block may not be there yet, or may be gone for
+    // good.
     if (!isWanted() && task.attempts > 8) return agenda.done(task)
     const found = await verifiedHeader(chain, id, signal)
     if (signal.aborted) return
@@ -82,7 +83,7 @@ export class Repair {
     this.parts.onRepaired()
   }
 
-  /** The node's word: whoever reads chunks there proves them. */
+  /** As a node says it, not proven: chunks are proven when they are read from there. */
   async #weaveEnd({ id, dataSize }: Transaction, signal: AbortSignal): Promise<number> {
     if (dataSize === 0) return 0
     const place = await this.parts.chain.transactionOffset(id, signal)

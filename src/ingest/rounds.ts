@@ -1,6 +1,6 @@
 import { pause } from '../actor/clock.js'
 
-/** Rounds of work, one after the other, until somebody stops them. */
+/** Repeats a piece of work until it is stopped. */
 export class Rounds {
   readonly #abort = new AbortController()
   #running: Promise<void> = Promise.resolve()

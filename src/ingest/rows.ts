@@ -10,7 +10,10 @@ import { learnedOfTransaction } from '../source/learned.js'
 import type { FilterSubject } from './filter.js'
 import type { SuppliedTransaction } from './supply.js'
 
-/** How chain and bundles are told to the catalog: as rows of the index, and as attributes by which ids are served. */
+/**
+ * Conversions from transactions and items to what the catalog stores: rows of the index, and attributes for serving
+ * by id.
+ */
 
 const none = new Uint8Array(0)
 
@@ -67,7 +70,7 @@ export function pendingInput(transaction: Transaction): TransactionInput {
   return transactionInput({ transaction, treeRoot, index: 0, weaveEnd: 0 })
 }
 
-/** What is known of a transaction without its bytes: nothing of them is proven yet. */
+/** The attributes of a transaction from its header alone: nothing about its data is proven yet. */
 export function transactionAttributes(transaction: Transaction, height: number | undefined): Attributes {
   return {
     id: transaction.id,
@@ -106,7 +109,7 @@ export function packFound(items: readonly FoundItem[]): Uint8Array {
 export function packItem(packer: RowPacker, { header, place }: FoundItem): void {
   const { id, owner, target, anchor, tags, signatureType, signature, headerSize } = header
   const { parentId, rootItemOffset, parentItemOffset, itemSize } = place
-  // Spelled out: made for every item, and spreading takes several times as long.
+  // Without spreading, because this runs for every item, and spreading takes several times as long.
   const item = {
     id,
     size: itemSize - headerSize,

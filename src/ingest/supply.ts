@@ -32,8 +32,8 @@ interface Asked {
 }
 
 /**
- * Blocks with their transactions, asked for ahead of need: at most `aheadMax` at once, whether on the way or at hand, and at
- * most `headersMax` headers of transactions on the way.
+ * Blocks with their transactions, fetched ahead: at most `aheadMax` blocks at once (fetched or being fetched), and at
+ * most `headersMax` headers of transactions at the same time.
  */
 export class Supply {
   readonly #asked = new Map<number, Asked>()
@@ -44,13 +44,13 @@ export class Supply {
     private readonly chain: SupplyChain,
     private readonly aheadMax: number,
     headersMax: number,
-    /** False: headers are believed, not verified. */
+    /** False: headers are not verified. */
     private readonly judges = true,
   ) {
     this.#turns = FairSlots.unbounded(headersMax)
   }
 
-  /** The block at this height where it is at hand. */
+  /** The block at this height where it has arrived. */
   ready(height: number): BroughtBlock | undefined {
     return this.#asked.get(height)?.ready
   }
@@ -63,7 +63,7 @@ export class Supply {
     const asked = this.#asked.get(height)
     if (asked === undefined) throw new RangeError(`block ${height} is behind ${last}`)
     const brought = await asked.brought
-    // A failure is asked for anew.
+    // A failed block is fetched again by the next call.
     if (isRefusal(brought) && this.#asked.get(height) === asked) this.#asked.delete(height)
     return brought
   }

@@ -12,7 +12,7 @@ export interface UnbundlerOptions extends OpeningRules {
   /** Pause after the first failure; doubles up to `retryMaxMs`. */
   readonly retryMs: number
   readonly retryMaxMs: number
-  /** Looks for a root that is in no block known here: its branch may be gone. */
+  /** Attempts for a root that is in no indexed block: its branch may be gone. */
   readonly orphanLooks: number
 }
 
@@ -36,7 +36,10 @@ export class Unbundler {
     private readonly options: UnbundlerOptions,
   ) {}
 
-  /** Takes up what an earlier process left. Only ever rejects, where the catalog is lost: the thread must end. */
+  /**
+   * Starts, with the tasks that an earlier process left. Never resolves; rejects where the catalog is lost, and then
+   * the thread must end.
+   */
   run(): Promise<never> {
     this.wake()
     return new Promise((_, reject) => {

@@ -27,13 +27,16 @@ export interface VerifierParts {
 const retryMaxMs = 3_600_000
 
 /**
- * Proves what was cached from sources that proved nothing, and finds the heights of blocks, one payload after the other. What it
- * cannot prove yet it tries again; nothing is ever called wrong because a node was silent.
+ * Proves what was cached from sources that proved nothing, and finds the heights of blocks, one payload after the
+ * other. What it cannot prove yet it tries again. Content is never called wrong only because a node did not answer.
  */
 export class Verifier {
   readonly #waiting: WaitingList
   #stopped = false
-  /** Of the look under way: each has its own, since signals that live long gather what was derived from them. */
+  /**
+   * Of the attempt under way. Each has its own, because a long-lived signal would keep everything that was derived
+   * from it in memory.
+   */
   #abort = new AbortController()
   #underway: Promise<void> | undefined
   #wake: Timer | undefined
@@ -54,8 +57,8 @@ export class Verifier {
   }
 
   /**
-   * Puts an id on the list, or says better where to look for one that waits, or that it matters more. A full list forgets the
-   * least of all: the catalog does not.
+   * Puts an id on the list, or gives one that waits better hints or a higher priority. A full list drops the least
+   * important entry; the catalog still has it.
    */
   add(id: Id, hints: Hints, priority: number): void {
     if (this.#stopped) return
@@ -108,10 +111,10 @@ export class Verifier {
       this.#abort = new AbortController()
       const { id, attempts } = waiting
       const done = await this.#look(waiting).catch((error: unknown) => {
-        this.parts.log.error({ err: error, id }, 'proving failed on this side')
+        this.parts.log.error({ err: error, id }, 'a payload could not be checked because of an error here')
         return false
       })
-      // Meanwhile somebody may have said better where to look: then this look does not count.
+      // Better hints may have come meanwhile; then this attempt does not count.
       if (!this.#waiting.holds(waiting)) continue
       if (!done && attempts + 1 < this.options.attemptsMax) {
         this.#waiting.again(waiting, this.#dueAgain(attempts))
@@ -135,7 +138,7 @@ export class Verifier {
     if (known === undefined || digest === undefined) return true
     if (known.verified) return this.#height(known)
     if (catalog.blobSize(digest) === undefined) {
-      // Evicted unproven: whatever is fetched next is looked at anew.
+      // It was evicted before it was proven; what is fetched for this id later is checked again.
       await insist(this.parts.keeper, { kind: 'resigned', id })
       return true
     }
@@ -143,7 +146,7 @@ export class Verifier {
     if (verdict.kind === 'wrong') {
       log.error({ id, reason: verdict.reason }, 'cached content is not what its id stands for: dropped')
       await replace(known, digest)
-      // What took its place is looked at again, for its height if for nothing else.
+      // The replacement is checked again, at least for its height.
       return false
     }
     if (verdict.kind === 'undecided') {
@@ -158,7 +161,7 @@ export class Verifier {
 
   /** Learns the height of the block that holds the root. */
   async #height(known: Attributes): Promise<boolean> {
-    // The index may have known it before this one did: learning it takes the id off the list.
+    // The index may have known the height already: `learn` then removes the id from the list.
     if (known.height !== undefined) return insist(this.parts.keeper, { kind: 'learn', attributes: [known] })
     const rootId = known.place?.rootId ?? known.id
     const status = await this.parts.chain.transactionStatus(rootId, this.#abort.signal)

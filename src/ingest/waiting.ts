@@ -2,7 +2,10 @@ import { Heap } from '../actor/heap.js'
 import type { Id } from '../format/id.js'
 import type { Hints } from '../source/protocol.js'
 
-/** What is proven first: what many see by a name, then what somebody asked for, then what the catalog still lists. */
+/**
+ * What is proven first: content behind names, which many request; then requested content; then what the catalog still
+ * lists.
+ */
 export const priorities = { named: 2, asked: 1, listed: 0 } as const
 
 /** One id with something left to prove. */
@@ -18,12 +21,12 @@ export interface Waiting {
   readonly turn: number
 }
 
-/** So many of those that were replaced or forgotten may lie among the others before they are thrown out. */
+/** Stale entries (replaced or dropped) that may be in the heaps before they are removed. */
 const staleMax = 1024
 
 /**
- * The ids that wait for a proof, each once. Thousands wait for minutes while each look takes one, on a thread with better to do:
- * so nothing here goes through all of them.
+ * The ids that wait for a proof, each once. Thousands may wait for minutes, and each step takes one. So no operation
+ * goes through all of them, which would delay other work of the thread.
  */
 export class WaitingList {
   /** By priority. An entry in a heap counts only while it is the one in here. */
@@ -38,7 +41,7 @@ export class WaitingList {
     return this.#known.reduce((sum, { size }) => sum + size, 0)
   }
 
-  /** Entries in memory, those that count no more included. */
+  /** Entries in memory, stale ones included. */
   get heldInAll(): number {
     return this.#sleeping.size + this.#due.size
   }
@@ -56,7 +59,10 @@ export class WaitingList {
     return this.#known[waiting.priority]?.get(waiting.id) === waiting
   }
 
-  /** Puts an id on the list, or better words about it. A full list forgets the least of all; false: that is this one. */
+  /**
+   * Puts an id on the list, or replaces its entry. A full list drops the least important entry; false: that is the
+   * new one.
+   */
   put({ id, hints, priority, dueMs }: Omit<Waiting, 'attempts' | 'turn'>): boolean {
     const before = this.get(id)
     if (before === undefined && this.size >= this.max && !this.#forgetBelow(priority)) return false
@@ -66,7 +72,7 @@ export class WaitingList {
     return true
   }
 
-  /** One more look showed nothing: the next one at `dueMs`. */
+  /** An attempt gave no result: the next one is at `dueMs`. */
   again(waiting: Waiting, dueMs: number): void {
     this.#add({ ...waiting, attempts: waiting.attempts + 1, dueMs })
   }

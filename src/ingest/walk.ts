@@ -25,9 +25,9 @@ export interface WalkRules {
   opens(item: FoundItem): boolean
 }
 
-/** Who hears what a walk finds. Items of a bundle come before the bundle itself. */
+/** Receives what a walk finds. Items of a bundle come before the bundle itself. */
 export interface WalkHearer {
-  /** An item that names itself rightly; `message` is what its owner must have signed (of `signed` walks). */
+  /** An item whose id is the hash of its signature; `message` is what its owner must have signed (of `signed` walks). */
   item(item: FoundItem, message: Uint8Array | undefined): void
   /** Not an item. */
   bad(id: Id, refusal: Refusal): void
@@ -36,9 +36,9 @@ export interface WalkHearer {
 }
 
 /**
- * Goes through a bundle and the bundles in it while their bytes pass, once: holds tables of entries and one item's header a
- * level, and no payload. A bad item is told and passed over. Signatures are not verified here: what is signed is. What lies in an
- * item of another's is judged by itself: each item is signed by its own owner.
+ * Reads a bundle and the bundles in it in one pass over their bytes: holds tables of entries and one item's header a
+ * level, and no payload. A bad item is reported and skipped. Signatures are not verified here, but the messages that
+ * they sign are computed. A nested item is verified on its own, because it is signed by its own owner.
  */
 export class BundleWalk {
   readonly #reader: BundleReader

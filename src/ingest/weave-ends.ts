@@ -3,8 +3,9 @@ import type { Id } from '../format/id.js'
 import { type BlockTransaction, provenTree } from '../proof/block.js'
 
 /**
- * Where the data of each of a block's transactions ends in the weave (offset of its last byte, 1-based), proven by the block's
- * tx_root; of those with data. Empty where the tree does not come out: transactions are missing, or a node lied.
+ * Where the data of each of a block's transactions ends in the weave (offset of its last byte, 1-based), proven by
+ * the block's tx_root; of those with data. Empty where the tree does not have the block's root: transactions are
+ * missing, or a node gave false ones.
  */
 export function weaveEnds(block: Block, transactions: readonly BlockTransaction[]): ReadonlyMap<Id, number> {
   const ends = new Map<Id, number>()

@@ -6,9 +6,9 @@ import type { Tag } from '../format/tag.js'
 import { normalizedAddress } from '../proof/address.js'
 import type { FilterSubject } from './filter.js'
 
-/** Something that happened, as receivers are told it: `body` is JSON `{event, data}`. */
+/** An event as it is sent to receivers: `body` is JSON `{event, data}`. */
 export interface WebhookEvent {
-  /** 16 bytes that are the same whenever the same thing is told again. */
+  /** 16 bytes that are the same for the same event, so that receivers can detect repetitions. */
   readonly key: Uint8Array
   readonly body: Uint8Array
 }
@@ -59,7 +59,7 @@ function eventOf(event: EventName, subject: string, data: object): WebhookEvent 
   return { key, body: Buffer.from(JSON.stringify({ event, data })) }
 }
 
-/** Names and values that are no UTF-8 have replacement characters in them: JSON can say no more. */
+/** Bytes that are no UTF-8 become replacement characters, because JSON has no other form for them. */
 function tagOf({ name, value }: Tag): { name: string; value: string } {
   return { name: Buffer.from(name).toString(), value: Buffer.from(value).toString() }
 }

@@ -33,9 +33,9 @@ export interface TargetParts {
 const lookEveryMs = 500
 
 /**
- * Tells one receiver what is on its agenda, at least once each, signed as Standard Webhooks has it: headers `webhook-id`,
- * `webhook-timestamp` (seconds) and `webhook-signature: v1,<base64 of HMAC-SHA-256 over "id.timestamp.body">`. A receiver
- * that is away does not hold up the others.
+ * Sends the events on the agenda of one receiver, each at least once, signed by Standard Webhooks: headers
+ * `webhook-id`, `webhook-timestamp` (seconds) and `webhook-signature: v1,<base64 of HMAC-SHA-256 over
+ * "id.timestamp.body">`. A receiver that does not answer does not delay the others.
  */
 export class WebhookTarget {
   readonly #rounds = new Rounds((signal) => this.#round(signal))
@@ -81,13 +81,13 @@ export class WebhookTarget {
       return
     }
     meters.of('webhooks_total', { outcome: fault.final || last ? 'given-up' : 'put-off' }).add(1)
-    // Told once, not at every event.
+    // Logged once, not for every event.
     if (!this.#isAway)
       log.warn({ receiver: this.#receiver, reason: fault.reason }, 'a webhook receiver does not take events')
     this.#isAway = true
   }
 
-  /** What went wrong; `final`: it makes no sense to try again. */
+  /** What went wrong; `final`: trying again would not help. */
   async #tell(task: Task, signal: AbortSignal): Promise<{ reason: string; final: boolean } | undefined> {
     const { upstream, clock, url } = this.parts
     const late = new AbortController()

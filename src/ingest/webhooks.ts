@@ -24,8 +24,8 @@ export interface WebhookOptions {
 }
 
 /**
- * Tells receivers what happened. What is announced is on disk first, so a kill loses nothing; it may be told twice, with the
- * same id. Without room the newest are dropped, counted and said in the log.
+ * Sends events to receivers. Events are on disk before they are sent, so a kill loses nothing; an event may be sent
+ * twice, with the same id. Where an agenda is full, new events are dropped, counted and logged.
  */
 export class Webhooks {
   readonly #environment: Environment

@@ -67,7 +67,7 @@ t.test(
 /** Threads of a running program that nobody waits for run where no other wants to; the keeper and the engine keep a share. */
 async function givesWay(t: Test, { process: child, log }: Running): Promise<void> {
   const pid = child.pid ?? 0
-  const refused = log.some(({ msg }) => String(msg).includes('could not step back'))
+  const refused = log.some(({ msg }) => String(msg).includes('could not be lowered'))
   if (getPriority() !== 0 || policyOf(0) !== 'other' || refused) {
     t.comment('nice already, or not allowed: nothing can be seen')
     return
