@@ -51,3 +51,6 @@ export function embeddedCredits(thread: Address<CreditsRequest, CreditsReply>): 
     revoke: (order) => ask('revoke', order),
   }
 }
+
+/** The same over HTTP, where the payment service runs elsewhere. */
+export { RemoteCredits, type RemoteCreditsOptions } from './remote.js'

@@ -1,0 +1,45 @@
+/** A process that moves money until it is killed: says each transfer that was acknowledged, one a line. */
+import { systemClock } from '../../src/actor/clock.js'
+import { EmbeddedLedger } from '../../src/ledger/embedded.js'
+import { isRejected } from '../../src/ledger/port.js'
+import type { TransferOrder } from '../../src/ledger/transfer.js'
+
+const [path = '', round = '0'] = process.argv.slice(2)
+const ledger = new EmbeddedLedger({ path, clock: systemClock })
+
+async function told(id: string, order: TransferOrder): Promise<void> {
+  const outcome = await ledger.commit({
+    transfers: [order],
+    records: [{ kind: 'done', key: id, value: JSON.stringify(id) }],
+  })
+  if (isRejected(outcome)) throw new Error(`${id}: ${outcome.rejected}`)
+  process.stdout.write(`${id}\n`)
+}
+
+async function client(number: number): Promise<never> {
+  for (let at = 0; ; at += 1) {
+    const name = `${round}-${number}-${at}`
+    const facts = { reason: 'test', reference: name }
+    const wallet = `wallet:${number}`
+    await told(`top:${name}`, {
+      id: `top:${name}`,
+      kind: 'posted',
+      debit: 'source:t',
+      credit: wallet,
+      amount: 10n,
+      ...facts,
+    })
+    await told(`hold:${name}`, {
+      id: `hold:${name}`,
+      kind: 'pending',
+      debit: wallet,
+      credit: 'revenue',
+      amount: 7n,
+      ...facts,
+    })
+    const kind = at % 3 === 0 ? 'void' : 'post'
+    await told(`end:${name}`, { id: `end:${name}`, kind, pending: `hold:${name}`, ...facts })
+  }
+}
+
+await Promise.all([1, 2, 3, 4].map(client))

@@ -1,0 +1,169 @@
+/** Any order of what four clients do, with restarts in between, against a model of some lines. A seed repeats it. */
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { type Clock, systemClock } from '../../src/actor/clock.js'
+import { isRefusal } from '../../src/format/refusal.js'
+import { availableOf, balanceOf } from '../../src/ledger/account.js'
+import { EmbeddedLedger } from '../../src/ledger/embedded.js'
+import { Accounts } from '../../src/payment/accounts.js'
+import { Approvals } from '../../src/payment/approvals.js'
+import { LedgerCredits } from '../../src/payment/credits.js'
+import { isDenied } from '../../src/payment/port.js'
+import { accountOf, Wallets } from '../../src/payment/wallets.js'
+import { random } from '../property.js'
+
+const addresses = [1, 2, 3, 4].map((at) => Buffer.alloc(32, at).toString('base64url'))
+const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)] as T
+const below = (most: number): number => Math.floor(random() * most)
+
+interface Rig {
+  readonly ledger: EmbeddedLedger
+  readonly accounts: Accounts
+  readonly approvals: Approvals
+  readonly credits: LedgerCredits
+}
+
+function open(path: string, clock: Clock): Rig {
+  const ledger = new EmbeddedLedger({ path, clock })
+  const wallets = new Wallets(ledger)
+  const approvals = new Approvals(ledger, wallets, clock.now)
+  const accounts = new Accounts(ledger, wallets, approvals, clock.now)
+  return {
+    ledger,
+    accounts,
+    approvals,
+    credits: new LedgerCredits({ ledger, wallets, approvals, price: async (bytes) => BigInt(bytes) }),
+  }
+}
+
+interface Model {
+  given: bigint
+  /** Item to what it has cost; undefined: given back. */
+  readonly items: Map<string, bigint>
+  readonly settled: Set<string>
+}
+
+const rounds = Number(process.env.MODEL_ROUNDS ?? 12)
+
+t.test('four clients at once: nothing is lost, nothing is made', async (t) => {
+  let nowMs = 1_000_000
+  const clock: Clock = { ...systemClock, now: () => nowMs, monotonic: () => nowMs }
+  const path = join(t.testdir(), 'ledger')
+  const model: Model = { given: 0n, items: new Map(), settled: new Set() }
+  let rig = open(path, clock)
+  let number = 0
+  for (let round = 0; round < rounds; round += 1) {
+    await Promise.all(
+      addresses.map(async (own) => {
+        for (let step = 0; step < 25; step += 1) {
+          number += 1
+          await act(rig, model, own, `${round}-${number}`)
+        }
+      }),
+    )
+    nowMs += below(40_000)
+    await rig.approvals.expire()
+    await compare(t, rig, model)
+    if (below(2) === 0) {
+      await rig.ledger.close()
+      rig = open(path, clock)
+    }
+  }
+  await rig.ledger.close()
+})
+
+async function act({ accounts, credits }: Rig, model: Model, own: string, id: string): Promise<void> {
+  // Each client speaks of its own items, one thing after the other, as an upload service does.
+  const known = [...model.items.keys()].filter((one) => one.startsWith(own))
+  const item = known.length > 0 && below(3) === 0 ? pick(known) : `${own}-${id}`
+  switch (below(8)) {
+    case 0: {
+      const winc = BigInt(1 + below(500))
+      const order = {
+        id: `give:${id}`,
+        address: own,
+        winc,
+        source: 'source:t',
+        reason: 'payment',
+        reference: id,
+        about: {},
+      }
+      await accounts.credit(order)
+      await accounts.credit(order)
+      model.given += winc
+      return
+    }
+    case 1: {
+      const expires = below(2) === 0 ? {} : { expiresInSeconds: 1 + below(60) }
+      const order = {
+        itemId: `share-${id}`,
+        payingAddress: own,
+        approvedAddress: pick(addresses),
+        winc: String(1 + below(200)),
+      }
+      await credits.approve({ ...order, ...expires })
+      return
+    }
+    case 2: {
+      const ended = await credits.revoke({
+        itemId: `end-${id}`,
+        payingAddress: own,
+        approvedAddress: pick(addresses),
+      })
+      if (isRefusal(ended)) throw new Error(ended.message)
+      if (!isDenied(ended) && ended.length === 0) throw new Error('nothing was revoked, and it was not said')
+      return
+    }
+    case 3: {
+      const settled = await credits.settle(item)
+      if (isRefusal(settled)) throw new Error(settled.message)
+      if (settled.winc !== '0') model.settled.add(item)
+      return
+    }
+    case 4: {
+      const back = await credits.refund(item)
+      if (isRefusal(back)) throw new Error(back.message)
+      model.items.delete(item)
+      model.settled.delete(item)
+      return
+    }
+    default: {
+      // What is asked twice is charged once.
+      if (model.items.has(item)) return
+      const payer = { address: own, signatureType: 1, paidBy: [pick(addresses), pick(addresses)] }
+      const order = { itemId: item, bytes: 1 + below(120), ...payer }
+      const both = await Promise.all([credits.reserve(order), credits.reserve(order)])
+      for (const reserved of both) {
+        if (isRefusal(reserved)) throw new Error(reserved.message)
+        if (reserved.paid) model.items.set(item, BigInt(reserved.winc))
+      }
+    }
+  }
+}
+
+async function compare(t: Test, { ledger, accounts }: Rig, model: Model): Promise<void> {
+  t.strictSame((await ledger.check()).faults, [], 'balances are what the history makes')
+  let sum = 0n
+  for (const account of await ledger.accounts('', '', 100_000)) sum += balanceOf(account)
+  t.equal(sum, 0n, 'all accounts together')
+  let spent = 0n
+  for (const winc of model.items.values()) spent += winc
+  const revenue = await ledger.account('revenue')
+  const taken = revenue === undefined ? 0n : balanceOf(revenue) + revenue.creditsPending
+  t.equal(taken, spent, 'what items have cost')
+  let left = 0n
+  for (const account of await ledger.accounts('wallet:', '', 100)) left += availableOf(account)
+  for (const account of await ledger.accounts('approval:', '', 100_000)) {
+    const free = availableOf(account)
+    if (free < 0n) t.fail(`${account.name} is overdrawn`)
+    left += free
+  }
+  t.equal(left, model.given - spent, 'what is left')
+  for (const address of addresses) {
+    const balance = await accounts.balance(address)
+    if (balance === undefined) continue
+    const own = await ledger.account(accountOf(address))
+    t.equal(balance.winc, String(own === undefined ? 0n : availableOf(own)))
+    t.ok(BigInt(balance.winc) >= 0n)
+  }
+}

@@ -1,0 +1,112 @@
+import { join } from 'node:path'
+import type { Test } from 'tap'
+import { type Clock, systemClock } from '../../src/actor/clock.js'
+import { createLog } from '../../src/actor/log.js'
+import { Meters, meterBytes } from '../../src/actor/meter.js'
+import { meterTable } from '../../src/actor/meters.js'
+import { serviceHost } from '../../src/gateway/service-host.js'
+import { serve } from '../../src/http/listen.js'
+import { EmbeddedLedger } from '../../src/ledger/embedded.js'
+import { headKey } from '../../src/ledger/head-key.js'
+import type { CardProvider } from '../../src/payment/card-provider.js'
+import { LocalCards } from '../../src/payment/local-cards.js'
+import { fixedOracle } from '../../src/payment/oracle.js'
+import { paymentParameters } from '../../src/payment/parameters.js'
+import type { ChainReader } from '../../src/payment/seen-payment.js'
+import { PaymentService } from '../../src/payment/service.js'
+
+export const secret = 'a secret of both services'
+
+export interface PaymentRig {
+  readonly url: string
+  readonly service: PaymentService
+  readonly ledger: EmbeddedLedger
+  setTime(ms: number): void
+  get(
+    path: string,
+    headers?: Record<string, string>,
+  ): Promise<{ status: number; text: string; json: unknown }>
+  post(
+    path: string,
+    body: string,
+    headers?: Record<string, string>,
+  ): Promise<{ status: number; text: string; json: unknown }>
+}
+
+/** The payment service on a port of its own, with a clock that stands still. The network asks 2^30 winston for 10 GiB. */
+export async function paymentRig(
+  t: Test,
+  given: {
+    readonly readers?: readonly ChainReader[]
+    readonly addresses?: Readonly<Record<string, string>>
+    readonly cards?: (ledger: EmbeddedLedger) => CardProvider
+    readonly excluded?: readonly string[]
+    readonly lostMs?: number
+  } = {},
+): Promise<PaymentRig> {
+  let nowMs = Date.UTC(2026, 0, 1)
+  const clock: Clock = { ...systemClock, now: () => nowMs }
+  const folder = t.testdir()
+  const ledger = new EmbeddedLedger({
+    path: join(folder, 'ledger'),
+    clock,
+    key: headKey(join(folder, 'key.pem')),
+  })
+  const log = createLog('silent', 'test')
+  let url = ''
+  const service = new PaymentService({
+    ...{ ledger, oracle: fixedOracle(), clock, log, readers: given.readers ?? [] },
+    networkPrice: async () => 2n ** 30n,
+    cards: given.cards?.(ledger) ?? new LocalCards(ledger, () => url),
+    options: {
+      ...{
+        privateSecret: secret,
+        feePermille: 234,
+        itemMicroUsd: 20,
+        release: 'test',
+        gateway: 'http://gateway.test',
+      },
+      ...{
+        addresses: given.addresses ?? {},
+        excluded: given.excluded ?? [],
+        recheckMs: 3600_000,
+        lostMs: given.lostMs ?? 0,
+      },
+    },
+  })
+  const meters = new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0)
+  const host = serviceHost({
+    ...{ routes: service.routes, family: 'payment', meters, log, clock },
+    service: {
+      title: 'Payments',
+      description: 'Test',
+      release: 'test',
+      parameters: paymentParameters,
+      securitySchemes: {},
+    },
+  })
+  const onThrow = (error: unknown): void => {
+    t.fail(String(error))
+  }
+  const server = serve(host, { host: '127.0.0.1', port: 0, stallMs: 60_000, flowsMax: 1000, onThrow })
+  await server.listening
+  url = `http://127.0.0.1:${server.port}`
+  t.teardown(async () => {
+    await server.close(0)
+    await service.close()
+  })
+  const read = async (response: Response): Promise<{ status: number; text: string; json: unknown }> => {
+    const text = await response.text()
+    const isJson = response.headers.get('content-type')?.includes('application/json') === true
+    return { status: response.status, text, json: isJson ? JSON.parse(text) : undefined }
+  }
+  return {
+    ...{ url, service, ledger },
+    setTime: (ms) => {
+      nowMs = ms
+    },
+    get: async (path, headers = {}) => read(await fetch(url + path, { headers, redirect: 'manual' })),
+    post: async (path, body, headers = {}) =>
+      read(await fetch(url + path, { method: 'POST', body: Buffer.from(body), headers, redirect: 'manual' })),
+  }
+}
