@@ -20,6 +20,7 @@ import { servicePortFaults, services } from './services.js'
 import type { Setting } from './setting.js'
 import { swarm } from './swarm.js'
 import { topUpFaults, topUps } from './topups.js'
+import { uploads } from './uploads.js'
 import { webhooks } from './webhooks.js'
 
 /** Every table, by the part of the program it belongs to. */
@@ -45,6 +46,7 @@ const tables = {
   services,
   topUps,
   client,
+  uploads,
 }
 
 type Values<Table> = { readonly [Name in keyof Table]: Table[Name] extends Setting<infer T> ? T : never }

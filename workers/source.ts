@@ -44,6 +44,7 @@ import { Suspects } from '../src/source/suspects.js'
 import { TrustedGateways } from '../src/source/trusted-gateways.js'
 import { BlobStore, type FileIdentity } from '../src/store/blobs.js'
 import { SoundFiles } from '../src/store/sound-files.js'
+import { IntakeSource } from '../src/upload/intake-source.js'
 
 /** The thread of the fetcher: every transfer from a source, the blobs on disk, and their proof. */
 if (parentPort === null) throw new Error('this file runs as a thread')
@@ -69,7 +70,14 @@ const peers =
   given.peers === undefined
     ? []
     : [new NetworkPeers(given.peers, systemClock, new PeerWeights(given.peers.weights))]
-const built = [new Parent(catalog, store, given.location), gateways, ...peers, ...(fromChain?.sources ?? [])]
+const uploads = given.uploads && new IntakeSource(given.uploads.tables, given.uploads.log)
+const built = [
+  ...(uploads === undefined ? [] : [uploads]),
+  new Parent(catalog, store, given.location),
+  gateways,
+  ...peers,
+  ...(fromChain?.sources ?? []),
+]
 
 const pool = given.proofThreads === 0 ? undefined : new PooledProver(given.proofThreads, log)
 const prover = pool ?? new InlineProver()
@@ -93,7 +101,7 @@ const evictor = new Evictor(store, catalog, keeping, log, systemClock, given.evi
 const fetcher = new Fetcher(
   new ProgressTable(given.progress),
   {
-    source: assemble('on-demand', ['parent', ...given.order], built),
+    source: assemble('on-demand', ['uploads', 'parent', ...given.order], built),
     store,
     catalog,
     keeper,
@@ -163,6 +171,7 @@ async function stop(): Promise<void> {
     chain?.close(),
     pool?.close(),
   ])
+  await uploads?.close()
   await catalog.close()
   await blockStore.close()
   process.exit(0)

@@ -89,6 +89,7 @@ export const meterTable: readonly MeterRow[] = [
     help: 'Payloads brought whole, or broken off, by source; or by none, because none has it or all failed.',
     labels: {
       source: [
+        'uploads',
         'parent',
         'trusted-gateways',
         'ar-io-network',

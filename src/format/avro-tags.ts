@@ -57,26 +57,31 @@ function readBytes(cursor: Cursor): Uint8Array | undefined {
   return bytes
 }
 
-function malformed(message: string): Refusal {
-  return refuse('malformed', 'client', `tags: ${message}`)
+/** A refusal of encoded tags; `at`: the byte where reading stopped. */
+export type TagsRefusal = Refusal & { readonly at?: number }
+
+function malformed(message: string, at: number): TagsRefusal {
+  return { ...refuse('malformed', 'client', `tags: ${message}`), at }
 }
 
 /** Reads the records of one block into `tags`. Undefined: no error. */
-function readBlock(cursor: Cursor, count: number, tags: Tag[]): Refusal | undefined {
+function readBlock(cursor: Cursor, count: number, tags: Tag[]): TagsRefusal | undefined {
   let end: number | undefined
   if (count < 0) {
     const size = readInteger(cursor)
-    if (size === undefined || size < 0) return malformed('a block has a malformed size')
+    if (size === undefined || size < 0) return malformed('a block has a malformed size', cursor.at)
     end = cursor.at + size
   }
   for (let i = Math.abs(count); i > 0; i--) {
     const name = readBytes(cursor)
     const value = name === undefined ? undefined : readBytes(cursor)
     if (name === undefined || value === undefined)
-      return malformed(`tag ${tags.length} is cut off or malformed`)
+      return malformed(`tag ${tags.length} is cut off or malformed`, cursor.at)
     tags.push({ name, value })
   }
-  return end === undefined || end === cursor.at ? undefined : malformed('a block is not as long as it says')
+  return end === undefined || end === cursor.at
+    ? undefined
+    : malformed('a block is not as long as it says', cursor.at)
 }
 
 /**
@@ -86,20 +91,22 @@ function readBlock(cursor: Cursor, count: number, tags: Tag[]): Refusal | undefi
 export function decodeTags(
   bytes: Uint8Array,
   limits: TagLimits = standardTagLimits,
-): { readonly tags: Tag[] } | Refusal {
-  if (bytes.length > limits.tagBytesMax) return malformed(`more than ${limits.tagBytesMax} bytes`)
+): { readonly tags: Tag[] } | TagsRefusal {
+  if (bytes.length > limits.tagBytesMax)
+    return malformed(`more than ${limits.tagBytesMax} bytes`, limits.tagBytesMax)
   const tags: Tag[] = []
   if (bytes.length === 0) return { tags }
   const cursor: Cursor = { bytes, at: 0 }
   for (;;) {
     const count = readInteger(cursor)
-    if (count === undefined) return malformed('a block has a malformed count')
+    if (count === undefined) return malformed('a block has a malformed count', cursor.at)
     if (count === 0) break
-    if (tags.length + Math.abs(count) > limits.tagsMax) return malformed(`more than ${limits.tagsMax} tags`)
+    if (tags.length + Math.abs(count) > limits.tagsMax)
+      return malformed(`more than ${limits.tagsMax} tags`, cursor.at)
     const refusal = readBlock(cursor, count, tags)
     if (refusal !== undefined) return refusal
   }
-  return cursor.at === bytes.length ? { tags } : malformed('bytes after the end')
+  return cursor.at === bytes.length ? { tags } : malformed('bytes after the end', cursor.at)
 }
 
 function writeInteger(into: number[], value: number): void {

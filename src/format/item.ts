@@ -70,8 +70,9 @@ export function itemHeaderSizeMax(limits: TagLimits = standardTagLimits): number
   return 2 + keys + 33 + 33 + 16 + limits.tagBytesMax
 }
 
-function malformed(message: string): Refusal {
-  return refuse('malformed', 'client', `data item: ${message}`)
+/** `at`: the byte of the item where reading stopped. */
+function malformed(message: string, at: number): Refusal {
+  return refuse('malformed', 'client', `data item: ${message} (byte ${at})`)
 }
 
 const none = new Uint8Array(0)
@@ -80,7 +81,7 @@ const none = new Uint8Array(0)
 function optionalSize(bytes: Uint8Array, at: number, what: string): number | 'more' | Refusal {
   const flag = bytes[at]
   if (flag === undefined) return 'more'
-  if (flag > 1) return malformed(`the ${what} flag is ${flag}, neither 0 nor 1`)
+  if (flag > 1) return malformed(`the ${what} flag is ${flag}, neither 0 nor 1`, at)
   return flag * 32
 }
 
@@ -94,18 +95,24 @@ function tagsHead(
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const count = view.getBigUint64(at, true)
   const size = view.getBigUint64(at + 8, true)
-  if (count > BigInt(limits.tagsMax)) return malformed(`${count} tags, more than ${limits.tagsMax}`)
+  if (count > BigInt(limits.tagsMax)) return malformed(`${count} tags, more than ${limits.tagsMax}`, at)
   if (size > BigInt(limits.tagBytesMax)) {
-    return malformed(`${size} bytes of tags, more than ${limits.tagBytesMax}`)
+    return malformed(`${size} bytes of tags, more than ${limits.tagBytesMax}`, at + 8)
   }
   return { count: Number(count), end: at + 16 + Number(size) }
 }
 
-function readTags(rawTags: Uint8Array, count: number, limits: TagLimits): readonly Tag[] | Refusal {
+/** `at`: where they begin in the item. */
+function readTags(
+  rawTags: Uint8Array,
+  count: number,
+  limits: TagLimits,
+  at: number,
+): readonly Tag[] | Refusal {
   const decoded = decodeTags(rawTags, limits)
-  if (isRefusal(decoded)) return malformed(decoded.message)
+  if (isRefusal(decoded)) return malformed(decoded.message, at + (decoded.at ?? 0))
   if (decoded.tags.length === count) return decoded.tags
-  return malformed(`the header says ${count} tags, but there are ${decoded.tags.length}`)
+  return malformed(`the header says ${count} tags, but there are ${decoded.tags.length}`, at - 16)
 }
 
 /**
@@ -119,7 +126,7 @@ export function parseItemHeader(
   if (bytes.length < 2) return 'more'
   const number = (bytes[0] ?? 0) + 256 * (bytes[1] ?? 0)
   const type = signatureTypes.get(number)
-  if (type === undefined) return malformed(`signature type ${number} is unknown`)
+  if (type === undefined) return malformed(`signature type ${number} is unknown`, 0)
   const ownerEnd = 2 + type.signatureSize + type.ownerSize
   const targetSize = optionalSize(bytes, ownerEnd, 'target')
   if (typeof targetSize !== 'number') return targetSize
@@ -133,7 +140,7 @@ export function parseItemHeader(
   // One copy of the whole header; each field is a view of it.
   const own = copyOf(bytes, 0, head.end)
   const rawTags = own.subarray(tagsAt + 16)
-  const tags = readTags(rawTags, head.count, limits)
+  const tags = readTags(rawTags, head.count, limits, tagsAt + 16)
   if (isRefusal(tags)) return tags
   const signature = own.subarray(2, 2 + type.signatureSize)
   return {

@@ -55,6 +55,8 @@ export interface IngestThread {
 /** What `workers/source.ts` is started with: the fetcher's orders, and who is told of what comes into the cache. */
 export interface FetcherThread extends SourceThread {
   readonly webhooks?: { readonly path: string; readonly options: WebhookOptions }
+  /** Folders of the upload service; absent: it does not run here. */
+  readonly uploads?: { readonly tables: string; readonly log: string }
 }
 
 /** Values for everything that is not an operator's decision. */

@@ -66,7 +66,8 @@ export interface LimitsLines {
   readonly admissionPort?: MessagePort
 }
 
-function clientsOf({ limits }: Config): Limits['clients'] {
+/** How clients are told apart. */
+export function clientsOf({ limits }: Config): Limits['clients'] {
   const { trustedProxies, exempt, ipv6PrefixBits } = limits
   return { trustedProxies, exempt, ipv6PrefixBits }
 }

@@ -23,6 +23,7 @@ import { found } from './ports.js'
 import { ResourceWatch } from './resource-watch.js'
 import { RunningThreads } from './running-threads.js'
 import { devnetThread, type SharedTables, sharedTables, tryKey } from './threads.js'
+import { uploadServiceOf } from './upload-service.js'
 import { watchdogPart } from './watch.js'
 
 export interface Program {
@@ -56,10 +57,10 @@ export async function startProgram(given: Config, log: Log, end: AbortSignal): P
     ...{ network: () => ({ ...network, nodes: nodes() }), startedMs },
     adminKey: () => key,
   })
-  const credits = paymentServiceOf(config, shared, threads, {
-    ...{ host: network.host, nodes },
-    gateway: () => gateway.url() ?? network.gateways[0]?.url ?? '',
-  })
+  const gatewayUrl = (): string => gateway.url() ?? network.gateways[0]?.url ?? ''
+  const beside = { host: network.host, nodes, gateway: gatewayUrl }
+  const credits = paymentServiceOf(config, shared, threads, beside)
+  const uploads = uploadServiceOf(config, shared, threads, beside)
   const supervised = await supervise(
     [
       { name: 'data folder', start: () => claimed(folders(config).root, log) },
@@ -72,7 +73,9 @@ export async function startProgram(given: Config, log: Log, end: AbortSignal): P
       ...(embedded ? [threads.part('devnet', 'devnet', () => devnetThread(config))] : []),
       ...gateway.steps,
       ...credits.ports,
+      ...uploads.ports,
       [...gateway.edges, ...credits.parts],
+      ...uploads.parts,
       [{ name: 'watches', start: () => watching(config, shared, log) }, ...gateway.watches],
       watchdogPart(threads, server.watchdogSeconds * 1000, ownMeters(shared), log),
     ],
@@ -87,7 +90,12 @@ export async function startProgram(given: Config, log: Log, end: AbortSignal): P
       ? await seeded(config, { gateway: url, node, log, end }, gateway.port())
       : nothingSeeded
     end.throwIfAborted()
-    const urls = { ...gateway.urls(), ...credits.urls(), ...(embedded ? { devnet: node } : {}) }
+    const urls = {
+      ...gateway.urls(),
+      ...uploads.urls(),
+      ...credits.urls(),
+      ...(embedded ? { devnet: node } : {}),
+    }
     return { urls, ...shown, lost: supervised.lost, stop }
   } catch (error) {
     await stop()

@@ -9,6 +9,7 @@ import { folders } from './folders.js'
 import { ownHosts } from './names-thread.js'
 import { chainOptions, type Network, publicRoots } from './network.js'
 import type { SharedTables } from './threads.js'
+import { hasUploads, uploadFolders } from './upload-service.js'
 import { webhookOptions } from './webhooks.js'
 
 /** What the thread of the fetcher is started with. */
@@ -36,6 +37,7 @@ export function sourceThread(
     meters: shared.meters,
     row: 0,
     ...(told?.cached === true ? { webhooks: { path: join(root, 'webhooks-cached'), options: told } } : {}),
+    ...(hasUploads(config) ? { uploads: uploadFolders(config) } : {}),
     order: retrieval.onDemandOrder,
     backgroundOrder: retrieval.backgroundOrder,
     gateways: { ...rawOptions(config, shared), gateways: network.gateways },

@@ -21,6 +21,9 @@ export interface Running {
   kill(): Promise<void>
 }
 
+/** Making a key of its own takes a program seconds. */
+const wallet = fileURLToPath(new URL('../../../test/fixture/rsa-4096.jwk.json', import.meta.url))
+
 const program = fileURLToPath(new URL('../../src/cli/sluice.js', import.meta.url))
 
 /** Builds of the addons that the tests run with are those of the program, too. */
@@ -81,6 +84,7 @@ export async function run(
       DEVNET_PORT: '0',
       DATA_PATH: dataPath,
       EDGE_THREADS: '1',
+      UPLOAD_WALLET_FILE: wallet,
       ...environment,
     },
     stdio: ['ignore', 'pipe', 'pipe'],

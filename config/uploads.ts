@@ -1,0 +1,59 @@
+import { list, maybeText, whole } from './setting.js'
+
+/** What the upload service takes, from whom, and for how much. */
+export const uploads = {
+  walletFile: maybeText({
+    env: 'UPLOAD_WALLET_FILE',
+    allowed: 'a file',
+    why: 'JSON Web Key (RSA, 4096 bits) that signs receipts and bundles. Unset: <DATA_PATH>/keys/upload.json, made if missing.',
+  }),
+  itemMaxBytes: whole({
+    env: 'UPLOAD_MAX_ITEM_BYTES',
+    default: 10 * 2 ** 30,
+    min: 1024,
+    max: 2 ** 40,
+    why: 'Larger items are refused (413). Bytes of the whole signed item.',
+  }),
+  freeItemBytes: whole({
+    env: 'UPLOAD_FREE_ITEM_BYTES',
+    default: 107_520,
+    min: 0,
+    max: 2 ** 40,
+    why: 'Items up to this size may be free, bytes of the whole signed item; 0: none is.',
+  }),
+  freeWalletBytes: whole({
+    env: 'UPLOAD_FREE_WALLET_BYTES',
+    default: 10_485_760,
+    min: 0,
+    max: 2 ** 50,
+    why: 'Free for one wallet, ever.',
+  }),
+  freeRangeBytes: whole({
+    env: 'UPLOAD_FREE_RANGE_BYTES',
+    default: 10_485_760,
+    min: 0,
+    max: 2 ** 50,
+    why: 'Free for clients of one address (IPv6: of one /64), ever. This machine itself is not counted.',
+  }),
+  freeWallets: list({
+    env: 'UPLOAD_FREE_WALLETS',
+    default: [],
+    allowed: 'wallet addresses (base64url SHA-256 of the key)',
+    shape: /^[\w-]{43}$/,
+    why: 'Wallets whose free bytes have no end; the size of an item is bounded all the same.',
+  }),
+  blockedOwners: list({
+    env: 'UPLOAD_BLOCKED_OWNERS',
+    default: [],
+    allowed: 'wallet addresses (base64url SHA-256 of the key)',
+    shape: /^[\w-]{43}$/,
+    why: 'Wallets whose items are refused (403).',
+  }),
+  diskMinBytes: whole({
+    env: 'UPLOAD_DISK_MIN_BYTES',
+    default: 2 ** 30,
+    min: 0,
+    max: 2 ** 50,
+    why: 'Uploads are refused (503) while the disk of DATA_PATH has less than this left.',
+  }),
+}

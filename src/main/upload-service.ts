@@ -1,0 +1,101 @@
+import { join, resolve } from 'node:path'
+import type { MessagePort } from 'node:worker_threads'
+import type { Config } from '../../config/read.js'
+import { runningServices, servicePorts } from '../../config/services.js'
+import type { Part } from '../actor/supervise.js'
+import type { UploadThread, UploadThreadSaid } from '../upload/wiring.js'
+import { folders } from './folders.js'
+import { clientsOf } from './limits.js'
+import { chainOptions } from './network.js'
+import { found, urlOf } from './ports.js'
+import type { SharedTables } from './threads.js'
+
+/** The threads of the program, as far as this service needs them. */
+interface UploadCrew {
+  said<Said>(name: string): Said
+  line(name: string): MessagePort
+  part(name: string, file: string, data: () => object): Part
+}
+
+/** The upload service where it runs: what finds its port and what starts its thread, and how it is reached. */
+export interface UploadPlace {
+  readonly ports: Part[]
+  readonly parts: Part[]
+  urls(): Readonly<Record<string, string>>
+}
+
+/** Folders of the upload service: its tables, and the log of accepted items. */
+export function uploadFolders(config: Config): { readonly tables: string; readonly log: string } {
+  const { root } = folders(config)
+  return { tables: join(root, 'uploads'), log: join(root, 'uploads', 'log') }
+}
+
+/** Whether the upload service runs in this program. */
+export function hasUploads({ services, server }: Config): boolean {
+  return runningServices(services, server.network).has('upload')
+}
+
+export function uploadServiceOf(
+  config: Config,
+  shared: SharedTables,
+  crew: UploadCrew,
+  given: { readonly host: string; readonly nodes: () => readonly string[]; readonly gateway: () => string },
+): UploadPlace {
+  const { server, services } = config
+  if (!hasUploads(config)) return { ports: [], parts: [], urls: () => ({}) }
+  const running = runningServices(services, server.network)
+  const { host, nodes, gateway } = given
+  let port = servicePorts(services, server.port).upload
+  const data = (): UploadThread => ({
+    ...uploadThread(config, gateway()),
+    row: shared.rows.upload,
+    meters: shared.meters,
+    serve: { host, port, stallMs: server.stallMs, flowsMax: server.flowsMax },
+    chain: chainOptions(nodes(), config),
+    ...(running.has('gateway') ? { catalogPort: crew.line('catalog') } : {}),
+    ...(running.has('payment') ? { creditsPort: crew.line('payment') } : {}),
+  })
+  return {
+    ports: [
+      found(host, port, 'UPLOAD_PORT', (free) => {
+        port = free
+      }),
+    ],
+    parts: [crew.part('upload', 'upload', data)],
+    urls: () => ({ upload: urlOf(host, crew.said<UploadThreadSaid>('upload').port) }),
+  }
+}
+
+/** What the settings say. */
+function uploadThread(
+  config: Config,
+  gateway: string,
+): Omit<UploadThread, 'row' | 'meters' | 'serve' | 'chain'> {
+  const { server, uploads } = config
+  const { keys } = folders(config)
+  const { tables, log } = uploadFolders(config)
+  return {
+    drainMs: server.drainMs,
+    tablesPath: tables,
+    logFolder: log,
+    keyFile: uploads.walletFile === undefined ? join(keys, 'upload.json') : resolve(uploads.walletFile),
+    mayMakeKey: uploads.walletFile === undefined,
+    mailboxMax: 4096,
+    heightEveryMs: server.network === 'devnet' ? 1000 : 15_000,
+    clients: clientsOf(config),
+    itemMaxBytes: uploads.itemMaxBytes,
+    blockedOwners: uploads.blockedOwners,
+    free: {
+      itemMaxBytes: uploads.freeItemBytes,
+      walletBytes: uploads.freeWalletBytes,
+      rangeBytes: uploads.freeRangeBytes,
+      exemptWallets: uploads.freeWallets,
+    },
+    gateway,
+    release: server.release,
+    proofThreads: Math.max(1, server.edgeThreads >> 1),
+    signThreads: server.edgeThreads,
+    diskMinBytes: uploads.diskMinBytes,
+    logLevel: server.logLevel,
+  }
+}

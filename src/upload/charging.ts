@@ -1,0 +1,60 @@
+import type { Id } from '../format/id.js'
+import type { ItemHeader } from '../format/item.js'
+import type { Refusal } from '../format/refusal.js'
+import { normalizedAddress } from '../proof/address.js'
+import { jsonAnswer, type UploadAnswer } from './answers.js'
+import type { FreePools } from './free-pools.js'
+import type { Uploader } from './uploader.js'
+
+/** What an item costs, held back until it is settled. */
+export interface Charged {
+  /** Decimal. */
+  readonly winc: string
+  /** Writes down what must not be forgotten. Only inside the transaction that accepts the item. */
+  keep(id: Id): void
+  /** The item was not accepted. Never rejects. */
+  giveBack(): Promise<void>
+}
+
+/** Either what is held back, or why the item is not taken. */
+export type ItemCharge = Charged | UploadAnswer | Refusal
+
+export interface Charging {
+  /** Holds back what the item costs. Of free bytes, or of credits. */
+  charge(header: ItemHeader, sizeBytes: number, uploader: Uploader): Promise<ItemCharge>
+  /** The item was accepted. */
+  settle(id: Id, charge: Charged): void
+}
+
+/** What the free bytes pay; undefined where they do not reach. */
+export function freeCharge(
+  pools: FreePools,
+  header: ItemHeader,
+  sizeBytes: number,
+  { range }: Uploader,
+): Charged | undefined {
+  const taken = pools.take({ wallet: normalizedAddress(header.owner), range }, sizeBytes)
+  if (taken === undefined) return undefined
+  return { winc: '0', keep: () => pools.keep(taken), giveBack: async () => pools.giveBack(taken) }
+}
+
+/** Takes what is free, and nothing else: for a service without a payment service. */
+export class FreeOnly implements Charging {
+  constructor(private readonly pools: FreePools) {}
+
+  async charge(header: ItemHeader, sizeBytes: number, uploader: Uploader): Promise<ItemCharge> {
+    return freeCharge(this.pools, header, sizeBytes, uploader) ?? freeExhausted(sizeBytes)
+  }
+
+  settle(): void {
+    // What is free is over when it is written down.
+  }
+}
+
+/** The free bytes do not reach, and nobody else pays. */
+export function freeExhausted(byteCount: number): UploadAnswer {
+  const error = 'Insufficient balance'
+  const message = 'The free bytes of this wallet or address are used up, or the item is too large to be free.'
+  const body = { code: 'FREE_TIER_EXHAUSTED', error, message, byteCount }
+  return jsonAnswer(402, body, '\r\nX-Free-Tier-Exhausted: true')
+}

@@ -1,0 +1,96 @@
+import type { Environment, Table } from '../store/lmdb.js'
+
+export interface FreeRules {
+  /** Larger items are never free; 0: nothing is. Bytes of the whole signed item. */
+  readonly itemMaxBytes: number
+  /** For one wallet, ever. */
+  readonly walletBytes: number
+  /** For the clients of one address range, ever. */
+  readonly rangeBytes: number
+  /** Wallets for which neither is counted, by their normalized addresses. */
+  readonly exemptWallets: readonly string[]
+}
+
+/** Who takes from the pools. */
+export interface FreeTaker {
+  /** Normalized address of the signer: who pays otherwise does not matter. */
+  readonly wallet: string
+  /** Undefined: the address is not counted (this machine's own). */
+  readonly range: string | undefined
+}
+
+/** What was taken for one item; it is given back where the item is not accepted. */
+export interface Taken {
+  readonly keys: readonly string[]
+  readonly bytes: number
+}
+
+/** Wallets and ranges whose counts are kept in memory; all others are read from disk. */
+const rememberedMax = 50_000
+
+/**
+ * Bytes that wallets and address ranges have uploaded for free. Never filled up again. Counts on disk are moved in the same
+ * transaction that accepts the item; in memory they count from the moment in which they are taken, so that two uploads at once
+ * cannot both have the last byte.
+ */
+export class FreePools {
+  readonly #table: Table
+  readonly #used = new Map<string, number>()
+  readonly #exempt: ReadonlySet<string>
+
+  constructor(
+    environment: Environment,
+    readonly rules: FreeRules,
+  ) {
+    this.#table = environment.table('free')
+    this.#exempt = new Set(rules.exemptWallets)
+  }
+
+  /** Undefined: it is not free. */
+  take({ wallet, range }: FreeTaker, bytes: number): Taken | undefined {
+    const { itemMaxBytes, walletBytes, rangeBytes } = this.rules
+    if (itemMaxBytes === 0 || bytes > itemMaxBytes) return undefined
+    if (this.#exempt.has(wallet)) return { keys: [], bytes }
+    const walletKey = `w:${wallet}`
+    const rangeKey = range === undefined ? undefined : `r:${range}`
+    if (this.#count(walletKey) + bytes > walletBytes) return undefined
+    if (rangeKey !== undefined && this.#count(rangeKey) + bytes > rangeBytes) return undefined
+    const keys = rangeKey === undefined ? [walletKey] : [walletKey, rangeKey]
+    for (const key of keys) this.#used.set(key, this.#count(key) + bytes)
+    return { keys, bytes }
+  }
+
+  giveBack({ keys, bytes }: Taken): void {
+    for (const key of keys) this.#used.set(key, this.#count(key) - bytes)
+  }
+
+  /** Writes down what was taken. Only inside a `write` of the environment. */
+  keep({ keys, bytes }: Taken): void {
+    for (const key of keys) {
+      const before = this.#stored(key)
+      this.#table.put(Buffer.from(key), Buffer.from(String(before + bytes)))
+    }
+    // What is in memory and not on disk yet must stay: so only all are forgotten, and only when nothing is under way.
+    if (this.#used.size > rememberedMax) this.#forgetSettled()
+  }
+
+  /** Bytes that the wallet has left; null: without end. */
+  left(wallet: string): number | null {
+    if (this.rules.itemMaxBytes === 0) return 0
+    if (this.#exempt.has(wallet)) return null
+    return Math.max(0, this.rules.walletBytes - this.#count(`w:${wallet}`))
+  }
+
+  #count(key: string): number {
+    return this.#used.get(key) ?? this.#stored(key)
+  }
+
+  #stored(key: string): number {
+    const found = this.#table.get(Buffer.from(key))
+    return found === undefined ? 0 : Number(Buffer.from(found).toString())
+  }
+
+  #forgetSettled(): void {
+    for (const [key, count] of this.#used) if (this.#stored(key) === count) this.#used.delete(key)
+  }
+}

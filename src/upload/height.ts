@@ -1,0 +1,41 @@
+import type { Clock, Timer } from '../actor/clock.js'
+import type { Chain } from '../chain/chain.js'
+import { isRefusal } from '../format/refusal.js'
+import type { Uploads } from './uploads.js'
+
+const word = 'height'
+
+/** The height of the chain, asked for now and then, remembered on disk: no upload waits for a node. */
+export class Height {
+  #known: number | undefined
+  #timer: Timer | undefined
+
+  constructor(
+    private readonly chain: Pick<Chain, 'height'>,
+    private readonly uploads: Uploads,
+    private readonly clock: Clock,
+    private readonly closing: AbortSignal,
+  ) {
+    const stored = uploads.word(word)
+    this.#known = stored === undefined ? undefined : Number(stored)
+  }
+
+  get known(): number | undefined {
+    return this.#known
+  }
+
+  /** Asks at once, and each `everyMs` from then on. Resolves when the first answer is here, or did not come. */
+  async start(everyMs: number): Promise<void> {
+    await this.#ask()
+    if (this.closing.aborted) return
+    this.#timer = this.clock.every(everyMs, () => void this.#ask())
+    this.closing.addEventListener('abort', () => this.#timer?.cancel())
+  }
+
+  async #ask(): Promise<void> {
+    const height = await this.chain.height(this.closing)
+    if (isRefusal(height) || this.closing.aborted || height === this.#known) return
+    this.#known = height
+    this.uploads.environment.write(() => this.uploads.putWord(word, String(height)))
+  }
+}

@@ -1,0 +1,88 @@
+import { type FileHandle, open } from 'node:fs/promises'
+import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import type { Found, Source, Wanted } from '../source/source.js'
+import { codeOf } from '../store/blobs.js'
+import type { Environment, Table } from '../store/lmdb.js'
+import { logFileName } from '../store/segments/log-file.js'
+import { type AcceptedItem, acceptedItem, openUploadTables } from './uploads.js'
+
+const pieceBytes = 256 * 1024
+
+/** Payloads of items that were uploaded here, out of the log of uploads: until they are permanent, and some time after. */
+export class IntakeSource implements Source {
+  readonly name = 'uploads'
+  readonly #environment: Environment
+  readonly #items: Table
+
+  constructor(
+    tablesPath: string,
+    private readonly logFolder: string,
+  ) {
+    this.#environment = openUploadTables(tablesPath)
+    this.#items = this.#environment.table('items')
+  }
+
+  async open({ id, window }: Wanted): Promise<Found | Refusal> {
+    this.#environment.refresh()
+    const item = acceptedItem(this.#items, id)
+    if (item === undefined || item.released === true)
+      return refuse('unknown', 'client', 'nobody uploaded it here')
+    const sizeBytes = item.place.sizeBytes - item.headerSize
+    const start = window?.start ?? 0
+    const end = window === undefined ? sizeBytes : window.end + 1
+    if (start < 0 || end > sizeBytes || start > end) {
+      return refuse('unsatisfiable', 'client', 'the window is outside of the payload')
+    }
+    const handle = await this.#opened(item)
+    if (isRefusal(handle)) return handle
+    return {
+      name: this.name,
+      origin: this.name,
+      sizeBytes,
+      body: windowOf(handle, item.place.offset + item.headerSize + start, end - start),
+      trusted: false,
+      proven: false,
+      learned: item.contentType === undefined ? {} : { contentType: item.contentType },
+      hints: {},
+    }
+  }
+
+  async #opened({ place }: AcceptedItem): Promise<FileHandle | Refusal> {
+    try {
+      return await open(`${this.logFolder}/${logFileName(place.file)}`, 'r')
+    } catch (error) {
+      const code = codeOf(error)
+      if (code === undefined) throw error
+      // Permanent, and gone from here: others have it.
+      if (code === 'ENOENT') return refuse('unknown', 'self', 'the upload is not kept here any more')
+      return refuse('busy', 'self', `an upload cannot be read: ${code}`)
+    }
+  }
+
+  close(): Promise<void> {
+    return this.#environment.close()
+  }
+}
+
+/** Bytes of a file; the file is closed when they were read, or when the reader leaves. */
+async function* windowOf(
+  handle: FileHandle,
+  start: number,
+  length: number,
+): AsyncGenerator<Uint8Array | Refusal, undefined> {
+  const buffer = Buffer.allocUnsafe(Math.max(1, Math.min(pieceBytes, length)))
+  try {
+    for (let done = 0; done < length; ) {
+      const { bytesRead } = await handle.read(buffer, 0, Math.min(buffer.length, length - done), start + done)
+      if (bytesRead === 0) {
+        yield refuse('upstream', 'self', 'the log of uploads is shorter than its record')
+        return undefined
+      }
+      yield buffer.subarray(0, bytesRead)
+      done += bytesRead
+    }
+    return undefined
+  } finally {
+    await handle.close()
+  }
+}

@@ -1,0 +1,104 @@
+import type { Clients } from '../admission/clients.js'
+import type { Request } from '../http/exchange.js'
+import { jsonAnswer, said, type UploadAnswer } from './answers.js'
+import { idIn, type UploadRoute } from './service.js'
+import type { SingleUpload } from './single-upload.js'
+import { readPaidBy, type Uploader } from './uploader.js'
+import type { AcceptedItem, Uploads } from './uploads.js'
+
+export interface UploadRoutesParts {
+  readonly uploads: Uploads
+  readonly single: SingleUpload
+  readonly clients: Clients
+  /** What `/info` says. */
+  readonly info: () => object
+}
+
+/** The routes of single uploads and of what became of them. */
+export function uploadRoutes(parts: UploadRoutesParts): UploadRoute[] {
+  const { uploads, single, clients, info } = parts
+  const post = (request: Request, token: string | undefined): Promise<UploadAnswer> =>
+    single.take(request, uploaderOf(request, clients, token))
+  const about = (): UploadAnswer => jsonAnswer(200, info())
+  const takes = {
+    method: 'POST',
+    summary: 'Takes a signed data item, and answers with a receipt',
+    statuses: [200, 202, 400, 402, 403, 408, 413],
+  } as const
+  const tells = { summary: 'The service, and what it takes', statuses: [200], act: about }
+  return [
+    { ...tells, path: '/' },
+    { ...tells, path: '/info' },
+    {
+      path: '/health',
+      summary: 'Whether it answers',
+      statuses: [200],
+      type: 'text/plain',
+      act: () => ({ status: 200, text: 'OK' }),
+    },
+    { ...takes, path: '/tx', act: (request) => post(request, undefined) },
+    { ...takes, path: '/tx/{token}', act: (request, { token }) => post(request, token) },
+    {
+      path: '/tx/{id}/status',
+      summary: 'Where an item is on its way to be permanent',
+      statuses: [200, 404],
+      act: (_, words) => told(uploads, words, statusOf),
+    },
+    {
+      path: '/tx/{id}/offsets',
+      summary: 'Where an item lies in the transaction that carries it',
+      statuses: [200, 404],
+      act: (_, words) => told(uploads, words, offsetsOf),
+    },
+  ]
+}
+
+function uploaderOf(request: Request, clients: Clients, token: string | undefined): Uploader {
+  const { address } = clients.of(request)
+  const isOwn = /^127\.|^::1$|^::$/.test(address)
+  return { range: isOwn ? undefined : address, paidBy: readPaidBy(request.header('x-paid-by')), token }
+}
+
+function told(
+  uploads: Uploads,
+  words: Readonly<Record<string, string>>,
+  say: (item: AcceptedItem) => object | undefined,
+): UploadAnswer {
+  const id = idIn(words)
+  const item = id === undefined ? undefined : uploads.find(id)
+  const value = item === undefined ? undefined : say(item)
+  if (item === undefined || value === undefined) return said.unknownItem
+  const seconds = item.permanent === undefined ? 15 : 86_400
+  return jsonAnswer(200, value, `\r\nCache-Control: public, max-age=${seconds}`)
+}
+
+/** Where an item is on its way, in the words of clients. */
+function statusOf(item: AcceptedItem): object {
+  const { bundle, permanent, reason, winc } = item
+  const [status, info] =
+    reason !== undefined
+      ? ['FAILED', 'failed']
+      : permanent !== undefined
+        ? ['FINALIZED', 'permanent']
+        : ['CONFIRMED', bundle === undefined ? 'new' : 'pending']
+  return {
+    ...{ status, info, winc },
+    ...(bundle === undefined ? {} : { bundleId: bundle }),
+    ...(reason === undefined ? {} : { reason }),
+    ...(bundle === undefined ? {} : placeOf(item)),
+  }
+}
+
+function offsetsOf(item: AcceptedItem): object | undefined {
+  return item.bundle === undefined ? undefined : { rootBundleId: item.bundle, ...placeOf(item) }
+}
+
+function placeOf({ place, headerSize, offset, contentType }: AcceptedItem): object {
+  return {
+    ...(offset === undefined ? {} : { startOffsetInRootBundle: offset }),
+    rawContentLength: place.sizeBytes,
+    ...(contentType === undefined ? {} : { payloadContentType: contentType }),
+    payloadDataStart: headerSize,
+    payloadContentLength: place.sizeBytes - headerSize,
+  }
+}

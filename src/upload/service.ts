@@ -1,0 +1,99 @@
+import { type Id, parseId } from '../format/id.js'
+import type { Route } from '../gateway/parts.js'
+import type { Reply, Request } from '../http/exchange.js'
+import type { PathParameters } from '../http/openapi.js'
+import type { Operation, Operations } from '../http/operation.js'
+import { answerSmall, jsonType, textType } from '../http/small-answer.js'
+import { said, type UploadAnswer } from './answers.js'
+
+type Method = 'GET' | 'POST' | 'PATCH' | 'HEAD' | 'DELETE'
+
+/** One kind of request that the service answers. */
+export interface UploadRoute extends Omit<Operation, 'methods'> {
+  /** GET where absent. */
+  readonly method?: Method
+  /** Answers. `words`: what stands in place of the names in braces of its path. Reads the body before it first waits. */
+  act(request: Request, words: Readonly<Record<string, string>>): UploadAnswer | Promise<UploadAnswer>
+}
+
+/** Below which all paths are answered, too. */
+const version = '/v1'
+
+/** Routes for a host (gateway/service-host.ts), each at the root and below /v1. Paths that begin alike are one route there. */
+export function hostedUploads(routes: readonly UploadRoute[]): Route[] {
+  const groups = new Map<string, UploadRoute[]>()
+  for (const route of routes) {
+    const versioned = { ...route, path: route.path === '/' ? version : version + route.path }
+    for (const one of [route, versioned]) {
+      const brace = one.path.indexOf('{')
+      const prefix = brace < 0 ? one.path : one.path.slice(0, brace)
+      groups.set(prefix, [...(groups.get(prefix) ?? []), one])
+    }
+  }
+  return [...groups].map(([path, members]) => ({
+    family: 'upload',
+    path,
+    methods: [...new Set(members.flatMap(methodsOf))],
+    about: members.map(({ act: _, method: __, ...about }, at) => ({
+      ...about,
+      methods: methodsOf(members[at] as UploadRoute),
+    })) as unknown as Operations,
+    handle: (request, reply, lines) => handle(members, request, reply, lines),
+  }))
+}
+
+function methodsOf({ method = 'GET' }: UploadRoute): string[] {
+  return method === 'GET' ? ['GET', 'HEAD'] : [method]
+}
+
+async function handle(
+  members: readonly UploadRoute[],
+  request: Request,
+  reply: Reply,
+  lines: string,
+): Promise<void> {
+  const segments = request.path.split('/')
+  if (segments.length > 2 && segments.at(-1) === '') segments.pop()
+  const matching = members.flatMap((route) => {
+    const words = match(route.path.split('/'), segments)
+    return words === undefined ? [] : [{ route, words }]
+  })
+  const found = matching.find(({ route }) => methodsOf(route).includes(request.method))
+  const answer =
+    found === undefined
+      ? matching.length === 0
+        ? said.notHere
+        : { status: 405, text: 'Method Not Allowed' }
+      : await found.route.act(request, found.words)
+  send(request, reply, lines, answer)
+}
+
+function match(shape: readonly string[], segments: readonly string[]): Record<string, string> | undefined {
+  if (shape.length !== segments.length) return undefined
+  const words: Record<string, string> = {}
+  for (const [at, wanted] of shape.entries()) {
+    const given = segments[at] ?? ''
+    if (wanted.startsWith('{')) words[wanted.slice(1, -1)] = given
+    else if (wanted !== given.toLowerCase()) return undefined
+  }
+  return words
+}
+
+function send(request: Request, reply: Reply, first: string, answer: UploadAnswer): void {
+  const { status, json, text = '', lines = '' } = answer
+  const body = json === undefined ? text : JSON.stringify(json)
+  answerSmall(request, reply, first, { status, type: json === undefined ? textType : jsonType, lines, body })
+}
+
+/** The id in a path; undefined where there is none. */
+export function idIn(words: Readonly<Record<string, string>>): Id | undefined {
+  return parseId(words.id ?? '')
+}
+
+const anId = 'AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA'
+
+/** What may stand in braces in a path of the upload service, and in the query. */
+export const uploadParameters: PathParameters = {
+  id: { description: 'Id of a data item', example: anId },
+  token: { description: 'A currency, which decides nothing but for kyve', example: 'arweave' },
+}

@@ -1,0 +1,72 @@
+import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import type { DurableLog } from '../store/segments/durable-log.js'
+import type { LogDraft } from '../store/segments/log-draft.js'
+import type { LogPlace } from '../store/segments/log-file.js'
+
+/** The bytes of one item while it comes: in memory where it is small, else in the log as a draft. */
+export class Spool {
+  readonly #draft: LogDraft
+  #refusal: Refusal | undefined
+  #behind: Promise<void> | undefined
+  #isOver = false
+
+  /** `onRoom`: more may come again. */
+  constructor(
+    log: DurableLog,
+    private readonly onRoom: () => void,
+  ) {
+    this.#draft = log.draft()
+  }
+
+  /** Copies the bytes. False: the disk is behind, no more until `onRoom`. */
+  write(bytes: Uint8Array): boolean {
+    if (this.#isOver || this.#refusal !== undefined) return true
+    if (this.#behind !== undefined) {
+      // What was on its way before the pause: a piece or two.
+      const kept = Buffer.from(bytes)
+      this.#behind = this.#behind.then(() => this.#later(kept))
+      return false
+    }
+    const outcome = this.#draft.write(bytes)
+    if (outcome instanceof Promise) {
+      this.#behind = outcome.then((refusal) => this.#caughtUp(refusal))
+      return false
+    }
+    if (isRefusal(outcome)) this.#refusal = outcome
+    return true
+  }
+
+  async #later(bytes: Uint8Array): Promise<void> {
+    if (this.#isOver || this.#refusal !== undefined) return
+    const refusal = await this.#draft.write(bytes)
+    if (isRefusal(refusal)) this.#refusal = refusal
+  }
+
+  #caughtUp(refusal: Refusal | undefined): void {
+    this.#refusal ??= refusal
+    this.#behind = undefined
+    this.onRoom()
+  }
+
+  /** The disk does not take it: known before the end, where it is. */
+  get refusal(): Refusal | undefined {
+    return this.#refusal
+  }
+
+  /** All bytes are in the log for good when it resolves. `digest`: their SHA-256; `meta`: what to know them by at a restart. */
+  async keep(digest: Uint8Array, meta: Uint8Array): Promise<LogPlace | Refusal> {
+    while (this.#behind !== undefined) await this.#behind
+    if (this.#isOver) return refuse('defect', 'self', 'an upload was kept after it was dropped')
+    if (this.#refusal !== undefined) return this.#refusal
+    this.#isOver = true
+    return this.#draft.finish(digest, meta)
+  }
+
+  /** What was not kept is removed. May be called at any time. */
+  async drop(): Promise<void> {
+    if (this.#isOver) return
+    this.#isOver = true
+    await this.#behind
+    await this.#draft.discard()
+  }
+}

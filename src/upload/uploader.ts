@@ -1,0 +1,16 @@
+/** Who uploads, and who pays. */
+export interface Uploader {
+  /** Address range that free bytes are counted for; undefined: not counted. */
+  readonly range: string | undefined
+  /** Wallets that pay, in this order. */
+  readonly paidBy: readonly string[]
+  /** Word of the path that names a currency. */
+  readonly token: string | undefined
+}
+
+/** Wallets of `x-paid-by`: several lines, or several in a line; empty places do not count. At most 64. */
+export function readPaidBy(header: string | undefined): readonly string[] {
+  if (header === undefined) return []
+  const names = header.split(',').map((name) => name.trim())
+  return names.filter((name) => name !== '').slice(0, 64)
+}

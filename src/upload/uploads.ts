@@ -1,0 +1,131 @@
+import { type Id, idBytes, idOfBytes } from '../format/id.js'
+import { type Environment, openEnvironment, type Table } from '../store/lmdb.js'
+import type { LogPlace } from '../store/segments/log-file.js'
+
+/** What the log itself says of an item: enough to know it by when the tables were lost. */
+export interface LoggedUpload {
+  readonly id: Id
+  /** Bytes in front of the payload. */
+  readonly headerSize: number
+  /** base64url SHA-256 of the owner's key. */
+  readonly owner: string
+  readonly receivedMs: number
+  readonly deadlineHeight: number
+  /** Charged, decimal. */
+  readonly winc: string
+  readonly contentType?: string
+}
+
+/** What is kept of an item that was accepted. */
+export interface AcceptedItem extends LoggedUpload {
+  readonly place: LogPlace
+  /** The transaction that carries it, or carried it last. Absent: it waits for one. */
+  readonly bundle?: Id
+  /** Where it begins in that transaction's data. */
+  readonly offset?: number
+  /** Bundles with it that were given up. */
+  readonly failures?: number
+  /** Given up: why. */
+  readonly reason?: string
+  /** Height of the block that made it permanent. */
+  readonly permanent?: number
+  /** Its bytes are not kept here any more. */
+  readonly released?: true
+}
+
+/** Tables of the upload service. One thread writes; any thread may read. */
+const tablesMax = 16
+
+export function openUploadTables(path: string): Environment {
+  return openEnvironment(path, tablesMax)
+}
+
+/** Looks an accepted item up; for any thread. */
+export function acceptedItem(items: Table, id: Id): AcceptedItem | undefined {
+  const found = items.get(idBytes(id))
+  return found === undefined ? undefined : (JSON.parse(Buffer.from(found).toString()) as AcceptedItem)
+}
+
+/** Key of an item that waits for a bundle: in the order in which they came. */
+export function waitingKey({ receivedMs, id }: Pick<AcceptedItem, 'receivedMs' | 'id'>): Buffer {
+  const key = Buffer.alloc(40)
+  key.writeBigUInt64BE(BigInt(receivedMs))
+  key.set(idBytes(id), 8)
+  return key
+}
+
+/** The id in such a key. */
+export function waitingId(key: Uint8Array): Id {
+  return idOfBytes(key.subarray(8, 40))
+}
+
+const none = new Uint8Array(0)
+
+/**
+ * State of accepted items on disk. A power cut may take back the last moments of it: what was accepted is in the log then, and
+ * `recover` puts it here again.
+ */
+export class Uploads {
+  readonly #items: Table
+  readonly #waiting: Table
+  readonly #words: Table
+
+  constructor(readonly environment: Environment) {
+    this.#items = environment.table('items')
+    this.#waiting = environment.table('waiting')
+    this.#words = environment.table('words')
+  }
+
+  find(id: Id): AcceptedItem | undefined {
+    return acceptedItem(this.#items, id)
+  }
+
+  /** Items that wait for a bundle. */
+  get waiting(): number {
+    return this.#waiting.count()
+  }
+
+  get count(): number {
+    return this.#items.count()
+  }
+
+  /** Ids of those that wait, the first come first. */
+  *oldest(limit: number): Generator<Id> {
+    for (const key of this.#waiting.keys({ limit })) yield waitingId(key)
+  }
+
+  /** `more` is written in the same transaction. */
+  accept(items: readonly AcceptedItem[], more: () => void): void {
+    this.environment.write(() => {
+      more()
+      for (const item of items) {
+        this.put(item)
+        this.#waiting.put(waitingKey(item), none)
+      }
+    })
+  }
+
+  /** Only inside a `write` of the environment, as all below. */
+  put(item: AcceptedItem): void {
+    this.#items.put(idBytes(item.id), Buffer.from(JSON.stringify(item)))
+  }
+
+  /** It is in a bundle now, or given up. */
+  unqueue(item: AcceptedItem): void {
+    this.#waiting.remove(waitingKey(item))
+  }
+
+  /** It needs a bundle. */
+  requeue(item: AcceptedItem): void {
+    this.#waiting.put(waitingKey(item), none)
+  }
+
+  word(name: string): string | undefined {
+    const found = this.#words.get(Buffer.from(name))
+    return found === undefined ? undefined : Buffer.from(found).toString()
+  }
+
+  putWord(name: string, text: string): void {
+    this.#words.put(Buffer.from(name), Buffer.from(text))
+  }
+}

@@ -1,0 +1,51 @@
+import type { Refusal } from '../format/refusal.js'
+import type { ItemJudge, SignedMessage } from '../ingest/item-judge.js'
+
+/** More in one task would let the last of them wait for the first. */
+const batchMax = 32
+
+interface Waiting {
+  readonly signed: SignedMessage
+  readonly resolve: (held: true | Refusal) => void
+  readonly reject: (error: unknown) => void
+}
+
+/** Has signatures checked by a pool of threads, several in one message where several wait. */
+export class Verdicts {
+  readonly #waiting: Waiting[] = []
+  #underWay = 0
+
+  constructor(
+    private readonly judge: Pick<ItemJudge, 'judge'>,
+    /** Tasks at once: one for each hand, and one that waits for it. */
+    private readonly tasksMax: number,
+  ) {}
+
+  /** True where the owner signed it, else why not. */
+  verdict(signed: SignedMessage): Promise<true | Refusal> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ signed, resolve, reject })
+      this.#send()
+    })
+  }
+
+  #send(): void {
+    if (this.#waiting.length === 0 || this.#underWay >= this.tasksMax) return
+    const batch = this.#waiting.splice(0, batchMax)
+    this.#underWay += 1
+    void this.judge
+      .judge(batch.map(({ signed }) => signed))
+      .then(
+        (held) => {
+          for (const [at, { resolve }] of batch.entries()) resolve(held[at] as true | Refusal)
+        },
+        (error: unknown) => {
+          for (const { reject } of batch) reject(error)
+        },
+      )
+      .finally(() => {
+        this.#underWay -= 1
+        this.#send()
+      })
+  }
+}

@@ -1,0 +1,49 @@
+import type { MessagePort } from 'node:worker_threads'
+import type { ClientOptions } from '../admission/clients.js'
+import type { ChainOptions } from '../chain/options.js'
+import type { ServeOptions } from '../http/listen.js'
+import type { FreeRules } from './free-pools.js'
+
+/** What the thread says when it is up. */
+export interface UploadThreadSaid {
+  readonly port: number
+}
+
+/** What `workers/upload.ts` is started with (plain, cloned; ports transferred). */
+export interface UploadThread {
+  /** Its row of the meter table. */
+  readonly row: number
+  readonly meters: SharedArrayBuffer
+  readonly serve: Omit<ServeOptions, 'onThrow'>
+  readonly drainMs: number
+  /** Folder of the tables. */
+  readonly tablesPath: string
+  /** Folder of the log of accepted items. */
+  readonly logFolder: string
+  /** JSON Web Key of the wallet that signs receipts and bundles. */
+  readonly keyFile: string
+  /** Makes the key where there is none. */
+  readonly mayMakeKey: boolean
+  /** A line to the keeper of the catalog; absent: the gateway is elsewhere. */
+  readonly catalogPort?: MessagePort
+  /** A line to the payment service; absent: only what is free is taken. */
+  readonly creditsPort?: MessagePort
+  /** Messages under way to either at most. */
+  readonly mailboxMax: number
+  readonly chain: ChainOptions
+  /** Between two questions for the chain's height. */
+  readonly heightEveryMs: number
+  readonly clients: ClientOptions
+  readonly itemMaxBytes: number
+  readonly blockedOwners: readonly string[]
+  readonly free: FreeRules
+  /** Host or URL of the gateway that serves what was accepted. */
+  readonly gateway: string
+  readonly release: string
+  /** Threads of the pool that checks signatures, and of the one that signs. */
+  readonly proofThreads: number
+  readonly signThreads: number
+  /** Bytes of the disk that stay free. */
+  readonly diskMinBytes: number
+  readonly logLevel: string
+}

@@ -1,0 +1,137 @@
+import { parentPort, workerData } from 'node:worker_threads'
+import { addressOf } from '../src/actor/address.js'
+import { systemClock } from '../src/actor/clock.js'
+import { keepHeartbeat } from '../src/actor/heartbeats.js'
+import { createLog } from '../src/actor/log.js'
+import { Meters } from '../src/actor/meter.js'
+import { meterTable } from '../src/actor/meters.js'
+import type { ThreadOrder } from '../src/actor/thread.js'
+import { Clients } from '../src/admission/clients.js'
+import type { CatalogReply, CatalogRequest } from '../src/catalog/protocol.js'
+import { RemoteChain } from '../src/chain/remote.js'
+import { serviceHost } from '../src/gateway/service-host.js'
+import { serve } from '../src/http/listen.js'
+import { ItemJudge } from '../src/ingest/item-judge.js'
+import { type CreditsReply, type CreditsRequest, embeddedCredits } from '../src/payment/protocol.js'
+import { normalizedAddress } from '../src/proof/address.js'
+import { Acceptor } from '../src/upload/acceptor.js'
+import { FreeOnly } from '../src/upload/charging.js'
+import { CreditCharging } from '../src/upload/credit-charging.js'
+import { DiskRoom } from '../src/upload/disk-room.js'
+import { FreePools } from '../src/upload/free-pools.js'
+import { Height } from '../src/upload/height.js'
+import { openIntake } from '../src/upload/intake.js'
+import { ItemAnnouncer } from '../src/upload/item-announcer.js'
+import { receiptVersion } from '../src/upload/receipt.js'
+import { uploadRoutes } from '../src/upload/routes.js'
+import { hostedUploads, uploadParameters } from '../src/upload/service.js'
+import { serviceKey } from '../src/upload/service-key.js'
+import { PooledSigning } from '../src/upload/signing.js'
+import { SingleUpload } from '../src/upload/single-upload.js'
+import { openUploadTables, Uploads } from '../src/upload/uploads.js'
+import { Verdicts } from '../src/upload/verdicts.js'
+import type { UploadThread, UploadThreadSaid } from '../src/upload/wiring.js'
+
+/** The thread of the upload service: its sockets, the log of accepted items, and what becomes of them. */
+if (parentPort === null) throw new Error('this file runs as a thread')
+const parent = parentPort
+const given = workerData as UploadThread
+const log = createLog(given.logLevel, 'upload')
+const closing = new AbortController()
+
+const { modulus } = await serviceKey(given.keyFile, given.mayMakeKey)
+const uploads = new Uploads(openUploadTables(given.tablesPath))
+const intake = await openIntake(given.logFolder, uploads, log)
+const chain = new RemoteChain(given.chain, systemClock)
+const height = new Height(chain, uploads, systemClock, closing.signal)
+const judge = new ItemJudge(given.proofThreads, log)
+const signing = new PooledSigning(given.keyFile, given.signThreads, log)
+const catalog =
+  given.catalogPort === undefined
+    ? undefined
+    : addressOf<CatalogRequest, CatalogReply>(given.catalogPort, given.mailboxMax)
+const pools = new FreePools(uploads.environment, given.free)
+const room = new DiskRoom(given.logFolder, given.diskMinBytes, systemClock)
+const credits =
+  given.creditsPort === undefined
+    ? undefined
+    : embeddedCredits(addressOf<CreditsRequest, CreditsReply>(given.creditsPort, given.mailboxMax))
+const charging =
+  credits === undefined
+    ? new FreeOnly(pools)
+    : new CreditCharging(pools, credits, uploads.environment, systemClock, closing.signal)
+const acceptor = new Acceptor({
+  uploads,
+  verdicts: new Verdicts(judge, given.proofThreads + 1),
+  charging,
+  announcer: new ItemAnnouncer(catalog, closing.signal),
+  signing,
+  terms: { public: modulus, dataCaches: [given.gateway], fastFinalityIndexes: [given.gateway] },
+  height: () => height.known,
+  onAccepted: () => undefined,
+  clock: systemClock,
+})
+const host = serviceHost({
+  routes: hostedUploads(
+    uploadRoutes({
+      uploads,
+      single: new SingleUpload({
+        acceptor,
+        log: intake,
+        itemMaxBytes: given.itemMaxBytes,
+        blockedOwners: new Set(given.blockedOwners),
+        full: () => room.full(),
+      }),
+      // Its keys name no bucket: any secret will do.
+      clients: new Clients(given.clients, { low: 0, high: 0 }),
+      info: () => ({
+        version: receiptVersion,
+        addresses: { arweave: normalizedAddress(Buffer.from(modulus, 'base64url')) },
+        gateway: given.gateway,
+        gateways: [given.gateway],
+        freeUploadLimitBytes: given.free.itemMaxBytes,
+        freeTier: {
+          lifetimeBytes: given.free.walletBytes,
+          ipBytes: given.free.rangeBytes,
+          maxItemBytes: given.free.itemMaxBytes,
+        },
+        limits: { maxItemBytes: given.itemMaxBytes },
+      }),
+    }),
+  ),
+  service: {
+    title: 'Sluice uploads',
+    description: 'Signed data items in, signed receipts out.',
+    release: given.release,
+    parameters: uploadParameters,
+    securitySchemes: {},
+  },
+  family: 'upload',
+  meters: new Meters(meterTable, given.meters, given.row),
+  log,
+  clock: systemClock,
+})
+await height.start(given.heightEveryMs)
+const onThrow = (error: unknown): void => log.error({ err: error }, 'a flow threw: its socket was closed')
+const server = serve(host, { ...given.serve, onThrow })
+
+async function stop(): Promise<void> {
+  await server.close(given.drainMs)
+  closing.abort()
+  await intake.close()
+  await Promise.all([chain.close(), judge.close(), signing.close()])
+  await uploads.environment.close()
+  process.exit(0)
+}
+
+// A bug: said here, because a thread that holds sockets takes the process with it when it ends.
+process.on('uncaughtException', (error) => {
+  log.fatal({ err: error }, 'uncaught: ending')
+  process.exit(1)
+})
+parent.on('message', (order: ThreadOrder) => {
+  if ('stop' in order) void stop()
+})
+keepHeartbeat()
+await server.listening
+parent.postMessage({ ready: { port: server.port } satisfies UploadThreadSaid })
