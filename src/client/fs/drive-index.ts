@@ -1,0 +1,178 @@
+import { textOfBytes } from '../bytes.js'
+import { ClientError } from '../errors.js'
+import type { FetchLike } from '../service.js'
+import { tagValueOf } from '../tags.js'
+import { type DriveProblem, heightOf, type ListedItem } from './entities.js'
+
+/** Items of a drive, and the metadata that snapshots had along: as text, or base64 of what is encrypted. */
+export interface DriveItems {
+  readonly items: readonly ListedItem[]
+  readonly metadata: ReadonlyMap<string, string>
+  readonly problems: readonly DriveProblem[]
+}
+
+const pageSize = 1000
+const pagesMax = 1000
+/** Content of snapshots and metadata is held in memory. */
+const contentBytesMax = 512 * 1024 * 1024
+
+const nodeFields = 'id tags { name value } owner { address } block { height timestamp } bundledIn { id }'
+
+interface Range {
+  readonly from: number
+  /** Undefined: to the tip and what is not in a block. */
+  readonly to: number | undefined
+}
+
+/** A gateway's index and content, as far as drives need them. */
+export class DriveIndex {
+  constructor(
+    readonly gatewayUrl: string,
+    private readonly fetcher: FetchLike,
+  ) {}
+
+  /** All items with these tags, newest first, page by page. */
+  async query(tags: Readonly<Record<string, string>>, owner?: string, range?: Range): Promise<ListedItem[]> {
+    const variables = {
+      tags: Object.entries(tags).map(([name, value]) => ({ name, values: [value] })),
+      ...(owner !== undefined && { owners: [owner] }),
+      ...(range && { block: { min: range.from, ...(range.to !== undefined && { max: range.to }) } }),
+    }
+    const head = 'query($tags: [TagFilter!], $owners: [String!], $block: BlockFilter, $after: String)'
+    const given = `tags: $tags, owners: $owners, block: $block, after: $after, first: ${pageSize}, sort: HEIGHT_DESC`
+    const query = `${head} { transactions(${given}) { pageInfo { hasNextPage } edges { cursor node { ${nodeFields} } } } }`
+    const items: ListedItem[] = []
+    let after: string | undefined
+    for (let page = 0; page < pagesMax; page++) {
+      const { edges, pageInfo } = await this.#page(query, {
+        ...variables,
+        ...(after !== undefined && { after }),
+      })
+      items.push(...edges.map(({ node }) => node))
+      after = edges.at(-1)?.cursor
+      if (!pageInfo.hasNextPage || after === undefined) break
+    }
+    return items
+  }
+
+  async #page(
+    query: string,
+    variables: object,
+  ): Promise<{ edges: { cursor: string; node: ListedItem }[]; pageInfo: { hasNextPage: boolean } }> {
+    const response = await this.fetcher(`${this.gatewayUrl}/graphql`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ query, variables }),
+    })
+    if (response.status !== 200) throw this.#failed(response.status)
+    const { data, errors } = (await response.json()) as {
+      data?: {
+        transactions?: { edges: { cursor: string; node: ListedItem }[]; pageInfo: { hasNextPage: boolean } }
+      }
+      errors?: { message: string }[]
+    }
+    if (data?.transactions !== undefined) return data.transactions
+    const found = `${this.gatewayUrl}: ${errors?.[0]?.message ?? 'no answer to a query'}`
+    throw new ClientError('malformed-answer', found, 'use another gateway')
+  }
+
+  #failed(status: number): ClientError {
+    const code = status === 404 ? 'not-found' : status === 429 ? 'rate-limited' : 'unavailable'
+    return new ClientError(code, `${this.gatewayUrl} answered ${status}`, 'try again, or another gateway', {
+      status,
+    })
+  }
+
+  /** Content by id. Its caller proves it where it matters; encrypted content proves itself. */
+  async content(id: string): Promise<Uint8Array> {
+    const response = await this.fetcher(`${this.gatewayUrl}/raw/${id}`, {})
+    if (response.status !== 200) throw this.#failed(response.status)
+    if (Number(response.headers.get('content-length')) > contentBytesMax) {
+      await response.body?.cancel()
+      throw new ClientError(
+        'too-large',
+        `${id} has more than ${contentBytesMax} bytes`,
+        'fetch it by verifiedFetch',
+      )
+    }
+    return new Uint8Array(await response.arrayBuffer())
+  }
+
+  /** Everything that an owner wrote into a drive: from snapshots, newer ones first, and live for what they leave out. */
+  async driveItems(driveId: string, owner: string): Promise<DriveItems> {
+    const snapshots = await this.query({ 'Drive-Id': driveId, 'Entity-Type': 'snapshot' }, owner)
+    const items = new Map<string, ListedItem>()
+    const metadata = new Map<string, string>()
+    const problems: DriveProblem[] = []
+    let open: Range[] = [{ from: 0, to: undefined }]
+    for (const snapshot of snapshots) {
+      const read = await this.#snapshot(snapshot)
+      if (typeof read === 'string') {
+        problems.push({ txId: snapshot.id, reason: read })
+        continue
+      }
+      const { from, to } = read.range
+      for (const { gqlNode: node, jsonMetadata } of read.entries) {
+        const height = heightOf(node)
+        const isOpen = open.some(
+          (range) => height >= range.from && height <= (range.to ?? Number.POSITIVE_INFINITY),
+        )
+        if (!isOpen || height < from || height > to || node.owner.address !== owner || items.has(node.id))
+          continue
+        items.set(node.id, node)
+        if (jsonMetadata !== null) metadata.set(node.id, jsonMetadata)
+      }
+      open = open.flatMap((range) => without(range, from, to))
+    }
+    for (const range of open) {
+      const isAll = range.from === 0 && range.to === undefined
+      for (const item of await this.query({ 'Drive-Id': driveId }, owner, isAll ? undefined : range))
+        items.set(item.id, item)
+    }
+    return { items: [...items.values()], metadata, problems }
+  }
+
+  async #snapshot(
+    item: ListedItem,
+  ): Promise<{ range: { from: number; to: number }; entries: readonly SnapshotEntry[] } | string> {
+    const [from, to] = ['Block-Start', 'Block-End'].map((name) =>
+      Number(tagValueOf(item.tags, name) ?? Number.NaN),
+    )
+    if (!Number.isSafeInteger(from) || !Number.isSafeInteger(to)) return 'the snapshot names no blocks'
+    try {
+      const { txSnapshots } = JSON.parse(textOfBytes(await this.content(item.id))) as {
+        txSnapshots?: unknown
+      }
+      if (!Array.isArray(txSnapshots)) return 'the snapshot has no list'
+      return { range: { from: from as number, to: to as number }, entries: txSnapshots.filter(isEntry) }
+    } catch (error) {
+      if (error instanceof SyntaxError || error instanceof ClientError)
+        return `the snapshot cannot be read: ${error.message}`
+      throw error
+    }
+  }
+}
+
+interface SnapshotEntry {
+  readonly gqlNode: ListedItem
+  readonly jsonMetadata: string | null
+}
+
+function isEntry(value: unknown): value is SnapshotEntry {
+  const { gqlNode, jsonMetadata } = (value ?? {}) as Partial<SnapshotEntry>
+  const isText = typeof jsonMetadata === 'string' || jsonMetadata === null
+  return (
+    isText &&
+    typeof gqlNode?.id === 'string' &&
+    Array.isArray(gqlNode.tags) &&
+    typeof gqlNode.owner?.address === 'string'
+  )
+}
+
+/** What is left of a range without the heights `from` to `to`. */
+function without(range: Range, from: number, to: number): Range[] {
+  const end = range.to ?? Number.POSITIVE_INFINITY
+  if (to < range.from || from > end) return [range]
+  const before = range.from < from ? [{ from: range.from, to: from - 1 }] : []
+  return to < end ? [...before, { from: to + 1, to: range.to }] : before
+}

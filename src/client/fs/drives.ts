@@ -1,0 +1,391 @@
+import { fromBase64, toBase64, utf8 } from '../bytes.js'
+import { ClientError } from '../errors.js'
+import type { ArweaveJwk } from '../rsa.js'
+import type { FetchLike } from '../service.js'
+import { type TextTag, tagValueOf } from '../tags.js'
+import { nowMs } from '../timing.js'
+import { DriveIndex, type DriveItems } from './drive-index.js'
+import { driveKeyOf, driveSignature, fileKeyOf, opened, sealed } from './drive-keys.js'
+import {
+  type DriveEntity,
+  type DriveProblem,
+  entityKey,
+  heightOf,
+  type ListedItem,
+  metadataOf,
+  readEntity,
+} from './entities.js'
+
+export interface DriveOptions {
+  readonly gatewayUrl: string
+  /** Uploads data with tags; resolves with the id. A client's `upload`, for example. */
+  readonly publish?: (data: Uint8Array, tags: readonly TextTag[]) => Promise<string>
+  /** The wallet that private drives are derived from. */
+  readonly jwk?: ArweaveJwk
+  readonly fetch?: FetchLike
+  readonly appName?: string
+  readonly appVersion?: string
+  /** How the tag of the layer's version is called: `ArFS` on the public network. */
+  readonly versionTag?: 'ArFS' | 'FS-Version'
+}
+
+/** A drive that was opened: all that its owner wrote into it, read once. */
+export interface OpenDrive {
+  readonly drive: DriveEntity
+  /** Newest revision of each folder and file. */
+  readonly entities: readonly DriveEntity[]
+  /** All revisions of everything, newest first. */
+  readonly revisions: readonly DriveEntity[]
+  readonly problems: readonly DriveProblem[]
+  /** Of private drives. */
+  readonly key: Uint8Array | undefined
+}
+
+const layerVersion = '0.15'
+const parallelMax = 16
+
+/** Drives, folders and files of the file-system layer. */
+export class Drives {
+  readonly #options: DriveOptions
+  readonly index: DriveIndex
+
+  constructor(options: DriveOptions) {
+    this.#options = options
+    this.index = new DriveIndex(
+      options.gatewayUrl.replace(/\/+$/, ''),
+      options.fetch ?? ((url, init) => fetch(url, init)),
+    )
+  }
+
+  /** Reads a drive whole. `password`: of a private one. What cannot be read is among `problems` and stops nothing. */
+  async open(driveId: string, password?: string): Promise<OpenDrive> {
+    const [first] = (await this.index.query({ 'Drive-Id': driveId, 'Entity-Type': 'drive' })).slice(-1)
+    if (first === undefined)
+      throw new ClientError('not-found', `there is no drive ${driveId}`, 'check the id')
+    const owner = first.owner.address
+    const found = await this.index.driveItems(driveId, owner)
+    const newest = found.items.filter((item) => entityKey(item)?.kind === 'drive').sort(newerFirst)
+    const driveItem = newest[0] ?? first
+    const isPrivate = tagValueOf(driveItem.tags, 'Drive-Privacy') === 'private'
+    const key = isPrivate ? await this.#driveKey(driveItem, found, password) : undefined
+    const { entities: revisions, problems } = await this.#read(found, key)
+    const drive = revisions.find(({ kind }) => kind === 'drive')
+    if (drive === undefined) {
+      const problem = problems.find(({ txId }) => txId === driveItem.id)
+      throw new ClientError(
+        isPrivate ? 'wrong-key' : 'malformed-answer',
+        problem?.reason ?? 'no drive',
+        'check the password',
+      )
+    }
+    const seen = new Set<string>()
+    const entities = revisions.filter(({ kind, id }) => {
+      const isNew = kind !== 'drive' && !seen.has(id)
+      seen.add(id)
+      return isNew
+    })
+    return { drive, entities, revisions, problems: [...found.problems, ...problems], key }
+  }
+
+  async #driveKey(item: ListedItem, found: DriveItems, password: string | undefined): Promise<Uint8Array> {
+    const { jwk } = this.#options
+    if (jwk === undefined || password === undefined)
+      throw new ClientError('no-signer', 'the drive is private', 'give its wallet (jwk) and its password')
+    const driveId = tagValueOf(item.tags, 'Drive-Id') ?? ''
+    const upgraded = await driveKeyOf(await driveSignature(jwk, driveId, 2), password)
+    if (tagValueOf(item.tags, 'Signature-Type') === '2') return upgraded
+    // A drive of old: its signature may lie in the drive itself, encrypted by the newer key, for wallets that no longer make it.
+    const kept = found.items
+      .filter(({ tags }) => tagValueOf(tags, 'Entity-Type') === 'drive-signature')
+      .sort(newerFirst)[0]
+    if (kept === undefined) return driveKeyOf(await driveSignature(jwk, driveId, 1), password)
+    const [cipher, iv] = [tagValueOf(kept.tags, 'Cipher'), tagValueOf(kept.tags, 'Cipher-IV')]
+    return driveKeyOf(await opened(upgraded, await this.index.content(kept.id), cipher, iv), password)
+  }
+
+  async #read(
+    { items, metadata }: DriveItems,
+    key: Uint8Array | undefined,
+  ): Promise<{ entities: DriveEntity[]; problems: DriveProblem[] }> {
+    const wanted = items.filter((item) => entityKey(item) !== undefined).sort(newerFirst)
+    const read = new Map<string, DriveEntity | string>()
+    const waiting = [...wanted]
+    const worker = async (): Promise<void> => {
+      for (let item = waiting.shift(); item !== undefined; item = waiting.shift()) {
+        read.set(item.id, await this.#readOne(item, metadata.get(item.id), key))
+      }
+    }
+    await Promise.all(Array.from({ length: parallelMax }, worker))
+    const entities: DriveEntity[] = []
+    const problems: DriveProblem[] = []
+    for (const { id } of wanted) {
+      const one = read.get(id) ?? 'it was not read'
+      if (typeof one === 'string') problems.push({ txId: id, reason: one })
+      else entities.push(one)
+    }
+    return { entities, problems }
+  }
+
+  async #readOne(
+    item: ListedItem,
+    kept: string | undefined,
+    key: Uint8Array | undefined,
+  ): Promise<DriveEntity | string> {
+    try {
+      const raw = await this.#metadata(item, kept, key)
+      return readEntity(item, raw)
+    } catch (error) {
+      if (error instanceof ClientError) return error.message
+      throw error
+    }
+  }
+
+  async #metadata(
+    item: ListedItem,
+    kept: string | undefined,
+    key: Uint8Array | undefined,
+  ): Promise<Uint8Array> {
+    const [cipher, iv] = [tagValueOf(item.tags, 'Cipher'), tagValueOf(item.tags, 'Cipher-IV')]
+    const isPlain = cipher === undefined && iv === undefined
+    const bytes = kept === undefined ? undefined : isPlain ? utf8(kept) : fromBase64(kept)
+    const raw = bytes ?? (await this.index.content(item.id))
+    if (isPlain) return raw
+    if (key === undefined)
+      throw new ClientError('wrong-key', 'it is encrypted in a public drive', 'it cannot be read')
+    const { kind, id } = entityKey(item) ?? { kind: 'drive', id: '' }
+    return opened(kind === 'file' ? await fileKeyOf(key, id) : key, raw, cipher, iv)
+  }
+
+  /** The bytes of a file's version. */
+  async get(open: OpenDrive, file: DriveEntity): Promise<Uint8Array> {
+    const { dataTxId, pinnedOwner } = file.file ?? {}
+    if (dataTxId === undefined)
+      throw new ClientError('invalid-input', `${file.name} is no file`, 'give a file')
+    const bytes = await this.index.content(dataTxId)
+    if (open.key === undefined || pinnedOwner !== undefined) return bytes
+    const item = await this.#tagsOf(dataTxId)
+    const fileKey = await fileKeyOf(open.key, file.id)
+    return opened(fileKey, bytes, tagValueOf(item, 'Cipher'), tagValueOf(item, 'Cipher-IV'))
+  }
+
+  async #tagsOf(id: string): Promise<readonly TextTag[]> {
+    const query = `{ transaction(id: "${id}") { tags { name value } } }`
+    const fetcher = this.#options.fetch ?? ((url: string, init?: RequestInit) => fetch(url, init))
+    const headers = { 'content-type': 'application/json' }
+    const response = await fetcher(`${this.index.gatewayUrl}/graphql`, {
+      method: 'POST',
+      headers,
+      body: JSON.stringify({ query }),
+    })
+    const { data } = (await response.json()) as { data?: { transaction?: { tags: TextTag[] } | null } }
+    if (data?.transaction == null)
+      throw new ClientError('not-found', `${id} is not indexed`, 'try again later')
+    return data.transaction.tags
+  }
+
+  /** Makes a drive and its root folder. A `password` makes it private. */
+  async create(name: string, password?: string): Promise<{ driveId: string; rootFolderId: string }> {
+    const { jwk } = this.#options
+    const [driveId, rootFolderId] = [crypto.randomUUID(), crypto.randomUUID()]
+    let key: Uint8Array | undefined
+    if (password !== undefined) {
+      if (jwk === undefined)
+        throw new ClientError('no-signer', 'a private drive needs a wallet', 'give its jwk')
+      key = await driveKeyOf(await driveSignature(jwk, driveId, 2), password)
+    }
+    const privacy =
+      key === undefined
+        ? { 'Drive-Privacy': 'public' }
+        : { 'Drive-Privacy': 'private', 'Drive-Auth-Mode': 'password', 'Signature-Type': '2' }
+    await this.#write('drive', driveId, { name: checked(name), rootFolderId }, privacy, key)
+    await this.#write('folder', driveId, { name }, { 'Folder-Id': rootFolderId }, key)
+    return { driveId, rootFolderId }
+  }
+
+  /** Makes a folder; resolves with its id. */
+  async createFolder(open: OpenDrive, name: string, parentId: string): Promise<string> {
+    const id = crypto.randomUUID()
+    const tags = { 'Folder-Id': id, 'Parent-Folder-Id': parentId }
+    await this.#write('folder', open.drive.id, { name: checked(name) }, tags, open.key)
+    return id
+  }
+
+  /** Writes a file, or with `fileId` a new version of one; resolves with its id. */
+  async put(
+    open: OpenDrive,
+    file: {
+      readonly name: string
+      readonly parentId: string
+      readonly data: Uint8Array
+      readonly contentType: string
+      readonly fileId?: string
+      readonly lastModified?: number
+    },
+  ): Promise<string> {
+    const id = file.fileId ?? crypto.randomUUID()
+    const fileKey = open.key === undefined ? undefined : await fileKeyOf(open.key, id)
+    const { bytes, tags } =
+      fileKey === undefined ? { bytes: file.data, tags: [] } : await sealed(fileKey, file.data)
+    const type = fileKey === undefined ? file.contentType : 'application/octet-stream'
+    const dataTxId = await this.#publish(bytes, [
+      { name: 'Content-Type', value: type },
+      ...tags,
+      ...this.#app(),
+    ])
+    const { name, parentId, contentType, lastModified = nowMs() } = file
+    const facts = { size: file.data.length, lastModified, dataTxId, contentType, pinnedOwner: undefined }
+    const metadata = metadataOf({ name: checked(name), file: facts })
+    await this.#write(
+      'file',
+      open.drive.id,
+      metadata,
+      { 'File-Id': id, 'Parent-Folder-Id': parentId },
+      fileKey,
+    )
+    return id
+  }
+
+  /** Puts an item of anybody into a public drive without uploading it again. */
+  async pin(
+    open: OpenDrive,
+    pin: {
+      name: string
+      parentId: string
+      dataTxId: string
+      owner: string
+      size: number
+      contentType: string
+    },
+  ): Promise<string> {
+    if (open.key !== undefined)
+      throw new ClientError('invalid-input', 'private drives have no pins', 'upload the file')
+    const id = crypto.randomUUID()
+    const { name, parentId, dataTxId, owner: pinnedOwner, size, contentType } = pin
+    const metadata = metadataOf({
+      name: checked(name),
+      file: { size, lastModified: nowMs(), dataTxId, contentType, pinnedOwner },
+    })
+    const tags = {
+      'File-Id': id,
+      'Parent-Folder-Id': parentId,
+      'ArFS-Pin': 'true',
+      'Pinned-Data-Tx': dataTxId,
+    }
+    await this.#write('file', open.drive.id, metadata, tags, undefined)
+    return id
+  }
+
+  /** A new revision with another name, another folder, hidden or shown. The content of files stays where it is. */
+  async change(
+    open: OpenDrive,
+    entity: DriveEntity,
+    change: { readonly name?: string; readonly parentId?: string; readonly isHidden?: boolean },
+  ): Promise<void> {
+    if (change.parentId !== undefined && isWithin(open, change.parentId, entity.id))
+      throw new ClientError('invalid-input', 'a folder cannot move into itself', 'choose another folder')
+    const { name, isHidden, file, rootFolderId } = { ...entity, ...change }
+    const metadata = metadataOf({ name: checked(name), isHidden, file, rootFolderId })
+    const { kind, id } = entity
+    const parentId = change.parentId ?? entity.parentId
+    const parent = parentId === undefined ? {} : { 'Parent-Folder-Id': parentId }
+    const own = kind === 'folder' ? { 'Folder-Id': id } : { 'File-Id': id }
+    if (kind === 'drive')
+      throw new ClientError('invalid-input', 'a drive is no folder or file', 'give one of its entities')
+    const key = open.key === undefined || kind === 'folder' ? open.key : await fileKeyOf(open.key, id)
+    await this.#write(kind, open.drive.id, metadata, { ...own, ...parent }, key)
+  }
+
+  /** Writes all that is in blocks up to now as one item, from which drives open faster. */
+  async snapshot(open: OpenDrive): Promise<string> {
+    const { items } = await this.index.driveItems(open.drive.id, open.drive.owner)
+    const mined = items
+      .filter(({ block, tags }) => block != null && tagValueOf(tags, 'Entity-Type') !== 'snapshot')
+      .sort(newerFirst)
+    const txSnapshots: unknown[] = []
+    for (const gqlNode of mined) {
+      const isEntity = entityKey(gqlNode) !== undefined
+      const raw = isEntity ? await this.index.content(gqlNode.id) : undefined
+      const isSealed = tagValueOf(gqlNode.tags, 'Cipher-IV') !== undefined
+      const jsonMetadata = raw === undefined ? null : isSealed ? toBase64(raw) : new TextDecoder().decode(raw)
+      txSnapshots.push({ gqlNode, jsonMetadata })
+    }
+    const heights = mined.map(heightOf)
+    const [low, high] = [heights.at(-1) ?? 0, heights[0] ?? 0]
+    const about = { 'Snapshot-Id': crypto.randomUUID(), 'Block-Start': '0', 'Block-End': String(high) }
+    const tags = { ...about, 'Data-Start': String(low), 'Data-End': String(high) }
+    return this.#write('snapshot', open.drive.id, { txSnapshots }, tags, undefined)
+  }
+
+  #app(): TextTag[] {
+    const { appName = 'Sluice', appVersion = '0.1.0' } = this.#options
+    return [
+      { name: 'App-Name', value: appName },
+      { name: 'App-Version', value: appVersion },
+    ]
+  }
+
+  async #publish(data: Uint8Array, tags: readonly TextTag[]): Promise<string> {
+    const { publish } = this.#options
+    if (publish === undefined) throw new ClientError('no-signer', 'this needs an upload', 'give `publish`')
+    return publish(data, tags)
+  }
+
+  async #write(
+    kind: DriveEntity['kind'] | 'snapshot',
+    driveId: string,
+    json: object,
+    own: Readonly<Record<string, string>>,
+    key: Uint8Array | undefined,
+  ): Promise<string> {
+    const plain = utf8(JSON.stringify(json))
+    const { bytes, tags } = key === undefined ? { bytes: plain, tags: [] } : await sealed(key, plain)
+    const type = key === undefined ? 'application/json' : 'application/octet-stream'
+    const head = {
+      'Content-Type': type,
+      'Entity-Type': kind,
+      'Unix-Time': String(Math.floor(nowMs() / 1000)),
+    }
+    const named = Object.entries({ ...head, 'Drive-Id': driveId, ...own }).map(([name, value]) => ({
+      name,
+      value,
+    }))
+    const version = { name: this.#options.versionTag ?? 'ArFS', value: layerVersion }
+    return this.#publish(bytes, [...named, ...tags, ...this.#app(), version])
+  }
+}
+
+/** Newest first; of one block, the order of the index. */
+function newerFirst(one: ListedItem, other: ListedItem): number {
+  const [a, b] = [heightOf(one), heightOf(other)]
+  return a === b ? 0 : b > a ? 1 : -1
+}
+
+function checked(name: string): string {
+  const size = utf8(name).length
+  if (size > 0 && size <= 255 && !name.includes('\0')) return name
+  throw new ClientError('invalid-input', `a name of ${size} bytes`, 'give 1 to 255 bytes without NUL')
+}
+
+function isWithin(open: OpenDrive, folderId: string, ancestor: string): boolean {
+  const parents = new Map(open.entities.map(({ id, parentId }) => [id, parentId]))
+  const seen = new Set<string>()
+  for (let at: string | undefined = folderId; at !== undefined && !seen.has(at); at = parents.get(at)) {
+    if (at === ancestor) return true
+    seen.add(at)
+  }
+  return false
+}
+
+/** The path of an entity from the root folder on, names joined by slashes; undefined where a folder above it is missing. */
+export function pathIn(open: OpenDrive, entity: DriveEntity): string | undefined {
+  const byId = new Map(open.entities.map((one) => [one.id, one]))
+  const names: string[] = []
+  const seen = new Set<string>()
+  for (let at: DriveEntity | undefined = entity; at !== undefined; at = byId.get(at.parentId ?? '')) {
+    if (at.id === open.drive.rootFolderId || at.parentId === undefined) return names.join('/')
+    if (seen.has(at.id)) return undefined
+    seen.add(at.id)
+    names.unshift(at.name)
+  }
+  return undefined
+}

@@ -1,0 +1,233 @@
+import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import t from 'tap'
+import { bundleTags, packBundle } from '../../src/client/bundle-layout.js'
+import { toHex } from '../../src/client/bytes.js'
+import { ClientError } from '../../src/client/errors.js'
+import { driveKeyOf, driveSignature, fileKeyOf, opened, sealed } from '../../src/client/fs/drive-keys.js'
+import { Drives, pathIn } from '../../src/client/fs/index.js'
+import type { ArweaveJwk } from '../../src/client/rsa.js'
+import { clientOf } from '../devnet/posting.js'
+import { eventually } from '../eventually.js'
+import { payerAt } from '../flow/payer.js'
+import { run } from '../flow/running.js'
+import { receiptOf, serving } from './rig.js'
+
+const library = fileURLToPath(
+  new URL('../../../test/clients/node_modules/ardrive-core-js/lib/exports.js', import.meta.url),
+)
+const skip = existsSync(library) ? false : 'install test/clients to run it'
+
+interface Listed {
+  readonly name: string
+  readonly path: string
+}
+
+/** What is used of the library. */
+interface Library {
+  arDriveFactory(given: object): {
+    getPrivateDrive(given: object): Promise<Listed & { rootFolderId: unknown }>
+    listPublicFolder(given: object): Promise<Listed[]>
+    listPrivateFolder(given: object): Promise<Listed[]>
+    downloadPublicFile(given: object): Promise<void>
+    downloadPrivateFile(given: object): Promise<void>
+    createPublicDrive(given: object): Promise<{ created: { type: string; entityId?: unknown }[] }>
+    createPrivateDrive(given: object): Promise<{ created: { type: string; entityId?: unknown }[] }>
+    createPrivateFolder(given: object): Promise<unknown>
+    uploadPublicFile(given: object): Promise<unknown>
+    uploadPrivateFile(given: object): Promise<unknown>
+  }
+  deriveDriveKey(given: object): Promise<{ keyData: Buffer }>
+  deriveFileKey(fileId: string, key: unknown): Promise<{ keyData: Buffer }>
+  PrivateDriveKeyData: {
+    from(password: string, key: unknown): Promise<{ driveId: unknown; driveKey: unknown }>
+  }
+  wrapFileOrFolder(path: string): object
+  JWKWallet: new (jwk: unknown) => unknown
+  EID(id: string): unknown
+}
+
+t.test('keys of passwords are those that clients in use derive', async (t) => {
+  const ikm = new Uint8Array(512).fill(3)
+  t.equal(
+    toHex(await driveKeyOf(ikm, 'password')),
+    '9087f48873a4a40fedf149dc4745a860fc26a9bc7932781da8c9c6f93310c451',
+  )
+  t.equal(
+    toHex(await driveKeyOf(ikm, 'pé')),
+    '438cc576e3477345989ebaf24ce57a308c30fc00704167a63f48aadcb465770c',
+  )
+  const key = await driveKeyOf(ikm, 'password')
+  const { bytes, tags } = await sealed(key, new TextEncoder().encode('secret'))
+  const iv = tags[1]?.value
+  t.equal(new TextDecoder().decode(await opened(key, bytes, 'AES256-GCM', iv)), 'secret')
+  const failure = (work: Promise<unknown>): Promise<string> =>
+    work.then(
+      () => 'none',
+      (error: ClientError) => error.code,
+    )
+  t.equal(await failure(opened(ikm.subarray(0, 32), bytes, undefined, iv)), 'wrong-key')
+  t.equal(await failure(opened(key, bytes, 'ROT13', iv)), 'wrong-key')
+})
+
+t.test('drives go both ways between this layer and ardrive-core-js', { skip }, async (t) => {
+  const theirs = (await import(pathToFileURL(library).href)) as Library
+  const { EID, PrivateDriveKeyData, JWKWallet } = theirs
+  const folder = t.testdir({ data: {}, down: {}, 'their file.txt': 'written by the library' })
+  const running = await run(t, join(folder, 'data'), {
+    DEVNET_SEED: 'false',
+    DEVNET_BLOCK_MS: '0',
+    SERVICES: 'gateway',
+  })
+  const { gateway = '', devnet: node = '' } = running.urls
+  const { post, wallet } = await payerAt(node)
+  const jwk = wallet as unknown as ArweaveJwk
+  let last = ''
+  const publish = async (
+    data: Uint8Array,
+    tags: readonly { name: string; value: string }[],
+  ): Promise<string> => {
+    last = await post(data, Object.fromEntries(tags.map(({ name, value }) => [name, value])))
+    return last
+  }
+  const indexed = () =>
+    eventually(async () => {
+      const query = encodeURIComponent(`{ transaction(id: "${last}") { block { height } } }`)
+      return (await (await fetch(`${gateway}/graphql?query=${query}`)).text()).includes('"height"')
+    })
+  const drives = new Drives({ gatewayUrl: gateway, publish, jwk })
+  const reader = theirs.arDriveFactory({ wallet: new JWKWallet(wallet), arweave: clientOf(gateway) })
+
+  for (const password of [undefined, 'pé & ß']) {
+    const isPrivate = password !== undefined
+    const { driveId, rootFolderId } = await drives.create('photos', password)
+    await indexed()
+    const empty = await drives.open(driveId, password)
+    const summer = await drives.createFolder(empty, 'summer', rootFolderId)
+    const data = Buffer.from('a picture of the sea')
+    const fileId = await drives.put(empty, {
+      name: 'sea.txt',
+      parentId: summer,
+      data,
+      contentType: 'text/plain',
+    })
+    await indexed()
+    const open = await drives.open(driveId, password)
+    t.strictSame(open.problems, [])
+    t.strictSame(open.entities.map((one) => pathIn(open, one)).sort(), ['', 'summer', 'summer/sea.txt'])
+    const file = open.entities.find(({ id }) => id === fileId)
+    if (file === undefined) throw new Error('no file')
+    t.equal(Buffer.from(await drives.get(open, file)).toString(), 'a picture of the sea')
+
+    await drives.change(open, file, { name: 'ocean.txt', parentId: rootFolderId })
+    await indexed()
+    await drives.snapshot(open)
+    await indexed()
+    const hidden = open.entities.find(({ id }) => id === summer)
+    if (hidden === undefined) throw new Error('no folder')
+    await drives.change(open, hidden, { isHidden: true })
+    await indexed()
+    const later = await drives.open(driveId, password)
+    t.strictSame(later.problems, [])
+    t.strictSame(later.entities.map((one) => pathIn(later, one)).sort(), ['', 'ocean.txt', 'summer'])
+    t.equal(later.entities.find(({ id }) => id === summer)?.isHidden, true)
+
+    const driveKey = isPrivate
+      ? await theirs.deriveDriveKey({
+          dataEncryptionKey: password,
+          driveId,
+          walletPrivateKey: JSON.stringify(wallet),
+          driveSignatureType: 2,
+        })
+      : undefined
+    if (driveKey !== undefined) {
+      t.equal(toHex(later.key as Uint8Array), driveKey.keyData.toString('hex'))
+      const one = toHex(await fileKeyOf(later.key as Uint8Array, fileId))
+      t.equal(one, (await theirs.deriveFileKey(fileId, driveKey)).keyData.toString('hex'))
+    }
+    const question = { folderId: EID(rootFolderId), maxDepth: 5, includeRoot: true, driveKey }
+    const listed = isPrivate
+      ? await reader.listPrivateFolder(question)
+      : await reader.listPublicFolder(question)
+    t.strictSame(listed.map(({ path }) => path).sort(), ['/photos', '/photos/ocean.txt', '/photos/summer'])
+    const down = {
+      fileId: EID(fileId),
+      destFolderPath: join(folder, 'down'),
+      driveKey,
+      defaultFileName: 'got',
+    }
+    await (isPrivate ? reader.downloadPrivateFile(down) : reader.downloadPublicFile(down))
+    const written = () =>
+      readFile(join(folder, 'down', 'got'))
+        .catch(() => readFile(join(folder, 'down', 'ocean.txt')))
+        .catch(() => Buffer.alloc(0))
+    await eventually(async () => (await written()).length === data.length)
+    t.ok(data.equals(await written()))
+  }
+
+  const wrong = await drives.create('locked', 'right')
+  await indexed()
+  const refused = drives.open(wrong.driveId, 'wrong')
+  t.equal(
+    await refused.then(
+      () => '',
+      (error: ClientError) => error.code,
+    ),
+    'wrong-key',
+  )
+  await t.rejects(drives.open('00000000-0000-0000-0000-000000000000'), ClientError)
+
+  for (const type of [1, 2] as const) {
+    const theirKey = await theirs.deriveDriveKey({
+      dataEncryptionKey: 'word',
+      driveId: wrong.driveId,
+      walletPrivateKey: JSON.stringify(wallet),
+      driveSignatureType: type,
+    })
+    const ours = await driveKeyOf(await driveSignature(jwk, wrong.driveId, type), 'word')
+    t.equal(toHex(ours), theirKey.keyData.toString('hex'), `signature type ${type}`)
+  }
+
+  // The other way: the library uploads to a service that puts each item into a bundle on the chain.
+  const service = await serving(t, async ({ method, body }) => {
+    if (method !== 'POST') return undefined
+    const receipt = receiptOf(body)
+    const tags = Object.fromEntries(bundleTags.map(({ name, value }) => [name, value]))
+    await post(packBundle([{ id: String(receipt.id), bytes: body }]), tags)
+    last = String(receipt.id)
+    return { json: receipt }
+  })
+  const turboUrl = new URL(service.url)
+  const arweave = clientOf(gateway)
+  const writer = theirs.arDriveFactory({
+    wallet: new JWKWallet(wallet),
+    arweave,
+    turboSettings: { turboUrl },
+  })
+  const wrapped = () => theirs.wrapFileOrFolder(join(folder, 'their file.txt'))
+  for (const password of [undefined, 'pass word']) {
+    const keyed = password === undefined ? undefined : await PrivateDriveKeyData.from(password, wallet)
+    const made =
+      keyed === undefined
+        ? await writer.createPublicDrive({ driveName: 'theirs' })
+        : await writer.createPrivateDrive({ driveName: 'theirs', newPrivateDriveData: keyed })
+    const idOf = (type: string): string => String(made.created.find((one) => one.type === type)?.entityId)
+    await indexed()
+    const parentFolderId = EID(idOf('folder'))
+    const upload = { parentFolderId, wrappedFile: wrapped(), driveKey: keyed?.driveKey }
+    await (keyed === undefined ? writer.uploadPublicFile(upload) : writer.uploadPrivateFile(upload))
+    await indexed()
+    const open = await eventually(async () => {
+      const one = await drives.open(idOf('drive'), password)
+      return one.entities.length === 2 && one
+    })
+    t.equal(open.drive.name, 'theirs')
+    t.strictSame(open.problems, [])
+    const file = open.entities.find(({ kind }) => kind === 'file')
+    if (file === undefined) throw new Error('no file')
+    t.equal(pathIn(open, file), 'their file.txt')
+    t.equal(Buffer.from(await drives.get(open, file)).toString(), 'written by the library')
+  }
+})
