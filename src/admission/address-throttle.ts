@@ -1,32 +1,47 @@
 import type { Clock } from '../actor/clock.js'
 import { LeakingCounts } from './leaking-counts.js'
 
-/** Refusals that an address may collect without any effect: a page with its pictures is asked for before it could know. */
+/**
+ * Refusals of one address that have no effect: a browser requests a page with all its pictures before it sees the
+ * first refusal.
+ */
 const graceRefusals = 50
 
-/** So many are forgotten a second; where a flood's connections are all held, so many a second are still answered. */
+/**
+ * The count of refusals shrinks by so many a second. Where all connections of a flood are held, so many requests a
+ * second are still answered.
+ */
 const forgottenPerSecond = 50
 
 /** For each refusal beyond the grace. */
 const stepMs = 10
 
-/** Thousands of connections are refused a hundred times a second each 10 s; longer would outlive the flood. */
+/**
+ * With 10 s, thousands of connections together get at most some hundred refusals a second; with a longer hold clients
+ * would be held long after the flood ended.
+ */
 const holdMaxMs = 10_000
 
-/** What costs no tokens may be asked for so often by one address: far more than busy clients of nodes do, 5 % of a thread. */
+/**
+ * Requests a second that cost no tokens and are allowed for one address: far more than busy clients of nodes make,
+ * and 5 % of a thread.
+ */
 const freePerSecond = 1000
 const freeStepMs = 1
 const freeHoldMaxMs = 1000
 
-/** Who has no tokens and may pay: what he asks for is looked up, so that he hears its price, so often at once. */
+/**
+ * A client without tokens may pay, so content is looked up on the network to tell its price: so often in a burst, and
+ * a second.
+ */
 const lookupsMax = 20
 const lookupsPerSecond = 1
 
 /**
- * Tells how much is done for somebody who asks for too much. For how long his connection may be left unread: refusals of an
- * address leak away; those that come faster make the next hold longer, until the connections of a flood, however many they are,
- * all wait: then as many are refused as are forgotten. And how often the network is asked for who was refused. Each thread
- * counts for itself.
+ * Limits the work for an address that sends too many requests. It says for how long a connection is left unread: the
+ * count of refusals of an address shrinks at a fixed rate; refusals that come faster make the next hold longer, until
+ * all connections of a flood wait, and refusals come only as fast as the count shrinks. And it limits how often the
+ * network is asked for content on behalf of a refused client. Each thread counts for itself.
  */
 export class AddressThrottle {
   readonly #refusals: LeakingCounts
@@ -41,17 +56,23 @@ export class AddressThrottle {
     this.#lookups = new LeakingCounts(clock, { leakPerSecond: lookupsPerSecond, max: lookupsMax })
   }
 
-  /** Another answer to `address` is refused. Milliseconds, 0 where it has not been refused much. */
+  /**
+   * Counts a refusal to `address`. Returns for how many milliseconds its connection is left unread; 0 after few
+   * refusals.
+   */
   refused(address: string): number {
     return Math.max(0, Math.floor(this.#refusals.add(address) - graceRefusals)) * stepMs
   }
 
-  /** Another request of `address` that costs no tokens. Milliseconds, as `refused`; a burst of a second's worth is free. */
+  /**
+   * Counts a request of `address` that costs no tokens. Returns milliseconds as `refused` does; a burst of as many as
+   * are allowed in a second gives 0.
+   */
   passed(address: string): number {
     return Math.max(0, Math.floor(this.#free.add(address) - freePerSecond)) * freeStepMs
   }
 
-  /** The network is to be asked for something, only to tell `address` what it costs. False: not so often. */
+  /** Whether the network may be asked for content only to tell `address` its price; counts it. False: too often. */
   mayLookUp(address: string): boolean {
     if (this.#lookups.of(address) > lookupsMax - 1) return false
     this.#lookups.add(address)

@@ -55,8 +55,8 @@ export function authorizationDigest(usdc: Usdc, given: Authorization): Uint8Arra
 export const plainSignatureBytes = 65
 
 /**
- * Lower-case address of the key that made a 65-byte signature; undefined where it is none. Signatures with a high s are none:
- * the token refuses them.
+ * Lower-case address of the key that made a 65-byte signature; undefined where it is none. Signatures with a high s
+ * give undefined, because the token's contract refuses them.
  */
 export function signerOf(digest: Uint8Array, signature: Uint8Array): string | undefined {
   const last = signature[64] ?? 0
@@ -68,7 +68,7 @@ export function signerOf(digest: Uint8Array, signature: Uint8Array): string | un
     const key = found.addRecoveryBit(recovery).recoverPublicKey(digest).toBytes(false)
     return `0x${Buffer.from(ethereumAddress(key)).toString('hex')}`
   } catch (error) {
-    // The curve's library throws on numbers that are no point: a signature of nobody.
+    // The library throws on numbers that are no point of the curve: no key made this signature.
     if (error instanceof Error) return undefined
     throw error
   }

@@ -6,7 +6,7 @@ export interface BoundedCallsOptions {
   readonly timeoutMs: number
   /** Calls under way at most; one more is not made. */
   readonly callsMax: number
-  /** After five calls in a row that failed, none is made for so long; after that, one that fails is enough. */
+  /** After five failures in a row no call is made for so long; after that, one failure is enough for the next pause. */
   readonly restMs: number
   readonly clock: Clock
   readonly log: Pick<Log, 'warn' | 'info'>
@@ -14,7 +14,10 @@ export interface BoundedCallsOptions {
 
 const failuresMax = 5
 
-/** Calls to somebody who may be slow or gone: each waits so long and no longer, and soon none is made for a while. */
+/**
+ * Calls to a service that may be slow or unreachable: each has a timeout, their number is bounded, and after repeated
+ * failures none is made for a while (circuit breaker).
+ */
 export class BoundedCalls {
   #calls = 0
   readonly #rest: Backoff
@@ -66,7 +69,7 @@ export class BoundedCalls {
     })
   }
 
-  /** Something was said about the connection, whoever asked. */
+  /** Keeps an error of the connection as the reason for the next log line. */
   heard(error: Error): void {
     this.#reason = error.message
   }
@@ -83,7 +86,7 @@ export class BoundedCalls {
     if (this.#rest.isDue) this.#tell()
   }
 
-  /** Once, until it is well again: the log is not for every request. */
+  /** Logged once until calls succeed again, not for every request. */
   #tell(): void {
     if (this.#isTold) return
     this.#isTold = true

@@ -4,7 +4,7 @@ import type { Credits, Grant } from './protocol.js'
 import type { SettlementClaims } from './settlement-claims.js'
 import type { Balance } from './table.js'
 
-/** What names a resource's bucket: host, method, path. A request does. */
+/** What names a resource's bucket: host, method and path, for example of a request. */
 export type Named = Pick<Request, 'method' | 'path' | 'header'>
 
 export type BucketKind = 'ip' | 'resource'
@@ -12,7 +12,7 @@ export type BucketKind = 'ip' | 'resource'
 /** A take that was refused: nothing was taken. */
 export interface Shortage {
   readonly short: BucketKind
-  /** Seconds until the same take would do; undefined where it never will: it asks for more than a full bucket holds. */
+  /** Seconds until the same take would succeed; undefined where it never will, because a full bucket holds less. */
   readonly retrySeconds: number | undefined
 }
 
@@ -20,15 +20,19 @@ export interface Shortage {
 export interface Buckets extends Credits {
   readonly rules: Readonly<Record<BucketKind, BucketRules>>
   /**
-   * Takes exactly `tokens` (whole, 1 at least) from the client's bucket and from the resource's, or nothing. Regular tokens go
-   * first, then paid ones. A take that used paid tokens leaves the resource's bucket alone, and where that one is short, the
-   * client's paid tokens stand in: who paid for egress is not asked twice. `only`: just the client's bucket counts.
+   * Takes exactly `tokens` (whole, 1 at least) from the client's bucket and from the resource's, or nothing. Regular
+   * tokens go first, then paid ones. A take that used paid tokens takes nothing from the resource's bucket, and where
+   * that one is short, the client's paid tokens are used instead: a client that paid for egress must not be asked to
+   * pay twice. `only`: only the client's bucket is used.
    */
   take(client: Client, named: Named, tokens: number, only: boolean): Taking | Promise<Taking>
-  /** Undefined where a bucket was not used lately and nothing was paid into it: it is full then. Rejects as `credit` does. */
+  /**
+   * Undefined where the bucket is not in memory, because it was not used lately and has no paid tokens: then it is
+   * full. Rejects as `credit` does.
+   */
   ofClient(client: Client): Promise<Balance | undefined>
   ofResource(named: Named): Promise<Balance | undefined>
-  /** Word between the gateways that fill these buckets; absent where no other one can. */
+  /** Claims on settlements among the gateways that fill these buckets; absent where no other gateway can fill them. */
   claims?(options: { readonly self: string; readonly leftMs: number }): SettlementClaims
 }
 
@@ -41,7 +45,7 @@ export interface BucketRules {
 /** What `credit` and the look-ups reject with where buckets cannot be reached now. Anything else is a bug. */
 export class BucketsUnreachable extends Error {}
 
-/** Nobody can tell what the buckets hold, and nothing goes out unlimited. */
+/** The buckets cannot be reached, and the operator wants no answers without limits. */
 export interface Unavailable {
   readonly unavailable: true
 }
@@ -51,7 +55,7 @@ export type Taking = Ticket | Shortage | Unavailable
 /** Tokens taken for one answer. */
 export abstract class Ticket implements Grant {
   lines = ''
-  /** Tokens that an earlier precheck took: what is sent pays for them first. */
+  /** Tokens that the precheck took before: they are counted for the bytes that are sent, and never given back. */
   prepaidTokens = 0
 
   constructor(
@@ -73,11 +77,11 @@ export abstract class Ticket implements Grant {
     if (unused > 0) this.give(Math.min(unused, this.tokens))
   }
 
-  /** Gives back so many more, paid ones first: they were taken last. */
+  /** Gives tokens back, paid ones first, because they were taken last. */
   abstract give(tokens: number): void
 }
 
-/** 1 token is 1 KiB begun; every answer costs one at least. */
+/** 1 token for each KiB begun; every answer costs at least one. */
 export function tokensOf(bytes: number): number {
   return bytes <= 1024 ? 1 : Math.ceil(bytes / 1024)
 }
@@ -92,7 +96,7 @@ export function pathOf({ path }: Named): string {
   return path.includes('//') ? path.replace(/\/{2,}/g, '/') : path
 }
 
-/** The name of a resource's bucket, wherever a text is wanted: three words, as no address is. */
+/** The name of a resource's bucket, as text: three words separated by spaces, so that it cannot be an address. */
 export function resourceName(named: Named): string {
   return `${named.method} ${hostOf(named)} ${pathOf(named)}`
 }

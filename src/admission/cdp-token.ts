@@ -2,7 +2,7 @@ import { createPrivateKey, type KeyObject, randomBytes, sign } from 'node:crypto
 import type { Clock } from '../actor/clock.js'
 import type { Authorizing } from './json-peer.js'
 
-/** A token is good for one request, and not for long. */
+/** Lifetime of a token, which is made for one request only. */
 const lifeSeconds = 120
 
 interface SigningKey {
@@ -31,7 +31,7 @@ function readKey(secret: string): SigningKey {
       }
     }
   } catch (error) {
-    // What OpenSSL says of a key is not repeated: it may quote it.
+    // OpenSSL's message is not passed on, because it may quote the key.
     if (!(error instanceof Error)) throw error
   }
   throw new Error('CDP_API_KEY_SECRET is neither a P-256 key in PEM nor an Ed25519 key of 64 bytes in base64')
@@ -40,8 +40,8 @@ function readKey(secret: string): SigningKey {
 const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url')
 
 /**
- * Signs a token (JWT, RFC 7519) for each request to the provider's facilitator. It names method, host and path, so that it is
- * good for nothing else. Throws where the key cannot be read.
+ * Signs a token (JWT, RFC 7519) for each request to the provider's facilitator. It names method, host and path, so
+ * that it is valid for no other request. Throws where the key cannot be read.
  */
 export function cdpAuthorizing(keyId: string, secret: string, clock: Clock): Authorizing {
   const { algorithm, key } = readKey(secret)

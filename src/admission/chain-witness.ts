@@ -22,16 +22,17 @@ export interface Witness {
 const usedTopic = '0x98de503528ee59b575ef0c0a2576a82497bfc029a5685b209e9ec333479b10a5'
 const transferTopic = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef'
 
-/** Blocks looked at: five hours of two seconds each, and no more than public nodes search in one go. */
+/** Blocks that are searched: five hours at two seconds each, and no more than public nodes allow in one request. */
 const blocksMax = 9000n
 
 const hash = /^0x[0-9a-fA-F]{64}$/
 const topicOf = (address: string): string => `0x${address.slice(2).toLowerCase().padStart(64, '0')}`
 
 /**
- * Looks for a payment on chain, where the facilitator's answer was lost, or somebody else was faster: an authorization to our
- * wallet pays us whoever submits it. Its nonce must be used, and the very next thing that the token said must be that the amount
- * moved to us: elsewhere in the transaction it may be another payment, and one transfer would count for two.
+ * Looks for a payment on chain, where the facilitator's answer was lost, or somebody else submitted the authorization
+ * first: it pays our wallet whoever submits it. Its nonce must be used, and the very next log entry of the token must
+ * be the transfer of the amount to us: another entry in the same transaction may belong to another payment, and one
+ * transfer would be counted twice.
  */
 export class ChainWitness implements Witness {
   readonly #peer: JsonPeer
@@ -78,7 +79,7 @@ export class ChainWitness implements Witness {
     return amount && this.#isOf(log, [transferTopic, topicOf(payer), topicOf(this.options.wallet)].join())
   }
 
-  /** The token said it, with these topics. */
+  /** Whether a log entry is of the token and has these topics. */
   #isOf({ address, topics }: Fields, wanted: string): boolean {
     const isToken = String(address).toLowerCase() === this.options.usdc.address.toLowerCase()
     return isToken && Array.isArray(topics) && topics.join().toLowerCase() === wanted

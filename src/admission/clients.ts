@@ -3,11 +3,14 @@ import type { Request } from '../http/exchange.js'
 import { Key, type Secret } from './key.js'
 
 export interface ClientOptions {
-  /** Addresses and ranges whose word about the client is believed; empty: nobody's. */
+  /** Addresses and ranges of proxies whose headers about the client are believed; empty: none. */
   readonly trustedProxies: readonly string[]
   /** Addresses and ranges that are never limited. */
   readonly exempt: readonly string[]
-  /** IPv6 clients that share so many bits share a bucket: a subscriber is given a /64 or more, not an address. */
+  /**
+   * IPv6 clients with the same first bits share a bucket, because a subscriber gets a /64 or more, not a single
+   * address.
+   */
   readonly ipv6PrefixBits: number
 }
 
@@ -23,21 +26,24 @@ export interface Client {
 
 interface Seen {
   readonly client: Client
-  /** A trusted proxy: whoever stands before it in the chain is to be looked at. */
+  /** A trusted proxy: the entry to its left in the header is looked at next. */
   readonly trusted: boolean
 }
 
 /** Addresses remembered, twice: about 400 bytes each. */
 const seenMax = 8192
 
-/** No honest chain of proxies is longer; what lies beyond was written by the client. */
+/**
+ * Entries of the header that are read, from the right. No real chain of proxies is longer; the rest was written by
+ * the client.
+ */
 const hopsMax = 32
 
 /**
- * Tells whose bucket a request is charged to. Only a trusted proxy is believed: behind it, the client is the nearest address of
- * X-Forwarded-For, from the right, that is not itself a trusted proxy. Where there is none, it is the farthest
- * proxy; where there is no such header, X-Real-IP counts. An entry that is no address ends the walk: everything to its left
- * may be the client's own invention.
+ * Tells whose bucket a request is charged to. Only a trusted proxy is believed: behind it, the client is the nearest
+ * address of X-Forwarded-For, from the right, that is not itself a trusted proxy. Where there is none, it is the
+ * farthest proxy; where there is no such header, X-Real-IP counts. An entry that is no address ends the search:
+ * everything to its left may have been written by the client.
  */
 export class Clients {
   readonly #trusted: readonly IpRange[]
@@ -62,7 +68,7 @@ export class Clients {
     this.#nobody = { client: nobody, trusted: false }
   }
 
-  /** The client of a request. Costs one look-up for those who come straight. */
+  /** The client of a request. One look-up for direct connections. */
   of(request: Pick<Request, 'remoteAddress' | 'header'>): Client {
     const socket = this.#find(request.remoteAddress) ?? this.#nobody
     if (!socket.trusted) return socket.client

@@ -10,7 +10,7 @@ export interface FacilitatorOptions {
   readonly usdc: Usdc
   /** A verification may take so long, and the list of what is supported. */
   readonly verifyMs: number
-  /** One attempt to settle; nobody waits for it but the cashier. */
+  /** Timeout of one attempt to settle; requests of clients do not wait for it. */
   readonly settleMs: number
   /** Connections at most. */
   readonly connectionsMax: number
@@ -24,16 +24,19 @@ export type Verified =
 export type Settled =
   | { readonly said: 'settled'; readonly transaction: string }
   | { readonly said: 'refused'; readonly reason: string }
-  /** On its way: to be asked for again. */
+  /** The settlement is under way: to be asked for again. */
   | { readonly said: 'pending' }
-  /** It turned us away, or was not reached: surely nothing has moved by this attempt. */
+  /** It refused the request, or was not reached: this attempt certainly moved no money. */
   | { readonly said: 'unasked'; readonly why: string }
-  /** No answer, or none that can be believed: the money may have moved. */
+  /** No answer, or an inconsistent one: the money may have moved. */
   | { readonly said: 'nothing'; readonly why: string }
 
 type Fields = Read['body']
 
-/** Another program's way to the chain (x402, facilitator interface): everything it says is checked, nothing is forwarded. */
+/**
+ * The client of an x402 facilitator, which submits payments to the chain. All of its answers are checked, and none of
+ * its texts is passed on to clients.
+ */
 export class Facilitator {
   readonly #peer: JsonPeer
 
@@ -70,7 +73,8 @@ export class Facilitator {
     const answer = await this.#peer.ask('/verify', message, this.options.verifyMs)
     if ('why' in answer) return { said: 'nothing', why: answer.why }
     const { status, body } = answer
-    // Some answer 4xx with the same body; a failure of theirs is never the payer's fault.
+    // Some facilitators answer 4xx with the same body. A 5xx is the facilitator's failure and never the payer's
+    // fault.
     if (status >= 500 || typeof body.isValid !== 'boolean') return { said: 'nothing', why: whyOf(answer) }
     if (!body.isValid) {
       this.log.debug({ payer, reason: clip(body.invalidReason) }, 'the facilitator refused a payment')
@@ -112,10 +116,10 @@ export class Facilitator {
   }
 }
 
-/** Answers of the client's fault that leave open whether an earlier try arrived: late, in conflict with it, too early. */
+/** 4xx answers after which an earlier attempt may still have arrived: timeout, conflict, too early. */
 const unsure = new Set([408, 409, 425])
 
-/** Not said, as some write it. */
+/** Whether a field is absent; some facilitators write null or an empty text instead. */
 const isUnsaid = (value: unknown): boolean => value === undefined || value === null || value === ''
 
 function whyOf(answer: Read | Unread): string {

@@ -22,14 +22,14 @@ export interface GateParts {
   readonly payments?: Payments
   readonly meters: Meters
   readonly throttle: AddressThrottle
-  /** Told of each address that a limit refused. */
+  /** Called with each address that a limit refused. */
   readonly onLimited?: (address: string) => void
 }
 
-/** Where no Retry-After is said, the client may have good reason to ask at once: for less, or with a payment. */
+/** Longest hold where no Retry-After is sent: the client may rightly ask again at once, for less or with a payment. */
 const holdUnsaidMaxMs = 1000
 
-/** For those who are never limited. */
+/** The grant for clients and names that are never limited. */
 const free: Grant = {
   lines: '',
   settle() {
@@ -48,8 +48,10 @@ interface Counts {
 }
 
 /**
- * Who is exempt goes on; others pay with free tokens, then with paid ones; a payment that came along is only used when those do
- * not do, and then the answer counts against the client's bucket alone. A denied answer costs nothing but its precheck.
+ * Decides whether an answer may be sent. Exempt clients and names are never limited. Others use free tokens first,
+ * then paid ones; a payment in the request is settled only when these do not suffice, and then only the client's
+ * bucket is used. A denied answer takes no tokens. The precheck still takes one for content that is not here, so that
+ * probing for free is not possible.
  */
 export class Gate implements Admission {
   readonly #names: ReadonlySet<string>
@@ -88,7 +90,8 @@ export class Gate implements Admission {
         return true
       }
       if ('unavailable' in outcome) return unavailable
-      // Who may pay must hear the price, and that is known when the content is; but nothing is looked for without end.
+      // A client that may pay must be told the price, which is known only when the content is. So the content is
+      // looked up, but only so often.
       const isSold = payments !== undefined
       if (isSold && throttle.mayLookUp(client.address)) return false
       const holdMs = this.#refused(request, client, outcome, this.#counts.data)
@@ -138,7 +141,7 @@ export class Gate implements Admission {
       : paid.then((outcome) => (isDenial(outcome) ? unsaid(outcome, holdMs) : outcome))
   }
 
-  /** Counts a refusal. For how long the connection may be left unread. */
+  /** Counts a refusal. Returns for how many milliseconds the connection is left unread. */
   #refused(request: Request, client: Client, { short }: Shortage, counts: Counts): number {
     const { clients, throttle, onLimited } = this.parts
     counts.exceeded[short].add(1)
@@ -173,7 +176,7 @@ export class Gate implements Admission {
       return taking
     }
     if ('unavailable' in taking) return { ...unavailable, lines: unavailable.lines + paid.lines }
-    // The payment was used up by other answers meanwhile: it is theirs, and this one needs another.
+    // Other answers have used up the tokens of this payment meanwhile, so this one needs another payment.
     counts.blockedBytes.add(charge.bytes)
     const denial = payments.demand(charge)
     return { ...denial, lines: denial.lines + paid.lines }
@@ -218,8 +221,8 @@ const unavailable: Denial = {
 }
 
 /**
- * 429 (RFC 6585 section 4): which limit, and when to come again: never before the hold is over, so that nobody waits who keeps to
- * it. A flood is answered with these, so they are at hand.
+ * 429 (RFC 6585 section 4): which limit, and when to try again: never before the hold is over, so that a client that
+ * obeys Retry-After is never held. The bodies are prepared, because a flood is answered with them.
  */
 function tooMany({ short, retrySeconds }: Shortage, isTooLarge: boolean, holdMs: number): Denial {
   const { message, body, largeBody } = words[short]

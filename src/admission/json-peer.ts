@@ -20,7 +20,7 @@ export interface Unread {
 /** Answers are some hundred bytes; lists some thousand. */
 const answerMaxBytes = 256 * 1024
 
-/** The connection never came about. */
+/** Errors after which certainly no request was sent. */
 const unreached = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -30,7 +30,10 @@ const unreached = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ])
 
-/** A program of somebody else that speaks JSON over HTTP: each exchange is bounded in time and size, none is redirected. */
+/**
+ * A client for a JSON service of others over HTTP. Each exchange is bounded in time and size; redirects are not
+ * followed.
+ */
 export class JsonPeer {
   readonly #upstream: Upstream
   readonly #base: string
@@ -45,12 +48,12 @@ export class JsonPeer {
     const url = new URL(address)
     this.#origin = url.origin
     this.#base = url.pathname.replace(/\/+$/, '')
-    // The whole exchange is timed below.
+    // No timeouts here: `ask` has one for the whole exchange.
     const times = { headersTimeout: 0, bodyTimeout: 0 }
     this.#upstream = new Upstream({ connections: connectionsMax, pipelining: 1, ...times })
   }
 
-  /** Posts `body`, or gets where there is none. Never rejects but for bugs. */
+  /** Posts `body`, or sends a GET where there is none. Rejects for bugs only. */
   async ask(path: string, body: string | undefined, limitMs: number): Promise<Read | Unread> {
     const method = body === undefined ? 'GET' : 'POST'
     const late = new AbortController()

@@ -20,7 +20,7 @@ import { grainsPerToken, ticksPerSecond } from './table.js'
 export interface KeeperOptions {
   /** Folder of the environment. */
   readonly path: string
-  /** What was taken from a bucket is written so often: a killed process forgets as much at most. */
+  /** Interval at which takes are written to disk: a killed process loses at most the takes of one interval. */
   readonly saveEveryMs: number
 }
 
@@ -29,21 +29,25 @@ interface Waiting {
   readonly resolve: (reply: KeeperReply) => void
 }
 
-/** The whole table is swept once in ten minutes: newcomers take the place of what is full anyway. */
+/**
+ * The whole table is swept once in ten minutes. That is enough, because new clients can replace full buckets at any
+ * time.
+ */
 const sweepTicks = 600 * ticksPerSecond
 /** Rows looked at for being outdated, each minute. */
 const pruneRows = 10_000
-/** A payment's window is minutes; whoever repeats one after a year is refused by the chain. */
+/** How long payments are remembered. Their validity is minutes, and the chain refuses to settle one again. */
 const paymentKeptMs = 366 * 86_400_000
-/** More would not stay whole numbers. */
+/** Larger numbers would not stay exact. */
 const paidMax = 2 ** 52
 
 /**
- * The one who has the disk behind the buckets: refills by letting time go on, adds paid tokens once they are on disk, saves
- * what was taken, frees what is full.
+ * The only writer of the buckets' disk storage: advances the time of the table (which refills buckets), adds paid
+ * tokens after they are on disk, saves takes, and frees full buckets.
  *
- * After a kill -9, paid tokens are all there, and those spent in the last `saveEveryMs` again; of regular tokens,
- * a bucket may come back fuller by what was taken in that time, or by a hundredth of its capacity, whichever is more.
+ * After a kill -9 all paid tokens are there, and those spent in the last `saveEveryMs` are there again; of regular
+ * tokens, a bucket may come back fuller by what was taken in that time, or by a hundredth of its capacity, whichever
+ * is more.
  */
 export class BucketKeeper {
   readonly secret: Secret
@@ -85,7 +89,7 @@ export class BucketKeeper {
     })
   }
 
-  /** Lets time go on: so much was refilled since the start. */
+  /** Advances the time of the tables, which refills the buckets. */
   tick(): void {
     this.#ticks = Math.floor(((this.clock.monotonic() - this.#startedMs) * ticksPerSecond) / 1000)
     for (const kind of ['ip', 'resource'] as const) {
@@ -127,20 +131,24 @@ export class BucketKeeper {
     await this.#environment.close()
   }
 
-  /** One transaction for all that waits; tokens count in memory, and callers hear, when it is safe on disk. */
+  /**
+   * Commits all waiting credits in one transaction. Tokens are added in memory after the commit, and callers are
+   * answered after the flush.
+   */
   async #commit(): Promise<void> {
     const batch = this.#waiting
     if (batch.length === 0) return
     this.#waiting = []
     const fresh = this.#environment.write(() => batch.map(({ credit }) => this.#add(credit)))
-    // Memory follows the commit in the same turn: no save may come between, for it writes what memory holds.
+    // Memory is changed in the same turn as the commit: a save in between would overwrite the row with the old value
+    // in memory.
     for (const [at, { credit }] of batch.entries()) if (fresh[at] === true) this.#count(credit)
     await this.#environment.flushed()
     for (const [at, { resolve }] of batch.entries())
       resolve({ kind: fresh[at] === true ? 'credited' : 'known' })
   }
 
-  /** The row may lag behind what was spent of it, never behind what was paid: what is added to it is not lost. */
+  /** The row may be behind for spent tokens, but never for paid ones, so an addition to it loses nothing. */
   #add({ bucket, key, payment, tokens }: KeeperRequest): boolean {
     const now = this.clock.now()
     if (!this.#payments.add(paymentKey(payment), paymentRow(tokens, now))) return false
@@ -204,7 +212,7 @@ export class BucketKeeper {
       last === undefined ? { table: name === 'rows' ? 'payments' : 'rows' } : { table: name, key: last.key }
   }
 
-  /** The hash of resources must be the same after a restart, and nobody else's business. */
+  /** The key of the hash of resources: the same after a restart, because rows are named by it, and secret. */
   #readSecret(): Secret {
     const table = this.#environment.table('secret')
     const name = Buffer.from('hash')

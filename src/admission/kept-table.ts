@@ -18,13 +18,13 @@ export interface Slot {
   readonly key: Int32Array
   /** Grains short of a full bucket. */
   readonly lacking: number
-  /** Undefined: no paid tokens, and no row that says so. */
+  /** Undefined: no paid tokens, and no row on disk. */
   readonly paid: number | undefined
 }
 
-/** A table as its keeper sees it: what only the one thread may do that has the disk behind it. */
+/** A table with the operations that only the keeper's thread may use. */
 export class KeptTable extends BucketTable {
-  /** Lets time go on. Ticks never go back. */
+  /** Advances the time. Ticks never go back. */
   tick(ticks: number): void {
     Atomics.store(this.words, ticksWord, ticks | 0)
   }

@@ -1,6 +1,6 @@
 import { halfSipHash, type SipSecret } from '../format/half-sip-hash.js'
 
-/** What keys are hashed with: nobody without it can make keys that crowd one place of the table. */
+/** The key of the hash. Without it nobody can choose names that all fall into one block of the table. */
 export type Secret = SipSecret
 
 const sipHash = halfSipHash({ block: 1, end: 3 })
@@ -36,14 +36,20 @@ export class Key {
   }
 }
 
-/** Longer names are cut: whoever asks for long ones pays for them together. */
+/** Longer names are cut, so that long names with the same beginning share a bucket. */
 const textMax = 255
 
-/** The words to be hashed and the two of the outcome: nothing here waits, and objects would cost more than the hash. */
+/**
+ * The words to be hashed and the two of the outcome: shared by all calls, because no call is interrupted, and
+ * allocating would take longer than the hash.
+ */
 const text = new Int32Array(3 * 64)
 const outcome = new Int32Array(2)
 
-/** Four characters a word, which are bytes in HTTP; a last word tells the length, so that neighbours cannot trade them. */
+/**
+ * Four characters a word, which are bytes in HTTP; a last word holds the length, so that moving characters from one
+ * name to the next gives another hash.
+ */
 function put(name: string, start: number): number {
   const length = Math.min(name.length, textMax)
   let to = start

@@ -5,10 +5,10 @@ import { plainSignatureBytes } from './authorization.js'
 import { LeakingCounts } from './leaking-counts.js'
 import type { LaneOptions, PaymentOrder } from './settlement-protocol.js'
 
-/** Payments that came to nothing which a client may bring at once; one a second is forgotten. Honest clients have few. */
+/** Failed payments that a client may bring in a burst; the count shrinks by one a second. Usual clients have few. */
 const faultsMax = 20
 
-/** One kind of payments: places for so many at once, a share of them for each client, and what each brought in vain. */
+/** One kind of payments: slots for so many at once, a share of them for each client, and the failed payments of each. */
 class Lane {
   readonly #slots: FairSlots
   readonly #faults: LeakingCounts
@@ -33,8 +33,9 @@ class Lane {
 }
 
 /**
- * Places for payments under way. Signatures of plain keys are checked here, before a place is taken; those of contracts' wallets
- * (ERC-1271, ERC-6492) cannot be, so that they have a lane of their own: a flood of made-up ones leaves the others alone.
+ * Slots for payments that are being settled. Signatures of plain keys are checked here, before a place is taken;
+ * those of contracts' wallets (ERC-1271, ERC-6492) cannot be, so they have slots of their own: a flood of made-up
+ * ones cannot block the others.
  */
 export class Lanes {
   readonly #plain: Lane
@@ -50,7 +51,7 @@ export class Lanes {
     return this.#of(order).isShut(order.asker)
   }
 
-  /** A payment came to nothing, by its own fault. */
+  /** Counts a payment that failed by the payer's fault. */
   blame(order: PaymentOrder): void {
     this.#of(order).blame(order.asker)
   }
@@ -65,7 +66,10 @@ export class Lanes {
   }
 }
 
-/** Longer signatures than those of plain keys are of contracts' wallets: only the chain can tell, and the facilitator asks it. */
+/**
+ * Signatures longer than those of plain keys are of contract wallets: only the chain can verify them, through the
+ * facilitator.
+ */
 export function isOfContract({ signature }: Pick<PaymentOrder, 'signature'>): boolean {
   return signature.length > 2 + 2 * plainSignatureBytes
 }

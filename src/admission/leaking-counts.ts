@@ -2,7 +2,7 @@ import { BoundedMap } from '../actor/bounded-map.js'
 import type { Clock } from '../actor/clock.js'
 
 export interface LeakOptions {
-  /** Taken off every count, all the time. */
+  /** Subtracted from every count each second. */
   readonly leakPerSecond: number
   /** No count grows beyond it. */
   readonly max: number
@@ -16,7 +16,7 @@ interface Count {
   atMs: number
 }
 
-/** Counts by name (of clients) that leak away: how much somebody did lately, in bounded memory. */
+/** Leaky buckets by name (of clients), in bounded memory: counts that shrink at a fixed rate. */
 export class LeakingCounts {
   readonly #counts = new BoundedMap<string, Count>(namesMax)
 

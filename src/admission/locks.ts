@@ -1,15 +1,18 @@
 import { randomBytes } from 'node:crypto'
 
 /**
- * The same holding for so long: its thread was ended in the middle. One that is only slow needs less than a microsecond of a
- * processor, and gets that much sooner; where it does not after all, one bucket is counted wrong once.
+ * A lock that is held for so long was left by a thread that was terminated. A slow holder needs less than a
+ * microsecond of a processor and gets it much sooner. If it does not, one bucket is counted wrongly once.
  */
 const deadHolderMs = 250
 
-/** Tries before a waiter gives its processor away: a holder that runs is done long before. */
+/** Attempts before a waiter sleeps: a holder that is running is done long before. */
 const spinsMax = 300
 
-/** Between two tries after that: what a holder needs to be run again, and no more, for whoever waits serves others too. */
+/**
+ * Between two tries after that: long enough for the holder to be scheduled again, and short, because the waiting
+ * thread has other requests to serve.
+ */
 const stepMs = 0.1
 
 /**
@@ -43,7 +46,7 @@ export class Locks {
     Atomics.compareExchange(this.cells, at, this.#holding, 0)
   }
 
-  /** The holder either runs, for a moment more, or waits for a processor: then let it have this one. */
+  /** The holder is either running and done soon, or waits for a processor: then sleeping gives it this one. */
   #contend(at: number): void {
     for (let spins = 0; spins < spinsMax; spins += 1) {
       if (Atomics.compareExchange(this.cells, at, 0, this.#holding) === 0) return

@@ -26,7 +26,7 @@ export interface Quote {
   readonly mimeType: string
 }
 
-/** Seconds within which a client has to have paid, as stock clients sign it. */
+/** Seconds within which the payment is valid, as usual clients sign it. */
 const maxTimeoutSeconds = 300
 
 /** An offer's address goes into a header: longer ones lose their query, then their path. */
@@ -57,11 +57,11 @@ export function inBase64(value: object): string {
   return Buffer.from(JSON.stringify(value)).toString('base64')
 }
 
-/** What is offered for what, in the words of both versions of the protocol (x402, exact payments by EIP-3009). */
+/** Makes offers in the formats of both versions of the protocol (x402, exact payments by EIP-3009). */
 export class Offers {
   readonly price: Price
   readonly usdc: Usdc
-  /** The wallet as people compare it (EIP-55). */
+  /** The wallet with the checksum of EIP-55. */
   readonly payTo: string
 
   constructor(
@@ -107,7 +107,7 @@ export class Offers {
     }
   }
 
-  /** The body of version 1. A list without entries makes stock clients throw: see `has`. */
+  /** The body of version 1. Usual clients throw on an empty list: see `has`. */
   body(quote: Quote, said: Readonly<Record<string, string>>): object {
     return { x402Version: 1, accepts: this.has(1) ? [this.terms1(quote)] : [], ...said }
   }

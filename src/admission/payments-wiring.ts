@@ -42,7 +42,7 @@ export interface EdgePayments {
   readonly ledgerPath: string
 }
 
-/** What an edge thread has of payments. */
+/** The payments of an edge thread. */
 export interface Selling {
   readonly payments: X402
   readonly routes: ReturnType<typeof x402Routes>

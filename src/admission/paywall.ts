@@ -33,7 +33,7 @@ export const redirectPath = '/x402/browser-paywall-redirect/'
 /** A paid echo. */
 export const testPath = '/x402/test'
 
-/** For wallets that do not know the chain yet. */
+/** Parameters with which a wallet can add the chain. */
 const chains: Readonly<Record<Usdc['network'], object>> = {
   base: {
     chainName: 'Base',
@@ -117,7 +117,7 @@ export class Paywall {
     return `${way}?bytes=${bytes}&seal=${this.#seal(bytes)}`
   }
 
-  /** The size that an address of `redirectTo` names; 0, which is the least price, where we did not write it. */
+  /** The size that an address of `redirectTo` names; 0 (which has the lowest price) where the seal is not ours. */
   sealedBytes(query: string): number {
     const given = new URLSearchParams(query)
     const bytes = Number(given.get('bytes'))

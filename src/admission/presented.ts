@@ -1,6 +1,6 @@
 import type { Authorization } from './authorization.js'
 
-/** A payment as a client presents it, read strictly. Everything in it is canonical, nothing is believed yet. */
+/** A payment as a client presents it, read strictly. All fields are canonical, but nothing is verified yet. */
 export interface Presented {
   readonly version: 1 | 2
   readonly scheme: string
@@ -19,7 +19,7 @@ export interface Accepted {
   readonly payTo: string
 }
 
-/** Why a payment cannot be read, fit for its sender. */
+/** Why a payment cannot be read; may be sent to the client. */
 export interface Unreadable {
   readonly unreadable: string
 }

@@ -46,7 +46,7 @@ export class Price {
   readonly #minimum: bigint
   readonly #maximum: bigint
 
-  /** Throws a RangeError on a tariff that makes no sense: the configuration has refused it before. */
+  /** Throws a RangeError on an invalid tariff, which the configuration should have refused. */
   constructor(readonly tariff: Tariff) {
     const { digits, ten } = readDecimal(tariff.perByte)
     this.#perByte = { digits: digits * 10n ** BigInt(places), ten }
@@ -70,8 +70,8 @@ export class Price {
   }
 
   /**
-   * Tokens (1 KiB each) that a payment of `units` buys: what it paid for, rounded up, times the multiplier; and never less than
-   * the answer of `bytes` takes, though the maximum was below its price.
+   * Tokens (1 KiB each) that a payment of `units` buys: what it paid for, rounded up, times the multiplier; and never
+   * less than the answer of `bytes` takes, even where the maximum price is below the price of those bytes.
    */
   tokens(units: bigint, bytes: number): number {
     const { digits, ten } = this.#perByte

@@ -27,7 +27,7 @@ export interface Grant {
   settle(bytesSent: number): void
 }
 
-/** Not allowed: the whole answer, but for request id and CORS lines. */
+/** Not allowed: the complete answer without request id and CORS lines. */
 export interface Denial {
   readonly status: 400 | 402 | 429 | 503
   readonly contentType: string
@@ -43,16 +43,17 @@ export interface Denial {
 /** May this answer go out? */
 export interface Admission {
   /**
-   * Asked once an answer, after the plan and before the first byte. At once where shared memory decides; a promise where a
-   * payment has to be settled or Redis asked. Never rejects.
+   * Called once for each answer, after the plan and before the first byte. Synchronous where shared memory decides; a
+   * promise where a payment has to be settled or Redis is asked. Never rejects.
    */
   admit(charge: Charge): Grant | Denial | Promise<Grant | Denial>
   /**
-   * Asked before the network is, for what is not here: takes the one token that any request costs, so that floods of ids
-   * that nobody has are limited too. It is not given back. Not denied: whether it was taken, for the charge. Never rejects.
+   * Called before the network is asked for content that is not here: takes the first token of the request, so that
+   * floods of unknown ids are limited too. The token is not given back. Returns a denial, or whether the token was
+   * taken (for `Charge.firstTokenTaken`). Never rejects.
    */
   precheck(request: Request, name?: string): Denial | boolean | Promise<Denial | boolean>
-  /** Told of each request that costs no tokens by itself. For how many milliseconds its connection may be left unread. */
+  /** Called for each request that costs no tokens. Returns for how many milliseconds its connection is left unread. */
   passes(request: Request): number
 }
 
@@ -88,7 +89,7 @@ export interface Paid {
 
 /** Payments for egress, where the operator takes them. It credits by itself (`Credits`), even for a request that is over. */
 export interface Payments {
-  /** The 402 with its offer. `fault` where a payment came and was no good. */
+  /** The 402 with its offer. `fault`: why a payment in the request was refused. */
   demand(
     charge: Charge,
     fault?: { readonly error: string; readonly message: string; readonly payer?: string },

@@ -5,7 +5,7 @@ import type { ClaimState, SettlementClaims } from './settlement-claims.js'
 export interface RedisSettlementClaimsOptions {
   /** What this gateway is called among them; the same after a restart. */
   readonly self: string
-  /** Longer than one attempt to settle takes: who said nothing for so long is not at it any more. */
+  /** Longer than one attempt to settle takes: a claim that is older was left by a gateway that died. */
   readonly leftMs: number
 }
 
@@ -20,7 +20,7 @@ export interface ClaimsRedis {
   wait<T>(run: () => Promise<T>): Promise<T | undefined>
 }
 
-/** Word between gateways in the Redis that holds their buckets. */
+/** Claims on settlements, in the Redis that holds the buckets. */
 export class RedisSettlementClaims implements SettlementClaims {
   constructor(
     private readonly redis: ClaimsRedis,

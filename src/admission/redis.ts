@@ -38,11 +38,11 @@ export interface RedisParts {
   readonly log: Pick<Log, 'warn' | 'info'>
 }
 
-/** The tag in braces puts all keys into one slot of a cluster: only so can one script take from two buckets. */
+/** The tag in braces puts all keys into one slot of a cluster: one script can use two keys only then. */
 const tag = 'sluice{limits}'
 /** As long as payments are remembered on disk. */
 const markSeconds = 366 * 86_400
-/** Credits are worth waiting for. */
+/** Longer than for takes, because a credit was paid for. */
 const creditTimeoutMs = 5000
 const reconnectMaxMs = 2000
 
@@ -74,7 +74,7 @@ export class RedisBuckets implements Buckets {
       return new RedisTicket(regular + paid, paid, resourcePaid, only || paid > 0, giveBack)
     }
     const found = await this.#calls.wait(this.#isUp, run, (late) => {
-      // The answer was decided without it: nobody shall be charged for it.
+      // The reply came after the answer was decided without it, so the tokens are given back.
       if (late[0] === 1) ticketOf(late).give(tokens)
     })
     if (found === undefined) return redis.failure === 'open' ? new OpenTicket(0, 0) : { unavailable: true }
@@ -97,7 +97,7 @@ export class RedisBuckets implements Buckets {
     return added === 1 ? 'credited' : 'known'
   }
 
-  /** Word between the gateways that use this Redis. */
+  /** The claims of the gateways that use this Redis. */
   claims(options: RedisSettlementClaimsOptions): SettlementClaims {
     const keysOf = (payment: string): { asked: string; paid: string } => {
       return { asked: `${tag}:asked:${digest(payment)}`, paid: paidKey(payment) }
@@ -130,8 +130,8 @@ export class RedisBuckets implements Buckets {
   }
 
   /**
-   * Nobody waits for it, so it goes out also when others are not let wait. Not asked twice: what is given back twice would be
-   * tokens out of nothing.
+   * Sent even while other calls are paused, because nobody waits for it. Not retried: giving back twice would create
+   * tokens.
    */
   #give(keys: readonly [string, string], counts: readonly number[]): void {
     const { ip, resource } = this.parts
@@ -179,7 +179,7 @@ function connect({ endpoint, tls, cluster, timeoutMs }: RedisOptions): Client2 {
     ...username,
     ...secure,
     connectTimeout: Math.max(timeoutMs, 1000),
-    // A command is never sent twice, and none waits for a connection: both are decided by whoever asked.
+    // A command is never sent twice, and none waits for a connection: callers decide about retries and waiting.
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
     maxRetriesPerRequest: 0,

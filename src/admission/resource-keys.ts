@@ -5,10 +5,10 @@ import { Key, type Secret } from './key.js'
 const keysMax = 2048
 /** Longer paths are not worth their memory. */
 const longPath = 256
-/** Hosts are in many spellings what clients write: a few are remembered. */
+/** Clients spell hosts in different ways: a few spellings are remembered. */
 const hostsMax = 16
 
-/** The keys of resources asked for lately: hashing a name anew costs more than all the rest of a take. */
+/** The keys of resources asked for lately: hashing a name takes longer than the rest of a take. */
 export class ResourceKeys {
   /** As it was last sent. */
   #host: string | undefined

@@ -2,17 +2,17 @@
 export type ClaimState =
   /** Its tokens are in a bucket. */
   | 'credited'
-  /** Another one asked for its settlement a moment ago, and may still be at it. */
+  /** Another gateway asked for its settlement a moment ago, and may still be waiting for it. */
   | 'asked'
-  /** Another one asked for it, and never said how it ended: it may have died. */
+  /** Another gateway asked for it and did not record how it ended: it may have died. */
   | 'left'
   /** No other one asked for it. */
   | 'nobody'
 
 /**
- * Gateways that fill the same buckets tell each other which settlements they ask for. Without that the chain's word that a
- * payment moved says nothing about whose buckets it filled: a gateway with the same wallet and buckets of its own may have asked.
- * Each call rejects where the others cannot be told or asked now.
+ * Gateways that fill the same buckets tell each other which settlements they ask for. That a payment moved on chain
+ * does not show whose buckets it filled: a gateway with the same wallet but other buckets may have asked. Each call
+ * rejects where the claims cannot be reached now.
  */
 export interface SettlementClaims {
   /** This gateway is about to ask for settlement. */

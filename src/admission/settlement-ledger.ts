@@ -10,11 +10,11 @@ export interface PaymentRecord extends Omit<PaymentOrder, 'message' | 'signature
   readonly endedMs?: number
   readonly transaction?: string
   readonly reason?: string
-  /** It failed, but an earlier attempt was left without an answer: the money may have moved all the same. */
+  /** It failed, but an earlier attempt had no answer: the money may have moved all the same. */
   readonly doubtful?: boolean
   /** The tokens are in the bucket. */
   readonly credited?: boolean
-  /** What the facilitator is told, while it may have to be told again. */
+  /** The body for the facilitator, kept while it may have to be sent again. */
   readonly message?: string
 }
 
@@ -91,7 +91,7 @@ export class PaymentLedger {
     return this.#environment.flushed()
   }
 
-  /** Replaces a record by what it has come to; what the facilitator was told is not needed any more. */
+  /** Replaces a record by its final state, without the body for the facilitator, which is not needed any more. */
   end(record: PaymentRecord, change: Partial<PaymentRecord>): PaymentRecord {
     const { message, ...rest } = record
     const ended = { ...rest, ...change }

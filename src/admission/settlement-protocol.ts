@@ -31,9 +31,9 @@ export type CashierRequest = { readonly pay: PaymentOrder }
 export type CashierReply =
   /** The money has moved and the tokens are in a bucket. `tokens` is what this payment bought when it was first seen. */
   | { readonly state: 'settled'; readonly tokens: number; readonly transaction: string }
-  /** No money has moved, as far as the facilitator says. `reason` is one of the known words. */
+  /** No money has moved, as far as the facilitator says. `reason` is one of the known codes. */
   | { readonly state: 'refused'; readonly stage: 'verify' | 'settle'; readonly reason: string }
-  /** Not known yet: it goes on by itself, and the same payment asked for again joins it. */
+  /** Not known yet: the settlement goes on, and another request with the same payment waits for the same one. */
   | { readonly state: 'pending' }
   /** Too many signatures to look at, or too much under way for this client: nothing was done. */
   | { readonly state: 'busy' }
@@ -103,7 +103,7 @@ export const cashierDefaults: CashierOptions = {
   supportedEveryMs: 600_000,
 }
 
-/** Facilitators' reasons that clients may read. Any other is text of a stranger, sometimes with addresses in it. */
+/** Reasons of facilitators that are passed on to clients. Others are free text, sometimes with addresses in it. */
 const reasons = new Set(
   (
     'insufficient_funds invalid_network invalid_scheme invalid_transaction_state unexpected_settle_error ' +
@@ -117,7 +117,7 @@ const reasons = new Set(
   ).split(' '),
 )
 
-/** The word that a client may read for a facilitator's reason. */
+/** The reason that a client is told for a facilitator's reason. */
 export function publicReason(given: unknown, other: string): string {
   return typeof given === 'string' && reasons.has(given) ? given : other
 }

@@ -1,7 +1,7 @@
 import type { PaymentRecord } from './settlement-ledger.js'
 import type { CashierReply, PaymentOrder } from './settlement-protocol.js'
 
-/** Facilitators' words for a nonce that is used: by us before a crash, or by somebody who was faster than us. */
+/** Facilitators' reasons for a used nonce: used by us before a crash, or by somebody who submitted the payment first. */
 export const usedReasons = new Set(['invalid_exact_evm_nonce_already_used', 'invalid_transaction_state'])
 
 /** The nonce was used with another amount or window: only one of the two can ever settle. */

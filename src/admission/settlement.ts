@@ -38,15 +38,16 @@ interface Flight {
   readonly outcome: Promise<CashierReply>
 }
 
-/** What is left to do when a settlement ends late on chain: its validity and a minute. */
+/** Added to the end of a payment's validity, because a settlement may be mined late. */
 const graceMs = 60_000
 
 /** Records looked at in one go when old ones are forgotten. */
 const forgetMax = 2000
 
 /**
- * Settles payments, each once: the one actor that asks the facilitator. Verify, record, settle, record, credit, answer: after
- * kill -9 at any point the same payment goes on from its record, and what was never asked for has cost nobody anything.
+ * Settles payments, each once: the one actor that asks the facilitator. Verify, record, settle, record, credit,
+ * answer: after kill -9 at any point the same payment goes on from its record; a payment whose settlement was not
+ * asked for has moved no money.
  */
 export class Cashier {
   readonly #flights = new Map<string, Flight>()
@@ -79,7 +80,7 @@ export class Cashier {
   async handle({ pay: order }: CashierRequest): Promise<CashierReply> {
     const { clock, options } = this.parts
     if (this.#closed) return { state: 'down' }
-    // First of all: nobody but the payer hears what became of a payment.
+    // The signature is checked first, because only the payer may learn the state of a payment.
     if (this.#lanes.isShut(order)) return { state: 'busy' }
     const signed = isOfContract(order) ? 'true' : this.#signers.check(order)
     if (signed === 'busy') return { state: 'busy' }
@@ -100,7 +101,7 @@ export class Cashier {
     return isSame(this.parts.ledger.find(order.payment), order) ? reply : spent
   }
 
-  /** Lets go; what is under way goes on at the next start. */
+  /** Stops; settlements that are under way are resumed at the next start. */
   async close(): Promise<void> {
     this.#closed = true
     this.#learning?.cancel()
@@ -144,7 +145,8 @@ export class Cashier {
     const outcome = going.finally(() => this.#flights.delete(payment))
     const flight = { verifying, outcome }
     this.#flights.set(payment, flight)
-    // A bug in it ends the thread, though nobody should be waiting any more.
+    // Not awaited: a bug in it becomes an unhandled rejection and ends the thread, also where no request waits any
+    // more.
     void outcome
     return flight
   }
@@ -177,7 +179,8 @@ export class Cashier {
   async #settle(record: PaymentRecord, doubtful: boolean): Promise<CashierReply> {
     const { facilitator, ledger, clock, options } = this.parts
     const endMs = Math.min(record.validBefore * 1000, record.askedMs + options.giveUpMs) + graceMs
-    // BoundedCalls is counted by time that passes: a clock that is set back must not make it last for years.
+    // The remaining time is measured by the monotonic clock, because a clock that is set back could extend it by
+    // years.
     const leftMs = Math.min(Math.max(endMs - clock.now(), 0), options.giveUpMs + graceMs)
     const untilMs = clock.monotonic() + leftMs
     let doubt = doubtful
@@ -191,7 +194,7 @@ export class Cashier {
         if (this.#closed) break
         if (seen?.startsWith('0x') === true) return this.#settled(record, seen)
         const now = clock.now()
-        // In doubt the chain has the last word, and it may speak late: an earlier attempt can still be mined.
+        // In doubt the chain decides, and it may take time: an earlier attempt can still be mined.
         const never = seen === 'no' && now > record.validBefore * 1000
         const last = seen === undefined || clock.monotonic() > untilMs
         if (last) return this.#fail(record, answer.reason, !never)
@@ -215,7 +218,8 @@ export class Cashier {
    * the same buckets meanwhile.
    */
   async #refused(record: PaymentRecord, reason: string, untilMs: number): Promise<CashierReply> {
-    // First of all: two who were both refused must not take each other for the one who was not.
+    // The own claim is removed first: otherwise two gateways that were both refused would each think that the other
+    // one succeeded.
     await this.#shared.clear(record)
     const taken = await this.#shared.takenInTheEnd(record, untilMs, () => this.#closed)
     if (this.#closed) return { state: 'pending' }
@@ -260,14 +264,15 @@ export class Cashier {
     return { state: 'pending' }
   }
 
-  /** Asks until the facilitator has named something that it supports, and now and then again. */
+  /** Asks what the facilitator supports until it names something, and repeats that from time to time. */
   async #learn(retryMs: number): Promise<void> {
     const { facilitator, kinds, clock, log, options } = this.parts
     const versions = await facilitator.supported()
     if (this.#closed) return
     if (versions !== undefined) kinds.set(versions)
     if (versions?.length === 0) log.error('the facilitator settles no USDC payments on this network')
-    // One that supports nothing may only be starting: it is asked again as soon as one that does not answer.
+    // A facilitator that supports nothing may still be starting, so it is asked again as soon as one that does not
+    // answer.
     const isUsable = versions !== undefined && versions.length > 0
     const nextMs = isUsable ? options.supportedEveryMs : retryMs
     const again = isUsable ? options.supportedRetryMs : Math.min(retryMs * 2, options.supportedEveryMs)

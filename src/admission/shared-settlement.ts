@@ -20,8 +20,8 @@ type Payment = Pick<PaymentOrder, 'payment' | 'payer' | 'units'>
 const lookEveryMs = 1000
 
 /**
- * Whether a payment whose nonce is used was taken for our buckets, though not by us: only then the chain's word may fill one.
- * Everything else that moved to the wallet was asked for elsewhere, and has filled a bucket there.
+ * Whether a payment whose nonce is used was taken for our buckets, though not by us: only then a transfer on chain
+ * may be credited here. Any other transfer to the wallet was asked for elsewhere, and was credited there.
  */
 export class SharedSettlement {
   constructor(private readonly parts: SharedSettlementParts) {}
@@ -71,7 +71,7 @@ export class SharedSettlement {
     const { claims } = this.parts
     if (claims === undefined) return 'nobody'
     const standing = await this.#tell(() => claims.look(payment))
-    // Who cannot be asked may be at it.
+    // Where the claims cannot be reached, another gateway may be settling it.
     return standing === undefined || standing === 'failed' ? 'asked' : standing
   }
 

@@ -3,7 +3,10 @@ import { signerOf } from './authorization.js'
 import { LeakingCounts } from './leaking-counts.js'
 import type { PaymentOrder } from './settlement-protocol.js'
 
-/** Recovering a signer takes 1 to 3 ms: more a second are turned away, so that nonsense leaves the thread its time. */
+/**
+ * Recovering a signer takes 1 to 3 ms: more a second are refused, so that invalid signatures cannot use up the
+ * thread's time.
+ */
 const recoveriesPerSecond = 100
 
 /** Of them for one client, whether its signatures are good or not: so many at once, and so many a second in the long run. */

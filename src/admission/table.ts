@@ -2,14 +2,15 @@ import type { Key } from './key.js'
 import { Locks } from './locks.js'
 
 /**
- * One kind of buckets in memory that all threads share. A bucket lies in one block of 32 slots, chosen by its hash; a block has
- * a lock, held for less than a microsecond, so that every change is whole: regular and paid tokens, take and eviction. Two
- * threads only meet in a block when they serve the same client.
+ * One kind of buckets in memory that all threads share. A bucket lies in one block of 32 slots, chosen by its hash; a
+ * block has a lock, held for less than a microsecond, so that every change is whole: regular and paid tokens, take
+ * and eviction. Two threads only meet in a block when they serve the same client.
  *
- * A slot has 32 bytes: the key (four words), `spent`, and `state`. Time comes in ticks from the keeper. Since the table was made,
- * `ticks * rate` grains were refilled, a grain being a tenth of a token; `spent` minus that is what the bucket lacks.
- * So a refill costs nothing, and all are whole numbers. `state` is 0: empty; 1: live; 2 and more: paid tokens plus 2, where
- * the disk has a row that says so, which is why such a slot is never given to another client.
+ * A slot has 32 bytes: the key (four words), `spent`, and `state`. Time comes in ticks from the keeper. Since the
+ * table was made, `ticks * rate` grains were refilled, a grain being a tenth of a token; `spent` minus that is what
+ * the bucket lacks. So no work is needed for a refill, and all numbers are whole. `state` is 0: empty; 1: live; 2 and
+ * more: paid tokens plus 2, where the disk has a row that says so, which is why such a slot is never given to another
+ * client.
  */
 export interface TableOptions {
   /** Rounded up to a power of two, at least 1,024. */
@@ -212,7 +213,10 @@ export class BucketTable {
     return at
   }
 
-  /** An empty slot, or that of the fullest bucket without paid tokens: its client gains the least by being forgotten. */
+  /**
+   * An empty slot, or that of the fullest bucket without paid tokens: its client gains the fewest tokens when the
+   * bucket is dropped.
+   */
   #room(block: number, start: number): number {
     const numbers = this.numbers
     const first = this.first + block * blockSlots * numbersPerSlot

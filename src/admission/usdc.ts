@@ -10,7 +10,7 @@ export interface Usdc {
   readonly version: string
 }
 
-/** Facts of the deployments; a wrong name makes every signature worthless. */
+/** Facts of the deployments; with a wrong name no signature would verify. */
 export const usdcOf: Readonly<Record<Usdc['network'], Usdc>> = {
   base: {
     network: 'base',

@@ -33,7 +33,7 @@ interface Words {
 const html = 'text/html; charset=utf-8'
 const json = 'application/json; charset=utf-8'
 
-/** Pages of these routes run nothing. */
+/** Pages of these routes run no scripts. */
 const still =
   "\r\nContent-Security-Policy: default-src 'none'; frame-ancestors 'none'\r\nX-Content-Type-Options: nosniff"
 
