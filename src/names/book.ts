@@ -7,31 +7,31 @@ import type { Resolution, Resolver, ResolverVerdict, Trail } from './protocol.js
 import { isResolved, isUntrailed, type Name, type NameRecord, type Names, type Outcome } from './protocol.js'
 
 export interface BookOptions {
-  /** Instead of what records say about how long they may be believed. */
+  /** Replaces the TTL of records. */
   readonly overrideTtlSeconds?: number
   /** A name that was resolved may be answered for so long while resolvers are slow or fail. */
   readonly staleMs: number
   /** Names remembered, and as many that do not exist. */
   readonly namesMax: number
-  /** So long is believed that a name does not exist, or is blocked elsewhere. */
+  /** How long it is remembered that a name does not exist, or is blocked elsewhere. */
   readonly absentMs: number
-  /** So long nobody is asked again after all resolvers failed. */
+  /** How long no resolver is asked again after all of them failed. */
   readonly failedMs: number
-  /** Names that are asked for in so long before their end are resolved anew meanwhile. */
+  /** A name that is requested within this time before its TTL ends is resolved again in the background. */
   readonly refreshMs: number
-  /** Where an old answer is at hand, a new one is waited for so long. */
+  /** Where an old answer is known, how long a new one is waited for. */
   readonly fallbackMs: number
   /** Names being resolved at once. */
   readonly flightsMax: number
   /** Resolvers on other machines asked at once for one name; the first in order that knows it decides all the same. */
   readonly askedAtOnce: number
-  /** Nobody waits for these: they are asked for at the start, and again before their time is over. */
+  /** These are resolved at the start, and again before their TTL ends, so that no request has to wait for them. */
   readonly preferred: readonly Name[]
-  /** The same for every name of these base names, from the first time that somebody asked for it. */
+  /** The same for every name of these base names, from the first request for it. */
   readonly preferredBases: ReadonlySet<string>
 }
 
-/** The names of this machine: their changes count at once, whatever is remembered. */
+/** The names of this machine: changes take effect at once, whatever is remembered. */
 export interface Changing {
   readonly version: number
   find(name: Name): NameRecord | undefined
@@ -46,7 +46,7 @@ interface Found {
   /** Place of its resolver in the order. */
   rank: number
   version: number
-  /** Somebody said that the name is gone. */
+  /** One answer said that the name does not exist. */
   doubted: boolean
 }
 
@@ -62,7 +62,7 @@ interface Told {
 }
 
 const ownTrail: Trail = { hops: 0, via: [], forward: true }
-/** Names that are believed for no time at all are asked for so often, where they are kept fresh. */
+/** Shortest interval at which a name is kept fresh, also where its TTL is 0. */
 const attendMinMs = 1000
 
 const busy = refuse('busy', 'self', 'too many names are being resolved')
@@ -73,7 +73,7 @@ export class NameBook implements Names {
   readonly #found: BoundedMap<string, Found>
   readonly #lacking: BoundedMap<string, Lacking>
   readonly #flights = new Map<string, Promise<Outcome>>()
-  /** Those of questions with a trail, by name and trail. */
+  /** Those of requests with a trail, by name and trail. */
   readonly #trailedFlights = new Map<string, Promise<Outcome>>()
   readonly #localRank: number
   readonly #end = new AbortController()
@@ -90,7 +90,7 @@ export class NameBook implements Names {
   ) {
     this.#found = new BoundedMap(options.namesMax)
     this.#lacking = new BoundedMap(options.namesMax)
-    // Every question under way listens: that many listeners are no leak.
+    // Every resolution under way adds a listener; that many are no leak.
     setMaxListeners(0, this.#end.signal)
     this.#localRank = resolvers.findIndex((one) => one.label === 'local')
     for (const name of options.preferred) this.#attend(name, 0)
@@ -119,7 +119,7 @@ export class NameBook implements Names {
   async resolve(name: Name, trail: Trail): Promise<Outcome> {
     this.meters.miss()
     const stale = this.#stale(name)
-    // A question that came round in a circle must not wait for its own answer.
+    // A request that came back to this gateway in a loop must not wait for its own answer.
     if (!trail.forward) return stale ?? this.#near(name, trail)
     const flight = isUntrailed(trail) ? this.#flight(name) : this.#trailed(name, trail, stale)
     if (stale === undefined) return flight
@@ -133,7 +133,7 @@ export class NameBook implements Names {
     return outcome
   }
 
-  /** Gives up what is under way. */
+  /** Aborts all resolutions. */
   close(): void {
     this.#end.abort()
     for (const timer of this.#attended.values()) timer.cancel()
@@ -154,12 +154,12 @@ export class NameBook implements Names {
   }
 
   #refresh(name: Name, found: Found): void {
-    // Not again for each request until the answer is here.
+    // So that it is not refreshed again before the answer is here.
     found.refreshAtMs = Number.POSITIVE_INFINITY
     void this.#flight(name)
   }
 
-  /** Asks for a name in so long, and ever again before its time is over. */
+  /** Resolves a name after `waitMs`, and then again and again before its TTL ends. */
   #attend(name: Name, waitMs: number): void {
     const ask = async (): Promise<void> => {
       await this.#flight(name)
@@ -175,8 +175,9 @@ export class NameBook implements Names {
   }
 
   /**
-   * A question with a trail: whoever is asked may leave others out because of it, so that the outcome is for those with the same
-   * trail only, and nothing of it is remembered. Where the name is there, it is asked for once more without.
+   * A request with a trail: other gateways may skip resolvers because of it, so the outcome is valid only for
+   * requests with the same trail, and is not remembered. Where the name exists, it is resolved once more without the
+   * trail.
    */
   #trailed(name: Name, trail: Trail, stale: Resolution | undefined): Promise<Outcome> {
     const key = JSON.stringify([name.full, trail.hops, trail.via])
@@ -187,7 +188,7 @@ export class NameBook implements Names {
     const flight = this.#ask(name, trail, this.resolvers)
       .then(({ verdict }): Outcome => {
         if (!isResolved(verdict)) return stale ?? verdict
-        // Nobody waits for it: after it the name is known to all.
+        // Not awaited: it makes the name known for all requests.
         if (this.#flights.size < flightsMax) void this.#flight(name)
         return { resolvedAtMs: this.clock.now(), ...verdict, name }
       })
@@ -219,7 +220,7 @@ export class NameBook implements Names {
     return flight
   }
 
-  /** The first resolver that knows the name decides. It does not exist only where all of them say so. */
+  /** The first resolver that knows the name decides. The name is absent only where all of them say so. */
   async #ask(name: Name, { hops, via }: Trail, resolvers: readonly Resolver[]): Promise<Told> {
     let failure: Refusal | undefined
     const { signal } = this.#end
@@ -246,10 +247,10 @@ export class NameBook implements Names {
       const resolution: Resolution = { resolvedAtMs: this.clock.now(), ...verdict, name }
       const ttlMs = (overrideTtlSeconds ?? verdict.ttlSeconds) * 1000
       const isOld = verdict.resolvedAtMs !== undefined
-      // A time that has not come yet was written down before the clock was set back.
+      // A time in the future was written before the clock was set back.
       const ageMs = Math.max(0, this.clock.now() - resolution.resolvedAtMs)
       const leftMs = ttlMs - ageMs
-      // What is said from memory although its time is over was all there was to be had.
+      // An expired record from memory means that no fresh one could be had, so it is valid for `failedMs` at least.
       const freshUntilMs = now + (isOld ? Math.max(leftMs, failedMs) : leftMs)
       // Short-lived names are refreshed in the last quarter of their life.
       const refreshAtMs = freshUntilMs - Math.min(refreshMs, ttlMs / 4)
@@ -264,7 +265,8 @@ export class NameBook implements Names {
       stale !== undefined &&
       (isRefusal(verdict) || (verdict === 'absent' && !found.doubted))
     ) {
-      // Resolvers that flap say "no such name" too: what was known counts until it is said twice.
+      // An unstable resolver may wrongly say that a name does not exist, so a known name is dropped only after the
+      // second such answer.
       found.doubted = verdict === 'absent'
       found.freshUntilMs = now + (isRefusal(verdict) ? failedMs : absentMs)
       found.refreshAtMs = found.freshUntilMs
@@ -280,7 +282,8 @@ export class NameBook implements Names {
   #keep(found: Found): void {
     const { full } = found.resolution.name
     this.#lacking.delete(full)
-    // Written anew it is the youngest; names that nobody asks for are not refreshed and grow old.
+    // Deleted first, so that the entry becomes the newest: names that are not requested are not refreshed and are
+    // dropped first.
     this.#found.set(full, found)
     this.meters.holds(this.#found.size)
     const { name } = found.resolution

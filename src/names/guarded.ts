@@ -14,7 +14,7 @@ export interface GuardOptions extends BackoffOptions {
   readonly timeoutMs: number
 }
 
-/** A resolver that keeps nobody waiting for long, and is left alone for a while when it fails for several names in a row. */
+/** Adds a timeout to a resolver, and pauses it for a while when it fails for several names in a row. */
 export function guarded(resolver: Resolver, options: GuardOptions, clock: Clock): Resolver {
   const resting = refuse('upstream', 'upstream', `the ${resolver.label} resolver rests after failures`)
   const late = refuse('late', 'upstream', `the ${resolver.label} resolver did not answer in time`)
@@ -22,15 +22,16 @@ export function guarded(resolver: Resolver, options: GuardOptions, clock: Clock)
   let failedLast = ''
 
   const judge = (verdict: ResolverVerdict, { basename }: Name, asking: ResolveContext): void => {
-    // Nonsense about one name is an answer all the same: its holder must not shut the resolver for everybody.
+    // A malformed record still counts as an answer: otherwise the owner of one name could pause the resolver for all
+    // names.
     if (!isRefusal(verdict) || verdict.refused === 'forged') {
       rest.well()
       failedLast = ''
       return
     }
-    // What becomes of a question with a client's trail may be the trail's fault.
+    // A failure for a request with a trail may be caused by the trail, so it does not count.
     if (!isUntrailed(asking)) return
-    // Whoever asked has left: that says nothing about the resolver. Nor does one name that is slow again and again.
+    // A call that was aborted says nothing about the resolver, and neither does the same name failing repeatedly.
     if (asking.signal.aborted || (basename === failedLast && !rest.isDue)) return
     failedLast = basename
     rest.failed()
@@ -40,7 +41,7 @@ export function guarded(resolver: Resolver, options: GuardOptions, clock: Clock)
     remote: resolver.remote,
     async resolve(name: Name, asking: ResolveContext): Promise<ResolverVerdict> {
       if (rest.isDue && rest.isOn) return resting
-      // One question tries whether it is well again; the others need not wait for that.
+      // One call tries whether the resolver works again; the others are refused meanwhile and need not wait.
       if (rest.isDue) rest.hold(options.timeoutMs)
       const own = new AbortController()
       const leave = (): void => own.abort()

@@ -11,7 +11,7 @@ export interface HostPlace {
   readonly port: string
   /** The leftmost label in front of the root host, lower case; undefined on the root host itself. */
   readonly label: string | undefined
-  /** What the label asks for. `malformed`: it stands where a name should, but is none that could exist. */
+  /** What the label asks for. `malformed`: the label is in the place of a name but cannot be one. */
   readonly name: Name | 'malformed' | undefined
 }
 
@@ -19,8 +19,9 @@ export interface HostPlace {
 const bareNameMax = 51
 
 /**
- * Hosts of a generation: most requests of a thread name a few hundred. A host name has 253 characters at most (RFC 1035
- * section 2.3.4), its port 6; longer ones are not worth their memory. So two generations are a few MiB, whatever is sent.
+ * Hosts of a generation: most requests of a thread name a few hundred. A host name has 253 characters at most (RFC
+ * 1035 section 2.3.4), its port 6; longer ones are not cached. So the two generations take a few MiB at most,
+ * whatever clients send.
  */
 const keptMax = 4096
 const keptLengthMax = 260
@@ -31,7 +32,10 @@ const portShape = /^:\d{1,5}$/
 export class Hosts {
   /** Longest first. */
   readonly #roots: readonly { readonly host: string; readonly behind: string; readonly index: number }[]
-  /** The young take what comes; when they are many, the old go at once: nothing is ever taken out singly. */
+  /**
+   * New entries go to the young generation; when it is full, it becomes the old one and the old one is dropped.
+   * Entries are never removed singly, which would take longer.
+   */
   #young = new Map<string, HostPlace>()
   #old = new Map<string, HostPlace>()
 
@@ -42,7 +46,7 @@ export class Hosts {
       .sort((one, other) => other.host.length - one.host.length)
   }
 
-  /** What `host` (the header's value, any case) points at. Costs a look into a map from the second time on. */
+  /** What `host` (the header's value, any case) points at. From the second time on it is one look-up in a map. */
   place(host: string): HostPlace {
     const kept = this.#young.get(host)
     if (kept !== undefined) return kept

@@ -11,9 +11,9 @@ const answerMaxBytes = 65_536
 /**
  * A registry that speaks JSON-RPC 2.0 over HTTP POST. One method:
  *
- *   ns_getRecord [basename, record]   ->   null where there is no such name, or an object with
+ * ns_getRecord [basename, record] -> null where there is no such name, or an object with
  *     transactionId    what the record points to
- *     ttlSeconds       how long that may be believed
+ * ttlSeconds how long it may be cached
  *     antId, antProgramId   the token that holds the record, and the program of that token
  *     undernameLimit   undernames that the name has paid for
  *     index            place of the record among all of the name, by priority; 0 for `@`

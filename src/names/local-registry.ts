@@ -4,7 +4,7 @@ import { type Environment, openEnvironment, type Table } from '../store/lmdb.js'
 import type { Name, NameRecord, Resolver, ResolverVerdict } from './protocol.js'
 import { readRecord } from './record.js'
 
-/** How often a reader looks whether names changed: they count everywhere within a quarter of a second. */
+/** Interval at which readers look for changes, so that they take effect on all threads within a quarter of a second. */
 const lookMs = 250
 
 const versionKey = Buffer.from('version')
@@ -32,7 +32,7 @@ function decode(bytes: Uint8Array | undefined): NameRecord | undefined {
   return fields === undefined ? undefined : readRecord(fields)
 }
 
-/** The names that the operator wrote down on this machine, as one thread reads them: at once, from the memory map. */
+/** The names that the operator set on this machine, for readers: synchronous, from the memory map. */
 export class LocalNames implements Resolver {
   readonly label = 'local'
   readonly remote = false
@@ -50,7 +50,7 @@ export class LocalNames implements Resolver {
     })
   }
 
-  /** Another number as soon as any name may have changed. */
+  /** Changes as soon as any name may have changed. */
   get version(): number {
     return this.#version
   }
@@ -69,7 +69,7 @@ export class LocalNames implements Resolver {
   }
 }
 
-/** The same names as whoever writes them holds them. May run beside the program, in a process of its own. */
+/** The same names, for writers. May be used in another process while the program runs. */
 export class LocalRegistry {
   readonly #tables: Tables
 

@@ -2,7 +2,7 @@ import type { Meter, Meters } from '../actor/meter.js'
 import { isRefusal } from '../format/refusal.js'
 import { isResolved, type Resolver, type ResolverVerdict } from './protocol.js'
 
-/** What a thread counts about names. */
+/** Metrics of names. */
 export class NameMeters {
   readonly #hits: Meter
   readonly #misses: Meter

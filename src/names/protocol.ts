@@ -1,7 +1,10 @@
 import type { Id } from '../format/id.js'
 import type { Refusal } from '../format/refusal.js'
 
-/** A name as it stands in front of a root host, lower case: `docs_site` is the record `docs` of the base name `site`. */
+/**
+ * A name as it is written in front of a root host, lower case: `docs_site` is the record `docs` of the base name
+ * `site`.
+ */
 export interface Name {
   /** The whole label. */
   readonly full: string
@@ -24,15 +27,18 @@ export interface NameRecord {
   readonly recordIndex?: number
 }
 
-/** A name that was resolved. One object for as long as it is believed: whoever prepares something for it may key it by this. */
+/**
+ * A name that was resolved. The same object as long as it is valid, so that values derived from it can be cached by
+ * identity.
+ */
 export interface Resolution extends NameRecord {
   readonly name: Name
   readonly resolvedAtMs: number
 }
 
 /**
- * What a resolver says, `resolvedAtMs` where it says it from memory: `absent` only where it knows that there is no such name;
- * `blocked` where it may not tell.
+ * The answer of a resolver, with `resolvedAtMs` where it is from memory: `absent` only where it knows that there is
+ * no such name; `blocked` where it may not tell.
  */
 export type ResolverVerdict =
   | (NameRecord & { readonly resolvedAtMs?: number })
@@ -40,29 +46,32 @@ export type ResolverVerdict =
   | 'blocked'
   | Refusal
 
-/** What became of a name. A refusal where the resolvers failed: that is never the same as `absent`. */
+/** The outcome of resolving a name. A refusal where the resolvers failed, which is never treated as `absent`. */
 export type Outcome = Resolution | 'absent' | 'blocked' | Refusal
 
-/** On whose behalf a question goes out. */
+/** The request on whose behalf a name is resolved. */
 export interface ResolveContext {
-  /** Gateways that the request passed already; they are told, so that nobody asks in a circle. */
+  /** Gateways that the request passed already; sent along, so that requests cannot go round in a loop. */
   readonly hops: number
   readonly via: readonly string[]
   readonly signal: AbortSignal
 }
 
-/** Knows names, or whom to ask. The one port behind which registries and other gateways stand. */
+/** The interface to a source of names: the local registry, a registry of the network, or other gateways. */
 export interface Resolver {
   readonly label: 'local' | 'gateway' | 'on-demand'
-  /** True where other machines are asked: not on behalf of requests that may not be carried on. */
+  /** True where other machines are asked. Not used for requests that must not be forwarded. */
   readonly remote: boolean
-  /** Never rejects. Refusals: `upstream` (unreachable), `forged` (nonsense), `late` (gave up because of the signal), `busy`. */
+  /**
+   * Never rejects. Refusals: `upstream` (unreachable), `forged` (a malformed answer), `late` (gave up because of the
+   * signal), `busy`.
+   */
   resolve(name: Name, asking: ResolveContext): Promise<ResolverVerdict>
 }
 
-/** The way that a request came. */
+/** The gateways that a request came through. */
 export interface Trail extends Omit<ResolveContext, 'signal'> {
-  /** True where it may be carried on to other machines. */
+  /** True where it may be forwarded to other machines. */
   readonly forward: boolean
 }
 
@@ -70,19 +79,19 @@ export interface Trail extends Omit<ResolveContext, 'signal'> {
 export interface Names {
   /** At once, from memory; undefined: ask `resolve`. */
   known(name: Name): Outcome | undefined
-  /** Asks the resolvers. Whoever asks for one name at once shares one answer. Never rejects. */
+  /** Asks the resolvers. Concurrent calls for one name share one resolution. Never rejects. */
   resolve(name: Name, trail: Trail): Promise<Outcome>
 }
 
 /**
- * True where the request bears no word of gateways that it passed. Only then an outcome is one that everybody would get: whoever
- * is asked may leave out, or refuse to ask, those that a trail names.
+ * True where the request names no gateways that it passed. Only then the outcome is the same for all clients: other
+ * gateways skip those that a trail names.
  */
 export function isUntrailed({ hops, via }: Pick<ResolveContext, 'hops' | 'via'>): boolean {
   return hops === 0 && via.length === 0
 }
 
-/** Tells a resolution from everything else that may become of a name. */
+/** Whether an outcome is a resolution. */
 export function isResolved<Found extends NameRecord>(
   outcome: Found | 'absent' | 'blocked' | Refusal,
 ): outcome is Found {

@@ -5,16 +5,16 @@ import type { NameRecord } from './protocol.js'
 /** A record as it came from outside: numbers as such or as decimal text. */
 export type RawRecord = Readonly<Record<keyof NameRecord, unknown>>
 
-/** Nobody may make us believe a name for longer: 30 days. */
+/** Longest TTL that is accepted: 30 days. */
 const ttlMaxSeconds = 2_592_000
 
-/** Where the record does not say it, as gateways of the network take it. */
+/** TTL where the record has none, as other gateways of the network use it. */
 const ttlUsualSeconds = 900
 
 /** Addresses of tokens and programs: base58 or base64url. They are sent on as header values. */
 const tokenShape = /^[\w-]{1,128}$/
 
-/** What a record says, as far as it is readable; undefined without a well-formed id. */
+/** Reads a record; malformed optional fields are left out. Undefined without a well-formed id. */
 export function readRecord(raw: Partial<RawRecord>): NameRecord | undefined {
   const id = typeof raw.id === 'string' ? parseId(raw.id) : undefined
   if (id === undefined) return undefined

@@ -9,15 +9,15 @@ export interface RedisNamesOptions {
   /** redis:// or rediss:// address. */
   readonly url: string
   readonly tls: boolean
-  /** A name is not worth a longer wait. */
+  /** Timeout of a call; short, because resolvers can be asked instead. */
   readonly timeoutMs: number
-  /** What was said of a name is kept so long. */
+  /** How long a record is kept. */
   readonly keptMs: number
 }
 
 const reconnectMaxMs = 2000
 
-/** Names in Redis, shared by every gateway that uses it. Slow or gone, it is as if it were empty. */
+/** Names in Redis, shared by every gateway that uses it. While Redis is slow or unreachable, it is treated as empty. */
 export class RedisNames implements NameMemory {
   readonly #redis: Redis
   #isTold = false
@@ -62,7 +62,7 @@ export class RedisNames implements NameMemory {
     this.#redis.disconnect()
   }
 
-  /** Once, until it is well again. */
+  /** Logged once until calls succeed again. */
   #failed(error: Error): void {
     if (this.#isTold) return
     this.#isTold = true
@@ -77,7 +77,7 @@ function keyOf(resolver: Resolver['label'], { full }: Name): string {
   return `sluice{names}:${resolver}:${full}`
 }
 
-/** What another process wrote: read as strictly as what comes from the network. */
+/** Written by another process, so it is checked as strictly as data from the network. */
 function readRecalled(text: string): Recalled | undefined {
   try {
     const { record, resolvedAtMs } = (JSON.parse(text) ?? {}) as Record<string, unknown>

@@ -2,7 +2,7 @@ import type { Clock } from '../actor/clock.js'
 import { isRefusal } from '../format/refusal.js'
 import { isResolved, isUntrailed, type Name, type NameRecord, type Resolver } from './protocol.js'
 
-/** What was once said of a name. */
+/** A record as a resolver gave it earlier. */
 export interface Recalled {
   readonly record: NameRecord
   readonly resolvedAtMs: number
@@ -12,12 +12,12 @@ export interface Recalled {
 export interface NameMemory {
   /** Undefined also where it cannot be asked. Never rejects. */
   recall(resolver: Resolver['label'], name: Name): Promise<Recalled | undefined>
-  /** Does not wait; what cannot be kept is not. */
+  /** Does not wait; a record that cannot be stored is dropped. */
   keep(resolver: Resolver['label'], name: Name, recalled: Recalled): void
 }
 
 export interface RememberedOptions {
-  /** Instead of what records say about how long they may be believed. */
+  /** Replaces the TTL of records. */
   readonly overrideTtlSeconds?: number
   /** A name that was resolved may be answered for so long while the resolver fails. */
   readonly staleMs: number
