@@ -1,7 +1,7 @@
 import type { Subject, SubjectKind } from './protocol.js'
 import { readSubject } from './subject.js'
 
-/** What a line of a list names, or in plain words why nothing can be made of it. */
+/** What a line of a list names, or a text that says why it is not understood. */
 export type ListLine = Subject | string
 
 /**
@@ -42,7 +42,7 @@ function* objectEntries(json: Record<string, unknown>): Generator<ListLine> {
   for (const list of lists) yield* entriesOf(list)
 }
 
-/** The subject that a single word names; a kind and a colon in front say which it is. */
+/** The subject that a word names; a kind and a colon may stand in front of it. */
 export function readWord(word: string): ListLine {
   const [, kind, rest] = /^(id|hash|name):(.+)$/s.exec(word) ?? []
   if (kind !== undefined && rest !== undefined) return readSubject(kind as SubjectKind, rest)

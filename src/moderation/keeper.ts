@@ -6,13 +6,16 @@ import type { ModerationReply, ModerationRequest } from './protocol.js'
 import type { Sieve } from './sieve.js'
 import type { ModerationStore } from './store.js'
 
-/** Other processes write the list too: how often it is looked at. One look without news takes some microseconds. */
+/**
+ * Interval at which the list is read for changes, because other processes write it too. A look without changes takes
+ * some microseconds.
+ */
 const lookEachMs = 250
 
-/** Entries taken over in one go; a list of a million is at hand after a second or two. */
+/** Entries read at once; a list of a million is loaded within a second or two. */
 const batch = 10_000
 
-/** Keeps the sieve of all threads as full as the list on disk, and writes what the operator decides. */
+/** Keeps the shared sieve up to date with the list on disk, and writes the operator's changes to the list. */
 export class ModerationKeeper {
   #seen = 0
   readonly #timer: Timer
@@ -23,7 +26,10 @@ export class ModerationKeeper {
     private readonly sieve: Sieve,
     private readonly clock: Clock,
     private readonly log: Log,
-    /** Size of the blob with a digest, where one is here: what is blocked by its hash is mostly content that was served. */
+    /**
+     * Size of the blob with a digest, where one is here: content that is blocked by its hash was usually served here
+     * before.
+     */
     private readonly blobSize: (digest: Uint8Array) => number | undefined = () => undefined,
   ) {
     this.#takeOver()
@@ -31,7 +37,7 @@ export class ModerationKeeper {
     this.#timer = clock.every(lookEachMs, () => this.#takeOver())
   }
 
-  /** Replies when the change is on disk and every thread sees it. Where the disk refuses, the list stays as it was. */
+  /** Replies when the change is on disk and every thread sees it. Where writing fails, the list stays as it was. */
   handle(message: ModerationRequest): ModerationReply | Refusal {
     const { subject, by } = message
     const atSeconds = Math.floor(this.clock.now() / 1000)

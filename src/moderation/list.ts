@@ -3,7 +3,7 @@ import { type Id, idBytes } from '../format/id.js'
 import type { BlockList, SubjectKind } from './protocol.js'
 import type { Sieve } from './sieve.js'
 
-/** What is asked where the sieve lets something through. */
+/** The exact look-up for what the sieve cannot rule out. */
 export interface Lookup {
   /** Throws where the list cannot be read. */
   has(kind: SubjectKind, key: Uint8Array): boolean

@@ -2,22 +2,25 @@ import { join } from 'node:path'
 import type { Id } from '../format/id.js'
 
 /**
- * What must not be served. Answers at once, from memory that every thread shares and an LMDB snapshot behind it; a change is
- * seen by the next question on every thread. A list that cannot be read blocks everything: it fails closed.
+ * What must not be served. Answers at once, from memory that every thread shares and an LMDB snapshot behind it; a
+ * change is seen by the next look-up on every thread. A list that cannot be read blocks everything: it fails closed.
  */
 export interface BlockList {
   /**
-   * Grows with every entry that is added: what was clear under one number must be asked again under another. Releases do not
-   * change it, because only clear verdicts may be remembered.
+   * Grows with every entry that is added: a verdict "not blocked" is valid only as long as the version stays the
+   * same. Releases do not change it, because only such verdicts may be remembered.
    */
   readonly version: number
-  /** False: the last question could not be answered, and everything counts as blocked until one can. */
+  /** False: the last look-up failed; everything counts as blocked until one succeeds. */
   readonly isReadable: boolean
   /** False: nothing but names is blocked, so no content can be. */
   readonly mayBlockContent: boolean
-  /** False: nothing is blocked by its hash, so nobody's digest needs to be known. */
+  /** False: nothing is blocked by its hash, so digests of content are not needed. */
   readonly mayBlockHashes: boolean
-  /** False: no content of this size is blocked by its hash. The size of what a hash is of is known where we have had it. */
+  /**
+   * False: no content of this size is blocked by its hash. The size for a blocked hash is known where the content was
+   * here once.
+   */
   mayBlockSize(sizeBytes: number): boolean
   /** `id` itself, or something it lies in, as far as `chain` names it (parents and root, any order). */
   blocksId(id: Id, chain?: readonly Id[]): boolean
@@ -52,12 +55,12 @@ export interface Blocked extends Subject, Ground {
   readonly sequence: number
 }
 
-/** Words to the keeper of the list. `by` says who asks, for the audit. */
+/** Messages to the keeper of the list. `by` says who asks, for the audit. */
 export type ModerationRequest =
   | { readonly kind: 'block'; readonly subject: Subject; readonly ground: Ground; readonly by: string }
   | { readonly kind: 'release'; readonly subject: Subject; readonly by: string }
 
-/** Comes when the change is on disk and every thread sees it. `changed`: it was not so before. */
+/** Comes when the change is on disk and every thread sees it. `changed`: the list was different before. */
 export interface ModerationReply {
   readonly kind: 'done'
   readonly changed: boolean

@@ -1,8 +1,9 @@
 /**
- * Sorts out what is surely not blocked, on every thread, in some tens of nanoseconds: a Bloom filter in shared memory, four
- * bits of one word for each entry. What it lets through is looked up. It only ever fills: with a million entries one stranger in
- * ten thousand is looked up for nothing, with a hundred million every other one, and no answer is ever wrong. Ids and hashes are
- * uniform as they are; whoever grinds out one that is let through buys a lookup.
+ * Rules out what is certainly not blocked, on every thread, in some tens of nanoseconds: a Bloom filter in shared
+ * memory, four bits of one word for each entry. Everything else is looked up on disk, so false positives cost time
+ * but are never wrong answers. Entries are never removed. With a million entries one unblocked id in ten thousand is
+ * looked up in vain, with a hundred million every second one. Ids and hashes are distributed evenly, so they need no
+ * hash function; somebody who searches for an id with a false positive only causes one look-up.
  */
 const words = 2 ** 23
 const head = 3
@@ -10,7 +11,7 @@ const head = 3
 /** Cell of the number of entries added so far and cell of the state. */
 const added = 0
 const state = 1
-/** Cell that says what was among them. */
+/** Cell with flags: which kinds of entries were added. */
 const contents = 2
 const anyId = 1
 const anyHash = 2
@@ -20,7 +21,7 @@ const anyUnsized = 4
 export class Sieve {
   readonly #cells: Int32Array
 
-  /** 32 MiB of addresses; pages are taken as entries come. */
+  /** 32 MiB of addresses; memory pages are used as entries are added. */
   static readonly bytes: number = (head + words) * 4
 
   /** `memory` of `Sieve.bytes` bytes, the same on every thread. */
@@ -72,7 +73,7 @@ export class Sieve {
     this.#addText(name)
   }
 
-  /** False: surely not added. `id` is canonical. */
+  /** False: certainly not added. `id` is canonical. */
   mayHoldId(id: string): boolean {
     const place = (sextet(id, 0) << 18) | (sextet(id, 1) << 12) | (sextet(id, 2) << 6) | sextet(id, 3)
     const mask =
@@ -108,7 +109,7 @@ export class Sieve {
 
   #add(cell: number, mask: number): void {
     Atomics.or(this.#cells, head + cell, mask)
-    // After the bits: who sees the number sees them.
+    // After the bits, so that a thread that sees the new version also sees the bits.
     Atomics.add(this.#cells, added, 1)
   }
 
@@ -137,12 +138,12 @@ function bits(from: number): number {
 
 const seed = 0x811c9dc5
 
-/** No name has a blank in it. */
+/** Cannot be equal to a name, because names have no blank. */
 function sizeText(sizeBytes: number): string {
   return `size ${sizeBytes}`
 }
 
-/** FNV-1a with a stir at the end, so that the upper bits depend on every character. */
+/** FNV-1a with a mixing step at the end, so that the upper bits depend on every character. */
 function mix(text: string, seed: number): number {
   let hash = seed
   for (let at = 0; at < text.length; at += 1) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193)

@@ -2,7 +2,7 @@ import { type Environment, openEnvironment, type Table } from '../store/lmdb.js'
 import { type Blocked, type Ground, type Subject, type SubjectKind, subjectKinds } from './protocol.js'
 import { subjectKey, subjectOf } from './subject.js'
 
-/** Lines of the audit that are kept: the oldest go. At some 200 bytes each that is 20 MB. */
+/** Lines of the audit that are kept; older ones are removed. At some 200 bytes each that is 20 MB. */
 const auditMax = 100_000
 
 /** Record of an entry: number of its source (u32), time (u32, seconds), sequence (f64), notes (UTF-8). */
@@ -149,7 +149,7 @@ export class ModerationStore {
     )
   }
 
-  /** Size of the content that has this hash; undefined where nobody has told it. */
+  /** Size of the content that has this hash; undefined where it is not known. */
   sizeOf(hash: Uint8Array): number | undefined {
     const bytes = this.#sizes.get(hash)
     return bytes === undefined ? undefined : Buffer.from(bytes).readDoubleBE(0)
