@@ -1,7 +1,7 @@
 import type { Line } from './line.js'
 import type { Vocabulary } from './vocabulary.js'
 
-/** Which header lines a signature covers, and which make an answer worth signing. */
+/** Which header lines a signature covers, and which are a reason to sign the answer. */
 export interface Covered {
   /** Lower-case name and value, in the order of the answer. */
   readonly lines: readonly Line[]
@@ -36,13 +36,16 @@ const triggers = {
   ],
 }
 
-/** Signed along where they are present, but no reason to sign. */
+/** Signed where they are present, but an answer with these lines alone is not signed. */
 const companions = {
   plain: ['content-type', 'content-digest', 'repr-digest'],
   gateway: ['root-data-item-offset', 'root-data-offset', 'root-item-offset', 'root-item-size'],
 }
 
-/** Sorts the lines of answers in one vocabulary: make it once, use it for every answer. */
+/**
+ * Returns a function that selects the covered lines of an answer, for one vocabulary; made once and used for every
+ * answer.
+ */
 export function coverage(words: Vocabulary): (lines: readonly Line[]) => Covered {
   const under = (prefix: string, suffixes: readonly string[]): string[] =>
     suffixes.map((suffix) => prefix.toLowerCase() + suffix)

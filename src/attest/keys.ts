@@ -56,7 +56,10 @@ function keyOf(privateKey: KeyObject): SigningKey {
   }
 }
 
-/** The key of 64 bytes, seed then public key. The second half is checked: a torn or mixed file would sign as a stranger. */
+/**
+ * The key of 64 bytes, seed then public key. The second half is checked, because a damaged file would give signatures
+ * that do not verify under the public key.
+ */
 function keyOfSecret(secret: Uint8Array | undefined, setting: string): SigningKey {
   if (secret?.length !== 64) throw new Error(`${setting}: must hold a 64-byte keypair`)
   const der = Buffer.concat([seedFrame, secret.subarray(0, 32)])

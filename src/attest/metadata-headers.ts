@@ -16,9 +16,10 @@ const nameMax = 128
 const valueMax = 4096
 
 /**
- * The item's own header as header lines: signature, owner, address, target, anchor, signature type, number of tags, then
- * a line for each tag. Names and values come from strangers: what could break out of a line is taken out. What does not
- * fit into the bounds is left out (tags from the first that does not fit), and a last line says so.
+ * The item's own header as header lines: signature, owner, address, target, anchor, signature type, number of tags,
+ * then a line for each tag. Names and values are written by others: characters that could end a header line are
+ * removed. What does not fit into the bounds is left out (tags from the first that does not fit), and a last line
+ * says so.
  */
 export function metadataLines(header: Header, bounds: MetadataBounds, words: Vocabulary): Line[] {
   const lines: Line[] = []

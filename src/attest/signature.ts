@@ -3,7 +3,7 @@ import { Recent } from '../catalog/recent.js'
 import type { SigningKey } from './keys.js'
 import type { Line } from './line.js'
 
-/** What a signature says: every part of it is under the signature. */
+/** What is signed: every field of it is covered by the signature. */
 export interface Statement {
   readonly status: number
   /** Lower-case names and values of the covered headers, in the order of the answer. */
@@ -45,7 +45,7 @@ export function isReusable(made: number, now: number, reuseSeconds: number): boo
   return now >= made && now - made <= reuseSeconds
 }
 
-/** A signer. `bindRequest` puts method and path of the request under the signature. */
+/** A signer. `bindRequest` includes method and path of the request in what is signed. */
 export function createSigner(
   key: SigningKey,
   { bindRequest, reuseSeconds = 0 }: { readonly bindRequest: boolean; readonly reuseSeconds?: number },

@@ -4,12 +4,15 @@ import type { Id } from '../format/id.js'
 import type { Line } from './line.js'
 import type { Vocabulary } from './vocabulary.js'
 
-/** What this gateway vouches for. Each flag is said always, true or false: silence is not a statement. */
+/**
+ * What this gateway states about content. Each flag is always sent, as true or false: an absent flag would be no
+ * statement.
+ */
 export interface Trust {
   readonly id: Id
   /** Proven against the chain, and the bytes come from local cache. */
   readonly verified: boolean
-  /** Deeper in the chain than any fork may reach. */
+  /** Deeper in the chain than any accepted fork. */
   readonly stable: boolean
   /** From a source that the operator trusts. */
   readonly trusted: boolean
@@ -51,7 +54,7 @@ export function digestLines(
   return lines
 }
 
-/** A transaction is its own root: who reads it by chunks begins at its first byte. */
+/** A transaction is its own root: a client that reads it by chunks begins at its first byte. */
 export function rootLines(id: Id, words: Vocabulary): Line[] {
   return [
     [`${words.gateway}Root-Transaction-Id`, id],

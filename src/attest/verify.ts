@@ -9,7 +9,7 @@ import {
   serializeItem,
 } from '../format/structured-field.js'
 
-/** An answer as a client has it in hand, with the words of its request. */
+/** An answer as a client received it, with method and path of its request. */
 export interface SignedAnswer {
   readonly status: number
   /** Value of a header (lower-case name), several lines joined by ', '. */
@@ -19,7 +19,7 @@ export interface SignedAnswer {
   readonly path: string
 }
 
-/** A signature that holds. */
+/** A valid signature. */
 export interface Vouched {
   /** Who signed, as `keyid` says: `ed25519:` and the public key. */
   readonly keyId: string
@@ -37,8 +37,9 @@ function bad(message: string): Refusal {
 }
 
 /**
- * Verifies the first signature of an answer (RFC 9421 section 3.2) by the key that its keyid names: it shows that the holder
- * of that key said these words; whether to believe that key is the caller's business. Refusals: `unknown` (not signed), `forged`.
+ * Verifies the first signature of an answer (RFC 9421 section 3.2) by the key that its keyid names: it shows that the
+ * holder of that key signed this answer; whether that key is trusted is the caller's decision. Refusals: `unknown`
+ * (not signed), `forged`.
  */
 export function verifyAnswer(answer: SignedAnswer): Vouched | Refusal {
   const inputs = answer.header('signature-input')
@@ -56,7 +57,7 @@ export function verifyAnswer(answer: SignedAnswer): Vouched | Refusal {
   if (isRefusal(key)) return key
   const base = baseOf(answer, input)
   if (isRefusal(base)) return base
-  if (!verify(null, Buffer.from(base), key.publicKey, given.value)) return bad('it does not hold')
+  if (!verify(null, Buffer.from(base), key.publicKey, given.value)) return bad('it is not valid')
   const created = input.parameters.get('created')
   return {
     keyId: key.keyId,

@@ -1,6 +1,6 @@
 /**
- * The words of the interface. The specification writes neutral ones; the network in use has its own. Whatever writes or
- * reads a header or a path of ours takes its words from here.
+ * Names of headers and paths. The specification has neutral ones; the network in use has its own. All code that
+ * writes or reads our headers or paths takes their names from here.
  */
 export interface Vocabulary {
   readonly name: 'neutral' | 'ar-io'
@@ -14,7 +14,10 @@ export interface Vocabulary {
   readonly chain: string
   /** What the Data-Item-Data-Offset header counts from: the start of the item, or that of the bundle around it. */
   readonly dataOffsetFrom: 'item' | 'bundle'
-  /** Whether text without a charset is said to be UTF-8: who compares gateways of that network compares the whole value. */
+  /**
+   * Whether text without a charset is said to be UTF-8: tools that compare gateways of that network compare the whole
+   * value.
+   */
   readonly textIsUtf8: boolean
 }
 
@@ -48,7 +51,7 @@ export function contentTypeIn({ textIsUtf8 }: Pick<Vocabulary, 'textIsUtf8'>, ty
   return isBare ? `${type}; charset=utf-8` : type
 }
 
-/** Lower-case spellings of a request header `X-GATEWAY-<suffix>`: whoever asks may speak either vocabulary. */
+/** Lower-case spellings of a request header `X-GATEWAY-<suffix>`: clients may use either vocabulary. */
 export function spellings(suffix: string): readonly string[] {
   const lower = suffix.toLowerCase()
   return Object.values(vocabularies).map((words) => `${words.gateway.toLowerCase()}${lower}`)
