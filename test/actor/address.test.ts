@@ -55,7 +55,7 @@ t.test('told messages arrive in order and make room again', async (t) => {
   port1.close()
 })
 
-t.test('an actor that is gone answers everything under way', async (t) => {
+t.test('when an actor ends, all calls under way are refused', async (t) => {
   const { address, port2 } = pair(4)
   const waiting = address.ask({ wait: 10_000, value: 1 })
   port2.close()
@@ -64,7 +64,7 @@ t.test('an actor that is gone answers everything under way', async (t) => {
   t.equal(address.tell({ wait: 0, value: 1 }), false)
 })
 
-t.test('events come unasked', async (t) => {
+t.test('events are broadcast without being asked for', async (t) => {
   const heard: string[] = []
   const { address, caller, port1 } = pair(4, heard)
   caller.hear('one')

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { BoundedMap } from '../../src/actor/bounded-map.js'
 
-t.test('the one that was set longest ago makes room', async (t) => {
+t.test('the entry that was set longest ago is removed', async (t) => {
   const map = new BoundedMap<string, number>(3)
   map.set('a', 1).set('b', 2).set('c', 3).set('a', 4)
   t.same([...map.keys()], ['b', 'c', 'a'], 'what is set again is the youngest')

@@ -17,7 +17,7 @@ t.test('a folder has one owner at a time', async (t) => {
   await other.release()
 })
 
-t.test('what a killed process left of its claim is taken over', async (t) => {
+t.test('the claim of a killed process is taken over', async (t) => {
   const folder = t.testdir()
   const child = spawn(process.execPath, ['-e', `require('net').createServer().listen('.claim')`], {
     cwd: folder,

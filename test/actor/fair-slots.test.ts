@@ -25,7 +25,7 @@ t.test('calls of one client get their slots in the order they came', async (t) =
   t.equal(slots.taken, 0, 'a slot given back twice counts once')
 })
 
-t.test('one who leaves the line makes room and takes no slot', async (t) => {
+t.test('a caller that gives up frees its place and takes no slot', async (t) => {
   const slots = new FairSlots({ max: 1, waitingMax: 1 })
   const first = await taken(slots)
   const control = new AbortController()
@@ -60,7 +60,7 @@ t.test('a client has its share, of what is held and of what waits', async (t) =>
   ;(await waits)()
 })
 
-t.test('who had fewest slots is next, however many of another client wait', async (t) => {
+t.test('the client with fewest slots is next, however many calls of another one wait', async (t) => {
   const slots = new FairSlots({ max: 1, waitingMax: 100 })
   const order: string[] = []
   const use = async (client: string): Promise<void> => {
@@ -76,7 +76,7 @@ t.test('who had fewest slots is next, however many of another client wait', asyn
   t.ok(order.indexOf('modest') <= 1, `behind ${order.indexOf('modest')} of 20`)
 })
 
-t.test('what is counted in any case takes the place of what asks', async (t) => {
+t.test('forced slots count against the bound', async (t) => {
   const slots = new FairSlots({ max: 1, waitingMax: 2 })
   const forced = [slots.force('a'), slots.force('a')]
   t.equal(slots.taken, 2)
@@ -94,7 +94,7 @@ t.test('what is counted in any case takes the place of what asks', async (t) => 
   slot()
 })
 
-t.test('a slot is given back by what throws in it', async (t) => {
+t.test('a slot is released when the work in it throws', async (t) => {
   const slots = FairSlots.unbounded(1)
   await t.rejects(
     slots.run(() => Promise.reject(new Error('no'))),

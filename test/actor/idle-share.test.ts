@@ -32,20 +32,23 @@ function machine(refused?: string) {
 
 const [share, back] = ['7 other', '7 idle']
 
-t.test('a thread that gets next to nothing for a minute has a share for the next, and so on', async (t) => {
-  const { told, logged, passes } = machine()
-  passes(6, 0.03)
-  t.same(told, [], 'the first look has nothing to compare with')
-  passes(1, 0.03)
-  t.same(told, [share])
-  passes(5, 1)
-  t.same(told, [share], 'still in its minute')
-  passes(1, 1)
-  t.same(told, [share, back])
-  passes(7, 0.03)
-  t.same(told, [share, back, share])
-  t.equal(logged.length, 2)
-})
+t.test(
+  'a thread that gets almost no time for a minute has a share for the next one, and so on',
+  async (t) => {
+    const { told, logged, passes } = machine()
+    passes(6, 0.03)
+    t.same(told, [], 'the first look has nothing to compare with')
+    passes(1, 0.03)
+    t.same(told, [share])
+    passes(5, 1)
+    t.same(told, [share], 'still in its minute')
+    passes(1, 1)
+    t.same(told, [share, back])
+    passes(7, 0.03)
+    t.same(told, [share, back, share])
+    t.equal(logged.length, 2)
+  },
+)
 
 t.test(
   'one that gets enough, wants nothing, or was hungry for a moment only stays where it is',
@@ -61,14 +64,14 @@ t.test(
   },
 )
 
-t.test('without the privilege to come back it is said once and never tried again', async (t) => {
+t.test('without the privilege to leave SCHED_IDLE this is logged once and not tried again', async (t) => {
   const { told, logged, passes } = machine('sched_setscheduler failed with error 1')
   passes(40, 0.03)
   t.same(told, [share])
   t.equal(logged.length, 1)
 })
 
-t.test('the idle threads of a process are found, with what they had', async (t) => {
+t.test('the idle threads of a process are found, with their processor time', async (t) => {
   if (policyOf(0) !== 'other') {
     t.pass('the addon was not built, or may not ask')
     return

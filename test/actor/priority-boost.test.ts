@@ -42,7 +42,7 @@ t.test(
   },
 )
 
-t.test('one that nobody wants, or that gets enough, stays where it is', async (t) => {
+t.test('a thread that is not wanted, or gets enough time, keeps its policy', async (t) => {
   const { told, passes } = machine()
   passes(10, 0, false)
   passes(10, 50)
@@ -52,7 +52,7 @@ t.test('one that nobody wants, or that gets enough, stays where it is', async (t
   t.same(told, [])
 })
 
-t.test('where it may not come back it is asked again, and never sent back', async (t) => {
+t.test('where the policy cannot be raised it is tried again, and never lowered', async (t) => {
   const { told, passes } = machine('EPERM')
   passes(20, 0)
   t.notOk(told.includes(back))

@@ -36,27 +36,30 @@ function threads(): number[] {
   return readdirSync('/proc/self/task').map(Number)
 }
 
-t.test('the keeper steps back, keeps its share, and takes no other with it', async (t) => {
-  if (ours >= ranks.keeper.niceness) {
-    t.pass('this process is nice already: nothing can be seen')
-    return
-  }
-  const path = scratch('priority')
-  const thread = await startThread('catalog', 'catalog', {
-    keeper: { path, touchEveryMs: 0 },
-    generations: new SharedArrayBuffer(generationBytes),
-    logLevel: 'silent',
-    isBeside: true,
-  })
-  // Whatever the thread started of the pool that all share must have been there before.
-  await stat(path)
-  const nice = priorities().filter((each) => each > ours)
-  t.same(nice, [ranks.keeper.niceness])
-  if (canSee) t.notOk(threads().some((each) => policyOf(each) === 'idle'))
-  await thread.stop(60_000)
-})
+t.test(
+  'the priority of the keeper is lowered, it keeps a share, and no other thread is affected',
+  async (t) => {
+    if (ours >= ranks.keeper.niceness) {
+      t.pass('this process is nice already: nothing can be seen')
+      return
+    }
+    const path = scratch('priority')
+    const thread = await startThread('catalog', 'catalog', {
+      keeper: { path, touchEveryMs: 0 },
+      generations: new SharedArrayBuffer(generationBytes),
+      logLevel: 'silent',
+      isBeside: true,
+    })
+    // Whatever the thread started of the pool that all share must have been there before.
+    await stat(path)
+    const nice = priorities().filter((each) => each > ours)
+    t.same(nice, [ranks.keeper.niceness])
+    if (canSee) t.notOk(threads().some((each) => policyOf(each) === 'idle'))
+    await thread.stop(60_000)
+  },
+)
 
-t.test('a query thread steps behind those that serve, as far as it may come back from', async (t) => {
+t.test('a query thread gets the lowest priority that it can leave again', async (t) => {
   if (ours >= ranks.query.niceness) {
     t.pass('this process is nice already: nothing can be seen')
     return
@@ -116,7 +119,7 @@ t.test('a thread of the background runs where no other wants to, and so do all t
   t.equal(policyOf(0), 'other', 'the thread that started it does not')
 })
 
-t.test('hands that a client may wait for keep a share, however nice', async (t) => {
+t.test('pool threads that a client may wait for keep a share, whatever their niceness', async (t) => {
   if (!canSee) return
   const [one] = await stepping(['proof'])
   t.same([one?.policy, one?.niceness], ['other', Math.max(ours, ranks.proof.niceness)])
@@ -134,7 +137,7 @@ t.test("the engine's threads step back, those for files do not", async (t) => {
   t.equal(Math.min(...priorities()), ours)
 })
 
-t.test('where it is not allowed nothing happens but a line in the log', async (t) => {
+t.test('where it is not allowed, it is only logged', async (t) => {
   const lines: unknown[] = []
   const log = { info: (...words: unknown[]) => void lines.push(words) }
   stepBack({ policy: 'other', niceness: 1000 }, log)

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { SampleRings } from '../../src/actor/sample-rings.js'
 
-t.test('what passes seldom is counted exactly, by all threads together', async (t) => {
+t.test('rare events are counted exactly, over all threads', async (t) => {
   const memory = new SharedArrayBuffer(SampleRings.bytesFor(2))
   const [one, other] = [new SampleRings(memory, 0), new SampleRings(memory, 1)]
   for (let at = 0; at < 10; at += 1) one.note(1000 + at * 100, '/a', 5)
@@ -13,7 +13,7 @@ t.test('what passes seldom is counted exactly, by all threads together', async (
   t.strictSame(other.top(1150, 1), [{ text: '/a', count: 9, amount: 47, lastMs: 1900 }], 'only lately')
 })
 
-t.test('what passes often is sampled, and the sum stays about right', async (t) => {
+t.test('frequent events are sampled, and the sum stays about right', async (t) => {
   const seen = new SampleRings(new SharedArrayBuffer(SampleRings.bytesFor(1)), 0)
   // A thousand a second, three of four for one path, in no rhythm with the samples.
   for (let at = 0; at < 15_000; at += 1) seen.note(1000 + at, at % 7 < 5 ? '/much' : '/less', 10)
@@ -24,7 +24,7 @@ t.test('what passes often is sampled, and the sum stays about right', async (t) 
   t.ok((much?.count ?? 0) > 9000 && (much?.count ?? 0) < 12_500, `${much?.count} of about 10,700`)
 })
 
-t.test('the ring forgets the oldest, and long texts are cut', async (t) => {
+t.test('the ring overwrites the oldest samples, and long texts are cut', async (t) => {
   const seen = new SampleRings(new SharedArrayBuffer(SampleRings.bytesFor(1)), 0)
   for (let at = 0; at < 3000; at += 1) seen.note(1000 + at * 50, `/${'x'.repeat(500)}`, 1)
   const [all, ...more] = seen.top(0, 5)
@@ -34,7 +34,7 @@ t.test('the ring forgets the oldest, and long texts are cut', async (t) => {
   t.throws(() => new SampleRings(new SharedArrayBuffer(SampleRings.bytesFor(1)), 1), RangeError)
 })
 
-t.test('a clock that is set back does not stop the noting', async (t) => {
+t.test('a clock that is set back does not stop the sampling', async (t) => {
   const seen = new SampleRings(new SharedArrayBuffer(SampleRings.bytesFor(1)), 0)
   const nowMs = 1.8e12
   seen.note(nowMs, '/before', 1)

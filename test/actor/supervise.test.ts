@@ -23,7 +23,7 @@ t.test('parts start in order and stop in reverse, once', async (t) => {
   t.strictSame(diary, ['+a', '+b', '+c', '-c', '-b', '-a'])
 })
 
-t.test('a part that cannot start takes down what is up, and says why', async (t) => {
+t.test('where a part cannot start, the running ones are stopped, and the reason is given', async (t) => {
   const diary: string[] = []
   const broken: Part = { name: 'broken', start: () => Promise.reject(new Error('port taken')) }
   await t.rejects(supervise([part('a', diary), broken, part('c', diary)], silentLog), /port taken/)

@@ -32,7 +32,7 @@ function scene(name: string, silentMs = 10_000) {
   return { heartbeats, slot, clock, told, heard, kernel, pass }
 }
 
-t.test('a thread that gives signs of life is never named, whatever it does', async (t) => {
+t.test('a thread with heartbeats is never reported, whatever it does', async (t) => {
   const { heartbeats, slot, told, pass } = scene('edge-1')
   for (let at = 0; at < 60; at += 1) {
     heartbeats.beat(slot)
@@ -41,7 +41,7 @@ t.test('a thread that gives signs of life is never named, whatever it does', asy
   t.same(told, [])
 })
 
-t.test('a thread that runs and never comes to an end is named, once as new', async (t) => {
+t.test('a thread in an endless loop is reported, once as new', async (t) => {
   const { heartbeats, slot, told, heard, pass } = scene('edge-1')
   pass(10, 1000, 'R')
   t.same(told, [])
@@ -56,7 +56,7 @@ t.test('a thread that runs and never comes to an end is named, once as new', asy
   t.equal(told.length, 3)
 })
 
-t.test('a thread that is given little of a processor is named when it had enough of it', async (t) => {
+t.test('a thread that gets little processor time is reported only when it had enough of it', async (t) => {
   const { told, pass } = scene('edge-1')
   pass(25, 200, 'R')
   t.same(told, [], 'others have the processor')
@@ -64,7 +64,7 @@ t.test('a thread that is given little of a processor is named when it had enough
   t.match(told, [[{ cause: 'spins' }, true]])
 })
 
-t.test('a thread that could run and does not is not to blame', async (t) => {
+t.test('a thread that is ready but gets no processor is not reported', async (t) => {
   const { told, pass } = scene('ingest')
   pass(500, 5, 'R')
   t.same(told, [])
@@ -102,7 +102,7 @@ t.test(
   },
 )
 
-t.test('time that the watching thread was late counts for nobody', async (t) => {
+t.test('time in which the watching thread was late does not count', async (t) => {
   const { clock, told, kernel, pass } = scene('edge-1')
   pass(9, 1000, 'R')
   // Suspended, or stopped in a debugger: nothing moved.

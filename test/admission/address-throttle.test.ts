@@ -14,7 +14,7 @@ import { ways } from '../http/ways.js'
 import { fc } from '../property.js'
 import { HandClock, memoryHouse } from './house.js'
 
-t.test('who is refused now and then is never held', async (t) => {
+t.test('an address that is refused now and then is never held', async (t) => {
   const clock = new HandClock()
   const throttle = new AddressThrottle(clock)
   for (let page = 0; page < 20; page += 1) {
@@ -23,14 +23,17 @@ t.test('who is refused now and then is never held', async (t) => {
   }
 })
 
-t.test('who is refused again and again is held for longer and longer, up to a bound', async (t) => {
-  const throttle = new AddressThrottle(new HandClock())
-  const holds = Array.from({ length: 2000 }, () => throttle.refused('a'))
-  t.strictSame(holds.slice(0, 50), Array(50).fill(0))
-  t.strictSame(holds.slice(50, 53), [10, 20, 30])
-  t.equal(Math.max(...holds), 10_000)
-  t.equal(throttle.refused('b'), 0, 'and nobody else is')
-})
+t.test(
+  'an address that is refused again and again is held for longer each time, up to a bound',
+  async (t) => {
+    const throttle = new AddressThrottle(new HandClock())
+    const holds = Array.from({ length: 2000 }, () => throttle.refused('a'))
+    t.strictSame(holds.slice(0, 50), Array(50).fill(0))
+    t.strictSame(holds.slice(50, 53), [10, 20, 30])
+    t.equal(Math.max(...holds), 10_000)
+    t.equal(throttle.refused('b'), 0, 'and nobody else is')
+  },
+)
 
 t.test('refusals are forgotten', async (t) => {
   const clock = new HandClock()
@@ -40,24 +43,27 @@ t.test('refusals are forgotten', async (t) => {
   t.equal(throttle.refused('a'), 0)
 })
 
-t.test('however many connections a flood has, about as many are refused as are forgotten', async (t) => {
-  for (const connections of [1, 32, 400]) {
-    const clock = new HandClock()
-    const throttle = new AddressThrottle(clock)
-    const due: number[] = Array(connections).fill(clock.ms)
-    let refused = 0
-    for (let ms = 0; ms < 20_000; ms += 1) {
-      clock.ms += 1
-      // Half of the time they are getting under way.
-      for (let at = 0; at < connections; at += 1) {
-        if ((due[at] ?? 0) > clock.ms) continue
-        due[at] = clock.ms + throttle.refused('a')
-        if (ms > 10_000) refused += 1
+t.test(
+  'however many connections a flood has, refusals come about as fast as the count shrinks',
+  async (t) => {
+    for (const connections of [1, 32, 400]) {
+      const clock = new HandClock()
+      const throttle = new AddressThrottle(clock)
+      const due: number[] = Array(connections).fill(clock.ms)
+      let refused = 0
+      for (let ms = 0; ms < 20_000; ms += 1) {
+        clock.ms += 1
+        // Half of the time they are getting under way.
+        for (let at = 0; at < connections; at += 1) {
+          if ((due[at] ?? 0) > clock.ms) continue
+          due[at] = clock.ms + throttle.refused('a')
+          if (ms > 10_000) refused += 1
+        }
       }
+      t.ok(refused < 10 * 75, `${connections} connections: ${refused} in 10 s`)
     }
-    t.ok(refused < 10 * 75, `${connections} connections: ${refused} in 10 s`)
-  }
-})
+  },
+)
 
 const clientOptions = { trustedProxies: ['10.0.0.1'], exempt: ['192.0.2.9'], ipv6PrefixBits: 64 }
 
@@ -97,7 +103,7 @@ async function gateOf(
   return { gate, ask, flood, house, requestOf, meters }
 }
 
-t.test('what costs nothing is held too, where no honest client asks so often', async (t) => {
+t.test('requests without tokens are held too, at a rate far above usual clients', async (t) => {
   const { gate, requestOf, house } = await gateOf(t, 1)
   const flood = (count: number, address: string, lines: Record<string, string> = {}): number => {
     let last = 0
@@ -149,7 +155,7 @@ t.test('addresses of one IPv6 prefix are one client', async (t) => {
   t.equal((await flood(4, '2001:db8:0:1::1')).holdMs, 0)
 })
 
-t.test('where no time is said, or a payment may come, a hold is short', async (t) => {
+t.test('without Retry-After, or where a payment may follow, a hold is short', async (t) => {
   const none = await gateOf(t, 0)
   const denied = await none.flood(500, '203.0.113.1')
   t.equal(retryOf(denied), undefined)
@@ -161,7 +167,7 @@ t.test('where no time is said, or a payment may come, a hold is short', async (t
   t.equal((await sold.flood(500, '203.0.113.1')).holdMs, 1000)
 })
 
-t.test('the network is asked so often for one who may pay and has no tokens, and no more', async (t) => {
+t.test('for a client without tokens that may pay, the network is asked only so often', async (t) => {
   const demand = { status: 402, contentType: 'a', lines: '', body: '', reason: '' } as const
   const payments = { demand: () => demand, pay: () => undefined, topUp: () => undefined }
   const { gate, ask, house, requestOf } = await gateOf(t, 0, payments)

@@ -3,7 +3,7 @@ import { Key } from '../../src/admission/key.js'
 
 const secret = { low: 1, high: 2 }
 
-t.test('keys are those that lie on the disk of the version before', async (t) => {
+t.test('keys are the same as in the last version, whose rows are on disk', async (t) => {
   t.match(Key.ofNames('gateway.example', 'GET', '/raw/x', secret), { one: -118342452, two: 1764951349 })
   t.match(Key.ofWords(Int32Array.of(0, 0, 0xffff, 0x7f000001), secret), {
     four: 0x7f000001,
@@ -11,7 +11,7 @@ t.test('keys are those that lie on the disk of the version before', async (t) =>
   })
 })
 
-t.test('what is named apart has keys apart', async (t) => {
+t.test('different names have different keys', async (t) => {
   const names = [
     ['a', 'GET', '/b'],
     ['aG', 'ET', '/b'],

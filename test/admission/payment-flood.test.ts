@@ -38,7 +38,7 @@ function holding(facilitator: ScriptedFacilitator, holds: (text: string) => bool
   return release
 }
 
-t.test('one client that floods with signatures of contracts stops nobody', async (t) => {
+t.test('one client that floods with contract signatures does not block others', async (t) => {
   const { facilitator, shop, payer } = await scene(t, { verifyMs: 60_000, cashier: { waitMs: 60_000 } })
   const release = holding(facilitator, (text) => text.includes(ofContract))
   const made = (): Promise<Record<string, string>> =>
@@ -75,7 +75,7 @@ t.test('one client that floods with signatures of contracts stops nobody', async
   )
 })
 
-t.test('many clients with made-up signatures of contracts leave plain keys alone', async (t) => {
+t.test('many clients with made-up contract signatures do not block payments by plain keys', async (t) => {
   const { facilitator, shop, payer } = await scene(t, { verifyMs: 60_000, cashier: { waitMs: 60_000 } })
   const release = holding(facilitator, (text) => text.includes(ofContract))
   const floods = Array.from({ length: 20 }, (_, at) =>
@@ -94,7 +94,7 @@ t.test('many clients with made-up signatures of contracts leave plain keys alone
   )
 })
 
-t.test('payments of one client in vain fill no more than its share, and count', async (t) => {
+t.test('failed payments of one client use no more than its share, and are counted', async (t) => {
   const room = { settlementsMax: 40, settlementsEachMax: 8 }
   const { facilitator, shop, payer } = await scene(t, {
     verifyMs: 60_000,
@@ -114,7 +114,7 @@ t.test('payments of one client in vain fill no more than its share, and count', 
   t.equal((await get(`${shop.url}/file`, another)).status, 200)
 })
 
-t.test('who shows one good payment without end leaves the thread its time for others', async (t) => {
+t.test('a client that repeats one valid payment endlessly does not use up the thread', async (t) => {
   const { shop, payer } = await scene(t)
   const good = await payment(payer, 1, { to: payee })
   t.equal((await get(`${shop.url}/file`, { ...good, 'x-client': '198.51.100.1' })).status, 200)

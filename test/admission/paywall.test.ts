@@ -113,7 +113,7 @@ t.test('a browser gets a page, a program gets JSON', async (t) => {
   }
 })
 
-t.test('the way back: only own paths, and only paid', async (t) => {
+t.test('the redirect after paying: only to own paths, and only where paid', async (t) => {
   const facilitator = await scriptedFacilitator(t)
   const shop = await openShop(t, { facilitatorUrl: facilitator.url, wallet: payee })
   const way = (target: string): string =>
@@ -140,7 +140,7 @@ t.test('the way back: only own paths, and only paid', async (t) => {
 })
 
 t.test('in a browser', { skip: missing }, async (t) => {
-  t.test('paying with a wallet leads to what was asked for, and pays once', async (t) => {
+  t.test('paying with a wallet leads to the requested content, and pays once', async (t) => {
     const { facilitator, shop, wallet, page, complaints } = await visit(t)
     const asked = '/20000000?a=%22%3E%3Cimg%20src=x%20onerror=alert(1)%3E'
     await page.goto(shop.url + asked)
@@ -170,7 +170,7 @@ t.test('in a browser', { skip: missing }, async (t) => {
     t.same(complaints, [])
   })
 
-  t.test('who opens the way back itself pays there and goes on', async (t) => {
+  t.test('a visitor who opens the redirect address itself pays there and is redirected', async (t) => {
     const { shop, page } = await visit(t)
     await page.goto(
       `${shop.url}/gateway/x402/browser-paywall-redirect/${Buffer.from('/file').toString('base64url')}`,
@@ -222,7 +222,7 @@ t.test('in a browser', { skip: missing }, async (t) => {
     t.same(complaints, [])
   })
 
-  t.test('it fits a telephone, light and dark', async (t) => {
+  t.test('the page fits a phone, light and dark', async (t) => {
     const { shop, page, complaints } = await visit(t)
     const folder = process.env.SCREENSHOTS
     for (const colorScheme of ['light', 'dark'] as const) {

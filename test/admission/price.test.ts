@@ -107,7 +107,7 @@ t.test('known prices', async (t) => {
   }
 })
 
-t.test('tariffs that make no sense are thrown out', async (t) => {
+t.test('invalid tariffs are refused', async (t) => {
   const good = { perByte: '0.1', minimum: '0.1', maximum: '1', multiplier: 1 }
   const bad = [{ perByte: '0' }, { perByte: '-1' }, { perByte: 'NaN' }, { perByte: '1e-10' }, { perByte: '' }]
   const worse = [
@@ -156,7 +156,7 @@ t.test('an offer names an absolute address, whatever host and path a client send
   )
 })
 
-t.test('what a stranger wrote as content type never comes into an offer', async (t) => {
+t.test('of the content type only a plain media type gets into an offer', async (t) => {
   const tariff = { perByte: '0.0000000001', minimum: '0.001', maximum: '1.00', multiplier: 10 }
   const offers = new Offers(
     { network: 'base', wallet: `0x${'1'.repeat(40)}`, tariff, facilitatorUrl: 'http://f' },

@@ -110,7 +110,7 @@ t.test(
   },
 )
 
-t.test('time goes on in Redis, up to a full bucket', absent, async (t) => {
+t.test('buckets in Redis refill up to full', absent, async (t) => {
   const server = await running(t)
   const buckets = await up(bucketsAt(server.port, {}, { capacity: 1000, refillPerSecond: 1000 }))
   t.teardown(() => buckets.close())

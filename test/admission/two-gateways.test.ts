@@ -168,7 +168,7 @@ t.test(
   },
 )
 
-t.test('where Redis is gone nothing is asked for', { skip }, async (t) => {
+t.test('without Redis no settlement is asked for', { skip }, async (t) => {
   const { facilitator, headers, open } = await town(t)
   const ours = await house(t)
   const shop = await open(ours, 'a')

@@ -143,7 +143,7 @@ t.test('on a chain', { skip: binary === undefined && 'anvil is not installed' },
     t.equal(shop.purse.of('127.0.0.1'), 0)
   })
 
-  t.test('a chain whose time runs ahead of ours refuses, and nobody pays', async (t) => {
+  t.test('a chain whose clock is ahead of ours refuses, and no money moves', async (t) => {
     const early = await chain.account({ units: 1000n })
     const now = Math.floor(Date.now() / 1000)
     const headers = await payment(early, 2, { to: payee, validBefore: now + 30 })

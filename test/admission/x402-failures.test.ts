@@ -143,7 +143,7 @@ t.test('two authorizations with one nonce are two payments: the second is refuse
   t.equal(taken(), 1000n)
 })
 
-t.test('a facilitator that cannot be used costs nothing: 503, Retry-After, no offer', async (t) => {
+t.test('a facilitator that cannot be used moves no money: 503, Retry-After, no offer', async (t) => {
   const modes: Record<string, ScriptedFacilitator['verify']> = {
     silent: () => true,
     'a 500 in JSON': says(500, { isValid: true }),
@@ -178,7 +178,7 @@ t.test('a facilitator that cannot be used costs nothing: 503, Retry-After, no of
   t.equal(taken(), 1000n)
 })
 
-t.test('a facilitator that is not there, or turns a settlement away, costs nothing', async (t) => {
+t.test('a facilitator that is unreachable, or refuses a settlement, moves no money', async (t) => {
   const { facilitator, shop, payer, taken } = await scene(t)
   const headers = await payment(payer, 1, { to: payee })
   facilitator.settle = says(429, { error: 'slow down' })
@@ -208,7 +208,7 @@ t.test('a 4xx with a verdict in its body is a verdict', async (t) => {
   t.match(got, { status: 402, message: 'insufficient_funds' })
 })
 
-t.test('reasons that are not words of the protocol are not handed on', async (t) => {
+t.test('reasons that are not codes of the protocol are not passed on', async (t) => {
   const { facilitator, shop, payer } = await scene(t)
   const raw = 'HTTP request failed.\nURL: https://node.example/v2/secret-key\r\nX-Evil: 1 </script>'
   facilitator.verify = says(200, { isValid: false, invalidReason: raw })
@@ -368,7 +368,7 @@ t.test(
   },
 )
 
-t.test('a flood of signatures is turned away before it occupies the thread', async (t) => {
+t.test('a flood of signatures is refused before it occupies the thread', async (t) => {
   // One second that does not end.
   const clock = { ...systemClock, monotonic: () => 1000 }
   const { facilitator, shop, payer } = await scene(t, { clock })
@@ -391,7 +391,7 @@ t.test('a flood of signatures is turned away before it occupies the thread', asy
   t.equal(facilitator.count('verify'), 1)
 })
 
-t.test('more settlements at once than there is room for are turned away before anything moves', async (t) => {
+t.test('settlements beyond the bound are refused before any money moves', async (t) => {
   const room = { verifyMs: 60_000, cashier: { settlementsMax: 2, waitMs: 60_000 } }
   const { facilitator, shop, payer, taken } = await scene(t, room)
   let release: () => void = () => undefined
@@ -414,7 +414,7 @@ t.test('more settlements at once than there is room for are turned away before a
   t.equal(taken(), BigInt(1000 * facilitator.count('settle')))
 })
 
-t.test('a payment that was asked for when the process died goes on at the next start', async (t) => {
+t.test('a settlement that was under way when the process died is resumed at the next start', async (t) => {
   const path = t.testdir()
   const facilitator = await scriptedFacilitator(t)
   facilitator.remembers = true

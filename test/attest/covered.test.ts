@@ -42,7 +42,7 @@ for (const words of Object.values(vocabularies)) {
     }
   })
 
-  t.test(`${words.name}: companions are signed along but are no reason to sign`, async (t) => {
+  t.test(`${words.name}: companion lines are signed but are no reason to sign`, async (t) => {
     const companions = [
       'Content-Type',
       'Content-Digest',

@@ -34,7 +34,7 @@ const place: ItemPlace = {
   headerSize: 150,
 }
 
-t.test('trust is said always, in the words of the vocabulary', async (t) => {
+t.test('trust flags are always sent, under the names of the vocabulary', async (t) => {
   const trust = { id: rootId, verified: true, stable: false, trusted: true }
   t.equal(
     blockOf(trustLines(trust, neutral)),

@@ -47,7 +47,7 @@ t.test('what is read of an offset is a window of the weave', async (t) => {
   t.pass('held')
 })
 
-t.test('a fat answer is bounded where it is decoded', async (t) => {
+t.test('a large answer is bounded where it is decoded', async (t) => {
   const path = Buffer.alloc(64).toString('base64url')
   t.ok(readChunk(JSON.stringify({ chunk: Buffer.alloc(262_144).toString('base64url'), data_path: path })))
   t.notOk(readChunk(JSON.stringify({ chunk: 'A'.repeat(10_000_000), data_path: path })))

@@ -47,14 +47,14 @@ t.test('enough nodes must take a chunk, all of them where few are configured', a
   t.equal(many.asked, 3, 'nobody is told in vain')
 })
 
-t.test('after five refusals for good nobody else is told', async (t) => {
+t.test('after five final refusals no other node is asked', async (t) => {
   const { outcome, asked } = await told(t, [400, 400, 400, 400, 400, 400, 400, 200], { concurrency: 1 })
   t.equal(asked, 5)
   t.match(outcome, { enough: false, successCount: 0, failureCount: 5 })
   t.equal(commonFailure(outcome.results), 400)
 })
 
-t.test('a silent node is given up, and said to be late', async (t) => {
+t.test('a node that does not answer is given up, and reported as late', async (t) => {
   const { outcome } = await told(t, ['never', 200, 200, 200], { responseMs: 2000, successesMin: 4 })
   t.match(outcome, { enough: false, successCount: 3 })
   const late = outcome.results.find(({ success }) => !success)
@@ -64,7 +64,7 @@ t.test('a silent node is given up, and said to be late', async (t) => {
   t.match((await gone.chunk('{}')).results, [{ statusCode: 502, timedOut: false }])
 })
 
-t.test('a node with too many chunks on their way to it is passed over', async (t) => {
+t.test('a node with too many posts under way is skipped', async (t) => {
   const node = await nodeThat(t, (request) => void request.resume())
   const options = { ...usual, responseMs: 2000, perNodeMax: 2 }
   const broadcast = new Broadcast({ ...patient, nodes: [node.url] }, options, systemClock)

@@ -77,7 +77,7 @@ const fixture = new URL('../../../test/fixture/replay/transactions/', import.met
 const name = '----LT69qUmuIeC4qb0MZHlxVp7UxLu_14rEkA_9n6w'
 const real = JSON.parse(readFileSync(new URL(`${name}.json`, fixture), 'utf8')) as Record<string, string>
 
-t.test('a node that lies about a transaction is found out', async (t) => {
+t.test('a false answer about a transaction is detected', async (t) => {
   const id = parseId(name)!
   const ask = async (record: unknown, signed = true) => {
     const node = await nodeWith(t, { [`/tx/${id}`]: JSON.stringify(record) })

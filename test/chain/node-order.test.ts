@@ -37,7 +37,7 @@ t.test(
   },
 )
 
-t.test('when all rest, the one that rests shortest is asked', async (t) => {
+t.test('when all nodes are avoided, the one that is avoided for the shortest time is asked', async (t) => {
   const [a, b] = nodes(2)
   const nodeOrder = new NodeOrder([a!, b!], options)
   nodeOrder.failed(a!, 0)

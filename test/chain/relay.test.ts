@@ -27,21 +27,21 @@ async function asked(relay: Relay, others: boolean): Promise<string> {
   return isRefusal(body) ? body.refused : `${answer.status} ${body.toString()}`
 }
 
-t.test('the first node with a good answer is heard', async (t) => {
+t.test('the first good answer of a node is used', async (t) => {
   t.equal(await asked(await over(t, [0, 500, 200]), false), '200 node 2')
   t.equal(await asked(await over(t, [429, 400]), false), '400 node 1')
   t.equal(await asked(await over(t, [404, 200]), false), '404 node 0')
   t.equal(await asked(await over(t, [404, 200]), true), '200 node 1', 'another node may have it')
 })
 
-t.test('without a good answer the most telling one is heard', async (t) => {
+t.test('without a good answer the most informative one is used', async (t) => {
   t.equal(await asked(await over(t, [404, 500, 0]), true), '404 node 0')
   t.equal(await asked(await over(t, [500, 404]), true), '404 node 1')
   t.equal(await asked(await over(t, [503, 500]), true), '503 node 0')
   t.equal(await asked(await over(t, [0]), true), 'upstream')
 })
 
-t.test('every turn is given back', async (t) => {
+t.test('every slot is released', async (t) => {
   const relay = await over(t, [404, 0, 200, 500])
   for (let round = 0; round < 12; round += 1) await asked(relay, true)
   const answer = await relay.ask({ path: '/', maxBytes: 10 }, false)

@@ -161,7 +161,7 @@ t.test('another block than the asked one is called forged', async (t) => {
   t.equal(refusal(await chain.blockByHash(other)), 'forged')
 })
 
-t.test('a failing node is left for the next one, and rests', async (t) => {
+t.test('after a failing node the next one is asked, and the failing one is avoided', async (t) => {
   const bad = await nodeThat(t, (_, response) => response.writeHead(500).end())
   const good = await nodeWith(t, { '/height': '7' })
   const chain = chainOf(t, [bad.url, good.url])
@@ -171,7 +171,7 @@ t.test('a failing node is left for the next one, and rests', async (t) => {
   t.equal(good.asked.length, 2)
 })
 
-t.test('a node that lies, breaks off, or cannot be reached is left for the next one', async (t) => {
+t.test('after a node with wrong bytes, a broken answer or no connection the next one is asked', async (t) => {
   const good = await nodeWith(t, { '/block/height/8': JSON.stringify({ ...block, height: 8 }) })
   const liar = await nodeWith(t, { '/block/height/8': JSON.stringify(block) })
   const breaker = await nodeThat(t, (_, response) => {
@@ -184,7 +184,7 @@ t.test('a node that lies, breaks off, or cannot be reached is left for the next 
   }
 })
 
-t.test('unknown needs every asked node to say so', async (t) => {
+t.test('unknown is returned only where every asked node said so', async (t) => {
   const empty = await nodeWith(t, {})
   const bad = await nodeThat(t, (_, response) => response.writeHead(503).end())
   const knows = await nodeWith(t, { [`/tx/${id}/offset`]: '{"size":"1","offset":"9"}' })
@@ -219,7 +219,7 @@ t.test(
   },
 )
 
-t.test('what a client may ask in vain does not send a node to rest', async (t) => {
+t.test('requests of clients for unknown things do not make a node avoided', async (t) => {
   const page = 'x'.repeat(50_000)
   const node = await nodeThat(t, (request, response) => {
     if (request.url === '/height') response.end('7')
@@ -240,7 +240,7 @@ t.test('a pending transaction is told from an unknown one', async (t) => {
   t.equal(refusal(await chain.transactionOffset(id)), 'unknown')
 })
 
-t.test('a node that hangs, stalls in the middle or drips is late', async (t) => {
+t.test('a node that hangs, stalls or sends very slowly is late', async (t) => {
   const silent = await nodeThat(t, () => undefined)
   t.equal(refusal(await chainOf(t, [silent.url], { headMs: 100 }).height()), 'late')
   const stuck = await nodeThat(t, (_, response) => {
@@ -283,7 +283,7 @@ t.test('an answer beyond its bound is refused, announced or not', async (t) => {
   t.equal(refusal(await chainOf(t, [chunked.url]).height()), 'too-large')
 })
 
-t.test('a caller that gives up gets its turn back at once', async (t) => {
+t.test('a caller that gives up releases its slot at once', async (t) => {
   const silent = await nodeThat(t, () => undefined)
   const chain = chainOf(t, [silent.url], { callsMax: 1, waitingMax: 1 })
   const first = new AbortController()
@@ -296,7 +296,7 @@ t.test('a caller that gives up gets its turn back at once', async (t) => {
   t.equal(refusal(await chain.height(first.signal)), 'late', 'a signal that already fired')
 })
 
-t.test('one signal may rule many calls without a warning', async (t) => {
+t.test('one signal may be used for many calls without a warning', async (t) => {
   const warnings: Error[] = []
   const warned = (warning: Error) => warnings.push(warning)
   process.on('warning', warned)
@@ -345,7 +345,7 @@ t.test('data that is short, long or no base64url ends with a refusal', async (t)
   }
 })
 
-t.test('a node without the data is left for one that has it', async (t) => {
+t.test('after a node without the data one that has it is asked', async (t) => {
   const empty = await nodeThat(t, (_, response) => response.end())
   const has = await nodeThat(t, (_, response) => response.end('AAEC'))
   const flow = await chainOf(t, [empty.url, has.url]).transactionData(id, 3)
@@ -354,7 +354,7 @@ t.test('a node without the data is left for one that has it', async (t) => {
   t.equal(refusal(await chainOf(t, [empty.url]).transactionData(id, 3)), 'unknown')
 })
 
-t.test('a reader that leaves a flow, or aborts it, gives its turn back', async (t) => {
+t.test('a reader that leaves a flow, or aborts it, releases its slot', async (t) => {
   const endless = await nodeThat(t, (_, response) => {
     const timer = setInterval(() => response.write('A'.repeat(4_000)), 5)
     response.on('close', () => clearInterval(timer))

@@ -74,7 +74,7 @@ t.test('the block that holds a byte is found, whatever the sizes of blocks are',
   )
 })
 
-t.test('a long chain takes some twenty questions, a known region none', async (t) => {
+t.test('a long chain takes some twenty requests, a known region none', async (t) => {
   const sizes = Array.from({ length: 200_000 }, (_, at) => (at % 7 === 0 ? 0 : (at * 7919) % 1_000_003))
   const blocks = new Blocks(sizes)
   const search = new WeaveSearch(blocks, handClock())
@@ -98,7 +98,7 @@ t.test('the tip is remembered for a moment, shorter for offsets beyond it', asyn
   t.match(await search.find(201), { height: 2 })
 })
 
-t.test('what a fork replaced is not believed any more', async (t) => {
+t.test('what a fork replaced is not used any more', async (t) => {
   const blocks = new Blocks([100, 100, 100, 100])
   const clock = handClock()
   const search = new WeaveSearch(blocks, clock)

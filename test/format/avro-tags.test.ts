@@ -80,6 +80,6 @@ t.test("limits count tags and bytes, and are the caller's to set", async (t) => 
   t.match(decodeTags(many, { tagsMax: 129, tagBytesMax: 4 }), { refused: 'malformed', message: /4 bytes/ })
 })
 
-t.test('a huge count costs nothing', async (t) => {
+t.test('a huge count takes no time or memory', async (t) => {
   t.match(tagsOf('feffffffff1f'), { refused: 'malformed', message: /more than 128 tags/ })
 })

@@ -53,7 +53,7 @@ function* cutAt(bytes: Uint8Array, sizes: readonly number[]): Generator<Uint8Arr
 
 const kinds = (told: readonly unknown[]) => told.map((line) => (line as unknown[])[0])
 
-t.test('any cut of the input tells the same story', async (t) => {
+t.test('any cut of the input gives the same events', async (t) => {
   const items = fc.array(fc.tuple(fc.nat(200), fc.nat(300)), { maxLength: 6 })
   const cuts = fc.array(fc.integer({ min: 1, max: 400 }), { minLength: 1, maxLength: 30 })
   fc.assert(

@@ -87,7 +87,7 @@ t.test('paths are compared exactly but for slashes at the end', async (t) => {
     t.equal(ask({ paths }, path), undefined)
 })
 
-t.test('names of the language are names like any other', async (t) => {
+t.test('names of inherited properties are ordinary path names', async (t) => {
   const text = `{"paths":{"__proto__":{"id":"${idA}"},"a":{"__proto__":{"id":"${idB}"}}}}`
   const ask = look(text)
   t.strictSame(ask('__proto__'), found(idA))
@@ -95,7 +95,7 @@ t.test('names of the language are names like any other', async (t) => {
   t.equal(sound(parse('{"__proto__":{"paths":{"a":{"id":"x"}}}}')).paths.size, 0)
 })
 
-t.test('an id is only looked at when it is asked for', async (t) => {
+t.test('an id is checked only when it is requested', async (t) => {
   const mixed = {
     version: '0.2.0',
     fallback: { id: idA },

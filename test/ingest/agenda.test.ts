@@ -41,7 +41,7 @@ t.test('a failed task comes again later, with its failures counted; a done one n
   t.equal(agenda.nextMs, undefined)
 })
 
-t.test('what was put again while it was worked on is not done', async (t) => {
+t.test('a task that was put again while it was worked on is not removed', async (t) => {
   const { agenda } = agendaOf(t)
   put(agenda, 'a', 1)
   const [task] = agenda.due(1, 1)
@@ -52,7 +52,7 @@ t.test('what was put again while it was worked on is not done', async (t) => {
   t.equal(agenda.due(1, 1)[0]?.attempts, 0, 'and its failures do not count')
 })
 
-t.test('a full agenda says how many found no room, and takes up known ones', async (t) => {
+t.test('a full agenda returns how many were refused, and updates known tasks', async (t) => {
   const { agenda } = agendaOf(t, 2)
   const tasks = ['a', 'b', 'c', 'd'].map((name) => ({ key: key(name), value: Buffer.alloc(0) }))
   t.equal(agenda.put(tasks, 1), 2)
@@ -68,7 +68,7 @@ t.test('pauses grow up to a bound', async (t) => {
   )
 })
 
-t.test('what was put off before the clock was set back is due now, not in a year', async (t) => {
+t.test('a task that was scheduled before the clock was set back is due now, not in a year', async (t) => {
   const { agenda } = agendaOf(t)
   const dayMs = 86_400_000
   const thenMs = 1000 * dayMs

@@ -119,7 +119,7 @@ t.test('a folder of node answers becomes the index that following the node makes
   t.equal(digest(await held(t, killed)), digest(wanted))
 })
 
-t.test('what is wrong in a folder is left out, with a word, and asked for again later', async (t) => {
+t.test('wrong files in a folder are left out, reported, and fetched from nodes later', async (t) => {
   const { path } = await grown(t)
   const bad = join(folder(t), 'bad')
   cpSync(path, bad, { recursive: true })

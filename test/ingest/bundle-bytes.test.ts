@@ -52,7 +52,7 @@ async function read(open: ReturnType<typeof bundleBytes>): Promise<{ bytes: Buff
   return { bytes: Buffer.concat(pieces), last: 'end' }
 }
 
-t.test('a bundle goes on at the byte where a node broke off', async (t) => {
+t.test('a bundle is resumed at the byte where a node broke off', async (t) => {
   const data = randomBytes(95)
   const late = refuse('late', 'upstream', 'slow')
   const { open, starts } = opening(
@@ -66,7 +66,7 @@ t.test('a bundle goes on at the byte where a node broke off', async (t) => {
   t.same(starts, [0, 0, 50, -1])
 })
 
-t.test('what does not prove is not asked for again', async (t) => {
+t.test('bytes that cannot be proven are not fetched again', async (t) => {
   const data = randomBytes(95)
   const { open, starts } = opening(data, new Map([[50, refuse('forged', 'upstream', 'wrong')]]))
   t.same(await read(open), { bytes: data.subarray(0, 50), last: 'forged' })

@@ -34,7 +34,7 @@ function takes(json: unknown, subject: FilterSubject = transaction): boolean {
   return matches(read.value, subject)
 }
 
-t.test('filters take what they say', async (t) => {
+t.test('filters match what they describe', async (t) => {
   t.equal(takes({ always: true }), true)
   t.equal(takes({ never: true }), false)
   t.equal(takes({ isNestedBundle: true }), false)
@@ -66,7 +66,7 @@ t.test('a partition is the hash of a field, and every id is in exactly one', asy
   t.equal(takes(all), false, 'a field that is not there is in no partition')
 })
 
-t.test('what is wrong with a filter is named', async (t) => {
+t.test('an error in a filter is named', async (t) => {
   const cases: [string, RegExp][] = [
     ['{"always"', /not JSON/],
     ['[]', /\[\] where a filter must be/],
@@ -92,7 +92,7 @@ t.test('what is wrong with a filter is named', async (t) => {
   for (const [text, wanted] of cases) t.match((readItemFilter(text) as { wrong: string }).wrong, wanted, text)
 })
 
-t.test('a bad filter stops the start by its name', async (t) => {
+t.test('a bad filter stops the start, and its setting is named', async (t) => {
   const wrong = readConfig(
     { ANS104_UNBUNDLE_FILTER: '{"allways":true}', STOP_HEIGHT: '5', START_HEIGHT: '6' },
     {},

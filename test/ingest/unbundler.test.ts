@@ -42,7 +42,7 @@ t.test('a bundle whose chunks cannot be had is tried again, also after a restart
   t.equal(on.catalog.attributes(items[1]!)?.height, 1)
 })
 
-t.test('what calls itself a bundle and is none is given up, what was told of it stays', async (t) => {
+t.test('a malformed bundle is given up, and its indexed items stay', async (t) => {
   const { devnet, post } = await town(t)
   const good = item(randomBytes(10))
   const whole = Buffer.from(encodeBundle([good, item(randomBytes(5000))]))
@@ -75,7 +75,7 @@ t.test('an item in two bundles stands where the chain has it first', async (t) =
 })
 
 for (const heldMax of [1000, 2]) {
-  t.test(`what lies in an item that nobody signed is no item; ${heldMax} may wait`, async (t) => {
+  t.test(`nested items in an item with a bad signature are not indexed; ${heldMax} may wait`, async (t) => {
     const { devnet, post } = await town(t)
     const made = (count: number) => Array.from({ length: count }, () => item(randomBytes(20)))
     const [plain, kept, lost, deep, keptDeep] = [made(1), made(3), made(3), made(2), made(2)]

@@ -22,7 +22,7 @@ async function get(house: Threads, id: Id, hints = {}): Promise<{ opened: Opened
   return { opened, bytes }
 }
 
-t.test('cached content is held against the chain', async (t) => {
+t.test('cached content is checked against the chain', async (t) => {
   const { devnet, payer, post } = await weave(t)
   const bodies = new Map<string, { body: Uint8Array; headers?: Record<string, string> }>()
   const server = await upstream((request, response) => {
@@ -138,7 +138,7 @@ t.test('cached content is held against the chain', async (t) => {
   await house.stop()
 })
 
-t.test('a silent chain calls nothing wrong', async (t) => {
+t.test('content is not called wrong while no node answers', async (t) => {
   const body = randomBytes(10_000)
   const server = await upstream((_, response) => response.end(body))
   const dead = await upstream(() => undefined)

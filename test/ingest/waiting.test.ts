@@ -85,7 +85,7 @@ t.test('what is looked at next is what going through the whole list would have f
   t.pass()
 })
 
-t.test('better words about the same ids, again and again, take no more room', async (t) => {
+t.test('repeated updates of the same ids take no more memory', async (t) => {
   const list = new WaitingList(4)
   for (let round = 0; round < 50_000; round += 1) {
     list.put({ id: idOf(round % 4), hints: {}, priority: 1, dueMs: 0 })

@@ -70,7 +70,7 @@ t.test('every item of every level is found where it lies, however the bytes are 
   })
 })
 
-t.test('a bad item costs itself only, also inside', async (t) => {
+t.test('a bad item does not affect others, also when nested', async (t) => {
   const good = [item(randomBytes(10)), item(randomBytes(20)), item(randomBytes(30))]
   const wrong = [forged(item(randomBytes(40))), forged(item(randomBytes(50)))]
   const nonsense = { id: idOfBytes(randomBytes(32)), bytes: randomBytes(300) }

@@ -139,29 +139,32 @@ t.test(
   },
 )
 
-t.test('without room the newest are dropped, and an event that nobody ever takes is given up', async (t) => {
-  const hook = await receiver(t)
-  hook.status = 404
-  const meters = new Meters(meterTable, new SharedArrayBuffer(65_536 * 4), 0)
-  const said: { receiver?: string }[] = []
-  const log = pino({ level: 'info' }, { write: (line: string) => said.push(JSON.parse(line)) })
-  const parts = { meters, clock: systemClock, log }
-  const given = options([`${hook.url}?key=secret`], {
-    waitingMax: 3,
-    delivery: { ...delivery, attemptsMax: 2 },
-  })
-  const hooks = new Webhooks(join(folder(t), 'hooks'), given, parts)
-  hooks.announce(
-    Array.from({ length: 5 }, (_, at) => ({ key: Buffer.alloc(16, at + 1), body: Buffer.from('{}') })),
-  )
-  const count = (outcome: string): number =>
-    Number(new RegExp(`webhooks_total{outcome="${outcome}"} (\\d+)`).exec(meters.text())?.[1])
-  t.equal(count('dropped'), 2)
-  void hooks.run()
-  await until(() => count('given-up') === 3, 'giving up')
-  t.equal(hook.asked, 6)
-  const named = said.flatMap(({ receiver }) => (receiver === undefined ? [] : [receiver]))
-  t.same(named, [new URL(hook.url).origin], 'the log names the receiver once')
-  t.notMatch(JSON.stringify(said), 'secret', 'and nothing of its query')
-  await hooks.stop()
-})
+t.test(
+  'where the agenda is full new events are dropped, and an event that is never accepted is given up',
+  async (t) => {
+    const hook = await receiver(t)
+    hook.status = 404
+    const meters = new Meters(meterTable, new SharedArrayBuffer(65_536 * 4), 0)
+    const said: { receiver?: string }[] = []
+    const log = pino({ level: 'info' }, { write: (line: string) => said.push(JSON.parse(line)) })
+    const parts = { meters, clock: systemClock, log }
+    const given = options([`${hook.url}?key=secret`], {
+      waitingMax: 3,
+      delivery: { ...delivery, attemptsMax: 2 },
+    })
+    const hooks = new Webhooks(join(folder(t), 'hooks'), given, parts)
+    hooks.announce(
+      Array.from({ length: 5 }, (_, at) => ({ key: Buffer.alloc(16, at + 1), body: Buffer.from('{}') })),
+    )
+    const count = (outcome: string): number =>
+      Number(new RegExp(`webhooks_total{outcome="${outcome}"} (\\d+)`).exec(meters.text())?.[1])
+    t.equal(count('dropped'), 2)
+    void hooks.run()
+    await until(() => count('given-up') === 3, 'giving up')
+    t.equal(hook.asked, 6)
+    const named = said.flatMap(({ receiver }) => (receiver === undefined ? [] : [receiver]))
+    t.same(named, [new URL(hook.url).origin], 'the log names the receiver once')
+    t.notMatch(JSON.stringify(said), 'secret', 'and nothing of its query')
+    await hooks.stop()
+  },
+)

@@ -37,7 +37,7 @@ t.test('lines of JSON, and documents of JSON, nested as they like', async (t) =>
   )
 })
 
-t.test('what is not understood is said, not guessed', async (t) => {
+t.test('what is not understood is reported, not guessed', async (t) => {
   for (const word of [
     'a b',
     'id:short',
@@ -56,7 +56,7 @@ t.test('what is not understood is said, not guessed', async (t) => {
   )
 })
 
-t.test('any text is an entry or a complaint, and an entry reads as itself again', async () => {
+t.test('any text gives an entry or an error, and an entry is read back as itself', async () => {
   await fc.assert(
     fc.asyncProperty(fc.string({ unit: 'binary', maxLength: 80 }), async (text) => {
       for (const line of await linesOf(text)) {

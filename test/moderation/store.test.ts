@@ -14,7 +14,7 @@ import { fc } from '../property.js'
 const someSubject = (): Subject => ({ kind: 'id', key: idOfBytes(randomBytes(32)) })
 const ground = { source: 'a list', notes: 'why' }
 
-t.test('the sieve never loses what was added, however it is spelled', async () => {
+t.test('the sieve has no false negatives', async () => {
   const sieve = new Sieve()
   fc.assert(
     fc.property(fc.uint8Array({ minLength: 32, maxLength: 32 }), fc.string(), (bytes, name) => {
@@ -26,7 +26,7 @@ t.test('the sieve never loses what was added, however it is spelled', async () =
   )
 })
 
-t.test('the sieve lets few strangers through', async (t) => {
+t.test('the sieve has few false positives', async (t) => {
   const sieve = new Sieve()
   for (let count = 0; count < 100_000; count += 1) sieve.addId(randomBytes(32))
   let through = 0

@@ -231,7 +231,7 @@ t.test('that a name does not exist is remembered for half a minute', async (t) =
   t.equal(meters.total('arns_cache_miss_total'), 2)
 })
 
-t.test('a name that existed is gone only when that was said twice', async (t) => {
+t.test('a known name is dropped only after two answers that it does not exist', async (t) => {
   const { first, ask, clock } = scene(t)
   const before = record()
   first.says = before
@@ -245,7 +245,7 @@ t.test('a name that existed is gone only when that was said twice', async (t) =>
   t.equal(await ask('site'), 'absent')
 })
 
-t.test('who asks for one name at once shares one question', async (t) => {
+t.test('concurrent requests for one name share one resolution', async (t) => {
   const { first, book, clock } = scene(t)
   first.says = record()
   first.delayMs = 100
@@ -274,7 +274,7 @@ t.test('memory is bounded: known names and unknown ones do not push each other o
   t.equal(book.known(named('a')), undefined, 'the oldest went')
 })
 
-t.test('a change of the names of this machine counts at the next question', async (t) => {
+t.test('a change of local names takes effect at the next request', async (t) => {
   const { first, local, ask } = scene(t)
   first.says = record()
   const [theirs, mine, other] = [first.says, record(), record()]
@@ -296,7 +296,7 @@ t.test('a change of the names of this machine counts at the next question', asyn
   t.equal(await ask('new'), 'absent', 'gone at once: nobody flaps here')
 })
 
-t.test('names that come from before the local registry in the order stay what they are', async (t) => {
+t.test('names from resolvers before the local registry are not affected by its changes', async (t) => {
   const clock = new HandClock()
   const [first, local] = [new Scripted(clock), new Local(clock)]
   const meters = new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0)
@@ -308,7 +308,7 @@ t.test('names that come from before the local registry in the order stay what th
   t.equal(idOf(book.known(named('site')) ?? 'absent'), theirs.id)
 })
 
-t.test('a question that may not be carried on is answered from this machine, or refused', async (t) => {
+t.test('a request that must not be forwarded is answered from this machine, or refused', async (t) => {
   const { first, local, ask, clock } = scene(t)
   const confined: Trail = { forward: false, hops: 3, via: ['a.example'] }
   first.says = record()
@@ -323,13 +323,13 @@ t.test('a question that may not be carried on is answered from this machine, or 
   t.equal(idOf(await ask('site', 0, confined)), first.says.id, 'what is remembered counts, without waiting')
 })
 
-t.test('the way of a question is told on', async (t) => {
+t.test('the trail of a request is passed on', async (t) => {
   const { first, ask } = scene(t)
   await ask('site', 0, { forward: true, hops: 2, via: ['a.example'] })
   t.match(first.asked[0], { hops: 2, via: ['a.example'] })
 })
 
-t.test('what is said to a question with a trail is for that trail only', async (t) => {
+t.test('an answer to a request with a trail is used for that trail only', async (t) => {
   const { first, last, ask, book, clock } = scene(t)
   const trails: Trail[] = [
     { forward: true, hops: 1, via: [] },
@@ -368,7 +368,7 @@ t.test('what is said to a question with a trail is for that trail only', async (
   t.match(last.asked.at(-1), { hops: 0, via: [] })
 })
 
-t.test('questions with trails leave room for those without', async (t) => {
+t.test('requests with trails do not use up the places of those without', async (t) => {
   const { first, book, clock } = scene(t)
   first.delayMs = 1000
   const outcomes: Outcome[] = []
@@ -387,7 +387,7 @@ t.test('questions with trails leave room for those without', async (t) => {
   await clock.turn(5000)
 })
 
-t.test('the operator may say how long names are believed', async (t) => {
+t.test('the operator can set the TTL of names', async (t) => {
   const { first, ask, clock, book } = scene(t, { overrideTtlSeconds: 5 })
   first.says = record(900)
   t.match(await ask('site'), { ttlSeconds: 900 }, 'what clients are told stays')
@@ -411,7 +411,7 @@ t.test(
   },
 )
 
-t.test('preferred names are there before anybody asks, and stay fresh', async (t) => {
+t.test('preferred names are resolved before the first request, and kept fresh', async (t) => {
   const [site] = [named('site')]
   const { first, clock, book, ask } = scene(t, { preferred: [site], preferredBases: new Set(['docs']) })
   first.says = record(900)
@@ -437,7 +437,7 @@ t.test('preferred names are there before anybody asks, and stay fresh', async (t
   t.ok(book.known(named('new_docs')) !== undefined)
 })
 
-t.test('what comes from memory is as old as it says', async (t) => {
+t.test('a record from memory keeps its age', async (t) => {
   const { first, clock, ask, book } = scene(t)
   first.says = { ...record(900), resolvedAtMs: clock.now() - 600_000 }
   t.match(await ask('site'), { ttlSeconds: 900, resolvedAtMs: clock.now() - 600_000 })

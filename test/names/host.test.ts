@@ -91,7 +91,7 @@ t.test('any Host header at all is read, the same way each time, whatever was rea
   )
 })
 
-t.test('memory for hosts is bounded, and what falls out is read anew', async (t) => {
+t.test('memory for hosts is bounded, and dropped hosts are parsed again', async (t) => {
   const small = new Hosts(['gw.example'])
   for (let at = 0; at < 5000; at += 1) small.place(`n${at}.gw.example`)
   t.equal(told(small.place('n0.gw.example')), 'gw.example n0 @/n0 -')

@@ -53,34 +53,37 @@ async function asked(resolver: Resolver, timeoutMs: number): Promise<ResolverVer
 const head = (status: string, ...lines: string[]): string =>
   `HTTP/1.1 ${status}\r\n${lines.map((line) => `${line}\r\n`).join('')}Content-Length: 0\r\n\r\n`
 
-t.test('a gateway that answers rubbish is a failed resolver, and nothing it says is passed on', async (t) => {
-  const rows: [what: string, text: string | undefined][] = [
-    ['hangs up', undefined],
-    ['is no HTTP server', 'SSH-2.0-OpenSSH_9.2\r\n'],
-    [
-      'sends 64 KiB of headers',
-      head('200 OK', `X-Filler: ${'f'.repeat(65_536)}`, `X-ArNS-Resolved-Id: ${id}`),
-    ],
-    [
-      'sends ten thousand headers',
-      head('200 OK', ...Array.from({ length: 10_000 }, (_, at) => `X-${at}: 1`)),
-    ],
-    ['does not say what the name means', head('200 OK')],
-    ['names an id that is none', head('200 OK', 'X-ArNS-Resolved-Id: ../../etc/passwd')],
-    ['names an id with stray bits', head('200 OK', `X-ArNS-Resolved-Id: ${'A'.repeat(42)}B`)],
-    ['names two ids', head('200 OK', `X-ArNS-Resolved-Id: ${id}`, `X-ArNS-Resolved-Id: ${someId()}`)],
-    ['speaks of another name', head('200 OK', 'X-ArNS-Name: other', `X-ArNS-Resolved-Id: ${id}`)],
-    ['sends elsewhere', head('302 Found', 'Location: http://127.0.0.1:1/', `X-ArNS-Resolved-Id: ${id}`)],
-    ['fails', head('500 Internal Server Error', `X-ArNS-Resolved-Id: ${id}`)],
-    ['refuses', head('429 Too Many Requests')],
-  ]
-  for (const [what, text] of rows) {
-    const verdict = await askedGateway(t, await saying(t, text))
-    t.match(verdict, { refused: /^(upstream|forged)$/, fault: 'upstream' }, `a gateway that ${what}`)
-  }
-})
+t.test(
+  'a gateway with malformed answers is a failed resolver, and none of its text is passed on',
+  async (t) => {
+    const rows: [what: string, text: string | undefined][] = [
+      ['hangs up', undefined],
+      ['is no HTTP server', 'SSH-2.0-OpenSSH_9.2\r\n'],
+      [
+        'sends 64 KiB of headers',
+        head('200 OK', `X-Filler: ${'f'.repeat(65_536)}`, `X-ArNS-Resolved-Id: ${id}`),
+      ],
+      [
+        'sends ten thousand headers',
+        head('200 OK', ...Array.from({ length: 10_000 }, (_, at) => `X-${at}: 1`)),
+      ],
+      ['does not say what the name means', head('200 OK')],
+      ['names an id that is none', head('200 OK', 'X-ArNS-Resolved-Id: ../../etc/passwd')],
+      ['names an id with stray bits', head('200 OK', `X-ArNS-Resolved-Id: ${'A'.repeat(42)}B`)],
+      ['names two ids', head('200 OK', `X-ArNS-Resolved-Id: ${id}`, `X-ArNS-Resolved-Id: ${someId()}`)],
+      ['speaks of another name', head('200 OK', 'X-ArNS-Name: other', `X-ArNS-Resolved-Id: ${id}`)],
+      ['sends elsewhere', head('302 Found', 'Location: http://127.0.0.1:1/', `X-ArNS-Resolved-Id: ${id}`)],
+      ['fails', head('500 Internal Server Error', `X-ArNS-Resolved-Id: ${id}`)],
+      ['refuses', head('429 Too Many Requests')],
+    ]
+    for (const [what, text] of rows) {
+      const verdict = await askedGateway(t, await saying(t, text))
+      t.match(verdict, { refused: /^(upstream|forged)$/, fault: 'upstream' }, `a gateway that ${what}`)
+    }
+  },
+)
 
-t.test('a gateway that is silent, or drips, is given up in time', async (t) => {
+t.test('a gateway that does not answer, or answers very slowly, is given up in time', async (t) => {
   const silent = await saying(t, '')
   t.match(await askedGateway(t, silent, 100), { refused: 'late' })
   const drips = await saying(t, 'HTTP/1.1 200 OK\r\n', (socket) => {
@@ -115,7 +118,7 @@ t.test('what a gateway may say about a name', async (t) => {
   }
 })
 
-t.test('a gateway is told who asks, so that a circle is seen', async (t) => {
+t.test('a gateway is sent the trail, so that loops are detected', async (t) => {
   const server = await upstream((_, response) => response.writeHead(404).end())
   t.teardown(() => server.close())
   const gateway = new TrustedNameGateway({
@@ -134,7 +137,7 @@ t.test('a gateway is told who asks, so that a circle is seen', async (t) => {
   })
 })
 
-t.test('a registry that answers rubbish is a failed resolver', async (t) => {
+t.test('a registry with malformed answers is a failed resolver', async (t) => {
   const rows: [what: string, status: number, body: string][] = [
     ['answers HTML', 200, '<!doctype html><h1>Sign in</h1>'],
     ['answers nothing', 200, ''],
@@ -165,7 +168,7 @@ t.test('a registry that answers rubbish is a failed resolver', async (t) => {
   t.match(await asked(silent, 100), { refused: 'late' })
 })
 
-t.test('a resolver that keeps failing is left alone for a while, longer each time', async (t) => {
+t.test('a resolver that keeps failing is not asked for a while, longer each time', async (t) => {
   const clock = new HandClock()
   let calls = 0
   let well = false
@@ -200,7 +203,7 @@ t.test('a resolver that keeps failing is left alone for a while, longer each tim
   t.equal(clock.waiting, 0, 'no timer is left')
 })
 
-t.test('nonsense about some names does not shut the resolver for all', async (t) => {
+t.test('malformed answers for some names do not pause the resolver for all', async (t) => {
   const resolver: Resolver = {
     label: 'gateway',
     remote: true,
@@ -239,7 +242,7 @@ t.test("questions with a client's trail do not shut the resolver for others", as
   t.equal(asked, 5)
 })
 
-t.test('somebody who leaves says nothing about the resolver', async (t) => {
+t.test('an aborted request does not count as a failure of the resolver', async (t) => {
   const clock = new HandClock()
   const abort = new AbortController()
   const resolver: Resolver = {

@@ -47,7 +47,7 @@ async function memories(t: Test, timeoutMs = 30_000) {
   return { server, url, open }
 }
 
-t.test('it is a resolver like any other', { skip }, async (t) => {
+t.test('it passes the tests of every resolver', { skip }, async (t) => {
   const { open } = await memories(t)
   const inner = new Scripted()
   for (const full of ['site', 'docs_site', 'over_site']) inner.has.set(full, { id: someId(), ttlSeconds: 0 })
@@ -58,7 +58,7 @@ t.test('it is a resolver like any other', { skip }, async (t) => {
   await conformResolver(t, { resolver, has: inner.has, breaks })
 })
 
-t.test('what one gateway learned, the other knows, for as long as the record says', { skip }, async (t) => {
+t.test('what one gateway resolved, the other knows, until the TTL ends', { skip }, async (t) => {
   const { open } = await memories(t)
   const clock = new HandClock()
   const [inner, other] = [new Scripted(), new Scripted()]
@@ -79,7 +79,7 @@ t.test('what one gateway learned, the other knows, for as long as the record say
   t.match(await two.resolve(site, asking), { refused: 'upstream' }, 'too old')
 })
 
-t.test('what is said to one client with a trail is not kept for all gateways', { skip }, async (t) => {
+t.test('an answer for a trail is not stored for all gateways', { skip }, async (t) => {
   const { open } = await memories(t)
   const memory = await open()
   const inner = new Scripted()
@@ -98,29 +98,33 @@ t.test('what is said to one client with a trail is not kept for all gateways', {
   t.equal(inner.asked, 3)
 })
 
-t.test('rubbish in Redis, and a Redis that hangs or is gone, are an empty memory', { skip }, async (t) => {
-  const { open, server, url } = await memories(t, 50)
-  const memory = await open()
-  const redis = new Redis(url)
-  const rubbish = [
-    '',
-    'null',
-    '[]',
-    '{',
-    '7',
-    '{"record":{}}',
-    '{"record":{"id":"x"},"resolvedAtMs":1}',
-    '{"record":null}',
-  ]
-  for (const text of [...rubbish, JSON.stringify({ record: { id: someId() }, resolvedAtMs: 'x' })]) {
-    await redis.set('sluice{names}:gateway:site', text)
-    t.equal(await memory.recall('gateway', site), undefined, text)
-  }
-  redis.disconnect()
-  server.process.kill('SIGSTOP')
-  t.equal(await memory.recall('gateway', site), undefined, 'hangs')
-  server.process.kill('SIGCONT')
-  await server.stop()
-  t.equal(await memory.recall('gateway', site), undefined, 'gone')
-  memory.keep('gateway', site, { record: { id: someId(), ttlSeconds: 1 }, resolvedAtMs: 1 })
-})
+t.test(
+  'malformed records in Redis, and a Redis that does not answer, count as an empty memory',
+  { skip },
+  async (t) => {
+    const { open, server, url } = await memories(t, 50)
+    const memory = await open()
+    const redis = new Redis(url)
+    const rubbish = [
+      '',
+      'null',
+      '[]',
+      '{',
+      '7',
+      '{"record":{}}',
+      '{"record":{"id":"x"},"resolvedAtMs":1}',
+      '{"record":null}',
+    ]
+    for (const text of [...rubbish, JSON.stringify({ record: { id: someId() }, resolvedAtMs: 'x' })]) {
+      await redis.set('sluice{names}:gateway:site', text)
+      t.equal(await memory.recall('gateway', site), undefined, text)
+    }
+    redis.disconnect()
+    server.process.kill('SIGSTOP')
+    t.equal(await memory.recall('gateway', site), undefined, 'hangs')
+    server.process.kill('SIGCONT')
+    await server.stop()
+    t.equal(await memory.recall('gateway', site), undefined, 'gone')
+    memory.keep('gateway', site, { record: { id: someId(), ttlSeconds: 1 }, resolvedAtMs: 1 })
+  },
+)

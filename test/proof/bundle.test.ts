@@ -18,7 +18,7 @@ const signer = ed25519Signer(Buffer.alloc(32, 1))
 const bundleOf = (items: readonly Uint8Array[]) =>
   encodeBundle(items.map((bytes) => ({ id: sound(parseItemHeader(bytes)).id, bytes })))
 
-t.test('every item of real bundles is by its owner', async (t) => {
+t.test('every item of real bundles is signed by its owner', async (t) => {
   const all = { items: 2, sound: 2, unsound: [], broken: undefined }
   t.strictSame(findings(fixture('bundles/two-items.bundle')), all)
   const outer = fixture('items/nested-bundle.item')

@@ -51,7 +51,7 @@ for (const name of fixtureNames('items').filter((name) => !name.startsWith('inva
   })
 }
 
-t.test('an item with a bad signature is refused with a clear word', async (t) => {
+t.test('an item with a bad signature is refused with a clear reason', async (t) => {
   t.match(verifyItem(fixture('items/invalid-signature.item')), {
     refused: 'forged',
     message: /the signature is not by the owner over this content/,

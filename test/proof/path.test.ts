@@ -260,7 +260,7 @@ t.test('no chunk is larger than 256 KiB, under any rules', async (t) => {
   })
 })
 
-t.test('questions that make no sense are refused, not answered', async (t) => {
+t.test('invalid questions are refused, not answered', async (t) => {
   const tree = dataTree(Buffer.alloc(10))
   const question: PathQuestion = {
     root: tree.root,

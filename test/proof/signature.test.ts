@@ -209,7 +209,7 @@ t.test('unknown types and wrong lengths are refused', async (t) => {
   }
 })
 
-t.test('what the signers sign holds, and deterministic keys sign as the known items do', async (t) => {
+t.test('signatures of our signers verify, and deterministic keys give the known ones', async (t) => {
   const seed = Buffer.alloc(32, 1)
   const message = deepHash([Buffer.from('x')])
   for (const signer of [ed25519Signer(seed), solanaSigner(seed), ethereumSigner(seed)]) {

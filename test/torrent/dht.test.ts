@@ -130,7 +130,7 @@ t.test('libtorrent finds our seeder by its infohash alone', { skip: withoutLibto
 
 const hasV6 = Object.values(networkInterfaces()).some((all) => all?.some(({ family }) => family === 'IPv6'))
 
-t.test('the table of IPv6 is told too', { skip: withoutLibtorrent() }, async (t) => {
+t.test('torrents are announced to the DHT of IPv6 too', { skip: withoutLibtorrent() }, async (t) => {
   if (!hasV6) return t.comment('no IPv6 here')
   const [, first = 0, second = 0] = await plantTable(t, 4, '::1')
   const open = async (port: number): Promise<Dht> => {
@@ -191,7 +191,7 @@ async function plantDhtNode(
 
 const infohash = randomBytes(20)
 
-t.test('a walk leads from node to node, and shows each its own token', async (t) => {
+t.test('a lookup goes from node to node, and sends each node its own token', async (t) => {
   const ids = Array.from({ length: 12 }, () => randomBytes(20))
   const contacts: DhtContact[] = []
   const heard: Question[][] = []
@@ -233,7 +233,7 @@ function xor(one: Buffer, other: Buffer): string {
   return Buffer.from(one.map((byte, at) => byte ^ other[at]!)).toString('hex')
 }
 
-t.test('liars bring a walk to no more questions than it may ask, and to no other network', async (t) => {
+t.test('false answers cannot make a lookup exceed its queries, or leave its network', async (t) => {
   const id = randomBytes(20)
   let fresh = 0
   // Each answer tells of eight nearer ones that are nowhere.
@@ -266,7 +266,7 @@ t.test('liars bring a walk to no more questions than it may ask, and to no other
   t.equal((await running).told, 0)
 })
 
-t.test('out in the world, a walk goes to no near node, to none twice, and to no other service', async (t) => {
+t.test('on the public network a lookup asks no private address, no node twice and no low port', async (t) => {
   const walk = new Walk(infohash, randomBytes(20), false)
   const contact = (host: string, port = 6881): DhtContact => ({ id: randomBytes(20), host, port })
   const bad = [
@@ -290,7 +290,7 @@ t.test('out in the world, a walk goes to no near node, to none twice, and to no 
   t.equal(walk.next(), undefined, 'who was silent is not asked again')
 })
 
-t.test('answers that nobody waits for are not heard, and an answer once', async (t) => {
+t.test('answers that were not asked for are ignored, and each answer counts once', async (t) => {
   const node = await plantDhtNode(t)
   const other = await plantNode(t, ({ transaction, name }) => {
     const values = { id: infohash, contacts: [], peers: [{ host: '10.0.0.1', port: 5 }] }
@@ -305,60 +305,63 @@ t.test('answers that nobody waits for are not heard, and an answer once', async 
   )
 })
 
-t.test('others are told where to go on, and are kept no word for; a flood is not answered', async (t) => {
-  // One second that does not end.
-  const clock = { ...systemClock, monotonic: () => 1000 }
-  const node = await plantDhtNode(t, testMeters(), 10_000, clock)
-  const known = await plantNode(t, ({ transaction }) => {
-    return [encodeDhtAnswer({ transaction, id: infohash, token: undefined, contacts: [], peers: [] })]
-  })
-  await node.walk(infohash, undefined, [{ host: '127.0.0.1', port: known.port }], never)
-  const socket = createSocket('udp4')
-  socket.bind(0, '127.0.0.1')
-  await once(socket, 'listening')
-  t.teardown(() => socket.close())
-  const ask = async (
-    q: string,
-    a: readonly (readonly [string, Bencodable])[] = [],
-  ): Promise<BencodeDictionary> => {
-    const fields = new Map<string, Bencodable>([['id', randomBytes(20)], ...a])
-    const question = new Map<string, Bencodable>([
-      ['a', fields],
-      ['q', q],
-      ['t', 'aa'],
-      ['y', 'q'],
-    ])
-    socket.send(encodeBencode(question), node.port, '127.0.0.1')
-    const [bytes] = (await once(socket, 'message')) as [Buffer]
-    return decodeBencode(bytes, { depthMax: 4, valuesMax: 100 })?.value as BencodeDictionary
-  }
-  const pong = (await ask('ping')).get('r') as BencodeDictionary
-  t.equal((pong.get('id') as Buffer).length, 20)
-  for (const [name, field] of [
-    ['find_node', 'target'],
-    ['get_peers', 'info_hash'],
-  ] as const) {
-    const answer = (await ask(name, [[field, infohash]])).get('r') as BencodeDictionary
-    const nodes = Buffer.concat([infohash, Buffer.from([127, 0, 0, 1, known.port >> 8, known.port & 255])])
-    t.ok(Buffer.from(answer.get('nodes') as Buffer).equals(nodes), name)
-    t.notOk(answer.has('token'))
-  }
-  t.same((await ask('announce_peer', [['info_hash', infohash]])).get('y'), Buffer.from('e'))
-  t.same((await ask('sing')).get('y'), Buffer.from('e'))
-  t.same((await ask('get_peers')).get('y'), Buffer.from('e'))
-  const broken = Buffer.from('d1:q4:ping1:t2:aa1:y1:qe')
-  for (const bytes of [Buffer.alloc(0), randomBytes(50), randomBytes(60_000), broken]) {
-    socket.send(bytes, node.port, '127.0.0.1')
-  }
-  let answered = 0
-  socket.on('message', () => {
-    answered += 1
-  })
-  const ping = Buffer.from('d1:ad2:id20:aaaaaaaaaaaaaaaaaaaae1:q4:ping1:t2:aa1:y1:qe')
-  for (let count = 0; count < 300; count += 1) socket.send(ping, node.port, '127.0.0.1')
-  await new Promise((resolve) => setTimeout(resolve, 300))
-  t.ok(answered <= 10, `${answered} answers`)
-})
+t.test(
+  'queries of others get nearer nodes, announces are not stored, and a flood is not answered',
+  async (t) => {
+    // One second that does not end.
+    const clock = { ...systemClock, monotonic: () => 1000 }
+    const node = await plantDhtNode(t, testMeters(), 10_000, clock)
+    const known = await plantNode(t, ({ transaction }) => {
+      return [encodeDhtAnswer({ transaction, id: infohash, token: undefined, contacts: [], peers: [] })]
+    })
+    await node.walk(infohash, undefined, [{ host: '127.0.0.1', port: known.port }], never)
+    const socket = createSocket('udp4')
+    socket.bind(0, '127.0.0.1')
+    await once(socket, 'listening')
+    t.teardown(() => socket.close())
+    const ask = async (
+      q: string,
+      a: readonly (readonly [string, Bencodable])[] = [],
+    ): Promise<BencodeDictionary> => {
+      const fields = new Map<string, Bencodable>([['id', randomBytes(20)], ...a])
+      const question = new Map<string, Bencodable>([
+        ['a', fields],
+        ['q', q],
+        ['t', 'aa'],
+        ['y', 'q'],
+      ])
+      socket.send(encodeBencode(question), node.port, '127.0.0.1')
+      const [bytes] = (await once(socket, 'message')) as [Buffer]
+      return decodeBencode(bytes, { depthMax: 4, valuesMax: 100 })?.value as BencodeDictionary
+    }
+    const pong = (await ask('ping')).get('r') as BencodeDictionary
+    t.equal((pong.get('id') as Buffer).length, 20)
+    for (const [name, field] of [
+      ['find_node', 'target'],
+      ['get_peers', 'info_hash'],
+    ] as const) {
+      const answer = (await ask(name, [[field, infohash]])).get('r') as BencodeDictionary
+      const nodes = Buffer.concat([infohash, Buffer.from([127, 0, 0, 1, known.port >> 8, known.port & 255])])
+      t.ok(Buffer.from(answer.get('nodes') as Buffer).equals(nodes), name)
+      t.notOk(answer.has('token'))
+    }
+    t.same((await ask('announce_peer', [['info_hash', infohash]])).get('y'), Buffer.from('e'))
+    t.same((await ask('sing')).get('y'), Buffer.from('e'))
+    t.same((await ask('get_peers')).get('y'), Buffer.from('e'))
+    const broken = Buffer.from('d1:q4:ping1:t2:aa1:y1:qe')
+    for (const bytes of [Buffer.alloc(0), randomBytes(50), randomBytes(60_000), broken]) {
+      socket.send(bytes, node.port, '127.0.0.1')
+    }
+    let answered = 0
+    socket.on('message', () => {
+      answered += 1
+    })
+    const ping = Buffer.from('d1:ad2:id20:aaaaaaaaaaaaaaaaaaaae1:q4:ping1:t2:aa1:y1:qe')
+    for (let count = 0; count < 300; count += 1) socket.send(ping, node.port, '127.0.0.1')
+    await new Promise((resolve) => setTimeout(resolve, 300))
+    t.ok(answered <= 10, `${answered} answers`)
+  },
+)
 
 t.test('an id belongs to an address, as the vectors of BEP 42 have it', async (t) => {
   const vectors = [

@@ -79,7 +79,7 @@ t.test('a band comes from libtorrent', { skip: withoutLibtorrent() }, async (t) 
   sameFiles(t, band.files, join(outer, 'got'))
 })
 
-t.test('what is on disk already is not fetched again, and what is wrong there is', async (t) => {
+t.test('valid pieces on disk are not fetched again, and wrong ones are', async (t) => {
   const outer = t.testdir()
   const band = await plantBand(join(outer, 'band'), {
     a: randomBytes(1_000_000),
@@ -113,7 +113,7 @@ t.test('a band comes over HTTP alone', async (t) => {
   sameFiles(t, band.files, join(outer, 'got'))
 })
 
-t.test('a server that lies brings nothing, and peers bring the rest', async (t) => {
+t.test('pieces from a server with wrong bytes are dropped, and peers send the rest', async (t) => {
   const outer = t.testdir()
   const band = await plantBand(join(outer, 'band'), { a: randomBytes(2_000_000) })
   let lies = 0
@@ -133,7 +133,7 @@ t.test('a server that lies brings nothing, and peers bring the rest', async (t) 
   sameFiles(t, band.files, join(outer, 'got'))
 })
 
-t.test('a peer that lies is left, and the others bring the band', async (t) => {
+t.test('a peer that sends wrong bytes is dropped, and the others send the band', async (t) => {
   const outer = t.testdir()
   const files = { a: randomBytes(8_000_000) }
   const band = await plantBand(join(outer, 'band'), files)

@@ -47,7 +47,7 @@ async function stage(t: Test, options: Partial<typeof seederOptions> = {}) {
   return { band, seeder, port, meters, open, greet, ended, stillServes }
 }
 
-t.test('garbage and unknown torrents are sent away at once', async (t) => {
+t.test('garbage and unknown torrents end the connection at once', async (t) => {
   const { open, ended, stillServes, meters } = await stage(t)
   ;(await open()).write(randomBytes(1000))
   t.ok(await ended('garbage'))
@@ -58,7 +58,7 @@ t.test('garbage and unknown torrents are sent away at once', async (t) => {
   t.equal(meters.total('torrent_peers') >= 0, true)
 })
 
-t.test('half a handshake is waited for no longer than it may take', async (t) => {
+t.test('a handshake that is not completed in time ends the connection', async (t) => {
   const { open, ended, band } = await stage(t)
   const socket = await open()
   socket.write(encodeHandshake(band.torrent.infohashV1, randomBytes(20)).subarray(0, 60))
@@ -92,7 +92,7 @@ t.test('messages that are too long, or wrong for their kind, end the connection'
   t.ok(meters.total('torrent_sent_bytes_total') >= 2_000_100)
 })
 
-t.test('a flood of requests is rejected, and then ended', async (t) => {
+t.test('a flood of requests is rejected, and then the connection is closed', async (t) => {
   const { greet, ended, stillServes } = await stage(t)
   const socket = await greet()
   socket.resume()
@@ -103,7 +103,7 @@ t.test('a flood of requests is rejected, and then ended', async (t) => {
   await stillServes()
 })
 
-t.test('who asks and does not read is dropped, and holds little memory until then', async (t) => {
+t.test('a peer that asks and does not read is dropped, and uses little memory until then', async (t) => {
   const { greet, ended, stillServes } = await stage(t)
   const sockets = await Promise.all(Array.from({ length: 20 }, greet))
   const before = process.memoryUsage().rss
@@ -127,14 +127,14 @@ t.test('who asks and does not read is dropped, and holds little memory until the
   await stillServes()
 })
 
-t.test('connections beyond the bounds are turned away', async (t) => {
+t.test('connections beyond the bounds are closed', async (t) => {
   const { open, greet, ended } = await stage(t, { peersPerAddressMax: 3 })
   await Promise.all([greet(), greet(), greet()])
   await open()
   t.ok(await ended('full'))
 })
 
-t.test('more peers than slots take turns', async (t) => {
+t.test('peers take turns where there are fewer upload slots', async (t) => {
   const { greet } = await stage(t, { slotsMax: 1, slotMs: 500 })
   const heard: string[] = []
   for (const name of ['first', 'second']) {

@@ -41,7 +41,7 @@ function download(torrent: Torrent, folder: string, more: Partial<DownloadOption
   return new Download(torrent, folder, { ...base, ...more }, systemClock, randomBytes(20))
 }
 
-t.test('500 peers of one tracker that never answer leave the others their turn', async (t) => {
+t.test('500 peers of one tracker that never answer do not keep others from being tried', async (t) => {
   const { port: silent, met } = await crowd(t, () => undefined)
   const outer = t.testdir()
   const band = await plantBand(join(outer, 'band'), { a: randomBytes(300_000) })
@@ -54,7 +54,7 @@ t.test('500 peers of one tracker that never answer leave the others their turn',
   t.ok(met() <= downloadDefaults.peersMax)
 })
 
-t.test('peers that greet and never send leave their places to those who wait', async (t) => {
+t.test('peers that complete the handshake and send nothing are replaced by others', async (t) => {
   const outer = t.testdir()
   const band = await plantBand(join(outer, 'band'), { a: randomBytes(300_000) })
   const { port } = await startSeeder(t, [band])
@@ -77,7 +77,7 @@ t.test('peers that greet and never send leave their places to those who wait', a
   t.ok(await running)
 })
 
-t.test('a torrent of which hardly anything comes is given up', async (t) => {
+t.test('a download below the lowest rate is given up', async (t) => {
   const clock = new HandClock()
   const outer = t.testdir()
   const band = await plantBand(join(outer, 'band'), { a: randomBytes(40 << 20) })
@@ -106,7 +106,7 @@ t.test('a torrent of which hardly anything comes is given up', async (t) => {
   t.equal(await running, false)
 })
 
-t.test('sources take turns, and one that names many makes room for others', async (t) => {
+t.test('sources take turns, and one that names too many peers loses some to others', async (t) => {
   const clock = new HandClock()
   const known = new KnownPeers({ ...knownPeersDefaults, max: 10, eachMax: 8 }, clock)
   const far = (at: number): PeerAddress => ({ host: `8.8.${at}.1`, port: 1 })
@@ -124,7 +124,7 @@ t.test('sources take turns, and one that names many makes room for others', asyn
   t.equal(order.filter((source) => source === 'honest').length, 5, 'half of the places, though it came later')
 })
 
-t.test('peers that do not answer leave their places, and are not taken up again at once', async (t) => {
+t.test('peers that do not answer are removed, and not added again at once', async (t) => {
   const clock = new HandClock()
   const known = new KnownPeers({ ...knownPeersDefaults, max: 10, eachMax: 3 }, clock)
   const far = (at: number): PeerAddress => ({ host: `8.8.${at}.1`, port: 1 })

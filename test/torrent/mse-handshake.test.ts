@@ -62,36 +62,40 @@ async function listenIn(t: Test, port: number): Promise<{ port: number; heard: (
   }
 }
 
-t.test('libtorrent gets a band from us by each way of speaking', { skip: withoutLibtorrent() }, async (t) => {
-  const outer = t.testdir()
-  const band = await plantBand(join(outer, 'band'), files)
-  const { port, meters } = await startSeeder(t, [band])
-  const { port: strict } = await startSeeder(t, [band], { encryption: 'require' })
-  const file = join(outer, 'band.torrent')
-  writeFileSync(file, torrentBytes(band.torrent))
-  const v2 = `magnet:?xt=urn:btmh:1220${band.torrent.infohashV2.toString('hex')}`
-  const cases = [
-    { name: 'rc4', source: file, how: 'rc4', to: port },
-    { name: 'clear', source: file, how: 'clear', to: port },
-    // Where both can do both, the bytes are in clear.
-    { name: 'any', source: v2, how: 'clear', to: port },
-    { name: 'any', source: v2, how: 'rc4', to: strict },
-  ]
-  await Promise.all(
-    cases.map(async ({ name, source, how, to }, index) => {
-      const folder = join(outer, `got-${index}`)
-      mkdirSync(folder)
-      const said = await leech(source, folder, '--peer', String(to), '--encrypted', name)
-      t.match(
-        said,
-        new RegExp(`done \\S+ ${how}\n`),
-        `${name} from ${source === file ? 'file' : 'v2 magnet'}`,
-      )
-      sameFiles(t, files, join(folder, band.torrent.name))
-    }),
-  )
-  t.equal(ends(meters.text(), 'garbage'), 0)
-})
+t.test(
+  'libtorrent gets a band from us with each kind of encryption',
+  { skip: withoutLibtorrent() },
+  async (t) => {
+    const outer = t.testdir()
+    const band = await plantBand(join(outer, 'band'), files)
+    const { port, meters } = await startSeeder(t, [band])
+    const { port: strict } = await startSeeder(t, [band], { encryption: 'require' })
+    const file = join(outer, 'band.torrent')
+    writeFileSync(file, torrentBytes(band.torrent))
+    const v2 = `magnet:?xt=urn:btmh:1220${band.torrent.infohashV2.toString('hex')}`
+    const cases = [
+      { name: 'rc4', source: file, how: 'rc4', to: port },
+      { name: 'clear', source: file, how: 'clear', to: port },
+      // Where both can do both, the bytes are in clear.
+      { name: 'any', source: v2, how: 'clear', to: port },
+      { name: 'any', source: v2, how: 'rc4', to: strict },
+    ]
+    await Promise.all(
+      cases.map(async ({ name, source, how, to }, index) => {
+        const folder = join(outer, `got-${index}`)
+        mkdirSync(folder)
+        const said = await leech(source, folder, '--peer', String(to), '--encrypted', name)
+        t.match(
+          said,
+          new RegExp(`done \\S+ ${how}\n`),
+          `${name} from ${source === file ? 'file' : 'v2 magnet'}`,
+        )
+        sameFiles(t, files, join(folder, band.torrent.name))
+      }),
+    )
+    t.equal(ends(meters.text(), 'garbage'), 0)
+  },
+)
 
 t.test(
   'we get a band from a libtorrent that speaks no other way',
@@ -122,7 +126,7 @@ t.test(
   },
 )
 
-t.test('nothing that must be hidden can be read on the way', async (t) => {
+t.test('with encryption required no plain text is on the wire', async (t) => {
   const outer = t.testdir()
   const band = await plantBand(join(outer, 'band'), files)
   const { port } = await startSeeder(t, [band], { encryption: 'require' })
@@ -146,7 +150,7 @@ t.test('nothing that must be hidden can be read on the way', async (t) => {
   }
 })
 
-t.test('who wants it in clear, or encrypted, meets nobody who does not', async (t) => {
+t.test('peers whose encryption settings exclude each other do not connect', async (t) => {
   const outer = t.testdir()
   const band = await plantBand(join(outer, 'band'), { a: randomBytes(100_000) })
   const strict = await startSeeder(t, [band], { encryption: 'require' })
@@ -212,7 +216,7 @@ t.test('a flood of half handshakes costs little, and a peer comes through it', a
   for (const socket of [...silent, ...whole]) socket.destroy()
 })
 
-t.test('greetings that lie are ended, whatever they are cut to', async (t) => {
+t.test('malformed handshakes end the connection, whatever pieces they arrive in', async (t) => {
   const outer = t.testdir()
   const band = await plantBand(join(outer, 'band'), { a: randomBytes(100_000) })
   const { port, meters } = await startSeeder(t, [band])

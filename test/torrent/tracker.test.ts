@@ -48,7 +48,7 @@ t.test('peers of a torrent find each other and our seeder, which is named first'
   )
 })
 
-t.test('unknown torrents and broken announces are told so', async (t) => {
+t.test('unknown torrents and malformed announces get a failure', async (t) => {
   const { tracker, say, why } = stage()
   t.equal(why(say('198.51.100.1', 1, '', randomBytes(20))), 'unregistered torrent')
   for (const query of ['', 'info_hash=%', 'info_hash=abc&port=1', '&&&', 'a'.repeat(5000), 'port=1&port=2']) {
@@ -59,7 +59,7 @@ t.test('unknown torrents and broken announces are told so', async (t) => {
   t.equal(why(say('unix', 5)), 'no address')
 })
 
-t.test('what a query says of an address is ignored', async (t) => {
+t.test('an address in the query of an announce is ignored', async (t) => {
   const { say, peers } = stage()
   say('198.51.100.1', 7001, '&ip=203.0.113.9')
   t.same(peers(say('198.51.100.2', 7002))[1], { host: '198.51.100.1', port: 7001 })
@@ -91,7 +91,7 @@ t.test('torrents that are offered no more are forgotten, peers and all', async (
   t.equal(why(say('198.51.100.2', 7001)), 'unregistered torrent')
 })
 
-t.test('addresses of our own networks are told from those of the world', async (t) => {
+t.test('private addresses are told from public ones', async (t) => {
   const near = [
     '127.0.0.1',
     '10.1.2.3',

@@ -36,7 +36,7 @@ function telling(url: string, port = 7001): AnnounceRequest {
   return { url, infohashes, peerId: randomBytes(20), port, left: 12, event: 'started' }
 }
 
-t.test('a torrent is told under both hashes over one connection, and peers are heard of', async (t) => {
+t.test('a torrent is announced under both hashes over one connection id, and peers come back', async (t) => {
   const rig = await UdpTrackerRig.start(t)
   const url = `udp://127.0.0.1:${rig.port}/announce?key=${'k'.repeat(300)}`
   t.same(await tell(telling(url), parts, never), { intervalSeconds: 1800, peers: [] })
@@ -73,7 +73,7 @@ t.test('over IPv6 peers have its addresses', async (t) => {
   t.same(said?.peers[0], { host: '0:0:0:0:0:0:0:1', port: 7001 })
 })
 
-t.test('what is lost is said again, each time after twice the wait, and then no more', async (t) => {
+t.test('a lost request is repeated after a doubled timeout each time, and then given up', async (t) => {
   const rig = await UdpTrackerRig.start(t)
   const url = `udp://127.0.0.1:${rig.port}`
   rig.losing = 2
@@ -86,7 +86,7 @@ t.test('what is lost is said again, each time after twice the wait, and then no 
   t.ok(systemClock.monotonic() - startedMs >= 40 + 80 + 160 + 320 - 10)
 })
 
-t.test('a connection that the tracker does not know is made anew', async (t) => {
+t.test('a connection id that the tracker has forgotten is replaced', async (t) => {
   const rig = await UdpTrackerRig.start(t)
   let isFirst = false
   const { heard } = rig
@@ -102,7 +102,7 @@ t.test('a connection that the tracker does not know is made anew', async (t) => 
   t.equal(new Set(heard.map(({ infohash }) => infohash)).size, 2)
 })
 
-t.test('answers that are none are not believed, and waiting ends when it is told to', async (t) => {
+t.test('malformed answers are ignored, and waiting ends on abort', async (t) => {
   const rig = await UdpTrackerRig.start(t)
   const url = `udp://127.0.0.1:${rig.port}`
   const word = (action: number, transaction: number, length: number): Buffer => {
@@ -134,42 +134,50 @@ t.test('answers that are none are not believed, and waiting ends when it is told
   t.ok(answer?.kind === 'announced' && answer.peers.length === 200 && answer.intervalSeconds === 3600)
 })
 
-t.test('libtorrent finds our seeder where we told a tracker', { skip: withoutLibtorrent() }, async (t) => {
-  const outer = t.testdir()
-  const band = await plantBand(join(outer, 'band'), { a: randomBytes(1_000_000), b: randomBytes(10) })
-  const file = join(outer, 'band.torrent')
-  writeFileSync(file, torrentBytes(band.torrent))
-  const rig = await UdpTrackerRig.start(t)
-  const url = `udp://127.0.0.1:${rig.port}/announce`
-  const infohashV1 = band.torrent.infohashV1.toString('hex')
-  const meters = testMeters()
-  const swarm = new Swarm(
-    {
-      seeder: seederOptions,
-      tracker: trackerDefaults,
-      addresses: [],
-      trackers: [url],
-      timeouts: parts.timeouts,
-    },
-    () => [{ infohashV1, torrentPath: file, path: band.path }],
-    systemClock,
-    meters,
-    createLog('silent', 'swarm'),
-    dispatcher,
-  )
-  const port = await swarm.start()
-  t.teardown(() => swarm.close())
-  while (rig.heard.length < 2) await new Promise((resolve) => setTimeout(resolve, 50))
-  t.same(
-    rig.heard.map((one) => [one.infohash, one.port, one.left]),
-    [band.torrent.infohashV1, band.torrent.infohashV2].map((hash) => [hash.toString('hex', 0, 20), port, 0]),
-  )
-  const folder = join(outer, 'got')
-  mkdirSync(folder)
-  t.match(await leech(file, folder, '--tracker', url), /done/)
-  sameFiles(t, band.files, join(folder, band.torrent.name))
-  t.equal(meters.total('torrent_announces_total'), 1)
-})
+t.test(
+  'libtorrent finds our seeder through a tracker that we announced to',
+  { skip: withoutLibtorrent() },
+  async (t) => {
+    const outer = t.testdir()
+    const band = await plantBand(join(outer, 'band'), { a: randomBytes(1_000_000), b: randomBytes(10) })
+    const file = join(outer, 'band.torrent')
+    writeFileSync(file, torrentBytes(band.torrent))
+    const rig = await UdpTrackerRig.start(t)
+    const url = `udp://127.0.0.1:${rig.port}/announce`
+    const infohashV1 = band.torrent.infohashV1.toString('hex')
+    const meters = testMeters()
+    const swarm = new Swarm(
+      {
+        seeder: seederOptions,
+        tracker: trackerDefaults,
+        addresses: [],
+        trackers: [url],
+        timeouts: parts.timeouts,
+      },
+      () => [{ infohashV1, torrentPath: file, path: band.path }],
+      systemClock,
+      meters,
+      createLog('silent', 'swarm'),
+      dispatcher,
+    )
+    const port = await swarm.start()
+    t.teardown(() => swarm.close())
+    while (rig.heard.length < 2) await new Promise((resolve) => setTimeout(resolve, 50))
+    t.same(
+      rig.heard.map((one) => [one.infohash, one.port, one.left]),
+      [band.torrent.infohashV1, band.torrent.infohashV2].map((hash) => [
+        hash.toString('hex', 0, 20),
+        port,
+        0,
+      ]),
+    )
+    const folder = join(outer, 'got')
+    mkdirSync(folder)
+    t.match(await leech(file, folder, '--tracker', url), /done/)
+    sameFiles(t, band.files, join(folder, band.torrent.name))
+    t.equal(meters.total('torrent_announces_total'), 1)
+  },
+)
 
 t.test('only addresses of trackers are taken as such', async (t) => {
   const read = (text: string): readonly string[] | string => {
