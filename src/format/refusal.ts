@@ -23,6 +23,8 @@ export interface Refusal {
   readonly message: string
   /** The refusal is remembered from an earlier attempt; nothing was tried now. */
   readonly remembered?: true
+  /** For so long it will be remembered, unless something becomes known. */
+  readonly rememberedMs?: number
 }
 
 /** Makes a refusal. */

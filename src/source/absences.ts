@@ -54,6 +54,11 @@ export class Absences {
     return this.#known.size
   }
 
+  /** For so many milliseconds no source is asked; 0: one is. */
+  leftMs(id: Id): number {
+    return this.has(id) ? (this.#known.get(id)?.untilMs ?? 0) - this.clock.monotonic() : 0
+  }
+
   /** True: no source is asked now. */
   has(id: Id): boolean {
     const absence = this.#known.get(id)

@@ -159,7 +159,8 @@ export class Fetcher {
     const { absences } = this.options
     // Who knows where to look is not answered from memory.
     const told = request.hints.rootId !== undefined
-    if (!told && absences?.has(request.id) === true) return { kind: 'refused', refusal: stillUnknown() }
+    const absentMs = told ? 0 : (absences?.leftMs(request.id) ?? 0)
+    if (absentMs > 0) return { kind: 'refused', refusal: stillUnknown(absentMs) }
     const generation = this.parts.catalog.generation(request.id)
     const { fetch, fresh } = this.#join(request) ?? this.#start(request)
     if (fetch === undefined) return { kind: 'refused', refusal: fresh }

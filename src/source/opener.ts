@@ -1,6 +1,8 @@
 import type { Address } from '../actor/address.js'
+import { BoundedMap } from '../actor/bounded-map.js'
 import type { Clock, Timer } from '../actor/clock.js'
 import type { Attributes } from '../catalog/attributes.js'
+import type { Catalog } from '../catalog/protocol.js'
 import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
 import type { Content } from '../store/content.js'
@@ -8,6 +10,7 @@ import { GrowingContent } from './growing.js'
 import type { Packed } from './manifest-shelf.js'
 import type { ProgressListener } from './progress.js'
 import type { ManifestFrom, SourceReply, SourceRequest } from './protocol.js'
+import { stillUnknown } from './refusals.js'
 
 /** Content from a source, with what is known of it. `content` must be closed exactly once. */
 export interface Opened {
@@ -29,26 +32,64 @@ type OpenedReply = Extract<SourceReply, { kind: 'opened' }>
 /** Time until a full mailbox is tried again. */
 const retryCloseMs = 50
 
+/** Ids that are known to be absent; each takes some 200 bytes. */
+const absentMax = 32_768
+
+/** Somebody may have found it by words of his own meanwhile, without keeping it: the fetcher is asked again so often. */
+const absentMaxMs = 10_000
+
+interface Absent {
+  readonly untilMs: number
+  /** Of the catalog, from before it was asked for. */
+  readonly generation: number
+}
+
 /** The edge threads' way to bytes that are not in the store: asks the fetcher and opens the file that grows. */
 export class Opener {
   readonly #unclosed = new Set<number>()
+  /** What the fetcher answered from its memory: so that a known absence costs no message. */
+  readonly #absent = new BoundedMap<Id, Absent>(absentMax)
   #retry: Timer | undefined
 
-  /** `listener.hear` must be the hearer of `fetcher`'s events. */
+  /** `listener.hear` must be the hearer of `fetcher`'s events. Without the catalog each absence is asked for. */
   constructor(
     private readonly fetcher: Address<SourceRequest, SourceReply>,
     private readonly listener: ProgressListener,
     private readonly clock: Clock,
+    private readonly catalog?: Pick<Catalog, 'generation'>,
   ) {}
+
+  #absenceOf(id: Id): Refusal | undefined {
+    const absent = this.#absent.get(id)
+    if (absent === undefined) return undefined
+    const leftMs = absent.untilMs - this.clock.monotonic()
+    if (leftMs > 0 && absent.generation === this.catalog?.generation(id)) return stillUnknown(leftMs)
+    this.#absent.delete(id)
+    return undefined
+  }
 
   /**
    * Resolves as soon as size and type are known; small payloads come whole and with a digest. Refusals: `unknown` only
    * where every source said so, else `upstream`, `late`, `forged`, `busy`, `unsatisfiable`. Never rejects.
    */
   async open(wanted: Omit<Open, 'kind'>): Promise<Opened | Refusal> {
+    const { id, hints } = wanted
+    // Who knows where to look is not answered from memory.
+    const absent = hints.rootId === undefined ? this.#absenceOf(id) : undefined
+    if (absent !== undefined) return absent
+    // The generation first: what becomes known while the question is under way is then noticed at the next one.
+    const generation = this.catalog?.generation(id)
     const reply = await this.fetcher.ask({ kind: 'open', ...wanted })
     if (isRefusal(reply)) return reply
-    if (reply.kind === 'refused') return reply.refusal
+    if (reply.kind === 'refused') {
+      const { refusal } = reply
+      if (generation !== undefined && refusal.rememberedMs !== undefined)
+        this.#absent.set(id, {
+          untilMs: this.clock.monotonic() + Math.min(refusal.rememberedMs, absentMaxMs),
+          generation,
+        })
+      return refusal
+    }
     if (reply.kind !== 'opened') throw new Error(`an open was answered with ${reply.kind}`)
     const { attributes, base, sizeBytes, source, trusted, hops, reader } = reply
     return {

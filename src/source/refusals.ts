@@ -20,9 +20,9 @@ export function weightier(one: Refusal | undefined, other: Refusal): Refusal {
   return (weight[other.refused] ?? 5) < (weight[one.refused] ?? 5) ? other : one
 }
 
-/** Nobody that was asked lately had it. */
-export function stillUnknown(): Refusal {
-  return { ...refuse('unknown', 'client', 'Not found, as before'), remembered: true }
+/** Nobody that was asked lately had it; for `rememberedMs` nobody is asked again. */
+export function stillUnknown(rememberedMs: number): Refusal {
+  return { ...refuse('unknown', 'client', 'Not found, as before'), remembered: true, rememberedMs }
 }
 
 /** These very bytes must not be served. */
