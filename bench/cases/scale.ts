@@ -64,6 +64,7 @@ const usual: Scale = {
 const full: Scale = {
   ...usual,
   name: 'full',
+  wider: 1_000_000,
   large: { count: 1000, sizeBytes: 8 * 2 ** 20 },
   cold: 3000,
   streamBytes: 2 ** 30,

@@ -15,7 +15,7 @@ import { answerFailed, answerGone, answerRefusal, answerText, type Flow } from '
 import { openGuided } from './guided.js'
 import { type Facts, typeOf } from './head.js'
 import { absentCaching, readHints, readProvenance } from './hints.js'
-import { isolationLines } from './isolation.js'
+import { isolationLines, sandboxLines } from './isolation.js'
 import type { Located } from './locate.js'
 import { isHashed, isInside } from './opened.js'
 import type { Plan } from './plan.js'
@@ -25,10 +25,12 @@ import { decide, knownOf, type Planned, send } from './send.js'
 export class Delivery {
   readonly #notFound: string
   readonly #noHops: string
+  readonly #sharedNoHops: string
 
   constructor(private readonly parts: DeliveryParts) {
     this.#notFound = soonStale(parts.options.cache)
     this.#noHops = `\r\n${parts.hopsName}: 0`
+    this.#sharedNoHops = sandboxLines + this.#noHops
   }
 
   /** Answers with the content of `id`, found so far. What is in memory goes out before this returns. */
@@ -286,10 +288,14 @@ export class Delivery {
     grant: Grant,
   ): FramedHead {
     const seconds = Math.floor(this.parts.clock.now() / 1000)
-    const answer = { variant, cached, sound, fallback: flow.fallback, naming: flow.naming }
-    const frame = entry.frame(answer, flow.method, flow.path, seconds, this.parts.writer)
-    const hops = flow.hops === 0 ? this.#noHops : `\r\n${this.parts.hopsName}: ${flow.hops}`
     const own = isolationLines(flow, entry.contentType)
-    return { status, frame, id: flow.requestId, lines: lines + own + hops + grant.lines }
+    // What most answers have is part of the frame; the hops of the others are written out.
+    const isFirst = flow.hops === 0
+    const tail = isFirst ? (own === '' ? this.#noHops : this.#sharedNoHops) : own
+    const hops = isFirst ? '' : `\r\n${this.parts.hopsName}: ${flow.hops}`
+    const { fallback, naming, method, path } = flow
+    const answer = { variant, cached, sound, fallback, naming, tail }
+    const frame = entry.frame(answer, method, path, seconds, this.parts.writer)
+    return { status, frame, id: flow.requestId, lines: lines + hops + grant.lines }
   }
 }

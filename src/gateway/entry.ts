@@ -48,6 +48,7 @@ export function lateBoundary(): () => string {
 interface Signed {
   readonly manner: number
   readonly naming: Naming | undefined
+  readonly tail: string
   readonly method: string
   readonly path: string
   frame: Frame
@@ -159,11 +160,11 @@ export class Entry {
    * lines of this very answer. `sound` says whether the bytes were checked. Kept for as long as its signature may be used.
    */
   frame(answer: Answer, method: string, path: string, seconds: number, writer: HeadWriter): Frame {
-    const { variant, cached, sound, fallback, naming } = answer
+    const { variant, cached, sound, fallback, naming, tail = '' } = answer
     const manner = variants.indexOf(variant) | (cached ? 4 : 0) | (sound ? 8 : 0) | (fallback ? 16 : 0)
     // A few comparisons cost less than making a key and hashing it.
     for (const known of this.#signed) {
-      const same = known.manner === manner && known.naming === naming
+      const same = known.manner === manner && known.naming === naming && known.tail === tail
       if (!same || known.path !== path || known.method !== method) continue
       if (seconds < known.fromSeconds || seconds > known.untilSeconds)
         this.#sign(known, answer, seconds, writer)
@@ -173,6 +174,7 @@ export class Entry {
     const fresh = {
       manner,
       naming,
+      tail,
       method,
       path,
       frame: noFrame,
@@ -220,7 +222,7 @@ export class Entry {
 
   #put(one: Signed, status: number, block: string, seconds: number, reuseSeconds: number): void {
     this.#grow(-one.frame.after.length)
-    one.frame = frameOf(status, idLead, `\r\n${block}`)
+    one.frame = frameOf(status, idLead, `\r\n${block}${one.tail}`)
     this.#grow(one.frame.after.length)
     one.fromSeconds = seconds
     one.untilSeconds = seconds + reuseSeconds
@@ -297,6 +299,8 @@ export interface Answer {
   readonly sound: boolean
   readonly fallback: boolean
   readonly naming?: Naming | undefined
+  /** Lines behind the signature that many answers have in common, each with CRLF in front. */
+  readonly tail?: string
 }
 
 /** True once the block at `height` lies `forkDepth` blocks behind the tip. */

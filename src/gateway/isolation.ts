@@ -8,13 +8,14 @@ import { answerText, type Flow, type Ledger } from './flow.js'
  * worker, and reads of other addresses what any page on the web may read. Never `allow-same-origin`: it would undo all of this.
  * Content of the apex is the operator's own choice for his root host, and is served as it is.
  */
-const lines = '\r\nContent-Security-Policy: sandbox allow-scripts allow-forms allow-popups allow-downloads'
+export const sandboxLines =
+  '\r\nContent-Security-Policy: sandbox allow-scripts allow-forms allow-popups allow-downloads'
 
 /** The header lines for an answer with content of this type; `type` is written by strangers. */
 export function isolationLines({ isShared }: Flow, type: string): string {
   // The viewers of browsers show no PDF in a sandbox, and run its scripts in a place of their own. With parameters the line could
   // be read as a list with another type at its end.
-  return isShared && type !== 'application/pdf' ? lines : ''
+  return isShared && type !== 'application/pdf' ? sandboxLines : ''
 }
 
 /** A service worker would answer for every address of its origin. True: it was refused. */

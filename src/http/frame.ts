@@ -1,3 +1,4 @@
+import { BoundedMap } from '../actor/bounded-map.js'
 import type { Frame, FramedHead, Head } from './exchange.js'
 import { statusLines } from './status.js'
 
@@ -18,10 +19,19 @@ function statusLine(status: number): string {
  * costs as much as writing a head; using it costs two copies.
  */
 export function frameOf(status: number, lead: string, rest: string): Frame {
-  return {
-    before: Buffer.from(narrow(`${statusLine(status)}\r\n${lead}`), 'latin1'),
-    after: Buffer.from(narrow(rest), 'latin1'),
-  }
+  return { before: beginning(status, lead), after: Buffer.from(narrow(rest), 'latin1') }
+}
+
+/** Beginnings of frames by their text: a few for all frames. */
+const beginnings = new BoundedMap<string, Buffer>(64)
+
+function beginning(status: number, lead: string): Buffer {
+  const text = `${statusLine(status)}\r\n${lead}`
+  const known = beginnings.get(text)
+  if (known !== undefined) return known
+  const made = Buffer.from(narrow(text), 'latin1')
+  beginnings.set(text, made)
+  return made
 }
 
 /** Writes ASCII text at `at`; where it ends. A call into the runtime costs more than a short loop. */
