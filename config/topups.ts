@@ -49,6 +49,14 @@ function depth(env: string, fallback: number, chain: string): Setting<number> {
 }
 
 export const topUps = {
+  databaseUrl: secret(
+    maybeText({
+      env: 'PAYMENT_DATABASE_URL',
+      allowed: 'a postgres:// address',
+      shape: /^postgres(?:ql)?:\/\/\S+$/,
+      why: 'Keeps the ledger in PostgreSQL, for several payment services on one database. Unset: below DATA_PATH.',
+    }),
+  ),
   arweaveAddress: maybeText({
     env: 'PAYMENT_ARWEAVE_ADDRESS',
     allowed: 'a wallet address',

@@ -9,8 +9,7 @@ import type { ThreadOrder } from '../src/actor/thread.js'
 import { RemoteChain } from '../src/chain/remote.js'
 import { serviceHost } from '../src/gateway/service-host.js'
 import { serve } from '../src/http/listen.js'
-import { EmbeddedLedger } from '../src/ledger/embedded.js'
-import { headKey } from '../src/ledger/head-key.js'
+import { openLedger } from '../src/ledger/open.js'
 import { devnetWallet } from '../src/payment/devnet-wallet.js'
 import { LocalCards } from '../src/payment/local-cards.js'
 import { noCards } from '../src/payment/no-cards.js'
@@ -28,11 +27,7 @@ const parent = parentPort
 const options = workerData as PaymentThread
 const log = createLog(options.logLevel, 'payment')
 const meters = new Meters(meterTable, options.meters, options.row)
-const ledger = new EmbeddedLedger({
-  path: options.ledgerPath,
-  clock: systemClock,
-  key: headKey(options.headKeyPath),
-})
+const ledger = await openLedger(options, systemClock)
 const chain = new RemoteChain(options.chain, systemClock)
 const { devnetWalletPath, stripe } = options
 const made = devnetWalletPath === undefined ? {} : { arweave: await devnetWallet(devnetWalletPath) }

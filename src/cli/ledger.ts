@@ -3,8 +3,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { readConfig } from '../../config/read.js'
 import { systemClock } from '../actor/clock.js'
-import { EmbeddedLedger } from '../ledger/embedded.js'
-import { headKey } from '../ledger/head-key.js'
+import { type LedgerPlace, openLedger } from '../ledger/open.js'
 import { folders } from '../main/folders.js'
 import { exitCode } from './exit-code.js'
 import { paint } from './paint.js'
@@ -41,16 +40,17 @@ export async function ledgerCommand(words: readonly string[]): Promise<number> {
   }
   const { root, keys } = folders(config)
   const path = join(root, 'ledger')
-  if (!existsSync(path)) {
+  const { databaseUrl } = config.topUps
+  if (databaseUrl === undefined && !existsSync(path)) {
     process.stderr.write(`sluice ledger: there is no ledger in ${path}\n`)
     return exitCode.notFound
   }
-  return checked(path, join(keys, 'ledger.pem'))
+  const place = { ledgerPath: path, headKeyPath: join(keys, 'ledger.pem') }
+  return checked({ ...place, ...(databaseUrl === undefined ? {} : { databaseUrl }) })
 }
 
-async function checked(path: string, keyPath: string): Promise<number> {
-  const key = existsSync(keyPath) ? { key: headKey(keyPath) } : {}
-  const ledger = new EmbeddedLedger({ path, clock: systemClock, ...key })
+async function checked(place: LedgerPlace): Promise<number> {
+  const ledger = await openLedger(place, systemClock)
   const { transfers, accounts, signedHeads, head, faults } = await ledger.check()
   await ledger.close()
   const counted = `${transfers} transfers, ${accounts} accounts, ${signedHeads} signed heads`

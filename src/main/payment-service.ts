@@ -48,6 +48,7 @@ export function paymentServiceOf(
     serve: { host, port, stallMs: server.stallMs, flowsMax: server.flowsMax, ...connections(shared) },
     drainMs: server.drainMs,
     ledgerPath: join(root, 'ledger'),
+    ...(config.topUps.databaseUrl === undefined ? {} : { databaseUrl: config.topUps.databaseUrl }),
     headKeyPath: join(keys, 'ledger.pem'),
     chain: chainOptions(nodes(), config),
     privateSecret: privateSecret(config),

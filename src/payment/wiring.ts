@@ -17,6 +17,8 @@ export interface PaymentThread {
   readonly drainMs: number
   /** Folder of the ledger. */
   readonly ledgerPath: string
+  /** The ledger is in this database, and not in the folder. */
+  readonly databaseUrl?: string
   /** File of the key that signs its heads. */
   readonly headKeyPath: string
   /** The network's nodes: prices and payments. */
