@@ -20,7 +20,7 @@ import { replaceFile } from './replace-file.js'
 
 /** A band that a publisher lists and that is wanted here. */
 export interface WantedBand {
-  /** Address of the publisher's own routes: the only place that is asked; what its document says of addresses is not. */
+  /** Address of the publisher's own routes: only this address is asked, never the addresses in its document. */
   readonly url: string
   readonly index: string
   readonly kind: string
@@ -32,7 +32,10 @@ export interface BandFetchParts {
   readonly clock: Clock
   readonly peerId: Buffer
   readonly download: Omit<DownloadOptions, 'isNear'>
-  /** Asked besides the publisher's own: those that the operator named (`dht:`: the table), never those that a torrent names. */
+  /**
+   * Asked besides the publisher's own tracker: those from the settings (`dht:`: the distributed hash table), never
+   * those that a torrent names.
+   */
   readonly trackers: readonly string[]
   readonly dht?: Dht | undefined
 }
@@ -41,17 +44,17 @@ export function bandBytes({ files }: Band): number {
   return files.reduce((sum, { size }) => sum + size, 0)
 }
 
-/** Left free on the disk whatever is fetched. */
+/** Bytes of the disk that are always left free. */
 const freeBytesMin = 512 << 20
 
-/** A tracker that knows no peers is asked again after the first wait; the wait doubles each time. */
+/** A tracker that knows no peers is asked again after the shorter time; it doubles each time, up to the longer one. */
 const [emptyMinSeconds, emptyMaxSeconds] = [20, 160]
 
-/** Fetches the files of one band; goes on with what an earlier process left on disk. */
+/** Fetches the files of one band; resumes what an earlier process left on disk. */
 export class BandFetch {
   #download: Download | undefined
   readonly #end = new AbortController()
-  /** Where the files are when all is well. */
+  /** Folder of the files. */
   readonly folder: string
   /** Where its .torrent file is, if it came by torrent. */
   readonly torrentPath: string
@@ -75,7 +78,7 @@ export class BandFetch {
     return this.#download?.peers ?? 0
   }
 
-  /** What is here of a band that comes by torrent: it can be given on while the rest is on its way. */
+  /** The pieces that are here of a band that is fetched by torrent, which can be seeded already. */
   get begun(): { readonly infohashV1: string; has(piece: number): boolean } | undefined {
     const download = this.#download
     if (download === undefined || this.wanted.band.torrent === undefined) return undefined
@@ -86,8 +89,8 @@ export class BandFetch {
   }
 
   /**
-   * Undefined: all files are in the folder, and their digests are those of the signed document. `forged`: the whole was wrong
-   * and is gone. Other refusals: try again later. Rejects where the disk refuses.
+   * Undefined: all files are in the folder, and their digests are those of the signed document. `forged`: digests
+   * were wrong, and the files were removed. Other refusals: try again later. Rejects where writing fails.
    */
   async run(): Promise<Refusal | undefined> {
     const { band } = this.wanted
@@ -136,7 +139,8 @@ export class BandFetch {
   async #swarm(torrent: Torrent): Promise<Refusal | undefined> {
     const { http: asking, clock, peerId, download: options } = this.parts
     const { url } = this.wanted
-    // A publisher outside could make us connect to machines in our own network: such addresses are left out.
+    // A public publisher could otherwise make us connect to machines in our own network, so private addresses are
+    // left out.
     const { dispatcher, timeoutMs } = asking
     const web = { base: `${url}/indexes/webseed/`, dispatcher, timeoutMs }
     const isNear = isNearAddress(new URL(url).hostname)
@@ -180,7 +184,7 @@ export class BandFetch {
     return fetchFiles(base, band.files, this.folder, http, clock, this.#end.signal)
   }
 
-  /** Digests of all files beside the document's: whatever brought them, this is what is believed. */
+  /** Compares the digests of all files with the document, which decides, wherever the files came from. */
   async #compare(): Promise<Refusal | undefined> {
     const { files } = this.wanted.band
     const { files: measured } = await measureDigests(
@@ -210,7 +214,10 @@ function matching(torrent: Torrent | Refusal, { torrent: named, files }: Band): 
   return same ? torrent : other
 }
 
-/** Where a band is put together: on the same file system as the shelves, and not emptied at start. */
+/**
+ * Folder in which a band is fetched: on the same file system as the shelves, so that it can be renamed, and not
+ * emptied at start, so that it can be resumed.
+ */
 export function fetchPlace(bandsPath: string, index: string, id: string): string {
   if (!isIndexName(index) || !isEntryName(id)) throw new RangeError(`not a band's name: ${index}/${id}`)
   return join(bandsPath, 'fetching', index, id)

@@ -19,7 +19,10 @@ export function bandFolder(root: string, shelf: ShelfName, index: string, id: st
  * removed: readers that hold its files open go on reading them.
  */
 export class BandStore {
-  /** What the names of this one's drafts begin with: claimed while the process runs, so that others leave them alone. */
+  /**
+   * Prefix of the names of this process's drafts. It is claimed while the process runs, so that other processes do
+   * not remove them.
+   */
   #drafts: Promise<string> | undefined
 
   /** `root` is `DATA_PATH/bands`. */
@@ -57,8 +60,8 @@ export class BandStore {
   }
 
   /**
-   * Puts a finished draft in place: its bytes reach the disk before its name does. False where a band of this name is there
-   * already: it stays as it is, and the draft is removed.
+   * Renames a finished draft to its place, after its bytes are flushed to disk. False where a band of this name
+   * exists already: that one stays, and the draft is removed.
    */
   async place(draft: string, shelf: ShelfName, index: string, id: string): Promise<boolean> {
     const folder = bandFolder(this.root, shelf, index, id)
@@ -83,7 +86,7 @@ export class BandStore {
     await rm(draft, { recursive: true, force: true })
   }
 
-  /** Every band in place, by index and id. Whatever else lies about is left alone. */
+  /** Every band in place, by index and id. Other files are ignored. */
   async list(shelf: ShelfName): Promise<StoredBand[]> {
     const found: StoredBand[] = []
     for (const index of await folders(join(this.root, shelf))) {
@@ -95,7 +98,7 @@ export class BandStore {
     return found
   }
 
-  /** Removes a band: first its name, at once, then its bytes. */
+  /** Removes a band: first it is renamed to a draft, so that it is gone at once, then its files are deleted. */
   async remove({ shelf, index, id }: StoredBand): Promise<void> {
     const aside = await this.draft()
     try {

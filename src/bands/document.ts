@@ -67,18 +67,18 @@ const shape = z.object({
   signature: z.object({ alg: z.literal('ed25519'), keyId: address, sig: z.string().max(128) }),
 })
 
-/** A document whose shape is right; nothing is believed yet. */
+/** A document whose shape is right; its signature is not verified yet. */
 export interface ReadPublication {
   readonly document: PublicationDocument
   /** SHA-256 (hex) of the bytes as they came: entity tag, and `previousManifestSha256` of the next one. */
   readonly sha256: string
-  /** Everything that is signed, known here or not. */
+  /** The signed members, including those that are not known here. */
   readonly said: object
 }
 
-/** What must be true of a document before it is followed. */
+/** What is checked before a document is followed. */
 export interface Expected {
-  /** Base58 keys that may sign for this publisher: pinned, or what the registry says of it. */
+  /** Base58 keys that may sign for this publisher: from the settings, or from the registry. */
   readonly keyIds: readonly string[]
   /** Base58 address; undefined: the keys alone say who it is. */
   readonly publisher?: string
@@ -115,8 +115,9 @@ export function readPublication(bytes: Uint8Array): ReadPublication | Refusal {
 }
 
 /**
- * Reads a document and sees that it may be followed, in this order: shape, key, signature, sequence. `forged`: signed by
- * somebody else, or not at all; `malformed`: a shape that is wrong, or a rollback. An expired document is whole: ask `isExpired`.
+ * Reads a document and sees that it may be followed, in this order: shape, key, signature, sequence. `forged`: signed
+ * by somebody else, or not at all; `malformed`: a shape that is wrong, or a rollback. An expired document is not
+ * refused: see `isExpired`.
  */
 export function verifyPublication(bytes: Uint8Array, expected: Expected): ReadPublication | Refusal {
   const read = readPublication(bytes)
@@ -157,7 +158,7 @@ function isSigned(said: object, keyId: string, sig: string, domains: readonly st
   return domains.some((domain) => verify(null, Buffer.from(`${domain}\n${text}`), key, signature))
 }
 
-/** True once the document's time is over: its bands stay good, its word on what is newest does not. */
+/** Whether the document has expired: its bands are still valid, but it may not list the newest ones. */
 export function isExpired(document: PublicationDocument, nowMs: number): boolean {
   return Date.parse(document.expiresAt) < nowMs
 }

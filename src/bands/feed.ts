@@ -3,7 +3,10 @@ import type { PublicationDocument, PublishedIndex } from './protocol.js'
 /** Minutes after which a reader may look again. */
 const ttlMinutes = 30
 
-/** An RSS 2.0 feed of the bands of one index, for torrent clients: the same for everybody while the document stays. */
+/**
+ * An RSS 2.0 feed of the bands of one index, for torrent clients: the same for all clients as long as the document
+ * does not change.
+ */
 export function feedOf(document: PublicationDocument, index: PublishedIndex, pathPrefix: string): string {
   const date = new Date(document.issuedAt).toUTCString()
   const items = index.bands.map(({ id, torrent, http, files }) => {

@@ -11,7 +11,7 @@ export function trackerOf(url: string): string {
   return `${url}/indexes/announce`
 }
 
-/** The .torrent files of bands that were fetched, below `DATA_PATH/bands/subscribed/torrents`: what it takes to give them on. */
+/** The .torrent files of bands that were fetched, below `DATA_PATH/bands/subscribed/torrents`: needed to seed them. */
 export class FetchedTorrents {
   readonly #folder: string
 
@@ -42,7 +42,7 @@ export class FetchedTorrents {
     }
   }
 
-  /** Bands in place that can be given on, with the trackers of the publishers that list them. */
+  /** Bands in place that can be seeded, with the trackers of the publishers that list them. */
   offerings(
     placed: readonly StoredBand[],
     fetched: ReadonlyMap<string, Fetched>,

@@ -8,18 +8,18 @@ import { LocalBands } from './local-bands.js'
 import type { RootRecord } from './root-record.js'
 
 export interface BandFinderOptions {
-  /** Folders whose bands are looked into first: what was built here and what was fetched. Read in place. */
+  /** Folders whose bands are searched first: those built here and those fetched. Read through memory maps. */
   readonly bandFolders: readonly string[]
-  /** Further indexes in the order they are asked, as settings say them. */
+  /** Further indexes, in the order in which they are asked, as in the settings. */
   readonly sources: readonly string[]
   /** New bands are found within so long; undefined: those of further paths are looked up once. */
   readonly watchMs: number
   readonly watchSources: boolean
-  /** All indexes far away together may take so long for one request. */
+  /** Time limit for all remote indexes together, for one request. */
   readonly remoteMs: number
 }
 
-/** Asks bands where an item lies. Their answer is a hint: the caller checks what it finds there against the id. */
+/** Looks up in bands where an item lies. The result is a hint: the caller verifies the bytes there against the id. */
 export class BandFinder {
   readonly #local: LocalBands
   readonly #further: readonly (LocalBands | RemoteIndex)[]
@@ -46,12 +46,12 @@ export class BandFinder {
     this.#count = (outcome) => counters.get(outcome)?.add(1)
   }
 
-  /** What the bands on this machine say, and those only. Never throws. */
+  /** Looks up in the bands on this machine only. Never throws. */
   here(id: Id): RootRecord | undefined {
     return this.#local.find(idBytes(id))
   }
 
-  /** At once where a band on this machine knows it, or none far away has to be asked. Never throws, never rejects. */
+  /** Synchronous where a band on this machine has it, or there are no remote indexes. Never throws, never rejects. */
   find(id: Id): Hints | undefined | Promise<Hints | undefined> {
     const bytes = idBytes(id)
     const found = this.#local.find(bytes)
@@ -81,7 +81,7 @@ export class BandFinder {
         const found = await index.find(id)
         if (isRefusal(found)) {
           this.#count('failed')
-          this.log.warn({ reason: found.message }, 'an index far away could not be asked')
+          this.log.warn({ reason: found.message }, 'a remote index could not be asked')
         } else if (found !== undefined) {
           this.#count(index instanceof LocalBands ? 'local' : 'remote')
           return found

@@ -15,7 +15,7 @@ export interface HttpOptions {
   readonly userAgent: string
 }
 
-/** A GET that is followed nowhere else, read to its end. Refusals: `upstream`, `late`, `too-large`, `unknown` (404). */
+/** A GET without redirects, read to its end. Refusals: `upstream`, `late`, `too-large`, `unknown` (404). */
 export async function get(
   url: string,
   maxBytes: number,
@@ -53,9 +53,8 @@ export interface Followed extends ReadPublication {
 }
 
 /**
- * Asks a publisher for its document, under each of its addresses until one has it, and remembers it before it is used: a
- * document that is older than one seen before is refused for ever after, whatever happens to this process. Two documents of one
- * sequence are refused as well.
+ * Fetches the document of a publisher from its addresses in turn, and writes its sequence to disk before it is used,
+ * so that an older document is refused also after a crash. Two documents of one sequence are refused as well.
  */
 export async function follow(
   subscription: Subscription,
@@ -104,13 +103,13 @@ async function firstOf(
     if (!isRefusal(bytes) && !isRefusal(read)) return { ...read, bytes, url }
     if (isRefusal(read))
       refusals.push(isRefusal(bytes) ? read : { ...read, message: `${url}/indexes: ${read.message}` })
-    // A host that does not answer at all is not asked twice.
+    // Its other addresses are on the same host, which does not answer, so they are not tried.
     if (end.aborted || (isRefusal(bytes) && bytes.refused === 'late')) break
   }
   return weightiest(refusals)
 }
 
-/** A document that is wrong says more than an address where there is none. */
+/** The refusal of a wrong document is more informative than that of an address without one. */
 function weightiest(refusals: readonly Refusal[]): Refusal {
   const [first, ...others] = refusals
   if (first === undefined) throw new Error('a publisher without addresses')

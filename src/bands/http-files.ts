@@ -19,9 +19,9 @@ async function sizeOf(path: string): Promise<number> {
 }
 
 /**
- * Brings a band's files over HTTP, one after the other, for bands without a torrent. What is there of a file is asked for no
- * more; whether the whole is right is for the caller to see. Resolves with a refusal where the server does not deliver, or too
- * slowly; rejects where the disk refuses.
+ * Brings a band's files over HTTP, one after the other, for bands without a torrent. Bytes that are on disk already
+ * are not fetched again; the caller checks the digests. Resolves with a refusal where the server fails or is too
+ * slow; rejects where writing fails.
  */
 export async function fetchFiles(
   base: string,
@@ -55,7 +55,7 @@ async function fetchFile(
   try {
     if (had === size) return undefined
     const headers = { 'user-agent': userAgent, range: `bytes=${had}-${size - 1}` }
-    // The body is watched below, by what it brings.
+    // No timeout for the body, because its rate is checked below.
     const timeouts = { headersTimeout: timeoutMs, bodyTimeout: 0 }
     const answer = await request(url, { dispatcher, signal: end, headers, ...timeouts })
     const fits = answer.statusCode === 206 || (answer.statusCode === 200 && had === 0)

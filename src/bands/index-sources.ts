@@ -9,7 +9,7 @@ import { type ContentSource, contentRanges, fetchDocument, httpRanges, type Rang
 import { RemoteCdb, type RemoteOptions, RemoteReads } from './remote-index.js'
 import type { RootRecord } from './root-record.js'
 
-/** Where an index lies that is not among our bands, as a setting says it. */
+/** Location of an index that is not among our bands, from a setting. */
 export type IndexSource =
   /** File, folder with a manifest, or folder of such. */
   | { readonly kind: 'path'; readonly path: string }
@@ -49,10 +49,10 @@ export interface SourceParts {
 /** Which file knows an id, by its first byte. */
 type Opening = ((first: number) => RemoteCdb | undefined) | Refusal
 
-/** Bytes of a manifest are some thousand: a sound server gives them in far less. */
+/** Timeout of a manifest, which has some thousand bytes. */
 const manifestMs = 30_000
 
-/** One index far away. After a failure it rests for a while. */
+/** One remote index. After failures it is not asked for a while. */
 export class RemoteIndex {
   readonly name: string
   readonly #reads: RemoteReads
@@ -76,7 +76,7 @@ export class RemoteIndex {
   /** Where the item (32 bytes of id) is; undefined where this index does not know it. Never rejects. */
   async find(id: Uint8Array): Promise<RootRecord | undefined | Refusal> {
     if (this.#rest.isDue && this.#rest.isOn) return undefined
-    // One question tries whether it is well again; the others need not wait for that.
+    // One call tries whether the index works again; the others return at once meanwhile.
     if (this.#rest.isDue) this.#rest.hold(2 * this.#readMs)
     const fileOf = await this.#open()
     const found = isRefusal(fileOf) ? fileOf : await fileOf(id[0] as number)?.find(id)
@@ -85,7 +85,7 @@ export class RemoteIndex {
     return found
   }
 
-  /** A manifest that takes too long goes on, and may be there after the rest. */
+  /** A manifest that takes too long goes on loading, and may be there after the pause. */
   #open(): Promise<Opening> {
     if (!this.source.partitioned) return Promise.resolve(this.#single())
     this.#opening ??= this.#openManifest().then((opened) => {

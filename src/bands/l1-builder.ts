@@ -8,12 +8,12 @@ import type { BandStore } from './band-store.js'
 import { l1Kind, type StoredBand } from './protocol.js'
 
 export interface L1Schedule {
-  /** Text that names the publisher: part of the bands' ids. */
+  /** Name of the publisher, from which a part of the bands' ids is derived. */
   readonly publisher: string
   readonly signatures: boolean
   /** Blocks at the index's end that a fork may still take away. */
   readonly forkDepth: number
-  /** A band that is cut short at the tip is made anew, and one that was refused is tried again, after so long. */
+  /** Interval after which the unfinished band at the tip is rebuilt, and one that was refused is tried again. */
   readonly everyMs: number
 }
 
@@ -30,9 +30,9 @@ export class L1Builder {
   ) {}
 
   /**
-   * Builds up to `max` of the bands that are due, lowest first, each put in place as it is done; `built` hears of each. A new
-   * band supersedes those whose heights lie in its own. A range that is refused does not keep those behind it waiting; the
-   * first refusal is returned at the end.
+   * Builds up to `max` of the bands that are due, lowest first, each put in place as it is done; `built` hears of
+   * each. A new band supersedes those whose heights lie in its own. A range that is refused does not stop the
+   * following ones; the first refusal is returned at the end.
    */
   async build(
     max: number,

@@ -15,7 +15,8 @@ export interface ListingsParts extends FollowParts {
 }
 
 /**
- * What publishers list. Each is looked at for itself, once at a time: one that is slow, or drips, holds up nobody but itself.
+ * What publishers list. Each is asked independently, with one request at a time, so that a slow one does not delay
+ * the others.
  */
 export class Listings {
   readonly #listings = new Map<string, Listing>()
@@ -29,7 +30,10 @@ export class Listings {
     private readonly end: AbortSignal,
   ) {}
 
-  /** Takes up the documents of an earlier process: nothing new is taken from them. */
+  /**
+   * Loads the documents that an earlier process kept. They are marked as old, so that nothing new is fetched because
+   * of them.
+   */
   async recall(): Promise<void> {
     for (const subscription of this.subscriptions) {
       const read = await this.parts.state.document(subscription)
@@ -48,14 +52,14 @@ export class Listings {
     return [...this.#faults].map(([url, why]) => `${url}: ${why}`)
   }
 
-  /** Asks every publisher. Resolves when each has answered or was given up; rejects where the disk refuses. */
+  /** Asks every publisher. Resolves when each has answered or timed out; rejects where writing fails. */
   async look(): Promise<void> {
     await Promise.all(this.subscriptions.map((one) => this.#lookAt(one)))
   }
 
   /**
-   * Asks each publisher, and again `everyMs` after it has answered; `looked` is called after each answer. `failed` hears where
-   * the disk refuses: nothing can be done here then.
+   * Asks each publisher, and again `everyMs` after it has answered; `looked` is called after each answer. `failed` is
+   * called where writing fails, which cannot be handled here.
    */
   start(everyMs: number, looked: () => Promise<void>, failed: (error: unknown) => void): void {
     for (const subscription of this.subscriptions) {
@@ -107,7 +111,7 @@ export class Listings {
     this.#faults.delete(subscription.url)
     const expired = isExpired(read.document, nowMs)
     if (expired)
-      log.warn({ publisher: subscription.url }, 'publication expired: nothing new is taken from it')
+      log.warn({ publisher: subscription.url }, 'publication expired: no new bands are fetched from it')
     note(expired ? 'expired' : '', read.url)
     this.#list(subscription, read.url, read.document.indexes, expired)
   }

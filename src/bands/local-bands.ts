@@ -16,7 +16,7 @@ export interface LocalIndex {
   readonly path: string
   /** Path of the file that may hold keys with this first byte. */
   fileOf(first: number): string | undefined
-  /** Up to which height, and from which; what follows the tip, or says nothing, comes first. */
+  /** Up to which height, and from which; an index that follows the tip, or has no range, comes first. */
   readonly range: readonly [number, number]
 }
 
@@ -74,16 +74,19 @@ function newestFirst(one: LocalIndex, other: LocalIndex): number {
   return other.range[1] - one.range[1] || other.range[0] - one.range[0]
 }
 
-/** A partition that is open, or known to be no good. */
+/** A partition that is open, or known to be broken. */
 interface Opened {
   readonly file: CdbFile | undefined
   /** Path of the index that it is of. */
   readonly index: string
-  /** Number of the look at which it was last seen to be what lies at its path. */
+  /** Number of the last look at which the file at its path was still the one that is open. */
   look: number
 }
 
-/** Indexes below some paths of this machine, looked into at once: two small reads each. One a thread. */
+/**
+ * Indexes below some paths of this machine, searched synchronously with two small reads each. One instance for each
+ * thread.
+ */
 export class LocalBands {
   /** Files that were not what they should be. */
   broken = 0
@@ -95,8 +98,8 @@ export class LocalBands {
   #lookAgain = Number.NEGATIVE_INFINITY
 
   /**
-   * What comes to lie below `paths` is found within `watchMs`; undefined: what is there at the first look is all. `mapped`: only
-   * where this program alone puts files there, whole and by renaming, and never changes them.
+   * New indexes below `paths` are found within `watchMs`; undefined: only those at the first look are used. `mapped`:
+   * only where this program alone puts files there, whole and by renaming, and never changes them.
    */
   constructor(
     private readonly paths: readonly string[],
@@ -133,7 +136,7 @@ export class LocalBands {
       // A folder that went away while it was read: the next look sees what is there then.
       this.#lookAgain = now + 1000
     }
-    // What went away, was no good, or was not asked for since the look before, is let go.
+    // Closes files that are gone, were broken, or were not used since the last look.
     const there = new Set(this.#indexes.map(({ path }) => path))
     for (const [path, opened] of this.#open) {
       if (opened.file === undefined || opened.look !== this.#looks || !there.has(opened.index))
@@ -201,12 +204,12 @@ function isThere(path: string, file: CdbFile): boolean {
     const { ino, mtimeNs, size } = statSync(path, { bigint: true })
     return ino === file.inode && mtimeNs === file.modifiedNs && size === BigInt(file.sizeBytes)
   } catch {
-    // Gone, or behind a disk that fails: opening it anew says which.
+    // It is gone, or the disk fails: opening it again shows which.
     return false
   }
 }
 
-/** A copy of what was found. By hand: it is some fifty bytes, fewer than a copy by the engine costs. */
+/** A copy of what was found. In a loop, because for some fifty bytes that is faster than a call of the engine. */
 function ownedValue({ bytes, start, end }: CdbSearch): Buffer {
   const value = Buffer.allocUnsafe(end - start)
   for (let at = 0; at < value.length; at += 1) value[at] = bytes[start + at] as number

@@ -15,7 +15,7 @@ export interface TorrentMeasuring {
   readonly torrentsPath: string
   /** Path of the gateway's own routes, e.g. `/gateway`. */
   readonly pathPrefix: string
-  /** Trackers to be named in .torrent files: nothing that is signed. */
+  /** Trackers to be named in .torrent files. They are not part of the signed document. */
   readonly trackers: readonly string[]
 }
 

@@ -25,7 +25,7 @@ export interface Remembered extends Measured {
   readonly stamps: StoredOffer['files']
 }
 
-/** Measures bands once: a band is gigabytes, and it never changes. */
+/** Measures each band once and keeps the result on disk, because a band has gigabytes and never changes. */
 export class Measurements {
   /** `torrents`: folder of the .torrent files that `measure` leaves there; undefined where it makes none. */
   constructor(
@@ -34,7 +34,7 @@ export class Measurements {
     private readonly torrents: string | undefined,
   ) {}
 
-  /** Measures a band, or remembers; again where one of its files is another than it was. */
+  /** The kept measurement of a band; it is measured again where one of its files was replaced. */
   async of(band: StoredBand, names: readonly string[]): Promise<Remembered> {
     const before = await stampsOf(band.folder, names)
     const kept = await this.#read(band)

@@ -88,7 +88,7 @@ export function indexOffer({ document: text, files: stamps }: StoredOffer): Offe
   return { bytes, sha256, document, expiresMs, byDigest, byName, bySeed, torrents }
 }
 
-/** A band that is given away as a torrent. */
+/** A band that is seeded as a torrent. */
 export interface SeededBand {
   readonly infohashV1: string
   readonly torrentPath: string
@@ -108,7 +108,7 @@ export function offeringsOf(offer: Offer | undefined, root: string): SeededBand[
   })
 }
 
-/** How long an offer is believed before its file is looked at again. */
+/** Interval at which the file of the offer is checked for changes. */
 const believeMs = 1000
 
 /** The current offer, read from disk by each edge thread. */
@@ -138,7 +138,8 @@ export class OfferReader {
       const stored = stamp === '' ? undefined : readStoredOffer(readFileSync(path, 'utf8'))
       this.#offer = stored === undefined ? undefined : indexOffer(stored)
     } catch {
-      // Replaced between the two calls: the next look sees the new one, and until then the old one holds.
+      // The file was replaced between the two calls: the next look reads the new one, and until then the old offer is
+      // used.
       this.#stamp = ''
     }
     return this.#offer

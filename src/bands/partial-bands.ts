@@ -21,10 +21,13 @@ export async function partialBands(bandsPath: string): Promise<Map<string, numbe
   return found
 }
 
-/** What lies here of a band goes after so many attempts in a row that brought nothing. */
+/** Failed attempts in a row without a new byte, after which the partial files of a band are removed. */
 const barrenMax = 3
 
-/** What was begun of bands and is not fetched now: it counts like whole bands, and goes when it is of no more use. */
+/**
+ * Partial bands that are not being fetched now. They count against the size limit like whole bands, and are removed
+ * when they are not needed any more.
+ */
 export class BegunBands {
   /** Attempts in a row that brought nothing, by band. */
   readonly #barren = new Map<string, number>()
@@ -35,7 +38,7 @@ export class BegunBands {
     private readonly log: Log,
   ) {}
 
-  /** What takes how many bytes, by band; without those in `underWay`. What is not `listed` goes. */
+  /** Bytes of each partial band, without those in `underWay`. Bands that are not `listed` are removed. */
   async sweep(listed: ReadonlySet<string>, underWay: ReadonlySet<string>): Promise<Map<string, number>> {
     const begun = await partialBands(this.bandsPath)
     for (const key of [...begun.keys()]) {
@@ -47,21 +50,24 @@ export class BegunBands {
     return begun
   }
 
-  /** Makes what is `begun` take no more than `leftBytes`, by removing some of it. False where nothing of it may be there. */
+  /** Removes partial bands until the rest takes no more than `leftBytes`. False where `leftBytes` is negative. */
   async makeRoom(begun: Map<string, number>, leftBytes: number): Promise<boolean> {
     if (leftBytes < 0) return false
     let begunBytes = [...begun.values()].reduce((sum, bytes) => sum + bytes, 0)
     for (const [key, bytes] of [...begun]) {
       if (begunBytes <= leftBytes) break
       await this.#drop(key)
-      this.log.info({ band: key, bytes }, 'what was begun of a band goes, for another one')
+      this.log.info({ band: key, bytes }, 'partial files of a band were removed to make room for another one')
       begun.delete(key)
       begunBytes -= bytes
     }
     return true
   }
 
-  /** An attempt failed, before which `begunBytes` were there: they stay for the next one, unless nothing more comes of it. */
+  /**
+   * An attempt failed, before which `begunBytes` were there: the files are kept for the next attempt, unless repeated
+   * attempts brought nothing.
+   */
   async failed(key: string, begunBytes: number): Promise<void> {
     const bytes = (await partialBands(this.bandsPath)).get(key) ?? 0
     const barren = bytes > begunBytes ? 0 : (this.#barren.get(key) ?? 0) + 1

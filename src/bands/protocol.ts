@@ -70,7 +70,7 @@ export interface PublishedIndex {
   readonly bands: readonly Band[]
 }
 
-/** The signed document of `GET /gateway/indexes`. Members beyond these are ignored, and signed all the same. */
+/** The signed document of `GET /gateway/indexes`. Other members are ignored, but covered by the signature. */
 export interface PublicationDocument {
   readonly version: 1
   /** The publishing gateway's wallet: base58 of 32 bytes. */
@@ -102,9 +102,12 @@ export interface BandKind {
   readonly kind: string
   /** Name of the index that bands built here belong to. */
   readonly index: string
-  /** Cheap: reads the band's own manifest. A refusal where it is no band of this kind, or the set of files is another. */
+  /**
+   * Fast: reads only the band's own manifest. A refusal where it is no band of this kind, or the set of files is
+   * another.
+   */
   describe(folder: string): Promise<BandAccount | Refusal>
-  /** Reads everything; a refusal says what is wrong. Nothing is looked up in a band from elsewhere before. */
+  /** Verifies all files; a refusal says what is wrong. Bands of others are not used before this succeeded. */
   check(folder: string): Promise<Refusal | undefined>
 }
 

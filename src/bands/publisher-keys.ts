@@ -2,7 +2,7 @@ import type { Refusal } from '../format/refusal.js'
 import { refuse } from '../format/refusal.js'
 import type { Subscription } from './subscription.js'
 
-/** Who may sign for somebody who is followed. */
+/** Who may sign for a followed publisher. */
 export interface AllowedSigners {
   /** Base58 of Ed25519 keys. */
   readonly keyIds: readonly string[]
@@ -10,7 +10,7 @@ export interface AllowedSigners {
   readonly publisher?: string
 }
 
-/** Knows the keys of publishers, or whom to ask. */
+/** A source of the keys of publishers. */
 export interface PublisherKeys {
   /**
    * Keys that may sign now. Never rejects. Refusals: `unknown` (nobody of this name is known), `upstream`, `late`, `malformed`,
@@ -19,7 +19,7 @@ export interface PublisherKeys {
   of(subscription: Subscription, end: AbortSignal): Promise<AllowedSigners | Refusal>
 }
 
-/** The keys that the operator wrote down: ADDRESS#KEY. */
+/** The keys from the operator's setting: ADDRESS#KEY. */
 export class PinnedKeys implements PublisherKeys {
   async of(subscription: Subscription): Promise<AllowedSigners | Refusal> {
     if ('keyId' in subscription) return { keyIds: [subscription.keyId] }

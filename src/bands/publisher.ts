@@ -28,7 +28,7 @@ export interface PublishOptions {
   readonly domain: string
   /** First segment of our paths: `/gateway`. */
   readonly pathPrefix: string
-  /** How long a document counts; it is renewed at half of it. */
+  /** How long a document is valid; it is renewed after half of that time. */
   readonly ttlMs: number
   /** A band that another replaced is kept so long. */
   readonly graceMs: number
@@ -89,7 +89,8 @@ export class Publisher {
       canonicalJson(before.document.indexes) === canonicalJson(indexes) &&
       this.#isOurs(before)
     const leftMs = (before?.expiresMs ?? now) - now
-    // One that is good for longer than any of ours was signed before the clock was set back.
+    // A document that is valid for longer than `ttlMs` was signed before the clock was set back, so it is replaced
+    // too.
     const young = leftMs > this.options.ttlMs / 2 && leftMs <= this.options.ttlMs
     const offered = kept.map(({ index, kind, folder, band }) => ({ index, kind, folder, band }))
     for (const one of kept) await this.#expose(one, files)
@@ -97,7 +98,8 @@ export class Publisher {
       this.#offered = offered
       return before.document.sequence
     }
-    // At least the time: a gateway that lost its state must go on above the sequences it gave before, or followers refuse it.
+    // At least the time in seconds, so that a gateway that lost its state continues above its earlier sequences:
+    // followers refuse lower ones.
     const sequence = Math.max((before?.document.sequence ?? 0) + 1, Math.floor(now / 1000))
     const { publisher, domain, ttlMs } = this.options
     const document = signPublication(
@@ -178,7 +180,10 @@ export class Publisher {
     })
   }
 
-  /** Hard links named by digest: a band that is taken away or made anew cannot show other bytes under an old digest. */
+  /**
+   * Makes hard links named by digest, so that a band that is removed or rebuilt cannot show other bytes under an old
+   * digest.
+   */
   async #expose({ folder, band }: Found, stamps: StoredOffer['files']): Promise<void> {
     for (const { name, sha256 } of band.files) {
       const path = bandBlobPath(this.shelf.root, sha256)
@@ -191,7 +196,10 @@ export class Publisher {
     }
   }
 
-  /** Links that the document no longer names. It was replaced at least one round ago, so nobody is sent there any more. */
+  /**
+   * Removes links that the document no longer names. It was replaced at least one round ago, so clients are not
+   * directed to them any more.
+   */
   async #sweep(offer: Offer | undefined): Promise<void> {
     const folder = join(this.shelf.root, 'blobs')
     await mkdir(folder, { recursive: true, mode: 0o700 })

@@ -7,19 +7,19 @@ import { leave } from '../source/leave.js'
 import type { Opened } from '../source/opener.js'
 import type { Hints, Provenance, Window } from '../source/protocol.js'
 
-/** Bytes of something far away, and how large it is as a whole. */
+/** A part of a remote file, and the size of the whole file. */
 export interface RangeBytes {
   readonly bytes: Uint8Array
   readonly sizeBytes: number
 }
 
-/** Reads stretches of something far away: exactly `[start, end)`, or a refusal. Never rejects. */
+/** Reads parts of a remote file: exactly `[start, end)`, or a refusal. Never rejects. */
 export interface Ranges {
   read(start: number, end: number): Promise<RangeBytes | Refusal>
 }
 
 export interface HttpRangesOptions {
-  /** For one whole exchange: what is asked for is small. */
+  /** Timeout of one whole exchange; the requested parts are small. */
   readonly timeoutMs: number
   /** Connections to one server. */
   readonly connectionsMax: number
@@ -27,7 +27,8 @@ export interface HttpRangesOptions {
 
 /** One pool of connections for all remote indexes of a thread. */
 export function rangesUpstream({ timeoutMs, connectionsMax }: HttpRangesOptions): Upstream {
-  // Exchanges are timed as wholes where they are made: a timer between two pieces would let a drip go on.
+  // Each exchange also has a timeout as a whole: the timeout between two pieces alone would let a very slow server go
+  // on forever.
   return new Upstream({
     connections: connectionsMax,
     headersTimeout: timeoutMs,
@@ -58,7 +59,7 @@ export function httpRanges(url: string, upstream: Asks, timeoutMs: number): Rang
         const said = /^bytes (\d{1,16})-(\d{1,16})\/(\d{1,16})$/.exec(String(answer.headers['content-range']))
         const [, from, to, size] = (said ?? []).map(Number)
         if (statusCode !== 206 || from !== start || to !== end - 1 || size === undefined || size < end) {
-          // Not the bytes that were asked for: they are not read at all.
+          // Not the requested bytes, so the body is not read.
           void leave(body)
           return bad(`${url} answered ${statusCode} to a range`)
         }

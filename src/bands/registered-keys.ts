@@ -21,7 +21,7 @@ type Keys = ReadonlyMap<string, readonly string[]> | Refusal
 /** A thousand gateways are 300 KiB. */
 const registryMaxBytes = 8 * 1024 * 1024
 
-/** Several publishers are asked about: one registry that is away is not waited for each time. */
+/** How long a failure of the registry is remembered, so that it is not waited for once more for each publisher. */
 const failedMs = 30_000
 
 const shape = z.object({ gateways: z.record(z.string(), z.unknown()) })
@@ -58,7 +58,7 @@ export class RegisteredKeys implements PublisherKeys {
       : { keyIds, publisher }
   }
 
-  /** What the registry says, as long as it is believed; several publishers wait for one question. */
+  /** The answer of the registry, cached for `believeMs`; concurrent calls share one request. */
   async #keys(end: AbortSignal): Promise<Keys> {
     const said = this.#said
     if (said !== undefined && said.untilMs > this.clock.monotonic()) return said.keys

@@ -25,7 +25,7 @@ export interface RemoteOptions {
 /** 16 slots: half of them empty, so one read ends nearly every search. */
 const windows = { slotBytes: 256, recordBytes: 512 }
 
-/** Requests of one index: so many at once, the others in order, none for too long. */
+/** Bounds the requests to one index: so many at once; the others wait in order, for a limited time. */
 class Gate {
   #busy = 0
   readonly #waiting = new Set<(free: boolean) => void>()
@@ -43,14 +43,14 @@ class Gate {
       return await act()
     } finally {
       const [next] = this.#waiting
-      // The place is handed to the next in line without being freed, so that no new request takes it in between.
+      // The slot goes directly to the next waiting request, so that no new request can take it in between.
       if (next === undefined) this.#busy -= 1
       else next(true)
     }
   }
 
   #turn(): Promise<boolean> {
-    // As many may wait as are under way: more would run into their time limit.
+    // At most 16 times as many requests as are under way may wait: more would run into their time limit.
     if (this.#waiting.size >= this.max * 16) return Promise.resolve(false)
     return new Promise((resolve) => {
       const timer = this.clock.after(this.waitMs, () => end(false))

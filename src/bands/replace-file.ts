@@ -3,8 +3,8 @@ import { dirname } from 'node:path'
 import { synced } from '../store/synced.js'
 
 /**
- * Replaces a file: whoever reads it sees the old or the new one, whole, whatever happens to this process. It has one writer:
- * what a killed one left beside it is written over. Rejects where the disk refuses.
+ * Replaces a file atomically: readers see the old or the new content, also after a crash. It has one writer, so a
+ * draft that a killed one left is overwritten. Rejects where writing fails.
  */
 export async function replaceFile(path: string, content: string | Uint8Array): Promise<void> {
   const draft = `${path}.new`

@@ -52,7 +52,8 @@ async function manifestOf(folder: string): Promise<IndexManifest | Refusal> {
   }
   const manifest = readIndexManifest(bytes)
   if (isRefusal(manifest)) return manifest
-  // A published band may only name its own files: with addresses in it a publisher could make us send requests anywhere.
+  // A published band may name only its own files. With addresses in it a publisher could make us send requests to any
+  // server.
   const names = manifest.partitions.flatMap(({ prefix, location }) =>
     location.type === 'file' && location.filename === `${prefix}.cdb` ? [location.filename] : [],
   )

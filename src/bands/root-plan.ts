@@ -1,8 +1,8 @@
 import type { HeightRange } from './protocol.js'
 
 /**
- * How the heights of an index are cut into bands. `h`, history: whole stretches of a fixed grid, closed, never built again.
- * `r`, recent: what is settled behind the last of them, folded anew now and then. `d`, delta: the rest up to the tip.
+ * How the heights of an index are cut into bands. `h`, history: whole cells of a fixed grid, never built again. `r`,
+ * recent: the settled blocks above the last of them, rebuilt from time to time. `d`, delta: the rest up to the tip.
  */
 export type Role = 'h' | 'r' | 'd'
 

@@ -37,7 +37,7 @@ export interface SubscriberParts extends BandFetchParts {
   readonly log: Log
 }
 
-/** A band that was wrong is looked at again after so long. */
+/** Time after which a band with wrong bytes is tried again. */
 const forgedAgainMs = 3_600_000
 
 /**
@@ -47,7 +47,7 @@ const forgedAgainMs = 3_600_000
 export class Subscriber {
   readonly #listings: Listings
   readonly #jobs = new Map<string, BandFetch>()
-  /** Each with all that follows from it. */
+  /** Jobs including the steps after the fetch. */
   readonly #working = new Set<Promise<void>>()
   /** When a band may be asked for again, by band and publisher. */
   readonly #retryMs = new Map<string, number>()
@@ -203,7 +203,10 @@ export class Subscriber {
     }
   }
 
-  /** Every publisher may have one band on its way, whatever the others do; more only as long as there are few in all. */
+  /**
+   * Each publisher may have one band under way, whatever the others do; more only while the total is below
+   * `bandsAtOnce`.
+   */
   #hasTurn(url: string): boolean {
     if (this.#jobs.size < this.options.bandsAtOnce) return true
     return ![...this.#jobs.values()].some(({ wanted }) => wanted.url === url)
@@ -222,7 +225,7 @@ export class Subscriber {
     const work = this.#bring(fetch, key, place, begunBytes)
       .finally(() => this.#jobs.delete(key))
       .then(() => this.#serialize(() => this.#plan()))
-      .catch((error: unknown) => log.error({ err: error, band: key }, 'bands cannot be looked at'))
+      .catch((error: unknown) => log.error({ err: error, band: key }, 'the lists of bands could not be processed'))
       .finally(() => this.#working.delete(work))
     this.#working.add(work)
   }

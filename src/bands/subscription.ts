@@ -57,8 +57,9 @@ export type PublisherState = z.infer<typeof seen>
 export type Fetched = z.infer<typeof fetched>
 
 /**
- * What the subscriber must not forget: the highest sequence of each publisher, its last document, and which bands it put in
- * place. Below `DATA_PATH/bands/subscribed`; each change is whole on disk before anything follows from it.
+ * State of the subscriber that must survive a restart: the highest sequence of each publisher, its last document, and
+ * which bands it put in place. Below `DATA_PATH/bands/subscribed`; each change is on disk before anything is done
+ * because of it.
  */
 export class SubscriptionState {
   readonly seen = new Map<string, PublisherState>()

@@ -39,7 +39,7 @@ export interface SubscriberThread extends SubscriberOptions {
   readonly userAgent: string
 }
 
-/** Numbers that no setting changes. */
+/** Values that are no settings. */
 export const swarmDefaults = {
   /** Several people behind one router. */
   peersPerAddressMax: 16,

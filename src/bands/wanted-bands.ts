@@ -29,8 +29,8 @@ export function bandKey(index: string, id: string): string {
 }
 
 /**
- * What follows from the lists and from what is there. A band that several list is fetched from the first of them that does not
- * rest after a failure (`rests`: of a band, by its name, and a publisher). Pure.
+ * Compares the lists with the bands in place. A band that several publishers list is fetched from the first of them
+ * that is not paused after a failure (`rests`: for a band, by its name, and a publisher). Pure.
  */
 export function planBands(
   listings: readonly Listing[],

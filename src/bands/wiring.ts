@@ -6,7 +6,7 @@ import type { HttpRangesOptions } from './ranges.js'
 import type { RemoteOptions } from './remote-index.js'
 import type { RootBuildOptions } from './root-builder.js'
 
-/** What `workers/bands.ts` is started with. Nobody asks it anything: edge threads read what it puts on disk. */
+/** What `workers/bands.ts` is started with. It answers no messages: edge threads read its files from disk. */
 export interface BandsThread {
   /** `DATA_PATH/bands`. */
   readonly root: string
