@@ -52,14 +52,14 @@ export interface AnswererParts {
   readonly work?: Stopwatch
 }
 
-/** Queries that were read before; an application sends the same few again and again. */
+/** Parsed queries that are cached; an application sends the same few again and again. */
 const documentsMax = 100
-/** A read query takes about fifty times its text. */
+/** Longest query that is cached: its parsed form takes about fifty times its text. */
 const rememberedCharsMax = 2048
 const errorsMax = 20
 /** Code of the error that a mutation or subscription is answered with. */
 export const onlyQueries = 'ONLY_QUERIES'
-/** Answers queries. Every request gets its own effort: as much of the index as it may read. */
+/** Answers queries. Every request has an effort of its own, which bounds how much of the index it may read. */
 export class Answerer {
   readonly #documents = new Recent<string, DocumentNode>(documentsMax)
   readonly #plans = new WeakMap<OperationDefinitionNode, Plan>()
@@ -76,10 +76,7 @@ export class Answerer {
     return new QueryEffort(limits, work, clock, isGone)
   }
 
-  /**
-   * Answers on the spot, or later where content must be read for a signature or key: then the thread may do something else
-   * meanwhile. Rejects only for a bug of ours.
-   */
+  /** Synchronous, except where a signature or key must be read from content. Rejects for bugs only. */
   answer(request: QueryRequest, effort: QueryEffort): Answer | Promise<Answer> {
     const { meters, clock } = this.parts
     const started = clock.monotonic()
@@ -153,7 +150,7 @@ function read(query: string, { tokensMax }: QueryLimits): DocumentNode | readonl
     document = parse(query, { maxTokens: tokensMax })
   } catch (error) {
     if (error instanceof GraphQLError) return [error]
-    // The parser goes as deep as the text: nothing that deep is a query.
+    // The parser recurses as deep as the text is nested; a stack overflow means that it is no real query.
     if (error instanceof RangeError) return [new GraphQLError('The query is nested too deeply')]
     throw error
   }
@@ -192,7 +189,7 @@ function refused(errors: readonly GraphQLError[]): Answer {
   return { refused: true, errors, warnings: [], text: JSON.stringify({ errors }) }
 }
 
-/** Adds what the context gathered: errors that spoil no value, and warnings. */
+/** Adds the errors and warnings that the context collected. */
 function finished(data: string, thrown: readonly GraphQLError[], context: QueryContext): Answer {
   const { warnings } = context
   const errors = [...thrown, ...context.errors]

@@ -4,7 +4,7 @@ import { decodeBase64url } from '../format/base64url.js'
 import { idBytes, parseId } from '../format/id.js'
 import type { QueryLimits } from './limits.js'
 
-/** Arguments as GraphQL hands them over; null is as good as absent, except for `bundledIn`. */
+/** Arguments as GraphQL hands them over; null means absent, except for `bundledIn`. */
 export interface TransactionsArguments {
   readonly ids?: readonly string[] | null
   readonly owners?: readonly string[] | null
@@ -58,7 +58,7 @@ function targetsOf(list: readonly string[], limits: QueryLimits): Uint8Array[] {
   })
 }
 
-/** An empty list is no filter, as clients are used to: they pass what the user chose. */
+/** An empty list is no filter: clients pass the user's choice, which may be empty. */
 function some<Entry>(list: readonly Entry[] | null | undefined): readonly Entry[] | undefined {
   return list === null || list === undefined || list.length === 0 ? undefined : list
 }
@@ -92,10 +92,7 @@ export function heightsOf(range: RangeArgument | null | undefined): {
   }
 }
 
-/**
- * Rows of a page: the default where it is absent, cut down to the most there is. Throws a GraphQLError on
- * less than 1.
- */
+/** Rows of a page: the default where it is absent, cut down to the maximum. Throws a GraphQLError on less than 1. */
 export function pageSize(first: number | null | undefined, limits: QueryLimits): number {
   if (first === null || first === undefined) return 10
   if (first < 1) throw wrong('first must be at least 1')

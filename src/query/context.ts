@@ -10,7 +10,7 @@ import type { QueryLimits } from './limits.js'
 import type { QueryEffort } from './query-effort.js'
 import type { Texts } from './texts.js'
 
-/** What a client should know of an answer that is right but not whole. */
+/** A warning for an answer that is correct but not complete. */
 export interface Warning {
   readonly code: 'PARTIAL_RESULT' | 'UPSTREAM_UNAVAILABLE'
   readonly message: string
@@ -33,7 +33,7 @@ export class QueryContext {
     private readonly clock: Clock,
   ) {}
 
-  /** Says once that something is missing. */
+  /** Adds a warning, each text once. */
   warn(code: Warning['code'], message: string): void {
     this.#warnings.set(message, { code, message })
   }
@@ -42,7 +42,7 @@ export class QueryContext {
     return [...this.#warnings.values()]
   }
 
-  /** Errors that leave every other value of the answer usable: they belong to no path. */
+  /** Errors without a path: all other values of the answer are usable. */
   get errors(): GraphQLError[] {
     if (this.#unavailable.length === 0) return []
     const ids = [...new Set(this.#unavailable)]
@@ -53,7 +53,7 @@ export class QueryContext {
     ]
   }
 
-  /** The block at a height: rows of a page most often lie in few blocks. */
+  /** The block at a height; cached, because the rows of a page are usually in few blocks. */
   block(height: number): BlockRecord | undefined {
     const known = this.#blocks.get(height)
     if (known !== undefined) return known
@@ -76,7 +76,7 @@ export class QueryContext {
     return load
   }
 
-  /** Resolves when this request has waited long enough for contents, however many it asked for. */
+  /** Resolves after `waitMs`: one deadline for all contents of this request. */
   #deadline(): Promise<undefined> {
     this.#late ??= new Promise((resolve) => {
       this.clock.after(this.limits.waitMs, () => resolve(undefined))

@@ -12,13 +12,13 @@ import { encodeBase64url } from '../format/base64url.js'
 import { idBytes, parseId } from '../format/id.js'
 
 /**
- * Cursors: base64url of a JSON list, the same list that other gateways of this network write, so that a
- * client that stored one can go on here. A cursor is a position in chain order, not a row: it stays good when
- * rows move, vanish or are added, and a page that ended early goes on from where it ended.
+ * Cursors: base64url of a JSON list, the same list that other gateways of this network write, so that a client can
+ * continue here with a cursor of theirs. A cursor is a position in chain order, not a row: it stays valid when rows
+ * move, disappear or are added, and marks where a page ended early.
  */
 const bytesMax = 512
 const indexMax = 0x7f_ffff
-/** Where the list of a cursor is written: longer than any. */
+/** Buffer for writing a cursor; no cursor is longer. */
 const scratch = Buffer.alloc(bytesMax)
 
 function listOf(cursor: string): unknown[] | undefined {
@@ -27,7 +27,7 @@ function listOf(cursor: string): unknown[] | undefined {
     const value: unknown = JSON.parse(Buffer.from(cursor, 'base64').toString('utf8'))
     return Array.isArray(value) ? value : undefined
   } catch {
-    // Not JSON: no cursor of anybody.
+    // Not JSON, so no cursor.
     return undefined
   }
 }

@@ -1,16 +1,13 @@
 import type { Id } from '../format/id.js'
 import type { Refusal } from '../format/refusal.js'
 
-/** What stands in front of a payload and is not in the index. */
+/** Fields of the header of a payload that are not in the index. */
 export interface SignedHeader {
   readonly signature: Uint8Array
   readonly owner: Uint8Array
 }
 
-/**
- * The way to signatures and keys that the index does not keep: out of the content, proven to belong to the
- * id.
- */
+/** Reads signatures and keys that the index does not keep from the content, verified against the id. */
 export interface HeaderSource {
   /** Never rejects. A header whose signature does not hash to `id` is a refusal, not an answer. */
   header(id: Id): Promise<SignedHeader | Refusal>

@@ -22,7 +22,7 @@ export class QueryHttp {
     this.#limits = parts.limits
   }
 
-  /** On the spot where nothing must be read from content. Rejects only for a bug of ours. */
+  /** Synchronous where nothing must be read from content. Rejects for bugs only. */
   answer(asked: QueryAsk, isGone?: IsGone): QueryResponse | Promise<QueryResponse> {
     const type = answerType(asked.accept)
     if (asked.method === 'POST') return this.#post(asked, type, isGone)
@@ -79,7 +79,7 @@ export class QueryHttp {
   ): QueryResponse | Promise<QueryResponse> {
     const answer = this.#answerer.answer(asked, effort)
     const say = ({ refused, errors, warnings, text }: Answer): QueryResponse => {
-      // JSON clients of old read errors from the body of a good answer.
+      // Older clients, which accept `application/json`, expect errors in the body of a 200.
       const writes = isGet && errors[0]?.extensions.code === onlyQueries
       const status = writes ? 405 : refused && type === responseType ? 400 : 200
       const whole = errors.length === 0 && warnings.length === 0
@@ -99,7 +99,8 @@ export class QueryHttp {
     const answers: string[] = []
     for (const asked of list) {
       const answer = this.#ofBatch(asked, effort)
-      // Waited for only where it must be: whoever shares this thread out counts what is done before the first wait.
+      // Awaited only where it is a promise: the scheduler counts the processor time that is used before the first
+      // await.
       answers.push(answer instanceof Promise ? (await answer).text : answer.text)
     }
     return respond(200, `[${answers.join(',')}]`, type)
@@ -121,7 +122,7 @@ function readJson(text: string | null): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    // What is wrong with it is said where it is used.
+    // The caller reports it.
     return noJson
   }
 }

@@ -1,6 +1,6 @@
-/** JSON that is written from its beginning to its end, with gaps for what must be waited for. */
+/** Builds a JSON text from its beginning to its end, with placeholders for parts that arrive later. */
 export class JsonText {
-  /** What was written since the last gap. Add to it. */
+  /** The text since the last placeholder; append to it. */
   text = ''
   readonly #parts: (string | Promise<string>)[] = []
   #before = 0
@@ -10,14 +10,14 @@ export class JsonText {
     return this.#before + this.text.length
   }
 
-  /** Leaves a gap for JSON that comes later. It must not reject. */
+  /** Adds a placeholder for JSON that comes later. The promise must not reject. */
   wait(json: Promise<string>): void {
     this.#parts.push(this.text, json)
     this.#before += this.text.length
     this.text = ''
   }
 
-  /** All of it, at once where there is no gap. */
+  /** The whole text; synchronous where there is no placeholder. */
   whole(): string | Promise<string> {
     if (this.#parts.length === 0) return this.text
     return Promise.all([...this.#parts, this.text]).then((parts) => parts.join(''))

@@ -2,7 +2,7 @@
 export interface QueryLimits {
   /** Of a request's body, or of the query in its URL. */
   readonly sizeMaxBytes: number
-  /** Words and signs of a query. */
+  /** Tokens of a query. */
   readonly tokensMax: number
   /** Fields inside fields, introspection apart. */
   readonly depthMax: number
@@ -12,7 +12,7 @@ export interface QueryLimits {
   readonly rootsMax: number
   /** Values of one list: ids, owners, values of a tag... */
   readonly listMax: number
-  /** Values of all lists of all selections of a request together: each costs a look-up before the first row is read. */
+  /** Values of all lists of all selections of a request together: each takes a look-up before the first row is read. */
   readonly valuesMax: number
   /** Tag filters of one selection. */
   readonly tagsMax: number
@@ -28,7 +28,7 @@ export interface QueryLimits {
   readonly stepsMax: number
   /** Time of the processor for one request. */
   readonly timeMs: number
-  /** By the clock: what is not in memory has to come from the disk, which is no time of the processor. */
+  /** Wall-clock time for one request: reading from disk takes no processor time, but holds the thread. */
   readonly wallMs: number
   /** Of the answer, all queries of a batch together. */
   readonly answerMaxBytes: number

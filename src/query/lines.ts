@@ -8,12 +8,12 @@ import type { QueryThreads } from './route.js'
 /** A line to a query thread, as an edge thread gets it. */
 export interface QueryLine {
   readonly port: MessagePort
-  /** The table of those who left, which the thread has too: a number for each place. */
+  /** Memory shared with the query thread: a number for each place, not 0 where the client has left. */
   readonly left: SharedArrayBuffer
 }
 
 export interface QueryLinesOptions extends Pick<QueryQueue, 'waitingMax' | 'clientMax'> {
-  /** Bytes of answers that clients have not taken yet. Above this nothing more is asked. */
+  /** Bytes of answers that clients have not read yet. Above this, further queries are refused. */
   readonly heldMaxBytes: number
 }
 
@@ -28,8 +28,8 @@ export function underWay(left: SharedArrayBuffer): number {
 }
 
 /**
- * The tables of all lines to one query thread: one of each edge thread. A thread that takes the place of another one brings a new
- * table, and what the other one left under way counts no more.
+ * The tables of all lines to one query thread: one of each edge thread. An edge thread that replaces another one
+ * brings a new table, so that queries of the old one are not counted any more.
  */
 export class LeftTables {
   readonly #ofEdges = new Map<number, SharedArrayBuffer>()
@@ -54,8 +54,9 @@ const full = refuse('busy', 'self', 'Too many queries wait: come again in a mome
 const enough = refuse('busy', 'client', 'Too many queries of yours wait: come again when they are answered')
 
 /**
- * The query threads, as one edge thread reaches them: a query goes where the fewest of this thread's are. What is under way is
- * bounded here, for all and for each client, so that a full queue is refused without a word to others.
+ * The query threads, as one edge thread reaches them: a query goes to the one with the fewest queries of this edge
+ * thread. Queries under way are bounded here, in all and for each client, so that they can be refused without a
+ * message to another thread.
  */
 export class QueryLines implements QueryThreads {
   readonly #lines: readonly Line[]

@@ -25,8 +25,8 @@ function rangesOf(accept: string): Range[] {
 }
 
 /**
- * The media type to answer with: what is named counts more than what a star allows; JSON where everything
- * goes, because old clients send no better header. Undefined where nothing that we have is acceptable.
+ * The media type to answer with: a named type is preferred to a wildcard; `application/json` where all types are
+ * accepted, because older clients send such a header. Undefined where nothing that we have is acceptable.
  */
 export function answerType(accept: string | undefined): AnswerType | undefined {
   if (accept === undefined || accept.trim() === '') return jsonType
@@ -38,7 +38,7 @@ export function answerType(accept: string | undefined): AnswerType | undefined {
   return ranges.some(({ type }) => type === '*/*' || type === 'application/*') ? jsonType : undefined
 }
 
-/** Would a person's browser send this? */
+/** Whether the Accept header is that of a browser. */
 export function wantsPage(accept: string | undefined): boolean {
   return rangesOf(accept ?? '').some(({ type, quality }) => type === 'text/html' && quality > 0)
 }

@@ -6,8 +6,8 @@ import { ownerOf } from '../proof/transaction.js'
 import type { HeaderSource, SignedHeader } from './headers.js'
 
 /**
- * Asks nodes for the headers of transactions that nothing here has: an index that was filled from bands keeps no signatures. What
- * comes back is checked against the id by the chain's door. Items are in no node.
+ * Asks nodes for the headers of transactions that nothing here has: an index that was filled from bands keeps no
+ * signatures. The answers are verified against the id. Nodes have no data items, so only transactions are asked for.
  */
 export class MinedHeaders implements HeaderSource {
   constructor(

@@ -21,9 +21,9 @@ export interface QueryResponse {
 /** To a query thread. */
 export interface QueryOrder {
   readonly asked: QueryAsk
-  /** Whose turn it is. */
+  /** The client, for the fair queue. */
   readonly client: string
-  /** The place of this line's table of those who left that tells of this client. */
+  /** Index in the shared table of this port: not 0 there means that the client has left. */
   readonly place: number
 }
 

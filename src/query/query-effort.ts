@@ -4,12 +4,12 @@ import { Effort, type Stopwatch } from '../catalog/effort.js'
 import type { TransactionsArguments } from './asking.js'
 import type { QueryLimits } from './limits.js'
 
-/** Whoever asks needs the answer no more. */
+/** True where the client has left. */
 export type IsGone = () => boolean
 
 /**
- * The account of one HTTP request, shared by all queries of a batch and all selections of each: what it may read of the index,
- * how many values it may ask for, how much it may be told.
+ * The account of one HTTP request, shared by all queries of a batch and all selections of each: what it may read of
+ * the index, how many values it may ask for, and how large the answer may be.
  */
 export class QueryEffort extends Effort {
   #values = 0
@@ -26,8 +26,8 @@ export class QueryEffort extends Effort {
   }
 
   /**
-   * Before each query and selection. A spent effort ends pages early, but each still begins: this ends all that, with a
-   * GraphQLError, where twice the time was used or nobody waits any more.
+   * Before each query and selection. A spent effort ends pages early, but each of them still begins. Throws a
+   * GraphQLError where twice the time was used or the client has left, so that nothing further begins.
    */
   begin(): void {
     if (this.usedMs <= 2 * this.limits.timeMs && !this.isGone()) return

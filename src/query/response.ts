@@ -1,13 +1,13 @@
 import { type AnswerType, jsonType } from './media.js'
 import type { QueryResponse } from './protocol.js'
 
-/** Refused before any GraphQL: a status and what to say. */
+/** A refusal before the query is parsed: status and message. */
 export interface Refused {
   readonly status: number
   readonly message: string
 }
 
-/** An answer with what every answer has in common. */
+/** An answer with the header lines that all answers have. */
 export function respond(
   status: number,
   body: string,

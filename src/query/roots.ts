@@ -31,7 +31,7 @@ type Resolver = (asked: never, context: QueryContext, below: readonly Selected[]
 
 const resolvers: Readonly<Record<string, Resolver>> = { transaction, transactions, block: blockById, blocks }
 const queryFields = schema.getQueryType()?.getFields() ?? {}
-/** Where these fail, there is no answer at all: the schema says that they are never null. */
+/** Fields that cannot be null in the schema: where one fails, `data` is null. */
 const needed = new Set(['transactions', 'blocks'])
 
 /**
@@ -75,7 +75,7 @@ function writeRoot(out: JsonText, asked: Asked, { nodes, below }: SelectedRoot, 
   }
 }
 
-/** The schema's view of itself is the library's work; so is the type's name. */
+/** Introspection and `__typename` are done by the library. */
 function introspected(
   { document, operation, given }: Asked,
   nodes: readonly FieldNode[],

@@ -9,7 +9,7 @@ import { refusedWith } from './response.js'
 /** Answers GraphQL over HTTP. `lines` go first into the head of whatever is answered. */
 export type QueryHandler = (request: Request, reply: Reply, lines: string) => Promise<void>
 
-/** Those who answer queries, as an edge thread reaches them (lines.ts). */
+/** The query threads, as an edge thread uses them (lines.ts). */
 export interface QueryThreads {
   /** Never rejects. `onGone` is told how to learn that the client left. */
   ask(asked: QueryAsk, client: string, onGone: (left: () => void) => void): Promise<QueryReply>
@@ -27,19 +27,20 @@ export interface QueryRouteParts {
   readonly onBusy?: () => void
 }
 
-/** Bodies up to this size are given to the socket's server and forgotten. */
+/** Bodies up to this size are handed to the HTTP server at once, without counting them as held. */
 const smallBytes = 16 * 1024
-/** When a client that was refused for want of room may come again. */
+/** Retry-After of a client that was refused because all places were taken. */
 const againSeconds = 1
 
 /**
- * The handler of the query address on an edge thread: reads the request, has it answered by a query thread, writes the answer.
- * Nothing of GraphQL is read here, so that no query costs this thread more than its bytes.
+ * The handler of the query address on an edge thread: reads the request, has it answered by a query thread, writes
+ * the answer. The query is not parsed here, so the work on this thread does not depend on the query, only on its
+ * size.
  */
 export function createQueryHandler(parts: QueryRouteParts): QueryHandler {
   const { threads, sizeMaxBytes, clientOf, onBusy } = parts
   return async (request, reply, lines) => {
-    // All that is asked of the request, before anything is waited for.
+    // Everything is read from the request before the first await, because the request is not valid after it.
     const { method, query } = request
     const [accept, contentType] = [request.header('accept'), request.header('content-type')]
     const client = clientOf(request)

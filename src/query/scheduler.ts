@@ -24,7 +24,7 @@ export interface QuerySchedulerParts {
   /** Counts the time of the processor. */
   readonly work: { monotonic(): number }
   readonly log: Pick<Log, 'error'>
-  /** Told how many wait or are open. */
+  /** Called with the number of queries that wait or are being answered. */
   readonly onSize?: (size: number) => void
 }
 
@@ -34,8 +34,9 @@ const full = refuse('busy', 'self', 'Too many queries wait: come again in a mome
 const gone = refuse('busy', 'client', 'The client has left')
 
 /**
- * The queue of one query thread. One query after the other, a turn of the event loop each: between two of them the thread hears
- * who came and who left. Whoever waits for content does not hold the thread meanwhile.
+ * The queue of one query thread. One query after the other, each in its own turn of the event loop, so that the
+ * thread receives new queries and learns which clients left in between. A query that waits for content does not block
+ * the thread.
  */
 export class QueryScheduler {
   readonly #line: FairLine<Job>
@@ -98,7 +99,7 @@ export class QueryScheduler {
     }
   }
 
-  /** A bug: one answer is lost, not the thread. */
+  /** A bug: only this answer fails, the thread goes on. */
   #failed(error: unknown): Refusal {
     this.parts.log.error({ err: error }, 'a query failed')
     return refuse('upstream', 'self', 'the query failed')

@@ -1,8 +1,8 @@
 import { buildSchema, type GraphQLSchema } from 'graphql'
 
 /**
- * The index's language: the schema that gateways of this network share, and beyond it, each behind a name of
- * its own, what clients of other indexers ask for: `count`, `ingested_at`, `NEQ` and `WILDCARD`.
+ * The schema that gateways of this network share, and beyond it, each behind a name of its own, what clients of other
+ * indexers ask for: `count`, `ingested_at`, `NEQ` and `WILDCARD`.
  */
 const definition = /* GraphQL */ `
 type Query {

@@ -22,7 +22,7 @@ export interface ShapeLimits {
   readonly namesMax: number
 }
 
-/** No query that means something comes near. */
+/** Far above what real queries need. */
 export const shapeLimits: ShapeLimits = {
   selectionsMax: 600,
   fragmentsMax: 20,

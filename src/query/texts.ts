@@ -11,13 +11,13 @@ export interface TagText {
   readonly isContentType: boolean
 }
 
-/** Words that are kept at hand: the same few stand in most rows (at most 1 KiB each, twice as many at most). */
+/** Cached words: the same few are in most rows (at most 1 KiB each; up to twice as many are kept). */
 const knownMax = 10_000
 /** Longer tags are read each time. */
 const knownCharsMax = 200
 const contentType = '"Content-Type"'
 
-/** Words of the index as JSON. They never change, so what was read once stays right. */
+/** Words of the index as JSON. They never change, so cached ones stay valid. */
 export class Texts {
   readonly #tags = new Recent<number, TagText>(knownMax)
   readonly #ids = new Recent<number, string>(knownMax)

@@ -37,7 +37,7 @@ function writeParent(out: JsonText, row: Row, context: QueryContext, below: read
   else writeObject(out, id, context, below)
 }
 
-/** `[{"name":...,"value":...},...]` is what nearly everybody asks for. */
+/** `[{"name":...,"value":...},...]` is what nearly all queries ask for. */
 function isPlain([name, value, ...more]: readonly Selected[]): boolean {
   return (
     more.length === 0 &&
@@ -163,11 +163,14 @@ export class TransactionConnection {
   constructor(
     private readonly wanted: Selection,
     private readonly request: PageRequest,
-    /** Who asks learns the end of a page without its last edge. */
+    /** The query asks for the end of the page apart from its edges (`pageInfo.endCursor`). */
     private readonly takesEnd: boolean,
   ) {}
 
-  /** Throws a GraphQLError where nothing was found with the effort there was, and who asks could not go on. */
+  /**
+   * Throws a GraphQLError where nothing was found within the effort and the answer would have no cursor to continue
+   * from.
+   */
   #found(context: QueryContext): Page<Row> {
     if (this.#page !== undefined) return this.#page
     const page = context.index.rows(this.wanted, this.request, context.effort)
@@ -193,7 +196,10 @@ export class TransactionConnection {
     return { more, end: last === undefined ? undefined : rowCursor(last) }
   }
 
-  /** The last edge of a page that ended early has the cursor of where it ended: nothing is looked at twice. */
+  /**
+   * The last edge of a page that ended early has the cursor of where it ended: so that the next page does not read
+   * the same rows again.
+   */
   edges(context: QueryContext): Edge[] {
     const { entries, place } = this.#found(context)
     return entries.map((row, at) => {
@@ -271,7 +277,7 @@ export function transactions(
 ): TransactionConnection {
   effort.values(asked)
   const wanted = selectionOf(asked, limits)
-  // Clients that page in a loop begin with an empty cursor.
+  // Some clients send an empty cursor for the first page.
   const cursor = asked.after === '' ? undefined : (asked.after ?? undefined)
   const after = cursor === undefined ? undefined : readRowCursor(cursor)
   if (cursor !== undefined && after === undefined) throw wrong('Invalid transaction cursor')

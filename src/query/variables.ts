@@ -64,7 +64,7 @@ export class VariableReader {
   }
 }
 
-/** What makes a value of a type out of JSON. Throws where it does not fit. */
+/** Returns a function that converts JSON to a value of the type. Throws where it does not fit. */
 function coercerOf(type: GraphQLInputType): Coerce {
   if (!isNonNullType(type)) {
     const some = someOf(type)
