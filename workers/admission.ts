@@ -32,5 +32,5 @@ parent.on('message', (order: ThreadOrder) => {
   else answer<KeeperRequest, KeeperReply>(order.connect, (message) => keeper.handle(message))
 })
 keepHeartbeat()
-// Where Redis keeps the buckets, nothing of ours is hashed.
+// Where the buckets are in Redis, the hash is not used, so its key does not matter.
 parent.postMessage({ ready: { secret: keeper?.secret ?? { low: 0, high: 0 } } })

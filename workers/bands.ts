@@ -46,7 +46,7 @@ const publisher = new Publisher(shelf, [rootTxBands, l1Bands], measure, key, sys
 const stopping = new AbortController()
 const l1 = given.l1 && new L1Builder(index, shelf, systemClock, { ...given.l1, publisher: publisherName })
 
-/** One band a round: what is there is published, and the document renewed, before the next. */
+/** One band in each round, so that it is published, and the document renewed, before the next one is built. */
 async function buildL1(): Promise<void> {
   try {
     const refusal = await l1?.build(

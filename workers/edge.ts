@@ -133,7 +133,7 @@ const adminKey = new AdminKey(options.adminKey)
 const blockStore = new ModerationStore(options.moderation.path)
 const blocks = new SievedBlockList(new Sieve(options.moderation.sieve), blockStore, log)
 const { localOnly } = options
-// Its keys name no bucket: any secret will do.
+// Its keys are never used for buckets, so the secret does not matter.
 const localClients = localOnly && new Clients(localOnly, { low: 0, high: 0 })
 const localOnlyClient = localClients && ((request: Request) => localClients.of(request).exempt)
 const guard = new Guard(blocks, catalog, options.gateway.cache.blockedSeconds)
@@ -224,7 +224,7 @@ const info: InfoParts = {
     names: { rootHosts: options.hosts?.rootHosts ?? [], resolvers: naming.asked },
     ...(limits === undefined ? {} : { rateLimiter: limitsInfo(limits.buckets) }),
     ...(selling === undefined ? {} : { x402: selling.about }),
-    // Asked each time: the document comes and expires while this thread runs.
+    // A getter, because the document can appear and expire while this thread runs.
     get indexes() {
       return aboutIndexes(offers, vocabulary.pathPrefix, systemClock.now())
     },
@@ -322,7 +322,7 @@ const consoleServer =
 
 async function stop(): Promise<void> {
   await Promise.all([server.close(options.drainMs), consoleServer?.close(options.drainMs)])
-  // What took too long was aborted, and an abort gives back everything it held: anything else is a leak.
+  // Requests that took too long were aborted, and an abort releases everything. What is left is a leak.
   if (server.flows > 0) log.error({ flows: server.flows }, 'flows were left behind')
   gateway.close()
   await nodes.close()
@@ -347,7 +347,7 @@ async function stop(): Promise<void> {
   parent.close()
 }
 
-// A bug: said here, because a thread that holds sockets takes the process with it when it ends.
+// A bug. Logged here, because the process ends with this thread.
 process.on('uncaughtException', (error) => {
   log.fatal({ err: error }, 'uncaught: ending')
   process.exit(1)

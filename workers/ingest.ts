@@ -35,7 +35,7 @@ parent.on('message', (order: ThreadOrder) => {
   if ('connect' in order) {
     answer<IngestRequest | ExportRequest, IngestReply | ExportReply>(order.connect, (message) => {
       if ('export' in message) return exporter.handle(message)
-      // What is still to be written out must not go meanwhile.
+      // Rows that are still to be exported must not be removed meanwhile.
       if (message.kind === 'prune' && exporter.busy) return refuse('busy', 'self', 'An export is in progress')
       return ingest.handle(message)
     })

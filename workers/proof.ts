@@ -6,9 +6,9 @@ import { judgeItems, type SignedMessage } from '../src/ingest/item-judge.js'
 import { InlinePacker, type PackingOutcome, type PackingTask } from '../src/source/manifest-packer.js'
 import { InlineProver } from '../src/source/prover.js'
 
-/** One hand of the pool that hashes and verifies; Piscina calls these by name. */
+/** One thread of the pool that hashes and verifies; Piscina calls the exported functions by name. */
 stepBack(ranks.proof)
-// A row of short tasks leaves the loop no turn: each is a sign of life.
+// A series of short tasks leaves the event loop no turn, so each task writes a heartbeat.
 const beat = keepHeartbeat('proof')
 const prover = new InlineProver()
 const packer = new InlinePacker()

@@ -57,7 +57,7 @@ const index = new ChainIndex(openCatalogTables(given.catalogPath).environment, g
 const catalog = new IndexedCatalog(given.catalogPath, generations, index)
 const keeper = addressOf<CatalogRequest, CatalogReply>(given.keeper, given.keeperMailboxMax)
 const blockStore = new ModerationStore(given.moderation.path)
-// As many as come at once where a page loads.
+// Drafts that are opened ahead: as many as a page load needs at the same time.
 const store = new BlobStore(given.blobsPath, 8)
 const swept = await store.prepare()
 if (swept > 0) log.warn({ swept }, 'half-written files of a killed process were removed')
@@ -160,7 +160,7 @@ void webhooks?.run()
 async function stop(): Promise<void> {
   await fetcher.stop()
   await store.close()
-  // Every reader that came has left, and took its slot home: anything else is a leak.
+  // Every reader has left and released its slot. What is left is a leak.
   if (fetcher.held > 0) log.error({ held: fetcher.held }, 'slots were left behind')
   await Promise.all([evictor.stop(), verifier?.stop()])
   await webhooks?.stop()

@@ -225,7 +225,9 @@ export class Subscriber {
     const work = this.#bring(fetch, key, place, begunBytes)
       .finally(() => this.#jobs.delete(key))
       .then(() => this.#serialize(() => this.#plan()))
-      .catch((error: unknown) => log.error({ err: error, band: key }, 'the lists of bands could not be processed'))
+      .catch((error: unknown) =>
+        log.error({ err: error, band: key }, 'the lists of bands could not be processed'),
+      )
       .finally(() => this.#working.delete(work))
     this.#working.add(work)
   }
