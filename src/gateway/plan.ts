@@ -10,7 +10,7 @@ import type { Piece, Request } from '../http/exchange.js'
 
 /** What the request says about which answer it wants (RFC 9110 sections 13 and 14). */
 export interface Asked {
-  /** GET, HEAD or POST; conditions count for the first two only, ranges for GET. */
+  /** GET, HEAD or POST; conditions and ranges count for the first two only. */
   readonly method: string
   readonly range: string | undefined
   readonly ifRange: string | undefined
@@ -90,8 +90,7 @@ export function plan(asked: Asked, known: Known): Plan {
   if (asked.ifNoneMatch !== undefined && matches(asked.ifNoneMatch, current, matchesWeakly)) {
     return unchanged
   }
-  // Range is defined for GET alone (RFC 9110 section 14.2): HEAD tells of the whole.
-  const range = asked.method === 'GET' && rangeCounts(asked, current) ? asked.range : undefined
+  const range = rangeCounts(asked, current) ? asked.range : undefined
   const wanted = parseRange(range, known.sizeBytes)
   switch (wanted.kind) {
     case 'none':

@@ -101,11 +101,10 @@ export function expectedOf(shown: Shown, wish: Wish): Expected {
   }
   const size = kept.body.length
   const digest = `sha-256=:${sha256(kept.body).toString('base64')}:`
-  // HEAD has no ranges (14.2).
-  const counts = !isHead && wish.ifRange !== 'other'
+  const counts = wish.ifRange !== 'other'
   const found = counts ? satisfied(wish, size) : 'whole'
-  if (found === 'none') return { ...inWords(416, false), headers: { 'content-range': `bytes */${size}` } }
-  if (found === 'malformed') return inWords(400, false)
+  if (found === 'none') return { ...inWords(416, isHead), headers: { 'content-range': `bytes */${size}` } }
+  if (found === 'malformed') return inWords(400, isHead)
   if (found === 'whole') {
     const headers = { ...own, 'content-type': kept.type, 'content-digest': digest, 'content-range': 'absent' }
     return { status: 200, headers, ...bodyOrLength(isHead, kept.body) }
@@ -119,13 +118,14 @@ export function expectedOf(shown: Shown, wish: Wish): Expected {
       'content-type': kept.type,
       'content-range': `bytes ${first}-${last}/${size}`,
     }
-    return { status: 206, headers, body: kept.body.subarray(first, last + 1) }
+    return { status: 206, headers, ...bodyOrLength(isHead, kept.body.subarray(first, last + 1)) }
   }
   const headers = {
     ...partial,
     'content-type': /^multipart\/byteranges; boundary=\S+$/,
     'content-range': 'absent',
   }
+  if (isHead) return { status: 206, headers, bodiless: { length: undefined } }
   const parts = found.map(([first, last]) => ({
     type: kept.type,
     range: `bytes ${first}-${last}/${size}`,

