@@ -27,8 +27,9 @@ interface Open {
 }
 
 /**
- * The files of one export: `{folder}/{table}/data/height={from}-{to}/{table}_{first}_{last}[_{part}]_{job}.parquet`. They are
- * written into a draft folder beside, and put in place when the last one is whole: nobody sees half an export.
+ * The files of one export: `{folder}/{table}/data/height={from}-{to}/{table}_{first}_{last}[_{part}]_{job}.parquet`.
+ * They are written into a draft folder beside, and renamed to their place when the last one is complete, so that a
+ * partial export is never visible.
  */
 export class ExportFiles {
   readonly #draft: string
@@ -50,7 +51,7 @@ export class ExportFiles {
     return this.#places.size
   }
 
-  /** Makes the folders, and removes what a killed process left: there is one export at a time. */
+  /** Makes the folders, and removes drafts of a killed process, which is safe because there is one export at a time. */
   async prepare(): Promise<void> {
     await mkdir(this.folder, { recursive: true })
     for (const name of await readdir(this.folder)) {

@@ -1,8 +1,8 @@
-/** One export: what of the index goes out, and where to. */
+/** One export: which part of the index is written, and where to. */
 export interface ExportOrder {
   /** Folder below the exports' own; made where it is missing. */
   readonly outputDir: string
-  /** Inclusive, both. What a fork can still take away is left out. */
+  /** Inclusive, both. Blocks that a fork can still replace are left out. */
   readonly startHeight: number
   readonly endHeight: number
   readonly maxFileRows: number
@@ -33,9 +33,9 @@ export interface ExportState extends ExportOrder {
 export type ExportRequest =
   /** Begin. Refused `malformed` where folder or heights are wrong. */
   | { readonly export: 'begin'; readonly order: ExportOrder }
-  /** How the export with this id goes; without one, the last. */
+  /** The state of the export with this id; without an id, of the last one. */
   | { readonly export: 'state'; readonly jobId?: string }
-  /** End the one that runs; nothing of it is left. */
+  /** Cancel the one that runs; its files are removed. */
   | { readonly export: 'cancel' }
 
 export type ExportReply =

@@ -6,7 +6,7 @@ import { signatureTypes } from '../format/item.js'
 import type { ParquetRow, Value } from './l1-layout.js'
 
 const ownerBytesMax = 64
-/** In front of an item's signature stands its type. */
+/** Bytes of the signature type, which precedes the signature of an item. */
 const typeBytes = 2
 
 /** A block as a row of the table `blocks`. */
@@ -36,7 +36,7 @@ export class ExportRows {
     const { words } = this.index
     const { transfer } = row
     if (!row.isItem) this.#root = row
-    // Of format 1 it is computed, and stands in no header: tables of others have none.
+    // In format 1 it is computed and in no header, and tables of other gateways leave it out.
     const isSaid = transfer !== undefined && transfer.format === 2 && transfer.dataRoot.length > 0
     const dataRoot = isSaid ? transfer.dataRoot : null
     return [

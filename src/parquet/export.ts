@@ -52,7 +52,7 @@ export async function exportParquet(
 
 type Entry = readonly [ExportTable, Parameters<ExportFiles['push']>[1]]
 
-/** Everything of a partition, some thousand rows a page; what is read is as new as the page. */
+/** Everything of a partition, some thousand rows a page; each page is read from the current state of the index. */
 function* pages(
   index: ChainIndex,
   { first, last }: ExportPartition,

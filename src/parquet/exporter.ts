@@ -59,7 +59,7 @@ export class Exporter {
 
   /** Ends the export under way; resolves when nothing of it is left. */
   async stop(): Promise<void> {
-    this.#last?.abort.abort(new Error('ended by the stop of the gateway'))
+    this.#last?.abort.abort(new Error('ended because the gateway stops'))
     await this.#running
   }
 

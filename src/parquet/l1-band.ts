@@ -75,8 +75,8 @@ export async function readL1Band(folder: string): Promise<L1Band | Refusal> {
 }
 
 /**
- * What a band's rows come to, 64 characters of hex: SHA-256 over the range as JSON and a line `table:rows:rowDigest` of each of
- * the five tables, by name. The same for everybody who builds the band of these heights.
+ * The digest of a band's rows, 64 characters of hex: SHA-256 over the range as JSON and a line `table:rows:rowDigest`
+ * of each of the five tables, by name. The same for everybody who builds the band of these heights.
  */
 export function l1Digest(band: Pick<L1Band, 'heightRange' | 'tables'>): string {
   const lines = tableNames.map((name) => `${name}:${band.tables[name].rows}:${band.tables[name].rowDigest}`)

@@ -22,7 +22,7 @@ export interface L1Order {
   /** Inclusive; on the grid (`l1Ranges`). */
   readonly from: number
   readonly to: number
-  /** Text that names the publisher: part of the band's id. */
+  /** Name of the publisher, from which a part of the band's id is derived. */
   readonly publisher: string
   /** Keeps the transactions' signatures too. Their band has other rows, and so another id, than those without. */
   readonly signatures?: boolean
@@ -35,9 +35,10 @@ export interface BuiltL1 {
 }
 
 /**
- * Builds the Parquet band of some heights out of the index, into the empty folder `folder`; whoever asked puts it in place.
- * Refuses where the index does not have all of it: blocks or transactions are missing, or blocks were indexed before their
- * headers were kept. Reads stretch by stretch, so memory is flat and the thread does other things in between.
+ * Builds the Parquet band of some heights out of the index, into the empty folder `folder`; the caller renames it to
+ * its place. Refuses where the index does not have all of it: blocks or transactions are missing, or blocks were
+ * indexed before their headers were kept. Reads stretch by stretch, so memory is flat and the thread does other
+ * things in between.
  */
 export async function buildL1(
   index: ChainIndex,

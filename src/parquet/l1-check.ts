@@ -66,7 +66,7 @@ async function checkTable(
   }
 }
 
-/** Whether the rows of the five tables make sense together; they are seen table by table. */
+/** Checks that the rows of the five tables are consistent; they are read table by table. */
 class Sense {
   #next: number
   #blockId: Uint8Array | undefined

@@ -27,9 +27,9 @@ export interface L1Target {
 }
 
 /**
- * Puts a band that was checked (`checkL1`) into the index, behind what is there: the range must go on from the index's top,
- * on the same chain, or the index be empty. What is there already is passed over, so a second call goes on where the first was
- * killed; each commit holds whole blocks. Rejects where the catalog is lost.
+ * Puts a band that was checked (`checkL1`) into the index, behind what is there: the range must go on from the
+ * index's top, on the same chain, or the index be empty. Blocks that are there already are skipped, so a second call
+ * resumes where the first was killed; each commit holds whole blocks. Rejects where the catalog is lost.
  */
 export async function importL1(folder: string, band: L1Band, target: L1Target): Promise<Refusal | undefined> {
   target.index.refresh()

@@ -19,8 +19,8 @@ const lookupGroupRows = 16_384
 const walletGroupRows = 65_536
 
 /**
- * What of a band is not in the order of the chain: three lookups and the wallets. Collected while the chain passes, as records
- * of a fixed size that are sorted on disk.
+ * The parts of a band that are not in chain order: three lookups and the wallets. Collected while the chain is read,
+ * as records of a fixed size that are sorted on disk.
  */
 export class Lookups {
   /** id8 u64, height u32 */

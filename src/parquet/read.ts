@@ -35,7 +35,7 @@ export interface ParquetTable {
   close(): Promise<void>
 }
 
-/** The file's content contradicts its own description: an error of whoever wrote it. */
+/** The file contradicts its own metadata: an error of its writer. */
 export class ParquetFault extends Error {}
 
 /** Opens a Parquet file and checks its schema against `columns`: same names, order and types. */
@@ -83,7 +83,7 @@ async function asyncBuffer(handle: FileHandle): Promise<AsyncBuffer> {
   }
 }
 
-/** Without what its values mean, a column is read as it is stored: nothing is rounded on the way. */
+/** Logical types are removed, so that the reader returns values as they are stored, without rounding. */
 function withoutMeaning({
   converted_type: _type,
   logical_type: _logical,
