@@ -9,9 +9,9 @@ import { folders } from './folders.js'
 const keyShape = /^[\x21-\x7e]{8,512}$/
 
 /**
- * The key of the admin routes: from its file, else from its setting, else one of this machine's own, made at the first start and
- * kept below the folder of keys, readable by nobody else. The log says where it lies, never what it is. Throws in plain words
- * where a file holds no key.
+ * The key of the admin routes: from its file, else from its setting, else one of this machine's own, made at the
+ * first start and kept below the folder of keys, readable by nobody else. The log says in which file it is, never the
+ * key itself. Throws an error for the operator where a file holds no key.
  */
 export function adminKey(config: Config, log: Log): string {
   const { adminApiKey, adminApiKeyFile } = config.moderation
@@ -23,7 +23,7 @@ export function adminKey(config: Config, log: Log): string {
   const path = join(folders(config).keys, 'admin.key')
   const make = (): string => `${randomBytes(32).toString('base64url')}\n`
   const key = readKey(path, 'the admin key', () => keptSecret(path, make))
-  log.info({ path }, 'the admin key lies here; ADMIN_API_KEY or ADMIN_API_KEY_FILE would go over it')
+  log.info({ path }, 'the admin key is in this file; ADMIN_API_KEY or ADMIN_API_KEY_FILE would replace it')
   return key
 }
 

@@ -10,10 +10,10 @@ export function bandsFolder(root: string): string {
   return join(root, 'bands')
 }
 
-/** A new band is looked into within so long; on devnet somebody waits for it. */
+/** How soon a new band is found; on devnet a developer waits for it. */
 const watchMs = { mainnet: 30_000, devnet: 1000 }
 
-/** One request waits no longer for indexes far away: other ways to the item are open to it. */
+/** Longest wait of one request for remote indexes; other sources may still find the item. */
 const remoteMs = 5000
 
 function domainOf(said: Vocabulary['name'] | 'vocabulary', vocabulary: Vocabulary['name']): string {

@@ -34,7 +34,10 @@ export interface Bulk {
   readonly rules: OpeningRules
   /** Resolves after the commit. */
   write(request: CatalogRequest): Promise<void>
-  /** Puts those of the transactions that are bundles and wanted on the agenda; returns how many found no room. */
+  /**
+   * Puts the transactions that are bundles and match the filter on the agenda; returns how many were refused because
+   * it is full.
+   */
   remember(transactions: readonly TransactionInput[]): number
   /** Bytes and rows of the index on disk. */
   usage(): { readonly rows: number; readonly bytes: number }
@@ -44,8 +47,8 @@ export interface Bulk {
 const stopMs = 60_000
 
 /**
- * Claims `DATA_PATH` and opens the index with its keeper on a thread of its own and `proofThreads` hands for signatures. Rejects
- * where another process has it.
+ * Claims `DATA_PATH` and opens the index with its keeper on a thread of its own and a pool of `proofThreads` threads
+ * for signatures. Rejects where another process has it.
  */
 export async function openBulk(
   config: Config,
@@ -104,7 +107,7 @@ export async function openBulk(
   }
 }
 
-/** What filters look at of a transaction that came without its owner's key: the index has it by now. */
+/** The fields for filters of a transaction that came without its owner's key, which the index has by now. */
 function subjectOf(index: ChainIndex, one: TransactionInput): Parameters<typeof matches>[1] {
   const { id, target, anchor, tags, size: sizeBytes, format, quantity, reward, dataRoot } = one
   const signature = one.signature ?? new Uint8Array(0)

@@ -8,7 +8,10 @@ import { found, urlOf } from './ports.js'
 /** Where the console is; nothing where the operator wants none. */
 export interface ConsolePlace {
   readonly parts: Part[]
-  /** What the edge thread of this number (from 0) is told: one is enough for an operator, all answers are small. */
+  /**
+   * What the edge thread of this number (from 0) is told: only one edge thread serves the console, which is enough
+   * for one operator.
+   */
   lines(index: number): Pick<EdgeThread, 'console'>
   /** What to open in a browser on this machine, by name. */
   urls(): Readonly<Record<string, string>>

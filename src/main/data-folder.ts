@@ -8,7 +8,10 @@ import { databaseFault } from '../store/lmdb-check.js'
 /** DATA_PATH as it is cannot be used; the message is for an operator. */
 export class UnusableData extends Error {}
 
-/** Pages of each database that are looked at before it is opened: the top of every tree, within some milliseconds. */
+/**
+ * Pages of each database that are checked before it is opened: the upper levels of every tree, which takes some
+ * milliseconds.
+ */
 const pagesMax = 1000
 
 const again = 'move that folder away and start again'
@@ -37,12 +40,13 @@ const reasons: Readonly<Record<string, string>> = {
   EPERM: 'this user may not use it',
   EROFS: 'the file system is read-only',
   ENOSPC: 'the disk is full',
-  ELOOP: 'its links form a circle',
+  ELOOP: 'its symbolic links form a loop',
 }
 
 /**
- * Makes DATA_PATH fit for use, for this process alone: the folder is there (made with mode 0700), can be written, nobody else
- * uses it, and every database in it can be opened. Rejects in plain words otherwise; then nothing is claimed.
+ * Claims DATA_PATH for this process: makes the folder where it is missing (mode 0700), and checks that it can be
+ * written, that no other process uses it, and that every database in it can be opened. Rejects with an error for the
+ * operator otherwise; then nothing is claimed.
  */
 export async function claimDataFolder(root: string, log?: Pick<Log, 'warn'>): Promise<Claim> {
   try {
@@ -72,7 +76,7 @@ export async function claimDataFolder(root: string, log?: Pick<Log, 'warn'>): Pr
   return claim
 }
 
-/** The same for a command that may run beside the program: where that runs, it has looked already. */
+/** The same check for a command that may run while the program runs. Then the program has checked already. */
 export async function checkWhileIdle(root: string): Promise<void> {
   if (!existsSync(root)) return
   const claimed = await tryClaimFolder(root)

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { Config } from '../../config/read.js'
 
-/** How the descriptors that the system gives this process are shared out. */
+/** How the file descriptors of this process are divided. */
 export interface Descriptors {
   /** Accepted sockets of all edge threads together. */
   readonly socketsMax: number
@@ -27,7 +27,7 @@ const askers = 2
 const swarmCount = 128
 /** Calls to nodes that are no chunks ahead of a reader. */
 export const otherCalls = 14
-/** With fewer sockets it is no server. */
+/** Fewest sockets with which the start is allowed. */
 const socketsMin = 16
 
 /** What `ulimit -n` says, as the kernel has it for this process; undefined where it is not told (no /proc) or without a bound. */
@@ -43,8 +43,9 @@ export function descriptorLimit(): number | undefined {
 }
 
 /**
- * Shares out `limit` descriptors: what the program itself needs comes first, the rest is for clients. A request may hold a second
- * one for a file that grows while it reads, so a socket counts twice. Throws in plain words where it is too little for a server.
+ * Shares out `limit` descriptors: what the program itself needs comes first, the rest is for clients. A request may
+ * need a second one for a file that grows while it is read, so a socket counts twice. Throws an error for the
+ * operator where the limit is too low.
  */
 export function shareDescriptors(
   { server, retrieval, usesSwarm }: DescriptorConfig,
@@ -79,7 +80,7 @@ export interface DescriptorConfig {
   readonly usesSwarm: boolean
 }
 
-/** The settings as they may be with so many descriptors. */
+/** The settings, reduced to what so many descriptors allow. */
 export function fitted(config: Config, shares: Descriptors | undefined): Config {
   if (shares === undefined) return config
   const { fetchesMax } = shares

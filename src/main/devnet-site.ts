@@ -9,7 +9,7 @@ import { folders } from './folders.js'
 import { hostOptions, namesFolder } from './names-thread.js'
 import { chainOptions } from './network.js'
 
-/** What a fresh devnet has to show. Loaded where there is a site to seed. */
+/** The examples of a new devnet. Loaded where there is a site to seed. */
 export interface SeededSite {
   readonly examples: Examples
   /** Label to the address of its content. */

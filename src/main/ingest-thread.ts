@@ -12,7 +12,7 @@ import { webhookOptions } from './webhooks.js'
 /** How often a node is asked for its tip; blocks come each two minutes, on devnet each two seconds. */
 const pollMs = { mainnet: 15_000, devnet: 1000 }
 
-/** A new index of the public network begins so many blocks before the tip: enough to see a fork through. */
+/** A new index of the public network begins so many blocks before the tip: enough to follow a fork. */
 const blocksBeforeTip = 50
 
 /** What the thread that grows the index is started with. */
@@ -86,6 +86,6 @@ export function openingAbout(
 function startOf({ server, indexing }: Config): IngestThread['follow']['start'] {
   if (indexing.startHeight !== undefined) return { height: indexing.startHeight }
   if (server.network === 'mainnet') return { behindTip: blocksBeforeTip }
-  // Recorded answers hold the blocks that somebody recorded, hardly ever the first.
+  // Recorded answers have only the recorded blocks, usually not the first ones.
   return server.devnetReplayPath === undefined ? { height: 0 } : { behindTip: 0 }
 }

@@ -6,10 +6,10 @@ import { namesDefaults } from '../names/defaults.js'
 import { parseName } from '../names/name.js'
 import type { NamesThread } from '../names/wiring.js'
 
-/** Page of the network for names that nobody has. */
+/** Name whose page the network shows for unregistered names. */
 const usualStranger = 'unregistered_arns'
 
-/** Looking it up must not take longer than asking. */
+/** Timeout of Redis: a look-up there must not take longer than asking a resolver. */
 const redisMs = 250
 
 const usualGateway = 'https://__NAME__.turbo-gateway.com'
@@ -80,7 +80,7 @@ export function hostOptions(config: Config, ownPort: number): HostOptions | unde
     rootHosts,
     protocol: protocol === 'http' ? 'http' : 'https',
     ownPort,
-    // On a machine of one's own tools ask localhost or 127.0.0.1, and few of them find hosts below localhost.
+    // On a developer's machine tools use localhost or 127.0.0.1, and few of them can resolve names below localhost.
     sandboxBareHosts: named.length > 0,
     ...(apexId === undefined ? {} : { apexId }),
     apexNames: names.apexNames.flatMap((one) => parseName(one) ?? []),

@@ -22,7 +22,7 @@ export const publicRoots: readonly TrustedGatewayEntry[] = [
   { url: 'https://turbo-gateway.com', priority: 1, trusted: true },
 ]
 
-/** The network's settings with the operator's over them. */
+/** The defaults of the network, replaced by the operator's settings where these are set. */
 export function networkOf({ server, retrieval }: Config): Network {
   const mainnet = server.network === 'mainnet'
   const first = (retrieval.trustedGatewayUrl ?? []).map((url, index) => ({
@@ -45,7 +45,8 @@ export function chainOptions(nodes: readonly string[], { retrieval }: Config): C
     connectMs: 5000,
     headMs: retrieval.gatewayTimeoutMs,
     stallMs: retrieval.streamStallMs,
-    // One connection a call under way: HTTP/1.1 has no other way to ask in parallel.
+    // One connection for each call under way, because HTTP/1.1 without pipelining needs one for each parallel
+    // request.
     connectionsMax: retrieval.chunkReadAhead + otherCalls,
     callsMax: retrieval.chunkReadAhead + otherCalls,
     waitingMax: 4096,

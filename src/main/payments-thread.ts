@@ -62,7 +62,7 @@ function edgePayments(config: Config): EdgePayments | undefined {
     },
     paywall: {
       appName,
-      // Of this run: pages of an earlier one name the least price, and are loaded again.
+      // New at each start. Pages of an earlier run then show the lowest price, and must be loaded again.
       sealKey: randomBytes(32),
       ...(appLogo === undefined ? {} : { appLogo }),
       ...(cdpClientKey === undefined ? {} : { onrampKey: cdpClientKey }),
@@ -92,7 +92,7 @@ function paymentsThread(config: Config, { offer, kinds }: EdgePayments, limits: 
     ledgerPath: paymentsFolder(config),
     ...rpcOf(config, network),
     verifyMs: payments.settleTimeoutMs,
-    // A facilitator may hold a settlement until its block is there; the request has gone on by then.
+    // A facilitator may answer only when the block is mined; the request is not kept waiting that long.
     settleMs: Math.max(30_000, payments.settleTimeoutMs),
     connectionsMax: 64,
     cashier: {
@@ -105,10 +105,10 @@ function paymentsThread(config: Config, { offer, kinds }: EdgePayments, limits: 
   }
 }
 
-/** Nodes that the chain's makers run for everybody. */
+/** Public nodes of the chain. */
 const publicNodes = { base: 'https://mainnet.base.org', 'base-sepolia': 'https://sepolia.base.org' } as const
 
-/** The node that has the last word on doubtful payments. Devnet asks nobody outside this machine by itself. */
+/** The node that decides about doubtful payments. On devnet no machine outside is asked unless it is set. */
 function rpcOf(
   { payments, server }: Config,
   network: keyof typeof publicNodes,
@@ -117,7 +117,10 @@ function rpcOf(
   return url === 'none' ? {} : { rpcUrl: url }
 }
 
-/** The provider's key, for the provider's facilitator alone: no other is shown what it signs. The file wins. */
+/**
+ * The provider's key, for the provider's facilitator alone: no other one gets tokens signed by it. The file has
+ * priority over the setting.
+ */
 function cdpKey({ payments }: Config): PaymentsThread['cdp'] {
   const { cdpKeyId: keyId, cdpKeySecret, cdpKeySecretFile, facilitatorUrl } = payments
   if (keyId === undefined || facilitatorUrl === undefined || !isProvider(facilitatorUrl)) return undefined

@@ -1,7 +1,7 @@
 import { findPort } from '../actor/claim.js'
 import type { Part } from '../actor/supervise.js'
 
-/** Finds the port of a `setting` before anything listens there; `tell` hears which one it is. */
+/** Finds the port of a `setting` before anything listens there; `tell` is called with it. */
 export function found(host: string, port: number, setting: string, tell?: (port: number) => void): Part {
   return {
     name: setting,

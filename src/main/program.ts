@@ -35,13 +35,13 @@ export interface Program {
   readonly names: Readonly<Record<string, string>>
   /** Resolves with a reason when a part is lost. */
   readonly lost: Promise<string>
-  /** Drains and leaves, last started first. */
+  /** Drains and stops everything, last started first. */
   stop(): Promise<void>
 }
 
 /**
- * Starts every part in order. Rejects, with everything taken down again, when one cannot start or when `end` fires before all
- * is up.
+ * Starts every part in order. Rejects, after everything was stopped again, when one cannot start or when `end` fires
+ * before all have started.
  */
 export async function startProgram(given: Config, log: Log, end: AbortSignal): Promise<Program> {
   const { config, shared } = prepared(given, log)
@@ -112,7 +112,7 @@ async function seeded(...given: Parameters<typeof seedSite>): Promise<SeededSite
   return (await import('./devnet-site.js')).seedSite(...given)
 }
 
-/** What comes before any thread: the settings as this machine can bear them, and the memory that threads share. */
+/** The steps before any thread starts: settings are reduced to what this machine allows, and shared memory is allocated. */
 function prepared(given: Config, log: Log): { readonly config: Config; readonly shared: SharedTables } {
   warnOfMissingAddons(log)
   stepEngineBack(log)
@@ -127,7 +127,7 @@ function descriptorsOf(config: Config, log: Log): Descriptors | undefined {
   if (limit === undefined) return undefined
   const shares = shareDescriptors({ ...config, usesSwarm: needsSwarm(config) }, limit)
   boundSockets(shares.socketsMax)
-  log.info({ limit, ...shares }, 'open files are shared out')
+  log.info({ limit, ...shares }, 'open files are divided')
   return shares
 }
 
@@ -137,7 +137,7 @@ function warnOfMissingAddons(log: Log): void {
   for (const missing of missingAddons()) log.warn(missing, say)
 }
 
-/** Something that is done once, in its turn. */
+/** A part that only runs `act` when its turn comes. */
 function step(name: string, act: () => void): Part {
   return {
     name,
@@ -149,8 +149,8 @@ function step(name: string, act: () => void): Part {
 }
 
 /**
- * Looks at the whole process now and then: threads that run only where no other wants to are not forgotten for hours, and clients
- * that wait for room are told of.
+ * Watches the whole process: gives idle threads a share where they would starve for hours, and logs when clients must
+ * wait for a free connection.
  */
 async function watching(config: Config, shared: SharedTables, log: Log): Promise<RunningPart> {
   const idleShare = new IdleShare(ownIdleThreads, log).keep(systemClock)
@@ -167,7 +167,7 @@ async function watching(config: Config, shared: SharedTables, log: Log): Promise
   }
 }
 
-/** The main thread's own cells of the fetcher's row: no other thread counts what it counts. */
+/** The main thread's own cells of the fetcher's row: the main thread and the fetcher write different cells. */
 function ownMeters({ meters }: SharedTables): Meters {
   return new Meters(meterTable, meters, 0)
 }

@@ -22,7 +22,7 @@ interface QueryThreads {
   readonly parts: Part[]
   /** What the edge thread at this place (from 0) is told: the first there, or one that replaces it. */
   asking(edge: number): QueryAsking
-  /** Keeps the threads from starving; to be started when all edge threads are up. */
+  /** Prevents starvation of the threads; to be started after all edge threads. */
   readonly boost: Part
 }
 

@@ -9,7 +9,7 @@ const lookMs = 10_000
 /** Shows what the system leaves this process: room on the disk of DATA_PATH, and descriptors. On the main thread, every 10 s. */
 export class ResourceWatch {
   readonly #timer: Timer
-  /** Looks that failed are said once. */
+  /** A failure is logged once. */
   #isSaid = false
   #looking: Promise<void> | undefined
 
@@ -24,7 +24,7 @@ export class ResourceWatch {
     void this.look()
   }
 
-  /** Never rejects. A disk that does not answer is asked once, not again and again. */
+  /** Never rejects. While a call does not return (a hanging disk), no other one is made. */
   look(): Promise<void> {
     this.#looking ??= this.#look().finally(() => {
       this.#looking = undefined

@@ -5,10 +5,10 @@ import type { Part, RunningPart } from '../actor/supervise.js'
 import { startThread, type Thread } from '../actor/thread.js'
 import type { Lines } from './threads.js'
 
-/** A thread that is ended while it spins is gone within so long, or it is inside of an addon that never comes back. */
+/** A spinning thread that is terminated ends within this time; otherwise it is inside an addon that does not return. */
 const endMs = 10_000
 
-/** One place among the threads: who has it, and the next one where the first was ended. */
+/** A named thread of the program, and its replacement where it was terminated. */
 class Member implements RunningPart {
   readonly lost: Promise<string>
   lose: (reason: string) => void = () => undefined
@@ -17,7 +17,7 @@ class Member implements RunningPart {
 
   constructor(
     public thread: Thread,
-    /** Undefined where no other may take this one's place. */
+    /** Undefined where the thread must not be replaced. */
     readonly startNext: (() => Promise<Thread>) | undefined,
     private readonly stopMs: number,
     private readonly log: Log,
@@ -86,12 +86,12 @@ export class RunningThreads {
     return this.#member(name).thread.said as Said
   }
 
-  /** A new line to a thread's actor. `about` travels with it. */
+  /** A new message port to a thread's actor. `about` is sent along with it. */
   line(name: string, about?: object): MessagePort {
     return this.#member(name).thread.connect(about)
   }
 
-  /** Lines from an edge thread to the actors that it asks. */
+  /** Message ports from an edge thread to the actors that it uses. */
   lines(): Lines {
     const [catalogPort, sourcePort] = [this.line('catalog'), this.line('source')]
     const swarm = this.#members.has('swarm') ? { swarmPort: this.line('swarm') } : {}
@@ -109,7 +109,7 @@ export class RunningThreads {
     return this.#part(name, file, data, false)
   }
 
-  /** The same, of a thread that owns nothing that outlives it, and may be replaced by another. */
+  /** The same for a thread that owns no state outside itself, so that it can be replaced. */
   replaceable(name: string, file: string, data: () => object | Promise<object>): Part {
     return this.#part(name, file, data, true)
   }
@@ -120,8 +120,8 @@ export class RunningThreads {
   }
 
   /**
-   * Ends a thread in the middle of whatever it does and starts another in its place: with its sockets' port, its row of the
-   * shared tables, and new lines to all actors. Where that fails the part is lost. Never rejects.
+   * Terminates a thread at once and starts a replacement with the same port for sockets, the same rows of the shared
+   * tables, and new message ports to all actors. Where that fails the part is lost. Never rejects.
    */
   async replace(name: string): Promise<void> {
     await this.#members.get(name)?.replace()

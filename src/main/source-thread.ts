@@ -107,7 +107,7 @@ function rawOptions(config: Config, { descriptors }: SharedTables): RawOptions {
 function peersOf(config: Config, shared: SharedTables): Pick<FetcherThread, 'peers'> {
   const { urls, ...rules } = config.peers
   if (urls === undefined || urls.length === 0) return {}
-  // Asked as often as wanted: what bounds it is the number of answers under way.
+  // No rate limit: the number of answers under way is bounded instead.
   const breaker = { burst: 1e9, perMinute: 1e9, failuresMax: 5, coolMs: 30_000 }
   const peers = { ...rawOptions(config, shared), ...rules, peers: urls, breaker, weights: shared.peerWeights }
   return { peers }

@@ -45,7 +45,7 @@ export function swarmThread(config: Config, shared: SharedTables): SwarmThread {
     bandsPath: bandsFolder(folders(config).root),
     prepares: !config.bands.publish,
     dhtEntries: swarm.dhtNodes,
-    // Beside the seeder, so that one number is to be let in.
+    // The same port number as the seeder's, so that a firewall needs one rule.
     dhtPlace: {
       host: networkOf(config).host,
       port: swarm.seed ? swarm.torrentPort : 0,
@@ -69,7 +69,7 @@ export function subscriptionOf({ server }: Config, named: NamedPublisher): Subsc
   return { ...named, url: `${url}${own}`, others }
 }
 
-/** A key that was taken back counts for at most so long. */
+/** A revoked key is accepted for at most so long. */
 const registryMs = 300_000
 
 /** How bands of others are fetched. */
@@ -79,7 +79,7 @@ export function subscriberThread(config: Config): SubscriberThread {
     subscriptions: swarm.subscriptions.map((named) => subscriptionOf(config, named)),
     ...(swarm.registry === undefined ? {} : { registry: { source: swarm.registry, believeMs: registryMs } }),
     kinds: swarm.subscribedKinds,
-    // The key says who it is; which vocabulary a publisher speaks is its own affair.
+    // Both are accepted: the key identifies the publisher, and publishers may use either vocabulary.
     domains: [ownDomain, peerDomain],
     pollMs: swarm.pollSeconds * 1000,
     graceMs: swarm.graceSeconds * 1000,

@@ -91,7 +91,8 @@ export function devnetThread(config: Config): { options: DevnetOptions } {
 
 export function catalogThread(config: Config, shared: SharedTables): CatalogThread {
   return {
-    // A popular blob costs one small write each ten seconds; eviction spares what was touched in the last minute.
+    // A popular blob causes one small write each ten seconds; eviction does not remove what was used in the last
+    // minute.
     keeper: { path: folders(config).catalog, touchEveryMs: 10_000 },
     generations: shared.generations,
     logLevel: config.server.logLevel,
@@ -168,7 +169,7 @@ export function edgeThread(
     catalogPath: catalog,
     bands: bandsReading(config, root),
     blobsPath: blobs,
-    // 64 GiB of addresses cost nothing but page tables of what was read.
+    // 64 GiB of address space use no memory except page tables for what was read.
     mapped: { mappedMaxBytes: 64 * 2 ** 30, filesMax: shared.descriptors?.filesMax ?? 1024, believeMs: 1000 },
     heldFilesMax: shared.descriptors?.filesMax ?? 1024,
     sound: shared.sound,
@@ -213,7 +214,7 @@ function chunkOptions({ chunks, limits }: Config): EdgeThread['chunks'] {
   return {
     finder: {
       deadlineMs: chunks.serveDeadlineMs,
-      // Ten questions to a good node; an answer without the id is complete all the same.
+      // Time for ten requests to a fast node; an answer without the id is complete all the same.
       nameMs: Math.min(1500, chunks.serveDeadlineMs / 2),
       flightsMax: 256,
       searchesMax: chunks.searchesMax,
@@ -244,7 +245,7 @@ export function publishingThread(config: Config, shared: SharedTables): BandsThr
   return bandsThread(config, { root, catalog, signing: places, generations: shared.generations })
 }
 
-/** Reads or makes the signing key. Throws in words that name the setting at fault. */
+/** Reads or makes the signing key. Throws an error that names the setting at fault. */
 export function tryKey(config: Config): void {
   const { root, keys } = folders(config)
   if (config.server.httpsigEnabled) loadSigningKey(signing(config, join(keys, 'httpsig.pem'), root))

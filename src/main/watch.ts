@@ -7,27 +7,29 @@ import type { Part } from '../actor/supervise.js'
 import { type Silence, Watchdog } from '../actor/watchdog.js'
 import type { RunningThreads } from './running-threads.js'
 
-/** How long the stack of a silent thread is waited for. */
+/** Timeout for reading the stack of a silent thread. */
 const stackMs = 3000
 
 /**
- * What becomes of a thread that is silent for `silentMs`. It is named in the log, with what it does where that can be had. Then:
+ * What happens to a thread that is silent for `silentMs`. It is logged, with its stack where that can be read. Then:
  *
- * - A thread that serves sockets owns nothing that outlives it: it is ended and replaced, whether it spins or sleeps in a call.
- *   Its connections are closed, others listen on the same port meanwhile. One that waits for a disk is only named: the next one
- *   would wait for the same disk.
- * - All others write what nobody else may write, or hold work of those: one of them cannot be replaced while the rest of the
- *   program holds lines to it and beliefs about it. The program ends, and a fresh one recovers from disk, as after kill -9. They
- *   may be long at one piece of work, so this takes `endFactor` times as long of processor time, or `sleepFactor` times as long
- *   asleep within a call (a keeper whose disk stands still waits for it, and is not ended).
- * - A thread that could run, and got no processor, is not to blame; nor is any for time that the main thread was late itself.
+ * - A thread that serves sockets owns no state outside itself: it is terminated and replaced, whether it spins or
+ *   sleeps in a call. Its connections are closed, others listen on the same port meanwhile. One that waits for a disk
+ *   is only named: the next one would wait for the same disk.
+ * - All others write what nobody else may write, or hold work of those: one of them cannot be replaced while other
+ *   threads hold message ports to it and rely on its state. The program ends, and a fresh one recovers from disk, as
+ *   after kill -9. One piece of their work may take long, so this takes `endFactor` times as long of processor time,
+ *   or `sleepFactor` times as long asleep within a call (a keeper whose disk stands still waits for it, and is not
+ *   ended).
+ * - A thread that could run, and got no processor, is not to blame; nor is any for time that the main thread was late
+ *   itself.
  */
 const endFactor = 6
 const sleepFactor = 30
 
 /**
- * Makes all threads that start from now on give signs of life, and returns the part that looks after them: the last to start,
- * and the first to stop.
+ * Makes all threads that start from now on write heartbeats, and returns the part that watches them: the last to
+ * start, and the first to stop.
  */
 export function watchdogPart(threads: RunningThreads, silentMs: number, meters: Meters, log: Log): Part {
   const heartbeats = new Heartbeats()
@@ -41,7 +43,7 @@ export function watchdogPart(threads: RunningThreads, silentMs: number, meters: 
           if (isFirst) meters.of('watchdog_reports_total', { cause: silence.cause }).add(1)
           act(threads, silence, isFirst, silentMs, log)
         },
-        onHeard: (name) => log.warn({ name }, 'a thread that was silent is heard from again'),
+        onHeard: (name) => log.warn({ name }, 'a thread that was silent sends heartbeats again'),
       })
       watchdog.start()
       return { stop: async () => watchdog.stop() }
@@ -58,7 +60,7 @@ function act(threads: RunningThreads, silence: Silence, isFirst: boolean, allowe
   }
   if (threads.mayReplace(name)) return
   const isOver = cause === 'spins' ? cpuMs >= endFactor * allowedMs : silentMs >= sleepFactor * allowedMs
-  // A hand of a thread is lost with it.
+  // A thread of a pool is lost with the thread that owns the pool.
   if (isOver && cause !== 'disk')
     threads.lose(name.split('/')[0] ?? '', `${name} ${cause} for ${Math.round(silentMs)} ms`)
 }
@@ -77,5 +79,5 @@ async function named(
     cpuMs,
     ...(stack === undefined ? {} : { stack }),
   }
-  log.error(about, 'a thread is not heard from')
+  log.error(about, 'a thread sends no heartbeat')
 }

@@ -6,7 +6,10 @@ import { keptSecret } from '../store/secret-file.js'
 
 const prefix = 'whsec_'
 
-/** Who is told what, and how; undefined where nobody is. Makes the secret in the folder `keys` at the first start. */
+/**
+ * Receivers of webhooks and what they get; undefined where there are none. Makes the secret in the folder `keys` at
+ * the first start.
+ */
 export function webhookOptions(config: Config, keys: string): WebhookOptions | undefined {
   const { servers, index, blocks, cached, secret, waitingMax } = config.webhooks
   if (servers === undefined) return undefined
@@ -21,7 +24,7 @@ export function webhookOptions(config: Config, keys: string): WebhookOptions | u
       release: config.server.release,
       timeoutMs: 10_000,
       atOnce: 5,
-      // 20 tries are some 30 hours: a receiver may be away for a night.
+      // 20 tries are some 30 hours: so that a receiver may be down for a night.
       retryMs: 1000,
       retryMaxMs: 3 * 3_600_000,
       attemptsMax: 20,

@@ -72,7 +72,7 @@ function status(url: string): Promise<number | undefined> {
 
 /** The log says that a thread of this name spins, and where. */
 function isNamed(running: Running, name: string): boolean {
-  return lines(running, 'a thread is not heard from').some(
+  return lines(running, 'a thread sends no heartbeat').some(
     (line) => line.name === name && line.cause === 'spins' && String(line.stack).includes('endless'),
   )
 }
@@ -139,6 +139,6 @@ t.test('a program that was stopped for long blames nobody', async (t) => {
     t.equal(await status(`${running.urls.gateway}/gateway/info`), 200)
     await pause(100)
   }
-  t.same(lines(running, 'a thread is not heard from'), [])
+  t.same(lines(running, 'a thread sends no heartbeat'), [])
   t.equal(await running.stop(), 0)
 })
