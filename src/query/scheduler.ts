@@ -111,7 +111,9 @@ export class QueryScheduler {
 }
 
 function packed(answer: QueryResponse): QueryReply {
-  return answer.body.length < movedMinChars ? answer : { ...answer, body: Buffer.from(answer.body) }
+  if (answer.body.length < movedMinChars) return answer
+  // Not `Buffer.from`: what lies in Node's pool of buffers cannot be moved, and since Node 24 that is up to 32 KiB.
+  return { ...answer, body: new TextEncoder().encode(answer.body) }
 }
 
 /** What of a reply is moved and not copied. */

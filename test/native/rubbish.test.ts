@@ -355,8 +355,12 @@ t.test('server', { skip }, async (t) => {
   t.ok(Buffer.concat(pieces).equals(Buffer.concat([head, body])), 'the right answer went out behind all that')
 
   // Memory that both sides see cannot be taken away from the server.
-  structuredClone(inboxMemory, { transfer: [inboxMemory] })
-  structuredClone(outboxMemory, { transfer: [outboxMemory] })
+  for (const memory of [inboxMemory, outboxMemory]) {
+    // Since Node 22 it says so; before, it makes a copy.
+    if (Number.parseInt(process.versions.node, 10) >= 22)
+      t.throws(() => structuredClone(memory, { transfer: [memory] }))
+    else structuredClone(memory, { transfer: [memory] })
+  }
   const last = connect({ port, host: '127.0.0.1' })
   last.end('GET / HTTP/1.1\r\nHost: a\r\n\r\nno request')
   last.resume()
