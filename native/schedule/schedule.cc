@@ -1,5 +1,8 @@
-// The policy by which the kernel lets a thread run. See README.md for why.
+// The policy by which the kernel lets a thread run, and memory that goes back to the kernel. See README.md for why.
 #include <errno.h>
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 #include <node_api.h>
 #include <sched.h>
 #include <time.h>
@@ -40,8 +43,18 @@ napi_value ran(napi_env env, napi_callback_info) {
   return result;
 }
 
+// trim() -> whether the C library gave freed memory of all threads back to the kernel. It keeps that by itself, an arena for each
+// thread. Only glibc has a call for it.
+napi_value trim(napi_env env, napi_callback_info) {
+#if defined(__GLIBC__)
+  return numberOf(env, malloc_trim(0));
+#else
+  return numberOf(env, 0);
+#endif
+}
+
 }  // namespace
 
 NAPI_MODULE_INIT() {
-  return give(env, exports, {{"set", set}, {"get", get}, {"ran", ran}});
+  return give(env, exports, {{"set", set}, {"get", get}, {"ran", ran}, {"trim", trim}});
 }

@@ -7,6 +7,8 @@ interface Addon {
   get(thread: number): number
   /** Milliseconds. */
   ran(): number
+  /** 1 where something was given back. */
+  trim(): number
 }
 
 /** SCHED_OTHER and SCHED_IDLE of Linux, as sched(7) has them. Idle: the thread runs where nothing else wants the processor. */
@@ -37,4 +39,9 @@ export function policyOf(thread: number): Policy | undefined {
 /** Milliseconds of the processors that this thread has had; undefined without the addon. */
 export function ranMs(): number | undefined {
   return addon?.ran()
+}
+
+/** Gives memory that all threads have freed, but the C library keeps, back to the kernel. Without the addon nothing happens. */
+export function trimMemory(): void {
+  addon?.trim()
 }

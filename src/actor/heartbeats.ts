@@ -1,6 +1,7 @@
 import { getHeapStatistics } from 'node:v8'
 import { getEnvironmentData, setEnvironmentData } from 'node:worker_threads'
 import { systemClock } from './clock.js'
+import { giveMemoryBack } from './idle-memory.js'
 import { ownThread } from './priority.js'
 
 /**
@@ -127,6 +128,7 @@ export function keepHeartbeat(hand?: string): () => void {
   if (slot === undefined) return () => undefined
   const beat = (): void => heartbeats.beat(slot)
   const lateness = new Lateness()
+  if (hand === undefined) giveMemoryBack()
   systemClock.every(beatMs, () => {
     beat()
     const { used_heap_size: heapUsedBytes, total_heap_size: heapTotalBytes } = getHeapStatistics()

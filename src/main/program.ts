@@ -1,6 +1,7 @@
 import type { Config } from '../../config/read.js'
 import { missingAddons } from '../../native/addon.js'
 import { systemClock } from '../actor/clock.js'
+import { giveMemoryBack } from '../actor/idle-memory.js'
 import { IdleShare, ownIdleThreads } from '../actor/idle-share.js'
 import type { Log } from '../actor/log.js'
 import { Meters } from '../actor/meter.js'
@@ -116,6 +117,7 @@ async function seeded(...given: Parameters<typeof seedSite>): Promise<SeededSite
 function prepared(given: Config, log: Log): { readonly config: Config; readonly shared: SharedTables } {
   warnOfMissingAddons(log)
   stepEngineBack(log)
+  giveMemoryBack()
   const descriptors = descriptorsOf(given, log)
   const config = fitted(given, descriptors)
   return { config, shared: sharedTables(config, descriptors) }
