@@ -1,4 +1,4 @@
-import { type Load, loadsByName } from '../actor/heartbeats.js'
+import { loadsByName, type ThreadLoad } from '../actor/heartbeats.js'
 import type { Meters } from '../actor/meter.js'
 import { programVersion } from '../actor/version.js'
 import type { Vocabulary } from '../attest/vocabulary.js'
@@ -25,7 +25,7 @@ interface Shown {
 
 const sources = ['parent', 'trusted-gateways', 'ar-io-network', 'chunks', 'chunks-offset-aware', 'tx-data']
 
-const ofThread = (value: (load: Load) => number): Shown['series'] => {
+const ofThread = (value: (load: ThreadLoad) => number): Shown['series'] => {
   return () => [...loadsByName()].map(([name, load]) => [`thread="${name}"`, value(load)])
 }
 
@@ -67,6 +67,12 @@ const shown: readonly Shown[] = [
     kind: 'gauge',
     help: 'How late the event loop of a thread was at most, within the last 15 to 30 seconds, by one timer a second.',
     series: ofThread(({ loopDelayMs }) => loopDelayMs / 1000),
+  },
+  {
+    name: 'thread_processor_seconds_total',
+    kind: 'counter',
+    help: 'Time of the processors that a thread has had; threads of one name together.',
+    series: ofThread(({ processorSeconds }) => processorSeconds),
   },
   {
     name: 'thread_heap_used_bytes',

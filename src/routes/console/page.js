@@ -1,3 +1,4 @@
+import { live } from './live.js'
 import { bytes, number, parseMetrics, points, rate, span, sum } from './metrics.js'
 import { list } from './moderation.js'
 import './lookup.js'
@@ -88,6 +89,7 @@ function show(overview, series) {
   tiles(overview, series, { per, requests, failed })
   const limited = per('rate_limit_exceeded_total')
   verdict(overview, { requests, failed, limited, cut: per('get_data_stream_errors_total') })
+  live(before, series, seconds, overview)
   resources(overview.resources)
   refused(overview.limited, info.rateLimiter)
   payments(info, series, overview.payments)

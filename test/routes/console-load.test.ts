@@ -1,0 +1,86 @@
+import t from 'tap'
+
+/** The console's own files: browsers load them as they are. */
+const at = (name: string): string => new URL(`../../../src/routes/console/${name}.js`, import.meta.url).href
+type Series = ReadonlyMap<string, readonly { readonly labels: string; readonly value: number }[]>
+type Buckets = readonly { readonly le: number; readonly count: number }[]
+const { parseMetrics } = (await import(at('metrics'))) as { parseMetrics(text: string): Series }
+const { grown, quantile, slowness, threads } = (await import(at('load'))) as {
+  grown(before: Series | undefined, now: Series, name: string, label?: string): ReadonlyMap<string, Buckets>
+  quantile(buckets: Buckets, share: number): number | undefined
+  threads(
+    before: Series | undefined,
+    now: Series,
+    seconds: number,
+  ): readonly { name: string; share?: number }[]
+  slowness(before: Series, now: Series, seconds: number, found: readonly object[]): string[]
+}
+const { stretches } = (await import(at('charts'))) as {
+  stretches(values: readonly (number | undefined)[], top: number): string[]
+}
+
+const reading = (data: readonly number[], raw: readonly number[]): Series =>
+  parseMetrics(
+    [
+      ...data.map((count, at) => `d_bucket{route="data",le="${[0.1, 1, '+Inf'][at]}"} ${count}`),
+      ...raw.map((count, at) => `d_bucket{route="raw",le="${[0.1, 1, '+Inf'][at]}"} ${count}`),
+    ].join('\n'),
+  )
+
+t.test('latency is what a histogram grew by', async (t) => {
+  const before = reading([10, 20, 20], [0, 0, 0])
+  const now = reading([20, 30, 30], [0, 10, 10])
+  const all = grown(before, now, 'd').get('') ?? []
+  t.same(
+    all.map(({ count }) => count),
+    [10, 20, 20],
+  )
+  t.equal(quantile(all, 0.5), 0.1)
+  t.equal(quantile(all, 0.75), 0.55)
+  const raw = grown(before, now, 'd', 'route').get('raw') ?? []
+  t.equal(quantile(raw, 0.5), 0.55)
+  t.equal(quantile(grown(now, now, 'd').get('') ?? [], 0.5), undefined, 'nothing was answered')
+  t.equal(
+    quantile(
+      [
+        { le: 1, count: 0 },
+        { le: Number.POSITIVE_INFINITY, count: 2 },
+      ],
+      0.5,
+    ),
+    1,
+    'the last bound that is known',
+  )
+})
+
+t.test('threads show what they took of a processor, and a busy or late one is named', async (t) => {
+  const text = (seconds: number): Series =>
+    parseMetrics(
+      [
+        'thread_heap_used_bytes{thread="source",release="x"} 1',
+        'thread_heap_used_bytes{thread="edge-1",release="x"} 1',
+        'thread_loop_delay_seconds{thread="edge-1",release="x"} 0.25',
+        `thread_processor_seconds_total{thread="edge-1",release="x"} ${seconds}`,
+        'thread_processor_seconds_total{thread="source",release="x"} 1',
+        `contiguous_data_cache_miss_total ${seconds * 10}`,
+      ].join('\n'),
+    )
+  const found = threads(text(10), text(11.9), 2)
+  t.same(
+    found.map(({ name, share }) => [name, share?.toFixed(2)]),
+    [
+      ['edge-1', '0.95'],
+      ['source', '0.00'],
+    ],
+  )
+  const said = slowness(text(10), text(11.9), 2, found).join('\n')
+  t.match(said, /edge-1: within half a minute its loop was late by 250 ms/)
+  t.match(said, /edge-1 takes 95 %/)
+  t.match(said, /Most content is not here yet/)
+  t.same(slowness(text(10), text(10), 2, []), [])
+})
+
+t.test('a line has gaps where nothing was measured', async (t) => {
+  t.equal(stretches([1, undefined, 2, 3], 3).length, 2)
+  t.equal(stretches([undefined], 1).length, 0)
+})
