@@ -47,20 +47,20 @@ export const chunks = {
   dryRun: flag({
     env: 'ARWEAVE_POST_DRY_RUN',
     default: false,
-    why: 'Transactions and chunks that are posted are checked and answered, and told to nobody: for trying out.',
+    why: 'Posted transactions and chunks are checked and answered, but not sent to nodes: for tests.',
   }),
   postAbortMs: whole({
     env: 'CHUNK_POST_ABORT_TIMEOUT_MS',
     default: 2000,
     min: 10,
     max: 600_000,
-    why: 'To a connection to a node that is to take a chunk.',
+    why: 'Timeout of the connection to a node for a posted chunk.',
   }),
   postResponseMs: whole({
     env: 'CHUNK_POST_RESPONSE_TIMEOUT_MS',
     default: 5000,
     min: 10,
     max: 600_000,
-    why: 'To the answer of a node that is to take a chunk.',
+    why: 'Timeout of the answer of a node to a posted chunk.',
   }),
 }

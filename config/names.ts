@@ -60,7 +60,7 @@ export const names = {
     env: 'ARNS_NOT_FOUND_TX_ID',
     allowed: 'an id',
     shape: id,
-    why: 'Shown where nobody knows a name.',
+    why: 'Shown for a name that does not exist.',
   }),
   notFoundName: maybeText({
     env: 'ARNS_NOT_FOUND_ARNS_NAME',
@@ -106,14 +106,14 @@ export const names = {
     env: 'ARNS_RESOLVER_OVERRIDE_TTL_SECONDS',
     min: 0,
     max: 2_592_000,
-    why: 'Names are believed for so long, whatever their records say.',
+    why: 'TTL of names, whatever their records say.',
   }),
   staleSeconds: whole({
     env: 'ARNS_CACHE_TTL_SECONDS',
     default: 86_400,
     min: 0,
     max: 2_592_000,
-    why: 'What a name meant so long ago is answered while nobody can say what it means now.',
+    why: 'How old the last known meaning of a name may be that is served while no resolver answers.',
   }),
   namesMax: whole({
     env: 'ARNS_CACHE_MAX_KEYS',
@@ -144,7 +144,7 @@ export const names = {
     default: 1,
     min: 1,
     max: 100,
-    why: 'Resolvers on other machines asked at once for one name: more answer sooner where the first is slow. 1: in turn.',
+    why: 'Remote resolvers asked at the same time for one name: more is faster where the first is slow. 1: in turn.',
   }),
   preferred: list({
     env: 'PREFERRED_ARNS_NAMES',
@@ -165,7 +165,7 @@ export const names = {
     default: 250,
     min: 0,
     max: 60_000,
-    why: 'A new answer is waited for so long where an old one is at hand.',
+    why: 'How long a new answer is waited for where an old one is known.',
   }),
   timeoutMs: whole({
     env: 'ARNS_COMPOSITE_RESOLVER_TIMEOUT_MS',

@@ -18,14 +18,14 @@ export const peers = {
     default: 3,
     min: 0,
     max: 100,
-    why: 'Of them, those that all gateways choose for the same id; the rest are drawn by weight.',
+    why: 'Of them, those that all gateways choose for the same id; the rest are chosen at random by weight.',
   }),
   hedgeMs: whole({
     env: 'PEER_HEDGE_DELAY_MS',
     default: 500,
     min: 1,
     max: 60_000,
-    why: 'A peer silent for so long gets company.',
+    why: 'A second peer is asked when the first sent nothing for so long.',
   }),
   hedgedMax: whole({
     env: 'PEER_MAX_HEDGED_REQUESTS',

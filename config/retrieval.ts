@@ -61,7 +61,7 @@ export const retrieval = {
   verifies: flag({
     env: 'ENABLE_BACKGROUND_DATA_VERIFICATION',
     default: true,
-    why: 'Hold cached content against the chain; without it nothing that a gateway sent is ever called verified.',
+    why: 'Verify cached content against the chain; without it nothing that a gateway sent is ever called verified.',
   }),
   verifyEverySeconds: whole({
     env: 'BACKGROUND_DATA_VERIFICATION_INTERVAL_SECONDS',
@@ -82,7 +82,7 @@ export const retrieval = {
     default: 100 * 2 ** 30,
     min: 2 ** 20,
     max: Number.MAX_SAFE_INTEGER,
-    why: 'Bytes of content kept on disk; the longest unused goes first.',
+    why: 'Bytes of content kept on disk; the least recently used is removed first.',
   }),
   cacheMaxAgeSeconds: maybeWhole({
     env: 'CONTIGUOUS_DATA_CACHE_CLEANUP_THRESHOLD',

@@ -26,14 +26,14 @@ export const rootLookup = {
     default: 5,
     min: 1,
     max: 10_000,
-    why: 'Items asked of one gateway in a row after a quiet time.',
+    why: 'Items asked of one gateway in a burst.',
   }),
   perMinute: whole({
     env: 'GATEWAYS_ROOT_TX_RATE_LIMIT_PER_MINUTE',
     default: 6,
     min: 1,
     max: 100_000,
-    why: 'Items asked of one gateway in the long run: a flood of unknown ids must not become a flood there.',
+    why: 'Items asked of one gateway on average: a flood of requests for unknown ids must not become a flood there.',
   }),
   rememberedMax: whole({
     env: 'ROOT_TX_CACHE_MAX_SIZE',

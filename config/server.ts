@@ -77,7 +77,7 @@ export const server = {
     default: 10,
     min: 2,
     max: 3600,
-    why: 'A thread that is not heard from for so long is reported; one that serves sockets is replaced.',
+    why: 'A thread without a heartbeat for so long is reported; one that serves sockets is replaced.',
   }),
   flowsMax: whole({
     env: 'GATEWAY_FLOWS_MAX',
@@ -91,7 +91,7 @@ export const server = {
     default: 30_000,
     min: 100,
     max: 600_000,
-    why: 'A client that takes no byte for so long is dropped.',
+    why: 'A client that reads no byte for so long is disconnected.',
   }),
   drainMs: whole({
     env: 'SHUTDOWN_DRAIN_MS',
