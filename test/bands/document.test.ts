@@ -94,7 +94,7 @@ t.test('unknown fields are ignored, and signed all the same', async (t) => {
   t.match(because(verifyPublication(changed, expected)), /^forged/)
 })
 
-t.test('strangers, rollbacks and other publishers are refused', async (t) => {
+t.test('foreign keys, rollbacks and other publishers are refused', async (t) => {
   const bytes = signPublication(said, key)
   const { privateKey } = generateKeyPairSync('ed25519')
   const stranger = signPublication(said, { ...key, privateKey })
@@ -106,7 +106,7 @@ t.test('strangers, rollbacks and other publishers are refused', async (t) => {
   t.match(because(verifyPublication(unsigned, expected)), /^forged/)
 })
 
-t.test('shapes that are wrong are refused before anything is believed', async (t) => {
+t.test('wrong shapes are refused before anything else is checked', async (t) => {
   const [index] = said.indexes
   const [band] = index?.bands ?? []
   if (index === undefined || band === undefined) throw new Error('no band')

@@ -178,7 +178,7 @@ t.test('one file far away, and one that is content of the chain', async (t) => {
   t.match(windows[0], { start: 1000, end: 1000 + 4095 })
 })
 
-t.test('servers that do not do as they should are not believed, and rest for a while', async (t) => {
+t.test('servers with wrong answers are not used, and not asked for a while', async (t) => {
   const { shelf } = await house(t)
   const folder = await shelveBand(shelf, 'far', span(0, 60))
   const deeds: Record<string, Serving> = {
@@ -217,7 +217,7 @@ t.test('servers that do not do as they should are not believed, and rest for a w
   }
 })
 
-t.test('an index whose manifest drips keeps only the first question waiting', async (t) => {
+t.test('an index with a very slow manifest delays only the first request', async (t) => {
   const { shelf } = await house(t)
   const folder = await shelveBand(shelf, 'far', span(0, 60))
   const { url, asked } = await web(t, folder, (request, response) => {

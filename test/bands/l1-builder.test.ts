@@ -85,7 +85,7 @@ t.test(
   },
 )
 
-t.test('heights that cannot be had do not keep those behind them waiting, and are tried again', async (t) => {
+t.test('a range that cannot be built does not stop later ones, and is tried again', async (t) => {
   const { house, builder, clock, ranges } = await stage(t, -1)
   const without = chain.map((made, height) => {
     if (height !== 7) return made
@@ -103,7 +103,7 @@ t.test('heights that cannot be had do not keep those behind them waiting, and ar
   t.equal(ids.length, 1)
 })
 
-t.test('who stops waits for no band', async (t) => {
+t.test('stopping does not wait for a band to be built', async (t) => {
   const { house, builder, ranges, shelf } = await stage(t, -1)
   await settle(house, chain)
   const stopping = new AbortController()

@@ -52,7 +52,7 @@ t.test(
   },
 )
 
-t.test('a band that is replaced is offered no more, and goes when its time is over', async (t) => {
+t.test('a replaced band is not offered any more, and is removed after the grace time', async (t) => {
   const clock = turned()
   const { publisher, shelf } = await house(t, { graceMs: 60_000 }, clock)
   const folder = await shelveBand(shelf, 'old', [1, 2])
@@ -70,7 +70,7 @@ t.test('a band that is replaced is offered no more, and goes when its time is ov
   t.strictSame(readdirSync(join(shelf.root, 'tmp')), [])
 })
 
-t.test('rubbish among the bands, and a state that was lost, stop nothing', async (t) => {
+t.test('foreign files among the bands, and a lost state, do not stop the publisher', async (t) => {
   const clock = turned()
   const { publisher, shelf, open } = await house(t, {}, clock)
   await shelveBand(shelf, 'good', [1])

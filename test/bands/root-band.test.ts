@@ -184,7 +184,7 @@ t.test(
   },
 )
 
-t.test('the newest band that knows an item is believed', async (t) => {
+t.test('the newest band that has an item is used', async (t) => {
   const { shelf } = await house(t)
   await shelveBand(shelf, 'old', [1, 2, 3], { heightRange: [0, 10] })
   const draft = await shelf.draft()

@@ -92,7 +92,7 @@ function half(response: ServerResponse, bytes: Uint8Array): true {
   return true
 }
 
-t.test('a publisher that drips holds up nobody but itself', async (t) => {
+t.test('a very slow publisher delays no other one', async (t) => {
   const { publishers, subscriber, installed } = await stage(t, 600_000)
   const [slow, good] = publishers
   slow.special = (_, response) => drip(response.writeHead(200))
@@ -105,7 +105,7 @@ t.test('a publisher that drips holds up nobody but itself', async (t) => {
   await subscriber.stop()
 })
 
-t.test('a band that drips is given up, and another publisher has a turn meanwhile', async (t) => {
+t.test('a very slow band is given up, and another publisher is served meanwhile', async (t) => {
   const { publishers, subscriber, installed } = await stage(t, 1500)
   const [slow, good] = publishers
   slow.publish(['x', 'y'].map((id) => ({ id, files: { a: randomBytes(100_000) } })))
@@ -130,7 +130,7 @@ t.test('where one publisher fails, another one that lists the same band is asked
   t.same(await installed(), ['one'])
 })
 
-t.test('what was begun of bands counts, and makes room', async (t) => {
+t.test('partial bands count against the limit, and are removed to make room', async (t) => {
   const bytesMax = 1_000_000
   const { publishers, subscriber, installed, diskBytes, fetching } = await stage(t, 10_000, {
     bytesMax,
@@ -151,7 +151,7 @@ t.test('what was begun of bands counts, and makes room', async (t) => {
   t.same(fetching(), [])
 })
 
-t.test('what was begun goes when nothing more comes of it, and not before', async (t) => {
+t.test('a partial band is removed after attempts without new bytes, and not before', async (t) => {
   const { publishers, subscriber, fetching } = await stage(t, 10_000, { pollMs: 20 })
   const [broken] = publishers
   const bytes = randomBytes(900_000)

@@ -161,7 +161,7 @@ t.test('trackers that the operator names are asked too', async (t) => {
   t.equal(meters.total('torrent_sent_bytes_total'), 700_000, 'all from the peer that the tracker named')
 })
 
-t.test('what replaces a band comes first, and only then the old one goes', async (t) => {
+t.test('an old band is removed only after its replacement is installed', async (t) => {
   const { publisher, open, installed } = await stage(t)
   publisher.publish([{ id: 'old', files: { a: randomBytes(1000) } }])
   const subscriber = await open()
@@ -249,7 +249,7 @@ t.test('no more is fetched than may lie on the disk', async (t) => {
   t.equal((await installed()).length, 2)
 })
 
-t.test('an empty list takes nothing away', async (t) => {
+t.test('an empty list removes no bands', async (t) => {
   const { publisher, open, installed } = await stage(t)
   publisher.publish([{ id: 'one', files: { a: randomBytes(10) } }])
   const subscriber = await open()
@@ -279,39 +279,42 @@ async function seededOn(
   return { port, meters }
 }
 
-t.test('what was fetched is given on, until nobody lists it; publishers are told', async (t) => {
-  const { outer, publisher, url, open, dispatcher, shelf } = await stage(t)
-  const one = await plantBand(join(outer, 'one'), { a: randomBytes(700_000), b: randomBytes(20) })
-  const listed = { id: 'one', files: one.files, torrent: one.torrent }
-  publisher.publish([listed, { id: 'plain', files: { a: randomBytes(10) } }])
-  const first = await open()
-  await turn(first)
-  await first.stop()
-  const follower = await open()
-  t.equal(follower.offerings.length, 1, 'known again after a restart, without asking anybody')
-  const { port, meters } = await seededOn(t, follower, dispatcher)
-  t.same(follower.offerings[0]?.trackers, [`${url}/indexes/announce`])
-  while (!publisher.ports.includes(port)) await new Promise((resolve) => setTimeout(resolve, 50))
-  for (const name of ['a', 'b']) publisher.lies.set(`/webseed/${one.torrent.name}/${name}`, Buffer.alloc(1))
-  const other = new BandStore(join(outer, 'other'))
-  await other.prepare()
-  await turn(await open({ place: other }))
-  sameFiles(t, one.files, join(outer, 'other', 'installed', 'plain-index', 'one'))
-  t.ok(meters.total('torrent_sent_bytes_total') >= 700_020, 'all of it came from the follower')
-  publisher.lies.clear()
-  publisher.publish([{ id: 'two', files: { a: randomBytes(10) } }])
-  await turn(follower)
-  t.same(follower.offerings, [])
-  await turn(follower)
-  await turn(follower)
-  t.same(
-    (await shelf.list('installed')).map(({ id }) => id),
-    ['two'],
-  )
-  t.same(readdirSync(join(outer, 'bands', 'subscribed', 'torrents')), [])
-})
+t.test(
+  'fetched bands are seeded until no publisher lists them, and announced to the publishers',
+  async (t) => {
+    const { outer, publisher, url, open, dispatcher, shelf } = await stage(t)
+    const one = await plantBand(join(outer, 'one'), { a: randomBytes(700_000), b: randomBytes(20) })
+    const listed = { id: 'one', files: one.files, torrent: one.torrent }
+    publisher.publish([listed, { id: 'plain', files: { a: randomBytes(10) } }])
+    const first = await open()
+    await turn(first)
+    await first.stop()
+    const follower = await open()
+    t.equal(follower.offerings.length, 1, 'known again after a restart, without asking anybody')
+    const { port, meters } = await seededOn(t, follower, dispatcher)
+    t.same(follower.offerings[0]?.trackers, [`${url}/indexes/announce`])
+    while (!publisher.ports.includes(port)) await new Promise((resolve) => setTimeout(resolve, 50))
+    for (const name of ['a', 'b']) publisher.lies.set(`/webseed/${one.torrent.name}/${name}`, Buffer.alloc(1))
+    const other = new BandStore(join(outer, 'other'))
+    await other.prepare()
+    await turn(await open({ place: other }))
+    sameFiles(t, one.files, join(outer, 'other', 'installed', 'plain-index', 'one'))
+    t.ok(meters.total('torrent_sent_bytes_total') >= 700_020, 'all of it came from the follower')
+    publisher.lies.clear()
+    publisher.publish([{ id: 'two', files: { a: randomBytes(10) } }])
+    await turn(follower)
+    t.same(follower.offerings, [])
+    await turn(follower)
+    await turn(follower)
+    t.same(
+      (await shelf.list('installed')).map(({ id }) => id),
+      ['two'],
+    )
+    t.same(readdirSync(join(outer, 'bands', 'subscribed', 'torrents')), [])
+  },
+)
 
-t.test('what has come of a band is given on while the rest is on its way', async (t) => {
+t.test('pieces of a band are seeded while the rest is being fetched', async (t) => {
   const { outer, publisher, open, dispatcher } = await stage(t)
   const band = await plantBand(join(outer, 'one'), { a: randomBytes(600_000), b: randomBytes(600_000) })
   const listed = { id: 'one', files: band.files, torrent: band.torrent }

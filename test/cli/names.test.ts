@@ -3,7 +3,7 @@ import t from 'tap'
 import { sluice } from '../flow/running.js'
 import { someId } from '../source/rig.js'
 
-t.test('names that are wrong are all told at once, and nothing is set', async (t) => {
+t.test('all malformed names are reported at once, and nothing is set', async (t) => {
   const dataPath = `${t.testdir()}/data`
   const environment = { DATA_PATH: dataPath }
   const file = `${dataPath}.json`

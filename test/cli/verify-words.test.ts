@@ -25,7 +25,7 @@ t.test('an id that starts with a dash is an id, wherever it stands', async (t) =
   }
 })
 
-t.test('anything but one id is refused with a word', async (t) => {
+t.test('anything but one id is refused with a message', async (t) => {
   t.match(await verify(), { code: 2, said: /give one ID/ })
   t.match(await verify('short'), { code: 2, said: /is no id/ })
   const id = '8V0K0DltgqPzBDa_FYyOdWnfhSngRj7ORH0lnOeqChw'

@@ -48,7 +48,7 @@ async function busyNode(dataPath: string): Promise<{ child: ChildProcess; url: s
   return { child, url: line.toString().trim() }
 }
 
-t.test('a node killed while it mines and forks leaves a sound chain each time', async (t) => {
+t.test('a node killed while it mines and forks leaves a valid chain each time', async (t) => {
   const dataPath = folderOf(t)
   const opening = await devnetOf(t, { dataPath })
   const payer = await payerOf(opening)

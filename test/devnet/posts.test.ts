@@ -8,7 +8,7 @@ import { signTransactionEcdsa } from '../../src/proof/sign.js'
 import { ownerOf } from '../../src/proof/transaction.js'
 import { devnetOf, jsonOf, payerOf, signed } from './posting.js'
 
-t.test('what a node would refuse is refused, with words', async (t) => {
+t.test('what a node would refuse is refused, with its error code', async (t) => {
   const devnet = await devnetOf(t)
   const payer = await payerOf(devnet)
   const post = async (body: unknown) => {
@@ -162,7 +162,7 @@ t.test('a chunk must prove itself under a data root that is known', async (t) =>
   t.equal((await fetch(`${devnet.url}/chunk/${start + 524_288}`)).status, 404)
 })
 
-t.test('a body beyond any transaction is refused, and the node lives on', async (t) => {
+t.test('a body larger than any transaction is refused, and the node goes on', async (t) => {
   const devnet = await devnetOf(t)
   const response = await fetch(`${devnet.url}/tx`, { method: 'POST', body: 'x'.repeat(20 << 20) })
   t.equal(response.status, 413)

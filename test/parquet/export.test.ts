@@ -180,7 +180,7 @@ t.test('files end at their rows, and what is of the base layer is left out on de
   t.same(most, [['4']])
 })
 
-t.test('one export at a time, and nothing of one that is ended', async (t) => {
+t.test('one export at a time, and a cancelled one leaves no files', async (t) => {
   const { exporter, root } = await rig(t)
   t.same(exporter.handle({ export: 'state' }), { kind: 'export-state', state: undefined })
   mkdirSync(join(root, 'all', '.draft-of-a-killed-one'), { recursive: true })

@@ -137,7 +137,7 @@ t.test('a band is described as publications list it', async (t) => {
   })
 })
 
-t.test('no band is built of what is not whole', async (t) => {
+t.test('no band is built of an incomplete range', async (t) => {
   const house = l1House(t)
   const chain = [...madeChain(30)]
   const gap = chain.find(({ transactions }) => transactions.length > 2)

@@ -109,7 +109,7 @@ t.test(
   },
 )
 
-t.test('bands follow each other; what is there is passed over, what does not fit is refused', async (t) => {
+t.test('bands are imported in order; blocks that are there are skipped, gaps are refused', async (t) => {
   const builder = l1House(t)
   await settle(builder, madeChain(5030, 1))
   const path = folder(t)
@@ -134,7 +134,7 @@ t.test('bands follow each other; what is there is passed over, what does not fit
   t.same(checkIndex(young.tables).problems, [])
 })
 
-t.test('an import that is killed goes on and ends with the index of one that was not', async (t) => {
+t.test('a killed import is resumed and gives the same index', async (t) => {
   const builder = l1House(t)
   await settle(builder, madeChain(300, 24))
   const path = folder(t)
@@ -161,7 +161,7 @@ t.test('an import that is killed goes on and ends with the index of one that was
   t.equal(digest(dump(house.tables)), digest(dump(whole.tables)))
 })
 
-t.test('a band with anything wrong in it is refused before a row of it counts', async (t) => {
+t.test('a band with any error is refused before a row of it is imported', async (t) => {
   const builder = l1House(t)
   await settle(builder, madeChain(40))
   const path = folder(t)

@@ -90,7 +90,7 @@ class Gate implements Answers {
   }
 }
 
-t.test('a full queue, and a client with enough in it, are told to come again', async (t) => {
+t.test('a full queue, and a client with too many queries in it, get 503 with Retry-After', async (t) => {
   const gate = new Gate()
   const { ask, close } = await served(t, [schedulerLine(gate)])
   const first = [ask('1', 'a'), ask('2', 'a')]
@@ -111,7 +111,7 @@ t.test('a full queue, and a client with enough in it, are told to come again', a
   await close()
 })
 
-t.test('a query whose client has left is not begun, and one that runs hears of it', async (t) => {
+t.test('a query whose client has left is not begun, and a running one is ended', async (t) => {
   let isHeld = true
   let begun = 0
   const seen: (() => boolean)[] = []
@@ -137,7 +137,7 @@ t.test('a query whose client has left is not begun, and one that runs hears of i
   await close()
 })
 
-t.test('a bug costs one answer, and a large answer comes whole', async (t) => {
+t.test('a bug fails one answer only, and a large answer is complete', async (t) => {
   const large = JSON.stringify({ data: 'ä'.repeat(500_000) })
   const answers: Answers = {
     answer: ({ query }) => {
@@ -155,7 +155,7 @@ t.test('a bug costs one answer, and a large answer comes whole', async (t) => {
   await close()
 })
 
-t.test('what an edge thread left under way counts no more when another took its place', async (t) => {
+t.test('queries of a replaced edge thread are not counted any more', async (t) => {
   const tables = new LeftTables({ waitingMax: 4 })
   const [first, other] = [tables.renew(0), tables.renew(1)].map((table) => new Int32Array(table))
   t.equal(tables.areUnderWay, false)

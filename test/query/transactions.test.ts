@@ -265,7 +265,7 @@ t.test(
   },
 )
 
-t.test('a content that never comes does not hold the answer for ever', async (t) => {
+t.test('content that never arrives does not delay the answer forever', async (t) => {
   const rig = await openRig(chain, {
     headers: { header: () => new Promise(() => 'never') },
     limits: { waitMs: 20, loadsMax: 2 },
