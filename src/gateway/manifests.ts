@@ -1,4 +1,5 @@
 import { FairSlots } from '../actor/fair-slots.js'
+import { Recent } from '../catalog/recent.js'
 import { encodeBase64url } from '../format/base64url.js'
 import type { Resolved } from '../format/packed-manifest.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
@@ -12,6 +13,11 @@ const unreadable = refuse('unknown', 'client', 'the manifest cannot be read')
 const tooMany = refuse('busy', 'client', 'too many manifests of one client are being read')
 const broken = refuse('upstream', 'self', 'the packed form of the manifest cannot be read')
 
+/** Paths kept at least, and at most twice as many; of the usual length each takes some 250 bytes. */
+const resolvedMax = 16_384
+/** Longer paths are looked up each time. */
+const keptPathMax = 256
+
 /** Manifests as one edge thread looks into them: packed files by the digest of the text, opened when they are first asked for. */
 export class Manifests {
   /** In the order of use. A refusal: the text is no manifest that can be resolved. */
@@ -19,6 +25,8 @@ export class Manifests {
   /** Questions under way, so that many requests for one cold manifest are one message. */
   readonly #asking = new Map<string, Promise<string | Refusal>>()
 
+  /** What paths led to, by the digest of the text and the path: true for ever, because the text is what its digest says. */
+  readonly #resolved = new Recent<string, Resolved>(resolvedMax)
   /** Of them those that are each client's. */
   readonly #shares: FairSlots
 
@@ -62,6 +70,9 @@ export class Manifests {
   }
 
   #look(name: string, path: string): Resolved | Refusal | 'absent' | 'broken' | 'unknown' {
+    const key = path.length > keptPathMax ? undefined : `${name} ${path}`
+    const known = key === undefined ? undefined : this.#resolved.get(key)
+    if (known !== undefined) return known
     const found = this.#open.get(name)
     if (found === undefined) return 'unknown'
     if (isRefusal(found)) return found
@@ -72,6 +83,7 @@ export class Manifests {
     }
     const resolved = found.resolve(path)
     if (resolved === 'broken') this.#close(name)
+    else if (resolved !== 'absent' && key !== undefined) this.#resolved.set(key, resolved)
     return resolved
   }
 
