@@ -192,7 +192,8 @@ t.test('files, functions and lines stay small', async (t) => {
 })
 
 t.test('no file is imported by nobody', async (t) => {
-  const entries = /^(workers\/|src\/cli\/sluice\.ts|src\/client\/((fetch|fs|node)\/)?index\.ts|native\/build)/
+  const entries =
+    /^(workers\/|src\/cli\/sluice\.ts|src\/client\/(((fetch|fs|node)\/)?index|fetch\/service-worker)\.ts|native\/build)/
   const imported = new Set(everything.filter(({ path }) => !/^test\//.test(path)).flatMap(importsOf))
   const unused = program.filter(({ path }) => !entries.test(path) && !imported.has(path))
   t.strictSame(

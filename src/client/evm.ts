@@ -1,8 +1,14 @@
-import { secp256k1 } from '@noble/curves/secp256k1.js'
+import { hmac } from '@noble/hashes/hmac.js'
+import { sha256 } from '@noble/hashes/sha2.js'
 import { keccak_256 } from '@noble/hashes/sha3.js'
+import * as secp256k1 from '@noble/secp256k1'
 import { fromHex, joined, sameBytes, toHex, utf8 } from './bytes.js'
 
 /** Ethereum's part of the client, loaded only where a key or an item of that network is at hand. */
+
+// What the library signs by; of its own it has only WebCrypto's, which is not at once.
+secp256k1.hashes.sha256 = sha256
+secp256k1.hashes.hmacSha256 = (key, message) => hmac(sha256, key, message)
 
 const keccak = (...parts: Uint8Array[]): Uint8Array => keccak_256(joined(...parts))
 

@@ -1,0 +1,61 @@
+// Packs the client alone as an npm package without install scripts: node bin/pack-client.mjs [FOLDER]
+// Needs a build. Prints the path of the tarball.
+import { spawnSync } from 'node:child_process'
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { dirname, join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const out = resolve(process.argv[2] ?? root)
+const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+const compiler = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin/tsc')
+
+function run(program, words, cwd) {
+  const { status, stdout, stderr } = spawnSync(program, words, { cwd, encoding: 'utf8' })
+  if (status !== 0) throw new Error(`${program} ${words.join(' ')}: ${stdout}${stderr}`)
+  return stdout
+}
+
+const folder = mkdtempSync(join(tmpdir(), 'sluice-client-'))
+try {
+  const types = join(folder, 'types')
+  run(process.execPath, [compiler, '-p', 'tsconfig.client.json', '--outDir', types], root)
+  cpSync(join(root, 'dist/src/client'), join(folder, 'package/lib'), {
+    recursive: true,
+    filter: (path) => !path.endsWith('.tsbuildinfo'),
+  })
+  cpSync(join(types, 'src/client'), join(folder, 'package/lib'), { recursive: true })
+  cpSync(join(root, 'LICENSE'), join(folder, 'package/LICENSE'))
+  const { version, license, dependencies } = manifest
+  const entry = (path) => ({ types: `./lib/${path}.d.ts`, default: `./lib/${path}.js` })
+  const own = {
+    name: 'sluice-client',
+    version,
+    description: 'Upload, deploy, fetch and verify on permanent storage.',
+    license,
+    type: 'module',
+    sideEffects: ['./lib/fetch/service-worker.js'],
+    engines: { node: '>=20.19' },
+    exports: {
+      '.': entry('index'),
+      './fetch': entry('fetch/index'),
+      './fs': entry('fs/index'),
+      './node': entry('node/index'),
+      './service-worker': entry('fetch/service-worker'),
+    },
+    files: ['lib'],
+    dependencies: Object.fromEntries(
+      ['@noble/curves', '@noble/hashes', '@noble/secp256k1'].map((name) => [name, dependencies[name]]),
+    ),
+  }
+  writeFileSync(join(folder, 'package/package.json'), `${JSON.stringify(own, undefined, 2)}\n`)
+  mkdirSync(out, { recursive: true })
+  const [packed] = JSON.parse(
+    run('npm', ['pack', '--json', '--pack-destination', out], join(folder, 'package')),
+  )
+  process.stdout.write(`${join(out, packed.filename)}\n`)
+} finally {
+  rmSync(folder, { recursive: true, force: true })
+}

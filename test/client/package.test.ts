@@ -1,0 +1,239 @@
+import { execFileSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { existsSync, readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { gzipSync } from 'node:zlib'
+import { build, type Metafile } from 'esbuild'
+import { type Browser, chromium } from 'playwright-core'
+import t, { type Test } from 'tap'
+import { eventually } from '../eventually.js'
+import { run } from '../flow/running.js'
+import { serving } from './rig.js'
+
+const root = fileURLToPath(new URL('../../..', import.meta.url))
+const chromiumPath = '/usr/bin/chromium'
+const options = { skip: existsSync(chromiumPath) ? false : 'no Chromium here' }
+
+/** The packed client, unpacked as npm would, with its dependencies beside it. */
+function unpacked(t: Test): string {
+  const folder = t.testdir({ node_modules: {} })
+  const tarball = execFileSync(process.execPath, [join(root, 'bin/pack-client.mjs'), folder], {
+    encoding: 'utf8',
+  }).trim()
+  execFileSync('tar', ['xzf', tarball, '-C', folder])
+  execFileSync('mv', [join(folder, 'package'), join(folder, 'node_modules/sluice-client')])
+  symlinkSync(join(root, 'node_modules/@noble'), join(folder, 'node_modules/@noble'))
+  t.ok(statSync(tarball).size < 200_000, `${statSync(tarball).size} bytes packed`)
+  return folder
+}
+
+interface Sizes {
+  /** Gzipped bytes of what is loaded at once, and of that with the part for Ethereum's keys. */
+  readonly atOnce: number
+  readonly withEvm: number
+}
+
+/** Bundles for browsers as it is, without polyfills. */
+async function bundled(folder: string, source: string, name: string): Promise<Sizes> {
+  const outdir = join(folder, 'out', name)
+  const { metafile } = await build({
+    stdin: { contents: source, resolveDir: folder, sourcefile: `${name}.js` },
+    bundle: true,
+    minify: true,
+    splitting: true,
+    format: 'esm',
+    platform: 'browser',
+    target: 'es2022',
+    outdir,
+    metafile: true,
+    absWorkingDir: folder,
+    logLevel: 'silent',
+  })
+  const sizeOf = (path: string): number => gzipSync(readFileSync(join(folder, path))).length
+  const [entry = ''] = Object.entries(metafile.outputs).flatMap(([path, { entryPoint }]) =>
+    entryPoint ? [path] : [],
+  )
+  const first = loadedAtOnce(metafile, entry)
+  const evm = Object.entries(metafile.outputs).flatMap(([path, { inputs }]) => {
+    return Object.keys(inputs).some((input) => input.endsWith('/evm.js'))
+      ? [...loadedAtOnce(metafile, path)]
+      : []
+  })
+  const sum = (paths: Iterable<string>): number => [...paths].reduce((total, path) => total + sizeOf(path), 0)
+  return { atOnce: sum(first), withEvm: sum(new Set([...first, ...evm])) }
+}
+
+function loadedAtOnce(metafile: Metafile, entry: string): Set<string> {
+  const found = new Set<string>([entry])
+  for (const path of found)
+    for (const { path: next, kind } of metafile.outputs[path]?.imports ?? [])
+      if (kind === 'import-statement') found.add(next)
+  return found
+}
+
+t.test('the packed client is small, typed, and bundles as it is', async (t) => {
+  const folder = unpacked(t)
+  const lib = join(folder, 'node_modules/sluice-client')
+  const manifest = JSON.parse(readFileSync(join(lib, 'package.json'), 'utf8')) as {
+    exports: Record<string, { types: string }>
+    scripts?: object
+  }
+  t.equal(manifest.scripts, undefined)
+  for (const { types } of Object.values(manifest.exports)) t.ok(existsSync(join(lib, types)), types)
+  const core = "export { SluiceClient, signerOfArweave, signerOfEthereum } from 'sluice-client'"
+  const { atOnce, withEvm } = await bundled(folder, core, 'core')
+  t.ok(atOnce <= 20_480, `the core is ${atOnce} bytes gzipped`)
+  t.ok(withEvm <= 40_960, `with keys of Ethereum it is ${withEvm} bytes gzipped`)
+  t.comment(`core ${atOnce}, with secp256k1 and keccak ${withEvm} bytes gzipped`)
+  const fetching = await bundled(folder, "export * from 'sluice-client/fetch'", 'fetch')
+  const drives = await bundled(folder, "export * from 'sluice-client/fs'", 'fs')
+  t.comment(`fetch ${fetching.atOnce}, fs ${drives.atOnce} bytes gzipped`)
+  t.ok(fetching.atOnce <= 20_480 && drives.atOnce <= 20_480)
+  t.ok(readdirSync(join(folder, 'out/core')).length > 1, 'what few need is loaded later')
+})
+
+t.test('a service worker shows only what is proven, and says who lied', options, async (t) => {
+  const folder = unpacked(t)
+  const running = await run(t, join(folder, 'data'), { SERVICES: 'gateway' })
+  const honest = running.urls.gateway as string
+  const { image = '', site = '', item = '' } = running.examples
+  const outdir = join(folder, 'out')
+  await build({
+    stdin: { contents: "import 'sluice-client/service-worker'", resolveDir: folder },
+    ...{
+      bundle: true,
+      minify: true,
+      format: 'iife',
+      platform: 'browser',
+      target: 'es2022',
+      logLevel: 'silent',
+    },
+    outfile: join(outdir, 'worker.js'),
+  })
+  await bundled(folder, signingPage, 'keys')
+  const liar = await serving(t, async ({ path, method, headers, body }) => {
+    const range = typeof headers.range === 'string' ? { range: headers.range } : {}
+    const type = { 'content-type': String(headers['content-type'] ?? 'text/plain') }
+    const response = await fetch(honest + path, {
+      method,
+      headers: { ...range, ...type },
+      ...(method === 'POST' ? { body } : {}),
+    })
+    const bytes = Buffer.from(await response.arrayBuffer())
+    if (path.startsWith('/raw/') && response.status === 200) bytes[5] = (bytes[5] ?? 0) ^ 1
+    const lines = [...response.headers].filter(([name]) => name !== 'content-length')
+    return { status: response.status, headers: Object.fromEntries(lines), bytes }
+  })
+  const shop = await serving(t, ({ path }) => {
+    const script = { headers: { 'content-type': 'text/javascript' } }
+    if (path.startsWith('/worker.js'))
+      return { ...script, text: readFileSync(join(outdir, 'worker.js'), 'utf8') }
+    if (path === '/')
+      return { headers: { 'content-type': 'text/html' }, text: '<!doctype html><title>x</title>' }
+    const name = path.slice(1)
+    if (/^[\w.-]+\.js$/.test(name))
+      return { ...script, text: readFileSync(join(outdir, 'keys', name), 'utf8') }
+    return undefined
+  })
+  const browser = await chromium.launch({
+    executablePath: chromiumPath,
+    args: ['--no-sandbox', '--disable-gpu'],
+  })
+  t.teardown(() => browser.close())
+  const plain = createHash('sha256')
+    .update(Buffer.from(await (await fetch(`${honest}/raw/${image}`)).arrayBuffer()))
+    .digest('hex')
+
+  const good = await shownBy(browser, shop.url, [liar.url, honest], [image, `${site}/style.css`, item])
+  t.equal(good.shown[image]?.digest, plain)
+  t.strictSame(
+    Object.values(good.shown).map(({ status }) => status),
+    [200, 200, 200],
+  )
+  t.match(good.told, [{ sluice: 'untrue', gateway: liar.url }])
+  const bad = await shownBy(browser, shop.url, [liar.url], [image, item])
+  t.strictSame(
+    Object.values(bad.shown).map(({ status }) => status),
+    [502, 502],
+  )
+  t.match(Object.values(bad.shown)[0]?.text, /^Not shown: /)
+
+  const page = await browser.newPage()
+  await page.goto(shop.url)
+  const entry =
+    readdirSync(join(outdir, 'keys')).find((name) => name.startsWith('stdin') || name.startsWith('keys')) ??
+    ''
+  const ids = await page.evaluate(async (url) => {
+    await import(url)
+    return (globalThis as unknown as { made(): Promise<string[]> }).made()
+  }, `${shop.url}/${entry}`)
+  t.match(ids, [/^[\w-]{43}$/, /^[\w-]{43}$/], 'items are signed in the browser')
+})
+
+/** A page's script that signs an item by two kinds of keys. */
+const signingPage = `import { signedItem, signerOfEd25519, signerOfEthereum } from 'sluice-client'
+const idBy = async (signer) => (await signedItem(new Uint8Array(9), { tags: [] }, signer)).id
+const seed = new Uint8Array(32).fill(1)
+globalThis.made = async () => [await idBy(await signerOfEthereum(seed)), await idBy(await signerOfEd25519(seed))]
+`
+
+interface Shown {
+  readonly shown: Record<string, { status: number; digest: string; text: string }>
+  readonly told: object[]
+}
+
+/** What a page sees behind a service worker over these gateways. */
+async function shownBy(
+  browser: Browser,
+  url: string,
+  gateways: readonly string[],
+  references: readonly string[],
+): Promise<Shown> {
+  const context = await browser.newContext()
+  const page = await context.newPage()
+  await page.goto(url)
+  await page.evaluate(async (query) => {
+    const target = globalThis as unknown as {
+      told: unknown[]
+      navigator: {
+        serviceWorker: EventTarget & { register(url: string): Promise<unknown>; ready: Promise<unknown> }
+      }
+    }
+    target.told = []
+    target.navigator.serviceWorker.addEventListener('message', (event) =>
+      target.told.push((event as MessageEvent).data),
+    )
+    await target.navigator.serviceWorker.register(`/worker.js?gateways=${query}`)
+    await target.navigator.serviceWorker.ready
+  }, gateways.map(encodeURIComponent).join(','))
+  await eventually(() =>
+    page.evaluate(
+      () =>
+        (globalThis as unknown as { navigator: { serviceWorker: { controller: unknown } } }).navigator
+          .serviceWorker.controller !== null,
+    ),
+  )
+  const shown = await page.evaluate(
+    async (list) => {
+      const found: Record<string, { status: number; digest: string; text: string }> = {}
+      for (const reference of list) {
+        const response = await fetch(`/${reference}`)
+        const bytes = await response.arrayBuffer()
+        const digest = Array.from(new Uint8Array(await crypto.subtle.digest('SHA-256', bytes)), (byte) =>
+          byte.toString(16).padStart(2, '0'),
+        ).join('')
+        found[reference] = {
+          status: response.status,
+          digest,
+          text: new TextDecoder().decode(bytes.slice(0, 200)),
+        }
+      }
+      return found
+    },
+    [...references],
+  )
+  const told = await page.evaluate(() => (globalThis as unknown as { told: object[] }).told)
+  await context.close()
+  return { shown, told }
+}
