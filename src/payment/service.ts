@@ -4,7 +4,7 @@ import { isRefusal } from '../format/refusal.js'
 import type { Route } from '../gateway/parts.js'
 import type { MoneyLedger } from '../ledger/port.js'
 import { accountRoutes } from './account-routes.js'
-import { Accounts } from './accounts.js'
+import { Accounts, type BalanceView } from './accounts.js'
 import { Approvals } from './approvals.js'
 import { hostRoutes } from './call.js'
 import type { CardProvider } from './card-provider.js'
@@ -66,6 +66,7 @@ export class PaymentService {
   readonly #ledger: MoneyLedger
   readonly #approvals: Approvals
   readonly #log: Log
+  readonly #accounts: Accounts
   readonly #topUps: TopUps
   readonly #cards: Cards
   readonly #readers: readonly ChainReader[]
@@ -88,6 +89,7 @@ export class PaymentService {
     this.#ledger = ledger
     this.#log = log
     const accounts = new Accounts(ledger, wallets, this.#approvals, now)
+    this.#accounts = accounts
     const prices = new Prices(networkPrice, oracle, clock, {
       itemMicroUsd: options.itemMicroUsd,
       keptMs: priceKeptMs,
@@ -129,6 +131,16 @@ export class PaymentService {
       return
     }
     for (const event of events) await this.#cards.hear(event)
+  }
+
+  /** What a wallet has; undefined where nobody knows it. */
+  balanceOf(address: string): Promise<BalanceView | undefined> {
+    return this.#accounts.balance(address)
+  }
+
+  /** Looks at every payment on a chain that may still change. */
+  recheck(): Promise<number> {
+    return this.#topUps.recheck()
   }
 
   async close(): Promise<void> {
