@@ -1,0 +1,187 @@
+import { execFileSync } from 'node:child_process'
+import { availableParallelism } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { systemClock } from '../../src/actor/clock.js'
+import { EmbeddedLedger } from '../../src/ledger/embedded.js'
+import { isRejected, type MoneyLedger } from '../../src/ledger/port.js'
+import { PostgresLedger } from '../../src/ledger/postgres.js'
+import { postgresFolder, startPostgres } from '../../test/ledger/postgres-server.js'
+import { scratch } from '../../test/scratch.js'
+import { median } from '../kit/numbers.js'
+import { say } from '../kit/say.js'
+
+const help = `ledger: what a reserve and its settlement cost, durable
+
+  --pairs N     of each run (20000)
+  --clients N   pairs under way (1000)
+  --rounds N    (3)
+  --seconds N   of pgbench a round (5)
+  --only NAMES  embedded, postgres, history
+`
+
+interface Measured {
+  readonly perSecond: number
+  readonly p99Ms: number
+  readonly cpuMicroseconds: number
+}
+
+/** Reserves and settles, each pair by one of `clients` at a time, over 1000 wallets. */
+async function pairs(ledger: MoneyLedger, count: number, clients: number, round: number): Promise<Measured> {
+  const facts = { reason: 'upload', reference: 'bench' }
+  await ledger.commit({
+    transfers: Array.from({ length: 1000 }, (_, at) => ({
+      ...{
+        id: `top:${round}:${at}`,
+        kind: 'posted',
+        debit: 'source:bench',
+        credit: `wallet:${at}`,
+        amount: 10n ** 15n,
+      },
+      ...facts,
+    })),
+  })
+  const times: number[] = []
+  let next = 0
+  const client = async (): Promise<void> => {
+    for (let at = next++; at < count; at = next++) {
+      const begin = systemClock.monotonic()
+      const name = `${round}:${at}`
+      const record = {
+        kind: 'reservation',
+        key: name,
+        value: `{"address":"${at % 1000}","winc":"1000"}`,
+        expected: 0,
+      }
+      const held = await ledger.commit({
+        transfers: [
+          {
+            id: `r:${name}`,
+            kind: 'pending',
+            debit: `wallet:${at % 1000}`,
+            credit: 'revenue',
+            amount: 1000n,
+            ...facts,
+          },
+        ],
+        records: [record],
+      })
+      const spent = await ledger.commit({
+        transfers: [{ id: `s:${name}`, kind: 'post', pending: `r:${name}`, ...facts }],
+      })
+      if (isRejected(held) || isRejected(spent)) throw new Error('a pair was refused')
+      times.push(systemClock.monotonic() - begin)
+    }
+  }
+  const cpu = process.cpuUsage()
+  const begin = systemClock.monotonic()
+  await Promise.all(Array.from({ length: clients }, client))
+  const ms = systemClock.monotonic() - begin
+  const { user, system } = process.cpuUsage(cpu)
+  times.sort((one, two) => one - two)
+  return {
+    perSecond: (count / ms) * 1000,
+    p99Ms: times[Math.floor(times.length * 0.99)] ?? 0,
+    cpuMicroseconds: (user + system) / count,
+  }
+}
+
+function show(name: string, measured: readonly Measured[]): number {
+  const perSecond = median(measured.map((one) => one.perSecond))
+  const p99 = median(measured.map((one) => one.p99Ms))
+  const cpu = median(measured.map((one) => one.cpuMicroseconds))
+  say(
+    `${name.padEnd(34)} ${Math.round(perSecond)} pairs/s, p99 ${p99.toFixed(1)} ms, ${cpu.toFixed(1)} us of processor a pair`,
+  )
+  return perSecond
+}
+
+async function embedded(count: number, clients: number, rounds: number): Promise<void> {
+  const ledger = new EmbeddedLedger({ path: join(scratch('bench-ledger'), 'ledger'), clock: systemClock })
+  const runs: Measured[] = []
+  for (let round = 0; round < rounds; round += 1) runs.push(await pairs(ledger, count, clients, round))
+  show(`embedded, ${clients} under way`, runs)
+  const few = [await pairs(ledger, Math.ceil(count / 20), 16, rounds)]
+  show('embedded, 16 under way', few)
+  const { faults, transfers } = await ledger.check()
+  say(
+    `${'check'.padEnd(34)} ${transfers} transfers, ${faults.length === 0 ? 'everything adds up' : faults.join('; ')}`,
+  )
+  await ledger.close()
+  if (faults.length > 0) process.exitCode = 1
+}
+
+async function onPostgres(count: number, clients: number, rounds: number, seconds: number): Promise<void> {
+  if (postgresFolder === undefined) {
+    say('no PostgreSQL here')
+    return
+  }
+  const server = await startPostgres(true)
+  const ledger = await PostgresLedger.open({ url: await server.database('bench'), clock: systemClock })
+  const url = await server.database('pgbench')
+  const pgbench = (words: readonly string[]): string =>
+    execFileSync('pgbench', [...words, url], { stdio: ['ignore', 'pipe', 'ignore'] }).toString()
+  pgbench(['-i', '-q', '-s', '10'])
+  const ours: Measured[] = []
+  const theirs: number[] = []
+  for (let round = 0; round < rounds; round += 1) {
+    ours.push(await pairs(ledger, count, clients, round))
+    const told = pgbench(['-N', '-c', '32', '-j', String(availableParallelism()), '-T', String(seconds)])
+    theirs.push(Number(/tps = ([\d.]+)/.exec(told)?.[1] ?? 0))
+  }
+  const perSecond = show(`PostgreSQL, ${clients} under way`, ours)
+  const tps = median(theirs)
+  say(
+    `${'pgbench -N, 32 clients'.padEnd(34)} ${Math.round(tps)} transactions/s: ${((perSecond * 2) / tps).toFixed(2)} of ours for each`,
+  )
+  await ledger.close()
+  await server.stop()
+}
+
+/** A page of a history and a balance must not depend on how many transfers there are. */
+async function history(): Promise<void> {
+  const ledger = new EmbeddedLedger({ path: join(scratch('bench-history'), 'ledger'), clock: systemClock })
+  for (const size of [1000, 10_000, 100_000]) {
+    const facts = {
+      debit: 'source:bench',
+      credit: 'wallet:one',
+      amount: 1n,
+      reason: 'payment',
+      reference: 'r',
+    }
+    for (let at = 0; at < size; at += 500) {
+      const part = Array.from(
+        { length: 500 },
+        (_, one) => ({ id: `${size}:${at + one}`, kind: 'posted', ...facts }) as const,
+      )
+      await ledger.commit({ transfers: part })
+    }
+    const begin = systemClock.monotonic()
+    for (let at = 0; at < 200; at += 1) {
+      await ledger.history('wallet:one', Number.MAX_SAFE_INTEGER, 50)
+      await ledger.account('wallet:one')
+    }
+    const micro = ((systemClock.monotonic() - begin) / 200) * 1000
+    say(`${`page of 50 and balance, ${size} more`.padEnd(34)} ${Math.round(micro)} us`)
+  }
+  await ledger.close()
+}
+
+const { values } = parseArgs({
+  options: {
+    help: { type: 'boolean' },
+    pairs: { type: 'string', default: '20000' },
+    clients: { type: 'string', default: '1000' },
+    rounds: { type: 'string', default: '3' },
+    seconds: { type: 'string', default: '5' },
+    only: { type: 'string', default: 'embedded,postgres,history' },
+  },
+})
+if (values.help === true) process.stdout.write(help)
+else {
+  const [count, clients, rounds] = [Number(values.pairs), Number(values.clients), Number(values.rounds)]
+  const only = values.only.split(',')
+  if (only.includes('embedded')) await embedded(count, clients, rounds)
+  if (only.includes('postgres')) await onPostgres(count, clients, rounds, Number(values.seconds))
+  if (only.includes('history')) await history()
+}
