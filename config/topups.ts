@@ -1,5 +1,15 @@
 import { keccak_256 } from '@noble/hashes/sha3.js'
-import { custom, list, maybeText, type Parsed, readUrl, type Setting, secret, whole } from './setting.js'
+import {
+  custom,
+  list,
+  maybeText,
+  maybeUrls,
+  type Parsed,
+  readUrl,
+  type Setting,
+  secret,
+  whole,
+} from './setting.js'
 
 /** How credits are paid for: addresses, nodes of chains, cards. */
 
@@ -57,6 +67,10 @@ export const topUps = {
       why: 'Keeps the ledger in PostgreSQL, for several payment services on one database. Unset: below DATA_PATH.',
     }),
   ),
+  oracleUrls: maybeUrls({
+    env: 'PAYMENT_ORACLE_URLS',
+    why: "Sources of prices that answer as CoinGecko's /simple/price: the median counts. Unset: its own; devnet: a table.",
+  }),
   arweaveAddress: maybeText({
     env: 'PAYMENT_ARWEAVE_ADDRESS',
     allowed: 'a wallet address',

@@ -11,6 +11,7 @@ import { serviceHost } from '../src/gateway/service-host.js'
 import { serve } from '../src/http/listen.js'
 import { openLedger } from '../src/ledger/open.js'
 import { devnetWallet } from '../src/payment/devnet-wallet.js'
+import { HttpOracle } from '../src/payment/http-oracle.js'
 import { LocalCards } from '../src/payment/local-cards.js'
 import { noCards } from '../src/payment/no-cards.js'
 import { fixedOracle } from '../src/payment/oracle.js'
@@ -29,7 +30,10 @@ const log = createLog(options.logLevel, 'payment')
 const meters = new Meters(meterTable, options.meters, options.row)
 const ledger = await openLedger(options, systemClock)
 const chain = new RemoteChain(options.chain, systemClock)
-const { devnetWalletPath, stripe } = options
+const { devnetWalletPath, stripe, oracleUrls } = options
+// Prices change by some percent an hour: a minute is new enough, and ten are too old to sell by.
+const asked = { urls: oracleUrls, askEveryMs: 60_000, staleMs: 600_000, limitMs: 10_000 }
+const oracle = oracleUrls.length === 0 ? fixedOracle() : new HttpOracle(asked, systemClock, log)
 const made = devnetWalletPath === undefined ? {} : { arweave: await devnetWallet(devnetWalletPath) }
 const cards =
   stripe !== undefined
@@ -39,7 +43,7 @@ const cards =
       : noCards
 const service = new PaymentService({
   ledger,
-  oracle: fixedOracle(),
+  oracle,
   networkPrice: (bytes) => chain.price(bytes),
   readers: chainReaders(options.readers, chain, systemClock),
   cards,
@@ -68,6 +72,7 @@ const answering = creditsAnswering(service.credits)
 async function stop(): Promise<void> {
   await server.close(options.drainMs)
   await service.close()
+  oracle.close()
   await chain.close()
   process.exit(0)
 }

@@ -132,7 +132,7 @@ async function onPostgres(count: number, clients: number, rounds: number, second
   const perSecond = show(`PostgreSQL, ${clients} under way`, ours)
   const tps = median(theirs)
   say(
-    `${'pgbench -N, 32 clients'.padEnd(34)} ${Math.round(tps)} transactions/s: ${((perSecond * 2) / tps).toFixed(2)} of ours for each`,
+    `${'pgbench -N, 32 clients'.padEnd(34)} ${Math.round(tps)} a second; orders: ${((perSecond * 2) / tps).toFixed(2)} of that`,
   )
   await ledger.close()
   await server.stop()

@@ -64,7 +64,7 @@ export class JsonPeer {
       const response = await this.#upstream.request({
         origin: this.#origin,
         method,
-        path: url.pathname,
+        path: url.pathname + url.search,
         signal: late.signal,
         headers: {
           accept: 'application/json',

@@ -11,6 +11,8 @@ import { found, urlOf } from './ports.js'
 import type { SharedTables } from './threads.js'
 import { paymentAddresses, readerOptions } from './topup-options.js'
 
+const publicOracle = 'https://api.coingecko.com/api/v3/simple/price'
+
 /** The threads of the program, as far as this service needs them. */
 interface PaymentCrew {
   said<Said>(name: string): Said
@@ -52,6 +54,7 @@ export function paymentServiceOf(
     headKeyPath: join(keys, 'ledger.pem'),
     chain: chainOptions(nodes(), config),
     privateSecret: privateSecret(config),
+    oracleUrls: config.topUps.oracleUrls ?? (server.network === 'devnet' ? [] : [publicOracle]),
     feePermille: services.feePermille,
     itemMicroUsd: services.itemMicroUsd,
     release: server.release,

@@ -24,6 +24,8 @@ export interface PaymentThread {
   /** The network's nodes: prices and payments. */
   readonly chain: ChainOptions
   readonly privateSecret: string
+  /** Sources of prices; none: a fixed table. */
+  readonly oracleUrls: readonly string[]
   readonly feePermille: number
   readonly itemMicroUsd: number
   readonly release: string
