@@ -84,6 +84,13 @@ export const retrieval = {
     max: Number.MAX_SAFE_INTEGER,
     why: 'Bytes of content kept on disk; the least recently used is removed first.',
   }),
+  segmentBytes: whole({
+    env: 'CONTENT_SEGMENT_BYTES',
+    default: 268_435_456,
+    min: 0,
+    max: 2 ** 30,
+    why: 'Content up to 1 MiB lies in files of this size (smaller where little is kept). 0: each in a file of its own.',
+  }),
   cacheMaxAgeSeconds: maybeWhole({
     env: 'CONTIGUOUS_DATA_CACHE_CLEANUP_THRESHOLD',
     min: 1,

@@ -67,6 +67,8 @@ import type { SourceProgress, SourceReply, SourceRequest } from '../src/source/p
 import { BlobFiles } from '../src/store/blob-files.js'
 import { blobPath } from '../src/store/blobs.js'
 import { MappedFiles } from '../src/store/mapped.js'
+import { SegmentMarks } from '../src/store/segments/marks.js'
+import { SegmentReader } from '../src/store/segments/segment-reader.js'
 import { SoundFiles } from '../src/store/sound-files.js'
 import type { SwarmReply, SwarmRequest } from '../src/torrent/swarm.js'
 
@@ -90,6 +92,13 @@ const fetcher = addressOf<SourceRequest, SourceReply, SourceProgress>(
   progress.hear,
 )
 const files = new MappedFiles(options.mapped, systemClock)
+const small =
+  options.segments &&
+  new SegmentReader(
+    options.segments.folder,
+    new SegmentMarks(options.segments.memory, options.segments.shape),
+    systemClock,
+  )
 const blobs = new BlobFiles(files, options.heldFilesMax)
 const key = options.signing === undefined ? undefined : loadSigningKey(options.signing)
 
@@ -255,7 +264,11 @@ const gateway = createGateway({
   keeper,
   source,
   finder,
-  blobs: { path: (digest) => blobPath(options.blobsPath, digest), open: blobs.open },
+  blobs: {
+    path: (digest) => blobPath(options.blobsPath, digest),
+    open: blobs.open,
+    ...(small === undefined ? {} : { segments: small }),
+  },
   sound: new SoundFiles(options.sound),
   ...(signer === undefined ? {} : { signer }),
   vocabulary,
@@ -331,6 +344,7 @@ async function stop(): Promise<void> {
   await selling?.close()
   blobs.close()
   files.close()
+  await small?.close()
   finder.close()
   queryLines.close()
   await upstream.destroy()

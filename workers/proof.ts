@@ -5,6 +5,7 @@ import type { Refusal } from '../src/format/refusal.js'
 import { judgeItems, type SignedMessage } from '../src/ingest/item-judge.js'
 import { InlinePacker, type PackingOutcome, type PackingTask } from '../src/source/manifest-packer.js'
 import { InlineProver } from '../src/source/prover.js'
+import type { FilePart } from '../src/store/blobs.js'
 
 /** One thread of the pool that hashes and verifies; Piscina calls the exported functions by name. */
 stepBack(ranks.proof)
@@ -13,25 +14,25 @@ const beat = keepHeartbeat('proof')
 const prover = new InlineProver()
 const packer = new InlinePacker()
 
-export function digest({ path }: { path: string }): Promise<Uint8Array | undefined | Refusal> {
+export function digest({ part }: { part: FilePart }): Promise<Uint8Array | undefined | Refusal> {
   beat()
-  return prover.digest(path)
+  return prover.digest(part)
 }
 
 export function dataRoot(task: {
-  path: string
+  part: FilePart
   sizeBytes: number
 }): Promise<Uint8Array | undefined | Refusal> {
   beat()
-  return prover.dataRoot(task.path, task.sizeBytes)
+  return prover.dataRoot(task.part, task.sizeBytes)
 }
 
 export function isPayload(task: {
-  path: string
+  part: FilePart
   header: ItemHeader
 }): Promise<boolean | undefined | Refusal> {
   beat()
-  return prover.isPayload(task.path, task.header)
+  return prover.isPayload(task.part, task.header)
 }
 
 export function packText(task: PackingTask): Promise<PackingOutcome> {

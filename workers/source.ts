@@ -39,6 +39,7 @@ import { ProgressTable } from '../src/source/progress.js'
 import type { SourceProgress, SourceReply, SourceRequest } from '../src/source/protocol.js'
 import { InlineProver } from '../src/source/prover.js'
 import { GatewayRoots } from '../src/source/root-lookup.js'
+import { openSmallContent } from '../src/source/small-content.js'
 import { Soundness } from '../src/source/soundness.js'
 import { Suspects } from '../src/source/suspects.js'
 import { TrustedGateways } from '../src/source/trusted-gateways.js'
@@ -57,8 +58,11 @@ const index = new ChainIndex(openCatalogTables(given.catalogPath).environment, g
 const catalog = new IndexedCatalog(given.catalogPath, generations, index)
 const keeper = addressOf<CatalogRequest, CatalogReply>(given.keeper, given.keeperMailboxMax)
 const blockStore = new ModerationStore(given.moderation.path)
+const small =
+  given.segments &&
+  openSmallContent(given.segments, (digests) => void keeping.forget(digests), systemClock, log)
 // Drafts that are opened ahead: as many as a page load needs at the same time.
-const store = new BlobStore(given.blobsPath, 8)
+const store = new BlobStore(given.blobsPath, 8, small?.blobs)
 const swept = await store.prepare()
 if (swept > 0) log.warn({ swept }, 'half-written files of a killed process were removed')
 
@@ -84,25 +88,37 @@ const prover = pool ?? new InlineProver()
 const packer = pool ?? new InlinePacker()
 const manifests = new ManifestShelf(new BlobStore(given.manifestsPath), packer, log, given.manifests)
 await manifests.prepare()
-const onKept = (kept: Kept, identity: FileIdentity): void => {
+const onKept = (kept: Kept, identity: FileIdentity | undefined): void => {
   const { attributes, digest, hints, wishHints, named } = kept
-  soundness.believe(digest, identity)
+  if (identity !== undefined) soundness.believe(digest, identity)
   const priority = named ? priorities.named : priorities.asked
   verifier?.add(attributes.id, hints.rootId === undefined ? wishHints : hints, priority)
   webhooks?.announce([cachedEvent(attributes.id, digest, attributes.size, attributes.contentType)])
 }
-const keeping = new Keeping(store, keeper, log, onKept, undefined, (digest) => manifests.drop(digest))
-const soundness = new Soundness(store, prover, keeping, catalog, keeper, log, new SoundFiles(given.sound))
+const dropManifest = (digest: Uint8Array): Promise<void> => manifests.drop(digest)
+const keeping = new Keeping(store, keeper, log, onKept, undefined, dropManifest, small?.blobs)
+const soundness = new Soundness(
+  store,
+  prover,
+  keeping,
+  catalog,
+  keeper,
+  log,
+  new SoundFiles(given.sound),
+  small?.blobs,
+)
 const webhooks =
   given.webhooks === undefined
     ? undefined
     : new Webhooks(given.webhooks.path, given.webhooks.options, { meters, clock: systemClock, log })
-const evictor = new Evictor(store, catalog, keeping, log, systemClock, given.eviction)
+const segmentBytes = (): number => small?.store.fileBytes ?? 0
+const evictor = new Evictor(store, catalog, keeping, log, systemClock, given.eviction, segmentBytes)
 const fetcher = new Fetcher(
   new ProgressTable(given.progress),
   {
     source: assemble('on-demand', ['uploads', 'parent', ...given.order], built),
     store,
+    ...(small === undefined ? {} : { small: small.blobs }),
     catalog,
     keeper,
     keeping,
@@ -163,6 +179,7 @@ async function stop(): Promise<void> {
   // Every reader has left and released its slot. What is left is a leak.
   if (fetcher.held > 0) log.error({ held: fetcher.held }, 'slots were left behind')
   await Promise.all([evictor.stop(), verifier?.stop()])
+  await small?.close()
   await webhooks?.stop()
   await Promise.all([
     gateways.close(),

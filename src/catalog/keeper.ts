@@ -8,7 +8,14 @@ import { openIndexTables } from './index-tables.js'
 import { IndexWriter } from './index-writer.js'
 import { distrusted, merge, settled } from './merge.js'
 import type { CatalogReply, CatalogRequest } from './protocol.js'
-import { decodeAttributes, decodeBlob, encodeAttributes, encodeBlob, touchKey } from './record.js'
+import {
+  decodeAttributes,
+  decodeBlob,
+  encodeAttributes,
+  encodeBlob,
+  isInSegment,
+  touchKey,
+} from './record.js'
 import type { SpillLimits } from './spill.js'
 import { addBlobBytes, type CatalogTables, lastTouchMs, openCatalogTables } from './tables.js'
 
@@ -126,7 +133,7 @@ export class CatalogKeeper {
         }
         return committed
       case 'kept':
-        this.#keep(message.digest, message.sizeBytes)
+        this.#keep(message.digest, message.sizeBytes, message.isSmall === true)
         return committed
       case 'touched':
         for (const digest of message.digests) this.#touch(digest)
@@ -208,13 +215,21 @@ export class CatalogKeeper {
     this.#tables.unsettled.remove(key)
   }
 
-  #keep(digest: Uint8Array, sizeBytes: number): void {
-    if (this.#tables.blobs.view(digest) !== undefined) {
+  #keep(digest: Uint8Array, sizeBytes: number, isSmall: boolean): void {
+    const record = this.#tables.blobs.view(digest)
+    const before = record === undefined ? undefined : decodeBlob(record)
+    if (before !== undefined && isInSegment(before) === isSmall) {
       this.#touch(digest)
       return
     }
+    // It moves from a file into a segment, or back.
+    if (before !== undefined) this.#drop(digest)
     const now = this.#useMs()
-    this.#tables.blobs.put(digest, encodeBlob({ sizeBytes, createdMs: now, touchedMs: now }))
+    const touchedMs = isSmall ? 0 : now
+    const holder = before?.holder
+    const blob = { sizeBytes, createdMs: before?.createdMs ?? now, touchedMs }
+    this.#tables.blobs.put(digest, encodeBlob({ ...blob, ...(holder === undefined ? {} : { holder }) }))
+    if (isSmall) return
     this.#tables.touches.put(touchKey(now, digest), present)
     addBlobBytes(this.#tables, sizeBytes)
   }
@@ -223,6 +238,7 @@ export class CatalogKeeper {
     const record = this.#tables.blobs.view(digest)
     if (record === undefined) return
     const blob = decodeBlob(record)
+    if (isInSegment(blob)) return
     const now = this.#useMs()
     if (now - blob.touchedMs < this.options.touchEveryMs) return
     this.#tables.touches.remove(touchKey(blob.touchedMs, digest))
@@ -235,6 +251,7 @@ export class CatalogKeeper {
     if (record === undefined) return
     const blob = decodeBlob(record)
     this.#tables.blobs.remove(digest)
+    if (isInSegment(blob)) return
     this.#tables.touches.remove(touchKey(blob.touchedMs, digest))
     addBlobBytes(this.#tables, -blob.sizeBytes)
   }

@@ -6,8 +6,13 @@ import type { IndexOutcome, IndexRequest } from './index-protocol.js'
 export type CatalogRequest =
   /** Merges what was learned: present fields replace, absent ones stay; `verified` never falls back to false. */
   | { readonly kind: 'learn'; readonly attributes: readonly Attributes[] }
-  /** A blob of this size is on disk now. */
-  | { readonly kind: 'kept'; readonly digest: Uint8Array; readonly sizeBytes: number }
+  /** A blob of this size is on disk now. `isSmall`: in a segment, which counts its own bytes and uses. */
+  | {
+      readonly kind: 'kept'
+      readonly digest: Uint8Array
+      readonly sizeBytes: number
+      readonly isSmall?: boolean
+    }
   /** These blobs were served since the last word. */
   | { readonly kind: 'touched'; readonly digests: readonly Uint8Array[] }
   /** The blob is about to be removed from disk. */

@@ -220,10 +220,15 @@ export interface BlobRecord {
   readonly sizeBytes: number
   /** Milliseconds since 1970. */
   readonly createdMs: number
-  /** Milliseconds since 1970, to the coarseness the keeper was given. */
+  /** Milliseconds since 1970, to the coarseness the keeper was given. 0: it lies in a segment. */
   readonly touchedMs: number
   /** One of the ids whose content it is; unknown until something is learned of one. */
   readonly holder?: Id
+}
+
+/** Segments count the bytes and the uses of what lies in them. */
+export function isInSegment({ touchedMs }: BlobRecord): boolean {
+  return touchedMs === 0
 }
 
 /** A blob record: three f64, and the 32 bytes of an id where one is known. */

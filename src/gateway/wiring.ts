@@ -12,6 +12,7 @@ import type { ServeOptions } from '../http/listen.js'
 import type { NamesThread } from '../names/wiring.js'
 import type { QueryAsking } from '../query/wiring.js'
 import type { MappedOptions } from '../store/mapped.js'
+import type { SharedSegments } from '../store/segments/marks.js'
 import type { GatewayOptions } from './options.js'
 import type { HostOptions } from './parts.js'
 
@@ -48,6 +49,8 @@ export interface EdgeThread extends QueryAsking {
   readonly catalogPath: string
   readonly bands: BandsReading
   readonly blobsPath: string
+  /** Absent: every payload has a file of its own. */
+  readonly segments?: SharedSegments
   readonly mapped: MappedOptions
   /** Small blobs that this thread keeps open. */
   readonly heldFilesMax: number

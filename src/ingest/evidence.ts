@@ -11,7 +11,7 @@ import type { Hints } from '../source/protocol.js'
 import type { BlobProver } from '../source/prover.js'
 import type { Learned, Source } from '../source/source.js'
 import type { Transactions } from '../source/transactions.js'
-import { type BlobStore, blobPath } from '../store/blobs.js'
+import type { BlobStore } from '../store/blobs.js'
 
 /** `undecided`: no node could be reached that has the proof, or it is not known where the item lies. */
 export type ProofVerdict =
@@ -67,8 +67,8 @@ export class Evidence {
       return equalBytes(sha256(data), digest) ? proven : { kind: 'wrong', reason: 'other data was signed' }
     }
     if (known.size !== dataSize) return { kind: 'wrong', reason: `the signed size is ${dataSize}` }
-    const path = blobPath(this.parts.store.folder, digest)
-    const root = await this.parts.prover.dataRoot(path, dataSize)
+    const part = this.parts.store.part(digest)
+    const root = await this.parts.prover.dataRoot(part, dataSize)
     if (isRefusal(root)) return undecided(root.message)
     if (root !== undefined && equalBytes(root, dataRoot)) return proven
     // Data may be cut otherwise than usual; then only the chunks themselves can tell.
@@ -113,7 +113,7 @@ export class Evidence {
       if (place.itemSize - header.headerSize !== known.size) {
         return { kind: 'wrong', reason: `the item's payload has ${place.itemSize - header.headerSize} bytes` }
       }
-      const signed = await this.parts.prover.isPayload(blobPath(this.parts.store.folder, digest), header)
+      const signed = await this.parts.prover.isPayload(this.parts.store.part(digest), header)
       if (isRefusal(signed)) return undecided(signed.message)
       if (signed === undefined) return undecided('the blob is gone')
       if (!signed) return { kind: 'wrong', reason: 'the owner signed another payload' }

@@ -15,6 +15,9 @@ import { chainSources } from '../source/chain-sources.js'
 import { TxData } from '../source/tx-data.js'
 import { BlobStore } from '../store/blobs.js'
 import { type Environment, openEnvironment } from '../store/lmdb.js'
+import { SegmentMarks, type SharedSegments } from '../store/segments/marks.js'
+import { SegmentReader } from '../store/segments/segment-reader.js'
+import { SegmentParts } from '../store/segments/small-blobs.js'
 import { Agenda } from './agenda.js'
 import { Backfill, type BackfillParts } from './backfill.js'
 import { bundleBytes } from './bundle-bytes.js'
@@ -52,6 +55,7 @@ export class Ingest {
   /** What is indexed so far, for others on this thread. */
   readonly index: ChainIndex
   readonly #index: Environment
+  #reader: SegmentReader | undefined
   readonly #agenda: Environment
   readonly #judge: ItemJudge
   readonly #orders: Orders
@@ -79,7 +83,7 @@ export class Ingest {
     const { transactions, chunks } = chainSources(chain, given.chunks, given.location)
     const open = bundleBytes({
       catalog: this.#catalog,
-      store: new BlobStore(given.blobsPath),
+      store: new BlobStore(given.blobsPath, 0, this.#segments(given.segments, clock)),
       transactions,
       openRoot: chunks.openRoot,
       whole: new TxData(transactions, chain),
@@ -117,6 +121,14 @@ export class Ingest {
     ]
   }
 
+  /** Small payloads as this thread reads them. */
+  #segments(shared: SharedSegments | undefined, clock: Clock): SegmentParts | undefined {
+    if (shared === undefined) return undefined
+    const { folder, memory, shape } = shared
+    this.#reader = new SegmentReader(folder, new SegmentMarks(memory, shape), clock)
+    return new SegmentParts(folder, this.#reader, this.#reader)
+  }
+
   /** What an operator asks. */
   handle(request: IngestRequest): IngestReply | Refusal | Promise<IngestReply | Refusal> {
     return this.#orders.handle(request)
@@ -133,6 +145,7 @@ export class Ingest {
     this.#orders.stop()
     await Promise.all(this.#loops.map((loop) => loop.stop()))
     await Promise.all([this.#chain.close(), this.#judge.close()])
+    await this.#reader?.close()
     await Promise.all([this.#agenda.close(), this.#catalog.close(), this.#index.close()])
   }
 }

@@ -3,6 +3,7 @@ import type { ChainOptions } from '../chain/options.js'
 import type { ChunkOptions } from '../source/chain-sources.js'
 import type { LocationLimits } from '../source/locate.js'
 import type { SourceThread } from '../source/wiring.js'
+import type { SharedSegments } from '../store/segments/marks.js'
 import type { MempoolOptions } from './mempool.js'
 import type { FollowRules } from './next-step.js'
 import type { UnbundlerOptions } from './unbundler.js'
@@ -13,6 +14,8 @@ export interface IngestThread {
   /** Folder of the catalog's environment, which the keeper has opened before. */
   readonly catalogPath: string
   readonly blobsPath: string
+  /** Absent: every payload has a file of its own. */
+  readonly segments?: SharedSegments
   /** Folder of what is still to be done; only this thread opens it. */
   readonly agendaPath: string
   /** A line to the keeper of the catalog. */

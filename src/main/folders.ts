@@ -9,6 +9,7 @@ export function folders({
   | 'root'
   | 'catalog'
   | 'blobs'
+  | 'segments'
   | 'manifests'
   | 'agenda'
   | 'webhooks'
@@ -23,6 +24,7 @@ export function folders({
     root,
     catalog: join(root, 'catalog'),
     blobs: join(root, 'blobs'),
+    segments: join(root, 'segments'),
     manifests: join(root, 'manifests'),
     agenda: join(root, 'agenda'),
     webhooks: join(root, 'webhooks'),

@@ -29,6 +29,7 @@ export function ingestThread(
     ...ingestDefaults,
     catalogPath: catalog,
     blobsPath: blobs,
+    ...(shared.segments === undefined ? {} : { segments: shared.segments }),
     agendaPath: agenda,
     keeper,
     generations: shared.generations,

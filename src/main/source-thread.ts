@@ -27,6 +27,7 @@ export function sourceThread(
   return {
     ...usual,
     blobsPath: blobs,
+    ...(shared.segments === undefined ? {} : { segments: shared.segments }),
     manifestsPath: manifests,
     manifests: manifestOptions(config),
     catalogPath: catalog,

@@ -17,6 +17,7 @@ import type { ModerationThread } from '../moderation/wiring.js'
 import type { QueryAsking } from '../query/wiring.js'
 import { PeerWeights } from '../source/peer-weights.js'
 import { progressBytes } from '../source/progress.js'
+import type { SharedSegments } from '../store/segments/marks.js'
 import { soundBytes } from '../store/sound-files.js'
 import { bandsReading, bandsThread } from './bands-thread.js'
 import type { Descriptors } from './descriptors.js'
@@ -26,6 +27,7 @@ import type { LimitsLines } from './limits.js'
 import { hostOptions, namesThread } from './names-thread.js'
 import { chainOptions, type Network } from './network.js'
 import type { PaymentsLines } from './payments-thread.js'
+import { sharedSegments } from './segments.js'
 
 /** What every thread is started with: the configuration's values, cut to what each needs to know. */
 
@@ -51,16 +53,18 @@ export interface SharedTables {
   readonly limited: SharedArrayBuffer
   /** Weights of the gateways of the network. */
   readonly peerWeights: SharedArrayBuffer
+  /** Absent: every payload has a file of its own. */
+  readonly segments?: SharedSegments
   /** Absent where the system sets no bound. */
   readonly descriptors?: Descriptors
 }
 
-export function sharedTables(
-  { server, retrieval, peers, queries }: Config,
-  descriptors?: Descriptors,
-): SharedTables {
+export function sharedTables(config: Config, descriptors?: Descriptors): SharedTables {
+  const { server, retrieval, peers, queries } = config
+  const segments = sharedSegments(config)
   return {
     ...(descriptors === undefined ? {} : { descriptors }),
+    ...(segments === undefined ? {} : { segments }),
     generations: new SharedArrayBuffer(generationBytes),
     sound: new SharedArrayBuffer(soundBytes()),
     // A transfer and a window transfer of the same payload may be open at once.
@@ -169,6 +173,7 @@ export function edgeThread(
     catalogPath: catalog,
     bands: bandsReading(config, root),
     blobsPath: blobs,
+    ...(shared.segments === undefined ? {} : { segments: shared.segments }),
     // 64 GiB of address space use no memory except page tables for what was read.
     mapped: { mappedMaxBytes: 64 * 2 ** 30, filesMax: shared.descriptors?.filesMax ?? 1024, believeMs: 1000 },
     heldFilesMax: shared.descriptors?.filesMax ?? 1024,

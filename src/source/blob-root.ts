@@ -1,8 +1,7 @@
-import type { FileHandle } from 'node:fs/promises'
 import type { LmdbCatalog } from '../catalog/reader.js'
 import type { Id } from '../format/id.js'
 import { type Refusal, refuse } from '../format/refusal.js'
-import type { BlobStore } from '../store/blobs.js'
+import type { BlobStore, OpenBlob } from '../store/blobs.js'
 import { unknownEverywhere } from './refusals.js'
 import type { RootBytes } from './root-bytes.js'
 
@@ -15,14 +14,15 @@ class BlobRoot implements RootBytes {
     readonly sizeBytes: number,
     readonly proven: boolean,
     readonly trusted: boolean,
-    private readonly handle: FileHandle,
+    private readonly blob: OpenBlob,
   ) {}
 
   async *stream(start: number, end: number): AsyncGenerator<Uint8Array | Refusal, undefined> {
     const buffer = Buffer.allocUnsafe(Math.min(pieceBytes, end - start))
     for (let at = start; at < end; ) {
       // A new piece may overwrite the buffer: whoever takes pieces is done with one before asking for the next.
-      const { bytesRead } = await this.handle.read(buffer, 0, Math.min(buffer.length, end - at), at)
+      const { handle, offset } = this.blob
+      const { bytesRead } = await handle.read(buffer, 0, Math.min(buffer.length, end - at), offset + at)
       if (bytesRead === 0) {
         yield refuse('upstream', 'self', `the blob of ${this.id} is shorter than its record`)
         return undefined
@@ -34,7 +34,7 @@ class BlobRoot implements RootBytes {
   }
 
   close(): Promise<void> {
-    return this.handle.close()
+    return this.blob.handle.close()
   }
 }
 
@@ -46,7 +46,7 @@ export async function openBlobRoot(
 ): Promise<RootBytes | Refusal> {
   const known = catalog.attributes(id)
   if (known?.digest === undefined || catalog.blobSize(known.digest) === undefined) return unknownEverywhere()
-  const handle = await store.open(known.digest)
-  if (handle === undefined) return unknownEverywhere()
-  return new BlobRoot(id, known.size, known.verified, known.trusted, handle)
+  const blob = await store.open(known.digest)
+  if (blob === undefined) return unknownEverywhere()
+  return new BlobRoot(id, known.size, known.verified, known.trusted, blob)
 }

@@ -36,6 +36,8 @@ export class Evictor {
     private readonly log: Log,
     private readonly clock: Clock,
     private readonly options: EvictionOptions,
+    /** Bytes of the segments: they have a part of the same bound. */
+    private readonly segmentBytes: () => number = () => 0,
   ) {}
 
   start(): void {
@@ -69,7 +71,7 @@ export class Evictor {
       const tooOld = maxAgeSeconds === undefined ? Number.NEGATIVE_INFINITY : now - maxAgeSeconds * 1000
       const before = removed
       for (const { digest, touchedMs } of oldest) {
-        const over = this.catalog.blobBytes() > maxBytes
+        const over = this.catalog.blobBytes() + this.segmentBytes() > maxBytes
         if (touchedMs > now - graceMs || !(over || touchedMs < tooOld)) return removed
         if (!(await this.keeping.drop(digest))) return removed
         removed += 1

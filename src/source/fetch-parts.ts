@@ -5,6 +5,7 @@ import type { CatalogReply, CatalogRequest } from '../catalog/protocol.js'
 import type { LmdbCatalog } from '../catalog/reader.js'
 import type { Id } from '../format/id.js'
 import type { BlobStore } from '../store/blobs.js'
+import type { SmallBlobs } from '../store/segments/small-blobs.js'
 import type { AvoidedOrigins } from './avoided-origins.js'
 import type { Keeping } from './keeping.js'
 import type { FetchMeters } from './meters.js'
@@ -33,6 +34,8 @@ export interface FetchParts {
   /** Asked for what is not in the store. */
   readonly source: Source
   readonly store: BlobStore
+  /** Absent: every payload has a file of its own. */
+  readonly small?: SmallBlobs
   readonly catalog: LmdbCatalog
   readonly keeper: Address<CatalogRequest, CatalogReply>
   readonly keeping: Keeping
@@ -49,6 +52,8 @@ export interface FetchParts {
 export interface Opening {
   readonly attributes: Attributes
   readonly path: string
+  /** Where in the file the payload's first byte lies, or that of the window. */
+  readonly offset: number
   readonly base: number
   readonly sizeBytes: number
   readonly source: string

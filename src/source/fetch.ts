@@ -5,10 +5,12 @@ import { merge } from '../catalog/merge.js'
 import { isBug } from '../format/bug.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { BlobDraft } from '../store/blobs.js'
+import type { SmallBlobs } from '../store/segments/small-blobs.js'
 import type { Delivery } from './delivery.js'
 import { openablePath } from './delivery.js'
 import type { FetchParts, FetchWish, Opening } from './fetch-parts.js'
 import { FileWriter } from './file-writer.js'
+import { Gathering } from './gathering.js'
 import { judgeDigest, judgeSize, unsettles } from './judge.js'
 import type { Kept } from './keeping.js'
 import { leave } from './leave.js'
@@ -20,12 +22,18 @@ import type { Found } from './source.js'
 /** Held back of a payload until its digest is known to be none that is blocked: it costs nobody more than the last moment. */
 const heldBytes = 256 * 1024
 
-/** Where the bytes go, and how many there must be. */
+/** What is taken, and how many bytes there must be. */
 interface Target {
   readonly found: Found
-  readonly draft: BlobDraft
+  readonly known: Attributes | undefined
   readonly base: number
   readonly fileBytes: number
+}
+
+/** A payload that is all there and judged. */
+interface Whole extends Target {
+  readonly attributes: Attributes
+  readonly digest: Uint8Array
 }
 
 /** One payload (or window) on its way into a file, for any number of readers. Ends by itself; see `run`. */
@@ -104,13 +112,14 @@ export class Fetch {
   async #local(): Promise<boolean> {
     const local = await openLocal(this.wish.id, this.parts)
     if (local === undefined) return false
-    const { known, handle } = local
+    const { known, handle, offset } = local
     this.#handle = handle
     this.#fileBytes = known.size
     this.delivery.move(known.size, 'whole')
     this.#tell({
       attributes: known,
       path: openablePath(handle),
+      offset,
       base: 0,
       sizeBytes: known.size,
       source: 'cache',
@@ -146,9 +155,7 @@ export class Fetch {
       if (isRefusal(found)) return weightier(refusal, found)
       let broken: Refusal | undefined = unknownEverywhere()
       try {
-        // Only where a source has bytes.
-        this.#draft ??= await this.parts.store.draft()
-        broken = await this.#take({ ...found, body: this.#resumed(found) }, this.#draft, known)
+        broken = await this.#take({ ...found, body: this.#resumed(found) }, known)
       } finally {
         // What went well has come to its end by itself.
         if (broken !== undefined) attempt.abort()
@@ -181,7 +188,7 @@ export class Fetch {
   }
 
   /** Takes one source's bytes. Undefined: all is well and kept. A refusal: nothing of it may be believed. */
-  async #take(found: Found, draft: BlobDraft, known: Attributes | undefined): Promise<Refusal | undefined> {
+  async #take(found: Found, known: Attributes | undefined): Promise<Refusal | undefined> {
     const { window } = this.wish
     const { declaredDigest: said } = found
     // Whom the operator trusts is believed before a byte is taken; with others the bytes themselves will tell.
@@ -194,13 +201,23 @@ export class Fetch {
     const base = window?.start ?? 0
     const fileBytes = window === undefined ? found.sizeBytes : window.end - window.start + 1
     this.#fileBytes = fileBytes
-    const target: Target = { found, draft, base, fileBytes }
-    const isSmall = fileBytes <= this.parts.options.wholeFirstMaxBytes
-    if (window !== undefined || !(isSmall || this.parts.suspects.has(this.wish.id))) {
+    const target: Target = { found, known, base, fileBytes }
+    const { small, options } = this.parts
+    const isSmall = window === undefined && fileBytes <= options.wholeFirstMaxBytes
+    if (
+      isSmall &&
+      small !== undefined &&
+      fileBytes <= small.payloadMaxBytes &&
+      Gathering.hasRoom(fileBytes)
+    ) {
+      return this.#gather(target, small)
+    }
+    const draft = await this.#drafted()
+    if (!isSmall && (window !== undefined || !this.parts.suspects.has(this.wish.id))) {
       // A digest on record may be another one than these bytes will have: only their own is told, when they are all there.
       const { digest: _unproven, ...rest } = this.#attributes(found, known, undefined)
       const attributes = { ...rest, verified: false }
-      this.#tell(this.#openingOf(target, attributes))
+      this.#tell(this.#openingOf(target, attributes, openablePath(draft.handle)))
       // Where an item lies is worth knowing even if nobody ever asks for all of it.
       if (found.proven) this.parts.keeper.tell({ kind: 'learn', attributes: [attributes] })
     }
@@ -213,6 +230,49 @@ export class Fetch {
       this.delivery.move(fileBytes, 'whole')
       return undefined
     }
+    const whole = await this.#judged(target, digest)
+    if (isRefusal(whole)) return whole
+    this.#show(whole, openablePath(draft.handle), 0)
+    if (isWritten) await this.parts.keeping.keep(draft, this.#keptOf(whole))
+    else await this.parts.store.discard(draft)
+    return undefined
+  }
+
+  /** Only where a source has bytes. */
+  async #drafted(): Promise<BlobDraft> {
+    this.#draft ??= await this.parts.store.draft()
+    return this.#draft
+  }
+
+  /** Takes a small payload: into memory, and into a segment when it is judged. Readers read it there. */
+  async #gather(target: Target, small: SmallBlobs): Promise<Refusal | undefined> {
+    const gathering = new Gathering(target.fileBytes)
+    try {
+      const digest = await this.#pour(target, gathering)
+      if (isRefusal(digest)) return digest
+      const whole = await this.#judged(target, digest)
+      if (isRefusal(whole)) return whole
+      const part = small.put(digest, gathering.parts)
+      if (!isRefusal(part)) {
+        this.#show(whole, part.path, part.offset)
+        await this.parts.keeping.keepSmall(this.#keptOf(whole))
+        return undefined
+      }
+      // It is not kept; who asked for it reads it from a file without a name.
+      const draft = await this.#drafted()
+      const writer = new FileWriter(draft.handle)
+      for (const bytes of gathering.parts) await writer.write(bytes)
+      this.#show(whole, openablePath(draft.handle), 0)
+      await this.parts.store.discard(draft)
+      return undefined
+    } finally {
+      gathering.close()
+    }
+  }
+
+  /** A payload that is all there: is it what it must be, and may it be served? */
+  async #judged(target: Target, digest: Uint8Array): Promise<Whole | Refusal> {
+    const { found, known } = target
     const doubt = judgeDigest(found, known, digest)
     if (doubt !== undefined) {
       if (unsettles(found, known, digest)) await this.parts.keeper.ask({ kind: 'distrust', id: this.wish.id })
@@ -225,15 +285,20 @@ export class Fetch {
       else await this.parts.keeper.ask({ kind: 'learn', attributes: [attributes] })
       return forbiddenBytes()
     }
+    return { ...target, attributes, digest }
+  }
+
+  /** Readers see all of it. */
+  #show(whole: Whole, path: string, offset: number): void {
     this.parts.suspects.clear(this.wish.id)
-    this.delivery.move(fileBytes, 'whole')
-    this.#tell(this.#openingOf(target, attributes))
+    this.delivery.move(whole.fileBytes, 'whole')
+    this.#tell(this.#openingOf(whole, whole.attributes, path, offset))
+  }
+
+  #keptOf({ found, attributes, digest }: Whole): Kept {
     const { hints, name: source } = found
     const { hints: wishHints, named = false } = this.wish
-    const kept: Kept = { attributes, digest, hints, wishHints, named, source }
-    if (isWritten) await this.parts.keeping.keep(draft, kept)
-    else await this.parts.store.discard(draft)
-    return undefined
+    return { attributes, digest, hints, wishHints, named, source }
   }
 
   #forbids(digest: Uint8Array): boolean {
@@ -241,7 +306,7 @@ export class Fetch {
   }
 
   /** Writes the body into the file, hashing on the way. The last bytes are shown only after the judgement. */
-  async #pour({ found, fileBytes }: Target, writer: FileWriter): Promise<Uint8Array | Refusal> {
+  async #pour({ found, fileBytes }: Target, writer: FileWriter | Gathering): Promise<Uint8Array | Refusal> {
     const hash = createHash('sha256')
     const mayEnd = this.wish.window === undefined && this.parts.forbidden?.mayBlockContent === true
     const shownMax = Math.max(0, fileBytes - (mayEnd ? heldBytes : 1))
@@ -271,10 +336,11 @@ export class Fetch {
     })
   }
 
-  #openingOf({ found, draft, base, fileBytes }: Target, attributes: Attributes): Opening {
+  #openingOf({ found, base, fileBytes }: Target, attributes: Attributes, path: string, offset = 0): Opening {
     return {
       attributes,
-      path: openablePath(draft.handle),
+      path,
+      offset,
       base,
       sizeBytes: fileBytes,
       source: found.name,

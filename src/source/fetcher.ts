@@ -1,7 +1,6 @@
 import type { Caller } from '../actor/address.js'
 import type { Id } from '../format/id.js'
 import { isRefusal, type Reason, type Refusal, refuse } from '../format/refusal.js'
-import { blobPath } from '../store/blobs.js'
 import type { Absences } from './absences.js'
 import { Delivery, Slots } from './delivery.js'
 import { Fetch } from './fetch.js'
@@ -119,12 +118,13 @@ export class Fetcher {
   #manifestText(from: ManifestFrom): ManifestText | Refusal {
     if ('digest' in from) {
       const { digest } = from
-      return { path: blobPath(this.parts.store.folder, digest), digest }
+      return { ...this.parts.store.part(digest), digest }
     }
     const fetch = this.#readers.get(from.reader)?.fetch
     const told = fetch?.delivery.state === 'whole' ? fetch.told : undefined
     if (told === undefined) return refuse('upstream', 'upstream', 'the manifest could not be read to its end')
-    return { path: told.path, digest: told.attributes.digest }
+    const { path, offset, sizeBytes } = told
+    return { path, offset, sizeBytes, digest: told.attributes.digest }
   }
 
   /** An edge thread is gone: all its readers leave. */

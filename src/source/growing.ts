@@ -8,9 +8,11 @@ const scratch = Buffer.allocUnsafeSlow(256 * 1024)
 export interface GrowingFile {
   /** File that holds, or will hold, the bytes. */
   readonly path: string
-  /** Payload offset of the file's first byte. */
+  /** Where in the file the first of these bytes lies. */
+  readonly offset: number
+  /** Payload offset of that byte. */
   readonly base: number
-  /** Bytes that the file will have when whole. */
+  /** Bytes that will be there when whole. */
   readonly fileBytes: number
   /** Bytes of the whole payload. */
   readonly sizeBytes: number
@@ -41,7 +43,7 @@ export class GrowingContent implements Content {
     if (state === 'broken') return undefined
     const to = Math.min(end - this.file.base, table.readable(this.file.slot), from + scratch.length)
     if (to <= from) return undefined
-    const count = readSync(this.#handle, scratch, 0, to - from, from)
+    const count = readSync(this.#handle, scratch, 0, to - from, this.file.offset + from)
     // Undefined would have the reader wait for bytes that `ready` says are there: for ever.
     if (count === 0) throw new Error(`${this.file.path} was cut while it was read`)
     return scratch.subarray(0, count)
@@ -91,7 +93,7 @@ export class GrowingContent implements Content {
     return state === 'whole' ? false : undefined
   }
 
-  /** Position in the file of payload byte `start`. */
+  /** Position of payload byte `start` among the bytes of the file. */
   #offset(start: number, end: number): number {
     const from = start - this.file.base
     if (!(start < end) || from < 0 || end - this.file.base > this.file.fileBytes) {

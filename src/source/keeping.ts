@@ -6,6 +6,7 @@ import type { Attributes } from '../catalog/attributes.js'
 import type { CatalogReply, CatalogRequest } from '../catalog/protocol.js'
 import { isRefusal } from '../format/refusal.js'
 import type { BlobDraft, BlobStore, FileIdentity } from '../store/blobs.js'
+import type { SmallBlobs } from '../store/segments/small-blobs.js'
 import type { Hints } from './protocol.js'
 
 /** A payload that became a blob. */
@@ -59,9 +60,10 @@ export class Keeping {
     private readonly store: BlobStore,
     private readonly keeper: Address<CatalogRequest, CatalogReply>,
     private readonly log: Log,
-    private readonly onKept: (kept: Kept, identity: FileIdentity) => void,
+    private readonly onKept: (kept: Kept, identity: FileIdentity | undefined) => void,
     private readonly waitingMax = usualWaitingMax,
     private readonly onDropped: (digest: Uint8Array) => Promise<void> = () => Promise.resolve(),
+    private readonly small?: SmallBlobs,
   ) {}
 
   /** Payloads that were handed to `keep` and are not done. */
@@ -112,6 +114,40 @@ export class Keeping {
   }
 
   /**
+   * The payload lies in a segment already: the catalog is told. A record without bytes is found out by who asks for them, and
+   * bytes without a record go with their segment. Never rejects for the disk's sake.
+   */
+  async keepSmall(kept: Kept): Promise<void> {
+    const { attributes, digest } = kept
+    this.#waiting += 1
+    try {
+      await this.#alone(digest, async () => {
+        const requests: CatalogRequest[] = [
+          { kind: 'kept', digest, sizeBytes: attributes.size, isSmall: true },
+          { kind: 'learn', attributes: [attributes] },
+        ]
+        if (await insist(this.keeper, { kind: 'all', requests })) this.onKept(kept, undefined)
+        else this.log.error({ id: attributes.id }, 'the catalog did not take what was kept')
+      })
+    } finally {
+      this.#waiting -= 1
+    }
+  }
+
+  /** These payloads went with their segment. Never rejects. */
+  async forget(digests: readonly Uint8Array[]): Promise<void> {
+    const requests = digests.map((digest): CatalogRequest => ({ kind: 'dropped', digest }))
+    if (!(await insist(this.keeper, { kind: 'all', requests }))) {
+      this.log.warn({ payloads: digests.length }, 'the catalog did not hear of payloads that went')
+    }
+    try {
+      for (const digest of digests) await this.onDropped(digest)
+    } catch (error) {
+      this.log.error({ err: error }, 'the disk did not remove what belongs to payloads that went')
+    }
+  }
+
+  /**
    * Record first, then the file: a reader that finds the record finds the file, or fetches it anew. False: the keeper
    * did not take the word, and nothing was removed.
    */
@@ -122,6 +158,7 @@ export class Keeping {
       if (!dropped) return
       try {
         await this.onDropped(digest)
+        this.small?.remove(digest)
         await this.store.remove(digest)
       } catch (error) {
         // Without a record it is not served, and swept as any file that nothing knows.

@@ -1,13 +1,15 @@
-import { fstatSync } from 'node:fs'
 import type { FileHandle } from 'node:fs/promises'
 import type { Attributes } from '../catalog/attributes.js'
 import type { Id } from '../format/id.js'
+import type { OpenBlob } from '../store/blobs.js'
 import type { FetchParts } from './fetch-parts.js'
 
 /** A blob that is on disk, open for reading. */
 export interface LocalBlob {
   readonly known: Attributes
   readonly handle: FileHandle
+  /** Where it begins in the file. */
+  readonly offset: number
 }
 
 /**
@@ -17,20 +19,23 @@ export interface LocalBlob {
  */
 export async function openLocal(
   id: Id,
-  { catalog, store, keeper, log }: Pick<FetchParts, 'catalog' | 'store' | 'keeper' | 'log'>,
+  { catalog, store, small, keeper, log }: Pick<FetchParts, 'catalog' | 'store' | 'small' | 'keeper' | 'log'>,
 ): Promise<LocalBlob | undefined> {
   const known = catalog.attributes(id)
   if (known?.digest === undefined || catalog.blobSize(known.digest) === undefined) return undefined
-  let handle: FileHandle | undefined
+  let blob: OpenBlob | undefined
   try {
-    handle = await store.open(known.digest)
-    if (handle !== undefined && fstatSync(handle.fd).size === known.size) return { known, handle }
+    blob = await store.open(known.digest)
+    if (blob?.sizeBytes === known.size) {
+      return { known, handle: blob.handle, offset: blob.offset }
+    }
   } catch (error) {
-    await handle?.close()
+    await blob?.handle.close()
     log.error({ err: error, id }, 'a blob cannot be opened: the sources are asked')
     return undefined
   }
-  await handle?.close()
+  await blob?.handle.close()
+  small?.remove(known.digest)
   log.warn({ id }, 'a blob on record is not on disk: fetching it again')
   await keeper.ask({ kind: 'dropped', digest: known.digest })
   return undefined

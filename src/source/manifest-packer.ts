@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto'
-import { open, readFile, stat } from 'node:fs/promises'
+import { open, readFile } from 'node:fs/promises'
 import { type ManifestLimits, parseManifest } from '../format/manifest.js'
 import { isIntact, packManifest } from '../format/packed-manifest.js'
 import type { Refusal } from '../format/refusal.js'
-import { isMissing } from '../store/blobs.js'
+import { type FilePart, isMissing } from '../store/blobs.js'
 
 /** A manifest to be packed. Plain: it travels to another thread. */
 export interface PackingTask {
-  /** File with the manifest's text. */
-  readonly from: string
+  /** The manifest's text. */
+  readonly from: FilePart
   /** An empty file that takes the packed form. */
   readonly to: string
   /** SHA-256 that the text must have; absent: any. */
@@ -38,14 +38,30 @@ async function missingAsUndefined<T>(reading: Promise<T>): Promise<T | undefined
   }
 }
 
+async function readPart(part: FilePart, maxBytes: number): Promise<Buffer | 'too-large'> {
+  const file = await open(part.path, 'r')
+  try {
+    const size = part.sizeBytes ?? (await file.stat()).size
+    if (size > maxBytes) return 'too-large'
+    const bytes = Buffer.alloc(size)
+    let done = 0
+    while (done < size) {
+      const { bytesRead } = await file.read(bytes, done, size - done, (part.offset ?? 0) + done)
+      if (bytesRead === 0) break
+      done += bytesRead
+    }
+    return bytes.subarray(0, done)
+  } finally {
+    await file.close()
+  }
+}
+
 /** Does the work on the calling thread: inside the pool, and for tests. */
 export class InlinePacker implements ManifestPacker {
   async pack({ from, to, digest, limits }: PackingTask): Promise<PackingOutcome> {
-    const found = await missingAsUndefined(stat(from))
-    if (found === undefined) return { kind: 'gone' }
-    if (found.size > limits.sizeBytes) return { kind: 'too-large' }
-    const text = await missingAsUndefined(readFile(from))
+    const text = await missingAsUndefined(readPart(from, limits.sizeBytes))
     if (text === undefined) return { kind: 'gone' }
+    if (text === 'too-large') return { kind: 'too-large' }
     const actual = createHash('sha256').update(text).digest()
     if (digest !== undefined && actual.compare(digest) !== 0) return { kind: 'gone' }
     const packed = packManifest(parseManifest(text, limits), actual, limits)

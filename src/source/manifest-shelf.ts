@@ -2,7 +2,7 @@ import type { Log } from '../actor/log.js'
 import { encodeBase64url } from '../format/base64url.js'
 import type { ManifestLimits } from '../format/manifest.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
-import { type BlobStore, blobPath } from '../store/blobs.js'
+import { type BlobStore, blobPath, type FilePart } from '../store/blobs.js'
 import type { ManifestPacker } from './manifest-packer.js'
 
 export interface ManifestOptions {
@@ -21,8 +21,7 @@ export interface Packed {
 }
 
 /** Where the text of a manifest is. */
-export interface ManifestText {
-  readonly path: string
+export interface ManifestText extends FilePart {
   /** Its SHA-256, where it is known. */
   readonly digest: Uint8Array | undefined
 }
@@ -92,7 +91,7 @@ export class ManifestShelf {
       this.#shelve(name, known)
       return Promise.resolve({ digest: text.digest, path: blobPath(this.store.folder, text.digest) })
     }
-    const flightName = name ?? text.path
+    const flightName = name ?? `${text.path} ${text.offset ?? 0}`
     const running = this.#flights.get(flightName)
     if (running !== undefined) return running
     if (this.#flights.size >= this.options.flightsMax) {
@@ -117,7 +116,7 @@ export class ManifestShelf {
     await this.store.remove(digest)
   }
 
-  async #make({ path, digest }: ManifestText, again: boolean): Promise<Packed | Refusal> {
+  async #make({ digest, ...from }: ManifestText, again: boolean): Promise<Packed | Refusal> {
     const { limits } = this.options
     const known = digest === undefined ? undefined : this.#shelved.get(nameOf(digest))
     if (digest !== undefined && known !== undefined && !again) {
@@ -130,7 +129,7 @@ export class ManifestShelf {
     }
     const draft = await this.store.draft()
     try {
-      const task = { from: path, to: draft.path, limits, ...(digest === undefined ? {} : { digest }) }
+      const task = { from, to: draft.path, limits, ...(digest === undefined ? {} : { digest }) }
       const outcome = await this.packer.pack(task)
       if (isRefusal(outcome) || outcome.kind !== 'packed') {
         await this.store.discard(draft)

@@ -135,8 +135,8 @@ export class Opener {
    * of the payload but where a window was asked for. Never throws: a file that cannot be opened is a broken source.
    */
   grow(opened: OpenedReply): Content {
-    const { attributes, base, sizeBytes, slot, path, reader } = opened
-    const file = { path, base, fileBytes: sizeBytes, sizeBytes: attributes.size, slot }
+    const { attributes, base, sizeBytes, slot, path, offset, reader } = opened
+    const file = { path, offset, base, fileBytes: sizeBytes, sizeBytes: attributes.size, slot }
     const close = (): void => this.#close(reader)
     try {
       return new GrowingContent(file, this.listener, close)

@@ -3,6 +3,7 @@ import { Pool } from '../actor/pool.js'
 import type { ItemHeader } from '../format/item.js'
 import type { ManifestLimits } from '../format/manifest.js'
 import type { Refusal } from '../format/refusal.js'
+import type { FilePart } from '../store/blobs.js'
 import type { ManifestPacker, PackingOutcome, PackingTask } from './manifest-packer.js'
 import type { BlobProver } from './prover.js'
 
@@ -17,16 +18,16 @@ export class PooledProver implements BlobProver, ManifestPacker {
     this.#pool = new Pool({ file: 'proof', threads, waitingMax }, log)
   }
 
-  digest(path: string): Promise<Uint8Array | undefined | Refusal> {
-    return this.#pool.run('digest', { path })
+  digest(part: FilePart): Promise<Uint8Array | undefined | Refusal> {
+    return this.#pool.run('digest', { part })
   }
 
-  dataRoot(path: string, sizeBytes: number): Promise<Uint8Array | undefined | Refusal> {
-    return this.#pool.run('dataRoot', { path, sizeBytes })
+  dataRoot(part: FilePart, sizeBytes: number): Promise<Uint8Array | undefined | Refusal> {
+    return this.#pool.run('dataRoot', { part, sizeBytes })
   }
 
-  isPayload(path: string, header: ItemHeader): Promise<boolean | undefined | Refusal> {
-    return this.#pool.run('isPayload', { path, header })
+  isPayload(part: FilePart, header: ItemHeader): Promise<boolean | undefined | Refusal> {
+    return this.#pool.run('isPayload', { part, header })
   }
 
   pack(task: PackingTask): Promise<PackingOutcome | Refusal> {

@@ -66,9 +66,11 @@ export type SourceReply =
       readonly attributes: Attributes
       /** File that holds, or will hold, the bytes; it only grows, and keeps its inode when renamed. Open it at once. */
       readonly path: string
-      /** Payload offset of the file's first byte (0 but for windows). */
+      /** Where in the file the first of these bytes lies (0 but for what lies in a segment). */
+      readonly offset: number
+      /** Payload offset of that byte (0 but for windows). */
       readonly base: number
-      /** Bytes that the file will have when whole. */
+      /** Bytes that will be there when whole. */
       readonly sizeBytes: number
       /** Slot in the progress table: bytes readable so far, or a final state. */
       readonly slot: number

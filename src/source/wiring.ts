@@ -1,5 +1,6 @@
 import type { MessagePort } from 'node:worker_threads'
 import type { ChainOptions } from '../chain/options.js'
+import type { SharedSegments } from '../store/segments/marks.js'
 import type { AbsenceOptions } from './absences.js'
 import type { ChunkOptions } from './chain-sources.js'
 import type { EvictionOptions } from './evictor.js'
@@ -29,6 +30,8 @@ export interface VerifierOptions {
 export interface SourceThread {
   /** Folder of the blobs. */
   readonly blobsPath: string
+  /** Absent: every payload has a file of its own. */
+  readonly segments?: SharedSegments
   /** Folder of the packed manifests. */
   readonly manifestsPath: string
   readonly manifests: ManifestOptions

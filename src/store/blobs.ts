@@ -10,6 +10,27 @@ export interface BlobDraft {
   readonly path: string
 }
 
+/** Bytes of a file: all of it, or so many from `offset` on. */
+export interface FilePart {
+  readonly path: string
+  readonly offset?: number
+  readonly sizeBytes?: number
+}
+
+/** A blob that is open for reading: so many bytes of a file. */
+export interface OpenBlob {
+  readonly handle: FileHandle
+  readonly offset: number
+  readonly sizeBytes: number
+}
+
+/** Where blobs lie that have no file of their own. */
+export interface BlobParts {
+  part(digest: Uint8Array): FilePart | undefined
+  /** True: one that is held has other bytes than its digest's. */
+  isFalse(digest: Uint8Array): boolean
+}
+
 /** What identifies one state of a file on disk. */
 export interface FileIdentity {
   readonly inode: bigint
@@ -56,6 +77,7 @@ export class BlobStore {
   constructor(
     readonly folder: string,
     private readonly aheadMax = 0,
+    private readonly small?: BlobParts,
   ) {
     this.#drafts = join(folder, 'tmp')
   }
@@ -136,10 +158,18 @@ export class BlobStore {
     await rm(blobPath(this.folder, digest), { force: true })
   }
 
-  /** Opens a blob for reading, undefined where there is none. */
-  async open(digest: Uint8Array): Promise<FileHandle | undefined> {
+  /** Where a blob lies, or would lie: a part of a segment, or a file of its own. */
+  part(digest: Uint8Array): FilePart {
+    return this.small?.part(digest) ?? { path: blobPath(this.folder, digest) }
+  }
+
+  /** Opens a blob for reading, undefined where there is none, or a small one is damaged. Rejects where the disk refuses. */
+  async open(digest: Uint8Array): Promise<OpenBlob | undefined> {
+    const { path, offset = 0, sizeBytes } = this.part(digest)
+    if (this.small?.isFalse(digest) === true) return undefined
     try {
-      return await open(blobPath(this.folder, digest), 'r')
+      const handle = await open(path, 'r')
+      return { handle, offset, sizeBytes: sizeBytes ?? fstatSync(handle.fd).size }
     } catch (error) {
       if (isMissing(error)) return undefined
       throw error

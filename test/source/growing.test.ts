@@ -24,7 +24,14 @@ function growing(sizeBytes: number, readers: number, base = 0) {
   const contents = Array.from({ length: readers }, (_, index) => {
     const listener = new ProgressListener(new ProgressTable(slots.table.memory))
     delivery.join(index, { hear: (event: SourceProgress) => setImmediate(() => listener.hear(event)) })
-    const file = { path, base, fileBytes: sizeBytes, sizeBytes: base + sizeBytes, slot: delivery.slot }
+    const file = {
+      path,
+      offset: 0,
+      base,
+      fileBytes: sizeBytes,
+      sizeBytes: base + sizeBytes,
+      slot: delivery.slot,
+    }
     return new GrowingContent(file, listener, () => {
       closed += 1
       delivery.leave(index)

@@ -10,6 +10,16 @@ export interface MarksShape {
   readonly segmentBytes: number
 }
 
+/** What a thread is told of the segments. */
+export interface SharedSegments {
+  readonly folder: string
+  /** Bytes that they may take. */
+  readonly maxBytes: number
+  readonly shape: MarksShape
+  /** Memory of the `SegmentMarks`. */
+  readonly memory: SharedArrayBuffer
+}
+
 /** Words of 32 bits for one bit a slot. */
 function wordsOf({ segmentBytes }: MarksShape): number {
   return Math.ceil(segmentBytes / recordSlotBytes / 32)

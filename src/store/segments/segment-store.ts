@@ -206,7 +206,8 @@ export class SegmentStore {
     if (this.find(digest) === undefined) return
     const own = new Uint8Array(digest)
     this.#pending.set(keyOf(own), { digest: own, place: undefined })
-    this.#committing()
+    // Other threads must not find it any more.
+    this.commit()
   }
 
   #committing(): void {
@@ -251,6 +252,11 @@ export class SegmentStore {
       this.#troubled(error)
       return false
     }
+  }
+
+  /** Bytes of all files. */
+  get fileBytes(): number {
+    return this.#rings.bytes
   }
 
   /** Bytes of all files, payloads in the index, and bytes of the index. */
