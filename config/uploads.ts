@@ -1,4 +1,4 @@
-import { list, maybeText, whole } from './setting.js'
+import { list, maybeText, maybeWhole, whole } from './setting.js'
 
 /** What the upload service takes, from whom, and for how much. */
 export const uploads = {
@@ -48,6 +48,26 @@ export const uploads = {
     allowed: 'wallet addresses (base64url SHA-256 of the key)',
     shape: /^[\w-]{43}$/,
     why: 'Wallets whose items are refused (403).',
+  }),
+  bundleItemsMax: whole({
+    env: 'UPLOAD_BUNDLE_MAX_ITEMS',
+    default: 10_000,
+    min: 1,
+    max: 100_000,
+    why: 'Items of one bundle.',
+  }),
+  bundleMaxBytes: whole({
+    env: 'UPLOAD_BUNDLE_MAX_BYTES',
+    default: 2 ** 31,
+    min: 1,
+    max: 2 ** 40,
+    why: 'Bytes of the items of one bundle; a larger item rides alone.',
+  }),
+  bundleWaitSeconds: maybeWhole({
+    env: 'UPLOAD_BUNDLE_WAIT_SECONDS',
+    min: 0,
+    max: 86_400,
+    why: 'No item waits longer for others to share its bundle. Unset: 1 on devnet, 300 on mainnet.',
   }),
   diskMinBytes: whole({
     env: 'UPLOAD_DISK_MIN_BYTES',

@@ -8,13 +8,18 @@ import { meterTable } from '../src/actor/meters.js'
 import type { ThreadOrder } from '../src/actor/thread.js'
 import { Clients } from '../src/admission/clients.js'
 import type { CatalogReply, CatalogRequest } from '../src/catalog/protocol.js'
+import { Broadcast } from '../src/chain/broadcast.js'
 import { RemoteChain } from '../src/chain/remote.js'
+import { getHead } from '../src/devnet/get-head.js'
 import { serviceHost } from '../src/gateway/service-host.js'
 import { serve } from '../src/http/listen.js'
 import { ItemJudge } from '../src/ingest/item-judge.js'
+import type { IngestReply, IngestRequest } from '../src/ingest/protocol.js'
 import { type CreditsReply, type CreditsRequest, embeddedCredits } from '../src/payment/protocol.js'
 import { normalizedAddress } from '../src/proof/address.js'
 import { Acceptor } from '../src/upload/acceptor.js'
+import { Bundles } from '../src/upload/bundle-records.js'
+import { Bundler } from '../src/upload/bundler.js'
 import { FreeOnly } from '../src/upload/charging.js'
 import { CreditCharging } from '../src/upload/credit-charging.js'
 import { DiskRoom } from '../src/upload/disk-room.js'
@@ -68,7 +73,6 @@ const acceptor = new Acceptor({
   signing,
   terms: { public: modulus, dataCaches: [given.gateway], fastFinalityIndexes: [given.gateway] },
   height: () => height.known,
-  onAccepted: () => undefined,
   clock: systemClock,
 })
 const host = serviceHost({
@@ -112,14 +116,43 @@ const host = serviceHost({
   clock: systemClock,
 })
 await height.start(given.heightEveryMs)
+// The first price is asked of a node: no uploader waits for that.
+void credits?.price(1)
+const owner = Buffer.from(modulus, 'base64url')
+const address = normalizedAddress(owner)
+// A chain of this program alone: what is spent there is worth nothing.
+if (given.mintAt !== undefined) await getHead(`${given.mintAt}/mint/${address}/${10n ** 18n}`)
+const broadcast = new Broadcast(given.chain, given.broadcast, systemClock)
+const ingest =
+  given.ingestPort === undefined
+    ? undefined
+    : addressOf<IngestRequest, IngestReply>(given.ingestPort, given.mailboxMax)
+const bundler = new Bundler({
+  uploads,
+  bundles: new Bundles(uploads.environment, uploads),
+  log: intake,
+  logFolder: given.logFolder,
+  chain,
+  broadcast,
+  signing,
+  owner,
+  address,
+  height: () => height.known,
+  onMined: (id) => void ingest?.tell({ kind: 'queue-bundle', id }),
+  clock: systemClock,
+  say: log,
+  rules: given.bundling,
+})
+bundler.start()
 const onThrow = (error: unknown): void => log.error({ err: error }, 'a flow threw: its socket was closed')
 const server = serve(host, { ...given.serve, onThrow })
 
 async function stop(): Promise<void> {
   await server.close(given.drainMs)
   closing.abort()
+  await bundler.close()
   await intake.close()
-  await Promise.all([chain.close(), judge.close(), signing.close()])
+  await Promise.all([chain.close(), broadcast.close(), judge.close(), signing.close()])
   await uploads.environment.close()
   process.exit(0)
 }

@@ -52,7 +52,8 @@ export function uploadServiceOf(
     meters: shared.meters,
     serve: { host, port, stallMs: server.stallMs, flowsMax: server.flowsMax },
     chain: chainOptions(nodes(), config),
-    ...(running.has('gateway') ? { catalogPort: crew.line('catalog') } : {}),
+    ...(running.has('gateway') ? { catalogPort: crew.line('catalog'), ingestPort: crew.line('ingest') } : {}),
+    ...(isEmbedded(config) ? { mintAt: nodes()[0] ?? '' } : {}),
     ...(running.has('payment') ? { creditsPort: crew.line('payment') } : {}),
   })
   return {
@@ -64,6 +65,11 @@ export function uploadServiceOf(
     parts: [crew.part('upload', 'upload', data)],
     urls: () => ({ upload: urlOf(host, crew.said<UploadThreadSaid>('upload').port) }),
   }
+}
+
+/** Whether the chain is one of this program, where coins cost nothing. */
+function isEmbedded({ server }: Config): boolean {
+  return server.network === 'devnet' && server.trustedNodeUrls === undefined
 }
 
 /** What the settings say. */
@@ -96,6 +102,21 @@ function uploadThread(
     proofThreads: Math.max(1, server.edgeThreads >> 1),
     signThreads: server.edgeThreads,
     diskMinBytes: uploads.diskMinBytes,
+    bundling: bundlingRules(config),
+    broadcast: { successesMin: 2, concurrency: 2, abortMs: 5000, responseMs: 30_000, perNodeMax: 16 },
     logLevel: server.logLevel,
+  }
+}
+
+/** How items are bundled. On devnet nobody waits for minutes. */
+function bundlingRules({ server, uploads, indexing }: Config): UploadThread['bundling'] {
+  const isDevnet = server.network === 'devnet'
+  return {
+    itemsMax: uploads.bundleItemsMax,
+    bytesMax: uploads.bundleMaxBytes,
+    waitMs: 1000 * (uploads.bundleWaitSeconds ?? (isDevnet ? 1 : 300)),
+    everyMs: isDevnet ? 250 : 5000,
+    depth: indexing.forkDepthMax,
+    lookMs: isDevnet ? 500 : 60_000,
   }
 }

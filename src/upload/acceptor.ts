@@ -29,8 +29,6 @@ export interface AcceptorParts {
   readonly terms: ReceiptTerms
   /** Height of the chain's tip; undefined: nobody has ever told. */
   readonly height: () => number | undefined
-  /** Hears of each item that was accepted. */
-  readonly onAccepted: (item: AcceptedItem) => void
   readonly clock: Clock
 }
 
@@ -91,7 +89,6 @@ export class Acceptor {
       this.receipt(accepted),
       this.#keep(accepted, charge).then(() => announcer.announce({ header, sizeBytes, digest })),
     ])
-    this.parts.onAccepted(accepted)
     charging.settle(accepted.id, charge)
     return jsonAnswer(200, receipt)
   }

@@ -1,7 +1,9 @@
 import type { MessagePort } from 'node:worker_threads'
 import type { ClientOptions } from '../admission/clients.js'
+import type { BroadcastOptions } from '../chain/broadcast.js'
 import type { ChainOptions } from '../chain/options.js'
 import type { ServeOptions } from '../http/listen.js'
+import type { BundlingRules } from './bundler.js'
 import type { FreeRules } from './free-pools.js'
 
 /** What the thread says when it is up. */
@@ -26,6 +28,8 @@ export interface UploadThread {
   readonly mayMakeKey: boolean
   /** A line to the keeper of the catalog; absent: the gateway is elsewhere. */
   readonly catalogPort?: MessagePort
+  /** A line to the thread that grows the index; absent: the gateway is elsewhere. */
+  readonly ingestPort?: MessagePort
   /** A line to the payment service; absent: only what is free is taken. */
   readonly creditsPort?: MessagePort
   /** Messages under way to either at most. */
@@ -45,5 +49,9 @@ export interface UploadThread {
   readonly signThreads: number
   /** Bytes of the disk that stay free. */
   readonly diskMinBytes: number
+  readonly bundling: BundlingRules
+  readonly broadcast: BroadcastOptions
+  /** Fills the wallet on a chain of its own: address of its node. */
+  readonly mintAt?: string
   readonly logLevel: string
 }

@@ -1,0 +1,119 @@
+import { type Id, idBytes } from '../format/id.js'
+import type { Environment, Table } from '../store/lmdb.js'
+import type { AcceptedItem, Uploads } from './uploads.js'
+
+/**
+ * A transaction that carries items:
+ *
+ *     packed --> posted --> seeded --> permanent
+ *        |          |          |
+ *        +----------+----------+-----> dropped, and its items wait for another
+ */
+export interface BundleRecord {
+  readonly id: Id
+  readonly state: 'packed' | 'posted' | 'seeded' | 'permanent' | 'dropped'
+  /** As nodes take it, without data. */
+  readonly transaction: object
+  /** Of the data: header and items. */
+  readonly sizeBytes: number
+  /** In the order in which they lie in it. */
+  readonly items: readonly Id[]
+  /** Height of the chain when it was signed: its anchor is good for some 50 blocks from there. */
+  readonly anchorHeight: number
+  readonly createdMs: number
+  /** Failures of the present step. */
+  readonly attempts: number
+  /** Not looked at before. */
+  readonly dueMs: number
+  /** Why the last step failed, or why it was dropped. */
+  readonly reason?: string
+  /** Block that holds it. */
+  readonly height?: number
+}
+
+/** Bundles with an item in them that were given up, after which the item is. */
+const failuresMax = 10
+
+/** Transactions of the upload service, on disk. */
+export class Bundles {
+  readonly #table: Table
+
+  constructor(
+    private readonly environment: Environment,
+    private readonly uploads: Uploads,
+  ) {
+    this.#table = environment.table('bundles')
+  }
+
+  find(id: Id): BundleRecord | undefined {
+    const found = this.#table.get(idBytes(id))
+    return found === undefined ? undefined : read(found)
+  }
+
+  /** Those that are neither permanent nor dropped. */
+  open(): BundleRecord[] {
+    const found: BundleRecord[] = []
+    for (const { value } of this.#table.span({})) {
+      const record = read(value)
+      if (record.state !== 'permanent' && record.state !== 'dropped') found.push(record)
+    }
+    return found
+  }
+
+  put(record: BundleRecord): void {
+    this.environment.write(() => this.#put(record))
+  }
+
+  /** The items are in this bundle from now on. `offsets`: where each begins in its data. */
+  pack(record: BundleRecord, items: readonly AcceptedItem[], offsets: readonly number[]): void {
+    this.environment.write(() => {
+      this.#put(record)
+      for (const [at, item] of items.entries()) {
+        this.uploads.unqueue(item)
+        this.uploads.put({ ...item, bundle: record.id, offset: offsets[at] ?? 0 })
+      }
+    })
+  }
+
+  /** It will never be mined: its items wait for another. */
+  drop(record: BundleRecord, reason: string): void {
+    this.environment.write(() => {
+      this.#put({ ...record, state: 'dropped', reason })
+      for (const item of this.#itemsOf(record)) {
+        const { bundle: _, offset: __, ...freed } = item
+        const failures = (item.failures ?? 0) + 1
+        if (failures >= failuresMax) this.uploads.put({ ...freed, failures, reason })
+        else {
+          this.uploads.put({ ...freed, failures })
+          this.uploads.requeue(item)
+        }
+      }
+    })
+  }
+
+  /** It is deep enough in the chain. Resolves with its items, whose bytes are not needed here any more. */
+  settle(record: BundleRecord, height: number): AcceptedItem[] {
+    const items = this.#itemsOf(record)
+    this.environment.write(() => {
+      this.#put({ ...record, state: 'permanent', height })
+      for (const item of items) this.uploads.put({ ...item, permanent: height, released: true })
+    })
+    return items
+  }
+
+  /** Those of its items that are still its own. */
+  #itemsOf(record: BundleRecord): AcceptedItem[] {
+    return record.items.flatMap((id) => {
+      const item = this.uploads.find(id)
+      return item?.bundle === record.id ? [item] : []
+    })
+  }
+
+  #put(record: BundleRecord): void {
+    this.#table.put(idBytes(record.id), Buffer.from(JSON.stringify(record)))
+  }
+}
+
+function read(value: Uint8Array): BundleRecord {
+  return JSON.parse(Buffer.from(value).toString()) as BundleRecord
+}
