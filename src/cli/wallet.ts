@@ -3,6 +3,7 @@ import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { readConfig } from '../../config/read.js'
+import { servicePorts } from '../../config/services.js'
 import { networks, SluiceClient } from '../client/client.js'
 import { ClientError, type ErrorCode } from '../client/errors.js'
 import { fileStore } from '../client/node/file-store.js'
@@ -99,8 +100,11 @@ export async function clientOf(words: ClientWords): Promise<SluiceClient> {
   const base = { ...networks[network] }
   const { walletKey, uploadUrls, paymentUrls } = config.client
   const signer = await signerFrom(words.key, walletKey)
-  const own = `http://127.0.0.1:${config.server.port}`
-  const known = network === 'local' ? { uploadUrl: own, paymentUrl: own, gatewayUrls: [own] } : base
+  const { port } = config.server
+  const { upload, payment } = servicePorts(config.services, port)
+  const at = (own: number): string => `http://127.0.0.1:${own}`
+  const local = { uploadUrl: at(upload), paymentUrl: at(payment), gatewayUrls: [at(port)] }
+  const known = network === 'local' ? local : base
   return new SluiceClient({
     uploadUrl: words.upload ?? (words.network === undefined ? uploadUrls?.[0] : undefined) ?? known.uploadUrl,
     paymentUrl:

@@ -29,8 +29,8 @@ export const networks = {
     gatewayUrls: ['https://arweave.net', 'https://permagate.io', 'https://ar-io.dev'],
   },
   local: {
-    uploadUrl: 'http://127.0.0.1:3000',
-    paymentUrl: 'http://127.0.0.1:3000',
+    uploadUrl: 'http://127.0.0.1:3001',
+    paymentUrl: 'http://127.0.0.1:3002',
     gatewayUrls: ['http://127.0.0.1:3000'],
   },
 } as const satisfies Record<string, ServiceAddresses>

@@ -114,8 +114,16 @@ async function headOf(question: WholeQuestion, headers: Headers): Promise<Signed
     }
     await response.body?.cancel()
   }
-  const header = await headByQuery(question, headers)
-  return header ?? transactionProven(gateways, gateway, id, signal)
+  const queried = await headByQuery(question, headers)
+  if (queried?.isBundled === true) return queried.header
+  try {
+    return await transactionProven(gateways, gateway, id, signal)
+  } catch (error) {
+    // Just uploaded: an item that is in no bundle yet is no transaction either.
+    if (queried !== undefined && error instanceof ClientError && error.code === 'not-found')
+      return queried.header
+    throw error
+  }
 }
 
 interface QueriedNode {
@@ -133,7 +141,7 @@ const typesByOwner: Readonly<Record<number, number>> = { 512: 1, 65: 3, 32: 4, 4
 async function headByQuery(
   { gateways, gateway, id, signal }: WholeQuestion,
   headers: Headers,
-): Promise<SignedHead | undefined> {
+): Promise<{ readonly header: SignedHead; readonly isBundled: boolean } | undefined> {
   const query = `{ transaction(id: "${id}") { signature anchor recipient owner { key } tags { name value } bundledIn { id } } }`
   const json = { 'content-type': 'application/json' }
   const body = JSON.stringify({ query })
@@ -142,7 +150,7 @@ async function headByQuery(
     data?: { transaction?: (QueriedNode & { bundledIn?: unknown }) | null }
   }
   const node = data?.transaction
-  if (node == null || node.bundledIn == null) return undefined
+  if (node == null) return undefined
   const bytes = (text: string | undefined): Uint8Array => fromBase64url(text ?? '') ?? utf8(text ?? '')
   const signature = bytes(node.signature)
   if (toBase64url(hash256(signature)) !== id) throw untrue(`${gateway}: the signature is not that of ${id}`)
@@ -157,5 +165,6 @@ async function headByQuery(
     rawTags: packTags(tags),
   }
   const signatureType = told > 0 ? told : (typesByOwner[owner.length] ?? 0)
-  return { ...fields, signatureType, signature, id, bytes: new Uint8Array(0) }
+  const header = { ...fields, signatureType, signature, id, bytes: new Uint8Array(0) }
+  return { header, isBundled: node.bundledIn != null }
 }
