@@ -80,9 +80,9 @@ export function slowness(before, now, seconds, found) {
     said.push(
       `Most content is not here yet: ${number(misses)} a second wait for a source, ${number(hits)} do not.`,
     )
-  const failed = per('fetches_total') - per('fetches_total', 'outcome="whole"')
+  const failed = per('fetches_total', 'outcome="broken"') + per('fetches_total', 'outcome="failed"')
   if (failed > 0.2)
-    said.push(`${number(failed)} fetches a second end without the whole payload: the next source is asked.`)
+    said.push(`${number(failed)} fetches a second break off or fail: the next source is asked.`)
   const waiting = sum(now, 'graphql_queries_waiting')
   if (waiting > 0) said.push(`${number(waiting)} queries wait for a query thread.`)
   if (per('client_stalls_total') > 0) said.push('Clients take their bytes so slowly that they are cut off.')
