@@ -1,0 +1,60 @@
+/** The upload service as clients of the network use it: their own library, unmodified. */
+import { createReadStream, existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { run } from './running.js'
+
+const library = fileURLToPath(
+  new URL('../../../test/clients/node_modules/@ardrive/turbo-sdk/lib/esm/node/index.js', import.meta.url),
+)
+const jwk = fileURLToPath(new URL('../../../test/fixture/rsa-4096.jwk.json', import.meta.url))
+const skip = existsSync(library) ? false : 'install test/clients to run it'
+
+interface Uploaded {
+  readonly id: string
+  readonly winc: string
+}
+
+interface Turbo {
+  upload(given: object): Promise<Uploaded>
+  uploadFile(given: object): Promise<Uploaded>
+}
+
+interface Library {
+  readonly TurboFactory: { authenticated(given: object): Turbo }
+  readonly EthereumSigner: new (key: string) => unknown
+}
+
+t.test('strings and streams go up with keys of two kinds, and are served at once', { skip }, async (t) => {
+  const folder = t.testdir()
+  const { urls } = await run(t, folder, { DEVNET_SEED: 'false', UPLOAD_FREE_ITEM_BYTES: '5000000' })
+  const { TurboFactory, EthereumSigner } = (await import(library)) as Library
+  const services = {
+    uploadServiceConfig: { url: urls.upload },
+    paymentServiceConfig: { url: urls.payment },
+  }
+  const turbo = TurboFactory.authenticated({
+    ...services,
+    privateKey: JSON.parse(readFileSync(jwk, 'utf8')) as object,
+  })
+  const served = async (id: string): Promise<Buffer> =>
+    Buffer.from(await (await fetch(`${urls.gateway}/raw/${id}`)).arrayBuffer())
+
+  const text = await turbo.upload({ data: 'a string' })
+  t.equal(text.winc, '0')
+  t.equal((await served(text.id)).toString(), 'a string')
+
+  const bytes = Buffer.alloc(3_000_000, 'a file ')
+  const path = `${folder}/large.bin`
+  writeFileSync(path, bytes)
+  const file = await turbo.uploadFile({
+    fileStreamFactory: () => createReadStream(path),
+    fileSizeFactory: () => bytes.length,
+  })
+  t.ok((await served(file.id)).equals(bytes))
+
+  const signer = new EthereumSigner('07'.repeat(32))
+  const other = TurboFactory.authenticated({ ...services, signer, token: 'ethereum' })
+  const ethereum = await other.upload({ data: 'of another kind' })
+  t.equal((await served(ethereum.id)).toString(), 'of another kind')
+})
