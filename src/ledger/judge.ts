@@ -1,5 +1,5 @@
 import { availableOf, balanceOf, isOwned, type LedgerAccount, newAccount } from './account.js'
-import type { CommitOrder, LedgerRecord, RecordChange, Rejected } from './port.js'
+import { type CommitOrder, isKey, type LedgerRecord, type RecordChange, type Rejected } from './port.js'
 import {
   type EndOrder,
   isSameTransfer,
@@ -41,6 +41,7 @@ export function judge(order: CommitOrder, books: Books, sequence: number, nowMs:
   const known = existing(transfers, books)
   if (known !== undefined) return known
   for (const { kind, key, expected } of records) {
+    if (!isKey(key, kind)) return { rejected: 'invalid', at: key }
     if (expected === undefined) continue
     if ((books.record(kind, key)?.version ?? 0) !== expected) return { rejected: 'conflict', at: key }
   }

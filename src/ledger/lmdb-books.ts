@@ -1,7 +1,7 @@
 import { type Environment, openEnvironment, present, type Table } from '../store/lmdb.js'
 import { decodeAccount, encodeAccount, type LedgerAccount } from './account.js'
 import type { Books, LedgerEntries } from './judge.js'
-import type { LedgerRecord, RecordChange, SignedHead } from './port.js'
+import { isKey, type LedgerRecord, type RecordChange, type SignedHead } from './port.js'
 import { decodeTransfer, encodeTransfer, firstHead, nextHead, type Transfer } from './transfer.js'
 
 const bytesOf = (value: string): Buffer => Buffer.from(value)
@@ -78,6 +78,7 @@ export class LmdbBooks implements Books {
   account(name: string): LedgerAccount | undefined {
     const kept = this.#changed.get(name) ?? this.#keptAccounts.get(name)
     if (kept !== undefined) return kept
+    if (!isKey(name)) return undefined
     const found = this.#accounts.get(bytesOf(name))
     return found === undefined ? undefined : decodeAccount(name, textOf(found))
   }
@@ -130,11 +131,12 @@ export class LmdbBooks implements Books {
   }
 
   record(kind: string, key: string): LedgerRecord | undefined {
-    const found = this.#records.get(recordKey(kind, key))
+    const found = isKey(key, kind) ? this.#records.get(recordKey(kind, key)) : undefined
     return found === undefined ? undefined : recordOf(kind, key, found)
   }
 
   records(kind: string, start: string, after: string, limit: number): LedgerRecord[] {
+    if (!isKey(start, kind) || !isKey(after, kind)) return []
     const first = recordKey(kind, start)
     const from = after === '' ? first : Buffer.concat([recordKey(kind, after), Uint8Array.of(0)])
     const lead = kind.length + 1

@@ -101,6 +101,14 @@ export interface MoneyLedger {
   close(): Promise<void>
 }
 
+/** Bytes of a key together with its kind, and of the name of an account. */
+const nameMax = 400
+
+/** False where no record can have this key, and no account this name: what strangers ask for goes into keys as it came. */
+export function isKey(text: string, kind = ''): boolean {
+  return text.length + kind.length <= nameMax && !text.includes('\0') && Buffer.byteLength(text) <= nameMax
+}
+
 /** True where a commit did not happen. */
 export function isRejected(outcome: CommitOutcome): outcome is Rejected {
   return 'rejected' in outcome

@@ -9,6 +9,7 @@ import { assertEntries, judge } from './judge.js'
 import {
   type CommitOrder,
   type CommitOutcome,
+  isKey,
   isRejected,
   type LedgerRecord,
   type LedgerReport,
@@ -81,6 +82,7 @@ export class PostgresLedger implements MoneyLedger {
   }
 
   async account(name: string): Promise<LedgerAccount | undefined> {
+    if (!isKey(name)) return undefined
     const [row] = await this.#sql<{ body: string }[]>`SELECT body FROM ledger_accounts WHERE name = ${name}`
     return row === undefined ? undefined : decodeAccount(name, row.body)
   }
@@ -112,12 +114,14 @@ export class PostgresLedger implements MoneyLedger {
   }
 
   async record(kind: string, key: string): Promise<LedgerRecord | undefined> {
+    if (!isKey(key, kind)) return undefined
     const [row] = await this.#sql<{ value: string; version: string }[]>`
       SELECT value, version FROM ledger_records WHERE kind = ${kind} AND key = ${key}`
     return row === undefined ? undefined : { kind, key, value: row.value, version: Number(row.version) }
   }
 
   async records(kind: string, start: string, after: string, limit: number): Promise<LedgerRecord[]> {
+    if (!isKey(start, kind) || !isKey(after, kind)) return []
     const rows = await this.#sql<{ key: string; value: string; version: string }[]>`
       SELECT key, value, version FROM ledger_records
       WHERE kind = ${kind} AND key >= ${start} AND key > ${after} AND starts_with(key, ${start}) ORDER BY key LIMIT ${limit}`
