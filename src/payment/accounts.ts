@@ -80,13 +80,17 @@ export class Accounts {
     readonly about: Readonly<Record<string, string>>
   }): Promise<CommitOutcome> {
     const { id, address, winc, source, reason, reference, about } = order
-    const wallet = await this.wallets.find(address)
-    const facts = { debit: source, credit: accountOf(wallet), amount: winc, reason, reference, about }
-    return this.ledger.commit({
-      transfers: [{ id, kind: 'posted', ...facts }],
-      // A list of its own, so that a page of payments does not depend on how many uploads lie in between.
-      records: [historyRecord(wallet, this.now(), id)],
-    })
+    for (let tries = 1; ; tries += 1) {
+      const { wallet, unchanged } = await this.wallets.place(address)
+      const facts = { debit: source, credit: accountOf(wallet), amount: winc, reason, reference, about }
+      const outcome = await this.ledger.commit({
+        transfers: [{ id, kind: 'posted', ...facts }],
+        // A list of its own, so that a page of payments does not depend on how many uploads lie in between.
+        records: [historyRecord(wallet, this.now(), id), ...unchanged],
+      })
+      // An alias is taken over once, so the second reading is the last word.
+      if (!isRejected(outcome) || outcome.rejected !== 'conflict' || tries === 3) return outcome
+    }
   }
 
   /** Payments into a wallet, youngest first, and where the next page begins; undefined: this was the last. */
@@ -96,13 +100,18 @@ export class Accounts {
     limit: number,
   ): Promise<{ readonly page: readonly Transfer[]; readonly next: HistoryPlace | undefined }> {
     const wallet = await this.wallets.find(address)
-    const from = after === undefined ? '' : historyKey(wallet, after)
-    const found = await this.ledger.records(historyKind, `${wallet}|`, from, limit + 1)
-    const places = found.slice(0, limit).map(({ key }) => placeOf(key))
+    const keys: string[] = []
+    for (const name of await this.wallets.names(wallet)) {
+      const from = after === undefined ? '' : historyKey(name, after)
+      const found = await this.ledger.records(historyKind, `${name}|`, from, limit + 1)
+      keys.push(...found.map(({ key }) => key.slice(name.length + 1)))
+    }
+    keys.sort((one, two) => (one < two ? -1 : 1))
+    const places = keys.slice(0, limit).map(placeOf)
     const page = await Promise.all(places.map(({ id }) => this.ledger.transfer(id)))
     return {
       page: page.filter((one) => one !== undefined),
-      next: found.length > limit ? places.at(-1) : undefined,
+      next: keys.length > limit ? places.at(-1) : undefined,
     }
   }
 
@@ -128,7 +137,8 @@ function historyKey(wallet: string, { atMs, id }: HistoryPlace): string {
   return `${wallet}|${String(timeEnd - atMs).padStart(15, '0')}|${id}`
 }
 
-function placeOf(key: string): HistoryPlace {
-  const [, time = '0', ...id] = key.split('|')
+/** Of what stands behind the wallet in a key. */
+function placeOf(text: string): HistoryPlace {
+  const [time = '0', ...id] = text.split('|')
   return { atMs: timeEnd - Number(time), id: id.join('|') }
 }

@@ -42,6 +42,8 @@ const byTime = 'approval-due'
 
 /** Approvals of one wallet that are looked at; more may exist, but nobody can have use of them. */
 const listMax = 1000
+/** The last moment that a date can say (ECMA-262): a later one would break every answer that shows it. */
+const lastMs = 8.64e15
 
 /** The ledger's account of an approval. */
 export function approvalAccount(id: string): string {
@@ -79,16 +81,16 @@ export class Approvals {
   }: ApproveOrder): Promise<ApprovalView | Denied> {
     if (addressKind(approvedAddress) === undefined) return denied(400, `${failed}Invalid approved address`)
     if (!/^[1-9]\d{0,77}$/.test(winc)) return denied(400, `${failed}Invalid winc amount`)
+    const createdMs = this.now()
+    const expiresMs = expiresInSeconds === undefined ? 0 : createdMs + expiresInSeconds * 1000
     const isTime =
       expiresInSeconds === undefined || (Number.isSafeInteger(expiresInSeconds) && expiresInSeconds > 0)
-    if (!isTime) return denied(400, `${failed}Invalid expiration`)
+    if (!isTime || expiresMs > lastMs) return denied(400, `${failed}Invalid expiration`)
     const payer = await this.wallets.find(payingAddress)
     const approved = await this.wallets.find(approvedAddress)
     if (payer === approved) return denied(400, `${failed}Invalid approved address`)
     const before = await this.find(itemId)
     if (before !== undefined) return this.view(before)
-    const createdMs = this.now()
-    const expiresMs = expiresInSeconds === undefined ? 0 : createdMs + expiresInSeconds * 1000
     const approval: Approval = { id: itemId, payer, approved, winc, createdMs, expiresMs }
     const outcome = await this.ledger.commit(openingOf(approval))
     if (!isRejected(outcome)) return this.view(approval)
@@ -137,8 +139,11 @@ export class Approvals {
    * first, those without one last, then the oldest first.
    */
   async open(side: 'given' | 'received', wallet: string, other?: string): Promise<OpenApproval[]> {
-    const start = other === undefined ? `${wallet}|` : `${wallet}|${other}|`
-    const entries = await this.ledger.records(side === 'given' ? byPayer : byApproved, start, '', listMax)
+    const entries: LedgerRecord[] = []
+    for (const start of await this.#starts(wallet, other))
+      entries.push(
+        ...(await this.ledger.records(side === 'given' ? byPayer : byApproved, start, '', listMax)),
+      )
     const found: OpenApproval[] = []
     for (const { key } of entries) {
       const approval = await this.find(key.slice(key.lastIndexOf('|') + 1))
@@ -151,6 +156,14 @@ export class Approvals {
       if (left > 0n) found.push({ approval, left })
     }
     return found.sort((one, two) => order(one.approval, two.approval))
+  }
+
+  /** How the keys begin that name these wallets, by any of their addresses. */
+  async #starts(wallet: string, other: string | undefined): Promise<string[]> {
+    const ours = await this.wallets.names(wallet)
+    if (other === undefined) return ours.map((one) => `${one}|`)
+    const theirs = await this.wallets.names(other)
+    return ours.flatMap((one) => theirs.map((two) => `${one}|${two}|`))
   }
 
   async left({ id }: Approval): Promise<bigint> {
@@ -178,7 +191,7 @@ export class Approvals {
                   kind: 'posted',
                   debit: approvalAccount(id),
                 },
-                ...{ credit: accountOf(payer), amount: left, reference: by ?? id },
+                ...{ credit: accountOf(await this.wallets.find(payer)), amount: left, reference: by ?? id },
                 reason: why === 'expired' ? 'delegated_payment_expired' : 'delegated_payment_revoke',
               } as const,
             ]

@@ -39,6 +39,8 @@ export interface CardQuote {
 const kind = 'card-quote'
 /** Payment of the provider to its quote: what is taken back is named by the payment only. */
 const paymentKind = 'card-payment'
+/** Payments that were taken back before they were told of: events come in any order. */
+const takenKind = 'card-taken-back'
 const quoteLifeMs = 30 * 60_000
 /** The money may have been taken a little before the provider says so. */
 const graceMs = 5 * 60_000
@@ -112,6 +114,7 @@ export class Cards {
     for (let tries = 0; tries < 20; tries += 1) {
       const stored = await this.parts.ledger.record(kind, await this.#quoteOf(event))
       if (stored === undefined) {
+        if (event.kind === 'disputed' && !(await this.#remembered(event))) continue
         this.parts.log.warn({ event }, 'a card payment belongs to no quote')
         return
       }
@@ -131,14 +134,30 @@ export class Cards {
     return found === undefined ? '' : (JSON.parse(found.value) as string)
   }
 
+  /** False where the payment was credited meanwhile: then its quote is known now. */
+  async #remembered({ payment, reason }: CardEvent & { kind: 'disputed' }): Promise<boolean> {
+    const { ledger } = this.parts
+    if (payment === '' || (await ledger.record(takenKind, payment)) !== undefined) return true
+    const uncredited = { kind: paymentKind, key: payment, value: undefined, expected: 0 }
+    const taken = { kind: takenKind, key: payment, value: JSON.stringify(reason), expected: 0 }
+    return !isRejected(await ledger.commit({ transfers: [], records: [uncredited, taken] }))
+  }
+
   async #paid(stored: LedgerRecord, quote: CardQuote, event: CardEvent & { kind: 'paid' }): Promise<boolean> {
-    const { ledger, provider, now, log } = this.parts
+    const { ledger, provider, now, log, promotions, wallets } = this.parts
     if (quote.state !== 'open') return true
     const { payment } = event
+    const taken = await ledger.record(takenKind, payment)
+    if (taken !== undefined) {
+      const next: CardQuote = { ...quote, state: 'disputed', payment, why: JSON.parse(taken.value) as string }
+      return !isRejected(await ledger.commit({ transfers: [], records: [changed(stored, next)] }))
+    }
     const isLate = quote.expiresMs + graceMs < now()
     const isOther = event.amount !== quote.amount || event.currency !== quote.currency
-    if (isLate || isOther) {
-      const why = isLate ? 'the quote was over' : 'it is another amount'
+    const { wallet } = await wallets.place(quote.destination)
+    const uses = await promotions.uses(quote.codes, quote.id, wallet)
+    if (isLate || isOther || isDenied(uses)) {
+      const why = isLate ? 'the quote was over' : isDenied(uses) ? uses.text : 'it is another amount'
       log.warn({ quote: quote.id, payment, why }, 'a card payment is sent back')
       // Asked for before it is written down: the provider sends a payment back once, however often it is asked.
       const sent = await provider.refund(payment)
@@ -151,20 +170,24 @@ export class Cards {
         }),
       )
     }
-    const { transfers, records } = this.#crediting(quote, payment)
+    const { transfers, records } = await this.#crediting(quote, payment)
     const named = { kind: paymentKind, key: payment, value: JSON.stringify(quote.id) }
+    const untaken = { kind: takenKind, key: payment, value: undefined, expected: 0 }
     const record = changed(stored, { ...quote, state: 'paid', payment })
-    return !isRejected(await ledger.commit({ transfers, records: [record, named, ...records] }))
+    return !isRejected(
+      await ledger.commit({ transfers, records: [record, named, untaken, ...uses, ...records] }),
+    )
   }
 
-  #crediting(
+  async #crediting(
     quote: CardQuote,
     payment: string,
-  ): { readonly transfers: readonly MoveOrder[]; readonly records: readonly RecordChange[] } {
-    const { provider, promotions, now } = this.parts
-    const { id, winc, promotedWinc, destination, destinationType, codes, giftMessage } = quote
+  ): Promise<{ readonly transfers: readonly MoveOrder[]; readonly records: readonly RecordChange[] }> {
+    const { provider, now, wallets } = this.parts
+    const { id, winc, promotedWinc, destination, destinationType, giftMessage } = quote
     const isGift = destinationType === 'email'
-    const credit = isGift ? giftAccount(id) : accountOf(destination)
+    const { wallet, unchanged } = await wallets.place(destination)
+    const credit = isGift ? giftAccount(id) : accountOf(wallet)
     const about = {
       ...{ type: 'fiat', paymentAmount: String(quote.amount), currencyType: quote.currency, receiptId: id },
       ...{ paymentProvider: provider.name, payment, wincCredited: winc },
@@ -204,8 +227,8 @@ export class Cards {
         ]
       : first === undefined
         ? []
-        : [historyRecord(destination, now(), first.id)]
-    return { transfers, records: [...kept, ...promotions.uses(codes, id)] }
+        : [historyRecord(wallet, now(), first.id), ...unchanged]
+    return { transfers, records: kept }
   }
 
   /** The card's owner took the money back: so do we, also where the credits are spent. */
@@ -214,7 +237,7 @@ export class Cards {
     quote: CardQuote,
     event: CardEvent & { kind: 'disputed' },
   ): Promise<boolean> {
-    const { ledger, provider, log } = this.parts
+    const { ledger, provider, log, wallets } = this.parts
     if (quote.state === 'disputed' || quote.state === 'refunded') return true
     log.warn(
       { quote: quote.id, payment: event.payment, reason: event.reason },
@@ -229,10 +252,10 @@ export class Cards {
     const isOpen = redeemed?.state === 'open'
     const holder =
       redeemed === undefined
-        ? accountOf(quote.destination)
+        ? accountOf(await wallets.find(quote.destination))
         : isOpen
           ? giftAccount(quote.id)
-          : accountOf(redeemed.redeemedBy ?? quote.destination)
+          : accountOf(await wallets.find(redeemed.redeemedBy ?? quote.destination))
     const transfer: MoveOrder = {
       ...{ id: `chargeback:${quote.id}`, kind: 'posted', debit: holder, credit: `source:${provider.name}` },
       ...{ amount: BigInt(quote.winc), reason: 'chargeback', reference: quote.id, mayOverdraw: true },

@@ -208,7 +208,7 @@ export class LedgerCredits implements CreditsPort {
         id: `${id}:back`,
         kind: 'posted',
         debit: account,
-        credit: accountOf(payer),
+        credit: accountOf(await this.#wallets.find(payer)),
         amount,
         ...facts,
       })

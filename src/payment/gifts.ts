@@ -48,7 +48,7 @@ export async function redeemGift(
   if (gift.email.toLowerCase() !== email.toLowerCase() || gift.state === 'withdrawn') return failure
   const used = { status: 400, text: 'Gift has already been redeemed!' } as const
   if (gift.state === 'redeemed') return used
-  const wallet = await wallets.find(destination)
+  const { wallet, unchanged } = await wallets.place(destination)
   const { winc, giftMessage } = gift
   const about = {
     ...{ type: 'fiat', paymentProvider: 'gift', receiptId: id, wincCredited: winc },
@@ -62,8 +62,12 @@ export async function redeemGift(
   const records = [
     { kind: giftKind, key: id, value, expected: stored.version },
     historyRecord(wallet, now(), transfer.id),
+    ...unchanged,
   ]
   const outcome = await ledger.commit({ transfers: [transfer], records })
-  // Two at once: one of them has it.
-  return isRejected(outcome) ? used : { wallet, winc }
+  if (!isRejected(outcome)) return { wallet, winc }
+  // Two at once: one of them has it. Or the key of the address was seen meanwhile: then nobody has it yet.
+  const isStill =
+    outcome.rejected === 'conflict' && (await ledger.record(giftKind, id))?.version === stored.version
+  return isStill ? redeemGift(ledger, wallets, now, { id, email, destination }) : used
 }

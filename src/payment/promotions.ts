@@ -21,6 +21,7 @@ export interface Promotion {
 
 const promotionKind = 'promo'
 const useKind = 'promo-use'
+const turnKind = 'promo-turn'
 const codeShape = /^[A-Za-z0-9_-]{1,64}$/
 
 function denied(text: string): Denied {
@@ -90,9 +91,28 @@ export class Promotions {
     return { discount, adjustments }
   }
 
-  /** What is written with the payment that uses these codes: each use is counted once. */
-  uses(codes: readonly string[], payment: string): RecordChange[] {
-    return [...new Set(codes)].map((code) => ({ kind: useKind, key: `${code}|${payment}`, value: '1' }))
+  /**
+   * What is written with the payment that uses these codes: each use is counted once. Or why one of them is not good any more:
+   * any number of payments may have been promised it before one of them was made.
+   */
+  async uses(codes: readonly string[], payment: string, address: string): Promise<RecordChange[] | Denied> {
+    const changes: RecordChange[] = []
+    for (const code of new Set(codes)) {
+      changes.push({ kind: useKind, key: `${code}|${payment}`, value: '1' })
+      const promotion = await this.#find(code)
+      if (promotion === undefined) continue
+      // Two payments at once cannot both have the last use: one of them finds that the turn is another one.
+      if (promotion.usesMax > 0) changes.push(await this.#turn(code, payment))
+      if (promotion.isForNew) changes.push(await this.#turn(`${code}|${address}`, payment))
+      const fault = await this.#used(promotion, address)
+      if (fault !== undefined) return fault
+    }
+    return changes
+  }
+
+  async #turn(key: string, payment: string): Promise<RecordChange> {
+    const before = await this.ledger.record(turnKind, key)
+    return { kind: turnKind, key, value: JSON.stringify(payment), expected: before?.version ?? 0 }
   }
 
   async #find(code: string): Promise<Promotion | undefined> {
@@ -101,17 +121,22 @@ export class Promotions {
   }
 
   async #fault(
-    { code, expiresMs, leastMicroUsd, usesMax, isForNew }: Promotion,
+    promotion: Promotion,
     address: string,
     currency: Currency,
     minor: bigint,
     rates: Rates,
   ): Promise<Denied | undefined> {
+    const { code, expiresMs, leastMicroUsd } = promotion
     if (expiresMs <= this.now())
       return denied(`The promo code '${code}' expired on ${new Date(expiresMs).toISOString()}`)
     const least = fiatOfMicroUsd(currency, BigInt(leastMicroUsd), rates)
     if (minor < least)
       return denied(`The promo code '${code}' can only used on payments above ${least} ${currency}`)
+    return this.#used(promotion, address)
+  }
+
+  async #used({ code, usesMax, isForNew }: Promotion, address: string): Promise<Denied | undefined> {
     if (usesMax > 0 && (await this.ledger.records(useKind, `${code}|`, '', usesMax)).length >= usesMax)
       return denied(`The promo code '${code}' has already been used the maximum number of times (${usesMax})`)
     if (isForNew && (await this.hasPaid(address)))

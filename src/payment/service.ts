@@ -22,7 +22,7 @@ import { Quotes } from './quotes.js'
 import type { ChainReader } from './seen-payment.js'
 import { topUpRoutes } from './topup-routes.js'
 import { TopUps } from './topups.js'
-import { Wallets } from './wallets.js'
+import { spelled, Wallets } from './wallets.js'
 
 export interface PaymentServiceOptions {
   readonly privateSecret: string
@@ -104,7 +104,13 @@ export class PaymentService {
     const common = { ledger, wallets, quotes, now, log }
     this.#readers = readers
     this.#topUps = new TopUps({
-      ...{ ...common, readers, addresses: options.addresses, excluded: new Set(excluded), lostMs },
+      ...{
+        ...common,
+        readers,
+        addresses: options.addresses,
+        excluded: new Set(excluded.map(spelled)),
+        lostMs,
+      },
     })
     this.#cards = new Cards({ ...common, promotions: this.promotions, provider: cards })
     const { release: version, addresses, gateway } = options

@@ -7,7 +7,7 @@ import { isDenied } from './port.js'
 import type { Quotes } from './quotes.js'
 import type { TokenWord } from './rates.js'
 import type { ChainReader, SeenPayment } from './seen-payment.js'
-import { accountOf, addressKind, type Wallets } from './wallets.js'
+import { accountOf, addressKind, spelled, type Wallets } from './wallets.js'
 
 /** A payment on a chain, from when it was first told of. */
 export interface TopUp {
@@ -123,7 +123,7 @@ export class TopUps {
     { quantity, sender, recipient, destination, height }: SeenPayment,
   ): Promise<TopUp | Exclude<TopUpOutcome, { readonly topUp: TopUp }>> {
     const { addresses, excluded, quotes, wallets, now } = this.parts
-    if (recipient !== addresses[token])
+    if (recipient !== spelled(addresses[token] ?? ''))
       return { status: 400, text: `Payment transaction '${id}' was not sent to the address of this service` }
     if (quantity < 1n) return { status: 400, text: 'Transaction quantity must be greater than 0' }
     if (excluded.has(sender)) {
@@ -165,13 +165,14 @@ export class TopUps {
 
   async #settle(stored: LedgerRecord, seen: SeenPayment): Promise<TopUp> {
     const topUp = read(stored)
-    const { winc, destination, token, quantity, usdEquivalent, sender, id, chain } = topUp
+    const { winc, token, quantity, usdEquivalent, sender, id, chain } = topUp
     if (topUp.state === 'credited') {
       if (topUp.missingMs !== undefined) return this.#replace(stored, found(topUp), [])
       if (seen.isSettled) await this.parts.ledger.commit({ transfers: [], records: [unwatched(stored.key)] })
       return topUp
     }
     if (topUp.state === 'failed' || !seen.isFinal) return topUp
+    const { wallet: destination, unchanged } = await this.parts.wallets.place(topUp.destination)
     const height = seen.height === undefined ? {} : { height: seen.height }
     const about = {
       ...{ type: 'crypto', tokenType: token, tokenQuantity: quantity, usdEquivalent, senderAddress: sender },
@@ -187,8 +188,14 @@ export class TopUps {
         about,
       },
     }
-    const credited: TopUp = { ...topUp, state: 'credited', ...height, credits: topUp.credits + 1 }
-    const extra = [historyRecord(destination, this.parts.now(), transfer.id)]
+    const credited: TopUp = {
+      ...topUp,
+      destination,
+      state: 'credited',
+      ...height,
+      credits: topUp.credits + 1,
+    }
+    const extra = [historyRecord(destination, this.parts.now(), transfer.id), ...unchanged]
     return this.#replace(
       stored,
       credited,
@@ -205,7 +212,9 @@ export class TopUps {
 
   /** The chain does not have it any more: what was credited is taken back, also where it was spent. */
   async #reverse(stored: LedgerRecord, topUp: TopUp): Promise<TopUp> {
-    const { winc, destination, chain, id, credits } = topUp
+    const { winc, chain, id, credits } = topUp
+    // Its key may have taken the credits over since.
+    const destination = await this.parts.wallets.find(topUp.destination)
     const transfer: MoveOrder = {
       ...{ id: `topup-reversed:${stored.key}:${credits}`, kind: 'posted', debit: accountOf(destination) },
       ...{

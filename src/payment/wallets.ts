@@ -1,6 +1,6 @@
 import { decodeBase58 } from '../format/base58.js'
 import { decodeBase64url } from '../format/base64url.js'
-import type { MoneyLedger } from '../ledger/port.js'
+import type { MoneyLedger, RecordChange } from '../ledger/port.js'
 import { checksumAddress } from '../proof/ethereum.js'
 
 const hexShape = /^0x[0-9a-fA-F]{40}$/
@@ -20,6 +20,8 @@ export function spelled(address: string): string {
 }
 
 const aliasKind = 'alias'
+/** The other way round: a wallet's address to the alias of its key. */
+const nameKind = 'alias-of'
 
 /**
  * The wallets of the ledger. One key has one wallet, whose name is the address that the key's own network uses; what was sent to
@@ -40,14 +42,36 @@ export class Wallets {
     return found === undefined ? own : (JSON.parse(found.value) as string)
   }
 
+  /**
+   * Where credits for an address go, and what their commit says besides: a key may take over its alias between this reading and
+   * that commit, and what is credited to the alias afterwards would lie where nobody looks. The commit is a conflict then.
+   */
+  async place(
+    address: string,
+  ): Promise<{ readonly wallet: string; readonly unchanged: readonly RecordChange[] }> {
+    const wallet = await this.find(address)
+    const isOpen = wallet.length === 43 && wallet === spelled(address)
+    const absent = { kind: aliasKind, key: wallet, value: undefined, expected: 0 }
+    return { wallet, unchanged: isOpen ? [absent] : [] }
+  }
+
+  /** All addresses that records may name a wallet by: its own, and its alias from before its key was seen. */
+  async names(wallet: string): Promise<readonly string[]> {
+    const found = await this.ledger.record(nameKind, wallet)
+    return found === undefined ? [wallet] : [wallet, JSON.parse(found.value) as string]
+  }
+
   /** The key of both addresses was seen: what is at the alias belongs to the wallet. */
   async learn(address: string, alias: string): Promise<void> {
     const own = spelled(address)
     if (own === alias || this.#known.get(alias) === own) return
     const before = await this.ledger.record(aliasKind, alias)
     const value = JSON.stringify(own)
-    if (before === undefined)
-      await this.ledger.commit({ transfers: [], records: [{ kind: aliasKind, key: alias, value }] })
+    if (before === undefined) {
+      const name = { kind: nameKind, key: own, value: JSON.stringify(alias) }
+      const records = [{ kind: aliasKind, key: alias, value, expected: 0 }, name]
+      await this.ledger.commit({ transfers: [], records })
+    }
     const held = await this.ledger.account(accountOf(alias))
     const rest = held === undefined ? 0n : held.creditsPosted - held.debitsPosted - held.debitsPending
     if (held !== undefined && rest > 0n) {
