@@ -109,6 +109,19 @@ export function isKey(text: string, kind = ''): boolean {
   return text.length + kind.length <= nameMax && !text.includes('\0') && Buffer.byteLength(text) <= nameMax
 }
 
+/** Codes of sockets and of PostgreSQL's client. */
+const lostShape =
+  /^(?:CONNECTION_\w+|CONNECT_TIMEOUT|ECONN\w+|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH)$/
+/** SQLSTATEs: connection, resources, the server stops or starts, read-only. */
+const refusedShape = /^(?:08\w{3}|53\w{3}|57P\d\d|25006)$/
+
+/** True where the store could not be reached or does not write now: whoever asks again later may be answered. */
+export function isLedgerGone(error: unknown): boolean {
+  if (!(error instanceof Error)) return false
+  const { code } = error as Error & { readonly code?: unknown }
+  return typeof code === 'string' && (lostShape.test(code) || refusedShape.test(code))
+}
+
 /** True where a commit did not happen. */
 export function isRejected(outcome: CommitOutcome): outcome is Rejected {
   return 'rejected' in outcome

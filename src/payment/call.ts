@@ -3,6 +3,7 @@ import type { Route } from '../gateway/parts.js'
 import type { Reply, Request } from '../http/exchange.js'
 import type { Operations } from '../http/operation.js'
 import { answerSmall, jsonType, noStore, textType } from '../http/small-answer.js'
+import { isLedgerGone } from '../ledger/port.js'
 
 /** What a route answers: a text for people and clients alike, or JSON. `lines`: each with CRLF in front. */
 export type ServiceAnswer =
@@ -91,7 +92,18 @@ async function handle(
     return
   }
   const call: Call = { request, path, query, body, header: (name) => request.header(name) }
-  sendAnswer(request, reply, lines, await route.answer(call))
+  sendAnswer(request, reply, lines, await answerOf(route, call))
+}
+
+/** A database that is gone for a while is no defect of ours: clients come again. */
+async function answerOf(route: CallRoute, call: Call): Promise<ServiceAnswer> {
+  try {
+    return await route.answer(call)
+  } catch (error) {
+    if (!isLedgerGone(error)) throw error
+    const text = route.path.includes('/approvals') ? 'Database error' : 'Cloud Database Unavailable'
+    return { status: 503, text, lines: '\r\nRetry-After: 5' }
+  }
 }
 
 function sendAnswer(request: Request, reply: Reply, first: string, answer: ServiceAnswer): void {

@@ -8,6 +8,7 @@ import { serviceHost } from '../../src/gateway/service-host.js'
 import { serve } from '../../src/http/listen.js'
 import { EmbeddedLedger } from '../../src/ledger/embedded.js'
 import { headKey } from '../../src/ledger/head-key.js'
+import type { MoneyLedger } from '../../src/ledger/port.js'
 import type { CardProvider } from '../../src/payment/card-provider.js'
 import { LocalCards } from '../../src/payment/local-cards.js'
 import { fixedOracle } from '../../src/payment/oracle.js'
@@ -20,7 +21,7 @@ export const secret = 'a secret of both services'
 export interface PaymentRig {
   readonly url: string
   readonly service: PaymentService
-  readonly ledger: EmbeddedLedger
+  readonly ledger: MoneyLedger
   setTime(ms: number): void
   get(
     path: string,
@@ -39,19 +40,18 @@ export async function paymentRig(
   given: {
     readonly readers?: readonly ChainReader[]
     readonly addresses?: Readonly<Record<string, string>>
-    readonly cards?: (ledger: EmbeddedLedger) => CardProvider
+    readonly cards?: (ledger: MoneyLedger) => CardProvider
     readonly excluded?: readonly string[]
+    /** In place of one in a folder. */
+    readonly ledger?: MoneyLedger
     readonly lostMs?: number
   } = {},
 ): Promise<PaymentRig> {
   let nowMs = Date.UTC(2026, 0, 1)
   const clock: Clock = { ...systemClock, now: () => nowMs }
   const folder = t.testdir()
-  const ledger = new EmbeddedLedger({
-    path: join(folder, 'ledger'),
-    clock,
-    key: headKey(join(folder, 'key.pem')),
-  })
+  const key = headKey(join(folder, 'key.pem'))
+  const ledger: MoneyLedger = given.ledger ?? new EmbeddedLedger({ path: join(folder, 'ledger'), clock, key })
   const log = createLog('silent', 'test')
   let url = ''
   const service = new PaymentService({
