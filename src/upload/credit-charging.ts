@@ -17,10 +17,22 @@ const againMs = 2000
 const kyveType = 101
 
 const none = new Uint8Array(0)
+/** Stands for an item whose credits may be held back, and that is not accepted yet. */
+const held = Uint8Array.of(1)
+
+/** Items whose credits are held back and neither spent nor given back. */
+function unsettledIn(environment: Environment): Table {
+  return environment.table('unsettled')
+}
+
+/** Says that credits are to be spent for an item. Only inside a `write` of the environment. */
+export function keepUnsettled(environment: Environment, id: Id): void {
+  unsettledIn(environment).put(idBytes(id), none)
+}
 
 /** Takes what is free, and credits for the rest: held back before the item is kept, spent after. */
 export class CreditCharging implements Charging {
-  /** Items that were accepted and whose credits are not spent yet. */
+  /** Written before credits are held back: a kill at any moment leaves word of what is to be spent or given back. */
   readonly #unsettled: Table
   /** Items whose credits are still to be given back: one that comes again waits for it, or it would lose what it pays anew. */
   readonly #refunding = new Set<Id>()
@@ -32,10 +44,12 @@ export class CreditCharging implements Charging {
     private readonly clock: Clock,
     private readonly closing: AbortSignal,
   ) {
-    this.#unsettled = environment.table('unsettled')
+    this.#unsettled = unsettledIn(environment)
     // What an earlier process left.
-    for (const { key } of this.#unsettled.from(undefined, Number.MAX_SAFE_INTEGER))
-      void this.#settle(idOfBytes(key))
+    for (const { key, value } of this.#unsettled.from(undefined, Number.MAX_SAFE_INTEGER)) {
+      if (value.length === 0) void this.#settle(idOfBytes(key))
+      else void this.#refund(idOfBytes(key))
+    }
   }
 
   async charge(header: ItemHeader, bytes: number, uploader: Uploader): Promise<ItemCharge> {
@@ -43,16 +57,23 @@ export class CreditCharging implements Charging {
     if (free !== undefined) return free
     if (this.#refunding.has(header.id)) return paymentAway(header.id)
     const order = { ...payerOf(header, uploader), itemId: header.id, bytes }
+    this.environment.write(() => this.#unsettled.put(idBytes(header.id), held))
     const reserved = await this.#inTime(this.credits.reserve(order))
     if (isRefusal(reserved)) {
       // It may have been carried out all the same.
       void this.#refund(header.id)
       return paymentAway(header.id)
     }
-    if (!reserved.paid) return reserved.isUnknownWallet ? freeExhausted(bytes) : said.unpaid
+    if (!reserved.paid) {
+      this.#forget(header.id)
+      return reserved.isUnknownWallet ? freeExhausted(bytes) : said.unpaid
+    }
     return {
       winc: reserved.winc,
-      keep: (id) => this.#unsettled.put(idBytes(id), none),
+      keep: (id) => {
+        if (reserved.winc === '0') this.#unsettled.remove(idBytes(id))
+        else keepUnsettled(this.environment, id)
+      },
       giveBack: () => this.#refund(header.id),
     }
   }
@@ -66,7 +87,7 @@ export class CreditCharging implements Charging {
       const settled = await this.credits.settle(id)
       if (this.closing.aborted) return
       if (!isRefusal(settled)) {
-        this.environment.write(() => this.#unsettled.remove(idBytes(id)))
+        this.#forget(id)
         return
       }
       await pause(againMs, this.closing)
@@ -75,10 +96,20 @@ export class CreditCharging implements Charging {
 
   async #refund(id: Id): Promise<void> {
     this.#refunding.add(id)
-    while (!this.closing.aborted && isRefusal(await this.credits.refund(id))) {
+    while (!this.closing.aborted) {
+      const refunded = await this.credits.refund(id)
+      if (this.closing.aborted) return
+      if (!isRefusal(refunded)) {
+        this.#forget(id)
+        this.#refunding.delete(id)
+        return
+      }
       await pause(againMs, this.closing)
     }
-    this.#refunding.delete(id)
+  }
+
+  #forget(id: Id): void {
+    this.environment.write(() => this.#unsettled.remove(idBytes(id)))
   }
 
   #inTime<T>(answer: Promise<T | Refusal>): Promise<T | Refusal> {

@@ -1,6 +1,7 @@
 import type { Log } from '../actor/log.js'
 import { DurableLog } from '../store/segments/durable-log.js'
 import type { LogPlace } from '../store/segments/log-file.js'
+import { keepUnsettled } from './credit-charging.js'
 import type { AcceptedItem, LoggedUpload, Uploads } from './uploads.js'
 
 /** 256 KiB: a hundred uploaders of anything smaller take 25 MiB of memory. */
@@ -31,7 +32,9 @@ export async function openIntake(folder: string, uploads: Uploads, log: Log): Pr
       { items: lost.length },
       'uploads were in the log alone: a power cut, or a kill between two steps',
     )
-    uploads.accept(lost, () => undefined)
+    uploads.accept(lost, () => {
+      for (const { id, winc } of lost) if (winc !== '0') keepUnsettled(uploads.environment, id)
+    })
   }
   const { damaged } = intake.found
   if (damaged.length > 0) log.error({ damaged }, 'the log of uploads is damaged: items in it may be lost')

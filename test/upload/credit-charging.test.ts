@@ -1,0 +1,124 @@
+import { createHash } from 'node:crypto'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { systemClock } from '../../src/actor/clock.js'
+import { createLog } from '../../src/actor/log.js'
+import { parseItemHeader } from '../../src/format/item.js'
+import { isRefusal } from '../../src/format/refusal.js'
+import { EmbeddedLedger } from '../../src/ledger/embedded.js'
+import { Accounts } from '../../src/payment/accounts.js'
+import { Approvals } from '../../src/payment/approvals.js'
+import { LedgerCredits } from '../../src/payment/credits.js'
+import { Wallets } from '../../src/payment/wallets.js'
+import { nativeAddress, normalizedAddress } from '../../src/proof/address.js'
+import { ed25519Signer, signItem } from '../../src/proof/sign.js'
+import { DurableLog } from '../../src/store/segments/durable-log.js'
+import type { Charged } from '../../src/upload/charging.js'
+import { CreditCharging } from '../../src/upload/credit-charging.js'
+import { FreePools } from '../../src/upload/free-pools.js'
+import { openIntake } from '../../src/upload/intake.js'
+import { type LoggedUpload, openUploadTables, Uploads } from '../../src/upload/uploads.js'
+import { eventually } from '../eventually.js'
+
+const payload = Buffer.from('it costs a winc a byte')
+const item = signItem(ed25519Signer(Buffer.alloc(32, 7)), {}, payload)
+const parsed = parseItemHeader(item)
+if (parsed === 'more' || isRefusal(parsed)) throw new Error('the item of this test is none')
+const header = parsed
+const uploader = { range: undefined, paidBy: [], token: undefined }
+const log = createLog('silent', 'test')
+
+interface Rig {
+  readonly uploads: Uploads
+  readonly logFolder: string
+  /** A process of the upload service, as far as money goes. */
+  start(): { charging: CreditCharging; kill: () => void }
+  /** What the signer may spend. */
+  balance(): Promise<string>
+}
+
+/** A thousand winc, and a winc a byte. */
+async function rig(t: Test): Promise<Rig> {
+  const folder = t.testdir()
+  const ledger = new EmbeddedLedger({ path: join(folder, 'ledger'), clock: systemClock })
+  const uploads = new Uploads(openUploadTables(join(folder, 'uploads')))
+  const wallets = new Wallets(ledger)
+  const approvals = new Approvals(ledger, wallets, systemClock.now)
+  const accounts = new Accounts(ledger, wallets, approvals, systemClock.now)
+  const credits = new LedgerCredits({ ledger, wallets, approvals, price: async (bytes) => BigInt(bytes) })
+  const address = nativeAddress(header.signatureType, header.owner)
+  const facts = { reason: 'payment', reference: 'r', about: {} }
+  await accounts.credit({ id: 'give', address, winc: 1000n, source: 'source:test', ...facts })
+  const rules = { itemMaxBytes: 0, walletBytes: 0, rangeBytes: 0, exemptWallets: [] }
+  const closing: AbortController[] = []
+  t.teardown(async () => {
+    for (const one of closing) one.abort()
+    await uploads.environment.close()
+    await ledger.close()
+  })
+  return {
+    uploads,
+    logFolder: join(folder, 'log'),
+    start() {
+      const end = new AbortController()
+      closing.push(end)
+      const pools = new FreePools(uploads.environment, rules)
+      const charging = new CreditCharging(pools, credits, uploads.environment, systemClock, end.signal)
+      return { charging, kill: () => end.abort() }
+    },
+    balance: async () => (await accounts.balance(address))?.winc ?? 'none',
+  }
+}
+
+function isCharged(value: object): value is Charged {
+  return 'giveBack' in value
+}
+
+t.test('what was held back for an item that a kill kept out is given back at the next start', async (t) => {
+  const { start, balance, uploads } = await rig(t)
+  const first = start()
+  const charge = await first.charging.charge(header, item.length, uploader)
+  t.ok(isCharged(charge))
+  t.equal(await balance(), String(1000 - item.length))
+  first.kill()
+  const { charging } = start()
+  await eventually(async () => (await balance()) === '1000')
+  await eventually(async () => uploads.environment.table('unsettled').count() === 0)
+  const again = await charging.charge(header, item.length, uploader)
+  t.ok(isCharged(again), 'and it may come again')
+})
+
+t.test('what is accepted is paid for, though a kill kept it out of the tables', async (t) => {
+  const { start, balance, uploads, logFolder } = await rig(t)
+  const first = start()
+  const charge = await first.charging.charge(header, item.length, uploader)
+  if (!isCharged(charge)) throw new Error('it was not charged')
+  const before = await DurableLog.open(logFolder)
+  const meta: LoggedUpload = {
+    ...{ id: header.id, headerSize: header.headerSize, owner: normalizedAddress(header.owner) },
+    ...{ receivedMs: 1, deadlineHeight: 200, winc: charge.winc },
+  }
+  const draft = before.draft()
+  await draft.write(item)
+  const place = await draft.finish(
+    createHash('sha256').update(item).digest(),
+    Buffer.from(JSON.stringify(meta)),
+  )
+  t.notOk(isRefusal(place))
+  first.kill()
+  await before.close()
+  const intake = await openIntake(logFolder, uploads, log)
+  t.teardown(() => intake.close())
+  t.match(uploads.find(header.id), { winc: String(item.length) })
+  start()
+  await eventually(async () => uploads.environment.table('unsettled').count() === 0)
+  t.equal(await balance(), String(1000 - item.length))
+})
+
+t.test('who cannot pay leaves nothing behind', async (t) => {
+  const { start, balance, uploads } = await rig(t)
+  const answer = await start().charging.charge(header, 5000, uploader)
+  t.match(answer, { status: 402 })
+  t.equal(await balance(), '1000')
+  t.equal(uploads.environment.table('unsettled').count(), 0)
+})
