@@ -136,7 +136,14 @@ export class PaymentService {
       this.#log.warn({ reason: events.message }, 'the card provider could not be asked what was missed')
       return
     }
-    for (const event of events) await this.#cards.hear(event)
+    for (const event of events) {
+      try {
+        await this.#cards.hear(event)
+      } catch (error) {
+        // One that cannot be sent back now must not keep the others from being credited. It is told again at the next start.
+        this.#log.error({ err: error, event }, 'a missed event of the card provider could not be recorded')
+      }
+    }
   }
 
   /** What a wallet has; undefined where nobody knows it. */

@@ -1,4 +1,5 @@
 import t, { type Test } from 'tap'
+import { refuse } from '../../src/format/refusal.js'
 import type { CardEvent, CardProvider } from '../../src/payment/card-provider.js'
 import type { SeenPayment } from '../../src/payment/seen-payment.js'
 import { makeServiceToken } from '../../src/payment/service-token.js'
@@ -190,6 +191,21 @@ t.test('addresses, numbers and words of every wrong shape are answered, not stum
     ].map(({ status }) => status)
     t.strictSame(statuses, [404, 200, 400, 404, 402], odd.slice(0, 20))
   }
+})
+
+t.test('of what was missed, one event that fails does not keep the others from being heard', async (t) => {
+  const missed: CardEvent[] = []
+  const cards: CardProvider = {
+    ...toldCards([]),
+    since: async () => missed,
+    refund: async () => refuse('upstream', 'upstream', 'no answer'),
+  }
+  const rig = await paymentRig(t, { cards: () => cards })
+  missed.push(paid(await quoteFor(rig, arweave.address), 'p1', 999))
+  missed.push(paid(await quoteFor(rig, arweave.address), 'p2'))
+  await rig.service.catchUp(0)
+  await rig.service.catchUp(0)
+  t.equal(await wincOf(rig, arweave.address), tenUsd)
 })
 
 t.test('an approval that would end behind the end of time is refused', async (t) => {
