@@ -58,8 +58,9 @@ export const deploy = clientCommand('deploy', deployHelp, options, async ([folde
   const client = await clientOf(values)
   const result = await uploaded(client, checkedFolder(folder, more), values)
   const id = result.manifestResponse?.id ?? ''
-  if (typeof values.name === 'string') await setOwnName(values.name, id)
-  return told(client, values, result)
+  if (typeof values.name !== 'string') return told(client, values, result)
+  await setOwnName(values.name, id)
+  return told(client, values, result, nameLink(client, values.name))
 })
 
 /** Uploads a folder, and again when it changes. */
@@ -118,13 +119,22 @@ async function sayPrice(client: SluiceClient, sizes: readonly number[]): Promise
   )
 }
 
-function told(client: SluiceClient, values: Words, result: FolderResult): number {
+/** Where a name of this machine's gateway is served: browsers resolve every host below localhost to this machine. */
+function nameLink(client: SluiceClient, name: string): string {
+  const url = new URL(client.addresses.gatewayUrls[0] ?? 'http://127.0.0.1:3000')
+  if (url.hostname === '127.0.0.1') url.hostname = 'localhost'
+  url.hostname = `${name}.${url.hostname}`
+  return url.href
+}
+
+function told(client: SluiceClient, values: Words, result: FolderResult, named?: string): number {
   const { folderIndexSummary: sum, manifestResponse } = result
   const id = manifestResponse?.id ?? ''
   const link = `${client.addresses.gatewayUrls[0]}/${id}/`
   const files = result.fileResponses.map(({ path, id: file, reused }) => ({ path, id: file, reused }))
   const counts = `${sum.uploadedFiles} of ${sum.totalFiles} files uploaded, ${sum.reusedFiles} were there`
-  return show(values, { id, link, ...sum, files }, [counts, id, link])
+  const links = named === undefined ? [link] : [link, named]
+  return show(values, { id, link, ...(named && { named }), ...sum, files }, [counts, id, ...links])
 }
 
 /** Changes of a folder, several within half a second as one. */

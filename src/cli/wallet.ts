@@ -82,7 +82,8 @@ export function clientCommand(
         return exitCode.usage
       }
       if (!(error instanceof ClientError)) throw error
-      const { code, message, advice, status, id } = error
+      const { code, message, status, id } = error
+      const advice = code === 'no-signer' ? 'give --key FILE, or WALLET_KEY in the environment' : error.advice
       if (values.json === true)
         process.stdout.write(`${JSON.stringify({ error: { code, message, advice, status, id } })}\n`)
       else process.stderr.write(`sluice ${name}: ${message}\n  ${advice}\n`)
