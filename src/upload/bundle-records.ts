@@ -29,6 +29,8 @@ export interface BundleRecord {
   readonly reason?: string
   /** Block that holds it. */
   readonly height?: number
+  /** Permanent, and the bytes of its items are not kept here any more. */
+  readonly released?: true
 }
 
 /** Bundles with an item in them that were given up, after which the item is. */
@@ -50,12 +52,12 @@ export class Bundles {
     return found === undefined ? undefined : read(found)
   }
 
-  /** Those that are neither permanent nor dropped. */
+  /** Those with which something is still to be done: not dropped, and their items are kept here. */
   open(): BundleRecord[] {
     const found: BundleRecord[] = []
     for (const { value } of this.#table.span({})) {
       const record = read(value)
-      if (record.state !== 'permanent' && record.state !== 'dropped') found.push(record)
+      if (record.state !== 'dropped' && record.released !== true) found.push(record)
     }
     return found
   }
@@ -91,12 +93,22 @@ export class Bundles {
     })
   }
 
-  /** It is deep enough in the chain. Resolves with its items, whose bytes are not needed here any more. */
-  settle(record: BundleRecord, height: number): AcceptedItem[] {
+  /** It is deep enough in the chain. Returns how many items it has. */
+  settle(record: BundleRecord, height: number): number {
     const items = this.#itemsOf(record)
     this.environment.write(() => {
       this.#put({ ...record, state: 'permanent', height })
-      for (const item of items) this.uploads.put({ ...item, permanent: height, released: true })
+      for (const item of items) this.uploads.put({ ...item, permanent: height })
+    })
+    return items.length
+  }
+
+  /** Returns its items, whose bytes are not needed here any more. */
+  release(record: BundleRecord): AcceptedItem[] {
+    const items = this.#itemsOf(record).filter((item) => item.released !== true)
+    this.environment.write(() => {
+      this.#put({ ...record, released: true })
+      for (const item of items) this.uploads.put({ ...item, released: true })
     })
     return items
   }

@@ -59,6 +59,8 @@ const anchorBlocks = 50
 /** Chunks posted at once. */
 const chunksAtOnce = 4
 const stepsMax = 20
+/** Bytes stay after they are permanent: the gateway reads them here until it has found them in their block. */
+const keepMs = 3_600_000
 
 /** Brings accepted items onto the chain. Every step is on disk before the next begins; whatever fails is tried again. */
 export class Bundler {
@@ -95,11 +97,16 @@ export class Bundler {
       if (this.#isClosed) return
       if (bundle.dueMs <= clock.now()) await this.#step(bundle)
     }
-    if (open.length < openMax && !this.#isClosed) await this.#pack()
+    const underWay = open.filter(({ state }) => state !== 'permanent').length
+    if (underWay < openMax && !this.#isClosed) await this.#pack()
   }
 
   async #step(bundle: BundleRecord): Promise<void> {
     const { state } = bundle
+    if (state === 'permanent') {
+      this.#release(bundle)
+      return
+    }
     const outcome =
       state === 'packed'
         ? await this.#post(bundle)
@@ -254,7 +261,7 @@ export class Bundler {
   }
 
   async #verify(bundle: BundleRecord): Promise<Refusal | undefined> {
-    const { bundles, chain, clock, height, log, onMined, rules, say } = this.parts
+    const { bundles, chain, clock, height, onMined, rules, say } = this.parts
     const status = await chain.transactionStatus(bundle.id)
     if (isRefusal(status)) {
       const isForgotten = (height() ?? 0) > bundle.anchorHeight + anchorBlocks
@@ -272,9 +279,13 @@ export class Bundler {
       bundles.put({ ...bundle, attempts: 0, dueMs: again, height: status.height })
       return undefined
     }
-    const items = bundles.settle(bundle, status.height)
-    for (const { place } of items) log.release(place)
-    say.info({ bundle: bundle.id, items: items.length, height: status.height }, 'a bundle is permanent')
+    const count = bundles.settle({ ...bundle, dueMs: clock.now() + keepMs }, status.height)
+    say.info({ bundle: bundle.id, items: count, height: status.height }, 'a bundle is permanent')
     return undefined
+  }
+
+  #release(bundle: BundleRecord): void {
+    const { bundles, log } = this.parts
+    for (const { place } of bundles.release(bundle)) log.release(place)
   }
 }
