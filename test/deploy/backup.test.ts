@@ -19,9 +19,12 @@ t.test('databases that are written to meanwhile are copied as they were at one m
   const [from, to] = [join(root, 'data'), join(root, 'copy')]
   mkdirSync(join(from, 'keys'), { recursive: true })
   writeFileSync(join(from, 'keys', 'admin.key'), 'secret', { mode: 0o600 })
+  mkdirSync(join(from, 'uploads', 'log'), { recursive: true })
+  writeFileSync(join(from, 'uploads', 'log', '1.log'), 'items')
   // Both sorts of databases that the program has.
   const sorts = [
     ['payments', true],
+    ['uploads', true],
     ['moderation', false],
   ] as const
   const open = sorts.map(([name, durable]) => openEnvironment(join(from, name), 16, durable))
@@ -53,6 +56,7 @@ t.test('databases that are written to meanwhile are copied as they were at one m
     await copy.close()
   }
   t.equal(readFileSync(join(to, 'keys', 'admin.key'), 'utf8'), 'secret')
+  t.equal(readFileSync(join(to, 'uploads', 'log', '1.log'), 'utf8'), 'items')
   t.equal(statSync(to).mode & 0o777, 0o700, 'nobody else reads it')
   t.notOk(existsSync(join(to, 'catalog')))
   t.equal(await backup(from, to), 2, 'nothing is written over')
