@@ -31,6 +31,7 @@ import { receiptVersion } from '../src/upload/receipt.js'
 import { uploadRoutes } from '../src/upload/routes.js'
 import { hostedUploads, uploadParameters } from '../src/upload/service.js'
 import { serviceKey } from '../src/upload/service-key.js'
+import { Sharing } from '../src/upload/sharing.js'
 import { PooledSigning } from '../src/upload/signing.js'
 import { SingleUpload } from '../src/upload/single-upload.js'
 import { openUploadTables, Uploads } from '../src/upload/uploads.js'
@@ -69,6 +70,7 @@ const acceptor = new Acceptor({
   uploads,
   verdicts: new Verdicts(judge, given.proofThreads + 1),
   charging,
+  ...(credits === undefined ? {} : { sharing: new Sharing(credits) }),
   announcer: new ItemAnnouncer(catalog, closing.signal),
   signing,
   terms: { public: modulus, dataCaches: [given.gateway], fastFinalityIndexes: [given.gateway] },

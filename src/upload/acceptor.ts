@@ -9,6 +9,7 @@ import type { Charged, Charging, ItemCharge } from './charging.js'
 import type { ItemAnnouncer } from './item-announcer.js'
 import type { ReadItem } from './item-reader.js'
 import { type Receipt, type ReceiptTerms, receiptMessage, receiptOf } from './receipt.js'
+import type { Sharing } from './sharing.js'
 import type { Signing } from './signing.js'
 import type { Uploader } from './uploader.js'
 import type { AcceptedItem, LoggedUpload, Uploads } from './uploads.js'
@@ -24,6 +25,8 @@ export interface AcceptorParts {
   readonly uploads: Uploads
   readonly verdicts: Pick<Verdicts, 'verdict'>
   readonly charging: Charging
+  /** Absent: no credits are kept, and none can be shared. */
+  readonly sharing?: Pick<Sharing, 'act'>
   readonly announcer: Pick<ItemAnnouncer, 'announce'>
   readonly signing: Pick<Signing, 'receipt'>
   readonly terms: ReceiptTerms
@@ -73,6 +76,12 @@ export class Acceptor {
     const { header, sizeBytes, digest } = item
     const charge = await charging.charge(header, sizeBytes, uploader)
     if (!isCharge(charge)) return toldAs(charge)
+    // Before the item is kept: one that could not do what it says must not be taken.
+    const shared = await this.parts.sharing?.act(header, uploader)
+    if (shared !== undefined && !('done' in shared)) {
+      await charge.giveBack()
+      return shared
+    }
     const contentType = plainTagValue(header.tags, 'Content-Type')
     const meta: LoggedUpload = {
       ...{ id: header.id, headerSize: header.headerSize, owner: normalizedAddress(header.owner) },
@@ -90,7 +99,7 @@ export class Acceptor {
       this.#keep(accepted, charge).then(() => announcer.announce({ header, sizeBytes, digest })),
     ])
     charging.settle(accepted.id, charge)
-    return jsonAnswer(200, receipt)
+    return jsonAnswer(200, { ...receipt, ...shared?.done })
   }
 
   /** Writes down what was accepted, all that comes together in one transaction. The log has it already, for good. */

@@ -1,0 +1,119 @@
+/** Credits sent to others, as clients of the network do it: their own library and its command line, unmodified. */
+import { execFile } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import t from 'tap'
+import { clientOf, knownWallet } from '../devnet/posting.js'
+import { eventually } from '../eventually.js'
+import { run } from './running.js'
+
+const root = new URL('../../../test/clients/node_modules/@ardrive/turbo-sdk/lib/esm/', import.meta.url)
+const library = fileURLToPath(new URL('node/index.js', root))
+const commandLine = fileURLToPath(new URL('cli/cli.js', root))
+const jwk = fileURLToPath(new URL('../../../test/fixture/rsa-4096.jwk.json', import.meta.url))
+const skip = existsSync(library) ? false : 'install test/clients to run it'
+
+interface Approval {
+  readonly approvalDataItemId: string
+  readonly approvedAddress: string
+  readonly approvedWincAmount: string
+  readonly usedWincAmount: string
+  readonly expirationDate?: string
+}
+
+interface Turbo {
+  getBalance(address?: string): Promise<{ winc: string; controlledWinc: string; effectiveBalance: string }>
+  topUpWithTokens(given: object): Promise<{ id: string; winc: string }>
+  shareCredits(given: object): Promise<Approval>
+  revokeCredits(given: object): Promise<Approval[]>
+  getCreditShareApprovals(given: {
+    userAddress: string
+  }): Promise<{ givenApprovals: Approval[]; receivedApprovals: Approval[] }>
+}
+
+interface Library {
+  readonly TurboFactory: { authenticated(given: object): Turbo }
+  readonly ArweaveSigner: new (jwk: object) => object
+}
+
+const settings = {
+  ...{ DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '500' },
+  ...{ PAYMENT_ARWEAVE_CONFIRMATIONS: '2', PAYMENT_RECHECK_SECONDS: '1' },
+}
+
+const stranger = (): string => randomBytes(32).toString('base64url')
+
+t.test('a top-up for another wallet, shared credits, and the command line', { skip }, async (t) => {
+  const { TurboFactory, ArweaveSigner } = (await import(library)) as Library
+  const { urls } = await run(t, t.testdir(), settings)
+  const { payment = '', upload = '', devnet = '', gateway = '' } = urls
+  const wallet = knownWallet()
+  const owner = await clientOf(devnet).wallets.jwkToAddress(wallet)
+  await fetch(`${devnet}/mint/${owner}/1000000000000000`)
+  const turbo = TurboFactory.authenticated({
+    ...{ paymentServiceConfig: { url: payment }, uploadServiceConfig: { url: upload }, gatewayUrl: gateway },
+    ...{ token: 'arweave', signer: new ArweaveSigner(wallet) },
+  })
+  const wincOf = async (address: string): Promise<string> => (await turbo.getBalance(address)).winc
+
+  const friend = stranger()
+  await t.test('tokens of the chain, credited to another wallet than the one that sent them', async (t) => {
+    const sent = await turbo.topUpWithTokens({
+      tokenAmount: 1_000_000,
+      turboCreditDestinationAddress: friend,
+    })
+    t.equal(sent.winc, '766000')
+    await eventually(async () => (await wincOf(friend)) === '766000')
+    t.equal(await wincOf(owner), '0')
+  })
+
+  const command = async (...words: string[]): Promise<string> => {
+    const places = ['--payment-url', payment, '--upload-url', upload, '--gateway', gateway]
+    const given = [commandLine, ...words, '--token', 'arweave', '--quiet', ...places]
+    const environment = { PATH: process.env.PATH ?? '' }
+    const { stdout } = await promisify(execFile)(process.execPath, given, { env: environment })
+    return stdout
+  }
+  const mine = ['--wallet-file', jwk]
+
+  await t.test('the command line puts credits into its own wallet', async (t) => {
+    const said = await command('crypto-fund', '--value', '0.01', '--skip-confirmation', ...mine)
+    t.match(said, /"winc": "7660000000"/)
+    await eventually(async () => (await wincOf(owner)) === '7660000000')
+    t.match(await command('balance', ...mine), /0\.00766/)
+    const { payments } = JSON.parse(await command('payment-history', ...mine)) as { payments: object[] }
+    t.match(payments, [{ type: 'crypto', tokenType: 'arweave', wincCredited: '7660000000' }])
+    t.equal(payments.length, 1, 'what went to another wallet is no payment into this one')
+  })
+
+  await t.test('the library shares credits, lists them, and takes them back', async (t) => {
+    const given = { approvedAddress: friend, approvedWincAmount: 1_000_000, expiresBySeconds: 3600 }
+    const approval = await turbo.shareCredits(given)
+    t.match(approval, { approvedAddress: friend, approvedWincAmount: '1000000', usedWincAmount: '0' })
+    t.ok(Date.parse(approval.expirationDate ?? '') > Date.now())
+    t.match(await turbo.getBalance(), { winc: '7659000000', controlledWinc: '7660000000' })
+    t.match(await turbo.getBalance(friend), { winc: '766000', effectiveBalance: '1766000' })
+    const { approvalDataItemId } = approval
+    const listed = await turbo.getCreditShareApprovals({ userAddress: owner })
+    t.match(listed, { givenApprovals: [{ approvalDataItemId }], receivedApprovals: [] })
+    const tooMuch = { approvedAddress: friend, approvedWincAmount: 10_000_000_000 }
+    await t.rejects(turbo.shareCredits(tooMuch), /Unable to create delegated payment approval : Insufficient/)
+    const revoked = await turbo.revokeCredits({ revokedAddress: friend })
+    t.strictSame(
+      revoked.map((one) => one.approvalDataItemId),
+      [approvalDataItemId],
+    )
+    t.match(await turbo.getBalance(), { winc: '7660000000', controlledWinc: '7660000000' })
+    await t.rejects(turbo.revokeCredits({ revokedAddress: friend }), /No valid approvals found/)
+  })
+
+  await t.test('the command line does the same', async (t) => {
+    t.match(await command('share-credits', '--address', friend, '--value', '0.001', ...mine), /"1000000000"/)
+    t.equal(await wincOf(owner), '6660000000')
+    t.match(await command('list-shares', ...mine), new RegExp(friend))
+    t.match(await command('revoke-credits', '--address', friend, ...mine), /"1000000000"/)
+    t.equal(await wincOf(owner), '7660000000')
+  })
+})
