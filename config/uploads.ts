@@ -14,6 +14,13 @@ export const uploads = {
     max: 2 ** 40,
     why: 'Larger items are refused (413). Bytes of the whole signed item.',
   }),
+  partsMaxBytes: whole({
+    env: 'UPLOAD_PARTS_MAX_BYTES',
+    default: 2 ** 37,
+    min: 2 ** 20,
+    max: 2 ** 50,
+    why: 'Bytes of parts that wait until their uploads are finalized, of all clients; more are refused (503).',
+  }),
   freeItemBytes: whole({
     env: 'UPLOAD_FREE_ITEM_BYTES',
     default: 107_520,

@@ -27,6 +27,10 @@ import { FreePools } from '../src/upload/free-pools.js'
 import { Height } from '../src/upload/height.js'
 import { openIntake } from '../src/upload/intake.js'
 import { ItemAnnouncer } from '../src/upload/item-announcer.js'
+import { Multipart } from '../src/upload/multipart.js'
+import { MultipartRecords } from '../src/upload/multipart-records.js'
+import { multipartRoutes } from '../src/upload/multipart-routes.js'
+import { PartFiles } from '../src/upload/part-files.js'
 import { receiptVersion } from '../src/upload/receipt.js'
 import { uploadRoutes } from '../src/upload/routes.js'
 import { hostedUploads, uploadParameters } from '../src/upload/service.js'
@@ -77,19 +81,32 @@ const acceptor = new Acceptor({
   height: () => height.known,
   clock: systemClock,
 })
+const taking = {
+  acceptor,
+  log: intake,
+  itemMaxBytes: given.itemMaxBytes,
+  blockedOwners: new Set(given.blockedOwners),
+  full: () => room.full(),
+}
+// Its keys name no bucket: any secret will do.
+const clients = new Clients(given.clients, { low: 0, high: 0 })
+await height.start(given.heightEveryMs)
+const multipart = new Multipart({
+  ...taking,
+  uploads,
+  records: new MultipartRecords(uploads.environment),
+  files: new PartFiles(given.partsFolder),
+  partsMaxBytes: given.partsMaxBytes,
+  clock: systemClock,
+  say: log,
+})
 const host = serviceHost({
-  routes: hostedUploads(
-    uploadRoutes({
+  routes: hostedUploads([
+    ...multipartRoutes(multipart, clients),
+    ...uploadRoutes({
       uploads,
-      single: new SingleUpload({
-        acceptor,
-        log: intake,
-        itemMaxBytes: given.itemMaxBytes,
-        blockedOwners: new Set(given.blockedOwners),
-        full: () => room.full(),
-      }),
-      // Its keys name no bucket: any secret will do.
-      clients: new Clients(given.clients, { low: 0, high: 0 }),
+      single: new SingleUpload(taking),
+      clients,
       info: () => ({
         version: receiptVersion,
         addresses: { arweave: normalizedAddress(Buffer.from(modulus, 'base64url')) },
@@ -104,7 +121,7 @@ const host = serviceHost({
         limits: { maxItemBytes: given.itemMaxBytes },
       }),
     }),
-  ),
+  ]),
   service: {
     title: 'Sluice uploads',
     description: 'Signed data items in, signed receipts out.',
@@ -117,7 +134,6 @@ const host = serviceHost({
   log,
   clock: systemClock,
 })
-await height.start(given.heightEveryMs)
 // The first price is asked of a node: no uploader waits for that.
 void credits?.price(1)
 const owner = Buffer.from(modulus, 'base64url')
@@ -151,6 +167,7 @@ const server = serve(host, { ...given.serve, onThrow })
 
 async function stop(): Promise<void> {
   await server.close(given.drainMs)
+  await multipart.close()
   closing.abort()
   await bundler.close()
   await intake.close()

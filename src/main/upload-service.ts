@@ -24,10 +24,18 @@ export interface UploadPlace {
   urls(): Readonly<Record<string, string>>
 }
 
-/** Folders of the upload service: its tables, and the log of accepted items. */
-export function uploadFolders(config: Config): { readonly tables: string; readonly log: string } {
+/** Folders of the upload service: its tables, the log of accepted items, and parts of those that are not whole yet. */
+export function uploadFolders(config: Config): {
+  readonly tables: string
+  readonly log: string
+  readonly parts: string
+} {
   const { root } = folders(config)
-  return { tables: join(root, 'uploads'), log: join(root, 'uploads', 'log') }
+  return {
+    tables: join(root, 'uploads'),
+    log: join(root, 'uploads', 'log'),
+    parts: join(root, 'upload-parts'),
+  }
 }
 
 /** Whether the upload service runs in this program. */
@@ -79,7 +87,7 @@ function uploadThread(
 ): Omit<UploadThread, 'row' | 'meters' | 'serve' | 'chain'> {
   const { server, uploads } = config
   const { keys } = folders(config)
-  const { tables, log } = uploadFolders(config)
+  const { tables, log, parts } = uploadFolders(config)
   return {
     drainMs: server.drainMs,
     tablesPath: tables,
@@ -90,6 +98,8 @@ function uploadThread(
     heightEveryMs: server.network === 'devnet' ? 1000 : 15_000,
     clients: clientsOf(config),
     itemMaxBytes: uploads.itemMaxBytes,
+    partsFolder: parts,
+    partsMaxBytes: uploads.partsMaxBytes,
     blockedOwners: uploads.blockedOwners,
     free: {
       itemMaxBytes: uploads.freeItemBytes,

@@ -48,12 +48,18 @@ export class Acceptor {
 
   constructor(private readonly parts: AcceptorParts) {}
 
-  /** Never rejects but for bugs. Nothing was charged where the answer is no receipt. */
-  async accept(item: ReadItem, spooled: Spooled, uploader: Uploader): Promise<UploadAnswer> {
+  /** `onHeld`: its owner signed it. Never rejects but for bugs. Nothing was charged where the answer is no receipt. */
+  async accept(
+    item: ReadItem,
+    spooled: Spooled,
+    uploader: Uploader,
+    onHeld?: () => void,
+  ): Promise<UploadAnswer> {
     const { header, message } = item
     const { id, signatureType, owner, signature } = header
     const held = await this.parts.verdicts.verdict({ id, signatureType, owner, signature, message })
     if (held !== true) return said.invalidItem
+    onHeld?.()
     // Whoever comes second waits for the first; where that one fails it is their turn.
     for (let first = this.#underWay.get(id); first !== undefined; first = this.#underWay.get(id)) await first
     // Nothing is waited for between this look and the next entry: so only one takes it.

@@ -3,7 +3,7 @@ import type { Request } from '../http/exchange.js'
 import { jsonAnswer, said, type UploadAnswer } from './answers.js'
 import { idIn, type UploadRoute } from './service.js'
 import type { SingleUpload } from './single-upload.js'
-import { readPaidBy, type Uploader } from './uploader.js'
+import { uploaderOf } from './uploader.js'
 import type { AcceptedItem, Uploads } from './uploads.js'
 
 export interface UploadRoutesParts {
@@ -51,12 +51,6 @@ export function uploadRoutes(parts: UploadRoutesParts): UploadRoute[] {
       act: (_, words) => told(uploads, words, offsetsOf),
     },
   ]
-}
-
-function uploaderOf(request: Request, clients: Clients, token: string | undefined): Uploader {
-  const { address } = clients.of(request)
-  const isOwn = /^127\.|^::1$|^::$/.test(address)
-  return { range: isOwn ? undefined : address, paidBy: readPaidBy(request.header('x-paid-by')), token }
 }
 
 function told(

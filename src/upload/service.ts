@@ -95,5 +95,11 @@ const anId = 'AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA'
 /** What may stand in braces in a path of the upload service, and in the query. */
 export const uploadParameters: PathParameters = {
   id: { description: 'Id of a data item', example: anId },
+  uploadId: {
+    description: 'Name of an upload in parts',
+    example: '00000000-0000-4000-8000-000000000000',
+  },
+  offset: { description: 'Where the part begins in the item, in bytes', example: '0' },
+  chunkSize: { description: 'Bytes of all parts but the last, from 5 MiB to 500 MiB', example: '5242880' },
   token: { description: 'A currency, which decides nothing but for kyve', example: 'arweave' },
 }

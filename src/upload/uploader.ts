@@ -1,3 +1,6 @@
+import type { Clients } from '../admission/clients.js'
+import type { Request } from '../http/exchange.js'
+
 /** Who uploads, and who pays. */
 export interface Uploader {
   /** Address range that free bytes are counted for; undefined: not counted. */
@@ -13,4 +16,11 @@ export function readPaidBy(header: string | undefined): readonly string[] {
   if (header === undefined) return []
   const names = header.split(',').map((name) => name.trim())
   return names.filter((name) => name !== '').slice(0, 64)
+}
+
+/** Who sends a request. `token`: word of its path. */
+export function uploaderOf(request: Request, clients: Clients, token: string | undefined): Uploader {
+  const { address } = clients.of(request)
+  const isOwn = /^127\.|^::1$|^::$/.test(address)
+  return { range: isOwn ? undefined : address, paidBy: readPaidBy(request.header('x-paid-by')), token }
 }

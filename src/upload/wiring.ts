@@ -39,6 +39,9 @@ export interface UploadThread {
   readonly heightEveryMs: number
   readonly clients: ClientOptions
   readonly itemMaxBytes: number
+  /** Folder of parts of items that are not whole yet, and how many bytes may lie there. */
+  readonly partsFolder: string
+  readonly partsMaxBytes: number
   readonly blockedOwners: readonly string[]
   readonly free: FreeRules
   /** Host or URL of the gateway that serves what was accepted. */

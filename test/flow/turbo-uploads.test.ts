@@ -1,4 +1,5 @@
 /** The upload service as clients of the network use it: their own library, unmodified. */
+import { randomBytes } from 'node:crypto'
 import { createReadStream, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
@@ -57,4 +58,28 @@ t.test('strings and streams go up with keys of two kinds, and are served at once
   const other = TurboFactory.authenticated({ ...services, signer, token: 'ethereum' })
   const ethereum = await other.upload({ data: 'of another kind' })
   t.equal((await served(ethereum.id)).toString(), 'of another kind')
+})
+
+t.test('60 MB go up in parts, ten at once', { skip }, async (t) => {
+  const folder = t.testdir()
+  const free = { UPLOAD_FREE_ITEM_BYTES: '100000000', UPLOAD_FREE_WALLET_BYTES: '200000000' }
+  const { urls } = await run(t, folder, { DEVNET_SEED: 'false', ...free })
+  const { TurboFactory } = (await import(library)) as Library
+  const turbo = TurboFactory.authenticated({
+    uploadServiceConfig: { url: urls.upload },
+    paymentServiceConfig: { url: urls.payment },
+    privateKey: JSON.parse(readFileSync(jwk, 'utf8')) as object,
+  })
+  const bytes = randomBytes(60_000_000)
+  const path = `${folder}/large.bin`
+  writeFileSync(path, bytes)
+  const file = await turbo.uploadFile({
+    fileStreamFactory: () => createReadStream(path),
+    fileSizeFactory: () => bytes.length,
+    chunkingMode: 'force',
+    maxChunkConcurrency: 10,
+  })
+  t.equal(file.winc, '0')
+  const answer = await fetch(`${urls.gateway}/raw/${file.id}`)
+  t.ok(Buffer.from(await answer.arrayBuffer()).equals(bytes))
 })

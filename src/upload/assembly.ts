@@ -1,0 +1,83 @@
+import { type FileHandle, open } from 'node:fs/promises'
+import { isRefusal } from '../format/refusal.js'
+import { normalizedAddress } from '../proof/address.js'
+import { codeOf } from '../store/blobs.js'
+import { diskRefusal } from '../store/segments/disk.js'
+import { answerOf, said, tooLarge, type UploadAnswer, unreadable } from './answers.js'
+import { ItemReader } from './item-reader.js'
+import type { SingleUploadParts } from './single-upload.js'
+import { Spool } from './spool.js'
+import type { Uploader } from './uploader.js'
+
+const pieceBytes = 256 * 1024
+
+/** Makes one item of files that lie one behind the other, checked as if it had come in one request. */
+export class Assembly {
+  readonly #reader = new ItemReader()
+  readonly #spool: Spool
+  #onRoom: () => void = () => undefined
+  #isAdmitted = false
+
+  constructor(private readonly parts: SingleUploadParts) {
+    this.#spool = new Spool(parts.log, () => this.#onRoom())
+  }
+
+  /** Once. `onRead`: all was read, and is being verified. `onHeld`: its owner signed it. Never rejects but for bugs. */
+  async run(
+    files: readonly string[],
+    uploader: Uploader,
+    onRead: () => void,
+    onHeld: () => void,
+  ): Promise<UploadAnswer> {
+    try {
+      const full = this.parts.full()
+      if (full !== undefined) return full
+      for (const file of files) {
+        const failed = await this.#file(file)
+        if (failed !== undefined) return failed
+      }
+      onRead()
+      const item = this.#reader.finish()
+      if (isRefusal(item)) return unreadable(item)
+      return await this.parts.acceptor.accept(item, this.#spool, uploader, onHeld)
+    } finally {
+      await this.#spool.drop()
+    }
+  }
+
+  async #file(path: string): Promise<UploadAnswer | undefined> {
+    let handle: FileHandle | undefined
+    const buffer = Buffer.allocUnsafeSlow(pieceBytes)
+    try {
+      handle = await open(path, 'r')
+      for (;;) {
+        const { bytesRead } = await handle.read(buffer, 0, pieceBytes)
+        if (bytesRead === 0) return undefined
+        const failed = await this.#piece(buffer.subarray(0, bytesRead))
+        if (failed !== undefined) return failed
+      }
+    } catch (error) {
+      if (codeOf(error) === undefined) throw error
+      return answerOf(diskRefusal(error))
+    } finally {
+      await handle?.close()
+    }
+  }
+
+  async #piece(bytes: Uint8Array): Promise<UploadAnswer | undefined> {
+    const { blockedOwners, itemMaxBytes } = this.parts
+    const refusal = this.#reader.push(bytes)
+    if (refusal !== undefined) return unreadable(refusal)
+    if (this.#reader.sizeBytes > itemMaxBytes) return tooLarge(itemMaxBytes)
+    if (!this.#isAdmitted && this.#reader.header !== undefined) {
+      this.#isAdmitted = true
+      if (blockedOwners.has(normalizedAddress(this.#reader.header.owner))) return said.forbidden
+    }
+    if (!this.#spool.write(bytes)) {
+      await new Promise<void>((resolve) => {
+        this.#onRoom = resolve
+      })
+    }
+    return this.#spool.refusal === undefined ? undefined : answerOf(this.#spool.refusal)
+  }
+}

@@ -1,0 +1,67 @@
+import type { Id } from '../format/id.js'
+import type { Environment, Table } from '../store/lmdb.js'
+import type { UploadAnswer } from './answers.js'
+import type { Uploader } from './uploader.js'
+
+/**
+ * An upload in parts:
+ *
+ *     open --> asked --> finalized
+ *       |        |
+ *       +--------+-----> underfunded --> finalized
+ *       |        |
+ *       +--------+-----> invalid
+ *
+ * `asked`: its end was ordered by a client who does not wait for it; a restart goes on with it.
+ */
+export interface MultipartRecord {
+  readonly id: string
+  /** Parts begin at multiples of it. */
+  readonly chunkBytes: number
+  readonly createdMs: number
+  readonly changedMs: number
+  readonly state: 'open' | 'asked' | 'finalized' | 'underfunded' | 'invalid'
+  /** Who ordered its end. */
+  readonly uploader?: Uploader
+  /** What became of it, where `finalized`. */
+  readonly itemId?: Id
+  /** Why not, where `underfunded` or `invalid`. */
+  readonly answer?: UploadAnswer
+}
+
+/** Uploads in parts, on disk. */
+export class MultipartRecords {
+  readonly #table: Table
+
+  constructor(private readonly environment: Environment) {
+    this.#table = environment.table('multipart')
+  }
+
+  find(id: string): MultipartRecord | undefined {
+    const found = this.#table.get(Buffer.from(id))
+    return found === undefined ? undefined : read(found)
+  }
+
+  all(): MultipartRecord[] {
+    return [...this.#table.span({})].map(({ value }) => read(value))
+  }
+
+  put(record: MultipartRecord): void {
+    this.environment.write(() => this.#table.put(Buffer.from(record.id), Buffer.from(JSON.stringify(record))))
+  }
+
+  remove(ids: readonly string[]): void {
+    this.environment.write(() => {
+      for (const id of ids) this.#table.remove(Buffer.from(id))
+    })
+  }
+
+  /** Resolves when all that was put so far outlives a power cut. */
+  flushed(): Promise<void> {
+    return this.environment.flushed()
+  }
+}
+
+function read(value: Uint8Array): MultipartRecord {
+  return JSON.parse(Buffer.from(value).toString()) as MultipartRecord
+}
