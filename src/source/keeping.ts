@@ -1,12 +1,12 @@
 import type { Address } from '../actor/address.js'
-import { pause } from '../actor/clock.js'
+import { type Clock, systemClock } from '../actor/clock.js'
 import { FairSlots } from '../actor/fair-slots.js'
 import type { Log } from '../actor/log.js'
 import type { Attributes } from '../catalog/attributes.js'
 import type { CatalogReply, CatalogRequest } from '../catalog/protocol.js'
-import { isRefusal } from '../format/refusal.js'
 import type { BlobDraft, BlobStore, FileIdentity } from '../store/blobs.js'
 import type { SmallBlobs } from '../store/segments/small-blobs.js'
+import { CommitBatch, insist } from './commit-batch.js'
 import type { Hints } from './protocol.js'
 
 /** A payload that became a blob. */
@@ -22,23 +22,6 @@ export interface Kept {
   readonly source: string
 }
 
-const attempts = 20
-const againMs = 100
-
-/** Asks the keeper until the word is committed; false where its mailbox stays full or it is gone. */
-export async function insist(
-  keeper: Address<CatalogRequest, CatalogReply>,
-  message: CatalogRequest,
-): Promise<boolean> {
-  for (let attempt = 0; attempt < attempts; attempt += 1) {
-    const reply = await keeper.ask(message)
-    if (!isRefusal(reply)) return true
-    if (reply.refused !== 'busy') return false
-    await pause(againMs)
-  }
-  return false
-}
-
 /** Flushes at once: each occupies one of the few threads that do all file work of the process. */
 const flushesMax = 2
 
@@ -49,6 +32,7 @@ const usualWaitingMax = 512
 export class Keeping {
   readonly #busy = new Map<string, Promise<void>>()
   readonly #flushes = FairSlots.unbounded(flushesMax)
+  readonly #batch: CommitBatch
   #waiting = 0
   #passed = 0
 
@@ -64,7 +48,10 @@ export class Keeping {
     private readonly waitingMax = usualWaitingMax,
     private readonly onDropped: (digest: Uint8Array) => Promise<void> = () => Promise.resolve(),
     private readonly small?: SmallBlobs,
-  ) {}
+    clock: Clock = systemClock,
+  ) {
+    this.#batch = new CommitBatch(keeper, clock)
+  }
 
   /** Payloads that were handed to `keep` and are not done. */
   get waiting(): number {
@@ -126,7 +113,7 @@ export class Keeping {
           { kind: 'kept', digest, sizeBytes: attributes.size, isSmall: true },
           { kind: 'learn', attributes: [attributes] },
         ]
-        if (await insist(this.keeper, { kind: 'all', requests })) this.onKept(kept, undefined)
+        if (await this.#batch.add(requests)) this.onKept(kept, undefined)
         else this.log.error({ id: attributes.id }, 'the catalog did not take what was kept')
       })
     } finally {
@@ -136,6 +123,8 @@ export class Keeping {
 
   /** These payloads went with their segment. Never rejects. */
   async forget(digests: readonly Uint8Array[]): Promise<void> {
+    // That they are here must be said before.
+    this.#batch.flush()
     const requests = digests.map((digest): CatalogRequest => ({ kind: 'dropped', digest }))
     if (!(await insist(this.keeper, { kind: 'all', requests }))) {
       this.log.warn({ payloads: digests.length }, 'the catalog did not hear of payloads that went')

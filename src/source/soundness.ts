@@ -8,7 +8,8 @@ import { type BlobStore, blobPath, type FileIdentity } from '../store/blobs.js'
 import { stampOf } from '../store/file-stamp.js'
 import type { SmallBlobs } from '../store/segments/small-blobs.js'
 import { SoundFiles } from '../store/sound-files.js'
-import { insist, type Keeping } from './keeping.js'
+import { insist } from './commit-batch.js'
+import type { Keeping } from './keeping.js'
 import type { BlobProver } from './prover.js'
 
 /** Whether blobs on disk are what their names say. Each state of a file is hashed once. */
