@@ -47,6 +47,7 @@ const service = new PaymentService({
   networkPrice: (bytes) => chain.price(bytes),
   readers: chainReaders(options.readers, chain, systemClock),
   cards,
+  ...(options.x402 === undefined ? {} : { x402: { options: options.x402, meters } }),
   clock: systemClock,
   log,
   options: { ...options, addresses: { ...made, ...options.addresses } },

@@ -14,6 +14,8 @@ export interface OfferOptions {
   readonly protocol?: 'http' | 'https'
   /** Shown in `/gateway/info`. */
   readonly facilitatorUrl: string
+  /** What wallets show. Absent: egress of this gateway. */
+  readonly description?: string
 }
 
 /** What one answer costs, and what is bought. */
@@ -91,7 +93,7 @@ export class Offers {
       network: this.usdc.network,
       maxAmountRequired: quote.units.toString(),
       resource: quote.resource,
-      description: describe(quote),
+      description: this.#describe(quote),
       mimeType: quote.mimeType,
       ...this.#common(),
     }
@@ -116,7 +118,7 @@ export class Offers {
   lines(quote: Quote, error: string): string {
     if (!this.has(2)) return ''
     const { resource, mimeType } = quote
-    const about = { url: resource, description: describe(quote), mimeType }
+    const about = { url: resource, description: this.#describe(quote), mimeType }
     const required = { x402Version: 2, error, resource: about, accepts: [this.terms2(quote)] }
     return `\r\nPAYMENT-REQUIRED: ${inBase64(required)}`
   }
@@ -139,6 +141,10 @@ export class Offers {
       facilitatorUrl,
       dataEgress: { pricing, rateLimiterCapacityMultiplier: tariff.multiplier },
     }
+  }
+
+  #describe(quote: Quote): string {
+    return this.options.description ?? describe(quote)
   }
 
   #common(): object {

@@ -61,6 +61,15 @@ export function isDenial(outcome: Grant | Paid | Denial): outcome is Denial {
   return 'status' in outcome
 }
 
+/** Money that has moved. */
+export interface SettledPayment {
+  /** Smallest units of USDC. */
+  readonly units: string
+  readonly payer: string
+  /** Hash of the transaction. */
+  readonly transaction: string
+}
+
 /** Where paid tokens are added to buckets: 1 token is 1 KiB of egress. Memory and Redis stand behind it. */
 export interface Credits {
   /**
@@ -72,6 +81,16 @@ export interface Credits {
    * @param tokens whole, 1 to 2^40
    */
   credit(address: string, payment: string, tokens: number): Promise<'credited' | 'known'>
+}
+
+/** The same for who sells something else than egress: what it buys follows from what was paid. */
+export interface SettledCredits {
+  credit(
+    address: string,
+    payment: string,
+    tokens: number,
+    settled: SettledPayment,
+  ): Promise<'credited' | 'known'>
 }
 
 /** A settled payment. */

@@ -3,7 +3,7 @@ import type { Log } from '../actor/log.js'
 import type { Witness } from './chain-witness.js'
 import type { Facilitator, Settled } from './facilitator.js'
 import { isOfContract, Lanes } from './lanes.js'
-import type { Credits } from './protocol.js'
+import type { SettledCredits } from './protocol.js'
 import type { SettlementClaims } from './settlement-claims.js'
 import type { PaymentLedger, PaymentRecord } from './settlement-ledger.js'
 import type {
@@ -20,7 +20,7 @@ import { Signers } from './signers.js'
 export interface CashierParts {
   readonly ledger: PaymentLedger
   readonly facilitator: Pick<Facilitator, 'verify' | 'settle' | 'supported'>
-  readonly credits: Credits
+  readonly credits: SettledCredits
   /** Gateways that fill the same buckets; absent: there are none. */
   readonly claims?: SettlementClaims
   /** Asked where a facilitator's refusal may not be the whole truth. */
@@ -249,10 +249,10 @@ export class Cashier {
   /** Puts the tokens into the bucket. They were paid for: this goes on until it is done. */
   async #credit(record: PaymentRecord): Promise<CashierReply> {
     const { credits, ledger, log } = this.parts
-    const { payment, units, tokens, client, transaction, resource } = record
+    const { payment, units, tokens, client, payer, transaction = '', resource } = record
     for (let tries = 0; !this.#closed; tries += 1) {
       try {
-        await credits.credit(client, payment, tokens)
+        await credits.credit(client, payment, tokens, { units, payer, transaction })
         if (this.#closed) break
         log.info({ payment, units, tokens, client, transaction, resource }, 'a payment was settled')
         return settledReply(ledger.end(record, { credited: true }))

@@ -13,8 +13,9 @@ import type { CashierReply, CashierRequest, PaymentOrder } from './settlement-pr
 
 export interface X402Parts {
   readonly offers: Offers
-  readonly cashier: Address<CashierRequest, CashierReply>
-  readonly paywall: Paywall
+  readonly cashier: Pick<Address<CashierRequest, CashierReply>, 'ask'>
+  /** Absent: browsers get what other clients get. */
+  readonly paywall?: Paywall
   readonly clock: Clock
   readonly meters: Meters
 }
@@ -233,7 +234,7 @@ export class X402 implements Payments {
     const said = { error, message, ...(payer === undefined ? {} : { payer }) }
     const reason = fault === undefined ? 'payment required' : `${error}: ${message}`
     const head = `\r\nCache-Control: no-store${offers.lines(quote, message)}${lines}`
-    if (isBrowser(charge.request)) {
+    if (paywall !== undefined && isBrowser(charge.request)) {
       const page = paywall.page(charge.request, quote)
       return { status: 402, contentType: page.contentType, lines: head + page.lines, body: page.body, reason }
     }

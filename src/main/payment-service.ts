@@ -7,6 +7,7 @@ import type { PaymentThread, PaymentThreadSaid } from '../payment/wiring.js'
 import { keptSecret } from '../store/secret-file.js'
 import { folders } from './folders.js'
 import { chainOptions } from './network.js'
+import { cdpKey } from './payments-thread.js'
 import { found, urlOf } from './ports.js'
 import type { SharedTables } from './threads.js'
 import { paymentAddresses, readerOptions } from './topup-options.js'
@@ -61,6 +62,7 @@ export function paymentServiceOf(
     addresses: paymentAddresses(config),
     gateway: gateway(),
     ...topUpsOf(config),
+    ...x402Of(config),
     logLevel: server.logLevel,
   })
   return {
@@ -101,6 +103,23 @@ function topUpsOf(
       excluded: topUps.excluded,
       recheckMs: topUps.recheckSeconds * 1000,
       lostMs: topUps.lostSeconds * 1000,
+    },
+  }
+}
+
+/** Credits are sold for USDC where the operator has said who receives it and who settles it. */
+function x402Of(config: Config): Pick<PaymentThread, 'x402'> {
+  const { network, wallet, facilitatorUrl, settleTimeoutMs } = config.payments
+  if (network === undefined || wallet === undefined || facilitatorUrl === undefined) return {}
+  const cdp = cdpKey(config)
+  return {
+    x402: {
+      ...{ network, wallet, facilitatorUrl },
+      protocol: config.server.network === 'devnet' ? 'http' : 'https',
+      recordsPath: join(folders(config).root, 'ledger-x402'),
+      verifyMs: settleTimeoutMs,
+      settleMs: Math.max(30_000, settleTimeoutMs),
+      ...(cdp === undefined ? {} : { cdp }),
     },
   }
 }

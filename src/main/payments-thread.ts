@@ -121,7 +121,7 @@ function rpcOf(
  * The provider's key, for the provider's facilitator alone: no other one gets tokens signed by it. The file has
  * priority over the setting.
  */
-function cdpKey({ payments }: Config): PaymentsThread['cdp'] {
+export function cdpKey({ payments }: Config): PaymentsThread['cdp'] {
   const { cdpKeyId: keyId, cdpKeySecret, cdpKeySecretFile, facilitatorUrl } = payments
   if (keyId === undefined || facilitatorUrl === undefined || !isProvider(facilitatorUrl)) return undefined
   const secret = cdpKeySecretFile === undefined ? cdpKeySecret : readSmall(cdpKeySecretFile)

@@ -1,5 +1,6 @@
 import type { Clock, Timer } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
+import type { Meters } from '../actor/meter.js'
 import { isRefusal } from '../format/refusal.js'
 import type { Route } from '../gateway/parts.js'
 import type { MoneyLedger } from '../ledger/port.js'
@@ -23,6 +24,8 @@ import type { ChainReader } from './seen-payment.js'
 import { topUpRoutes } from './topup-routes.js'
 import { TopUps } from './topups.js'
 import { spelled, Wallets } from './wallets.js'
+import { x402CreditRoutes } from './x402-routes.js'
+import { type X402Options, X402TopUps } from './x402-topups.js'
 
 export interface PaymentServiceOptions {
   readonly privateSecret: string
@@ -46,6 +49,8 @@ export interface PaymentServiceParts {
   readonly cards: CardProvider
   /** Absent: nothing is free. */
   readonly free?: FreeTier
+  /** Absent: no USDC is taken by x402. */
+  readonly x402?: { readonly options: X402Options; readonly meters: Meters }
   readonly clock: Clock
   readonly log: Log
   readonly options: PaymentServiceOptions
@@ -69,6 +74,7 @@ export class PaymentService {
   readonly #accounts: Accounts
   readonly #topUps: TopUps
   readonly #cards: Cards
+  readonly #x402: X402TopUps | undefined
   readonly #readers: readonly ChainReader[]
   #isRechecking = false
 
@@ -79,6 +85,7 @@ export class PaymentService {
     readers,
     cards,
     free,
+    x402,
     clock,
     log,
     options,
@@ -113,6 +120,7 @@ export class PaymentService {
       },
     })
     this.#cards = new Cards({ ...common, promotions: this.promotions, provider: cards })
+    this.#x402 = x402 && new X402TopUps({ ...x402, ledger, accounts, prices, quotes, clock, log })
     const { release: version, addresses, gateway } = options
     this.routes = hostRoutes([
       ...serviceInfoRoutes({ version, addresses, gateway }),
@@ -120,6 +128,7 @@ export class PaymentService {
       ...accountRoutes(accounts, free),
       ...topUpRoutes(this.#topUps),
       ...cardRoutes(this.#cards, accounts, ledger, now),
+      ...(this.#x402 === undefined ? [] : x402CreditRoutes(this.#x402, accounts)),
       ...protectedRoutes(this.credits, options.privateSecret, now),
     ])
     this.#timers = [
@@ -158,6 +167,7 @@ export class PaymentService {
 
   async close(): Promise<void> {
     for (const timer of this.#timers) timer.cancel()
+    await this.#x402?.close()
     await Promise.all(this.#readers.map((reader) => reader.close()))
     // The end must not wait for a database that is gone: the head is signed at the next start.
     await this.#ledger.signHead().catch((error: unknown) => {

@@ -1,6 +1,7 @@
 import type { ChainOptions } from '../chain/options.js'
 import type { ReaderOptions } from './readers.js'
 import type { StripeOptions } from './stripe-cards.js'
+import type { X402Options } from './x402-topups.js'
 
 /** What `workers/payment.ts` is started with. Answers `CreditsRequest` with `CreditsReply` on every port that comes. */
 export interface PaymentThread {
@@ -38,6 +39,8 @@ export interface PaymentThread {
   /** Absent: a page on this machine where `localCards`, else no cards. */
   readonly stripe?: StripeOptions
   readonly localCards: boolean
+  /** Absent: no USDC is taken by x402. */
+  readonly x402?: X402Options
   readonly excluded: readonly string[]
   readonly recheckMs: number
   readonly lostMs: number

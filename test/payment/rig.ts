@@ -15,6 +15,7 @@ import { fixedOracle } from '../../src/payment/oracle.js'
 import { paymentParameters } from '../../src/payment/parameters.js'
 import type { ChainReader } from '../../src/payment/seen-payment.js'
 import { PaymentService } from '../../src/payment/service.js'
+import type { X402Options } from '../../src/payment/x402-topups.js'
 
 export const secret = 'a secret of both services'
 
@@ -45,6 +46,7 @@ export async function paymentRig(
     /** In place of one in a folder. */
     readonly ledger?: MoneyLedger
     readonly lostMs?: number
+    readonly x402?: Omit<X402Options, 'recordsPath'>
   } = {},
 ): Promise<PaymentRig> {
   let nowMs = Date.UTC(2026, 0, 1)
@@ -54,7 +56,11 @@ export async function paymentRig(
   const ledger: MoneyLedger = given.ledger ?? new EmbeddedLedger({ path: join(folder, 'ledger'), clock, key })
   const log = createLog('silent', 'test')
   let url = ''
+  const meters = new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0)
+  const { x402: wanted } = given
+  const x402 = wanted && { options: { ...wanted, recordsPath: join(folder, 'x402') }, meters }
   const service = new PaymentService({
+    ...(x402 === undefined ? {} : { x402 }),
     ...{ ledger, oracle: fixedOracle(), clock, log, readers: given.readers ?? [] },
     networkPrice: async () => 2n ** 30n,
     cards: given.cards?.(ledger) ?? new LocalCards(ledger, () => url),
@@ -74,7 +80,6 @@ export async function paymentRig(
       },
     },
   })
-  const meters = new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0)
   const host = serviceHost({
     ...{ routes: service.routes, family: 'payment', meters, log, clock },
     service: {
