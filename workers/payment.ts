@@ -21,6 +21,8 @@ import { chainReaders } from '../src/payment/readers.js'
 import { PaymentService } from '../src/payment/service.js'
 import { StripeCards } from '../src/payment/stripe-cards.js'
 import type { PaymentThread, PaymentThreadSaid } from '../src/payment/wiring.js'
+import { FreePools } from '../src/upload/free-pools.js'
+import { openUploadTables } from '../src/upload/uploads.js'
 
 /** The thread of the payment service: the one writer of the ledger, and the sockets of its port. */
 if (parentPort === null) throw new Error('this file runs as a thread')
@@ -41,7 +43,11 @@ const cards =
     : options.localCards
       ? new LocalCards(ledger, () => `http://${options.serve.host}:${server.port}`)
       : noCards
+const { free } = options
+const uploads = free === undefined ? undefined : openUploadTables(free.tablesPath)
+const pools = free === undefined || uploads === undefined ? undefined : new FreePools(uploads, free.rules)
 const service = new PaymentService({
+  ...(pools === undefined ? {} : { free: { remaining: async (address) => pools.leftNow(address) } }),
   ledger,
   oracle,
   networkPrice: (bytes) => chain.price(bytes),
@@ -73,6 +79,7 @@ const answering = creditsAnswering(service.credits)
 async function stop(): Promise<void> {
   await server.close(options.drainMs)
   await service.close()
+  await uploads?.close()
   oracle.close()
   await chain.close()
   process.exit(0)

@@ -15,7 +15,12 @@ import { serviceHost } from '../src/gateway/service-host.js'
 import { serve } from '../src/http/listen.js'
 import { ItemJudge } from '../src/ingest/item-judge.js'
 import type { IngestReply, IngestRequest } from '../src/ingest/protocol.js'
-import { type CreditsReply, type CreditsRequest, embeddedCredits } from '../src/payment/protocol.js'
+import {
+  type CreditsReply,
+  type CreditsRequest,
+  embeddedCredits,
+  RemoteCredits,
+} from '../src/payment/protocol.js'
 import { normalizedAddress } from '../src/proof/address.js'
 import { Acceptor } from '../src/upload/acceptor.js'
 import { Bundles } from '../src/upload/bundle-records.js'
@@ -62,10 +67,16 @@ const catalog =
     : addressOf<CatalogRequest, CatalogReply>(given.catalogPort, given.mailboxMax)
 const pools = new FreePools(uploads.environment, given.free)
 const room = new DiskRoom(given.logFolder, given.diskMinBytes, systemClock)
-const credits =
-  given.creditsPort === undefined
+const remote =
+  given.credits === undefined
     ? undefined
-    : embeddedCredits(addressOf<CreditsRequest, CreditsReply>(given.creditsPort, given.mailboxMax))
+    : // An uploader is told within a second that nobody can be asked.
+      new RemoteCredits({ ...given.credits, limitMs: 800, connectionsMax: 64 }, systemClock)
+const credits =
+  remote ??
+  (given.creditsPort === undefined
+    ? undefined
+    : embeddedCredits(addressOf<CreditsRequest, CreditsReply>(given.creditsPort, given.mailboxMax)))
 const charging =
   credits === undefined
     ? new FreeOnly(pools)
@@ -171,6 +182,7 @@ async function stop(): Promise<void> {
   closing.abort()
   await bundler.close()
   await intake.close()
+  await remote?.close()
   await Promise.all([chain.close(), broadcast.close(), judge.close(), signing.close()])
   await uploads.environment.close()
   process.exit(0)

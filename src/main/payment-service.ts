@@ -37,12 +37,18 @@ export function paymentServiceOf(
   config: Config,
   shared: SharedTables,
   crew: PaymentCrew,
-  given: { readonly host: string; readonly nodes: () => readonly string[]; readonly gateway: () => string },
+  given: {
+    readonly host: string
+    readonly nodes: () => readonly string[]
+    readonly gateway: () => string
+    /** Absent: no upload service runs here. */
+    readonly free: PaymentThread['free']
+  },
 ): PaymentPlace {
   const { server, services } = config
   if (!runningServices(services, server.network).has('payment'))
     return { ports: [], parts: [], urls: () => ({}) }
-  const { host, nodes, gateway } = given
+  const { host, nodes, gateway, free } = given
   let port = servicePorts(services, server.port).payment
   const { root, keys } = folders(config)
   const data = (): PaymentThread => ({
@@ -61,6 +67,7 @@ export function paymentServiceOf(
     release: server.release,
     addresses: paymentAddresses(config),
     gateway: gateway(),
+    ...(free === undefined ? {} : { free }),
     ...topUpsOf(config),
     ...x402Of(config),
     logLevel: server.logLevel,

@@ -24,7 +24,7 @@ import { found } from './ports.js'
 import { ResourceWatch } from './resource-watch.js'
 import { RunningThreads } from './running-threads.js'
 import { devnetThread, type SharedTables, sharedTables, tryKey } from './threads.js'
-import { uploadServiceOf } from './upload-service.js'
+import { freeTierOf, uploadServiceOf } from './upload-service.js'
 import { watchdogPart } from './watch.js'
 
 export interface Program {
@@ -60,7 +60,7 @@ export async function startProgram(given: Config, log: Log, end: AbortSignal): P
   })
   const gatewayUrl = (): string => gateway.url() ?? network.gateways[0]?.url ?? ''
   const beside = { host: network.host, nodes, gateway: gatewayUrl }
-  const credits = paymentServiceOf(config, shared, threads, beside)
+  const credits = paymentServiceOf(config, shared, threads, { ...beside, free: freeTierOf(config) })
   const uploads = uploadServiceOf(config, shared, threads, beside)
   const supervised = await supervise(
     [

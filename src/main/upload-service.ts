@@ -7,6 +7,7 @@ import type { UploadThread, UploadThreadSaid } from '../upload/wiring.js'
 import { folders } from './folders.js'
 import { clientsOf } from './limits.js'
 import { chainOptions } from './network.js'
+import { privateSecret } from './payment-service.js'
 import { found, urlOf } from './ports.js'
 import type { SharedTables } from './threads.js'
 
@@ -43,6 +44,24 @@ export function hasUploads({ services, server }: Config): boolean {
   return runningServices(services, server.network).has('upload')
 }
 
+/** What is free, and where it is counted; undefined where the upload service does not run here. */
+export function freeTierOf(
+  config: Config,
+): { readonly tablesPath: string; readonly rules: UploadThread['free'] } | undefined {
+  return hasUploads(config)
+    ? { tablesPath: uploadFolders(config).tables, rules: freeRules(config) }
+    : undefined
+}
+
+function freeRules({ uploads }: Config): UploadThread['free'] {
+  return {
+    itemMaxBytes: uploads.freeItemBytes,
+    walletBytes: uploads.freeWalletBytes,
+    rangeBytes: uploads.freeRangeBytes,
+    exemptWallets: uploads.freeWallets,
+  }
+}
+
 export function uploadServiceOf(
   config: Config,
   shared: SharedTables,
@@ -62,7 +81,11 @@ export function uploadServiceOf(
     chain: chainOptions(nodes(), config),
     ...(running.has('gateway') ? { catalogPort: crew.line('catalog'), ingestPort: crew.line('ingest') } : {}),
     ...(isEmbedded(config) ? { mintAt: nodes()[0] ?? '' } : {}),
-    ...(running.has('payment') ? { creditsPort: crew.line('payment') } : {}),
+    ...(services.paymentUrl !== undefined
+      ? { credits: { url: services.paymentUrl, secret: privateSecret(config) } }
+      : running.has('payment')
+        ? { creditsPort: crew.line('payment') }
+        : {}),
   })
   return {
     ports: [
@@ -101,12 +124,7 @@ function uploadThread(
     partsFolder: parts,
     partsMaxBytes: uploads.partsMaxBytes,
     blockedOwners: uploads.blockedOwners,
-    free: {
-      itemMaxBytes: uploads.freeItemBytes,
-      walletBytes: uploads.freeWalletBytes,
-      rangeBytes: uploads.freeRangeBytes,
-      exemptWallets: uploads.freeWallets,
-    },
+    free: freeRules(config),
     gateway,
     release: server.release,
     proofThreads: Math.max(1, server.edgeThreads >> 1),

@@ -68,7 +68,7 @@ export class RemoteCredits implements CreditsPort {
     const query = { ...queryOf(payer), byteCount: String(bytes), dataItemId: itemId, settle: 'later' }
     const told = await this.#ask(`reserve-balance/${pathOf(payer)}`, query)
     if (isRefusal(told)) return told
-    if (told.status === 402 || told.status === 404) return this.#unpaid(bytes, told.status === 404)
+    if (told.status === 402 || told.status === 404) return this.#unpaid({ ...payer, bytes })
     const reserved = wincOf(told)
     return isRefusal(reserved) ? reserved : { paid: true, ...reserved }
   }
@@ -101,9 +101,12 @@ export class RemoteCredits implements CreditsPort {
     return this.#upstream.destroy()
   }
 
-  async #unpaid(bytes: number, isUnknownWallet: boolean): ReturnType<CreditsPort['reserve']> {
-    const price = await this.price(bytes)
-    return isRefusal(price) ? price : { paid: false, winc: price.winc, isUnknownWallet }
+  /** The refusal of a reserve does not say whether the wallet is known: the check does. */
+  async #unpaid(order: Parameters<CreditsPort['check']>[0]): ReturnType<CreditsPort['reserve']> {
+    const checked = await this.check(order)
+    if (isRefusal(checked)) return checked
+    const { winc, isUnknownWallet } = checked
+    return { paid: false, winc, isUnknownWallet }
   }
 
   /** Refusals: `late`, `upstream`. Never rejects but for bugs. */

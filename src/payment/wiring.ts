@@ -44,6 +44,16 @@ export interface PaymentThread {
   readonly excluded: readonly string[]
   readonly recheckMs: number
   readonly lostMs: number
+  /** What an upload service of this program gives for free, and the folder of its tables; absent: nothing is free. */
+  readonly free?: {
+    readonly tablesPath: string
+    readonly rules: {
+      readonly itemMaxBytes: number
+      readonly walletBytes: number
+      readonly rangeBytes: number
+      readonly exemptWallets: readonly string[]
+    }
+  }
   readonly logLevel: string
 }
 

@@ -1,7 +1,7 @@
 import type { Id } from '../format/id.js'
 import type { ItemHeader } from '../format/item.js'
 import type { Refusal } from '../format/refusal.js'
-import { normalizedAddress } from '../proof/address.js'
+import { nativeAddress, normalizedAddress } from '../proof/address.js'
 import { jsonAnswer, type UploadAnswer } from './answers.js'
 import type { FreePools } from './free-pools.js'
 import type { Uploader } from './uploader.js'
@@ -33,7 +33,9 @@ export function freeCharge(
   sizeBytes: number,
   { range }: Uploader,
 ): Charged | undefined {
-  const taken = pools.take({ wallet: normalizedAddress(header.owner), range }, sizeBytes)
+  const { signatureType, owner } = header
+  const wallet = normalizedAddress(owner)
+  const taken = pools.take({ wallet, name: nativeAddress(signatureType, owner), range }, sizeBytes)
   if (taken === undefined) return undefined
   return { winc: '0', keep: () => pools.keep(taken), giveBack: async () => pools.giveBack(taken) }
 }

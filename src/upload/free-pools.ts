@@ -15,6 +15,8 @@ export interface FreeRules {
 export interface FreeTaker {
   /** Normalized address of the signer: who pays otherwise does not matter. */
   readonly wallet: string
+  /** The same wallet as its own network writes it. */
+  readonly name?: string
   /** Undefined: the address is not counted (this machine's own). */
   readonly range: string | undefined
 }
@@ -22,6 +24,8 @@ export interface FreeTaker {
 /** What was taken for one item; it is given back where the item is not accepted. */
 export interface Taken {
   readonly keys: readonly string[]
+  /** Of the wallet, where its network calls it otherwise than we do. */
+  readonly name?: { readonly of: string; readonly wallet: string }
   readonly bytes: number
 }
 
@@ -39,7 +43,7 @@ export class FreePools {
   readonly #exempt: ReadonlySet<string>
 
   constructor(
-    environment: Environment,
+    private readonly environment: Environment,
     readonly rules: FreeRules,
   ) {
     this.#table = environment.table('free')
@@ -47,17 +51,18 @@ export class FreePools {
   }
 
   /** Undefined: it is not free. */
-  take({ wallet, range }: FreeTaker, bytes: number): Taken | undefined {
+  take({ wallet, name: of = wallet, range }: FreeTaker, bytes: number): Taken | undefined {
     const { itemMaxBytes, walletBytes, rangeBytes } = this.rules
     if (itemMaxBytes === 0 || bytes > itemMaxBytes) return undefined
-    if (this.#exempt.has(wallet)) return { keys: [], bytes }
+    const name = of === wallet ? {} : { name: { of, wallet } }
+    if (this.#exempt.has(wallet)) return { keys: [], bytes, ...name }
     const walletKey = `w:${wallet}`
     const rangeKey = range === undefined ? undefined : `r:${range}`
     if (this.#count(walletKey) + bytes > walletBytes) return undefined
     if (rangeKey !== undefined && this.#count(rangeKey) + bytes > rangeBytes) return undefined
     const keys = rangeKey === undefined ? [walletKey] : [walletKey, rangeKey]
     for (const key of keys) this.#used.set(key, this.#count(key) + bytes)
-    return { keys, bytes }
+    return { keys, bytes, ...name }
   }
 
   giveBack({ keys, bytes }: Taken): void {
@@ -65,7 +70,8 @@ export class FreePools {
   }
 
   /** Writes down what was taken. Only inside a `write` of the environment. */
-  keep({ keys, bytes }: Taken): void {
+  keep({ keys, bytes, name }: Taken): void {
+    if (name !== undefined) this.#table.put(Buffer.from(`n:${name.of}`), Buffer.from(name.wallet))
     for (const key of keys) {
       const before = this.#stored(key)
       this.#table.put(Buffer.from(key), Buffer.from(String(before + bytes)))
@@ -74,11 +80,21 @@ export class FreePools {
     if (this.#used.size > rememberedMax) this.#forgetSettled()
   }
 
-  /** Bytes that the wallet has left; null: without end. */
-  left(wallet: string): number | null {
+  /**
+   * Bytes that a wallet has left; null: without end. `address`: of either form. One that is not known here has taken nothing.
+   */
+  left(address: string): number | null {
     if (this.rules.itemMaxBytes === 0) return 0
+    const known = this.#table.get(Buffer.from(`n:${address.slice(0, 128)}`))
+    const wallet = known === undefined ? address.slice(0, 128) : Buffer.from(known).toString()
     if (this.#exempt.has(wallet)) return null
     return Math.max(0, this.rules.walletBytes - this.#count(`w:${wallet}`))
+  }
+
+  /** The same on a thread that only reads: what another has written so far counts. */
+  leftNow(address: string): number | null {
+    this.environment.refresh()
+    return this.left(address)
   }
 
   #count(key: string): number {

@@ -30,8 +30,10 @@ export interface UploadThread {
   readonly catalogPort?: MessagePort
   /** A line to the thread that grows the index; absent: the gateway is elsewhere. */
   readonly ingestPort?: MessagePort
-  /** A line to the payment service; absent: only what is free is taken. */
+  /** A line to the payment service of this program. */
   readonly creditsPort?: MessagePort
+  /** Or the one elsewhere. Where neither is there only what is free is taken. */
+  readonly credits?: { readonly url: string; readonly secret: string }
   /** Messages under way to either at most. */
   readonly mailboxMax: number
   readonly chain: ChainOptions

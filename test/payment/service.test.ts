@@ -342,7 +342,7 @@ t.test('protected routes, as other services know them and by our own client', as
   t.strictSame(await remote.reserve({ itemId: 'poor', bytes: 1000, ...payer, address: poor }), {
     paid: false,
     winc: '3200100',
-    isUnknownWallet: false,
+    isUnknownWallet: true,
   })
   const shared = { itemId: 'share', payingAddress: address, approvedAddress: poor, winc: '5000000' }
   t.match(await remote.approve(shared), { approvalDataItemId: 'share', approvedWincAmount: '5000000' })
