@@ -146,7 +146,7 @@ const { localOnly } = options
 const localClients = localOnly && new Clients(localOnly, { low: 0, high: 0 })
 const localOnlyClient = localClients && ((request: Request) => localClients.of(request).exempt)
 const guard = new Guard(blocks, catalog, options.gateway.cache.blockedSeconds)
-const source = new Opener(fetcher, progress, systemClock, catalog)
+const source = new Opener(fetcher, progress, systemClock, catalog, small)
 const clients =
   limits?.clients ?? new Clients({ ...options.queries.clients, exempt: [] }, { low: 0, high: 0 })
 const clientOf = (request: Request): string => clients.of(request).address

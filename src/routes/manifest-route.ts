@@ -116,7 +116,7 @@ export class ManifestRoute {
   }
 
   async #fromOpened(flow: Flow, ask: ManifestAsk, path: string, opened: Opened): Promise<void> {
-    const { attributes, content, window, reader } = opened
+    const { attributes, content, window, text } = opened
     const { size } = attributes
     try {
       if (size > this.manifestMaxBytes) {
@@ -126,9 +126,8 @@ export class ManifestRoute {
       if (window.start === 0 && window.end >= size) {
         // The last byte shows when all bytes are there and were judged.
         const isWhole = size === 0 || (await content.ready(size - 1, size))
-        const from = { reader }
         const found = isWhole
-          ? await this.manifests.resolve(ask.id, from, path, this.clientOf(flow.request))
+          ? await this.manifests.resolve(ask.id, text, path, this.clientOf(flow.request))
           : broken
         if (flow.reply.aborted) return answerGone(this.ledger, flow)
         this.#resolve(flow, ask, found)

@@ -5,6 +5,7 @@ import type { CatalogReply, CatalogRequest } from '../catalog/protocol.js'
 import type { LmdbCatalog } from '../catalog/reader.js'
 import type { Id } from '../format/id.js'
 import type { BlobStore } from '../store/blobs.js'
+import type { SegmentPlace } from '../store/segments/place.js'
 import type { SmallBlobs } from '../store/segments/small-blobs.js'
 import type { AvoidedOrigins } from './avoided-origins.js'
 import type { Keeping } from './keeping.js'
@@ -54,6 +55,8 @@ export interface Opening {
   readonly path: string
   /** Where in the file the payload's first byte lies, or that of the window. */
   readonly offset: number
+  /** Where all of it lies, judged, in a segment. */
+  readonly place?: SegmentPlace
   readonly base: number
   readonly sizeBytes: number
   readonly source: string

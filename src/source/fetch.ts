@@ -217,7 +217,7 @@ export class Fetch {
       // A digest on record may be another one than these bytes will have: only their own is told, when they are all there.
       const { digest: _unproven, ...rest } = this.#attributes(found, known, undefined)
       const attributes = { ...rest, verified: false }
-      this.#tell(this.#openingOf(target, attributes, openablePath(draft.handle)))
+      this.#tell(this.#openingOf(target, attributes, { path: openablePath(draft.handle), offset: 0 }))
       // Where an item lies is worth knowing even if nobody ever asks for all of it.
       if (found.proven) this.parts.keeper.tell({ kind: 'learn', attributes: [attributes] })
     }
@@ -232,7 +232,7 @@ export class Fetch {
     }
     const whole = await this.#judged(target, digest)
     if (isRefusal(whole)) return whole
-    this.#show(whole, openablePath(draft.handle), 0)
+    this.#show(whole, { path: openablePath(draft.handle), offset: 0 })
     if (isWritten) await this.parts.keeping.keep(draft, this.#keptOf(whole))
     else await this.parts.store.discard(draft)
     return undefined
@@ -254,7 +254,7 @@ export class Fetch {
       if (isRefusal(whole)) return whole
       const part = small.put(digest, gathering.parts)
       if (!isRefusal(part)) {
-        this.#show(whole, part.path, part.offset)
+        this.#show(whole, part)
         await this.parts.keeping.keepSmall(this.#keptOf(whole))
         return undefined
       }
@@ -262,7 +262,7 @@ export class Fetch {
       const draft = await this.#drafted()
       const writer = new FileWriter(draft.handle)
       for (const bytes of gathering.parts) await writer.write(bytes)
-      this.#show(whole, openablePath(draft.handle), 0)
+      this.#show(whole, { path: openablePath(draft.handle), offset: 0 })
       await this.parts.store.discard(draft)
       return undefined
     } finally {
@@ -289,10 +289,10 @@ export class Fetch {
   }
 
   /** Readers see all of it. */
-  #show(whole: Whole, path: string, offset: number): void {
+  #show(whole: Whole, where: Pick<Opening, 'path' | 'offset' | 'place'>): void {
     this.parts.suspects.clear(this.wish.id)
     this.delivery.move(whole.fileBytes, 'whole')
-    this.#tell(this.#openingOf(whole, whole.attributes, path, offset))
+    this.#tell(this.#openingOf(whole, whole.attributes, where))
   }
 
   #keptOf({ found, attributes, digest }: Whole): Kept {
@@ -336,7 +336,11 @@ export class Fetch {
     })
   }
 
-  #openingOf({ found, base, fileBytes }: Target, attributes: Attributes, path: string, offset = 0): Opening {
+  #openingOf(
+    { found, base, fileBytes }: Target,
+    attributes: Attributes,
+    { path, offset, place }: Pick<Opening, 'path' | 'offset' | 'place'>,
+  ): Opening {
     return {
       attributes,
       path,
@@ -345,6 +349,7 @@ export class Fetch {
       sizeBytes: fileBytes,
       source: found.name,
       trusted: found.trusted,
+      ...(place === undefined ? {} : { place }),
       ...(found.hops === undefined ? {} : { hops: found.hops }),
     }
   }

@@ -51,6 +51,8 @@ interface Reader {
 export class Fetcher {
   readonly #slots: Slots
   readonly #fetches = new Map<string, Fetch>()
+  /** Under which others may join. */
+  readonly #names = new Map<Fetch, string>()
   /** Of them those of whole payloads. */
   readonly #wholes = new Map<Id, Set<Fetch>>()
   readonly #running = new Map<Fetch, Promise<void>>()
@@ -170,9 +172,15 @@ export class Fetcher {
     this.#readers.set(reader, { fetch, caller })
     const opening = await fetch.opening
     if (fresh) this.#recall(request, opening, generation)
-    if (!isRefusal(opening)) return opened(reader, fetch, fetch.told ?? opening)
+    if (isRefusal(opening)) {
+      this.#leave(reader)
+      return { kind: 'refused', refusal: opening }
+    }
+    const latest = fetch.told ?? opening
+    const placed = request.readsSegments === true ? placedOf(latest) : undefined
+    if (placed === undefined) return opened(reader, fetch, latest)
     this.#leave(reader)
-    return { kind: 'refused', refusal: opening }
+    return placed
   }
 
   /** Remembers how a question ended, for the next one about the same id. What failed for a client's words is its own affair. */
@@ -256,7 +264,7 @@ export class Fetcher {
     const { fetch } = found
     fetch.delivery.leave(reader)
     if (fetch.delivery.readers > 0) return
-    const name = [...this.#fetches].find(([, one]) => one === fetch)?.[0]
+    const name = this.#names.get(fetch)
     if (name === undefined) this.#release(fetch)
     else if (!fetch.abandon()) this.#withdraw(name, fetch)
   }
@@ -264,6 +272,7 @@ export class Fetcher {
   /** Others may join it from now on. */
   #offer(name: string, fetch: Fetch): void {
     this.#fetches.set(name, fetch)
+    this.#names.set(fetch, name)
     if (fetch.wish.window !== undefined) return
     const { id } = fetch.wish
     this.#wholes.set(id, (this.#wholes.get(id) ?? new Set()).add(fetch))
@@ -271,6 +280,7 @@ export class Fetcher {
 
   #withdraw(name: string, fetch: Fetch): void {
     if (this.#fetches.get(name) === fetch) this.#fetches.delete(name)
+    this.#names.delete(fetch)
     const ofId = this.#wholes.get(fetch.wish.id)
     if (ofId?.delete(fetch) === true && ofId.size === 0) this.#wholes.delete(fetch.wish.id)
   }
@@ -286,6 +296,20 @@ function key({ id, window }: Open, words: string, separate: boolean): string {
   return `${id} ${part} ${words}`
 }
 
-function opened(reader: number, fetch: Fetch, opening: Opening): SourceReply {
+function placedOf({ attributes, place, source, trusted, hops }: Opening): SourceReply | undefined {
+  const { digest } = attributes
+  if (place === undefined || digest === undefined) return undefined
+  return {
+    kind: 'placed',
+    attributes,
+    digest,
+    place,
+    source,
+    trusted,
+    ...(hops === undefined ? {} : { hops }),
+  }
+}
+
+function opened(reader: number, fetch: Fetch, { place: _, ...opening }: Opening): SourceReply {
   return { kind: 'opened', reader, slot: fetch.delivery.slot, ...opening }
 }

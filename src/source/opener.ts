@@ -4,8 +4,9 @@ import type { Clock, Timer } from '../actor/clock.js'
 import type { Attributes } from '../catalog/attributes.js'
 import type { Catalog } from '../catalog/protocol.js'
 import type { Id } from '../format/id.js'
-import { isRefusal, type Refusal } from '../format/refusal.js'
+import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { Content } from '../store/content.js'
+import type { SegmentReader } from '../store/segments/segment-reader.js'
 import { GrowingContent } from './growing.js'
 import type { Packed } from './manifest-shelf.js'
 import type { ProgressListener } from './progress.js'
@@ -22,12 +23,13 @@ export interface Opened {
   readonly source: string
   readonly trusted: boolean
   readonly hops?: number
-  /** Names what is open to the fetcher, until `content` is closed. */
-  readonly reader: number
+  /** Names the same bytes to the fetcher, until `content` is closed. */
+  readonly text: ManifestFrom
 }
 
 type Open = Extract<SourceRequest, { kind: 'open' }>
 type OpenedReply = Extract<SourceReply, { kind: 'opened' }>
+type PlacedReply = Extract<SourceReply, { kind: 'placed' }>
 
 /** Time until a full mailbox is tried again. */
 const retryCloseMs = 50
@@ -51,12 +53,16 @@ export class Opener {
   readonly #absent = new BoundedMap<Id, Absent>(absentMax)
   #retry: Timer | undefined
 
-  /** `listener.hear` must be the hearer of `fetcher`'s events. Without the catalog each absence is asked for. */
+  /**
+   * `listener.hear` must be the hearer of `fetcher`'s events. Without the catalog each absence is asked for; with `segments` what
+   * lies in one is read there, without opening a file and without a second message.
+   */
   constructor(
     private readonly fetcher: Address<SourceRequest, SourceReply>,
     private readonly listener: ProgressListener,
     private readonly clock: Clock,
     private readonly catalog?: Pick<Catalog, 'generation'>,
+    private readonly segments?: Pick<SegmentReader, 'open'>,
   ) {}
 
   #absenceOf(id: Id): Refusal | undefined {
@@ -79,7 +85,7 @@ export class Opener {
     if (absent !== undefined) return absent
     // The generation first: what becomes known while the question is under way is then noticed at the next one.
     const generation = this.catalog?.generation(id)
-    const reply = await this.fetcher.ask({ kind: 'open', ...wanted })
+    const reply = await this.fetcher.ask(this.#question(wanted))
     if (isRefusal(reply)) return reply
     if (reply.kind === 'refused') {
       const { refusal } = reply
@@ -90,6 +96,7 @@ export class Opener {
         })
       return refusal
     }
+    if (reply.kind === 'placed') return this.#placed(reply)
     if (reply.kind !== 'opened') throw new Error(`an open was answered with ${reply.kind}`)
     const { attributes, base, sizeBytes, source, trusted, hops, reader } = reply
     return {
@@ -98,7 +105,30 @@ export class Opener {
       window: { start: base, end: base + sizeBytes },
       source,
       trusted,
-      reader,
+      text: { reader },
+      ...(hops === undefined ? {} : { hops }),
+    }
+  }
+
+  #question(wanted: Omit<Open, 'kind'>): Open {
+    return { kind: 'open', ...wanted, ...(this.segments === undefined ? {} : { readsSegments: true }) }
+  }
+
+  #placed({ attributes, digest, place, source, trusted, hops }: PlacedReply): Opened | Refusal {
+    let content: Content | undefined
+    try {
+      content = this.segments?.open(place, digest)
+    } catch {
+      // No descriptor or no memory is left: as where its segment went meanwhile.
+    }
+    if (content === undefined) return refuse('busy', 'self', 'the payload cannot be read now')
+    return {
+      attributes,
+      content,
+      window: { start: 0, end: place.sizeBytes },
+      source,
+      trusted,
+      text: { digest },
       ...(hops === undefined ? {} : { hops }),
     }
   }

@@ -1,6 +1,7 @@
 import type { Attributes } from '../catalog/attributes.js'
 import type { Id } from '../format/id.js'
 import type { Refusal } from '../format/refusal.js'
+import type { SegmentPlace } from '../store/segments/place.js'
 
 /** What a client (or a peer gateway) said about where to look. A hint never changes what is true, only where to look first. */
 export interface Hints {
@@ -42,6 +43,8 @@ export type SourceRequest =
       readonly window?: Window
       /** Asked for by a name: the first to be proven. */
       readonly named?: boolean
+      /** The asker reads segments: what lies in one as a whole may be answered with `placed`. */
+      readonly readsSegments?: boolean
     }
   /** The reader of an opened flow left or finished; every `opened` reply is closed exactly once. */
   | { readonly kind: 'close'; readonly reader: number }
@@ -78,6 +81,16 @@ export type SourceReply =
       readonly source: string
       readonly trusted: boolean
       /** Gateways that the answer passed, as the last one counts. */
+      readonly hops?: number
+    }
+  /** All of it was judged and lies in a segment. It is read there: there is no reader to be closed. */
+  | {
+      readonly kind: 'placed'
+      readonly attributes: Attributes
+      readonly digest: Uint8Array
+      readonly place: SegmentPlace
+      readonly source: string
+      readonly trusted: boolean
       readonly hops?: number
     }
   | { readonly kind: 'refused'; readonly refusal: Refusal }

@@ -160,7 +160,7 @@ t.test('one file far away, and one that is content of the chain', async (t) => {
         window: whole,
         source: 'test',
         trusted: false,
-        reader: 1,
+        text: { reader: 1 },
         content: {
           sizeBytes: inside.length,
           read(start: number, end: number) {

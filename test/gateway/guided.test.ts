@@ -35,7 +35,7 @@ async function scene(t: Test, bandSays: (right: Hints) => Hints | undefined, els
         window: { start: 0, end: body.length },
         source: 'chunks',
         trusted: true,
-        reader: 1,
+        text: { reader: 1 },
       }
     },
     check: async () => true,

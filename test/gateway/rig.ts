@@ -178,8 +178,9 @@ function sourceOf(edge: Edge): Source {
     async open({ id, window, ...more }) {
       const opened = await edge.open(id, window, more)
       if (isRefusal(opened)) return opened
-      const { base, sizeBytes } = opened
-      return { ...opened, content: edge.grow(opened), window: { start: base, end: base + sizeBytes } }
+      const { base, sizeBytes, reader } = opened
+      const given = { start: base, end: base + sizeBytes }
+      return { ...opened, content: edge.grow(opened), window: given, text: { reader } }
     },
     async check(id, digest) {
       const reply = await edge.address.ask({ kind: 'check', id, digest })

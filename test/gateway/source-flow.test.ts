@@ -221,7 +221,7 @@ t.test('what a source opens for a client that left is closed', async (t) => {
     window: { start: 0, end: body.length },
     source: 'slow',
     trusted: true,
-    reader: 1,
+    text: { reader: 1 },
   })
   await eventually(() => on.meters.total('flows_in_flight') === 0)
   t.equal(closed, 1)

@@ -13,6 +13,8 @@ import { Opener } from '../../src/source/opener.js'
 import { ProgressListener, ProgressTable, progressBytes } from '../../src/source/progress.js'
 import type { SourceProgress, SourceReply, SourceRequest } from '../../src/source/protocol.js'
 import { type SourceThread, sourceDefaults } from '../../src/source/wiring.js'
+import { SegmentMarks } from '../../src/store/segments/marks.js'
+import { SegmentReader } from '../../src/store/segments/segment-reader.js'
 import { soundBytes } from '../../src/store/sound-files.js'
 import { patient } from '../chain/hostile.js'
 import { scratch } from '../scratch.js'
@@ -80,6 +82,10 @@ export async function threads(
   const port = source.connect()
   const address = addressOf<SourceRequest, SourceReply, SourceProgress>(port, 1024, listener.hear)
   const catalog = new LmdbCatalog(catalogPath, new Generations(generations))
+  const { segments } = data
+  const reader =
+    segments &&
+    new SegmentReader(segments.folder, new SegmentMarks(segments.memory, segments.shape), systemClock)
   let stopped = false
   const stop = async (): Promise<void> => {
     if (stopped) return
@@ -87,10 +93,11 @@ export async function threads(
     await source.stop(60_000)
     t.equal(await source.gone, 0, 'the source thread left by itself')
     await catalog.close()
+    await reader?.close()
     await keeper.stop(60_000)
     t.equal(await keeper.gone, 0, 'the catalog thread left by itself')
     await rm(path, { recursive: true, force: true })
   }
   t.teardown(stop)
-  return { path, catalog, opener: new Opener(address, listener, systemClock), stop }
+  return { path, catalog, opener: new Opener(address, listener, systemClock, catalog, reader), stop }
 }

@@ -38,6 +38,11 @@ export class SegmentParts implements BlobParts {
   }
 }
 
+/** A payload that was put into a segment. */
+export interface PlacedPart extends Required<FilePart> {
+  readonly place: SegmentPlace
+}
+
 /** The same on the thread that writes them. */
 export class SmallBlobs extends SegmentParts {
   constructor(
@@ -50,9 +55,9 @@ export class SmallBlobs extends SegmentParts {
   }
 
   /** Keeps a payload whose SHA-256 is `digest`. A refusal: the disk is full or fails. */
-  put(digest: Uint8Array, parts: readonly Uint8Array[]): Required<FilePart> | Refusal {
+  put(digest: Uint8Array, parts: readonly Uint8Array[]): PlacedPart | Refusal {
     const place = this.store.put(digest, parts)
-    return isRefusal(place) ? place : this.partOf(place)
+    return isRefusal(place) ? place : { ...this.partOf(place), place }
   }
 
   remove(digest: Uint8Array): void {
