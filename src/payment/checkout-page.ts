@@ -11,17 +11,19 @@ export const pageLines = [
 ].join('\r\n')
 
 const style =
+  ':root{color-scheme:light dark}' +
   'body{font:16px/1.5 system-ui;margin:10vh auto;max-width:26rem;padding:0 1rem}h1{font-size:1.3rem}' +
   'input,button{font:inherit;width:100%;box-sizing:border-box;padding:.6rem;margin:.3rem 0}' +
   'button{border:0;border-radius:.4rem;background:#175;color:#fff;cursor:pointer}small{color:#555}' +
-  '.note{padding:.6rem;border-radius:.4rem;background:#eee}@media(prefers-color-scheme:dark){body{background:#111;color:#eee}' +
-  '.note{background:#222}small{color:#aaa}}'
+  'p,code{overflow-wrap:anywhere}' +
+  '.note{padding:.6rem;border-radius:.4rem;background:#eee}@media(prefers-color-scheme:dark){' +
+  'body{background:#111;color:#eee}.note{background:#222}small{color:#aaa}}'
 
 /** The page where a test card is charged. `note`: what happened last. */
 export function checkoutPage(quote: CardQuote, state: 'open' | 'paid', note = ''): string {
   const form =
     state === 'paid'
-      ? '<p class="note" role="status">Paid. You can close this page.</p>'
+      ? paidPart(quote)
       : `<form method="post"><label>Card number
 <input name="card" inputmode="numeric" autocomplete="off" required value="4242 4242 4242 4242"></label>
 <button>Pay ${inHtml(amountOf(quote))}</button></form>
@@ -33,6 +35,16 @@ export function checkoutPage(quote: CardQuote, state: 'open' | 'paid', note = ''
 <body><h1>Top up credits</h1><p>${inHtml(amountOf(quote))} for ${inHtml(quote.winc)} winc, to ${inHtml(quote.destination)}</p>
 ${said}${form}</body></html>
 `
+}
+
+/** A gift is redeemed with its number: no mail is sent from here, so the page shows it. */
+function paidPart({ id, destination, destinationType }: CardQuote): string {
+  if (destinationType !== 'email') return '<p class="note" role="status">Paid. You can close this page.</p>'
+  return `<p class="note" role="status">Paid. The gift has the number <code>${inHtml(id)}</code>.</p>
+<form method="get" action="/v1/redeem"><input type="hidden" name="id" value="${inHtml(id)}">
+<input type="hidden" name="email" value="${inHtml(destination)}">
+<label>Wallet that gets the gift<input name="destinationAddress" autocomplete="off" required></label>
+<button>Redeem the gift</button></form>`
 }
 
 /** Where the client said that the browser goes: http(s) only, since it comes from a query that anybody may write. */
