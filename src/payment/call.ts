@@ -1,3 +1,4 @@
+import type { RateWindow } from '../actor/rate-window.js'
 import { isRefusal } from '../format/refusal.js'
 import type { Route } from '../gateway/parts.js'
 import type { Reply, Request } from '../http/exchange.js'
@@ -43,9 +44,9 @@ const prefixOf = (path: string): string => {
 
 /**
  * Routes of the host out of paths with names in them. Paths that begin alike are one route there, and the one whose segments fit
- * answers; fixed segments go before names.
+ * answers; fixed segments go before names. `signed`: how often the signatures of one client are looked at.
  */
-export function hostRoutes(calls: readonly CallRoute[]): Route[] {
+export function hostRoutes(calls: readonly CallRoute[], signed: Pick<RateWindow, 'take'>): Route[] {
   const groups = new Map<string, CallRoute[]>()
   for (const call of calls) {
     const prefix = prefixOf(call.path)
@@ -63,12 +64,13 @@ export function hostRoutes(calls: readonly CallRoute[]): Route[] {
       ...(type === undefined ? {} : { type }),
       ...(operator === undefined ? {} : { operator }),
     })) as unknown as Operations,
-    handle: (request, reply, lines) => handle(members, request, reply, lines),
+    handle: (request, reply, lines) => handle(members, signed, request, reply, lines),
   }))
 }
 
 async function handle(
   members: readonly CallRoute[],
+  signed: Pick<RateWindow, 'take'>,
   request: Request,
   reply: Reply,
   lines: string,
@@ -80,6 +82,17 @@ async function handle(
     .find((one) => one.path !== undefined)
   if (found === undefined) {
     answerSmall(request, reply, lines, { status: 404, type: textType, lines: noStore, body: 'Not found' })
+    return
+  }
+  // A signature costs nothing to make up, and far more to look at than any other request.
+  if (request.header('x-signature') !== undefined && !signed.take(request.remoteAddress)) {
+    const retry = `${noStore}\r\nRetry-After: 1`
+    answerSmall(request, reply, lines, {
+      status: 429,
+      type: textType,
+      lines: retry,
+      body: 'Too Many Requests',
+    })
     return
   }
   const { route, path = [] } = found

@@ -1,6 +1,7 @@
 import type { Clock, Timer } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import type { Meters } from '../actor/meter.js'
+import { RateWindow } from '../actor/rate-window.js'
 import { isRefusal } from '../format/refusal.js'
 import type { Route } from '../gateway/parts.js'
 import type { MoneyLedger } from '../ledger/port.js'
@@ -61,6 +62,8 @@ const priceKeptMs = 15 * 60_000
 /** Approvals end at their second, whoever asks; this gives back what nobody asked for. */
 const expireEveryMs = 1000
 const signEveryMs = 60_000
+/** A signature takes up to half a millisecond: all of them together at most half of the thread. */
+const signedRequests = { windowMs: 1000, each: 100, all: 1000 }
 
 /** The payment service on one thread: its routes, and what the upload service asks by message. */
 export class PaymentService {
@@ -122,7 +125,7 @@ export class PaymentService {
     this.#cards = new Cards({ ...common, promotions: this.promotions, provider: cards })
     this.#x402 = x402 && new X402TopUps({ ...x402, ledger, accounts, prices, quotes, clock, log })
     const { release: version, addresses, gateway } = options
-    this.routes = hostRoutes([
+    const calls = [
       ...serviceInfoRoutes({ version, addresses, gateway }),
       ...priceRoutes(prices, quotes),
       ...accountRoutes(accounts, free),
@@ -130,7 +133,8 @@ export class PaymentService {
       ...cardRoutes(this.#cards, accounts, ledger, now),
       ...(this.#x402 === undefined ? [] : x402CreditRoutes(this.#x402, accounts)),
       ...protectedRoutes(this.credits, options.privateSecret, now),
-    ])
+    ]
+    this.routes = hostRoutes(calls, new RateWindow(signedRequests, clock))
     this.#timers = [
       clock.every(expireEveryMs, () => this.#background('expiry', this.#expire())),
       clock.every(recheckMs, () => this.#background('recheck', this.#recheck())),

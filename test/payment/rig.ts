@@ -46,11 +46,13 @@ export async function paymentRig(
     /** In place of one in a folder. */
     readonly ledger?: MoneyLedger
     readonly lostMs?: number
+    readonly monotonic?: () => number
     readonly x402?: Omit<X402Options, 'recordsPath'>
   } = {},
 ): Promise<PaymentRig> {
   let nowMs = Date.UTC(2026, 0, 1)
-  const clock: Clock = { ...systemClock, now: () => nowMs }
+  const { monotonic = systemClock.monotonic } = given
+  const clock: Clock = { ...systemClock, monotonic, now: () => nowMs }
   const folder = t.testdir()
   const key = headKey(join(folder, 'key.pem'))
   const ledger: MoneyLedger = given.ledger ?? new EmbeddedLedger({ path: join(folder, 'ledger'), clock, key })
