@@ -117,7 +117,7 @@ export class Opener {
   #placed({ attributes, digest, place, source, trusted, hops }: PlacedReply): Opened | Refusal {
     let content: Content | undefined
     try {
-      content = this.segments?.open(place, digest)
+      content = this.segments?.open(place, digest, true)
     } catch {
       // No descriptor or no memory is left: as where its segment went meanwhile.
     }

@@ -67,6 +67,8 @@ export class SegmentContent implements Content {
     private readonly mapped: MappedSegment,
     readonly place: SegmentPlace,
     readonly digest: Uint8Array,
+    /** Tick until which its bytes are believed to be in memory. */
+    private readonly residentUntil: number,
   ) {
     this.sizeBytes = place.sizeBytes
     this.#offset = payloadOffset(place)
@@ -121,7 +123,8 @@ export class SegmentContent implements Content {
     this.#check(start, end)
     const from = this.#offset + start
     const to = this.#offset + end
-    if (!this.mapped.isHere(from, to, this.reader.now)) return undefined
+    const { now } = this.reader
+    if (now >= this.residentUntil && !this.mapped.isHere(from, to, now)) return undefined
     return this.mapped.file.view(from, to)
   }
 
@@ -170,13 +173,14 @@ export class SegmentReader {
   /**
    * The payload at a place that `find` or the writer gave for this digest. Undefined: its segment is gone. The bytes are only
    * those of the digest where `sound` or `verify` says so. Throws where the disk refuses to open a file. To be closed.
+   * `isNew`: it was written just now, so the system is not asked whether its bytes are in memory.
    */
-  open(place: SegmentPlace, digest: Uint8Array): SegmentContent | undefined {
+  open(place: SegmentPlace, digest: Uint8Array, isNew = false): SegmentContent | undefined {
     const mapped = this.#segments.get(place.segment) ?? this.#map(place.segment)
     if (mapped === undefined || payloadOffset(place) + place.sizeBytes > mapped.file.sizeBytes)
       return undefined
     mapped.readers += 1
-    return new SegmentContent(this, mapped, place, digest)
+    return new SegmentContent(this, mapped, place, digest, isNew ? this.now + believeTicks : 0)
   }
 
   #map(segment: number): MappedSegment | undefined {
