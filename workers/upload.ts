@@ -40,6 +40,7 @@ import { receiptVersion } from '../src/upload/receipt.js'
 import { uploadRoutes } from '../src/upload/routes.js'
 import { hostedUploads, uploadParameters } from '../src/upload/service.js'
 import { serviceKey } from '../src/upload/service-key.js'
+import { servicePage } from '../src/upload/service-page.js'
 import { Sharing } from '../src/upload/sharing.js'
 import { PooledSigning } from '../src/upload/signing.js'
 import { SingleUpload } from '../src/upload/single-upload.js'
@@ -118,6 +119,15 @@ const host = serviceHost({
       uploads,
       single: new SingleUpload(taking),
       clients,
+      ...(credits === undefined ? {} : { price: (bytes: number) => credits.price(bytes) }),
+      page: servicePage({
+        gateway: given.gateway,
+        address: normalizedAddress(Buffer.from(modulus, 'base64url')),
+        itemMaxBytes: given.itemMaxBytes,
+        freeItemBytes: given.free.itemMaxBytes,
+        freeWalletBytes: given.free.walletBytes,
+        release: given.release,
+      }),
       info: () => ({
         version: receiptVersion,
         addresses: { arweave: normalizedAddress(Buffer.from(modulus, 'base64url')) },

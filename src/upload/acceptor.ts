@@ -1,4 +1,5 @@
 import type { Clock } from '../actor/clock.js'
+import { encodeBase64url } from '../format/base64url.js'
 import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
 import { plainTagValue } from '../format/tag.js'
@@ -93,6 +94,7 @@ export class Acceptor {
       ...{ id: header.id, headerSize: header.headerSize, owner: normalizedAddress(header.owner) },
       ...{ receivedMs: clock.now(), deadlineHeight: now + deadlineBlocks, winc: charge.winc },
       ...(contentType === undefined ? {} : { contentType }),
+      digest: encodeBase64url(digest),
     }
     const place = await spooled.keep(item.wholeDigest, Buffer.from(JSON.stringify(meta)))
     if (isRefusal(place)) {

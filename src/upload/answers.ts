@@ -7,6 +7,8 @@ export interface UploadAnswer {
   readonly json?: unknown
   /** Where there is no JSON. Clients show it to people as it is. */
   readonly text?: string
+  /** Of the text, where it is not plain. */
+  readonly type?: string
   readonly lines?: string
 }
 

@@ -80,9 +80,9 @@ function match(shape: readonly string[], segments: readonly string[]): Record<st
 }
 
 function send(request: Request, reply: Reply, first: string, answer: UploadAnswer): void {
-  const { status, json, text = '', lines = '' } = answer
+  const { status, json, text = '', type = textType, lines = '' } = answer
   const body = json === undefined ? text : JSON.stringify(json)
-  answerSmall(request, reply, first, { status, type: json === undefined ? textType : jsonType, lines, body })
+  answerSmall(request, reply, first, { status, type: json === undefined ? type : jsonType, lines, body })
 }
 
 /** The id in a path; undefined where there is none. */
@@ -101,5 +101,6 @@ export const uploadParameters: PathParameters = {
   },
   offset: { description: 'Where the part begins in the item, in bytes', example: '0' },
   chunkSize: { description: 'Bytes of all parts but the last, from 5 MiB to 500 MiB', example: '5242880' },
+  byteCount: { description: 'Bytes of the whole signed item', example: '107520' },
   token: { description: 'A currency, which decides nothing but for kyve', example: 'arweave' },
 }

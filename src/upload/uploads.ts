@@ -14,6 +14,8 @@ export interface LoggedUpload {
   /** Charged, decimal. */
   readonly winc: string
   readonly contentType?: string
+  /** SHA-256 of the payload, base64url; items of older releases have none. */
+  readonly digest?: string
 }
 
 /** What is kept of an item that was accepted. */
@@ -61,6 +63,10 @@ export function waitingId(key: Uint8Array): Id {
 
 const none = new Uint8Array(0)
 
+function contentKey(owner: string, digest: Uint8Array): Buffer {
+  return Buffer.concat([Buffer.from(owner, 'base64url'), digest])
+}
+
 /**
  * State of accepted items on disk. A power cut may take back the last moments of it: what was accepted is in the log then, and
  * `recover` puts it here again.
@@ -69,15 +75,25 @@ export class Uploads {
   readonly #items: Table
   readonly #waiting: Table
   readonly #words: Table
+  /** The last item of an owner with some content. */
+  readonly #contents: Table
 
   constructor(readonly environment: Environment) {
     this.#items = environment.table('items')
     this.#waiting = environment.table('waiting')
     this.#words = environment.table('words')
+    this.#contents = environment.table('contents')
   }
 
   find(id: Id): AcceptedItem | undefined {
     return acceptedItem(this.#items, id)
+  }
+
+  /** The item by which an owner has uploaded this content (SHA-256, 32 bytes); undefined where there is none that is kept. */
+  ofContent(owner: string, digest: Uint8Array): Id | undefined {
+    const found = this.#contents.get(contentKey(owner, digest))
+    const item = found === undefined ? undefined : this.find(idOfBytes(found))
+    return item === undefined || item.reason !== undefined ? undefined : item.id
   }
 
   /** Items that wait for a bundle. */
@@ -101,6 +117,9 @@ export class Uploads {
       for (const item of items) {
         this.put(item)
         this.#waiting.put(waitingKey(item), none)
+        const { digest, owner, id } = item
+        if (digest !== undefined)
+          this.#contents.put(contentKey(owner, Buffer.from(digest, 'base64url')), idBytes(id))
       }
     })
   }

@@ -1,0 +1,57 @@
+import { isRefusal } from '../format/refusal.js'
+import type { Request } from '../http/exchange.js'
+import { answerOf, jsonAnswer, textAnswer, type UploadAnswer } from './answers.js'
+import type { Uploads } from './uploads.js'
+
+const hashesMax = 10_000
+const bodyMaxBytes = 1 << 20
+
+interface Asked {
+  /** SHA-256 of contents, hexadecimal. */
+  readonly sha256: readonly string[]
+  readonly owner: string
+}
+
+/**
+ * Which of some contents an owner has not uploaded here: `{sha256: [hex], owner}` is answered by
+ * `{missing: [hex], found: {hex: id}}`.
+ * Content is the payload of an item whose signature was verified, and the owner is who signed it: nobody's word is taken.
+ */
+export async function checkMissing(request: Request, uploads: Uploads): Promise<UploadAnswer> {
+  const body = await request.body(bodyMaxBytes)
+  if (isRefusal(body)) return answerOf(body)
+  const asked = read(Buffer.from(body).toString())
+  if (typeof asked === 'string') return textAnswer(400, asked)
+  const missing: string[] = []
+  const found: Record<string, string> = {}
+  for (const hash of new Set(asked.sha256)) {
+    const id = uploads.ofContent(asked.owner, Buffer.from(hash, 'hex'))
+    if (id === undefined) missing.push(hash)
+    else found[hash] = id
+  }
+  return jsonAnswer(200, { missing, found })
+}
+
+/** What is wrong with it, where it is text. */
+function read(text: string): Asked | string {
+  const given = parsed(text)
+  if (typeof given !== 'object' || given === null) return 'The body must be a JSON object'
+  const { sha256, owner } = given as Partial<Record<keyof Asked, unknown>>
+  if (typeof owner !== 'string' || !/^[\w-]{43}$/.test(owner))
+    return 'owner must be an address: base64url SHA-256 of the key'
+  if (!Array.isArray(sha256) || sha256.length > hashesMax)
+    return `sha256 must be a list of at most ${hashesMax} hashes`
+  const hashes: unknown[] = sha256
+  const good = hashes.filter((hash) => typeof hash === 'string' && /^[\da-f]{64}$/i.test(hash)) as string[]
+  if (good.length < hashes.length) return 'Each of sha256 must be 64 hexadecimal digits'
+  return { sha256: good.map((hash) => hash.toLowerCase()), owner }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined
+    throw error
+  }
+}
