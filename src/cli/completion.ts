@@ -1,8 +1,8 @@
 import { exitCode } from './exit-code.js'
 
 const words =
-  'start verify devnet index names moderation ledger bands import settings put deploy sync get price balance ' +
-  'top-up share history completion'
+  'start verify devnet index names moderation ledger bands import settings put deploy sync get price ' +
+  'balance top-up share history completion promotion'
 const options = '--help --json --network --upload --payment --gateway --key --token'
 
 const scripts: Readonly<Record<string, string>> = {

@@ -17,6 +17,7 @@ const commands: Readonly<Record<string, () => Promise<Command>>> = {
   names: async () => (await import('./names.js')).namesCommand,
   moderation: async () => (await import('./moderation.js')).moderationCommand,
   ledger: async () => (await import('./ledger.js')).ledgerCommand,
+  promotion: async () => (await import('./promotion.js')).promotionCommand,
   put: async () => (await import('./put.js')).put,
   deploy: async () => (await import('./deploy.js')).deploy,
   sync: async () => (await import('./deploy.js')).sync,
@@ -43,6 +44,7 @@ Usage: sluice COMMAND [--help]
   bands      builds, checks and imports parts of the index that gateways give each other
   import     fills the index from Parquet bands or node answers: a folder, or what a gateway publishes
   ledger     checks the accounts of the payment service
+  promotion  declares a promotion at the payment service
   settings   lists every setting: name, default, meaning
 
   put        uploads a file, or what comes by a pipe

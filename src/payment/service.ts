@@ -18,6 +18,7 @@ import type { Oracle } from './oracle.js'
 import type { FreeTier } from './port.js'
 import { priceRoutes } from './price-routes.js'
 import { type NetworkPrice, Prices } from './prices.js'
+import { promotionRoutes } from './promotion-routes.js'
 import { Promotions } from './promotions.js'
 import { protectedRoutes } from './protected-routes.js'
 import { Quotes } from './quotes.js'
@@ -132,6 +133,7 @@ export class PaymentService {
       ...topUpRoutes(this.#topUps),
       ...cardRoutes(this.#cards, accounts, ledger, now),
       ...(this.#x402 === undefined ? [] : x402CreditRoutes(this.#x402, accounts)),
+      ...promotionRoutes(this.promotions, options.privateSecret, now),
       ...protectedRoutes(this.credits, options.privateSecret, now),
     ]
     this.routes = hostRoutes(calls, new RateWindow(signedRequests, clock))

@@ -46,6 +46,7 @@ export async function paymentRig(
     /** In place of one in a folder. */
     readonly ledger?: MoneyLedger
     readonly lostMs?: number
+    readonly privateSecret?: string
     readonly monotonic?: () => number
     readonly x402?: Omit<X402Options, 'recordsPath'>
   } = {},
@@ -68,7 +69,7 @@ export async function paymentRig(
     cards: given.cards?.(ledger) ?? new LocalCards(ledger, () => url),
     options: {
       ...{
-        privateSecret: secret,
+        privateSecret: given.privateSecret ?? secret,
         feePermille: 234,
         itemMicroUsd: 20,
         release: 'test',
