@@ -71,3 +71,7 @@ t.test('browsers see a page, and programs what it says', async (t) => {
   const told = await fetch(`${program.urls.upload}/`)
   t.match(await told.json(), { version: '0.2.0', gateway: program.urls.gateway })
 })
+
+t.test('the program ends when it is told to', async (t) => {
+  t.equal(await program.stop(), 0)
+})
