@@ -20,7 +20,7 @@ export async function insist(
   return false
 }
 
-/** A commit costs about as much as fifty payloads in one: at most one in this time, while there are few. */
+/** Every commit has a cost of its own, however few payloads are in it: at most one in this time. */
 const betweenMs = 50
 
 /** Payloads of one commit. Each holds its place in the progress table until then, and there are some hundreds of places. */
