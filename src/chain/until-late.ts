@@ -1,5 +1,6 @@
 import type { Clock } from '../actor/clock.js'
 import { type Refusal, refuse } from '../format/refusal.js'
+import { orLate } from '../http/sender-pace.js'
 
 /** Runs `act` with a signal that fires after `ms`; resolves with `late` then, whatever `act` does. */
 export async function untilLate<T>(
@@ -8,15 +9,10 @@ export async function untilLate<T>(
   act: (signal: AbortSignal) => Promise<T | Refusal>,
 ): Promise<T | Refusal> {
   const end = new AbortController()
-  const timer = clock.after(ms, () => end.abort())
-  const late = new Promise<Refusal>((resolve) => {
-    const say = (): void => resolve(refuse('late', 'upstream', `no answer within ${ms} ms`))
-    end.signal.addEventListener('abort', say, { once: true })
-  })
+  const late = refuse('late', 'upstream', `no answer within ${ms} ms`)
   try {
-    return await Promise.race([act(end.signal), late])
+    return await orLate(act(end.signal), ms, late, clock)
   } finally {
-    timer.cancel()
     end.abort()
   }
 }

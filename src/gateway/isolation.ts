@@ -1,4 +1,5 @@
 import type { Request } from '../http/exchange.js'
+import { takesPages } from '../http/small-answer.js'
 import { answerText, type Flow, type Ledger } from './flow.js'
 
 /**
@@ -34,5 +35,5 @@ export function refusesWorker(ledger: Ledger, flow: Flow): boolean {
 export function isNavigation(request: Request): boolean {
   const mode = request.header('sec-fetch-mode')
   if (mode !== undefined) return mode === 'navigate'
-  return request.header('accept')?.startsWith('text/html') === true
+  return takesPages(request)
 }

@@ -107,7 +107,9 @@ export async function orLate<T>(
     const timer = clock.after(Math.max(0, ms), () => resolve(late))
     cancel = () => timer.cancel()
   })
-  const outcome = await Promise.race([work, patience])
-  cancel()
-  return outcome
+  try {
+    return await Promise.race([work, patience])
+  } finally {
+    cancel()
+  }
 }

@@ -14,7 +14,7 @@ import {
   type MoneyLedger,
   type SignedHead,
 } from './port.js'
-import type { Transfer } from './transfer.js'
+import { expiryOf, type Transfer } from './transfer.js'
 
 export interface EmbeddedOptions {
   /** Its folder. */
@@ -79,18 +79,7 @@ export class EmbeddedLedger implements MoneyLedger {
 
   async expire(): Promise<number> {
     const due = this.#books.due(this.#now(), expiredAtOnce)
-    const outcomes = await Promise.all(
-      due.map(({ id, reference }) => {
-        const ending = {
-          id: `expire:${id}`,
-          kind: 'void',
-          pending: id,
-          reason: 'timeout',
-          reference,
-        } as const
-        return this.commit({ transfers: [ending] })
-      }),
-    )
+    const outcomes = await Promise.all(due.map((pending) => this.commit({ transfers: [expiryOf(pending)] })))
     return outcomes.filter((outcome) => !isRejected(outcome)).length
   }
 

@@ -17,7 +17,7 @@ import {
   type SignedHead,
 } from './port.js'
 import { migrations } from './postgres-schema.js'
-import { decodeTransfer, encodeTransfer, nextHead, type Transfer } from './transfer.js'
+import { decodeTransfer, encodeTransfer, expiryOf, nextHead, type Transfer } from './transfer.js'
 
 export interface PostgresOptions {
   /** postgres://user@host:port/database */
@@ -136,15 +136,8 @@ export class PostgresLedger implements MoneyLedger {
       ORDER BY t.until_ms LIMIT ${expiredAtOnce}`
     const outcomes = await Promise.all(
       rows.map(({ sequence, body }) => {
-        const { id, reference } = decodeTransfer(Number(sequence), body)
-        const ending = {
-          id: `expire:${id}`,
-          kind: 'void',
-          pending: id,
-          reason: 'timeout',
-          reference,
-        } as const
-        return this.commit({ transfers: [ending] })
+        const pending = decodeTransfer(Number(sequence), body)
+        return this.commit({ transfers: [expiryOf(pending)] })
       }),
     )
     return outcomes.filter((outcome) => !isRejected(outcome)).length

@@ -40,6 +40,11 @@ export interface EndOrder {
 
 export type TransferOrder = MoveOrder | EndOrder
 
+/** Ends a pending transfer whose time is over. The id follows from the transfer, so that two who see it end it once. */
+export function expiryOf({ id, reference }: Pick<Transfer, 'id' | 'reference'>): EndOrder {
+  return { id: `expire:${id}`, kind: 'void', pending: id, reason: 'timeout', reference }
+}
+
 /** A transfer as it happened. Never changed. */
 export interface Transfer {
   /** From 1, without gaps. */

@@ -3,7 +3,7 @@ import { isRefusal } from '../format/refusal.js'
 import type { Route } from '../gateway/parts.js'
 import type { Reply, Request } from '../http/exchange.js'
 import type { Operations } from '../http/operation.js'
-import { answerSmall, jsonType, noStore, textType } from '../http/small-answer.js'
+import { answerSmall, htmlType, jsonType, noStore, textType } from '../http/small-answer.js'
 import { isLedgerGone } from '../ledger/port.js'
 
 /** What a route answers: a text for people and clients alike, or JSON. `lines`: each with CRLF in front. */
@@ -124,7 +124,7 @@ function sendAnswer(request: Request, reply: Reply, first: string, answer: Servi
   if ('json' in answer) {
     answerSmall(request, reply, first, { status, type: jsonType, lines, body: JSON.stringify(answer.json) })
   } else if ('html' in answer) {
-    answerSmall(request, reply, first, { status, type: 'text/html; charset=utf-8', lines, body: answer.html })
+    answerSmall(request, reply, first, { status, type: htmlType, lines, body: answer.html })
   } else answerSmall(request, reply, first, { status, type: textType, lines, body: answer.text })
 }
 

@@ -12,14 +12,20 @@ import { metricsText } from './metrics-text.js'
 export function infoRoutes(parts: InfoParts): Route[] {
   const { vocabulary } = parts
   const prefix = vocabulary.pathPrefix
-  const json = jsonType
   const info = (): Said => ({ body: line(aboutGateway(parts)) })
   return [
     rootRoute(parts, info),
     iconRoute,
-    route(`${prefix}/info`, json, 30, info, 'This gateway'),
-    route(`${prefix}/healthcheck`, json, 0, () => health(parts), 'Whether it is well, and if not why', [503]),
-    route(`${prefix}/livez`, json, 0, () => ({ body: line(lifeOf(parts)) }), 'Whether it answers at all'),
+    route(`${prefix}/info`, jsonType, 30, info, 'This gateway'),
+    route(
+      `${prefix}/healthcheck`,
+      jsonType,
+      0,
+      () => health(parts),
+      'Whether it is well, and if not why',
+      [503],
+    ),
+    route(`${prefix}/livez`, jsonType, 0, () => ({ body: line(lifeOf(parts)) }), 'Whether it answers at all'),
     route(
       `${prefix}/__gateway_metrics`,
       'text/plain; version=0.0.4; charset=utf-8',
