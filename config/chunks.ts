@@ -21,7 +21,7 @@ export const chunks = {
     default: 64 * 2 ** 20,
     min: 0,
     max: 2 ** 40,
-    why: 'Proven chunks kept in memory by each edge thread; a quarter of it is for chunks that clients post.',
+    why: 'Proven chunks kept in memory by each edge thread (a quarter of it for chunks that clients post), and by the fetcher.',
   }),
   learnMaxBytes: whole({
     env: 'CHUNK_LEARN_MAX_BYTES',

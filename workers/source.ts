@@ -9,6 +9,7 @@ import type { ThreadOrder } from '../src/actor/thread.js'
 import { Generations } from '../src/catalog/generations.js'
 import { ChainIndex } from '../src/catalog/index-reader.js'
 import { IndexedCatalog } from '../src/catalog/indexed.js'
+import { settled } from '../src/catalog/merge.js'
 import type { CatalogReply, CatalogRequest } from '../src/catalog/protocol.js'
 import { openCatalogTables } from '../src/catalog/tables.js'
 import { RemoteChain } from '../src/chain/remote.js'
@@ -24,6 +25,7 @@ import { ModerationStore } from '../src/moderation/store.js'
 import { Absences } from '../src/source/absences.js'
 import { assemble } from '../src/source/assemble.js'
 import { AvoidedOrigins } from '../src/source/avoided-origins.js'
+import { BlobRoots } from '../src/source/blob-roots.js'
 import { chainSources } from '../src/source/chain-sources.js'
 import { insist } from '../src/source/commit-batch.js'
 import { Evictor } from '../src/source/evictor.js'
@@ -39,6 +41,7 @@ import { PooledProver } from '../src/source/pooled-prover.js'
 import { ProgressTable } from '../src/source/progress.js'
 import type { SourceProgress, SourceReply, SourceRequest } from '../src/source/protocol.js'
 import { InlineProver } from '../src/source/prover.js'
+import { RootHeights } from '../src/source/root-heights.js'
 import { GatewayRoots } from '../src/source/root-lookup.js'
 import { openSmallContent } from '../src/source/small-content.js'
 import { Soundness } from '../src/source/soundness.js'
@@ -70,15 +73,17 @@ if (swept > 0) log.warn({ swept }, 'half-written files of a killed process were 
 const gateways = new TrustedGateways(given.gateways, systemClock)
 const chain = given.chain === undefined ? undefined : new RemoteChain(given.chain, systemClock)
 const roots = given.roots === undefined ? undefined : new GatewayRoots(given.roots, systemClock)
-const fromChain = chain === undefined ? undefined : chainSources(chain, given.chunks, given.location, roots)
+const heights = chain && new RootHeights(chain, systemClock)
+const fromChain = chain && chainSources(chain, given.chunks, given.location, roots, heights)
 const peers =
   given.peers === undefined
     ? []
     : [new NetworkPeers(given.peers, systemClock, new PeerWeights(given.peers.weights))]
+const blobRoots = new BlobRoots(catalog, store, systemClock)
 const uploads = given.uploads && new IntakeSource(given.uploads.tables, given.uploads.log)
 const built = [
   ...(uploads === undefined ? [] : [uploads]),
-  new Parent(catalog, store, given.location),
+  new Parent(blobRoots, given.location),
   gateways,
   ...peers,
   ...(fromChain?.sources ?? []),
@@ -93,7 +98,8 @@ const onKept = (kept: Kept, identity: FileIdentity | undefined): void => {
   const { attributes, digest, hints, wishHints, named } = kept
   if (identity !== undefined) soundness.believe(digest, identity)
   const priority = named ? priorities.named : priorities.asked
-  verifier?.add(attributes.id, hints.rootId === undefined ? wishHints : hints, priority)
+  if (!settled(attributes))
+    verifier?.add(attributes.id, hints.rootId === undefined ? wishHints : hints, priority)
   webhooks?.announce([cachedEvent(attributes.id, digest, attributes.size, attributes.contentType)])
 }
 const dropManifest = (digest: Uint8Array): Promise<void> => manifests.drop(digest)
@@ -142,13 +148,13 @@ const fetcher = new Fetcher(
 )
 const background = assemble('background', given.backgroundOrder, built)
 const verifier =
-  chain === undefined || fromChain === undefined || given.verifier === undefined
+  heights === undefined || fromChain === undefined || given.verifier === undefined
     ? undefined
     : new Verifier(
         {
           catalog,
           keeper,
-          chain,
+          heights,
           evidence: new Evidence({
             store,
             prover,
@@ -177,6 +183,7 @@ void webhooks?.run()
 async function stop(): Promise<void> {
   await fetcher.stop()
   await store.close()
+  blobRoots.close()
   // Every reader has left and released its slot. What is left is a leak.
   if (fetcher.held > 0) log.error({ held: fetcher.held }, 'slots were left behind')
   await Promise.all([evictor.stop(), verifier?.stop()])

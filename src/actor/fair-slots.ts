@@ -51,6 +51,11 @@ export class FairSlots {
     return this.#taken
   }
 
+  /** Whether whoever asks now has to wait. */
+  get isFull(): boolean {
+    return this.#taken >= this.#max
+  }
+
   /** A slot at once, or why there is none. */
   take(client = ''): Release | Full {
     const full = this.#line.full(client)

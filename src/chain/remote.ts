@@ -4,7 +4,7 @@ import { FairSlots, gaveUp, type Release } from '../actor/fair-slots.js'
 import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { Transaction } from '../format/transaction.js'
-import { readAnchor, readBlock, readChunk, readInfo, readOffset, readPending, readStatus } from './answers.js'
+import { readAnchor, readBlock, readInfo, readOffset, readPending, readStatus } from './answers.js'
 import type {
   Block,
   BlockHash,
@@ -17,6 +17,7 @@ import type {
   TransactionOptions,
   TransactionStatus,
 } from './chain.js'
+import { ChunkManner } from './chunk-question.js'
 import { dataFlow } from './data-flow.js'
 import { Node, type NodeAnswer, type NodeRequest } from './node.js'
 import { NodeOrder } from './node-order.js'
@@ -26,8 +27,8 @@ import { readTransaction } from './read-transaction.js'
 import { wholeOf, winstonOf } from './shape.js'
 import { absenceRefusal, readChunkPosted, readTransactionPosted } from './verdict.js'
 
-/** Largest answers, in bytes of JSON or text. A block of the first protocol lists its hashes; a chunk comes with two paths. */
-const limit = { word: 1_000, chunk: 1_200_000, record: 16 << 20 }
+/** Largest answers, in bytes of JSON or text. A block of the first protocol lists its hashes. */
+const limit = { word: 1_000, record: 16 << 20 }
 
 /** Nodes refuse to give more data than this in one answer. */
 const wholeDataMax = 12 << 20
@@ -50,6 +51,7 @@ type Read<T> = (answer: NodeAnswer, node: Node) => T | Refusal
 export class RemoteChain implements Chain {
   readonly #nodes: readonly Node[]
   readonly #nodeOrder: NodeOrder<Node>
+  readonly #chunkManners = new Map<Node, ChunkManner>()
   readonly #turns: FairSlots
   readonly #options: ChainOptions
   readonly #clock: Clock
@@ -131,17 +133,13 @@ export class RemoteChain implements Chain {
     signal?: AbortSignal,
     check?: (chunk: Chunk) => true | Refusal,
   ): Promise<Chunk | Refusal> {
-    const parts = found(readChunk)
-    const read: Read<Chunk> = (answer, node) => {
-      // Nodes answer 400 for positions behind the end of the weave: no failure of the node.
-      if (answer.status === 400) return absenceRefusal(404, node)
-      const found = parts(answer, node)
-      if (isRefusal(found)) return found
-      const chunk = { ...found, node: node.name }
+    return this.#inTurn(async (node) => {
+      const parts = await this.#chunkManner(node).ask(node, offset, this.#clock.monotonic(), signal)
+      if (isRefusal(parts)) return parts
+      const chunk = { ...parts, node: node.name }
       const held = check?.(chunk) ?? true
       return held === true ? chunk : held
-    }
-    return this.#get(`/chunk/${offset}`, limit.chunk, read, signal)
+    }, signal)
   }
 
   async transactionData(id: Id, sizeBytes: number, signal?: AbortSignal): Promise<ByteFlow | Refusal> {
@@ -179,6 +177,13 @@ export class RemoteChain implements Chain {
     return this.#ask(question, readChunkPosted, signal)
   }
 
+  #chunkManner(node: Node): ChunkManner {
+    const known = this.#chunkManners.get(node)
+    const manner = known ?? new ChunkManner()
+    if (known === undefined) this.#chunkManners.set(node, manner)
+    return manner
+  }
+
   #turn(signal: AbortSignal | undefined): Promise<Release | Refusal> {
     // One signal may be used by many calls (a read-ahead of chunks), so that many listeners are no leak.
     if (signal !== undefined) setMaxListeners(0, signal)
@@ -189,14 +194,21 @@ export class RemoteChain implements Chain {
     return this.#ask({ path, maxBytes }, read, signal)
   }
 
-  async #ask<T>(question: NodeRequest, read: Read<T>, signal?: AbortSignal): Promise<T | Refusal> {
+  #ask<T>(question: NodeRequest, read: Read<T>, signal?: AbortSignal): Promise<T | Refusal> {
+    return this.#inTurn(async (node) => {
+      const answer = await node.ask(question, signal)
+      return isRefusal(answer) ? answer : read(answer, node)
+    }, signal)
+  }
+
+  async #inTurn<T>(
+    attempt: (node: Node) => Promise<T | Refusal>,
+    signal?: AbortSignal,
+  ): Promise<T | Refusal> {
     const turn = await this.#turn(signal)
     if (isRefusal(turn)) return turn
     try {
-      return await this.#rounds(async (node) => {
-        const answer = await node.ask(question, signal)
-        return isRefusal(answer) ? answer : read(answer, node)
-      }, signal)
+      return await this.#rounds(attempt, signal)
     } finally {
       turn()
     }

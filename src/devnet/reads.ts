@@ -1,3 +1,5 @@
+import { readChunk } from '../chain/answers.js'
+import { writeBinaryChunk } from '../chain/binary-chunk.js'
 import { parseId } from '../format/id.js'
 import type { BaseLayer, NodeRecord } from './base-layer.js'
 import { base64urlPieces, jsonReply, type NodeReply, notFound, textReply } from './reply.js'
@@ -34,6 +36,7 @@ const routes: Readonly<Record<string, Route>> = {
   tx: transaction,
   unconfirmed_tx: unconfirmed,
   chunk,
+  chunk2,
   tx_anchor: (layer, rest) => (rest.length === 0 ? textReply(layer.anchor()) : undefined),
   price,
   wallet,
@@ -121,6 +124,17 @@ function chunk(layer: BaseLayer, [name = '', ...more]: readonly string[]): NodeR
   if (offset === undefined) return jsonReply({ error: 'invalid_offset' }, 400)
   const record = layer.chunk(offset)
   return record === undefined ? jsonReply({ error: 'chunk_not_found' }, 404) : jsonReply(record)
+}
+
+/** The same in binary. */
+function chunk2(layer: BaseLayer, [name = '', ...more]: readonly string[]): NodeReply | undefined {
+  if (more.length > 0) return undefined
+  const offset = whole(name)
+  if (offset === undefined) return jsonReply({ error: 'invalid_offset' }, 400)
+  const record = layer.chunk(offset)
+  const parts = record === undefined ? undefined : readChunk(JSON.stringify(record))
+  if (parts === undefined) return { status: 404, type: 'application/octet-stream', body: '' }
+  return { status: 200, type: 'application/octet-stream', body: writeBinaryChunk(parts) }
 }
 
 function price(layer: BaseLayer, [size = '', target, ...more]: readonly string[]): NodeReply | undefined {

@@ -4,11 +4,10 @@ import type { Log } from '../actor/log.js'
 import type { Attributes } from '../catalog/attributes.js'
 import type { CatalogReply, CatalogRequest } from '../catalog/protocol.js'
 import type { LmdbCatalog } from '../catalog/reader.js'
-import type { Chain } from '../chain/chain.js'
 import type { Id } from '../format/id.js'
-import { isRefusal } from '../format/refusal.js'
 import { insist } from '../source/commit-batch.js'
 import type { Hints } from '../source/protocol.js'
+import type { RootHeights } from '../source/root-heights.js'
 import type { VerifierOptions } from '../source/wiring.js'
 import type { Evidence, ProofVerdict } from './evidence.js'
 import { priorities, type Waiting, WaitingList } from './waiting.js'
@@ -16,7 +15,7 @@ import { priorities, type Waiting, WaitingList } from './waiting.js'
 export interface VerifierParts {
   readonly catalog: LmdbCatalog
   readonly keeper: Address<CatalogRequest, CatalogReply>
-  readonly chain: Pick<Chain, 'transactionStatus'>
+  readonly heights: Pick<RootHeights, 'of'>
   readonly evidence: Evidence
   /** Drops the bytes that proved wrong, forgets what came with them, and brings proven ones. */
   readonly replace: (known: Attributes, digest: Uint8Array) => Promise<void>
@@ -164,9 +163,9 @@ export class Verifier {
     // The index may have known the height already: `learn` then removes the id from the list.
     if (known.height !== undefined) return insist(this.parts.keeper, { kind: 'learn', attributes: [known] })
     const rootId = known.place?.rootId ?? known.id
-    const status = await this.parts.chain.transactionStatus(rootId, this.#abort.signal)
-    if (isRefusal(status) || status.kind === 'pending') return false
-    const attributes = [{ ...known, height: status.height }]
+    const height = await this.parts.heights.of(rootId, this.#abort.signal)
+    if (height === undefined) return false
+    const attributes = [{ ...known, height }]
     return insist(this.parts.keeper, { kind: 'learn', attributes })
   }
 }

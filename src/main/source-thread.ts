@@ -44,7 +44,11 @@ export function sourceThread(
     gateways: { ...rawOptions(config, shared), gateways: network.gateways },
     ...peersOf(config, shared),
     chain: chainOptions(network.nodes, config),
-    chunks: { ...sourceDefaults.chunks, concurrencyMax: retrieval.chunkReadAhead },
+    chunks: {
+      ...sourceDefaults.chunks,
+      concurrencyMax: retrieval.chunkReadAhead,
+      memoryMaxBytes: config.chunks.memoryMaxBytes,
+    },
     ...rootsOf(config),
     fetch: { ...sourceDefaults.fetch, wholeFirstMaxBytes: answers.digestBufferMaxBytes },
     fetchesMax: retrieval.fetchesMax,

@@ -3,6 +3,8 @@ import type { Chain } from '../chain/chain.js'
 import { Chunks, OffsetAwareChunks } from './chunks.js'
 import { Items } from './items.js'
 import type { LocationLimits } from './locate.js'
+import { ProvenChunks } from './proven-chunks.js'
+import type { RootHeights } from './root-heights.js'
 import type { RootLookup } from './root-lookup.js'
 import type { Source } from './source.js'
 import { Transactions } from './transactions.js'
@@ -13,7 +15,12 @@ export interface ChunkOptions {
   readonly aheadMax: number
   /** Chunks asked at once, all payloads together. */
   readonly concurrencyMax: number
+  /** Bytes of proven chunks kept in memory; absent: as many as one payload needs. */
+  readonly memoryMaxBytes?: number
 }
+
+/** What one payload has on its way, and some to go back to: headers of bundles and items are read in small steps. */
+const usualMemoryBytes = 4 * 1024 * 1024
 
 /** What can be brought from nodes of the base layer, and what was built on the way. */
 export interface ChainSources {
@@ -29,10 +36,13 @@ export function chainSources(
   chunkOptions: ChunkOptions,
   location: LocationLimits,
   roots?: RootLookup,
+  heights?: RootHeights,
 ): ChainSources {
-  const { aheadMax, concurrencyMax } = chunkOptions
+  const { aheadMax, concurrencyMax, memoryMaxBytes = usualMemoryBytes } = chunkOptions
   const transactions = new Transactions(chain)
-  const chunks = new Chunks(transactions, { chain, turns: FairSlots.unbounded(concurrencyMax), aheadMax })
+  const turns = FairSlots.unbounded(concurrencyMax)
+  const proven = new ProvenChunks({ chain, turns, memoryMaxBytes })
+  const chunks = new Chunks(transactions, { chunks: proven, aheadMax }, heights)
   const items = new Items('chunks-offset-aware', chunks.openRoot, location)
   const aware = new OffsetAwareChunks(items, chunks, roots)
   return { transactions, chunks, sources: [chunks, aware, new TxData(transactions, chain)] }

@@ -4,6 +4,7 @@ import { ChunkedRoot, type ChunkedRootParts } from './chunked-root.js'
 import type { Items, OpenRoot } from './items.js'
 import { learnedOfTransaction } from './learned.js'
 import { unknownEverywhere, weightier } from './refusals.js'
+import type { RootHeights } from './root-heights.js'
 import type { RootLookup } from './root-lookup.js'
 import type { Found, Source, Wanted } from './source.js'
 import type { Transactions } from './transactions.js'
@@ -15,12 +16,13 @@ export class Chunks implements Source {
   constructor(
     private readonly transactions: Transactions,
     private readonly parts: ChunkedRootParts,
+    private readonly heights?: Pick<RootHeights, 'known'>,
   ) {}
 
   /** Opens a transaction's data to be read at any place. */
   readonly openRoot: OpenRoot = async (id, signal) => {
     const place = await this.transactions.place(id, signal)
-    return isRefusal(place) ? place : new ChunkedRoot(place, this.parts)
+    return isRefusal(place) ? place : new ChunkedRoot(place, this.parts, this.heights?.known(id))
   }
 
   async open(wanted: Wanted, signal: AbortSignal): Promise<Found | Refusal> {

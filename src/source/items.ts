@@ -1,4 +1,4 @@
-import type { ItemPlace } from '../catalog/attributes.js'
+import type { Attributes, ItemPlace } from '../catalog/attributes.js'
 import type { Id } from '../format/id.js'
 import type { ItemHeader } from '../format/item.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
@@ -86,10 +86,15 @@ export class Items implements Source {
       body: payload(root, from, to, verifier, signal),
       trusted: root.trusted,
       proven: root.proven,
-      learned: root.proven && place !== undefined ? { ...learned, place } : learned,
+      learned: root.proven && place !== undefined ? { ...learned, place, ...heightOf(root) } : learned,
       hints: place === undefined ? { rootId: root.id, itemOffset: start, itemSize } : {},
     }
   }
+}
+
+/** An item is in the block that its root is in. */
+function heightOf({ height }: RootBytes): Pick<Attributes, 'height'> {
+  return height === undefined ? {} : { height }
 }
 
 /** The payload's bytes; with a verifier a refusal at the end unless the owner signed them. Closes the root. */
@@ -101,7 +106,8 @@ async function* payload(
   signal: AbortSignal,
 ): AsyncGenerator<Uint8Array | Refusal, undefined> {
   try {
-    for await (const piece of root.stream(start, end, signal)) {
+    const near = start === end ? undefined : root.near?.(start, end)
+    for await (const piece of near === undefined ? root.stream(start, end, signal) : [near]) {
       if (isRefusal(piece)) {
         yield piece
         return undefined

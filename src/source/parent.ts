@@ -1,7 +1,5 @@
-import type { LmdbCatalog } from '../catalog/reader.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
-import type { BlobStore } from '../store/blobs.js'
-import { openBlobRoot } from './blob-root.js'
+import type { BlobRoots } from './blob-roots.js'
 import { Items } from './items.js'
 import type { LocationLimits } from './locate.js'
 import type { Found, Source, Wanted } from './source.js'
@@ -11,8 +9,8 @@ export class Parent implements Source {
   readonly name = 'parent'
   readonly #items: Items
 
-  constructor(catalog: LmdbCatalog, store: BlobStore, limits: LocationLimits) {
-    this.#items = new Items(this.name, (id) => openBlobRoot(id, catalog, store), limits)
+  constructor(roots: Pick<BlobRoots, 'open'>, limits: LocationLimits) {
+    this.#items = new Items(this.name, (id) => roots.open(id), limits)
   }
 
   async open(wanted: Wanted, signal: AbortSignal): Promise<Found | Refusal> {

@@ -8,12 +8,16 @@ export interface RootBytes {
   /** Every byte given was proven against the chain. */
   readonly proven: boolean
   readonly trusted: boolean
+  /** Of the block that holds the root, where it is known. */
+  readonly height?: number
   /**
    * Bytes from `start` to `end` (exclusive, inside the data) in order, in pieces as they come; a refusal is the last word. A
    * piece is valid until the next one is asked for.
    * Reads ahead by a bounded number of pieces.
    */
   stream(start: number, end: number, signal: AbortSignal): AsyncIterable<Uint8Array | Refusal>
+  /** Those bytes where they lie in memory in one piece, for those who need not wait; valid until anything else is asked. */
+  near?(start: number, end: number): Uint8Array | undefined
   /** Gives back what is held. */
   close(): Promise<void>
 }
@@ -25,6 +29,8 @@ export async function readAll(
   end: number,
   signal: AbortSignal,
 ): Promise<Uint8Array | Refusal> {
+  const near = root.near?.(start, end)
+  if (near !== undefined) return near
   const bytes = Buffer.allocUnsafe(end - start)
   let count = 0
   for await (const piece of root.stream(start, end, signal)) {

@@ -4,7 +4,7 @@ import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { Transaction } from '../format/transaction.js'
 import { isBoundById, verifyTransaction } from '../proof/transaction.js'
-import type { RootPlace } from './chunked-root.js'
+import type { RootPlace } from './proven-chunks.js'
 import { unknownEverywhere } from './refusals.js'
 
 /** What is asked of the chain here. */

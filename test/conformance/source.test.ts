@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import t from 'tap'
 import { systemClock } from '../../src/actor/clock.js'
 import { encodeBundle } from '../../src/format/bundle.js'
+import { BlobRoots } from '../../src/source/blob-roots.js'
 import { chainSources } from '../../src/source/chain-sources.js'
 import { inOrder } from '../../src/source/in-order.js'
 import { NetworkPeers } from '../../src/source/network-peers.js'
@@ -100,7 +101,9 @@ t.test('sources that ask nodes', async (t) => {
     t.ok((await drain(content, 0, root.length)).equals(root))
     content.close()
     await eventually(() => house.kept.length === 1)
-    const parent = new Parent(house.catalog, house.store, location)
+    const roots = new BlobRoots(house.catalog, house.store, systemClock)
+    t.teardown(() => roots.close())
+    const parent = new Parent(roots, location)
     await conform(t, {
       source: parent,
       id: wanted.id,

@@ -6,8 +6,8 @@ import { chunkSizes } from '../../src/format/chunk.js'
 import { isRefusal, refuse } from '../../src/format/refusal.js'
 import { signTransactionEcdsa } from '../../src/proof/sign.js'
 import { chainSources } from '../../src/source/chain-sources.js'
-import { usualEnd } from '../../src/source/chunked-root.js'
 import type { Source } from '../../src/source/source.js'
+import { usualEnd, usualStart } from '../../src/source/usual-cut.js'
 import { taken, wantedOf } from '../conformance/source.js'
 import { signed } from '../devnet/posting.js'
 import { fc } from '../property.js'
@@ -34,16 +34,18 @@ function changed(chain: Chain, changes: Partial<Chain>): Chain {
   })
 }
 
-t.test('the guess where chunks end is right for data that was cut in the usual way', async (t) => {
+t.test('the guess where chunks begin and end is right for data that was cut in the usual way', async (t) => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 2_000_000 }), fc.nat(), (sizeBytes, at) => {
       const position = at % sizeBytes
+      let start = 0
       let end = 0
       for (const size of chunkSizes(sizeBytes)) {
+        start = end
         end += size
         if (position < end) break
       }
-      return usualEnd(position, sizeBytes) === end
+      return usualEnd(position, sizeBytes) === end && usualStart(position, sizeBytes) === start
     }),
   )
   t.pass()

@@ -1,0 +1,72 @@
+import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import { type ChunkParts, readChunk } from './answers.js'
+import { binaryChunkMax, readBinaryChunk } from './binary-chunk.js'
+import type { Node, NodeAnswer } from './node.js'
+import { absenceRefusal } from './verdict.js'
+
+/** As JSON: base64url, with two paths. */
+const jsonMax = 1_200_000
+
+/** How long a node that did not answer `/chunk2` is not asked so again. */
+const againMs = 3_600_000
+
+/** How one node gives chunks, as far as its answers have told. */
+export class ChunkManner {
+  /** It has answered in binary. */
+  #isBinary = false
+  #jsonUntilMs = Number.NEGATIVE_INFINITY
+
+  /**
+   * The chunk that holds weave byte `offset`, as bytes where the node gives it so: as JSON it takes a third more, and three times
+   * as long to read. Not every node and no gateway knows that path, and there 404 can mean path or chunk: so JSON is asked for
+   * too until one answer has shown that it knows it. Not proven. Refusals as those of a `Node`; `unknown`: it has no such chunk.
+   */
+  async ask(
+    node: Node,
+    offset: number,
+    nowMs: number,
+    signal: AbortSignal | undefined,
+  ): Promise<ChunkParts | Refusal> {
+    if (nowMs < this.#jsonUntilMs) return this.#json(node, offset, signal)
+    const answer = await node.ask({ path: `/chunk2/${offset}`, maxBytes: binaryChunkMax }, signal)
+    if (isRefusal(answer)) {
+      if (this.#isBinary || signal?.aborted === true || answer.refused === 'late') return answer
+      return this.#probe(node, offset, nowMs, signal)
+    }
+    const parts = answer.status === 200 ? readBinaryChunk(answer.body) : undefined
+    if (parts !== undefined) {
+      this.#isBinary = true
+      return parts
+    }
+    if (this.#isBinary && answer.status !== 200) return absence(answer, node)
+    // It is another server behind the same address now, or never was one that knows it.
+    this.#isBinary = false
+    return this.#probe(node, offset, nowMs, signal)
+  }
+
+  async #probe(
+    node: Node,
+    offset: number,
+    nowMs: number,
+    signal: AbortSignal | undefined,
+  ): Promise<ChunkParts | Refusal> {
+    const parts = await this.#json(node, offset, signal)
+    if (!isRefusal(parts)) this.#jsonUntilMs = nowMs + againMs
+    return parts
+  }
+
+  async #json(node: Node, offset: number, signal: AbortSignal | undefined): Promise<ChunkParts | Refusal> {
+    const answer = await node.ask({ path: `/chunk/${offset}`, maxBytes: jsonMax }, signal)
+    if (isRefusal(answer)) return answer
+    if (answer.status !== 200) return absence(answer, node)
+    return (
+      readChunk(answer.body.toString('latin1')) ??
+      refuse('upstream', 'upstream', `${node.name} gives a malformed answer`)
+    )
+  }
+}
+
+/** Nodes answer 400 for positions behind the end of the weave: no failure of the node. */
+function absence({ status }: NodeAnswer, node: Node): Refusal {
+  return absenceRefusal(status === 400 ? 404 : status, node)
+}
