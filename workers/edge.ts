@@ -5,6 +5,7 @@ import { keepHeartbeat } from '../src/actor/heartbeats.js'
 import { createLog } from '../src/actor/log.js'
 import { Meters } from '../src/actor/meter.js'
 import { meterTable } from '../src/actor/meters.js'
+import { preemptAtOnce } from '../src/actor/priority.js'
 import { SampleRings } from '../src/actor/sample-rings.js'
 import { Following, Tip } from '../src/actor/shared.js'
 import type { ThreadOrder } from '../src/actor/thread.js'
@@ -103,6 +104,7 @@ const blobs = new BlobFiles(files, options.heldFilesMax)
 const key = options.signing === undefined ? undefined : loadSigningKey(options.signing)
 
 const log = createLog(options.logLevel, `edge-${options.row}`)
+preemptAtOnce(log)
 const signer =
   key === undefined || options.signing === undefined ? undefined : createSigner(key, options.signing)
 const saying = { vocabulary, clock: systemClock, log, ...(signer === undefined ? {} : { signer }) }

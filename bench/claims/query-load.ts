@@ -1,12 +1,14 @@
-import { once } from 'node:events'
-import { Agent, type IncomingMessage, request } from 'node:http'
+import { spawn } from 'node:child_process'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { systemClock } from '../../src/actor/clock.js'
 import { Generations } from '../../src/catalog/generations.js'
 import { CatalogKeeper } from '../../src/catalog/keeper.js'
 import { corpusOf } from '../corpus/corpus.js'
 import { appTag, Chain, halfTag, messagesOf, rareTag } from '../index/chain.js'
+import { bound } from '../kit/child.js'
 import { say } from '../kit/say.js'
 import { makeLoad, type Outcome } from '../load/load.js'
 import { fillWith, offline, startGateway } from '../rivals/gateway.js'
@@ -25,6 +27,7 @@ Slices alternate: hot requests alone, then beside the attack, so that what else 
 only add: shown is the least of the slices. Exit code 1 where a ratio of p99 is above 2.
 `
 const ratioMax = 2
+const clientProgram = fileURLToPath(new URL('../load/query-client.js', import.meta.url))
 
 /** An attack: the body of each of its requests. */
 type Attack = readonly [name: string, body: unknown]
@@ -69,45 +72,17 @@ function attacks(): Attack[] {
   ]
 }
 
-/** What an answer is, in a few words. */
-function whatOf(answer: string): string {
-  const codes = new Set([...answer.matchAll(/"code":"(\w+)"/g)].map(([, code]) => code))
-  return [`${answer.length} bytes`, ...(answer.includes('"data":{') ? ['data'] : []), ...codes].join(' ')
-}
-
-/** A client that asks the same again and again over some connections, until `end` is called. */
+/** A client in a program of its own that asks the same again and again, until `end` is called. */
 function looping(port: number, connections: number, body: unknown) {
-  const text = JSON.stringify(body)
-  const agent = new Agent({ keepAlive: true, maxSockets: connections, localAddress: '127.0.0.2' })
-  const statuses = new Map<number, number>()
-  let first: string | undefined
-  let isOver = false
-  const loop = async (): Promise<void> => {
-    while (!isOver) {
-      const asking = request({
-        port,
-        agent,
-        host: '127.0.0.1',
-        path: '/graphql',
-        method: 'POST',
-        headers: { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(text) },
-      })
-      asking.end(text)
-      const [response] = (await once(asking, 'response')) as [IncomingMessage]
-      const pieces: Buffer[] = []
-      response.on('data', (piece: Buffer) => void (first === undefined && pieces.push(piece)))
-      await once(response, 'end')
-      first ??= whatOf(Buffer.concat(pieces).toString())
-      const { statusCode = 0 } = response
-      statuses.set(statusCode, (statuses.get(statusCode) ?? 0) + 1)
-    }
-  }
-  const loops = Array.from({ length: connections }, loop)
-  const end = async (): Promise<string> => {
-    isOver = true
-    await Promise.all(loops)
-    agent.destroy()
-    return `${[...statuses].map(([status, count]) => `${count} x ${status}`).join(', ')}: ${first}`
+  const child = spawn(process.execPath, [clientProgram, String(port), String(connections)], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  })
+  bound(child)
+  child.stdin.end(JSON.stringify(body))
+  const said = text(child.stdout)
+  const end = (): Promise<string> => {
+    child.kill('SIGTERM')
+    return said
   }
   return { end }
 }
@@ -158,7 +133,7 @@ async function main(): Promise<void> {
   const hot = (): Promise<Outcome> =>
     makeLoad(
       { targets: [{ path: `/raw/${content.id}`, sizeBytes: 1024 }] },
-      { port: gateway.port, connections: 16, seconds, rate },
+      { port: gateway.port, connections: 16, seconds, rate, isPrompt: true },
     )
   await hot()
   let isMissed = false

@@ -1,4 +1,4 @@
-import { execFile, execFileSync } from 'node:child_process'
+import { execFile, execFileSync, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -48,6 +48,11 @@ export interface Manner {
   readonly cpu?: number
   /** Gives way to others on its processor. */
   readonly meek?: boolean
+  /**
+   * Runs before all others (SCHED_FIFO) where the system permits, as a client on a machine of its own would: its own waiting
+   * for a processor is not counted as the server's. For low rates only, because it takes the processor from the server.
+   */
+  readonly isPrompt?: boolean
 }
 
 const wrongKinds = ['status', 'length', 'range', 'body', 'framing', 'closed', 'late', 'unanswered'] as const
@@ -128,10 +133,20 @@ export function writePlan({ truthPath, clients = [], targets }: Plan): PlanFile 
   return { path, drop: () => rmSync(path, { force: true }) }
 }
 
+const prompt = ['chrt', '-f', '1']
+
+let isPermitted: boolean | undefined
+
+function mayBePrompt(): boolean {
+  const [program = '', ...args] = prompt
+  isPermitted ??= spawnSync(program, [...args, 'true']).status === 0
+  return isPermitted
+}
+
 /** Runs one load to its end; tells what came whatever it was. Rejects where the load maker fails. */
 export function tryLoad(plan: PlanFile | Plan, manner: Manner): Promise<Outcome> {
   const file = 'drop' in plan ? plan : writePlan(plan)
-  const { port, cpu, meek, flood, lateMs, drainMs, ...rest } = manner
+  const { port, cpu, meek, isPrompt, flood, lateMs, drainMs, ...rest } = manner
   const named = { ...rest, flood: flood === true ? 1 : undefined, late: lateMs, drain: drainMs }
   const options = Object.entries(named).flatMap(([name, value]) =>
     value === undefined ? [] : [`${name}=${value}`],
@@ -139,6 +154,7 @@ export function tryLoad(plan: PlanFile | Plan, manner: Manner): Promise<Outcome>
   const [program = '', ...args] = [
     ...(cpu === undefined ? [] : ['taskset', '-c', String(cpu)]),
     ...(meek === true ? ['nice', '-n', '19'] : []),
+    ...(isPrompt === true && mayBePrompt() ? prompt : []),
     loadMaker(),
     file.path,
     String(port),

@@ -5,7 +5,9 @@
 #endif
 #include <node_api.h>
 #include <sched.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cstdint>
 
@@ -16,6 +18,21 @@ namespace {
 // The kernel's numbers of threads stay below this one, and policies are few.
 constexpr uint64_t kThreadsMax = 1 << 22;
 constexpr uint64_t kPoliciesMax = 16;
+// The longest slice that the kernel takes, in nanoseconds.
+constexpr uint64_t kSliceMax = 100'000'000;
+
+// The first version of sched_attr (sched_setattr(2)): the C library declares it only since glibc 2.41.
+struct Attributes {
+  uint32_t size;
+  uint32_t policy;
+  uint64_t flags;
+  int32_t niceness;
+  uint32_t priority;
+  uint64_t runtime;
+  uint64_t deadline;
+  uint64_t period;
+};
+static_assert(sizeof(Attributes) == 48, "as the kernel has it");
 
 // set(thread, policy) -> 0, or the kernel's errno. A thread of 0 is the calling one. Its nice value stays.
 napi_value set(napi_env env, napi_callback_info info) {
@@ -32,6 +49,29 @@ napi_value get(napi_env env, napi_callback_info info) {
   Arguments arguments(env, info, "get");
   pid_t thread = static_cast<pid_t>(arguments.integer(0, 0, kThreadsMax));
   return arguments.good ? numberOf(env, sched_getscheduler(thread)) : nullptr;
+}
+
+// setSlice(thread, nanoseconds) -> 0, or the kernel's errno: how long the thread wants to run at a time. Policy and nice value stay.
+napi_value setSlice(napi_env env, napi_callback_info info) {
+  Arguments arguments(env, info, "setSlice");
+  pid_t thread = static_cast<pid_t>(arguments.integer(0, 0, kThreadsMax));
+  uint64_t slice = arguments.integer(1, 0, kSliceMax);
+  if (!arguments.good) return nullptr;
+  Attributes attributes = {};
+  if (syscall(SYS_sched_getattr, thread, &attributes, sizeof attributes, 0) != 0) return numberOf(env, errno);
+  attributes.flags = 0;
+  attributes.runtime = slice;
+  return numberOf(env, syscall(SYS_sched_setattr, thread, &attributes, 0) == 0 ? 0 : errno);
+}
+
+// slice(thread) -> nanoseconds; 0 where the kernel has no such thing, -1 where there is no such thread.
+napi_value slice(napi_env env, napi_callback_info info) {
+  Arguments arguments(env, info, "slice");
+  pid_t thread = static_cast<pid_t>(arguments.integer(0, 0, kThreadsMax));
+  if (!arguments.good) return nullptr;
+  Attributes attributes = {};
+  bool known = syscall(SYS_sched_getattr, thread, &attributes, sizeof attributes, 0) == 0;
+  return numberOf(env, known ? static_cast<double>(attributes.runtime) : -1);
 }
 
 // ran() -> milliseconds that the calling thread has had of the processors.
@@ -56,5 +96,5 @@ napi_value trim(napi_env env, napi_callback_info) {
 }  // namespace
 
 NAPI_MODULE_INIT() {
-  return give(env, exports, {{"set", set}, {"get", get}, {"ran", ran}, {"trim", trim}});
+  return give(env, exports, {{"set", set}, {"get", get}, {"setSlice", setSlice}, {"slice", slice}, {"ran", ran}, {"trim", trim}});
 }

@@ -5,6 +5,10 @@ interface Addon {
   set(thread: number, policy: number): number
   /** -1 where there is no such thread. */
   get(thread: number): number
+  /** The kernel's error number, 0 for none. */
+  setSlice(thread: number, nanoseconds: number): number
+  /** Nanoseconds; 0 where the kernel has no slices of threads, -1 where there is no such thread. */
+  slice(thread: number): number
   /** Milliseconds. */
   ran(): number
   /** 1 where something was given back. */
@@ -34,6 +38,23 @@ export function policyOf(thread: number): Policy | undefined {
   const code = addon?.get(thread)
   if (code === policies.other) return 'other'
   return code === policies.idle ? 'idle' : undefined
+}
+
+/**
+ * How long a thread of this process (0: this one) wants to run at a time, from 100 to 100,000 us. A thread that wakes takes the
+ * processor from one with a longer slice at once, not at the next tick; its share of the processor stays (Linux from 6.12 on,
+ * EEVDF; earlier ones accept it without effect). Says why where it was refused; nothing has changed then.
+ */
+export function setSlice(thread: number, us: number): string | undefined {
+  if (addon === undefined) return 'native/schedule was not built'
+  const code = addon.setSlice(thread, us * 1000)
+  return code === 0 ? undefined : `sched_setattr failed with error ${code}`
+}
+
+/** The slice of a thread in microseconds; undefined where the kernel or this program cannot say. */
+export function sliceUsOf(thread: number): number | undefined {
+  const nanoseconds = addon?.slice(thread) ?? -1
+  return nanoseconds > 0 ? nanoseconds / 1000 : undefined
 }
 
 /** Milliseconds of the processors that this thread has had; undefined without the addon. */

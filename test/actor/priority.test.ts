@@ -3,11 +3,18 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { Worker } from 'node:worker_threads'
 import t from 'tap'
-import { policyOf, setPolicy } from '../../native/schedule/schedule.js'
+import { policyOf, setPolicy, setSlice, sliceUsOf } from '../../native/schedule/schedule.js'
 import { systemClock } from '../../src/actor/clock.js'
 import { meterBytes } from '../../src/actor/meter.js'
 import { meterTable } from '../../src/actor/meters.js'
-import { mayComeBack, type Rank, ranks, stepBack, stepEngineBack } from '../../src/actor/priority.js'
+import {
+  mayComeBack,
+  preemptAtOnce,
+  type Rank,
+  ranks,
+  stepBack,
+  stepEngineBack,
+} from '../../src/actor/priority.js'
 import { ownThreadControl } from '../../src/actor/priority-boost.js'
 import { startThread } from '../../src/actor/thread.js'
 import { Generations, generationBytes } from '../../src/catalog/generations.js'
@@ -146,4 +153,22 @@ t.test('where it is not allowed, it is only logged', async (t) => {
   t.equal(lines.length, 2, 'a thread that is gone')
   t.equal(typeof setPolicy(2 ** 22, 'idle'), 'string')
   t.equal(policyOf(2 ** 22), undefined)
+})
+
+t.test('a thread that answers requests asks for short slices; its policy and nice value stay', (t) => {
+  const log = { info: (_: unknown, message?: string) => t.fail(message ?? 'refused') }
+  const before = sliceUsOf(0)
+  if (!canSee || before === undefined) {
+    t.pass('the kernel has no slices of threads')
+    t.end()
+    return
+  }
+  const nice = priorities()
+  preemptAtOnce(log)
+  t.equal(sliceUsOf(0), 100)
+  t.equal(policyOf(0), 'other')
+  t.same(priorities(), nice)
+  t.match(setSlice(2 ** 22 - 1, 100), /error 3/, 'no such thread')
+  t.equal(setSlice(0, before), undefined)
+  t.end()
 })
