@@ -3,7 +3,7 @@ import { type Refusal, refuse } from '../format/refusal.js'
 import type { BodyFlow, BodySink } from './exchange.js'
 import type { Stalls, Watched } from './stalls.js'
 
-/** A body that comes slower for long is not waited for: a thousand of them would keep a thousand flows. */
+/** Slower bodies are refused after the stall time: each slow sender would hold one of the limited flows. */
 const bytesPerSecondMin = 1024
 
 /** The body of one request on its way in. */
@@ -18,7 +18,7 @@ export class Inflow implements Watched, BodyFlow {
   #size = 0
   #sink: BodySink | undefined
   #paused = false
-  /** Monotonic milliseconds of the sender's that were spent on a pause of ours. */
+  /** Milliseconds in which reading was paused by this program. They do not count as slowness of the sender. */
   #pausedMs = 0
 
   constructor(wire: Wire, slot: number, stalls: Stalls) {
@@ -52,7 +52,7 @@ export class Inflow implements Watched, BodyFlow {
   pause(): void {
     if (this.#paused || this.whole || this.#sink === undefined) return
     this.#paused = true
-    // While we do not read it is not the client who is slow.
+    // While reading is paused the client cannot send, so that it must not be judged as stalled.
     this.#stalls.forget(this)
     this.#wire.pause(this.#slot)
   }

@@ -1,8 +1,8 @@
 import type { Reason } from '../format/refusal.js'
 
 /**
- * What an operator or a program can search for: stable, while words may change. A code stands in the header line `X-Error-Code`,
- * on the page that browsers get, in `code` of a JSON body, and in `code` of the log line. `hint` says what to do next.
+ * Stable codes of failures, for searching; messages may change. A code stands in the header line `X-Error-Code`, on the page
+ * that browsers get, in `code` of a JSON body, and in `code` of the log line. `hint` says what to do next.
  */
 export const errorCodes = {
   SLC_MALFORMED: {
@@ -28,11 +28,11 @@ export const errorCodes = {
   SLC_UNKNOWN: {
     status: 404,
     title: 'Not found',
-    hint: 'Nobody whom this gateway asks knows it. What was uploaded just now may need some minutes.',
+    hint: 'No source of this gateway has it. A fresh upload may need some minutes.',
   },
   SLC_METHOD: {
     status: 405,
-    title: 'This method is not answered',
+    title: 'Method not allowed',
     hint: 'The header Allow lists the methods of this path.',
   },
   SLC_SLOW_CLIENT: {
@@ -40,16 +40,16 @@ export const errorCodes = {
     title: 'The request came too slowly',
     hint: 'Send the whole body within the time limit.',
   },
-  SLC_CONFLICT: { status: 409, title: 'It is in another state', hint: 'Ask for its state, then decide.' },
+  SLC_CONFLICT: { status: 409, title: 'Not possible in the present state', hint: 'Ask for the present state first.' },
   SLC_TOO_LARGE: { status: 413, title: 'Too large', hint: 'The message names the bound.' },
   SLC_TYPE: {
     status: 415,
-    title: 'This media type is not read',
+    title: 'Media type not supported',
     hint: 'The description at /openapi.json names the types.',
   },
   SLC_RANGE: {
     status: 416,
-    title: 'The range lies outside',
+    title: 'The range lies outside the content',
     hint: 'The header Content-Range says how long the content is.',
   },
   SLC_THROTTLED: {
@@ -64,7 +64,7 @@ export const errorCodes = {
   },
   SLC_DEFECT: {
     status: 500,
-    title: 'A mistake of this program',
+    title: 'Internal error',
     hint: 'The log has the stack under the request id.',
   },
   SLC_UPSTREAM: {
@@ -75,7 +75,7 @@ export const errorCodes = {
   SLC_BUSY: {
     status: 503,
     title: 'Busy',
-    hint: 'Try again as Retry-After says. Operators: a bound of a queue was met, the log names it.',
+    hint: 'Try again as Retry-After says. Operators: a queue was full; the log names it.',
   },
   SLC_LATE: {
     status: 504,
@@ -84,8 +84,8 @@ export const errorCodes = {
   },
   SLC_FORGED: {
     status: 502,
-    title: 'A source sent something else',
-    hint: 'What came does not have the digest that it must have. It was thrown away.',
+    title: 'A source sent wrong bytes',
+    hint: 'The bytes do not have the expected digest, and were discarded.',
   },
 } as const satisfies Readonly<Record<string, { status: number; title: string; hint: string }>>
 
@@ -95,7 +95,7 @@ const byStatus = new Map<number, FailureCode>()
 for (const [code, { status }] of Object.entries(errorCodes))
   if (!byStatus.has(status)) byStatus.set(status, code as FailureCode)
 
-/** The code of an answer by its status alone. Undefined where it is no failure. */
+/** The code of an answer by its status alone. Undefined for statuses below 400. */
 export function codeOfStatus(status: number): FailureCode | undefined {
   if (status < 400) return undefined
   return byStatus.get(status) ?? (status < 500 ? 'SLC_MALFORMED' : 'SLC_DEFECT')

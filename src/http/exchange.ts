@@ -23,37 +23,39 @@ export interface Request {
   body(sizeMaxBytes: number): Promise<Uint8Array | Refusal>
   /**
    * The same body in pieces of any size and number, none of it held. Instead of `body`, under the same rules. Refusals that
-   * `sink` may hear: `late`, `malformed`.
+   * `sink` may get: `late`, `malformed`.
    */
   stream(sink: BodySink): BodyFlow
 }
 
-/** Who takes a body in pieces. */
+/** Receives a body in pieces. */
 export interface BodySink {
-  /** At least one byte, valid until this returns. Some more may come after a pause: those that were here already. */
+  /**
+   * At least one byte, valid until this returns. After `pause` a few more may come: those that the server had read already.
+   */
   piece(bytes: Uint8Array): void
-  /** The last word, once: undefined where the body was whole. Comes later than `stream` returns. */
+  /** Called once at the end: undefined where the body was complete. Never called before `stream` returns. */
   over(refusal: Refusal | undefined): void
 }
 
-/** Whether a body may go on coming. Both do nothing once it is over. */
+/** Pauses and resumes a body. Both do nothing once the body has ended. */
 export interface BodyFlow {
-  /** Nothing more is read from the client, who then cannot send more: its own buffers are full soon. */
+  /** Nothing more is read from the socket; as soon as the buffers of the kernel are full the client has to wait. */
   pause(): void
   resume(): void
 }
 
 /**
  * Status and header lines of an answer. `block` holds prepared lines `Name: value` joined by CRLF, without a trailing CRLF,
- * without Content-Length and Date (the server writes those). One block is one call into the server: that is what
- * makes small answers cheap.
+ * without Content-Length and Date (the server writes those). One block is one call into the server, which keeps small answers
+ * cheap.
  */
 export interface TextHead {
   readonly status: number
   readonly block: string
 }
 
-/** Status line and header lines in Latin-1, up to the place of the request's id and from there on. */
+/** Status line and header lines in Latin-1, before and after the place of the request's id. */
 export interface Frame {
   readonly before: Uint8Array
   readonly after: Uint8Array
@@ -65,7 +67,7 @@ export interface FramedHead {
   readonly frame: Frame
   /** ASCII; stands between the two parts of the frame. */
   readonly id: string
-  /** ASCII lines of this very answer, each with CRLF in front; '' where there are none. */
+  /** ASCII lines of this answer alone, each with CRLF in front; '' where there are none. */
   readonly lines: string
 }
 
@@ -81,15 +83,15 @@ export interface Sent {
   readonly bytes: number
 }
 
-/** The way back to the client. Exactly one of the ending methods is called, once. All are safe after an abort. */
+/** The answer to one request. Exactly one of the ending methods is called, once. All are safe after an abort. */
 export interface Reply {
   /** True once the client is gone. */
   readonly aborted: boolean
   /** Calls `act` when the client leaves before the end; at once where it has already left. */
   onAbort(act: () => void): void
   /**
-   * Nothing is read from this connection for so long, from the beginning of the answer and not before its end; the longest of
-   * several counts. Only for connections that are one client's alone. To be called before the answer.
+   * Reads nothing from this connection for `ms` from the beginning of the answer, and in any case not before the answer ends;
+   * of several calls the longest counts. Only for connections that belong to one client. To be called before the answer.
    */
   hold(ms: number): void
   /** A whole answer in one write. */
@@ -97,9 +99,10 @@ export interface Reply {
   /** An answer to HEAD: Content-Length of the body that GET would have, and no body. Undefined: no Content-Length. */
   endEmpty(head: Head, contentLength?: number): void
   /**
-   * Sends `pieces` in order, as fast as the socket takes them and no faster, then closes `content`. The content length is
-   * the sum of the pieces. A source that breaks closes the socket short. Where the socket takes everything at once the
-   * answer is over on return, without a promise or a timer; else a promise that resolves when all is over and never rejects.
+   * Sends `pieces` in order, as fast as the socket takes them, then closes `content`. The content length is the sum of the
+   * pieces. Where the source breaks off, the socket is closed before the announced length, so that the client notices. Where
+   * the socket takes everything at once the answer is over on return, without a promise or a timer; else a promise that
+   * resolves when all is over and never rejects.
    */
   stream(head: Head, pieces: readonly Piece[], content: Content): Sent | Promise<Sent>
 }

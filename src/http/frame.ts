@@ -4,7 +4,7 @@ import { statusLines } from './status.js'
 
 const wide = /[\u0100-\uffff]/
 
-/** What Latin-1 cannot say must not become a line break by its low byte. */
+/** Characters beyond Latin-1 become '?': written by their low byte alone, U+010A would be a line break. */
 function narrow(text: string): string {
   return wide.test(text) ? text.replaceAll(/[\u0100-\uffff]/g, '?') : text
 }
@@ -22,7 +22,7 @@ export function frameOf(status: number, lead: string, rest: string): Frame {
   return { before: beginning(status, lead), after: Buffer.from(narrow(rest), 'latin1') }
 }
 
-/** Beginnings of frames by their text: a few for all frames. */
+/** Encoded beginnings of frames by their text; a few are shared by all frames. */
 const beginnings = new BoundedMap<string, Buffer>(64)
 
 function beginning(status: number, lead: string): Buffer {
@@ -34,7 +34,7 @@ function beginning(status: number, lead: string): Buffer {
   return made
 }
 
-/** Writes ASCII text at `at`; where it ends. A call into the runtime costs more than a short loop. */
+/** Writes ASCII text at `at`, returns where it ends. For short texts a loop is faster than a call of `Buffer.write`. */
 function writeShort(out: Uint8Array, text: string, at: number): number {
   for (let index = 0; index < text.length; index += 1) out[at + index] = text.charCodeAt(index)
   return at + text.length

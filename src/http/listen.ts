@@ -19,7 +19,7 @@ export interface ServeOptions {
   readonly flowsMax: number
   /** Hears of a handler that threw, and of content that could not be read; its socket is closed. */
   readonly onThrow: (error: unknown) => void
-  /** Connections of this server at most; usually as many as are worth their memory. */
+  /** Connections of this server at most; 16384 where absent. */
   readonly connectionsMax?: number
   readonly clock?: Clock
   /** The native server where it was built, else its twin. For tests of both. */
@@ -45,11 +45,16 @@ export { boundSockets, type SocketUsage, socketUsage } from '../../native/server
 /** Whether several threads may listen on one port: Node itself can since 23.1. */
 export const portsShared = servedBy === 'addon' || Number.parseFloat(process.versions.node) >= 23.1
 
-/** A head must be complete so soon: slower clients than any real one only hold connections. */
+/** A request's head must be complete within this time, so that idle senders cannot hold connections. */
 const headMs = 10_000
-/** Between two requests: longer than the usual 60 s of proxies in front, so that it is they who close. */
+/**
+ * Between two requests: longer than the usual 60 s of proxies in front, so that the proxy closes first and never sends a
+ * request into a connection that is closing.
+ */
 const idleMs = 75_000
-/** For a client to read a last answer before its unread bytes would take it back. */
+/**
+ * How long a closed connection is drained: closing with unread bytes would reset it, and the client would lose the answer.
+ */
 const lingerMs = 3000
 /** Connections of one thread: 16 KiB of each may wait in memory. */
 const usualConnectionsMax = 16_384
@@ -127,7 +132,7 @@ class Edge implements ReplyOwner, Front, Server {
     return address
   }
 
-  /** Everything that happened since the last turn. */
+  /** Handles all messages of the server since the last call. */
   #hear(count: number): void {
     const { inbox } = this.wire
     for (let at = 0; at < count; ) {
@@ -156,7 +161,7 @@ class Edge implements ReplyOwner, Front, Server {
         reply.arrived(bytes.subarray(start, start + inbox[at + 3]!), inbox[at + 4] === 1)
       }
     } catch (error) {
-      // A bug in one answer is not the end of the others.
+      // A bug in one answer closes its socket only.
       reply.destroy()
       this.#options.onThrow(error)
     }

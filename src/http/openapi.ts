@@ -9,14 +9,14 @@ export interface Described extends Operation {
 /** What a name in braces of a path, or of a parameter in the query, means. */
 export interface Parameter {
   readonly description: string
-  /** What may be asked for to see an answer. */
+  /** A value that is answered, to try it out. */
   readonly example: string
 }
 
 /** By name. */
 export type PathParameters = Readonly<Record<string, Parameter>>
 
-/** A service, as its description for others begins. */
+/** Head of the OpenAPI document of a service. */
 export interface DescribedService {
   readonly title: string
   readonly description: string
@@ -33,7 +33,7 @@ export function parametersIn(path: string): string[] {
   return [...path.matchAll(/\{([^}]*)\}/g)].map(([, name = '']) => name)
 }
 
-/** A description that cannot be told: a bug. Undefined where it is right. */
+/** What is wrong with a description (a bug); undefined where nothing is. */
 export function descriptionFault(
   { path, query = [] }: Operation,
   parameters: PathParameters,
@@ -49,7 +49,7 @@ export function openApiOf(operations: readonly Described[], service: DescribedSe
   for (const operation of operations) {
     const told = operationOf(operation, service)
     const methods = operation.methods.map((method) => [method.toLowerCase(), told] as const)
-    // The first to be described is the one that answers.
+    // Where two operations have one path, the first described is the one that the router uses.
     paths[operation.path] = { ...Object.fromEntries(methods), ...paths[operation.path] }
   }
   return {

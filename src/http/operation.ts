@@ -1,9 +1,9 @@
-/** What one path of a route is for, as its description for others tells it. */
+/** What one path of a route does, for the OpenAPI document. */
 export interface Operation {
   /** As OpenAPI writes it: `/chunk/{offset}/data`. Begins with the path of its route. */
   readonly path: string
   readonly summary: string
-  /** Statuses that it answers with; those that every path may have (405, 429, 500, 503) go without saying. */
+  /** Statuses that it answers with; those that every path may have (405, 429, 500, 503) are not listed. */
   readonly statuses: readonly number[]
   /** Where they are not those of the route. */
   readonly methods?: readonly string[]

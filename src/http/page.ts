@@ -13,7 +13,7 @@ export function inHtml(text: string): string {
   return text.replace(/[&<>"']/g, (char) => entities[char] ?? char)
 }
 
-/** The sign of this program: water that runs through a gate. */
+/** The icon of this program. */
 export const iconSvg = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32">\
 <rect width="32" height="32" rx="7" fill="#0b62a8"/>\
 <path d="M7 6v20M25 6v20" stroke="#fff" stroke-width="3" stroke-linecap="round"/>\
@@ -44,14 +44,14 @@ const hashOf = (text: string): string => `'sha256-${createHash('sha256').update(
 const styleHash = hashOf(style)
 const icon = `data:image/svg+xml,${encodeURIComponent(iconSvg)}`
 
-/** A page of this program: all in one file, which loads nothing from elsewhere. */
+/** A page in one file, which loads nothing from elsewhere. */
 export interface HtmlPage {
   readonly html: string
-  /** Header lines, each with CRLF in front: the policy that lets nothing else in. */
+  /** Header lines, each with CRLF in front: a content security policy that forbids to load anything. */
   readonly lines: string
 }
 
-/** `body` is HTML; `title` is text. A `script` may ask this host, and nobody else. */
+/** `body` is HTML; `title` is text. A `script` may send requests to this host only. */
 export function makePage(title: string, body: string, script?: string): HtmlPage {
   const runs = script === undefined ? '' : `<script>${script}</script>`
   const html = `<!doctype html>

@@ -4,8 +4,8 @@ import type { Piece, Sent } from './exchange.js'
 import { attempt, type Stalls, type Watched } from './stalls.js'
 
 /**
- * Bytes that all open bodies of this thread together may hand over before every other socket has had its turn. A new socket
- * takes some MiB at once, so without a share for each a thousand new readers would keep all others waiting for seconds.
+ * Bytes that all open bodies of this thread together may write in one turn of the event loop. A new socket takes some MiB at
+ * once, so that without a limit for each a thousand new readers would block all others for seconds.
  */
 const turnBytes = 64 * 1024 * 1024
 export const shareMinBytes = 128 * 1024
@@ -14,7 +14,10 @@ const shareMaxBytes = 8 * 1024 * 1024
 /** Bodies of this thread that are under way. */
 let open = 0
 
-/** `ready` may say that bytes are here, and they may have left memory before they were read; but not for ever. */
+/**
+ * `ready` may say that bytes are here and they may be dropped from memory before they are read; this often in a row it is a
+ * bug.
+ */
 const vainMax = 1000
 
 const nothing = new Uint8Array(0)
@@ -34,7 +37,7 @@ export function sizeOfAll(pieces: readonly Piece[]): number {
   return size
 }
 
-/** What a pump is for. */
+/** One body to send. */
 export interface Pumped {
   readonly wire: Wire
   readonly slot: number
@@ -43,7 +46,7 @@ export interface Pumped {
   /** Bytes of all pieces. */
   readonly total: number
   readonly stalls: Stalls
-  /** Hears of whatever threw: content that could not be read, or a bug. The socket is closed then. */
+  /** Called with whatever threw: content that could not be read, or a bug. The socket is closed then. */
   readonly onThrow: (error: unknown) => void
   readonly whenOver: (sent: Sent) => void
 }
@@ -52,8 +55,8 @@ export interface Pumped {
  * Moves one body into one socket, as fast as the socket takes it. All offsets count from the start of the body. Nothing is
  * copied and nothing is queued: what the socket did not take is read again when it has room.
  *
- * It is called by timers and promises, above which nobody catches anything: so each way in goes through `attempt`, and whatever
- * is thrown on it ends this one socket.
+ * Timers and promises call it, where nothing above catches an exception: so each entry goes through `attempt`, and an
+ * exception closes this one socket.
  */
 export class Pump implements Watched {
   lastProgress = 0
@@ -63,16 +66,19 @@ export class Pump implements Watched {
   #pieceStart = 0
   #over = false
   #manner: number = how.end
-  /** What the pump waits for, when it waits. */
+  /** What the pump waits for; undefined while it does not wait. */
   #waits: 'socket' | 'content' | undefined
-  /** How often content was said to be here and was not, since the last byte. */
+  /** How often since the last byte content was said to be here and was not. */
   #vain = 0
 
   constructor(pumped: Pumped) {
     this.#for = pumped
   }
 
-  /** Writes what can be written now, behind the head that is in the outbox. `last`: the connection ends with this answer. */
+  /**
+   * Writes what can be written now, behind the head that is in the outbox. `last`: the connection is closed after this
+   * answer.
+   */
   start(headBytes: number, last: boolean): void {
     open += 1
     this.#manner = last ? how.end | how.close : how.end
@@ -149,7 +155,7 @@ export class Pump implements Watched {
     if ('bytes' in piece) return offset === 0 ? piece.bytes : piece.bytes.subarray(offset)
     if (content === undefined) throw new Error('a window of no content')
     const here = content.read(piece.start + offset, piece.end)
-    // Nothing would be sent for ever.
+    // An empty read would repeat without end.
     if (here?.length === 0) throw new Error('content gave no bytes, and did not say to wait')
     return here
   }
@@ -207,7 +213,7 @@ export class Pump implements Watched {
   }
 
   /**
-   * Another try shows progress too small to wake us: the kernel calls a socket writable only when a third of its buffer is
+   * Tries to write, so that slow progress is seen: the kernel reports a socket writable only when a third of its buffer is
    * free.
    */
   keepAlive(): void {
@@ -222,7 +228,7 @@ export class Pump implements Watched {
     if (!this.#over) this.#end('aborted')
   }
 
-  /** Whatever throws on the way, all of it is done, once. */
+  /** Every step runs once, also where one of them throws. */
   #end(outcome: Sent['outcome']): void {
     const { stalls, content, onThrow, whenOver } = this.#for
     this.#over = true

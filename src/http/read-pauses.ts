@@ -2,14 +2,14 @@ import type { Wire } from '../../native/server/wire.js'
 import type { Clock, Timer } from '../actor/clock.js'
 
 /**
- * How exactly the end of a hold is kept. Never late: a hold ends a little early instead. Short, so that the connections of a
- * flood are not all released at once, in front of everybody else.
+ * Holds end up to this much early, never late. It is short, so that the connections of a flood are not all released in one
+ * turn, before those of other clients.
  */
 const stepMs = 5
 
 /**
- * Connections that are not read for a while: what their clients send waits in the kernel, which soon lets them send no more. So
- * whoever goes on asking after a refusal costs nothing. At most one entry a slot.
+ * Connections that are not read for a while: what their clients send stays in the kernel, whose buffers soon are full. So a
+ * client that goes on asking after a refusal costs no work. At most one entry a slot.
  */
 export class ReadPauses {
   readonly #wire: Wire
@@ -23,7 +23,7 @@ export class ReadPauses {
     this.#clock = clock
   }
 
-  /** To be called before the answer is sent behind which nothing is read for `ms`. */
+  /** Reads nothing for `ms` after the next answer. To be called before that answer. */
   add(slot: number, ms: number): void {
     this.#wire.hold(slot)
     this.#until.set(slot, this.#clock.monotonic() + ms)

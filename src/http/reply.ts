@@ -7,11 +7,11 @@ import { Pump, shareMinBytes, sizeOfAll } from './pump.js'
 import type { SocketRequest } from './request.js'
 import type { Stalls } from './stalls.js'
 
-/** Bytes of a body that may be put aside when the socket is full; larger ones are read again instead. */
+/** Bodies up to this size are copied when the socket is full; larger ones are read again. */
 const copyMaxBytes = 16 * 1024
 const nothing = new Uint8Array(0)
 
-/** What the server that made a reply wants to know of it. */
+/** What a reply tells the server that made it. */
 export interface ReplyOwner {
   readonly wire: Wire
   readonly stalls: Stalls
@@ -24,7 +24,7 @@ export interface ReplyOwner {
   opened(reply: SocketReply, slot: number): void
   /** A reply that was opened is over. */
   closed(slot: number): void
-  /** Hears of what threw where nobody else would: the socket it was about is closed. */
+  /** Called with exceptions that no caller can catch; the socket is closed. */
   readonly onThrow: (error: unknown) => void
 }
 
@@ -33,7 +33,7 @@ function isBodiless(status: number): boolean {
   return status === 304 || status === 204
 }
 
-/** The way back over one connection, for one request. */
+/** The answer to one request over one connection. */
 export class SocketReply implements Reply {
   aborted = false
   /** True once ended or aborted: the connection belongs to another request then. */
@@ -51,7 +51,10 @@ export class SocketReply implements Reply {
     this.#owner = owner
   }
 
-  /** A body comes with the request. Its first byte is told only later, so the reply is watched from now on. */
+  /**
+   * A body comes with the request, at first without a byte of it, so the reply has to hear of the connection's end from now
+   * on.
+   */
   expect(inflow: Inflow): void {
     this.#inflow = inflow
     this.#request.expect(inflow)
@@ -88,7 +91,7 @@ export class SocketReply implements Reply {
     if (this.#opened) this.#owner.closed(this.#request.slot)
   }
 
-  /** Chunks are where parsers differ most: nothing behind them is read as another request. */
+  /** Parsers differ most in chunked bodies, so nothing behind one is read as another request (request smuggling). */
   #isLast(): boolean {
     const request = this.#request
     return request.isLast || this.#owner.closing || request.isChunked || request.unread
@@ -156,7 +159,7 @@ export class SocketReply implements Reply {
     return this.#atOnce(head, pieces, content) ?? this.#send(head, pieces, content)
   }
 
-  /** A body of one small piece that is here already goes out with its head, and nobody has to watch it. */
+  /** Sends a body of one small piece that is in memory together with its head, without a pump. */
   #atOnce(head: Head, pieces: readonly Piece[], content: Content): Sent | Promise<Sent> | undefined {
     const piece = pieces[0]
     if (pieces.length !== 1 || piece === undefined || 'bytes' in piece) return undefined
@@ -185,7 +188,7 @@ export class SocketReply implements Reply {
     return { outcome: 'whole', bytes: length }
   }
 
-  /** Content that cannot be read is the end of this one answer: the socket is closed, not the program. */
+  /** Content that cannot be read closes this one socket. */
   #read(content: Content, start: number, end: number): Uint8Array | undefined | 'broken' {
     try {
       return content.read(start, end)
@@ -226,7 +229,7 @@ export class SocketReply implements Reply {
     const { wire, stalls, onThrow } = this.#owner
     const { slot } = this.#request
     const whenOver = (sent: Sent): void => {
-      // An abort has finished this reply before the pump hears of it.
+      // After an abort this reply is finished already.
       if (!this.over) this.#finish()
       over = sent
       settle?.(sent)

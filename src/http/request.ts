@@ -3,7 +3,7 @@ import { type Refusal, refuse } from '../format/refusal.js'
 import type { Inflow } from './body.js'
 import type { BodyFlow, BodySink, Request } from './exchange.js'
 
-/** Names that handlers ask for, with their hashes. All come from code, so there are few. */
+/** Names that handlers ask for, with their hashes. The names come from code only, so there are few. */
 const hashes = new Map<string, number>()
 const hashesMax = 1000
 
@@ -16,14 +16,14 @@ function hashOf(name: string): number {
   return hash
 }
 
-/** What a request asks of the server that made it. */
+/** What a request needs of the server that made it. */
 export interface Front {
   readonly wire: Wire
   /** Address of the other end of a connection: asked for once. */
   addressOf(slot: number): string
 }
 
-/** A request as the wire told it. Lines are read where they lie while the handler runs. */
+/** A request as the server parsed it. While the handler runs, header lines are read in the server's memory. */
 export class SocketRequest implements Request {
   readonly method: string
   readonly path: string
@@ -82,7 +82,7 @@ export class SocketRequest implements Request {
     const start = this.#numbers[at + 1]!
     if (this.#numbers[at + 2]! - start !== name.length) return false
     if (this.#text !== undefined) return this.#text.startsWith(name, start)
-    // Byte by byte: making a text of a few bytes costs ten times as much.
+    // Compared byte by byte: making a string of a few bytes costs ten times as much.
     const { bytes } = this.#front.wire
     const base = this.#base + start
     for (let index = 0; index < name.length; index += 1) {
@@ -101,7 +101,7 @@ export class SocketRequest implements Request {
     return this.#address
   }
 
-  /** Copies out whatever may be asked for later. */
+  /** Copies everything that may be asked for later out of the server's memory. */
   detach(): void {
     void this.remoteAddress
     this.#text = this.#front.wire.bytes.toString('latin1', this.#base, this.#base + this.#textEnd)
@@ -162,7 +162,7 @@ export class SocketRequest implements Request {
 /** Of a request without a body. */
 const noFlow: BodyFlow = { pause: () => undefined, resume: () => undefined }
 
-/** The usual methods cost no text. */
+/** The usual methods need no new string. */
 function methodOf(bytes: Buffer, start: number, end: number): string {
   if (end - start === 3 && bytes[start] === 71 && bytes[start + 1] === 69 && bytes[start + 2] === 84)
     return 'GET'

@@ -3,7 +3,7 @@ import { expected } from '../format/bug.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 
 export interface SenderPaceOptions {
-  /** A sender that is silent for so long is given up. */
+  /** A sender that sends nothing for so long is given up. */
   readonly stallMs: number
   /** What comes more slowly than this in the long run uses up `stallMs`, too. */
   readonly bytesPerSecondMin: number
@@ -13,10 +13,10 @@ export interface SenderPaceOptions {
 export const bytesPerSecondMin = 4096
 
 /**
- * How slow a sender may be: the one measure for every body that comes from another machine. Waiting uses up a budget of
- * `stallMs`, each byte gives back the time that it may take: so silence ends a transfer after `stallMs`, a drip hardly later,
- * and one that is fast enough may last as long as it has to. Only time in which somebody waits for the sender counts: a slow
- * reader of ours is no slow sender.
+ * How slow a sender may be, for every body that comes from another machine. Waiting uses up a budget of `stallMs`, each byte
+ * gives back the time that it may take at the least rate: so silence ends a transfer after `stallMs`, a very slow sender a
+ * little later, and a transfer that is fast enough may take any time. Only time in which a reader waits counts, so that a
+ * slow client does not make a sender look slow.
  */
 export class SenderPace {
   #budgetMs: number
@@ -50,7 +50,7 @@ export class SenderPace {
 
 /**
  * The pieces of a body, as long as they come fast enough; the last is a refusal (`late`) where they do not, and (`upstream`)
- * where the body breaks. `end` stops the sender. `from` is said in the message.
+ * where the body breaks. `end` stops the sender. `from` names the sender in the message.
  */
 export async function* paced(
   pieces: AsyncIterable<Uint8Array>,
@@ -95,7 +95,7 @@ export async function nextWithin<Bytes extends Uint8Array>(
   return orLate(source.next().catch(broken), pace.leftMs, late, clock)
 }
 
-/** What becomes of `work`, or `late` where it takes longer than `ms`; it may go on then, and nobody hears of it. */
+/** The result of `work`, or `late` where it takes longer than `ms`. The work may go on then; its result is dropped. */
 export async function orLate<T>(
   work: Promise<T>,
   ms: number,

@@ -16,7 +16,7 @@ export interface SmallAnswer {
   readonly body: string | Uint8Array
   /** Of a failure; absent: as the status says. */
   readonly code?: FailureCode
-  /** The failure in words, for the page that browsers get instead of a body that is none for people. */
+  /** The failure in words, for the page that browsers get instead of JSON. */
   readonly words?: string
 }
 
@@ -29,8 +29,8 @@ export function answerSmall(request: Request, reply: Reply, first: string, answe
 }
 
 /**
- * A failure as this client reads it: the code in a header line, and on the page that browsers get who open it. Texts are left as
- * they are, because clients of the network know their words. Caches keep the two forms apart.
+ * A failure in the form for this client: its code in a header line, and a page where a browser opens the address. Texts are
+ * left as they are, because clients of the network know their words. `Vary: Accept` keeps the two forms apart in caches.
  */
 export function toldTo(request: Request, answer: SmallAnswer): SmallAnswer {
   const { status, type, lines = '', body, code = codeOfStatus(status) } = answer

@@ -5,13 +5,16 @@ import type { SocketUsage } from './listen.js'
 
 const lookMs = 1000
 
-/** Shows how many sockets are open, and says when clients have to wait for room: once, until there is room for a whole look. */
+/**
+ * Meters open sockets, and logs when clients have to wait for a free one: once, and again only after a whole second with
+ * room.
+ */
 export class SocketWatch {
   readonly #timer: Timer
   #pauses = 0
   #isFull = false
 
-  /** `usage`: undefined where nobody counts. */
+  /** `usage` returns undefined where the server does not count (the twin). */
   constructor(
     private readonly usage: () => SocketUsage | undefined,
     private readonly meters: Meters,

@@ -1,24 +1,24 @@
 import type { Clock, Timer } from '../actor/clock.js'
 
-/** Something that waits for its client. */
+/** A transfer that waits for its client. */
 export interface Watched {
   /** Monotonic milliseconds of the last byte that moved; kept by `Stalls`. */
   lastProgress: number
   /** Nothing moved for `stallMs`. Called once, after the watch has ended. */
   stalled(): void
-  /** Ends the wait and what it is for, because another call threw. Never throws. */
+  /** Ends the transfer, because another call threw. Never throws. */
   fail(error: unknown): void
-  /** Called about once a second of a wait, with monotonic milliseconds. */
+  /** Called about once a second while it waits, with monotonic milliseconds. */
   keepAlive(nowMs: number): void
 }
 
 /**
- * How often a wait is looked at where `stallMs` is long. What is being sent to a client that takes nothing is read again then: so
- * content that was blocked meanwhile is broken off within this time.
+ * How often waits are checked where `stallMs` is long. What is sent to a stalled client is read again at each check: so
+ * content that is blocked meanwhile is broken off within this time.
  */
 const lookEachMs = 1000
 
-/** One coarse timer for every wait of a thread, instead of one each: a wait that ends soon costs two set operations. */
+/** One coarse timer for all waits of a thread: a wait that ends soon costs two set operations, and no timer of its own. */
 export class Stalls {
   readonly stallMs: number
   readonly #clock: Clock
@@ -62,7 +62,7 @@ export class Stalls {
   }
 }
 
-/** What one waiter meets is its own end, and nobody else's: a timer has no one above it to catch anything. */
+/** An exception ends only the one who waits: a timer has no caller that would catch it. */
 export function attempt(watched: Pick<Watched, 'fail'>, act: () => void): void {
   try {
     act()

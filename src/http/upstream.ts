@@ -1,16 +1,16 @@
 import type { Agent, Dispatcher } from 'undici'
 
-/** A question to another server; `origin` says which. */
+/** A request to another server; `origin` says which. */
 export type Question = Dispatcher.RequestOptions & { readonly origin: string }
 
-/** Asks other servers. Agents of undici do, too. */
+/** Sends requests to other servers; undici's agents have this interface. */
 export interface Asks {
   request(question: Question): Promise<Dispatcher.ResponseData>
 }
 
 /**
- * Connections to other servers, kept between questions. The library is loaded at the first question: that costs a thread a tenth
- * of a second and some MB, and most threads ask nobody.
+ * Connections to other servers, kept between requests. The library is loaded at the first request: loading takes a tenth of a
+ * second and some MB of each thread, and most threads send none.
  */
 export class Upstream implements Asks {
   #agent: Promise<Agent> | undefined
