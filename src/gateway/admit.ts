@@ -3,7 +3,7 @@ import type { Reply, Request } from '../http/exchange.js'
 import { answerSmall, type SmallAnswer } from '../http/small-answer.js'
 import { answerGone, type Flow, type Ledger } from './flow.js'
 
-/** Where nobody is limited. */
+/** The grant of a gateway without limits. */
 export const unlimited: Grant = {
   lines: '',
   settle() {
@@ -11,7 +11,7 @@ export const unlimited: Grant = {
   },
 }
 
-/** May the planned answer go out? At once wherever that can be. */
+/** Takes tokens for the planned answer. Without a promise where the buckets are in memory. */
 export function admitFlow(
   admission: Admission | undefined,
   { request, naming, firstTokenTaken }: Flow,
@@ -24,7 +24,10 @@ export function admitFlow(
   return admission.admit({ request, bytes, contentType, firstTokenTaken, name })
 }
 
-/** Asked before a source is, once a flow. False: the flow was answered, because it was denied or the client left. */
+/**
+ * Takes the first token before a source is asked, once a flow. False: the flow was answered, because it was denied or the
+ * client left.
+ */
 export async function precheckFlow(
   admission: Admission | undefined,
   ledger: Ledger,
@@ -53,15 +56,15 @@ export function answerDenied(
   ledger.settle(flow, { status, bytes: 0, outcome, reason, fault: 'client' })
 }
 
-/** An offer (402) is for wallets, and has a page of its own: it goes out as it is. */
+/** A payment offer (402) is read by wallets and has a page of its own, so it is sent unchanged. */
 function deniedAnswer({ status, contentType, lines, body, reason }: Denial): SmallAnswer {
   const answer = { status, type: contentType, lines, body }
   return status === 402 ? answer : { ...answer, words: reason }
 }
 
 /**
- * The same for routes without flows: admits an answer of `bytes`, then lets `send` send it, which tells how many bytes went out.
- * Denied answers go out here.
+ * The same for routes without flows: takes tokens for `bytes`, then calls `send`, which tells how many bytes went out. Where
+ * it is denied, the answer is sent here.
  */
 export async function admitted(
   admission: Admission | undefined,

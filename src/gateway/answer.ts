@@ -12,7 +12,7 @@ export function answerBlocked(request: Request, reply: Reply, first: string, gua
   answerBlockedAs({ request, reply, first }, guard, `ID: ${id}`)
 }
 
-/** The same for what has no id: `about` says what it is. */
+/** The same where there is no id: `about` names what is blocked. */
 export function answerBlockedAs(
   { request, reply, first }: { readonly request: Request; readonly reply: Reply; readonly first: string },
   guard: Guard,
@@ -31,7 +31,7 @@ const words: Readonly<Record<number, string>> = {
   504: 'Gateway timeout: the nodes did not answer in time',
 }
 
-/** The answer to a refusal: a plain word, never cached. What exactly happened at which node is not for clients. */
+/** The answer to a refusal: a short text, never cached. Which node said what stands in the log, not in the answer. */
 export function refusedAnswer(refusal: Refusal): SmallAnswer {
   const status = statusFor(refusal)
   const retry = status === 503 ? '\r\nRetry-After: 1' : ''
@@ -39,12 +39,12 @@ export function refusedAnswer(refusal: Refusal): SmallAnswer {
   return { status, type: textType, lines: `${noStore}${retry}`, body: words[status] ?? refusal.message, code }
 }
 
-/** Says in the log what clients are not told: what happened at which node, or which bound of ours was met. */
+/** Logs what the answer leaves out: what happened at which node, or which limit of this gateway was reached. */
 export function logRefusal(log: Log, { method, path }: Request, { refused, fault, message }: Refusal): void {
-  if (fault !== 'client') log.warn({ method, path, refused, reason: message }, 'nodes could not be relayed')
+  if (fault !== 'client') log.warn({ method, path, refused, reason: message }, 'the answer of a node could not be passed on')
 }
 
-/** The same reason is another status when it is the client who was slow, or a node that sends too much. */
+/** Some reasons have another status here: `late` by fault of the client is 408, `too-large` by fault of a node is 502. */
 function statusFor({ refused, fault }: Refusal): number {
   if (refused === 'late' && fault === 'client') return 408
   if (refused === 'too-large' && fault !== 'client') return 502

@@ -1,25 +1,25 @@
-/** Seconds and bounds of the Cache-Control ladder. */
+/** Seconds and limits from which Cache-Control is made. */
 export interface CacheRules {
   readonly defaultSeconds: number
   readonly stableSeconds: number
   readonly trustedSeconds: number
   readonly unstableSeconds: number
   readonly notFoundSeconds: number
-  /** What the operator does not serve. */
+  /** For content that is blocked. */
   readonly blockedSeconds: number
-  /** Larger content is private to the client. */
+  /** Content above this size is `private`: shared caches do not keep it. */
   readonly privateSizeBytes: number
   /** Patterns such as `video/*`; `*` does not cross the slash. */
   readonly privateTypes: readonly string[]
 }
 
-/** What the ladder of Cache-Control looks at. */
+/** What Cache-Control depends on. */
 export interface CacheFacts {
   readonly stable: boolean
   readonly trusted: boolean
   readonly sizeBytes: number
   readonly contentType: string
-  /** The longest that the answer may be kept, whatever it is: its address may come to mean something else. */
+  /** Upper limit, for addresses whose meaning may change (names). */
   readonly capSeconds?: number
 }
 
@@ -56,7 +56,7 @@ export function cacheControl(rules: CacheRules): (facts: CacheFacts) => string {
   }
 }
 
-/** For answers that a later publication may change: unknown ids, and a manifest's fallback. */
+/** For answers that change when something is published later: unknown ids, and a manifest's fallback. */
 export function soonStale(rules: CacheRules): string {
   return `public, max-age=${rules.notFoundSeconds}, must-revalidate`
 }

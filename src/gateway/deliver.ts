@@ -33,7 +33,7 @@ export class Delivery {
     this.#sharedNoHops = sandboxLines + this.#noHops
   }
 
-  /** Answers with the content of `id`, found so far. What is in memory goes out before this returns. */
+  /** Answers with the content of `id`, located before. What is in memory is sent before this returns. */
   serve(flow: Flow, id: Id, found: Located, intercept?: Intercept): void {
     if (this.turnsAway(flow, id, found)) return
     if (found.at === 'store') this.#fromStore(flow, found)
@@ -42,7 +42,7 @@ export class Delivery {
     }
   }
 
-  /** Must not be served: answered so, and closed. */
+  /** True where the content is blocked: the flow is answered with 451 and the content closed. */
   turnsAway(flow: Flow, id: Id, found: Located): boolean {
     const { guard } = this.parts
     if (guard === undefined) return false
@@ -59,17 +59,19 @@ export class Delivery {
     answerRefusal(this.parts.ledger, flow, refusal, caching + memory)
   }
 
-  /** Answers 404 for what may come to be later. */
+  /** Answers 404 that caches keep for a short time only, because the content may be published later. */
   unknown(flow: Flow, message: string): void {
     this.refuse(flow, { refused: 'unknown', fault: 'client', message })
   }
 
-  /** Lets the rest of a flow run by itself. A bug in it is logged and answered 500, where there is still somebody to answer. */
+  /**
+   * Runs the rest of a flow without a caller that waits. A bug in it is logged, and answered 500 while the client is there.
+   */
   run(flow: Flow, rest: Promise<void>): void {
     void rest.catch((error: unknown) => this.failed(flow, error))
   }
 
-  /** A flow met a bug: never the client's fault, and never silent. */
+  /** Answers 500 after a bug, and logs it. */
   failed(flow: Flow, error: unknown): void {
     answerFailed(this.parts.ledger, flow, error)
   }
@@ -77,7 +79,7 @@ export class Delivery {
   /** Has a blob checked, or brings the content from a source. */
   async #later(flow: Flow, id: Id, found: Located, intercept: Intercept | undefined): Promise<void> {
     let now = found
-    // Twice: a false blob may be followed by another that was kept meanwhile.
+    // Two tries: after a false blob was dropped, a correct one may have been stored meanwhile.
     for (let tries = 0; now.at === 'unchecked' && tries < 2; tries += 1) {
       await this.parts.locator.check(now.entry)
       if (flow.reply.aborted) return answerGone(this.parts.ledger, flow)
@@ -91,7 +93,7 @@ export class Delivery {
     let opened = await this.bring(flow, id, window, entry)
     if (opened === undefined || intercept?.(opened)) return
     if (this.#fromSource(flow, opened, entry)) return
-    // The source knows another size than the catalog did: ask for everything, and plan again.
+    // The size at the source differs from that in the catalog: open the whole content, and plan again.
     opened = await this.bring(flow, id, undefined, entry)
     if (opened !== undefined && !this.#fromSource(flow, opened, entry)) {
       this.refuse(flow, {
@@ -108,7 +110,7 @@ export class Delivery {
     if (!(await precheckFlow(admission, ledger, flow))) return undefined
     const provenance = readProvenance(flow.request, options)
     const wanted = { id, provenance, named: flow.naming !== undefined, ...(window && { window }) }
-    // Where the catalog knows, no band is asked.
+    // Bands are asked only where the catalog knows nothing.
     const opened = await openGuided(
       id,
       readHints(flow.request),
@@ -143,7 +145,7 @@ export class Delivery {
       return
     }
     const outcome = admitFlow(this.parts.admission, flow, planned.bytes, entry.contentType)
-    // No closure where the answer is there at once: this runs for every request.
+    // No closure where the outcome is no promise: this runs for every request.
     if (!(outcome instanceof Promise)) this.#sendStored(flow, found, planned, outcome)
     else
       this.run(
@@ -189,11 +191,11 @@ export class Delivery {
 
   /** False: what was opened does not hold what the plan needs. It is closed then, and the flow still open. */
   #fromSource(flow: Flow, opened: Opened, entry: Entry | undefined): boolean {
-    // What the index knew of content of another size was wrong.
+    // The size differs, so the entry of the index is not about this content.
     const before = entry?.attributes.size === opened.attributes.size ? entry.attributes : undefined
     const attributes: Attributes = { ...before, ...opened.attributes }
     const hashed = isHashed(opened)
-    // While bytes are on their way only a proven digest counts: the fetcher breaks off whatever differs from it.
+    // While bytes still arrive only a verified digest is stated: the fetcher aborts transfers that differ from it.
     const digest = hashed || before?.verified === true ? attributes.digest : undefined
     const boundary = lateBoundary()
     const { naming } = flow
@@ -247,7 +249,7 @@ export class Delivery {
     send(this.parts.ledger, flow, head, decided, content, grant, { reason: 'miss', source: opened.source })
   }
 
-  /** The window around all that is asked for, where it is less than everything. */
+  /** The smallest window that holds all ranges asked for; undefined where it is the whole content. */
   #windowOf(flow: Flow, entry: Entry): Window | undefined {
     const decided = decide(flow, knownOf(flow, entry))
     if (decided.variant !== 'part' && decided.variant !== 'parts') return undefined
@@ -289,7 +291,7 @@ export class Delivery {
   ): FramedHead {
     const seconds = Math.floor(this.parts.clock.now() / 1000)
     const own = isolationLines(flow, entry.contentType)
-    // What most answers have is part of the frame; the hops of the others are written out.
+    // Most answers have no hops, so the line for none is part of the frame.
     const isFirst = flow.hops === 0
     const tail = isFirst ? (own === '' ? this.#noHops : this.#sharedNoHops) : own
     const hops = isFirst ? '' : `\r\n${this.parts.hopsName}: ${flow.hops}`

@@ -29,5 +29,5 @@ export interface DeliveryParts {
   readonly absentName: string
 }
 
-/** Looks at content that a source opened, before it is sent. True: it was taken, and the flow with it. */
+/** Gets content that a source opened, before it is sent. True: it took over the content and will answer the flow. */
 export type Intercept = (opened: Opened) => boolean

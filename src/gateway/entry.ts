@@ -20,10 +20,13 @@ import type { Variant } from './plan.js'
 /** Signed heads kept per entry: GET and HEAD by id, raw, and one spare. */
 const signedMax = 4
 
-/** Heads that are signed anew so often are kept as they were before they were signed; others are prepared with each signature. */
+/**
+ * Where a signature lasts less than this, the unsigned head is kept as well, to be signed again; otherwise it is prepared
+ * anew with each signature.
+ */
 const keptUnsignedSeconds = 10
 
-/** Part of the life of a signature at whose end another one is made ahead, if the head is still asked for. */
+/** In this last part of a signature's lifetime the next one is made ahead, if the head is still asked for. */
 const renewedShare = 1 / 4
 
 /** Asked for so many times since it was read, an entry counts as popular. */
@@ -31,7 +34,7 @@ const popularUses = 4
 
 const variants: readonly Variant[] = ['whole', 'part', 'parts', 'unchanged']
 
-/** A boundary that nobody can have written into the content: 26 dashes and 96 random bits. */
+/** A boundary that content cannot hold, because it could not be guessed: 26 dashes and 96 random bits. */
 function newBoundary(): string {
   return `${'-'.repeat(26)}${randomBytes(12).toString('hex')}`
 }
@@ -52,14 +55,14 @@ interface Signed {
   readonly method: string
   readonly path: string
   frame: Frame
-  /** Seconds in which it may go out: from the first, and up to the last. What is not signed may always. */
+  /** First and last second in which it may be sent. Unsigned heads have no limits. */
   fromSeconds: number
   untilSeconds: number
-  /** Behind this second another signature is made ahead. */
+  /** From this second on the next signature is made ahead. */
   renewSeconds: number
 }
 
-/** Heads kept per entry for names that serve it: a page and its sibling names; others are prepared anew. */
+/** Heads kept per entry for names that lead to it; heads of further names are prepared for each request. */
 const namedMax = 4
 
 interface Named {
@@ -81,13 +84,13 @@ function plainBytes({ place, header, contentType }: Attributes): number {
 /** Beside the bytes of a frame. */
 const frameBytes = 300
 
-/** Everything that answers about one id have in common, made once and kept while it is true. */
+/** What all answers about one id have in common, prepared once and kept while the catalog does not change. */
 export class Entry {
   readonly contentType: string
   readonly entityTag: string | undefined
   /** Path of the blob; undefined where the store does not hold it. */
   path: string | undefined
-  /** The file that was checked to be what its name says. */
+  /** State of the file when its bytes were checked against its digest. */
   sound: FileState | undefined
   /** Where the payload lies in the segments, as their index said at its commit `placeAt`; undefined: not there. */
   place: SegmentPlace | undefined
@@ -98,9 +101,9 @@ export class Entry {
   touched = false
   /** Version of the block list under which nothing was blocked. */
   clearAt = Number.NaN
-  /** Asked for since it was last thought of as one to forget. */
+  /** Asked for since the last pass of eviction. */
   isUsed = false
-  /** Memory that it takes, more or less. */
+  /** Estimate of the memory that it takes. */
   bytes: number
   #uses = 0
   readonly #heads = new Map<number, PreparedHead>()
@@ -121,7 +124,7 @@ export class Entry {
     this.bytes = plainBytes(attributes)
   }
 
-  /** It was asked for once more. */
+  /** Counts a request. */
   use(): void {
     this.isUsed = true
     this.#uses += 1
@@ -132,7 +135,7 @@ export class Entry {
     return this.#uses >= popularUses
   }
 
-  /** One for all multipart answers of this entry, so that their head, too, is signed once for many. */
+  /** One for all multipart answers of this entry, so that one signed head serves many of them. */
   readonly boundary: () => string = lateBoundary()
 
   /** The tag of an answer: content served by a name has one that says so. */
@@ -156,8 +159,8 @@ export class Entry {
   }
 
   /**
-   * The head of an answer from the store, or from the catalog alone where `cached` is false, but for the request's id and the
-   * lines of this very answer. `sound` says whether the bytes were checked. Kept for as long as its signature may be used.
+   * The head of an answer from the store, or from the catalog alone where `cached` is false, without the request's id and the
+   * lines of this answer alone. `sound` says whether the bytes were checked. Kept for as long as its signature may be used.
    */
   frame(answer: Answer, method: string, path: string, seconds: number, writer: HeadWriter): Frame {
     const { variant, cached, sound, fallback, naming, tail = '' } = answer
@@ -232,7 +235,7 @@ export class Entry {
         : seconds + reuseSeconds * (1 - renewedShare)
   }
 
-  /** Signs ahead, on another thread: who asks next does not wait. */
+  /** Makes the next signature on another thread, so that no request waits for it. */
   async #renew(one: Signed, answer: Answer, seconds: number, writer: HeadWriter): Promise<void> {
     one.renewSeconds = Number.POSITIVE_INFINITY
     const head = this.#head(answer, one.manner, writer)
@@ -240,7 +243,7 @@ export class Entry {
     const status = statusOf(answer)
     const block = await writer.signedLater(head, { status, method, path }, seconds)
     if (block !== undefined) this.#put(one, status, block, seconds, writer.reuseSeconds)
-    // Too many wait: again in the next second.
+    // The queue of the pool is full: try again in the next second.
     else if (one.renewSeconds === Number.POSITIVE_INFINITY) one.renewSeconds = seconds
   }
 
@@ -256,7 +259,7 @@ export class Entry {
     return head
   }
 
-  /** The youngest stay: a name that is resolved anew brings another object, and its heads fall out in time. */
+  /** Keeps the newest: each new resolution of a name is another object, so heads of old resolutions are dropped in time. */
   #namedHead(answer: Answer, naming: Naming, manner: number, writer: HeadWriter): PreparedHead {
     const known = this.#named.find((one) => one.naming === naming && one.manner === manner)
     if (known !== undefined) return known.head
@@ -308,7 +311,7 @@ export function isStable(height: number | undefined, tip: Tip, forkDepth: number
   return height !== undefined && tip.height - height >= forkDepth
 }
 
-/** The entries of one thread, within a number of bytes: those that were asked for lately stay. */
+/** The entries of one thread, within a limit of bytes; those not asked for lately are dropped. */
 export class Entries {
   readonly #kept = new Map<Id, Entry>()
   #bytes = 0
@@ -355,7 +358,7 @@ export class Entries {
   }
 
   #read(id: Id, before: Entry | undefined): Entry | undefined {
-    // The generation first: what changes between the two reads is then noticed at the next request.
+    // The generation is read first: a change between the two reads is then noticed at the next request.
     const generation = this.catalog.generation(id)
     const attributes = this.catalog.attributes(id)
     this.forget(id)
@@ -363,7 +366,7 @@ export class Entries {
     const stable = isStable(attributes.height, this.tip, this.options.forkDepth)
     const entry = new Entry(attributes, generation, stable, this.#onGrow)
     this.#place(entry)
-    // A check belongs to the file, not to what else is known of the id.
+    // The check is about the file, so it stays valid when other attributes of the id change.
     if (before?.entityTag === entry.entityTag) entry.sound = before?.sound
     this.#kept.set(id, entry)
     this.#bytes += entry.bytes
@@ -371,13 +374,19 @@ export class Entries {
     return entry
   }
 
-  /** Looks whether the store holds the blob. Blobs that come later change no generation. */
+  /**
+   * Finds the blob in the store, at each request where it was not there: a blob that is stored later does not change the
+   * generation.
+   */
   #place(entry: Entry): void {
     const { digest } = entry.attributes
     if (digest !== undefined && this.catalog.blobSize(digest) !== undefined) entry.path = this.pathOf(digest)
   }
 
-  /** The oldest go first, but for those that were asked for since they were last looked at: they count as young once more. */
+  /**
+   * Drops the oldest first; an entry that was asked for since the last pass is moved to the young end instead (second
+   * chance).
+   */
   #trim(newest: Entry): void {
     for (const [id, entry] of this.#kept) {
       if (this.#bytes <= this.options.entriesMaxBytes) return

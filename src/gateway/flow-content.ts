@@ -12,7 +12,10 @@ export const noContent: Content = {
   close: () => undefined,
 }
 
-/** A node's answer as content: read once, forwards, one piece in memory; the node waits while the client does. */
+/**
+ * A node's answer as content: read once, forwards, with one piece in memory; the next is read from the node when the client
+ * took it.
+ */
 export class FlowContent implements Content {
   #piece: Uint8Array = nothing
   /** Where the piece starts. */

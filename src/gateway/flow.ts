@@ -30,7 +30,7 @@ export interface Flow {
   naming: Naming | undefined
   /** The first token of this flow was taken before the network was asked. */
   firstTokenTaken: boolean
-  /** The content has its origin with others: see isolation.ts. */
+  /** The content shares its origin with other content: see isolation.ts. */
   isShared: boolean
   /** The reply was ended, or is being streamed: nobody else may end it. */
   answered: boolean
@@ -45,7 +45,7 @@ export interface Ending {
   /** In a few words why this status: `hit`, `miss`, `unchanged`, or the refusal's message. */
   readonly reason: string
   readonly outcome: Sent['outcome']
-  /** `self`: the operator must look. `upstream`: somebody else's failure. */
+  /** `self`: the operator has to act. `upstream`: another server failed. */
   readonly fault?: Refusal['fault']
   readonly source?: string
   /** Of a failure; absent: as the status says. */
@@ -87,7 +87,7 @@ export class Ledger {
     this.#gone = meters.of('client_disconnects_total')
     this.#stalled = meters.of('client_stalls_total')
     this.#inFlight = meters.of('flows_in_flight')
-    // The row may be that of a thread that was ended in the middle of its flows.
+    // The row may have belonged to a thread that was ended while it had flows.
     this.#inFlight.set(0)
     this.#hits = meters.of('contiguous_data_cache_hit_total')
     this.#misses = meters.of('contiguous_data_cache_miss_total')
@@ -98,7 +98,7 @@ export class Ledger {
     return this.clock.monotonic()
   }
 
-  /** The content of this flow came from the store, or had to be brought. */
+  /** Counts whether the content of this flow came from the store (`hit`) or from a source. */
   cached(hit: boolean): void {
     if (hit) this.#hits.add(1)
     else this.#misses.add(1)
@@ -127,11 +127,13 @@ export class Ledger {
     this.log[level]({ ...about, ms: Math.round(ms * 1000) / 1000 }, 'request')
   }
 
-  /** Bad answers may be as many as requests: the log gets some each second, then their number. */
+  /**
+   * A flood of bad requests would be a flood of log lines: only some are logged each second, and the number of the others.
+   */
   #mayLog(): boolean {
     const second = Math.floor(this.clock.monotonic() / 1000)
     if (second !== this.#second) {
-      if (this.#unsaid > 0) this.log.warn({ requests: this.#unsaid }, 'more requests went wrong: not logged')
+      if (this.#unsaid > 0) this.log.warn({ requests: this.#unsaid }, 'failed requests that were not logged one by one')
       this.#second = second
       this.#said = 0
       this.#unsaid = 0
@@ -148,7 +150,7 @@ export class Ledger {
 /** Lines about bad answers that one thread writes each second. */
 const loggedEachSecond = 20
 
-/** A path alone says nothing of content that was asked for by name. */
+/** The path alone does not say which content a name's host was asked for. */
 function shownAs({ naming, path }: Flow): string {
   return naming?.name === undefined ? path : `${naming.name}: ${path}`
 }
@@ -163,7 +165,10 @@ function classOf(status: number): (typeof classes)[number] {
   return status < 500 ? '4xx' : '5xx'
 }
 
-/** Good answers and mistakes of clients are not logged above debug; a full queue, which empties itself, is a warning. */
+/**
+ * Good answers and errors of clients are logged at debug; a full queue is a warning, because it recovers without the
+ * operator.
+ */
 function levelOf({ outcome, fault, status }: Ending): 'debug' | 'warn' | 'error' {
   if (status === 503) return 'warn'
   if (fault === 'self' || status === 500) return 'error'
@@ -174,7 +179,7 @@ function levelOf({ outcome, fault, status }: Ending): 'debug' | 'warn' | 'error'
 /** Seconds after which a refused client may come again: a full queue is short-lived. */
 const retryAfterSeconds = 1
 
-/** Answers in words and settles. HEAD gets the same head and no words. Nothing happens where the client is gone already. */
+/** Answers with a text and settles. HEAD gets the same head without the body. Where the client has left it only settles. */
 export function answerText(
   ledger: Ledger,
   flow: Flow,
@@ -188,7 +193,7 @@ export function answerText(
     lines = '',
     body,
   } = answer.status < 400 ? asked : toldTo(flow.request, withCode(asked, why.code))
-  // Also an answer without content says what the name means: it was resolved all the same.
+  // The headers of the name are sent without content as well: the name was resolved.
   const named = flow.naming?.block ?? ''
   const block = `${flow.lines}\r\nContent-Type: ${type}${lines}${named}`
   flow.answered = true
@@ -212,13 +217,13 @@ export function answerFailed(ledger: Ledger, flow: Flow, error: unknown): void {
   }
 }
 
-/** The method is none of this route's. */
+/** Answers 405 with the methods of this route. */
 export function answerWrongMethod(ledger: Ledger, flow: Flow, methods: readonly string[]): void {
   const lines = `\r\nAllow: ${[...methods, 'OPTIONS'].join(', ')}`
   answerText(ledger, flow, { status: 405, text: 'Method not allowed', lines }, { fault: 'client' })
 }
 
-/** The client left before there was anything to say. */
+/** Settles a flow whose client left before the answer. */
 export function answerGone(ledger: Ledger, flow: Flow): void {
   flow.answered = true
   flow.reply.end({ status: 499, block: flow.lines })
@@ -226,8 +231,8 @@ export function answerGone(ledger: Ledger, flow: Flow): void {
 }
 
 /**
- * Answers with a refusal. Unknown ids may be remembered for `notFound` (a Cache-Control value); what went wrong on our side or
- * behind us is never cached, and what it was is for the log: clients read a plain word.
+ * Answers with a refusal. Unknown ids may be cached for `notFound` (a Cache-Control value); failures of this gateway or of
+ * its sources are never cached. Details stand in the log, clients get a short text.
  */
 export function answerRefusal(ledger: Ledger, flow: Flow, refusal: Refusal, notFound: string): void {
   const status = statusOf[refusal.refused]

@@ -5,14 +5,14 @@ import type { BlockList } from '../moderation/protocol.js'
 import type { Content } from '../store/content.js'
 import type { Entry } from './entry.js'
 
-/** What is said instead of content that must not be served. */
+/** The answer in place of blocked content. */
 export interface Blocking {
   readonly status: 451 | 503
   readonly text: string
   readonly lines: string
 }
 
-/** Bodies above this size are watched while they go out: smaller ones the server takes whole, whatever the socket takes. */
+/** Larger bodies are checked again while they are sent; smaller ones are copied whole into the server at once. */
 const watchedMinBytes = 16 * 1024
 
 /**
@@ -42,7 +42,7 @@ export class Guard {
     this.#caching = `public, max-age=${maxAgeSeconds}${maxAgeSeconds === 0 ? '' : ', immutable'}`
   }
 
-  /** False: no content is blocked, and no question needs an answer. */
+  /** False: nothing is blocked, so no check is needed. */
   get isOn(): boolean {
     return this.list.mayBlockContent
   }
@@ -52,12 +52,12 @@ export class Guard {
     return this.list.mayBlockHashes
   }
 
-  /** Another number whenever something was blocked or released. */
+  /** Changes whenever something is blocked or released. */
   get version(): number {
     return this.list.version
   }
 
-  /** Of an entry, with everything known of it; what was clear is not asked again until something is blocked. */
+  /** Whether an entry is blocked, by everything known of it. The result is kept until the list changes. */
   blocks(entry: Entry): boolean {
     const { version } = this.list
     if (entry.clearAt === version) return false
@@ -66,43 +66,43 @@ export class Guard {
     return false
   }
 
-  /** Of an id of which nothing is known yet. */
+  /** Whether an id is blocked of which nothing else is known. */
   blocksId(id: Id): boolean {
     return this.list.blocksId(id)
   }
 
-  /** Of content by its SHA-256 alone. */
+  /** Whether content with this SHA-256 is blocked. */
   blocksDigest(digest: Uint8Array): boolean {
     return this.list.blocksDigest(digest)
   }
 
-  /** Of content: its id, the bundles that it lies in, its digest. */
+  /** Whether content is blocked by its id, by a bundle that it lies in, or by its digest. */
   blocksContent({ id, place, digest }: Pick<Attributes, 'id' | 'place' | 'digest'>): boolean {
     const chain = place === undefined ? undefined : [place.rootId, place.parentId, ...place.path]
     return this.list.blocksId(id, chain) || (digest !== undefined && this.list.blocksDigest(digest))
   }
 
   /**
-   * True where bytes of `id` cannot be judged yet: something that may have this size is blocked by its hash, and nobody here
-   * knows the digest of `id`.
+   * True where it is not yet known whether `id` is blocked: content that may have this size is blocked by its hash, and the
+   * digest of `id` is not known here.
    */
   lacksDigest(id: Id, sizeBytes: number): boolean {
     if (!this.needsDigests || !this.list.mayBlockSize(sizeBytes)) return false
     return this.catalog.attributes(id)?.digest === undefined
   }
 
-  /** Of the bundles that something lies in. */
+  /** Whether one of these bundles is blocked. */
   blocksInside(bundles: readonly Id[]): boolean {
     return this.isOn && bundles.some((one) => this.list.blocksId(one))
   }
 
-  /** Of an id with whatever the catalog knows of it. */
+  /** Whether an id is blocked, by all that the catalog knows of it. */
   blocksKnown(id: Id): boolean {
     if (!this.isOn) return false
     return this.blocksContent(this.catalog.attributes(id) ?? { id })
   }
 
-  /** Of a whole label in front of a root host, lower case. */
+  /** Whether a name is blocked: the whole label in front of a root host, lower case. */
   blocksName(label: string): boolean {
     return this.list.blocksName(label)
   }
@@ -117,12 +117,15 @@ export class Guard {
     return { status: 451, text, lines: `\r\nCache-Control: ${this.#caching}` }
   }
 
-  /** The same content, which breaks off as soon as it is blocked: its socket is closed short. */
+  /** The same content, whose transfer is aborted when it is blocked meanwhile. */
   watched(content: Content, attributes: Attributes, bytes: number): Content {
     return bytes <= watchedMinBytes ? content : new WatchedContent(content, this.watch(attributes))
   }
 
-  /** For content that is clear now: true for as long as it is. Looked up again only when something was blocked or released. */
+  /**
+   * For content that is not blocked now: a function that is true while that holds. It looks again only when the list has
+   * changed.
+   */
   watch(attributes: Attributes): () => boolean {
     let clearAt = this.version
     return () => {
@@ -135,7 +138,7 @@ export class Guard {
   }
 }
 
-/** Content on its way out, asked about again whenever something new is blocked. */
+/** Content that is being sent, checked again whenever something new is blocked. */
 class WatchedContent implements Content {
   constructor(
     private readonly content: Content,

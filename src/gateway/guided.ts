@@ -6,9 +6,9 @@ import { weightier } from '../source/refusals.js'
 import type { Finder } from './parts.js'
 
 /**
- * Opens `id` where the client or a band says that it lies: the client's word first where it names an offset, the band's
- * otherwise, and the other one where nothing was found by the first. Both are proven against the id. A refusal is the
- * weightier of the two. `isOver`: nobody waits any more.
+ * Opens `id` at the place that the client's hints or a band name: the hints first where they name an offset, else the band,
+ * and the other one where nothing was found there. Bytes of both are proven against the id. Where both fail, the more serious
+ * refusal is returned. `isOver`: the client has left.
  */
 export async function openGuided(
   id: Id,
@@ -27,7 +27,7 @@ export async function openGuided(
   return isRefusal(again) ? weightier(opened, again) : again
 }
 
-/** Not where the network is slow or we are busy: a second try would only cost more. */
+/** False where the network is slow or this gateway busy: a second try would add to the load. */
 function mayLieElsewhere({ refused }: Refusal): boolean {
   return refused === 'unknown' || refused === 'upstream' || refused === 'forged'
 }

@@ -11,7 +11,7 @@ import type { Naming } from './naming.js'
 import type { GatewayOptions } from './options.js'
 import type { Variant } from './plan.js'
 
-/** What an answer may say about the bytes behind it. */
+/** What is known of the content when its head is written. */
 export interface Facts {
   readonly attributes: Attributes
   /** The bytes come from the local store. */
@@ -20,22 +20,22 @@ export interface Facts {
   readonly trusted: boolean
   readonly stable: boolean
   readonly digest: Uint8Array | undefined
-  /** The very bytes at hand were hashed: the answer may carry their digest as a promise. */
+  /** These bytes were hashed, so that the answer may state their digest. */
   readonly hashed: boolean
-  /** A manifest's answer for paths it does not have: soon stale, whatever the content is. */
+  /** A manifest's fallback for paths that it does not have: cached for a short time, whatever the content is. */
   readonly fallback: boolean
   /** The content was asked for by a name. */
   readonly naming?: Naming | undefined
 }
 
-/** A head that only lacks what belongs to one request. */
+/** A head without the lines that belong to one request. */
 export interface PreparedHead {
   readonly block: string
   /** Lower-case lines that a signature covers; undefined where nothing is signed. */
   readonly covered: readonly Line[] | undefined
 }
 
-/** What a signature says of the request that it answers. */
+/** What a signature covers of the request. */
 export interface Asking {
   readonly status: number
   readonly method: string
@@ -44,7 +44,7 @@ export interface Asking {
 
 /** Writes the heads of answers with content. */
 export interface HeadWriter {
-  /** So old may the signature of a head be that is sent once more. */
+  /** A signature may be sent again for so long. */
   readonly reuseSeconds: number
   /** Costs about 10 to 50 us: kept for the next request wherever possible. */
   prepare(facts: Facts, variant: Variant, boundary: () => string): PreparedHead
@@ -54,7 +54,7 @@ export interface HeadWriter {
   signedLater(head: PreparedHead, asking: Asking, seconds: number): Promise<string | undefined>
 }
 
-/** Heads that are signed on other threads at once: the pool has other work, too. */
+/** Heads that are being signed on other threads at once; the pool has other work, too. */
 const signedLaterMax = 16
 
 export const statusOfVariant: Readonly<Record<Variant, 200 | 206 | 304>> = {
@@ -67,13 +67,16 @@ export const statusOfVariant: Readonly<Record<Variant, 200 | 206 | 304>> = {
 const unknownType = 'application/octet-stream'
 const typeMax = 256
 
-/** The type as a header line may carry it: it is written by whoever made the item. */
+/** The content type, made safe for a header line: its text comes from whoever made the item. */
 export function typeOf(attributes: Attributes): string {
   const safe = safeValue((attributes.contentType ?? '').slice(0, typeMax))
   return safe === '' ? unknownType : safe
 }
 
-/** Codings as a list of tokens (RFC 9110 section 8.4), or nothing: an unreadable word would spoil the answer. */
+/**
+ * Content codings as a list of tokens (RFC 9110 section 8.4); undefined where malformed, because clients could not read the
+ * answer.
+ */
 function encodingOf({ contentEncoding }: Attributes): string | undefined {
   const shape = /^[\w!#$%&'*+.^`|~-]{1,64}(\s*,\s*[\w!#$%&'*+.^`|~-]{1,64}){0,7}$/
   return contentEncoding !== undefined && shape.test(contentEncoding) ? contentEncoding : undefined

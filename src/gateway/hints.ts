@@ -18,9 +18,9 @@ const names = {
   via: spellings('Via'),
 }
 
-/** Deeper nesting than this is no honest path. */
+/** Bundles that a path may name; deeper nesting does not occur in practice. */
 const pathMax = 16
-/** Longer lists make the heads of questions too long for the gateways that are asked. */
+/** Longer lists would make requests to other gateways exceed their header limits. */
 const viaMax = 16
 /** Host names, addresses and ports. Anything else would be sent on in a header, where a server may refuse the whole question. */
 const hostShape = /^[a-z0-9._:[\]-]{1,255}$/
@@ -34,7 +34,7 @@ function first(request: Request, spelled: readonly string[]): string | undefined
   return undefined
 }
 
-/** Case counts for nobody in a host's name, but it is passed on as it came. */
+/** Matched without regard to letter case, returned as it was sent. */
 function shaped(text: string | undefined, shape: RegExp): string | undefined {
   return text !== undefined && shape.test(text.toLowerCase()) ? text : undefined
 }
@@ -66,12 +66,12 @@ function readPath(text: string | undefined): Id[] | undefined {
   return ids.every((id) => id !== undefined) ? ids : undefined
 }
 
-/** Gateways that the request passed, by its own word; 0 where it says nothing readable. */
+/** Gateways that the request passed, as it says itself; 0 where the header is absent or malformed. */
 export function readHops(request: Request): number {
   return whole(first(request, names.hops)) ?? 0
 }
 
-/** What this gateway knows of itself for the defence against circles, and for whom it asks no other one. */
+/** What is needed to detect request loops between gateways, and requests for which no other gateway may be asked. */
 export type Self = Pick<
   GatewayOptions,
   | 'ownHosts'
@@ -85,8 +85,8 @@ export type Self = Pick<
 >
 
 /**
- * Gateways that the request passed, and whether it may go further: not after too many, not where it was here before. What is no
- * host's name is left out: hops are counted all the same.
+ * Gateways that the request passed, and whether it may go further: not after too many, and not where it was here before.
+ * Malformed host names are left out of the list, but counted as hops.
  */
 export function readTrail(request: Request, self: Pick<Self, 'hopsMax' | 'ownHosts'>): Trail {
   const hops = readHops(request)
@@ -99,8 +99,8 @@ export function readTrail(request: Request, self: Pick<Self, 'hopsMax' | 'ownHos
 }
 
 /**
- * Where the request comes from, and whether it may be carried on to other gateways: not after too many hops, not where it
- * was here before, not where the client forbids it. Without an origin of its own the request's origin is this gateway.
+ * Where the request comes from, and whether other gateways may be asked for it: not after too many hops, not where it was
+ * here before, not where the client forbids it. A request that names no origin begins at this gateway.
  */
 export function readProvenance(request: Request, self: Self): Provenance {
   const trail = readTrail(request, self)
@@ -119,8 +119,8 @@ export function readProvenance(request: Request, self: Self): Provenance {
 }
 
 /**
- * Cache-Control of a 404: `caching`, but `no-store` where the client's own trail or hints may have left places out. A cache in
- * front knows answers by their address, and would give the absence that one client brought about to all others.
+ * Cache-Control of a 404: `caching`, but `no-store` where the client's own hints or hops may have kept sources from being
+ * asked. A cache in front stores answers by address, and would give this 404 to all other clients.
  */
 export function absentCaching(request: Request, self: Self, caching: string): string {
   const isPlain = trailKey(readProvenance(request, self), self) === '' && hintsKey(readHints(request)) === ''

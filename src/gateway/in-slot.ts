@@ -4,10 +4,10 @@ import type { Reply, Request } from '../http/exchange.js'
 import { answerSmall } from '../http/small-answer.js'
 import { refusedAnswer } from './answer.js'
 
-/** Tells clients apart: whose share of what is scarce a request uses. */
+/** Names the client whose share of limited slots a request uses. */
 export type ClientOf = (request: Request) => string
 
-/** A request and the way back. */
+/** A request and its reply. */
 export interface Exchange {
   readonly request: Request
   readonly reply: Reply
@@ -15,7 +15,7 @@ export interface Exchange {
   readonly first: string
 }
 
-/** Does `act` in a slot of the client's; answers 503 where the slots, or the client's share of them, are taken. */
+/** Runs `act` in a slot; answers 503 where all slots, or all of this client's share, are taken. */
 export async function inSlot(
   slots: FairSlots,
   client: string,

@@ -3,23 +3,23 @@ import { takesPages } from '../http/small-answer.js'
 import { answerText, type Flow, type Ledger } from './flow.js'
 
 /**
- * Content of strangers may hold scripts. Where it has an origin of its own (the sandbox host of its id, a name's host) they
- * reach nothing but themselves. Elsewhere its origin is that of our own answers and of everybody else's content: there browsers
- * are told to give each document an origin that nobody else has. Its scripts run; it has no storage, no cookies and no service
- * worker, and reads of other addresses what any page on the web may read. Never `allow-same-origin`: it would undo all of this.
- * Content of the apex is the operator's own choice for his root host, and is served as it is.
+ * Anybody's content may hold scripts. On an origin of its own (the sandbox host of its id, a name's host) they reach only
+ * that content. Elsewhere the origin is shared with this gateway's answers and with all other content: there browsers are
+ * told to give each document an opaque origin. Its scripts run, but have no storage, no cookies and no service worker, and
+ * read from other addresses only what every page on the web may read. `allow-same-origin` must never be added: it would undo
+ * this. Content of the apex was chosen by the operator for the root host, and is sent without the sandbox.
  */
 export const sandboxLines =
   '\r\nContent-Security-Policy: sandbox allow-scripts allow-forms allow-popups allow-downloads'
 
 /** The header lines for an answer with content of this type; `type` is written by strangers. */
 export function isolationLines({ isShared }: Flow, type: string): string {
-  // The viewers of browsers show no PDF in a sandbox, and run its scripts in a place of their own. With parameters the line could
-  // be read as a list with another type at its end.
+  // Browsers show no PDF in a sandbox, and their viewers isolate its scripts. A type with parameters is not trusted: browsers
+  // may read it as a list whose last type counts.
   return isShared && type !== 'application/pdf' ? sandboxLines : ''
 }
 
-/** A service worker would answer for every address of its origin. True: it was refused. */
+/** Refuses scripts of service workers on a shared origin, because one could answer for every address there. True: refused. */
 export function refusesWorker(ledger: Ledger, flow: Flow): boolean {
   if (!flow.isShared || flow.request.header('service-worker') === undefined) return false
   const text =
@@ -29,8 +29,8 @@ export function refusesWorker(ledger: Ledger, flow: Flow): boolean {
 }
 
 /**
- * True where a browser asks for a document to show (Fetch Metadata; without it, as older browsers ask: for HTML first). Programs
- * that want bytes are not sent elsewhere: other gateways ask `/raw`, and many of them follow no redirect.
+ * True where a browser asks for a document to show (Fetch Metadata; without it, as older browsers ask: for HTML first).
+ * Programs that want bytes are not redirected: other gateways ask `/raw`, and many follow no redirect.
  */
 export function isNavigation(request: Request): boolean {
   const mode = request.header('sec-fetch-mode')

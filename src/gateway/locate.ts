@@ -8,7 +8,7 @@ import type { StoredContent } from '../store/stored-content.js'
 import type { Entries, Entry } from './entry.js'
 import type { Blobs, Source } from './parts.js'
 
-/** Where the bytes of an id are, as far as this machine can say without waiting. */
+/** Where the bytes of an id are, as far as is known on this machine without waiting. */
 export type Located =
   /** On disk; `sound` where the file was checked. The content is closed by whoever got it. */
   | { readonly at: 'store'; readonly entry: Entry; readonly content: StoredContent; readonly sound: boolean }
@@ -20,7 +20,7 @@ export type Located =
 
 const nowhere: Located = { at: 'nowhere' }
 
-/** Finds ids: prepared entries first, then the catalog; never a source, and never waiting. */
+/** Finds ids among prepared entries, then in the catalog. It asks no source and never waits. */
 export class Locator {
   #isToldUnreadable = false
 
@@ -33,16 +33,16 @@ export class Locator {
     private readonly checkWaitBytes: number,
   ) {}
 
-  /** `patient`: false where the caller has waited for a check already and takes the bytes as they are. */
+  /** `patient`: false where the caller has waited for a check already and takes the bytes unchecked. */
   locate(id: Id, patient = true): Located {
     const entry = this.entries.get(id)
     if (entry === undefined) return nowhere
     if (entry.path === undefined) return { at: 'catalog', entry }
     const content = this.#open(entry, entry.path)
-    // The fetcher looks at it once more, and asks the sources where it cannot have it either.
+    // The fetcher tries to open it again, and asks the sources where it cannot either.
     if (content === 'unreadable') return { at: 'catalog', entry }
     if (content === undefined) {
-      // Gone from disk behind the catalog's back, or between its word and ours.
+      // The file was removed by hand, or after the catalog was read.
       entry.path = undefined
       return { at: 'catalog', entry }
     }
@@ -58,7 +58,10 @@ export class Locator {
     return { at: 'store', entry, content, sound: false }
   }
 
-  /** A file that cannot be opened now (no descriptor, a failing disk) is no bug of a request: told once, until one can. */
+  /**
+   * A file that cannot be opened (no free descriptor, a failing disk) is no bug of a request: it is logged once, until
+   * opening works again.
+   */
   #open(entry: Entry, path: string): StoredContent | undefined | 'unreadable' {
     try {
       const content = this.#openSmall(entry) ?? this.blobs.open(path, entry.attributes.size, entry.isPopular)
@@ -71,13 +74,13 @@ export class Locator {
     }
   }
 
-  /** The place of a payload holds until the writer of the segments says that something changed. */
+  /** The place of a payload stays valid until the commit number of the segments changes. */
   #openSmall(entry: Entry): SegmentContent | undefined {
     const { segments } = this.blobs
     const { digest, size } = entry.attributes
     if (segments === undefined || digest === undefined || size > segmentDefaults.payloadMaxBytes)
       return undefined
-    // The number first: what changes between the two is then noticed at the next request.
+    // The commit number is read first: a change between the two reads is then noticed at the next request.
     const { commits } = segments.marks
     if (entry.placeAt !== commits) {
       entry.place = segments.find(digest)
@@ -87,8 +90,9 @@ export class Locator {
   }
 
   /**
-   * Has the blob checked, once for all who wait. Resolves false where it was not what its name says: it is gone then, and
-   * the catalog may know less than before. An unanswered check leaves the blob unchecked and resolves true. Never rejects.
+   * Has the blob checked, once for all who wait. Resolves false where its bytes do not have its digest: it is removed then,
+   * and the catalog may know less than before. An unanswered check leaves the blob unchecked and resolves true. Never
+   * rejects.
    */
   async check(entry: Entry): Promise<boolean> {
     const { digest, id } = entry.attributes
@@ -97,10 +101,10 @@ export class Locator {
     if (content instanceof SegmentContent) {
       const isSound = await content.verify()
       content.close()
-      // One that is false is for its writer to remove.
+      // A false one is removed by the writer of the segments.
       if (isSound && content.sizeBytes === entry.attributes.size) return true
     }
-    // The stamp is taken first: a file that comes while the check runs is not the one that was checked.
+    // The file's state is read first: a file that replaces it during the check was not checked.
     const stamp = content instanceof SegmentContent ? undefined : content.stamp
     const { sizeBytes } = content
     if (stamp !== undefined) content.close()
@@ -118,7 +122,7 @@ export class Locator {
       }
       return true
     }
-    this.log.error({ data: id, path: entry.path }, 'a blob was not what its name says; it is fetched again')
+    this.log.error({ data: id, path: entry.path }, 'a blob does not have the digest of its name; it is fetched again')
     this.entries.forget(id)
     return false
   }

@@ -18,19 +18,19 @@ const resolvedMax = 16_384
 /** Longer paths are looked up each time. */
 const keptPathMax = 256
 
-/** Manifests as one edge thread looks into them: packed files by the digest of the text, opened when they are first asked for. */
+/** Manifests as one edge thread reads them: packed files by the digest of the text, opened when they are first asked for. */
 export class Manifests {
   /** In the order of use. A refusal: the text is no manifest that can be resolved. */
   readonly #open = new Map<string, PackedFile | Refusal>()
   /** Questions under way, so that many requests for one cold manifest are one message. */
   readonly #asking = new Map<string, Promise<string | Refusal>>()
 
-  /** What paths led to, by the digest of the text and the path: true for ever, because the text is what its digest says. */
+  /** Results by digest of the text and path. They never change, because the digest fixes the text. */
   readonly #resolved = new Recent<string, Resolved>(resolvedMax)
-  /** Of them those that are each client's. */
+  /** How many of these questions belong to which client. */
   readonly #shares: FairSlots
 
-  /** So many files are open at once: a descriptor each. One client has at most `eachMax` questions under way. */
+  /** `openMax`: files open at once, a descriptor each. `eachMax`: questions of one client under way. */
   constructor(
     private readonly source: Pick<Source, 'manifest'>,
     private readonly openMax: number,
@@ -46,8 +46,8 @@ export class Manifests {
   }
 
   /**
-   * The same, with a question to the fetcher before: the text is parsed there where nobody did so yet. `key` is the same for
-   * all who mean the same text; `client` is whose share of the questions is used. Never rejects.
+   * The same, after a question to the fetcher, which parses the text where that was not done yet. `key` is the same for all
+   * who mean the same text; `client` names whose share of the questions is used. Never rejects.
    */
   async resolve(
     key: string,
@@ -55,7 +55,7 @@ export class Manifests {
     path: string,
     client: string,
   ): Promise<Resolved | Refusal | 'absent'> {
-    // Twice: a damaged file is made again.
+    // Two tries: a damaged file is made again.
     for (const again of [false, true]) {
       const name = await this.#ask(`${again} ${key}`, from, again, client)
       if (isRefusal(name)) return name
@@ -76,7 +76,7 @@ export class Manifests {
     const found = this.#open.get(name)
     if (found === undefined) return 'unknown'
     if (isRefusal(found)) return found
-    // Moving it to the young end costs as much as finding it: not worth it while there is room.
+    // Moving it to the young end costs as much as finding it, so it is skipped while there is room.
     if (this.#open.size * 2 > this.openMax) {
       this.#open.delete(name)
       this.#open.set(name, found)
@@ -122,7 +122,7 @@ export class Manifests {
   }
 }
 
-/** Nothing is remembered of a disk that refuses, or of a process without descriptors: the next request tries again. */
+/** A failing disk or a lack of descriptors is not remembered: the next request tries again. */
 function opened(path: string): ReturnType<typeof PackedFile.open> {
   try {
     return PackedFile.open(path)

@@ -3,16 +3,19 @@ import type { Vocabulary } from '../attest/vocabulary.js'
 import type { Id } from '../format/id.js'
 import type { Resolution } from '../names/protocol.js'
 
-/** What an answer says because of the name that its content was asked by. Heads are prepared for one object: make it once. */
+/**
+ * What an answer says because its content was asked for by name. Prepared heads are kept by object identity, so one object is
+ * made for each resolution.
+ */
 export interface Naming {
   /** The resolved name with its undername; absent where content is not served by name (an apex id, a page for unknown names). */
   readonly name?: string
   /** Goes into the entity tag: a 304 then means the same bytes and the same resolution. */
   readonly resolvedId?: Id
   readonly lines: readonly Line[]
-  /** The lines for answers in words, each with CRLF in front. */
+  /** The lines for answers without content, each with CRLF in front. */
   readonly block: string
-  /** The value of Cache-Control, or the longest that answers may be kept, or that the address never means anything else. */
+  /** The value of Cache-Control; or its upper limit; or `stable`, where the address never changes its meaning. */
   readonly caching: string | { readonly capSeconds: number } | { readonly stable: true }
   /** Instead of 200; conditions and ranges do not count then. */
   readonly status?: 404
@@ -30,7 +33,7 @@ export function namingOf(resolution: Resolution, words: Vocabulary): Naming {
   }
 }
 
-/** For content that is served on a name's behalf, without being what the name means. */
+/** For content that is served under a name without being what the name means. */
 export function unnamed(caching: Naming['caching'], status?: 404): Naming {
   return { lines: [], block: '', caching, ...(status === undefined ? {} : { status }) }
 }

@@ -4,8 +4,8 @@ import { readHops } from './hints.js'
 import { requestId } from './request-id.js'
 
 /**
- * The flow of a request that just came. `lead`: what stands before its id in every head. Written out, and not made of parts: this
- * runs for every request, and spreading costs more than all the rest.
+ * The flow of a request that just came. `lead`: what stands before its id in every head. The object is written out, because
+ * this runs for every request and spreading would take most of its time.
  */
 export function openFlow(ledger: Ledger, request: Request, reply: Reply, family: Family, lead: string): Flow {
   const id = requestId(request)

@@ -2,8 +2,9 @@ import type { Piece } from '../http/exchange.js'
 import type { Opened } from '../source/opener.js'
 
 /**
- * True where the whole body lies ready and was hashed: the fetcher shows the last byte only after it judged the digest.
- * A digest alone proves nothing, it may be what the index knew before; nor does a copy in the store that nobody checked.
+ * True where the whole body is here and was hashed: the fetcher shows the last byte only after it compared the digest. The
+ * digest in the attributes alone is no proof, because it may come from the index; nor is a copy in the store that was not
+ * checked.
  */
 export function isHashed({ attributes, content, window, source }: Opened): boolean {
   const { digest, size } = attributes

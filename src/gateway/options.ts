@@ -9,9 +9,9 @@ export interface GatewayOptions {
   readonly tagBytesMax: number
   /** Blocks behind the tip after which content is final. */
   readonly forkDepth: number
-  /** Lower-case host names of this gateway: seen in a request's via list, the request went in a circle. */
+  /** Lower-case host names of this gateway: where a request's via list has one of them, the request went in a loop. */
   readonly ownHosts: readonly string[]
-  /** Release told to other gateways as the origin's. */
+  /** Release that is told to other gateways as that of the origin. */
   readonly release: string
   /** Hops after which no other gateway is asked. */
   readonly hopsMax: number
@@ -24,7 +24,9 @@ export interface GatewayOptions {
   readonly localOnlyOrigins: readonly string[]
   /** The same for these clients; absent: for none. */
   readonly localOnlyClient?: (request: Request) => boolean
-  /** Blobs up to this size are checked before they are first served; larger ones are served meanwhile, unverified. */
+  /**
+   * Blobs up to this size are checked before they are first served; larger ones are served unverified until they are checked.
+   */
   readonly checkWaitBytes: number
   /** Memory that the prepared answers of a thread may take: 2 to 10 KiB each. */
   readonly entriesMaxBytes: number

@@ -25,7 +25,7 @@ import type { Guard } from './guard.js'
 import type { ClientOf } from './in-slot.js'
 import type { GatewayOptions } from './options.js'
 
-/** Blobs on disk, as this edge thread reaches them. */
+/** Access of this edge thread to blobs on disk. */
 export interface Blobs {
   /** Path of the blob with this SHA-256, whether or not it is there. */
   path(digest: Uint8Array): string
@@ -35,7 +35,7 @@ export interface Blobs {
   readonly segments?: SegmentReader
 }
 
-/** The way to bytes that are not in the store, and to certainty about those that are (source/opener.ts). */
+/** Brings content that is not in the store, and checks what is (source/opener.ts). */
 export interface Source {
   /** Resolves as soon as size and type are known; small payloads come whole and with a digest. Never rejects. */
   open(wanted: {
@@ -45,7 +45,10 @@ export interface Source {
     /** Inclusive. */
     readonly window?: Window
   }): Promise<Opened | Refusal>
-  /** Is the blob on disk what its name says? A false one is dropped and distrusted when this resolves. */
+  /**
+   * Whether the blob on disk has its digest. A false one is removed, and what the catalog says of it is no longer trusted,
+   * when this resolves.
+   */
   check(id: Id, digest: Uint8Array): Promise<boolean | Refusal>
   /** The SHA-256 of a payload; it is brought whole where nobody here knows it. Never rejects. */
   digestOf(id: Id): Promise<Uint8Array | Refusal>
@@ -53,26 +56,26 @@ export interface Source {
   manifest(from: ManifestFrom, again: boolean): Promise<Packed | Refusal>
 }
 
-/** Bands, asked where an item lies that nothing else here knows (bands/finder.ts). Never throws, never rejects. */
+/** Looks up in bands where an item lies that the catalog does not know (bands/finder.ts). Never throws, never rejects. */
 export interface Finder {
   find(id: Id): Hints | undefined | Promise<Hints | undefined>
 }
 
 /** What host names mean here. */
 export interface HostOptions {
-  /** Lower case; the first is the one that content by id is sent to from hosts that are none of ours. */
+  /** Lower case. Requests for content by id under a foreign host are redirected to the first. */
   readonly rootHosts: readonly string[]
-  /** Of the addresses that clients are sent to. */
+  /** Protocol of redirects. */
   readonly protocol: 'http' | 'https'
   /** Where this program listens. */
   readonly ownPort: number
-  /** Content by id is sent to its own host also from hosts without a label: root hosts, IP addresses, strangers' hosts. */
+  /** Content by id is redirected to its own host also from hosts without a label: root hosts, IP addresses, foreign hosts. */
   readonly sandboxBareHosts: boolean
   /** Content of the root hosts themselves; excludes `apexNames`. */
   readonly apexId?: Id
   /** Names of that content: one for all root hosts, or one for each. Empty: none. */
   readonly apexNames: readonly Name[]
-  /** The longest that content of an apex id may be kept: the operator may choose another. */
+  /** Upper limit of caching for an apex id, because the operator may choose another id. */
   readonly apexMaxSeconds: number
   /** Shown where nobody knows a name; before `notFoundName`. */
   readonly notFoundId?: Id
@@ -80,7 +83,7 @@ export interface HostOptions {
   readonly enforceUndernameLimit: boolean
 }
 
-/** Where what is offered is read from. */
+/** The bands that this gateway gives away. */
 export interface Offered {
   readonly offers: OfferReader
   /** The whole file at a path, mapped; undefined where there is none. */
@@ -92,14 +95,14 @@ export interface Route extends Routed {
   readonly family: 'info' | 'other' | 'upload' | 'payment'
   /**
    * Answers. `lines` (request id and CORS) go first into the block of whatever head it sends. Ends the reply exactly once,
-   * now or later. Who answers with content ends the reply of the flow instead, and settles it.
+   * now or later. A route that answers with content ends the reply of the flow instead, and settles it.
    */
   handle(request: Request, reply: Reply, lines: string, flow: Flow): void | Promise<void>
 }
 
 export interface GatewayParts {
   readonly catalog: Catalog
-  /** Told now and then which blobs were served, so that eviction spares them. */
+  /** Is told from time to time which blobs were served, so that eviction keeps them. */
   readonly keeper?: Address<CatalogRequest, CatalogReply>
   readonly source: Source
   readonly blobs: Blobs
@@ -114,9 +117,9 @@ export interface GatewayParts {
   readonly clock: Clock
   /** Absent: nobody is limited. */
   readonly admission?: Admission
-  /** Whose share of what is scarce a request uses. */
+  /** The client whose share of limited slots a request uses. */
   readonly clientOf: ClientOf
-  /** Undefined: hosts mean nothing, everything is answered by its path. */
+  /** Undefined: the host of a request is ignored, only its path counts. */
   readonly naming?: { readonly names: Names; readonly hosts: HostOptions }
   /** Undefined: nothing is blocked. */
   readonly guard?: Guard

@@ -25,7 +25,9 @@ export interface Known {
   readonly contentType: string
   /** Strong, with quotes; absent while the content has not been hashed. */
   readonly entityTag: string | undefined
-  /** Unguessable for whoever made the content, at most 70 characters (RFC 2046 section 5.1.1). */
+  /**
+   * Must not be guessable, because content that holds it could forge parts; at most 70 characters (RFC 2046 section 5.1.1).
+   */
   readonly boundary: () => string
 }
 
@@ -36,7 +38,7 @@ export type Plan =
   | {
       readonly variant: Variant
       readonly status: 200 | 206 | 304 | 404
-      /** Header lines of this very answer, each with CRLF in front; '' where there are none. */
+      /** Header lines of this answer alone, each with CRLF in front; '' where there are none. */
       readonly lines: string
       readonly pieces: readonly Piece[]
       /** Body bytes that will be sent: 0 for HEAD and 304. */
@@ -75,7 +77,8 @@ export function unconditional({ method }: Request): Asked {
  * If-Match, If-None-Match, If-Range, Range. Content has no modification date, so conditions on dates never apply.
  */
 export function plan(asked: Asked, known: Known): Plan {
-  // A client asks again with the very tag it was given: no list to read, and nothing else counts then but If-Match.
+  // Fast path: the client sends exactly the tag that it was given. No list has to be parsed, and of the other conditions only
+  // If-Match counts.
   if (
     asked.ifNoneMatch !== undefined &&
     asked.ifNoneMatch === known.entityTag &&
@@ -96,7 +99,7 @@ export function plan(asked: Asked, known: Known): Plan {
     case 'none':
       return whole(asked, known)
     case 'malformed':
-      // A set with a senseless range in it is refused as a set (RFC 9110 section 15.5.17), as nginx and clients have it.
+      // A set with an invalid range in it is refused as a whole (RFC 9110 section 15.5.17), as nginx does and clients expect.
       return range?.includes('=') === true ? unsatisfiable(known) : malformed
     case 'unsatisfiable':
       return unsatisfiable(known)
@@ -123,20 +126,23 @@ function unsatisfiable({ sizeBytes }: Known): Plan {
   return { variant: 'refused', status: 416, lines, text: 'Range not satisfiable' }
 }
 
-/** The tag of what would be sent, where the request asks about it at all. */
+/** The tag of what would be sent; undefined where no condition of the request needs it. */
 function currentTag({ ifMatch, ifNoneMatch, ifRange }: Asked, { entityTag }: Known): EntityTag | undefined {
   const conditional = ifMatch !== undefined || ifNoneMatch !== undefined || ifRange !== undefined
   return conditional && entityTag !== undefined ? parseEntityTag(entityTag) : undefined
 }
 
-/** A list that is no list matches nothing; `*` matches whatever there is, also while its tag is not known. */
+/** A malformed list matches nothing; `*` matches any content, also while its tag is not known. */
 function matches(list: string, current: EntityTag | undefined, compare: typeof matchesWeakly): boolean {
   const tags = parseEntityTags(list)
   if (tags === undefined) return false
   return current === undefined ? tags === '*' : compare(tags, current)
 }
 
-/** If-Range must be the strong tag of what would be sent: else the client holds parts of something else, and gets all. */
+/**
+ * If-Range must be the strong tag of what would be sent; otherwise the client holds parts of other content, and gets the
+ * whole.
+ */
 function rangeCounts({ ifRange }: Asked, current: EntityTag | undefined): boolean {
   if (ifRange === undefined) return true
   const tag = parseEntityTag(ifRange.trim())

@@ -30,7 +30,7 @@ export function send(
     settle(ledger, flow, planned, { outcome: 'whole', bytes: 0 }, grant, why)
     return
   }
-  // Where the bytes are in memory and the socket takes them, all is over on return.
+  // No promise where the bytes are in memory and the socket takes them all.
   const sent = reply.stream(head, pieces, content)
   if (!(sent instanceof Promise)) {
     settle(ledger, flow, planned, sent, grant, why)
@@ -57,7 +57,7 @@ export function knownOf({ naming }: Flow, entry: Entry): Known {
   return { sizeBytes: attributes.size, contentType, entityTag: entry.tagFor(naming), boundary }
 }
 
-/** The plan of an answer. A page for names that nobody knows has a status of its own, and is always sent whole. */
+/** The plan of an answer. The page for unknown names has status 404, and is always sent whole. */
 export function decide({ request, naming }: Flow, known: Known): Plan {
   const status = naming?.status
   if (status === undefined) return plan(readAsked(request), known)

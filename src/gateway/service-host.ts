@@ -12,9 +12,9 @@ import type { Route } from './parts.js'
 import { WatchedReply } from './watched-reply.js'
 
 export interface ServiceHostParts {
-  /** Everything that the service answers, but its own description. */
+  /** All routes of the service except its own description. */
   readonly routes: readonly Route[]
-  /** What its description for others says of it. */
+  /** Head of its OpenAPI document. */
   readonly service: DescribedService
   /** Under which its requests are counted. */
   readonly family: Family
@@ -24,9 +24,9 @@ export interface ServiceHostParts {
 }
 
 /**
- * What answers on the port of a service beside the gateway: routes out of one table, with a request id and CORS on every answer,
- * counted and logged as the gateway's are; `/openapi.json` and `/api-docs` tell of the table. Answers that say nothing to caches
- * are kept by none. Throws where the routes contradict each other: a bug.
+ * The handler of a service's own port: routes out of one table, with a request id and CORS on every answer, counted and
+ * logged as in the gateway; `/openapi.json` and `/api-docs` describe the table. Answers without Cache-Control get `no-store`.
+ * Throws where the routes contradict each other: a bug.
  */
 export function serviceHost(parts: ServiceHostParts): (request: Request, reply: Reply) => void {
   const { service, family, meters, log, clock } = parts

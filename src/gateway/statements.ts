@@ -16,7 +16,7 @@ export interface StatementParts {
   readonly log: Log
 }
 
-/** Whether the client says that it has the body with this SHA-256 already. */
+/** Whether the client's conditions say that it has the body with this SHA-256 already. */
 export function isUnchanged(request: Request, digest: Uint8Array): boolean {
   const wanted = parseEntityTags(request.header('if-none-match') ?? '')
   return wanted !== undefined && matchesWeakly(wanted, { weak: false, opaque: encodeBase64url(digest) })

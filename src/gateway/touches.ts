@@ -8,7 +8,9 @@ import type { Entry } from './entry.js'
 const tellMs = 10_000
 const touchedMax = 10_000
 
-/** Remembers which blobs were served and tells the keeper now and then, so that eviction takes what nobody reads. */
+/**
+ * Remembers which blobs were served and tells the keeper from time to time, so that eviction removes those that are not read.
+ */
 export class Touches {
   #touched: Entry[] = []
   readonly #stop: () => void
@@ -21,7 +23,7 @@ export class Touches {
     this.#stop = () => timer.cancel()
   }
 
-  /** Costs next to nothing from the second time on. */
+  /** From the second call on it is one comparison. */
   touch(entry: Entry, content: StoredContent): void {
     if (content instanceof SegmentContent) {
       content.ask()
@@ -40,7 +42,7 @@ export class Touches {
   #tell(): void {
     if (this.#touched.length === 0) return
     const digests = this.#touched.flatMap(({ attributes }) => attributes.digest ?? [])
-    // A full mailbox: the entries stay marked, and the word is said next time.
+    // The mailbox is full: the entries stay marked for the next message.
     if (this.keeper?.tell({ kind: 'touched', digests }) !== true) return
     for (const entry of this.#touched) entry.touched = false
     this.#touched = []

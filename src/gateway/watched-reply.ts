@@ -5,7 +5,7 @@ const cacheable = new Set([200, 203, 206])
 
 /**
  * A reply that tells how it ended, so that routes written without flows are counted and logged like all others. Good answers
- * that say nothing to caches get the `caching` word, where there is one.
+ * without Cache-Control get `caching`, where it is given.
  */
 export class WatchedReply implements Reply {
   constructor(

@@ -66,16 +66,16 @@ export interface EdgeThread extends QueryAsking {
   /** Clients for whom no other gateway is asked. Absent: nobody. */
   readonly localOnly?: ClientOptions
   /**
-   * Nodes, asked by this thread itself for chunks and whatever clients of nodes ask: the fetcher's thread owns content, and a
-   * chunk that went through it would cross two threads only to be answered and forgotten.
+   * Nodes, asked by this thread itself for chunks and whatever clients of nodes ask: the fetcher's thread keeps content, and
+   * a chunk is sent and then dropped, so that the way through that thread would only cost time.
    */
   readonly chain: ChainOptions
   readonly chunks: {
     readonly finder: ChunkFinderOptions
     readonly broadcast: BroadcastOptions
-    /** What is posted is checked, and told to nobody. */
+    /** Posted data is checked, but not passed on to nodes. */
     readonly dryRun: boolean
-    /** What a chunk in JSON is priced at before it is found. */
+    /** Bytes for which tokens are taken before a chunk in JSON is found. */
     readonly pricedBytes: number
     /** Larger transactions are not transferred to learn their digest for a chunk. */
     readonly learnMaxBytes: number
@@ -106,7 +106,7 @@ export interface EdgeThread extends QueryAsking {
   }
   /** Transactions that no node told of may be announced. */
   readonly optimistic: boolean
-  /** Memory of the `SampleRings` of what was asked for, and of who was refused. */
+  /** Memory of the `SampleRings`: what was asked for, and which clients were refused. */
   readonly resources: SharedArrayBuffer
   readonly limited: SharedArrayBuffer
   /** Gateways of the network, and memory of their `PeerWeights`. */

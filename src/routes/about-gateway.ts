@@ -13,13 +13,13 @@ export interface InfoParts extends HealthParts, MetricsParts {
   readonly bundlers?: readonly string[]
   /** Which bundles are opened and which items indexed. */
   readonly filters?: Readonly<Record<'ans104UnbundleFilter' | 'ans104IndexFilter', object>>
-  /** Parts of the info answer that other rooms know about. */
+  /** Parts of the info answer that other rooms provide. */
   readonly sections?: Readonly<Record<string, unknown>>
   /** Absent: answers are not signed. */
   readonly key?: SigningKey
 }
 
-/** Who this gateway is and how far it is. */
+/** The info answer: identity, settings that concern clients, and progress of the index. */
 export function aboutGateway({
   wallet,
   bundlers,
@@ -47,7 +47,7 @@ export function aboutGateway({
   }
 }
 
-/** How far the index is. `etaSeconds` at the rate of the last seconds, where there is one. */
+/** Progress of the index. `etaSeconds` is an estimate from the rate of the last seconds; absent where that is 0. */
 function progress(tip: Tip, following: Following): Record<string, unknown> {
   const { state, height, blocksPerSecond, bundlesWaiting, missing } = following
   const lag = Math.max(tip.height - height, 0)

@@ -30,28 +30,28 @@ export interface Ask {
   readonly reply: Reply
   /** First lines of every block. */
   readonly first: string
-  /** What of it is answered with bytes of files is settled here, and not by `reply`. */
+  /** Answers with bytes of files are settled through the flow, and not by `reply`. */
   readonly flow: Flow
 }
 
-/** What is said of a body. */
+/** Headers of a body. */
 interface About {
   readonly type: string
-  /** Hex; absent: nothing is said of what the bytes are. */
+  /** Hex; absent: the answer states no digest. */
   readonly sha256?: string
-  /** Of the answer. */
+  /** Value of Cache-Control. */
   readonly caching: string
   /** Not metered. */
   readonly isFree?: true
 }
 
-/** A .torrent file is at most so large: beyond it, it is not one of ours. */
+/** A larger .torrent file was not made by this program, and is not read. */
 const torrentMaxBytes = 64 * 1024 * 1024
 /** A pad is shorter than a piece. */
 const padMaxBytes = 64 * 1024 * 1024
 const octets = 'application/octet-stream'
 const forever = 'max-age=31536000, immutable'
-/** Heads of one second that are kept: who asks for more files than a few bands have waits for a signature. */
+/** Signed heads kept within a second; requests for further files make a signature each. */
 const framesMax = 1024
 
 /** Sends what is offered: files of bands from the mapping, planned, metered and signed like content. */
@@ -65,7 +65,7 @@ export class BandBytes {
     this.#statements = new Statements(parts)
   }
 
-  /** A file, `forever` under its digest or to be asked for `again` under its name. */
+  /** Sends a file: cached `forever` under its digest, or revalidated (`again`) under its name. */
   file(ask: Ask, file: OfferedFile | undefined, caching: 'forever' | 'again'): void | Promise<void> {
     if (file === undefined) return missing(ask)
     const { guard } = this.parts
@@ -98,7 +98,7 @@ export class BandBytes {
     return this.#send(ask, content, { ...about, isFree: true })
   }
 
-  /** The very file that was measured, or undefined: it was replaced under us, or is being replaced. */
+  /** Opens the file that was hashed; undefined where it was replaced meanwhile. */
   #open({ sha256, size, stamp }: OfferedFile): FileContent | undefined {
     const content = this.parts.files.open(bandBlobPath(this.parts.offers.root, sha256))
     if (content === undefined) return undefined
@@ -109,7 +109,7 @@ export class BandBytes {
     return undefined
   }
 
-  /** Plans, takes the charge, and sends; the content is closed, whatever becomes of it. */
+  /** Plans, takes tokens, and sends; the content is closed in every case. */
   #send(ask: Ask, content: Content, about: About): void | Promise<void> {
     const { request, flow } = ask
     const decided = planned(request, content.sizeBytes, about)
@@ -135,7 +135,7 @@ export class BandBytes {
     return outcome instanceof Promise ? outcome.then(go) : go(outcome)
   }
 
-  /** The head of such an answer, but for the request's id and the lines of this very one: signed once a second. */
+  /** The head of such an answer without the request's id and the lines of this answer alone; signed once a second. */
   #frameOf({ request, method, path }: Flow, { variant, status }: Planned, about: About): Frame {
     const seconds = Math.floor(this.parts.clock.now() / 1000)
     if (seconds !== this.#second || this.#frames.size >= framesMax) {
@@ -168,13 +168,13 @@ export class BandBytes {
     return frame
   }
 
-  /** What was paid for is for who paid. */
+  /** Cache-Control of metered answers: private while limits are on, because the client's tokens paid for it. */
   #metered(caching: string): string {
     return `${this.parts.admission === undefined ? 'public' : 'private'}, ${caching}`
   }
 }
 
-/** One range is honoured; several are answered with the whole file. Undefined: the range is none. */
+/** One range is answered as such, several with the whole file. Undefined: the range is malformed. */
 function planned(request: Request, sizeBytes: number, { sha256 }: About): Plan | undefined {
   const asked = readAsked(request)
   const wanted = parseRange(asked.range, sizeBytes)

@@ -15,17 +15,20 @@ export interface ChunkPostParts {
   readonly finder: ChunkFinder
   readonly broadcast: Broadcast
   readonly meters: Meters
-  /** Posts in hand at once: each holds about a megabyte while it is read, proven and told to nodes. */
+  /** Posts being handled at once: each holds about a megabyte while it is read, proven and passed on to nodes. */
   readonly postsMax: number
   readonly clientOf: ClientOf
-  /** Nobody is told. */
+  /** Checked, but not passed on to nodes. */
   readonly dryRun: boolean
 }
 
 /** 256 KiB in base64url, and 5 % for proof and names. */
 export const chunkBodyMax = 367_001
 
-/** `POST /chunk`: proven here, kept for serving, told to nodes. Never rate limited: the data was paid for on the chain. */
+/**
+ * `POST /chunk`: proven here, kept for serving, passed on to nodes. Never rate limited, because the data was paid for on the
+ * chain.
+ */
 export class ChunkPost implements Route {
   readonly family = 'other'
   readonly path = '/chunk'
@@ -73,7 +76,7 @@ export class ChunkPost implements Route {
   }
 }
 
-/** A chunk that is right, and stays here. */
+/** The answer about a correct chunk that is not passed on. */
 const untold = { successCount: 0, preferredSuccessCount: 0, failureCount: 0, results: [] }
 
 /** The value, or undefined where the bytes are no JSON. */

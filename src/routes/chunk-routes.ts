@@ -29,11 +29,11 @@ export interface ChunkRouteParts extends StatementParts {
   /** Answers on their way to clients at once: each holds up to 400 KiB until the slowest reader has it. */
   readonly answersMax: number
   readonly clientOf: ClientOf
-  /** Seconds for chunks so deep in the chain that nothing moves them. */
+  /** Seconds of caching for chunks so deep in the chain that no fork can change them. */
   readonly settledSeconds: number
   /** Absent: nobody is limited. */
   readonly admission?: Admission
-  /** What a chunk in JSON is priced at before it is found; given back is what it has less. */
+  /** Bytes for which tokens are taken before a chunk in JSON is found; those of the difference are returned. */
   readonly pricedBytes: number
 }
 
@@ -44,7 +44,7 @@ const notFound = {
   body: 'Not Found',
 }
 
-/** Of a chunk whose transaction would have to be transferred whole before it is known that it is not blocked. */
+/** Answer for a chunk whose transaction would have to be transferred whole before it is known whether it is blocked. */
 const unjudged = {
   status: 503,
   type: textType,
@@ -59,10 +59,10 @@ const rawType = 'application/octet-stream'
 
 const statuses = [200, 304, 400, 402, 404, 429, 451, 502, 503, 504]
 
-/** A chunk has no more; what a shorter one costs less is given back. */
+/** Largest size of a chunk; tokens for the difference are returned. */
 const rawBytes = 262_144
 
-/** What is sent of a chunk. */
+/** The body for a chunk. */
 interface Shown {
   readonly type: string
   readonly body: Uint8Array
@@ -99,7 +99,7 @@ export class ChunkRoute implements Route {
       return answerSmall(request, reply, first, wrong)
     }
     const offset = Number(text)
-    // The first byte of the weave has the number 1, and no weave reaches 2^53.
+    // Offsets begin at 1, and no weave reaches 2^53.
     if (offset === 0 || !Number.isSafeInteger(offset)) return answerSmall(request, reply, first, notFound)
     const client = this.parts.clientOf(request)
     const asked = { request, reply, first }
@@ -144,7 +144,7 @@ export class ChunkRoute implements Route {
       ...this.#cacheLines(found),
       ...(unchanged ? [] : [['Content-Type', shown.type] as const]),
       ...placeLines(found, offset, raw, words),
-      // A 304 has no content whose digest it could tell.
+      // A 304 has no content, so it has no Content-Digest.
       ...digestLines(digest, unchanged ? undefined : 'Content-Digest', words).filter(
         ([name]) => name !== `${words.gateway}Digest`,
       ),
@@ -158,8 +158,8 @@ export class ChunkRoute implements Route {
   }
 
   /**
-   * Header lines for the answer where the chunk may go out; undefined: it may not, and that is answered. Where something is
-   * blocked, a chunk whose transaction nobody can name is not served either: it might be the one.
+   * Header lines for the answer where the chunk may go out; undefined: it may not, and that is answered. While something is
+   * blocked, a chunk whose transaction is unknown is not served, because it might belong to blocked content.
    */
   async #cleared(asked: Exchange, found: FoundChunk): Promise<string | undefined> {
     const { guard, learner } = this.parts.blocking ?? {}
@@ -185,7 +185,10 @@ export class ChunkRoute implements Route {
     return undefined
   }
 
-  /** Whoever makes us transfer a whole transaction pays for that, by HEAD as well. Undefined: denied, and answered. */
+  /**
+   * The client that causes the transfer of a whole transaction pays for it, also by HEAD. Undefined: it was denied, and
+   * answered.
+   */
   async #learned(
     asked: Exchange,
     learner: DigestLearner,
@@ -210,7 +213,10 @@ export class ChunkRoute implements Route {
   }
 }
 
-/** Of a chunk that is all of its transaction: its own hash is the digest of the content. Undefined: there is more of it. */
+/**
+ * Verdict on a chunk that is all of its transaction: its own hash is the digest of the content. Undefined: the transaction
+ * has more chunks.
+ */
 function wholeVerdict(guard: Guard, id: Id, { span, proven }: FoundChunk): Verdict | undefined {
   if (proven.chunk.length < span.sizeBytes) return undefined
   return guard.blocksKnown(id) || guard.blocksDigest(rawOf({ proven }).digest) ? 'blocked' : 'clear'
@@ -227,13 +233,17 @@ function jsonOf({ proven, span }: FoundChunk): Shown {
   parts.push('","data_path":"', encodeBase64url(proven.dataPath))
   if (span.txPath !== undefined) parts.push('","tx_path":"', encodeBase64url(span.txPath))
   parts.push('","packing":"unpacked"}')
-  // Written by hand, since base64url needs no escaping, and part by part: joining a third of a megabyte costs more than all else.
+  // Written into one buffer, without JSON.stringify: base64url needs no escaping, and joining strings of a third of a
+  // megabyte would take most of the time.
   const body = Buffer.allocUnsafeSlow(parts.reduce((size, part) => size + part.length, 0))
   parts.reduce((at, part) => at + body.write(part, at, 'latin1'), 0)
   return { type: jsonType, body, digest: sha256(body) }
 }
 
-/** Where the bytes come from and what they belong to. The proofs are in the JSON already, so they only go with raw bytes. */
+/**
+ * Lines that say where the bytes come from and what they belong to. JSON holds the proofs already, so only raw answers have
+ * them as lines.
+ */
 function placeLines(found: FoundChunk, offset: number, raw: boolean, words: Vocabulary): Line[] {
   const { proven, span, node } = found
   const start = span.start + proven.start

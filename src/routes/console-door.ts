@@ -10,7 +10,7 @@ import { Router } from '../http/router.js'
 import { gatewayParameters } from './parameters.js'
 
 export interface ConsoleDoorParts {
-  /** What is there besides questions for content: the page, and what it asks. */
+  /** Routes of the console: the page, and what it requests. */
   readonly routes: readonly Route[]
   /** Answers HEAD for content, as on the public port. */
   readonly content: (request: Request, reply: Reply) => void
@@ -20,8 +20,8 @@ export interface ConsoleDoorParts {
 }
 
 /**
- * What answers on the port of the console. No byte of content is ever served there, so that its origin is ours alone; and no
- * answer allows other origins to read it. Content is asked about by HEAD.
+ * The handler of the console's port. It serves no content, so that no script of others shares its origin, and no answer
+ * allows other origins to read it. The console asks about content by HEAD.
  */
 export function consoleDoor(parts: ConsoleDoorParts): (request: Request, reply: Reply) => void {
   const { routes, content, meters, log, clock } = parts

@@ -4,12 +4,12 @@ import type { Reply, Request } from '../http/exchange.js'
 import { answerSmall, textType } from '../http/small-answer.js'
 import { sha256 } from '../proof/digest.js'
 
-/** The files of the page, as they lie in the sources: text that is not compiled. */
+/** The files of the page in the source folder; they are not compiled. */
 const folder = new URL('../../../src/routes/console/', import.meta.url)
 
 /**
- * Nothing from outside, nothing inline, no frames. The page has a browsing context of its own, so that no window that opened it
- * can reach into it.
+ * Nothing from outside, nothing inline, no frames. The page has a browsing context group of its own, so that a window that
+ * opened it cannot access it.
  */
 const lines = [
   "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
@@ -32,8 +32,8 @@ const files = [
 ]
 
 /**
- * `{prefix}/console` (and the way to it from `/`): the operator's page. It holds no secret: what it shows, it asks the admin
- * routes for.
+ * `{prefix}/console` (and the way to it from `/`): the operator's page. It holds no secret: it requests what it shows from
+ * the admin routes.
  */
 export function consoleRoutes(pathPrefix: string): Route[] {
   const page = `${pathPrefix}/console`

@@ -23,7 +23,7 @@ const idShape = /^[A-Za-z0-9_-]{43}$/
 const framePrefix = '/local/farcaster/frame/'
 const rawPrefix = '/raw/'
 const nodePrefix = '/tx/'
-/** What stands behind the id, as nodes have it: the bytes as text, or with any ending as they are. */
+/** The path behind the id as on nodes: `data` is base64url text, `data.{ext}` the bytes. */
 const nodeData = /^data(\.[^/]*)?\/?$/i
 
 /**
@@ -52,7 +52,7 @@ function startsWith(path: string, prefix: string): boolean {
   return path.length > prefix.length && path.slice(0, prefix.length).toLowerCase() === prefix
 }
 
-/** These routes show content itself, so there is nothing below it. */
+/** These routes have no paths below the id. */
 function only(kind: Target['kind'], found: ReturnType<typeof split>): Target | undefined {
   return found === undefined || (found.rest ?? '') !== ''
     ? undefined
@@ -103,7 +103,7 @@ export function contentOperations(): Described[] {
   )
 }
 
-/** An id that is not canonical means the same to nodes as the one that is: it is none here, whatever is asked of it. */
+/** Nodes accept ids that are not canonical; here they are no ids, because the block list knows the canonical one only. */
 function nodeTarget(found: ReturnType<typeof split>): Target | undefined {
   if (found === undefined) return undefined
   const what = nodeData.exec(found.rest ?? '')
@@ -147,7 +147,7 @@ export class DataRoute {
     })
   }
 
-  /** Answers with `id`, or with what stands at a path below it, under an address that is the content's own root. */
+  /** Answers with `id`, or with a path of its manifest, where the root of the host is that content. */
   below(flow: Flow, id: Id, rest: string): void {
     this.#resolved(flow, { id, rest, redirect: false })
   }

@@ -7,20 +7,23 @@ import type { Guard } from '../gateway/guard.js'
 import type { Source } from '../gateway/parts.js'
 import { orLate } from '../http/sender-pace.js'
 
-/** May bytes of an id go out? A refusal: that is not known yet; `too-large`: it will not be found out for the sake of a chunk. */
+/**
+ * Whether bytes of an id may be sent. A refusal: not known yet; `too-large`: too large to be transferred for the sake of a
+ * chunk.
+ */
 export type Verdict = 'clear' | 'blocked' | Refusal
 
 export interface LearnerParts {
   readonly guard: Guard
   readonly source: Pick<Source, 'digestOf'>
   readonly clock: Clock
-  /** An answer waits so long for a digest; the transfer goes on, and the next one who asks finds it done. */
+  /** An answer waits so long for a digest; the transfer goes on, and later requests find its result. */
   readonly waitMs: number
   /** Ids whose digests this thread asks for at once, a quarter of them for one client; one more is refused `busy`. */
   readonly flightsMax: number
   /** Larger content is not transferred to learn its digest. */
   readonly sizeMaxBytes: number
-  /** Content that could not be had is not asked for again for so long: each try may transfer most of it. */
+  /** Content that could not be had is not requested again for so long, because each try may transfer most of it. */
   readonly restMs: number
 }
 
@@ -31,12 +34,13 @@ const late = refuse('busy', 'self', 'the digest of the content is not known yet'
 const tooLarge = refuse('too-large', 'self', 'the content is too large to learn its digest for a chunk')
 
 /**
- * Learns the digests of content whose bytes do not come through the fetcher, before they are sent. One question may transfer all
- * of a transaction, so that `verdict` never begins a transfer, and `learn` is for who was admitted with its size.
+ * Learns the digests of content whose bytes do not come through the fetcher, before they are sent. Since that may transfer a
+ * whole transaction, `verdict` never begins a transfer; `learn` does, and is called only after tokens for that size were
+ * taken.
  */
 export class DigestLearner {
   readonly #learned = new BoundedMap<Id, Uint8Array>(rememberedMax)
-  /** Until when an id rests, by the monotonic clock. */
+  /** Ids that are not requested again, and until when by the monotonic clock. */
   readonly #resting = new BoundedMap<Id, number>(rememberedMax)
   readonly #flights = new Map<Id, Promise<Uint8Array | Refusal>>()
   readonly #slots: FairSlots
@@ -76,7 +80,7 @@ export class DigestLearner {
     const { guard, clock, waitMs } = this.parts
     const digest = await orLate(flight, waitMs, late, clock)
     if (!isRefusal(digest)) return guard.blocksDigest(digest) ? 'blocked' : 'clear'
-    // Where nobody has all of it nobody can say that it is clear.
+    // Without all of its bytes it cannot be known to be clear.
     return digest.refused === 'blocked' || guard.blocksKnown(id) ? 'blocked' : late
   }
 

@@ -7,7 +7,7 @@ import type { Located, Locator } from '../gateway/locate.js'
 import type { Naming } from '../gateway/naming.js'
 import type { Described } from '../http/openapi.js'
 
-/** A digest means the same bytes for ever, whatever becomes of the block that they came in. */
+/** A digest always means the same bytes, whatever happens to the block of their transaction. */
 const forever: Naming = { lines: [], block: '', caching: { stable: true } }
 
 /** Answers with content by the SHA-256 of its bytes, as base64url; out of the local store only. */
@@ -71,7 +71,7 @@ export class DigestRoute {
     else delivery.run(flow, this.#checked(flow, id, digest, found))
   }
 
-  /** Whoever asks by digest relies on it: the file is checked before it is served, however large. */
+  /** A client that asks by digest relies on it, so the file is checked before it is served, whatever its size. */
   async #checked(flow: Flow, id: Id, digest: Uint8Array, unsure: Located): Promise<void> {
     if (unsure.at === 'store') unsure.content.close()
     if (unsure.at === 'store' || unsure.at === 'unchecked') await this.parts.locator.check(unsure.entry)

@@ -25,7 +25,7 @@ import { NameRoute } from './name-route.js'
 import { gatewayParameters, gatewayService } from './parameters.js'
 import { TextRoute } from './text-route.js'
 
-/** What answers requests on one edge thread. */
+/** The request handler of one edge thread. */
 export interface Gateway {
   /** Answers. Ends the reply exactly once, now or later; content in memory is out when this returns. Throws on a bug
    * that came after the head: the socket must be closed then. */
@@ -142,7 +142,7 @@ class EdgeGateway implements Gateway {
     return [...contentOperations(), ...this.#digests.operations, ...this.#router.operations]
   }
 
-  /** What costs no tokens can be a flood as well. */
+  /** Requests that cost no tokens are limited in number as well. */
   #passes(request: Request, reply: Reply): void {
     if (this.#admission !== undefined) reply.hold(this.#admission.passes(request))
   }
@@ -198,7 +198,7 @@ class EdgeGateway implements Gateway {
     } catch (error) {
       const over = flow.answered
       this.#delivery.failed(flow, error)
-      // Half an answer may be out: the server closes the socket of a handler that throws.
+      // A part of the answer may have been sent: the server closes the socket when the handler throws.
       if (over) throw error
     }
   }

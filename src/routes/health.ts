@@ -6,7 +6,7 @@ export interface HealthParts {
   readonly startedMs: number
   readonly tip: Tip
   readonly following: Following
-  /** So long without a new data item the gateway is unhealthy. Absent: for ever. */
+  /** After so long without a new data item the gateway is unhealthy. Absent: never. */
   readonly itemsSilentMs?: number
 }
 

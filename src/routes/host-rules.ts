@@ -7,7 +7,7 @@ import type { Name } from '../names/protocol.js'
 import { sandboxLabel, sandboxUrl } from '../names/sandbox.js'
 import type { Target } from './data-route.js'
 
-/** What the host of a request makes of it. Undefined: it is answered by its path alone. */
+/** What the host of a request decides. Undefined: it is answered by its path alone. */
 export type Ruled =
   | { readonly kind: 'redirect'; readonly location: string }
   /** The whole path lies in what the name means; `malformed`: no such name can exist. */
@@ -42,11 +42,11 @@ export class HostRules {
     const { name } = place
     if (name !== undefined) {
       const lower = request.path.toLowerCase()
-      // Who has to pay for a name's content does it on the name's own host.
+      // Payments for a name's content are made on the name's own host.
       if (this.#paid.some((start) => lower.startsWith(start))) return undefined
       return { kind: 'name', name, isApex: false }
     }
-    // Other addresses of content are asked for by programs as well: only a document that is to be shown moves.
+    // Programs use other addresses of content as well, so only documents that a browser shows are redirected.
     if (target !== undefined) return this.shown(request, target.id)
     const isRoot = place.root !== undefined && (place.label === undefined || place.label === 'www')
     return isRoot ? this.#apex(place, request.path) : undefined

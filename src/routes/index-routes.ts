@@ -99,7 +99,7 @@ class IndexRoutes {
     this.#small(ask, { type: jsonType, body: offer.bytes, sha256: offer.sha256, about })
   }
 
-  /** Words that are no names come first, and count only where what follows them looks right. */
+  /** Fixed words are tried before names of indexes, and match only where the rest of the path has their form. */
   below(ask: Ask, segments: readonly string[]): void | Promise<void> {
     const offer = this.parts.offers.current()
     if (offer === undefined) return missing(ask)

@@ -78,7 +78,7 @@ interface Said {
   readonly status?: number
 }
 
-/** 503 where it is unhealthy, for those who look at the status alone: load balancers, containers, monitors. */
+/** 503 where it is unhealthy, for programs that look at the status only: load balancers, containers, monitors. */
 function health(parts: HealthParts): Said {
   const said = healthOf(parts)
   return { body: line(said), status: said.status === 'ok' ? 200 : 503 }

@@ -16,7 +16,10 @@ interface Kept {
 /** Counted for each answer beside its body. */
 const overheadBytes = 500
 
-/** Answers of nodes in memory, each for its time, all together within a number of bytes; the longest unused go first. */
+/**
+ * Answers of nodes in memory, each for its own time, all together within a number of bytes; the least recently used are
+ * dropped first.
+ */
 export class KeptAnswers {
   readonly #kept = new Map<string, Kept>()
   #bytes = 0

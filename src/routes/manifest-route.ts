@@ -16,7 +16,7 @@ export interface ManifestAsk {
   readonly id: Id
   /** Behind the id's slash, as the client wrote it. */
   readonly rest: string | undefined
-  /** True where the answer is only the way to the same place with a slash: relative links need it. */
+  /** True where the answer is a redirect to the same path with a slash, which relative links need. */
   readonly redirect: boolean
 }
 
@@ -67,7 +67,7 @@ export class ManifestRoute {
     else this.#resolve(flow, ask, known)
   }
 
-  /** Content that a source opened for a flow of unknown type: takes it, and the flow, where it is a manifest. */
+  /** Content of unknown type that a source opened: takes over the content and the flow where it is a manifest. */
   take(flow: Flow, ask: ManifestAsk, opened: Opened): boolean {
     if (!this.isManifest(typeOf(opened.attributes))) return false
     flow.family = 'manifest'
@@ -90,7 +90,7 @@ export class ManifestRoute {
     if (now.at === 'store') {
       now.content.close()
       const { digest } = now.entry.attributes
-      // Bytes that could not be checked decide nothing: the source is asked, as for those that are not here.
+      // Bytes that could not be checked are not used: the source is asked, as if they were not here.
       if (now.sound && digest !== undefined) return this.#packed(flow, ask, path, digest)
     }
     return this.#brought(flow, ask, path)
@@ -124,7 +124,7 @@ export class ManifestRoute {
         return
       }
       if (window.start === 0 && window.end >= size) {
-        // The last byte shows when all bytes are there and were judged.
+        // The last byte becomes ready only when all bytes are here and were checked.
         const isWhole = size === 0 || (await content.ready(size - 1, size))
         const found = isWhole
           ? await this.manifests.resolve(ask.id, text, path, this.clientOf(flow.request))
@@ -136,7 +136,7 @@ export class ManifestRoute {
     } finally {
       content.close()
     }
-    // A range was asked for, and opened as one, before anybody knew that this is a manifest.
+    // A range was requested and opened before it was known that this is a manifest.
     return this.#brought(flow, ask, path)
   }
 

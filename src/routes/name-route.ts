@@ -24,10 +24,10 @@ export interface NameRouteParts {
 
 /** Answers what the host of a request decided: redirects, and everything below a name. */
 export class NameRoute {
-  /** By the resolution itself: what is prepared for one is good for exactly as long as that is believed. */
+  /** Keyed by the resolution object: prepared heads are valid exactly as long as that resolution is. */
   readonly #namings = new WeakMap<Resolution, Naming>()
   readonly #apexNaming: Naming
-  /** Of the page for names that nobody knows, and of what it loads, by what caches in front may do with it. */
+  /** For the page for unknown names and for what it loads, by their Cache-Control. */
   readonly #strangers: ReadonlyMap<string, { readonly root: Naming; readonly part: Naming }>
   readonly #soonStale: string
 
@@ -53,7 +53,7 @@ export class NameRoute {
     } else this.#named(flow, ruled.name, ruled.isApex)
   }
 
-  /** Blocked names are not even resolved: they stay blocked wherever they come to point. */
+  /** Blocked names are not resolved: they stay blocked whatever they point to. */
   #named(flow: Flow, name: Name, isApex: boolean): void {
     const { guard, names, delivery, ledger } = this.parts
     if (guard?.blocksName(name.full) === true) {
@@ -108,7 +108,7 @@ export class NameRoute {
     answerText(ledger, flow, { status: 451, text, lines }, { fault: 'client', reason: 'the name is blocked' })
   }
 
-  /** Nobody knows the name: the operator's page for that, with whatever that page loads. */
+  /** The name is unknown: answers with the operator's page for that, and with what the page loads. */
   #stranger(flow: Flow, name: Name | undefined, isApex: boolean): void {
     const { ledger, delivery, data, hosts, names, guard } = this.parts
     const isRoot = flow.path === '/'
@@ -138,7 +138,7 @@ export class NameRoute {
       nothing()
       return
     }
-    // Without name headers: whoever asks for the unknown name must not take the page for what it means.
+    // Without name headers, so that clients do not take the page for what the name means.
     const show = (outcome: Outcome): void =>
       isResolved(outcome) ? data.below(flow, outcome.id, flow.path.slice(1)) : nothing()
     const known = names.known(notFoundName)

@@ -23,7 +23,7 @@ export interface NodeRouteParts extends StatementParts {
   readonly chain: EdgeThread['chain']
   readonly chunks: EdgeThread['chunks']
   readonly meters: Meters
-  /** Seconds for answers that nothing changes any more. */
+  /** Seconds of caching for answers that no fork can change. */
   readonly settledSeconds: number
   readonly tip: Tip
   /** Knows offsets of indexed transactions. */
@@ -35,7 +35,7 @@ export interface NodeRouteParts extends StatementParts {
   readonly clientOf: ClientOf
 }
 
-/** The routes under which clients of nodes find what they know, and what closes their connections. */
+/** Routes that clients of nodes use, and a function that closes their connections. */
 export interface NodeRoutes {
   readonly routes: readonly Route[]
   /** This thread's line to nodes. */
@@ -47,14 +47,14 @@ export interface NodeRoutes {
 const bounds = {
   /** 400 KiB each: 100 MiB. */
   chunkAnswersMax: 256,
-  /** About 1 MiB each while they are in hand. */
+  /** About 1 MiB each while they are handled. */
   chunkPostsMax: 128,
   /** 64 KiB each. */
   postsMax: 512,
   /** Up to 45 MiB each. */
   largePostsMax: 8,
   keptBytes: 16 << 20,
-  /** Transfers that are begun only to learn a digest. */
+  /** Transfers only to learn a digest. */
   learningMax: 8,
   learningRestMs: 5000,
   /** Half of the connections to nodes at most are held by slow readers. */

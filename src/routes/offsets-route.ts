@@ -15,7 +15,7 @@ import { sha256 } from '../proof/digest.js'
 export interface OffsetsParts extends StatementParts {
   readonly catalog: Pick<Catalog, 'attributes'>
   readonly guard?: Guard
-  /** What the bands on this machine say; not asked further away. */
+  /** Looks into the bands on this machine only. */
   readonly bands?: { here(id: Id): RootRecord | undefined }
 }
 
@@ -55,7 +55,7 @@ export function offsetsRoute(parts: OffsetsParts): Route {
         answerSmall(request, reply, first, missing)
         return
       }
-      // Bands know of items whose bundles the catalog never saw.
+      // Bands list items whose bundles are not in the catalog, so their bundles are checked here.
       if (guard?.blocksInside([offsets.rootTxId, ...(offsets.path ?? [])]) === true) {
         answerBlocked(request, reply, first, guard, id)
         return
@@ -68,7 +68,7 @@ export function offsetsRoute(parts: OffsetsParts): Route {
         ...(unchanged ? [] : [['Content-Type', jsonType] as const]),
         ['Cache-Control', 'public, max-age=30'],
         [`${vocabulary.gateway}Root-Transaction-Id`, offsets.rootTxId],
-        // A 304 has no content whose digest it could tell.
+        // A 304 has no content, so it has no Content-Digest.
         ...digestLines(digest, unchanged ? undefined : 'Content-Digest', vocabulary).slice(1),
       ]
       const head = { status, block: statements.block(request, first, status, lines) }

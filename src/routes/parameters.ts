@@ -2,7 +2,7 @@ import type { PathParameters } from '../http/openapi.js'
 
 const anId = 'AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA'
 
-/** What may stand in braces in a path of the gateway, and in the query. */
+/** Parameters of paths (in braces) and of queries. */
 export const gatewayParameters: PathParameters = {
   id: { description: 'A transaction or data item: 43 characters of base64url', example: anId },
   path: { description: 'A path in a manifest', example: 'index.html' },

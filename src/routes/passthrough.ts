@@ -26,7 +26,7 @@ export interface PassthroughParts {
   /** Large answers on their way at once: each holds a connection to a node for as long as its client reads. */
   readonly flowsMax: number
   readonly clientOf: ClientOf
-  /** Told of each whole answer that was fetched. */
+  /** Called with each whole answer that was fetched. */
   readonly heard: (path: string, body: Buffer) => void
   readonly guard?: Guard
   /** Absent: nobody is limited. */
@@ -42,13 +42,13 @@ interface Rule {
   readonly path: string
   /** Told to caches. */
   readonly maxAgeSeconds: number
-  /** Kept here; shorter where the next block changes the answer. */
+  /** Seconds in memory; less where the next block changes the answer. */
   readonly keptSeconds: number
-  /** Another node may have what one does not know. */
+  /** A 404 of one node is not final: others are asked. */
   readonly others?: true
   /** Its answers may hold data of others. */
   readonly holdsContent?: true
-  /** What nodes have there: paths behind this one, and what they are. */
+  /** Paths below this one that nodes answer, with their summaries. */
   readonly about: readonly [Told, ...Told[]]
 }
 
@@ -111,17 +111,17 @@ const rules: readonly Rule[] = [
   },
 ]
 
-/** A transaction's standing, and what waits: as of now. */
+/** Answers that change at any time: a transaction's status, and what is pending. */
 const momentary = /\/(status|pending)$/i
 
-/** Whatever nodes say of one transaction; old ones carry their data in their headers. */
+/** Paths about one transaction; headers of format 1 hold their data. */
 const ofTransaction = /^\/(?:tx|unconfirmed_tx)\/([^/]+)/
 
 /** Answers up to this size are read whole, shared by all who ask at that moment, and kept. */
 const smallMax = 1 << 20
 /** A transaction with 12 MiB of data in it, in base64url; the largest blocks have 16 MiB. */
 const largeMax = 20 << 20
-/** Large answers that can only be sent when they are here, at once; each in memory until its reader has it. */
+/** Large answers that have to be complete before they are sent, at once; each is in memory until its reader has it. */
 const gathered = { max: 6, eachMax: 3 }
 
 /** Characters of an id. */
@@ -155,7 +155,10 @@ function aboutOf({ path, about }: Rule): Operations {
   return [told(first), ...others.map(told)]
 }
 
-/** Types that no browser runs: the data of a transaction is somebody else's, and this is our own host. */
+/**
+ * Only types that browsers do not execute: the data of a transaction comes from anybody, and this host's origin is the
+ * gateway's own.
+ */
 export function relayedType(type: string | undefined): string {
   const bare = (type ?? '').split(';')[0]?.trim().toLowerCase()
   if (bare === 'application/json') return jsonType
@@ -174,7 +177,7 @@ class Passage {
   }
 
   async handle(rule: Rule, request: Request, reply: Reply, first: string): Promise<void> {
-    // The router does not look at letter case, but nodes do.
+    // The router ignores letter case, nodes do not.
     const path = rule.path + request.path.slice(rule.path.length)
     if (!pathShape.test(path) || path.split('/').some((part) => part === '.' || part === '..')) {
       const wrong = { status: 400, type: textType, lines: noStore, body: 'Invalid path' }
@@ -184,7 +187,7 @@ class Passage {
     const said = ofTransaction.exec(path)?.[1] ?? ''
     const id = parseId(said)
     if (id === undefined && said.length === idLength) {
-      // Nodes take every spelling of an id, the block list one.
+      // Nodes accept several spellings of an id; the block list knows the canonical one only.
       const wrong = { status: 400, type: textType, lines: noStore, body: `Invalid ID: ${said}` }
       return answerSmall(request, reply, first, wrong)
     }
@@ -209,7 +212,9 @@ class Passage {
     await this.#large(opened, rule, asked)
   }
 
-  /** Sends what is in memory, once its content is known not to be blocked; what holds content is metered. */
+  /**
+   * Sends an answer from memory after its content was checked against the block list; answers that hold content are metered.
+   */
   async #send(asked: Exchange, rule: Rule, answer: KeptAnswer & { readonly lines: string }): Promise<void> {
     const { request, reply, first } = asked
     const { guard, admission } = this.parts
@@ -230,7 +235,7 @@ class Passage {
     })
   }
 
-  /** Small answers are shared; a large one belongs to the first who asked, and the others ask for their own. */
+  /** Small answers are shared; a large one is streamed to the first who asked, and the others send requests of their own. */
   async #open(path: string, rule: Rule): Promise<Opened | Refusal> {
     const running = this.#flights.get(path)
     if (running !== undefined) {
@@ -302,7 +307,7 @@ class Passage {
     if (!isTaken) answer.drop()
   }
 
-  /** An answer is read to its end first where it must not look whole before, or must be looked at before it is sent. */
+  /** Reads an answer to its end first where it must not be sent incomplete, or has to be checked before. */
   async #gather(
     answer: RelayedAnswer,
     begun: readonly Buffer[],
@@ -322,7 +327,7 @@ class Passage {
   }
 }
 
-/** Only what a node had is worth keeping: what is missing now may come with the next block. */
+/** Only answers with 200 are cached: what is missing now may come with the next block. */
 function linesOf(status: number, rule: Rule): string {
   const caching = status === 200 ? `\r\nCache-Control: public, max-age=${rule.maxAgeSeconds}` : noStore
   return `${caching}\r\nX-Content-Type-Options: nosniff`

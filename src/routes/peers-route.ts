@@ -36,8 +36,8 @@ export function peersRoute({ pathPrefix, gateways, weights, nodes }: PeersParts)
 }
 
 /**
- * By host, without what an operator may have put in front of it. Addresses with a path or a query are left out: those of paid
- * services hold the operator's key there.
+ * Keyed by host, without user and password. Addresses with a path or a query are left out: those of paid services hold the
+ * operator's key there.
  */
 function byHost(urls: readonly string[], tell: (url: string, at: number) => object): object {
   return Object.fromEntries(

@@ -34,7 +34,7 @@ interface Target {
   readonly kind: 'ip' | 'resource'
   /** For `Credits`. */
   readonly bucket: string
-  /** Leads the answer. */
+  /** First fields of the answer. */
   readonly about: Readonly<Record<string, string>>
   find(): Promise<Balance | undefined>
 }
@@ -119,7 +119,7 @@ async function handle(
   })
 }
 
-/** The JSON object in a request's body; none is an empty one. Undefined where it is something else. */
+/** The JSON object in a request's body; an absent body is an empty object. Undefined where it is no object. */
 async function readBody(request: Request): Promise<Given | undefined> {
   const bytes = await request.body(bodyMaxBytes)
   if (isRefusal(bytes)) return undefined
@@ -179,7 +179,7 @@ async function balance(parts: RateLimitParts, target: Target): Promise<Said> {
   return { status: 404, body: { error: 'Bucket not found', message } }
 }
 
-/** Refills count by themselves, so the balance is that of this moment. */
+/** Refills are computed at reading, so the balance is that of this moment. */
 function stateOf(
   { buckets, clock }: RateLimitParts,
   target: Target,
@@ -220,7 +220,7 @@ async function topUp(parts: RateLimitParts, request: Request, target: Target, bo
   return added(parts, target, { tokensAdded: tokens, tokenType, multiplierApplied: 1 }, '')
 }
 
-/** The least that can be paid, for clients that pay what they are offered. Undefined where nothing is sold. */
+/** The offer of the smallest payment, for clients that pay what is offered. Undefined where nothing is sold. */
 function offerOf({ payments }: RateLimitParts, request: Request): Said | undefined {
   const denial = payments?.demand({ request, bytes: 0, contentType: jsonType })
   if (denial?.contentType !== jsonType) return undefined
@@ -238,7 +238,7 @@ async function added(parts: RateLimitParts, target: Target, topUp: object, lines
   return { status: 200, body: { ...state, topUp }, lines }
 }
 
-/** What the info answer says about limits. */
+/** The part of the info answer about limits. */
 export function limitsInfo({ rules }: Pick<Buckets, 'rules'>): Record<string, unknown> {
   const of = (kind: 'ip' | 'resource'): Record<string, number> => {
     const { capacity, refillPerSecond: refillRate } = rules[kind]

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 import { setImmediate as turn } from 'node:timers/promises'
 
-/** Characters decoded and hashed before other requests get their turn: a millisecond. A multiple of four. */
+/** Characters decoded and hashed in one turn of the event loop, about a millisecond. A multiple of four. */
 const sliceChars = 1_048_576
 
-/** Members of nodes' JSON that hold bytes of somebody: data of a transaction, the chunk that a block proves access with. */
+/** Members of nodes' JSON that hold content: the data of a transaction, and the chunk in a block's proof of access. */
 const names = ['"data"', '"chunk"']
 
 /** Where such text stands in an answer; `end` exclusive. */
@@ -26,7 +26,7 @@ export function contentSpans(body: Buffer): ContentSpan[] {
   return spans
 }
 
-/** Behind a colon and a quotation mark, with blanks around them; undefined where no text follows. */
+/** Where the value begins: behind a colon and a quotation mark, with optional blanks. Undefined where no string follows. */
 function valueStart(body: Buffer, from: number): number | undefined {
   let at = from
   let isBehindColon = false
@@ -39,7 +39,7 @@ function valueStart(body: Buffer, from: number): number | undefined {
   }
 }
 
-/** Whether an answer of a node is, or holds, content that is blocked by its hash. Long ones are looked at slice by slice. */
+/** Whether an answer of a node is, or holds, content that is blocked by its hash. Long ones are checked slice by slice. */
 export async function holdsBlocked(
   body: Buffer,
   spans: readonly ContentSpan[],

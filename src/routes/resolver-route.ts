@@ -12,11 +12,14 @@ import { isResolved, type Names, type Outcome, type Resolution } from '../names/
 export interface ResolverParts extends StatementParts {
   readonly names: Names
   readonly self: Self
-  /** How long the word that a name does not exist may be kept: a Cache-Control value. */
+  /** Cache-Control of the answer that a name does not exist. */
   readonly notFound: string
 }
 
-/** `GET|HEAD {prefix}/resolver/{name}`: what a name means. Signed. Neither blocks nor limits count here: it serves no content. */
+/**
+ * `GET|HEAD {prefix}/resolver/{name}`: what a name means. Signed. Neither the block list nor limits apply, because it serves
+ * no content.
+ */
 export function resolverRoute(parts: ResolverParts): Route {
   const { vocabulary, names } = parts
   const statements = new Statements(parts)

@@ -11,12 +11,12 @@ import { textType } from '../http/small-answer.js'
 import type { Content } from '../store/content.js'
 import { Base64urlContent } from './base64url-content.js'
 
-/** Told to caches; nodes say the same of a transaction's fields. */
+/** Caching as nodes state it for fields of a transaction. */
 const lines = '\r\nCache-Control: public, max-age=30\r\nX-Content-Type-Options: nosniff'
 
 /**
- * `/tx/{id}/data`: content as base64url text, as clients of nodes know it. The bytes come the way of all content, blocked and
- * metered like it; a text has no ranges, and no tag or digest, which are those of the bytes.
+ * `/tx/{id}/data`: content as base64url text, as clients of nodes know it. The bytes are located, checked against the block
+ * list and metered like all content. The text has no ranges, no tag and no digest, because those belong to the bytes.
  */
 export class TextRoute {
   constructor(

@@ -17,28 +17,28 @@ import { relayedType } from './passthrough.js'
 export interface TransactionPostParts {
   readonly relay: Relay
   readonly log: Log
-  /** Posts in hand at once with bodies up to 64 KiB: nearly all. */
+  /** Posts being handled at once with bodies up to 64 KiB, as nearly all are. */
   readonly postsMax: number
   /** The same of larger ones, and of unknown size: each may hold three times its 15 MiB. */
   readonly largePostsMax: number
   readonly clientOf: ClientOf
-  /** Nobody is told. */
+  /** Checked, but not passed on to nodes. */
   readonly dryRun: boolean
 }
 
 /** Nodes take 10 MiB of data inside of a transaction; that is 14 MiB of base64url. */
 const bodyMax = 15 << 20
-/** Without data inside a transaction has some 3 KiB, and its tags. */
+/** A transaction without data has some 3 KiB, and its tags. */
 const smallMax = 64 << 10
-/** What a node says about a transaction is a word or two. */
+/** Answers of nodes to a transaction are short; longer ones are refused. */
 const answerMax = 100_000
 
-/** Further nodes that are told of a transaction which one node took. */
+/** Further nodes to which an accepted transaction is passed on. */
 const othersMax = 2
 
 /**
- * `POST /tx`: a transaction that is true in itself is handed to a node, whose answer is the client's; then to two others, for a
- * node may be lost with what it took.
+ * `POST /tx`: a valid transaction is handed to a node, whose answer the client gets; then to two others, because a node may
+ * be lost with what it accepted.
  */
 export class TransactionPost implements Route {
   readonly family = 'other'
@@ -94,14 +94,14 @@ export class TransactionPost implements Route {
   }
 }
 
-/** What is wrong with a posted transaction in itself, in a sentence; undefined where nothing is. */
+/** Why a posted transaction is invalid, in a sentence; undefined where it is valid as far as it can be checked here. */
 function faultOf(text: string): string | undefined {
   const transaction = parseTransactionText(text)
   if (isRefusal(transaction)) return `Invalid ${transaction.message}`
   if (!equalBytes(sha256(transaction.signature), idBytes(transaction.id))) {
     return 'Invalid signature: the id is not its SHA-256'
   }
-  // What only nodes can judge is left to them.
+  // What only nodes can check is left to them.
   if (transaction.denomination !== 0 && transaction.format === 1) return undefined
   const verified = verifyTransaction(transaction)
   return verified === true ? undefined : `Invalid signature: ${verified.message}`

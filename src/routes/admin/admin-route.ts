@@ -64,7 +64,7 @@ export class AdminRoute implements Route {
     try {
       tell(await order.act(asked))
     } catch (error) {
-      // An operator's mistake must not take the gateway down; the operator reads what happened.
+      // An exception in an order must not end the gateway; the operator gets its message.
       this.log.error({ err: error, path: request.path }, 'an admin order failed')
       tell({ status: 500, body: error instanceof Error ? error.message : String(error) })
     }

@@ -12,7 +12,7 @@ export interface CacheOrderParts {
   readonly maxBytes: number
 }
 
-/** What the content on disk takes, and a hand to remove one. */
+/** Orders about content on disk: how much there is, and removing one. */
 export function cacheOrders(parts: CacheOrderParts): Order[] {
   return [
     {
@@ -33,7 +33,7 @@ export function cacheOrders(parts: CacheOrderParts): Order[] {
   ]
 }
 
-/** Kept numbers, not counted ones. */
+/** Numbers that the catalog keeps up to date; nothing is counted here. */
 export function cacheUsage({ catalog, maxBytes }: Pick<CacheOrderParts, 'catalog' | 'maxBytes'>): object {
   const { blobs, bytes } = catalog.usage()
   return { blobs, bytes, maxBytes }

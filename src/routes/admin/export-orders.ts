@@ -5,10 +5,10 @@ import type { IngestReply, IngestRequest } from '../../ingest/protocol.js'
 import type { ExportReply, ExportRequest } from '../../parquet/export-protocol.js'
 import { type Asked, done, type Order, type Told, wrong } from './order.js'
 
-/** The thread that makes the index grow also writes it out, and prunes it. */
+/** The thread that writes the index also exports and prunes it. */
 type Line = Address<IngestRequest | ExportRequest, IngestReply | ExportReply>
 
-/** Heights are 4 bytes in the index, the highest means that there is none. */
+/** Heights have 4 bytes in the index; the highest value means that there is none. */
 const heightMax = 0xffff_fffe
 const height = z.number().int().min(0).max(heightMax)
 const count = z.number().int().min(1).max(1_000_000_000)
@@ -26,7 +26,7 @@ const exportShape = z.object({
 })
 const pruneFields = ['indexedAtThreshold', 'startHeight', 'endHeight'] as const
 
-/** Parts of the index as files for other databases, and what then need not stand in the index any more. */
+/** Exports parts of the index as files for other databases, and prunes what the index no longer needs. */
 export function exportOrders(line: Line): Order[] {
   const path = 'export-parquet'
   return [
@@ -92,7 +92,7 @@ async function state(line: Line, jobId: string | undefined): Promise<Told> {
     : { status: 404, body: { error: 'Unknown or expired jobId' } }
 }
 
-/** What is written of it so far goes too. */
+/** Cancels the export and removes what was written. */
 async function cancel(line: Line): Promise<Told> {
   const reply = await line.ask({ export: 'cancel' })
   return isRefusal(reply) ? refused(reply) : done('Parquet export cancelled')

@@ -48,10 +48,10 @@ const item = z.object({
 })
 const items = z.array(item).max(itemsMax)
 
-/** Nobody can say yet which bundle they will lie in. */
+/** The bundle of announced items is not known yet. */
 const nowhere = idOfBytes(Buffer.alloc(32))
 
-/** What an operator may ask of the index. */
+/** Orders about the index. */
 export function indexOrders(parts: IndexOrderParts): Order[] {
   return [
     {
@@ -113,7 +113,10 @@ function full({ refused, message }: Refusal): Told {
   return { status: refused === 'busy' ? 429 : 503, body: message, retryAfterSeconds: 1 }
 }
 
-/** Announced items stand in the index as pending, in no bundle, until their bundle comes; unseen for days they go. */
+/**
+ * Announced items are pending in the index, in no bundle, until their bundle comes; without it they are removed after some
+ * days.
+ */
 async function queueItems({ keeper }: IndexOrderParts, { body }: Asked): Promise<Told> {
   if (!Array.isArray(body)) return wrong('Must provide array of data item headers')
   if (body.length > itemsMax) return wrong(`Too many data item headers: ${itemsMax} at most`)

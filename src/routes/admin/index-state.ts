@@ -12,7 +12,7 @@ import type { ExportReply, ExportRequest } from '../../parquet/export-protocol.j
 import { isBundle } from '../../source/learned.js'
 import { type Asked, type Told, wrong } from './order.js'
 
-/** What orders about the index are carried out with. */
+/** What orders about the index need. */
 export interface IndexOrderParts {
   readonly ingest: Address<IngestRequest | ExportRequest, IngestReply | ExportReply>
   readonly keeper: Address<CatalogRequest, CatalogReply>
@@ -27,7 +27,7 @@ export interface IndexOrderParts {
 /** `ANS-104`, as gateways of the network number formats of bundles. */
 const formatId = 1
 
-/** What those gateways keep of a bundle and we do not: told as unknown, for whoever reads their answer. */
+/** Fields of a bundle that those gateways have and this one does not: null, so that programs that read them go on working. */
 const unknown = {
   unbundleFilterId: null,
   indexFilterId: null,
@@ -46,7 +46,7 @@ const unknown = {
   duplicatedDataItemCount: null,
 }
 
-/** How far a bundle is: 404 for what is neither a bundle by its tags, nor waits to be opened, nor ever was. */
+/** State of a bundle. 404 where it is not a bundle by its tags, does not wait to be opened, and never was opened. */
 export async function bundleStatus(
   { ingest, index, clock }: IndexOrderParts,
   { rest }: Asked,
@@ -67,7 +67,7 @@ export async function bundleStatus(
     state: waits ? 'queued' : count === 0 ? 'known' : 'unbundled',
     formatId,
     rootTransactionId: root === undefined ? null : idOfBytes(root.id),
-    // Too many to count in a moment: not told.
+    // Null where there are too many to count quickly.
     dataItemCount: count ?? null,
     matchedDataItemCount: count ?? null,
     importAttemptCount: attempts + (waits ? 0 : 1),
@@ -84,8 +84,8 @@ function isBundleHere(index: IndexOrderParts['index'], id: Id): boolean {
 }
 
 /**
- * Sizes of tables, shared numbers, and the few blocks that a fork may still take: nothing long is counted, so it may be asked
- * each second. `stable` is what lies deeper.
+ * Sizes of tables, shared numbers, and the few blocks that a fork may still remove. Nothing long is counted, so it may be
+ * called each second. `stable` counts what lies deeper.
  */
 export function debug({ index, tip, forkDepth, following, clock }: IndexOrderParts): object {
   index.refresh()

@@ -2,7 +2,7 @@ import { timingSafeEqual } from 'node:crypto'
 import type { Request } from '../../http/exchange.js'
 import { sha256 } from '../../proof/digest.js'
 
-/** The operator's key, as requests show it: `Authorization: Bearer {key}`, exactly so. */
+/** The operator's key, which requests carry as `Authorization: Bearer {key}`. */
 export class AdminKey {
   readonly #expected: Uint8Array
 
@@ -10,7 +10,7 @@ export class AdminKey {
     this.#expected = sha256(Buffer.from(`Bearer ${key}`))
   }
 
-  /** In the same time whatever was sent: only digests are compared. */
+  /** Takes the same time whatever was sent, because digests are compared. */
   opens(request: Request): boolean {
     const shown = request.header('authorization')
     return shown !== undefined && timingSafeEqual(sha256(Buffer.from(shown)), this.#expected)

@@ -6,7 +6,7 @@ import type { ModerationStore } from '../../moderation/store.js'
 import { readSubject } from '../../moderation/subject.js'
 import { type Asked, done, isTold, type Order, readBody, type Told, wrong } from './order.js'
 
-/** Characters; a reason is a sentence or two, not a file. */
+/** Characters of a reason. */
 const notesMax = 4096
 const sourceMax = 256
 const pageMax = 200
@@ -39,12 +39,12 @@ const hasOne = ({
 }): boolean => (id ?? '') !== '' || (hash ?? '') !== ''
 const name = z.string({ error: "'name' must be a non-empty string" })
 
-// What the subject is comes first: its faults are the ones that clients look for.
+// The subject is checked first, so that its errors are the ones reported.
 const unblockData = z.object(dataShape, object).refine(hasOne, needsOne)
 const grounds = z.object(ground, object)
 const unblockName = z.object({ name }, object)
 
-/** Blocking and releasing, and the list for people to look at. */
+/** Orders to block and to release, and to read the list. */
 export function moderationOrders(parts: ModerationOrderParts): Order[] {
   const { store } = parts
   return [

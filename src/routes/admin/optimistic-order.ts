@@ -12,17 +12,19 @@ import { type Asked, done, type Order, type Told, wrong } from './order.js'
 export interface OptimisticOrderParts {
   readonly keeper: Address<CatalogRequest, CatalogReply>
   readonly index: ChainIndex
-  /** False: refused, whatever it is. */
+  /** False: the order answers 403. */
   readonly isEnabled: boolean
 }
 
 /** Each is verified on this thread in some 0.1 ms, up to 2 ms for large keys. */
 const transactionsMax = 100
 const bodyMaxBytes = 10_000_000
-/** Fields without which nobody could verify it. */
+/** Fields that are needed to verify it. */
 const needed = ['id', 'owner', 'signature', 'last_tx'] as const
 
-/** Transactions that were posted elsewhere, known here before a node tells of them: pending, until their block comes. */
+/**
+ * Announces transactions that were posted elsewhere, before a node tells of them. They are pending until their block comes.
+ */
 export function optimisticOrder(parts: OptimisticOrderParts): Order {
   return {
     method: 'POST',
@@ -44,7 +46,7 @@ async function queue({ keeper, index, isEnabled }: OptimisticOrderParts, { body 
   for (const one of given) {
     const read = verified(one)
     if (isRefusal(read)) return wrong(read.message)
-    // What is known already is known better.
+    // Transactions that the index has already are left as they are: more is known of them.
     if (index.row(idBytes(read.id)) === undefined) transactions.push(read)
   }
   const rows = transactions.map(pendingInput)

@@ -1,32 +1,32 @@
 import type { z } from 'zod'
 
-/** What an order is given: the body as JSON, still unchecked, and the rest of the address. */
+/** Input of an order: the body as JSON, not yet validated, and the rest of the path. */
 export interface Asked {
   /** Undefined where there was no body. */
   readonly body: unknown
-  /** Behind the order's path, where that ends in a slash. */
+  /** The path behind that of the order, where the latter ends in a slash. */
   readonly rest: string
   readonly query: URLSearchParams
   /** Who asks, for the audit. */
   readonly by: string
 }
 
-/** JSON, or words; never cached. */
+/** The answer of an order: JSON or text, never cached. */
 export interface Told {
   readonly status: number
   readonly body: object | string
   readonly retryAfterSeconds?: number
-  /** Methods that would do (RFC 9110 section 15.5.6). */
+  /** Value of Allow for 405 (RFC 9110 section 15.5.6). */
   readonly allow?: readonly string[]
 }
 
-/** One thing that an operator may ask for under `{prefix}/admin/`. */
+/** One admin endpoint under `{prefix}/admin/`. */
 export interface Order {
   readonly method: 'GET' | 'PUT' | 'POST' | 'DELETE'
-  /** Below `admin/`, lower case; one that ends in a slash takes what is behind it. */
+  /** Path below `admin/`, lower case; one that ends in a slash matches everything below it. */
   readonly path: string
   readonly summary: string
-  /** Statuses, but for those that every order may have (400, 401). */
+  /** Statuses besides those that every order may have (400, 401). */
   readonly statuses: readonly number[]
   /** What is behind a path that ends in a slash: a parameter of gateway/openapi.ts. */
   readonly rest?: string
@@ -36,7 +36,7 @@ export interface Order {
   act(asked: Asked): Told | Promise<Told>
 }
 
-/** Good: 200 with a word, as all clients know it. */
+/** 200 with a message, in the form that clients of the network expect. */
 export function done(message: string, more: object = {}): Told {
   return { status: 200, body: { message, ...more } }
 }
@@ -45,7 +45,7 @@ export function wrong(message: string): Told {
   return { status: 400, body: message }
 }
 
-/** The body as `schema` has it, or what the first thing wrong with it is. */
+/** The body parsed by `schema`, or an answer that names the first error. */
 export function readBody<Schema extends z.ZodType>(schema: Schema, body: unknown): z.output<Schema> | Told {
   const read = schema.safeParse(body ?? {})
   return read.success ? read.data : wrong(read.error.issues[0]?.message ?? 'Malformed body')

@@ -22,7 +22,10 @@ export interface OverviewParts extends Pick<CacheOrderParts, 'catalog' | 'maxByt
   readonly payments?: (max: number) => readonly object[]
 }
 
-/** Everything that the console shows but its numbers, which are those of the metrics. Bounded, and nothing in it is counted. */
+/**
+ * Everything that the console shows besides numbers, which it reads from the metrics. The answer is bounded, and nothing is
+ * counted for it.
+ */
 export function overviewOrder(parts: OverviewParts): Order {
   const { info, store, resources, limited, clock, payments } = parts
   return {

@@ -1,7 +1,7 @@
 /** Charts of the last minutes, drawn as SVG. */
 import { element } from './view.js'
 
-/** Looks that a chart remembers: five minutes. */
+/** Readings that a chart remembers: five minutes. */
 export const looksMax = 150
 const svgName = 'http://www.w3.org/2000/svg'
 
@@ -19,7 +19,7 @@ export class History {
   }
 }
 
-/** Stretches of a line without its gaps, as points of a box of 100 by 40 with zero at its foot and `top` at its head. */
+/** Parts of a line between gaps, as points in a box of 100 by 40 with zero at the bottom and `top` at the top. */
 export function stretches(values, top) {
   const found = [[]]
   values.forEach((value, at) => {
@@ -32,7 +32,7 @@ export function stretches(values, top) {
   return found.filter((points) => points.length > 0).map((points) => points.join(' '))
 }
 
-/** A chart: `lines` are {name, values}, `spell` makes a value into words. */
+/** A chart: `lines` are {name, values}, `spell` formats a value. */
 export function chart(title, lines, spell) {
   const top = Math.max(...lines.flatMap(({ values }) => values.map((value) => value ?? 0))) || 1
   const svg = document.createElementNS(svgName, 'svg')

@@ -1,7 +1,7 @@
 import { ask, byId, isIn, prefix } from './session.js'
 import { element, fill } from './view.js'
 
-/** What a name leads to, or what is known of an id; and a hand to drop its bytes from the disk. */
+/** Looks up what a name leads to or what is known of an id, and removes its bytes from disk. */
 
 byId('name-form').addEventListener('submit', async (event) => {
   event.preventDefault()

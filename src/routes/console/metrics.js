@@ -54,7 +54,7 @@ export function span(seconds) {
   return `${Math.round(seconds / 86_400)} days`
 }
 
-/** Points of a line through `values`, in a box of 100 by 30, zero at its foot; a short line is short. */
+/** Points of a line through `values` in a box of 100 by 30 with zero at the bottom; few values fill a part of its width. */
 export function points(values) {
   const most = Math.max(values.length, 30)
   const top = Math.max(...values, 0) || 1

@@ -1,7 +1,7 @@
 import { ask, byId, isIn } from './session.js'
 import { cell, element, fill, table } from './view.js'
 
-/** What is not served: the list, and the hands to change it. */
+/** The block list, and changing it. */
 
 const pageSize = 10
 let shown = []
@@ -50,7 +50,7 @@ function say(text, kind) {
   byId('block-said').className = `said ${kind}`
 }
 
-/** Which route a word is for: hashes in hexadecimal, ids as they are, all else is a name. */
+/** What a word means: a hash in hexadecimal, an id, or else a name. */
 function subjectOf(word) {
   if (/^[0-9a-f]{64}$/i.test(word)) return { route: 'data', body: { hash: word } }
   if (word.startsWith('hash:')) return { route: 'data', body: { hash: word.slice(5) } }
@@ -91,7 +91,7 @@ async function release({ kind, key, source, notes }) {
   }
 }
 
-/** Asks once more, because a click is easily made at night. */
+/** Asks for confirmation, because a wrong click would be costly. */
 function isSure(text) {
   const dialog = byId('sure')
   byId('sure-said').textContent = text

@@ -6,7 +6,7 @@ import { ask, byId, isIn, onOut, prefix, signIn, signOut } from './session.js'
 import { cell, element, fill, table } from './view.js'
 
 const everyMs = 2000
-/** Five minutes of looks. */
+/** Readings of five minutes. */
 const most = 150
 
 let before
@@ -52,7 +52,7 @@ function open() {
   void list()
 }
 
-/** One look at everything that changes by itself; the next follows, unless nobody is looking. */
+/** Reads everything that changes by itself, and again after a while, unless the tab is hidden. */
 async function look() {
   clearTimeout(timer)
   if (!isIn() || document.hidden || isPaused) return
@@ -162,7 +162,7 @@ function tile(title, value, text, under) {
   ])
 }
 
-/** What an operator has to know first: is it well, and if not, what. */
+/** The first line of the page: whether everything works, and if not, what is wrong. */
 function verdict({ health, info, cache }, { requests, failed, limited, cut }) {
   const bad = [...(health.reasons ?? [])]
   const worth = []
@@ -186,7 +186,7 @@ function verdict({ health, info, cache }, { requests, failed, limited, cut }) {
 function judge(kind, word, reasons) {
   const place = byId('verdict')
   const text = [word, ...reasons].join('\n')
-  // Said again only when it changes: it is read aloud.
+  // Changed only when the text does, because screen readers read each change aloud.
   if (place.dataset.text === text) return
   place.dataset.text = text
   place.className = `verdict ${kind}`
@@ -222,7 +222,7 @@ function counted(count, one, many = `${one}s`) {
   return `${number(count)} ${count === 1 ? one : many}`
 }
 
-/** Beginning and end of a long number; the whole of it under the pointer. */
+/** Beginning and end of a long id; the whole as a tooltip. */
 function short(text) {
   const shown = text.length < 16 ? text : `${text.slice(0, 8)}…${text.slice(-6)}`
   return [element('span', { title: text }, shown)]

@@ -9,7 +9,7 @@ let whenOut = () => undefined
 
 export const isIn = () => key !== ''
 
-/** Tries a key. Throws in plain words where it does not fit. */
+/** Tries a key. Throws a message for people where it is refused. */
 export async function signIn(tried) {
   key = tried
   await ask('overview')
@@ -23,12 +23,12 @@ export function signOut(said = '') {
   whenOut(said)
 }
 
-/** `act` is called with what is to be said whenever the key is gone. */
+/** `act` is called with a message whenever the key is forgotten. */
 export function onOut(act) {
   whenOut = act
 }
 
-/** An admin route's answer. Throws in plain words; a key that is refused is forgotten. */
+/** An admin route's answer. Throws a message for people; a refused key is forgotten. */
 export async function ask(path, method = 'GET', body = undefined) {
   const answer = await fetch(`${prefix}/admin/${path}`, {
     method,

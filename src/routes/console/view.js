@@ -1,4 +1,4 @@
-/** The page's own words for making elements. Text is always text: nothing here reads markup. */
+/** Functions that make elements. Text is never parsed as markup. */
 
 export function element(name, attributes = {}, inside = []) {
   const made = document.createElement(name)
@@ -16,7 +16,7 @@ export function cell(inside, kind = '') {
   return element('td', kind === '' ? {} : { class: kind }, inside)
 }
 
-/** A table, or a word where there is nothing to show. The last two heads of three stand over numbers. */
+/** A table, or the text `none` where it has no rows. Of three columns the last two hold numbers. */
 export function table(heads, rows, none, kind = '') {
   if (rows.length === 0) return element('p', { class: 'quiet' }, none)
   const head = element(
