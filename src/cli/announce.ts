@@ -12,7 +12,7 @@ interface Announced {
   readonly logFile: string | undefined
 }
 
-/** Says that everything is up: one JSON line for programs, a list to read on a terminal. */
+/** Reports that the start is complete: one JSON line for programs, a list on a terminal. */
 export function announce(program: Program, { log, config, logFile }: Announced): void {
   if (!process.stdout.isTTY || logFile === undefined) {
     const { urls, examples, names } = program
@@ -60,7 +60,7 @@ function row(name: string, url: string, note: string): string {
   return `  ${name.padEnd(8)} ${paint('cyan', url)}${note === '' ? '' : `  ${paint('dim', note)}`}`
 }
 
-/** A path as short as it can be said from here. */
+/** The shortest form of a path, seen from the working directory. */
 function from(path: string): string {
   const below = relative(process.cwd(), path)
   return below.startsWith('..') ? path : below

@@ -50,7 +50,7 @@ export async function bandsL1(words: readonly string[]): Promise<number> {
   const publisher =
     values.publisher ?? config.bands.publisher ?? (given && loadSigningKey(given.signing).solanaAddress)
   const { root, catalog } = folders(config)
-  if (publisher === undefined) return wrong('set INDEX_PUBLISH=true, or say --publisher NAME')
+  if (publisher === undefined) return wrong('set INDEX_PUBLISH=true, or give --publisher NAME')
   if (!existsSync(catalog)) return wrong(`there is no index at ${catalog}: set DATA_PATH`)
   await checkWhileIdle(root)
   const { environment } = openCatalogTables(catalog)

@@ -48,7 +48,7 @@ function wrong(message: string): number {
   return exitCode.usage
 }
 
-/** Builds bands of root transactions, whatever the schedule says. */
+/** Builds bands of root transactions now, regardless of the schedule. */
 export async function buildBands(words: readonly string[]): Promise<number> {
   if (asksForHelp(words)) return 0
   const config = configured()
@@ -72,10 +72,10 @@ export async function buildBands(words: readonly string[]): Promise<number> {
   return 0
 }
 
-/** Reads bands, and says whether they are sound. */
+/** Reads bands, and reports whether they are valid. */
 export async function checkBands(given: readonly string[]): Promise<number> {
   if (asksForHelp(given)) return 0
-  if (given.length === 0) return wrong('say which folders')
+  if (given.length === 0) return wrong('give the folders')
   let unsound = 0
   for (const folder of given.map((path) => resolve(path))) {
     const kind = existsSync(join(folder, 'band.json')) ? l1Bands : rootTxBands

@@ -23,7 +23,7 @@ Examples:
   DATA_PATH=/srv/sluice sluice bands status
 `
 
-/** The settings; or, where there is nothing to do with them, an exit code. */
+/** The settings, or an exit code where they or the words are wrong. */
 function configured(words: readonly string[]): Config | number {
   if (words[0] === '--help') {
     process.stdout.write(help)
@@ -87,7 +87,7 @@ function namesIn(path: string): Promise<string[]> {
   return readdir(path).catch(() => [])
 }
 
-/** What its files take on disk: of those on their way, the holes do not count. */
+/** What its files take on disk, without the parts that are still to be fetched (sparse files). */
 async function bytesIn(folder: string): Promise<number> {
   let bytes = 0
   for (const name of await namesIn(folder)) {

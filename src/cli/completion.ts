@@ -42,7 +42,7 @@ export async function completion([shell = '']: readonly string[]): Promise<numbe
   }
   const script = Object.hasOwn(scripts, shell) ? scripts[shell] : undefined
   if (script === undefined) {
-    process.stderr.write('sluice completion: say bash, zsh or fish\n')
+    process.stderr.write('sluice completion: give bash, zsh or fish\n')
     return exitCode.usage
   }
   process.stdout.write(script)

@@ -109,7 +109,7 @@ async function uploaded(client: SluiceClient, folder: string, values: Words): Pr
   return task
 }
 
-/** What all of it costs at most. Every item has a price of its own beside its bytes, so that it is said to be about that. */
+/** Prints an estimate of the price. Each item has a price beside that of its bytes, so the sum is not exact. */
 async function sayPrice(client: SluiceClient, sizes: readonly number[]): Promise<void> {
   const total = sizes.reduce((sum, size) => sum + size, 0)
   const costs = await client.getUploadCosts({ bytes: [total] })

@@ -8,8 +8,8 @@ import { type SubscriberThread, swarmDefaults } from '../bands/swarm-wiring.js'
 import { paint } from './paint.js'
 
 /**
- * Fetches, once, what others publish, into `bandsPath`; a later call goes on where this one was stopped. `wants`: bands that are
- * not are left out. Says what was refused; true where all is here. The data folder must be claimed.
+ * Fetches, once, what others publish, into `bandsPath`; a later call goes on where this one was stopped. `wants` selects
+ * bands. Prints what was refused; true where everything was fetched. The data folder must be claimed.
  */
 export async function fetchPublished(
   given: SubscriberThread,

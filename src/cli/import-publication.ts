@@ -12,7 +12,7 @@ import { folders } from '../main/folders.js'
 import { subscriberThread, subscriptionOf } from '../main/swarm-thread.js'
 import { fetchPublished } from './fetch-published.js'
 
-/** Where the index ends; undefined where there is none. */
+/** The highest block of the index; undefined where there is no index. */
 async function topOf(config: Config): Promise<number | undefined> {
   const { catalog } = folders(config)
   if (!existsSync(catalog)) return undefined
@@ -24,15 +24,17 @@ async function topOf(config: Config): Promise<number | undefined> {
   return top
 }
 
-/** Bands on their way into the index; removed when they are in it, so that a killed import has them still. */
+/**
+ * Folder of fetched bands. They are removed only after they are in the index, so that an import that was killed finds them.
+ */
 function waitingRoom(config: Config): string {
   return join(folders(config).root, 'importing')
 }
 
 /**
- * Fetches the Parquet bands that a gateway publishes and the index does not have, each seen to be what its publisher signed, and
- * sound. Resolves with the folder that holds them; undefined where not all could be had (said already). Rejects where another
- * process has `DATA_PATH`.
+ * Fetches the Parquet bands that a gateway publishes and the index does not have, each compared with what its publisher
+ * signed, and checked. Resolves with the folder that holds them; undefined where some could not be fetched (already printed).
+ * Rejects where another process uses `DATA_PATH`.
  */
 export async function fetchBands(config: Config, named: NamedPublisher): Promise<string | undefined> {
   const claim = await claimFolder(folders(config).root)

@@ -68,10 +68,10 @@ export async function bulkImport(words: readonly string[]): Promise<number> {
     return 0
   }
   const [from, ...others] = positionals
-  if (from === undefined || others.length > 0) return wrong('say one folder; see sluice import --help')
+  if (from === undefined || others.length > 0) return wrong('give one folder; see sluice import --help')
   const publisher = /^https?:/.test(from) ? readPublisher(from) : undefined
   if (publisher !== undefined && 'wrong' in publisher)
-    return wrong('say ADDRESS#KEY; see sluice import --help')
+    return wrong('give ADDRESS#KEY; see sluice import --help')
   if (publisher === undefined && !existsSync(from)) return wrong(`there is no folder ${from}`)
   if (values.from !== undefined && !/^\d{1,9}$/.test(values.from)) return wrong('--from wants a height')
   const config = readConfig()
@@ -99,7 +99,7 @@ async function importPublished(
     say('nothing is published that the index does not have')
     return 0
   }
-  // Each was read to its end and checked before it was put there.
+  // Each band was read to its end and checked before it was put into the folder.
   const code = await importFolder(config, { folder, verify: false, ...start })
   if (code === 0) await dropBands(config)
   return code
@@ -131,7 +131,7 @@ async function importFolder(config: Config, wanted: Wanted): Promise<number> {
     return code
   } catch (error) {
     if (!stop.signal.aborted) throw error
-    say('stopped; call it again to go on')
+    say('stopped; run the command again to go on')
     return exitCode.failed
   } finally {
     await bulk.close()

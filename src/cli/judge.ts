@@ -10,10 +10,10 @@ import { ItemVerifier } from '../proof/item.js'
 import { ownerOf, verifyTransaction } from '../proof/transaction.js'
 import { isBundle } from '../source/learned.js'
 
-/** Takes the payload as it arrives and says in the end who signed it. */
+/** Takes the payload as it arrives, and reports at the end who signed it. */
 export interface Judge {
   update(bytes: Uint8Array): void
-  /** What was found out, in order. Once only. */
+  /** The findings, in order. To be called once. */
   findings(): [string, string | Refusal][]
 }
 
@@ -84,13 +84,13 @@ export async function judgeOfTransaction(node: string, id: Id): Promise<Judge | 
   }
 }
 
-/** The owner's address, and the one that the owner's own network shows where that is another. */
+/** The owner's address, and that of the owner's own network where it differs. */
 function ownerText(signatureType: number, owner: Uint8Array): string {
   const [address, native] = [normalizedAddress(owner), nativeAddress(signatureType, owner)]
   return native === address ? address : `${address}, ${native}`
 }
 
-/** Of a bundle, whether every item in it is by its owner. */
+/** For a bundle: whether every item in it is signed by its owner. */
 function itemFindings(inner: BundleVerifier | undefined): [string, string | Refusal][] {
   if (inner === undefined) return []
   const { items, sound, unsound, broken } = inner.finish()

@@ -30,7 +30,7 @@ export async function ledgerCommand(words: readonly string[]): Promise<number> {
     return exitCode.done
   }
   if (positionals.join(' ') !== 'check') {
-    process.stderr.write('sluice ledger: say check; see sluice ledger --help\n')
+    process.stderr.write('sluice ledger: give check; see sluice ledger --help\n')
     return exitCode.usage
   }
   const config = readConfig()

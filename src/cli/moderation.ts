@@ -32,9 +32,9 @@ Examples:
   curl -s https://example.org/list.txt | sluice moderation import - --source example.org
 `
 
-/** Entries written in one transaction: the gateway waits for one of them at most. */
+/** Entries written in one transaction: a running gateway waits for one transaction at most before it writes. */
 const batch = 5000
-/** Longer documents of JSON are refused: they are read whole. Lists by line may have any length. */
+/** Longer JSON documents are refused, because they are read into memory. Lists by line may have any length. */
 const documentMaxBytes = 256 << 20
 
 interface Wishes {
@@ -44,7 +44,7 @@ interface Wishes {
   readonly json?: boolean | undefined
 }
 
-/** Keeps the block list. Code 2 where the words make no sense, 1 where nothing was found. */
+/** Reads and changes the block list. Exit code 2 for wrong usage, 1 where nothing was found. */
 export async function moderationCommand(words: readonly string[]): Promise<number> {
   const { values, positionals } = parseArgs({
     args: [...words],
@@ -64,7 +64,7 @@ export async function moderationCommand(words: readonly string[]): Promise<numbe
   }
   const act = Object.hasOwn(acts, what) ? acts[what] : undefined
   if (act === undefined)
-    return wrong('say list, block, release, import or audit; see sluice moderation --help')
+    return wrong('give list, block, release, import or audit; see sluice moderation --help')
   const config = readConfig()
   if (Array.isArray(config)) return wrong(config.join('\n  '))
   const root = resolve(config.server.dataPath)
@@ -87,7 +87,7 @@ function wrong(message: string): number {
   return exitCode.usage
 }
 
-/** Whoever sits at this machine. */
+/** User of this machine, for the audit. */
 function by(): string {
   return `${userInfo().username} by command`
 }
@@ -112,7 +112,7 @@ function lineOf({ kind, key, source, notes, blockedAtSeconds }: Blocked): string
   return [time, kind.padEnd(4), key.padEnd(43), source, notes].map(plain).join('  ')
 }
 
-/** Notes come from anybody's list: nothing of them may speak to the terminal. */
+/** Notes come from foreign lists, so control characters are removed: a terminal would obey them. */
 function plain(text: string): string {
   return text.replace(/\p{Cc}/gu, ' ')
 }
@@ -120,7 +120,7 @@ function plain(text: string): string {
 function block(store: ModerationStore, word: string | undefined, { source, notes = '' }: Wishes): number {
   const subject = word === undefined ? 'name what to block' : readWord(word)
   if (typeof subject === 'string') return wrong(subject)
-  if (source === undefined) return wrong('say where it was found: --source NAME')
+  if (source === undefined) return wrong('give the source of this decision: --source NAME')
   store.block([subject], { source, notes }, nowSeconds(), true)
   const what = `${subject.kind} ${subject.key}`
   store.note({ atSeconds: nowSeconds(), by: by(), action: 'block', what, source, notes })
@@ -129,7 +129,7 @@ function block(store: ModerationStore, word: string | undefined, { source, notes
 }
 
 function release(store: ModerationStore, word: string | undefined, { source }: Wishes): number {
-  if ((word === undefined) === (source === undefined)) return wrong('say what to release, or --source NAME')
+  if ((word === undefined) === (source === undefined)) return wrong('give what to release, or --source NAME')
   const subject = readWord(word ?? '')
   if (word !== undefined && typeof subject === 'string') return wrong(subject)
   let released = 0
@@ -162,7 +162,7 @@ function audit(store: ModerationStore, _: string | undefined, { limit = '50' }: 
 async function importFile(store: ModerationStore, file: string | undefined, wishes: Wishes): Promise<number> {
   const { source, notes = '' } = wishes
   if (file === undefined) return wrong('name a file, or - for standard input')
-  if (source === undefined) return wrong('say where the list comes from: --source NAME')
+  if (source === undefined) return wrong('give the source of the list: --source NAME')
   if (file !== '-' && !existsSync(file)) return wrong(`there is no file ${file}`)
   const lines = listOf(file)
   if (typeof lines === 'string') return wrong(lines)

@@ -31,7 +31,7 @@ Examples:
 
 type Named = readonly [Name, NameRecord]
 
-/** Code 0; 1 where there is no such name; 2 on wrong words, with everything that is wrong. */
+/** Exit code 0; 1 where there is no such name; 2 for wrong usage, with every error listed. */
 export async function namesCommand(words: readonly string[]): Promise<number> {
   const { values, positionals } = parseArgs({
     args: [...words],
@@ -58,7 +58,7 @@ export async function namesCommand(words: readonly string[]): Promise<number> {
     if (what === 'list') return list(registry, values.json === true)
     if (what === 'remove') return remove(registry, first)
     if (what === 'import') return set(registry, readFile(first))
-    if (what !== 'set') return wrong(['say set, list, remove or import; see sluice names --help'])
+    if (what !== 'set') return wrong(['give set, list, remove or import; see sluice names --help'])
     const { ttl, limit, index } = values
     return set(registry, [
       readNamed(first, { id: second, ttlSeconds: ttl, undernameLimit: limit, recordIndex: index }),
@@ -73,7 +73,7 @@ function wrong(messages: readonly string[]): number {
   return exitCode.usage
 }
 
-/** All or nothing: texts among `named` say what is wrong. */
+/** Sets all names or none: strings among `named` are errors. */
 function set(registry: LocalRegistry, named: readonly (Named | string)[]): number {
   const faults = named.filter((one) => typeof one === 'string')
   if (faults.length > 0) return wrong(faults)
@@ -113,7 +113,7 @@ function readFile(path: string): (Named | string)[] {
   )
 }
 
-/** A name with its record, or what is wrong. Here, other than from resolvers, whatever is unreadable is a mistake. */
+/** A name with its record, or an error. Unlike in answers of resolvers, every malformed field is an error here. */
 function readNamed(text: string, given: unknown): Named | string {
   const name = parseName(text)
   if (name === undefined) return `not a name: '${text}' (letters, digits, - and _, at most 63)`

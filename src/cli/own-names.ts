@@ -6,7 +6,7 @@ import { parseName } from '../names/name.js'
 import { readRecord } from '../names/record.js'
 import { WrongWords } from './wallet.js'
 
-/** Sets what a name means in the registry of this machine's gateway. */
+/** Sets a name in the registry of this machine's gateway. */
 export async function setOwnName(text: string, id: string): Promise<void> {
   const config = readConfig()
   if (Array.isArray(config)) throw new WrongWords(config.join('; '))

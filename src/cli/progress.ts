@@ -1,13 +1,13 @@
 import type { Clock } from '../actor/clock.js'
 import { paint } from './paint.js'
 
-/** A terminal is drawn so often, a file gets a line so often. */
+/** Milliseconds between updates of a terminal, and between lines in a file. */
 const drawMs = { terminal: 100, file: 10_000 }
 const barWidth = 30
 
 /**
- * A progress bar on standard error: what is done, of how much, how fast, for how long yet. On a terminal one line that is drawn
- * anew; elsewhere a plain line now and then.
+ * Progress on standard error: amount done, total, rate, time left. On a terminal one line that is redrawn; elsewhere a plain
+ * line from time to time.
  */
 export class Progress {
   readonly #startedMs: number
@@ -23,7 +23,7 @@ export class Progress {
     this.#drawnMs = this.#startedMs
   }
 
-  /** `done` of `of` (0: not known how much) is done; `extra` stands behind. */
+  /** Shows `done` of `of` (0: total not known), followed by `extra`. */
   show(done: number, of: number, extra = this.#extra): void {
     this.#extra = extra
     const now = this.clock.monotonic()
@@ -55,7 +55,7 @@ export function grouped(number: number): string {
   return String(number).replace(/\B(?=(\d{3})+$)/g, ' ')
 }
 
-/** Seconds as people say them: `50 s`, `3 min 20 s`, `2 h 5 min`. */
+/** Seconds for people: `50 s`, `3 min 20 s`, `2 h 5 min`. */
 export function timeText(seconds: number): string {
   const whole = Math.round(seconds)
   if (whole < 60) return `${whole} s`
@@ -63,7 +63,7 @@ export function timeText(seconds: number): string {
   return `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`
 }
 
-/** While `work` goes on: one line on a terminal that says what is waited for and for how long; nothing elsewhere. */
+/** While `work` runs: one line on a terminal that says what is waited for and for how long; nothing elsewhere. */
 export async function whileWaiting<Result>(
   what: string,
   work: Promise<Result>,

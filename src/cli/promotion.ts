@@ -43,7 +43,7 @@ export async function promotionCommand(words: readonly string[]): Promise<number
   const [code = '', ...more] = positionals
   const numbers = [percent, days, least, most, uses]
   if (code === '' || more.length > 0 || numbers.some((one) => !/^\d{1,6}$/.test(one))) {
-    process.stderr.write('sluice promotion: say CODE --percent N; see sluice promotion --help\n')
+    process.stderr.write('sluice promotion: give CODE --percent N; see sluice promotion --help\n')
     return exitCode.usage
   }
   const config = readConfig()

@@ -49,7 +49,7 @@ export const put = clientCommand('put', help, options, async ([file, ...more], v
   return show(values, { ...receipt, link }, [receipt.id, `charged ${receipt.winc} winc`, link])
 })
 
-/** How the words say that it is paid. */
+/** How the options say that the upload is paid. */
 export function fundingOf(usdc: unknown): FundingMode {
   if (usdc === undefined) return { mode: 'credits' }
   if (typeof usdc !== 'string' || !/^\d{1,12}$/.test(usdc)) throw new WrongWords('--usdc takes micro-USDC')

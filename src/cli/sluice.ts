@@ -6,7 +6,7 @@ import { BrokenDatabase } from '../store/lmdb-check.js'
 import type { Command } from './command.js'
 import { exitCode } from './exit-code.js'
 
-/** Loaded one at a time: what the others are made of would double the time to start. */
+/** Each command is loaded when it is used: loading all would double the time to start. */
 const commands: Readonly<Record<string, () => Promise<Command>>> = {
   start: async () => (await import('./start.js')).start,
   verify: async () => (await import('./verify.js')).verify,
@@ -98,7 +98,7 @@ async function run(name: string, command: Command, words: readonly string[]): Pr
   }
 }
 
-/** One id in 64 starts with a dash: such go behind the mark that ends the options. */
+/** One id in 64 starts with a dash; such ids are moved behind `--`, so that they are not read as options. */
 function idsLast(words: readonly string[]): readonly string[] {
   const isId = (word: string): boolean => word.startsWith('-') && parseId(word) !== undefined
   if (words.includes('--') || !words.some(isId)) return words

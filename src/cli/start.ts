@@ -26,10 +26,15 @@ Examples:
   PORT=0 DEVNET_PORT=0 DATA_PATH=/tmp/try sluice start    any free ports, a folder of its own
 `
 
-/** How long a start that is told to stop may take to leave by itself. What is on disk is whole at any moment. */
+/**
+ * How long a start that is told to stop may take to end its threads. The process may be ended at any time: files on disk are
+ * consistent at every moment.
+ */
 const startStopMs = 1500
 
-/** Runs until SIGINT or SIGTERM, then drains and leaves with code 0; code 1 when a part is lost, 2 on wrong settings. */
+/**
+ * Runs until SIGINT or SIGTERM, then drains and ends with code 0; code 1 when a thread fails for good, 2 for wrong settings.
+ */
 export async function start(words: readonly string[]): Promise<number> {
   const options = { help: { type: 'boolean' }, log: { type: 'boolean' } } as const
   const { values } = parseArgs({ args: [...words], options })
@@ -87,13 +92,13 @@ async function run(config: Config, logFile: string | undefined): Promise<number>
   announce(program, { log, config, logFile })
   const reason = await Promise.race([ended, program.lost])
   if (end.signal.aborted) log.info({ reason }, 'draining')
-  else log.fatal({ reason }, 'a part was lost: ending, so that a fresh start recovers from disk')
+  else log.fatal({ reason }, 'a thread failed for good: ending, so that the next start recovers from disk')
   await program.stop()
   log.info('stopped')
   return end.signal.aborted ? exitCode.done : exitCode.failed
 }
 
-/** Gives a start that was told to stop some time to take its threads down, then ends the process with them. */
+/** Gives a start that was told to stop some time to end its threads, then ends the process. */
 async function leftBehind(starting: Promise<Program>): Promise<Program> {
   const patience = new AbortController()
   const settled = starting.then(

@@ -25,7 +25,7 @@ Examples:
   DATA_PATH=/srv/sluice sluice index check
 `
 
-/** Keeps the index in order. */
+/** Maintenance of the index. */
 export async function index(words: readonly string[]): Promise<number> {
   const { values, positionals } = parseArgs({
     args: [...words],
@@ -40,7 +40,7 @@ export async function index(words: readonly string[]): Promise<number> {
   const config = readConfig()
   if (Array.isArray(config)) return wrong(config.join('\n  '))
   const path = join(resolve(config.server.dataPath), 'catalog')
-  if (what !== 'check' && what !== 'compact') return wrong('say check or compact; see sluice index --help')
+  if (what !== 'check' && what !== 'compact') return wrong('give check or compact; see sluice index --help')
   if (!existsSync(path)) return wrong(`there is no index at ${path}: set DATA_PATH`)
   const root = resolve(config.server.dataPath)
   if (what === 'compact') return compact(root, path)
@@ -73,7 +73,7 @@ async function compact(root: string, path: string): Promise<number> {
     const done = compactIndex(openIndexTables(environment))
     await environment.copyTo(fresh)
     await environment.close()
-    // Two renames: a kill between them leaves both copies, and the old one is whole.
+    // Two renames: a process killed between them leaves both copies, the old one complete.
     renameSync(path, `${path}.old`)
     renameSync(fresh, path)
     rmSync(`${path}.old`, { recursive: true })

@@ -28,7 +28,7 @@ Example:
   sluice verify 0FJrLrxrFkVTBwRrzCCh88Gm2tG1xPxg8s_IuRZDVzw --gateway https://arweave.net --node https://arweave.net
 `
 
-/** What was asked on the command line. */
+/** The arguments of the command line. */
 interface Asked {
   readonly id: Id
   readonly gateway: string
@@ -139,7 +139,7 @@ async function read(
 
 type Header = (name: string) => string | undefined
 
-/** The header in whichever vocabulary the gateway speaks. */
+/** The header, in the vocabulary that the gateway uses. */
 function spelled(
   header: Header,
   part: keyof Vocabulary & ('gateway' | 'chain'),
@@ -150,7 +150,7 @@ function spelled(
     .find((value) => value !== undefined)
 }
 
-/** Where the gateway says that the item lies; undefined for what it calls no item. */
+/** Where the item lies as the gateway says; undefined where it says that the id is no item. */
 function placeOf(header: Header): { root: string; offset: number; headerSizeMax: number } | undefined {
   const root = spelled(header, 'gateway', 'Root-Transaction-Id')
   const offset = Number(spelled(header, 'gateway', 'Root-Data-Item-Offset'))

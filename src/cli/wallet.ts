@@ -46,7 +46,7 @@ export interface ClientWords {
   readonly json?: boolean | undefined
 }
 
-/** Wrong words on the command line. */
+/** Wrong usage of the command line. */
 export class WrongWords extends Error {}
 
 const codes: Partial<Record<ErrorCode, number>> = {
@@ -57,7 +57,7 @@ const codes: Partial<Record<ErrorCode, number>> = {
   unavailable: exitCode.unreachable,
 }
 
-/** A command of the client: its help, and failures as lines on standard error with what to do. */
+/** A command of the client: prints its help, and failures as a line on standard error with advice. */
 export function clientCommand(
   name: string,
   help: string,
@@ -92,7 +92,7 @@ export function clientCommand(
   }
 }
 
-/** The client that the words and the environment mean. */
+/** The client for these options and the environment. */
 export async function clientOf(words: ClientWords): Promise<SluiceClient> {
   const config = readConfig()
   if (Array.isArray(config)) throw new WrongWords(config.join('; '))
@@ -154,7 +154,7 @@ export function show(values: ClientWords, result: unknown, lines: readonly strin
   return exitCode.done
 }
 
-/** `name=value` words as tags. */
+/** `name=value` arguments as tags. */
 export function tagsOf(words: unknown): { name: string; value: string }[] {
   return (Array.isArray(words) ? (words as string[]) : []).map((word) => {
     const at = word.indexOf('=')

@@ -1,7 +1,7 @@
 import type { TransactionRow, Wallet } from './chain-store.js'
 import { costOf } from './growth.js'
 
-/** What a transaction meets when it arrives. */
+/** State of the chain against which an arriving transaction is checked. */
 export interface Circumstances {
   readonly wallet: Wallet
   /** Winston that the owner's waiting transactions will take. */
@@ -11,7 +11,7 @@ export interface Circumstances {
   readonly leastReward: bigint
 }
 
-/** Why a transaction that is sound in itself cannot be mined now, in a node's words; undefined where it can. */
+/** Why a valid transaction cannot be mined now, as nodes word it; undefined where it can. */
 export function objection(row: TransactionRow, now: Circumstances): string | undefined {
   if (BigInt(row.reward) < now.leastReward) {
     return `Transaction verification failed. The reward must be at least ${now.leastReward} winston.`

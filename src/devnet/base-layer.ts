@@ -1,9 +1,9 @@
-/** Node JSON as it goes over the wire. */
+/** JSON of the node's HTTP interface. */
 export interface NodeRecord {
   readonly [field: string]: unknown
 }
 
-/** Where a mined transaction stands. */
+/** Where a mined transaction lies. */
 export interface MinedPlace {
   /** Absent where only the weave position is known. */
   readonly block?: { readonly height: number; readonly hash: string }
@@ -12,7 +12,7 @@ export interface MinedPlace {
   readonly end?: number
 }
 
-/** What the routes need of a chain, whether it grows here or is replayed from files. Nothing is promised to be fast. */
+/** What the routes need of a chain, whether it grows here or is replayed from files. Calls may be slow. */
 export interface BaseLayer {
   /** `GET /info`. */
   info(): NodeRecord
@@ -49,11 +49,11 @@ export interface GrowingLayer extends BaseLayer {
   submit(json: unknown): PostReply
   /** `POST /chunk`, with parsed JSON of any shape. */
   submitChunk(json: unknown): PostReply
-  /** Gives winston to an address out of nothing; the new balance. */
+  /** Adds new winston to an address; returns its balance. */
   mint(address: string, winston: bigint): bigint
-  /** Makes blocks; the new tip. */
+  /** Mines blocks; returns the new tip. */
   mine(blocks: number): NodeRecord
-  /** Replaces the last `depth` blocks; the new tip. */
+  /** Replaces the last `depth` blocks; returns the new tip. */
   fork(depth: number, options?: ForkOptions): NodeRecord
 }
 

@@ -4,7 +4,7 @@ import type { MinedPlace, NodeRecord } from './base-layer.js'
 import { type ChunkKey, type ChunkRow, chunkWriting } from './chunk-rows.js'
 import { jsonValue, Rows, textKey, wholeKey } from './rows.js'
 
-/** A block with all that is needed to take it back. */
+/** A block with all that is needed to undo it. */
 export interface BlockRow {
   readonly header: NodeBlockHeader
   /** Ids in the order of the weave. */
@@ -43,7 +43,7 @@ export interface Wallet {
   readonly last: string
 }
 
-/** A transaction that was found sound, with what the chain computes with read out of it. */
+/** A valid transaction, and the fields that the chain computes with. */
 export interface TransactionRow {
   /** As nodes give it, without data. */
   readonly json: NodeRecord
@@ -74,7 +74,7 @@ export interface MinedRow extends MinedPlace {
  */
 export class ChainStore {
   readonly #environment: Environment
-  /** Height to block hash: the chain that counts. */
+  /** Height to block hash, of the current branch. */
   readonly heights: Rows<number, string>
   /** Every block ever made, also those a fork replaced. */
   readonly blocks: Rows<string, BlockRow>
@@ -131,7 +131,7 @@ export class ChainStore {
       .reverse()
   }
 
-  /** Makes `block` the tip. Only inside `write`, as all that changes. */
+  /** Makes `block` the tip. Only inside `write`, like everything that writes. */
   append(block: BlockRow): void {
     const { height, indep_hash } = block.header
     this.blocks.put(indep_hash, block)
@@ -139,7 +139,7 @@ export class ChainStore {
     this.#counts.put('tip', height)
   }
 
-  /** Makes the block before the tip the tip. The block itself stays known by its hash. */
+  /** Makes the block before the tip the tip. The removed block can still be read by its hash. */
   dropTip(height: number): void {
     this.heights.remove(height)
     this.#counts.put('tip', height - 1)
@@ -149,7 +149,7 @@ export class ChainStore {
     return this.wallets.get(address) ?? { balance: '0', last: '' }
   }
 
-  /** Adds to a wallet, which may be less than nothing; `last` replaces its last transaction. */
+  /** Adds to a wallet; the amount may be negative. `last` replaces its last transaction. */
   credit(address: string, winston: bigint, last?: string): void {
     const wallet = this.wallet(address)
     const balance = (BigInt(wallet.balance) + winston).toString()

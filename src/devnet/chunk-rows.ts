@@ -6,7 +6,7 @@ export interface ChunkRow {
   readonly dataPath: Uint8Array
 }
 
-/** Chunks lie by what they prove, not by who posted them. */
+/** Chunks are stored by data root, so that transactions with the same data share them. */
 export interface ChunkKey {
   /** Data root, 32 bytes. */
   readonly root: Uint8Array

@@ -38,7 +38,7 @@ export class Devnet {
     return this.#listening.url
   }
 
-  /** As `POST /tx`: node JSON in, status and words out. */
+  /** As `POST /tx`: takes node JSON, returns status and text. */
   submit(transaction: unknown): PostReply {
     return this.#growing().submit(transaction)
   }
@@ -48,22 +48,22 @@ export class Devnet {
     return this.#growing().submitChunk(chunk)
   }
 
-  /** Gives winston to an address; the new balance. */
+  /** Adds new winston to an address; returns its balance. */
   mint(address: string, winston: bigint): bigint {
     return this.#growing().mint(address, winston)
   }
 
-  /** Makes blocks now; the new tip as node JSON. */
+  /** Mines blocks now; returns the new tip as node JSON. */
   mine(blocks = 1): NodeRecord {
     return this.#growing().mine(blocks)
   }
 
-  /** Replaces the last `depth` blocks by a longer branch; the new tip as node JSON. */
+  /** Replaces the last `depth` blocks by a longer branch; returns the new tip as node JSON. */
   fork(depth: number, options?: ForkOptions): NodeRecord {
     return this.#growing().fork(depth, options)
   }
 
-  /** Answers what is under way, then closes the chain. A second call joins the first. */
+  /** Answers the requests under way, then closes the chain. A second call waits for the first. */
   stop(): Promise<void> {
     this.#stopping ??= this.#stop()
     return this.#stopping

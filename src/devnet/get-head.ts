@@ -1,6 +1,6 @@
 import { get, type IncomingMessage, type OutgoingHttpHeaders } from 'node:http'
 
-/** Asks this machine for `url` and reads the answer to its end; what was in it does not matter. `fetch` takes longer to load. */
+/** Requests `url` of this machine, reads the body to its end and drops it. Not `fetch`, which takes longer to load. */
 export function getHead(
   url: string,
   headers: OutgoingHttpHeaders = {},

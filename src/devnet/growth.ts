@@ -23,8 +23,8 @@ export function anchors(store: ChainStore): string[] {
 }
 
 /**
- * Makes one block out of what waits. Everything in the pool was sound when it came; what the chain has overtaken since (an
- * anchor grown too old, a wallet emptied by another transaction) is dropped.
+ * Mines one block of waiting transactions. All were valid when they came; those that no longer are (an anchor that is too
+ * old, a wallet emptied by another transaction) are dropped.
  */
 export function mine(store: ChainStore, timestamp: number): NodeBlockHeader {
   return store.write(() => {
@@ -97,7 +97,7 @@ export function costOf(row: TransactionRow): bigint {
   return BigInt(row.quantity) + BigInt(row.reward)
 }
 
-/** Takes the last `depth` blocks back, as one change. Blocks stay known by hash, as orphans do on a node. */
+/** Undoes the last `depth` blocks in one transaction. They can still be read by their hashes, as orphans on a node. */
 export function unwind(store: ChainStore, depth: number, transactions: ForkOptions['transactions']): void {
   store.write(() => {
     const orphans: Id[] = []

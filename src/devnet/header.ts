@@ -13,7 +13,7 @@ export interface BlockContents {
   /** Bytes added to the weave, padding included. */
   readonly sizeBytes: number
   readonly rewardWinston: bigint
-  /** Says what the wallets are after this block. */
+  /** Hash over the wallets after this block. */
   readonly wallets: string
 }
 
@@ -28,7 +28,7 @@ const difficulty =
 const difficultyStep = 2_398_671n
 const miner = encodeBase64url(createHash('sha256').update('devnet miner').digest())
 
-/** The genesis block over a weave that already has `weaveStart` bytes nobody can ask for. */
+/** The genesis block over a weave that begins with `weaveStart` bytes which are not stored. */
 export function genesisHeader(weaveStart: number, timestamp: number): NodeBlockHeader {
   return seal({
     ...fixed(timestamp),
@@ -78,7 +78,7 @@ function fixed(timestamp: number) {
   }
 }
 
-/** Names the block after all its words. The hash is no proof of work: nobody mines here. */
+/** The block's hash over all its fields. It is no proof of work. */
 function seal(words: Words): NodeBlockHeader {
   const indep_hash = digest384(JSON.stringify(words))
   const hash = encodeBase64url(createHash('sha256').update(indep_hash).digest())

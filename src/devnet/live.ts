@@ -10,12 +10,12 @@ import { priceOf, usualWinstonPerByte } from './price.js'
 import { isVerdict, soundChunk, soundTransaction } from './sound.js'
 import { storedChunk, wholeData } from './stored-chunk.js'
 
-/** Where the network's rules of today hold: the block from which data roots may be rebased. */
+/** Weave offset from which today's rules of the network hold: since that block data roots may be rebased. */
 const usualWeaveStart = 151_066_495_197_430
-/** Transactions that may wait; one more is told to come back. */
+/** Transactions that may wait; one more is answered 503. */
 const poolMax = 10_000
 
-/** A chain that grows here: decides on what is posted, and answers out of its store. One per store. */
+/** A chain that grows here: accepts or refuses what is posted, and answers from its store. One per store. */
 export class LiveLayer implements GrowingLayer {
   readonly #store: ChainStore
   readonly #clock: Clock
@@ -61,7 +61,7 @@ export class LiveLayer implements GrowingLayer {
   }
 
   submitChunk(json: unknown): PostReply {
-    // Its data will lie behind all that is there now, so by the rules of the tip.
+    // Its data will lie behind the present end of the weave, so the rules of the tip apply.
     const sound = soundChunk(json, rulesetAt(Number(this.#tip().weave_size) + 1))
     if (isVerdict(sound)) return sound
     const { key, row } = sound
@@ -153,7 +153,9 @@ export class LiveLayer implements GrowingLayer {
     return this.#store.waiting(poolMax).map(({ value }) => value)
   }
 
-  /** As nodes suggest: from the middle of the blocks that count, so that it survives both a wait and a fork. */
+  /**
+   * As on nodes: from the middle of the blocks that are accepted, so that it stays valid through a wait and through a fork.
+   */
   anchor(): string {
     const recent = anchors(this.#store)
     return recent[Math.floor(recent.length / 2)] ?? ''

@@ -11,8 +11,8 @@ export interface DevnetOptions {
   /** A folder of node JSON to serve, read-only, instead of a chain of its own. */
   readonly replayPath?: string
   /**
-   * Weave size of the genesis block, bytes; a multiple of 256 KiB away from the strict data split (30607159107830). The
-   * default is where today's rules hold.
+   * Weave size of the genesis block, bytes; a multiple of 256 KiB after the strict data split (30607159107830). By default so
+   * high that today's rules apply.
    */
   readonly weaveStartBytes?: number
   /** Winston per byte stored (default 460). */

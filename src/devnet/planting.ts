@@ -24,10 +24,10 @@ export interface PlantingParts {
   readonly end: AbortSignal
 }
 
-/** Makes the site, signs it with a wallet of its own and posts it. Rejects where the node does not do its part. */
+/** Makes the site, signs it with a wallet of its own and posts it. Rejects where the node refuses. */
 export async function postSite({ chain, node, folder, end }: PlantingParts): Promise<Planted> {
   await mkdir(folder, { recursive: true })
-  // A throw-away wallet: nobody needs it again.
+  // A wallet for this purpose only; its key is not kept.
   const { privateKey } = await promisify(generateKeyPair)('rsa', {
     modulusLength: 4096,
     publicExponent: 65537,
@@ -125,7 +125,7 @@ async function postData(
   return tx.id
 }
 
-/** The value, or an error: on one's own node nothing is expected to fail. */
+/** The value; throws a refusal, because the embedded node has no reason to refuse. */
 function done<T>(outcome: T | Refusal): T {
   if (isRefusal(outcome)) throw new Error(`the embedded node refused: ${outcome.message}`)
   return outcome

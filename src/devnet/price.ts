@@ -4,7 +4,7 @@ export const usualWinstonPerByte = 460n
 /** A stored transaction costs its header too. */
 const headerBytes = 3_210n
 
-/** What a wallet that was never seen costs on top: it makes the wallet list longer for ever. */
+/** Extra price of a transfer to a new wallet, because it makes the wallet list longer. */
 const newWalletWinston = 1_000_000n
 
 /** The least reward for a transaction with `sizeBytes` of data. `newTarget`: it sends to a wallet that does not exist yet. */

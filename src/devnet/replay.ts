@@ -5,14 +5,13 @@ import type { BaseLayer, MinedPlace, NodeRecord } from './base-layer.js'
 import { priceOf, usualWinstonPerByte } from './price.js'
 
 /**
- * A folder of real node JSON as a chain that stands still:
+ * A folder of real node JSON as a chain that does not grow:
  *
  *     blocks/<indep_hash>.json  blocks-by-height.json (height -> indep_hash)
  *     transactions/<id>.json    transactions/offsets/<id>.json    genesis/<id>.json
  *     chunks/<absolute offset>.json
  *
- * The folder is the operator's own: a file that is not JSON is a mistake and throws. Names become paths: the routes let
- * through only those of the right shape.
+ * A file that is not JSON throws, because the folder comes from the operator. Names from requests become paths, so the routes let through only ids, hashes and numbers.
  */
 export class ReplayLayer implements BaseLayer {
   readonly #path: string

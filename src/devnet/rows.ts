@@ -1,6 +1,6 @@
 import type { Table } from '../store/lmdb.js'
 
-/** How keys and values of one table are written. Keys must sort as bytes the way they are to be walked. */
+/** How keys and values of one table are encoded. The order of encoded keys as bytes is the order of iteration. */
 export interface Writing<Key, Value> {
   key(key: Key): Uint8Array
   keyOf(bytes: Uint8Array): Key

@@ -4,7 +4,7 @@ import { pause } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import { getHead } from './get-head.js'
 
-/** Name to id: what a fresh devnet has to show. */
+/** Example name to id, in a fresh devnet. */
 export type Examples = Readonly<Record<string, string>>
 
 export interface Planting {
@@ -12,7 +12,7 @@ export interface Planting {
   readonly gateway: string
   /** Posts the site to the embedded chain and mines it. */
   post(): Promise<Planted>
-  /** Where it is remembered what was planted. */
+  /** Folder of the file that says what was posted. */
   readonly folder: string
   readonly log: Log
   /** Stops the work; rejects with its reason. */
@@ -26,12 +26,12 @@ export interface Planted {
   readonly roots: Readonly<Record<string, string>>
 }
 
-/** How long the gateway may take to have an example proven and in its cache. */
+/** How long the gateway may take to prove and cache an example. */
 const warmMs = 30_000
 
 /**
- * Puts the site onto the embedded chain, once, and has every example in the gateway's cache when it resolves. A start that was
- * killed half way plants again: ids differ, nothing else is lost. Rejects where node or gateway do not do their part.
+ * Puts the site onto the embedded chain, once, and has every example in the gateway's cache when it resolves. A start that
+ * was killed half way posts the site again, under other ids. Rejects where node or gateway fail.
  */
 export async function plant(planting: Planting): Promise<Examples> {
   const file = join(planting.folder, 'seed.json')
@@ -66,7 +66,7 @@ async function warm({ gateway, end }: Planting, id: string, root: string | undef
   for (let waited = 0; waited <= warmMs; waited += 100) {
     const { statusCode = 0, headers } = await getHead(`${gateway}/raw/${id}`, asked, end)
     const verified = headers['x-gateway-verified'] ?? headers['x-ar-io-verified']
-    // What the operator has blocked, or put behind a limit, is an answer too: it comes when it is asked for.
+    // Content that the operator has blocked or limited cannot be cached by this request, and that is no failure of the start.
     if ([402, 429, 451].includes(statusCode)) return
     if (statusCode === 200 && headers['x-cache'] === 'HIT' && verified === 'true') return
     await pause(100, end)

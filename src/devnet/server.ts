@@ -25,7 +25,7 @@ export async function serveChain(
   const server = createServer((request, response) => {
     answer(layer, request).then(
       (reply) => send(request, response, reply),
-      // A bug, or a broken disk: say so on this request, then end the process rather than serve a chain that may be wrong.
+      // A bug or a broken disk: answers this request with it, then ends the process, because the chain may be wrong.
       (error: unknown) => {
         response.writeHead(500).end()
         setImmediate(() => {
@@ -82,13 +82,13 @@ function segmentsOf(target: string): string[] | undefined {
   }
 }
 
-/** The whole body as text; undefined where it is too large or never comes whole. */
+/** The whole body as text; undefined where it is too large or incomplete. */
 async function bodyOf(request: IncomingMessage): Promise<string | undefined> {
   const pieces: Buffer[] = []
   let size = 0
   if (Number(request.headers['content-length'] ?? 0) > bodyMax) return undefined
   try {
-    // What is too large is left unread, not cut off: the answer must still reach the client.
+    // The rest of a body that is too large is left unread, and the socket open, so that the client gets the answer.
     for await (const piece of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
       size += piece.length
       if (size > bodyMax) return undefined
@@ -121,7 +121,7 @@ async function send(request: IncomingMessage, response: ServerResponse, reply: N
   try {
     await pipeline(Readable.from(body), response)
   } catch {
-    // The client left in the middle; there is nobody to tell.
+    // The client left in the middle, so no answer is sent.
     response.destroy()
   }
 }

@@ -29,7 +29,7 @@ export function sitePages(): SitePage[] {
   ]
 }
 
-/** 20 MB that no compressor shortens, always the same. */
+/** 20 MB that cannot be compressed, the same at every start. */
 export function largeFile(): Uint8Array {
   const cipher = createCipheriv('aes-128-ctr', Buffer.alloc(16, 'sluice'), Buffer.alloc(16))
   return cipher.update(Buffer.alloc(largeSizeBytes))
@@ -61,7 +61,7 @@ h1 { font-size: 3rem; margin: 0 }
 img { max-width: 100%; height: auto; border-radius: 0.5rem }
 `
 
-/** A PNG (ISO/IEC 15948): dusk above water, in true colour. */
+/** A PNG (ISO/IEC 15948): a landscape in true colour. */
 function picture(width: number, height: number): Uint8Array {
   const rows = Buffer.alloc(height * (1 + width * 3))
   for (let y = 0; y < height; y += 1) {

@@ -12,13 +12,13 @@ import type { PostReply } from './base-layer.js'
 import type { TransactionRow } from './chain-store.js'
 import type { ChunkKey, ChunkRow } from './chunk-rows.js'
 
-/** Nodes take data inside of a transaction up to this size. */
+/** Nodes accept data inside a transaction up to this size. */
 const inlineMax = 10 << 20
 
 export interface SoundTransaction {
   readonly id: Id
   readonly row: TransactionRow
-  /** The chunks of data that came inside of it. */
+  /** The chunks of data that came inside the transaction. */
   readonly pieces: readonly (ChunkRow & { readonly end: number })[]
 }
 
@@ -31,7 +31,7 @@ export function isVerdict(value: object): value is PostReply {
   return 'status' in value
 }
 
-/** Reads a posted transaction: true in itself (id, signature, data root), or the answer that a node would give. */
+/** Reads a posted transaction and checks id, signature and data root; or returns the answer that a node would give. */
 export function soundTransaction(json: unknown): SoundTransaction | PostReply {
   const transaction = parseTransaction(json)
   if (isRefusal(transaction)) return { status: 400, body: `Invalid JSON: ${transaction.message}.` }
@@ -75,7 +75,7 @@ function piecesOf(data: Uint8Array, tree: MerkleTree): SoundTransaction['pieces'
   return tree.leaves.flatMap(({ end }, index) => {
     const chunk = data.subarray(start, end)
     start = end
-    // The empty chunk behind data that ends on a boundary has a leaf only.
+    // Data that ends on a boundary has an empty last chunk: a leaf without bytes.
     return chunk.length === 0 ? [] : [{ end, chunk, dataPath: tree.path(index) }]
   })
 }

@@ -21,7 +21,7 @@ export interface Layout {
   readonly placed: readonly Placed[]
 }
 
-/** Lays the data of a block's transactions out by the rules that hold since the weave is padded. */
+/** Places the data of a block's transactions in the weave, by the rules since data is padded. */
 export function layOut(transactions: readonly BlockTransaction[]): Layout {
   const leaves = blockLeaves(transactions, true)
   const tree = blockTree(leaves)

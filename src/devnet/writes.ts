@@ -2,7 +2,7 @@ import { parseId } from '../format/id.js'
 import type { GrowingLayer, PostReply } from './base-layer.js'
 import { jsonReply, type NodeReply, textReply } from './reply.js'
 
-/** More in one call would hold the thread too long. */
+/** Blocks of one call, so that it does not block the thread for long. */
 const blocksMax = 1_000
 
 /** Answers what changes the chain; undefined where no route has this path. `body` is the text of a POST. */

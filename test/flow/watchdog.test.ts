@@ -123,12 +123,12 @@ t.test('a keeper that spins ends the program, for a fresh one to recover from di
   t.equal(code, 1)
   t.ok(isNamed(running, 'moderation'), 'with what it does')
   t.match(
-    lines(running, 'a part was lost: ending, so that a fresh start recovers from disk')[0]?.reason,
+    lines(running, 'a thread failed for good: ending, so that the next start recovers from disk')[0]?.reason,
     /^moderation: moderation spins/,
   )
 })
 
-t.test('a program that was stopped for long blames nobody', async (t) => {
+t.test('a program that was stopped for long ends no thread', async (t) => {
   const running = await run(t, t.testdir(), environment)
   running.process.kill('SIGSTOP')
   await pause(6000)
