@@ -67,7 +67,7 @@ function sum(cases: readonly CaseResult[]): void {
   )
 }
 
-/** Runs what is wanted. Resolves with the exit code. */
+/** Runs the wanted cases. Resolves with the exit code. */
 async function run(): Promise<number> {
   takeWorkFolder()
   const scale = values.small ? scales.small : values.full ? scales.full : scales.usual

@@ -17,15 +17,15 @@ export interface MissingAddon {
   readonly without: string
 }
 
-/** Builds with sanitizers are loaded where Node was started so; then there is no doing without. */
+/** Builds with sanitizers are loaded where Node was started so; then a missing addon is an error. */
 const sanitized = process.execArgv.includes('--conditions=sanitized')
-/** Where Node was started so, everything is done without: for tests of the whole program. */
+/** With this condition no addon is loaded: for tests of the whole program with the twins. */
 const without = process.execArgv.includes('--conditions=twin')
 const place = `${process.platform}-${process.arch}`
 
 /**
- * Whether this Node runs on musl: its file names the loader that it wants in its first bytes. An addon made for glibc may load
- * there, and then fail anywhere: the libraries have the same names.
+ * Whether this Node runs on musl: its file names the loader that it wants in its first bytes. An addon made for glibc may
+ * load there, because the libraries have the same names, and crash later.
  */
 function isMusl(): boolean {
   const head = Buffer.alloc(4096)
@@ -59,7 +59,7 @@ export function loadAddon<Addon>(name: AddonName): Addon | undefined {
   return undefined
 }
 
-/** Those that this machine does without, and why: what the build said, or what the loader says now. */
+/** Missing addons, each with the reason that the build or the loader gave. */
 export function missingAddons(): MissingAddon[] {
   const names = Object.keys(addons) as AddonName[]
   return names.flatMap((addon) => {
@@ -74,7 +74,7 @@ function reasonOf(name: AddonName): string {
     const beside = new URL(`../../native/${name}/build/${place}.failed`, import.meta.url)
     return readFileSync(beside, 'utf8').trim()
   } catch {
-    // The build said nothing: it did not run, or what it made does not load here.
+    // No reason was written: the build did not run, or its result does not load here.
   }
   const load = createRequire(import.meta.url)
   for (const path of pathsOf(name)) {

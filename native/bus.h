@@ -1,6 +1,6 @@
-// Copies of bytes that may lie in a mapped file. A file that has shrunk, or whose disk fails, answers an access by SIGBUS, which
-// would end the program: here it ends the copy. Each addon that includes this has a handler of its own; what is not its business
-// it hands to the one before.
+// Copies of bytes that may lie in a mapped file. A file that has shrunk, or whose disk fails, answers an access by SIGBUS,
+// which would end the program: here it ends the copy. Each addon that includes this has a handler of its own; it passes other
+// signals on to the handler before.
 #pragma once
 
 #include <setjmp.h>
@@ -30,7 +30,7 @@ inline void caught(int signal, siginfo_t* info, void* context) {
   if (copy != nullptr && place + kPage > copy->from && place < copy->from + copy->length) siglongjmp(copy->back, 1);
   if ((before.sa_flags & SA_SIGINFO) != 0) return before.sa_sigaction(signal, info, context);
   if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) return before.sa_handler(signal);
-  // Nobody knows what to do: the access is tried again, and ends the program as ever.
+  // No handler is left: the access is repeated, and ends the program as by default.
   sigaction(SIGBUS, &before, nullptr);
 }
 

@@ -1,6 +1,5 @@
-// What the addons share: how their calls are handed to JavaScript, and how they read what JavaScript hands them. Nothing that comes
-// from JavaScript is believed: a wrong type, a number that is no whole one, or one out of its bounds is an exception there, and the
-// call does nothing.
+// Shared by the addons: exporting calls to JavaScript, and reading their arguments. Every argument is checked: a wrong type,
+// a number that is not an integer, or one out of bounds throws an exception there, and the call does nothing.
 #pragma once
 
 #include <node_api.h>
@@ -92,7 +91,7 @@ class Arguments {
     double found = 0;
     if (!good) return least;
     if (napi_get_value_double(env_, values_[index], &found) != napi_ok) return wrong(index, "is no number", false), least;
-    // NaN compares with nothing.
+    // NaN fails both comparisons.
     bool fits = found >= static_cast<double>(least) && found <= static_cast<double>(most) && found < kExact;
     if (!fits || static_cast<double>(static_cast<uint64_t>(found)) != found) {
       return wrong(index, "is no whole number within its bounds", true), least;

@@ -59,7 +59,7 @@ export const bandGroup: Group = {
     const gateway = await startGateway({ name: 'sluice', threads, settings, prepare: shelveBand })
     const candidates = [gateway]
     try {
-      // At once: a gateway whose index is empty soon withdraws the band that was put on its shelf.
+      // Asked right after the start: a gateway whose index is empty soon withdraws the band that was put into its folder.
       await offered(gateway.port, band)
       for (const sendfile of [true, false]) {
         candidates.push(await fileServer({ files: band.folder }, threads, sendfile))

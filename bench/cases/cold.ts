@@ -23,7 +23,7 @@ import {
   planOf,
 } from './run.js'
 
-/** Servers that have nothing of what they are asked for yet, and what that is: each is asked for once. */
+/** Servers with empty caches, and the targets: each is asked for once. */
 interface Cold {
   readonly candidates: readonly Candidate[]
   readonly targets: readonly Target[]
@@ -33,11 +33,11 @@ interface Cold {
 interface ColdCase extends CaseWords {
   /** Requests a second of the open loop. */
   readonly rate: number
-  /** `count`: things to ask for that must be there. */
+  /** `count`: targets that are needed. */
   start(order: Order, count: number): Promise<Cold>
 }
 
-/** A slice of the targets to warm up with, then two for each round: as many as it takes, and at a fixed rate. */
+/** A slice of the targets to warm up with, then two for each round: one in a closed loop, one at a fixed rate. */
 async function measure({ cost, rate }: ColdCase, cold: Cold, order: Order) {
   const each = order.scale.cold
   const slice = (at: number): readonly Target[] => cold.targets.slice(at * each, (at + 1) * each)
@@ -46,7 +46,7 @@ async function measure({ cost, rate }: ColdCase, cold: Cold, order: Order) {
     try {
       const watch = new Stopwatch(candidate.pid)
       const load = await loadOn(candidate, plan, { seconds: 120, order: 'once', lateMs: 60_000, ...manner })
-      // What is done behind the answer (hashing, keeping, proving) is part of the price.
+      // Work that follows the answer (hashing, storing, proving) is part of the cost.
       await idle(candidate)
       return { ...load, cpu: watch.seconds() }
     } finally {
@@ -61,7 +61,7 @@ async function measure({ cost, rate }: ColdCase, cold: Cold, order: Order) {
   })
 }
 
-/** Small contents that a gateway in front has: nginx with a cache on disk does the same. */
+/** Small contents that another gateway has; the rival is nginx with a cache on disk. */
 async function fromGateway({ threads }: Order, count: number): Promise<Cold> {
   const corpus = corpusOf({ name: `cold-${count}`, count, sizes: smallSizes, unpacked: true })
   const upstream = await upstreamServer(corpus.filesFolder)
@@ -88,7 +88,7 @@ function mixed(targets: readonly Target[]): Target[] {
     .map(({ target }) => target)
 }
 
-/** Items of bundles that lie whole on this disk. */
+/** Items of bundles that are in the store of this gateway. */
 async function fromBundles({ threads }: Order, count: number): Promise<Cold> {
   const targets: Target[] = []
   const gateway = await startGateway({
@@ -143,7 +143,7 @@ const cases: readonly ColdCase[] = [
   {
     name: 'cold: from a gateway',
     group: 'cold',
-    about: 'small contents, each for the first time, that another gateway has; nginx with proxy_cache beside',
+    about: 'small contents that another gateway has, each requested for the first time; the rival is nginx with proxy_cache',
     cost: 'cpuUs',
     bar: 1.3,
     rate: 200,
@@ -152,7 +152,7 @@ const cases: readonly ColdCase[] = [
   {
     name: 'cold: from a bundle on disk',
     group: 'cold',
-    about: 'small items, each for the first time, out of bundles that are in the store',
+    about: 'small items of bundles that are in the store, each requested for the first time',
     cost: 'cpuUs',
     rate: 200,
     start: fromBundles,
@@ -160,7 +160,7 @@ const cases: readonly ColdCase[] = [
   {
     name: 'cold: from chunks',
     group: 'cold',
-    about: 'small items, each for the first time, out of bundles that only a node has',
+    about: 'small items of bundles that only a node has, each requested for the first time',
     cost: 'cpuUs',
     rate: 50,
     start: fromChunks,

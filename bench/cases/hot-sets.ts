@@ -21,7 +21,7 @@ const wideCases: readonly HotCase[] = [
     ...manner,
     name: 'wide: uniform',
     group: 'wide',
-    about: 'the same contents, each as often as any other',
+    about: 'the same contents, all equally often',
     bar: 0.9,
     order: 'uniform',
     targets: everything,
@@ -118,7 +118,7 @@ const alone: readonly [name: string, sizeBytes: number, bar: number, rate: numbe
 const aloneCases: readonly HotCase[] = alone.map(([name, sizeBytes, bar, rate]) => ({
   name: `one URL alone: ${name}`,
   group: 'one URL alone',
-  about: `one content of ${name}, nothing else: caches of every kind are hit. No traffic looks like this`,
+  about: `one content of ${name} and nothing else: every cache is hit, which no real traffic does`,
   cost: sizeBytes > 2 ** 20 ? 'cpuUsPerMb' : 'cpuUs',
   bar,
   order: 'uniform',

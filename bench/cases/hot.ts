@@ -25,7 +25,7 @@ export interface Served {
   readonly sites?: Sites | undefined
 }
 
-/** One way of asking for what a set serves. */
+/** One kind of requests for the contents of a set. */
 export interface HotCase extends CaseWords {
   readonly targets: (served: Served) => readonly Target[]
   readonly order: NonNullable<Manner['order']>
@@ -49,7 +49,7 @@ export function wholeOf({ id, sizeBytes, truthStart }: Content): Target {
   return { path: `/${id}`, sizeBytes, truthStart }
 }
 
-/** Starts all servers of a set. A rival that cannot be started is left out, and named. */
+/** Starts all servers of a set. A rival that cannot be started is left out, and its name printed. */
 async function startAll({ corpus, sites }: Served, { threads, note }: Order): Promise<Candidate[]> {
   const gateway = await startGateway({
     name: 'sluice',
@@ -74,7 +74,7 @@ async function startAll({ corpus, sites }: Served, { threads, note }: Order): Pr
   return started
 }
 
-/** What each candidate was asked for already. */
+/** Targets that each candidate was asked for already. */
 type Warmed = Map<Candidate, Set<string>>
 
 /** Asks a candidate once for each target that is new to it, whole. */
@@ -112,7 +112,7 @@ async function measure(
     const { connections = order.connections, unknown } = asked
     const how = { order: asked.order, ...(unknown === undefined ? {} : { unknown }) }
     const rate = Math.max(1, asked.rate * order.scale.rate)
-    // What runs is compiled before it counts; a short run counts nothing.
+    // Runs the load before measuring, so that code is compiled; not in a short run, which gives no verdict.
     for (const candidate of order.scale.judges ? candidates : []) {
       const plan = plans.get(candidate)
       if (plan !== undefined) await loadOn(candidate, plan, { ...how, seconds: 1, connections, seed: 99 })

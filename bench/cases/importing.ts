@@ -17,7 +17,7 @@ import { wholeOf, wideCorpus } from './hot.js'
 import { writeChain } from './node-dump.js'
 import { closedFigures, type Group, loadOn, type Order, openFigures, planOf, rowOf } from './run.js'
 
-/** What lies in the data folder is to be imported: nothing is asked for over a network. */
+/** Everything to import lies in the data folder: nothing is requested over a network. */
 const settings = {
   ...offline,
   ANS104_UNBUNDLE_FILTER: '{"always":true}',
@@ -55,7 +55,7 @@ function importDump(dataPath: string, dump: string): void {
   if (done.status !== 0) throw new Error(done.stdout + done.stderr)
 }
 
-/** Blocks into the index, their bundles on the agenda, the bundles' bytes into the store as proven. */
+/** Puts the blocks into the index, queues their bundles, and puts the bundles' bytes into the store as verified. */
 async function prepareImport(dataPath: string, dump: string): Promise<void> {
   importDump(dataPath, dump)
   const seeding = new Seeding(dataPath)
@@ -68,7 +68,7 @@ async function prepareImport(dataPath: string, dump: string): Promise<void> {
   await seeding.close()
 }
 
-/** The same, all of it imported before the start. */
+/** The same, with all bundles imported before the start. */
 function prepareDone(dataPath: string, dump: string): void {
   renameSync(join(dump, 'later'), join(dump, 'data'))
   try {
@@ -80,7 +80,7 @@ function prepareDone(dataPath: string, dump: string): void {
 
 /** Items that a gateway has indexed since its start. */
 async function itemsOf({ port }: Candidate): Promise<number> {
-  // A connection of its own: one that was kept may have ended while the gateway was stopped.
+  // A new connection: a kept one may have been closed while the gateway was stopped.
   const request = get({ port, host: '127.0.0.1', path: '/gateway/__gateway_metrics', agent: false })
   const [response] = (await once(request, 'response')) as [IncomingMessage]
   let text = ''
@@ -94,7 +94,7 @@ async function underWay(importing: Candidate): Promise<void> {
     if ((await itemsOf(importing)) > 0) return
     await pause(100)
   }
-  throw new Error('the import does not begin')
+  throw new Error('the import did not begin in time')
 }
 
 /** What a gateway imports a second while `act` runs. */
@@ -124,7 +124,7 @@ function questions(): PlanFile {
   )
 }
 
-/** One way of asking both gateways, in turns; while the one at rest is asked the other is stopped. */
+/** Measures both gateways in turns; while the one at rest is measured, the other is stopped (SIGSTOP). */
 async function slices(
   { rounds, seconds, connections, scale }: Order,
   { resting, importing }: { resting: Candidate; importing: Candidate },
@@ -142,7 +142,7 @@ async function slices(
   for (let round = 0; round < rounds; round += 1) {
     atRest.push(await whileStopped(importing, () => ask(resting)))
     const { rate: itemsPerSecond, of } = await rateDuring(importing, () => ask(importing))
-    // Where the import ended meanwhile this was no import any more.
+    // The import ended meanwhile, so this round did not measure one.
     if ((await itemsOf(importing)) >= scale.importItems) break
     beside.push({ ...of, itemsPerSecond })
   }
@@ -183,7 +183,7 @@ async function run(order: Order, wanted: readonly CaseWords[]): Promise<void> {
       const notes = [`the import alone: ${alone.toFixed(0)} items/s`]
       const { bar: _bar, ...named } = words
       if (isWhole) tell({ ...named, notes, rows, verdict: 'not judged' })
-      else tell(failed(words, 'the import was over before it was looked at: give it more items'))
+      else tell(failed(words, 'the import ended before it was measured: use more items'))
     }
   } finally {
     for (const [, plan] of plans) plan.drop()

@@ -38,8 +38,8 @@ function bundleOf(dice: Dice, payloadBytes: number, isSigned: boolean): Uint8Arr
 
 /**
  * Writes what a node would answer for made-up blocks of one bundle each, as files that `sluice import` reads; the data of the
- * bundles goes into `later/`. Returns the bytes of all bundles and their ids in chain order. What is not signed is written
- * ten times as fast, and is only good for who believes it.
+ * bundles goes into `later/`. Returns the bytes of all bundles and their ids in chain order. Unsigned bundles are written ten
+ * times as fast; they fit only for readers that verify nothing.
  */
 export function writeChain(
   path: string,

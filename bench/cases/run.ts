@@ -8,7 +8,7 @@ import type { CaseResult, CaseWords, Metrics, Row } from '../report/results.js'
 import type { Candidate } from '../rivals/candidate.js'
 import type { Scale } from './scale.js'
 
-/** What a run of the bench was asked for. */
+/** Options of a run. */
 export interface Order {
   readonly scale: Scale
   readonly rounds: number
@@ -17,9 +17,9 @@ export interface Order {
   readonly connections: number
   /** A module like node:sqlite or better-sqlite3, where Node brings none. */
   readonly sqliteModule: string | undefined
-  /** Hears of each case as it ends. */
+  /** Called with each result. */
   tell(result: CaseResult): void
-  /** Hears what is being done. */
+  /** Called with a line about the present step. */
   note(line: string): void
 }
 
@@ -54,7 +54,9 @@ export async function loadOn(target: Candidate, plan: PlanFile, manner: Omit<Man
   }
 }
 
-/** Waits until a candidate has nothing left to do of its own: this program hashes what it serves for the first time. */
+/**
+ * Waits until a candidate uses no more processor time: this program hashes content after it was served for the first time.
+ */
 export async function idle(target: Candidate): Promise<void> {
   for (let turn = 0; turn < 200; turn += 1) {
     const watch = new Stopwatch(target.pid)
@@ -86,7 +88,9 @@ export function openFigures({ outcome, cpu }: Load, rate: number): Metrics {
   }
 }
 
-/** Measures every candidate in every round, each time beginning with another one: what changes on the machine meets all. */
+/**
+ * Measures every candidate in every round, beginning with another one each time, so that changes on the machine affect all.
+ */
 export async function interleaved(
   candidates: readonly Candidate[],
   rounds: number,

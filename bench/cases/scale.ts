@@ -11,15 +11,15 @@ export interface Scale {
   readonly importItems: number
   readonly indexItems: number
   readonly indexQueries: number
-  /** For which each side of the index's cases is asked before it counts. */
+  /** Duration of the warm-up of each side in cases of the index. */
   readonly warmMs: number
   readonly slowReaders: number
   readonly rounds: number
   /** Of load for each candidate, round and way of asking. */
   readonly seconds: number
-  /** What is asked for at a fixed rate, as a part of the usual. */
+  /** Factor for the fixed rates. */
   readonly rate: number
-  /** False: too short for a verdict; only answers are judged. */
+  /** False: too short for a verdict on speed; only answers are compared. */
   readonly judges: boolean
 }
 

@@ -55,7 +55,7 @@ async function slowReaders(
   }
   isOver = true
   for (const socket of sockets) socket.destroy()
-  if (left > 0) throw new Error(`${target.name}: ${left} of ${count} readers were left before their end`)
+  if (left > 0) throw new Error(`${target.name}: ${left} of ${count} readers were closed before their end`)
   return { grownMb: peak - before, probeUs: probeMs * 1000 }
 }
 

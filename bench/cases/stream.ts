@@ -12,7 +12,7 @@ const words: CaseWords = {
   name: 'cold: one large stream',
   group: 'stream',
   about:
-    'a large content for the first time, that another gateway has, by one reader; memory that grows meanwhile',
+    'a large content that another gateway has, requested for the first time by one reader; growth of memory meanwhile',
   cost: 'cpuUsPerMb',
   bar: 0.8,
 }

@@ -9,18 +9,18 @@ import { type CdbFile, CdbSearch, closeCdb, openCdb } from '../../src/store/cdb-
 import { say } from '../kit/say.js'
 
 /**
- * Root-transaction index: how fast it is built (sorted outside of memory, written, checked, read back) and looked into.
- * `node dist/bench/claims/cdb.js [records]`; 5,000,000 is what the claims are about, 300,000 is the default.
+ * Root-transaction index: how fast it is built (sorted outside of memory, written, checked, read back) and looked into. `node
+ * dist/bench/claims/cdb.js [records]`; The claims are about 5,000,000; the default is 300,000.
  */
 const records = Number(process.argv[2] ?? 300_000)
 const lookups = 300_000
 const folder = mkdtempSync(join(tmpdir(), 'cdb-bench-'))
 const mebibytes = (bytes: number): string => `${(bytes / 2 ** 20).toFixed(0)} MiB`
 
-/** The keys of one block of 65,536, always the same for the same number. */
+/** The keys of one block of 65,536, the same in each run. */
 function keysOf(block: number): Buffer {
   const keys = Buffer.alloc(32 * 65_536)
-  // Cheap, and as evenly spread as digests are.
+  // Cheap, and distributed evenly, as digests are.
   const words = new Uint32Array(keys.buffer, keys.byteOffset, keys.length / 4)
   let state = (block * 2_654_435_761 + 1) >>> 0
   for (let at = 0; at < words.length; at += 1) {
@@ -41,7 +41,7 @@ async function build(): Promise<void> {
   const cpu = process.cpuUsage()
   let peak = before
   const writer = new RootIndexWriter(join(folder, 'band'))
-  // One id after another in one place: making a view for each is no part of what is measured.
+  // Each id is copied into one buffer, so that making views is not measured.
   const id = Buffer.alloc(32)
   for (let record = 0; record < records; record += 1) {
     const block = blocks[record >> 16] as Buffer
@@ -67,7 +67,10 @@ async function build(): Promise<void> {
   )
 }
 
-/** Looks far apart, as requests are; twice over, the second time counts. Returns how many a second of processor time. */
+/**
+ * Looks up keys in random order, as requests do; twice, and the second time counts. Returns look-ups per second of processor
+ * time.
+ */
 function measure(word: string, keys: Buffer, look: (key: Buffer) => boolean): number {
   const count = Math.min(65_536, records)
   const ids = Array.from({ length: count }, (_, at) => keys.subarray(at * 32, at * 32 + 32))
@@ -113,7 +116,7 @@ function read(): void {
   bands.close()
 }
 
-/** A ruler for a machine that others use too: what a plain read of 64 bytes costs in the same minute. */
+/** For comparison on a machine that is used by others as well: the cost of a plain read of 64 bytes at the same time. */
 function rule({ file, sizeBytes }: CdbFile): void {
   const buffer = Buffer.alloc(64)
   const cpu = process.cpuUsage()

@@ -19,7 +19,7 @@ interface ChurnOptions {
   readonly minutes: number
   /** Requests in a second, each for an id that nobody asked for before. */
   readonly perSecond: number
-  /** Of a hundred ids so many are known to the source; the others are known to nobody. */
+  /** Percentage of ids that the source knows; the others are unknown everywhere. */
   readonly knownPercent: number
   /** Size of a known object. */
   readonly sizeBytes: number
@@ -27,7 +27,7 @@ interface ChurnOptions {
   readonly settings: Readonly<Record<string, string>>
 }
 
-/** How it stood after some time. */
+/** State after some time. */
 interface ChurnSample {
   readonly minute: number
   /** Ids asked for so far. */
@@ -38,7 +38,7 @@ interface ChurnSample {
 }
 
 const agent = new Agent({ keepAlive: true, maxSockets: 64 })
-/** More wait at once only where the gateway does not keep up; the rate is lower then. */
+/** Where this many wait the gateway does not keep up, and the rate drops. */
 const inFlightMax = 64
 
 function idOf(n: number, known: boolean): string {
@@ -57,7 +57,7 @@ interface Question {
   readonly isRight: (status: number) => boolean
 }
 
-/** What is asked of nobody's ids, by turns. */
+/** Kinds of requests for unknown ids, in turns. */
 const shapes: readonly ((id: string, n: number) => string)[] = [
   (id) => `/raw/${id}`,
   (id) => `/${id}`,
@@ -93,8 +93,8 @@ function ask(port: number, { path, headers }: Question): Promise<number> {
 }
 
 /**
- * A steady stream of ids, names, chunks and clients that were never seen, to a gateway of its own: `tell` hears each minute what
- * it holds. Rejects where an answer is not what it must be.
+ * Sends a steady stream of new ids, names, chunks and clients to a gateway of its own; `tell` gets its memory each minute.
+ * Rejects where an answer is wrong.
  */
 async function churn(options: ChurnOptions, tell: (sample: ChurnSample) => void): Promise<void> {
   const piece = Buffer.alloc(options.sizeBytes, 1)

@@ -31,7 +31,7 @@ async function pour(response: ServerResponse, id: string, bytes: number): Promis
   response.end()
 }
 
-/** Asks for what nobody has yet; one line of what came. */
+/** Requests uncached content; returns one line with the results. */
 async function coldReads(ids: number): Promise<string> {
   const sizes = new Map<string, number>()
   for (let n = 0; n < 2 * ids; n += 1) sizes.set(idOf(n), smallBytes)

@@ -10,9 +10,9 @@ import { SegmentStore } from '../../src/store/segments/segment-store.js'
 import { say } from '../kit/say.js'
 
 /**
- * How often the segments have what is asked for, beside LRU and S3-FIFO that hold as many objects: `node
- * dist/bench/claims/hit-rate.js [requests]`. Traces: Zipf 0.9 over 20,000 objects, the same with a crawler that asks for 10
- * new objects after each 10 requests, and one whose popular objects change. The cache holds a tenth of the objects.
+ * Hit rate of the segments, beside LRU and S3-FIFO with as many objects: `node dist/bench/claims/hit-rate.js [requests]`.
+ * Traces: Zipf 0.9 over 20,000 objects, the same with a crawler that asks for 10 new objects after each 10 requests, and one
+ * whose popular objects change. The cache holds a tenth of the objects.
  */
 const requests = Number(process.argv[2] ?? 200_000)
 const objects = 20_000
@@ -74,7 +74,7 @@ class Lru implements Cache {
   }
 }
 
-/** As the paper has it, object by object. */
+/** As in the paper (Yang et al., SOSP 2023), counted in objects. */
 class S3Fifo implements Cache {
   readonly #small = new Map<number, number>()
   readonly #main = new Map<number, number>()

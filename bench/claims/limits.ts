@@ -98,7 +98,7 @@ async function throughput(rounds: number, seconds: number): Promise<void> {
   try {
     for (const target of targets) await once(target)
     const found: [number, number][] = []
-    // Both at the same time, so that whatever else this machine does weighs on both.
+    // Both at the same time, so that other work on this machine affects both.
     for (let round = 0; round < rounds; round += 1) {
       const [off = 0, on = 0] = await Promise.all(targets.map(once))
       found.push([off, on])
@@ -113,14 +113,14 @@ async function throughput(rounds: number, seconds: number): Promise<void> {
   }
 }
 
-/** Whether loads can be kept off the processor of the gateway: what they cost must not count as its own. */
+/** Whether loads can run on another processor than the gateway, so that their cost is not measured as its own. */
 function canPin(): boolean {
   return availableParallelism() > 1 && spawnSync('taskset', ['-V']).status === 0
 }
 
 interface Flood {
   readonly name: string
-  /** Tokens of a bucket: what the flood may take before it is refused. */
+  /** Tokens of a bucket, which the flood may take before it is refused. */
   readonly tokens: number
   /** Clients come through one trusted proxy. */
   readonly proxied: boolean

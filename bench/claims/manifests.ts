@@ -57,7 +57,7 @@ async function seedManifests(
   return sites
 }
 
-/** Asks for one path below each, so many a second, whether or not others were answered. Resolves with the slowest. */
+/** Requests one path below each, at a fixed rate, without waiting for answers. Resolves with the slowest. */
 async function resolveAll({ port }: Candidate, sites: readonly Site[], rate: number): Promise<number> {
   const asked: Promise<number>[] = []
   for (const { id, path } of sites) {
@@ -124,7 +124,7 @@ else {
     for (let round = 0; round < rounds; round += 1) {
       const own = sites.slice(round * perSlice, (round + 1) * perSlice)
       const { made: quiet, seconds: alone } = await costOf(hot)
-      // The one that serves is the one that works while nothing else happens.
+      // The edge thread is the one that uses most processor time while only hot content is served.
       const [edge = ''] = [...alone].sort(([, one], [, other]) => other - one)[0] ?? []
       say(
         `quiet: hot p50 ${quiet.p50Us} us, p99 ${quiet.p99Us} us, edge thread ${alone.get(edge)?.toFixed(2)} s`,

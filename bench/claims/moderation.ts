@@ -16,7 +16,7 @@ const entries = Number(process.argv[2] ?? 1_000_000)
 const path = mkdtempSync(join(tmpdir(), 'sluice-bench-'))
 const someId = (): Id => idOfBytes(randomBytes(32))
 
-/** Nanoseconds of one call, the best of five rounds: others share this machine. */
+/** Nanoseconds of one call, the best of five rounds: because other programs use this machine. */
 function cost(count: number, act: (at: number) => unknown): string {
   let best = Number.POSITIVE_INFINITY
   for (let round = 0; round < 5; round += 1) {

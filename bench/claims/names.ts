@@ -49,7 +49,7 @@ const hostOptions: HostOptions = {
   enforceUndernameLimit: true,
 }
 
-/** Microseconds from Host header to resolution, for names remembered, asked in no order. */
+/** Microseconds from Host header to resolution, for cached names in random order. */
 async function lookups(count: number): Promise<void> {
   mkdirSync(workFolder, { recursive: true })
   const folder = mkdtempSync(join(workFolder, 'names-'))
@@ -97,7 +97,7 @@ async function lookups(count: number): Promise<void> {
     const rounds = Array.from({ length: 5 }, () => {
       const turns = 300_000
       let found = 0
-      // Processor time: what else runs on this machine does not count.
+      // Processor time: other programs on this machine do not count.
       const start = process.cpuUsage()
       for (let turn = 0; turn < turns; turn += 1) {
         const ruled = rules.rule(requests[(turn * 7919) % hosts]!, undefined)

@@ -12,10 +12,9 @@ import { SegmentStore, segmentDefaults } from '../../src/store/segments/segment-
 import { say } from '../kit/say.js'
 
 /**
- * What keeping small payloads costs: `node dist/bench/claims/store.js [payloads]`, 20,000 of 6 KiB by default, in the folder
- * for temporary files. Accepted content: SHA-256, appended, and said to be durable by group commit. Cached content: SHA-256,
- * put into a segment and into the index. Then each payload is looked up and opened as an edge thread does it, first and
- * again.
+ * Cost of storing small payloads: `node dist/bench/claims/store.js [payloads]`, 20,000 of 6 KiB by default, in the folder for
+ * temporary files. Accepted content: SHA-256, appended, and said to be durable by group commit. Cached content: SHA-256, put
+ * into a segment and into the index. Then each payload is looked up and opened as an edge thread does it, first and again.
  */
 const payloads = Number(process.argv[2] ?? 20_000)
 const payloadBytes = 6 * 1024
@@ -34,7 +33,7 @@ async function measure(name: string, act: () => Promise<void>): Promise<void> {
 async function accept(): Promise<void> {
   const log = await DurableLog.open(join(folder, 'log'))
   const bytes = randomFillSync(Buffer.alloc(payloadBytes))
-  // As many at once as a busy service has, each waiting for its own word.
+  // As many at once as in a busy service, each waiting for its own confirmation.
   for (let done = 0; done < payloads; done += 256) {
     await Promise.all(
       Array.from({ length: Math.min(256, payloads - done) }, async (_, at) => {
@@ -71,7 +70,7 @@ async function cache(): Promise<void> {
       const digest = digestAt(bytes, at)
       digests.push(digest)
       if (isRefusal(store.put(digest, [bytes]))) throw new Error('it was not kept')
-      // As between two answers of a source: timers run.
+      // Gives timers a turn, as between two answers of a source.
       if (at % 64 === 0) await new Promise((resolve) => setImmediate(resolve))
     }
     store.commit()

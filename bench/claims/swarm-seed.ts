@@ -30,7 +30,7 @@ const seeder = new Seeder(
 )
 seeder.offer([{ torrent, path: (name) => join(folder, name) }])
 process.stdout.write(`listening ${await seeder.listen()}\n`)
-// Of this program alone: the kernel's other count begins with what its parent had.
+// From /proc, because ru_maxrss begins with the peak of the parent process.
 const peak = (): number => {
   return Number(/VmHWM:\s+(\d+)/.exec(readFileSync('/proc/self/status', 'utf8'))?.[1]) * 1024
 }

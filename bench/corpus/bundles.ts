@@ -26,7 +26,7 @@ export interface Bundle {
 const tags = [tagOf('App-Name', 'bench'), tagOf('Content-Type', 'application/octet-stream')]
 const signer = ed25519Signer(Buffer.alloc(32, 7))
 
-/** Bundles with so many items in all, always the same ones; sizes as those of the other small contents. */
+/** Bundles with so many items in all, the same in each run; sizes as those of the other small contents. */
 export function* bundlesOf(items: number, itemsEach: number): Generator<Bundle> {
   const dice = new Dice(items)
   for (let left = items; left > 0; left -= itemsEach) {

@@ -30,7 +30,7 @@ export interface Corpus {
   readonly name: string
   readonly filesFolder: string
   readonly packs: readonly string[]
-  /** Packs and places by id stand in here: lines of id, pack, start, size. */
+  /** File of packs and places by id: lines of id, pack, start, size. */
   readonly placesPath: string
   readonly contents: readonly Content[]
 }
@@ -47,7 +47,7 @@ export interface CorpusPlan {
   readonly name: string
   readonly count: number
   readonly sizes: SizeLaw
-  /** Files alone, no packs. */
+  /** Only single files, no packs. */
   readonly unpacked?: true
 }
 

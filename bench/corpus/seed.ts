@@ -11,7 +11,10 @@ import { parseName } from '../../src/names/name.js'
 import type { Name, NameRecord } from '../../src/names/protocol.js'
 import { blobPath } from '../../src/store/blobs.js'
 
-/** Puts things into a gateway's data folder as if it had fetched, proven and kept them. The gateway must not run. */
+/**
+ * Puts content and records into a gateway's data folder as if it had fetched, proven and stored them. The gateway must not
+ * run.
+ */
 export class Seeding {
   readonly #keeper: CatalogKeeper
   readonly #blobs: string

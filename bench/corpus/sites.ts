@@ -37,7 +37,7 @@ function siteOf({ name, contents }: Corpus, at: number, pages: number): Site {
   return { name: `site-${at}`, id, manifest, digest, pages: paths }
 }
 
-/** So many sites of so many pages over the contents of a corpus; their folders are made on first need. */
+/** `count` sites of `pages` pages each over the contents of a corpus; their folders are made on first need. */
 export function sitesOf(corpus: Corpus, count: number, pages: number): Sites {
   const folder = join(dirname(corpus.filesFolder), `sites-${count}-${pages}`)
   const all = Array.from({ length: count }, (_, at) => siteOf(corpus, at, pages))

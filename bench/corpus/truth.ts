@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSyn
 import { join } from 'node:path'
 import { workFolder } from '../kit/folders.js'
 
-/** Bytes that no one can compress. Every content of the benches is a window of them. */
+/** Bytes that cannot be compressed. Every content of the benches is a window of them. */
 export const truthBytes = 64 * 2 ** 20
 
 let known: Buffer | undefined
@@ -20,7 +20,7 @@ export function truthPath(): string {
   return path
 }
 
-/** `count` bytes of it from `start`; behind its end it goes on at its beginning. */
+/** `count` bytes of it from `start`; after its end it continues at its beginning. */
 export function* truthFrom(start: number, count: number): Generator<Buffer> {
   known ??= readFileSync(truthPath())
   for (let at = start % truthBytes, left = count; left > 0; at = 0) {

@@ -6,10 +6,10 @@ import { CatalogKeeper } from '../../src/catalog/keeper.js'
 import { Chain, type ChainBlock, messagesOf } from './chain.js'
 import { openSqlite, SqliteBuilder } from './sqlite.js'
 
-/** Blocks that go to the keeper at once: what a real importer has waiting. */
+/** Blocks that go to the keeper at once, as from a real importer. */
 const blocksAtOnce = 20
 const seenMs = 1_700_000_000_000
-/** Changes with what the databases hold: those of another version are made anew. */
+/** To be changed when the content of the databases changes: those of another version are made anew. */
 const version = 2
 
 /** What a folder of databases holds. It is written last. */
@@ -45,7 +45,7 @@ async function build(
   sqlite: SqliteBuilder | undefined,
   say: (line: string) => void,
 ): Promise<Built> {
-  // Cursors tell when a row was first seen: for both it is the same moment.
+  // Cursors hold the time at which a row was first seen, so it has to be the same for both.
   const clock = { ...systemClock, now: () => seenMs }
   const options = { path: join(folder, 'catalog'), touchEveryMs: 1000 }
   const keeper = new CatalogKeeper(options, new Generations(), clock)

@@ -27,7 +27,7 @@ export interface ChainBlock {
   readonly bundles: readonly { readonly rootId: Id; readonly items: readonly ItemInput[] }[]
 }
 
-/** What a keeper is told of a block: itself with its transactions, then its bundles. */
+/** Messages to the keeper about a block: the block with its transactions, then its bundles. */
 export function messagesOf({ block, transactions, bundles }: ChainBlock): IndexRequest[] {
   return [
     { kind: 'index-block', block, transactions: packTransactions(transactions) },
@@ -61,14 +61,14 @@ export function appOf(owner: number, dice: Dice): number {
 
 export const driveTag = 'Drive-Id'
 
-/** The `rank`th drive of an owner: nobody else writes to it. */
+/** The `rank`th drive of an owner: no other owner writes to it. */
 export function driveOf(owner: number, rank: number): string {
   return uuid(named(3, owner * 4 + rank))
 }
 
 export const fileNameTag = 'File-Name'
 
-/** How names of files begin: ten thousand ways. */
+/** Beginnings of file names: ten thousand different ones. */
 export function fileName(kind: number): string {
   return `report-${String(kind).padStart(4, '0')}`
 }
@@ -131,7 +131,7 @@ export class Chain {
   #owner(rank: number): { owner: Uint8Array; ownerAddress: Uint8Array } {
     const sizes = [512, 65, 32]
     const owner = Buffer.alloc(sizes[rank % 3] ?? 32, rank)
-    // One key, one address: that is what the index goes by.
+    // The index finds owners by address, so each key has one address.
     owner.writeUInt32LE(rank, 0)
     return { owner, ownerAddress: named(1, rank) }
   }

@@ -15,7 +15,7 @@ const warmAsks = 1000
 /** A side that takes seconds for an answer is asked fewer questions. */
 const roundMs = 4000
 
-/** Milliseconds of the processor, all threads: the clock's would measure who else uses the machine. */
+/** Milliseconds of processor time of all threads: elapsed time would depend on other programs on the machine. */
 function processorMs(act: () => void): number {
   const before = process.cpuUsage()
   act()
@@ -34,7 +34,7 @@ const sent = (text: string): void => {
   Buffer.from(text)
 }
 
-/** Asks the index and SQLite the same questions, and compares what they say to the letter. */
+/** Asks the index and SQLite the same questions, and compares the answers byte by byte. */
 export class Comparison {
   readonly #answerer: Answerer
   readonly #sides: readonly Side[]
@@ -56,7 +56,7 @@ export class Comparison {
     return answer.text
   }
 
-  /** Times of all sides for the same questions. Throws where one says another thing than the other. */
+  /** Times of all sides for the same questions. Throws where answers differ. */
   run(questions: readonly Question[], warmMs: number): Row[] {
     const rowsEach = this.#compared(questions)
     for (const { answer } of this.#sides) warmUp(questions, answer, warmMs)
@@ -77,7 +77,7 @@ export class Comparison {
     })
   }
 
-  /** Number of rows that a question has for an answer. */
+  /** Checks that all answers are equal; returns the number of rows. */
   #compared(questions: readonly Question[]): number {
     const end = systemClock.monotonic() + roundMs
     let [rows, asked] = [0, 0]
@@ -105,7 +105,7 @@ function rivalsOf(sqlite: SqliteReader): Side[] {
   ]
 }
 
-/** Where two texts part, with what stands around it. */
+/** The first difference of two texts, with what is around it. */
 function difference(one: string, other: string): string {
   let at = 0
   while (at < one.length && one[at] === other[at]) at += 1

@@ -29,7 +29,7 @@ const adding: CaseWords = {
   name: 'index: adding rows',
   group: 'index',
   about:
-    'what a row costs that is added: SQLite sorts all of it at the end and then makes its indexes, the index is always whole',
+    'cost of adding a row: SQLite sorts all rows at the end and then makes its indexes, the index can be queried all the time',
   cost: 'addUs',
 }
 
@@ -44,7 +44,7 @@ function addingRows({ addUs, rows, hasSqlite, sqliteBytes }: Built, bytes: numbe
   return hasSqlite ? [ours, row('SQLite', 'rival', addUs.sqlite, sqliteBytes / rows)] : [ours]
 }
 
-/** The question for page `page` of the half of all items; `ask` answers what leads there. */
+/** The question for page `page` of the query that half of all items match; `ask` answers the pages before it. */
 function deepQuestion(ask: (question: Question) => string, page: number): Question {
   const tags = [{ name: 'Type', values: ['Message'] }]
   let after: string | undefined

@@ -8,7 +8,7 @@ export interface WantedTag {
   readonly isWildcard?: true
 }
 
-/** What both sides are asked. */
+/** A question for both sides. */
 export interface Question {
   readonly tags?: readonly WantedTag[]
   readonly owners?: readonly Buffer[]
@@ -19,7 +19,7 @@ export interface Question {
   readonly maxHeight?: number
   readonly first: number
   readonly isAscending?: true
-  /** How many there are on all pages is asked for, too. */
+  /** The total number of matches is requested, too. */
   readonly counts?: true
   readonly after?: string
 }
@@ -70,7 +70,7 @@ function tagVariable({ name, values, isWildcard }: WantedTag): unknown {
   return { name, values: values.map((value) => `${value}*`), match: 'WILDCARD' }
 }
 
-/** What questions are drawn from. */
+/** The data from which questions are drawn. */
 export interface Scope {
   readonly owners: number
   readonly lastHeight: number

@@ -10,7 +10,7 @@ export interface Leg {
   readonly countBound: readonly unknown[]
 }
 
-/** A condition, any of whose keys will do, and about how many rows it leaves. */
+/** A condition that any of its keys meets, and the estimated number of rows that match. */
 interface Condition {
   readonly kind: 'tag' | 'owner_address' | 'target' | 'parent_id' | 'id'
   /** Of tags. */
@@ -19,7 +19,7 @@ interface Condition {
   readonly rows: number
 }
 
-/** So many keys of the leading condition have a leg each: its rows come in order, and it ends with the page. */
+/** Up to so many keys of the leading condition have a statement each, whose rows come in order and end with the page. */
 const legsMax = 50
 /** Values that a wildcard stands for at most. */
 const valuesMax = 5000
@@ -38,7 +38,9 @@ const sides: readonly Sides[] = [
 
 const marks = (keys: readonly unknown[]): string => keys.map(() => '?').join(', ')
 
-/** Writes the SQL for a question: the condition that the fewest rows meet leads, whatever the order in which they were given. */
+/**
+ * Writes the SQL for a question: it begins with the condition that the fewest rows meet, in whatever order they were given.
+ */
 export class SqlPlanner {
   readonly #hashes = new Hashes()
 
@@ -135,7 +137,7 @@ function legOf(
   return { isItem, sql, bound, countSql, countBound }
 }
 
-/** Rows behind the cursor: of one place in a block a transaction stands below its items. */
+/** Rows after the cursor: at one place in a block a transaction is sorted below its items. */
 function cursorOf({ after, isAscending }: Question, isItem: boolean, place: string, id: string) {
   if (after === undefined) return undefined
   const list: unknown = JSON.parse(Buffer.from(after, 'base64url').toString())

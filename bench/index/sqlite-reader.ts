@@ -20,7 +20,7 @@ interface Row extends Found {
   readonly isItem: boolean
 }
 
-/** What the bench's question has for an answer, as an object. */
+/** The answer to a question of the bench, as an object. */
 interface Connection {
   readonly count?: () => number
   readonly pageInfo: { readonly hasNextPage: boolean }
@@ -45,7 +45,7 @@ export class SqliteReader {
     return JSON.stringify({ data: { transactions: { ...counted, ...connection } } })
   }
 
-  /** The same, by way of GraphQL: the query's text is read once, then known. */
+  /** The same through GraphQL; parsed queries are cached by their text. */
   answerQuery(query: string, variables: Record<string, unknown>, question: Question): string {
     let document = this.#documents.get(query)
     if (document === undefined) {

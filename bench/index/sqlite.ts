@@ -40,7 +40,7 @@ export async function openSqlite(
 
 const sha1 = (bytes: Uint8Array | string): Buffer => createHash('sha1').update(bytes).digest()
 
-/** Under what the tags are clustered: SHA-1 of names and values, those of the last ones at hand. */
+/** Keys by which tags are clustered: SHA-1 of names and values, with a cache of the last ones. */
 export class Hashes {
   readonly #known = new Recent<string, Buffer>(50_000)
 
@@ -130,7 +130,7 @@ export class SqliteBuilder {
   readonly #hashes = new Hashes()
   /** Names and owners that are in: few. */
   readonly #known = new Set<string>()
-  /** Values that came lately: the same few stand in most rows. */
+  /** Recent values: a few of them are in most rows. */
   readonly #values = new Recent<string, true>(50_000)
   readonly #staging: string
 
@@ -162,7 +162,7 @@ export class SqliteBuilder {
     }
   }
 
-  /** Puts what was collected into its order, and makes the indexes. Tells `say` what it is at. */
+  /** Puts what was collected into its order, and makes the indexes. Reports each step to `say`. */
   finish(say: (what: string) => void): void {
     for (const [table, values] of this.#waiting) this.#flush(table, values)
     this.database.exec('COMMIT')

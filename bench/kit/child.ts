@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { systemClock } from '../../src/actor/clock.js'
 
-/** What a program under test is given of the environment. */
+/** The environment of a program under test. */
 export const plainEnvironment = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' }
 
 /** A program that was started and is stopped by `stop`. */
@@ -15,7 +15,7 @@ export interface Child {
 
 const running = new Set<ChildProcess>()
 
-/** A program that must not outlive this one: where this one is stopped, that one is, too. */
+/** Ends the child when this process ends. */
 export function bound(child: ChildProcess): void {
   listenOnce()
   running.add(child)
@@ -61,7 +61,7 @@ export async function start(
   return { pid: child.pid ?? 0, stop, said }
 }
 
-/** The first match of `shape` in what the child says. Rejects where it ends before. */
+/** The first match of `shape` in the child's output. Rejects where it ends before. */
 function found(child: ChildProcess, shape: RegExp): Promise<RegExpExecArray> {
   return new Promise((resolve, reject) => {
     let text = ''
@@ -77,7 +77,7 @@ function found(child: ChildProcess, shape: RegExp): Promise<RegExpExecArray> {
   })
 }
 
-/** A port of 127.0.0.1 that nobody listens on now. */
+/** A free port of 127.0.0.1. */
 export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')

@@ -1,4 +1,4 @@
-/** Chance of the benches: the same seed, the same numbers (xorshift128). */
+/** Random numbers of the benches; the same seed gives the same numbers (xorshift128). */
 export class Dice {
   #a: number
   #b = 362_436_069

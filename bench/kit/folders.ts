@@ -28,7 +28,7 @@ export function programPath(path: string): string {
 /** The `sluice` command as it was built. */
 export const sluiceProgram = programPath('../src/cli/sluice.js')
 
-/** A new empty folder of this name below the work folder; what was there goes. */
+/** An empty folder of this name below the work folder; what was there is removed. */
 export function emptyFolder(name: string): string {
   const path = join(workFolder, name)
   rmSync(path, { recursive: true, force: true })

@@ -5,7 +5,7 @@ import { servedBy } from '../../native/server/server.js'
 import { versionOf } from './child.js'
 import { benchFolder } from './folders.js'
 
-/** What a result was measured on, and of what. */
+/** The machine and the version that a result belongs to. */
 export interface Machine {
   readonly at: string
   /** Short hash; with a + behind it where files were changed since. */
@@ -15,7 +15,7 @@ export interface Machine {
   readonly kernel: string
   readonly node: string
   readonly nginx: string
-  /** Ways of this program: the addons, or their slower twins. */
+  /** Which variants of native parts ran: the addons, or their slower twins. */
   readonly files: string
   readonly sockets: string
 }

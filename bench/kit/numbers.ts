@@ -6,7 +6,7 @@ export function median(numbers: readonly number[]): number {
   return sorted.length === 0 ? 0 : ((sorted[middle - 1] ?? 0) + (sorted[middle] ?? 0)) / 2
 }
 
-/** The number that the given share (0 to 1) of all is not above; 0 of none. */
+/** The quantile for `share` (0 to 1); 0 of none. */
 export function quantile(numbers: readonly number[], share: number): number {
   const sorted = [...numbers].sort((one, other) => one - other)
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0

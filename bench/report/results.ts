@@ -10,7 +10,7 @@ export interface Row {
   readonly candidate: string
   readonly role: 'ours' | 'rival' | 'part'
   readonly metrics: Metrics
-  /** What the ratio is made of, of each round. */
+  /** The compared metric in each round. */
   readonly rounds: readonly number[]
 }
 
@@ -22,15 +22,15 @@ export interface CaseResult {
   /** The metric that is compared: less is better. */
   readonly cost: string
   readonly rows: readonly Row[]
-  /** Cost of the best rival through ours: above 1 we need less. Absent without a rival. */
+  /** Cost of the best rival divided by ours: above 1 ours is less. Absent without a rival. */
   readonly ratio?: number
   readonly rival?: string
-  /** The ratio that is wanted. */
+  /** The least ratio that passes. */
   readonly bar?: number
   readonly verdict: 'met' | 'missed' | 'not judged' | 'failed'
   /** Why it failed. */
   readonly failure?: string
-  /** What else is to be known. */
+  /** Remarks. */
   readonly notes?: readonly string[]
 }
 
@@ -50,7 +50,7 @@ export interface CaseWords {
   readonly notes?: readonly string[]
 }
 
-/** Holds the rows of a case against the best rival and its bar. `judges`: false where the run is too short for a verdict. */
+/** Compares the rows of a case with the best rival and the bar. `judges`: false where the run is too short for a verdict. */
 export function judged(words: CaseWords, rows: readonly Row[], judges: boolean): CaseResult {
   const { bar, ...named } = words
   const costOf = (row: Row | undefined): number => row?.metrics[words.cost] ?? Number.NaN
@@ -97,7 +97,7 @@ export function allResults(): { path: string; results: Results }[] {
     .map((name) => ({ path: name, results: readResults(join(resultsFolder, name)) }))
 }
 
-/** The results that a word means: a path, or the beginning of a commit; the newest of several. Throws where there are none. */
+/** Results by a path, or by the beginning of a commit (the newest of several). Throws where there are none. */
 export function resultsOf(word: string): Results {
   if (existsSync(word)) return readResults(word)
   const found = allResults().findLast(({ results }) => results.machine.commit.startsWith(word))

@@ -3,7 +3,7 @@ import type { Child } from '../kit/child.js'
 /** A server under load. */
 export interface Candidate {
   readonly name: string
-  /** Ours; a rival that the ratio may be made to; or a part of ours, shown beside it. */
+  /** `ours`; a rival, to which the ratio is made; or a part of ours, only shown. */
   readonly role: 'ours' | 'rival' | 'part'
   readonly port: number
   readonly pid: number

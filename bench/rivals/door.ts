@@ -1,6 +1,6 @@
 /**
- * What the server layers make of requests that two programs could read differently: `node dist/bench/rivals/door.js`. For each
- * layer and request: refused (400 or 505, and closed), reaches the handler, or left without an answer. A part of
+ * How server layers treat requests that two programs could read differently: `node dist/bench/rivals/door.js`. For each layer
+ * and request: refused (400 or 505, and closed), reaches the handler, or left without an answer. A part of
  * test/http/door.test.ts, which the own server passes whole.
  */
 import { connect } from 'node:net'
@@ -73,7 +73,7 @@ async function verdict(port: number, sent: string): Promise<string> {
   if (reached.includes('/smuggled')) return 'reads a second request'
   if (reached.length > 0) return 'reaches the handler'
   if (/^HTTP\/1\.1 (400|505) /.test(text)) return isClosed ? 'refused' : 'refused, kept open'
-  return isClosed ? 'closed without a word' : 'left without an answer'
+  return isClosed ? 'closed without an answer' : 'left without an answer'
 }
 
 const names = ['own', 'uws', 'node'] as const

@@ -18,7 +18,7 @@ export interface GatewayOptions {
   readonly prepare?: (dataPath: string) => Promise<void> | void
 }
 
-/** Settings of a gateway that asks nobody: its node is not there, and it has no gateways. */
+/** Settings of a gateway without sources: its node does not exist, and it has no gateways. */
 export const offline = {
   NETWORK: 'mainnet',
   TRUSTED_NODE_URL: 'http://127.0.0.1:9',

@@ -37,8 +37,9 @@ const unknown: Answer = {
 }
 
 /**
- * The same small gateway for every server layer: contents in mapped files, found by id, by manifest and path, or by name, with
- * the header lines that the whole program sends. What it costs is the same everywhere, so that the layers can be compared.
+ * The same small gateway for every server layer: contents in mapped files, found by id, by manifest and path, or by name,
+ * with the header lines that the whole program sends. Its cost is the same under every layer, so that the layers can be
+ * compared.
  */
 export class Handler {
   readonly #places = new Map<string, Place>()
@@ -54,7 +55,7 @@ export class Handler {
     }
     this.#packs = served.packs.map((path) => {
       const file = openMapped(path)
-      // Without the addon a view is one buffer for all: there is nothing to compare then.
+      // Without the addon all views share one buffer, so that the layers cannot be compared.
       if (file === undefined || mappedBy !== 'addon') throw new Error(`${path} cannot be mapped`)
       return file.view(0, file.sizeBytes)
     })

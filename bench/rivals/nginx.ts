@@ -13,7 +13,7 @@ const descriptorsMax = Number(
   /^Max open files +\d+ +(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1] ?? 1024,
 )
 
-/** Files that nginx keeps open: all of a case where the machine lets it, with room for connections. */
+/** Files that nginx keeps open: all of a case where the limit of descriptors allows it, with room for connections. */
 const openFilesMax = Math.min(250_000, descriptorsMax - 2000)
 
 export interface NginxOptions {

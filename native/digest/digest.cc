@@ -141,7 +141,7 @@ napi_value update(napi_env env, napi_callback_info info) {
   Pass* kept = passOf(env, arguments);
   Bytes bytes = arguments.bytes(1), blocks = arguments.bytes(2), pieces = arguments.bytes(3);
   if (!arguments.good) return nullptr;
-  // The digests may be written over the pass itself: what is calculated with is out of reach.
+  // The caller's buffers may overlap the pass itself, so the calculation uses a copy of it.
   Pass pass = *kept;
   uint64_t before = pass.total + pass.restBytes, after = before + bytes.length;
   bool fits = (after / pass.blockBytes - before / pass.blockBytes) * kSha256 == blocks.length &&

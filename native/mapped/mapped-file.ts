@@ -15,12 +15,12 @@ export interface MappedFile {
    */
   view(start: number, end: number): Uint8Array
   /**
-   * Copies bytes from `start` on into all of `target`. False where they are not to be had: the file was cut, or the disk fails.
-   * The only safe way to look at bytes of a file that may be damaged. May wait for the disk.
+   * Copies bytes from `start` on into all of `target`. False where they cannot be read: the file was truncated, or the disk
+   * fails. The only safe way to look at bytes of a file that may be damaged. May wait for the disk.
    */
   copy(start: number, target: Uint8Array): boolean
   /** Brings these bytes into memory, off the thread. True once they are there, false where the disk failed. */
   fetch(start: number, end: number): Promise<boolean>
-  /** Gives everything back; views become empty. Nothing may be called after it. */
+  /** Releases everything; views become empty. Nothing may be called after it. */
   close(): void
 }

@@ -30,7 +30,7 @@ namespace {
 
 using Key = std::tuple<dev_t, ino_t, off_t, int64_t>;
 
-// In place of the time of a file that is being written to. No file is as old.
+// Used instead of the modification time of a file that is being written to; no file has this time.
 constexpr int64_t kWritten = INT64_MIN;
 
 struct Mapping {
@@ -96,7 +96,7 @@ Mapping* mappingOf(int fd, const struct stat& found, bool written) {
       errno = code;
       return nullptr;
     }
-    // Only a wish: with file systems that can, cold pages then come in and are mapped two MiB at a time.
+    // A hint: file systems that support it then read and map two MiB at a time.
     madvise(start, size, MADV_HUGEPAGE);
   }
   ::close(fd);
@@ -286,8 +286,8 @@ napi_value fetch(napi_env env, napi_callback_info info) {
   return promise;
 }
 
-// copy(handle, start, target) -> true where the bytes from `start` on were copied into all of `target`, false where they are not to
-// be had: the file was cut, or the disk fails. Waits for the disk where they are not in memory.
+// copy(handle, start, target) -> true where the bytes from `start` on were copied into all of `target`, false where they
+// cannot be read: the file was truncated, or the disk fails. Waits for the disk where they are not in memory.
 napi_value copy(napi_env env, napi_callback_info info) {
   Arguments arguments(env, info, "copy");
   Mapping* mapping = mappingOf(env, arguments);
@@ -308,12 +308,12 @@ napi_value allocate(napi_env env, napi_callback_info info) {
   off_t size = static_cast<off_t>(arguments.integer(1, 1, int64_t{1} << 50));
   if (!arguments.good) return nullptr;
   int failed = fallocate(fd, 0, 0, size) == 0 ? 0 : errno;
-  // A file system that keeps no room ahead: writing may then fail for want of it.
+  // A file system that cannot reserve space: writing may then fail when the disk is full.
   if (failed == EOPNOTSUPP) failed = ftruncate(fd, size) == 0 ? 0 : errno;
   return numberOf(env, failed);
 }
 
-// close(handle): nothing may be asked of the handle any more. The memory goes when the last window is collected.
+// close(handle): the handle cannot be used any more. The memory is unmapped when the last window is collected.
 napi_value close(napi_env env, napi_callback_info info) {
   Arguments arguments(env, info, "close");
   Mapping* mapping = mappingOf(env, arguments);
@@ -333,7 +333,7 @@ napi_value detach(napi_env env, napi_callback_info info) {
   return nullptr;
 }
 
-// What `readSmall` says where it read nothing.
+// Results of `readSmall` where it read nothing.
 constexpr double kMissing = -1, kElsewhere = -2, kLarger = -3;
 
 // What `readSmall` tells of a file, as JavaScript sees it.
@@ -343,7 +343,8 @@ struct Facts {
   double sizeBytes;
 };
 
-// All bytes of an open file. Without waiting for the disk: what is not in memory is for the caller to wait for elsewhere.
+// Reads all bytes of an open file without waiting for the disk; for bytes that are not in memory the caller waits on another
+// thread.
 double readAll(int fd, size_t size, const Bytes& target) {
   if (size > target.length) return kLarger;
   if (size == 0) return 0;
@@ -364,7 +365,7 @@ void tell(uint8_t* facts, const struct stat& found) {
   memcpy(facts, &told, sizeof(told));
 }
 
-// Opens a regular file and tells of it. Less than 0 where there is none, or an exception waits (`failed`).
+// Opens a regular file and reads its facts. Less than 0 where there is none, or an exception waits (`failed`).
 int openRegular(napi_env env, const std::string& path, struct stat* found, bool* failed) {
   int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   int code = fd < 0 ? errno : 0;
@@ -396,7 +397,7 @@ napi_value readSmall(napi_env env, napi_callback_info info) {
   return numberOf(env, got);
 }
 
-// Descriptors that `openSmall` gave on this thread: those of others are none of JavaScript's business.
+// Descriptors that `openSmall` gave on this thread; JavaScript may use no others.
 std::unordered_set<int>& given() {
   thread_local std::unordered_set<int> descriptors;
   return descriptors;

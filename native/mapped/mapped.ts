@@ -106,8 +106,8 @@ export const openWritten: (path: string) => MappedFile | undefined =
       }
 
 /**
- * Gives an open file this size, with room on the disk for all of it, so that writing into it later cannot fail for want of room.
- * Throws the system's error. Without the addon, and on file systems that cannot, no room is kept.
+ * Gives an open file this size, with room on the disk for all of it, so that writing into it later cannot fail because the
+ * disk is full. Throws the system's error. Without the addon, and on file systems that cannot, no room is kept.
  */
 export function allocate(descriptor: number, sizeBytes: number): void {
   const failed = addon === undefined ? 0 : addon.allocate(descriptor, sizeBytes)
@@ -123,10 +123,12 @@ export function mappedNow(): { count: number; bytes: number } {
   return { count, bytes }
 }
 
-/** What `readSmall` says where it read nothing. */
+/** Results of `readSmall` where it read nothing. */
 export const unread = { missing: -1, elsewhere: -2, larger: -3 } as const
 
-/** What `readSmall` tells of a file but for `missing`. Halves of 64-bit numbers, as stamps of files have them. */
+/**
+ * Facts of a file from `readSmall`, except where it is `missing`. 64-bit numbers are in halves, as in the stamps of files.
+ */
 export class SmallFacts {
   readonly bytes: Uint8Array
   readonly #halves: Int32Array
@@ -160,11 +162,11 @@ export class SmallFacts {
   }
 }
 
-/** Small files, read whole and without waiting for the disk. All throw on a failure of the disk that no number stands for. */
+/** Small files, read whole and without waiting for the disk. All throw on other failures of the disk. */
 export interface SmallReads {
   /**
-   * Reads all of the file at `path` into `target`. Its bytes, or a number of `unread`: there is no such file; it is not all in
-   * memory, or nobody can say; `target` is too small.
+   * Reads all of the file at `path` into `target`. Its bytes, or a number of `unread`: there is no such file; it is not all
+   * in memory, or that is not known; `target` is too small.
    */
   read(path: string, target: Uint8Array, facts: SmallFacts): number
   /** Opens the file at `path`: a descriptor for this thread, or `unread.missing`. */
@@ -176,7 +178,7 @@ export interface SmallReads {
   look(path: string, facts: SmallFacts): boolean
 }
 
-/** Undefined without the addon: no other way can read without waiting. */
+/** Undefined without the addon, because nothing else can read without waiting. */
 export const smallReads: SmallReads | undefined =
   addon === undefined
     ? undefined

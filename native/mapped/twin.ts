@@ -11,8 +11,8 @@ const pieceBytes = 2 * 1024 * 1024
 const buffer = Buffer.allocUnsafeSlow(bufferBytes)
 
 /**
- * Plain reads into one reused buffer. Without the addon nobody can say whether a page is in memory, so a piece counts as
- * there once it was fetched: the first reader of a piece goes through the pool, the later ones trust the page cache.
+ * Plain reads into one reused buffer. Without the addon it is not known whether a page is in memory, so a piece counts as
+ * such once it was fetched: the first reader of a piece goes through the pool, the later ones trust the page cache.
  */
 class TwinFile implements MappedFile {
   readonly sizeBytes: number
@@ -38,7 +38,7 @@ class TwinFile implements MappedFile {
     return true
   }
 
-  /** As the addon does: a range that is none, or not within the file, is an exception. */
+  /** As in the addon: a malformed range, or one outside of the file, throws. */
   #check(start: number, end: number): void {
     if (
       !(
@@ -79,7 +79,7 @@ class TwinFile implements MappedFile {
     const first = Math.floor(start / pieceBytes)
     const last = Math.ceil(end / pieceBytes)
     const scratch = Buffer.allocUnsafeSlow(Math.min(bufferBytes, this.sizeBytes))
-    // A handle of its own: this one may be closed meanwhile, and its number be given to another file.
+    // A handle of its own: the other may be closed meanwhile, and its number be used for another file.
     const file = await open(this.#path).catch(() => undefined)
     if (file === undefined) return false
     try {

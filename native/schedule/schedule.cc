@@ -1,4 +1,4 @@
-// The policy by which the kernel lets a thread run, and memory that goes back to the kernel. See README.md for why.
+// The policy by which the kernel lets a thread run, and returning freed memory to the kernel. See README.md for why.
 #include <errno.h>
 #if defined(__GLIBC__)
 #include <malloc.h>
@@ -83,8 +83,8 @@ napi_value ran(napi_env env, napi_callback_info) {
   return result;
 }
 
-// trim() -> whether the C library gave freed memory of all threads back to the kernel. It keeps that by itself, an arena for each
-// thread. Only glibc has a call for it.
+// trim() -> whether the C library gave freed memory of all threads back to the kernel. The library keeps freed memory
+// otherwise, in an arena for each thread. Only glibc has a call for it.
 napi_value trim(napi_env env, napi_callback_info) {
 #if defined(__GLIBC__)
   return numberOf(env, malloc_trim(0));

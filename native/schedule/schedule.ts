@@ -15,7 +15,9 @@ interface Addon {
   trim(): number
 }
 
-/** SCHED_OTHER and SCHED_IDLE of Linux, as sched(7) has them. Idle: the thread runs where nothing else wants the processor. */
+/**
+ * SCHED_OTHER and SCHED_IDLE of Linux, as sched(7) has them. Idle: the thread runs only while no other wants the processor.
+ */
 const policies = { other: 0, idle: 5 } as const
 
 export type Policy = keyof typeof policies

@@ -1,4 +1,4 @@
-// What happens on one connection: a head, perhaps a body, an answer, and again. See server.h.
+// The life of one connection: a head, perhaps a body, an answer, and again. See server.h.
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -17,17 +17,18 @@ namespace server {
 
 namespace {
 
-// Where nothing is read, only what breaks a connection is watched for. Urgent bytes, which nobody sends, count as that.
+// Where nothing is read, only what breaks a connection is watched for. Urgent bytes, which no client sends, are treated the
+// same.
 constexpr int kBreaks = UV_PRIORITIZED;
 // Bytes of following requests that are read while an answer is outstanding.
 constexpr size_t kAheadMax = kHeadMax;
-// What is in flight to a client next door never needs more than this; left to grow, the kernel's buffers of all readers together
-// outgrow the processor's caches, and each byte costs twice as much.
+// A nearby client never needs more bytes in flight than this. If the kernel's buffers could grow, those of all readers
+// together would exceed the processor's caches, and each byte would cost twice as much.
 constexpr int kNearBuffer = 256 * 1024;
 constexpr uint32_t kNearUs = 1000;
 constexpr size_t kLarge = 128 * 1024;
 
-// Bounds what is in flight where the round trip is so short that it does not matter.
+// Limits the bytes in flight where the round trip is so short that it does not slow the transfer.
 void settle(Connection* c) {
   c->near = true;
   // Later kernels know more fields: ask for those up to the shortest round trip.
@@ -75,7 +76,7 @@ void Server::readable(Connection* c) {
     arm(c, (c->events & UV_WRITABLE) | kBreaks);
     return;
   }
-  // So much is here already that it is used first: what is read into must hold both.
+  // Bytes that are here already are used first, because the buffer has to hold both.
   if (!ahead && c->in.size() > kHeadMax) return takeUp(c->slot);
   uint8_t* bytes = shared_.bytes + bytesAt_;
   size_t before = ahead ? 0 : c->in.size();
@@ -89,8 +90,8 @@ void Server::readable(Connection* c) {
   else take(c, bytes, length);
 }
 
-// The client sends no more. It may still listen: who was asked for an answer gives it. That nobody listens shows when a byte of
-// it is sent (a reset comes back); where none is, it is waited for as long as for a socket that takes nothing.
+// The client sends no more, but may still read (half-closed), so the answer is sent. Where it no longer reads, the first byte
+// sent brings a reset; where no byte is sent, the connection ends like one that stalls.
 void Server::sawEnd(Connection* c, uint8_t* bytes, size_t length) {
   if (c->phase == Phase::kLingering) return remove(c);
   c->ends = true;
@@ -259,7 +260,7 @@ void Server::writable(Connection* c) {
   }
   if (c->ended) return finish(c);
   if (c->wants) tell(kWritable, c);
-  // A reader of a large body is asked for again and again: only when nobody answers is writing not watched any more.
+  // Large bodies wait for room again and again, so writing stays watched until JavaScript no longer answers.
   else arm(c, c->events & ~UV_WRITABLE);
   c->wants = false;
 }
@@ -300,12 +301,13 @@ void Server::refuse(Connection* c, const Fault& fault) {
                         "HTTP/1.1 %d %s\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: %zu\r\n"
                         "Connection: close\r\n\r\n%s",
                         fault.status, reason, strlen(fault.word), fault.word);
-  // A client that does not take these few bytes does not care for them.
+  // Not repeated: a client that does not take these few bytes is dropped anyway.
   (void)!::send(c->fd, text, static_cast<size_t>(length), MSG_NOSIGNAL);
   linger(c);
 }
 
-// Says that no more will come, and reads on for a while: closing on unread bytes would take the answer back.
+// Ends the sending side and reads on for a while: closing with unread bytes would reset the connection, and the client would
+// lose the answer.
 void Server::linger(Connection* c) {
   c->phase = Phase::kLingering;
   c->since = now_;

@@ -1,6 +1,6 @@
 import { hashOfName, headMaxBytes, lineFields, linesMax, requestFlag } from './wire.js'
 
-/** What is wrong with a request, and the status that says so. */
+/** What is wrong with a request, and its status. */
 export interface HeadFault {
   readonly status: 400 | 408 | 505
   readonly word: string
@@ -51,8 +51,8 @@ function hasWord(list: string, word: string): boolean {
 }
 
 /**
- * The strict reader of heads, as parser.h has it: the same bytes give the same numbers (`field` without kind, slot and base) and
- * the same faults. Written to be read, not to be fast.
+ * The strict reader of heads, as parser.h has it: the same bytes give the same numbers (`field` without kind, slot and base)
+ * and the same faults. Kept simple rather than fast.
  */
 export function readHead(text: string, out: number[]): ParsedHead {
   const reader = new HeadReader(text)

@@ -1,5 +1,5 @@
 // The few calls of libuv that this addon makes. Node exports them and libuv promises not to change them within version 1; its
-// own header is not on every machine that has Node and a compiler. Handles are made as large as `uv_handle_size` says.
+// header is not installed on every machine that has Node and a compiler. Handles are made as large as `uv_handle_size` says.
 #pragma once
 
 #include <cstddef>

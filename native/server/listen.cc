@@ -1,4 +1,4 @@
-// The listening socket, the turns of the loop, and the ends of things. See server.h.
+// The listening socket, the turns of the loop, and closing. See server.h.
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -21,12 +21,12 @@ constexpr int kBacklog = 4096;
 constexpr int kAcceptMax = 256;
 // Requests that are handed over in one call: the first of them waits for the others.
 constexpr size_t kTurnMax = 64;
-// Requests that came behind others are taken up so often before the rest of the program has its turn; fewer times where many
-// connections have such, for others wait meanwhile.
+// Pipelined requests are handled for so many rounds before the rest of the program gets a turn; fewer where many connections
+// have some, because others wait meanwhile.
 constexpr int kRoundsMax = 16;
-// Idle connections are let go sooner when there are many.
+// Where there are many connections, idle ones are closed after this time.
 constexpr double kCrowdedMs = 2000;
-// Without room, or a descriptor, for one more connection it is looked so often whether there is: those who wait lie in the
+// Where there is no room or no descriptor for one more connection, this is how often it is tried again; clients wait in the
 // kernel's queue meanwhile.
 constexpr unsigned kRetryMs = 20;
 
@@ -170,7 +170,7 @@ bool Server::hasRoom() const {
 }
 
 void Server::tell(int32_t kind, const Connection* c, size_t start, size_t length, bool last) {
-  // There is room for what every connection may have to tell in one turn: more than that is a bug, and memory of others lies behind.
+  // The inbox has room for one message of every connection in each turn. More is a bug that would write over foreign memory.
   if (inboxAt_ + kShortMessage > shared_.inboxLength) abort();
   int32_t* out = shared_.inbox + inboxAt_;
   out[0] = kind;

@@ -1,5 +1,5 @@
-// A strict reader of request heads (RFC 9112). What two programs could read differently is refused: see heads.ts for the same
-// rules in TypeScript, and test/native/heads.test.ts, which gives both the same bytes.
+// A strict reader of request heads (RFC 9112). What two programs could read differently is refused (request smuggling): see
+// heads.ts for the same rules in TypeScript, and test/native/heads.test.ts, which gives both the same bytes.
 #pragma once
 
 #include <cstddef>

@@ -16,8 +16,8 @@ namespace {
 
 using namespace server;
 
-// What both sides see. The views that JavaScript has keep it, too: it is gone with the last of them, and nobody can take it away
-// from this side.
+// What both sides see. The views that JavaScript has keep it, too: it is freed with the last of them, so that it stays valid
+// for this side.
 struct Memory {
   std::vector<int32_t> inbox;
   std::vector<uint8_t> bytes, outbox;
@@ -53,7 +53,7 @@ void hear(Door* door, size_t count) {
   napi_close_handle_scope(env, scope);
 }
 
-// Ends the server; what it leaves is freed when the loop has let go of it.
+// Ends the server; its memory is freed when the loop has closed its handles.
 void destroy(Door* door) {
   Server* ending = std::exchange(door->server, nullptr);
   if (ending == nullptr) return;
@@ -124,7 +124,7 @@ Door* start(napi_env env, Arguments& arguments) {
   napi_get_uv_event_loop(env, &loop);
   napi_create_reference(env, arguments.at(10), 1, &door->hear);
   door->server = new Server(loop, shared, limits, [door](size_t numbers) { hear(door, numbers); });
-  // A thread that ends with its server open must still leave an empty loop behind.
+  // A thread that ends while its server is open must close all handles, or Node aborts.
   napi_add_async_cleanup_hook(
       env, [](napi_async_cleanup_hook_handle, void* data) { destroy(static_cast<Door*>(data)); }, door, &door->hook);
   int code = door->server->listen(host, port);
@@ -216,7 +216,7 @@ napi_value shut(napi_env env, napi_callback_info info) {
   return nullptr;
 }
 
-// destroy(door): whatever is asked of the door later is answered by nothing.
+// destroy(door): later calls with this door do nothing.
 napi_value destroyDoor(napi_env env, napi_callback_info info) {
   Arguments arguments(env, info, "destroy");
   Key* key = arguments.external<Key>(0);

@@ -34,7 +34,7 @@ struct Limits {
   size_t connectionsMax;
 };
 
-// Memory that both sides see. It outlives the server, and is no JavaScript's to take away.
+// Memory that both sides see. It outlives the server, and JavaScript cannot detach it.
 struct Shared {
   int32_t* inbox;
   size_t inboxLength;
@@ -59,23 +59,23 @@ class Server {
   size_t slots() const { return slots_.size(); }
   size_t outboxLength() const { return shared_.outboxLength; }
 
-  // Sends `head` bytes (no more than the outbox has) of the outbox and then `body`. How much of the body the socket took, or was
-  // put aside (kCopy); less than 0 where the bytes of the body were not to be had: the connection is to be dropped.
+  // Sends `head` bytes (no more than the outbox has) of the outbox and then `body`. How much of the body the socket took, or
+  // was put aside (kCopy); less than 0 where the bytes of the body could not be read: the connection is to be dropped.
   int64_t send(size_t slot, size_t head, const uint8_t* body, size_t length, int how);
   // The body of this request is wanted from now on.
   void read(size_t slot);
-  // No more of the body is wanted until `read`: what the client sends stays in the kernel, which soon takes no more of it.
+  // No more of the body is wanted until `read`: what the client sends stays in the kernel, whose buffer soon is full.
   void pause(size_t slot);
-  // Behind the answer that is outstanding nothing is read until `release`: what the client sends stays in the kernel, which soon
-  // lets it send no more.
+  // Behind the answer that is outstanding nothing is read until `release`: what the client sends stays in the kernel, whose
+  // buffer soon is full.
   void hold(size_t slot);
   void release(size_t slot);
-  // Closes without a word to JavaScript, which has given the answer up.
+  // Closes without a message to JavaScript, which has dropped the answer.
   void drop(size_t slot);
   std::string address(size_t slot) const;
-  // Looks after whoever takes too long. `now` in milliseconds, of any clock that only goes forwards.
+  // Closes connections that take too long. `now` in milliseconds of a monotonic clock.
   void sweep(double now);
-  // No new connection and no idle one.
+  // Accepts no new connection, and closes idle ones.
   void shut();
   // Ends everything at once. `over` is called when nothing of this server is left in the loop.
   void destroy(std::function<void()> over);

@@ -47,8 +47,8 @@ export interface SocketUsage {
 }
 
 /**
- * Bounds the sockets that all threads of this process accept together; those who come beyond wait in the kernel's queue until
- * there is room. The twin's threads know nothing of each other: there the bound of each server alone counts.
+ * Bounds the sockets that all threads of this process accept together; further clients wait in the kernel's queue until there
+ * is room. The twin's threads do not share a count: there only the bound of each server applies.
  */
 export function boundSockets(max: number): void {
   addon?.bound(max)

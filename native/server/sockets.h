@@ -1,5 +1,5 @@
-// How many accepted sockets all servers of this process have open together, and how many they may have: each is a descriptor, and
-// a process that has none left can open no file. One count for all threads.
+// How many accepted sockets all servers of this process have open together, and how many they may have: each is a descriptor,
+// and a process without a free one can open no file. One count for all threads.
 #pragma once
 
 #include <atomic>

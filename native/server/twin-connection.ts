@@ -263,7 +263,7 @@ export class TwinConnection {
   }
 }
 
-/** Puts the names of header lines into small letters, in place. */
+/** Makes the names of header lines lower case, in place. */
 function lowerNames(head: Buffer, numbers: readonly number[]): void {
   for (let at = field.lines - 2; at < numbers.length; at += 5) {
     for (let index = numbers[at + 1] ?? 0; index < (numbers[at + 2] ?? 0); index += 1) {

@@ -13,7 +13,7 @@ import {
   type WireOptions,
 } from './wire.js'
 
-/** Idle connections are let go sooner when there are many. */
+/** Where there are many connections, idle ones are closed after this time. */
 const crowdedMs = 2000
 /** Put into a socket at once: it is copied, and waits in memory. */
 const pieceMaxBytes = 64 * 1024

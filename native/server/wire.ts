@@ -1,6 +1,6 @@
 /**
- * The words that the server and its TypeScript twin share. All that happened on the connections of a thread since the last
- * turn is told in one call; answers go to their sockets at once, small ones at the end of the turn.
+ * The interface that the server and its TypeScript twin share. All that happened on the connections of a thread since the
+ * last turn is told in one call; answers go to their sockets at once, small ones at the end of the turn.
  */
 export interface Wire {
   /** 0 until `listening`. */
@@ -16,7 +16,7 @@ export interface Wire {
   /**
    * Sends `headBytes` of the outbox and then `body` on the connection `slot`, which has an answer outstanding. Returns how
    * many bytes of the body were taken; where that is less, a `writable` message comes. The head is always taken. Less than 0:
-   * the bytes of the body were not to be had (a mapped file has shrunk), and the connection must be dropped.
+   * the bytes of the body could not be read (a mapped file has shrunk), and the connection must be dropped.
    */
   send(slot: number, headBytes: number, body: Uint8Array, how: number): number
   /** The body of the request is wanted: `data` messages come. */
@@ -33,7 +33,7 @@ export interface Wire {
   address(slot: number): string
   /** To be called regularly with monotonic milliseconds: closes what is idle, slow or stuck. */
   sweep(nowMs: number): void
-  /** No new connection and no idle one. */
+  /** Accepts no new connection, and closes idle ones. */
   shut(): void
   /** Closes everything at once; no message comes. Nothing may be called after it. */
   destroy(): void
@@ -122,7 +122,7 @@ export function hashOfName(name: string): number {
   return hash
 }
 
-/** How much the two sides share: enough for every connection to have something to say in one turn. */
+/** How much the two sides share: enough for one message of every connection in one turn. */
 export function sharedSizes(connectionsMax: number) {
   return {
     inboxNumbers: 2 ** 16 + 4 * shortMessage * connectionsMax,
