@@ -143,7 +143,8 @@ const cases: readonly ColdCase[] = [
   {
     name: 'cold: from a gateway',
     group: 'cold',
-    about: 'small contents that another gateway has, each requested for the first time; the rival is nginx with proxy_cache',
+    about:
+      'small contents that another gateway has, each requested for the first time; the rival is nginx with proxy_cache',
     cost: 'cpuUs',
     bar: 1.3,
     rate: 200,

@@ -11,7 +11,8 @@ import { priceOf, usualWinstonPerByte } from './price.js'
  *     transactions/<id>.json    transactions/offsets/<id>.json    genesis/<id>.json
  *     chunks/<absolute offset>.json
  *
- * A file that is not JSON throws, because the folder comes from the operator. Names from requests become paths, so the routes let through only ids, hashes and numbers.
+ * A file that is not JSON throws, because the folder comes from the operator. Names from requests become paths, so the
+ * routes let through only ids, hashes and numbers.
  */
 export class ReplayLayer implements BaseLayer {
   readonly #path: string

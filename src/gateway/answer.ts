@@ -41,7 +41,8 @@ export function refusedAnswer(refusal: Refusal): SmallAnswer {
 
 /** Logs what the answer leaves out: what happened at which node, or which limit of this gateway was reached. */
 export function logRefusal(log: Log, { method, path }: Request, { refused, fault, message }: Refusal): void {
-  if (fault !== 'client') log.warn({ method, path, refused, reason: message }, 'the answer of a node could not be passed on')
+  if (fault !== 'client')
+    log.warn({ method, path, refused, reason: message }, 'the answer of a node could not be passed on')
 }
 
 /** Some reasons have another status here: `late` by fault of the client is 408, `too-large` by fault of a node is 502. */

@@ -20,10 +20,7 @@ import type { Variant } from './plan.js'
 /** Signed heads kept per entry: GET and HEAD by id, raw, and one spare. */
 const signedMax = 4
 
-/**
- * Where a signature lasts less than this, the unsigned head is kept as well, to be signed again; otherwise it is prepared
- * anew with each signature.
- */
+/** Where signatures last less than this, the unsigned head is kept to be signed again; else it is made anew. */
 const keptUnsignedSeconds = 10
 
 /** In this last part of a signature's lifetime the next one is made ahead, if the head is still asked for. */
@@ -374,19 +371,13 @@ export class Entries {
     return entry
   }
 
-  /**
-   * Finds the blob in the store, at each request where it was not there: a blob that is stored later does not change the
-   * generation.
-   */
+  /** Finds the blob in the store. Storing a blob does not change the generation, so this is repeated. */
   #place(entry: Entry): void {
     const { digest } = entry.attributes
     if (digest !== undefined && this.catalog.blobSize(digest) !== undefined) entry.path = this.pathOf(digest)
   }
 
-  /**
-   * Drops the oldest first; an entry that was asked for since the last pass is moved to the young end instead (second
-   * chance).
-   */
+  /** Drops the oldest first, except where they were asked for since the last pass (second chance). */
   #trim(newest: Entry): void {
     for (const [id, entry] of this.#kept) {
       if (this.#bytes <= this.options.entriesMaxBytes) return

@@ -133,7 +133,8 @@ export class Ledger {
   #mayLog(): boolean {
     const second = Math.floor(this.clock.monotonic() / 1000)
     if (second !== this.#second) {
-      if (this.#unsaid > 0) this.log.warn({ requests: this.#unsaid }, 'failed requests that were not logged one by one')
+      if (this.#unsaid > 0)
+        this.log.warn({ requests: this.#unsaid }, 'failed requests that were not logged one by one')
       this.#second = second
       this.#said = 0
       this.#unsaid = 0

@@ -122,7 +122,10 @@ export class Locator {
       }
       return true
     }
-    this.log.error({ data: id, path: entry.path }, 'a blob does not have the digest of its name; it is fetched again')
+    this.log.error(
+      { data: id, path: entry.path },
+      'a blob does not have the digest of its name; it is fetched again',
+    )
     this.entries.forget(id)
     return false
   }

@@ -40,7 +40,11 @@ export const errorCodes = {
     title: 'The request came too slowly',
     hint: 'Send the whole body within the time limit.',
   },
-  SLC_CONFLICT: { status: 409, title: 'Not possible in the present state', hint: 'Ask for the present state first.' },
+  SLC_CONFLICT: {
+    status: 409,
+    title: 'Not possible in the present state',
+    hint: 'Ask for the present state first.',
+  },
   SLC_TOO_LARGE: { status: 413, title: 'Too large', hint: 'The message names the bound.' },
   SLC_TYPE: {
     status: 415,

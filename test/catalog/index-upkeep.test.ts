@@ -33,7 +33,7 @@ async function grown() {
   return house
 }
 
-t.test('compacting drops what nobody uses and changes nothing that can be asked', async (t) => {
+t.test('compacting drops unused rows and changes no answer', async (t) => {
   const house = await grown()
   await house.apply([{ kind: 'unwind', fromHeight: 1012 }])
   const before = dump(house.tables)
@@ -58,7 +58,7 @@ t.test('compacting drops what nobody uses and changes nothing that can be asked'
   await environment.close()
 })
 
-t.test('a check tells what is missing and what should not be there', async (t) => {
+t.test('a check reports missing rows and surplus rows', async (t) => {
   const house = await grown()
   const { tables } = house
   const told = (act: () => void): string[] => {
@@ -104,7 +104,7 @@ t.test('a check tells what is missing and what should not be there', async (t) =
   await house.close()
 })
 
-t.test('attributes join what was learned with what the chain says', async (t) => {
+t.test('attributes join learned records with those of the chain', async (t) => {
   const house = await grown()
   const generations = new Generations()
   const learned = new LmdbCatalog(house.path, generations)
@@ -180,7 +180,7 @@ t.test(
   },
 )
 
-t.test('the reply to each message says what became of its rows', async (t) => {
+t.test('the reply to each message says which rows were added', async (t) => {
   const house = openHouse()
   const [made] = blocks
   const bundle = made?.bundles[0]

@@ -84,7 +84,7 @@ t.test('an index that was unwound holds what one built from the final chain hold
   )
 })
 
-t.test('lists of thousands, told in any order, are read in chain order from both ends', async (t) => {
+t.test('lists of thousands, written in any order, are read in chain order from both ends', async (t) => {
   const house = openHouse()
   const model = new Model()
   const blocks = [...new Chain({ items: 4000, itemsPerBundle: 40, bundlesPerBlock: 3, seed: 5 }).blocks()]

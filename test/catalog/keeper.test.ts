@@ -41,7 +41,7 @@ t.test('what was learned is read after the reply, and its generation moved', asy
   await keeper.close()
 })
 
-t.test('everything of one turn is one commit', async (t) => {
+t.test('all messages of one turn are one commit', async (t) => {
   const { keeper, catalog, generations } = await house()
   const ids = Array.from({ length: 100 }, someId)
   await Promise.all(
@@ -168,7 +168,7 @@ t.test('another thread reads what the keeper thread committed', async (t) => {
   t.equal(await thread.gone, 0)
 })
 
-t.test('a killed keeper leaves every answered change, and no half of any', async (t) => {
+t.test('a killed keeper leaves every answered change, and none in part', async (t) => {
   const path = await folder()
   const child = fork(fileURLToPath(new URL('./killed-keeper.js', import.meta.url)), [path], {
     stdio: ['ignore', 'pipe', 'inherit', 'ipc'],

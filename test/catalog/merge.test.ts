@@ -24,7 +24,7 @@ t.test('nothing is verified without a digest', async (t) => {
   t.pass()
 })
 
-t.test('a proven digest, and its size, only give way to another proven one', async (t) => {
+t.test('a proven digest and its size are replaced only by another proven one', async (t) => {
   fc.assert(
     fc.property(history, anyAttributes, (all, learned) => {
       const known = fold(all)
@@ -36,7 +36,7 @@ t.test('a proven digest, and its size, only give way to another proven one', asy
   t.pass()
 })
 
-t.test('what one reads is what somebody said, and never becomes unknown again', async (t) => {
+t.test('each field is one that was learned, and never becomes unknown again', async (t) => {
   const names = ['contentType', 'contentEncoding', 'digest', 'height', 'place', 'header'] as const
   fc.assert(
     fc.property(history, (all) => {
@@ -88,7 +88,7 @@ t.test('the type that the item itself names wins over what a server says', async
   t.pass()
 })
 
-t.test('what proved wrong is forgotten with everything its sender said', async (t) => {
+t.test('a wrong digest is forgotten with everything its sender stated', async (t) => {
   fc.assert(
     fc.property(anyAttributes, (known) => {
       const left = distrusted(known)

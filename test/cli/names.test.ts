@@ -33,7 +33,7 @@ t.test('all malformed names are reported at once, and nothing is set', async (t)
   t.equal((await sluice(['names', 'remove', 'nobody'], environment)).code, 3)
 })
 
-t.test('an id that starts with a dash is an id; an option that is none is told in a line', async (t) => {
+t.test('an id that starts with a dash is an id; an unknown option is reported in a line', async (t) => {
   const environment = { DATA_PATH: `${t.testdir()}/data` }
   const id = '-8V0K0DltgqPzBDa_FYyOdWnfhSngRj7ORH0lnOeqCA'
   const set = await sluice(['names', 'set', 'docs', id, '--ttl', '60'], environment)

@@ -81,7 +81,7 @@ t.test('fetching with proof', async (t) => {
     },
   )
 
-  await t.test('ranges and what is too long to hold are proven by chunks', async (t) => {
+  await t.test('ranges, and content too large for memory, are proven by chunks', async (t) => {
     const gateway = await gatewayUrl()
     const large = await example('large')
     const plain = Buffer.from(await (await fetch(`${gateway}/raw/${large}`)).arrayBuffer())
@@ -117,7 +117,7 @@ t.test('fetching with proof', async (t) => {
     t.match(await (await one.fetch('ar://site/')).text(), /It flows/)
   })
 
-  await t.test('a lying gateway is found out, and another one is asked', async (t) => {
+  await t.test('wrong bytes of a gateway are detected, and another one is asked', async (t) => {
     const honest = await gatewayUrl()
     const [image, item, nested] = await Promise.all(['image', 'item', 'nested'].map(example))
     const lies: Record<string, { id: string; bend: (asked: Asked, told: Told) => Told | Promise<Told> }> = {
@@ -170,7 +170,7 @@ t.test('fetching with proof', async (t) => {
     }
   })
 
-  await t.test('wrong ranges and chunks are found out before a byte of them is given', async (t) => {
+  await t.test('wrong ranges and chunks are detected before a byte of them is returned', async (t) => {
     const honest = await gatewayUrl()
     const large = await example('large')
     const range = { start: 500_000, end: 900_000 }
@@ -223,7 +223,7 @@ t.test('fetching with proof', async (t) => {
     t.match(findings, [{ gateway: bad }])
   })
 
-  await t.test('what nobody has is not found', async (t) => {
+  await t.test('content that no gateway has is not found', async (t) => {
     t.equal(await codeOf(verifier([await gatewayUrl()]).fetch('A'.repeat(43))), 'not-found')
   })
 })

@@ -134,7 +134,7 @@ t.test('small files go together as one bundle that others can open', async (t) =
   t.equal(bundle.items[7]?.rawData.toString(), 'file 7')
 })
 
-t.test('a layer that knows is believed, one that throws is skipped and said', async (t) => {
+t.test('a layer that knows a file is used, one that throws is skipped and reported', async (t) => {
   const { url, items } = await service(t)
   const known = 'A'.repeat(43)
   const layers: FolderIndexLayer[] = [

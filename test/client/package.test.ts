@@ -95,83 +95,87 @@ t.test('the packed client is small, typed, and bundles as it is', async (t) => {
   t.ok(readdirSync(join(folder, 'out/core')).length > 1, 'what few need is loaded later')
 })
 
-t.test('a service worker shows only what is proven, and says who lied', options, async (t) => {
-  const folder = unpacked(t)
-  const running = await run(t, join(folder, 'data'), { SERVICES: 'gateway' })
-  const honest = running.urls.gateway as string
-  const { image = '', site = '', item = '' } = running.examples
-  const outdir = join(folder, 'out')
-  await build({
-    stdin: { contents: "import 'sluice-client/service-worker'", resolveDir: folder },
-    ...{
-      bundle: true,
-      minify: true,
-      format: 'iife',
-      platform: 'browser',
-      target: 'es2022',
-      logLevel: 'silent',
-    },
-    outfile: join(outdir, 'worker.js'),
-  })
-  await bundled(folder, signingPage, 'keys')
-  const liar = await serving(t, async ({ path, method, headers, body }) => {
-    const range = typeof headers.range === 'string' ? { range: headers.range } : {}
-    const type = { 'content-type': String(headers['content-type'] ?? 'text/plain') }
-    const response = await fetch(honest + path, {
-      method,
-      headers: { ...range, ...type },
-      ...(method === 'POST' ? { body } : {}),
+t.test(
+  'a service worker shows only proven content, and names the gateway that sent wrong bytes',
+  options,
+  async (t) => {
+    const folder = unpacked(t)
+    const running = await run(t, join(folder, 'data'), { SERVICES: 'gateway' })
+    const honest = running.urls.gateway as string
+    const { image = '', site = '', item = '' } = running.examples
+    const outdir = join(folder, 'out')
+    await build({
+      stdin: { contents: "import 'sluice-client/service-worker'", resolveDir: folder },
+      ...{
+        bundle: true,
+        minify: true,
+        format: 'iife',
+        platform: 'browser',
+        target: 'es2022',
+        logLevel: 'silent',
+      },
+      outfile: join(outdir, 'worker.js'),
     })
-    const bytes = Buffer.from(await response.arrayBuffer())
-    if (path.startsWith('/raw/') && response.status === 200) bytes[5] = (bytes[5] ?? 0) ^ 1
-    const lines = [...response.headers].filter(([name]) => name !== 'content-length')
-    return { status: response.status, headers: Object.fromEntries(lines), bytes }
-  })
-  const shop = await serving(t, ({ path }) => {
-    const script = { headers: { 'content-type': 'text/javascript' } }
-    if (path.startsWith('/worker.js'))
-      return { ...script, text: readFileSync(join(outdir, 'worker.js'), 'utf8') }
-    if (path === '/')
-      return { headers: { 'content-type': 'text/html' }, text: '<!doctype html><title>x</title>' }
-    const name = path.slice(1)
-    if (/^[\w.-]+\.js$/.test(name))
-      return { ...script, text: readFileSync(join(outdir, 'keys', name), 'utf8') }
-    return undefined
-  })
-  const browser = await chromium.launch({
-    executablePath: chromiumPath,
-    args: ['--no-sandbox', '--disable-gpu'],
-  })
-  t.teardown(() => browser.close())
-  const plain = createHash('sha256')
-    .update(Buffer.from(await (await fetch(`${honest}/raw/${image}`)).arrayBuffer()))
-    .digest('hex')
+    await bundled(folder, signingPage, 'keys')
+    const liar = await serving(t, async ({ path, method, headers, body }) => {
+      const range = typeof headers.range === 'string' ? { range: headers.range } : {}
+      const type = { 'content-type': String(headers['content-type'] ?? 'text/plain') }
+      const response = await fetch(honest + path, {
+        method,
+        headers: { ...range, ...type },
+        ...(method === 'POST' ? { body } : {}),
+      })
+      const bytes = Buffer.from(await response.arrayBuffer())
+      if (path.startsWith('/raw/') && response.status === 200) bytes[5] = (bytes[5] ?? 0) ^ 1
+      const lines = [...response.headers].filter(([name]) => name !== 'content-length')
+      return { status: response.status, headers: Object.fromEntries(lines), bytes }
+    })
+    const shop = await serving(t, ({ path }) => {
+      const script = { headers: { 'content-type': 'text/javascript' } }
+      if (path.startsWith('/worker.js'))
+        return { ...script, text: readFileSync(join(outdir, 'worker.js'), 'utf8') }
+      if (path === '/')
+        return { headers: { 'content-type': 'text/html' }, text: '<!doctype html><title>x</title>' }
+      const name = path.slice(1)
+      if (/^[\w.-]+\.js$/.test(name))
+        return { ...script, text: readFileSync(join(outdir, 'keys', name), 'utf8') }
+      return undefined
+    })
+    const browser = await chromium.launch({
+      executablePath: chromiumPath,
+      args: ['--no-sandbox', '--disable-gpu'],
+    })
+    t.teardown(() => browser.close())
+    const plain = createHash('sha256')
+      .update(Buffer.from(await (await fetch(`${honest}/raw/${image}`)).arrayBuffer()))
+      .digest('hex')
 
-  const good = await shownBy(browser, shop.url, [liar.url, honest], [image, `${site}/style.css`, item])
-  t.equal(good.shown[image]?.digest, plain)
-  t.strictSame(
-    Object.values(good.shown).map(({ status }) => status),
-    [200, 200, 200],
-  )
-  t.match(good.told, [{ sluice: 'untrue', gateway: liar.url }])
-  const bad = await shownBy(browser, shop.url, [liar.url], [image, item])
-  t.strictSame(
-    Object.values(bad.shown).map(({ status }) => status),
-    [502, 502],
-  )
-  t.match(Object.values(bad.shown)[0]?.text, /^Not shown: /)
+    const good = await shownBy(browser, shop.url, [liar.url, honest], [image, `${site}/style.css`, item])
+    t.equal(good.shown[image]?.digest, plain)
+    t.strictSame(
+      Object.values(good.shown).map(({ status }) => status),
+      [200, 200, 200],
+    )
+    t.match(good.told, [{ sluice: 'untrue', gateway: liar.url }])
+    const bad = await shownBy(browser, shop.url, [liar.url], [image, item])
+    t.strictSame(
+      Object.values(bad.shown).map(({ status }) => status),
+      [502, 502],
+    )
+    t.match(Object.values(bad.shown)[0]?.text, /^Not shown: /)
 
-  const page = await browser.newPage()
-  await page.goto(shop.url)
-  const entry =
-    readdirSync(join(outdir, 'keys')).find((name) => name.startsWith('stdin') || name.startsWith('keys')) ??
-    ''
-  const ids = await page.evaluate(async (url) => {
-    await import(url)
-    return (globalThis as unknown as { made(): Promise<string[]> }).made()
-  }, `${shop.url}/${entry}`)
-  t.match(ids, [/^[\w-]{43}$/, /^[\w-]{43}$/], 'items are signed in the browser')
-})
+    const page = await browser.newPage()
+    await page.goto(shop.url)
+    const entry =
+      readdirSync(join(outdir, 'keys')).find((name) => name.startsWith('stdin') || name.startsWith('keys')) ??
+      ''
+    const ids = await page.evaluate(async (url) => {
+      await import(url)
+      return (globalThis as unknown as { made(): Promise<string[]> }).made()
+    }, `${shop.url}/${entry}`)
+    t.match(ids, [/^[\w-]{43}$/, /^[\w-]{43}$/], 'items are signed in the browser')
+  },
+)
 
 /** A page's script that signs an item by two kinds of keys. */
 const signingPage = `import { signedItem, signerOfEd25519, signerOfEthereum } from 'sluice-client'

@@ -60,7 +60,7 @@ t.test('an upload gives its receipt, tells its progress and says who pays', asyn
   t.equal(heads[0]?.['content-type'], 'application/octet-stream')
 })
 
-t.test('a service that lies is found out', async (t) => {
+t.test('false answers of a service are detected', async (t) => {
   const other = receiptFor('A'.repeat(43), 'B'.repeat(43))
   const bend: Record<string, (receipt: Record<string, unknown>) => Record<string, unknown>> = {
     'another id': () => other,
@@ -76,7 +76,7 @@ t.test('a service that lies is found out', async (t) => {
   t.equal((await failure((await clientOf(html)).upload({ data: 'x' }))).code, 'malformed-answer')
 })
 
-t.test('each refusal has its own code, and only those that time may change are asked again', async (t) => {
+t.test('each refusal has its own code, and only temporary ones are retried', async (t) => {
   const offer = { x402Version: 1, accepts: [{ scheme: 'exact' }], error: 'pay' }
   const cases: [Told, string, number][] = [
     [{ status: 402, text: 'Insufficient balance' }, 'insufficient-credits', 1],

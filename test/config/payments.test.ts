@@ -89,7 +89,7 @@ const base: Given = {
   cdpKeySecretFile: undefined,
 }
 
-t.test('what payments need is said at once, all of it', async (t) => {
+t.test('all missing settings of payments are listed at once', async (t) => {
   t.same(paymentFaults(base, true), [])
   const nothing = { ...base, network: undefined, wallet: undefined, facilitatorUrl: undefined, minPrice: '2' }
   const said = paymentFaults(nothing, false)

@@ -15,7 +15,7 @@ t.test('an empty environment gives every default', async (t) => {
   t.throws(() => Object.assign(config.server, { port: 1 }), TypeError, 'the values are frozen')
 })
 
-t.test('all errors are told at once', async (t) => {
+t.test('all errors are listed at once', async (t) => {
   const wrong = readConfig({
     PORT: '70000',
     DEVNET_PORT: '-1',
@@ -70,7 +70,7 @@ t.test('contradictions stop the start', async (t) => {
   t.match(readConfig({ PORT: '1984' }), ['PORT and DEVNET_PORT must differ'])
 })
 
-t.test('a secret is never told back', async (t) => {
+t.test('a secret is never printed', async (t) => {
   const wrong = readConfig({ OBSERVER_PRIVATE_KEY: 'hunter2-hunter2' })
   t.notMatch((wrong as string[]).join(), 'hunter2')
 })
@@ -108,7 +108,7 @@ t.test('receivers of webhooks may have a query, other addresses may not', async 
   t.match(readConfig({ TRUSTED_NODE_URL: url }), ['TRUSTED_NODE_URL: must not hold a query'])
 })
 
-t.test('words of a command line go over the environment', async (t) => {
+t.test('options of the command line take precedence over the environment', async (t) => {
   const config = readOver({ PORT: '1' }, { PORT: '2', DEVNET_PORT: '3' })
   t.match(config, { server: { port: 1, devnetPort: 3 } })
 })
@@ -172,7 +172,7 @@ t.test(
   },
 )
 
-t.test('settings of other gateways do not stop the start, and are told with their reason', async (t) => {
+t.test('settings of other gateways do not stop the start, and are listed with their reason', async (t) => {
   const given = {
     EXTRA_REDIS_FLAGS: '--save 60 1',
     ARNS_NAMES_CACHE_TTL_SECONDS: '3600',

@@ -2,7 +2,7 @@ import t from 'tap'
 import { startThread } from '../../src/actor/thread.js'
 import { folderOf, jsonOf } from './posting.js'
 
-t.test('the node runs on a thread of its own and leaves when told', async (t) => {
+t.test('the node runs on a thread of its own and ends on request', async (t) => {
   const dataPath = folderOf(t)
   const options = { host: '127.0.0.1', port: 0, blockMs: 0, dataPath }
   const thread = await startThread('devnet', 'devnet', { options })

@@ -52,7 +52,7 @@ function answerWith(response: ServerResponse, body: Buffer): void {
   response.writeHead(200, { 'content-length': body.length, 'content-type': 'application/x-big' })
 }
 
-t.test('first requests, leavers, and a source that breaks', async (t) => {
+t.test('first requests, clients that leave, and a source that breaks off', async (t) => {
   const served = new Map<string, (response: ServerResponse) => void>()
   const source = await upstream(t, (id, _request, response) => served.get(id)?.(response))
   const asked = (id: string): number => source.asked.filter((one) => one === id).length
@@ -89,7 +89,7 @@ t.test('first requests, leavers, and a source that breaks', async (t) => {
     t.equal(asked(id), 1)
   })
 
-  await t.test('one client that leaves stops nothing; when all leave, the fetch stops', async (t) => {
+  await t.test('one client that leaves does not stop the fetch; when all leave, it stops', async (t) => {
     const [shared, lonely] = [idOf(2), idOf(3)]
     const body = randomBytes(24 * 1024 * 1024)
     let torn = 0
@@ -121,7 +121,7 @@ t.test('first requests, leavers, and a source that breaks', async (t) => {
     t.ok(await eventually(async () => blobs(dataPath).drafts.length === 0), 'and leaves nothing behind')
   })
 
-  await t.test('a source that breaks closes the socket short and is never cached', async (t) => {
+  await t.test('where a source breaks off the socket is closed early, and nothing is cached', async (t) => {
     const [id, body] = [idOf(4), randomBytes(4 * 1024 * 1024)]
     served.set(id, (response) => {
       answerWith(response, body)
@@ -144,7 +144,7 @@ t.test('first requests, leavers, and a source that breaks', async (t) => {
   })
 })
 
-t.test('what a kill -9 while caching leaves, and a blob that rotted, are never served', async (t) => {
+t.test('the remains of a kill -9 while caching, and a damaged blob, are never served', async (t) => {
   const half = { id: idOf(1), body: randomBytes(16 * 1024 * 1024) }
   const rotten = { id: idOf(2), body: randomBytes(3 * 1024 * 1024) }
   let slow = true

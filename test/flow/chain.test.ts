@@ -109,8 +109,8 @@ t.test('one program on a chain of its own', async (t) => {
   await t.test('a transaction of 3 MB is served byte for byte, and verified from the cache only', (t) =>
     wholeTransaction(t, here),
   )
-  await t.test('items of a bundle made elsewhere: once their root is hinted, known ever after', (t) =>
+  await t.test('items of a foreign bundle are known after one request with a hint of their root', (t) =>
     hintedItems(t, here),
   )
-  await t.test('a wrong hint does no harm', (t) => wrongHint(t, here))
+  await t.test('a wrong hint has no effect', (t) => wrongHint(t, here))
 })

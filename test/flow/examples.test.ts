@@ -93,7 +93,7 @@ t.test('a publisher is followed', async (t) => {
   t.equal(await running.stop(), 0)
 })
 
-t.test('a receiver hears of blocks', async (t) => {
+t.test('a webhook receiver gets blocks', async (t) => {
   const port = await findPort('127.0.0.1', 0, 'a port for the test')
   const dataPath = t.testdir()
   const path = join(root, 'examples/07-webhook-receiver.mjs')

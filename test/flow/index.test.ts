@@ -126,7 +126,7 @@ t.test('the index of one program', async (t) => {
   await t.test('every item of a bundle in a bundle in a bundle is served by its id alone', (t) =>
     nestedItems(t, here),
   )
-  await t.test('it says how far it is, goes through a fork, and goes on after a kill', (t) =>
+  await t.test('it reports its progress, follows a fork, and goes on after a kill', (t) =>
     throughForkAndKill(t, here),
   )
 })

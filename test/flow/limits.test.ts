@@ -74,7 +74,7 @@ t.test('limits, from the first request to the one after kill -9', async (t) => {
     )
   })
 
-  await t.test('who leaves early gets back what was not sent', async (t) => {
+  await t.test('a client that leaves early gets tokens back for bytes that were not sent', async (t) => {
     const socket = connect(Number(new URL(gateway()).port), '127.0.0.1')
     socket.write(`GET /raw/${large} HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 203.0.113.100\r\n\r\n`)
     await once(socket, 'data')
@@ -90,7 +90,7 @@ t.test('limits, from the first request to the one after kill -9', async (t) => {
     t.ok(tokens > during.tokens && tokens < 30_000, `${tokens} after it left`)
   })
 
-  await t.test('who has nothing left is told which limit, others go on', async (t) => {
+  await t.test('a client without tokens is told which limit, others go on', async (t) => {
     t.equal((await get(`/raw/${large}`, from('203.0.113.101'))).status, 200)
     const denied = await fetch(`${gateway()}/raw/${large}`, { headers: from('203.0.113.101') })
     t.equal(denied.status, 429)

@@ -146,7 +146,7 @@ t.test('an upload with a hole is not finalized, and can be completed', async (t)
   t.match(await ended(id), { status: 'FINALIZED', receipt: { winc: '0' } })
 })
 
-t.test('an item that nobody signed so is invalid, and says why', async (t) => {
+t.test('an item with a false signature is invalid, and the status says why', async (t) => {
   const item = itemOf('changed')
   item[item.length - 1] = (item.at(-1) ?? 0) ^ 1
   const id = await create()
@@ -166,7 +166,7 @@ t.test('an item that nobody signed so is invalid, and says why', async (t) => {
   t.match(await answer.text(), /^Data item parsing error!/)
 })
 
-t.test('what nobody pays for is underfunded, and stays until somebody does', async (t) => {
+t.test('an upload that is not paid is underfunded, and stays until it is paid', async (t) => {
   const item = Buffer.from(signItem(signer, {}, Buffer.alloc(20_500_000, 'large')))
   const id = await create()
   for (let offset = 0; offset < item.length; offset += chunkBytes) await send(id, item, offset)

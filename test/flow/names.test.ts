@@ -6,7 +6,7 @@ import { nameGateway, registryServer } from '../names/registry-server.js'
 import { someId } from '../source/rig.js'
 import { run, sluice, twoEdges } from './running.js'
 
-t.test('names set beside the running gateway count on all threads, and after kill -9', async (t) => {
+t.test('names set while the gateway runs are known on all threads, and after kill -9', async (t) => {
   const dataPath = `${t.testdir()}/data`
   const environment = { DATA_PATH: dataPath }
   const running = await run(t, dataPath, { ...twoEdges, DEVNET_SEED: 'false' })

@@ -5,7 +5,7 @@ import t from 'tap'
 import { document, until } from './published.js'
 import { run } from './running.js'
 
-t.test('who publishes keeps both kinds of bands up to date, where the operator wants both', async (t) => {
+t.test('a publisher keeps both kinds of bands up to date, where the operator wants both', async (t) => {
   const dataPath = t.testdir()
   const running = await run(t, dataPath, {
     DEVNET_SEED: 'false',

@@ -121,7 +121,7 @@ t.test('the program sells bytes for USDC', { skip }, async (t) => {
     )
   })
 
-  t.test('what it says of itself, and to browsers', async (t) => {
+  t.test('its info, and its page for browsers', async (t) => {
     const info = JSON.parse((await get(`${program.urls.gateway}/gateway/info`)).text)
     t.match(info.x402, { enabled: true, network: 'base-sepolia', walletAddress: payee })
     t.match(info.x402.dataEgress, {

@@ -82,7 +82,7 @@ async function givesWay(t: Test, { process: child, log }: Running): Promise<void
   t.same([policyOf(pid), getPriority(pid)], ['other', 0], 'not the main thread')
 }
 
-t.test('wrong settings stop the start, all told at once', async (t) => {
+t.test('wrong settings stop the start, all listed at once', async (t) => {
   const { code, err } = await sluice(['start'], {
     PORT: 'many',
     HTTPSIG_ENABLD: 'true',
@@ -177,7 +177,7 @@ async function onlyOne(t: Test, running: Running, dataPath: string): Promise<voi
 t.test('a program that runs', async (t) => {
   const dataPath = t.testdir()
   const running = await run(t, dataPath, { DEVNET_SEED: 'false' })
-  await t.test('what it says of itself is plain and unsigned', (t) => plainWords(t, running))
+  await t.test('its info and health are JSON and unsigned', (t) => plainWords(t, running))
   await t.test('a long head may come in packets; one too long is refused', (t) => longHeads(t, running))
   await t.test('it shares neither folder nor port with another', (t) => onlyOne(t, running, dataPath))
 })

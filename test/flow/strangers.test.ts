@@ -150,7 +150,7 @@ t.test('pages of strangers beside the console', options, async (t) => {
   t.notOk('access-control-allow-origin' in (await askAt(console, '/gateway/console')).headers)
   const opened = await chromium.launch({ executablePath: browser, args: flags })
   t.teardown(() => opened.close())
-  await t.test('they run, and reach nothing of ours', (t) => harmless(t, running, opened))
+  await t.test("they run, and cannot reach the gateway's own pages", (t) => harmless(t, running, opened))
   await t.test('usual pages work, by their own host with all that an origin has', (t) =>
     working(t, running, opened),
   )

@@ -91,7 +91,7 @@ const examples: [number, object, string][] = [
   [500, {}, 'reset'],
 ]
 
-t.test('whatever a facilitator answers, money counts as moved only where it says so plainly', async (t) => {
+t.test('whatever a facilitator answers, a payment counts only where the answer states success', async (t) => {
   let now: Answer = [200, {}, 'json']
   const { url } = await serveWeb(t, (call) => write(call, now))
   const options = { url, usdc, verifyMs: 2000, settleMs: 2000, connectionsMax: 4 }

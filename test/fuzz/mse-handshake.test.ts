@@ -49,7 +49,7 @@ const policies = fc.constantFrom<Encryption>('accept', 'prefer', 'require')
 // Fewer than others: each computes four secrets.
 const runs = { numRuns: 300 }
 
-t.test('both sides agree however the stream is cut, and say the same to each other', async () => {
+t.test('both sides agree however the stream is cut, and exchange the same bytes', async () => {
   const cuttings = fc.array(fc.integer({ min: 1, max: 300 }), { maxLength: 9 })
   const property = fc.property(fc.boolean(), policies, cuttings, (strict, policy, cuts) => {
     const { asking, answering } = converse(strict, policy, cuts, Number.POSITIVE_INFINITY)

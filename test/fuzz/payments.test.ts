@@ -41,7 +41,7 @@ function check(header: string): boolean {
   return unreadable === 2
 }
 
-t.test('a payment header: any text is read strictly, or refused in a few words', async (t) => {
+t.test('a payment header: any text is read strictly, or refused with a short reason', async (t) => {
   let refused = 0
   const inBase64 = (text: string | Uint8Array): string => Buffer.from(text).toString('base64')
   const inputs = fc.oneof(

@@ -102,7 +102,7 @@ const vectors = Object.values(fixtureJson<Record<string, Vector>>('vectors.json'
   (each) => each.signMsg,
 )
 
-t.test('owners and signatures of noise never throw, whatever the type', async (t) => {
+t.test('random owners and signatures never throw, whatever the type', async (t) => {
   const type = fc.constantFrom(...signatureTypes.values())
   fc.assert(
     fc.property(

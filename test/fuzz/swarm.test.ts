@@ -193,7 +193,7 @@ fuzz(
   },
 )
 
-t.test('bencoding has one form, and bounds', async (t) => {
+t.test('bencoding accepts one form only, within bounds', async (t) => {
   const all = [
     'i03e',
     'i-0e',
@@ -220,7 +220,7 @@ function altered(change: (info: Map<string, Bencodable>) => void): Buffer {
   return encodeBencode(new Map(whole).set('info', info))
 }
 
-t.test('torrents that lie are refused', async (t) => {
+t.test('false torrents are refused', async (t) => {
   const file = (length: number, name = 'x'): Bencodable =>
     new Map([[name, new Map([['', new Map<string, Bencodable>([['length', length]])]])]])
   const lies: Record<string, (info: Map<string, Bencodable>) => void> = {

@@ -159,7 +159,7 @@ const names = [
 const headers = fc.dictionary(fc.constantFrom(...names), value, { maxKeys: 5 })
 const method = fc.constantFrom('GET', 'GET', 'HEAD', 'POST', 'OPTIONS', 'DELETE', 'TRACE')
 
-t.test('whatever is asked, there is one answer, its head is clean, and nothing stays open', async (t) => {
+t.test('every request gets one answer with a well-formed head, and nothing stays open', async (t) => {
   await t.resolves(
     fc.assert(
       fc.asyncProperty(method, path, headers, async (method, path, headers) => {

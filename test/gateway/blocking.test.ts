@@ -49,7 +49,7 @@ async function scene(t: Test, more: StageOptions = {}): Promise<Scene> {
 const said = (id: string): string =>
   `Requested content blocked by this node's content policy. Blocked ID: ${id}`
 
-t.test('a blocked id is 451 for every kind of question, until it is released', async (t) => {
+t.test('a blocked id is 451 for every kind of request, until it is released', async (t) => {
   const { on, block, release } = await scene(t)
   const id = someId()
   await on.keep(id, randomBytes(5000))
@@ -119,7 +119,7 @@ t.test('items inside a blocked bundle are blocked with it, at any depth', async 
   }
 })
 
-t.test('a manifest cannot lead to what is blocked, and a blocked one leads nowhere', async (t) => {
+t.test('a manifest does not lead to blocked content, and a blocked manifest resolves no path', async (t) => {
   const { on, block, release } = await scene(t)
   const [manifest, page, other] = [someId(), someId(), someId()]
   await on.keep(page, Buffer.from('page'))
@@ -140,7 +140,7 @@ t.test('a manifest cannot lead to what is blocked, and a blocked one leads nowhe
   t.equal((await on.ask(`/${manifest}/`)).status, 200)
 })
 
-t.test('a stream under way is cut short when its content is blocked, others go on', async (t) => {
+t.test('a transfer is aborted when its content is blocked, others go on', async (t) => {
   const { on, block } = await scene(t)
   const [bad, good] = [someId(), someId()]
   const body = randomBytes(64_000_000)
@@ -169,7 +169,7 @@ t.test('a stream under way is cut short when its content is blocked, others go o
   t.equal(whole, body.length + 1)
 })
 
-t.test('what a client does not take is broken off, too, when it is blocked', async (t) => {
+t.test('a stalled transfer is aborted, too, when its content is blocked', async (t) => {
   const { on, block } = await scene(t)
   const broken = (): number => on.meters.total('get_data_stream_errors_total')
   // So many answers on one connection that its socket is full: of a large body, and of bodies that the socket takes whole.
@@ -201,7 +201,7 @@ t.test('what a client does not take is broken off, too, when it is blocked', asy
   }
 })
 
-t.test('a list that cannot be read is no verdict for caches: 503', async (t) => {
+t.test('an unreadable list is answered 503, which caches do not keep', async (t) => {
   const list = new SievedBlockList(new Sieve(), { has: () => false }, silentLog)
   const on = await stage({ parts: { guard: new Guard(list, { attributes: () => undefined }, 100) } })
   t.teardown(() => on.close())
@@ -213,7 +213,7 @@ t.test('a list that cannot be read is no verdict for caches: 503', async (t) => 
   })
 })
 
-t.test('bytes that are forbidden by their hash alone never go out whole, and are not kept', async (t) => {
+t.test('content blocked only by its hash is never sent whole, and is not stored', async (t) => {
   for (const trusted of [true, false]) {
     const { on, block, release } = await scene(t, { trusted })
     const [id, copy, small] = [someId(), someId(), someId()]
@@ -244,7 +244,7 @@ t.test('bytes that are forbidden by their hash alone never go out whole, and are
   }
 })
 
-t.test('a trusted gateway that names a forbidden digest is not asked for the bytes', async (t) => {
+t.test('where a trusted gateway names a blocked digest, the bytes are not requested', async (t) => {
   const { on, block } = await scene(t)
   const id = someId()
   const body = randomBytes(5_000_000)

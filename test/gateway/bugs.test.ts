@@ -51,7 +51,7 @@ t.test('buckets that cannot be reached are 503, a bug in them is 500', async (t)
   await close()
 })
 
-t.test('what fails in a fetch is told apart', async (t) => {
+t.test('failures and bugs in a fetch have different answers', async (t) => {
   let error: unknown = new TypeError('undefined is not a function')
   const source: Source = {
     name: 'test',
@@ -72,7 +72,7 @@ t.test('what fails in a fetch is told apart', async (t) => {
   await close()
 })
 
-t.test('mistakes of the program look like none of the errors that can be expected', async (t) => {
+t.test('bugs are not mistaken for expected errors', async (t) => {
   const bugs = [new TypeError('x'), new RangeError('x'), new ReferenceError('x'), 'x', undefined]
   const others = [
     Object.assign(new Error('x'), { code: 'ECONNRESET' }),

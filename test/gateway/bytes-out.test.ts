@@ -174,7 +174,7 @@ function holdsNone({ body }: Answered, { body: content }: Asked): boolean {
   return !body.includes(part) && !body.includes(part.toString('base64url'))
 }
 
-t.test('without blocks and limits every route brings its bytes', async (t) => {
+t.test('without a block list and limits every route sends its bytes', async (t) => {
   const made = await scene(t)
   for (const asked of routes) {
     const { method = 'GET' } = asked
@@ -184,7 +184,7 @@ t.test('without blocks and limits every route brings its bytes', async (t) => {
   }
 })
 
-t.test('what is blocked by its id goes out nowhere', async (t) => {
+t.test('no route sends content that is blocked by its id', async (t) => {
   const made = await scene(t)
   for (const asked of routes) {
     const id = await posted(made, asked)
@@ -195,18 +195,21 @@ t.test('what is blocked by its id goes out nowhere', async (t) => {
   }
 })
 
-t.test('what is blocked by its hash goes out nowhere, though nobody knew the digest of the id', async (t) => {
-  const made = await scene(t)
-  for (const body of [small, large]) made.block('hash', digestOf(body))
-  for (const asked of routes) {
-    const id = await posted(made, asked)
-    const answer = await asked.ask(made, id, asked.method ?? 'GET')
-    t.equal(answer.status, 451, asked.route)
-    t.ok(holdsNone(answer, asked), `${asked.route}: no content`)
-  }
-})
+t.test(
+  'no route sends content that is blocked by its hash, also where its digest was not known',
+  async (t) => {
+    const made = await scene(t)
+    for (const body of [small, large]) made.block('hash', digestOf(body))
+    for (const asked of routes) {
+      const id = await posted(made, asked)
+      const answer = await asked.ask(made, id, asked.method ?? 'GET')
+      t.equal(answer.status, 451, asked.route)
+      t.ok(holdsNone(answer, asked), `${asked.route}: no content`)
+    }
+  },
+)
 
-t.test('what is not blocked goes out all the same where something is blocked by its hash', async (t) => {
+t.test('other content is still sent where something is blocked by its hash', async (t) => {
   const made = await scene(t)
   made.block('hash', digestOf(randomBytes(10)))
   for (const asked of routes) {
@@ -249,7 +252,7 @@ t.test(
   },
 )
 
-t.test('what is too large to be compared is neither transferred nor sent', async (t) => {
+t.test('content that is too large to be compared is neither transferred nor sent', async (t) => {
   const made = await scene(t, undefined, 500_000)
   made.block('hash', digestOf(randomBytes(10)))
   const asked: Asked = { route: '/chunk', body: large, ask: plain((id) => `/${id}`) }
@@ -305,7 +308,7 @@ t.test(
   },
 )
 
-t.test('a blocked name leads nowhere, and its content is there by its id', async (t) => {
+t.test('a blocked name is not served, and its content still is by its id', async (t) => {
   const made = await scene(t)
   made.block('name', 'site')
   for (const asked of routes) {
@@ -314,7 +317,7 @@ t.test('a blocked name leads nowhere, and its content is there by its id', async
   }
 })
 
-t.test('who has no tokens left gets no bytes, and each answer is metered by what it sends', async (t) => {
+t.test('a client without tokens gets no bytes, and each answer is metered by what it sends', async (t) => {
   const denial: Denial = {
     status: 429,
     contentType: 'text/plain',
@@ -352,7 +355,7 @@ t.test('who has no tokens left gets no bytes, and each answer is metered by what
   }
 })
 
-t.test('an id that is spelled in another way is none, to whatever node it is said', async (t) => {
+t.test('an id in another spelling is refused, whichever node would accept it', async (t) => {
   const made = await scene(t)
   const id = someId()
   made.block('id', id)

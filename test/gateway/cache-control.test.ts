@@ -4,7 +4,7 @@ import { gatewayDefaults } from '../../src/gateway/parts.js'
 
 const rules = { ...gatewayDefaults.cache, privateTypes: ['video/*', 'image/svg+xml', '*/secret'] }
 
-t.test('the ladder: final, trusted, other; large and listed content is private', async (t) => {
+t.test('seconds by trust: final, trusted, other; large and listed content is private', async (t) => {
   const say = cacheControl(rules)
   const small = { stable: false, trusted: false, sizeBytes: 10, contentType: 'text/html' }
   const table: [Partial<typeof small>, string][] = [

@@ -63,22 +63,25 @@ t.test('an entry is read once, until the catalog says that something changed', a
   t.equal(on.reads, 3)
 })
 
-t.test('a check of the file outlives news about the id, but not another digest', async (t) => {
-  const on = shelf()
-  const entries = new Entries(on.catalog, pathOf, new Tip(), bounds)
-  const id = on.put()
-  const sound = stampOf(1n, 2n)
-  const first = entries.get(id)
-  if (first === undefined) throw new Error('no entry')
-  first.sound = sound
-  on.moved += 1
-  t.equal(entries.get(id)?.sound, sound)
-  on.known.set(id, { id, size: 1, digest: sha256(Buffer.from('other')), verified: true, trusted: true })
-  on.moved += 1
-  t.equal(entries.get(id)?.sound, undefined)
-})
+t.test(
+  'a check of the file stays valid when attributes of the id change, but not with another digest',
+  async (t) => {
+    const on = shelf()
+    const entries = new Entries(on.catalog, pathOf, new Tip(), bounds)
+    const id = on.put()
+    const sound = stampOf(1n, 2n)
+    const first = entries.get(id)
+    if (first === undefined) throw new Error('no entry')
+    first.sound = sound
+    on.moved += 1
+    t.equal(entries.get(id)?.sound, sound)
+    on.known.set(id, { id, size: 1, digest: sha256(Buffer.from('other')), verified: true, trusted: true })
+    on.moved += 1
+    t.equal(entries.get(id)?.sound, undefined)
+  },
+)
 
-t.test('a blob that arrives without any other news is noticed', async (t) => {
+t.test('a blob that is stored without a change in the catalog is noticed', async (t) => {
   const on = shelf()
   const entries = new Entries(on.catalog, pathOf, new Tip(), bounds)
   const id = on.put()
@@ -89,7 +92,7 @@ t.test('a blob that arrives without any other news is noticed', async (t) => {
   t.ok(entries.get(id)?.path)
 })
 
-t.test('the least used entries go first, and unknown ids take no room', async (t) => {
+t.test('the least used entries are dropped first, and unknown ids take no room', async (t) => {
   const on = shelf()
   const entries = new Entries(on.catalog, pathOf, new Tip(), bounds)
   const ids = [on.put(), on.put(), on.put(), on.put()]
@@ -141,7 +144,7 @@ t.test('a head is prepared once and signed once a second for each path', async (
   for (let at = 0; at < 100; at += 1) t.match(block(`/many/${at}`, 3), `GET /many/${at} 3`)
 })
 
-t.test('a signature goes out for as long as it may, and is then made ahead, on another thread', async (t) => {
+t.test('a signature is sent until it is too old, and the next is made ahead on another thread', async (t) => {
   const on = shelf()
   const entries = new Entries(on.catalog, pathOf, new Tip(), bounds)
   const entry = entries.get(on.put())
@@ -186,7 +189,7 @@ t.test('a signature goes out for as long as it may, and is then made ahead, on a
   t.equal(entries.bytes, 0, 'what was forgotten counts no more')
 })
 
-t.test('types and codings from strangers cannot break the head', async (t) => {
+t.test('types and codings of items cannot break the head', async (t) => {
   const writer = createHeadWriter({
     vocabulary: vocabularies.neutral,
     log: silentLog,

@@ -134,48 +134,51 @@ t.test('HEAD says what GET says, without the body', async (t) => {
   }
 })
 
-t.test('parts and 304 name the digest of the whole, and are signed as what they are', async (t) => {
-  const on = await stage()
-  t.teardown(() => on.close())
-  const id = someId()
-  const body = randomBytes(100_000)
-  await on.keep(id, body, about)
-  const path = `/${id}`
-  const part = await on.ask(path, { headers: { range: 'bytes=500-70499' } })
-  t.equal(part.status, 206)
-  t.same(part.body, body.subarray(500, 70_500))
-  t.match(part.headers, {
-    'content-range': 'bytes 500-70499/100000',
-    'repr-digest': digestField(body),
-    etag: `"${digestText(body)}"`,
-    'content-type': about.contentType,
-  })
-  t.notOk('content-digest' in part.headers)
-  t.equal(await verified(on, path, 'GET', part), true)
+t.test(
+  'parts and 304 name the digest of the whole, and their signature covers their own status',
+  async (t) => {
+    const on = await stage()
+    t.teardown(() => on.close())
+    const id = someId()
+    const body = randomBytes(100_000)
+    await on.keep(id, body, about)
+    const path = `/${id}`
+    const part = await on.ask(path, { headers: { range: 'bytes=500-70499' } })
+    t.equal(part.status, 206)
+    t.same(part.body, body.subarray(500, 70_500))
+    t.match(part.headers, {
+      'content-range': 'bytes 500-70499/100000',
+      'repr-digest': digestField(body),
+      etag: `"${digestText(body)}"`,
+      'content-type': about.contentType,
+    })
+    t.notOk('content-digest' in part.headers)
+    t.equal(await verified(on, path, 'GET', part), true)
 
-  const parts = await on.ask(path, { headers: { range: 'bytes=0-9,99990-' } })
-  t.equal(parts.status, 206)
-  t.match(parts.headers['content-type'], /^multipart\/byteranges; boundary=-{26}[0-9a-f]{24}$/)
-  t.equal(parts.body.length, Number(parts.headers['content-length']))
-  t.ok(parts.body.includes(body.subarray(99_990)))
-  t.equal(await verified(on, path, 'GET', parts), true)
+    const parts = await on.ask(path, { headers: { range: 'bytes=0-9,99990-' } })
+    t.equal(parts.status, 206)
+    t.match(parts.headers['content-type'], /^multipart\/byteranges; boundary=-{26}[0-9a-f]{24}$/)
+    t.equal(parts.body.length, Number(parts.headers['content-length']))
+    t.ok(parts.body.includes(body.subarray(99_990)))
+    t.equal(await verified(on, path, 'GET', parts), true)
 
-  const etag = part.headers.etag ?? ''
-  const unchanged = await on.ask(path, { headers: { 'if-none-match': `"x", W/${etag}` } })
-  t.equal(unchanged.status, 304)
-  t.equal(unchanged.body.length, 0)
-  t.match(unchanged.headers, { etag, 'repr-digest': digestField(body), 'cache-control': /max-age/ })
-  for (const name of [
-    'content-type',
-    'content-length',
-    'content-digest',
-    'content-encoding',
-    'content-range',
-  ]) {
-    t.notOk(name in unchanged.headers, name)
-  }
-  t.equal(await verified(on, path, 'GET', unchanged), true)
-})
+    const etag = part.headers.etag ?? ''
+    const unchanged = await on.ask(path, { headers: { 'if-none-match': `"x", W/${etag}` } })
+    t.equal(unchanged.status, 304)
+    t.equal(unchanged.body.length, 0)
+    t.match(unchanged.headers, { etag, 'repr-digest': digestField(body), 'cache-control': /max-age/ })
+    for (const name of [
+      'content-type',
+      'content-length',
+      'content-digest',
+      'content-encoding',
+      'content-range',
+    ]) {
+      t.notOk(name in unchanged.headers, name)
+    }
+    t.equal(await verified(on, path, 'GET', unchanged), true)
+  },
+)
 
 t.test('refused answers are plain and unsigned', async (t) => {
   const on = await stage()
@@ -277,7 +280,7 @@ t.test('content becomes stable as the tip moves away from it', async (t) => {
   t.same(await stable(), ['false', 'public, max-age=43200'], 'after a deep fork')
 })
 
-t.test('what the catalog learns is told at once', async (t) => {
+t.test('changes of the catalog are seen at the next request', async (t) => {
   const on = await stage()
   t.teardown(() => on.close())
   const id = someId()
@@ -393,7 +396,7 @@ t.test('a blob that vanished from disk is fetched again', async (t) => {
   t.equal(answered.headers['x-cache'], 'MISS')
 })
 
-t.test('a large blob is served while it is checked, but without a promise', async (t) => {
+t.test('a large blob is served while it is checked, but not as verified', async (t) => {
   let release: (sound: boolean) => void = () => undefined
   const checked = new Promise<boolean>((resolve) => {
     release = resolve
@@ -417,7 +420,7 @@ t.test('a large blob is served while it is checked, but without a promise', asyn
   t.match(late.headers, { 'x-gateway-verified': 'true', 'content-digest': digestField(body) })
 })
 
-t.test('admission knows the bytes before they go, and hears what was sent', async (t) => {
+t.test('admission gets the planned bytes before, and the sent bytes after', async (t) => {
   const asked: number[] = []
   const sent: number[] = []
   let prechecks = 0
@@ -451,7 +454,7 @@ t.test('admission knows the bytes before they go, and hears what was sent', asyn
   t.same([asked.length, prechecks], [3, 2], 'content that is not here costs the token of its precheck')
 })
 
-t.test('routes beside content get their lines, are counted, and a bug in one is a 500', async (t) => {
+t.test('other routes get the common header lines and are counted, and a bug in one is a 500', async (t) => {
   const on = await stage({
     routes: [
       {
@@ -488,7 +491,7 @@ t.test('routes beside content get their lines, are counted, and a bug in one is 
   t.equal(on.meters.total('flows_in_flight'), 0)
 })
 
-t.test('blobs that were served are told to the keeper', async (t) => {
+t.test('the keeper is told which blobs were served', async (t) => {
   let tick: () => void = () => undefined
   const told: unknown[] = []
   const clock = {

@@ -68,7 +68,7 @@ function raw(port: number, head: string): Promise<string> {
 
 const options = { skip: hasNginx ? false : 'no nginx here' }
 
-t.test('the gateway behind nginx hears the host that nginx chose the server by', options, async (t) => {
+t.test('the gateway behind nginx gets the host by which nginx chose the server', options, async (t) => {
   const { port, asked } = await front(t)
   const sandbox = `${'a'.repeat(52)}.gateway.example`
   t.equal(await raw(port, `GET http://${sandbox}/x?y HTTP/1.1\r\nHost: gateway.example`), '200')
@@ -79,7 +79,7 @@ t.test('the gateway behind nginx hears the host that nginx chose the server by',
   ])
 })
 
-t.test('what is for operators is not forwarded, however it is spelled', options, async (t) => {
+t.test('paths for operators are not forwarded, in any spelling', options, async (t) => {
   const { port, asked } = await front(t)
   const kept = [
     '/gateway/admin/overview',

@@ -69,7 +69,7 @@ const wrong = (): { rootId: Id; itemOffset: number; itemSize: number } => ({
   itemSize: 70,
 })
 
-t.test("a client's offset is looked at first, and bands are not asked where it is right", async (t) => {
+t.test("a client's offset is tried first, and bands are not asked where it is right", async (t) => {
   const { right, body, opened, ask, lookups } = await scene(t, wrong)
   const answer = await ask(right)
   t.equal(answer.status, 200)
@@ -78,7 +78,7 @@ t.test("a client's offset is looked at first, and bands are not asked where it i
   t.equal(lookups(), 0)
 })
 
-t.test("the bands' word counts where the client's offset is wrong, and where it names none", async (t) => {
+t.test("bands are used where the client's offset is wrong or absent", async (t) => {
   const { right, opened, ask } = await scene(t, (right) => right)
   const said = wrong()
   t.equal((await ask(said)).status, 200)
@@ -95,7 +95,7 @@ t.test("a band that is wrong does not hide a client's right root", async (t) => 
   t.equal(opened.length, 2)
 })
 
-t.test('nothing is tried twice', async (t) => {
+t.test('no place is tried twice', async (t) => {
   const band = wrong()
   const { opened, ask } = await scene(t, () => band)
   t.equal((await ask(band)).status, 404)
@@ -106,7 +106,7 @@ t.test('nothing is tried twice', async (t) => {
   t.equal(opened.length, 4)
 })
 
-t.test('a failure is no 404, and what is slow is not asked again', async (t) => {
+t.test('a failure is not answered as 404, and a slow source is not asked again', async (t) => {
   const failing = await scene(t, wrong, 'upstream')
   t.equal((await failing.ask(wrong())).status, 502)
   t.equal(failing.opened.length, 2)

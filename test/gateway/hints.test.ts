@@ -47,7 +47,7 @@ for (const prefix of ['x-gateway-', 'x-ar-io-']) {
   }
 }
 
-t.test('a malformed hint is dropped, and never costs the others', async (t) => {
+t.test('a malformed hint is dropped, and the others are used', async (t) => {
   const id = { 'x-gateway-root-transaction-id': root }
   const table: [Record<string, string>, object][] = [
     [{}, {}],
@@ -75,7 +75,7 @@ t.test('a malformed hint is dropped, and never costs the others', async (t) => {
     t.same(readHints(request(headers)), expected, JSON.stringify(headers))
 })
 
-t.test('a request is carried on, but not in circles', async (t) => {
+t.test('a request is passed on to other gateways, but not in loops', async (t) => {
   const forward = (headers: Record<string, string>): boolean => readProvenance(request(headers), self).forward
   t.equal(forward({}), true)
   t.equal(forward({ 'x-ar-io-hops': '2' }), true)
@@ -107,7 +107,7 @@ t.test('the origin of a request is kept, or is this gateway', async (t) => {
   })
 })
 
-t.test('of a trail only what may stand in a header of ours is sent on', async (t) => {
+t.test('only well-formed hosts of a via list are sent on', async (t) => {
   const bad = ['caf\u00e9', '\u20ac', 'a b', 'x'.repeat(300), '<script>', 'a\tb']
   for (const host of bad) {
     const headers = {

@@ -51,7 +51,7 @@ const places = (id: string): string[] => [
   `/tx/${id}/data.html`,
 ]
 
-t.test('where there are no hosts, every way to content puts documents into a sandbox', async (t) => {
+t.test('without host names every route to content puts documents into a sandbox', async (t) => {
   const { on, id, ask } = await scene(t, [])
   for (const path of places(id)) {
     for (const headers of [{}, navigation, { accept: 'text/html' }]) {
@@ -85,7 +85,7 @@ t.test('where there are no hosts, every way to content puts documents into a san
   t.notOk('content-security-policy' in (await ask('/nothing')).headers, 'answers of our own have none')
 })
 
-t.test('whatever type a stranger writes, only a plain PDF is shown without a sandbox', async (t) => {
+t.test('whatever type an item states, only a plain PDF is shown without a sandbox', async (t) => {
   const { on, ask } = await scene(t, [])
   const types = [
     'text/html',
@@ -112,34 +112,37 @@ t.test('whatever type a stranger writes, only a plain PDF is shown without a san
   t.notOk('content-security-policy' in (await ask(`/raw/${id}`)).headers)
 })
 
-t.test('where there are hosts, documents move to that of their id; programs get the bytes', async (t) => {
-  const { id, ask } = await scene(t, ['gw.example'])
-  const own = `${sandboxLabel(id)}.gw.example`
-  const other = `${sandboxLabel(someId())}.gw.example`
-  for (const host of ['gw.example', 'www.gw.example', '127.0.0.1', 'stranger.example', other]) {
-    for (const path of places(id).slice(3)) {
-      for (const headers of [navigation, { accept: 'text/html,*/*' }]) {
-        t.match(
-          await ask(`${path}?a=b`, { host, ...headers }),
-          { status: 302, headers: { location: `http://${own}${path}?a=b` } },
-          `${host}${path}`,
+t.test(
+  'with host names documents are redirected to the host of their id; programs get the bytes',
+  async (t) => {
+    const { id, ask } = await scene(t, ['gw.example'])
+    const own = `${sandboxLabel(id)}.gw.example`
+    const other = `${sandboxLabel(someId())}.gw.example`
+    for (const host of ['gw.example', 'www.gw.example', '127.0.0.1', 'stranger.example', other]) {
+      for (const path of places(id).slice(3)) {
+        for (const headers of [navigation, { accept: 'text/html,*/*' }]) {
+          t.match(
+            await ask(`${path}?a=b`, { host, ...headers }),
+            { status: 302, headers: { location: `http://${own}${path}?a=b` } },
+            `${host}${path}`,
+          )
+        }
+        for (const headers of [{}, { accept: '*/*' }, { 'sec-fetch-mode': 'cors', accept: 'text/html' }]) {
+          t.match(
+            await ask(path, { host, ...headers }),
+            { status: 200, headers: { 'content-security-policy': policy } },
+            `${host}${path}`,
+          )
+        }
+        t.equal(
+          (await ask(path, { host, 'service-worker': 'script', 'sec-fetch-mode': 'same-origin' })).status,
+          403,
         )
       }
-      for (const headers of [{}, { accept: '*/*' }, { 'sec-fetch-mode': 'cors', accept: 'text/html' }]) {
-        t.match(
-          await ask(path, { host, ...headers }),
-          { status: 200, headers: { 'content-security-policy': policy } },
-          `${host}${path}`,
-        )
-      }
-      t.equal(
-        (await ask(path, { host, 'service-worker': 'script', 'sec-fetch-mode': 'same-origin' })).status,
-        403,
-      )
+      t.equal((await ask(`/${id}`, { host })).status, 302, 'the short address moves for everybody')
     }
-    t.equal((await ask(`/${id}`, { host })).status, 302, 'the short address moves for everybody')
-  }
-})
+  },
+)
 
 t.test(
   'content that has its origin for itself is served as it is, and may have a service worker',
@@ -163,7 +166,7 @@ t.test(
   },
 )
 
-t.test('a policy is no matter of trust: what is signed stays as it was', async (t) => {
+t.test('the sandbox policy is not covered by the signature', async (t) => {
   const { id, ask } = await scene(t, [])
   const { headers } = await ask(`/raw/${id}`)
   t.match(headers['signature-input'], /x-gateway-data-id/)

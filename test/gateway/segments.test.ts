@@ -46,7 +46,7 @@ async function gatewayOver(segments: SegmentReader) {
   }
 }
 
-t.test('what lies in segments is served from there, until it is removed', async (t) => {
+t.test('content in segments is served from there, until it is removed', async (t) => {
   const { store, reader, marks } = opened()
   const { edge, learn } = await gatewayOver(reader)
   const bodies = Array.from({ length: 20 }, (_, at) => Buffer.from(`content ${at} `.repeat(at * 100 + 1)))
@@ -79,7 +79,7 @@ t.test('what lies in segments is served from there, until it is removed', async 
   await store.close()
 })
 
-t.test('bytes of an earlier run are compared with their digest before they go out', async (t) => {
+t.test('bytes of an earlier run are compared with their digest before they are sent', async (t) => {
   const before = opened()
   const [good, bad] = [Buffer.from('good '.repeat(500)), Buffer.from('bad! '.repeat(500))]
   const places = [good, bad].map((body) => before.store.put(sha256(body), [body]))

@@ -80,7 +80,7 @@ t.test('large uncached content streams without a digest', async (t) => {
   t.equal(hit.headers['content-digest'], digestField(body))
 })
 
-t.test('of a digest on record only a proven one is told while the bytes are on their way', async (t) => {
+t.test('while bytes still arrive only a verified digest is stated', async (t) => {
   const on = await stage()
   t.teardown(() => on.close())
   const body = randomBytes(3_000_000)
@@ -142,7 +142,7 @@ t.test('a wrong size in the index does not stop the answer', async (t) => {
   if (part.status === 206) t.same(part.body, body.subarray(10, 20))
 })
 
-t.test('a source that breaks closes the socket short, and nothing is kept', async (t) => {
+t.test('where a source breaks off the socket is closed early, and nothing is stored', async (t) => {
   const on = await stage()
   t.teardown(() => on.close())
   const id = someId()
@@ -178,7 +178,7 @@ async function askAndLeave(url: string, ready: () => boolean): Promise<void> {
   socket.resetAndDestroy()
 }
 
-t.test('a client that leaves in the middle of the body leaves nothing behind', async (t) => {
+t.test('a client that leaves in the middle of the body leaves no flow and no content open', async (t) => {
   const on = await stage()
   t.teardown(() => on.close())
   const id = someId()

@@ -228,11 +228,11 @@ for (const by of ways) {
       await converse(server.port, `${post}Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n${smuggled}`)
       t.notOk(seen.some((line) => line.includes('/smuggled')))
     })
-    await t.test('what is refused is refused before its head ends', async (t) => {
+    await t.test('a malformed head is refused before it is complete', async (t) => {
       const { statuses } = await converse(server.port, 'GET /a HTTP/1.1\nHost', true)
       t.strictSame(statuses, [400])
     })
-    await t.test('a refusal arrives whatever comes behind it', async (t) => {
+    await t.test('a refusal arrives whatever the client sends after the request', async (t) => {
       const { statuses } = await converse(server.port, `G@T /\r\n\r\n${'x'.repeat(3_000_000)}`)
       t.strictSame(statuses, [400])
     })

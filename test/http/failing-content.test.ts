@@ -196,7 +196,7 @@ for (const by of ways) {
     }
   })
 
-  t.test(`${by}: a close that throws is heard of, and nothing else`, async (t) => {
+  t.test(`${by}: a close that throws is reported, and has no other effect`, async (t) => {
     const { server, met } = await serving(t, by, large, () => ({
       read: (start, end) => bytes.subarray(start, end),
       ready: async () => true,

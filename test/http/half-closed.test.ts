@@ -108,13 +108,13 @@ for (const by of ways) {
       const behind = (await converse(server.port, get('/a') + post)).text
       t.match(behind, /\r\n\/a[\s\S]*\r\nabc$/)
     })
-    await t.test('get nothing for a body that is not, nor for half a head', async (t) => {
+    await t.test('get nothing for an incomplete body or head', async (t) => {
       const post = 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nabc'
       t.equal((await converse(server.port, post)).text, '')
       t.equal((await converse(server.port, 'GET /a HTTP/1.1\r\nHost')).text, '')
       t.match((await converse(server.port, `${get('/a')}GET /b`)).text, /^HTTP\/1\.1 200 OK[\s\S]*\r\n\/a$/)
     })
-    await t.test('and have left are noticed by what is sent to them', async (t) => {
+    await t.test('and have left are noticed when bytes are sent to them', async (t) => {
       const { socket } = await asking(get('/later'))
       const reply = await next()
       const { content, arrive } = arriving()
@@ -124,7 +124,7 @@ for (const by of ways) {
       const { outcome } = await sent
       t.match(outcome, /aborted/)
     })
-    await t.test('and are waited for in vain are let go', async (t) => {
+    await t.test('and take no bytes are dropped after the stall time', async (t) => {
       const { socket } = await asking(get('/later'))
       const reply = await next()
       const gone = left(reply)

@@ -40,7 +40,7 @@ async function turned(clock: HandClock, ms: number, over: Promise<unknown>): Pro
 }
 
 for (const by of ways) {
-  t.test(`the patience of the ${by}`, async (t) => {
+  t.test(`time limits of the ${by}`, async (t) => {
     const clock = new HandClock()
     const server = await listening(
       by,
@@ -60,7 +60,7 @@ for (const by of ways) {
       await turned(clock, 2000, over)
       t.match(heard(), /^HTTP\/1\.1 408 /)
     })
-    await t.test('a connection that says nothing is closed', async (t) => {
+    await t.test('a silent connection is closed', async (t) => {
       const { heard, over } = await open(server, '')
       await turned(clock, 11_000, over)
       t.equal(heard(), '')
@@ -75,7 +75,7 @@ for (const by of ways) {
       await turned(clock, 76_000, over)
       t.equal(heard().match(/200 OK/g)?.length, 2)
     })
-    await t.test('a body is asked for when its client waits for that', async (t) => {
+    await t.test('a client that expects 100 Continue gets it', async (t) => {
       const head =
         'POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 3\r\nConnection: close\r\n\r\n'
       const { socket, heard, over } = await open(server, head)
@@ -98,7 +98,7 @@ for (const by of ways) {
         bodies,
       )
     })
-    await t.test('a body that drips is not waited for', async (t) => {
+    await t.test('a body that arrives too slowly is refused', async (t) => {
       const { socket, heard, over } = await open(
         server,
         'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 900\r\n\r\n',
@@ -114,7 +114,7 @@ for (const by of ways) {
   })
 }
 
-t.test('a thread that ends with its server open takes nothing with it', async (t) => {
+t.test('a thread that ends with its server open does not end the process', async (t) => {
   const listen = new URL('../../src/http/listen.js', import.meta.url).href
   const script = `
     const { parentPort } = require('node:worker_threads')

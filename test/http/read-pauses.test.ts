@@ -94,7 +94,7 @@ for (const by of ways) {
       t.equal(reached, before)
       socket.destroy()
     })
-    await t.test('do not keep others waiting', async (t) => {
+    await t.test('do not delay other connections', async (t) => {
       const held = await open(server)
       held.socket.write(get('/1000') + get('/0').repeat(10))
       await held.count(1)
@@ -115,7 +115,7 @@ for (const by of ways) {
       await over
       t.strictSame(bodies(), ['/1000', '/0', '/00'])
     })
-    await t.test('are let go when their clients leave', async (t) => {
+    await t.test('are closed when their clients leave', async (t) => {
       const { socket, over, count } = await open(server)
       socket.write(get('/1000'))
       await count(1)
@@ -129,7 +129,7 @@ for (const by of ways) {
       await over
       t.strictSame(bodies(), ['/1000'])
     })
-    await t.test('outlive the patience for a head, and not that for a silent client', async (t) => {
+    await t.test('are not closed by the time limit for a head, but by that for an idle client', async (t) => {
       const { socket, bodies, count, over } = await open(server)
       socket.write(get('/90000') + get('/0'))
       await count(1)
@@ -140,7 +140,7 @@ for (const by of ways) {
       await over
       t.strictSame(bodies(), ['/90000'])
     })
-    await t.test('do not delay the end', async () => {
+    await t.test('do not delay closing the server', async () => {
       const ending = await start()
       const { socket, count, over } = await open(ending)
       socket.write(get('/1000') + get('/0'))

@@ -154,7 +154,7 @@ for (const way of ways) {
       t.strictSame(sent, { outcome: 'whole', bytes: 1000 })
     })
 
-    t.test('a source that breaks closes the socket short', async (t) => {
+    t.test('where a source breaks off the socket is closed early', async (t) => {
       const content = new StepContent(bytesOf(1_000_000), 50_000, 0)
       content.breakAt = 400_000
       let sent: Sent | Promise<Sent> | undefined
@@ -167,7 +167,7 @@ for (const way of ways) {
       t.equal(content.closed, 1)
     })
 
-    t.test('a client that leaves ends the flow and tells who wanted to know', async (t) => {
+    t.test('a client that leaves ends the flow and calls the abort handlers', async (t) => {
       const content = new StepContent(bytesOf(50_000_000), 1_000_000, 0)
       let told = 0
       let over: ((sent: Sent) => void) | undefined
@@ -245,7 +245,7 @@ for (const way of ways) {
       t.equal(text.match(/Content-Length/g)?.length, 2)
     })
 
-    t.test('a head cannot be split by characters that Latin-1 has not', async (t) => {
+    t.test('a head cannot be split by characters beyond Latin-1', async (t) => {
       const server = served(t, (_, reply) => {
         reply.end({ status: 200, block: 'X-One: a\u010d\u010aX-Two: b' }, '')
       })
@@ -310,7 +310,7 @@ for (const way of ways) {
       t.equal((await bodyOf(await first)).toString(), 'late')
     })
 
-    t.test('bodies are bounded, by their declared length and by what comes', async (t) => {
+    t.test('bodies are bounded, by their declared length and by the bytes that arrive', async (t) => {
       const server = served(t, async (request, reply) => {
         const body = await request.body(1000)
         reply.end({ status: isRefusal(body) ? 413 : 200, block: '' }, isRefusal(body) ? body.refused : body)

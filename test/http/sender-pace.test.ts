@@ -6,7 +6,7 @@ import { fc } from '../property.js'
 
 const options = { stallMs: 1000, bytesPerSecondMin: 1000 }
 
-t.test('silence ends a transfer in time, waiting of our own does not', async (t) => {
+t.test('a silent sender ends a transfer, a slow reader does not', async (t) => {
   const clock = new HandClock()
   const pace = new SenderPace(options, clock)
   await clock.turn(5000)
@@ -20,7 +20,7 @@ t.test('silence ends a transfer in time, waiting of our own does not', async (t)
   t.equal(pace.leftMs, 101)
 })
 
-t.test('a drip ends hardly later than silence, who is fast enough goes on for ever', async (t) => {
+t.test('a very slow sender ends hardly later than a silent one, a fast enough one never', async (t) => {
   const lasts = async (bytes: number, everyMs: number): Promise<number> => {
     const clock = new HandClock()
     const pace = new SenderPace(options, clock)
@@ -56,7 +56,7 @@ t.test('no sender takes longer than its bytes and one stall', async (t) => {
   )
 })
 
-t.test('a body that drips or breaks ends with a refusal, and its sender is stopped', async (t) => {
+t.test('a body that is too slow or breaks off ends with a refusal, and its sender is stopped', async (t) => {
   const clock = new HandClock()
   let ended = 0
   const end = (): void => {

@@ -62,7 +62,7 @@ for (const [name, args] of [
   })
 }
 
-t.test('what slow clients held is given back when they are gone', { skip: !installed }, async (t) => {
+t.test('memory that slow clients held is released when they are gone', { skip: !installed }, async (t) => {
   while (server.flows > 0) await pause(50)
   t.equal(server.flows, 0)
 })

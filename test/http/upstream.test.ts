@@ -37,13 +37,13 @@ t.test(
   },
 )
 
-t.test('connections that nobody used are closed without a word', async (t) => {
+t.test('closing unused connections is no error', async (t) => {
   const upstream = new Upstream({})
   await t.resolves(upstream.destroy())
   await t.resolves(upstream.destroy())
 })
 
-t.test('what cannot be reached is told by its code', async (t) => {
+t.test('an unreachable server is reported by its error code', async (t) => {
   const upstream = new Upstream({})
   const asked = upstream.request({ origin: 'http://127.0.0.1:1', path: '/', method: 'GET' })
   await t.rejects(asked, { code: 'ECONNREFUSED' })

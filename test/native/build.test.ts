@@ -47,24 +47,27 @@ async function missing(folder: string): Promise<readonly MissingAddon[]> {
   return missingAddons()
 }
 
-t.test('a compiler that fails costs the addon, and one line says which, why, and what to do', async (t) => {
-  const { folder, build } = workshop('echo "x.cc:1: error: no such thing" >&2; exit 3')
-  const { code, said } = build()
-  t.equal(code, 0, 'the program runs all the same')
-  t.equal(said.length, 2, 'one line each')
-  for (const [index, name] of ['mapped', 'schedule'].entries()) {
-    t.match(said[index], `native/${name} was not built: c++ ended with 3: x.cc:1: error: no such thing;`)
-    t.match(said[index], 'npm run build')
-  }
-  const found = await missing(folder)
-  t.same(
-    found.map(({ addon }) => addon),
-    ['server', 'mapped', 'digest', 'schedule'],
-  )
-  t.match(found.find(({ addon }) => addon === 'mapped')?.reason, 'x.cc:1: error: no such thing')
-  t.match(found.find(({ addon }) => addon === 'server')?.reason, 'it was not built here')
-  t.equal(build('--strict').code, 1, 'where the addons are wanted it is a failure')
-})
+t.test(
+  'where the compiler fails the addon is missing, and one line says which, why, and what to do',
+  async (t) => {
+    const { folder, build } = workshop('echo "x.cc:1: error: no such thing" >&2; exit 3')
+    const { code, said } = build()
+    t.equal(code, 0, 'the program runs all the same')
+    t.equal(said.length, 2, 'one line each')
+    for (const [index, name] of ['mapped', 'schedule'].entries()) {
+      t.match(said[index], `native/${name} was not built: c++ ended with 3: x.cc:1: error: no such thing;`)
+      t.match(said[index], 'npm run build')
+    }
+    const found = await missing(folder)
+    t.same(
+      found.map(({ addon }) => addon),
+      ['server', 'mapped', 'digest', 'schedule'],
+    )
+    t.match(found.find(({ addon }) => addon === 'mapped')?.reason, 'x.cc:1: error: no such thing')
+    t.match(found.find(({ addon }) => addon === 'server')?.reason, 'it was not built here')
+    t.equal(build('--strict').code, 1, 'where the addons are wanted it is a failure')
+  },
+)
 
 t.test('without a compiler the same', async (t) => {
   const { build } = workshop(undefined)

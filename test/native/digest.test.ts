@@ -90,7 +90,7 @@ for (const [name, open, blocks] of doors) {
     t.same(wrong, [])
   })
 
-  t.test(`${name} does not mind how bytes are cut`, async (t) => {
+  t.test(`${name} gives the same however bytes are cut`, async (t) => {
     await fc.assert(
       fc.asyncProperty(
         fc.uint8Array({ maxLength: 3000 }),
@@ -108,7 +108,7 @@ for (const [name, open, blocks] of doors) {
     t.pass('all digests were equal')
   })
 
-  t.test(`${name} digests what torrents are cut into`, async (t) => {
+  t.test(`${name} gives the digests of torrents' pieces`, async (t) => {
     const cut = { blockBytes: 16_384, pieceBytes: 262_144 }
     const bytes = steady(1_000_001)
     t.same(passed(open(cut), bytes, [1, 16_384, 262_143, 262_144, 262_145, 999_999]), expected(bytes, cut))
@@ -144,7 +144,7 @@ for (const [name, open, blocks] of doors) {
       t.throws(() => blocks(bytes, blockBytes), RangeError)
   })
 
-  t.test(`${name} refuses cuts that are none`, async (t) => {
+  t.test(`${name} refuses malformed cuts`, async (t) => {
     for (const [blockBytes, pieceBytes] of [
       [0, 0],
       [64, 0],

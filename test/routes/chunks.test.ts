@@ -94,7 +94,7 @@ t.test('a chunk is served as JSON and raw, with its place, digest and signature'
   t.equal(head.headers.etag, json.headers.etag)
 })
 
-t.test('the other vocabulary says the same in its own names', async (t) => {
+t.test('the other vocabulary has the same values under its own names', async (t) => {
   const { here, id, start } = await shared
   const gateway = await nodeStage(t, [here.devnet.url], { vocabulary: 'ar-io' })
   const raw = await gateway.ask(`/chunk/${start}/data`)
@@ -106,7 +106,7 @@ t.test('the other vocabulary says the same in its own names', async (t) => {
   t.ok(await signed(gateway.url, `/chunk/${start}/data`, raw))
 })
 
-t.test('a client that has the chunk is told so', async (t) => {
+t.test('a client that has the chunk gets 304', async (t) => {
   const { here, start } = await shared
   const gateway = await nodeStage(t, [here.devnet.url])
   const path = `/chunk/${start}/data`
@@ -122,7 +122,7 @@ t.test('a client that has the chunk is told so', async (t) => {
   t.equal((await gateway.ask(path, other)).status, 200)
 })
 
-t.test('what is no chunk is said at once', async (t) => {
+t.test('malformed and unknown offsets are refused without asking nodes', async (t) => {
   const { here, start } = await shared
   const node = await twisted(t, here.devnet.url, () => false)
   const gateway = await nodeStage(t, [node.url])
@@ -151,7 +151,7 @@ function spoiled(text: string, at = -1): string {
   return base64url(bytes)
 }
 
-t.test('nothing that a node made up is ever served', async (t) => {
+t.test('forged chunks of a node are never served', async (t) => {
   const { here, start } = await shared
   const truth = await chunkOf(here.devnet.url, start)
   const elsewhere = await chunkOf(here.devnet.url, start + 262_144)
@@ -183,7 +183,7 @@ t.test('nothing that a node made up is ever served', async (t) => {
   }
 })
 
-t.test('blocks that a node made up prove nothing', async (t) => {
+t.test('forged blocks of a node prove nothing', async (t) => {
   const { here, start } = await shared
   const twists: Record<string, (block: Record<string, unknown>) => object> = {
     'another tx_root': (block) => ({ ...block, tx_root: base64url(randomBytes(32)) }),
@@ -236,7 +236,7 @@ t.test('many who ask for one chunk share the work', async (t) => {
   t.equal(node.asked.filter((asked) => asked.startsWith('GET /chunk/')).length, 1)
 })
 
-t.test('who asks for many chunks at once leaves room for others', async (t) => {
+t.test('a client that asks for many chunks at once leaves room for others', async (t) => {
   const { here, start } = await shared
   let release = (): void => undefined
   const held = new Promise<void>((resolve) => {
@@ -334,7 +334,7 @@ t.test(
   },
 )
 
-t.test('a chunk is there as soon as any thread heard of its place', async (t) => {
+t.test('a chunk is served as soon as any thread knows its place', async (t) => {
   const here = await weave(t)
   here.devnet.mine(2)
   const tip = new Tip()

@@ -47,7 +47,7 @@ t.test('content that cannot be had is not transferred again for each request', a
   t.equal(asked(), 2, 'asked again later, and known from then on')
 })
 
-t.test('a full queue is no reason to rest', async (t) => {
+t.test('after a full queue the next request tries again', async (t) => {
   let outcome: Uint8Array | Refusal = refuse('busy', 'self', 'too many transfers')
   const { verdict, asked } = learnerOf(() => outcome)
   t.match(await verdict(), { refused: 'busy' })
@@ -68,7 +68,7 @@ t.test(
   },
 )
 
-t.test('one client has a share of the transfers, and who joins one begins none', async (t) => {
+t.test('one client has a share of the transfers, and joining one begins none', async (t) => {
   let finish: (digest: Uint8Array) => void = () => undefined
   const whole = new Promise<Uint8Array>((resolve) => {
     finish = resolve

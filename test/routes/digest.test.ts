@@ -23,7 +23,7 @@ async function open(t: Test, more: StageOptions = {}): Promise<Stage> {
 const digestOf = (body: Buffer): string => createHash('sha256').update(body).digest('base64url')
 const at = (body: Buffer): string => `/gateway/digest/${digestOf(body)}`
 
-t.test('content by its digest is what /raw answers, and never grows old', async (t) => {
+t.test('content by its digest is what /raw answers, cached without limit', async (t) => {
   const on = await open(t)
   const id = someId()
   const body = randomBytes(5000)
@@ -69,7 +69,7 @@ t.test('ranges and conditions count as they do for /raw', async (t) => {
   t.match((await ask({ range: 'bytes=0-0,5-5' })).headers['content-type'], /^multipart\/byteranges/)
 })
 
-t.test('what is no digest is 400; what is not here is 404, and nobody is asked for it', async (t) => {
+t.test('a malformed digest is 400; content that is not here is 404, and no source is asked', async (t) => {
   const on = await open(t)
   const body = randomBytes(300)
   const id = someId()
@@ -102,7 +102,7 @@ t.test('what is no digest is 400; what is not here is 404, and nobody is asked f
   t.pass('what was fetched is found by its digest')
 })
 
-t.test('a file that is not what its name says is not served, however large it is', async (t) => {
+t.test('a file with a false digest is not served, however large it is', async (t) => {
   const on = await open(t, { options: { checkWaitBytes: 100 } })
   const body = randomBytes(5000)
   const sound = await on.keep(someId(), body)

@@ -52,7 +52,7 @@ async function open(t: Test, admission?: Admission, guard?: Guard) {
 const base = '/gateway/indexes'
 const bandPath = `${base}/root-tx-index/d-h0-tip-11aa22bb-0123456789ab`
 
-t.test('before anything is published there is nothing; then the document, signed twice over', async (t) => {
+t.test('before anything is published there is 404; then the document with both signatures', async (t) => {
   const { gateway, publisher, key, offers } = await open(t)
   const none = await gateway.ask(base)
   t.strictSame([none.status, none.body.toString(), none.headers['cache-control']], [404, '{}', 'no-store'])
@@ -187,7 +187,7 @@ t.test('every range of a file is its own, until the file is no longer offered', 
   t.equal((await ask(path)).status, 404)
 })
 
-t.test('what is not offered is not there, whatever the path', async (t) => {
+t.test('files that are not offered are 404 under every path', async (t) => {
   const { gateway, publisher, root } = await open(t)
   await publisher.publish()
   writeFileSync(join(root, 'bands', 'secret'), 'secret')
@@ -235,7 +235,7 @@ t.test('pads of the torrent are zeros', async (t) => {
   t.strictSame([part.status, part.body.length], [206, 5])
 })
 
-t.test('a file that is not what was measured is not sent; once published anew it is', async (t) => {
+t.test('a changed file is not sent until it is published again', async (t) => {
   const { gateway, publisher, folder, shelf } = await open(t)
   await publisher.publish()
   const name = readdirSync(folder)[0] ?? ''
@@ -267,7 +267,7 @@ t.test('a feed for torrent clients, told to be of this document', async (t) => {
   t.match(answer.headers['signature-input'], /"x-gateway-index-feed"/)
 })
 
-t.test('bytes are metered to the byte, what the client has as no bytes; the document is free', async (t) => {
+t.test('sent bytes are metered exactly, 304 as none; the document is free', async (t) => {
   const charges: Charge[] = []
   const settled: number[] = []
   let full = false

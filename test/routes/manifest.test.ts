@@ -66,7 +66,7 @@ t.test('a site is served by its paths, each with the headers of its own content'
   t.match(on.meters.text(), /http_requests_total\{route="manifest",status="2xx"\} [1-9]/)
 })
 
-t.test('without the slash the way to it is shown, and the query goes along', async (t) => {
+t.test('without the slash the answer is a redirect that keeps the query', async (t) => {
   const { on, manifest, page } = await site()
   t.teardown(() => on.close())
   t.match(await on.ask(`/${manifest}`), { status: 301, headers: { location: `/${manifest}/` } })
@@ -105,7 +105,7 @@ t.test('the fallback stands in for what is not listed, for a short while', async
   t.match((await on.ask(`/${manifest}/nothing`)).headers, { 'cache-control': /must-revalidate/ })
 })
 
-t.test('a manifest without an index has no way in', async (t) => {
+t.test('a manifest without an index has no root page', async (t) => {
   const { on, manifest } = await site({ index: undefined })
   t.teardown(() => on.close())
   t.equal((await on.ask(`/${manifest}`)).status, 404)
@@ -134,7 +134,7 @@ t.test('a manifest that another gateway has is resolved at the first request', a
   t.equal((await on.ask(`/${manifest}`)).status, 301)
 })
 
-t.test('what calls itself a manifest and is none is 404; what is too large is said', async (t) => {
+t.test('a malformed manifest is 404, one that is too large is 413', async (t) => {
   const { on } = await site({}, { options: { manifestMaxBytes: 1000 } })
   t.teardown(() => on.close())
   const [broken, large, list, far] = [someId(), someId(), someId(), someId()]
@@ -195,7 +195,7 @@ t.test(
   },
 )
 
-t.test('who asks for many cold manifests at once leaves room for others', async (t) => {
+t.test('a client that asks for many cold manifests at once leaves room for others', async (t) => {
   const packer = new HeldPacker()
   const clientOf = (request: Request): string => request.header('x-client') ?? ''
   const { on, pageId } = await site({}, { packer, parts: { clientOf } })
@@ -250,7 +250,7 @@ t.test('a manifest beyond a limit is 413 and says which; its bytes are there all
   }
 })
 
-t.test('a packed form that disappears is made again, and one goes with its content', async (t) => {
+t.test('a packed form that disappears is made again, and is removed with its content', async (t) => {
   const { on, manifest, page } = await site()
   t.teardown(() => on.close())
   t.same((await on.ask(`/${manifest}/`)).body, page)

@@ -45,7 +45,7 @@ t.test('numbers stand under the names of other gateways too, each series with it
   }
 })
 
-t.test('what runs here, whether it is well, how far the index is, and the load of each thread', async (t) => {
+t.test('version, health, progress of the index, and the load of each thread', async (t) => {
   const tip = new Tip()
   const following = new Following()
   const parts = metricsParts({ tip, following })

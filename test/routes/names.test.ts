@@ -183,7 +183,7 @@ async function manifest(on: Stage, id: Id, paths: Record<string, Id>, more: obje
   })
 }
 
-t.test('a name is served with everything that it means, and signed', async (t) => {
+t.test('a name is served with all its headers, signed', async (t) => {
   for (const vocabulary of ['neutral', 'ar-io'] as const) {
     const { on, ask, site, pageId, has } = await scene(t, { vocabulary })
     has.set('docs_site', {
@@ -297,7 +297,7 @@ t.test('a 304 means the same bytes and the same resolution', async (t) => {
   })
 })
 
-t.test('content that is brought for a name carries the same headers as content that is here', async (t) => {
+t.test('content from a source has the same headers under a name as stored content', async (t) => {
   const { on, ask, has } = await scene(t)
   const id = someId()
   on.has.set(id, { body: style, contentType: 'text/css' })
@@ -318,7 +318,7 @@ t.test('content that is brought for a name carries the same headers as content t
   t.match(await ask('gone.gw.example', '/'), { status: 404, headers: { 'x-ns-name': 'gone' } })
 })
 
-t.test('undernames beyond the limit are paid for elsewhere', async (t) => {
+t.test('undernames beyond the limit are answered 402', async (t) => {
   const { ask, has, site } = await scene(t)
   has.set('ten_site', { id: site, ttlSeconds: 300, recordIndex: 10, undernameLimit: 10 })
   has.set('more_site', { id: site, ttlSeconds: 300, recordIndex: 11, undernameLimit: 10 })
@@ -439,7 +439,7 @@ t.test('the page for unknown names may have a name itself', async (t) => {
   t.match(await ask('unregistered_arns.gw.example', '/'), { status: 200, body: stranger })
 })
 
-t.test('hosts that no name could be are answered as plainly as any', async (t) => {
+t.test('hosts that cannot be names are answered like unknown names', async (t) => {
   const { ask, on, has, site, resolving } = await scene(t)
   has.set('xn--bcher-kva', { id: site, ttlSeconds: 300 })
   t.match(
@@ -483,7 +483,7 @@ t.test(
   },
 )
 
-t.test('a resolver that fails is not a name that does not exist', async (t) => {
+t.test('a failing resolver is not answered as an unknown name', async (t) => {
   const { ask, statuses } = await scene(t)
   statuses.set('down', 500)
   const answered = await ask('down.gw.example', '/')
@@ -535,7 +535,7 @@ t.test('content by id is sent to a host of its own', async (t) => {
   t.match(await http.ask('[::1]', `/${http.pageId}`), { status: 200 })
 })
 
-t.test('the root host shows what the operator chose, and lets the gateway through', async (t) => {
+t.test('the root host shows what the operator chose, and paths of the gateway still work', async (t) => {
   const before = await scene(t)
   t.match(await before.ask('gw.example', '/'), { body: Buffer.from('route /') })
   const { site } = before
@@ -578,7 +578,7 @@ t.test('the root host shows what the operator chose, and lets the gateway throug
   t.match(await byId.ask('stranger.example', '/'), { body: Buffer.from('route /') }, 'only on hosts of ours')
 })
 
-t.test('the root host may show a name, each its own', async (t) => {
+t.test('each root host may show a name of its own', async (t) => {
   const one = await scene(t, { hosts: { apexNames: [named('site')] } })
   for (const host of ['gw.example', 'alt.example']) {
     t.match(
@@ -599,7 +599,7 @@ t.test('the root host may show a name, each its own', async (t) => {
   t.match(await none.ask('gw.example', '/gateway/info'), { status: 200 })
 })
 
-t.test('a manifest that answers for paths it does not have is soon stale, whatever the TTL', async (t) => {
+t.test("a manifest's fallback is cached for a short time, whatever the TTL", async (t) => {
   const { on, ask, has, pageId } = await scene(t)
   const id = someId()
   await manifest(on, id, { 'index.html': pageId }, { fallback: { id: pageId } })

@@ -39,66 +39,71 @@ const known: readonly Attributes[] = [
   { id: transaction, size: 5, verified: true, trusted: true },
 ]
 
-t.test('where an item lies is told and signed; transactions and strangers have no offsets', async (t) => {
-  const key = loadSigningKey({ keyFile: join(t.testdir(), 'key.pem') })
-  const route = offsetsRoute({
-    vocabulary: vocabularies.neutral,
-    signer: createSigner(key, { bindRequest: true }),
-    clock: systemClock,
-    log: silentLog,
-    catalog: { attributes: (id) => known.find((one) => one.id === id) },
-  })
-  const gateway = await stage({ routes: [route] })
-  t.teardown(() => gateway.close())
-  const path = `/gateway/offsets/${item}`
-  const answer = await gateway.ask(path)
-  t.equal(answer.status, 200)
-  t.strictSame(JSON.parse(answer.body.toString()), {
-    rootTxId: root,
-    path: [root, parent],
-    rootOffset: 5000,
-    rootDataOffset: 5300,
-    contentType: 'text/x',
-    size: 1300,
-    dataSize: 1000,
-  })
-  t.equal(answer.headers['cache-control'], 'public, max-age=30')
-  t.equal(answer.headers['x-gateway-root-transaction-id'], root)
-  const digest = createHash('sha256').update(answer.body).digest('base64')
-  t.equal(answer.headers['content-digest'], `sha-256=:${digest}:`)
-  t.match(answer.headers['signature-input'], /"x-gateway-root-transaction-id"/)
-  const exchange = { method: 'GET', url: gateway.url + path, status: 200, fields: answer.fields }
-  t.ok(await verifiedByFirst(exchange))
-  t.ok(await verifiedBySecond(exchange))
-  for (const wish of [answer.headers.etag ?? '', '*', `"other", W/${answer.headers.etag}`]) {
-    const again = await gateway.ask(path, { headers: { 'if-none-match': wish } })
-    t.match(again, {
-      status: 304,
-      headers: { etag: answer.headers.etag, 'cache-control': 'public, max-age=30' },
+t.test(
+  'the place of an item is answered, signed; transactions and unknown ids have no offsets',
+  async (t) => {
+    const key = loadSigningKey({ keyFile: join(t.testdir(), 'key.pem') })
+    const route = offsetsRoute({
+      vocabulary: vocabularies.neutral,
+      signer: createSigner(key, { bindRequest: true }),
+      clock: systemClock,
+      log: silentLog,
+      catalog: { attributes: (id) => known.find((one) => one.id === id) },
     })
-    t.equal(again.body.length, 0)
-    t.equal(again.headers['content-digest'], undefined)
-    t.ok(await verifiedByFirst({ method: 'GET', url: gateway.url + path, status: 304, fields: again.fields }))
-  }
-  t.equal((await gateway.ask(path, { headers: { 'if-none-match': '"other"' } })).status, 200)
-  const head = await gateway.ask(path, { method: 'HEAD' })
-  t.equal(head.headers['content-length'], String(answer.body.length))
+    const gateway = await stage({ routes: [route] })
+    t.teardown(() => gateway.close())
+    const path = `/gateway/offsets/${item}`
+    const answer = await gateway.ask(path)
+    t.equal(answer.status, 200)
+    t.strictSame(JSON.parse(answer.body.toString()), {
+      rootTxId: root,
+      path: [root, parent],
+      rootOffset: 5000,
+      rootDataOffset: 5300,
+      contentType: 'text/x',
+      size: 1300,
+      dataSize: 1000,
+    })
+    t.equal(answer.headers['cache-control'], 'public, max-age=30')
+    t.equal(answer.headers['x-gateway-root-transaction-id'], root)
+    const digest = createHash('sha256').update(answer.body).digest('base64')
+    t.equal(answer.headers['content-digest'], `sha-256=:${digest}:`)
+    t.match(answer.headers['signature-input'], /"x-gateway-root-transaction-id"/)
+    const exchange = { method: 'GET', url: gateway.url + path, status: 200, fields: answer.fields }
+    t.ok(await verifiedByFirst(exchange))
+    t.ok(await verifiedBySecond(exchange))
+    for (const wish of [answer.headers.etag ?? '', '*', `"other", W/${answer.headers.etag}`]) {
+      const again = await gateway.ask(path, { headers: { 'if-none-match': wish } })
+      t.match(again, {
+        status: 304,
+        headers: { etag: answer.headers.etag, 'cache-control': 'public, max-age=30' },
+      })
+      t.equal(again.body.length, 0)
+      t.equal(again.headers['content-digest'], undefined)
+      t.ok(
+        await verifiedByFirst({ method: 'GET', url: gateway.url + path, status: 304, fields: again.fields }),
+      )
+    }
+    t.equal((await gateway.ask(path, { headers: { 'if-none-match': '"other"' } })).status, 200)
+    const head = await gateway.ask(path, { method: 'HEAD' })
+    t.equal(head.headers['content-length'], String(answer.body.length))
 
-  for (const id of [transaction, parent]) {
-    const missing = await gateway.ask(`/gateway/offsets/${id}`)
-    t.equal(missing.status, 404)
-    t.equal(missing.body.toString(), 'Offsets not found')
-    t.equal(missing.headers['cache-control'], 'public, max-age=60, must-revalidate')
-    t.equal(missing.headers.signature, undefined)
-  }
-  for (const wrong of ['x', `${item}x`, `${item.slice(0, 42)}/`, '']) {
-    const answer = await gateway.ask(`/gateway/offsets/${wrong}`)
-    t.equal(answer.status, 400)
-    t.equal(answer.body.toString(), 'Must provide a valid data ID')
-  }
-})
+    for (const id of [transaction, parent]) {
+      const missing = await gateway.ask(`/gateway/offsets/${id}`)
+      t.equal(missing.status, 404)
+      t.equal(missing.body.toString(), 'Offsets not found')
+      t.equal(missing.headers['cache-control'], 'public, max-age=60, must-revalidate')
+      t.equal(missing.headers.signature, undefined)
+    }
+    for (const wrong of ['x', `${item}x`, `${item.slice(0, 42)}/`, '']) {
+      const answer = await gateway.ask(`/gateway/offsets/${wrong}`)
+      t.equal(answer.status, 400)
+      t.equal(answer.body.toString(), 'Must provide a valid data ID')
+    }
+  },
+)
 
-t.test('what only a band knows is told as far as it goes', async (t) => {
+t.test('a place that only a band knows is answered with the fields that the band has', async (t) => {
   const bytes = (id: Id): Buffer => Buffer.from(id, 'base64url')
   const places = new Map([
     [item, { path: [bytes(root), bytes(parent)], itemOffset: 100, dataOffset: 400, itemSize: 1000 }],

@@ -23,7 +23,7 @@ const json = (response: ServerResponse, body: string): void => {
   response.writeHead(200, { 'content-type': 'application/json', 'content-length': body.length }).end(body)
 }
 
-t.test('what nodes say passes through with its time to live, and is kept that long at most', async (t) => {
+t.test('answers of nodes are passed on with their time to live, and kept that long at most', async (t) => {
   const { gateway, asked } = await before(t, (_, response) => json(response, '{"a":1}'))
   const ages: Record<string, number> = {
     '/info': 120,
@@ -60,14 +60,14 @@ t.test('what nodes say passes through with its time to live, and is kept that lo
   t.equal((await gateway.ask('/INFO')).headers['x-cache'], 'HIT', 'letter case does not count')
 })
 
-t.test('many who ask at once share one question', async (t) => {
+t.test('simultaneous requests share one request to a node', async (t) => {
   const { gateway, asked } = await before(t, (_, response) => void setTimeout(() => json(response, '{}'), 50))
   const answers = await Promise.all(Array.from({ length: 30 }, () => gateway.ask('/info')))
   t.ok(answers.every(({ status }) => status === 200))
   t.equal(asked[0]?.length, 1)
 })
 
-t.test('what one node lacks another is asked for, and what all lack is not kept', async (t) => {
+t.test('a 404 of one node is asked of another, and a 404 of all is not kept', async (t) => {
   const { gateway, asked } = await before(
     t,
     (_, response) => void response.writeHead(404).end('Not Found.'),
@@ -90,7 +90,7 @@ t.test('a pending transaction is not kept', async (t) => {
   t.equal((await gateway.ask('/tx/a/status')).status, 200)
 })
 
-t.test('trouble of nodes is said to be theirs', async (t) => {
+t.test('failures of nodes are answered 502 or 504', async (t) => {
   const { gateway } = await before(t, (_, response) => void response.destroy())
   const broken = await gateway.ask('/info')
   t.equal(broken.status, 502)
@@ -116,7 +116,7 @@ t.test('paths that programs read differently are refused', async (t) => {
   t.strictSame(asked[0], [])
 })
 
-t.test('no page that a node hands out runs in a browser as ours', async (t) => {
+t.test('no document from a node is executed by a browser', async (t) => {
   const page = '<script>alert(1)</script>'
   const { gateway } = await before(
     t,
@@ -145,7 +145,7 @@ t.test('large answers pass whole, of known length and of unknown', async (t) => 
   }
 })
 
-t.test('a large answer that breaks off never looks whole', async (t) => {
+t.test('a large answer that breaks off never looks complete', async (t) => {
   const piece = Buffer.alloc(3_000_000, 'a')
   const { gateway } = await before(t, (path, response) => {
     if (path === '/tx/known/data') response.writeHead(200, { 'content-length': 8_000_000 })
@@ -158,7 +158,7 @@ t.test('a large answer that breaks off never looks whole', async (t) => {
   t.equal((await gateway.ask('/tx/unknown/data')).status, 502)
 })
 
-t.test('readers of one client that take nothing leave room for others', async (t) => {
+t.test('stalled readers of one client leave room for others', async (t) => {
   const body = Buffer.from(randomBytes(6_000_000).toString('base64url'))
   const node = await nodeThat(t, (request, response) => {
     if (request.url === '/tx/known/data') response.writeHead(200, { 'content-length': body.length })

@@ -24,7 +24,7 @@ async function draft(data: Uint8Array) {
   return { transaction, chunks, header }
 }
 
-t.test('a chunk is proven, told to the node, and served before the node gives it back', async (t) => {
+t.test('a chunk is proven, passed on to the node, and served before the node has it', async (t) => {
   const here = await shared
   const node = await twisted(t, here.devnet.url, (request, response) => {
     if (request.method !== 'GET' || request.url?.startsWith('/chunk/') !== true) return false
@@ -57,7 +57,7 @@ t.test('a chunk is proven, told to the node, and served before the node gives it
   t.equal(served.headers['x-chain-chunk-tx-id'], transaction.id)
 })
 
-t.test('a chunk that is wrong is refused in the words of nodes, and no node hears of it', async (t) => {
+t.test('a wrong chunk is refused as nodes do, and passed on to no node', async (t) => {
   const here = await shared
   const node = await twisted(t, here.devnet.url, () => false)
   const gateway = await nodeStage(t, [node.url])
@@ -93,7 +93,7 @@ t.test('a chunk that is wrong is refused in the words of nodes, and no node hear
 /** An object is no number, whatever it makes of itself: some cannot be asked. */
 const numberOf = (value: unknown): number => (typeof value === 'object' ? Number.NaN : Number(value))
 
-t.test('whatever is posted as a chunk, the answer is clean and no node hears of it', async (t) => {
+t.test('whatever is posted as a chunk, the answer is well-formed, and nothing is passed on', async (t) => {
   const here = await shared
   const node = await twisted(t, here.devnet.url, () => false)
   const gateway = await nodeStage(t, [node.url])
@@ -123,7 +123,7 @@ t.test('whatever is posted as a chunk, the answer is clean and no node hears of 
   )
 })
 
-t.test('what most nodes say of a chunk they do not take is the answer', async (t) => {
+t.test('the refusal of most nodes is the answer to a chunk', async (t) => {
   const here = await shared
   const { chunks } = await draft(randomBytes(1000))
   const unpaid = await nodeStage(t, [here.devnet.url])
@@ -134,7 +134,7 @@ t.test('what most nodes say of a chunk they do not take is the answer', async (t
   t.equal((await gone.post('/chunk', JSON.stringify(chunks[0]))).status, 502)
 })
 
-t.test('a transaction is checked here, and the node has the last word', async (t) => {
+t.test("a transaction is checked here, and the node's answer is the answer", async (t) => {
   const here = await shared
   const node = await twisted(t, here.devnet.url, () => false)
   const gateway = await nodeStage(t, [node.url])
@@ -173,7 +173,7 @@ t.test('a transaction is checked here, and the node has the last word', async (t
   t.equal((await gone.post('/tx', JSON.stringify(json))).status, 502)
 })
 
-t.test('on a dry run what is posted is judged, and no node hears of it', async (t) => {
+t.test('on a dry run posts are checked, and passed on to no node', async (t) => {
   const here = await shared
   let heard = 0
   const node = await twisted(t, here.devnet.url, (request) => {

@@ -56,7 +56,7 @@ t.test(
   },
 )
 
-t.test('what the catalog learns counts at once; news of other ids does not', (t) => {
+t.test('a change in the catalog ends an absence at once; changes of other ids do not', (t) => {
   const clock = new HandClock()
   const catalog = catalogOf()
   const absences = new Absences({ ...options, missesMin: 1, spreadMs: 0 }, catalog, clock)
@@ -74,7 +74,7 @@ t.test('what the catalog learns counts at once; news of other ids does not', (t)
   t.end()
 })
 
-t.test('where most questions fail a denial does not count', (t) => {
+t.test('where most sources fail an absence is not remembered', (t) => {
   const absences = new Absences({ ...options, missesMin: 1, spreadMs: 0 }, catalogOf(), new HandClock())
   for (let failed = 0; failed < 40; failed += 1) absences.note(someId(), 'failed')
   const id = someId()
@@ -93,7 +93,7 @@ const led: Readonly<Record<string, object>> = {
 }
 
 for (const [what, words] of Object.entries(led)) {
-  t.test(`${what}: what one client says decides for no other`, async (t) => {
+  t.test(`${what}: hints of one client do not affect others`, async (t) => {
     let isOpen = false
     const gates: (() => void)[] = []
     const source: Source = {
@@ -135,7 +135,7 @@ for (const [what, words] of Object.entries(led)) {
   })
 }
 
-t.test('bytes that are on their way are for everybody, whatever the request bears', async (t) => {
+t.test('a transfer under way serves every request, whatever its headers', async (t) => {
   let finish = (): void => undefined
   let asked = 0
   const source: Source = {

@@ -56,7 +56,7 @@ t.test('chunks', async (t) => {
   const body = randomBytes(1_500_000)
   const id = await post(body, { 'Content-Type': 'image/jpeg', 'Content-Encoding': 'gzip' })
 
-  await t.test('what the header says is learned', async (t) => {
+  await t.test('size, type and tags are learned from the header', async (t) => {
     const found = await sourcesOf(chain)[0].open(wantedOf(id), never)
     if (isRefusal(found)) throw new Error(found.message)
     t.equal(found.learned.contentType, 'image/jpeg')
@@ -67,7 +67,7 @@ t.test('chunks', async (t) => {
     await taken(found)
   })
 
-  await t.test('where the id vouches for no data root, nothing is called proven', async (t) => {
+  await t.test('where the id does not cover a data root, nothing is called proven', async (t) => {
     const mined = await chain.transaction(id)
     if (isRefusal(mined)) throw new Error(mined.message)
     const made = signTransactionEcdsa(mined, Buffer.alloc(32, 7))
@@ -142,7 +142,7 @@ t.test('chunks', async (t) => {
     t.equal(isRefusal(refused) && refused.refused, 'forged')
   })
 
-  await t.test('a node that places other data is not believed', async (t) => {
+  await t.test('a node that gives the place of other data is refused', async (t) => {
     const lying = changed(chain, {
       transactionOffset: async () => ({ size: body.length + 1, start: 1, end: body.length + 1 }),
     })

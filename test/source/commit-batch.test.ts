@@ -54,7 +54,7 @@ t.test('a commit does not grow without bound', async (t) => {
   t.same(sizes, [1, 64])
 })
 
-t.test('what waits can be sent at once, and a keeper that is gone is told to each', async (t) => {
+t.test('waiting messages can be sent at once, and each sender learns that the keeper is gone', async (t) => {
   const { sizes, batch } = rig(true)
   t.notOk(await batch.add([word]))
   const later = batch.add([word])

@@ -43,7 +43,7 @@ function evictor(house: Rig, more: Partial<EvictionOptions>, ahead = 0): Evictor
   return new Evictor(house.store, house.catalog, house.keeping, silentLog, clock, options)
 }
 
-t.test('the longest unused go first, down to the bound', async (t) => {
+t.test('the least recently used are removed first, down to the bound', async (t) => {
   const { house, digests } = await filled(10)
   await house.keeper.ask({ kind: 'touched', digests: [digests[0]!] })
   t.equal(await evictor(house, { maxBytes: 4500 }, 120_000).evict(), 6)
@@ -55,14 +55,14 @@ t.test('the longest unused go first, down to the bound', async (t) => {
   await house.close()
 })
 
-t.test('what is being read stays, even beyond the bound', async (t) => {
+t.test('blobs that are being read stay, also beyond the bound', async (t) => {
   const { house, digests } = await filled(5)
   t.equal(await evictor(house, { maxBytes: 0 }).evict(), 0, 'all were touched within the grace')
   t.ok(digests.every((digest) => house.catalog.blobSize(digest) === 1000))
   await house.close()
 })
 
-t.test('what was unused for too long goes although there is room', async (t) => {
+t.test('blobs unused for too long are removed although there is room', async (t) => {
   const { house } = await filled(3)
   t.equal(await evictor(house, { maxAgeSeconds: 600 }, 300_000).evict(), 0)
   t.equal(await evictor(house, { maxAgeSeconds: 600 }, 700_000).evict(), 3)

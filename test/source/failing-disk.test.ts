@@ -35,7 +35,7 @@ async function stocked(t: Test): Promise<{
   return { house, edge, id, asked: () => server.requests.length }
 }
 
-t.test('what cannot be read now is not taken for rot: the blob stays', async (t) => {
+t.test('a blob that cannot be read now is not removed as damaged', async (t) => {
   const { house, edge, id } = await stocked(t)
   const path = blobPath(house.store.folder, digest)
   // The first page of no process can be read: the system says EIO. A link to itself cannot be opened or looked at: ELOOP.
@@ -55,7 +55,7 @@ t.test('what cannot be read now is not taken for rot: the blob stays', async (t)
   t.same(await edge.address.ask({ kind: 'check', id, digest }), { kind: 'checked', sound: true })
 })
 
-t.test('a blob that cannot be opened is fetched anew, and replaced by what came', async (t) => {
+t.test('a blob that cannot be opened is fetched again and replaced', async (t) => {
   const { house, edge, id, asked } = await stocked(t)
   const path = blobPath(house.store.folder, digest)
   await rm(path)
@@ -70,7 +70,7 @@ t.test('a blob that cannot be opened is fetched anew, and replaced by what came'
   t.equal(asked(), 2)
 })
 
-t.test('a file that cannot be removed ends nothing', async (t) => {
+t.test('a file that cannot be removed does not end the thread', async (t) => {
   class Sticky extends BlobStore {
     override async remove(): Promise<void> {
       throw Object.assign(new Error('read-only'), { code: 'EROFS' })
@@ -108,7 +108,7 @@ class LosingStore extends BlobStore {
   }
 }
 
-t.test('what the disk lost is not kept, and its readers have it all the same', async (t) => {
+t.test('content that could not be written is not stored, and its readers still get it', async (t) => {
   const large = randomBytes(65 * 1024 * 1024)
   const server = await upstream((_, response) => response.end(large))
   const path = scratch('losing')
@@ -139,7 +139,7 @@ t.test('what the disk lost is not kept, and its readers have it all the same', a
   await server.close()
 })
 
-t.test('without a descriptor left nothing is dropped, and all is well again when there is one', async (t) => {
+t.test('without a free descriptor nothing is removed, and it works again when there is one', async (t) => {
   const child = fileURLToPath(new URL('without-descriptors.js', import.meta.url))
   const run = spawn('sh', ['-c', 'ulimit -n 80 && exec "$0" "$1"', process.execPath, child], {
     stdio: ['ignore', 'pipe', 'inherit'],

@@ -72,7 +72,7 @@ t.test('readers get bytes before the source has sent all of them', async (t) => 
   await server.close()
 })
 
-t.test('a small payload is told when it is whole, with its digest', async (t) => {
+t.test('a small payload is opened when it is complete, with its digest', async (t) => {
   const body = randomBytes(1000)
   const server = await upstream((_, response) => {
     response.writeHead(200, { 'content-length': body.length })
@@ -90,7 +90,7 @@ t.test('a small payload is told when it is whole, with its digest', async (t) =>
   await server.close()
 })
 
-t.test('one reader that leaves stops nothing for the others', async (t) => {
+t.test('one reader that leaves does not stop the others', async (t) => {
   const body = randomBytes(800_000)
   let response: ServerResponse | undefined
   const server = await upstream((_, answer) => {
@@ -115,7 +115,7 @@ t.test('one reader that leaves stops nothing for the others', async (t) => {
   await server.close()
 })
 
-t.test('when all leave early the transfer stops, and nothing of it stays', async (t) => {
+t.test('when all leave early the transfer stops, and its file is removed', async (t) => {
   let gone = false
   const server = await upstream((request, response) => {
     response.writeHead(200, { 'content-length': 10_000_000 })
@@ -158,7 +158,7 @@ t.test('when all leave near the end the transfer is finished and kept', async (t
   await server.close()
 })
 
-t.test('an edge thread that dies leaves no reader behind', async (t) => {
+t.test('the readers of an edge thread that dies are released', async (t) => {
   const server = await upstream((_, response) => {
     response.writeHead(200, { 'content-length': 10_000_000 })
     response.write(randomBytes(100_000))
@@ -261,7 +261,7 @@ function brittle(
   })
 }
 
-t.test('a large body that breaks off goes on where it was, as often as it comes further', async (t) => {
+t.test('a large body that breaks off is resumed, as long as each try brings bytes', async (t) => {
   const body = randomBytes(450_000)
   const server = await brittle(body, (start) => ({
     start,
@@ -285,7 +285,7 @@ t.test('a large body that breaks off goes on where it was, as often as it comes 
   await server.close()
 })
 
-t.test('a rest of something else is no rest', async (t) => {
+t.test('resuming refuses the rest of other content', async (t) => {
   const body = randomBytes(450_000)
   for (const rest of [
     (start: number) => ({ start, sizeBytes: body.length + 1, bytes: randomBytes(body.length + 1 - start) }),
@@ -342,7 +342,7 @@ t.test('a far window gets a transfer of its own, a near one shares the whole', a
   await server.close()
 })
 
-t.test('a question that comes back in a circle does not wait for itself', async (t) => {
+t.test('a request that comes back in a loop does not wait for itself', async (t) => {
   const server = await upstream(() => undefined)
   const house = await rig({ source: gateways([server.url], true) })
   const edge = house.edge()
@@ -358,7 +358,7 @@ t.test('a question that comes back in a circle does not wait for itself', async 
   await house.close()
 })
 
-t.test('a blob missing on disk is fetched again, and a rotten one is found out', async (t) => {
+t.test('a blob missing on disk is fetched again, and a damaged one is detected', async (t) => {
   const body = randomBytes(5000)
   const server = await upstream((_, response) => response.end(body))
   const house = await rig({ source: gateways([server.url]) })
@@ -391,7 +391,7 @@ t.test('a blob missing on disk is fetched again, and a rotten one is found out',
   await server.close()
 })
 
-t.test('transfers beyond the bound are refused as busy, and stop waits for nobody', async (t) => {
+t.test('transfers beyond the bound are refused as busy, and a stop ends all', async (t) => {
   const server = await upstream(() => undefined)
   const house = await rig({ source: gateways([server.url]), fetcher: { fetchesMax: 2 } })
   const edge = house.edge()
@@ -404,7 +404,7 @@ t.test('transfers beyond the bound are refused as busy, and stop waits for nobod
   await house.close()
 })
 
-t.test('bytes that still come carry no digest, though one is on record, and must match it', async (t) => {
+t.test('arriving bytes state no digest, and must match a recorded one', async (t) => {
   const body = randomBytes(200_000)
   let answer = body
   const server = await upstream((_, response) => response.end(answer))
@@ -436,7 +436,7 @@ t.test('bytes that still come carry no digest, though one is on record, and must
   await honest.close()
 })
 
-t.test('a forger that is the only source is a failure, not a 404', async (t) => {
+t.test('where the only source sends forged bytes it is a failure, not a 404', async (t) => {
   const body = randomBytes(200)
   const server = await upstream((_, response) => response.end(body))
   const house = await rig({ source: gateways([server.url]) })

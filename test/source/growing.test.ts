@@ -98,7 +98,7 @@ t.test('a window counts in bytes of the payload', async (t) => {
   t.throws(() => content!.close())
 })
 
-t.test('slots are bounded, and come back', async (t) => {
+t.test('slots are bounded, and used again', async (t) => {
   const slots = new Slots(new ProgressTable(new SharedArrayBuffer(progressBytes(2))))
   const [one, two] = [slots.take(), slots.take()]
   t.not(one, two)

@@ -23,7 +23,7 @@ class SlowStore extends BlobStore {
   }
 }
 
-t.test('what comes while the disk is far behind is not kept, and leaves nothing behind', async (t) => {
+t.test('content that arrives while the disk is far behind is not stored', async (t) => {
   const folder = join(scratch('keeping'), 'blobs')
   const store = new SlowStore(folder)
   await store.prepare()

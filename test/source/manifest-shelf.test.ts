@@ -94,7 +94,7 @@ t.test('the next process reads what is there once, and parses nothing', async (t
   t.strictSame([packer.packed, packer.checked], [0, 1])
 })
 
-t.test('a form that is damaged, cut, or made under other limits is made again', async (t) => {
+t.test('a packed form that is damaged, truncated, or made under other limits is made again', async (t) => {
   const first = await house(t)
   const text = first.write(textOf('a'))
   const { path } = sure(await first.shelf.bring(text))
@@ -119,7 +119,7 @@ t.test('a form that is damaged, cut, or made under other limits is made again', 
   t.equal(packer.packed, 2, 'who finds it damaged has it made again')
 })
 
-t.test('what a killed process left half written is gone, and nobody takes it for a form', async (t) => {
+t.test('half written files of a killed process are removed, and never read', async (t) => {
   const first = await house(t)
   const text = first.write(textOf('a'))
   writeFileSync(join(first.folder, 'manifests', 'tmp', 'half'), 'SLMANIF1')
@@ -129,34 +129,37 @@ t.test('what a killed process left half written is gone, and nobody takes it for
   t.equal(packer.packed, 1)
 })
 
-t.test('a form goes with its content, and the longest unused where they are too many bytes', async (t) => {
-  const first = await house(t)
-  const texts = ['a', 'b', 'c', 'd'].map((path) => first.write(textOf(path)))
-  const forms: Packed[] = []
-  for (const text of texts) forms.push(sure(await first.shelf.bring(text)))
-  t.ok(statSync(forms[0]?.path ?? '').size < 4096)
-  // A file takes whole blocks of the disk: millions of small forms are no small thing.
-  const each = 4096
-  t.equal(first.shelf.bytes, 4 * each)
-  await first.shelf.drop(texts[3]?.digest ?? new Uint8Array())
-  t.notOk(existsSync(forms[3]?.path ?? ''))
-  const kept = Buffer.from(texts[0]?.digest ?? []).toString('hex')
-  const next = new ManifestShelf(
-    new BlobStore(join(first.folder, 'manifests')),
-    new InlinePacker(),
-    silentLog,
-    { limits: manifestLimits, cacheMaxBytes: 2 * each, flightsMax: 4 },
-  )
-  await next.prepare()
-  await next.takeOver((digest) => Buffer.from(digest).toString('hex') === kept)
-  t.equal(next.bytes, each, 'what belongs to no content is not taken over')
-  for (const text of texts.slice(0, 3)) await next.bring(text)
-  t.equal(next.bytes, 2 * each)
-  t.notOk(existsSync(forms[0]?.path ?? ''), 'the longest unused went')
-  t.ok(existsSync(forms[2]?.path ?? ''))
-})
+t.test(
+  'a packed form is removed with its content, and the least recently used above the limit of bytes',
+  async (t) => {
+    const first = await house(t)
+    const texts = ['a', 'b', 'c', 'd'].map((path) => first.write(textOf(path)))
+    const forms: Packed[] = []
+    for (const text of texts) forms.push(sure(await first.shelf.bring(text)))
+    t.ok(statSync(forms[0]?.path ?? '').size < 4096)
+    // A file takes whole blocks of the disk: millions of small forms are no small thing.
+    const each = 4096
+    t.equal(first.shelf.bytes, 4 * each)
+    await first.shelf.drop(texts[3]?.digest ?? new Uint8Array())
+    t.notOk(existsSync(forms[3]?.path ?? ''))
+    const kept = Buffer.from(texts[0]?.digest ?? []).toString('hex')
+    const next = new ManifestShelf(
+      new BlobStore(join(first.folder, 'manifests')),
+      new InlinePacker(),
+      silentLog,
+      { limits: manifestLimits, cacheMaxBytes: 2 * each, flightsMax: 4 },
+    )
+    await next.prepare()
+    await next.takeOver((digest) => Buffer.from(digest).toString('hex') === kept)
+    t.equal(next.bytes, each, 'what belongs to no content is not taken over')
+    for (const text of texts.slice(0, 3)) await next.bring(text)
+    t.equal(next.bytes, 2 * each)
+    t.notOk(existsSync(forms[0]?.path ?? ''), 'the longest unused went')
+    t.ok(existsSync(forms[2]?.path ?? ''))
+  },
+)
 
-t.test('a text that is gone, or another by now, is told so and leaves nothing', async (t) => {
+t.test('a text that is gone or has changed is refused, and no form is written', async (t) => {
   const { shelf, folder, write } = await house(t)
   const text = write(textOf('a'))
   writeFileSync(text.path, textOf('b'))
@@ -166,7 +169,7 @@ t.test('a text that is gone, or another by now, is told so and leaves nothing', 
   t.equal(shelf.bytes, 0)
 })
 
-t.test('what is no manifest is found out once; one too many at once is told to come again', async (t) => {
+t.test('a malformed manifest is parsed once; one too many at once is refused as busy', async (t) => {
   const { shelf, packer, write } = await house(t)
   const broken = write('{"paths":')
   for (let time = 0; time < 3; time += 1) {

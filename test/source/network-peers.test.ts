@@ -55,7 +55,7 @@ async function peer(
   return server
 }
 
-t.test('what a peer answers to words of a client does not count against it', async (t) => {
+t.test("answers to a client's own hints do not lower a peer's weight", async (t) => {
   const server = await upstream((request, response) => {
     const isLed = request.headers['x-ar-io-via'] !== 'gateway.example' || request.headers.range !== undefined
     if (isLed) response.writeHead(508).end()
@@ -75,7 +75,7 @@ t.test('what a peer answers to words of a client does not count against it', asy
   await source.close()
 })
 
-t.test('who vouches for it is believed to have it, and not believed any further', async (t) => {
+t.test('a peer that claims to have it is asked, and its bytes are verified', async (t) => {
   const server = await peer(t, 'bytes')
   const source = peersOf([server])
   const found = await source.open(wanted(), never)
@@ -125,7 +125,7 @@ t.test(
   },
 )
 
-t.test('a silent peer gets company, and is left when the other answers', async (t) => {
+t.test('beside a silent peer another is asked, and the first is dropped when that answers', async (t) => {
   let left = false
   const mute = await upstream((_, response) => {
     response.on('close', () => {
@@ -140,7 +140,7 @@ t.test('a silent peer gets company, and is left when the other answers', async (
   await source.close()
 })
 
-t.test('no circles: passed peers, too many hops, our own name, or no forwarding', async (t) => {
+t.test('loop defence: passed peers, too many hops, our own name, or no forwarding', async (t) => {
   const server = await peer(t, 'x')
   const source = peersOf([server])
   for (const provenance of [
@@ -156,7 +156,7 @@ t.test('no circles: passed peers, too many hops, our own name, or no forwarding'
   await source.close()
 })
 
-t.test('of many peers the same few are asked for one id, and slots come home', async (t) => {
+t.test('of many peers the same few are asked for one id, and slots are released', async (t) => {
   const servers = []
   for (let n = 0; n < 8; n += 1) servers.push(await peer(t, undefined))
   const source = peersOf(servers, { candidatesMax: 3, concurrentMax: 1 })

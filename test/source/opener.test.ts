@@ -47,7 +47,7 @@ t.test('what the fetcher remembers as absent costs no second message', async (t)
   t.equal(on.asked, 5, 'another id')
 })
 
-t.test('what was only not found just now is asked for again', async (t) => {
+t.test('an absence that is not remembered is asked for again', async (t) => {
   const { on, opener: edge } = opener(unknownEverywhere())
   const id = someId()
   for (let at = 0; at < 3; at += 1) await edge.open({ id, hints: {}, provenance })

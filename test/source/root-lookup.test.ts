@@ -29,7 +29,7 @@ function handClock(): Clock & { ms: number } {
   }
 }
 
-t.test('what HEAD says counts, else what the offsets route says, in either vocabulary', async (t) => {
+t.test('the answer to HEAD is used, else that of the offsets route, in either vocabulary', async (t) => {
   const [root, path] = [someId(), someId()]
   const byHead = await upstream((_, response) => {
     response.setHeader('x-ar-io-root-transaction-id', root)
@@ -50,7 +50,7 @@ t.test('what HEAD says counts, else what the offsets route says, in either vocab
   await Promise.all([roots.close(), others.close(), byHead.close(), byRoute.close()])
 })
 
-t.test('answers are remembered, also that nobody knows, and forgotten in time', async (t) => {
+t.test('answers are remembered for a time, also that an id is unknown', async (t) => {
   const clock = handClock()
   const server = await upstream((_, response) => response.writeHead(404).end())
   const roots = new GatewayRoots(options([server.url]), clock)
@@ -65,7 +65,7 @@ t.test('answers are remembered, also that nobody knows, and forgotten in time', 
   await Promise.all([roots.close(), server.close()])
 })
 
-t.test('what nobody says to a client with a trail is not remembered for others', async (t) => {
+t.test('an absence for a request with a via list is not remembered for others', async (t) => {
   const [root, id] = [someId(), someId()]
   const server = await upstream((request, response) => {
     const isPlain = request.headers['x-ar-io-hops'] === '1'
@@ -91,7 +91,7 @@ t.test('a flood of unknown ids does not become a flood at a gateway', async (t) 
   await Promise.all([roots.close(), server.close()])
 })
 
-t.test('a gateway that fails is left alone for a while, and forgiven', (t) => {
+t.test('a gateway that fails is not asked for a while', (t) => {
   const clock = handClock()
   const guard = new Breaker({ ...breaker, burst: 100, perMinute: 6000 }, clock)
   for (let turn = 0; turn < 3; turn += 1) {
@@ -111,7 +111,7 @@ t.test('a gateway that fails is left alone for a while, and forgiven', (t) => {
   t.end()
 })
 
-t.test('confined requests ask nobody, and nonsense says nothing', async (t) => {
+t.test('local-only requests ask no gateway, and malformed answers are ignored', async (t) => {
   const answers = ['{}', 'no json', '[]', '{"rootTxId":"short"}', `"${'x'.repeat(20_000)}"`]
   const server = await upstream((request, response) => {
     if (request.method === 'HEAD')

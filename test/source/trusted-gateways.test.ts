@@ -22,27 +22,30 @@ async function bytesOf(found: Found | Refusal): Promise<Buffer | Refusal> {
   return Buffer.concat(pieces)
 }
 
-t.test('the question carries the trail in the words of the network, and no query', async (t) => {
-  const server = await upstream((_, response) => response.end('x'))
-  const source = gateways([server.url])
-  const root = someId()
-  const provenance = { hops: 1, origin: 'first.example', via: ['first.example'], forward: true }
-  const want = wanted({ provenance, hints: { rootId: root, itemOffset: 10, itemSize: 20 } })
-  await bytesOf(await source.open(want, never))
-  const [request] = server.requests
-  t.equal(request?.url, `/raw/${want.id}`)
-  t.match(request?.headers, {
-    'x-ar-io-hops': '2',
-    'x-ar-io-origin': 'first.example',
-    'x-ar-io-via': 'first.example,gateway.example',
-    'x-ar-io-root-transaction-id': root,
-    'x-ar-io-root-item-offset': '10',
-    'x-ar-io-root-item-size': '20',
-    'accept-encoding': 'identity',
-  })
-  await source.close()
-  await server.close()
-})
+t.test(
+  'a request to a gateway has the via list in the vocabulary of the network, and no query',
+  async (t) => {
+    const server = await upstream((_, response) => response.end('x'))
+    const source = gateways([server.url])
+    const root = someId()
+    const provenance = { hops: 1, origin: 'first.example', via: ['first.example'], forward: true }
+    const want = wanted({ provenance, hints: { rootId: root, itemOffset: 10, itemSize: 20 } })
+    await bytesOf(await source.open(want, never))
+    const [request] = server.requests
+    t.equal(request?.url, `/raw/${want.id}`)
+    t.match(request?.headers, {
+      'x-ar-io-hops': '2',
+      'x-ar-io-origin': 'first.example',
+      'x-ar-io-via': 'first.example,gateway.example',
+      'x-ar-io-root-transaction-id': root,
+      'x-ar-io-root-item-offset': '10',
+      'x-ar-io-root-item-size': '20',
+      'accept-encoding': 'identity',
+    })
+    await source.close()
+    await server.close()
+  },
+)
 
 t.test('loop defence: too many hops, our own name, a gateway already passed, or no forwarding', async (t) => {
   const server = await upstream((_, response) => response.end('x'))
@@ -62,7 +65,7 @@ t.test('loop defence: too many hops, our own name, a gateway already passed, or 
   await server.close()
 })
 
-t.test('headers are read under both spellings, and nonsense counts as not sent', async (t) => {
+t.test('headers are read under both names, and malformed values count as absent', async (t) => {
   const digest = sha256(Buffer.from('x'))
   const root = someId()
   for (const spelling of ['X-AR-IO-', 'X-GATEWAY-']) {
@@ -91,7 +94,7 @@ t.test('headers are read under both spellings, and nonsense counts as not sent',
   }
 })
 
-t.test('statuses: only a clear no is unknown', async (t) => {
+t.test('statuses: only 404 and its like mean unknown', async (t) => {
   for (const [status, reason] of [
     [404, 'unknown'],
     [410, 'unknown'],
@@ -121,7 +124,7 @@ t.test('a gateway that cannot be reached outweighs one that has nothing', async 
   await empty.close()
 })
 
-t.test('a length that is missing, zero or unusable is no answer', async (t) => {
+t.test('an answer whose length is missing, zero or unusable is refused', async (t) => {
   for (const headers of [{}, { 'content-length': '0' }]) {
     const server = await upstream((_, response) => {
       response.writeHead(200, headers)
@@ -166,7 +169,7 @@ t.test('windows: exact ranges, ranges cut here, and wrong ranges', async (t) => 
   }
 })
 
-t.test('a kept socket that the gateway closed is no failure', async (t) => {
+t.test('an idle socket that the gateway closed is no failure', async (t) => {
   let answered = 0
   const server = await upstream((request, response) => {
     answered += 1
@@ -181,7 +184,7 @@ t.test('a kept socket that the gateway closed is no failure', async (t) => {
   await server.close()
 })
 
-t.test('a gateway that drips is given up, one that is slow and steady is not', async (t) => {
+t.test('a gateway that sends too slowly is given up, one that is slow but fast enough is not', async (t) => {
   const piece = Buffer.alloc(4096, 'x')
   const server = await upstream((request, response) => {
     const isDrip = request.url?.endsWith(drip) === true

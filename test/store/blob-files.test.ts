@@ -92,7 +92,7 @@ t.test('a reader that waits while its file is replaced never gets bytes of the n
   content?.close()
 })
 
-t.test('more files than descriptors, and a size that nobody expected', async (t) => {
+t.test('more files than descriptors, and an unexpected size', async (t) => {
   const { blobs } = opened(3)
   const paths = Array.from({ length: 20 }, (_, at) => file(`many-${at}`, `content ${at}`))
   for (let round = 0; round < 3; round += 1) {

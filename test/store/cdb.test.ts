@@ -102,7 +102,7 @@ async function untilNothingMapped(): Promise<void> {
 
 const addonOnly = { skip: mappedBy === 'twin' ? 'needs the addon' : false }
 
-t.test('what is read in place is what is read, in sound files and in broken ones', addonOnly, async (t) => {
+t.test('reading in place gives the same as reading, in sound and in damaged files', addonOnly, async (t) => {
   const folder = t.testdir()
   const longer = fc.uint8Array({ maxLength: 9000 }).map((bytes) => Buffer.from(bytes))
   const records = fc.uniqueArray(fc.tuple(id, fc.oneof(value, value, longer)), {
@@ -214,7 +214,7 @@ t.test('whatever a file holds, nothing is thrown and every search ends', async (
   t.pass()
 })
 
-t.test('lies that a sum over the file would not show are seen', async (t) => {
+t.test('wrong structure with a right checksum is detected', async (t) => {
   const folder = t.testdir()
   const bytes = readFileSync(written(folder, honest))
   const path = join(folder, 'lie.cdb')

@@ -109,7 +109,7 @@ t.test('any number of records with one key needs no more memory than a block', a
   t.ok(largest <= plain.blockBytes)
 })
 
-t.test('files are gone when the sort is closed, and when the reader leaves early', async (t) => {
+t.test('files are removed when the sort is closed, and when the reader ends early', async (t) => {
   const folder = t.testdir()
   const filled = (): ExternalSort => {
     const sort = new ExternalSort(folder, 'one', { ...plain, keyBytes: 4, bucketMaxBytes: 100 })

@@ -43,7 +43,7 @@ function spoilt(durable: boolean, spoil: (file: string, bytes: Buffer) => void):
   return path
 }
 
-t.test('nothing is said against a sound database, an empty one, or none', async (t) => {
+t.test('no fault is reported for a sound database, an empty one, or none', async (t) => {
   for (const durable of [false, true]) {
     t.equal(databaseFault(places.get(durable) ?? '', all), undefined)
     t.equal(
@@ -69,7 +69,7 @@ t.test('a database that is being written to has a sound header at any time', asy
   t.equal(databaseFault(path, all), undefined)
 })
 
-t.test('what would end the process is told before LMDB opens it', async (t) => {
+t.test('damage that would end the process is reported before LMDB opens the file', async (t) => {
   const pageBytes = 4096
   const ways: Readonly<Record<string, (file: string, bytes: Buffer) => void>> = {
     zeros: (file, bytes) => writeFileSync(file, bytes.fill(0)),

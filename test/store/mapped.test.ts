@@ -92,7 +92,7 @@ t.test('a file that is not there is undefined', (t) => {
   t.end()
 })
 
-t.test('a replaced file is seen when belief ends, and who reads the old one reads on', async (t) => {
+t.test('a replaced file is seen after the check interval, and readers of the old one go on', async (t) => {
   const hand = handClock()
   const files = new MappedFiles(options, hand.clock)
   const path = made('b', Buffer.from('old bytes'))
@@ -116,7 +116,7 @@ t.test('a replaced file is seen when belief ends, and who reads the old one read
   files.close()
 })
 
-t.test('idle files beyond the limits are let go, those being read are not', async (t) => {
+t.test('idle files beyond the limits are closed, those being read are not', async (t) => {
   const files = new MappedFiles({ ...options, filesMax: 2 }, handClock().clock)
   const held = files.open(made('c0', Buffer.from('c0')))
   for (let at = 1; at < 10; at += 1) {

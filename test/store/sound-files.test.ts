@@ -5,7 +5,7 @@ import { SoundFiles, soundBytes } from '../../src/store/sound-files.js'
 
 const digestOf = (at: number): Uint8Array => createHash('sha256').update(String(at)).digest()
 
-t.test('the very file is found, and nothing else', async (t) => {
+t.test('exactly the checked file is found', async (t) => {
   const memory = new SharedArrayBuffer(soundBytes(2 ** 12))
   const files = new SoundFiles(memory)
   const other = new SoundFiles(memory)
@@ -24,7 +24,7 @@ t.test('the very file is found, and nothing else', async (t) => {
   t.notOk(files.has(digest, 5, stamp), 'the file before is forgotten')
 })
 
-t.test('more files than places push others out, and never make one sound that is not', async (t) => {
+t.test('more files than slots replace others, and never make an unchecked file sound', async (t) => {
   const files = new SoundFiles(new SharedArrayBuffer(soundBytes(64)))
   const stamp = (at: number) => stampOf(BigInt(at + 1), BigInt(at) * 1_000_003n)
   for (let at = 0; at < 5000; at += 1) {

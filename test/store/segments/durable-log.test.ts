@@ -47,7 +47,7 @@ async function streamed(log: DurableLog, bytes: Buffer, meta: Uint8Array): Promi
   return draft.finish(sha256(bytes), meta)
 }
 
-t.test('items come back after a restart, in order, with their words', async (t) => {
+t.test('items are read after a restart, in order, with their metadata', async (t) => {
   const folder = join(scratch('log'), 'log')
   const first = await opened(folder)
   t.strictSame(first.items, [])
@@ -138,7 +138,7 @@ t.test('a full or failing disk is a refusal, and what was durable stays', async 
   await again.log.close()
 })
 
-t.test('no power cut loses what was said to be durable', async (t) => {
+t.test('no power cut loses what was confirmed as durable', async (t) => {
   for (let round = 0; round < 100; round += 1) {
     const folder = join(scratch('log'), 'log')
     const durable = new Map<string, Buffer>()
@@ -183,7 +183,7 @@ t.test('no power cut loses what was said to be durable', async (t) => {
   t.pass('all were there')
 })
 
-t.test('a damaged file costs what is damaged, and nothing stops', async (t) => {
+t.test('of a damaged file only the damaged items are lost', async (t) => {
   const folder = join(scratch('log'), 'log')
   const { log } = await opened(folder)
   const places = Array.from({ length: 5 }, (_, at) =>

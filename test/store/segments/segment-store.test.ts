@@ -16,7 +16,7 @@ function segmentFiles(folder: string): string[] {
     .map((name) => join(folder, 'segments', name))
 }
 
-t.test('what is put is read by every thread, and not written twice', async (t) => {
+t.test('stored content is read by every thread, and not written twice', async (t) => {
   const rig = new SegmentRig(scratch('segments'), roomy)
   for (const size of [0, 1, 439, 440, 441, 5000, 16_384]) {
     const bytes = payloadOf(size, size)
@@ -38,7 +38,7 @@ t.test('what is put is read by every thread, and not written twice', async (t) =
   await rig.close()
 })
 
-t.test('a reader keeps its bytes when the segment goes, and the disk gets the room back', async (t) => {
+t.test('a reader keeps its bytes when the segment is removed, and disk space is freed', async (t) => {
   const rig = new SegmentRig(scratch('segments'), small)
   const bytes = payloadOf(10_000, 1)
   const place = rig.store.put(sha256(bytes), [bytes])
@@ -59,7 +59,7 @@ t.test('a reader keeps its bytes when the segment goes, and the disk gets the ro
   await rig.close()
 })
 
-t.test('what is asked for stays, what is pinned stays, the rest goes in order', async (t) => {
+t.test('content that is asked for or pinned stays, the rest is removed in order', async (t) => {
   const pinned = new Set([sha256(payloadOf(3000, 7)).toString('hex')])
   const rig = new SegmentRig(scratch('segments'), { ...small, pinned })
   const hot = [1, 2, 3].map((seed) => payloadOf(3000, seed))
