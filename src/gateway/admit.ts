@@ -1,7 +1,7 @@
 import type { Admission, Denial, Domain, Grant } from '../admission/protocol.js'
 import type { Reply, Request } from '../http/exchange.js'
 import { answerSmall, type SmallAnswer } from '../http/small-answer.js'
-import { answerGone, type Flow, type Ledger } from './flow.js'
+import { answerFlow, answerGone, type Flow, type Ledger } from './flow.js'
 
 /** The grant of a gateway without limits. */
 export const unlimited: Grant = {
@@ -48,12 +48,9 @@ export function answerDenied(
   flow: Flow,
   { status, contentType, lines, body, reason, holdMs = 0 }: Denial,
 ): void {
-  flow.answered = true
   flow.reply.hold(holdMs)
   const answer = deniedAnswer({ status, contentType, lines, body, reason })
-  answerSmall(flow.request, flow.reply, flow.lines, answer)
-  const outcome = flow.reply.aborted ? 'aborted' : 'whole'
-  ledger.settle(flow, { status, bytes: 0, outcome, reason, fault: 'client' })
+  answerFlow(ledger, flow, answer, { reason, fault: 'client' })
 }
 
 /** A payment offer (402) is read by wallets and has a page of its own, so it is sent unchanged. */

@@ -3,11 +3,11 @@ import type { Log } from '../actor/log.js'
 import type { Meter, Meters } from '../actor/meter.js'
 import type { SampleRings } from '../actor/sample-rings.js'
 import type { Refusal } from '../format/refusal.js'
-import { codeOfRefusal, codeOfStatus, type FailureCode } from '../http/error-codes.js'
+import { codeOfStatus, type FailureCode } from '../http/error-codes.js'
 import type { Reply, Request, Sent } from '../http/exchange.js'
-import { type SmallAnswer, textType, toldTo } from '../http/small-answer.js'
-import { statusOf } from '../http/status.js'
+import { answerSmall, type SmallAnswer, textType } from '../http/small-answer.js'
 import type { Naming } from './naming.js'
+import { contentAnswers, refusedAnswer } from './refused-answer.js'
 
 export type Family = 'data' | 'raw' | 'manifest' | 'info' | 'other' | 'upload' | 'payment'
 
@@ -177,35 +177,30 @@ function levelOf({ outcome, fault, status }: Ending): 'debug' | 'warn' | 'error'
   return 'debug'
 }
 
-/** Seconds after which a refused client may come again: a full queue is short-lived. */
-const retryAfterSeconds = 1
+/** Answers and settles. HEAD gets the same head without the body. Where the client has left it only settles. */
+export function answerFlow(
+  ledger: Ledger,
+  flow: Flow,
+  answer: SmallAnswer,
+  why: Pick<Ending, 'reason' | 'fault' | 'source'>,
+): void {
+  // The headers of the name are sent without content as well: the name was resolved.
+  const lines = `${answer.lines ?? ''}${flow.naming?.block ?? ''}`
+  flow.answered = true
+  answerSmall(flow.request, flow.reply, flow.lines, { ...answer, lines })
+  const outcome = flow.reply.aborted ? 'aborted' : 'whole'
+  const code = answer.code === undefined ? {} : { code: answer.code }
+  ledger.settle(flow, { status: answer.status, bytes: 0, outcome, ...code, ...why })
+}
 
-/** Answers with a text and settles. HEAD gets the same head without the body. Where the client has left it only settles. */
+/** The same with a text, which is the reason where none is given. */
 export function answerText(
   ledger: Ledger,
   flow: Flow,
-  answer: { readonly status: number; readonly text: string; readonly lines?: string },
-  why: Pick<Ending, 'fault' | 'source' | 'code'> & { readonly reason?: string } = {},
+  { status, text, lines = '' }: { readonly status: number; readonly text: string; readonly lines?: string },
+  why: Partial<Pick<Ending, 'reason' | 'fault' | 'source'>> = {},
 ): void {
-  const asked = { status: answer.status, type: textType, lines: answer.lines ?? '', body: answer.text }
-  const {
-    status,
-    type,
-    lines = '',
-    body,
-  } = answer.status < 400 ? asked : toldTo(flow.request, withCode(asked, why.code))
-  // The headers of the name are sent without content as well: the name was resolved.
-  const named = flow.naming?.block ?? ''
-  const block = `${flow.lines}\r\nContent-Type: ${type}${lines}${named}`
-  flow.answered = true
-  if (flow.method === 'HEAD') flow.reply.endEmpty({ status, block }, Buffer.byteLength(body))
-  else flow.reply.end({ status, block }, body)
-  const outcome = flow.reply.aborted ? 'aborted' : 'whole'
-  ledger.settle(flow, { status, bytes: 0, outcome, reason: why.reason ?? answer.text, ...why })
-}
-
-function withCode(answer: SmallAnswer, code: FailureCode | undefined): SmallAnswer {
-  return code === undefined ? answer : { ...answer, code }
+  answerFlow(ledger, flow, { status, type: textType, lines, body: text }, { reason: text, ...why })
 }
 
 /** A flow met a bug: never the client's fault, and never silent. */
@@ -231,28 +226,16 @@ export function answerGone(ledger: Ledger, flow: Flow): void {
   ledger.settle(flow, { status: 499, bytes: 0, outcome: 'aborted', reason: 'the client left' })
 }
 
-/**
- * Answers with a refusal. Unknown ids may be cached for `notFound` (a Cache-Control value); failures of this gateway or of
- * its sources are never cached. Details stand in the log, clients get a short text.
- */
+/** Answers with a refusal. Unknown ids may be cached for `notFound` (a Cache-Control value). */
 export function answerRefusal(ledger: Ledger, flow: Flow, refusal: Refusal, notFound: string): void {
-  const status = statusOf[refusal.refused]
+  const answer = refusedAnswer(refusal, contentAnswers)
   const { fault, message: reason } = refusal
-  if (status === 404) {
-    const lines = `\r\nCache-Control: ${notFound}`
-    answerText(ledger, flow, { status, text: 'Not found', lines }, { fault: 'client', reason })
-    return
-  }
-  const retry = status === 503 ? `\r\nRetry-After: ${retryAfterSeconds}` : ''
-  const lines = status >= 500 ? `\r\nCache-Control: no-store${retry}` : ''
-  const text = plainWords[status] ?? refusal.message
-  const code = codeOfRefusal(refusal.refused, status)
-  answerText(ledger, flow, { status, text, lines }, { fault, reason, code })
-}
-
-const plainWords: Readonly<Record<number, string>> = {
-  416: 'Range not satisfiable',
-  502: 'Bad gateway: no source could deliver this content',
-  503: 'Busy: try again',
-  504: 'Gateway timeout: the sources did not answer in time',
+  if (answer.status !== 404) answerFlow(ledger, flow, answer, { fault, reason })
+  else
+    answerFlow(
+      ledger,
+      flow,
+      { ...answer, lines: `\r\nCache-Control: ${notFound}` },
+      { fault: 'client', reason },
+    )
 }

@@ -2,7 +2,7 @@ import type { FairSlots } from '../actor/fair-slots.js'
 import { refuse } from '../format/refusal.js'
 import type { Reply, Request } from '../http/exchange.js'
 import { answerSmall } from '../http/small-answer.js'
-import { refusedAnswer } from './answer.js'
+import { refusedAnswer } from './refused-answer.js'
 
 /** Names the client whose share of limited slots a request uses. */
 export type ClientOf = (request: Request) => string

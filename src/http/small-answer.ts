@@ -32,7 +32,7 @@ export function answerSmall(request: Request, reply: Reply, first: string, answe
  * A failure in the form for this client: its code in a header line, and a page where a browser opens the address. Texts are
  * left as they are, because clients of the network know their words. `Vary: Accept` keeps the two forms apart in caches.
  */
-export function toldTo(request: Request, answer: SmallAnswer): SmallAnswer {
+function toldTo(request: Request, answer: SmallAnswer): SmallAnswer {
   const { status, type, lines = '', body, code = codeOfStatus(status) } = answer
   if (code === undefined) return answer
   const coded = `${lines}\r\nX-Error-Code: ${code}`

@@ -1,7 +1,7 @@
 import type { Log } from '../../actor/log.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
-import { refusedAnswer } from '../../gateway/answer.js'
 import type { Route } from '../../gateway/parts.js'
+import { refusedAnswer } from '../../gateway/refused-answer.js'
 import type { Reply, Request } from '../../http/exchange.js'
 import type { Operation, Operations } from '../../http/operation.js'
 import { answerSmall, jsonType, noStore, textType } from '../../http/small-answer.js'
