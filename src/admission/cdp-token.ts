@@ -1,4 +1,4 @@
-import { createPrivateKey, type KeyObject, randomBytes, sign } from 'node:crypto'
+import { createPrivateKey, type KeyObject, randomBytes } from 'node:crypto'
 import type { Clock } from '../actor/clock.js'
 import type { Authorizing } from './json-peer.js'
 
@@ -37,31 +37,26 @@ function readKey(secret: string): SigningKey {
   throw new Error('CDP_API_KEY_SECRET is neither a P-256 key in PEM nor an Ed25519 key of 64 bytes in base64')
 }
 
-const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url')
-
 /**
  * Signs a token (JWT, RFC 7519) for each request to the provider's facilitator. It names method, host and path, so
  * that it is valid for no other request. Throws where the key cannot be read.
  */
 export function cdpAuthorizing(keyId: string, secret: string, clock: Clock): Authorizing {
   const { algorithm, key } = readKey(secret)
-  return (method, url) => {
+  return async (method, url) => {
+    // Loaded here, because few operators use this provider.
+    const { SignJWT } = await import('jose')
     const now = Math.floor(clock.now() / 1000)
-    const header = { alg: algorithm, kid: keyId, typ: 'JWT', nonce: randomBytes(16).toString('hex') }
-    const claims = {
-      sub: keyId,
-      iss: 'cdp',
-      aud: ['cdp_service'],
-      iat: now,
-      nbf: now,
-      exp: now + lifeSeconds,
-      uris: [`${method} ${url.host}${url.pathname}`],
-    }
-    const signed = `${part(header)}.${part(claims)}`
-    const signature =
-      algorithm === 'ES256'
-        ? sign('sha256', Buffer.from(signed), { key, dsaEncoding: 'ieee-p1363' })
-        : sign(null, Buffer.from(signed), key)
-    return `Bearer ${signed}.${signature.toString('base64url')}`
+    const claims = { uris: [`${method} ${url.host}${url.pathname}`] }
+    const token = await new SignJWT(claims)
+      .setProtectedHeader({ alg: algorithm, kid: keyId, typ: 'JWT', nonce: randomBytes(16).toString('hex') })
+      .setSubject(keyId)
+      .setIssuer('cdp')
+      .setAudience(['cdp_service'])
+      .setIssuedAt(now)
+      .setNotBefore(now)
+      .setExpirationTime(now + lifeSeconds)
+      .sign(key)
+    return `Bearer ${token}`
   }
 }

@@ -3,7 +3,7 @@ import { expected } from '../format/bug.js'
 import { Upstream } from '../http/upstream.js'
 
 /** Makes the Authorization value of one request, where the peer wants one. */
-export type Authorizing = (method: 'GET' | 'POST', url: URL) => string
+export type Authorizing = (method: 'GET' | 'POST', url: URL) => Promise<string>
 
 /** An answer that was read to its end. `body` has no fields where it was no JSON object. */
 export interface Read {
@@ -59,8 +59,8 @@ export class JsonPeer {
     const late = new AbortController()
     const timer = this.clock.after(limitMs, () => late.abort())
     const url = new URL(this.#base + path || '/', this.#origin)
-    const authorization = this.authorizing?.(method, url)
     try {
+      const authorization = await this.authorizing?.(method, url)
       const response = await this.#upstream.request({
         origin: this.#origin,
         method,

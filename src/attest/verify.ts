@@ -1,13 +1,16 @@
 import { createPublicKey, verify } from 'node:crypto'
-import { decodeBase64url } from '../format/base64url.js'
-import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import {
+  type Dictionary,
   type InnerList,
   type Item,
+  isInnerList,
+  ParseError,
   parseDictionary,
   serializeInnerList,
   serializeItem,
-} from '../format/structured-field.js'
+} from 'structured-headers'
+import { decodeBase64url } from '../format/base64url.js'
+import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 
 /** An answer as a client received it, with method and path of its request. */
 export interface SignedAnswer {
@@ -46,29 +49,41 @@ export function verifyAnswer(answer: SignedAnswer): Vouched | Refusal {
   const signatures = answer.header('signature')
   if (inputs === undefined || signatures === undefined)
     return refuse('unknown', 'upstream', 'the answer is not signed')
-  const [label, input] = parseDictionary(inputs)?.entries().next().value ?? []
-  if (label === undefined || input === undefined || !('items' in input))
+  const [label, input] = dictionaryOf(inputs)?.entries().next().value ?? []
+  if (label === undefined || input === undefined || !isInnerList(input))
     return bad('Signature-Input is malformed')
-  const given = parseDictionary(signatures)?.get(label)
-  if (given === undefined || !('value' in given) || !(given.value instanceof Uint8Array)) {
-    return bad(`Signature has no bytes for ${label}`)
-  }
+  const [signature] = dictionaryOf(signatures)?.get(label) ?? []
+  if (!(signature instanceof ArrayBuffer)) return bad(`Signature has no bytes for ${label}`)
   const key = keyOf(input)
   if (isRefusal(key)) return key
   const base = baseOf(answer, input)
   if (isRefusal(base)) return base
-  if (!verify(null, Buffer.from(base), key.publicKey, given.value)) return bad('it is not valid')
-  const created = input.parameters.get('created')
+  if (!verify(null, Buffer.from(base), key.publicKey, new Uint8Array(signature)))
+    return bad('it is not valid')
+  const [items, parameters] = input
+  const created = parameters.get('created')
   return {
     keyId: key.keyId,
     created: typeof created === 'number' ? created : undefined,
-    components: input.items.map((item) => serializeItem(item)),
+    components: items.map((item) => serializeItem(item)),
   }
 }
 
-function keyOf(input: InnerList): { keyId: string; publicKey: ReturnType<typeof createPublicKey> } | Refusal {
-  const keyId = input.parameters.get('keyid')
-  const algorithm = input.parameters.get('alg')
+/** A dictionary field (RFC 9651), several lines joined with a comma; undefined where it is malformed. */
+function dictionaryOf(field: string): Dictionary | undefined {
+  try {
+    return parseDictionary(field)
+  } catch (error) {
+    if (error instanceof ParseError) return undefined
+    throw error
+  }
+}
+
+function keyOf([, parameters]: InnerList):
+  | { keyId: string; publicKey: ReturnType<typeof createPublicKey> }
+  | Refusal {
+  const keyId = parameters.get('keyid')
+  const algorithm = parameters.get('alg')
   if (algorithm !== undefined && algorithm !== 'ed25519') return bad('the algorithm is not ed25519')
   const raw =
     typeof keyId === 'string' && keyId.startsWith('ed25519:') ? decodeBase64url(keyId.slice(8)) : undefined
@@ -79,7 +94,7 @@ function keyOf(input: InnerList): { keyId: string; publicKey: ReturnType<typeof 
 
 function baseOf(answer: SignedAnswer, input: InnerList): string | Refusal {
   const lines: string[] = []
-  for (const component of input.items) {
+  for (const component of input[0]) {
     const value = valueFor(answer, component)
     if (value === undefined) return bad(`the component ${serializeItem(component)} is not there`)
     lines.push(`${serializeItem(component)}: ${value}`)
@@ -87,7 +102,7 @@ function baseOf(answer: SignedAnswer, input: InnerList): string | Refusal {
   return [...lines, `"@signature-params": ${serializeInnerList(input)}`].join('\n')
 }
 
-function valueFor(answer: SignedAnswer, { value: name, parameters }: Item): string | undefined {
+function valueFor(answer: SignedAnswer, [name, parameters]: Item): string | undefined {
   const ofRequest = parameters.get('req') === true
   if (typeof name !== 'string' || parameters.size > (ofRequest ? 1 : 0)) return undefined
   if (name === '@status') return ofRequest ? undefined : String(answer.status)

@@ -43,12 +43,12 @@ t.test('a token names one request, and its signature holds', async (t) => {
   ] as const
   for (const [alg, secret, key] of kinds) {
     const authorize = cdpAuthorizing('key-1', secret, systemClock)
-    const { header, claims, isSigned } = read(authorize('POST', url), key)
+    const { header, claims, isSigned } = read(await authorize('POST', url), key)
     t.ok(isSigned, alg)
     t.match(header, { alg, kid: 'key-1', typ: 'JWT', nonce: /^[0-9a-f]{32}$/ })
     t.match(claims, { sub: 'key-1', iss: 'cdp', uris: ['POST api.cdp.coinbase.com/platform/v2/x402/verify'] })
     t.equal(claims.exp - claims.iat, 120)
-    t.not(authorize('POST', url), authorize('POST', url), 'each has a nonce of its own')
+    t.not(await authorize('POST', url), await authorize('POST', url), 'each has a nonce of its own')
   }
 })
 

@@ -4,7 +4,9 @@ import { coverage } from '../../src/attest/covered.js'
 import { loadSigningKey } from '../../src/attest/keys.js'
 import type { Line } from '../../src/attest/line.js'
 import { createSigner, signatureBase } from '../../src/attest/signature.js'
+import { verifyAnswer } from '../../src/attest/verify.js'
 import { vocabularies } from '../../src/attest/vocabulary.js'
+import { isRefusal } from '../../src/format/refusal.js'
 import { scratch } from '../scratch.js'
 import { type Exchange, verifiedByFirst, verifiedBySecond } from './verifiers.js'
 
@@ -36,6 +38,15 @@ function answered(bindRequest: boolean, seconds = 1_700_000_000): Exchange {
   return { method: 'GET', url: `http://host${path}`, status: 200, fields: [...lines, ...signatureLines] }
 }
 
+/** Whether the verifier of the `sluice verify` command believes an answer. */
+function verifiedByOwn({ status, method, url, fields }: Exchange): boolean {
+  const header = (wanted: string): string | undefined => {
+    const values = fields.filter(([name]) => name.toLowerCase() === wanted).map(([, value]) => value)
+    return values.length === 0 ? undefined : values.join(', ')
+  }
+  return !isRefusal(verifyAnswer({ status, method, path: new URL(url).pathname, header }))
+}
+
 t.test('the base has status, covered headers in the order of the answer, then method and path', async (t) => {
   const covered = coverage(words)(lines).lines
   const { base } = signatureBase({ status: 206, covered, method: 'GET', path }, 17, key.keyId, true)
@@ -56,11 +67,15 @@ t.test('the base has status, covered headers in the order of the answer, then me
 })
 
 for (const bindRequest of [true, false]) {
-  t.test(`two independent libraries verify the signature (request bound: ${bindRequest})`, async (t) => {
-    const exchange = answered(bindRequest)
-    t.equal(await verifiedByFirst(exchange), true)
-    t.equal(await verifiedBySecond(exchange), true)
-  })
+  t.test(
+    `two independent libraries and our own verifier accept the signature (request bound: ${bindRequest})`,
+    async (t) => {
+      const exchange = answered(bindRequest)
+      t.equal(await verifiedByFirst(exchange), true)
+      t.equal(await verifiedBySecond(exchange), true)
+      t.equal(verifiedByOwn(exchange), true)
+    },
+  )
 }
 
 const changed = (name: string, value: string): Exchange => {
@@ -88,10 +103,11 @@ const mutations: Record<string, Exchange> = {
   ),
 }
 for (const [what, exchange] of Object.entries(mutations)) {
-  t.test(`neither library verifies an answer with ${what}`, async (t) => {
+  t.test(`no verifier accepts an answer with ${what}`, async (t) => {
     const refused = await verifiedByFirst(exchange).catch(() => false)
     t.equal(refused, false)
     t.equal(await verifiedBySecond(exchange), false)
+    t.equal(verifiedByOwn(exchange), false)
   })
 }
 
