@@ -74,7 +74,7 @@ const host = serviceHost({
 })
 const onThrow = (error: unknown): void => log.error({ err: error }, 'a flow threw: its socket was closed')
 const server = serve(host, { ...options.serve, onThrow })
-const answering = creditsAnswering(service.credits)
+const answering = creditsAnswering(service.credits, service.usdc)
 
 async function stop(): Promise<void> {
   await server.close(options.drainMs)

@@ -1,3 +1,4 @@
+import { rmSync } from 'node:fs'
 import { parentPort, workerData } from 'node:worker_threads'
 import { addressOf } from '../src/actor/address.js'
 import { systemClock } from '../src/actor/clock.js'
@@ -20,6 +21,8 @@ import {
   type CreditsRequest,
   embeddedCredits,
   RemoteCredits,
+  RemoteUsdc,
+  usdcBy,
 } from '../src/payment/protocol.js'
 import { normalizedAddress } from '../src/proof/address.js'
 import { Acceptor } from '../src/upload/acceptor.js'
@@ -32,12 +35,16 @@ import { FreePools } from '../src/upload/free-pools.js'
 import { Height } from '../src/upload/height.js'
 import { openIntake } from '../src/upload/intake.js'
 import { ItemAnnouncer } from '../src/upload/item-announcer.js'
+import { keptItem } from '../src/upload/kept-items.js'
 import { Multipart } from '../src/upload/multipart.js'
 import { MultipartRecords } from '../src/upload/multipart-records.js'
 import { multipartRoutes } from '../src/upload/multipart-routes.js'
 import { PartFiles } from '../src/upload/part-files.js'
+import { RawUpload } from '../src/upload/raw-upload.js'
 import { receiptVersion } from '../src/upload/receipt.js'
 import { uploadRoutes } from '../src/upload/routes.js'
+import { Sales } from '../src/upload/sales.js'
+import { ItemSelling } from '../src/upload/selling.js'
 import { hostedUploads, uploadParameters } from '../src/upload/service.js'
 import { serviceKey } from '../src/upload/service-key.js'
 import { servicePage } from '../src/upload/service-page.js'
@@ -45,6 +52,8 @@ import { Sharing } from '../src/upload/sharing.js'
 import { PooledSigning } from '../src/upload/signing.js'
 import { SingleUpload } from '../src/upload/single-upload.js'
 import { openUploadTables, Uploads } from '../src/upload/uploads.js'
+import { usdcUploadRoutes } from '../src/upload/usdc-routes.js'
+import { UsdcUploads } from '../src/upload/usdc-uploads.js'
 import { Verdicts } from '../src/upload/verdicts.js'
 import type { UploadThread, UploadThreadSaid } from '../src/upload/wiring.js'
 
@@ -57,7 +66,9 @@ const closing = new AbortController()
 
 const { modulus } = await serviceKey(given.keyFile, given.mayMakeKey)
 const uploads = new Uploads(openUploadTables(given.tablesPath))
-const intake = await openIntake(given.logFolder, uploads, log)
+const pools = new FreePools(uploads.environment, given.free)
+const sales = new Sales(uploads.environment)
+const { log: intake, lost } = await openIntake(given.logFolder, { uploads, sales, pools, log })
 const chain = new RemoteChain(given.chain, systemClock)
 const height = new Height(chain, uploads, systemClock, closing.signal)
 const judge = new ItemJudge(given.proofThreads, log)
@@ -66,18 +77,31 @@ const catalog =
   given.catalogPort === undefined
     ? undefined
     : addressOf<CatalogRequest, CatalogReply>(given.catalogPort, given.mailboxMax)
-const pools = new FreePools(uploads.environment, given.free)
 const room = new DiskRoom(given.logFolder, given.diskMinBytes, systemClock)
 const remote =
   given.credits === undefined
     ? undefined
     : // An uploader is told within a second that nobody can be asked.
       new RemoteCredits({ ...given.credits, limitMs: 800, connectionsMax: 64 }, systemClock)
-const credits =
-  remote ??
-  (given.creditsPort === undefined
+const remoteUsdc =
+  given.credits === undefined
     ? undefined
-    : embeddedCredits(addressOf<CreditsRequest, CreditsReply>(given.creditsPort, given.mailboxMax)))
+    : // Longer than any settlement is waited for.
+      new RemoteUsdc({ ...given.credits, limitMs: 75_000, connectionsMax: 64 }, systemClock)
+const payment =
+  given.creditsPort === undefined
+    ? undefined
+    : addressOf<CreditsRequest, CreditsReply>(given.creditsPort, given.mailboxMax)
+const credits = remote ?? (payment && embeddedCredits(payment))
+const usdc =
+  remoteUsdc !== undefined
+    ? usdcBy((request) => remoteUsdc.ask(request))
+    : payment && usdcBy((request) => payment.ask(request))
+const selling = new ItemSelling({
+  ...{ sales, log: intake, clock: systemClock, say: log },
+  ...(usdc === undefined ? {} : { usdc }),
+})
+const announcer = new ItemAnnouncer(catalog, closing.signal)
 const charging =
   credits === undefined
     ? new FreeOnly(pools)
@@ -87,7 +111,8 @@ const acceptor = new Acceptor({
   verdicts: new Verdicts(judge, given.proofThreads + 1),
   charging,
   ...(credits === undefined ? {} : { sharing: new Sharing(credits) }),
-  announcer: new ItemAnnouncer(catalog, closing.signal),
+  announcer,
+  selling,
   signing,
   terms: { public: modulus, dataCaches: [given.gateway], fastFinalityIndexes: [given.gateway] },
   height: () => height.known,
@@ -103,6 +128,11 @@ const taking = {
 // Its keys name no bucket: any secret will do.
 const clients = new Clients(given.clients, { low: 0, high: 0 })
 await height.start(given.heightEveryMs)
+// Nobody was told of these: the process ended first.
+for (const item of lost) {
+  const announced = keptItem(given.logFolder, item)
+  if (announced !== undefined) void announcer.announce(announced)
+}
 const multipart = new Multipart({
   ...taking,
   uploads,
@@ -112,12 +142,26 @@ const multipart = new Multipart({
   clock: systemClock,
   say: log,
 })
+const single = new SingleUpload(taking)
+const payments = new UsdcUploads({
+  ...{ sales, single, protocol: given.protocol },
+  ...(usdc === undefined ? {} : { usdc }),
+})
+const owner = Buffer.from(modulus, 'base64url')
+// What an earlier process was reading is of no use any more.
+const rawFolder = `${given.partsFolder}-raw`
+rmSync(rawFolder, { recursive: true, force: true })
+const raw = new RawUpload({
+  ...{ ...taking, pools, payments, signing, owner, clock: systemClock },
+  folder: rawFolder,
+})
 const host = serviceHost({
   routes: hostedUploads([
     ...multipartRoutes(multipart, clients),
+    ...usdcUploadRoutes({ signed: payments, raw, clients, ...(usdc === undefined ? {} : { usdc }) }),
     ...uploadRoutes({
       uploads,
-      single: new SingleUpload(taking),
+      single,
       clients,
       ...(credits === undefined ? {} : { price: (bytes: number) => credits.price(bytes) }),
       page: servicePage({
@@ -157,7 +201,6 @@ const host = serviceHost({
 })
 // The first price is asked of a node: no uploader waits for that.
 void credits?.price(1)
-const owner = Buffer.from(modulus, 'base64url')
 const address = normalizedAddress(owner)
 // A chain of this program alone: what is spent there is worth nothing.
 if (given.mintAt !== undefined) await getHead(`${given.mintAt}/mint/${address}/${10n ** 18n}`)
@@ -183,6 +226,7 @@ const bundler = new Bundler({
   rules: given.bundling,
 })
 bundler.start()
+void selling.drive((sale) => acceptor.resume(sale), closing.signal)
 const onThrow = (error: unknown): void => log.error({ err: error }, 'a flow threw: its socket was closed')
 const server = serve(host, { ...given.serve, onThrow })
 
@@ -193,6 +237,7 @@ async function stop(): Promise<void> {
   await bundler.close()
   await intake.close()
   await remote?.close()
+  await remoteUsdc?.close()
   await Promise.all([chain.close(), broadcast.close(), judge.close(), signing.close()])
   await uploads.environment.close()
   process.exit(0)

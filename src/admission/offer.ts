@@ -16,6 +16,8 @@ export interface OfferOptions {
   readonly facilitatorUrl: string
   /** What wallets show. Absent: egress of this gateway. */
   readonly description?: string
+  /** Extensions of version 2 that are understood, by their names: what the protocol has offers say of them. */
+  readonly extensions?: Readonly<Record<string, object>>
 }
 
 /** What one answer costs, and what is bought. */
@@ -26,10 +28,13 @@ export interface Quote {
   /** Absolute address of what is asked for. */
   readonly resource: string
   readonly mimeType: string
+  /** What wallets show of it; absent: as the options say. */
+  readonly description?: string
+  /** Seconds within which a payment is valid, as usual clients sign it; absent: five minutes. */
+  readonly timeoutSeconds?: number
 }
 
-/** Seconds within which the payment is valid, as usual clients sign it. */
-const maxTimeoutSeconds = 300
+const usualTimeoutSeconds = 300
 
 /** An offer's address goes into a header: longer ones lose their query, then their path. */
 const resourceMax = 1024
@@ -95,7 +100,7 @@ export class Offers {
       resource: quote.resource,
       description: this.#describe(quote),
       mimeType: quote.mimeType,
-      ...this.#common(),
+      ...this.#common(quote),
     }
   }
 
@@ -105,7 +110,7 @@ export class Offers {
       scheme: 'exact',
       network: this.usdc.caip2,
       amount: quote.units.toString(),
-      ...this.#common(),
+      ...this.#common(quote),
     }
   }
 
@@ -119,7 +124,12 @@ export class Offers {
     if (!this.has(2)) return ''
     const { resource, mimeType } = quote
     const about = { url: resource, description: this.#describe(quote), mimeType }
-    const required = { x402Version: 2, error, resource: about, accepts: [this.terms2(quote)] }
+    const { extensions } = this.options
+    const understood = extensions === undefined ? {} : { extensions }
+    const required = {
+      ...{ x402Version: 2, error, resource: about, accepts: [this.terms2(quote)] },
+      ...understood,
+    }
     return `\r\nPAYMENT-REQUIRED: ${inBase64(required)}`
   }
 
@@ -144,10 +154,10 @@ export class Offers {
   }
 
   #describe(quote: Quote): string {
-    return this.options.description ?? describe(quote)
+    return quote.description ?? this.options.description ?? describe(quote)
   }
 
-  #common(): object {
+  #common({ timeoutSeconds: maxTimeoutSeconds = usualTimeoutSeconds }: Quote): object {
     const { address, name, version } = this.usdc
     return { payTo: this.payTo, maxTimeoutSeconds, asset: address, extra: { name, version } }
   }

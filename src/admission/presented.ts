@@ -1,4 +1,6 @@
+import type { Request } from '../http/exchange.js'
 import type { Authorization } from './authorization.js'
+import { type Usdc, usdcOf } from './usdc.js'
 
 /** A payment as a client presents it, read strictly. All fields are canonical, but nothing is verified yet. */
 export interface Presented {
@@ -11,6 +13,8 @@ export interface Presented {
   readonly authorization: Authorization
   /** 0x and pairs of hexadecimal digits; of any length. */
   readonly signature: string
+  /** Protocol 2: the client's own name for what it pays (extension payment-identifier). */
+  readonly identifier?: string
 }
 
 export interface Accepted {
@@ -34,10 +38,46 @@ const numberShape = /^(?:0|[1-9]\d{0,77})$/
 const secondsShape = /^(?:0|[1-9]\d{0,14})$/
 const nonceShape = /^0x[0-9a-fA-F]{64}$/
 const signatureShape = /^0x(?:[0-9a-fA-F]{2})+$/
+const identifierShape = /^[\w-]{16,128}$/
 const wordShape = /^[\x21-\x7e]{1,64}$/
 
+/** What offers say where the extension payment-identifier is understood (x402 version 2). */
+export const paymentIdentifiers: Readonly<Record<string, object>> = {
+  'payment-identifier': {
+    info: { required: false },
+    schema: {
+      $schema: 'https://json-schema.org/draft/2020-12/schema',
+      type: 'object',
+      properties: {
+        required: { type: 'boolean' },
+        id: { type: 'string', minLength: 16, maxLength: 128 },
+      },
+      required: ['required'],
+    },
+  },
+}
+
+/** What a header with a payment holds. */
+export type ReadPayment = Presented | Unreadable
+
+/** The payment that a request carries; undefined where there is none. */
+export function paymentOf(request: Pick<Request, 'header'>): ReadPayment | undefined {
+  const second = request.header('payment-signature')
+  if (second !== undefined) return readPayment(second, 2)
+  const first = request.header('x-payment')
+  return first === undefined ? undefined : readPayment(first, 1)
+}
+
+/** The name that a payment has in records: chain, payer and nonce. Undefined: no chain that we know. */
+export function paymentName({ network, authorization }: Presented): string | undefined {
+  const chains: readonly Usdc[] = Object.values(usdcOf)
+  const chain = chains.find((one) => one.network === network || one.caip2 === network)
+  const { from, nonce } = authorization
+  return chain === undefined ? undefined : `${chain.chainId}:${from}:${nonce}`.toLowerCase()
+}
+
 /** Reads an X-PAYMENT (`version` 1) or PAYMENT-SIGNATURE (2) header. */
-export function readPayment(header: string, version: 1 | 2): Presented | Unreadable {
+export function readPayment(header: string, version: 1 | 2): ReadPayment {
   if (header.length > headerMax) return unreadable('the payment header is too long')
   const text = header.trim()
   const bytes = Buffer.from(text, 'base64')
@@ -58,10 +98,21 @@ export function readPayment(header: string, version: 1 | 2): Presented | Unreada
   const read = { version, scheme: named, network: chain, authorization, signature }
   if (version === 1) return read
   const terms = readAccepted(accepted ?? {})
-  return terms === undefined ? unreadable('accepted is malformed') : { ...read, accepted: terms }
+  if (terms === undefined) return unreadable('accepted is malformed')
+  const identifier = readIdentifier(given)
+  if (identifier === null) return unreadable('extensions.payment-identifier has no sound id')
+  return { ...read, accepted: terms, ...(identifier === undefined ? {} : { identifier }) }
 }
 
-export function isUnreadable(read: Presented | Unreadable): read is Unreadable {
+/** The id of the extension payment-identifier; undefined: none is given; null: it is none. */
+function readIdentifier(given: Fields): string | undefined | null {
+  const extension = objectOf(objectOf(given.extensions)?.['payment-identifier'])
+  const info = objectOf(extension?.info)
+  if (info?.id === undefined) return undefined
+  return shaped(info.id, identifierShape) ?? null
+}
+
+export function isUnreadable(read: ReadPayment): read is Unreadable {
   return 'unreadable' in read
 }
 

@@ -26,13 +26,18 @@ export interface PaymentOrder {
   readonly message: string
 }
 
-export type CashierRequest = { readonly pay: PaymentOrder }
+export type CashierRequest =
+  | { readonly pay: PaymentOrder }
+  /** Would it settle? Moves nothing. */
+  | { readonly look: PaymentOrder }
 
 export type CashierReply =
   /** The money has moved and the tokens are in a bucket. `tokens` is what this payment bought when it was first seen. */
   | { readonly state: 'settled'; readonly tokens: number; readonly transaction: string }
   /** No money has moved, as far as the facilitator says. `reason` is one of the known codes. */
   | { readonly state: 'refused'; readonly stage: 'verify' | 'settle'; readonly reason: string }
+  /** It would settle now, or is settled or being settled already: the answer to `look`. */
+  | { readonly state: 'good' }
   /** Not known yet: the settlement goes on, and another request with the same payment waits for the same one. */
   | { readonly state: 'pending' }
   /** Too many signatures to look at, or too much under way for this client: nothing was done. */

@@ -77,8 +77,9 @@ export class Cashier {
   }
 
   /** Answers an edge thread. Never rejects but for bugs. */
-  async handle({ pay: order }: CashierRequest): Promise<CashierReply> {
+  async handle(request: CashierRequest): Promise<CashierReply> {
     const { clock, options } = this.parts
+    const order = 'pay' in request ? request.pay : request.look
     if (this.#closed) return { state: 'down' }
     // The signature is checked first, because only the payer may learn the state of a payment.
     if (this.#lanes.isShut(order)) return { state: 'busy' }
@@ -88,6 +89,7 @@ export class Cashier {
       this.#lanes.blame(order)
       return unsigned
     }
+    if ('look' in request) return this.#look(order)
     const flight = this.#flights.get(order.payment) ?? this.#begin(order)
     if ('state' in flight) return flight
     await flight.verifying
@@ -101,12 +103,32 @@ export class Cashier {
     return isSame(this.parts.ledger.find(order.payment), order) ? reply : spent
   }
 
+  /** What is known of a payment; undefined: nothing has moved and nothing was asked. */
+  find(payment: string): PaymentRecord | undefined {
+    return this.parts.ledger.find(payment)
+  }
+
   /** Stops; settlements that are under way are resumed at the next start. */
   async close(): Promise<void> {
     this.#closed = true
     this.#learning?.cancel()
     this.#forgetting?.cancel()
     await this.parts.ledger.close()
+  }
+
+  /** Asks the facilitator whether a payment would settle, unless that is known. */
+  async #look(order: PaymentOrder): Promise<CashierReply> {
+    const record = this.parts.ledger.find(order.payment)
+    if (record !== undefined && !isSame(record, order)) return spent
+    if (record?.state === 'failed') return refusedReply(record)
+    if (record !== undefined || this.#flights.has(order.payment)) return { state: 'good' }
+    const leave = this.#lanes.take(order)
+    if (typeof leave === 'string') return { state: leave === 'client' ? 'busy' : 'down' }
+    const answer = await this.parts.facilitator.verify(order.message, order.payer).finally(leave)
+    if (answer.said === 'valid') return { state: 'good' }
+    if (answer.said === 'nothing') return { state: 'down' }
+    this.#lanes.blame(order)
+    return { state: 'refused', stage: 'verify', reason: answer.reason }
   }
 
   /** A new flight, or the answer where there is one already. */

@@ -7,7 +7,7 @@ import type { Request } from '../http/exchange.js'
 import { authorizationDigest } from './authorization.js'
 import { inBase64, type Offers, type Quote } from './offer.js'
 import type { Paywall } from './paywall.js'
-import { isUnreadable, type Presented, readPayment } from './presented.js'
+import { isUnreadable, type Presented, paymentOf, type ReadPayment } from './presented.js'
 import type { Charge, Denial, Paid, Payments } from './protocol.js'
 import type { CashierReply, CashierRequest, PaymentOrder } from './settlement-protocol.js'
 
@@ -57,29 +57,41 @@ export class X402 implements Payments {
 
   demand(charge: Charge, fault?: Fault): Denial {
     const { offers } = this.parts
-    return this.#demand(charge, offers.quote(charge), fault, '')
+    return this.#demand(charge.request, offers.quote(charge), fault, '')
+  }
+
+  /** The 402 for something that was asked for elsewhere; `quote` says all of it. No page for browsers. */
+  offer(quote: Quote, fault?: Fault): Denial {
+    return this.#demand(undefined, quote, fault, '')
+  }
+
+  /**
+   * Settles a payment that came elsewhere, of exactly `quote.units`: at most once, and credits it before it resolves. With
+   * `isTrial` it only looks whether it would settle. Never rejects.
+   */
+  settle(read: ReadPayment, quote: Quote, who: Who, isTrial = false): Promise<Paid | Denial | 'good'> {
+    return this.#pay(undefined, who, read, quote, isTrial)
   }
 
   pay(charge: Charge, client: string): Promise<Paid | Denial> | undefined {
-    const read = this.#read(charge.request)
+    const read = paymentOf(charge.request)
     if (read === undefined) return undefined
-    return this.#pay(charge, { client, asker: client }, read, this.parts.offers.quote(charge))
+    return this.#settled(charge, { client, asker: client }, read, this.parts.offers.quote(charge))
   }
 
   topUp(request: Request, client: string, asker: string): Promise<Paid | Denial> | undefined {
     const charge = { request, bytes: 0, contentType: 'application/json' }
-    const read = this.#read(request)
+    const read = paymentOf(request)
     if (read === undefined) return undefined
     const quote = this.parts.offers.quote(charge)
     const given = isUnreadable(read) ? quote : this.#freeAmount(quote, read)
-    return this.#pay(charge, { client, asker }, read, given)
+    return this.#settled(charge, { client, asker }, read, given)
   }
 
-  #read(request: Request): ReturnType<typeof readPayment> | undefined {
-    const second = request.header('payment-signature')
-    if (second !== undefined) return readPayment(second, 2)
-    const first = request.header('x-payment')
-    return first === undefined ? undefined : readPayment(first, 1)
+  async #settled({ request }: Charge, who: Who, read: ReadPayment, quote: Quote): Promise<Paid | Denial> {
+    const outcome = await this.#pay(request, who, read, quote, false)
+    if (outcome === 'good') throw new Error('a payment was only looked at')
+    return outcome
   }
 
   /** A top-up costs what its payer gives, from the least to the most that any answer costs. */
@@ -91,47 +103,49 @@ export class X402 implements Payments {
   }
 
   async #pay(
-    charge: Charge,
+    request: Request | undefined,
     who: Who,
-    read: ReturnType<typeof readPayment>,
+    read: ReadPayment,
     quote: Quote,
-  ): Promise<Paid | Denial> {
+    isTrial: boolean,
+  ): Promise<Paid | Denial | 'good'> {
     if (isUnreadable(read)) {
       this.#outcomes.malformed.add(1)
       return plain(400, 'malformed_payment', read.unreadable)
     }
     const fault = this.#faultOf(read, quote)
-    if (fault !== undefined) return this.#demand(charge, quote, fault, '')
+    if (fault !== undefined) return this.#demand(request, quote, fault, '')
     const digest = authorizationDigest(this.parts.offers.usdc, read.authorization)
     const order = this.#order(read, quote, digest, who)
-    const reply = await this.parts.cashier.ask({ pay: order })
+    const reply = await this.parts.cashier.ask(isTrial ? { look: order } : { pay: order })
     return isRefusal(reply)
       ? plain(503, 'payment_service_unavailable', 'retry with the same payment', 1)
-      : this.#answer(charge, quote, read, order, reply)
+      : this.#answer(request, quote, read, order, reply)
   }
 
   #answer(
-    charge: Charge,
+    request: Request | undefined,
     quote: Quote,
     read: Presented,
     order: PaymentOrder,
     reply: CashierReply,
-  ): Paid | Denial {
+  ): Paid | Denial | 'good' {
     const { payment, payer, units } = order
+    if (reply.state === 'good') return 'good'
     if (reply.state === 'busy')
       return plain(503, 'payment_service_unavailable', 'busy: retry with the same payment', 1)
     if (reply.state !== 'refused') this.#outcomes[reply.state].add(1)
     switch (reply.state) {
       case 'settled': {
-        const lines = this.#receipt(read, { success: true, transaction: reply.transaction, payer })
+        const lines = this.receipt(read.version, { success: true, transaction: reply.transaction, payer })
         const { multiplier } = this.parts.offers.options.tariff
         return { tokens: reply.tokens, payment, amount: units, multiplier, lines }
       }
       case 'refused': {
         const { stage, reason } = reply
         const receipt = { success: false, errorReason: reason, transaction: '', payer }
-        const lines = stage === 'settle' ? this.#receipt(read, receipt) : ''
-        return this.#demand(charge, quote, this.#refusal(read, stage, reason), lines)
+        const lines = stage === 'settle' ? this.receipt(read.version, receipt) : ''
+        return this.#demand(request, quote, this.#refusal(read, stage, reason), lines)
       }
       case 'pending':
         return plain(
@@ -214,15 +228,18 @@ export class X402 implements Payments {
     }
   }
 
-  /** The receipt: under the name of version 1, which the interface promises, and for version 2 under its own too. */
-  #receipt({ version }: Presented, said: object): string {
+  /**
+   * Header lines with the receipt: under the name of version 1, which the interface promises, and for version 2 under its own
+   * too.
+   */
+  receipt(version: 1 | 2, said: object): string {
     const { network, caip2 } = this.parts.offers.usdc
     const encoded = inBase64({ ...said, network: version === 1 ? network : caip2 })
     const own = version === 2 ? `\r\nPAYMENT-RESPONSE: ${encoded}` : ''
     return `\r\nX-Payment-Response: ${encoded}${own}`
   }
 
-  #demand(charge: Charge, quote: Quote, fault: Fault | undefined, lines: string): Denial {
+  #demand(request: Request | undefined, quote: Quote, fault: Fault | undefined, lines: string): Denial {
     const { offers, paywall } = this.parts
     if (!offers.has(1) && !offers.has(2)) {
       return plain(429, 'Too Many Requests', 'the allowance is used up, and payments cannot be taken now', 60)
@@ -234,8 +251,8 @@ export class X402 implements Payments {
     const said = { error, message, ...(payer === undefined ? {} : { payer }) }
     const reason = fault === undefined ? 'payment required' : `${error}: ${message}`
     const head = `\r\nCache-Control: no-store${offers.lines(quote, message)}${lines}`
-    if (paywall !== undefined && isBrowser(charge.request)) {
-      const page = paywall.page(charge.request, quote)
+    if (paywall !== undefined && request !== undefined && isBrowser(request)) {
+      const page = paywall.page(request, quote)
       return { status: 402, contentType: page.contentType, lines: head + page.lines, body: page.body, reason }
     }
     const body = `${JSON.stringify(offers.body(quote, said))}\n`

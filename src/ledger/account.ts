@@ -24,7 +24,7 @@ export function balanceOf({ creditsPosted, debitsPosted }: LedgerAccount): bigin
  * Accounts whose names begin so belong to somebody: they never go below zero. All others are ours (sources of money, revenue,
  * promotions), and show what came from where as debits.
  */
-const owned = ['wallet:', 'approval:', 'gift:']
+const owned = ['wallet:', 'approval:', 'gift:', 'x402:']
 
 /** True where the account may not go below zero. */
 export function isOwned(name: string): boolean {

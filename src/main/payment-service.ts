@@ -7,7 +7,7 @@ import type { PaymentThread, PaymentThreadSaid } from '../payment/wiring.js'
 import { keptSecret } from '../store/secret-file.js'
 import { folders } from './folders.js'
 import { chainOptions } from './network.js'
-import { cdpKey } from './payments-thread.js'
+import { cdpKey, paymentsFolder, rpcOf } from './payments-thread.js'
 import { found, urlOf } from './ports.js'
 import type { SharedTables } from './threads.js'
 import { paymentAddresses, readerOptions } from './topup-options.js'
@@ -126,6 +126,8 @@ function x402Of(config: Config): Pick<PaymentThread, 'x402'> {
       recordsPath: join(folders(config).root, 'ledger-x402'),
       verifyMs: settleTimeoutMs,
       settleMs: Math.max(30_000, settleTimeoutMs),
+      ...rpcOf(config, network),
+      ...(config.payments.enabled ? { gatewayRecordsPath: paymentsFolder(config) } : {}),
       ...(cdp === undefined ? {} : { cdp }),
     },
   }

@@ -74,7 +74,7 @@ function edgePayments(config: Config): EdgePayments | undefined {
 }
 
 /** Folder of the records of payments. */
-function paymentsFolder(config: Config): string {
+export function paymentsFolder(config: Config): string {
   return join(folders(config).root, 'payments')
 }
 
@@ -109,7 +109,7 @@ function paymentsThread(config: Config, { offer, kinds }: EdgePayments, limits: 
 const publicNodes = { base: 'https://mainnet.base.org', 'base-sepolia': 'https://sepolia.base.org' } as const
 
 /** The node that decides about doubtful payments. On devnet no machine outside is asked unless it is set. */
-function rpcOf(
+export function rpcOf(
   { payments, server }: Config,
   network: keyof typeof publicNodes,
 ): { readonly rpcUrl?: string } {

@@ -125,6 +125,7 @@ function uploadThread(
     partsMaxBytes: uploads.partsMaxBytes,
     blockedOwners: uploads.blockedOwners,
     free: freeRules(config),
+    protocol: server.network === 'devnet' ? 'http' : 'https',
     gateway,
     release: server.release,
     proofThreads: Math.max(1, server.edgeThreads >> 1),

@@ -3,14 +3,26 @@ import { availableOf } from '../ledger/account.js'
 import { type CommitOrder, isRejected, type MoneyLedger, type RecordChange } from '../ledger/port.js'
 import type { EndOrder, MoveOrder, TransferOrder } from '../ledger/transfer.js'
 import { type Approvals, approvalAccount } from './approvals.js'
-import type { Checked, CheckOrder, CreditsPort, Payer, Reserved, ReserveOrder, Unpaid } from './port.js'
+import type {
+  Checked,
+  CheckOrder,
+  CreditsPort,
+  Payer,
+  Reserved,
+  ReserveOrder,
+  Unpaid,
+  UsdcFinished,
+} from './port.js'
 import { accountOf, type Wallets } from './wallets.js'
+
+/** Accounts of payments for one item alone; behind it the name of the payment. */
+export const paidPrefix = 'x402:'
 
 /** Where spent credits go. */
 export const revenue = 'revenue'
 
 /** What was held back for an item. */
-interface Reservation {
+export interface Reservation {
   /** From 0; one more after each refund, so that an item that comes again is charged again. */
   readonly attempt: number
   readonly address: string
@@ -18,13 +30,16 @@ interface Reservation {
   /** In the order in which they were taken. */
   readonly parts: readonly { readonly account: string; readonly winc: string }[]
   readonly refunded?: true
+  /** How it ended where it was paid for alone (`PaidItems`). */
+  readonly finished?: UsdcFinished
 }
 
-const kind = 'reservation'
+export const reservationKind = 'reservation'
+const kind = reservationKind
 /** Decisions that others made wrong meanwhile are made again so often. */
 const attemptsMax = 100
 
-const partId = (
+export const partId = (
   what: 'reserve' | 'settle' | 'refund',
   itemId: string,
   attempt: number,
@@ -198,6 +213,10 @@ export class LedgerCredits implements CreditsPort {
           ? ({ id, kind: 'posted', debit: revenue, credit: account, amount, ...facts } satisfies MoveOrder)
           : ({ id, kind: 'void', pending, ...facts } satisfies EndOrder),
       )
+      if (account.startsWith(paidPrefix)) {
+        const wallet = accountOf(await this.#wallets.find(reservation.address))
+        transfers.push({ id: `${id}:back`, kind: 'posted', debit: account, credit: wallet, amount, ...facts })
+      }
       if (!account.startsWith('approval:')) continue
       const stored = await this.#approvals.stored(account.slice('approval:'.length))
       if (stored === undefined) continue
@@ -217,7 +236,8 @@ export class LedgerCredits implements CreditsPort {
   }
 }
 
-function holds(itemId: string, { attempt, parts }: Reservation): MoveOrder[] {
+/** The transfers that hold it back. */
+export function holds(itemId: string, { attempt, parts }: Reservation): MoveOrder[] {
   return parts.map(({ account, winc }, part) => ({
     id: partId('reserve', itemId, attempt, part),
     kind: 'pending',

@@ -117,8 +117,93 @@ export function isDenied(value: object): value is Denied {
   return 'denied' in value
 }
 
+/** An answer in the words of x402: an offer, or why a payment was not taken. */
+export interface UsdcAnswer {
+  readonly status: number
+  readonly json: unknown
+  /** Header lines, each with CRLF in front. */
+  readonly lines: string
+}
+
+/** What is to be paid in USDC for one item alone. */
+export interface UsdcWanted {
+  /** Of the whole signed item. */
+  readonly bytes: number
+  /** Absolute address of what is asked for. */
+  readonly resource: string
+  readonly mimeType: string
+}
+
+/** A payment in USDC for one item alone. */
+export interface UsdcOrder extends UsdcWanted {
+  /** Id of the item, or name of the upload: what the payment is good for, and nothing else. */
+  readonly itemId: string
+  /** Wallet that is credited with what was paid and not used; absent: the payer's own. */
+  readonly address?: string
+  /** Value of the header X-PAYMENT (version 1) or PAYMENT-SIGNATURE (2). */
+  readonly header: string
+  readonly version: 1 | 2
+  /** Address of the client that brought it, as limits go by. */
+  readonly asker: string
+  /** What is paid beyond the price becomes credits; else it is spent with it. */
+  readonly keepsRest?: true
+}
+
+/** The money is here, and held back for the item: `CreditsPort.settle` or `refund`, or `UsdcPort.finish`, must come. */
+export interface UsdcPaid {
+  readonly paid: true
+  /** Name of the payment. */
+  readonly payment: string
+  readonly transaction: string
+  /** 0x and 40 hexadecimal digits, lower case. */
+  readonly payer: string
+  readonly network: string
+  /** Held back for the item. */
+  readonly winc: string
+  /** What became credits at once. */
+  readonly creditedWinc: string
+  /** Header lines with the receipt of the payment. */
+  readonly lines: string
+}
+
+/**
+ * What became of a payment for an item. `unknown`: nothing has moved, and nobody has asked for it. `other`: it paid for something
+ * else. `open`: ask again.
+ */
+export type UsdcOutcome =
+  | UsdcPaid
+  | { readonly paid: false; readonly state: 'open' | 'unknown' | 'other' | 'failed' }
+
+export interface UsdcFinished {
+  readonly status: 'confirmed' | 'refunded' | 'fraud_penalty'
+  /** Spent. */
+  readonly winc: string
+  /** Given back as credits. */
+  readonly refundWinc: string
+}
+
+/** Items that are paid for in USDC by x402. None of these ever rejects; a refusal `unknown`: no USDC is taken. */
+export interface UsdcPort {
+  /** The 402 for an item. `fault`: why a payment for it was not taken. */
+  offer(
+    wanted: UsdcWanted & { readonly fault?: { readonly error: string; readonly message: string } },
+  ): Promise<UsdcAnswer | Refusal>
+  /** Would it settle? Moves nothing. */
+  look(order: UsdcOrder): Promise<{ readonly good: true } | UsdcAnswer | Refusal>
+  /** Moves the money, once, however often it is asked. An answer of status 503: it may still move, ask for the outcome. */
+  pay(order: UsdcOrder): Promise<UsdcPaid | UsdcAnswer | Refusal>
+  outcome(asked: { readonly payment: string; readonly itemId: string }): Promise<UsdcOutcome | Refusal>
+  /** The item had so many bytes: spends what they cost of what was paid, and credits the rest where that is much. */
+  finish(order: { readonly itemId: string; readonly bytes: number }): Promise<UsdcFinished | Refusal>
+  /** What so many bytes cost, in smallest units of USDC. */
+  units(bytes: number): Promise<{ readonly units: string; readonly network: string } | Refusal>
+}
+
 /** What the payment service asks the upload service: free bytes are counted there. */
 export interface FreeTier {
   /** Bytes that a wallet may still upload for free; null: as many as it wants; 0: none. '' asks for nobody in particular. */
   remaining(address: string): Promise<number | null>
 }
+
+/** Where a payment service takes calls of `UsdcPort` as JSON, behind a token of services. */
+export const ordersPath = '/v1/x402/orders'

@@ -1,17 +1,49 @@
 import type { Address } from '../actor/address.js'
-import type { Refusal } from '../format/refusal.js'
-import type { CreditsPort } from './port.js'
+import { type Refusal, refuse } from '../format/refusal.js'
+import type { CreditsPort, UsdcPort } from './port.js'
 
-/** A call of `CreditsPort` as a message to the payment thread. */
-export type CreditsRequest = {
-  [Name in keyof CreditsPort]: { readonly call: Name; readonly given: Parameters<CreditsPort[Name]>[0] }
-}[keyof CreditsPort]
+/** A call of `UsdcPort` as a message, or as JSON to a service elsewhere. */
+export type UsdcRequest = {
+  [Name in keyof UsdcPort]: { readonly usdc: Name; readonly given: Parameters<UsdcPort[Name]>[0] }
+}[keyof UsdcPort]
 
-export type CreditsReply = Awaited<ReturnType<CreditsPort[keyof CreditsPort]>>
+export type UsdcReply = Awaited<ReturnType<UsdcPort[keyof UsdcPort]>>
 
-/** Answers messages with an implementation on this thread. */
-export function creditsAnswering(credits: CreditsPort): (request: CreditsRequest) => Promise<CreditsReply> {
+/** A call of `CreditsPort` or `UsdcPort` as a message to the payment thread. */
+export type CreditsRequest =
+  | {
+      [Name in keyof CreditsPort]: { readonly call: Name; readonly given: Parameters<CreditsPort[Name]>[0] }
+    }[keyof CreditsPort]
+  | UsdcRequest
+
+export type CreditsReply = Awaited<ReturnType<CreditsPort[keyof CreditsPort]>> | UsdcReply
+
+/** Answers a call with an implementation on this thread; undefined: there is none. */
+export async function usdcAnswer(usdc: UsdcPort | undefined, request: UsdcRequest): Promise<UsdcReply> {
+  if (usdc === undefined) return refuse('unknown', 'self', 'no USDC is taken by x402')
+  switch (request.usdc) {
+    case 'offer':
+      return usdc.offer(request.given)
+    case 'look':
+      return usdc.look(request.given)
+    case 'pay':
+      return usdc.pay(request.given)
+    case 'outcome':
+      return usdc.outcome(request.given)
+    case 'finish':
+      return usdc.finish(request.given)
+    case 'units':
+      return usdc.units(request.given)
+  }
+}
+
+/** Answers messages with implementations on this thread. */
+export function creditsAnswering(
+  credits: CreditsPort,
+  usdc: UsdcPort | undefined,
+): (request: CreditsRequest) => Promise<CreditsReply> {
   return async (request) => {
+    if ('usdc' in request) return usdcAnswer(usdc, request)
     switch (request.call) {
       case 'price':
         return credits.price(request.given)
@@ -52,5 +84,25 @@ export function embeddedCredits(thread: Address<CreditsRequest, CreditsReply>): 
   }
 }
 
+/** Calls of `UsdcPort` by way of `ask`. */
+export function usdcBy(ask: (request: UsdcRequest) => Promise<unknown>): UsdcPort {
+  const call = async <Name extends keyof UsdcPort>(
+    usdc: Name,
+    given: Parameters<UsdcPort[Name]>[0],
+  ): Promise<Awaited<ReturnType<UsdcPort[Name]>> | Refusal> => {
+    // Each call is answered with what that call resolves with.
+    return (await ask({ usdc, given } as UsdcRequest)) as Awaited<ReturnType<UsdcPort[Name]>> | Refusal
+  }
+  return {
+    offer: (wanted) => call('offer', wanted),
+    look: (order) => call('look', order),
+    pay: (order) => call('pay', order),
+    outcome: (asked) => call('outcome', asked),
+    finish: (order) => call('finish', order),
+    units: (bytes) => call('units', bytes),
+  }
+}
+
 /** The same over HTTP, where the payment service runs elsewhere. */
 export { RemoteCredits, type RemoteCreditsOptions } from './remote.js'
+export { RemoteUsdc } from './remote-usdc.js'

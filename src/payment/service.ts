@@ -15,7 +15,8 @@ import { Cards } from './cards.js'
 import { LedgerCredits } from './credits.js'
 import { serviceInfoRoutes } from './info-routes.js'
 import type { Oracle } from './oracle.js'
-import type { FreeTier } from './port.js'
+import { PaidItems } from './paid-items.js'
+import type { FreeTier, UsdcPort } from './port.js'
 import { priceRoutes } from './price-routes.js'
 import { type NetworkPrice, Prices } from './prices.js'
 import { promotionRoutes } from './promotion-routes.js'
@@ -26,8 +27,10 @@ import type { ChainReader } from './seen-payment.js'
 import { topUpRoutes } from './topup-routes.js'
 import { TopUps } from './topups.js'
 import { spelled, Wallets } from './wallets.js'
+import { X402Desk, type X402DeskParts, type X402Options } from './x402-desk.js'
 import { x402CreditRoutes } from './x402-routes.js'
-import { type X402Options, X402TopUps } from './x402-topups.js'
+import { X402Sales } from './x402-sales.js'
+import { X402TopUps } from './x402-topups.js'
 
 export interface PaymentServiceOptions {
   readonly privateSecret: string
@@ -78,7 +81,9 @@ export class PaymentService {
   readonly #accounts: Accounts
   readonly #topUps: TopUps
   readonly #cards: Cards
-  readonly #x402: X402TopUps | undefined
+  readonly #desk: X402Desk | undefined
+  /** Absent: no USDC is taken by x402. */
+  readonly usdc: UsdcPort | undefined
   readonly #readers: readonly ChainReader[]
   #isRechecking = false
 
@@ -124,7 +129,9 @@ export class PaymentService {
       },
     })
     this.#cards = new Cards({ ...common, promotions: this.promotions, provider: cards })
-    this.#x402 = x402 && new X402TopUps({ ...x402, ledger, accounts, prices, quotes, clock, log })
+    const selling = x402 && this.#selling({ ...x402, prices, quotes, clock, log }, wallets)
+    this.#desk = selling?.desk
+    this.usdc = selling?.sales
     const { release: version, addresses, gateway } = options
     const calls = [
       ...serviceInfoRoutes({ version, addresses, gateway }),
@@ -132,7 +139,9 @@ export class PaymentService {
       ...accountRoutes(accounts, free),
       ...topUpRoutes(this.#topUps),
       ...cardRoutes(this.#cards, accounts, ledger, now),
-      ...(this.#x402 === undefined ? [] : x402CreditRoutes(this.#x402, accounts)),
+      ...(selling === undefined
+        ? []
+        : x402CreditRoutes({ ...selling, accounts, secret: options.privateSecret, now })),
       ...promotionRoutes(this.promotions, options.privateSecret, now),
       ...protectedRoutes(this.credits, options.privateSecret, now),
     ]
@@ -142,6 +151,24 @@ export class PaymentService {
       clock.every(recheckMs, () => this.#background('recheck', this.#recheck())),
       clock.every(signEveryMs, () => this.#background('signature', ledger.signHead())),
     ]
+  }
+
+  /** The desk for USDC, and what is sold there. */
+  #selling(
+    parts: X402DeskParts,
+    wallets: Wallets,
+  ): { readonly desk: X402Desk; readonly topUps: X402TopUps; readonly sales: X402Sales } {
+    const ledger = this.#ledger
+    const items = new PaidItems(ledger, wallets, this.credits)
+    const desk: X402Desk = new X402Desk(parts, (client, payment, settled) =>
+      X402Sales.isSale(client)
+        ? sales.credit(client, payment, settled)
+        : topUps.credit(client, payment, settled),
+    )
+    const topUps = new X402TopUps({ ledger, accounts: this.#accounts, quotes: parts.quotes }, desk)
+    const sales = new X402Sales({ ...parts, ledger, items }, desk)
+    desk.start()
+    return { desk, topUps, sales }
   }
 
   /** Hears what the card provider told while nobody listened. */
@@ -173,7 +200,7 @@ export class PaymentService {
 
   async close(): Promise<void> {
     for (const timer of this.#timers) timer.cancel()
-    await this.#x402?.close()
+    await this.#desk?.close()
     await Promise.all(this.#readers.map((reader) => reader.close()))
     // The end must not wait for a database that is gone: the head is signed at the next start.
     await this.#ledger.signHead().catch((error: unknown) => {

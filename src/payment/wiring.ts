@@ -1,7 +1,7 @@
 import type { ChainOptions } from '../chain/options.js'
 import type { ReaderOptions } from './readers.js'
 import type { StripeOptions } from './stripe-cards.js'
-import type { X402Options } from './x402-topups.js'
+import type { X402Options } from './x402-desk.js'
 
 /** What `workers/payment.ts` is started with. Answers `CreditsRequest` with `CreditsReply` on every port that comes. */
 export interface PaymentThread {

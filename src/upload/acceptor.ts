@@ -7,9 +7,12 @@ import { normalizedAddress } from '../proof/address.js'
 import type { LogPlace } from '../store/segments/log-file.js'
 import { jsonAnswer, said, textAnswer, toldAs, type UploadAnswer } from './answers.js'
 import type { Charged, Charging, ItemCharge } from './charging.js'
-import type { ItemAnnouncer } from './item-announcer.js'
+import { keepUnsettled } from './credit-charging.js'
+import type { AnnouncedItem, ItemAnnouncer } from './item-announcer.js'
 import type { ReadItem } from './item-reader.js'
 import { type Receipt, type ReceiptTerms, receiptMessage, receiptOf } from './receipt.js'
+import type { Purchase, Sale } from './sales.js'
+import { type ItemSelling, saleFacts, saleWords } from './selling.js'
 import type { Sharing } from './sharing.js'
 import type { Signing } from './signing.js'
 import type { Uploader } from './uploader.js'
@@ -29,11 +32,23 @@ export interface AcceptorParts {
   /** Absent: no credits are kept, and none can be shared. */
   readonly sharing?: Pick<Sharing, 'act'>
   readonly announcer: Pick<ItemAnnouncer, 'announce'>
+  /** Items that are paid for one by one. */
+  readonly selling: ItemSelling
   readonly signing: Pick<Signing, 'receipt'>
   readonly terms: ReceiptTerms
   /** Height of the chain's tip; undefined: nobody has ever told. */
   readonly height: () => number | undefined
   readonly clock: Clock
+}
+
+/** How an item is taken. */
+export interface TakeTerms {
+  /** Its owner signed it. */
+  readonly onHeld?: () => void
+  /** What it costs was held back already. */
+  readonly charge?: Charged
+  /** It is paid for by a payment of its own. */
+  readonly purchase?: Purchase
 }
 
 /** An item is permanent within so many blocks, or the service has broken its word. */
@@ -42,31 +57,59 @@ const deadlineBlocks = 200
 /** Decides about items that were read to their end: signature, money, disk, catalog, receipt, in this order. */
 export class Acceptor {
   /** By id: what two who send the same item at once both wait for. */
-  readonly #underWay = new Map<Id, Promise<UploadAnswer>>()
+  readonly #underWay = new Map<string, Promise<UploadAnswer>>()
   readonly #keeping: { readonly item: AcceptedItem; readonly charge: Charged; readonly done: () => void }[] =
     []
   #isKeeping = false
 
   constructor(private readonly parts: AcceptorParts) {}
 
-  /** `onHeld`: its owner signed it. Never rejects but for bugs. Nothing was charged where the answer is no receipt. */
+  /** Never rejects but for bugs. Nothing was charged where the answer is no receipt. */
   async accept(
     item: ReadItem,
     spooled: Spooled,
     uploader: Uploader,
-    onHeld?: () => void,
+    how: TakeTerms = {},
   ): Promise<UploadAnswer> {
     const { header, message } = item
     const { id, signatureType, owner, signature } = header
     const held = await this.parts.verdicts.verdict({ id, signatureType, owner, signature, message })
-    if (held !== true) return said.invalidItem
-    onHeld?.()
-    // Whoever comes second waits for the first; where that one fails it is their turn.
+    if (held !== true) {
+      await how.charge?.giveBack()
+      return said.invalidItem
+    }
+    how.onHeld?.()
+    const alone = (): Promise<UploadAnswer> => this.#one(item, spooled, uploader, how)
+    // What is signed here has another id each time: of two such, the payment tells that they are one.
+    return how.purchase === undefined ? alone() : this.#alone(`payment ${how.purchase.payment}`, alone)
+  }
+
+  #one(item: ReadItem, spooled: Spooled, uploader: Uploader, how: TakeTerms): Promise<UploadAnswer> {
+    const { id } = item.header
+    return this.#alone(id, async () => {
+      const known = this.#known(id, how)
+      if (known === undefined) return this.#take(item, spooled, uploader, how)
+      await how.charge?.giveBack()
+      return known
+    })
+  }
+
+  /** The item of a sale is kept, and its money may have moved since: goes on with it. */
+  resume(sale: Sale, purchase?: Purchase): Promise<UploadAnswer> {
+    const { selling, uploads } = this.parts
+    return this.#alone(sale.itemId, async () => {
+      const open = selling.sales.openOf(sale.itemId)
+      if (open !== undefined) return this.#sell(open, purchase ?? selling.inquiry(open))
+      const item = uploads.find(sale.itemId)
+      return item === undefined ? said.unknownItem : this.again(item, 200, selling.sales.find(sale.payment))
+    })
+  }
+
+  /** Whoever comes second waits for the first; where that one fails it is their turn. */
+  async #alone(id: string, act: () => Promise<UploadAnswer>): Promise<UploadAnswer> {
     for (let first = this.#underWay.get(id); first !== undefined; first = this.#underWay.get(id)) await first
     // Nothing is waited for between this look and the next entry: so only one takes it.
-    const known = this.parts.uploads.find(id)
-    if (known !== undefined) return this.#known(known)
-    const outcome = this.#take(item, spooled, uploader)
+    const outcome = act()
     this.#underWay.set(id, outcome)
     try {
       return await outcome
@@ -75,13 +118,47 @@ export class Acceptor {
     }
   }
 
-  async #take(item: ReadItem, spooled: Spooled, uploader: Uploader): Promise<UploadAnswer> {
-    const { charging, height, clock, announcer } = this.parts
+  /** What is answered where nothing is to be taken any more. */
+  #known(id: Id, { purchase }: TakeTerms): Promise<UploadAnswer> | undefined {
+    const sold = purchase === undefined ? undefined : this.#soldBy(purchase, id)
+    if (sold !== undefined) return sold
+    const known = this.parts.uploads.find(id)
+    return known === undefined ? undefined : this.again(known, 202)
+  }
+
+  /** A payment is good for one thing, and so is the name that a client gives it. */
+  #soldBy(purchase: Purchase, id: Id): Promise<UploadAnswer> | undefined {
+    const { sales } = this.parts.selling
+    const { identifier, payment } = purchase
+    const sale = sales.find(payment)
+    const request = purchase.request(id)
+    if (sale !== undefined && sale.request !== request) return purchase.refuse('used')
+    const named = identifier === undefined ? undefined : sales.named(identifier)
+    if (named !== undefined && named.request !== request) return purchase.refuse('identifier')
+    const paid = [sale, named].find((one) => one?.paid !== undefined)
+    const item = paid === undefined ? undefined : this.parts.uploads.find(paid.itemId)
+    if (item !== undefined) return this.again(item, 200, paid)
+    const open = [sale, named].find((one) => one?.item !== undefined && one.itemId !== id)
+    return open === undefined ? undefined : this.resume(open, open === sale ? purchase : undefined)
+  }
+
+  async #take(
+    item: ReadItem,
+    spooled: Spooled,
+    uploader: Uploader,
+    { charge: given, purchase }: TakeTerms,
+  ): Promise<UploadAnswer> {
+    const { charging, height, clock, selling } = this.parts
     const now = height()
-    if (now === undefined)
+    if (now === undefined) {
+      await given?.giveBack()
       return textAnswer(503, 'No node has told the height of the chain yet', '\r\nRetry-After: 5')
+    }
     const { header, sizeBytes, digest } = item
-    const charge = await charging.charge(header, sizeBytes, uploader)
+    const open = await this.#openSale(header.id, purchase)
+    if (open !== undefined) return 'status' in open ? open : this.#sell(open, purchase as Purchase)
+    const charge =
+      given ?? (purchase === undefined ? await charging.charge(header, sizeBytes, uploader) : unpaid)
     if (!isCharge(charge)) return toldAs(charge)
     // Before the item is kept: one that could not do what it says must not be taken.
     const shared = await this.parts.sharing?.act(header, uploader)
@@ -90,24 +167,72 @@ export class Acceptor {
       return shared
     }
     const contentType = plainTagValue(header.tags, 'Content-Type')
-    const meta: LoggedUpload = {
+    const meta: Omit<LoggedUpload, 'free'> = {
       ...{ id: header.id, headerSize: header.headerSize, owner: normalizedAddress(header.owner) },
       ...{ receivedMs: clock.now(), deadlineHeight: now + deadlineBlocks, winc: charge.winc },
       ...(contentType === undefined ? {} : { contentType }),
       digest: encodeBase64url(digest),
+      ...(purchase === undefined ? {} : { sale: saleFacts(purchase, header.id) }),
     }
-    const place = await spooled.keep(item.wholeDigest, Buffer.from(JSON.stringify(meta)))
+    const logged: LoggedUpload = charge.free === undefined ? meta : { ...meta, free: charge.free }
+    const place = await spooled.keep(item.wholeDigest, Buffer.from(JSON.stringify(logged)))
     if (isRefusal(place)) {
       await charge.giveBack()
       return toldAs(place)
     }
     const accepted: AcceptedItem = { ...meta, place }
-    const [receipt] = await Promise.all([
-      this.receipt(accepted),
-      this.#keep(accepted, charge).then(() => announcer.announce({ header, sizeBytes, digest })),
-    ])
+    if (purchase === undefined)
+      return this.#accepted(accepted, charge, { header, sizeBytes, digest }, shared?.done)
+    const sale = selling.begin(accepted, purchase)
+    return this.#sell(sale, purchase, shared?.done)
+  }
+
+  /** A sale of the same item that is open: by this payment; else how it ended, where that decides. */
+  async #openSale(id: Id, purchase: Purchase | undefined): Promise<Sale | UploadAnswer | undefined> {
+    const { selling } = this.parts
+    const open = selling.sales.openOf(id)
+    if (open === undefined || open.payment === purchase?.payment) return open
+    const answer = await this.#sell(open, selling.inquiry(open))
+    // Nothing was paid: it begins anew.
+    return answer.status === 402 ? undefined : answer
+  }
+
+  /** Moves the money for an item that is kept, and accepts it. */
+  async #sell(sale: Sale, purchase: Purchase, done?: object): Promise<UploadAnswer> {
+    const { selling } = this.parts
+    const { item } = sale
+    if (item === undefined) throw new Error(`the sale ${sale.payment} is over`)
+    const paid = await purchase.collect(item.id)
+    if ('answer' in paid) {
+      if (!paid.isOpen) selling.drop(sale)
+      return paid.answer
+    }
+    const charge: Charged = {
+      winc: paid.winc,
+      keep: () => {
+        keepUnsettled(selling.sales.environment, item.id)
+        selling.sales.end(sale, paid)
+      },
+      giveBack: async () => undefined,
+    }
+    const { sale: _, ...kept } = item
+    const announced = selling.kept(item)
+    return this.#accepted({ ...kept, winc: paid.winc }, charge, announced, done, { ...sale, paid })
+  }
+
+  /** It is kept and paid for. */
+  async #accepted(
+    accepted: AcceptedItem,
+    charge: Charged,
+    announced: AnnouncedItem | undefined,
+    done: object | undefined,
+    sale?: Sale,
+  ): Promise<UploadAnswer> {
+    const { announcer, charging } = this.parts
+    const told = (): Promise<void> | undefined => announced && announcer.announce(announced)
+    const [receipt] = await Promise.all([this.receipt(accepted), this.#keep(accepted, charge).then(told)])
     charging.settle(accepted.id, charge)
-    return jsonAnswer(200, { ...receipt, ...shared?.done })
+    return jsonAnswer(200, { ...receipt, ...done, ...saleWords(receipt, sale) }, sale?.paid?.lines)
   }
 
   /** Writes down what was accepted, all that comes together in one transaction. The log has it already, for good. */
@@ -135,8 +260,10 @@ export class Acceptor {
     this.#isKeeping = false
   }
 
-  async #known(item: AcceptedItem): Promise<UploadAnswer> {
-    return jsonAnswer(202, await this.receipt(item))
+  /** The answer to an item that is here already. */
+  async again(item: AcceptedItem, status: 200 | 202, sale?: Sale): Promise<UploadAnswer> {
+    const receipt = await this.receipt(item)
+    return jsonAnswer(status, { ...receipt, ...saleWords(receipt, sale) }, sale?.paid?.lines)
   }
 
   /** The same receipt each time: the signature has no chance in it. */
@@ -146,6 +273,9 @@ export class Acceptor {
     return receiptOf(signed, await signing.receipt(receiptMessage(signed)), terms)
   }
 }
+
+/** The money of a purchase moves when the item is kept. */
+const unpaid: Charged = { winc: '0', keep: () => undefined, giveBack: async () => undefined }
 
 function isCharge(value: ItemCharge): value is Charged {
   return 'giveBack' in value

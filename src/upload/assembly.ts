@@ -3,6 +3,7 @@ import { isRefusal } from '../format/refusal.js'
 import { normalizedAddress } from '../proof/address.js'
 import { codeOf } from '../store/blobs.js'
 import { diskRefusal } from '../store/segments/disk.js'
+import type { TakeTerms } from './acceptor.js'
 import { answerOf, said, tooLarge, type UploadAnswer, unreadable } from './answers.js'
 import { ItemReader } from './item-reader.js'
 import type { SingleUploadParts } from './single-upload.js'
@@ -22,24 +23,24 @@ export class Assembly {
     this.#spool = new Spool(parts.log, () => this.#onRoom())
   }
 
-  /** Once. `onRead`: all was read, and is being verified. `onHeld`: its owner signed it. Never rejects but for bugs. */
+  /** Once. Of files, and of bytes. `onRead`: all was read, and is being verified. Never rejects but for bugs. */
   async run(
-    files: readonly string[],
+    pieces: readonly (string | Uint8Array)[],
     uploader: Uploader,
     onRead: () => void,
-    onHeld: () => void,
+    how: TakeTerms,
   ): Promise<UploadAnswer> {
     try {
       const full = this.parts.full()
       if (full !== undefined) return full
-      for (const file of files) {
-        const failed = await this.#file(file)
+      for (const piece of pieces) {
+        const failed = typeof piece === 'string' ? await this.#file(piece) : await this.#piece(piece)
         if (failed !== undefined) return failed
       }
       onRead()
       const item = this.#reader.finish()
       if (isRefusal(item)) return unreadable(item)
-      return await this.parts.acceptor.accept(item, this.#spool, uploader, onHeld)
+      return await this.parts.acceptor.accept(item, this.#spool, uploader, how)
     } finally {
       await this.#spool.drop()
     }

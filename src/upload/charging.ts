@@ -3,13 +3,15 @@ import type { ItemHeader } from '../format/item.js'
 import type { Refusal } from '../format/refusal.js'
 import { nativeAddress, normalizedAddress } from '../proof/address.js'
 import { jsonAnswer, type UploadAnswer } from './answers.js'
-import type { FreePools } from './free-pools.js'
+import type { FreePools, Taken } from './free-pools.js'
 import type { Uploader } from './uploader.js'
 
 /** What an item costs, held back until it is settled. */
 export interface Charged {
   /** Decimal. */
   readonly winc: string
+  /** What was taken of free bytes. */
+  readonly free?: Taken
   /** Writes down what must not be forgotten. Only inside the transaction that accepts the item. */
   keep(id: Id): void
   /** The item was not accepted. Never rejects. */
@@ -37,7 +39,12 @@ export function freeCharge(
   const wallet = normalizedAddress(owner)
   const taken = pools.take({ wallet, name: nativeAddress(signatureType, owner), range }, sizeBytes)
   if (taken === undefined) return undefined
-  return { winc: '0', keep: () => pools.keep(taken), giveBack: async () => pools.giveBack(taken) }
+  return {
+    winc: '0',
+    free: taken,
+    keep: () => pools.keep(taken),
+    giveBack: async () => pools.giveBack(taken),
+  }
 }
 
 /** Takes what is free, and nothing else: for a service without a payment service. */

@@ -13,8 +13,8 @@ export interface FreeRules {
 
 /** Who takes from the pools. */
 export interface FreeTaker {
-  /** Normalized address of the signer: who pays otherwise does not matter. */
-  readonly wallet: string
+  /** Normalized address of the signer: who pays otherwise does not matter. Absent: only the range is counted. */
+  readonly wallet?: string
   /** The same wallet as its own network writes it. */
   readonly name?: string
   /** Undefined: the address is not counted (this machine's own). */
@@ -54,13 +54,13 @@ export class FreePools {
   take({ wallet, name: of = wallet, range }: FreeTaker, bytes: number): Taken | undefined {
     const { itemMaxBytes, walletBytes, rangeBytes } = this.rules
     if (itemMaxBytes === 0 || bytes > itemMaxBytes) return undefined
-    const name = of === wallet ? {} : { name: { of, wallet } }
-    if (this.#exempt.has(wallet)) return { keys: [], bytes, ...name }
-    const walletKey = `w:${wallet}`
-    const rangeKey = range === undefined ? undefined : `r:${range}`
-    if (this.#count(walletKey) + bytes > walletBytes) return undefined
-    if (rangeKey !== undefined && this.#count(rangeKey) + bytes > rangeBytes) return undefined
-    const keys = rangeKey === undefined ? [walletKey] : [walletKey, rangeKey]
+    const name = of === undefined || wallet === undefined || of === wallet ? {} : { name: { of, wallet } }
+    if (wallet !== undefined && this.#exempt.has(wallet)) return { keys: [], bytes, ...name }
+    const walletKey = wallet === undefined ? [] : [`w:${wallet}`]
+    const rangeKey = range === undefined ? [] : [`r:${range}`]
+    if (walletKey.some((key) => this.#count(key) + bytes > walletBytes)) return undefined
+    if (rangeKey.some((key) => this.#count(key) + bytes > rangeBytes)) return undefined
+    const keys = [...walletKey, ...rangeKey]
     for (const key of keys) this.#used.set(key, this.#count(key) + bytes)
     return { keys, bytes, ...name }
   }

@@ -2,29 +2,45 @@ import type { Log } from '../actor/log.js'
 import { DurableLog } from '../store/segments/durable-log.js'
 import type { LogPlace } from '../store/segments/log-file.js'
 import { keepUnsettled } from './credit-charging.js'
-import type { AcceptedItem, LoggedUpload, Uploads } from './uploads.js'
+import type { FreePools } from './free-pools.js'
+import type { Sales } from './sales.js'
+import type { AcceptedItem, LoggedUpload, SaleFacts, Uploads } from './uploads.js'
 
 /** 256 KiB: a hundred uploaders of anything smaller take 25 MiB of memory. */
 const options = { fileBytes: 268_435_456, sharedMaxBytes: 262_144, growBytes: 67_108_864 }
+
+export interface IntakeParts {
+  readonly uploads: Uploads
+  readonly sales: Sales
+  readonly pools: Pick<FreePools, 'keep'>
+  readonly log: Log
+}
+
+export interface OpenedIntake {
+  readonly log: DurableLog
+  /** Items that the tables did not know: nobody was told of them yet. */
+  readonly lost: readonly AcceptedItem[]
+}
 
 /**
  * Opens the log of accepted items, and brings the tables up to it: after a power cut the log may know more than they do. Bytes
  * that are not needed any more are released again.
  */
-export async function openIntake(folder: string, uploads: Uploads, log: Log): Promise<DurableLog> {
-  const lost: AcceptedItem[] = []
+export async function openIntake(
+  folder: string,
+  { uploads, sales, pools, log }: IntakeParts,
+): Promise<OpenedIntake> {
+  const lost: LostItem[] = []
   const released: LogPlace[] = []
   const intake = await DurableLog.open(folder, options, ({ place, meta }) => {
     const logged = JSON.parse(Buffer.from(meta).toString()) as LoggedUpload
     const known = uploads.find(logged.id)
-    if (known === undefined) lost.push({ ...logged, place })
+    if (known === undefined) {
+      if (logged.sale === undefined) lost.push({ ...logged, place })
+      else if (!takeUpSale(sales, { ...logged, place }, logged.sale)) released.push(place)
+    }
     // The same item once more: it was refused after its bytes were written.
-    else if (
-      known.released === true ||
-      known.place.file !== place.file ||
-      known.place.offset !== place.offset
-    )
-      released.push(place)
+    else if (known.released === true || !isSamePlace(known.place, place)) released.push(place)
   })
   for (const place of released) intake.release(place)
   if (lost.length > 0) {
@@ -32,11 +48,34 @@ export async function openIntake(folder: string, uploads: Uploads, log: Log): Pr
       { items: lost.length },
       'uploads were in the log alone: a power cut, or a kill between two steps',
     )
-    uploads.accept(lost, () => {
-      for (const { id, winc } of lost) if (winc !== '0') keepUnsettled(uploads.environment, id)
+    uploads.accept(lost.map(withoutFree), () => {
+      for (const { id, winc, free } of lost) {
+        if (winc !== '0') keepUnsettled(uploads.environment, id)
+        if (free !== undefined) pools.keep(free)
+      }
     })
   }
   const { damaged } = intake.found
   if (damaged.length > 0) log.error({ damaged }, 'the log of uploads is damaged: items in it may be lost')
-  return intake
+  return { log: intake, lost: lost.map(withoutFree) }
+}
+
+type LostItem = LoggedUpload & AcceptedItem
+
+function withoutFree({ free: _, ...item }: LostItem): AcceptedItem {
+  return item
+}
+
+/** An item that was kept for a payment: the sale decides. False: it was kept for it a second time. */
+function takeUpSale(sales: Sales, item: AcceptedItem, facts: SaleFacts): boolean {
+  const sale = sales.find(facts.payment)
+  if (sale === undefined) {
+    sales.begin({ ...facts, openedMs: item.receivedMs, itemId: item.id, item })
+    return true
+  }
+  return sale.item !== undefined && isSamePlace(sale.item.place, item.place)
+}
+
+function isSamePlace(one: LogPlace, other: LogPlace): boolean {
+  return one.file === other.file && one.offset === other.offset
 }

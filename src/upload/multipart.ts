@@ -250,12 +250,9 @@ export class Multipart {
     const moved = (stage: Stage) => (): void => {
       live.stage = stage
     }
-    const answer = await new Assembly(this.parts).run(
-      paths,
-      uploader,
-      moved('VALIDATING'),
-      moved('FINALIZING'),
-    )
+    const answer = await new Assembly(this.parts).run(paths, uploader, moved('VALIDATING'), {
+      onHeld: moved('FINALIZING'),
+    })
     const outcome = outcomeOf(answer)
     const record = this.parts.records.find(id)
     if (outcome === undefined || record === undefined) return answer

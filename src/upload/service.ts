@@ -102,5 +102,8 @@ export const uploadParameters: PathParameters = {
   offset: { description: 'Where the part begins in the item, in bytes', example: '0' },
   chunkSize: { description: 'Bytes of all parts but the last, from 5 MiB to 500 MiB', example: '5242880' },
   byteCount: { description: 'Bytes of the whole signed item', example: '107520' },
+  network: { description: 'A chain, which decides nothing', example: 'base' },
+  tags: { description: 'How many tags the item will have', example: '2' },
+  contentType: { description: 'Type of the data', example: 'text/plain' },
   token: { description: 'A currency, which decides nothing but for kyve', example: 'arweave' },
 }

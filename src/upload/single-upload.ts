@@ -6,6 +6,7 @@ import type { DurableLog } from '../store/segments/durable-log.js'
 import type { Acceptor } from './acceptor.js'
 import { answerOf, said, tooLarge, type UploadAnswer, unreadable } from './answers.js'
 import { ItemReader } from './item-reader.js'
+import type { Purchase } from './sales.js'
 import { Spool } from './spool.js'
 import type { Uploader } from './uploader.js'
 
@@ -20,16 +21,23 @@ export interface SingleUploadParts {
   readonly full: () => UploadAnswer | undefined
 }
 
+/** What a single upload is besides its item. */
+export interface UploadTerms {
+  /** Asked with the head alone: nothing of the body is read on before it has said nothing. An answer: it is not wanted. */
+  readonly gate?: () => Promise<UploadAnswer | undefined>
+  readonly purchase?: Purchase
+}
+
 /** One signed item as the body of a request. */
 export class SingleUpload {
   constructor(private readonly parts: SingleUploadParts) {}
 
   /** Reads the item as it comes, and answers. To be called before the handler first waits. */
-  take(request: Request, uploader: Uploader): Promise<UploadAnswer> {
+  take(request: Request, uploader: Uploader, terms: UploadTerms = {}): Promise<UploadAnswer> {
     const early = this.#early(request)
     if (early !== undefined) return Promise.resolve(early)
     return new Promise((resolve, reject) => {
-      const arrival = new Arrival(this.parts, uploader, resolve, reject)
+      const arrival = new Arrival(this.parts, uploader, terms, resolve, reject)
       arrival.begin(request)
     })
   }
@@ -52,18 +60,39 @@ class Arrival implements BodySink {
   #flow: BodyFlow | undefined
   #isOver = false
   #isAdmitted = false
+  /** Questions that are open: the body waits for their answers. */
+  #held = 0
+  #answered: Promise<unknown> = Promise.resolve()
 
   constructor(
     private readonly parts: SingleUploadParts,
     private readonly uploader: Uploader,
+    private readonly terms: UploadTerms,
     private readonly resolve: (answer: UploadAnswer) => void,
     private readonly reject: (error: unknown) => void,
   ) {
-    this.#spool = new Spool(parts.log, () => this.#flow?.resume())
+    this.#spool = new Spool(parts.log, () => this.#resume())
   }
 
   begin(request: Request): void {
     this.#flow = request.stream(this)
+    if (this.terms.gate !== undefined) this.#hold(this.terms.gate())
+  }
+
+  /** Reads no more of the body until somebody has said whether it is wanted. */
+  #hold(asked: Promise<UploadAnswer | undefined>): void {
+    this.#held += 1
+    this.#flow?.pause()
+    const told = asked.then((answer) => {
+      this.#held -= 1
+      if (answer === undefined) this.#resume()
+      else this.#end(answer)
+    }, this.reject)
+    this.#answered = Promise.all([this.#answered, told])
+  }
+
+  #resume(): void {
+    if (this.#held === 0 && !this.#spool.isBehind && !this.#isOver) this.#flow?.resume()
   }
 
   piece(bytes: Uint8Array): void {
@@ -88,6 +117,12 @@ class Arrival implements BodySink {
   }
 
   over(refusal: Refusal | undefined): void {
+    if (this.#held === 0) this.#finish(refusal)
+    // A small body may be here before its price is known.
+    else void this.#answered.then(() => this.#finish(refusal))
+  }
+
+  #finish(refusal: Refusal | undefined): void {
     if (this.#isOver) return
     const item = refusal ?? this.#reader.finish()
     if (isRefusal(item)) {
@@ -95,14 +130,16 @@ class Arrival implements BodySink {
       return
     }
     this.#isOver = true
+    const { purchase } = this.terms
     void this.parts.acceptor
-      .accept(item, this.#spool, this.uploader)
+      .accept(item, this.#spool, this.uploader, purchase === undefined ? {} : { purchase })
       .then(this.resolve, this.reject)
       .finally(() => this.#spool.drop())
   }
 
   /** Nothing more of it is wanted. */
   #end(answer: UploadAnswer): void {
+    if (this.#isOver) return
     this.#isOver = true
     this.#flow?.pause()
     void this.#spool.drop()

@@ -48,6 +48,11 @@ export class Spool {
     this.onRoom()
   }
 
+  /** More is not taken before `onRoom`. */
+  get isBehind(): boolean {
+    return this.#behind !== undefined
+  }
+
   /** The disk does not take it: known before the end, where it is. */
   get refusal(): Refusal | undefined {
     return this.#refusal

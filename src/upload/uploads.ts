@@ -1,6 +1,7 @@
 import { type Id, idBytes, idOfBytes } from '../format/id.js'
 import { type Environment, openEnvironment, type Table } from '../store/lmdb.js'
 import type { LogPlace } from '../store/segments/log-file.js'
+import type { Taken } from './free-pools.js'
 
 /** What the log itself says of an item: enough to know it by when the tables were lost. */
 export interface LoggedUpload {
@@ -16,10 +17,24 @@ export interface LoggedUpload {
   readonly contentType?: string
   /** SHA-256 of the payload, base64url; items of older releases have none. */
   readonly digest?: string
+  /** It is accepted when this payment was settled, and not before. */
+  readonly sale?: SaleFacts
+  /** What was taken of free bytes for it: in the log alone. */
+  readonly free?: Taken
+}
+
+/** What the log says of the payment of an item that is paid for alone. */
+export interface SaleFacts {
+  readonly payment: string
+  readonly units: string
+  /** That were paid for. */
+  readonly bytes: number
+  readonly request: string
+  readonly identifier?: string
 }
 
 /** What is kept of an item that was accepted. */
-export interface AcceptedItem extends LoggedUpload {
+export interface AcceptedItem extends Omit<LoggedUpload, 'free'> {
   readonly place: LogPlace
   /** The transaction that carries it, or carried it last. Absent: it waits for one. */
   readonly bundle?: Id

@@ -46,6 +46,8 @@ export interface UploadThread {
   readonly partsMaxBytes: number
   readonly blockedOwners: readonly string[]
   readonly free: FreeRules
+  /** In the addresses that offers of payments name. */
+  readonly protocol: 'http' | 'https'
   /** Host or URL of the gateway that serves what was accepted. */
   readonly gateway: string
   readonly release: string

@@ -39,7 +39,9 @@ function rig(folder: string): Rig {
   const accounts = new Accounts(ledger, wallets, approvals, clock.now)
   const own = new LedgerCredits({ ledger, wallets, approvals, price: async (bytes) => BigInt(bytes) })
   // Through messages, as the upload service has it.
-  const credits = embeddedCredits(localAddress<CreditsRequest, CreditsReply>(creditsAnswering(own)))
+  const credits = embeddedCredits(
+    localAddress<CreditsRequest, CreditsReply>(creditsAnswering(own, undefined)),
+  )
   let given = 0
   return {
     ...{ ledger, accounts, credits },

@@ -15,7 +15,7 @@ import { fixedOracle } from '../../src/payment/oracle.js'
 import { paymentParameters } from '../../src/payment/parameters.js'
 import type { ChainReader } from '../../src/payment/seen-payment.js'
 import { PaymentService } from '../../src/payment/service.js'
-import type { X402Options } from '../../src/payment/x402-topups.js'
+import type { X402Options } from '../../src/payment/x402-desk.js'
 
 export const secret = 'a secret of both services'
 

@@ -17,6 +17,7 @@ import type { Charged } from '../../src/upload/charging.js'
 import { CreditCharging } from '../../src/upload/credit-charging.js'
 import { FreePools } from '../../src/upload/free-pools.js'
 import { openIntake } from '../../src/upload/intake.js'
+import { Sales } from '../../src/upload/sales.js'
 import { type LoggedUpload, openUploadTables, Uploads } from '../../src/upload/uploads.js'
 import { eventually } from '../eventually.js'
 
@@ -107,7 +108,11 @@ t.test('what is accepted is paid for, though a kill kept it out of the tables', 
   t.notOk(isRefusal(place))
   first.kill()
   await before.close()
-  const intake = await openIntake(logFolder, uploads, log)
+  const rules = { itemMaxBytes: 0, walletBytes: 0, rangeBytes: 0, exemptWallets: [] }
+  const { log: intake } = await openIntake(logFolder, {
+    ...{ uploads, log, sales: new Sales(uploads.environment) },
+    pools: new FreePools(uploads.environment, rules),
+  })
   t.teardown(() => intake.close())
   t.match(uploads.find(header.id), { winc: String(item.length) })
   start()

@@ -1,0 +1,111 @@
+import { randomUUID } from 'node:crypto'
+import { rmSync } from 'node:fs'
+import { type FileHandle, open } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Refusal } from '../format/refusal.js'
+import type { BodyFlow, BodySink, Request } from '../http/exchange.js'
+import { codeOf } from '../store/blobs.js'
+import { makeFolder } from '../store/folder.js'
+import { diskRefusal } from '../store/segments/disk.js'
+
+/** More lies in a file: so a hundred uploads at once take 25 MiB of memory. */
+const memoryMaxBytes = 262_144
+
+/** Bytes of a request that are to be signed here: an item needs its signature in front, which is known in the end. */
+export class RawBody implements BodySink {
+  readonly #path: string
+  #flow: BodyFlow | undefined
+  #pieces: Uint8Array[] = []
+  #sizeBytes = 0
+  #file: Promise<FileHandle> | undefined
+  #writing: Promise<void> = Promise.resolve()
+  #failure: Refusal | undefined
+  #held = 0
+  #resolve: (outcome: RawBody | Refusal) => void = () => undefined
+
+  /** `folder`: for what is large, emptied at each start. `onPiece` sees all bytes in order, each valid until it returns. */
+  constructor(
+    private readonly folder: string,
+    private readonly onPiece: (bytes: Uint8Array) => void,
+  ) {
+    this.#path = join(folder, randomUUID())
+  }
+
+  /**
+   * Resolves with itself when all is here, and with a refusal where it is not. Nothing is read on before `gate` has resolved;
+   * where that says no, `drop` is called. To be called before the handler first waits.
+   */
+  take(request: Request, gate: Promise<boolean>): Promise<RawBody | Refusal> {
+    const arrived = new Promise<RawBody | Refusal>((resolve) => {
+      this.#resolve = resolve
+    })
+    this.#flow = request.stream(this)
+    this.#hold(gate)
+    return arrived
+  }
+
+  /** What the body is made of: bytes, or a file. */
+  get parts(): readonly (string | Uint8Array)[] {
+    return this.#file === undefined ? this.#pieces : [this.#path]
+  }
+
+  piece(bytes: Uint8Array): void {
+    if (this.#failure !== undefined) return
+    this.onPiece(bytes)
+    this.#sizeBytes += bytes.length
+    this.#pieces.push(Buffer.from(bytes))
+    if (this.#file === undefined && this.#sizeBytes <= memoryMaxBytes) return
+    const waiting = this.#pieces
+    this.#pieces = []
+    this.#writing = this.#writing.then(() => this.#write(waiting))
+    this.#hold(this.#writing.then(() => true))
+  }
+
+  /** Reads no more until it is over. */
+  #hold(until: Promise<boolean>): void {
+    this.#held += 1
+    this.#flow?.pause()
+    const over = until.then((goesOn) => {
+      this.#held -= 1
+      if (goesOn && this.#held === 0) this.#flow?.resume()
+    })
+    this.#writing = Promise.all([this.#writing, over]).then(() => undefined)
+  }
+
+  async #write(pieces: readonly Uint8Array[]): Promise<void> {
+    if (this.#failure !== undefined) return
+    try {
+      if (this.#file === undefined) {
+        makeFolder(this.folder)
+        this.#file = open(this.#path, 'wx', 0o600)
+      }
+      const file = await this.#file
+      for (const piece of pieces) await file.writev([piece])
+    } catch (error) {
+      if (codeOf(error) === undefined) throw error
+      this.#failure = diskRefusal(error)
+    }
+  }
+
+  over(refusal: Refusal | undefined): void {
+    void this.#end(refusal)
+  }
+
+  async #end(refusal: Refusal | undefined): Promise<void> {
+    await this.#writing
+    const failure = refusal ?? this.#failure
+    this.#resolve(failure ?? this)
+  }
+
+  /** Nothing of it is needed any more. */
+  async drop(): Promise<void> {
+    this.#failure ??= { refused: 'busy', fault: 'self', message: 'the upload was dropped' }
+    this.#pieces = []
+    if (this.#file === undefined) return
+    const file = await this.#file.catch((error: unknown) => {
+      if (codeOf(error) === undefined) throw error
+    })
+    await file?.close()
+    rmSync(this.#path, { force: true })
+  }
+}

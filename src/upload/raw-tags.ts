@@ -1,0 +1,55 @@
+import { encodeTags } from '../format/avro-tags.js'
+import { type Tag, tagOf } from '../format/tag.js'
+import type { Request } from '../http/exchange.js'
+
+/** What clients and other services take (upload: item-reader.ts). */
+const limits = { tags: 128, name: 1024, value: 3072, bytes: 4096 }
+/** Tags that are added here, and their bytes at most. */
+const ownTags = 6
+export const ownTagBytes = 512
+
+/** A tag as JSON has it. */
+interface NamedTag {
+  readonly name: string
+  readonly value: string
+}
+
+/** The tags that a client wants on an item that is signed here (`x-data-item-tags`: a JSON list); words: why they cannot be. */
+export function wantedTags(request: Request): Tag[] | string {
+  const given = read(request.header('x-data-item-tags') ?? '[]')
+  if (given === undefined) return 'x-data-item-tags must be a JSON list of {"name": ..., "value": ...}'
+  const tags = given.map(({ name, value }) => tagOf(name, value))
+  if (!given.some(({ name }) => name.toLowerCase() === 'content-type'))
+    tags.unshift(tagOf('Content-Type', typeOf(request)))
+  if (tags.length > limits.tags - ownTags) return `More than ${limits.tags - ownTags} tags`
+  const long = tags.find(({ name, value }) => name.length > limits.name || value.length > limits.value)
+  if (long !== undefined)
+    return `A tag is longer than ${limits.name} bytes of name and ${limits.value} of value`
+  const bytes = encodeTags(tags).length
+  const most = limits.bytes - ownTagBytes
+  return bytes > most ? `The tags have ${bytes} bytes, more than ${most}` : tags
+}
+
+/** The type of the data: as the request says, where that is a plain media type. */
+function typeOf(request: Request): string {
+  const given = request.header('content-type')?.trim() ?? ''
+  return /^[\w.+-]{1,64}\/[\w.+-]{1,64}(?:; ?[\w.+=-]{1,64})?$/.test(given)
+    ? given
+    : 'application/octet-stream'
+}
+
+function read(text: string): NamedTag[] | undefined {
+  try {
+    const value: unknown = JSON.parse(text)
+    return Array.isArray(value) && value.every(isNamedTag) ? value : undefined
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined
+    throw error
+  }
+}
+
+function isNamedTag(value: unknown): value is NamedTag {
+  if (typeof value !== 'object' || value === null) return false
+  const { name, value: text } = value as Partial<Record<keyof NamedTag, unknown>>
+  return typeof name === 'string' && typeof text === 'string' && name !== '' && text !== ''
+}

@@ -1,0 +1,187 @@
+import { createHash } from 'node:crypto'
+import type { Clock } from '../actor/clock.js'
+import { encodeTags } from '../format/avro-tags.js'
+import { encodeItemHeader, type ItemHeader, parseItemHeader } from '../format/item.js'
+import { isRefusal } from '../format/refusal.js'
+import { type Tag, tagOf } from '../format/tag.js'
+import type { Request } from '../http/exchange.js'
+import { ItemVerifier } from '../proof/item.js'
+import type { TakeTerms } from './acceptor.js'
+import { answerOf, textAnswer, tooLarge, type UploadAnswer } from './answers.js'
+import { Assembly } from './assembly.js'
+import type { Charged } from './charging.js'
+import { freeExhausted } from './charging.js'
+import type { FreePools } from './free-pools.js'
+import { RawBody } from './raw-body.js'
+import { ownTagBytes, wantedTags } from './raw-tags.js'
+import type { Signing } from './signing.js'
+import type { SingleUploadParts } from './single-upload.js'
+import type { Uploader } from './uploader.js'
+import { type Brought, lengthOf, type UsdcUploads } from './usdc-uploads.js'
+
+export interface RawUploadParts extends SingleUploadParts {
+  readonly pools: FreePools
+  readonly payments: UsdcUploads
+  readonly signing: Pick<Signing, 'data'>
+  /** RSA modulus of the service's key. */
+  readonly owner: Uint8Array
+  /** For bodies that are too large for memory; emptied at each start. */
+  readonly folder: string
+  readonly clock: Clock
+}
+
+/** What is needed in a raw upload besides its bytes. */
+interface Wish {
+  readonly tags: readonly Tag[]
+  /** Size of the item that the bytes will make, at most: known before they come, and what is paid for. */
+  readonly sizeBytes: number
+  readonly brought?: Brought
+}
+
+const signatureType = 1
+/** Type, signature, owner, two flags, two counts. */
+const bareHeaderBytes = 2 + 512 + 512 + 2 + 16
+
+/** Bytes of an item that is made here of so many bytes and these tags, at most. */
+export function rawItemBytes(bytes: number, tagBytes: number): number {
+  return bytes + bareHeaderBytes + tagBytes + ownTagBytes
+}
+
+/** Bytes that nobody signed: the service makes an item of them and signs it itself. Small ones are free. */
+export class RawUpload {
+  constructor(private readonly parts: RawUploadParts) {}
+
+  /** To be called before the handler first waits. */
+  take(request: Request, uploader: Uploader): Promise<UploadAnswer> {
+    const wish = this.#wish(request)
+    if ('status' in wish) return Promise.resolve(wish)
+    const free = wish.brought === undefined ? this.#free(wish, uploader) : undefined
+    const closed = free === undefined ? this.#gate(request, wish) : Promise.resolve(undefined)
+    return this.#taken(request, uploader, wish, closed, free)
+  }
+
+  /** What the head says. An answer: it is refused. */
+  #wish(request: Request): Wish | UploadAnswer {
+    const { full, itemMaxBytes, payments } = this.parts
+    const length = lengthOf(request)
+    if (length === undefined)
+      return textAnswer(411, 'Missing Content Length. Content Length is required for x402 upload.')
+    const noRoom = full()
+    if (noRoom !== undefined) return noRoom
+    const tags = wantedTags(request)
+    if (typeof tags === 'string') return textAnswer(400, tags)
+    const sizeBytes = rawItemBytes(length, encodeTags(tags).length)
+    if (sizeBytes > itemMaxBytes) return tooLarge(itemMaxBytes)
+    const brought = payments.brought(request, sizeBytes)
+    if (brought === undefined) return { tags, sizeBytes }
+    return 'status' in brought ? brought : { tags, sizeBytes, brought }
+  }
+
+  /** Free bytes are counted for the client's address alone: who signs is always the service. */
+  #free({ sizeBytes }: Wish, { range }: Uploader): Charged | undefined {
+    const { pools } = this.parts
+    const taken = pools.take({ range }, sizeBytes)
+    if (taken === undefined) return undefined
+    return {
+      winc: '0',
+      free: taken,
+      keep: () => pools.keep(taken),
+      giveBack: async () => pools.giveBack(taken),
+    }
+  }
+
+  async #gate(request: Request, { sizeBytes, brought }: Wish): Promise<UploadAnswer | undefined> {
+    const { payments } = this.parts
+    if (brought !== undefined) return payments.gate(brought, sizeBytes)
+    const offer = await payments.offer(request, sizeBytes)
+    return offer.status === 404 ? freeExhausted(sizeBytes) : offer
+  }
+
+  async #taken(
+    request: Request,
+    uploader: Uploader,
+    wish: Wish,
+    closed: Promise<UploadAnswer | undefined>,
+    free: Charged | undefined,
+  ): Promise<UploadAnswer> {
+    const item = new RawItem(this.parts.owner, [...wish.tags, ...this.#ownTags(wish)])
+    const digest = createHash('sha256').update(encodeTags(wish.tags))
+    const body = new RawBody(this.parts.folder, (bytes) => {
+      digest.update(bytes)
+      item.update(bytes)
+    })
+    const arriving = body.take(
+      request,
+      closed.then((answer) => answer === undefined),
+    )
+    try {
+      const answer = await closed
+      if (answer !== undefined) return answer
+      const arrived = await arriving
+      if (isRefusal(arrived)) {
+        await free?.giveBack()
+        return answerOf(arrived)
+      }
+      return await this.#sign(item, body, uploader, this.#how(wish, digest.digest('base64url'), free))
+    } finally {
+      await body.drop()
+    }
+  }
+
+  #how({ brought }: Wish, request: string, free: Charged | undefined): TakeTerms {
+    if (brought === undefined) return free === undefined ? {} : { charge: free }
+    return { purchase: this.parts.payments.purchase(brought, () => `raw:${request}`) }
+  }
+
+  async #sign(item: RawItem, body: RawBody, uploader: Uploader, how: TakeTerms): Promise<UploadAnswer> {
+    const header = item.signed(await this.parts.signing.data(item.message()))
+    return new Assembly(this.parts).run([header, ...body.parts], uploader, () => undefined, how)
+  }
+
+  /** What the network's own service adds. */
+  #ownTags({ brought }: Wish): Tag[] {
+    const { clock } = this.parts
+    const tags = [
+      tagOf('Bundler', 'Sluice'),
+      tagOf('Upload-Type', 'raw-data-x402'),
+      tagOf('Upload-Timestamp', String(clock.now())),
+    ]
+    if (brought === undefined) return tags
+    const { authorization, network } = brought.read
+    return [
+      ...tags,
+      tagOf('Payer-Address', authorization.from),
+      tagOf('X402-Payment-ID', brought.name),
+      tagOf('X402-Network', network),
+    ]
+  }
+}
+
+/** An item that is to be signed, as its bytes come. */
+class RawItem {
+  readonly #verifier: ItemVerifier
+
+  constructor(
+    private readonly owner: Uint8Array,
+    private readonly tags: readonly Tag[],
+  ) {
+    const header = parseItemHeader(this.signed(new Uint8Array(512)))
+    if (header === 'more' || isRefusal(header)) throw new Error('an own item cannot be read')
+    this.#verifier = new ItemVerifier(header satisfies ItemHeader)
+  }
+
+  update(bytes: Uint8Array): void {
+    this.#verifier.update(bytes)
+  }
+
+  /** What is to be signed. Once, after the last byte. */
+  message(): Uint8Array {
+    return this.#verifier.message()
+  }
+
+  /** The bytes in front of the payload. */
+  signed(signature: Uint8Array): Uint8Array {
+    const { owner, tags } = this
+    return encodeItemHeader({ signatureType, signature, owner, tags })
+  }
+}

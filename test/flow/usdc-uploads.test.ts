@@ -1,0 +1,306 @@
+/**
+ * Uploads that are paid for in USDC (x402), against the whole program. The facilitator has no chain, and does what is written.
+ */
+import { randomBytes } from 'node:crypto'
+import { connect } from 'node:net'
+import t, { type Test } from 'tap'
+import { ed25519Signer, signItem } from '../../src/proof/sign.js'
+import { newAccount, payee } from '../admission/scene.js'
+import { type ScriptedFacilitator, scriptedFacilitator } from '../admission/scripted-facilitator.js'
+import { payment, unpacked } from '../admission/shop.js'
+import { eventually } from '../eventually.js'
+import { type Running, run } from './running.js'
+
+interface Scene {
+  readonly facilitator: ScriptedFacilitator
+  readonly payer: ReturnType<typeof newAccount>
+  readonly folder: string
+  readonly settings: Record<string, string>
+  program: Running
+  taken(): bigint
+}
+
+async function scene(t: Test): Promise<Scene> {
+  const facilitator = await scriptedFacilitator(t)
+  const payer = newAccount()
+  facilitator.balances.set(payer.address.toLowerCase(), 100_000_000n)
+  const settings = {
+    ...{ DEVNET_SEED: 'false', UPLOAD_FREE_ITEM_BYTES: '2000', PRIVATE_ROUTE_SECRET: secret },
+    ...{ X_402_USDC_NETWORK: 'base-sepolia', X_402_USDC_WALLET_ADDRESS: payee },
+    ...{ X_402_USDC_FACILITATOR_URL: facilitator.url, X_402_USDC_SETTLE_TIMEOUT_MS: '30000' },
+  }
+  const folder = t.testdir()
+  return {
+    ...{ facilitator, payer, folder, settings },
+    program: await run(t, folder, settings),
+    taken: () => facilitator.balances.get(payee.toLowerCase()) ?? 0n,
+  }
+}
+
+const secret = 'a-secret-of-two-services'
+const signer = ed25519Signer(Buffer.alloc(32, 7))
+const itemOf = (text: string, bytes = 50_000): Buffer =>
+  Buffer.from(signItem(signer, {}, Buffer.alloc(bytes, text)))
+
+interface Told {
+  readonly status: number
+  readonly headers: Headers
+  readonly json: Record<string, unknown>
+}
+
+async function post(url: string, body: Uint8Array, headers: Record<string, string> = {}): Promise<Told> {
+  const answer = await fetch(url, { method: 'POST', body, headers })
+  const text = await answer.text()
+  const json = text.startsWith('{') ? (JSON.parse(text) as Record<string, unknown>) : { text }
+  return { status: answer.status, headers: answer.headers, json }
+}
+
+/** The answer to a request whose body never comes. */
+async function answerTo(base: string, head: string): Promise<string> {
+  const { hostname: host, port } = new URL(base)
+  const socket = connect({ host, port: Number(port) })
+  socket.write(head)
+  let text = ''
+  for await (const piece of socket) text += String(piece)
+  return text
+}
+
+interface Offer {
+  readonly maxAmountRequired: string
+  readonly resource: string
+  readonly maxTimeoutSeconds: number
+}
+
+function offerIn({ json }: Told): Offer {
+  const [offer] = json.accepts as Offer[]
+  if (offer === undefined) throw new Error('nothing was offered')
+  return offer
+}
+
+/** Of a receipt: what must be the same each time. */
+function signed({ json }: Told): object {
+  const { id, timestamp, deadlineHeight, signature, winc, x402PaymentTxId } = json
+  return { id, timestamp, deadlineHeight, signature, winc, x402PaymentTxId }
+}
+
+t.test('a signed item is paid for by a payment of its own, once', async (t) => {
+  const { facilitator, payer, program, taken } = await scene(t)
+  const { upload = '', gateway = '', payment: bank = '' } = program.urls
+  const names = ['/x402/upload/signed', '/v1/x402/upload/signed', '/x402/data-item/signed/base-sepolia']
+  for (const [at, name] of names.entries()) {
+    const item = itemOf(`paid ${at}`)
+    const asked = await post(upload + name, item)
+    t.equal(asked.status, 402)
+    t.match(asked.json, { x402Version: 1, accepts: [{ network: 'base-sepolia', payTo: payee }] })
+    const offer = offerIn(asked)
+    t.equal(offer.resource, upload + name)
+    const required = unpacked<object>(asked.headers.get('payment-required'))
+    t.match(required, { extensions: { 'payment-identifier': { info: { required: false } } } })
+    t.equal(asked.headers.get('x-free-tier-exhausted'), null)
+    const before = taken()
+    const headers = await payment(payer, at === 1 ? 2 : 1, { to: payee, value: offer.maxAmountRequired })
+    const answers = await Promise.all([1, 2, 3].map(() => post(upload + name, item, headers)))
+    for (const { status } of answers) t.equal(status, 200)
+    const [first] = answers as [Told]
+    for (const other of answers) t.strictSame(signed(other), signed(first), 'one receipt')
+    t.match(first.json, { mUSDCPaid: offer.maxAmountRequired, x402PaymentTxId: /^0x[0-9a-f]{64}$/ })
+    t.ok(BigInt(String(first.json.winc)) > 0n)
+    const { success, transaction } = unpacked<{ success: boolean; transaction: string }>(
+      first.headers.get('x-payment-response'),
+    )
+    t.strictSame({ success, transaction }, { success: true, transaction: first.json.x402PaymentTxId })
+    t.equal(taken() - before, BigInt(offer.maxAmountRequired))
+    t.equal(facilitator.count('settle'), at + 1)
+    const served = await fetch(`${gateway}/raw/${String(first.json.id)}`)
+    t.ok(Buffer.from(await served.arrayBuffer()).equals(item.subarray(item.length - 50_000)))
+    const again = await post(upload + name, item, headers)
+    t.equal(again.status, 200)
+    t.strictSame(signed(again), signed(first), 'the same receipt, later, too')
+    const other = await post(upload + name, itemOf(`other ${at}`), headers)
+    t.equal(other.status, 402, 'a payment is good for one item')
+    t.equal(other.json.error, 'payment_already_used')
+    const twice = await payment(payer, 1, { to: payee, value: offer.maxAmountRequired })
+    t.strictSame((await post(upload + name, item, twice)).json.id, first.json.id)
+    t.equal(facilitator.count('settle'), at + 1, 'what is here already costs nothing')
+  }
+  const price = await fetch(`${bank}/v1/price/bytes/50106`)
+  t.ok(price.ok)
+})
+
+t.test('the offer comes before the body, and bad payments and items move nothing', async (t) => {
+  const { facilitator, payer, program, taken } = await scene(t)
+  const { upload = '' } = program.urls
+  const url = `${upload}/v1/x402/upload/signed`
+  const item = itemOf('never paid')
+  const value = offerIn(await post(url, item)).maxAmountRequired
+  const head = `POST /v1/x402/upload/signed HTTP/1.1\r\nHost: uploads.test\r\n`
+  const offered = await answerTo(upload, `${head}Content-Length: 5000000\r\n\r\n`)
+  t.match(offered, /^HTTP\/1\.1 402 .*"maxTimeoutSeconds":300,/s, 'without a byte of the body')
+  t.match(offered, 'http://uploads.test/v1/x402/upload/signed')
+  const large = await answerTo(upload, `${head}Content-Length: 50000000\r\n\r\n`)
+  t.match(large, '"maxTimeoutSeconds":1800,')
+  const headless = await answerTo(upload, `${head}Transfer-Encoding: chunked\r\n\r\n`)
+  t.match(headless, /^HTTP\/1\.1 411 .*Content Length is required for x402 upload\.$/s)
+  const wishes = [
+    { to: newAccount().address, value },
+    { to: payee, value: '999' },
+    { to: payee, value, signature: `0x${'00'.repeat(65)}` },
+    { to: payee, value, domain: { chainId: 8453 } },
+    { to: payee, value, validBefore: Math.floor(Date.now() / 1000) + 3 },
+  ]
+  for (const wish of wishes) {
+    const refused = await post(url, item, await payment(payer, 1, wish))
+    t.equal(refused.status, 402)
+    t.match(refused.json, { error: 'payment_verification_failed', accepts: [{ payTo: payee }] })
+  }
+  t.equal((await post(url, item, { 'x-payment': 'rubbish' })).status, 400)
+  const poor = await post(url, item, await payment(newAccount(), 1, { to: payee, value }))
+  t.equal(poor.status, 402)
+  const sound = await payment(payer, 1, { to: payee, value })
+  const broken = Buffer.from(item)
+  broken[broken.length - 1] = (broken.at(-1) ?? 0) ^ 1
+  const invalid = await post(url, broken, sound)
+  t.equal(invalid.status, 400)
+  t.equal(invalid.json.text, 'Invalid Data Item!')
+  t.equal(facilitator.count('settle'), 0)
+  t.equal(taken(), 0n)
+  t.equal((await post(url, item, sound)).status, 200, 'the payment is good all the same')
+  facilitator.verify = (call) => {
+    call.response.writeHead(500).end()
+    return true
+  }
+  const away = await post(url, itemOf('away'), await payment(payer, 1, { to: payee, value }))
+  t.equal(away.status, 503)
+})
+
+t.test('a name that the client gives a payment is good for one request', async (t) => {
+  const { facilitator, payer, program } = await scene(t)
+  const { upload = '' } = program.urls
+  const url = `${upload}/x402/upload/signed`
+  const item = itemOf('named')
+  const value = offerIn(await post(url, item)).maxAmountRequired
+  const id = `pay_${randomBytes(16).toString('hex')}`
+  const named = async (): Promise<Record<string, string>> => {
+    const headers = await payment(payer, 2, { to: payee, value })
+    const given = unpacked<object>(headers['PAYMENT-SIGNATURE'] ?? '')
+    const extensions = { 'payment-identifier': { info: { required: false, id } } }
+    const text = JSON.stringify({ ...given, extensions })
+    return { 'PAYMENT-SIGNATURE': Buffer.from(text).toString('base64') }
+  }
+  const first = await post(url, item, await named())
+  t.equal(first.status, 200)
+  const again = await post(url, item, await named())
+  t.strictSame(signed(again), signed(first), 'another payment of that name is not taken')
+  const other = await post(url, itemOf('other'), await named())
+  t.equal(other.status, 409)
+  t.equal(facilitator.count('settle'), 1)
+})
+
+t.test('bytes are signed by the service: small ones for nothing, others for USDC', async (t) => {
+  const { facilitator, payer, program, taken } = await scene(t)
+  const { upload = '', gateway = '' } = program.urls
+  for (const name of ['/v1/x402/upload/unsigned', '/x402/data-item/unsigned']) {
+    const url = upload + name
+    const tags = JSON.stringify([{ name: 'App-Name', value: `test ${name}` }])
+    const free = await post(url, Buffer.from('small'), { 'x-data-item-tags': tags })
+    t.equal(free.status, 200)
+    t.equal(free.json.winc, '0')
+    const body = Buffer.alloc(name.includes('upload') ? 400_000 : 30_000, name)
+    const wanted = { 'x-data-item-tags': tags, 'content-type': 'text/plain' }
+    const asked = await post(url, body, wanted)
+    t.equal(asked.status, 402)
+    const { maxAmountRequired: value } = offerIn(asked)
+    const before = taken()
+    const headers = { ...wanted, ...(await payment(payer, 1, { to: payee, value })) }
+    const answers = await Promise.all([1, 2].map(() => post(url, body, headers)))
+    const [first] = answers as [Told]
+    t.strictSame(
+      answers.map(({ status }) => status),
+      [200, 200],
+    )
+    for (const other of answers) t.strictSame(signed(other), signed(first), 'one item of two tries')
+    t.match(first.json, { payer: payer.address.toLowerCase(), receipt: { id: first.json.id } })
+    t.match(first.json.x402Payment, { network: 'base-sepolia', mode: 'payg' })
+    t.equal(taken() - before, BigInt(value))
+    const served = await fetch(`${gateway}/raw/${String(first.json.id)}`)
+    t.match(served.headers.get('content-type'), 'text/plain')
+    t.ok(Buffer.from(await served.arrayBuffer()).equals(body))
+    const again = await post(url, body, headers)
+    t.strictSame(signed(again), signed(first))
+    const other = await post(url, Buffer.alloc(body.length, 'x'), headers)
+    t.equal(other.json.error, 'payment_already_used')
+  }
+  t.equal(facilitator.count('settle'), 2)
+  const wrong = await post(`${upload}/x402/upload/unsigned`, Buffer.from('x'), { 'x-data-item-tags': '{' })
+  t.equal(wrong.status, 400)
+})
+
+t.test('prices are told in USDC, and are what is asked for', async (t) => {
+  const { program } = await scene(t)
+  const { upload = '' } = program.urls
+  const item = itemOf('priced')
+  const ask = async (path: string): Promise<Record<string, unknown>> =>
+    (await (await fetch(upload + path)).json()) as Record<string, unknown>
+  const offer = offerIn(await post(`${upload}/x402/upload/signed`, item))
+  for (const token of ['usdc-base-sepolia', 'base-sepolia-usdc'])
+    t.match(await ask(`/v1/price/x402/data-item/${token}/${item.length}`), {
+      ...{ currency: 'usdc', network: 'base-sepolia', byteCount: item.length, x402Version: 1 },
+      usdcAmount: offer.maxAmountRequired,
+    })
+  t.match(await ask('/price/x402/data/usdc-base-sepolia/100000?tags=3&contentType=text%2Fplain'), {
+    ...{ rawDataSize: 100_000, userTagCount: 3, usdcAmount: /^\d+$/, overhead: Number },
+  })
+  for (const path of ['data-item/usdc-base/1000', 'data-item/gold/1000', 'data-item/usdc-base-sepolia/0'])
+    t.equal((await fetch(`${upload}/price/x402/${path}`)).status, 400, path)
+  t.equal((await fetch(`${upload}/price/x402/data/usdc-base-sepolia/1000?tags=101`)).status, 400)
+})
+
+t.test('a kill between the settlement and the receipt loses nothing', async (t) => {
+  const here = await scene(t)
+  const { facilitator, payer, taken, folder, settings } = here
+  facilitator.remembers = true
+  const items = [itemOf('lost answer'), itemOf('the client comes again')] as const
+  const paid: Record<string, string>[] = []
+  for (const item of items) {
+    const url = `${here.program.urls.upload}/x402/upload/signed`
+    const value = offerIn(await post(url, item)).maxAmountRequired
+    let reached: () => void = () => undefined
+    const moved = new Promise<void>((resolve) => {
+      reached = resolve
+    })
+    // The money moves; nobody hears of it.
+    facilitator.afterSettle = () => {
+      facilitator.afterSettle = undefined
+      reached()
+      return true
+    }
+    const headers = await payment(payer, 1, { to: payee, value })
+    paid.push(headers)
+    const before = taken()
+    const asked = post(url, item, headers).catch(() => undefined)
+    await moved
+    await here.program.kill()
+    await asked
+    t.equal(taken() - before, BigInt(value))
+    here.program = await run(t, folder, settings)
+  }
+  const { upload = '', gateway = '', payment: bank = '' } = here.program.urls
+  const [first, second] = items
+  const again = await eventually(async () => {
+    const answer = await post(`${upload}/x402/upload/signed`, second, paid[1] as Record<string, string>)
+    return answer.status === 503 ? undefined : answer
+  })
+  t.equal(again.status, 200, 'the same payment is good for its receipt')
+  const id = String(
+    (
+      await eventually(async () => {
+        const answer = await post(`${upload}/tx`, first)
+        return answer.status === 202 && answer
+      })
+    ).json.id,
+  )
+  const served = await fetch(`${gateway}/raw/${id}`)
+  t.ok(Buffer.from(await served.arrayBuffer()).equals(first.subarray(first.length - 50_000)))
+  t.equal(facilitator.used.size, 2)
+  t.ok((await fetch(`${bank}/v1/info`)).ok)
+})
