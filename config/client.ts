@@ -9,6 +9,13 @@ export const client = {
       why: 'The key that uploads are signed with. A file (--key) is the better place: only its owner may read it.',
     }),
   ),
+  drivePassword: secret(
+    maybeText({
+      env: 'DRIVE_PASSWORD',
+      allowed: 'a text',
+      why: 'The password of a private drive. A file (--password-file) is the better place: only its owner may read it.',
+    }),
+  ),
   uploadUrls: maybeUrls({
     env: 'CLIENT_UPLOAD_URL',
     why: 'The upload service that commands use; --upload goes over it, --network means known ones.',

@@ -2,7 +2,7 @@ import { statSync, watch } from 'node:fs'
 import { pause, systemClock } from '../actor/clock.js'
 import type { SluiceClient } from '../client/client.js'
 import { type FolderResult, uploadFolder } from '../client/folder.js'
-import { chainLayer } from '../client/folder-index.js'
+import { chainLayer, serviceLayer } from '../client/folder-index.js'
 import { readFolder } from '../client/node/files.js'
 import { addressOfOwner } from '../client/signer.js'
 import { exitCode } from './exit-code.js'
@@ -88,14 +88,16 @@ async function uploaded(client: SluiceClient, folder: string, values: Words): Pr
     files.map(({ source }) => source.size),
   )
   const owner = client.currentSigner === undefined ? '' : addressOfOwner(client.currentSigner.owner)
-  const [gateway = ''] = client.addresses.gatewayUrls
+  const { uploadUrl, gatewayUrls } = client.addresses
+  const [gateway = ''] = gatewayUrls
+  const ask = (url: string, init?: RequestInit): Promise<Response> => fetch(url, init)
   const progress = new Progress('files', systemClock)
   const { index, fallback } = values
   const task = uploadFolder(client, {
     files,
     dataItemOpts: { tags: tagsOf(values.tag) },
     fundingMode: fundingOf(values.usdc),
-    folderIndex: [chainLayer(gateway, owner, (url, init) => fetch(url, init))],
+    folderIndex: [serviceLayer(uploadUrl, gateway, owner, ask), chainLayer(gateway, owner, ask)],
     bundleSmallFiles: values.bundle === true,
     manifest: {
       ...(typeof index === 'string' && { indexFile: index }),

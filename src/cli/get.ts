@@ -1,11 +1,9 @@
 import { once } from 'node:events'
-import { createWriteStream } from 'node:fs'
-import { rename, rm } from 'node:fs/promises'
-import { finished } from 'node:stream/promises'
 import { ProvingFetcher } from '../client/fetch/verified-fetch.js'
 import { streamPieces } from '../client/payload.js'
 import { exitCode } from './exit-code.js'
 import { clientCommand, clientOf, WrongWords } from './wallet.js'
+import { writeOut } from './write-out.js'
 
 const help = `sluice get: fetches content and proves it before it is written
 
@@ -55,18 +53,5 @@ async function written(response: Response, output: string | undefined): Promise<
     }
     return
   }
-  const draft = `${output}.part`
-  const file = createWriteStream(draft)
-  try {
-    for await (const piece of streamPieces(body)) {
-      if (!file.write(piece)) await once(file, 'drain')
-    }
-    file.end()
-    await finished(file)
-    await rename(draft, output)
-  } catch (error) {
-    file.destroy()
-    await rm(draft, { force: true })
-    throw error
-  }
+  await writeOut(streamPieces(body), output)
 }

@@ -22,6 +22,7 @@ const commands: Readonly<Record<string, () => Promise<Command>>> = {
   deploy: async () => (await import('./deploy.js')).deploy,
   sync: async () => (await import('./deploy.js')).sync,
   get: async () => (await import('./get.js')).getCommand,
+  drive: async () => (await import('./drive.js')).driveCommand,
   price: async () => (await import('./account.js')).price,
   balance: async () => (await import('./account.js')).balance,
   'top-up': async () => (await import('./account.js')).topUpCommand,
@@ -51,6 +52,7 @@ Usage: sluice COMMAND [--help]
   deploy     uploads a folder, only what is new of it, and gives it a manifest and a name
   sync       the same whenever the folder changes (--watch)
   get        fetches content and proves it before it is written
+  drive      drives with folders and files: create, ls, put, get, mkdir, mv, rename, hide, snapshot
   price      what uploads cost; balance, top-up, share, history: credits
   completion words for shells to complete commands by
 

@@ -117,16 +117,29 @@ export async function clientOf(words: ClientWords): Promise<SluiceClient> {
   })
 }
 
-async function signerFrom(
-  file: string | undefined,
-  given: string | undefined,
-): Promise<ClientSigner | undefined> {
-  if (file === undefined) return given === undefined ? undefined : signerOfText(given)
+/** The text of a file that holds a secret. */
+export function secretOfFile(file: string): string {
   const path = resolve(file)
   const found = statSync(path, { throwIfNoEntry: false })
   if (found === undefined) throw new WrongWords(`there is no ${path}`)
   if ((found.mode & 0o077) !== 0) throw new WrongWords(`others can read ${path}: chmod 600 it`)
-  return signerOfText(readFileSync(path, 'utf8'))
+  return readFileSync(path, 'utf8')
+}
+
+async function signerFrom(
+  file: string | undefined,
+  given: string | undefined,
+): Promise<ClientSigner | undefined> {
+  const text = file === undefined ? given : secretOfFile(file)
+  return text === undefined ? undefined : signerOfText(text)
+}
+
+/** The JWK of the key that the words mean; undefined where it is another kind of key, or none. */
+export function jwkOf(words: ClientWords): ArweaveJwk | undefined {
+  const config = readConfig()
+  const given = Array.isArray(config) ? undefined : config.client.walletKey
+  const text = (words.key === undefined ? given : secretOfFile(words.key))?.trim()
+  return text?.startsWith('{') ? (parsedKey(text) as ArweaveJwk) : undefined
 }
 
 /** The signer of a key as tools write it. Never shows the text: it is a secret. */

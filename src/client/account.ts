@@ -1,3 +1,4 @@
+import { ceilDivided, decimalText, tokenDecimals } from './amounts.js'
 import { toBase64url, toHex, utf8 } from './bytes.js'
 import { ClientError } from './errors.js'
 import { fieldsOfAnswer, type RemoteService, type ServiceAnswer } from './service.js'
@@ -73,9 +74,11 @@ export interface SupportedCurrencies {
 }
 
 export interface CheckoutSession extends UploadCost {
+  readonly id: string
   readonly url: string | undefined
   readonly clientSecret: string | undefined
   readonly paymentAmount: number
+  readonly actualPaymentAmount: number
   readonly quotedPaymentAmount: number
 }
 
@@ -98,8 +101,15 @@ export interface TopUpResult {
   readonly status: 'pending' | 'confirmed' | 'failed'
   readonly winc: string
   readonly quantity: string
+  /** Who sent it, where the chain says so; else who gets the credits. */
   readonly owner: string
+  /** Who gets the credits. */
+  readonly recipient: string
   readonly token: string
+  /** Height on its own chain, once it is in a block. */
+  readonly block?: number
+  /** The address that it was sent to, where it was sent here. */
+  readonly target?: string
 }
 
 /** A currency and an amount of it in its smallest unit (cents, yen). */
@@ -300,11 +310,14 @@ export class PaymentAccount {
     const told = await this.#json(`${place}?token=${this.token}&uiMode=${uiMode}${codes}`)
     const quote = (told.topUpQuote ?? {}) as Record<string, unknown>
     const session = (told.paymentSession ?? {}) as Record<string, unknown>
+    const paymentAmount = Number(quote.paymentAmount)
     return {
+      id: String(session.id),
       url: typeof session.url === 'string' ? session.url : undefined,
       clientSecret: typeof session.client_secret === 'string' ? session.client_secret : undefined,
       winc: String(quote.winstonCreditAmount),
-      paymentAmount: Number(quote.paymentAmount),
+      paymentAmount,
+      actualPaymentAmount: paymentAmount,
       quotedPaymentAmount: Number(quote.quotedPaymentAmount),
       adjustments: (told.adjustments ?? []) as PriceAdjustment[],
       fees: (told.fees ?? []) as PriceAdjustment[],
@@ -340,36 +353,6 @@ export class PaymentAccount {
   }
 }
 
-/** Decimal places of the tokens. */
-export const tokenDecimals: Readonly<Record<string, number>> = {
-  arweave: 12,
-  ario: 6,
-  'base-ario': 6,
-  solana: 9,
-  ethereum: 18,
-  'base-eth': 18,
-  matic: 18,
-  pol: 18,
-  kyve: 6,
-  usdc: 6,
-  'base-usdc': 6,
-  'polygon-usdc': 6,
-  'solana-usdc': 6,
-}
-
-/** Rounded up: who asks what to pay must not pay too little. */
-export function ceilDivided(dividend: bigint, divisor: bigint): bigint {
-  return (dividend + divisor - 1n) / divisor
-}
-
-/** A number of smallest units as a decimal text. */
-export function decimalText(units: bigint, decimals: number): string {
-  const digits = units.toString().padStart(decimals + 1, '0')
-  const whole = digits.slice(0, -decimals)
-  const rest = digits.slice(-decimals).replace(/0+$/, '')
-  return rest === '' ? whole : `${whole}.${rest}`
-}
-
 function topUpOf(answer: ServiceAnswer): TopUpResult {
   const told = fieldsOfAnswer(answer, 'the top-up')
   const kinds = {
@@ -385,8 +368,10 @@ function topUpOf(answer: ServiceAnswer): TopUpResult {
       status: status as TopUpResult['status'],
       winc: String(found.winstonCreditAmount),
       quantity: String(found.transactionQuantity),
-      owner: String(found.destinationAddress),
+      owner: String(found.transactionSenderAddress ?? found.destinationAddress),
+      recipient: String(found.destinationAddress),
       token: String(found.tokenType),
+      ...(typeof found.blockHeight === 'number' && { block: found.blockHeight }),
     }
   }
   throw new ClientError('malformed-answer', 'the top-up has no state', 'check the address of the service')

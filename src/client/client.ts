@@ -1,9 +1,7 @@
 import { PaymentAccount, type TopUpResult } from './account.js'
 import { toBase64url, utf8 } from './bytes.js'
 import { ClientError } from './errors.js'
-import { type FundingMode, type TopUpRequest, topUp } from './funding.js'
-import type { ChunkingOptions } from './multi-part.js'
-import { askPaid } from './paid-request.js'
+import { type TopUpRequest, topUp } from './funding.js'
 import { allBytes, type PayloadSource, payloadOf, type UploadData } from './payload.js'
 import { type DataItemOptions, preparedFromSource, prepareItem, shortName } from './prepare.js'
 import { checkReceipt, type UploadReceipt } from './receipt-proof.js'
@@ -11,7 +9,7 @@ import { memoryStore, type ResumeStore } from './resume-store.js'
 import { type FetchLike, fieldsOfAnswer, RemoteService, type RetryOptions } from './service.js'
 import type { ClientSigner } from './signer.js'
 import { type UploadEvents, UploadTask } from './task.js'
-import { type SendOptions, sendItem, type UploadParts, type UploadResult } from './upload.js'
+import { loadPaidRequest, type SendOptions, sendItem, type UploadParts, type UploadResult } from './upload.js'
 
 /** Where the services are. */
 export interface ServiceAddresses {
@@ -49,10 +47,8 @@ export interface SluiceOptions extends Partial<ServiceAddresses> {
   readonly serviceAddress?: string
 }
 
-export interface UploadOptions extends ChunkingOptions {
+export interface UploadOptions extends Omit<SendOptions, 'paidBy'> {
   readonly dataItemOpts?: DataItemOptions
-  readonly fundingMode?: FundingMode
-  readonly signal?: AbortSignal
   readonly events?: UploadEvents
 }
 
@@ -186,7 +182,7 @@ export class SluiceClient extends PaymentAccount {
     const answer =
       signer?.signTransfer === undefined
         ? await service.ask(request)
-        : await askPaid(service, request, key, { signer, store, maxMUSDCAmount })
+        : await (await loadPaidRequest()).askPaid(service, request, key, { signer, store, maxMUSDCAmount })
     const told = fieldsOfAnswer(answer, 'the receipt')
     const nested = typeof told.receipt === 'object' && told.receipt !== null ? told.receipt : {}
     const receipt = { ...told, ...nested, winc: String(told.winc ?? '0') } as unknown as UploadReceipt

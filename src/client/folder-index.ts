@@ -18,8 +18,8 @@ export interface FolderIndexLayer {
   readonly name: string
   /** Ids by `keyText` of those keys that it knows. */
   find(keys: readonly FileKey[]): Promise<ReadonlyMap<string, string>>
-  /** Hears of what was uploaded. */
-  remember?(key: FileKey, id: string): Promise<void>
+  /** Hears of what was uploaded together. */
+  remember?(uploaded: readonly (readonly [key: FileKey, id: string])[]): Promise<void>
 }
 
 /** The tag that says which bytes an item has. */
@@ -44,14 +44,19 @@ export function journalLayer(store: ResumeStore, owner: string): FolderIndexLaye
   return {
     name: 'journal',
     async find(keys) {
+      const known = await store.getMany?.(keys.map(name))
       const found = new Map<string, string>()
       for (const key of keys) {
-        const id = await store.get(name(key))
+        const id = known === undefined ? await store.get(name(key)) : known.get(name(key))
         if (id !== undefined && isContentId(id)) found.set(keyText(key), id)
       }
       return found
     },
-    remember: (key, id) => store.set(name(key), id),
+    async remember(uploaded) {
+      const values = new Map(uploaded.map(([key, id]) => [name(key), id]))
+      if (store.setMany !== undefined && values.size > 1) return store.setMany(values)
+      for (const [key, id] of values) await store.set(key, id)
+    },
   }
 }
 
@@ -74,11 +79,47 @@ export function chainLayer(gatewayUrl: string, owner: string, fetcher: FetchLike
       const found = new Map<string, string>()
       for (let at = 0; at < keys.length; at += perQuery) {
         const hashes = [...new Set(keys.slice(at, at + perQuery).map(({ hash }) => hash))]
-        for (const { id, tags, owner: by } of await ownItems(gatewayUrl, owner, hashes, fetcher)) {
-          const hash = tags.find(({ name }) => name === hashTag)?.value
-          if (by.address !== owner || hash === undefined || !isContentId(id)) continue
-          const text = keyText({ hash, tags })
-          if (!found.has(text)) found.set(text, id)
+        const filter = `tags: [{ name: "${hashTag}", values: ${JSON.stringify(hashes)} }]`
+        collect(found, await ownItems(gatewayUrl, owner, filter, fetcher), owner)
+      }
+      return found
+    },
+  }
+}
+
+/** Items by what their owner said of them; the first of several alike counts. */
+function collect(found: Map<string, string>, items: readonly QueriedItem[], owner: string): void {
+  for (const { id, tags, owner: by } of items) {
+    const hash = tags.find(({ name }) => name === hashTag)?.value
+    if (by.address !== owner || hash === undefined || !isContentId(id)) continue
+    const text = keyText({ hash, tags })
+    if (!found.has(text)) found.set(text, id)
+  }
+}
+
+/** The most that one question to an upload service may have. */
+const perQuestion = 10_000
+
+/**
+ * What an upload service took of this owner (`/check-missing`): it knows by content what it verified itself, in one question
+ * for ten thousand files. Their tags are asked of the gateway. A service without that question knows nothing.
+ */
+export function serviceLayer(
+  uploadUrl: string,
+  gatewayUrl: string,
+  owner: string,
+  fetcher: FetchLike,
+): FolderIndexLayer {
+  return {
+    name: `service ${uploadUrl}`,
+    async find(keys) {
+      const found = new Map<string, string>()
+      const hashes = [...new Set(keys.map(({ hash }) => hash))]
+      for (let at = 0; at < hashes.length; at += perQuestion) {
+        const ids = await takenIds(uploadUrl, owner, hashes.slice(at, at + perQuestion), fetcher)
+        for (let from = 0; from < ids.length; from += perQuery) {
+          const filter = `ids: ${JSON.stringify(ids.slice(from, from + perQuery))}`
+          collect(found, await ownItems(gatewayUrl, owner, filter, fetcher), owner)
         }
       }
       return found
@@ -86,14 +127,35 @@ export function chainLayer(gatewayUrl: string, owner: string, fetcher: FetchLike
   }
 }
 
+async function takenIds(
+  uploadUrl: string,
+  owner: string,
+  sha256: readonly string[],
+  fetcher: FetchLike,
+): Promise<string[]> {
+  const response = await fetcher(`${uploadUrl}/v1/check-missing`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ owner, sha256 }),
+  })
+  const { status } = response
+  if (status === 404 || status === 405) return []
+  if (status !== 200)
+    throw new ClientError('unavailable', `${uploadUrl} answered ${status}`, 'try again later', { status })
+  const { found } = (await response.json()) as { found?: Readonly<Record<string, unknown>> }
+  return Object.values(found ?? {})
+    .map(String)
+    .filter(isContentId)
+}
+
 async function ownItems(
   gatewayUrl: string,
   owner: string,
-  hashes: readonly string[],
+  filter: string,
   fetcher: FetchLike,
 ): Promise<readonly QueriedItem[]> {
-  const filter = `first: 100, owners: ["${owner}"], tags: [{ name: "${hashTag}", values: ${JSON.stringify(hashes)} }]`
-  const query = `{ transactions(${filter}) { edges { node { id owner { address } tags { name value } } } } }`
+  const given = `first: 100, owners: ["${owner}"], ${filter}`
+  const query = `{ transactions(${given}) { edges { node { id owner { address } tags { name value } } } } }`
   const response = await fetcher(`${gatewayUrl}/graphql`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },

@@ -1,7 +1,7 @@
 import { bundleTags, packBundle } from './bundle-layout.js'
-import { utf8 } from './bytes.js'
+import { toHex, utf8 } from './bytes.js'
 import type { SluiceClient, UploadOptions } from './client.js'
-import { asClientError, ClientError } from './errors.js'
+import { ClientError } from './errors.js'
 import {
   contentHash,
   type FileKey,
@@ -10,6 +10,7 @@ import {
   journalLayer,
   keyText,
 } from './folder-index.js'
+import { runningHash } from './hash.js'
 import { type ManifestChoice, manifestOf, type PathManifest, pathManifestType } from './path-manifest.js'
 import { allBytes, type PayloadSource, sourceOfBytes } from './payload.js'
 import { type DataItemOptions, signedItem } from './prepare.js'
@@ -38,12 +39,15 @@ export interface FolderOptions extends UploadOptions {
   readonly isPresent?: (id: string) => Promise<boolean>
   /** Files up to 256 KiB go together in one item that is a bundle. Services that give small items away charge for the bundle. */
   readonly bundleSmallFiles?: boolean
+  /** Signs the items within bundles, where the client's own signer would ask somebody for each: a session key. */
+  readonly itemSigner?: ClientSigner
   /** 5 unless said. */
   readonly maxConcurrentUploads?: number
 }
 
 export interface FolderIndexSummary {
   readonly totalFiles: number
+  readonly totalBytes: number
   readonly uploadedFiles: number
   readonly reusedFiles: number
   readonly uploadedBytes: number
@@ -70,6 +74,9 @@ export interface FolderResult {
 const smallBytesMax = 256 * 1024
 const bundleBytesMax = 16 * 1024 * 1024
 const bundleItemsMax = 1000
+/** Files read, hashed and signed at once; bundles on their way at once. */
+const hashedAtOnce = 16
+const bundlesAtOnce = 2
 
 interface Entry {
   readonly file: FolderFile
@@ -83,7 +90,7 @@ export function uploadFolder(client: SluiceClient, options: FolderOptions): Uplo
 }
 
 class FolderUpload {
-  readonly #signer: ClientSigner
+  readonly #itemSigner: ClientSigner
   readonly #layers: readonly FolderIndexLayer[]
   readonly #results = new Map<string, FolderFileResult>()
   readonly #skipped: string[] = []
@@ -99,7 +106,7 @@ class FolderUpload {
     const { currentSigner } = client
     if (currentSigner === undefined)
       throw new ClientError('no-signer', 'an upload needs a signer', 'give the client a signer')
-    this.#signer = currentSigner
+    this.#itemSigner = options.itemSigner ?? currentSigner
     const owner = addressOfOwner(currentSigner.owner)
     this.#layers = [journalLayer(client.uploadParts.store, owner), ...(options.folderIndex ?? [])]
     this.#totalBytes = options.files.reduce((sum, { source }) => sum + source.size, 0)
@@ -111,11 +118,12 @@ class FolderUpload {
       throw new ClientError('invalid-input', 'the folder has no files', 'give at least one file')
     if (new Set(files.map(({ path }) => path)).size < files.length)
       throw new ClientError('invalid-input', 'two files have one path', 'give each file a path of its own')
-    const entries = await this.#entries()
-    const missing = await this.#reuse(entries)
-    const [bundled, single] = this.#sorted(missing)
-    for (const group of bundled) await this.#uploadBundle(group)
-    await this.#uploadEach(single)
+    const missing = await this.#reuse(await this.#entries())
+    const [first, twins] = withoutTwins(missing)
+    const [bundled, single] = this.#sorted(first)
+    await inParallel(bundled, bundlesAtOnce, (group) => this.#uploadBundle(group))
+    await inParallel(single, this.options.maxConcurrentUploads ?? 5, (entry) => this.#uploadOne(entry))
+    for (const [entry, twin] of twins) this.#reused(entry, this.#results.get(twin.file.path)?.id ?? '')
     const ids = new Map(files.map(({ path }) => [path, this.#results.get(path)?.id ?? '']))
     const manifest = choice === false ? undefined : manifestOf(ids, choice)
     const manifestResponse = manifest === undefined ? undefined : await this.#uploadManifest(manifest)
@@ -127,6 +135,7 @@ class FolderUpload {
       manifestResponse,
       folderIndexSummary: {
         totalFiles: files.length,
+        totalBytes: this.#totalBytes,
         uploadedFiles: files.length - reusedFiles,
         reusedFiles,
         uploadedBytes: this.#uploadedBytes,
@@ -136,9 +145,9 @@ class FolderUpload {
     }
   }
 
-  #told(currentPhase: 'hashing' | 'files' | 'manifest'): void {
+  #told(currentPhase: 'hashing' | 'files' | 'manifest', processedFiles = this.#results.size): void {
     const processedBytes = this.#uploadedBytes + this.#reusedBytes
-    const files = { processedFiles: this.#results.size, totalFiles: this.options.files.length }
+    const files = { processedFiles, totalFiles: this.options.files.length }
     this.say({ type: 'folder', ...files, processedBytes, totalBytes: this.#totalBytes, currentPhase })
   }
 
@@ -146,25 +155,28 @@ class FolderUpload {
   async #entries(): Promise<Entry[]> {
     const { files, signal } = this.options
     const entries: Entry[] = []
-    for (const [fileIndex, file] of files.entries()) {
+    let hashed = 0
+    await inParallel([...files.entries()], hashedAtOnce, async ([fileIndex, file]) => {
       throwIfAborted(signal)
       const place = { fileName: file.path, fileIndex, totalFiles: files.length }
       const hash = await toldFailure(this.say, place, () => contentHash(file.source))
-      entries.push({ file, place, key: { hash, tags: this.#tags(file.contentType, hash) } })
-      this.#told('hashing')
-    }
+      entries[fileIndex] = { file, place, key: { hash, tags: this.#tags(file.contentType, hash) } }
+      this.#told('hashing', ++hashed)
+    })
     return entries
   }
 
-  #tags(
-    contentType: string | undefined,
-    hash: string,
-    more = this.options.dataItemOpts?.tags ?? [],
-  ): TextTag[] {
+  #tags(contentType: string | undefined, hash: string): TextTag[] {
+    return [
+      ...this.#typed(contentType, this.options.dataItemOpts?.tags ?? []),
+      { name: hashTag, value: hash },
+    ]
+  }
+
+  #typed(contentType: string | undefined, more: readonly TextTag[]): TextTag[] {
     const isTyped =
       contentType === undefined || more.some(({ name }) => name.toLowerCase() === 'content-type')
-    const type = isTyped ? [] : [{ name: 'Content-Type', value: contentType }]
-    return [...type, ...more, { name: hashTag, value: hash }]
+    return isTyped ? [...more] : [{ name: 'Content-Type', value: contentType }, ...more]
   }
 
   /** Takes what is on the network already, and gives the rest. */
@@ -207,7 +219,7 @@ class FolderUpload {
     this.#told('files')
   }
 
-  /** Which files go together, and which alone. Files of the same bytes and tags go once. */
+  /** Which files go together, and which alone. */
   #sorted(missing: readonly Entry[]): readonly [Entry[][], Entry[]] {
     if (this.options.bundleSmallFiles !== true) return [[], [...missing]]
     const groups: Entry[][] = []
@@ -233,69 +245,48 @@ class FolderUpload {
 
   async #uploadBundle(entries: readonly Entry[]): Promise<void> {
     const items: { id: string; bytes: Uint8Array }[] = []
-    for (const { file, place, key } of entries) {
+    await inParallel([...entries.entries()], hashedAtOnce, async ([at, { file, place, key }]) => {
       throwIfAborted(this.options.signal)
       this.say({ type: 'file-start', ...place, fileSize: file.source.size })
-      items.push(
-        await toldFailure(this.say, place, async () => {
-          return signedItem(await allBytes(file.source), { tags: key.tags }, this.#signer)
-        }),
-      )
-    }
+      items[at] = await toldFailure(this.say, place, async () => {
+        const bytes = await allBytes(sameContent(file, key.hash))
+        return signedItem(bytes, { tags: key.tags }, this.#itemSigner)
+      })
+    })
     const data = packBundle(items)
     const { dataItemOpts, events: _, ...options } = this.options
     const paidBy = dataItemOpts?.paidBy
+    const ids = entries.map(({ key }, at) => [key, items[at]?.id ?? ''] as const)
     await this.client.upload({
       ...options,
       data,
       dataItemOpts: { tags: bundleTags, ...(paidBy && { paidBy }) },
+      onReceipt: () => this.#remember(ids),
     })
-    for (const [index, entry] of entries.entries()) await this.#done(entry, items[index]?.id ?? '')
+    for (const [at, entry] of entries.entries()) this.#done(entry, items[at]?.id ?? '')
   }
 
-  async #done({ file, place, key }: Entry, id: string, receipt?: UploadResult): Promise<void> {
+  async #remember(uploaded: readonly (readonly [key: FileKey, id: string])[]): Promise<void> {
+    for (const layer of this.#layers) await layer.remember?.(uploaded)
+  }
+
+  #done({ file, place }: Entry, id: string, receipt?: UploadResult): void {
     this.#results.set(file.path, { path: file.path, id, reused: false, ...(receipt && { receipt }) })
     this.#uploadedBytes += file.source.size
-    for (const layer of this.#layers) await layer.remember?.(key, id)
     this.say({ type: 'file-complete', ...place, id })
     this.#told('files')
   }
 
-  /** Several at once. After a failure nothing new is begun; what is under way ends first, and is in the journal. */
-  async #uploadEach(entries: readonly Entry[]): Promise<void> {
-    const waiting = [...entries]
-    const failures: unknown[] = []
-    const worker = async (): Promise<void> => {
-      for (
-        let entry = waiting.shift();
-        entry !== undefined && failures.length === 0;
-        entry = waiting.shift()
-      ) {
-        try {
-          await this.#uploadOne(entry)
-        } catch (error) {
-          failures.push(error)
-        }
-      }
-    }
-    await Promise.all(Array.from({ length: this.options.maxConcurrentUploads ?? 5 }, worker))
-    if (failures.length > 0) throw asClientError(failures[0])
-  }
-
   async #uploadOne(entry: Entry): Promise<void> {
     const { file, place, key } = entry
-    const twin = [...this.#results.values()].find(
-      (one) => one.path !== file.path && this.#keys.get(one.path) === keyText(key),
-    )
-    if (twin !== undefined) return this.#reused(entry, twin.id)
-    const { source } = file
-    this.say({ type: 'file-start', ...place, fileSize: source.size })
+    this.say({ type: 'file-start', ...place, fileSize: file.source.size })
     const { dataItemOpts, events: _, files: __, ...options } = this.options
     const receipt = await toldFailure(this.say, place, async () => {
       const task = this.client.upload({
         ...options,
-        data: source,
+        data: sameContent(file, key.hash),
         dataItemOpts: { ...dataItemOpts, tags: key.tags },
+        onReceipt: ({ id }) => this.#remember([[key, id]]),
       })
       for await (const event of task) {
         if (event.type !== 'signing' && event.type !== 'upload') continue
@@ -304,19 +295,17 @@ class FolderUpload {
       }
       return task
     })
-    this.#keys.set(file.path, keyText(key))
-    await this.#done(entry, receipt.id, receipt)
+    this.#done(entry, receipt.id, receipt)
   }
-
-  readonly #keys = new Map<string, string>()
 
   async #uploadManifest(manifest: PathManifest): Promise<FolderFileResult> {
     this.#told('manifest')
     const source = sourceOfBytes(utf8(JSON.stringify(manifest)))
     const { manifestDataItemOpts: own, dataItemOpts, events: _, files: __, ...options } = this.options
     const hash = await contentHash(source)
-    const key = { hash, tags: this.#tags(pathManifestType, hash, own?.tags ?? []) }
-    const known = await this.#asked(this.#layers[0] as FolderIndexLayer, [
+    const key = { hash, tags: this.#typed(pathManifestType, own?.tags ?? []) }
+    const journal = this.#layers[0] as FolderIndexLayer
+    const known = await this.#asked(journal, [
       { file: { path: '', source }, place: { fileName: '', fileIndex: 0, totalFiles: 0 }, key },
     ])
     const id = known.get(keyText(key))
@@ -326,8 +315,60 @@ class FolderUpload {
       ...options,
       data: source,
       dataItemOpts: { ...own, tags: key.tags, ...(paidBy && { paidBy }) },
+      onReceipt: async (told) => journal.remember?.([[key, told.id]]),
     })
-    await this.#layers[0]?.remember?.(key, receipt.id)
     return { path: '', id: receipt.id, reused: false, receipt }
   }
+}
+
+/** Files of the same bytes and tags go once: the first of each kind, and the others with theirs. */
+function withoutTwins(entries: readonly Entry[]): readonly [Entry[], (readonly [Entry, Entry])[]] {
+  const first = new Map<string, Entry>()
+  const twins: (readonly [Entry, Entry])[] = []
+  for (const entry of entries) {
+    const text = keyText(entry.key)
+    const known = first.get(text)
+    if (known === undefined) first.set(text, entry)
+    else twins.push([entry, known])
+  }
+  return [[...first.values()], twins]
+}
+
+/** A file's content, which fails where it is not what was hashed before: its tag would name other bytes. */
+function sameContent({ path, source }: FolderFile, hash: string): PayloadSource {
+  return {
+    size: source.size,
+    async *open(from) {
+      const running = from === 0 ? runningHash('sha256') : undefined
+      for await (const piece of source.open(from)) {
+        running?.update(piece)
+        yield piece
+      }
+      if (running === undefined || toHex(running.digest()) === hash) return
+      const advice = 'upload again when the content stays the same'
+      throw new ClientError('changed-while-read', `${path} changed after it was hashed`, advice)
+    },
+  }
+}
+
+/** Several at once. After a failure nothing new is begun; what is under way ends first, and is in the journal. */
+async function inParallel<One>(
+  list: readonly One[],
+  atOnce: number,
+  work: (one: One) => Promise<void>,
+): Promise<void> {
+  const waiting = list.values()
+  const failures: unknown[] = []
+  const worker = async (): Promise<void> => {
+    for (const one of waiting) {
+      if (failures.length > 0) return
+      try {
+        await work(one)
+      } catch (error) {
+        failures.push(error)
+      }
+    }
+  }
+  await Promise.all(Array.from({ length: atOnce }, worker))
+  if (failures.length > 0) throw failures[0]
 }

@@ -1,9 +1,14 @@
-import { ceilDivided, type PaymentAccount, type TopUpResult, tokenDecimals } from './account.js'
+import type { PaymentAccount, TopUpResult } from './account.js'
+import { ceilDivided, tokenDecimals } from './amounts.js'
 import { ClientError } from './errors.js'
 import type { ResumeStore } from './resume-store.js'
 import { nowMs, waited } from './timing.js'
 
-/** A transfer of the token to the payment service; the caller's wallet sends it. Resolves with its transaction id. */
+/**
+ * A transfer of the token to the payment service; the caller's wallet sends it. Resolves with its transaction id. A
+ * ClientError, or an error with the code 4001, says that nothing was sent; after any other error nothing is sent again for
+ * the same upload.
+ */
 export type SendTokens = (transfer: {
   readonly token: string
   readonly to: string
@@ -46,9 +51,15 @@ export interface TopUpRequest {
   readonly pollMs?: number
 }
 
+/** What is remembered in place of a transaction's id while the wallet sends it. */
+const sending = 'sending'
+/** EIP-1193: somebody said no in the wallet. */
+const userRejected = 4001
+
 /**
  * Sends tokens and tells the service of it. `key`: under which the transaction is remembered before it is submitted, so that a
- * repetition submits the same and sends no second one. Resolves as soon as the service knows the transaction.
+ * repetition submits the same and sends no second one. Where the program ended while the wallet was sending, nobody here knows
+ * whether it did: that is `payment-uncertain`, and nothing is sent again. Resolves as soon as the service knows the transaction.
  */
 export async function topUp(
   account: PaymentAccount,
@@ -58,16 +69,32 @@ export async function topUp(
   request: TopUpRequest,
 ): Promise<TopUpResult> {
   let txId = await store.get(key)
+  let target = {}
+  if (txId === sending) {
+    const found = `a transfer of ${token} was begun before, and whether it was sent is not known`
+    const advice =
+      'look in the wallet; tell of it by submitFundTransaction, or top up anew by topUpWithTokens'
+    throw new ClientError('payment-uncertain', found, advice)
+  }
   if (txId === undefined) {
     const { turboCreditDestinationAddress: creditDestination, feeMultiplier = 1 } = request
     const to = await account.receivingAddress()
+    target = { target: to }
     const transfer = { token, to, amount: request.tokenAmount, feeMultiplier }
-    txId = await request.sendTokens({ ...transfer, ...(creditDestination && { creditDestination }) })
+    await store.set(key, sending)
+    try {
+      txId = await request.sendTokens({ ...transfer, ...(creditDestination && { creditDestination }) })
+    } catch (error) {
+      // Only where it is sure that nothing was sent: a wallet that lost its node may have sent it nevertheless.
+      if (error instanceof ClientError || (error as { code?: unknown }).code === userRejected)
+        await store.delete(key)
+      throw error
+    }
     await store.set(key, txId)
   }
   for (const untilMs = nowMs() + notFoundMs; ; ) {
     try {
-      return await account.submitFundTransaction({ txId })
+      return { ...(await account.submitFundTransaction({ txId })), ...target }
     } catch (error) {
       const isYoung = error instanceof ClientError && error.code === 'not-found' && nowMs() < untilMs
       if (!isYoung) throw error
@@ -76,7 +103,7 @@ export async function topUp(
   }
 }
 
-/** Tops up what an upload of so many credits lacks, and waits until it is credited. */
+/** Tops up what an upload of so many credits lacks, and waits until it is credited. Undefined: there was enough. */
 export async function fundOnDemand(
   account: PaymentAccount,
   token: string,
@@ -85,25 +112,37 @@ export async function fundOnDemand(
   winc: bigint,
   mode: Extract<FundingMode, { mode: 'on-demand' }>,
   signal: AbortSignal | undefined,
-): Promise<void> {
+): Promise<TopUpResult | undefined> {
   const balance = BigInt((await account.getBalance()).effectiveBalance)
-  const remembered = await store.get(key)
-  if (balance >= winc && remembered === undefined) return
-  const buffer = BigInt(Math.round((mode.topUpBufferMultiplier ?? 1.1) * 1000))
-  const tokenAmount = await tokensFor(account, token, ((winc - balance) * buffer) / 1000n)
-  if (mode.maxTokenAmount !== undefined && tokenAmount > mode.maxTokenAmount && remembered === undefined) {
-    const found = `it takes ${tokenAmount} of ${token}, the cap is ${mode.maxTokenAmount}`
-    throw new ClientError('over-cap', found, 'raise maxTokenAmount if that price is right')
+  if (balance >= winc) {
+    await store.delete(key)
+    return undefined
   }
+  const isBegun = (await store.get(key)) !== undefined
+  const tokenAmount = isBegun ? 0n : await missingTokens(account, token, winc - balance, mode)
   const request = { tokenAmount, sendTokens: mode.sendTokens, ...(signal && { signal }) }
   for (;;) {
-    const { status, id } = await topUp(account, token, store, key, request)
-    if (status === 'confirmed') break
+    const result = await topUp(account, token, store, key, request)
+    const { status, id } = result
+    if (status !== 'pending') await store.delete(key)
+    if (status === 'confirmed') return result
     if (status === 'failed')
       throw new ClientError('rejected', `the top-up ${id} failed`, 'look at the transaction on its chain')
     await waited(pollMs, signal)
   }
-  await store.delete(key)
+}
+
+async function missingTokens(
+  account: PaymentAccount,
+  token: string,
+  winc: bigint,
+  { topUpBufferMultiplier = 1.1, maxTokenAmount }: Extract<FundingMode, { mode: 'on-demand' }>,
+): Promise<bigint> {
+  const buffer = BigInt(Math.round(topUpBufferMultiplier * 1000))
+  const amount = await tokensFor(account, token, ceilDivided(winc * buffer, 1000n))
+  if (maxTokenAmount === undefined || amount <= maxTokenAmount) return amount
+  const found = `it takes ${amount} of ${token}, the cap is ${maxTokenAmount}`
+  throw new ClientError('over-cap', found, 'raise maxTokenAmount if that price is right')
 }
 
 /** How much of the token gives at least so many credits: asked for one whole token, then for its share, until it suffices. */

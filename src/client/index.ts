@@ -24,7 +24,7 @@ export {
 } from './client.js'
 export { ClientError, type ErrorCode } from './errors.js'
 export { type FolderFile, type FolderOptions, type FolderResult, uploadFolder } from './folder.js'
-export { chainLayer, type FileKey, type FolderIndexLayer, keyText } from './folder-index.js'
+export { chainLayer, type FileKey, type FolderIndexLayer, keyText, serviceLayer } from './folder-index.js'
 export type { FundingMode, SendTokens, TopUpRequest } from './funding.js'
 export { readItemHead, type SignedHead } from './item-layout.js'
 export { isOwnersItem } from './item-proof.js'

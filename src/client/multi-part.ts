@@ -1,5 +1,5 @@
 import { ClientError } from './errors.js'
-import { askPaid, type Payer } from './paid-request.js'
+import type { Payer } from './paid-request.js'
 import { partsOf } from './payload.js'
 import type { PreparedItem } from './prepare.js'
 import type { ResumeStore } from './resume-store.js'
@@ -97,7 +97,12 @@ async function create({ service, token, options, payer, item, signal }: PartsUpl
   const answer =
     payer === undefined
       ? await service.ask(request)
-      : await askPaid(service, request, `${item.resumeKey}:payment`, payer)
+      : await (await import('./paid-request.js')).askPaid(
+          service,
+          request,
+          `${item.resumeKey}:payment`,
+          payer,
+        )
   const { id, chunkSize: told } = fieldsOfAnswer(answer, 'the beginning of an upload')
   if (typeof id !== 'string' || !/^[\w.~-]{1,256}$/.test(id))
     throw new ClientError(

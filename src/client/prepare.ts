@@ -168,7 +168,7 @@ export async function preparedFromSource(source: PayloadSource): Promise<Prepare
   throw new ClientError('invalid-input', 'these bytes are no data item', advice)
 }
 
-/** A whole signed item in memory: for small things, and for what goes into a bundle. */
+/** A whole signed item in memory: for small things, and for what goes into a bundle. Signed again, it is the same item. */
 export async function signedItem(
   payload: Uint8Array,
   options: DataItemOptions,
@@ -176,7 +176,8 @@ export async function signedItem(
 ): Promise<{ readonly id: string; readonly bytes: Uint8Array<ArrayBuffer> }> {
   const anchor = options.anchor === undefined ? undefined : utf8(options.anchor)
   const fields = itemFields(signer, options.tags ?? [], targetBytes(options.target), anchor)
-  const header = signedHeader(fields, await signer.sign(messageOf(fields, await payloadDigestOf(payload))))
+  const message = messageOf(fields, await payloadDigestOf(payload))
+  const header = signedHeader(fields, await (signer.signRepeatable?.(message) ?? signer.sign(message)))
   return { id: header.id, bytes: joined(header.bytes, payload) }
 }
 

@@ -6,6 +6,9 @@ export interface ResumeStore {
   get(key: string): Promise<string | undefined>
   set(key: string, value: string): Promise<void>
   delete(key: string): Promise<void>
+  /** Many at once: for stores in which each question takes long. */
+  getMany?(keys: readonly string[]): Promise<ReadonlyMap<string, string>>
+  setMany?(values: ReadonlyMap<string, string>): Promise<void>
 }
 
 /** Remembers only as long as this program runs. */

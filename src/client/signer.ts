@@ -18,6 +18,8 @@ export interface ClientSigner {
   readonly token: string
   /** Signs a message the way the type wraps it (EIP-191, hex text, or as it is). */
   sign(message: Uint8Array): Promise<Uint8Array>
+  /** The same, and the same signature each time: present where `sign` is salted. An item signed twice is then one item. */
+  readonly signRepeatable?: (message: Uint8Array) => Promise<Uint8Array>
   /** Signs a transfer of USDC: only EVM keys can. */
   readonly signTransfer?: (domain: TokenDomain, transfer: TransferAuthorization) => Promise<Uint8Array>
   /** Present where the wallet signs only whole items: resolves with an item's bytes. */
@@ -48,6 +50,7 @@ export async function signerOfArweave(jwk: ArweaveJwk): Promise<ClientSigner> {
     address: addressOfOwner(owner),
     token: 'arweave',
     sign: (message) => sign(message),
+    signRepeatable: (message) => sign(message, 0),
   }
 }
 

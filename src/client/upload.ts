@@ -1,9 +1,9 @@
-import type { PaymentAccount } from './account.js'
+import type { PaymentAccount, TopUpResult } from './account.js'
 import { plainBytes } from './bytes.js'
 import { ClientError } from './errors.js'
 import { defaultMUSDCMax, type FundingMode, fundOnDemand } from './funding.js'
 import { type ChunkingOptions, goesInParts, uploadInParts } from './multi-part.js'
-import { askPaid, type Payer } from './paid-request.js'
+import type { Payer } from './paid-request.js'
 import { allBytes } from './payload.js'
 import { forgetUpload, type PreparedItem } from './prepare.js'
 import { checkReceipt, type UploadReceipt } from './receipt-proof.js'
@@ -17,6 +17,8 @@ import { waited } from './timing.js'
 export interface UploadResult extends UploadReceipt {
   readonly createdApproval?: Readonly<Record<string, unknown>>
   readonly revokedApprovals?: readonly Readonly<Record<string, unknown>>[]
+  /** The top-up that was made for it, where the funding mode makes one and credits did not suffice. */
+  readonly cryptoFundResult?: TopUpResult
 }
 
 export interface UploadParts {
@@ -29,10 +31,18 @@ export interface UploadParts {
   serviceAddress(): Promise<string | undefined>
 }
 
+/** Loaded by those who pay in USDC only: it would be a tenth of what everybody loads. */
+export const loadPaidRequest = () => import('./paid-request.js')
+
 export interface SendOptions extends ChunkingOptions {
   readonly paidBy?: readonly string[]
   readonly fundingMode?: FundingMode
   readonly signal?: AbortSignal | undefined
+  /**
+   * Hears of the checked receipt before the upload is forgotten: what is written here is never uploaded and paid a second time,
+   * wherever the program ends.
+   */
+  readonly onReceipt?: ((receipt: UploadResult) => Promise<void>) | undefined
 }
 
 /** Sends a signed item, pays for it as the funding mode says, and checks the receipt. Repeated calls are charged once. */
@@ -46,7 +56,8 @@ export async function sendItem(
   const { fundingMode = { mode: 'credits' }, signal } = options
   const paidBy = options.paidBy ?? []
   say({ type: 'upload', processedBytes: 0, totalBytes: item.source.size })
-  if (fundingMode.mode === 'on-demand') await topUpIfShort(parts, item, fundingMode, signal)
+  const cryptoFundResult =
+    fundingMode.mode === 'on-demand' ? await topUpIfShort(parts, item, fundingMode, signal) : undefined
   const payer = payerOf(fundingMode, signer, store)
   const big = goesInParts(item.source.size, options)
   const told = big
@@ -63,8 +74,10 @@ export async function sendItem(
     : await sendWhole(parts, item, options, payer)
   say({ type: 'upload', processedBytes: item.source.size, totalBytes: item.source.size })
   const receipt = await checkedReceipt(parts, item, told)
+  const result = cryptoFundResult === undefined ? receipt : { ...receipt, cryptoFundResult }
+  await options.onReceipt?.(result)
   await forgetUpload(store, item.resumeKey)
-  return receipt
+  return result
 }
 
 function payerOf(mode: FundingMode, signer: ClientSigner | undefined, store: ResumeStore): Payer | undefined {
@@ -75,16 +88,19 @@ function payerOf(mode: FundingMode, signer: ClientSigner | undefined, store: Res
 }
 
 async function topUpIfShort(
-  { account, token, store }: UploadParts,
+  { account, token, store, service }: UploadParts,
   item: PreparedItem,
   mode: Extract<FundingMode, { mode: 'on-demand' }>,
   signal: AbortSignal | undefined,
-): Promise<void> {
+): Promise<TopUpResult | undefined> {
   const size = item.source.size
+  const info = fieldsOfAnswer(await service.ask({ path: '/v1/info', signal }), 'the info')
   const { bytesRemaining } = await account.getFreeStatus()
+  const isSmall = size <= Number(info.freeUploadLimitBytes ?? 0)
+  if (bytesRemaining === null || (isSmall && size <= bytesRemaining)) return undefined
   const [cost] = await account.getUploadCosts({ bytes: [size] })
-  if (bytesRemaining === null || cost === undefined || cost.winc === '0') return
-  await fundOnDemand(account, token, store, `${item.resumeKey}:topup`, BigInt(cost.winc), mode, signal)
+  if (cost === undefined || cost.winc === '0') return undefined
+  return fundOnDemand(account, token, store, `${item.resumeKey}:topup`, BigInt(cost.winc), mode, signal)
 }
 
 async function sendWhole(
@@ -99,15 +115,11 @@ async function sendWhole(
     ...(paidBy.length > 0 ? { 'x-paid-by': paidBy.join(',') } : {}),
   }
   const request = { method: 'POST' as const, headers, body, signal }
-  const answer =
-    payer === undefined
-      ? await service.ask({ ...request, path: `/v1/tx/${token}` })
-      : await askPaid(
-          service,
-          { ...request, path: '/v1/x402/upload/signed' },
-          `${item.resumeKey}:payment`,
-          payer,
-        )
+  if (payer === undefined)
+    return receiptFields(service, await service.ask({ ...request, path: `/v1/tx/${token}` }), item, signal)
+  const { askPaid } = await loadPaidRequest()
+  const paid = { ...request, path: '/v1/x402/upload/signed' }
+  const answer = await askPaid(service, paid, `${item.resumeKey}:payment`, payer)
   return receiptFields(service, answer, item, signal)
 }
 

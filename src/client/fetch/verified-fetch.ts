@@ -6,6 +6,7 @@ import { type Finding, Gateways, gatewayHeader, untrue } from './gateways.js'
 import { findItem } from './item-place.js'
 import { nameResolved } from './names.js'
 import { ProvenData } from './proven-data.js'
+import { ReadTwice } from './read-twice.js'
 import { type OwnedContent, ownedContent, tooLong } from './whole.js'
 
 export interface VerifiedFetchOptions {
@@ -32,11 +33,30 @@ const rootsMax = 8
 
 type Proof = 'owner' | 'chunks'
 
+interface Provable {
+  readonly start: number
+  readonly end: number
+  readonly contentType: string | undefined
+  readonly proof: Proof
+  pieces(from: number, to: number): AsyncGenerator<Uint8Array>
+}
+
+/** Keeps a proof for the next question, and forgets the oldest beyond the bound. */
+function keepNewest<Value>(kept: Map<string, Value>, id: string, value: Value): void {
+  kept.delete(id)
+  kept.set(id, value)
+  for (const oldest of kept.keys()) {
+    if (kept.size <= rootsMax) break
+    kept.delete(oldest)
+  }
+}
+
 /** Fetches content by id or name from gateways that need no trust. */
 export class ProvingFetcher {
   readonly #gateways: Gateways
   readonly #options: ProvingFetchOptions
   readonly #roots = new Map<string, Promise<ProvenData>>()
+  readonly #twice = new Map<string, Promise<ReadTwice>>()
 
   constructor(options: ProvingFetchOptions) {
     this.#options = options
@@ -70,7 +90,7 @@ export class ProvingFetcher {
       const whole = await this.#whole(id, holdBytesMax, signal)
       if (whole !== undefined) return responseOf(whole.bytes, whole, 'owner', whole.gateway)
     }
-    const { data, start, end, contentType } = await this.#place(id, signal)
+    const { start, end, contentType, pieces: read, proof } = await this.#provable(id, signal)
     const from = start + (range?.start ?? 0)
     const to = Math.min(end, range?.end === undefined ? end : start + range.end + 1)
     if (from >= to && !(range === undefined && start === end)) {
@@ -80,14 +100,14 @@ export class ProvingFetcher {
         'give a smaller start',
       )
     }
-    const pieces = data.pieces(from, to, signal)
+    const pieces = read(from, to)
     const length = { 'content-length': String(to - from) }
     const lines: Record<string, string> =
       range === undefined
         ? length
         : { ...length, 'content-range': `bytes ${from - start}-${to - start - 1}/${end - start}` }
     const type = contentType ?? 'application/octet-stream'
-    const headers = { ...lines, 'content-type': type, 'x-verified': 'chunks', 'accept-ranges': 'bytes' }
+    const headers = { ...lines, 'content-type': type, 'x-verified': proof, 'accept-ranges': 'bytes' }
     return new Response(streamOf(pieces), { status: range === undefined ? 200 : 206, headers })
   }
 
@@ -123,6 +143,24 @@ export class ProvingFetcher {
     throw new ClientError('not-found', `the manifest ${id} has no ${path}`, 'look at its paths')
   }
 
+  /** How a content is proven in pieces: by the chunks of its root, or where it is in no block yet by reading it twice. */
+  async #provable(id: string, signal: AbortSignal | undefined): Promise<Provable> {
+    const twice = this.#twice.get(id)
+    if (twice === undefined) {
+      try {
+        const { data, ...place } = await this.#place(id, signal)
+        return { ...place, proof: 'chunks', pieces: (from, to) => data.pieces(from, to, signal) }
+      } catch (error) {
+        if (!(error instanceof ClientError) || !['not-found', 'untrue'].includes(error.code)) throw error
+      }
+    }
+    const read = await (twice ?? ReadTwice.of(this.#gateways, id, signal))
+    keepNewest(this.#twice, id, Promise.resolve(read))
+    const contentType = tagValueOf(read.header.tags, 'Content-Type')
+    const pieces = (from: number, to: number) => read.pieces(from, to, signal)
+    return { start: 0, end: read.size, contentType, proof: 'owner', pieces }
+  }
+
   /** Root, bounds and type of a content that is proven by chunks. */
   async #place(
     id: string,
@@ -153,12 +191,8 @@ export class ProvingFetcher {
     if (known !== undefined) return known
     if (!isContentId(id)) throw untrue(`${id} is no transaction`)
     const data = ProvenData.of(this.#gateways, id, signal)
-    this.#roots.set(id, data)
+    keepNewest(this.#roots, id, data)
     data.catch(() => this.#roots.delete(id))
-    for (const oldest of this.#roots.keys()) {
-      if (this.#roots.size <= rootsMax) break
-      this.#roots.delete(oldest)
-    }
     return data
   }
 }

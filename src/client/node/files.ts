@@ -1,5 +1,5 @@
 import { createReadStream } from 'node:fs'
-import { lstat, readdir, stat } from 'node:fs/promises'
+import { lstat, readdir, readFile, stat } from 'node:fs/promises'
 import { extname, join } from 'node:path'
 import { ClientError } from '../errors.js'
 import type { FolderFile } from '../folder.js'
@@ -50,7 +50,20 @@ export async function fileSource(path: string): Promise<PayloadSource> {
     throw new ClientError('not-found', `${path}: ${error.code}`, 'check the path', { cause: error })
   })
   if (!found.isFile()) throw new ClientError('invalid-input', `${path} is no file`, 'give a file')
-  return { size: found.size, open: (start) => createReadStream(path, { start, highWaterMark: 1 << 20 }) }
+  return sourceOfFile(path, found.size)
+}
+
+const atOnceBytes = 1 << 20
+
+/** Small files are read at once: a stream takes longer to begin than they take to be read. */
+function sourceOfFile(path: string, size: number): PayloadSource {
+  return {
+    size,
+    async *open(start) {
+      if (size > atOnceBytes) yield* createReadStream(path, { start, highWaterMark: atOnceBytes })
+      else yield (await readFile(path)).subarray(start)
+    },
+  }
 }
 
 export interface ReadFolder {
@@ -70,7 +83,11 @@ export async function readFolder(folder: string): Promise<ReadFolder> {
       const found = await lstat(join(folder, path))
       if (found.isDirectory()) await walk(path)
       else if (found.isFile())
-        files.push({ path, source: await fileSource(join(folder, path)), contentType: contentTypeOf(name) })
+        files.push({
+          path,
+          source: sourceOfFile(join(folder, path), found.size),
+          contentType: contentTypeOf(name),
+        })
       else leftOut.push(`${path}: ${found.isSymbolicLink() ? 'a symbolic link' : 'no plain file'}`)
     }
   }

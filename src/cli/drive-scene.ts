@@ -1,0 +1,104 @@
+import { readFile } from 'node:fs/promises'
+import { readConfig } from '../../config/read.js'
+import { ClientError } from '../client/errors.js'
+import { Drives, type OpenDrive } from '../client/fs/drives.js'
+import { contentTypeOf } from '../client/node/files.js'
+import { addressOfOwner } from '../client/signer.js'
+import { tagValueOf } from '../client/tags.js'
+import { entityAt, folderAt, parentAndName } from './drive-paths.js'
+import { type ClientWords, clientOf, jwkOf, secretOfFile, show, WrongWords } from './wallet.js'
+
+export type DriveWords = ClientWords & Record<string, unknown>
+
+/** What a command on drives works with. */
+export interface Scene {
+  readonly drives: Drives
+  /** Of the key, as indexes have it. */
+  readonly address: string | undefined
+  readonly password: string | undefined
+  readonly gateway: string
+  /** Reads the drive that the words name. */
+  open(): Promise<OpenDrive>
+}
+
+export async function sceneOf(values: DriveWords, driveId: string | undefined): Promise<Scene> {
+  const client = await clientOf(values)
+  const [gateway = ''] = client.addresses.gatewayUrls
+  const jwk = jwkOf(values)
+  const password = passwordOf(values['password-file'])
+  const signer = client.currentSigner
+  const drives = new Drives({
+    gatewayUrl: gateway,
+    ...(jwk && { jwk }),
+    ...(signer && {
+      publish: async (data, tags) => (await client.upload({ data, dataItemOpts: { tags } })).id,
+    }),
+  })
+  return {
+    ...{ drives, password, gateway, address: signer && addressOfOwner(signer.owner) },
+    async open() {
+      if (driveId === undefined || !/^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i.test(driveId))
+        throw new WrongWords('give the id of a DRIVE; sluice drive drives lists them')
+      return drives.open(driveId, password)
+    },
+  }
+}
+
+function passwordOf(file: unknown): string | undefined {
+  if (typeof file === 'string') return secretOfFile(file).replace(/\r?\n$/, '')
+  const config = readConfig()
+  return Array.isArray(config) ? undefined : config.client.drivePassword
+}
+
+/** Drives of a wallet, newest first, each once. The names of private ones are encrypted. */
+export async function listDrives(
+  drives: Drives,
+  owner: string,
+): Promise<{ readonly id: string; readonly name: string; readonly privacy: string }[]> {
+  const items = await drives.index.query({ 'Entity-Type': 'drive' }, owner)
+  const found = new Map<string, { id: string; name: string; privacy: string }>()
+  for (const { id: txId, tags } of items) {
+    const id = tagValueOf(tags, 'Drive-Id')
+    if (id === undefined || found.has(id)) continue
+    const privacy = tagValueOf(tags, 'Drive-Privacy') ?? 'public'
+    const name = privacy === 'public' ? await nameOf(drives, txId) : '(encrypted)'
+    found.set(id, { id, name, privacy })
+  }
+  return [...found.values()]
+}
+
+async function nameOf(drives: Drives, txId: string): Promise<string> {
+  try {
+    const { name } = JSON.parse(new TextDecoder().decode(await drives.index.content(txId))) as {
+      name?: unknown
+    }
+    return typeof name === 'string' ? name : '(no name)'
+  } catch (error) {
+    if (error instanceof SyntaxError || error instanceof ClientError) return '(not readable)'
+    throw error
+  }
+}
+
+/** Uploads a file to a path, as a new version where there is one; resolves with its id. */
+export async function putFile(
+  drives: Drives,
+  open: OpenDrive,
+  file: string,
+  path: string,
+  type: unknown,
+): Promise<string> {
+  const { parent, name } = parentAndName(path)
+  const data = await readFile(file).catch((error: NodeJS.ErrnoException) => {
+    throw new ClientError('not-found', `${file}: ${error.code}`, 'check the path', { cause: error })
+  })
+  const known = entityAt(open, path)
+  if (known?.kind === 'folder') throw new WrongWords(`${path} is a folder`)
+  const contentType = typeof type === 'string' ? type : contentTypeOf(file)
+  const version = known === undefined ? {} : { fileId: known.id }
+  return drives.put(open, { name, parentId: folderAt(open, parent), data, contentType, ...version })
+}
+
+/** Says what was made: its id as text, all of it as JSON. */
+export function driveDone(values: DriveWords, made: object, id: string): number {
+  return show(values, made, [id])
+}

@@ -1,0 +1,29 @@
+/** Decimal places of the tokens. */
+export const tokenDecimals: Readonly<Record<string, number>> = {
+  arweave: 12,
+  ario: 6,
+  'base-ario': 6,
+  solana: 9,
+  ethereum: 18,
+  'base-eth': 18,
+  matic: 18,
+  pol: 18,
+  kyve: 6,
+  usdc: 6,
+  'base-usdc': 6,
+  'polygon-usdc': 6,
+  'solana-usdc': 6,
+}
+
+/** Rounded up: who asks what to pay must not pay too little. */
+export function ceilDivided(dividend: bigint, divisor: bigint): bigint {
+  return (dividend + divisor - 1n) / divisor
+}
+
+/** A number of smallest units as a decimal text. */
+export function decimalText(units: bigint, decimals: number): string {
+  const digits = units.toString().padStart(decimals + 1, '0')
+  const whole = digits.slice(0, -decimals)
+  const rest = digits.slice(-decimals).replace(/0+$/, '')
+  return rest === '' ? whole : `${whole}.${rest}`
+}

@@ -1,0 +1,101 @@
+import { fromBase64url, toBase64url, utf8 } from '../bytes.js'
+import type { PayloadDigest } from '../deep-digest.js'
+import { ClientError } from '../errors.js'
+import { hash256 } from '../hash.js'
+import { readItemHead, type SignedHead } from '../item-layout.js'
+import { isOwnersItem } from '../item-proof.js'
+import { packTags, type TextTag } from '../tags.js'
+import { chainHeader, type Gateways, gatewayHeader, untrue } from './gateways.js'
+import { type ProvenTransaction, transactionProven } from './transaction-proof.js'
+
+export interface HeadQuestion {
+  readonly gateways: Gateways
+  readonly gateway: string
+  readonly id: string
+  readonly signal?: AbortSignal | undefined
+}
+
+/** Throws where the owner of an item did not sign this payload, or where that cannot be checked here. */
+export async function checkOwner(gateway: string, header: SignedHead, payload: PayloadDigest): Promise<void> {
+  const holds = await isOwnersItem(header, payload)
+  if (holds === undefined) {
+    const found = `${header.id} has a signature of type ${header.signatureType}, which this client cannot check`
+    throw new ClientError('rejected', found, 'fetch it from a gateway that you trust')
+  }
+  if (!holds) throw untrue(`${gateway}: these are not the bytes that the owner of ${header.id} signed`)
+}
+
+/** The item's header from wherever it can be had; that it is the right one, its id shows. */
+export async function headOf(
+  question: HeadQuestion,
+  headers: Headers,
+): Promise<SignedHead | ProvenTransaction> {
+  const { gateways, gateway, id, signal } = question
+  const root = gatewayHeader(headers, 'root-transaction-id')
+  const from = Number(gatewayHeader(headers, 'root-data-item-offset') ?? Number.NaN)
+  const to = Number(gatewayHeader(headers, 'root-data-offset') ?? Number.NaN)
+  const isPlaced = root !== undefined && to > from && to - from < 620_000
+  if (isPlaced) {
+    const range = { range: `bytes=${from}-${to - 1}` }
+    const response = await gateways.get(`${gateway}/raw/${root}`, range, signal, [206, 404, 416])
+    if (response.status === 206) {
+      const header = readItemHead(await gateways.bytes(response, to - from, signal))
+      if (typeof header === 'object' && header.id === id) return header
+      throw untrue(`${gateway}: what it says to be the header of ${id} is not`)
+    }
+    await response.body?.cancel()
+  }
+  const queried = await headByQuery(question, headers)
+  if (queried?.isBundled === true) return queried.header
+  try {
+    return await transactionProven(gateways, gateway, id, signal)
+  } catch (error) {
+    // Just uploaded: an item that is in no bundle yet is no transaction either.
+    if (queried !== undefined && error instanceof ClientError && error.code === 'not-found')
+      return queried.header
+    throw error
+  }
+}
+
+interface QueriedNode {
+  readonly signature?: string
+  readonly anchor?: string
+  readonly recipient?: string
+  readonly owner?: { readonly key?: string }
+  readonly tags?: readonly TextTag[]
+}
+
+/** Sizes of owner keys tell the type, but for 2 and 4, which are tried by the gateway's header first. */
+const typesByOwner: Readonly<Record<number, number>> = { 512: 1, 65: 3, 32: 4, 42: 7 }
+
+/** The header out of what GraphQL tells of an item: enough to check the signature, unless its tags are written unusually. */
+async function headByQuery(
+  { gateways, gateway, id, signal }: HeadQuestion,
+  headers: Headers,
+): Promise<{ readonly header: SignedHead; readonly isBundled: boolean } | undefined> {
+  const query = `{ transaction(id: "${id}") { signature anchor recipient owner { key } tags { name value } bundledIn { id } } }`
+  const json = { 'content-type': 'application/json' }
+  const body = JSON.stringify({ query })
+  const response = await gateways.get(`${gateway}/graphql`, json, signal, [200], body)
+  const { data } = (await gateways.json(response, signal)) as {
+    data?: { transaction?: (QueriedNode & { bundledIn?: unknown }) | null }
+  }
+  const node = data?.transaction
+  if (node == null) return undefined
+  const bytes = (text: string | undefined): Uint8Array => fromBase64url(text ?? '') ?? utf8(text ?? '')
+  const signature = bytes(node.signature)
+  if (toBase64url(hash256(signature)) !== id) throw untrue(`${gateway}: the signature is not that of ${id}`)
+  const owner = bytes(node.owner?.key)
+  const told = Number(chainHeader(headers, 'signature-type'))
+  const tags = node.tags ?? []
+  const fields = {
+    owner,
+    target: bytes(node.recipient),
+    anchor: bytes(node.anchor),
+    tags,
+    rawTags: packTags(tags),
+  }
+  const signatureType = told > 0 ? told : (typesByOwner[owner.length] ?? 0)
+  const header = { ...fields, signatureType, signature, id, bytes: new Uint8Array(0) }
+  return { header, isBundled: node.bundledIn != null }
+}

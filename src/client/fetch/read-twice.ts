@@ -1,0 +1,108 @@
+import { sameBytes } from '../bytes.js'
+import { ClientError } from '../errors.js'
+import { hash256, runningHash } from '../hash.js'
+import type { SignedHead } from '../item-layout.js'
+import { partsOf, streamPieces } from '../payload.js'
+import { type Gateways, untrue } from './gateways.js'
+import { checkOwner, headOf } from './item-head.js'
+
+/** Each so long part has a digest of its own: 8 KiB of digests for 64 MiB of content. */
+const partBytes = 256 * 1024
+/** Asked for at once when it is read again. */
+const blockBytes = 16 * partBytes
+/** Blocks asked for ahead of the reader. */
+const aheadMax = 2
+
+/**
+ * An item that is in no block yet has no chunks to prove it by, and may be too long to be held until its signature is checked.
+ * It is read twice: once for its owner's signature, keeping a digest of each part; then again, part by part, against those.
+ */
+export class ReadTwice {
+  private constructor(
+    private readonly gateways: Gateways,
+    readonly header: SignedHead,
+    readonly size: number,
+    private readonly digests: readonly Uint8Array[],
+  ) {}
+
+  /** Reads it for the first time. Rejects with `untrue` where its owner did not sign what every gateway has. */
+  static async of(gateways: Gateways, id: string, signal?: AbortSignal): Promise<ReadTwice> {
+    const { header, size, digests } = await gateways.first(
+      (gateway) => readOnce(gateways, gateway, id, signal),
+      signal,
+    )
+    return new ReadTwice(gateways, header, size, digests)
+  }
+
+  /** Bytes `from` to `to` (exclusive), each part proven before it is given. */
+  async *pieces(from: number, to: number, signal?: AbortSignal): AsyncGenerator<Uint8Array> {
+    const ahead: Promise<{ bytes: Uint8Array }>[] = []
+    const first = Math.floor(from / partBytes) * partBytes
+    let asked = first
+    try {
+      for (let at = first; at < to; at += blockBytes) {
+        for (; ahead.length < aheadMax && asked < to; asked += blockBytes) {
+          const start = asked
+          const one = this.gateways.first((gateway) => this.#block(gateway, start, to, signal), signal)
+          // Awaited in its turn, or not at all where the reader leaves.
+          one.catch((error) => error)
+          ahead.push(one)
+        }
+        const { bytes } = (await ahead.shift()) as { bytes: Uint8Array }
+        yield bytes.subarray(Math.max(0, from - at), Math.min(bytes.length, to - at))
+      }
+    } finally {
+      await Promise.allSettled(ahead)
+    }
+  }
+
+  async #block(
+    gateway: string,
+    start: number,
+    to: number,
+    signal: AbortSignal | undefined,
+  ): Promise<{ bytes: Uint8Array }> {
+    const wanted = Math.ceil((to - start) / partBytes) * partBytes
+    const end = Math.min(this.size, start + Math.min(blockBytes, wanted))
+    const range = { range: `bytes=${start}-${end - 1}` }
+    const { id } = this.header
+    const response = await this.gateways.get(`${gateway}/raw/${id}`, range, signal, [206])
+    const bytes = await this.gateways.bytes(response, end - start, signal)
+    if (bytes.length !== end - start)
+      throw untrue(`${gateway}: ${bytes.length} bytes of ${id} instead of ${end - start}`)
+    for (let at = 0; at < bytes.length; at += partBytes) {
+      const digest = this.digests[(start + at) / partBytes] as Uint8Array
+      if (!sameBytes(hash256(bytes.subarray(at, at + partBytes)), digest))
+        throw untrue(`${gateway}: the second time these are not the bytes that the owner of ${id} signed`)
+    }
+    return { bytes }
+  }
+}
+
+async function readOnce(
+  gateways: Gateways,
+  gateway: string,
+  id: string,
+  signal: AbortSignal | undefined,
+): Promise<{ header: SignedHead; size: number; digests: Uint8Array[] }> {
+  const response = await gateways.get(`${gateway}/raw/${id}`, {}, signal)
+  const head = headOf({ gateways, gateway, id, signal }, response.headers)
+  head.catch((error) => error)
+  const whole = runningHash('sha384')
+  const digests: Uint8Array[] = []
+  let size = 0
+  try {
+    for await (const part of partsOf(streamPieces(response.body as ReadableStream<Uint8Array>), partBytes)) {
+      whole.update(part)
+      digests.push(hash256(part))
+      size += part.length
+    }
+  } catch (error) {
+    if (signal?.aborted === true || !(error instanceof Error)) throw error
+    throw new ClientError('unavailable', `${gateway} broke off`, 'try again', { cause: error })
+  }
+  const header = await head
+  if ('dataRoot' in header) throw new ClientError('not-found', `${id} is no item`, 'fetch it by its chunks')
+  await checkOwner(gateway, header, { hashed: whole.digest(), length: size })
+  return { header, size, digests }
+}

@@ -1,0 +1,32 @@
+import { generateKeyPairSync, randomBytes } from 'node:crypto'
+import { toBase58 } from '../../src/client/bytes.js'
+import type { ArweaveJwk } from '../../src/client/rsa.js'
+import {
+  type ClientSigner,
+  signerOfArweave,
+  signerOfEthereum,
+  signerOfSolana,
+} from '../../src/client/signer.js'
+
+export const walletKinds = ['arweave', 'ethereum', 'solana'] as const
+export type WalletKind = (typeof walletKinds)[number]
+
+/** A new key, for our client and in the form that other clients take. */
+export interface NewWallet {
+  readonly signer: ClientSigner
+  readonly privateKey: unknown
+}
+
+/** A key that nobody used before. */
+export async function newWallet(kind: WalletKind): Promise<NewWallet> {
+  if (kind === 'arweave') {
+    const pair = generateKeyPairSync('rsa', { modulusLength: 4096 })
+    const jwk = pair.privateKey.export({ format: 'jwk' }) as ArweaveJwk
+    return { signer: await signerOfArweave(jwk), privateKey: jwk }
+  }
+  const secret = randomBytes(32)
+  if (kind === 'ethereum')
+    return { signer: await signerOfEthereum(secret), privateKey: `0x${secret.toString('hex')}` }
+  const signer = await signerOfSolana(secret)
+  return { signer, privateKey: toBase58(Buffer.concat([secret, signer.owner])) }
+}
