@@ -1,15 +1,15 @@
+import { Backoff } from '../actor/backoff.js'
 import type { Clock, Timer } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import { JsonPeer } from '../admission/json-peer.js'
-import { type Refusal, refuse } from '../format/refusal.js'
-import type { Oracle } from './oracle.js'
-import { type Asset, assets, type Currency, currencies, type Rates, readRate } from './rates.js'
+import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import { isFar, stepped, together } from './agreement.js'
+import { isPlausible, type Oracle } from './oracle.js'
+import { dialectOf, type SourceRates } from './price-sources.js'
+import type { Rates } from './rates.js'
 
 export interface HttpOracleOptions {
-  /**
-   * Addresses that answer as CoinGecko's /simple/price does: `{arweave: {usd: 6.25, eur: 5.6, ...}, ethereum: {usd: ...}}`. They
-   * are asked for `?ids=...&vs_currencies=...`.
-   */
+  /** Sources of prices (price-sources.ts says which dialects are spoken). */
   readonly urls: readonly string[]
   readonly askEveryMs: number
   /** Prices older than this are none. */
@@ -17,43 +17,47 @@ export interface HttpOracleOptions {
   readonly limitMs: number
 }
 
-const names: Readonly<Record<Asset, string>> = {
-  ar: 'arweave',
-  ario: 'ar-io-network',
-  eth: 'ethereum',
-  sol: 'solana',
-  kyve: 'kyve-network',
-  pol: 'polygon-ecosystem-token',
-  usdc: 'usd-coin',
+/** Where the last prices are kept over restarts: they say whether the first of a new start can be right. */
+export interface OracleMemory {
+  read(): Promise<Rates | undefined>
+  write(rates: Rates): Promise<void>
 }
 
-const query = `?ids=${Object.values(names).join(',')}&vs_currencies=${currencies.join(',')}`
-
-/** A rate that is so many times another one is a mistake of somebody, until it has been said for a while. */
-const jumpMax = 2n
 /** A jump that sources go on saying for so long is what happened. */
 const jumpMs = 30 * 60_000
+/** Sources that said nothing are left alone for a while, however often prices are asked for. */
+const firstPauseMs = 5000
 
-interface Jump {
-  readonly rates: Rates
-  readonly sinceMs: number
+interface Source {
+  readonly peer: JsonPeer
+  readonly dialect: ReturnType<typeof dialectOf>
 }
 
-/** Prices of several sources: the median of each, refused where they jump or are old. */
+/** Prices of several sources: what most of them say, refused where it jumps, is implausible or old. */
 export class HttpOracle implements Oracle {
-  readonly #peers: readonly JsonPeer[]
+  readonly #sources: readonly Source[]
   readonly #timer: Timer
+  readonly #pause: Backoff
   #known: { readonly rates: Rates; readonly atMs: number } | undefined
-  #jump: Jump | undefined
+  /** Of the last start: too old to sell by, good enough to compare with. */
+  #remembered: Promise<Rates | undefined> | undefined
+  #jump: { readonly rates: Rates; readonly sinceMs: number } | undefined
   #asking: Promise<void> | undefined
 
   constructor(
     private readonly options: HttpOracleOptions,
     private readonly clock: Clock,
     private readonly log: Log,
+    private readonly memory?: OracleMemory,
   ) {
-    this.#peers = options.urls.map((url) => new JsonPeer({ url, connectionsMax: 2 }, clock))
-    this.#timer = clock.every(options.askEveryMs, () => void this.#refresh())
+    const { urls, askEveryMs } = options
+    this.#sources = urls.map((url) => ({
+      peer: new JsonPeer({ url, connectionsMax: 2 }, clock),
+      dialect: dialectOf(url),
+    }))
+    const restMaxMs = Math.max(firstPauseMs, askEveryMs)
+    this.#pause = new Backoff({ failuresMax: 1, restMs: firstPauseMs, restMaxMs }, clock)
+    this.#timer = clock.every(askEveryMs, () => void this.refresh())
   }
 
   get about(): Oracle['about'] {
@@ -62,7 +66,7 @@ export class HttpOracle implements Oracle {
   }
 
   async rates(): Promise<Rates | Refusal> {
-    if (!this.#isFresh()) await this.#refresh()
+    if (!this.#isFresh() && (this.#asking !== undefined || !this.#pause.isOn)) await this.refresh()
     const known = this.#known
     if (known !== undefined && this.#isFresh()) return known.rates
     return refuse('upstream', 'upstream', 'no source of prices can be trusted now')
@@ -70,12 +74,15 @@ export class HttpOracle implements Oracle {
 
   /** Asks all sources now. Never rejects. */
   refresh(): Promise<void> {
-    return this.#refresh()
+    this.#asking ??= this.#ask().finally(() => {
+      this.#asking = undefined
+    })
+    return this.#asking
   }
 
   close(): void {
     this.#timer.cancel()
-    for (const peer of this.#peers) void peer.close()
+    for (const { peer } of this.#sources) void peer.close()
   }
 
   #isFresh(): boolean {
@@ -83,96 +90,67 @@ export class HttpOracle implements Oracle {
     return known !== undefined && this.clock.monotonic() - known.atMs < this.options.staleMs
   }
 
-  #refresh(): Promise<void> {
-    this.#asking ??= this.#ask().finally(() => {
-      this.#asking = undefined
-    })
-    return this.#asking
-  }
-
   async #ask(): Promise<void> {
-    const answers = await Promise.all(
-      this.#peers.map((peer) => peer.ask(query, undefined, this.options.limitMs)),
-    )
-    const read = answers.flatMap((answer) =>
-      'why' in answer || answer.status !== 200 ? [] : ratesIn(answer.body),
-    )
-    // One of three may lie or be wrong; of two that differ nobody knows which.
-    if (read.length * 2 <= this.#peers.length) {
-      this.log.warn(
-        { sources: this.#peers.length, answers: read.length },
-        'too few sources of prices have answered',
+    const said = await Promise.all(this.#sources.map((source) => this.#answerOf(source)))
+    const able = this.#sources.map(({ dialect }) => dialect.assets)
+    const before = this.#known?.rates ?? (await this.#lastStart())
+    const agreed = together(said, able, before)
+    if (isRefusal(agreed)) {
+      this.#pause.failed()
+      this.log.warn({ sources: said.length, reason: agreed.message }, 'prices could not be had')
+      return
+    }
+    const atMs = this.clock.monotonic()
+    if (before === undefined) {
+      // Nothing to compare with: several must say it, or it must lie where prices have been.
+      if (agreed.isWitnessed || isPlausible(agreed.rates)) {
+        this.#believe(agreed.rates, atMs)
+        return
+      }
+      this.#pause.failed()
+      this.log.error(
+        'the first prices are implausible and nobody else says so: name a second source of prices',
       )
       return
     }
-    const rates = medianOf(read)
-    const atMs = this.clock.monotonic()
-    const known = this.#known
-    if (known === undefined || !jumped(known.rates, rates)) {
-      this.#known = { rates, atMs }
-      this.#jump = undefined
-      return
-    }
+    if (!isFar(before, agreed.rates)) this.#believe(stepped(before, agreed.rates), atMs)
+    else this.#jumped(agreed.rates, atMs)
+  }
+
+  /** A rate that is so many times another one is a mistake of somebody, until it has been said for a while. */
+  #jumped(rates: Rates, atMs: number): void {
     const jump =
-      this.#jump === undefined || jumped(this.#jump.rates, rates) ? { rates, sinceMs: atMs } : this.#jump
+      this.#jump === undefined || isFar(this.#jump.rates, rates) ? { rates, sinceMs: atMs } : this.#jump
     this.#jump = jump
-    if (atMs - jump.sinceMs < jumpMs) {
-      this.log.error('prices have jumped: they are not used until they have been the same for half an hour')
+    if (atMs - jump.sinceMs >= jumpMs) {
+      this.#believe(rates, atMs)
       return
     }
+    this.#pause.failed()
+    this.log.error('prices have jumped: they are not used until they have been the same for half an hour')
+  }
+
+  #believe(rates: Rates, atMs: number): void {
     this.#known = { rates, atMs }
     this.#jump = undefined
+    this.#pause.well()
+    void this.memory?.write(rates).catch((error: unknown) => {
+      this.log.warn({ err: error }, 'prices could not be kept for the next start')
+    })
   }
-}
 
-function decimalOf(value: unknown): bigint | undefined {
-  if (typeof value !== 'number' || !Number.isFinite(value) || value <= 0) return undefined
-  return readRate(value.toFixed(12))
-}
-
-/** All rates of an answer; nothing where one is missing, not a number, or zero. */
-function ratesIn(body: Readonly<Record<string, unknown>>): Rates[] {
-  const of = (asset: Asset): Readonly<Record<string, unknown>> => {
-    const found = body[names[asset]]
-    return typeof found === 'object' && found !== null ? (found as Readonly<Record<string, unknown>>) : {}
+  async #lastStart(): Promise<Rates | undefined> {
+    if (this.memory === undefined) return undefined
+    this.#remembered ??= this.memory.read().catch((error: unknown) => {
+      this.log.warn({ err: error }, 'the prices of the last start cannot be read')
+      this.#remembered = undefined
+      return undefined
+    })
+    return this.#remembered
   }
-  const usd: Partial<Record<Asset, bigint>> = {}
-  for (const asset of assets) {
-    const rate = decimalOf(of(asset).usd)
-    if (rate === undefined) return []
-    usd[asset] = rate
-  }
-  const perUsd: Partial<Record<Currency, bigint>> = {}
-  const arUsd = of('ar').usd
-  for (const currency of currencies) {
-    const price = of('ar')[currency]
-    const rate = typeof price === 'number' && typeof arUsd === 'number' ? decimalOf(price / arUsd) : undefined
-    if (rate === undefined) return []
-    perUsd[currency] = rate
-  }
-  return [{ usd: usd as Rates['usd'], perUsd: perUsd as Rates['perUsd'] }]
-}
 
-function middle(values: readonly bigint[]): bigint {
-  const sorted = [...values].sort((one, two) => (one < two ? -1 : 1))
-  const at = sorted.length >> 1
-  const [low = 0n, high = 0n] = [sorted[at - 1], sorted[at]]
-  return sorted.length % 2 === 1 ? high : (low + high) / 2n
-}
-
-function medianOf(read: readonly Rates[]): Rates {
-  const usd = assets.map((asset) => [asset, middle(read.map((one) => one.usd[asset]))])
-  const perUsd = currencies.map((currency) => [currency, middle(read.map((one) => one.perUsd[currency]))])
-  return {
-    usd: Object.fromEntries(usd) as Rates['usd'],
-    perUsd: Object.fromEntries(perUsd) as Rates['perUsd'],
+  async #answerOf({ peer, dialect }: Source): Promise<SourceRates | undefined> {
+    const answer = await peer.ask(dialect.query, undefined, this.options.limitMs)
+    return 'why' in answer || answer.status !== 200 ? undefined : dialect.read(answer.body)
   }
-}
-
-function jumped(before: Rates, now: Rates): boolean {
-  const far = (one: bigint, two: bigint): boolean => one > two * jumpMax || two > one * jumpMax
-  return (
-    assets.some((asset) => far(before.usd[asset], now.usd[asset])) ||
-    currencies.some((currency) => far(before.perUsd[currency], now.perUsd[currency]))
-  )
 }

@@ -1,4 +1,5 @@
 import type { Refusal } from '../format/refusal.js'
+import type { MoneyLedger } from '../ledger/port.js'
 import { type Asset, assets, type Currency, currencies, type Rates, readRate } from './rates.js'
 
 /** Says what tokens and currencies are worth. Refusals: `upstream` where nothing trustworthy is known now. */
@@ -49,4 +50,52 @@ function table<Name extends string>(
 export function fixedOracle(usd = fixedUsd, perUsd = fixedPerUsd): Oracle {
   const rates: Rates = { usd: table(assets, usd), perUsd: table(currencies, perUsd) }
   return { rates: async () => rates, about: { source: 'fixed' }, close: () => undefined }
+}
+
+/** How far from the table a first price may lie that nobody else says: prices have moved by ten times in a few years. */
+const plausibleTimes = 30n
+
+/** Whether prices lie where prices have been: what is off by a factor of a hundred does not. */
+export function isPlausible({ usd, perUsd }: Rates): boolean {
+  const known: Rates = { usd: table(assets, fixedUsd), perUsd: table(currencies, fixedPerUsd) }
+  const isNear = (one: bigint, two: bigint, times: bigint): boolean =>
+    one <= two * times && two <= one * times
+  // One USDC is a dollar, and currencies of states move slowly.
+  const timesOf = (asset: Asset): bigint => (asset === 'usdc' ? 2n : plausibleTimes)
+  return (
+    assets.every((asset) => isNear(usd[asset], known.usd[asset], timesOf(asset))) &&
+    currencies.every((currency) => isNear(perUsd[currency], known.perUsd[currency], 5n))
+  )
+}
+
+const memoryKind = 'oracle'
+const memoryKey = 'rates'
+
+/** Keeps prices in the ledger's records. */
+export function ledgerMemory(ledger: MoneyLedger): {
+  read(): Promise<Rates | undefined>
+  write(rates: Rates): Promise<void>
+} {
+  const texts = (from: Readonly<Record<string, bigint>>): Record<string, string> =>
+    Object.fromEntries(Object.entries(from).map(([name, value]) => [name, String(value)]))
+  return {
+    async read() {
+      const stored = await ledger.record(memoryKind, memoryKey)
+      return stored === undefined ? undefined : ratesIn(JSON.parse(stored.value))
+    },
+    async write({ usd, perUsd }) {
+      const value = JSON.stringify({ usd: texts(usd), perUsd: texts(perUsd) })
+      await ledger.commit({ transfers: [], records: [{ kind: memoryKind, key: memoryKey, value }] })
+    },
+  }
+}
+
+/** Undefined where a price is missing: of a version that knew fewer tokens. */
+function ratesIn(kept: Readonly<Record<keyof Rates, Readonly<Record<string, string>>>>): Rates | undefined {
+  const isWhole = (names: readonly string[], from: Readonly<Record<string, string>>): boolean =>
+    names.every((name) => /^[1-9]\d*$/.test(from[name] ?? ''))
+  if (!isWhole(assets, kept.usd) || !isWhole(currencies, kept.perUsd)) return undefined
+  const read = (from: Readonly<Record<string, string>>): Record<string, bigint> =>
+    Object.fromEntries(Object.entries(from).map(([name, value]) => [name, BigInt(value)]))
+  return { usd: read(kept.usd) as Rates['usd'], perUsd: read(kept.perUsd) as Rates['perUsd'] }
 }

@@ -1,0 +1,99 @@
+import { type Asset, assets, type Currency, currencies, readRate } from './rates.js'
+
+/** What one source says: whatever of it is a price. */
+export interface SourceRates {
+  readonly usd: Readonly<Partial<Record<Asset, bigint>>>
+  readonly perUsd: Readonly<Partial<Record<Currency, bigint>>>
+}
+
+/** How a source is asked, and how its answer is read. */
+interface PriceDialect {
+  /** Behind its address. */
+  readonly query: string
+  /** What it is expected to say. */
+  readonly assets: readonly Asset[]
+  read(body: Readonly<Record<string, unknown>>): SourceRates
+}
+
+type Fields = Readonly<Record<string, unknown>>
+
+function fieldsOf(value: unknown): Fields {
+  return typeof value === 'object' && value !== null ? (value as Fields) : {}
+}
+
+/** A price of JSON: a positive number, or one as text. */
+function decimalOf(value: unknown): bigint | undefined {
+  const number = typeof value === 'string' ? Number(value) : value
+  if (typeof number !== 'number' || !Number.isFinite(number) || number <= 0) return undefined
+  return number < 1e12 ? readRate(number.toFixed(12)) : undefined
+}
+
+function table<Name extends string>(
+  names: readonly Name[],
+  rateOf: (name: Name) => bigint | undefined,
+): Partial<Record<Name, bigint>> {
+  const found = names.flatMap((name) => {
+    const rate = rateOf(name)
+    return rate === undefined ? [] : [[name, rate] as const]
+  })
+  return Object.fromEntries(found) as Partial<Record<Name, bigint>>
+}
+
+/** Prices of tokens in every currency: what a currency is worth follows from the price of AR in both. */
+function crossed(priceOf: (asset: Asset, currency: Currency) => unknown): SourceRates {
+  const arUsd = Number(priceOf('ar', 'usd'))
+  return {
+    usd: table(assets, (asset) => decimalOf(priceOf(asset, 'usd'))),
+    perUsd: table(currencies, (currency) => {
+      const price = decimalOf(priceOf('ar', currency))
+      return price === undefined ? undefined : decimalOf(Number(price) / 1e12 / arUsd)
+    }),
+  }
+}
+
+const geckoNames: Readonly<Record<Asset, string>> = {
+  ar: 'arweave',
+  ario: 'ar-io-network',
+  eth: 'ethereum',
+  sol: 'solana',
+  kyve: 'kyve-network',
+  pol: 'polygon-ecosystem-token',
+  usdc: 'usd-coin',
+}
+
+/** CoinGecko's /simple/price: `{arweave: {usd: 6.25, eur: 5.6, ...}, ethereum: {usd: ...}}`. */
+const gecko: PriceDialect = {
+  query: `?ids=${Object.values(geckoNames).join(',')}&vs_currencies=${currencies.join(',')}`,
+  assets,
+  read: (body) => crossed((asset, currency) => fieldsOf(body[geckoNames[asset]])[currency]),
+}
+
+/** CryptoCompare's /data/pricemulti: `{AR: {USD: 6.25, EUR: 5.6, ...}, ETH: {USD: ...}}`. */
+const compare: PriceDialect = {
+  query: `?fsyms=${assets.join(',').toUpperCase()}&tsyms=${currencies.join(',').toUpperCase()}`,
+  assets,
+  read: (body) => crossed((asset, currency) => fieldsOf(body[asset.toUpperCase()])[currency.toUpperCase()]),
+}
+
+/** Coinbase's /v2/exchange-rates: `{data: {currency: 'USD', rates: {EUR: '0.9', ETH: '0.0004', ...}}}`, units for one USD. */
+const coinbase: PriceDialect = {
+  query: '?currency=USD',
+  assets: ['eth', 'sol', 'usdc'],
+  read: (body) => {
+    const { currency, rates } = fieldsOf(body.data)
+    if (currency !== 'USD') return { usd: {}, perUsd: {} }
+    const perUsd = fieldsOf(rates)
+    const unitsOf = (name: string): number => Number(perUsd[name.toUpperCase()])
+    return {
+      usd: table(coinbase.assets, (asset) => decimalOf(1 / unitsOf(asset))),
+      perUsd: table(currencies, (one) => decimalOf(unitsOf(one))),
+    }
+  },
+}
+
+/** The dialect of a source, by the end of its path. */
+export function dialectOf(url: string): PriceDialect {
+  const { pathname } = new URL(url)
+  if (/\/pricemulti\/?$/.test(pathname)) return compare
+  return /\/exchange-rates\/?$/.test(pathname) ? coinbase : gecko
+}
