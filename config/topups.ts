@@ -69,7 +69,7 @@ export const topUps = {
   ),
   oracleUrls: maybeUrls({
     env: 'PAYMENT_ORACLE_URLS',
-    why: "Sources of prices that answer as CoinGecko's /simple/price: the median counts. Unset: its own; devnet: a table.",
+    why: 'Sources of prices: /simple/price (CoinGecko), /pricemulti, /exchange-rates (Coinbase). Devnet: a table.',
   }),
   arweaveAddress: maybeText({
     env: 'PAYMENT_ARWEAVE_ADDRESS',
@@ -144,13 +144,41 @@ export const topUps = {
     read: readUrl,
     why: 'Another server that speaks the interface of Stripe.',
   }),
+  smtpUrl: secret(
+    maybeText({
+      env: 'PAYMENT_SMTP_URL',
+      allowed: 'an smtp:// or smtps:// address',
+      shape: /^smtps?:\/\/\S+$/,
+      why: 'Mail server that tells receivers of their gifts. Unset: letters stay in the outbox, for the operator to read.',
+    }),
+  ),
+  smtpFrom: maybeText({
+    env: 'PAYMENT_SMTP_FROM',
+    allowed: 'an e-mail address',
+    shape: /^[^\r\n]{1,200}@[^\s@<>]{1,200}>?$/,
+    why: 'Who these letters are from.',
+  }),
+  giftUrl: custom<string | undefined>({
+    env: 'PAYMENT_GIFT_URL',
+    allowed: 'an http(s) address',
+    defaultText: '',
+    default: undefined,
+    read: readUrl,
+    why: 'Page where gifts are redeemed, named in these letters. Unset: /gift of the payment service.',
+  }),
 }
 
 /** What is wrong with these settings taken together. */
 export function topUpFaults(given: {
   readonly stripeKey: string | undefined
   readonly stripeWebhookSecret: string | undefined
+  readonly smtpUrl: string | undefined
+  readonly smtpFrom: string | undefined
 }): string[] {
-  const hasBoth = (given.stripeKey === undefined) === (given.stripeWebhookSecret === undefined)
-  return hasBoth ? [] : ['STRIPE_SECRET_KEY and STRIPE_WEBHOOK_SECRET need each other']
+  const both = (one: unknown, other: unknown, words: string): string[] =>
+    (one === undefined) === (other === undefined) ? [] : [`${words} need each other`]
+  return [
+    ...both(given.stripeKey, given.stripeWebhookSecret, 'STRIPE_SECRET_KEY and STRIPE_WEBHOOK_SECRET'),
+    ...both(given.smtpUrl, given.smtpFrom, 'PAYMENT_SMTP_URL and PAYMENT_SMTP_FROM'),
+  ]
 }

@@ -13,12 +13,14 @@ import { openLedger } from '../src/ledger/open.js'
 import { devnetWallet } from '../src/payment/devnet-wallet.js'
 import { HttpOracle } from '../src/payment/http-oracle.js'
 import { LocalCards } from '../src/payment/local-cards.js'
+import { LocalNameRegistry } from '../src/payment/name-registry.js'
 import { noCards } from '../src/payment/no-cards.js'
-import { fixedOracle } from '../src/payment/oracle.js'
+import { fixedOracle, ledgerMemory } from '../src/payment/oracle.js'
 import { paymentParameters } from '../src/payment/parameters.js'
 import { type CreditsReply, type CreditsRequest, creditsAnswering } from '../src/payment/protocol.js'
 import { chainReaders } from '../src/payment/readers.js'
 import { PaymentService } from '../src/payment/service.js'
+import { SmtpMailer } from '../src/payment/smtp-mailer.js'
 import { StripeCards } from '../src/payment/stripe-cards.js'
 import type { PaymentThread, PaymentThreadSaid } from '../src/payment/wiring.js'
 import { FreePools } from '../src/upload/free-pools.js'
@@ -35,14 +37,12 @@ const chain = new RemoteChain(options.chain, systemClock)
 const { devnetWalletPath, stripe, oracleUrls } = options
 // Prices change by some percent an hour: a minute is new enough, and ten are too old to sell by.
 const asked = { urls: oracleUrls, askEveryMs: 60_000, staleMs: 600_000, limitMs: 10_000 }
-const oracle = oracleUrls.length === 0 ? fixedOracle() : new HttpOracle(asked, systemClock, log)
+const oracle =
+  oracleUrls.length === 0 ? fixedOracle() : new HttpOracle(asked, systemClock, log, ledgerMemory(ledger))
 const made = devnetWalletPath === undefined ? {} : { arweave: await devnetWallet(devnetWalletPath) }
+const base = (): string => `http://${options.serve.host}:${server.port}`
 const cards =
-  stripe !== undefined
-    ? new StripeCards(stripe)
-    : options.localCards
-      ? new LocalCards(ledger, () => `http://${options.serve.host}:${server.port}`)
-      : noCards
+  stripe !== undefined ? new StripeCards(stripe) : options.localCards ? new LocalCards(ledger, base) : noCards
 const { free } = options
 const uploads = free === undefined ? undefined : openUploadTables(free.tablesPath)
 const pools = free === undefined || uploads === undefined ? undefined : new FreePools(uploads, free.rules)
@@ -53,10 +53,17 @@ const service = new PaymentService({
   networkPrice: (bytes) => chain.price(bytes),
   readers: chainReaders(options.readers, chain, systemClock),
   cards,
+  ...(options.names === undefined ? {} : { names: new LocalNameRegistry(options.names, systemClock.now) }),
+  ...(options.mail === undefined ? {} : { mailer: new SmtpMailer(options.mail) }),
   ...(options.x402 === undefined ? {} : { x402: { options: options.x402, meters } }),
+  meters,
   clock: systemClock,
   log,
-  options: { ...options, addresses: { ...made, ...options.addresses } },
+  options: {
+    ...options,
+    addresses: { ...made, ...options.addresses },
+    giftUrl: options.giftUrl ?? `http://${options.serve.host}:${options.serve.port}/gift`,
+  },
 })
 const host = serviceHost({
   routes: service.routes,

@@ -262,6 +262,21 @@ export const meterTable: readonly MeterRow[] = [
     kind: 'counter',
     help: 'Answers 402 with an offer.',
   },
+  {
+    name: 'payment_reconciliation_differences',
+    kind: 'gauge',
+    help: 'Payments of the day compared last that the books of the card provider, or a chain, do not agree on.',
+  },
+  {
+    name: 'payment_reconciliation_unchecked',
+    kind: 'gauge',
+    help: 'Payments of the day compared last whose provider or chain gave no answer.',
+  },
+  {
+    name: 'payment_reconciliation_day_seconds',
+    kind: 'gauge',
+    help: 'The day whose payments were compared last: its first second, since 1970; 0: none since the start.',
+  },
   { name: 'torrent_peers', kind: 'gauge', help: 'BitTorrent peers that are connected to the seeder.' },
   { name: 'torrent_sent_bytes_total', kind: 'counter', help: 'Bytes of bands sent to BitTorrent peers.' },
   {

@@ -6,13 +6,19 @@ import type { Part } from '../actor/supervise.js'
 import type { PaymentThread, PaymentThreadSaid } from '../payment/wiring.js'
 import { keptSecret } from '../store/secret-file.js'
 import { folders } from './folders.js'
+import { namesFolder } from './names-thread.js'
 import { chainOptions } from './network.js'
 import { cdpKey, paymentsFolder, rpcOf } from './payments-thread.js'
 import { found, urlOf } from './ports.js'
 import type { SharedTables } from './threads.js'
 import { paymentAddresses, readerOptions } from './topup-options.js'
 
-const publicOracle = 'https://api.coingecko.com/api/v3/simple/price'
+/** Three that know nothing of each other; the last knows neither AR nor what only the first two list. */
+const publicOracles = [
+  'https://api.coingecko.com/api/v3/simple/price',
+  'https://min-api.cryptocompare.com/data/pricemulti',
+  'https://api.coinbase.com/v2/exchange-rates',
+]
 
 /** The threads of the program, as far as this service needs them. */
 interface PaymentCrew {
@@ -61,7 +67,7 @@ export function paymentServiceOf(
     headKeyPath: join(keys, 'ledger.pem'),
     chain: chainOptions(nodes(), config),
     privateSecret: privateSecret(config),
-    oracleUrls: config.topUps.oracleUrls ?? (server.network === 'devnet' ? [] : [publicOracle]),
+    oracleUrls: config.topUps.oracleUrls ?? (server.network === 'devnet' ? [] : publicOracles),
     feePermille: services.feePermille,
     itemMicroUsd: services.itemMicroUsd,
     release: server.release,
@@ -69,6 +75,8 @@ export function paymentServiceOf(
     gateway: gateway(),
     ...(free === undefined ? {} : { free }),
     ...topUpsOf(config),
+    ...(server.network === 'devnet' ? { names: soldNames(root) } : {}),
+    ...mailOf(config),
     ...x402Of(config),
     logLevel: server.logLevel,
   })
@@ -111,6 +119,21 @@ function topUpsOf(
       recheckMs: topUps.recheckSeconds * 1000,
       lostMs: topUps.lostSeconds * 1000,
     },
+  }
+}
+
+/** On devnet names are sold from the list of this machine. */
+function soldNames(root: string): { readonly list: string; readonly leases: string } {
+  return { list: namesFolder(root), leases: join(root, 'name-leases') }
+}
+
+const mailMs = 30_000
+
+function mailOf({ topUps }: Config): Pick<PaymentThread, 'mail' | 'giftUrl'> {
+  const { smtpUrl: url, smtpFrom: from, giftUrl } = topUps
+  return {
+    ...(url === undefined || from === undefined ? {} : { mail: { url, from, limitMs: mailMs } }),
+    ...(giftUrl === undefined ? {} : { giftUrl }),
   }
 }
 

@@ -79,6 +79,7 @@ export class LocalRegistry {
 
   /** Every name with its record, in byte order. */
   *list(): Iterable<readonly [full: string, record: NameRecord]> {
+    this.#tables.environment.refresh()
     for (const { key, value } of this.#tables.records.span({})) {
       const record = decode(value)
       if (record !== undefined) yield [Buffer.from(key).toString('utf8'), record]
@@ -86,6 +87,8 @@ export class LocalRegistry {
   }
 
   get(name: Name): NameRecord | undefined {
+    // Others may have written since.
+    this.#tables.environment.refresh()
     return decode(this.#tables.records.get(Buffer.from(name.full)))
   }
 

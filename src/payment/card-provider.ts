@@ -32,9 +32,29 @@ export type CardEvent =
       readonly payment: string
       readonly amount: number
       readonly currency: string
+      /** When the card was charged; absent: now. */
+      readonly paidMs?: number
     }
   | { readonly kind: 'disputed'; readonly quoteId: string; readonly payment: string; readonly reason: string }
   | { readonly kind: 'other' }
+
+/** A payment as its provider has it in his books. */
+export interface CardTaken {
+  readonly payment: string
+  /** '' where it belongs to something else that the operator sells. */
+  readonly quoteId: string
+  readonly amount: number
+  readonly currency: string
+  readonly paidMs: number
+  readonly isRefunded: boolean
+  readonly isDisputed: boolean
+}
+
+/** A part of a list; `next` is given to have the part behind it, absent: this was the last. */
+export interface CardPage<Entry> {
+  readonly entries: readonly Entry[]
+  readonly next?: string
+}
 
 /** Who takes the money. */
 export interface CardProvider {
@@ -42,8 +62,12 @@ export interface CardProvider {
   open(wish: SessionWish): Promise<PaymentSession | Refusal>
   /** Reads what was posted to the webhook; undefined where it is not signed by the provider. */
   read(body: Uint8Array, signature: string): Promise<CardEvent | undefined>
-  /** Events since a time: those that were missed while nobody listened. */
-  since(ms: number): Promise<readonly CardEvent[] | Refusal>
+  /** Events since a time, in any order: those that were missed while nobody listened. */
+  since(ms: number, after: string | undefined): Promise<CardPage<CardEvent> | Refusal>
+  /** Payments that were taken from a time up to another one, in any order. */
+  taken(fromMs: number, toMs: number, after: string | undefined): Promise<CardPage<CardTaken> | Refusal>
+  /** One payment; undefined where the provider has none of that name. */
+  find(payment: string): Promise<CardTaken | undefined | Refusal>
   /** Sends a payment back, once. */
   refund(payment: string): Promise<true | Refusal>
 }

@@ -179,7 +179,7 @@ function checkoutRoutes(cards: Cards): CallRoute[] {
     {
       ...{ ...about, summary: 'Where a test card is charged', statuses: [200, 404] },
       answer: async ({ path: [id = ''] }) => {
-        const session = await provider.find(id)
+        const session = await provider.session(id)
         const quote = session === undefined ? undefined : await cards.find(session.quoteId)
         if (quote === undefined) return missing
         return {
@@ -198,7 +198,7 @@ function checkoutRoutes(cards: Cards): CallRoute[] {
         bodyMax: formMax,
       },
       answer: async ({ path: [id = ''], body }) => {
-        const session = await provider.find(id)
+        const session = await provider.session(id)
         const quote = session === undefined ? undefined : await cards.find(session.quoteId)
         if (session === undefined || quote === undefined) return missing
         const card = new URLSearchParams(Buffer.from(body).toString()).get('card') ?? ''

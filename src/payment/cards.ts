@@ -5,7 +5,10 @@ import { isRejected, type LedgerRecord, type MoneyLedger, type RecordChange } fr
 import type { MoveOrder } from '../ledger/transfer.js'
 import { historyRecord } from './accounts.js'
 import type { CardEvent, CardProvider, PaymentSession, SessionWish } from './card-provider.js'
+import { cardDayKind, dayRecord } from './days.js'
 import { type Gift, giftAccount, giftKind } from './gifts.js'
+import { NamePurchases } from './name-purchases.js'
+import { giftMail } from './outbox.js'
 import { type Denied, isDenied } from './port.js'
 import type { Promotions } from './promotions.js'
 import type { Quotes } from './quotes.js'
@@ -34,6 +37,8 @@ export interface CardQuote {
   readonly giftMessage?: string
   readonly payment?: string
   readonly why?: string
+  /** A name that is bought as soon as it is paid: by the nonce of the purchase. */
+  readonly purchase?: { readonly nonce: string; readonly name: string }
 }
 
 const kind = 'card-quote'
@@ -51,6 +56,9 @@ export interface CardWish extends Omit<SessionWish, 'quoteId' | 'amount' | 'expi
   readonly amount: bigint
   readonly codes: readonly string[]
   readonly giftMessage?: string
+  readonly purchase?: CardQuote['purchase']
+  /** Written together with the quote. */
+  readonly kept?: readonly RecordChange[]
 }
 
 export interface CardParts {
@@ -61,6 +69,8 @@ export interface CardParts {
   readonly provider: CardProvider
   readonly now: () => number
   readonly log: Log
+  /** Told of a purchase whose payment was credited. May reject: it is told again by the record of what is due. */
+  readonly bought?: (nonce: string) => Promise<unknown>
 }
 
 /** Card payments: a quote is promised, the provider takes the money and says so, and the quote is credited once. */
@@ -75,7 +85,8 @@ export class Cards {
     wish: CardWish,
   ): Promise<{ readonly quote: CardQuote; readonly session: PaymentSession } | Denied | Refusal> {
     const { quotes, wallets, provider, ledger, now } = this.parts
-    const { currency, codes, giftMessage } = wish
+    const { kept = [], purchase, ...given } = wish
+    const { currency, codes, giftMessage } = given
     const isMail = wish.destinationType === 'email'
     const destination = isMail ? wish.destination : await wallets.find(wish.destination)
     const priced = await quotes.ofFiat(currency, wish.amount, codes, isMail ? undefined : destination)
@@ -93,13 +104,14 @@ export class Cards {
       promotedWinc: String((BigInt(winc) * BigInt(quotedAmount - amount)) / BigInt(quotedAmount)),
       ...{ amount, quotedAmount, expiresMs: now() + quoteLifeMs, codes, adjustments, fees },
       ...(giftMessage === undefined ? {} : { giftMessage }),
+      ...(purchase === undefined ? {} : { purchase }),
     }
     // The quote first: a payment for a quote that nobody knows would have to be sent back.
     await ledger.commit({
       transfers: [],
-      records: [{ kind, key: quote.id, value: JSON.stringify(quote), expected: 0 }],
+      records: [{ kind, key: quote.id, value: JSON.stringify(quote), expected: 0 }, ...kept],
     })
-    const session = await provider.open({ ...wish, quoteId: quote.id, amount, expiresMs: quote.expiresMs })
+    const session = await provider.open({ ...given, quoteId: quote.id, amount, expiresMs: quote.expiresMs })
     return isRefusal(session) ? session : { quote, session }
   }
 
@@ -123,9 +135,20 @@ export class Cards {
         event.kind === 'paid'
           ? await this.#paid(stored, quote, event)
           : await this.#disputed(stored, quote, event)
-      if (isDone) return
+      if (!isDone) continue
+      if (event.kind === 'paid' && quote.purchase !== undefined) await this.#bought(quote.purchase.nonce)
+      return
     }
     throw new Error(`the card payment ${event.payment} could not be recorded`)
+  }
+
+  /** The payment is credited whatever comes of the purchase: that is tried again in the background. */
+  async #bought(nonce: string): Promise<void> {
+    try {
+      await this.parts.bought?.(nonce)
+    } catch (error) {
+      this.parts.log.error({ err: error, nonce }, 'a purchase that is paid could not be carried out yet')
+    }
   }
 
   async #quoteOf({ quoteId, payment }: Exclude<CardEvent, { kind: 'other' }>): Promise<string> {
@@ -152,7 +175,8 @@ export class Cards {
       const next: CardQuote = { ...quote, state: 'disputed', payment, why: JSON.parse(taken.value) as string }
       return !isRejected(await ledger.commit({ transfers: [], records: [changed(stored, next)] }))
     }
-    const isLate = quote.expiresMs + graceMs < now()
+    // What counts is when the card was charged, and not when we heard of it: nobody may have listened meanwhile.
+    const isLate = quote.expiresMs + graceMs < (event.paidMs ?? now())
     const isOther = event.amount !== quote.amount || event.currency !== quote.currency
     const { wallet } = await wallets.place(quote.destination)
     const uses = await promotions.uses(quote.codes, quote.id, wallet)
@@ -217,18 +241,12 @@ export class Cards {
       ...(giftMessage === undefined ? {} : { giftMessage }),
     }
     const kept: RecordChange[] = isGift
-      ? [
-          { kind: giftKind, key: id, value: JSON.stringify(gift), expected: 0 },
-          {
-            kind: 'outbox',
-            key: id,
-            value: JSON.stringify({ to: destination, gift: id, message: giftMessage ?? '' }),
-          },
-        ]
+      ? [{ kind: giftKind, key: id, value: JSON.stringify(gift), expected: 0 }, ...giftMail(gift)]
       : first === undefined
         ? []
         : [historyRecord(wallet, now(), first.id), ...unchanged]
-    return { transfers, records: kept }
+    const due = quote.purchase === undefined ? [] : [NamePurchases.due(quote.purchase.nonce)]
+    return { transfers, records: [...kept, ...due, dayRecord(cardDayKind, now(), id)] }
   }
 
   /** The card's owner took the money back: so do we, also where the credits are spent. */

@@ -32,9 +32,13 @@ export function checkoutPage(quote: CardQuote, state: 'open' | 'paid', note = ''
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Top up credits</title>
 <style>${style}</style></head>
-<body><h1>Top up credits</h1><p>${inHtml(amountOf(quote))} for ${inHtml(quote.winc)} winc, to ${inHtml(quote.destination)}</p>
+<body><h1>Top up credits</h1><p>${inHtml(amountOf(quote))} for ${inHtml(forWhat(quote))}, to ${inHtml(quote.destination)}</p>
 ${said}${form}</body></html>
 `
+}
+
+function forWhat({ winc, purchase }: CardQuote): string {
+  return purchase === undefined ? `${winc} winc` : `the name ${purchase.name}`
 }
 
 /** A gift is redeemed with its number: no mail is sent from here, so the page shows it. */

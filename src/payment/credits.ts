@@ -32,6 +32,21 @@ export interface Reservation {
   readonly refunded?: true
   /** How it ended where it was paid for alone (`PaidItems`). */
   readonly finished?: UsdcFinished
+  /** What it pays for; absent: an upload. */
+  readonly purpose?: Purpose
+}
+
+/** What credits are held back for. */
+export type Purpose = 'upload' | 'arns_purchase'
+
+/** Credits to be held back under a name, for whatever they pay. */
+export interface HoldOrder extends Payer {
+  readonly itemId: string
+  readonly bytes: number
+  readonly purpose: Purpose
+  readonly winc: () => Promise<bigint | Refusal>
+  /** Written in the same commit. */
+  readonly records?: readonly RecordChange[]
 }
 
 export const reservationKind = 'reservation'
@@ -85,23 +100,28 @@ export class LedgerCredits implements CreditsPort {
     return { isEnough: balance >= winc, isUnknownWallet, winc: String(winc), balance: String(balance) }
   }
 
-  async reserve(order: ReserveOrder): Promise<Reserved | Unpaid | Refusal> {
-    const { itemId, bytes } = order
+  reserve(order: ReserveOrder): Promise<Reserved | Unpaid | Refusal> {
+    return this.hold({ ...order, purpose: 'upload', winc: () => this.#price(order.bytes) })
+  }
+
+  /** Holds credits back: `settle` or `refund` of the same name must come. Again: what was held back the first time. */
+  async hold(order: HoldOrder): Promise<Reserved | Unpaid | Refusal> {
+    const { itemId, bytes, purpose } = order
     const signer = await this.#signer(order)
     for (let tries = 0; tries < attemptsMax; tries += 1) {
       const stored = await this.#ledger.record(kind, itemId)
       const before = stored === undefined ? undefined : (JSON.parse(stored.value) as Reservation)
       if (before !== undefined && before.refunded !== true) return { paid: true, winc: totalOf(before) }
-      const winc = await this.#price(bytes)
+      const winc = await order.winc()
       if (isRefusal(winc)) return winc
       if (winc === 0n) return { paid: true, winc: '0' }
       const plan = await this.#plan(order, signer, winc)
       if (plan === undefined) return this.#unpaid(signer, winc)
       const attempt = before === undefined ? 0 : before.attempt + 1
-      const reservation: Reservation = { attempt, address: signer, bytes, parts: plan }
-      const records = [
-        { kind, key: itemId, value: JSON.stringify(reservation), expected: stored?.version ?? 0 },
-      ]
+      const facts = { attempt, address: signer, bytes, parts: plan }
+      const reservation: Reservation = purpose === 'upload' ? facts : { ...facts, purpose }
+      const value = JSON.stringify(reservation)
+      const records = [{ kind, key: itemId, value, expected: stored?.version ?? 0 }, ...(order.records ?? [])]
       const outcome = await this.#ledger.commit({ transfers: holds(itemId, reservation), records })
       if (!isRejected(outcome)) return { paid: true, winc: String(winc) }
       if (outcome.rejected === 'insufficient' && outcome.account === accountOf(signer))
@@ -114,14 +134,14 @@ export class LedgerCredits implements CreditsPort {
     const found = await this.#reservation(itemId)
     if (found === undefined || found.reservation.refunded === true) return { winc: '0' }
     const { reservation } = found
-    const { attempt, parts } = reservation
+    const { attempt, parts, purpose = 'upload' } = reservation
     const transfers = parts.map((_, part): EndOrder => {
       const pending = partId('reserve', itemId, attempt, part)
       return {
         id: partId('settle', itemId, attempt, part),
         kind: 'post',
         pending,
-        reason: 'upload',
+        reason: purpose,
         reference: itemId,
       }
     })
@@ -202,7 +222,7 @@ export class LedgerCredits implements CreditsPort {
     const transfers: TransferOrder[] = []
     const value = JSON.stringify({ ...reservation, refunded: true } satisfies Reservation)
     const records: RecordChange[] = [{ kind, key: itemId, value, expected: version }]
-    const facts = { reason: 'refunded_upload', reference: itemId }
+    const facts = { reason: `refunded_${reservation.purpose ?? 'upload'}`, reference: itemId }
     for (const [part, { account, winc }] of [...parts.entries()].reverse()) {
       const id = partId('refund', itemId, attempt, part)
       const pending = partId('reserve', itemId, attempt, part)
@@ -237,14 +257,14 @@ export class LedgerCredits implements CreditsPort {
 }
 
 /** The transfers that hold it back. */
-export function holds(itemId: string, { attempt, parts }: Reservation): MoveOrder[] {
+export function holds(itemId: string, { attempt, parts, purpose = 'upload' }: Reservation): MoveOrder[] {
   return parts.map(({ account, winc }, part) => ({
     id: partId('reserve', itemId, attempt, part),
     kind: 'pending',
     debit: account,
     credit: revenue,
     amount: BigInt(winc),
-    reason: account.startsWith('approval:') ? 'approved_upload' : 'upload',
+    reason: account.startsWith('approval:') ? `approved_${purpose}` : purpose,
     reference: itemId,
   }))
 }

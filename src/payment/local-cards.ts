@@ -1,15 +1,24 @@
 import { randomBytes } from 'node:crypto'
 import { type Refusal, refuse } from '../format/refusal.js'
 import type { MoneyLedger } from '../ledger/port.js'
-import type { CardEvent, CardProvider, PaymentSession, SessionWish } from './card-provider.js'
+import type {
+  CardEvent,
+  CardPage,
+  CardProvider,
+  CardTaken,
+  PaymentSession,
+  SessionWish,
+} from './card-provider.js'
 
 /** A session of the embedded provider. */
 export interface LocalSession extends SessionWish {
   readonly id: string
   readonly state: 'open' | 'paid' | 'refunded'
+  readonly paidMs?: number
 }
 
 const kind = 'card-session'
+const pageMax = 500
 
 /** Test cards: what a card number leads to. */
 export const testCards: Readonly<Record<string, 'paid' | 'declined'>> = {
@@ -25,6 +34,7 @@ export class LocalCards implements CardProvider {
     private readonly ledger: MoneyLedger,
     /** Where its page is. */
     private readonly base: () => string,
+    private readonly now: () => number = Date.now,
   ) {}
 
   async open(wish: SessionWish): Promise<PaymentSession> {
@@ -41,18 +51,20 @@ export class LocalCards implements CardProvider {
     }
   }
 
-  async find(id: string): Promise<LocalSession | undefined> {
+  async session(id: string): Promise<LocalSession | undefined> {
     const stored = await this.ledger.record(kind, id)
     return stored === undefined ? undefined : (JSON.parse(stored.value) as LocalSession)
   }
 
   /** Charges a test card. The event must be heard before anybody is told that it is paid. */
   async charge(id: string, card: string): Promise<CardEvent | 'declined' | 'unknown'> {
-    const session = await this.find(id)
+    const session = await this.session(id)
     if (session === undefined) return 'unknown'
     if (testCards[card.replace(/[\s-]/g, '')] !== 'paid') return 'declined'
-    if (session.state === 'open') await this.#put({ ...session, state: 'paid' })
-    return paidBy(session)
+    if (session.state !== 'open') return paidBy(session)
+    const paid: LocalSession = { ...session, state: 'paid', paidMs: this.now() }
+    await this.#put(paid)
+    return paidBy(paid)
   }
 
   /** There is no webhook: events come from its own page. */
@@ -61,26 +73,36 @@ export class LocalCards implements CardProvider {
   }
 
   /** Sessions that were paid: what was not heard before the end of the program is heard now. */
-  async since(): Promise<readonly CardEvent[]> {
-    const found: CardEvent[] = []
-    let after = ''
-    for (;;) {
-      const page = await this.ledger.records(kind, '', after, 500)
-      for (const { value } of page) {
-        const session = JSON.parse(value) as LocalSession
-        if (session.state === 'paid') found.push(paidBy(session))
-      }
-      const last = page.at(-1)
-      if (last === undefined || page.length < 500) return found
-      after = last.key
-    }
+  async since(ms: number, after: string | undefined): Promise<CardPage<CardEvent>> {
+    const { entries, next } = await this.#page(after)
+    const paid = entries.filter(({ state, paidMs = ms }) => state === 'paid' && paidMs >= ms)
+    return { entries: paid.map(paidBy), ...(next === undefined ? {} : { next }) }
+  }
+
+  async taken(fromMs: number, toMs: number, after: string | undefined): Promise<CardPage<CardTaken>> {
+    const { entries, next } = await this.#page(after)
+    const taken = entries.flatMap((session) => takenBy(session) ?? [])
+    const wanted = taken.filter(({ paidMs }) => paidMs >= fromMs && paidMs < toMs)
+    return { entries: wanted, ...(next === undefined ? {} : { next }) }
+  }
+
+  async find(payment: string): Promise<CardTaken | undefined> {
+    const session = await this.session(payment)
+    return session === undefined ? undefined : takenBy(session)
   }
 
   async refund(payment: string): Promise<true | Refusal> {
-    const session = await this.find(payment)
+    const session = await this.session(payment)
     if (session === undefined) return refuse('unknown', 'self', `no session ${payment}`)
     await this.#put({ ...session, state: 'refunded' })
     return true
+  }
+
+  async #page(after: string | undefined): Promise<CardPage<LocalSession>> {
+    const page = await this.ledger.records(kind, '', after ?? '', pageMax)
+    const entries = page.map(({ value }) => JSON.parse(value) as LocalSession)
+    const last = page.length < pageMax ? undefined : page.at(-1)?.key
+    return { entries, ...(last === undefined ? {} : { next: last }) }
   }
 
   async #put(session: LocalSession): Promise<void> {
@@ -91,6 +113,13 @@ export class LocalCards implements CardProvider {
   }
 }
 
-function paidBy({ id, quoteId, amount, currency }: LocalSession): CardEvent {
-  return { kind: 'paid', quoteId, payment: id, amount, currency }
+function paidBy({ id, quoteId, amount, currency, paidMs }: LocalSession): CardEvent {
+  const at = paidMs === undefined ? {} : { paidMs }
+  return { kind: 'paid', quoteId, payment: id, amount, currency, ...at }
+}
+
+function takenBy({ id, quoteId, amount, currency, paidMs, state }: LocalSession): CardTaken | undefined {
+  if (paidMs === undefined) return undefined
+  const facts = { payment: id, quoteId, amount, currency, paidMs }
+  return { ...facts, isRefunded: state === 'refunded', isDisputed: false }
 }

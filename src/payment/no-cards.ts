@@ -8,6 +8,8 @@ export const noCards: CardProvider = {
   name: 'local',
   open: async () => nobody(),
   read: async () => undefined,
-  since: async () => [],
+  since: async () => ({ entries: [] }),
+  taken: async () => ({ entries: [] }),
+  find: async () => undefined,
   refund: async () => nobody(),
 }

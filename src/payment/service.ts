@@ -8,13 +8,18 @@ import type { MoneyLedger } from '../ledger/port.js'
 import { accountRoutes } from './account-routes.js'
 import { Accounts, type BalanceView } from './accounts.js'
 import { Approvals } from './approvals.js'
-import { hostRoutes } from './call.js'
+import { type CallRoute, hostRoutes } from './call.js'
 import type { CardProvider } from './card-provider.js'
 import { cardRoutes } from './card-routes.js'
 import { Cards } from './cards.js'
 import { LedgerCredits } from './credits.js'
 import { serviceInfoRoutes } from './info-routes.js'
+import { NamePurchases } from './name-purchases.js'
+import type { NameRegistry } from './name-registry.js'
+import { nameRoutes } from './name-routes.js'
+import { operatorRoutes } from './operator-routes.js'
 import type { Oracle } from './oracle.js'
+import { type Mailer, Outbox } from './outbox.js'
 import { PaidItems } from './paid-items.js'
 import type { FreeTier, UsdcPort } from './port.js'
 import { priceRoutes } from './price-routes.js'
@@ -23,6 +28,7 @@ import { promotionRoutes } from './promotion-routes.js'
 import { Promotions } from './promotions.js'
 import { protectedRoutes } from './protected-routes.js'
 import { Quotes } from './quotes.js'
+import { Reconciler, reconciliationGauges } from './reconciliation.js'
 import type { ChainReader } from './seen-payment.js'
 import { topUpRoutes } from './topup-routes.js'
 import { TopUps } from './topups.js'
@@ -44,6 +50,8 @@ export interface PaymentServiceOptions {
   /** Payments on chains are looked at so often. */
   readonly recheckMs: number
   readonly lostMs: number
+  /** Page where gifts are redeemed. */
+  readonly giftUrl: string
 }
 
 export interface PaymentServiceParts {
@@ -52,10 +60,16 @@ export interface PaymentServiceParts {
   readonly networkPrice: NetworkPrice
   readonly readers: readonly ChainReader[]
   readonly cards: CardProvider
+  /** Absent: no names are sold. */
+  readonly names?: NameRegistry
+  /** Absent: letters stay here. */
+  readonly mailer?: Mailer
   /** Absent: nothing is free. */
   readonly free?: FreeTier
   /** Absent: no USDC is taken by x402. */
   readonly x402?: { readonly options: X402Options; readonly meters: Meters }
+  /** Absent: nothing is counted. */
+  readonly meters?: Meters
   readonly clock: Clock
   readonly log: Log
   readonly options: PaymentServiceOptions
@@ -66,6 +80,8 @@ const priceKeptMs = 15 * 60_000
 /** Approvals end at their second, whoever asks; this gives back what nobody asked for. */
 const expireEveryMs = 1000
 const signEveryMs = 60_000
+const mailEveryMs = 15_000
+const reconcileEveryMs = 15 * 60_000
 /** A signature takes up to half a millisecond: all of them together at most half of the thread. */
 const signedRequests = { windowMs: 1000, each: 100, all: 1000 }
 
@@ -84,6 +100,10 @@ export class PaymentService {
   readonly #desk: X402Desk | undefined
   /** Absent: no USDC is taken by x402. */
   readonly usdc: UsdcPort | undefined
+  readonly #names: NamePurchases | undefined
+  readonly #mailer: Mailer | undefined
+  readonly outbox: Outbox
+  readonly reconciler: Reconciler
   readonly #readers: readonly ChainReader[]
   #isRechecking = false
 
@@ -93,8 +113,11 @@ export class PaymentService {
     networkPrice,
     readers,
     cards,
+    names,
+    mailer,
     free,
     x402,
+    meters,
     clock,
     log,
     options,
@@ -128,7 +151,14 @@ export class PaymentService {
         lostMs,
       },
     })
-    this.#cards = new Cards({ ...common, promotions: this.promotions, provider: cards })
+    this.#names = names && new NamePurchases({ ...common, credits: this.credits, registry: names })
+    this.#mailer = mailer
+    const bought = async (nonce: string): Promise<unknown> => this.#names?.resumeOne(nonce)
+    this.#cards = new Cards({ ...common, promotions: this.promotions, provider: cards, bought })
+    this.outbox = new Outbox({ ...common, ...(mailer && { mailer }), giftUrl: options.giftUrl })
+    const told = meters && reconciliationGauges(meters)
+    const compared = { ...common, cards: this.#cards, topUps: this.#topUps, ...(told && { told }) }
+    this.reconciler = new Reconciler(compared)
     const selling = x402 && this.#selling({ ...x402, prices, quotes, clock, log }, wallets)
     this.#desk = selling?.desk
     this.usdc = selling?.sales
@@ -143,6 +173,8 @@ export class PaymentService {
         ? []
         : x402CreditRoutes({ ...selling, accounts, secret: options.privateSecret, now })),
       ...promotionRoutes(this.promotions, options.privateSecret, now),
+      ...operatorRoutes(this.outbox, this.reconciler, options.privateSecret, now),
+      ...this.#nameRoutes(wallets, quotes),
       ...protectedRoutes(this.credits, options.privateSecret, now),
     ]
     this.routes = hostRoutes(calls, new RateWindow(signedRequests, clock))
@@ -150,6 +182,8 @@ export class PaymentService {
       clock.every(expireEveryMs, () => this.#background('expiry', this.#expire())),
       clock.every(recheckMs, () => this.#background('recheck', this.#recheck())),
       clock.every(signEveryMs, () => this.#background('signature', ledger.signHead())),
+      clock.every(mailEveryMs, () => this.#background('mail', this.outbox.work())),
+      clock.every(reconcileEveryMs, () => this.#background('reconciliation', this.reconciler.work())),
     ]
   }
 
@@ -171,21 +205,30 @@ export class PaymentService {
     return { desk, topUps, sales }
   }
 
+  #nameRoutes(wallets: Wallets, quotes: Quotes): CallRoute[] {
+    const purchases = this.#names
+    return purchases === undefined ? [] : nameRoutes({ purchases, wallets, quotes, cards: this.#cards })
+  }
+
   /** Hears what the card provider told while nobody listened. */
   async catchUp(sinceMs: number): Promise<void> {
-    const events = await this.#cards.provider.since(sinceMs)
-    if (isRefusal(events)) {
-      this.#log.warn({ reason: events.message }, 'the card provider could not be asked what was missed')
-      return
-    }
-    for (const event of events) {
-      try {
-        await this.#cards.hear(event)
-      } catch (error) {
-        // One that cannot be sent back now must not keep the others from being credited. It is told again at the next start.
-        this.#log.error({ err: error, event }, 'a missed event of the card provider could not be recorded')
+    let after: string | undefined
+    do {
+      const page = await this.#cards.provider.since(sinceMs, after)
+      if (isRefusal(page)) {
+        this.#log.warn({ reason: page.message }, 'the card provider could not be asked what was missed')
+        return
       }
-    }
+      for (const event of page.entries) {
+        try {
+          await this.#cards.hear(event)
+        } catch (error) {
+          // One that cannot be sent back now must not keep the others from being credited. It is told again at the next start.
+          this.#log.error({ err: error, event }, 'a missed event of the card provider could not be recorded')
+        }
+      }
+      after = page.next
+    } while (after !== undefined)
   }
 
   /** What a wallet has; undefined where nobody knows it. */
@@ -193,14 +236,19 @@ export class PaymentService {
     return this.#accounts.balance(address)
   }
 
-  /** Looks at every payment on a chain that may still change. */
-  recheck(): Promise<number> {
-    return this.#topUps.recheck()
+  /** Looks at everything that waits for others: payments on chains, purchases of names. Resolves with how much changed. */
+  async recheck(): Promise<number> {
+    const changed = await this.#topUps.recheck()
+    const ended = (await this.#names?.resume()) ?? 0
+    await this.#names?.registry.tend()
+    return changed + ended
   }
 
   async close(): Promise<void> {
     for (const timer of this.#timers) timer.cancel()
     await this.#desk?.close()
+    this.#mailer?.close()
+    await this.#names?.registry.close()
     await Promise.all(this.#readers.map((reader) => reader.close()))
     // The end must not wait for a database that is gone: the head is signed at the next start.
     await this.#ledger.signHead().catch((error: unknown) => {
@@ -218,7 +266,7 @@ export class PaymentService {
     if (this.#isRechecking) return
     this.#isRechecking = true
     try {
-      await this.#topUps.recheck()
+      await this.recheck()
     } finally {
       this.#isRechecking = false
     }

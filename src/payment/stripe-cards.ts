@@ -1,7 +1,14 @@
 import type { Stripe } from 'stripe'
 import { expected } from '../format/bug.js'
 import { type Refusal, refuse } from '../format/refusal.js'
-import type { CardEvent, CardProvider, PaymentSession, SessionWish } from './card-provider.js'
+import type {
+  CardEvent,
+  CardPage,
+  CardProvider,
+  CardTaken,
+  PaymentSession,
+  SessionWish,
+} from './card-provider.js'
 
 export interface StripeOptions {
   readonly secretKey: string
@@ -11,7 +18,7 @@ export interface StripeOptions {
 }
 
 const name = 'Credits'
-const eventsMax = 1000
+const pageMax = 100
 
 /** Cards by Stripe. The library is loaded at the first use: it takes some MB, and most programs have no key. */
 export class StripeCards implements CardProvider {
@@ -51,13 +58,36 @@ export class StripeCards implements CardProvider {
     return eventOf(event)
   }
 
-  async since(ms: number): Promise<readonly CardEvent[] | Refusal> {
+  async since(ms: number, after: string | undefined): Promise<CardPage<CardEvent> | Refusal> {
     return this.#asked(async (stripe) => {
       const types = ['payment_intent.succeeded', 'charge.dispute.created']
-      const list = stripe.events.list({ created: { gte: Math.floor(ms / 1000) }, types, limit: 100 })
-      const events = await list.autoPagingToArray({ limit: eventsMax })
-      // Oldest first, as they happened.
-      return events.reverse().map(eventOf)
+      const created = { gte: Math.floor(ms / 1000) }
+      return pageOf(await stripe.events.list({ created, types, ...pageAt(after) }), eventOf)
+    })
+  }
+
+  async taken(
+    fromMs: number,
+    toMs: number,
+    after: string | undefined,
+  ): Promise<CardPage<CardTaken> | Refusal> {
+    return this.#asked(async (stripe) => {
+      const created = { gte: Math.floor(fromMs / 1000), lt: Math.ceil(toMs / 1000) }
+      const expand = ['data.latest_charge']
+      const list = await stripe.paymentIntents.list({ created, expand, ...pageAt(after) })
+      const { entries, ...rest } = pageOf(list, takenOf)
+      return { entries: entries.filter((one) => one !== undefined), ...rest }
+    })
+  }
+
+  async find(payment: string): Promise<CardTaken | undefined | Refusal> {
+    return this.#asked(async (stripe) => {
+      try {
+        return takenOf(await stripe.paymentIntents.retrieve(payment, { expand: ['latest_charge'] }))
+      } catch (error) {
+        if ((error as { readonly statusCode?: unknown }).statusCode === 404) return undefined
+        throw error
+      }
     })
   }
 
@@ -94,6 +124,31 @@ export class StripeCards implements CardProvider {
   }
 }
 
+function pageAt(after: string | undefined): Stripe.PaginationParams {
+  return { limit: pageMax, ...(after === undefined ? {} : { starting_after: after }) }
+}
+
+function pageOf<Told extends { readonly id: string }, Entry>(
+  { data, has_more: hasMore }: Stripe.ApiList<Told>,
+  entryOf: (told: Told) => Entry,
+): CardPage<Entry> {
+  const last = hasMore ? data.at(-1)?.id : undefined
+  return { entries: data.map(entryOf), ...(last === undefined ? {} : { next: last }) }
+}
+
+/** Undefined where nothing was paid. */
+function takenOf(intent: Stripe.PaymentIntent): CardTaken | undefined {
+  const { id, status, metadata, amount_received: amount, currency, created, latest_charge: last } = intent
+  if (status !== 'succeeded') return undefined
+  const charge = typeof last === 'object' && last !== null ? last : undefined
+  return {
+    ...{ payment: id, quoteId: metadata.topUpQuoteId ?? '', amount, currency },
+    paidMs: (charge?.created ?? created) * 1000,
+    isRefunded: charge?.refunded === true,
+    isDisputed: charge?.disputed === true,
+  }
+}
+
 function sessionOf(wish: SessionWish, metadata: Record<string, string>): Stripe.Checkout.SessionCreateParams {
   const { currency, amount, uiMode, successUrl, cancelUrl, returnUrl, expiresMs } = wish
   const common: Stripe.Checkout.SessionCreateParams = {
@@ -121,7 +176,7 @@ function eventOf(event: Stripe.Event): CardEvent {
     const { topUpQuoteId } = metadata
     return topUpQuoteId === undefined
       ? { kind: 'other' }
-      : { kind: 'paid', quoteId: topUpQuoteId, payment: id, amount, currency }
+      : { kind: 'paid', quoteId: topUpQuoteId, payment: id, amount, currency, ...paidAt(event.created) }
   }
   if (event.type === 'charge.dispute.created') {
     const { metadata, payment_intent: intent, reason } = event.data.object
@@ -130,4 +185,9 @@ function eventOf(event: Stripe.Event): CardEvent {
     return { kind: 'disputed', quoteId, payment, reason }
   }
   return { kind: 'other' }
+}
+
+/** The event is made when the payment succeeds. */
+function paidAt(created: unknown): { readonly paidMs?: number } {
+  return typeof created === 'number' ? { paidMs: created * 1000 } : {}
 }

@@ -3,6 +3,7 @@ import { isRefusal, type Refusal } from '../format/refusal.js'
 import { isRejected, type LedgerRecord, type MoneyLedger, type RecordChange } from '../ledger/port.js'
 import type { MoveOrder } from '../ledger/transfer.js'
 import { historyRecord } from './accounts.js'
+import { dayRecord, topUpDayKind } from './days.js'
 import { isDenied } from './port.js'
 import type { Quotes } from './quotes.js'
 import type { TokenWord } from './rates.js'
@@ -110,6 +111,24 @@ export class TopUps {
     }
   }
 
+  /** Asks the chain again for a payment that was credited: what differs now, or undefined where it is as it was. */
+  async compare(key: string): Promise<string | Refusal | undefined> {
+    const stored = await this.parts.ledger.record(kind, key)
+    if (stored === undefined) return 'credited, and not kept'
+    const { state, token, id, quantity, sender } = read(stored)
+    // It was taken back since: the other way round it is looked at all the time.
+    if (state !== 'credited') return undefined
+    const seen = await this.#readers.get(token)?.find(token, id)
+    if (seen === undefined) return `nobody reads payments in ${token} any more`
+    if (seen === 'unknown') return 'credited here, and its chain does not know it'
+    if (isRefusal(seen)) return seen
+    if ('wrong' in seen) return `credited here, and its chain says: ${seen.wrong}`
+    if (seen.recipient !== spelled(this.parts.addresses[token] ?? ''))
+      return 'credited here, and paid to another address'
+    if (String(seen.quantity) !== quantity) return `${seen.quantity} on its chain, ${quantity} here`
+    return seen.sender === sender ? undefined : `sent by ${seen.sender} on its chain, by ${sender} here`
+  }
+
   #reader(token: TokenWord): ChainReader {
     const reader = this.#readers.get(token)
     if (reader === undefined) throw new Error(`nobody reads payments in ${token}`)
@@ -195,7 +214,11 @@ export class TopUps {
       ...height,
       credits: topUp.credits + 1,
     }
-    const extra = [historyRecord(destination, this.parts.now(), transfer.id), ...unchanged]
+    const extra = [
+      historyRecord(destination, this.parts.now(), transfer.id),
+      dayRecord(topUpDayKind, this.parts.now(), stored.key),
+      ...unchanged,
+    ]
     return this.#replace(
       stored,
       credited,

@@ -1,5 +1,6 @@
 import type { ChainOptions } from '../chain/options.js'
 import type { ReaderOptions } from './readers.js'
+import type { SmtpOptions } from './smtp-mailer.js'
 import type { StripeOptions } from './stripe-cards.js'
 import type { X402Options } from './x402-desk.js'
 
@@ -41,6 +42,12 @@ export interface PaymentThread {
   readonly localCards: boolean
   /** Absent: no USDC is taken by x402. */
   readonly x402?: X402Options
+  /** Folders of the names that are sold on this machine; absent: no names are sold. */
+  readonly names?: { readonly list: string; readonly leases: string }
+  /** The mail server; absent: letters stay in the outbox. */
+  readonly mail?: SmtpOptions
+  /** Page where gifts are redeemed; absent: the one of this service. */
+  readonly giftUrl?: string
   readonly excluded: readonly string[]
   readonly recheckMs: number
   readonly lostMs: number

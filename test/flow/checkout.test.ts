@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { chromium, type Page } from 'playwright-core'
 import t, { type Test } from 'tap'
+import { eventually } from '../eventually.js'
 import { run } from './running.js'
 
 const browser = '/usr/bin/chromium'
@@ -23,7 +24,7 @@ async function fits(t: Test, page: Page, width: number): Promise<void> {
 
 t.test('a test card is charged once, and a gift is redeemed', options, async (t) => {
   const { urls } = await run(t, t.testdir(), { DEVNET_SEED: 'false', SERVICES: 'gateway,payment' })
-  const { payment = '' } = urls
+  const { payment = '', gateway = '' } = urls
   const shell = await chromium.launch({ executablePath: browser, args: ['--no-sandbox', '--disable-gpu'] })
   t.teardown(() => shell.close())
   const opened = async (address: string, query = ''): Promise<{ url: string; winc: string }> => {
@@ -79,6 +80,29 @@ t.test('a test card is charged once, and a gift is redeemed', options, async (t)
       await page.reload()
       t.match(await page.textContent('body'), 'Gift has already been redeemed!')
       t.equal(await wincOf(friend), gift.winc, 'once')
+
+      const name = `shown-${colorScheme}-${width}`
+      const target = stranger()
+      const asked = await fetch(
+        `${payment}/v1/arns/quote/checkout-session/${friend}/usd/Buy-Name/${name}?type=lease&years=1&processId=${target}`,
+      )
+      const { purchaseQuote, paymentSession } = (await asked.json()) as {
+        purchaseQuote: { nonce: string }
+        paymentSession: { url: string }
+      }
+      await page.goto(paymentSession.url)
+      t.match(await page.textContent('body'), `the name ${name}`)
+      await fits(t, page, width)
+      t.equal(await press(page), 200)
+      t.match(await page.textContent('[role=status]'), 'Paid')
+      const bought = await fetch(`${payment}/v1/arns/purchase/${purchaseQuote.nonce}`)
+      t.match(await bought.json(), { status: 'success', name, processId: target })
+      // The gateway tells what the name means, whether or not it has the content.
+      const host = new URL(gateway)
+      host.hostname = `${name}.localhost`
+      const resolved = async (): Promise<string | undefined> =>
+        (await page.goto(host.href))?.headers()['x-ns-resolved-id']
+      t.ok(await eventually(async () => (await resolved()) === target), `${name} is served`)
       t.same(faults, [])
       await context.close()
     }

@@ -27,7 +27,9 @@ function toldCards(refunds: string[]): CardProvider {
       return { id: `s${sessions}`, url: quoteId, client_secret: null }
     },
     read: async (body) => JSON.parse(Buffer.from(body).toString()) as CardEvent,
-    since: async () => [],
+    since: async () => ({ entries: [] }),
+    taken: async () => ({ entries: [] }),
+    find: async () => undefined,
     refund: async (payment) => {
       refunds.push(payment)
       return true
@@ -197,7 +199,7 @@ t.test('of what was missed, one event that fails does not keep the others from b
   const missed: CardEvent[] = []
   const cards: CardProvider = {
     ...toldCards([]),
-    since: async () => missed,
+    since: async () => ({ entries: missed }),
     refund: async () => refuse('upstream', 'upstream', 'no answer'),
   }
   const rig = await paymentRig(t, { cards: () => cards })

@@ -11,7 +11,9 @@ import { headKey } from '../../src/ledger/head-key.js'
 import type { MoneyLedger } from '../../src/ledger/port.js'
 import type { CardProvider } from '../../src/payment/card-provider.js'
 import { LocalCards } from '../../src/payment/local-cards.js'
+import type { NameRegistry } from '../../src/payment/name-registry.js'
 import { fixedOracle } from '../../src/payment/oracle.js'
+import type { Mailer } from '../../src/payment/outbox.js'
 import { paymentParameters } from '../../src/payment/parameters.js'
 import type { ChainReader } from '../../src/payment/seen-payment.js'
 import { PaymentService } from '../../src/payment/service.js'
@@ -42,6 +44,8 @@ export async function paymentRig(
     readonly readers?: readonly ChainReader[]
     readonly addresses?: Readonly<Record<string, string>>
     readonly cards?: (ledger: MoneyLedger) => CardProvider
+    readonly names?: NameRegistry
+    readonly mailer?: Mailer
     readonly excluded?: readonly string[]
     /** In place of one in a folder. */
     readonly ledger?: MoneyLedger
@@ -66,7 +70,10 @@ export async function paymentRig(
     ...(x402 === undefined ? {} : { x402 }),
     ...{ ledger, oracle: fixedOracle(), clock, log, readers: given.readers ?? [] },
     networkPrice: async () => 2n ** 30n,
-    cards: given.cards?.(ledger) ?? new LocalCards(ledger, () => url),
+    cards: given.cards?.(ledger) ?? new LocalCards(ledger, () => url, clock.now),
+    ...(given.names === undefined ? {} : { names: given.names }),
+    ...(given.mailer === undefined ? {} : { mailer: given.mailer }),
+    meters,
     options: {
       ...{
         privateSecret: given.privateSecret ?? secret,
@@ -74,6 +81,7 @@ export async function paymentRig(
         itemMicroUsd: 20,
         release: 'test',
         gateway: 'http://gateway.test',
+        giftUrl: 'http://gifts.test/gift',
       },
       ...{
         addresses: given.addresses ?? {},

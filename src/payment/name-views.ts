@@ -1,0 +1,72 @@
+import type { LeaseIntent } from '../names/lease.js'
+import type { CardQuote } from './cards.js'
+import type { NameDeed, NamePurchase } from './name-purchases.js'
+
+/** The intents as clients read them. */
+export const intentWords: Readonly<Record<LeaseIntent, string>> = {
+  'buy-name': 'Buy-Name',
+  'extend-lease': 'Extend-Lease',
+  'upgrade-name': 'Upgrade-Name',
+  'increase-undername-limit': 'Increase-Undername-Limit',
+}
+
+/** The members of a wish that its intent uses. */
+function wishView(deed: NameDeed): object {
+  if (deed.action !== 'buy') return {}
+  const { name, intent, type, years, increaseQty, processId } = deed.wish
+  const given = { type, years, increaseQty, processId }
+  const used = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined))
+  return { name, intent: intentWords[intent], ...used }
+}
+
+/** What clients poll a purchase by: a receipt with its state. */
+export function purchaseView(purchase: NamePurchase): object {
+  const { nonce, state, deed, owner, payer, winc, mario, usdAr, usdArio, done, failedMs, why } = purchase
+  return {
+    ...wishView(deed),
+    ...{ owner, nonce, wincQty: winc, mARIOQty: mario, usdArRate: usdAr, usdArioRate: usdArio },
+    ...{ paidBy: payer.paidBy, messageId: done?.messageId ?? '' },
+    ...(done === undefined ? {} : { antId: done.antId }),
+    status: state === 'quoted' ? 'pending' : state,
+    ...(failedMs === undefined
+      ? {}
+      : { failedDate: new Date(failedMs).toISOString(), failedReason: why ?? '' }),
+  }
+}
+
+/** The same where it was asked for as an action. */
+export function actionView({ nonce, deed, state, done, failedMs, why }: NamePurchase): object {
+  const action = deed.action === 'buy' ? deed.wish.intent : deed.action
+  const status = { success: 'completed', failed: 'failed', pending: 'pending', quoted: 'pending' }[state]
+  return {
+    ...{ nonce, action, status },
+    ...(done === undefined ? {} : { messageId: done.messageId, antId: done.antId }),
+    ...(failedMs === undefined
+      ? {}
+      : { failedDate: new Date(failedMs).toISOString(), failedReason: why ?? '' }),
+  }
+}
+
+/** A purchase that waits for its card. */
+export function quotedView(purchase: NamePurchase, quote: CardQuote, provider: string): object {
+  const { nonce, deed, owner, winc, mario, usdAr, usdArio, createdMs } = purchase
+  const excess = BigInt(quote.winc) - BigInt(winc)
+  return {
+    ...wishView(deed),
+    ...{ nonce, owner, wincQty: winc, mARIOQty: Number(mario) },
+    ...{ paymentAmount: quote.amount, quotedPaymentAmount: quote.quotedAmount, currencyType: quote.currency },
+    quoteExpirationDate: new Date(quote.expiresMs).toISOString(),
+    paymentProvider: provider,
+    ...(excess > 0n ? { excessWincAmount: String(excess) } : {}),
+    quoteCreationDate: new Date(createdMs).toISOString(),
+    ...{ usdArRate: String(usdAr), usdArioRate: String(usdArio) },
+  }
+}
+
+/** A name that a wallet has bought here. */
+export function boughtView({ deed, done, createdMs }: NamePurchase): object {
+  const { name = '', intent = '', type, years } = wishView(deed) as Record<string, unknown>
+  const lease = Object.fromEntries(Object.entries({ type, years }).filter(([, value]) => value !== undefined))
+  const facts = { name, antId: done?.antId ?? '', intent, ...lease }
+  return { ...facts, purchaseDate: new Date(createdMs).toISOString(), custodial: false }
+}
