@@ -1,3 +1,4 @@
+import { BoundedMap } from '../actor/bounded-map.js'
 import { type Environment, openEnvironment, present, type Table } from '../store/lmdb.js'
 import { decodeAccount, encodeAccount, type LedgerAccount } from './account.js'
 import type { Books, LedgerEntries } from './judge.js'
@@ -55,8 +56,8 @@ export class LmdbBooks implements Books {
   readonly #heads: Table
   readonly #meta: Table
   /** Busy accounts and what is pending on them are not read again from the tables. */
-  readonly #keptAccounts = new Map<string, LedgerAccount>()
-  readonly #keptPending = new Map<string, Transfer>()
+  readonly #keptAccounts = new BoundedMap<string, LedgerAccount>(keptMax)
+  readonly #keptPending = new BoundedMap<string, Transfer>(keptMax)
   /** Changed by this transaction. */
   #changed = new Map<string, LedgerAccount>()
 
@@ -168,7 +169,7 @@ export class LmdbBooks implements Books {
         this.#meta.put(stateKey, bytesOf(JSON.stringify(state)))
         return result
       })
-      for (const [name, account] of this.#changed) keep(this.#keptAccounts, name, account)
+      for (const [name, account] of this.#changed) this.#keptAccounts.set(name, account)
       this.#changed = new Map()
       this.#environment.refresh()
       return made
@@ -236,7 +237,7 @@ export class LmdbBooks implements Books {
     for (const account of [debit, credit])
       this.#entries.put(Buffer.concat([bytesOf(`${account}\0`), key]), present)
     if (untilMs !== 0) this.#due.put(Buffer.concat([number(untilMs), key]), present)
-    if (kind === 'pending') keep(this.#keptPending, id, transfer)
+    if (kind === 'pending') this.#keptPending.set(id, transfer)
   }
 
   #change({ kind, key, value }: RecordChange): void {
@@ -249,13 +250,4 @@ export class LmdbBooks implements Books {
 
 function recordOf(kind: string, key: string, stored: Uint8Array): LedgerRecord {
   return { kind, key, version: numberOf(stored), value: textOf(stored.subarray(8)) }
-}
-
-/** The oldest of a table that is full goes. */
-function keep<Value>(table: Map<string, Value>, key: string, value: Value): void {
-  table.delete(key)
-  table.set(key, value)
-  if (table.size <= keptMax) return
-  const [oldest] = table.keys()
-  if (oldest !== undefined) table.delete(oldest)
 }

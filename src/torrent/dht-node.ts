@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { createSocket, type Socket } from 'node:dgram'
 import { once } from 'node:events'
 import { isIPv6 } from 'node:net'
+import { BoundedMap } from '../actor/bounded-map.js'
 import type { Clock } from '../actor/clock.js'
 import type { Meters } from '../actor/meter.js'
 import { RateWindow } from '../actor/rate-window.js'
@@ -69,7 +70,7 @@ export class DhtNode {
   readonly #turns: RateWindow
   readonly #isV6: boolean
   /** By address; in the order of their last answers, the latest last. */
-  readonly #known = new Map<string, DhtContact>()
+  readonly #known = new BoundedMap<string, DhtContact>(knownMax)
   /** By the address that is asked. */
   readonly #asked = new Map<string, (answer: DhtAnswer) => void>()
   /** When the bootstrap nodes were asked last. */
@@ -221,11 +222,7 @@ export class DhtNode {
   }
 
   #remember(contact: DhtContact): void {
-    const key = addressKey(contact)
-    this.#known.delete(key)
-    this.#known.set(key, contact)
-    const [oldest] = this.#known.keys()
-    if (this.#known.size > knownMax && oldest !== undefined) this.#known.delete(oldest)
+    this.#known.set(addressKey(contact), contact)
   }
 
   /** Sends one query to one address; resolves with the answer, or undefined where none came in time. */

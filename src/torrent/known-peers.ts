@@ -1,3 +1,4 @@
+import { BoundedMap } from '../actor/bounded-map.js'
 import type { Clock } from '../actor/clock.js'
 import { isNearAddress, type PeerAddress } from './compact-peers.js'
 
@@ -52,7 +53,7 @@ export class KnownPeers {
   readonly #known = new Map<string, KnownPeer>()
   /** By source; those to be tried next come first. */
   readonly #sources = new Map<string, Set<string>>()
-  readonly #silent = new Map<string, number>()
+  readonly #silent = new BoundedMap<string, number>(silentMax)
 
   constructor(
     private readonly options: KnownPeersOptions,
@@ -119,10 +120,7 @@ export class KnownPeers {
       const peer = this.#known.get(key)
       if (peer === undefined || (!peer.isBad && peer.failures < this.options.failuresMax)) continue
       this.#drop(key)
-      this.#silent.delete(key)
       this.#silent.set(key, this.clock.monotonic() + this.options.silentMs)
-      const [oldest] = this.#silent.keys()
-      if (this.#silent.size > silentMax && oldest !== undefined) this.#silent.delete(oldest)
       return true
     }
     return false
