@@ -3,6 +3,7 @@
 // node bin/build.mjs        everything, tests and benches too
 // node bin/build.mjs --run  only what runs: half the time
 import { spawn } from 'node:child_process'
+import { rm } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 
@@ -32,6 +33,26 @@ function compiler() {
   }
 }
 
+/**
+ * Puts together the scripts of pages that use the client's library: browsers load them as they are, the rare parts when they are
+ * wanted.
+ */
+async function bundlePages() {
+  const { build } = await import('esbuild')
+  await build({
+    entryPoints: [`${root}src/upload/page/page.js`],
+    outdir: `${root}dist/pages/upload`,
+    alias: { 'sluice/client': `${root}dist/src/client/index.js` },
+    bundle: true,
+    splitting: true,
+    minify: true,
+    format: 'esm',
+    platform: 'browser',
+    target: 'es2022',
+    logLevel: 'warning',
+  })
+}
+
 /** One line on a terminal that is drawn again until `work` ends; nothing elsewhere. */
 async function shown(what, work) {
   if (!process.stderr.isTTY) return work
@@ -57,6 +78,9 @@ if (tsc === undefined) {
 const project = isRun ? 'tsconfig.run.json' : 'tsconfig.json'
 const jobs = [run('TypeScript', [tsc, '-p', project]), run('native addons', ['native/build.mjs'])]
 const done = await shown('TypeScript and native addons', Promise.all(jobs))
+// The pages are made of what the compiler wrote; it writes in spite of errors.
+await rm(`${root}dist/pages`, { recursive: true, force: true })
+await bundlePages()
 for (const { name, code, text } of done) {
   if (text !== '') process.stderr.write(text)
   if (code === 0) continue

@@ -39,9 +39,12 @@ import { keptItem } from '../src/upload/kept-items.js'
 import { Multipart } from '../src/upload/multipart.js'
 import { MultipartRecords } from '../src/upload/multipart-records.js'
 import { multipartRoutes } from '../src/upload/multipart-routes.js'
+import { OpenUploads } from '../src/upload/open-uploads.js'
 import { PartFiles } from '../src/upload/part-files.js'
 import { RawUpload } from '../src/upload/raw-upload.js'
 import { receiptVersion } from '../src/upload/receipt.js'
+import { ResumableUploads } from '../src/upload/resumable.js'
+import { resumableRoutes } from '../src/upload/resumable-routes.js'
 import { uploadRoutes } from '../src/upload/routes.js'
 import { Sales } from '../src/upload/sales.js'
 import { ItemSelling } from '../src/upload/selling.js'
@@ -51,6 +54,7 @@ import { servicePage } from '../src/upload/service-page.js'
 import { Sharing } from '../src/upload/sharing.js'
 import { PooledSigning } from '../src/upload/signing.js'
 import { SingleUpload } from '../src/upload/single-upload.js'
+import { pageScripts, uploadPage } from '../src/upload/upload-page.js'
 import { openUploadTables, Uploads } from '../src/upload/uploads.js'
 import { usdcUploadRoutes } from '../src/upload/usdc-routes.js'
 import { UsdcUploads } from '../src/upload/usdc-uploads.js'
@@ -133,7 +137,7 @@ for (const item of lost) {
   const announced = keptItem(given.logFolder, item)
   if (announced !== undefined) void announcer.announce(announced)
 }
-const multipart = new Multipart({
+const open = new OpenUploads({
   ...taking,
   uploads,
   records: new MultipartRecords(uploads.environment),
@@ -157,8 +161,18 @@ const raw = new RawUpload({
 })
 const host = serviceHost({
   routes: hostedUploads([
-    ...multipartRoutes(multipart, clients),
+    ...multipartRoutes(new Multipart(open), clients),
     ...usdcUploadRoutes({ signed: payments, raw, clients, ...(usdc === undefined ? {} : { usdc }) }),
+    ...resumableRoutes({
+      resumable: new ResumableUploads(open, single, clients),
+      page: uploadPage({
+        gateway: given.gateway,
+        itemMaxBytes: given.itemMaxBytes,
+        freeItemBytes: given.free.itemMaxBytes,
+        freeWalletBytes: given.free.walletBytes,
+      }),
+      script: pageScripts(),
+    }),
     ...uploadRoutes({
       uploads,
       single,
@@ -232,7 +246,7 @@ const server = serve(host, { ...given.serve, onThrow })
 
 async function stop(): Promise<void> {
   await server.close(given.drainMs)
-  await multipart.close()
+  await open.close()
   closing.abort()
   await bundler.close()
   await intake.close()

@@ -93,6 +93,8 @@ export interface Offered {
 /** A route beside content: info, health, metrics, chain passthrough. */
 export interface Route extends Routed {
   readonly family: 'info' | 'other' | 'upload' | 'payment'
+  /** Lines of answers to OPTIONS, each with CRLF in front. */
+  readonly optionLines?: string
   /**
    * Answers. `lines` (request id and CORS) go first into the block of whatever head it sends. Ends the reply exactly once,
    * now or later. A route that answers with content ends the reply of the flow instead, and settles it.

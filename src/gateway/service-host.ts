@@ -37,12 +37,12 @@ export function serviceHost(parts: ServiceHostParts): (request: Request, reply: 
   )
   return (request, reply) => {
     const flow = openFlow(ledger, request, reply, family, idLead)
+    const route = router.find(request.path)
     if (request.method === 'OPTIONS') {
-      preflight(request, reply, flow.lines)
+      preflight(request, reply, flow.lines + (route?.optionLines ?? ''))
       ledger.settle(flow, { status: 204, bytes: 0, outcome: 'whole', reason: 'preflight' })
       return
     }
-    const route = router.find(request.path)
     if (route === undefined) {
       answerText(ledger, flow, { status: 404, text: 'Not found' }, { fault: 'client' })
       return

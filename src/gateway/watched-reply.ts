@@ -1,4 +1,4 @@
-import type { Head, Piece, Reply, Sent } from '../http/exchange.js'
+import type { Head, Piece, Reply, Sent, TextHead } from '../http/exchange.js'
 import type { Content } from '../store/content.js'
 
 const cacheable = new Set([200, 203, 206])
@@ -24,6 +24,10 @@ export class WatchedReply implements Reply {
 
   hold(ms: number): void {
     this.reply.hold(ms)
+  }
+
+  inform(head: TextHead): void {
+    this.reply.inform(head)
   }
 
   end(head: Head, body?: string | Uint8Array): void {

@@ -94,6 +94,11 @@ export interface Reply {
    * of several calls the longest counts. Only for connections that belong to one client. To be called before the answer.
    */
   hold(ms: number): void
+  /**
+   * An interim answer ahead of the last one (RFC 9110 section 15.2): any number, each whole at once. Clients that speak HTTP/1.0
+   * get none, and nothing happens once the answer has begun.
+   */
+  inform(head: TextHead): void
   /** A whole answer in one write. */
   end(head: Head, body?: string | Uint8Array): void
   /** An answer to HEAD: Content-Length of the body that GET would have, and no body. Undefined: no Content-Length. */

@@ -1,5 +1,5 @@
 import { BoundedMap } from '../actor/bounded-map.js'
-import type { Frame, FramedHead, Head } from './exchange.js'
+import type { Frame, FramedHead, Head, TextHead } from './exchange.js'
 import { statusLines } from './status.js'
 
 const wide = /[\u0100-\uffff]/
@@ -59,6 +59,11 @@ function writeText(out: Buffer, status: number, block: string): number {
 const tooLarge = 'a head is larger than any head may be'
 /** Room for the lines that the server writes itself. */
 const ownBytes = 256
+
+/** Writes a whole interim answer to the start of `out`: the lines of its head alone. Returns its bytes. */
+export function writeInterim(out: Buffer, { status, block }: TextHead): number {
+  return writeShort(out, '\r\n\r\n', writeText(out, status, block))
+}
 
 /**
  * Writes a whole head to the start of `out`: status line, lines, then those of the server itself: `date` (a whole line), the

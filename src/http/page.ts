@@ -54,15 +54,40 @@ export interface HtmlPage {
 /** `body` is HTML; `title` is text. A `script` may send requests to this host only. */
 export function makePage(title: string, body: string, script?: string): HtmlPage {
   const runs = script === undefined ? '' : `<script>${script}</script>`
+  const policy = script === undefined ? '' : `; script-src ${hashOf(script)}; connect-src 'self'`
+  return pageOf({ title, body, style: '', runs, policy })
+}
+
+/** The same with scripts in files of this host, which may ask this host and nobody else, and styles of its own. */
+export function makeModulePage(
+  title: string,
+  body: string,
+  { script, style }: { readonly script: string; readonly style: string },
+): HtmlPage {
+  const runs = `<script type="module" src="${inHtml(script)}"></script>`
+  return pageOf({ title, body, style, runs, policy: "; script-src 'self'; connect-src 'self'" })
+}
+
+interface PageParts {
+  readonly title: string
+  readonly body: string
+  /** Besides that of all pages. */
+  readonly style: string
+  readonly runs: string
+  readonly policy: string
+}
+
+function pageOf({ title, body, style: own, runs, policy: scripts }: PageParts): HtmlPage {
+  const more = own === '' ? '' : `<style>${own}</style>`
   const html = `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
-<title>${inHtml(title)}</title><link rel="icon" href="${icon}"><style>${style}</style></head>
+<title>${inHtml(title)}</title><link rel="icon" href="${icon}"><style>${style}</style>${more}</head>
 <body><main><header>${iconSvg}<h1>${inHtml(title)}</h1></header>
 ${body}
 </main>${runs}</body></html>
 `
-  const scripts = script === undefined ? '' : `; script-src ${hashOf(script)}; connect-src 'self'`
-  const loads = `default-src 'none'; style-src ${styleHash}; img-src data:${scripts}`
+  const ownHash = own === '' ? '' : ` ${hashOf(own)}`
+  const loads = `default-src 'none'; style-src ${styleHash}${ownHash}; img-src data:${scripts}`
   const policy = `${loads}; frame-ancestors 'none'; base-uri 'none'; form-action 'none'`
   return { html, lines: `\r\nContent-Security-Policy: ${policy}\r\nX-Content-Type-Options: nosniff` }
 }

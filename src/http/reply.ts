@@ -1,8 +1,8 @@
 import { how, type Wire } from '../../native/server/wire.js'
 import type { Content } from '../store/content.js'
 import type { Inflow } from './body.js'
-import type { Head, Piece, Reply, Sent } from './exchange.js'
-import { writeHead } from './frame.js'
+import type { Head, Piece, Reply, Sent, TextHead } from './exchange.js'
+import { writeHead, writeInterim } from './frame.js'
 import { Pump, shareMinBytes, sizeOfAll } from './pump.js'
 import type { SocketRequest } from './request.js'
 import type { Stalls } from './stalls.js'
@@ -113,6 +113,12 @@ export class SocketReply implements Reply {
 
   hold(ms: number): void {
     if (ms > this.#holdMs) this.#holdMs = ms
+  }
+
+  inform(head: TextHead): void {
+    if (this.over || this.#pump !== undefined || this.#request.isOld) return
+    const { outbox } = this.#owner.wire
+    this.#owner.wire.send(this.#request.slot, writeInterim(outbox, head), nothing, 0)
   }
 
   end(head: Head, body: string | Uint8Array = nothing): void {

@@ -119,6 +119,11 @@ export class SocketRequest implements Request {
     return (this.#flags & requestFlag.chunked) !== 0
   }
 
+  /** HTTP/1.0. */
+  get isOld(): boolean {
+    return (this.#flags & requestFlag.http10) !== 0
+  }
+
   /** The client wants the connection to end with the answer. */
   get isLast(): boolean {
     return (this.#flags & requestFlag.keep) === 0

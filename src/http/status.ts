@@ -18,6 +18,7 @@ export const statusOf: Readonly<Record<Reason, number>> = {
 
 /** Status lines by number, for every status that the program answers with. */
 export const statusLines: Readonly<Record<number, string>> = {
+  104: '104 Upload Resumption Supported',
   200: '200 OK',
   201: '201 Created',
   202: '202 Accepted',

@@ -7,7 +7,7 @@ export interface UploadAnswer {
   readonly json?: unknown
   /** Where there is no JSON. Clients show it to people as it is. */
   readonly text?: string
-  /** Of the text, where it is not plain. */
+  /** Where the text is not plain, or the JSON is of a kind. */
   readonly type?: string
   readonly lines?: string
 }

@@ -3,6 +3,12 @@ import type { Environment, Table } from '../store/lmdb.js'
 import type { UploadAnswer } from './answers.js'
 import type { Uploader } from './uploader.js'
 
+/** What only uploads have whose bytes come one request behind the other (IETF draft of resumable uploads). */
+export interface AppendedTerms {
+  /** Bytes of the whole item, where the client has told. */
+  readonly lengthBytes?: number
+}
+
 /**
  * An upload in parts:
  *
@@ -16,10 +22,14 @@ import type { Uploader } from './uploader.js'
  */
 export interface MultipartRecord {
   readonly id: string
-  /** Parts begin at multiples of it. */
+  /** Parts begin at multiples of it; 0: parts of any size lie one behind the other. */
   readonly chunkBytes: number
   readonly createdMs: number
   readonly changedMs: number
+  /** Whose share of the disk it takes: an address range. */
+  readonly client?: string
+  /** Absent: parts come in any order. */
+  readonly appended?: AppendedTerms
   readonly state: 'open' | 'asked' | 'finalized' | 'underfunded' | 'invalid'
   /** Who ordered its end. */
   readonly uploader?: Uploader

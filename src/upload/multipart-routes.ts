@@ -9,12 +9,13 @@ export function multipartRoutes(multipart: Multipart, clients: Clients): UploadR
     {
       path: '/chunks/{token}/-1/-1',
       summary: 'Begins an upload in parts',
-      statuses: [200, 400],
+      statuses: [200, 400, 429],
       query: ['chunkSize'],
-      act: ({ method, query }) => {
+      act: (request) => {
         // It would begin one that nobody can know of.
-        if (method === 'HEAD') return { status: 405, text: 'Method Not Allowed' }
-        return multipart.create(new URLSearchParams(query).get('chunkSize') ?? undefined)
+        if (request.method === 'HEAD') return { status: 405, text: 'Method Not Allowed' }
+        const wanted = new URLSearchParams(request.query).get('chunkSize') ?? undefined
+        return multipart.create(wanted, uploaderOf(request, clients, undefined).range)
       },
     },
     {

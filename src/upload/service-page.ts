@@ -31,6 +31,7 @@ export function servicePage(facts: ServicePageFacts): HtmlPage {
     `<section><p>This service takes signed data items, answers with a signed receipt, serves them at once, and brings them
 onto the chain.</p><dl>${rows.map(([name = '', value = '']) => `<dt>${name}</dt><dd>${value}</dd>`).join('')}</dl></section>
 <section><h2>Ask for</h2><ul>
+<li><a href="/upload">Upload</a>: files and folders, from this browser; for programs: uploads that can be resumed</li>
 <li><code>POST /tx</code>: one signed item as the body; <code>/tx/{id}/status</code>: where it is on its way</li>
 <li><code>/chunks/{token}/-1/-1</code>: begins an upload in parts</li>
 <li><a href="/info">Info</a>: this page for programs</li>

@@ -12,8 +12,17 @@ type Method = 'GET' | 'POST' | 'PATCH' | 'HEAD' | 'DELETE'
 export interface UploadRoute extends Omit<Operation, 'methods'> {
   /** GET where absent. */
   readonly method?: Method
-  /** Answers. `words`: what stands in place of the names in braces of its path. Reads the body before it first waits. */
-  act(request: Request, words: Readonly<Record<string, string>>): UploadAnswer | Promise<UploadAnswer>
+  /** Lines of answers to OPTIONS, each with CRLF in front. */
+  readonly optionLines?: string
+  /**
+   * Answers. `words`: what stands in place of the names in braces of its path. Reads the body before it first waits. `reply`: for
+   * interim answers alone.
+   */
+  act(
+    request: Request,
+    words: Readonly<Record<string, string>>,
+    reply: Pick<Reply, 'inform'>,
+  ): UploadAnswer | Promise<UploadAnswer>
 }
 
 /** Below which all paths are answered, too. */
@@ -34,7 +43,8 @@ export function hostedUploads(routes: readonly UploadRoute[]): Route[] {
     family: 'upload',
     path,
     methods: [...new Set(members.flatMap(methodsOf))],
-    about: members.map(({ act: _, method: __, ...about }, at) => ({
+    optionLines: members.map(({ optionLines = '' }) => optionLines).join(''),
+    about: members.map(({ act: _, method: __, optionLines: ___, ...about }, at) => ({
       ...about,
       methods: methodsOf(members[at] as UploadRoute),
     })) as unknown as Operations,
@@ -64,7 +74,7 @@ async function handle(
       ? matching.length === 0
         ? said.notHere
         : { status: 405, text: 'Method Not Allowed' }
-      : await found.route.act(request, found.words)
+      : await found.route.act(request, found.words, reply)
   send(request, reply, lines, answer)
 }
 
@@ -80,9 +90,18 @@ function match(shape: readonly string[], segments: readonly string[]): Record<st
 }
 
 function send(request: Request, reply: Reply, first: string, answer: UploadAnswer): void {
-  const { status, json, text = '', type = textType, lines = '' } = answer
-  const body = json === undefined ? text : JSON.stringify(json)
-  answerSmall(request, reply, first, { status, type: json === undefined ? type : jsonType, lines, body })
+  const { status, json, text = '', lines = '' } = answer
+  if (status === 204) {
+    reply.endEmpty({ status, block: first + lines })
+    return
+  }
+  const { type = json === undefined ? textType : jsonType } = answer
+  answerSmall(request, reply, first, {
+    status,
+    type,
+    lines,
+    body: json === undefined ? text : JSON.stringify(json),
+  })
 }
 
 /** The id in a path; undefined where there is none. */
@@ -105,5 +124,6 @@ export const uploadParameters: PathParameters = {
   network: { description: 'A chain, which decides nothing', example: 'base' },
   tags: { description: 'How many tags the item will have', example: '2' },
   contentType: { description: 'Type of the data', example: 'text/plain' },
+  script: { description: 'Name of a file of the upload page', example: 'page.js' },
   token: { description: 'A currency, which decides nothing but for kyve', example: 'arweave' },
 }

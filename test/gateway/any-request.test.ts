@@ -112,6 +112,7 @@ async function answersTo(method: string, path: string, headers: Record<string, s
     aborted: false,
     onAbort: () => undefined,
     hold: () => undefined,
+    inform: () => undefined,
     end: (head, body = '') => answers.push({ head, bytes: Buffer.byteLength(body) }),
     endEmpty: (head) => answers.push({ head, bytes: 0 }),
     stream(head, pieces, content) {
