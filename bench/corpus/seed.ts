@@ -1,4 +1,4 @@
-import { linkSync, mkdirSync, writeFileSync } from 'node:fs'
+import { linkSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { systemClock } from '../../src/actor/clock.js'
 import type { Attributes } from '../../src/catalog/attributes.js'
@@ -6,10 +6,39 @@ import { Generations } from '../../src/catalog/generations.js'
 import { CatalogKeeper } from '../../src/catalog/keeper.js'
 import type { CatalogRequest } from '../../src/catalog/protocol.js'
 import type { Id } from '../../src/format/id.js'
+import { isRefusal } from '../../src/format/refusal.js'
 import { LocalRegistry } from '../../src/names/local-registry.js'
 import { parseName } from '../../src/names/name.js'
 import type { Name, NameRecord } from '../../src/names/protocol.js'
 import { blobPath } from '../../src/store/blobs.js'
+import { marksBytes, SegmentMarks } from '../../src/store/segments/marks.js'
+import { SegmentStore, segmentDefaults } from '../../src/store/segments/segment-store.js'
+
+/** As many segments as any corpus needs. */
+const shape = { cells: 1024, segmentBytes: segmentDefaults.segmentBytes }
+
+function openSegments(folder: string): SegmentStore {
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  const marks = new SegmentMarks(new SharedArrayBuffer(marksBytes(shape)), shape)
+  const { payloadMaxBytes, commitMs } = segmentDefaults
+  const rules = {
+    folder,
+    payloadMaxBytes,
+    commitMs,
+    freeMinBytes: 0,
+    maxBytes: () => Number.MAX_SAFE_INTEGER,
+  }
+  const log = {
+    warn: (about: object, words?: string) => sayTrouble(words, about),
+    error: (about: object, words?: string) => sayTrouble(words, about),
+  }
+  const kept = { isPinned: () => true, onEvicted: () => undefined }
+  return SegmentStore.open({ ...rules, ...kept }, marks, systemClock, log)
+}
+
+function sayTrouble(words: string | undefined, about: object): never {
+  throw new Error(`${words}: ${JSON.stringify(about)}`)
+}
 
 /**
  * Puts content and records into a gateway's data folder as if it had fetched, proven and stored them. The gateway must not
@@ -17,6 +46,7 @@ import { blobPath } from '../../src/store/blobs.js'
  */
 export class Seeding {
   readonly #keeper: CatalogKeeper
+  readonly #segments: SegmentStore
   readonly #blobs: string
   readonly #names: string
   #waiting: CatalogRequest[] = []
@@ -24,17 +54,35 @@ export class Seeding {
   constructor(dataPath: string) {
     const path = join(dataPath, 'catalog')
     mkdirSync(path, { recursive: true, mode: 0o700 })
+    this.#segments = openSegments(join(dataPath, 'segments'))
     this.#blobs = join(dataPath, 'blobs')
     this.#names = join(dataPath, 'names')
     this.#keeper = new CatalogKeeper({ path, touchEveryMs: 60_000 }, new Generations(), systemClock)
   }
 
-  /** A whole content: a file that is linked, or bytes. */
+  /** A whole content, from a file or bytes: in segments or a file of its own, as its size has it. */
   async content(
     known: Pick<Attributes, 'id' | 'size' | 'contentType'> & { digest: Uint8Array },
     from: string | Uint8Array,
   ): Promise<void> {
-    const blob = blobPath(this.#blobs, known.digest)
+    if (known.size <= segmentDefaults.payloadMaxBytes) this.#inSegment(known.digest, from)
+    else this.#inFile(known.digest, from)
+    await this.tell({
+      kind: 'learn',
+      attributes: [
+        { contentType: 'application/octet-stream', ...known, height: 1, verified: true, trusted: true },
+      ],
+    })
+    await this.tell({ kind: 'kept', digest: known.digest, sizeBytes: known.size })
+  }
+
+  #inSegment(digest: Uint8Array, from: string | Uint8Array): void {
+    const put = this.#segments.put(digest, [typeof from === 'string' ? readFileSync(from) : from])
+    if (isRefusal(put)) throw new Error(put.message)
+  }
+
+  #inFile(digest: Uint8Array, from: string | Uint8Array): void {
+    const blob = blobPath(this.#blobs, digest)
     mkdirSync(dirname(blob), { recursive: true, mode: 0o700 })
     try {
       if (typeof from === 'string') linkSync(from, blob)
@@ -42,11 +90,6 @@ export class Seeding {
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error // the same bytes under another id
     }
-    await this.tell({
-      kind: 'learn',
-      attributes: [{ contentType: 'application/octet-stream', ...known, verified: true, trusted: true }],
-    })
-    await this.tell({ kind: 'kept', digest: known.digest, sizeBytes: known.size })
   }
 
   /** Anything else that the catalog may be told. Written in large transactions. */
@@ -71,6 +114,7 @@ export class Seeding {
   /** Everything is on the disk then. */
   async close(): Promise<void> {
     await this.#flush()
+    await this.#segments.close()
     await this.#keeper.close()
   }
 
