@@ -314,7 +314,7 @@ const gateway = createGateway({
 })
 const onThrow = (error: unknown): void => log.error({ err: error }, 'a flow threw: its socket was closed')
 const content = (request: Request, reply: Reply): void => gateway.handle(request, reply)
-const server = serve(content, { ...options.serve, onThrow })
+const server = serve(content, { ...options.serve, clientOf, onThrow })
 const consoleServer =
   options.console === undefined
     ? undefined

@@ -6,6 +6,7 @@ import { createLog } from '../src/actor/log.js'
 import { Meters } from '../src/actor/meter.js'
 import { meterTable } from '../src/actor/meters.js'
 import type { ThreadOrder } from '../src/actor/thread.js'
+import { Clients } from '../src/admission/clients.js'
 import { RemoteChain } from '../src/chain/remote.js'
 import { serviceHost } from '../src/gateway/service-host.js'
 import { serve } from '../src/http/listen.js'
@@ -80,7 +81,8 @@ const host = serviceHost({
   clock: systemClock,
 })
 const onThrow = (error: unknown): void => log.error({ err: error }, 'a flow threw: its socket was closed')
-const server = serve(host, { ...options.serve, onThrow })
+const clients = new Clients(options.clients, { low: 0, high: 0 })
+const server = serve(host, { ...options.serve, clientOf: (request) => clients.of(request).address, onThrow })
 const answering = creditsAnswering(service.credits, service.usdc)
 
 async function stop(): Promise<void> {

@@ -242,7 +242,7 @@ const bundler = new Bundler({
 bundler.start()
 void selling.drive((sale) => acceptor.resume(sale), closing.signal)
 const onThrow = (error: unknown): void => log.error({ err: error }, 'a flow threw: its socket was closed')
-const server = serve(host, { ...given.serve, onThrow })
+const server = serve(host, { ...given.serve, clientOf: (request) => clients.of(request).address, onThrow })
 
 async function stop(): Promise<void> {
   await server.close(given.drainMs)

@@ -85,6 +85,7 @@ void Server::readable(Connection* c) {
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (got < 0) return gone(c);
   if (got == 0) return sawEnd(c, bytes, before);
+  c->heard = now_;
   size_t length = before + static_cast<size_t>(got);
   if (ahead) c->in.append(reinterpret_cast<char*>(bytes), length);
   else take(c, bytes, length);

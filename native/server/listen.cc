@@ -3,11 +3,14 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <unordered_map>
 
 #include "server.h"
 #include "sockets.h"
@@ -30,6 +33,11 @@ constexpr double kCrowdedMs = 2000;
 // kernel's queue meanwhile.
 constexpr unsigned kRetryMs = 20;
 
+// Without room for one more connection, a client that holds more than this part of what there can be makes room.
+constexpr size_t kShareParts = 8;
+// So many of its connections at once, as a part of all: finding them costs a look at each.
+constexpr size_t kCrowdParts = 64;
+
 struct Address {
   union {
     sockaddr any;
@@ -48,6 +56,16 @@ struct Address {
     six.sin6_family = AF_INET6;
     six.sin6_port = htons(static_cast<uint16_t>(port));
     return inet_pton(AF_INET6, host.c_str(), &six.sin6_addr) == 1;
+  }
+  // One client: an IPv4 address, or the first 64 bits of an IPv6 address, since a subscriber gets as many or more.
+  uint64_t who() const {
+    uint64_t high = 0;
+    uint32_t low = 0;
+    bool mapped = any.sa_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&six.sin6_addr);
+    if (any.sa_family == AF_INET) memcpy(&low, &four.sin_addr, sizeof(low));
+    else if (mapped) memcpy(&low, six.sin6_addr.s6_addr + 12, sizeof(low));
+    else memcpy(&high, six.sin6_addr.s6_addr, sizeof(high));
+    return high != 0 ? high : low;
   }
 };
 
@@ -123,9 +141,10 @@ void Server::resume() {
 void Server::accept() {
   for (int count = 0; count < kAcceptMax; count += 1) {
     if (open_ < limits_.connectionsMax && sockets.claim()) {
-      int fd = accept4(listenFd_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+      Address client;
+      int fd = accept4(listenFd_, &client.any, &client.size, SOCK_NONBLOCK | SOCK_CLOEXEC);
       if (fd >= 0) {
-        add(fd);
+        add(fd, client.who());
         continue;
       }
       int code = errno;
@@ -138,12 +157,44 @@ void Server::accept() {
     sockets.pauses += 1;
     uv_poll_stop(listener_);
     uv_timer_start(
-        retry_, [](uv_timer_t* handle) { static_cast<Server*>(handle->data)->resume(); }, kRetryMs, kRetryMs);
+        retry_, [](uv_timer_t* handle) { static_cast<Server*>(handle->data)->retry(); }, kRetryMs, kRetryMs);
     return;
   }
 }
 
-void Server::add(int fd) {
+// Looks whether there is room again; where there is none and somebody waits, it is made.
+void Server::retry() {
+  resume();
+  pollfd waiting = {listenFd_, POLLIN, 0};
+  if (accepting_ || listener_ == nullptr || poll(&waiting, 1, 0) != 1) return;
+  crowdOut();
+  resume();
+}
+
+// Ends connections of the client that has the most, where that is more than its share: those that only wait for it, the most
+// silent first. One client could otherwise keep all others out with nothing but open connections. Behind a proxy all are one
+// client: there it is what is idle that goes.
+void Server::crowdOut() {
+  std::unordered_map<uint64_t, size_t> counts;
+  uint64_t hog = 0;
+  for (const Connection* c : slots_) {
+    if (c != nullptr && ++counts[c->who] > counts[hog]) hog = c->who;
+  }
+  size_t all = std::min(limits_.connectionsMax, sockets.max.load());
+  size_t share = std::max<size_t>(1, all / kShareParts);
+  if (counts[hog] <= share) return;
+  std::vector<Connection*> waiting;
+  for (Connection* c : slots_) {
+    if (c != nullptr && c->who == hog && c->waits()) waiting.push_back(c);
+  }
+  size_t wanted = std::min({1 + all / kCrowdParts, counts[hog] - share, waiting.size()});
+  auto quieter = [](const Connection* one, const Connection* other) { return one->heard < other->heard; };
+  std::partial_sort(waiting.begin(), waiting.begin() + static_cast<std::ptrdiff_t>(wanted), waiting.end(), quieter);
+  for (size_t at = 0; at < wanted; at += 1) gone(waiting[at]);
+  if (inboxAt_ > 0) wake();
+}
+
+void Server::add(int fd, uint64_t who) {
   size_t slot = slots_.size();
   if (free_.empty()) slots_.push_back(nullptr);
   else {
@@ -154,7 +205,8 @@ void Server::add(int fd) {
   c->server = this;
   c->fd = fd;
   c->slot = slot;
-  c->since = now_;
+  c->who = who;
+  c->heard = c->since = now_;
   c->poll = make<uv_poll_t>(UV_POLL);
   uv_poll_init(loop_, c->poll, fd);
   c->poll->data = c;

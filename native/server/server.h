@@ -111,7 +111,9 @@ class Server {
   void end(uv_handle_t* handle);
   void accept();
   void resume();
-  void add(int fd);
+  void retry();
+  void crowdOut();
+  void add(int fd, uint64_t who);
   void deliver();
   void takeUp(size_t slot);
   void later(size_t slot);
@@ -161,10 +163,14 @@ struct Connection {
   bool broken = false;    // the socket refused to be written to
   uint64_t bodyLeft = 0;
   ChunkReader chunks;
+  uint64_t who = 0;       // the address of the client
+  double heard = 0;       // when it last sent a byte
   double since = 0;       // when the present wait began
   std::string in;         // read and not used yet
   std::string rest;       // what the socket did not take
 
+  // It waits for its client: nothing of ours is lost with it.
+  bool waits() const { return phase != Phase::kAnswering || (reading && !begun); }
   bool unread() const { return chunked ? !chunks.whole : bodyLeft > 0; }
 };
 

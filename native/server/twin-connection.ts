@@ -46,6 +46,10 @@ export class TwinConnection {
   /** The client sends no more. */
   #ends = false
   #held = false
+  /** The client, by its address. */
+  readonly who: string
+  /** Milliseconds of when it last sent a byte. */
+  heard: number
 
   constructor(
     private readonly wire: ConnectionServer,
@@ -53,6 +57,8 @@ export class TwinConnection {
     readonly slot: number,
   ) {
     this.#since = wire.now
+    this.heard = wire.now
+    this.who = socket.remoteAddress ?? ''
     socket.on('data', (piece: Buffer) => this.#arrived(piece))
     socket.on('drain', () => this.#drained())
     socket.on('end', () => this.#sawEnd())
@@ -62,6 +68,11 @@ export class TwinConnection {
 
   get isAnswering(): boolean {
     return this.#phase === 'answering' && !this.#ended
+  }
+
+  /** It waits for its client: nothing of ours is lost with it. */
+  get waits(): boolean {
+    return this.#phase !== 'answering' || (this.#reading && !this.#begun)
   }
 
   get isIdle(): boolean {
@@ -74,6 +85,7 @@ export class TwinConnection {
 
   #arrived(piece: Buffer): void {
     if (this.#phase === 'lingering' || this.#phase === 'over') return
+    this.heard = this.wire.now
     if (this.#phase === 'head' && this.#in.length === 0) this.#since = this.wire.now
     this.#in = this.#in.length === 0 ? piece : Buffer.concat([this.#in, piece])
     this.takeUp()
@@ -237,6 +249,11 @@ export class TwinConnection {
     if (this.#phase === 'answering' && !this.#reading) return
     if (this.#in.length === 0) this.#gone()
     else this.wire.later(this)
+  }
+
+  /** The client has left, or must. */
+  gone(): void {
+    this.#gone()
   }
 
   #gone(): void {

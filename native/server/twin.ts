@@ -15,6 +15,9 @@ import {
 
 /** Where there are many connections, idle ones are closed after this time. */
 const crowdedMs = 2000
+/** A client that holds more than this part of the connections makes room, by so small a part of them at once. */
+const shareParts = 8
+const crowdParts = 64
 /** Put into a socket at once: it is copied, and waits in memory. */
 const pieceMaxBytes = 64 * 1024
 
@@ -49,7 +52,6 @@ export class TwinWire implements Wire, ConnectionServer {
     this.options = options
     this.#hear = hear
     this.#server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.#add(socket))
-    this.#server.maxConnections = options.connectionsMax
     const { host, port } = options
     this.listening = new Promise((resolve, reject) => {
       this.#server.once('error', reject)
@@ -64,9 +66,28 @@ export class TwinWire implements Wire, ConnectionServer {
   }
 
   #add(socket: Socket): void {
+    if (this.#open >= this.options.connectionsMax) this.#crowdOut()
+    if (this.#open >= this.options.connectionsMax) {
+      socket.destroy()
+      return
+    }
     const slot = this.#free.pop() ?? this.#slots.length
     this.#slots[slot] = new TwinConnection(this, socket, slot)
     this.#open += 1
+  }
+
+  /** Ends waiting connections of the client that has the most, as listen.cc does. */
+  #crowdOut(): void {
+    const counts = new Map<string, number>()
+    const open = this.#slots.filter((one) => one !== undefined)
+    for (const { who } of open) counts.set(who, (counts.get(who) ?? 0) + 1)
+    const [hog, most] = [...counts].reduce((one, two) => (two[1] > one[1] ? two : one), ['', 0])
+    const { connectionsMax } = this.options
+    const share = Math.max(1, Math.floor(connectionsMax / shareParts))
+    const waiting = open.filter((one) => one.who === hog && one.waits)
+    waiting.sort((one, two) => one.heard - two.heard)
+    const wanted = Math.min(1 + Math.floor(connectionsMax / crowdParts), most - share)
+    for (const one of waiting.slice(0, Math.max(0, wanted))) one.gone()
   }
 
   tellRequest(slot: number, numbers: readonly number[], head: Buffer): void {

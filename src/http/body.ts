@@ -85,6 +85,11 @@ export class Inflow implements Watched, BodyFlow {
     sink?.over(refusal)
   }
 
+  /** Milliseconds since it last came on; undefined where nobody waits for it. */
+  quietMs(nowMs: number): number | undefined {
+    return this.#sink === undefined || this.#paused ? undefined : nowMs - this.lastProgress
+  }
+
   stalled(): void {
     this.#end(refuse('late', 'client', 'the body did not arrive in time'))
   }

@@ -3,6 +3,7 @@ import { field, lineFields, message, requestFlag, shortMessage, type Wire } from
 import { type Clock, systemClock, type Timer } from '../actor/clock.js'
 import { Inflow } from './body.js'
 import type { Reply, Request } from './exchange.js'
+import { FlowShares } from './flow-shares.js'
 import { ReadPauses } from './read-pauses.js'
 import { type ReplyOwner, SocketReply } from './reply.js'
 import { type Front, SocketRequest } from './request.js'
@@ -17,6 +18,8 @@ export interface ServeOptions {
   readonly stallMs: number
   /** Requests being answered at once on this thread; one more is answered 503 with Retry-After. */
   readonly flowsMax: number
+  /** Whose share of them a request uses; absent: that of the socket's other end. */
+  readonly clientOf?: (request: Request) => string
   /** Hears of a handler that threw, and of content that could not be read; its socket is closed. */
   readonly onThrow: (error: unknown) => void
   /** Connections of this server at most; 16384 where absent. */
@@ -56,6 +59,8 @@ const idleMs = 75_000
  * How long a closed connection is drained: closing with unread bytes would reset it, and the client would lose the answer.
  */
 const lingerMs = 3000
+/** A body of which nothing came for so long may be given up for another request of its client. */
+const quietMs = 1000
 /** Connections of one thread: 16 KiB of each may wait in memory. */
 const usualConnectionsMax = 16_384
 
@@ -71,6 +76,7 @@ class Edge implements ReplyOwner, Front, Server {
   readonly #open: (SocketReply | undefined)[] = []
   readonly #addresses: (string | undefined)[] = []
   #flows = 0
+  readonly #shares: FlowShares
   #drained: (() => void) | undefined
   closing = false
   #second = -1
@@ -80,6 +86,7 @@ class Edge implements ReplyOwner, Front, Server {
     this.#handler = handler
     this.#options = options
     this.#clock = options.clock ?? systemClock
+    this.#shares = new FlowShares(options.flowsMax)
     const { host, port, stallMs, connectionsMax = usualConnectionsMax } = options
     const bounds = { headMs, idleMs, stallMs, lingerMs, connectionsMax }
     this.wire = openWire({ host, port, ...bounds }, (count) => this.#hear(count), options.by ?? servedBy)
@@ -170,7 +177,10 @@ class Edge implements ReplyOwner, Front, Server {
   #take(at: number): void {
     const request = new SocketRequest(this, at)
     const reply = new SocketReply(request, this)
-    if (this.#flows >= this.#options.flowsMax) reply.turnAway(503, 'busy', 'Retry-After: 1')
+    const { flowsMax, clientOf } = this.#options
+    const isCrowded = this.#flows * 2 >= flowsMax
+    const isFull = this.#flows >= flowsMax || (isCrowded && !this.#hasShare(request))
+    if (isFull) reply.turnAway(503, 'busy', 'Retry-After: 1')
     else {
       if (request.hasBody) reply.expect(new Inflow(this.wire, request.slot, this.stalls))
       try {
@@ -181,9 +191,28 @@ class Edge implements ReplyOwner, Front, Server {
       }
     }
     if (!reply.over) {
+      this.#shares.add(request.slot, clientOf === undefined ? request.remoteAddress : clientOf(request))
       request.detach()
       reply.watch()
     }
+  }
+
+  /** Where many requests are under way, one client may not have most: its most silent body makes room, or there is none. */
+  #hasShare(request: SocketRequest): boolean {
+    const { clientOf } = this.#options
+    const client = clientOf === undefined ? request.remoteAddress : clientOf(request)
+    if (this.#shares.hasRoom(client)) return true
+    const now = this.#clock.monotonic()
+    let quietest: SocketReply | undefined
+    let longestMs = quietMs
+    for (const [slot, reply] of this.#open.entries()) {
+      const ms = reply?.quietMs(now) ?? 0
+      if (ms < longestMs || !this.#shares.isOf(slot, client)) continue
+      quietest = reply
+      longestMs = ms
+    }
+    quietest?.giveUpBody()
+    return quietest !== undefined
   }
 
   opened(reply: SocketReply, slot: number): void {
@@ -193,6 +222,7 @@ class Edge implements ReplyOwner, Front, Server {
 
   closed(slot: number): void {
     this.#open[slot] = undefined
+    this.#shares.remove(slot)
     this.#flows -= 1
     if (this.#flows === 0) this.#drained?.()
   }

@@ -77,6 +77,16 @@ export class SocketReply implements Reply {
     for (const act of left ?? []) act()
   }
 
+  /** Milliseconds since the body that is waited for last came on; undefined where none is waited for. */
+  quietMs(nowMs: number): number | undefined {
+    return this.#inflow?.quietMs(nowMs)
+  }
+
+  /** Waits no longer for the body: the handler is told that it came too late. */
+  giveUpBody(): void {
+    this.#inflow?.stalled()
+  }
+
   writable(): void {
     this.#pump?.writable()
   }

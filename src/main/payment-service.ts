@@ -6,6 +6,7 @@ import type { Part } from '../actor/supervise.js'
 import type { PaymentThread, PaymentThreadSaid } from '../payment/wiring.js'
 import { keptSecret } from '../store/secret-file.js'
 import { folders } from './folders.js'
+import { clientsOf } from './limits.js'
 import { namesFolder } from './names-thread.js'
 import { chainOptions } from './network.js'
 import { cdpKey, paymentsFolder, rpcOf } from './payments-thread.js'
@@ -61,6 +62,7 @@ export function paymentServiceOf(
     row: shared.rows.payment,
     meters: shared.meters,
     serve: { host, port, stallMs: server.stallMs, flowsMax: server.flowsMax, ...connections(shared) },
+    clients: clientsOf(config),
     drainMs: server.drainMs,
     ledgerPath: join(root, 'ledger'),
     ...(config.topUps.databaseUrl === undefined ? {} : { databaseUrl: config.topUps.databaseUrl }),

@@ -1,3 +1,4 @@
+import type { ClientOptions } from '../admission/clients.js'
 import type { ChainOptions } from '../chain/options.js'
 import type { ReaderOptions } from './readers.js'
 import type { SmtpOptions } from './smtp-mailer.js'
@@ -16,6 +17,8 @@ export interface PaymentThread {
     readonly flowsMax: number
     readonly connectionsMax?: number
   }
+  /** Whose share of the connections and requests a request uses. */
+  readonly clients: ClientOptions
   readonly drainMs: number
   /** Folder of the ledger. */
   readonly ledgerPath: string

@@ -1,0 +1,103 @@
+/** One client that opens what it can and sends nothing does not keep others out, nor itself. */
+import { once } from 'node:events'
+import { request } from 'node:http'
+import { connect, type Socket } from 'node:net'
+import t, { type Test } from 'tap'
+import { isRefusal } from '../../src/format/refusal.js'
+import { type Server, serve } from '../../src/http/listen.js'
+import { eventually } from '../eventually.js'
+import { ways } from './ways.js'
+
+type Bounds = { readonly flowsMax: number; readonly connectionsMax: number }
+
+async function started(t: Test, by: (typeof ways)[number], bounds: Bounds): Promise<Server> {
+  const server = serve(
+    (asked, reply) => {
+      if (asked.method === 'GET') reply.end({ status: 200, block: '' }, 'fine')
+      else {
+        void asked.body(1000).then((body) => {
+          if (!reply.aborted) reply.end({ status: isRefusal(body) ? 408 : 200, block: '' }, 'done')
+        })
+      }
+    },
+    // Nothing ends here by itself while the test runs.
+    { host: '0.0.0.0', port: 0, stallMs: 600_000, by, ...bounds, onThrow: (error) => t.fail(String(error)) },
+  )
+  t.teardown(() => server.close(0))
+  await server.listening
+  return server
+}
+
+/** Requests with a body of which one byte comes, and no more. */
+async function unfinished(t: Test, port: number, count: number): Promise<Socket[]> {
+  const head = 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 500\r\n\r\nx'
+  return Promise.all(
+    Array.from({ length: count }, async () => {
+      const socket = connect({ port, host: '127.0.0.1' })
+      t.teardown(() => socket.destroy())
+      socket.on('error', () => undefined)
+      socket.resume()
+      await once(socket, 'connect')
+      socket.write(head)
+      return socket
+    }),
+  )
+}
+
+/** The status of a request from an address of this machine; 0 where the connection was closed. */
+function asked(port: number, from: string, method = 'GET'): Promise<number> {
+  return new Promise((resolve) => {
+    const sent = request({ host: '127.0.0.1', port, localAddress: from, agent: false, method }, (answer) => {
+      answer.resume()
+      answer.once('end', () => resolve(answer.statusCode ?? 0))
+    })
+    sent.on('error', () => resolve(0))
+    sent.end(method === 'GET' ? undefined : 'body')
+  })
+}
+
+for (const by of ways) {
+  for (const [what, bounds, attackers] of [
+    ['sockets', { flowsMax: 1000, connectionsMax: 64 }, 64],
+    ['requests', { flowsMax: 64, connectionsMax: 1000 }, 200],
+  ] as const) {
+    t.test(`${by}: all ${what} taken by one client with unfinished bodies`, async (t) => {
+      const { port } = await started(t, by, bounds)
+      await unfinished(t, port, attackers)
+      for (let turn = 0; turn < 20; turn += 1) {
+        t.equal(await asked(port, '127.0.0.2'), 200, `another client, time ${turn}`)
+        t.equal(await asked(port, '127.0.0.2', 'POST'), 200, `its bodies, time ${turn}`)
+      }
+      t.ok(await eventually(async () => (await asked(port, '127.0.0.1')) === 200), 'the same client')
+      t.ok(await eventually(async () => (await asked(port, '127.0.0.1', 'POST')) === 200), 'with a body')
+    })
+  }
+}
+
+for (const by of ways) {
+  t.test(`${by}: whose share a request uses is what clientOf says`, async (t) => {
+    const waiting: (() => void)[] = []
+    const server = serve(
+      (asked, reply) => {
+        if (asked.path === '/wait') waiting.push(() => reply.end({ status: 200, block: '' }))
+        else reply.end({ status: 200, block: '' })
+      },
+      {
+        ...{ host: '127.0.0.1', port: 0, stallMs: 600_000, flowsMax: 16, by },
+        clientOf: (request) => request.header('x-client') ?? '',
+        onThrow: (error) => t.fail(String(error)),
+      },
+    )
+    t.teardown(() => server.close(0))
+    await server.listening
+    const url = `http://127.0.0.1:${server.port}`
+    const one = { headers: { 'x-client': 'one' } }
+    const held = Array.from({ length: 8 }, () => fetch(`${url}/wait`, one))
+    t.ok(await eventually(async () => waiting.length === 8))
+    t.equal((await fetch(url, one)).status, 503, 'half of all is the most that one may have')
+    t.equal((await fetch(url, { headers: { 'x-client': 'two' } })).status, 200)
+    for (const end of waiting) end()
+    for (const answer of await Promise.all(held)) t.equal(answer.status, 200)
+    t.equal((await fetch(url, one)).status, 200)
+  })
+}
