@@ -40,6 +40,7 @@ import { Multipart } from '../src/upload/multipart.js'
 import { MultipartRecords } from '../src/upload/multipart-records.js'
 import { multipartRoutes } from '../src/upload/multipart-routes.js'
 import { OpenUploads } from '../src/upload/open-uploads.js'
+import { PaidParts } from '../src/upload/paid-parts.js'
 import { PartFiles } from '../src/upload/part-files.js'
 import { RawUpload } from '../src/upload/raw-upload.js'
 import { receiptVersion } from '../src/upload/receipt.js'
@@ -137,19 +138,26 @@ for (const item of lost) {
   const announced = keptItem(given.logFolder, item)
   if (announced !== undefined) void announcer.announce(announced)
 }
-const open = new OpenUploads({
-  ...taking,
-  uploads,
-  records: new MultipartRecords(uploads.environment),
-  files: new PartFiles(given.partsFolder),
-  partsMaxBytes: given.partsMaxBytes,
-  clock: systemClock,
-  say: log,
-})
 const single = new SingleUpload(taking)
 const payments = new UsdcUploads({
   ...{ sales, single, protocol: given.protocol },
   ...(usdc === undefined ? {} : { usdc }),
+})
+const records = new MultipartRecords(uploads.environment)
+const { itemMaxBytes } = given
+const paidParts =
+  usdc === undefined || credits === undefined
+    ? undefined
+    : new PaidParts({ payments, usdc, credits, records, itemMaxBytes, clock: systemClock })
+const open = new OpenUploads({
+  ...taking,
+  uploads,
+  records,
+  ...(paidParts === undefined ? {} : { paid: paidParts }),
+  files: new PartFiles(given.partsFolder),
+  partsMaxBytes: given.partsMaxBytes,
+  clock: systemClock,
+  say: log,
 })
 const owner = Buffer.from(modulus, 'base64url')
 // What an earlier process was reading is of no use any more.
@@ -161,7 +169,7 @@ const raw = new RawUpload({
 })
 const host = serviceHost({
   routes: hostedUploads([
-    ...multipartRoutes(new Multipart(open), clients),
+    ...multipartRoutes(new Multipart(open, paidParts), clients),
     ...usdcUploadRoutes({ signed: payments, raw, clients, ...(usdc === undefined ? {} : { usdc }) }),
     ...resumableRoutes({
       resumable: new ResumableUploads(open, single, clients),

@@ -10,6 +10,8 @@ export interface UploadAnswer {
   /** Where the text is not plain, or the JSON is of a kind. */
   readonly type?: string
   readonly lines?: string
+  /** What an item said of shared credits could not be done. */
+  readonly failed?: 'approval' | 'revoke'
 }
 
 /** Clients read these words, and tests of theirs compare them. */

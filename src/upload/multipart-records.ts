@@ -1,6 +1,7 @@
 import type { Id } from '../format/id.js'
 import type { Environment, Table } from '../store/lmdb.js'
 import type { UploadAnswer } from './answers.js'
+import type { PaidFacts } from './sales.js'
 import type { Uploader } from './uploader.js'
 
 /** What only uploads have whose bytes come one request behind the other (IETF draft of resumable uploads). */
@@ -16,7 +17,7 @@ export interface AppendedTerms {
  *       |        |
  *       +--------+-----> underfunded --> finalized
  *       |        |
- *       +--------+-----> invalid
+ *       +--------+-----> invalid, approval_failed, revoke_failed
  *
  * `asked`: its end was ordered by a client who does not wait for it; a restart goes on with it.
  */
@@ -30,13 +31,36 @@ export interface MultipartRecord {
   readonly client?: string
   /** Absent: parts come in any order. */
   readonly appended?: AppendedTerms
-  readonly state: 'open' | 'asked' | 'finalized' | 'underfunded' | 'invalid'
+  /** It is paid for at its beginning. */
+  readonly paid?: PaidUpload
+  readonly state:
+    | 'open'
+    | 'asked'
+    | 'finalized'
+    | 'underfunded'
+    | 'invalid'
+    | 'approval_failed'
+    | 'revoke_failed'
   /** Who ordered its end. */
   readonly uploader?: Uploader
   /** What became of it, where `finalized`. */
   readonly itemId?: Id
-  /** Why not, where `underfunded` or `invalid`. */
+  /** Why not, where it is over otherwise, or `underfunded`. */
   readonly answer?: UploadAnswer
+}
+
+/** An upload that is paid for in USDC at its beginning. */
+export interface PaidUpload {
+  /** Name of the payment. */
+  readonly payment: string
+  /** Of the whole item, as they were announced. */
+  readonly bytes: number
+  /** Absent: the money may not have moved. */
+  readonly facts?: PaidFacts
+  /** What is to become of the money: the item had so many bytes, or nothing was used of it. */
+  readonly owes?: 'refund' | { readonly spent: number }
+  /** That has happened. */
+  readonly endedMs?: number
 }
 
 /** Uploads in parts, on disk. */

@@ -9,13 +9,12 @@ export function multipartRoutes(multipart: Multipart, clients: Clients): UploadR
     {
       path: '/chunks/{token}/-1/-1',
       summary: 'Begins an upload in parts',
-      statuses: [200, 400, 429],
-      query: ['chunkSize'],
+      statuses: [200, 400, 402, 413, 429],
+      query: ['chunkSize', 'totalBytes', 'address', 'signatureType'],
       act: (request) => {
         // It would begin one that nobody can know of.
         if (request.method === 'HEAD') return { status: 405, text: 'Method Not Allowed' }
-        const wanted = new URLSearchParams(request.query).get('chunkSize') ?? undefined
-        return multipart.create(wanted, uploaderOf(request, clients, undefined).range)
+        return multipart.create(request, uploaderOf(request, clients, undefined).range)
       },
     },
     {

@@ -1,28 +1,33 @@
 import { isRefusal } from '../format/refusal.js'
 import type { Request } from '../http/exchange.js'
 import { answerOf, jsonAnswer, said, textAnswer, tooLarge, type UploadAnswer } from './answers.js'
+import { chunkBytes, readChunkBytes } from './chunk-sizes.js'
 import type { MultipartRecord } from './multipart-records.js'
 import type { Live, OpenUploads } from './open-uploads.js'
+import type { BeginUpload, PaidParts } from './paid-parts.js'
 import { PartArrival } from './part-arrival.js'
 import type { Uploader } from './uploader.js'
 
-/** What clients of the protocol expect. */
-const chunkMinBytes = 5_242_880
-const chunkMaxBytes = 524_288_000
-const chunkDefaultBytes = 25_000_000
 const chunksMax = 10_000
 
 /** Items that come in parts, in any order and over several connections, and are put together in the end. */
 export class Multipart {
-  constructor(private readonly open: OpenUploads) {}
+  /** `paid` absent: no upload is paid for at its beginning. */
+  constructor(
+    private readonly open: OpenUploads,
+    private readonly paid?: PaidParts,
+  ) {}
 
-  /** A new upload. `wanted`: bytes of its parts, as the client wrote it. `client`: whose share of the disk it takes. */
-  create(wanted: string | undefined, client: string | undefined): UploadAnswer {
-    const [min, max] = [chunkMinBytes, chunkMaxBytes]
-    const chunkSize = wanted === undefined ? chunkDefaultBytes : Number(wanted)
-    if (!Number.isInteger(chunkSize) || chunkSize < min || chunkSize > max)
-      return jsonAnswer(400, { error: 'Invalid chunk size', min, max })
-    const begun = this.open.begin({ chunkBytes: chunkSize, ...(client === undefined ? {} : { client }) })
+  /** A new upload. `client`: whose share of the disk it takes. */
+  async create(request: Request, client: string | undefined): Promise<UploadAnswer> {
+    const begin: BeginUpload = (terms) =>
+      this.open.begin({ ...terms, ...(client === undefined ? {} : { client }) })
+    const paid = await this.paid?.create(request, begin)
+    if (paid !== undefined) return paid
+    const { min, max } = chunkBytes
+    const chunkSize = readChunkBytes(new URLSearchParams(request.query).get('chunkSize'))
+    if (chunkSize === undefined) return jsonAnswer(400, { error: 'Invalid chunk size', min, max })
+    const begun = begin({ chunkBytes: chunkSize })
     return 'status' in begun ? begun : jsonAnswer(200, { id: begun.id, min, max, chunkSize }, noStore)
   }
 
@@ -37,7 +42,7 @@ export class Multipart {
     if (record === undefined) return unknown(id)
     const chunks = [...(this.open.live(id)?.chunks ?? [])].sort(([a], [b]) => a - b)
     const failed = record.answer === undefined ? {} : { failedReason: record.state.toUpperCase() }
-    const told = { id, min: chunkMinBytes, max: chunkMaxBytes, size: record.chunkBytes, chunks, ...failed }
+    const told = { id, min: chunkBytes.min, max: chunkBytes.max, size: record.chunkBytes, chunks, ...failed }
     return jsonAnswer(200, told, noStore)
   }
 
@@ -75,16 +80,21 @@ export class Multipart {
     const record = this.#find(id)
     const live = this.open.live(id)
     if (record === undefined || live === undefined) return unknown(id)
+    if (record.paid !== undefined && record.paid.facts === undefined)
+      return textAnswer(402, 'The upload is not paid for yet')
     if (!isTaking(record, live)) return textAnswer(409, 'The upload is being finalized: no more parts')
     const size = Number(request.header('content-length') ?? 0)
     if (!(size > 0)) return textAnswer(400, 'Invalid chunk: Content-Length must be positive')
-    if (size > chunkMaxBytes) return textAnswer(413, `Invalid chunk: larger than ${chunkMaxBytes} bytes`)
+    if (size > chunkBytes.max) return textAnswer(413, `Invalid chunk: larger than ${chunkBytes.max} bytes`)
     const offset = /^\d{1,15}$/.test(offsetText) ? Number(offsetText) : Number.NaN
     const grid = Math.max(record.chunkBytes, size)
     if (!(offset % grid === 0))
       return textAnswer(400, `Invalid chunk: its offset must be a multiple of ${grid}`)
     if (offset / grid >= chunksMax) return textAnswer(400, `Invalid chunk: more than ${chunksMax} parts`)
     if (offset + size > itemMaxBytes) return tooLarge(itemMaxBytes)
+    const { paid } = record
+    if (paid !== undefined && offset + size > paid.bytes)
+      return textAnswer(400, `Invalid chunk: beyond the ${paid.bytes} bytes that were paid for`)
     return this.open.full(live, size) ?? live
   }
 

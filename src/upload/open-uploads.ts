@@ -6,6 +6,7 @@ import type { Acceptor } from './acceptor.js'
 import { jsonAnswer, said, textAnswer, type UploadAnswer } from './answers.js'
 import { Assembly } from './assembly.js'
 import type { MultipartRecord, MultipartRecords } from './multipart-records.js'
+import { owing, type PaidParts } from './paid-parts.js'
 import type { PartFiles } from './part-files.js'
 import { PartShares } from './part-shares.js'
 import type { SingleUploadParts } from './single-upload.js'
@@ -29,6 +30,8 @@ export interface OpenUploadsParts extends SingleUploadParts {
   readonly files: PartFiles
   /** Bytes of parts of all uploads together. */
   readonly partsMaxBytes: number
+  /** Absent: no upload is paid for at its beginning. */
+  readonly paid?: PaidParts
   readonly clock: Clock
   readonly say: Log
 }
@@ -69,6 +72,7 @@ export class OpenUploads {
       const record = parts.records.find(id)
       if (record?.state === 'asked') this.drive(id, uploaderIn(record))
     }
+    for (const record of parts.records.all()) if (record.paid?.owes !== undefined) parts.paid?.end(record)
   }
 
   #adopt({ id, client }: MultipartRecord): void {
@@ -100,14 +104,16 @@ export class OpenUploads {
 
   /** A new upload, or why there is none. */
   begin(
-    terms: Pick<MultipartRecord, 'chunkBytes' | 'client' | 'appended' | 'uploader'>,
+    terms: Pick<MultipartRecord, 'chunkBytes' | 'client' | 'appended' | 'uploader' | 'paid'> & {
+      readonly id?: string
+    },
   ): MultipartRecord | UploadAnswer {
     this.#sweep()
     const full = this.parts.full() ?? this.#shares.crowded(terms.client)
     if (full !== undefined) return full
     if (this.#live.size >= openMax && !this.#dropEmpty())
       return textAnswer(503, 'Too many uploads are open', '\r\nRetry-After: 60')
-    const id = randomUUID()
+    const { id = randomUUID() } = terms
     const now = this.parts.clock.now()
     const record: MultipartRecord = { ...terms, id, createdMs: now, changedMs: now, state: 'open' }
     this.parts.records.put(record)
@@ -186,17 +192,23 @@ export class OpenUploads {
     const moved = (stage: Stage) => (): void => {
       live.stage = stage
     }
-    const answer = await new Assembly(this.parts).run(paths, uploader, moved('VALIDATING'), {
-      onHeld: moved('FINALIZING'),
+    const { records, paid, uploads } = this.parts
+    let isUnused = false
+    const charge = paid?.charge(records.find(id), () => {
+      isUnused = true
     })
+    const how = { onHeld: moved('FINALIZING'), ...(charge === undefined ? {} : { charge }) }
+    const answer = await new Assembly(this.parts).run(paths, uploader, moved('VALIDATING'), how)
     const outcome = outcomeOf(answer)
-    const record = this.parts.records.find(id)
+    const record = records.find(id)
     if (outcome === undefined || record === undefined) return answer
     const { answer: _, uploader: __, ...clean } = record
     if (outcome === 'finalized') {
       const { id: itemId } = answer.json as { id: MultipartRecord['itemId'] & string }
-      this.put({ ...clean, state: outcome, itemId })
-    } else this.put({ ...clean, state: outcome, answer })
+      const spent = uploads.find(itemId)?.place.sizeBytes ?? 0
+      this.put(owing({ ...clean, state: outcome, itemId }, isUnused ? 'refund' : { spent }))
+    } else this.put(owing({ ...clean, state: outcome, answer }, 'refund'))
+    paid?.end(record)
     // More credits may come: it can be finalized again.
     if (outcome !== 'underfunded') {
       this.#forget(id)
@@ -222,6 +234,8 @@ export class OpenUploads {
   /** Makes room for one: the oldest that has no part goes. */
   #dropEmpty(): boolean {
     for (const [id, live] of this.#live) {
+      // Money waits for it.
+      if (this.parts.records.find(id)?.paid !== undefined) continue
       if (live.chunks.size > 0 || live.attempt !== undefined || live.isDriven) continue
       this.drop(id)
       return true
@@ -237,7 +251,15 @@ export class OpenUploads {
   }
 
   #sweep(): void {
-    const expired = this.parts.records.all().filter((record) => this.#isExpired(record))
+    const { records, paid } = this.parts
+    const old = records.all().filter((record) => this.#isExpired(record))
+    const isOwed = ({ paid }: MultipartRecord): boolean => paid !== undefined && paid.endedMs === undefined
+    // What was paid for and never used becomes credits first.
+    for (const record of old.filter(isOwed)) {
+      if (record.paid?.owes === undefined) records.put(owing(record, 'refund'))
+      paid?.end(record)
+    }
+    const expired = old.filter((record) => !isOwed(record))
     if (expired.length === 0) return
     const ids = expired.map(({ id }) => id)
     this.parts.records.remove(ids)
@@ -277,12 +299,13 @@ export class OpenUploads {
   async close(): Promise<void> {
     this.#closing.abort()
     this.#sweeping.cancel()
+    await this.parts.paid?.close()
     while (this.#underWay.size > 0) await Promise.all(this.#underWay)
   }
 }
 
 function isOver({ state }: MultipartRecord): boolean {
-  return state === 'finalized' || state === 'invalid'
+  return state !== 'open' && state !== 'asked' && state !== 'underfunded'
 }
 
 /** Who uploads, as a record has it: what is undefined was not written down. */
@@ -291,8 +314,12 @@ export function uploaderIn({ uploader }: MultipartRecord): Uploader {
 }
 
 /** What an answer decides; undefined: nothing, it may be tried again. */
-export function outcomeOf({ status }: UploadAnswer): 'finalized' | 'underfunded' | 'invalid' | undefined {
+export function outcomeOf({
+  status,
+  failed,
+}: UploadAnswer): Exclude<MultipartRecord['state'], 'open' | 'asked'> | undefined {
   if (status === 200 || status === 202) return 'finalized'
-  if (status === 402) return 'underfunded'
-  return status >= 400 && status < 500 ? 'invalid' : undefined
+  if (status < 400 || status >= 500) return undefined
+  if (failed !== undefined) return `${failed}_failed`
+  return status === 402 ? 'underfunded' : 'invalid'
 }

@@ -45,7 +45,7 @@ export interface Purchase {
   /** Why the payment cannot be taken for this. */
   refuse(why: 'used' | 'identifier'): Promise<UploadAnswer>
   /** Moves the money. `isOpen`: it may still move. */
-  collect(id: Id): Promise<PaidFacts | { readonly answer: UploadAnswer; readonly isOpen: boolean }>
+  collect(itemId: string): Promise<PaidFacts | { readonly answer: UploadAnswer; readonly isOpen: boolean }>
 }
 
 /** Sales on disk: one for each payment that was brought for an item. */

@@ -69,7 +69,7 @@ export class ItemSelling {
     }
   }
 
-  async #became(sale: Sale, itemId: Id): ReturnType<Purchase['collect']> {
+  async #became(sale: Sale, itemId: string): ReturnType<Purchase['collect']> {
     const { usdc, clock } = this.parts
     const open = { answer: settling, isOpen: true }
     if (usdc === undefined) return open

@@ -36,7 +36,9 @@ export class Sharing {
     if (approved === undefined) {
       const ended = await this.credits.revoke({ ...pair, approvedAddress: revoked ?? '' })
       if (isRefusal(ended)) return paymentAway(header.id)
-      return isDenied(ended) ? textAnswer(ended.status, ended.text) : { done: { revokedApprovals: ended } }
+      return isDenied(ended)
+        ? { ...textAnswer(ended.status, ended.text), failed: 'revoke' }
+        : { done: { revokedApprovals: ended } }
     }
     const expires = tagValue(header.tags, tags.expires)
     const created = await this.credits.approve({
@@ -45,7 +47,7 @@ export class Sharing {
     })
     if (isRefusal(created)) return paymentAway(header.id)
     return isDenied(created)
-      ? textAnswer(created.status, created.text)
+      ? { ...textAnswer(created.status, created.text), failed: 'approval' }
       : { done: { createdApproval: created } }
   }
 }

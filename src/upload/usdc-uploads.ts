@@ -92,7 +92,8 @@ export class UsdcUploads {
     return isRefusal(looked) || !('good' in looked) ? answered(looked) : undefined
   }
 
-  purchase({ read, name, order }: Brought, requestOf: Purchase['request']): Purchase {
+  /** `address`: who gets what is paid and not used; absent: who pays. */
+  purchase({ read, name, order }: Brought, requestOf: Purchase['request'], address?: string): Purchase {
     const { identifier, authorization } = read
     const { value, from } = authorization
     const named = identifier === undefined ? {} : { identifier: `${from.toLowerCase()}:${identifier}` }
@@ -100,7 +101,7 @@ export class UsdcUploads {
       ...{ payment: name, units: value, bytes: order.bytes, ...named },
       request: requestOf,
       refuse: (why) => this.#refuse(why, order),
-      collect: (itemId) => this.#collect({ ...order, itemId }),
+      collect: (itemId) => this.#collect({ ...order, itemId, ...(address === undefined ? {} : { address }) }),
     }
   }
 

@@ -235,6 +235,57 @@ t.test('bytes are signed by the service: small ones for nothing, others for USDC
   t.equal(wrong.status, 400)
 })
 
+t.test('an upload in parts is paid at its beginning, and what is not used becomes credits', async (t) => {
+  const { facilitator, payer, program, taken } = await scene(t)
+  const { upload = '', gateway = '', payment: bank = '' } = program.urls
+  const item = itemOf('in parts', 6_000_000)
+  const chunk = 5_242_880
+  const address = newAccount().address
+  const begin = async (totalBytes: number, headers: Record<string, string> = {}): Promise<Told> => {
+    const query = `chunkSize=${chunk}&totalBytes=${totalBytes}&address=${address}&signatureType=3`
+    const answer = await fetch(`${upload}/v1/chunks/base-usdc/-1/-1?${query}`, { headers })
+    const text = await answer.text()
+    const json = text.startsWith('{') ? (JSON.parse(text) as Record<string, unknown>) : { text }
+    return { status: answer.status, headers: answer.headers, json }
+  }
+  const credits = async (): Promise<bigint> => {
+    const told = await fetch(`${bank}/v1/account/balance/ethereum?address=${address}`)
+    return told.status === 404 ? 0n : BigInt(((await told.json()) as { winc: string }).winc)
+  }
+  const asked = await begin(12_000_000)
+  t.equal(asked.status, 402)
+  const value = offerIn(asked).maxAmountRequired
+  const headers = await payment(payer, 1, { to: payee, value })
+  const [first, second] = await Promise.all([begin(12_000_000, headers), begin(12_000_000, headers)])
+  t.equal(first.status, 200)
+  t.match(first.json, { chunkSize: chunk, id: second.json.id })
+  t.equal((await begin(12_000_000, headers)).json.id, first.json.id, 'one payment begins one upload')
+  t.equal((await begin(50_000_000, headers)).json.error, 'payment_already_used')
+  t.equal(taken(), BigInt(value))
+  const parts = `${upload}/v1/chunks/base-usdc/${String(first.json.id)}`
+  t.equal((await post(`${parts}/0`, item.subarray(0, chunk))).status, 200)
+  t.equal((await post(`${parts}/${chunk}`, item.subarray(chunk))).status, 200)
+  const beyond = await post(`${parts}/${2 * chunk}`, new Uint8Array(2_000_000))
+  t.equal(beyond.status, 400, 'no more than was paid for')
+  const done = await post(`${parts}/-1`, new Uint8Array(0))
+  t.equal(done.status, 200)
+  const served = await fetch(`${gateway}/raw/${String(done.json.id)}`)
+  t.ok(Buffer.from(await served.arrayBuffer()).equals(item.subarray(item.length - 6_000_000)))
+  const paid = BigInt(String(done.json.winc))
+  await eventually(async () => (await credits()) > 0n)
+  const back = await credits()
+  t.ok(back > (paid * 4n) / 10n && back < (paid * 6n) / 10n, 'half of it was not used')
+
+  const again = await payment(payer, 1, { to: payee, value })
+  const known = String((await begin(12_000_000, again)).json.id)
+  const other = `${upload}/v1/chunks/base-usdc/${known}`
+  t.equal((await post(`${other}/0`, item.subarray(0, chunk))).status, 200)
+  t.equal((await post(`${other}/${chunk}`, item.subarray(chunk))).status, 200)
+  t.equal((await post(`${other}/-1`, new Uint8Array(0))).status, 200)
+  await eventually(async () => (await credits()) === back + paid)
+  t.equal(facilitator.count('settle'), 2)
+})
+
 t.test('prices are told in USDC, and are what is asked for', async (t) => {
   const { program } = await scene(t)
   const { upload = '' } = program.urls

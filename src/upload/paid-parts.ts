@@ -1,0 +1,144 @@
+import { createHash } from 'node:crypto'
+import { type Clock, pause } from '../actor/clock.js'
+import { isRefusal } from '../format/refusal.js'
+import type { Request } from '../http/exchange.js'
+import type { CreditsPort, UsdcPort } from '../payment/port.js'
+import { jsonAnswer, tooLarge, type UploadAnswer } from './answers.js'
+import type { Charged } from './charging.js'
+import { chunkBytes, readChunkBytes } from './chunk-sizes.js'
+import type { MultipartRecord, MultipartRecords, PaidUpload } from './multipart-records.js'
+import type { Brought, UsdcUploads } from './usdc-uploads.js'
+
+export interface PaidPartsParts {
+  readonly payments: Pick<UsdcUploads, 'brought' | 'offer' | 'purchase'>
+  readonly usdc: Pick<UsdcPort, 'finish'>
+  readonly credits: Pick<CreditsPort, 'refund'>
+  readonly records: MultipartRecords
+  readonly itemMaxBytes: number
+  readonly clock: Clock
+}
+
+/** Makes room for an upload and writes it down; an answer: there is none. */
+export type BeginUpload = (
+  terms: Pick<MultipartRecord, 'chunkBytes' | 'paid'> & { readonly id?: string },
+) => MultipartRecord | UploadAnswer
+
+const againMs = 2000
+const addressShape = /^(?:0x[0-9a-fA-F]{40}|[\w-]{32,44}|kyve1[0-9a-z]{38})$/
+const noStore = '\r\nCache-Control: no-store'
+
+/**
+ * Uploads in parts that are paid for in USDC: at their beginning, by the size that is announced there. Parts beyond it are
+ * refused; what is paid and not used becomes credits.
+ */
+export class PaidParts {
+  readonly #closing = new AbortController()
+  readonly #underWay = new Set<Promise<void>>()
+
+  constructor(private readonly parts: PaidPartsParts) {}
+
+  /** Undefined: it is not to be paid for in USDC. */
+  async create(request: Request, begin: BeginUpload): Promise<UploadAnswer | undefined> {
+    const { payments, itemMaxBytes } = this.parts
+    const query = new URLSearchParams(request.query)
+    const total = query.get('totalBytes')
+    if (total === null) return undefined
+    const bytes = /^[1-9]\d{0,14}$/.test(total) ? Number(total) : undefined
+    const size = readChunkBytes(query.get('chunkSize'))
+    if (bytes === undefined) return jsonAnswer(400, { error: 'Invalid totalBytes' })
+    if (bytes > itemMaxBytes) return tooLarge(itemMaxBytes)
+    if (size === undefined)
+      return jsonAnswer(400, { error: 'Invalid chunk size', min: chunkBytes.min, max: chunkBytes.max })
+    const address = query.get('address') ?? undefined
+    if (address !== undefined && !addressShape.test(address))
+      return jsonAnswer(400, { error: 'Invalid address' })
+    const brought = payments.brought(request, bytes)
+    if (brought !== undefined)
+      return 'status' in brought ? brought : this.#paid(brought, size, address, begin)
+    const offer = await payments.offer(request, bytes)
+    // The payment service sells nothing for USDC: credits pay in the end.
+    return offer.status === 404 ? undefined : offer
+  }
+
+  async #paid(
+    brought: Brought,
+    size: number,
+    address: string | undefined,
+    begin: BeginUpload,
+  ): Promise<UploadAnswer> {
+    const { records, payments } = this.parts
+    const { bytes } = brought.order
+    const id = uploadIdOf(brought.name)
+    const purchase = payments.purchase(brought, () => id, address)
+    const known = records.find(id)
+    if (known !== undefined && known.paid?.bytes !== bytes) return purchase.refuse('used')
+    if (known?.paid?.facts !== undefined) return created(known)
+    const paid: PaidUpload = { payment: brought.name, bytes }
+    // Written down before the money moves: a kill in between leaves word of what is to be given back.
+    const begun = known ?? begin({ id, chunkBytes: size, paid })
+    if ('status' in begun) return begun
+    const facts = await purchase.collect(id)
+    const record = records.find(id)
+    if (record === undefined) return jsonAnswer(503, { error: 'try again' }, '\r\nRetry-After: 2')
+    if ('answer' in facts) {
+      if (!facts.isOpen && record.paid?.facts === undefined) records.remove([id])
+      return facts.answer
+    }
+    const ended = { ...record, paid: { ...paid, facts } }
+    records.put(ended)
+    return created(ended)
+  }
+
+  /** What pays for the item in the end. `onUnused`: it is paid for otherwise. */
+  charge(record: MultipartRecord | undefined, onUnused: () => void): Charged | undefined {
+    const paid = record?.paid
+    if (paid?.facts === undefined) return undefined
+    const { winc } = paid.facts
+    return { winc, keep: () => undefined, giveBack: async () => onUnused() }
+  }
+
+  /** The record says what is to become of the money: sees to it. */
+  end({ id }: Pick<MultipartRecord, 'id'>): void {
+    const over = this.#end(id).finally(() => this.#underWay.delete(over))
+    this.#underWay.add(over)
+  }
+
+  async #end(id: string): Promise<void> {
+    const { records, usdc, credits, clock } = this.parts
+    while (!this.#closing.signal.aborted) {
+      const owes = records.find(id)?.paid?.owes
+      if (owes === undefined) return
+      const ended =
+        owes === 'refund' ? await credits.refund(id) : await usdc.finish({ itemId: id, bytes: owes.spent })
+      const record = records.find(id)
+      if (record?.paid === undefined || this.#closing.signal.aborted) return
+      // Unknown: nothing is held back for it.
+      if (!isRefusal(ended) || ended.refused === 'unknown') {
+        const { owes: _, ...paid } = record.paid
+        records.put({ ...record, paid: { ...paid, endedMs: clock.now() } })
+        return
+      }
+      await pause(againMs, this.#closing.signal)
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort()
+    await Promise.all(this.#underWay)
+  }
+}
+
+function created({ id, chunkBytes: chunkSize, paid }: MultipartRecord): UploadAnswer {
+  const { min, max } = chunkBytes
+  return jsonAnswer(200, { id, min, max, chunkSize }, noStore + (paid?.facts?.lines ?? ''))
+}
+
+/** One payment begins one upload, however often it is brought. */
+function uploadIdOf(payment: string): string {
+  return createHash('sha256').update(`upload ${payment}`).digest('base64url')
+}
+
+/** A record that says what is to become of its money, where it was paid for at its beginning. */
+export function owing(record: MultipartRecord, owes: NonNullable<PaidUpload['owes']>): MultipartRecord {
+  return record.paid === undefined ? record : { ...record, paid: { ...record.paid, owes } }
+}

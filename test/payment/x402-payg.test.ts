@@ -1,0 +1,113 @@
+import t, { type Test } from 'tap'
+import { ordersPath } from '../../src/payment/port.js'
+import { makeServiceToken } from '../../src/payment/service-token.js'
+import { newAccount, payee } from '../admission/scene.js'
+import { scriptedFacilitator } from '../admission/scripted-facilitator.js'
+import { payment } from '../admission/shop.js'
+import { eventually } from '../eventually.js'
+import { type PaymentRig, paymentRig, secret } from './rig.js'
+
+const wallet = `${'W'.repeat(42)}A`
+const path = `/v1/x402/payment/arweave/${wallet}`
+
+async function scene(t: Test) {
+  const facilitator = await scriptedFacilitator(t)
+  const payer = newAccount()
+  facilitator.balances.set(payer.address.toLowerCase(), 100_000_000n)
+  const rig = await paymentRig(t, {
+    x402: {
+      ...{ network: 'base-sepolia', wallet: payee.toLowerCase(), facilitatorUrl: facilitator.url },
+      ...{ protocol: 'http', verifyMs: 30_000, settleMs: 30_000 },
+    },
+  })
+  rig.setTime(Date.now())
+  /** The value of a header with a payment. */
+  const paying = async (version: 1 | 2, value: string): Promise<string> =>
+    Object.values(await payment(payer, version, { to: payee, value }))[0] ?? ''
+  return { facilitator, rig, paying }
+}
+
+const ask = async (rig: PaymentRig, given: object, to = path, headers = {}) => {
+  const { status, json } = await rig.post(to, JSON.stringify(given), headers)
+  return { status, json: json as Record<string, string> }
+}
+
+async function balance(rig: PaymentRig): Promise<bigint> {
+  const { json } = await rig.get(`/v1/balance?address=${wallet}`)
+  return json === undefined ? 0n : BigInt((json as { winc: string }).winc)
+}
+
+async function priceOf(rig: PaymentRig, byteCount: number): Promise<string> {
+  const { status, json } = await ask(rig, { byteCount, dataItemId: 'asked' })
+  t.equal(status, 402)
+  return (json as unknown as { accepts: { maxAmountRequired: string }[] }).accepts[0]?.maxAmountRequired ?? ''
+}
+
+t.test('a payment for one item is held for it, and what is not used becomes credits', async (t) => {
+  const { facilitator, rig, paying } = await scene(t)
+  const service = { authorization: `Bearer ${makeServiceToken(secret, Date.now())}` }
+  const byteCount = 10_000_000
+  const value = await priceOf(rig, byteCount)
+  for (const [at, version] of ([1, 2] as const).entries()) {
+    const paymentHeader = await paying(version, value)
+    const order = { paymentHeader, dataItemId: `item-${at}`, byteCount, mode: 'payg' }
+    const [first, again] = await Promise.all([ask(rig, order), ask(rig, order)])
+    t.equal(first.status, 200)
+    t.strictSame(again, first, 'once, however often it is asked')
+    const { wincPaid, wincReserved, wincCredited } = first.json
+    t.strictSame([wincReserved, wincCredited], [wincPaid, '0'])
+    const other = await ask(rig, { ...order, dataItemId: 'another' })
+    t.match([other.status, other.json.error], [402, 'payment_already_used'])
+    t.equal(await balance(rig), 0n)
+  }
+  const finalize = (dataItemId: string, actualByteCount: number, headers: object = service) =>
+    ask(rig, { dataItemId, actualByteCount }, '/v1/x402/finalize', headers)
+  t.equal((await finalize('item-0', byteCount, {})).status, 401)
+  t.equal((await finalize('nobody', byteCount)).status, 404)
+  t.equal((await finalize('item-0', 0)).status, 400)
+  const confirmed = await finalize('item-0', byteCount - 100)
+  t.match(confirmed.json, { success: true, status: 'confirmed', refundWinc: '0' })
+  const refunded = await finalize('item-1', byteCount / 2)
+  t.equal(refunded.json.status, 'refunded')
+  t.equal(await balance(rig), BigInt(refunded.json.refundWinc ?? 0))
+  t.ok(BigInt(refunded.json.refundWinc ?? 0) > 0n)
+  t.strictSame((await finalize('item-1', byteCount)).json.status, 'refunded', 'the first answer stays')
+  const kept = await finalize('item-0', byteCount * 2)
+  t.equal(kept.json.status, 'confirmed')
+  const paymentHeader = await paying(1, value)
+  t.equal((await ask(rig, { paymentHeader, dataItemId: 'liar', byteCount })).status, 200)
+  t.equal((await finalize('liar', byteCount * 2)).json.status, 'fraud_penalty')
+  t.equal(facilitator.count('settle'), 3)
+  t.strictSame((await rig.ledger.check()).faults, [])
+})
+
+t.test('what is paid beyond the price becomes credits where that is wanted', async (t) => {
+  const { rig, paying } = await scene(t)
+  const byteCount = 1_000_000
+  const more = String(BigInt(await priceOf(rig, byteCount)) * 3n)
+  const hybrid = { paymentHeader: await paying(1, more), dataItemId: 'item', byteCount, mode: 'hybrid' }
+  const { json } = await ask(rig, hybrid)
+  t.equal(BigInt(json.wincReserved ?? 0) + BigInt(json.wincCredited ?? 0), BigInt(json.wincPaid ?? 0))
+  t.equal(await balance(rig), BigInt(json.wincCredited ?? 0))
+  const cost = (await rig.get(`/v1/price/bytes/${byteCount}`)).json as { winc: string }
+  t.equal(json.wincReserved, cost.winc)
+  const topUp = await ask(rig, { paymentHeader: await paying(2, '5000000'), mode: 'topup' })
+  t.match(topUp.json, { success: true, wincReserved: '0', mode: 'topup' })
+  t.equal(await balance(rig), BigInt(json.wincCredited ?? 0) + BigInt(topUp.json.wincCredited ?? 0))
+  t.strictSame((await rig.ledger.check()).faults, [])
+})
+
+t.test('what is no order is refused, and nothing moves', async (t) => {
+  const { facilitator, rig, paying } = await scene(t)
+  const sound = { dataItemId: 'item', byteCount: 1000, paymentHeader: await paying(1, '1000') }
+  for (const wrong of [{ mode: 'gift' }, { byteCount: -1 }, { dataItemId: '../x' }, { paymentHeader: 7 }])
+    t.equal((await ask(rig, { ...sound, ...wrong })).status, 400)
+  t.equal((await ask(rig, sound, '/v1/x402/payment/arweave/nobody')).status, 400)
+  t.equal((await ask(rig, { ...sound, paymentHeader: 'rubbish' })).status, 400)
+  const asked = { usdc: 'outcome', given: { payment: 'nobody', itemId: 'item' } }
+  t.equal((await ask(rig, asked, ordersPath)).status, 401)
+  const service = { authorization: `Bearer ${makeServiceToken(secret, Date.now())}` }
+  t.match((await ask(rig, asked, ordersPath, service)).json, { paid: false, state: 'unknown' })
+  t.equal(facilitator.count('settle'), 0)
+  await eventually(async () => (await balance(rig)) === 0n)
+})
