@@ -20,11 +20,14 @@ export async function insist(
   return false
 }
 
-/** Every commit has a cost of its own, however few payloads are in it: at most one in this time. */
-const betweenMs = 50
+/**
+ * Every commit has a cost of its own, however few payloads are in it (a flush, and pages that all of them share): at most one in
+ * this time.
+ */
+const betweenMs = 250
 
-/** Payloads of one commit. Each holds its place in the progress table until then, and there are some hundreds of places. */
-const payloadsMax = 64
+/** Payloads of one commit: a larger one holds up everybody else's for too long. */
+const payloadsMax = 1024
 
 /**
  * Words for the keeper that many payloads have one after the other: they go together, in one message and one commit. The first
@@ -41,6 +44,8 @@ export class CommitBatch {
   constructor(
     private readonly keeper: Address<CatalogRequest, CatalogReply>,
     private readonly clock: Clock,
+    /** Runs before a batch is sent. */
+    private readonly before: () => void = () => undefined,
   ) {}
 
   /** What is to be said of one payload. Resolves when it is committed; false where the keeper did not take it. */
@@ -67,6 +72,7 @@ export class CommitBatch {
     this.#requests = []
     this.#payloads = 0
     this.#outcome = undefined
+    this.before()
     this.#tell(insist(this.keeper, { kind: 'all', requests }))
   }
 }

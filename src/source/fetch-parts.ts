@@ -1,11 +1,9 @@
 import type { Address } from '../actor/address.js'
 import type { Log } from '../actor/log.js'
-import type { Attributes } from '../catalog/attributes.js'
 import type { CatalogReply, CatalogRequest } from '../catalog/protocol.js'
 import type { LmdbCatalog } from '../catalog/reader.js'
 import type { Id } from '../format/id.js'
 import type { BlobStore } from '../store/blobs.js'
-import type { SegmentPlace } from '../store/segments/place.js'
 import type { SmallBlobs } from '../store/segments/small-blobs.js'
 import type { AvoidedOrigins } from './avoided-origins.js'
 import type { Keeping } from './keeping.js'
@@ -47,21 +45,6 @@ export interface FetchParts {
   readonly meters: FetchMeters
   readonly log: Log
   readonly options: FetchOptions
-}
-
-/** What readers are told. */
-export interface Opening {
-  readonly attributes: Attributes
-  readonly path: string
-  /** Where in the file the payload's first byte lies, or that of the window. */
-  readonly offset: number
-  /** Where all of it lies, judged, in a segment. */
-  readonly place?: SegmentPlace
-  readonly base: number
-  readonly sizeBytes: number
-  readonly source: string
-  readonly trusted: boolean
-  readonly hops?: number
 }
 
 export interface FetchWish {

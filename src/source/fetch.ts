@@ -8,13 +8,14 @@ import type { BlobDraft } from '../store/blobs.js'
 import type { SmallBlobs } from '../store/segments/small-blobs.js'
 import type { Delivery } from './delivery.js'
 import { openablePath } from './delivery.js'
-import type { FetchParts, FetchWish, Opening } from './fetch-parts.js'
+import type { FetchParts, FetchWish } from './fetch-parts.js'
 import { FileWriter } from './file-writer.js'
 import { Gathering } from './gathering.js'
 import { judgeDigest, judgeSize, unsettles } from './judge.js'
 import type { Kept } from './keeping.js'
 import { leave } from './leave.js'
 import { openLocal } from './local-blob.js'
+import type { Opening } from './opening.js'
 import { defect, forbiddenBytes, unknownEverywhere, weightier } from './refusals.js'
 import { resuming } from './resuming.js'
 import type { Found } from './source.js'
@@ -110,6 +111,13 @@ export class Fetch {
 
   /** The blob on disk, where the catalog says there is one. */
   async #local(): Promise<boolean> {
+    const fresh = this.parts.keeping.uncommitted.get(this.wish.id)
+    if (fresh !== undefined) {
+      this.#fileBytes = fresh.sizeBytes
+      this.delivery.move(fresh.sizeBytes, 'whole')
+      this.#tell(fresh)
+      return true
+    }
     const local = await openLocal(this.wish.id, this.parts)
     if (local === undefined) return false
     const { known, handle, offset } = local
@@ -254,8 +262,7 @@ export class Fetch {
       if (isRefusal(whole)) return whole
       const part = small.put(digest, gathering.parts)
       if (!isRefusal(part)) {
-        this.#show(whole, part)
-        await this.parts.keeping.keepSmall(this.#keptOf(whole))
+        await this.parts.keeping.keepSmall(this.#keptOf(whole), this.#show(whole, part))
         return undefined
       }
       // It is not kept; who asked for it reads it from a file without a name.
@@ -289,10 +296,12 @@ export class Fetch {
   }
 
   /** Readers see all of it. */
-  #show(whole: Whole, where: Pick<Opening, 'path' | 'offset' | 'place'>): void {
+  #show(whole: Whole, where: Pick<Opening, 'path' | 'offset' | 'place'>): Opening {
     this.parts.suspects.clear(this.wish.id)
     this.delivery.move(whole.fileBytes, 'whole')
-    this.#tell(this.#openingOf(whole, whole.attributes, where))
+    const opening = this.#openingOf(whole, whole.attributes, where)
+    this.#tell(opening)
+    return opening
   }
 
   #keptOf({ found, attributes, digest }: Whole): Kept {

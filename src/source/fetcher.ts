@@ -4,8 +4,9 @@ import { isRefusal, type Reason, type Refusal, refuse } from '../format/refusal.
 import type { Absences } from './absences.js'
 import { Delivery, Slots } from './delivery.js'
 import { Fetch } from './fetch.js'
-import type { FetchParts, Opening } from './fetch-parts.js'
+import type { FetchParts } from './fetch-parts.js'
 import type { ManifestShelf, ManifestText } from './manifest-shelf.js'
+import type { Opening } from './opening.js'
 import type { ProgressTable } from './progress.js'
 import type { Hints, ManifestFrom, SourceProgress, SourceReply, SourceRequest } from './protocol.js'
 import { stillUnknown } from './refusals.js'
@@ -154,15 +155,19 @@ export class Fetcher {
       else fetch.abandon()
     }
     while (this.#running.size > 0) await Promise.all(this.#running.values())
+    await this.parts.keeping.settled()
     for (const reader of [...this.#readers.keys()]) this.#leave(reader)
   }
 
   async #open(request: Open, caller: Hearer): Promise<SourceReply> {
     const { absences } = this.options
     // Who knows where to look is not answered from memory.
-    const told = request.hints.rootId !== undefined
-    const absentMs = told ? 0 : (absences?.leftMs(request.id) ?? 0)
+    const isGuided = request.hints.rootId !== undefined
+    const absentMs = isGuided ? 0 : (absences?.leftMs(request.id) ?? 0)
     if (absentMs > 0) return { kind: 'refused', refusal: stillUnknown(absentMs) }
+    const latest = this.parts.keeping.uncommitted.get(request.id)
+    const here = latest === undefined || request.readsSegments !== true ? undefined : placedOf(latest)
+    if (here !== undefined) return here
     const generation = this.parts.catalog.generation(request.id)
     const { fetch, fresh } = this.#join(request) ?? this.#start(request)
     if (fetch === undefined) return { kind: 'refused', refusal: fresh }
@@ -176,9 +181,9 @@ export class Fetcher {
       this.#leave(reader)
       return { kind: 'refused', refusal: opening }
     }
-    const latest = fetch.told ?? opening
-    const placed = request.readsSegments === true ? placedOf(latest) : undefined
-    if (placed === undefined) return opened(reader, fetch, latest)
+    const told = fetch.told ?? opening
+    const placed = request.readsSegments === true ? placedOf(told) : undefined
+    if (placed === undefined) return opened(reader, fetch, told)
     this.#leave(reader)
     return placed
   }

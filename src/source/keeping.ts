@@ -7,7 +7,9 @@ import type { CatalogReply, CatalogRequest } from '../catalog/protocol.js'
 import type { BlobDraft, BlobStore, FileIdentity } from '../store/blobs.js'
 import type { SmallBlobs } from '../store/segments/small-blobs.js'
 import { CommitBatch, insist } from './commit-batch.js'
+import type { Opening } from './opening.js'
 import type { Hints } from './protocol.js'
+import { Uncommitted } from './uncommitted.js'
 
 /** A payload that became a blob. */
 export interface Kept {
@@ -33,6 +35,7 @@ export class Keeping {
   readonly #busy = new Map<string, Promise<void>>()
   readonly #flushes = FairSlots.unbounded(flushesMax)
   readonly #batch: CommitBatch
+  readonly uncommitted = new Uncommitted()
   #waiting = 0
   #passed = 0
 
@@ -50,7 +53,8 @@ export class Keeping {
     private readonly small?: SmallBlobs,
     clock: Clock = systemClock,
   ) {
-    this.#batch = new CommitBatch(keeper, clock)
+    // Whoever hears of a payload by the catalog finds it in the index of the segments.
+    this.#batch = new CommitBatch(keeper, clock, () => small?.commit())
   }
 
   /** Payloads that were handed to `keep` and are not done. */
@@ -101,24 +105,27 @@ export class Keeping {
   }
 
   /**
-   * The payload lies in a segment already: the catalog is told. A record without bytes is found out by who asks for them, and
-   * bytes without a record go with their segment. Never rejects for the disk's sake.
+   * The payload lies in a segment already: the catalog is told with many others, and resolves before that. `uncommitted` has
+   * `opening` until then. A record without bytes is found out by who asks for them, and bytes without a record go with their
+   * segment. Never rejects for the disk's sake.
    */
-  async keepSmall(kept: Kept): Promise<void> {
+  keepSmall(kept: Kept, opening: Opening): Promise<void> {
     const { attributes, digest } = kept
-    this.#waiting += 1
-    try {
-      await this.#alone(digest, async () => {
-        const requests: CatalogRequest[] = [
-          { kind: 'kept', digest, sizeBytes: attributes.size, isSmall: true },
-          { kind: 'learn', attributes: [attributes] },
-        ]
-        if (await this.#batch.add(requests)) this.onKept(kept, undefined)
-        else this.log.error({ id: attributes.id }, 'the catalog did not take what was kept')
-      })
-    } finally {
-      this.#waiting -= 1
-    }
+    const commit = this.#alone(digest, async () => {
+      const requests: CatalogRequest[] = [
+        { kind: 'kept', digest, sizeBytes: attributes.size, isSmall: true },
+        { kind: 'learn', attributes: [attributes] },
+      ]
+      if (await this.#batch.add(requests)) this.onKept(kept, undefined)
+      else this.log.error({ id: attributes.id }, 'the catalog did not take what was kept')
+    })
+    return this.uncommitted.note(opening, commit)
+  }
+
+  /** Resolves when the catalog has heard of every small payload. */
+  async settled(): Promise<void> {
+    this.#batch.flush()
+    await this.uncommitted.settled()
   }
 
   /** These payloads went with their segment. Never rejects. */

@@ -18,7 +18,9 @@ import { threads } from './threads.js'
 t.test('small payloads of a gateway are read in their segment, and nothing is left open', async (t) => {
   const bodies = new Map<Id, Buffer>()
   for (let at = 0; at < 100; at += 1) bodies.set(someId(), randomBytes(1 + at * 97))
+  let asked = 0
   const server = await upstream((request, response) => {
+    asked += 1
     const found = bodies.get((request.url?.replace('/raw/', '') ?? '') as Id)
     if (found === undefined) return void response.writeHead(404).end()
     response.writeHead(200, { 'content-length': found.length, 'content-type': 'text/plain' })
@@ -47,13 +49,24 @@ t.test('small payloads of a gateway are read in their segment, and nothing is le
     t.ok((await drain(opened.content, 0, body.length)).equals(body))
     opened.content.close()
   }
+  const readAgain = async (id: Id, body: Buffer): Promise<void> => {
+    const opened = await opener.open({ id, hints: {}, provenance: trail })
+    if (isRefusal(opened)) throw new Error(opened.message)
+    t.ok((await drain(opened.content, 0, body.length)).equals(body))
+    opened.content.close()
+  }
   for (const [id, body] of bodies) {
     // Two at a time: one transfer serves both.
     await Promise.all([read(id, body), read(id, body)])
+    // And none is needed before the catalog has heard of it, nor afterwards.
+    await readAgain(id, body)
   }
+  t.equal(asked, bodies.size)
   const isKept = (id: Id, body: Buffer): boolean =>
     catalog.attributes(id)?.digest !== undefined && catalog.blobSize(sha256(body)) === body.length
   await eventually(() => [...bodies].every(([id, body]) => isKept(id, body)))
+  for (const [id, body] of bodies) await readAgain(id, body)
+  t.equal(asked, bodies.size)
   await stop()
 })
 

@@ -29,11 +29,11 @@ export const segmentDefaults = {
   segmentBytes: 268_435_456,
   payloadMaxBytes: 1_048_576,
   freeMinBytes: 1_073_741_824,
-  commitMs: 50,
+  commitMs: 500,
 } as const
 
 /** Changes that make a commit due at once. */
-const batchMax = 1024
+const batchMax = 4096
 
 /** Changes that are held while the disk of the index fails; beyond, they are given up. */
 const heldMax = 65_536

@@ -60,6 +60,11 @@ export class SmallBlobs extends SegmentParts {
     return isRefusal(place) ? place : { ...this.partOf(place), place }
   }
 
+  /** What was put so far is found by its digest on every thread. */
+  commit(): void {
+    this.store.commit()
+  }
+
   remove(digest: Uint8Array): void {
     this.store.remove(digest)
   }

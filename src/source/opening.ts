@@ -1,0 +1,17 @@
+import type { Attributes } from '../catalog/attributes.js'
+import type { SegmentPlace } from '../store/segments/place.js'
+
+/** What readers are told. */
+export interface Opening {
+  readonly attributes: Attributes
+  readonly path: string
+  /** Where in the file the payload's first byte lies, or that of the window. */
+  readonly offset: number
+  /** Where all of it lies, judged, in a segment. */
+  readonly place?: SegmentPlace
+  readonly base: number
+  readonly sizeBytes: number
+  readonly source: string
+  readonly trusted: boolean
+  readonly hops?: number
+}
