@@ -3,7 +3,7 @@ import { type Environment, openEnvironment, present, type Table } from '../store
 import { decodeAccount, encodeAccount, type LedgerAccount } from './account.js'
 import type { Books, LedgerEntries } from './judge.js'
 import { isKey, type LedgerRecord, type RecordChange, type SignedHead } from './port.js'
-import { decodeTransfer, encodeTransfer, firstHead, nextHead, type Transfer } from './transfer.js'
+import { chained, decodeTransfer, encodeTransfer, firstHead, putNumber, type Transfer } from './transfer.js'
 
 const bytesOf = (value: string): Buffer => Buffer.from(value)
 
@@ -12,13 +12,22 @@ function textOf(bytes: Uint8Array): string {
 }
 
 function number(value: number): Buffer {
-  const bytes = Buffer.alloc(8)
-  bytes.writeBigUInt64BE(BigInt(value))
+  const bytes = Buffer.allocUnsafe(8)
+  putNumber(bytes, value, 0)
   return bytes
 }
 
+/** A text and a number behind it, as one key. */
+function numbered(text: string, value: number): Buffer {
+  const bytes = Buffer.allocUnsafe(text.length * 3 + 8)
+  const end = bytes.write(text)
+  putNumber(bytes, value, end)
+  return bytes.subarray(0, end + 8)
+}
+
 function numberOf(bytes: Uint8Array, at = 0): number {
-  return Number(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).readBigUInt64BE(at))
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  return view.getUint32(at) * 2 ** 32 + view.getUint32(at + 4)
 }
 
 function recordKey(kind: string, key: string): Buffer {
@@ -111,6 +120,8 @@ export class LmdbBooks implements Books {
   }
 
   isEnded(pendingId: string): boolean {
+    // What is kept is pending still: its end takes it out.
+    if (this.#keptPending.has(pendingId)) return false
     return this.#endings.get(bytesOf(pendingId)) !== undefined
   }
 
@@ -222,9 +233,10 @@ export class LmdbBooks implements Books {
     const { sequence, id, kind, debit, credit, untilMs, pending } = transfer
     const text = encodeTransfer(transfer)
     const key = number(sequence)
-    this.#transfers.append(key, bytesOf(text))
+    const { head, bytes } = chained(this.head, sequence, text)
+    this.#transfers.append(key, bytes)
     this.#ids.put(bytesOf(id), key)
-    this.head = nextHead(this.head, sequence, text)
+    this.head = head
     this.sequence = sequence
     if (kind === 'post' || kind === 'void') {
       this.#endings.put(bytesOf(pending), key)
@@ -234,8 +246,8 @@ export class LmdbBooks implements Books {
       this.#keptPending.delete(pending)
       return
     }
-    for (const account of [debit, credit])
-      this.#entries.put(Buffer.concat([bytesOf(`${account}\0`), key]), present)
+    this.#entries.put(numbered(`${debit}\0`, sequence), present)
+    this.#entries.put(numbered(`${credit}\0`, sequence), present)
     if (untilMs !== 0) this.#due.put(Buffer.concat([number(untilMs), key]), present)
     if (kind === 'pending') this.#keptPending.set(id, transfer)
   }

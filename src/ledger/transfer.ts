@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 
 /**
  * Money as a double-entry ledger has it: every transfer takes an amount from one account and gives it to another, so that all
@@ -111,11 +111,34 @@ export function decodeTransfer(sequence: number, text: string): Transfer {
 /** The head of the chain before the first transfer. */
 export const firstHead: Uint8Array = new Uint8Array(32)
 
+const headBytes = 32
+const numberBytes = 8
+/** Of what is hashed, in front of the text. */
+const leadBytes = headBytes + numberBytes
+
+/** A number as 8 bytes, big-endian, written into `to`. */
+export function putNumber(to: Buffer, value: number, at: number): void {
+  to.writeUInt32BE(Math.floor(value / 2 ** 32), at)
+  to.writeUInt32BE(value >>> 0, at + 4)
+}
+
 /** The head behind a transfer: SHA-256 over the head before it, its sequence (8 bytes, big-endian) and its text. */
 export function nextHead(head: Uint8Array, sequence: number, text: string): Uint8Array {
-  const number = Buffer.alloc(8)
-  number.writeBigUInt64BE(BigInt(sequence))
-  return createHash('sha256').update(head).update(number).update(text).digest()
+  return chained(head, sequence, text).head
+}
+
+/** The same, and the text as bytes: both are wanted of each transfer, and made once. */
+export function chained(
+  head: Uint8Array,
+  sequence: number,
+  text: string,
+): { readonly head: Uint8Array; readonly bytes: Buffer } {
+  // Three bytes of UTF-8 at most for each unit of a JavaScript string.
+  const whole = Buffer.allocUnsafe(leadBytes + text.length * 3)
+  whole.set(head, 0)
+  putNumber(whole, sequence, headBytes)
+  const end = leadBytes + whole.write(text, leadBytes)
+  return { head: hash('sha256', whole.subarray(0, end), 'buffer'), bytes: whole.subarray(leadBytes, end) }
 }
 
 /** Whether a stored transfer is what an order asks for: then the order was carried out before. */
