@@ -84,6 +84,28 @@ export const topUps = {
     shape: /^[1-9A-HJ-NP-Za-km-z]{32,44}$/,
     why: 'Receives payments on Solana.',
   }),
+  kyveAddress: maybeText({
+    env: 'PAYMENT_KYVE_ADDRESS',
+    allowed: 'an address that begins with kyve1',
+    shape: /^kyve1[02-9ac-hj-np-z]{38}$/,
+    why: 'Receives payments in KYVE.',
+  }),
+  arioMint: maybeText({
+    env: 'PAYMENT_ARIO_MINT',
+    allowed: 'a mint of Solana in base58',
+    shape: /^[1-9A-HJ-NP-Za-km-z]{32,44}$/,
+    why: 'Mint of ARIO on Solana. Unset: no payments in ARIO are taken there.',
+  }),
+  baseArio: hexAddress('PAYMENT_BASE_ARIO_ADDRESS', 'Contract of ARIO on Base. Unset: none is taken there.'),
+  kyveUrl: secret(
+    custom<string | undefined>({
+      ...{ env: 'PAYMENT_KYVE_API_URL', allowed: 'an http(s) address', defaultText: '', default: undefined },
+      ...{
+        read: readUrl,
+        why: 'A node of KYVE (REST of the Cosmos SDK). Unset: payments there are not taken.',
+      },
+    }),
+  ),
   ethereumUrl: nodeUrl('PAYMENT_ETHEREUM_RPC_URL', 'Ethereum'),
   baseUrl: nodeUrl('PAYMENT_BASE_RPC_URL', 'Base'),
   polygonUrl: nodeUrl('PAYMENT_POLYGON_RPC_URL', 'Polygon'),

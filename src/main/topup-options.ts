@@ -10,14 +10,16 @@ const usdc = {
 
 /** Which chains are read, by the nodes that are set. */
 export function readerOptions({ topUps }: Config): ReaderOptions {
-  const { ethereumUrl, baseUrl, polygonUrl, solanaUrl, solanaAddress } = topUps
+  const { ethereumUrl, baseUrl, polygonUrl, solanaUrl, solanaAddress, kyveUrl, kyveAddress } = topUps
   const evm: ReaderOptions['evm'][number][] = []
   if (ethereumUrl !== undefined) {
     const names = { chain: 'ethereum', coins: ['ethereum'], contracts: { usdc: usdc.ethereum } } as const
     evm.push({ ...names, url: ethereumUrl, confirmations: topUps.ethereumDepth })
   }
   if (baseUrl !== undefined) {
-    const names = { chain: 'base', coins: ['base-eth'], contracts: { 'base-usdc': topUps.baseUsdc } } as const
+    const ario = topUps.baseArio === undefined ? {} : { 'base-ario': topUps.baseArio }
+    const contracts = { 'base-usdc': topUps.baseUsdc, ...ario }
+    const names = { chain: 'base', coins: ['base-eth'], contracts } as const
     evm.push({ ...names, url: baseUrl, confirmations: topUps.baseDepth })
   }
   if (polygonUrl !== undefined) {
@@ -28,23 +30,28 @@ export function readerOptions({ topUps }: Config): ReaderOptions {
     } as const
     evm.push({ ...names, url: polygonUrl, confirmations: topUps.polygonDepth })
   }
-  const mints = { 'solana-usdc': usdc.solana }
+  const mints = {
+    'solana-usdc': usdc.solana,
+    ...(topUps.arioMint === undefined ? {} : { ario: topUps.arioMint }),
+  }
+  const kyve = kyveUrl === undefined || kyveAddress === undefined ? {} : { kyve: { url: kyveUrl } }
   const solana =
     solanaUrl === undefined || solanaAddress === undefined
       ? {}
       : { solana: { url: solanaUrl, wallet: solanaAddress, mints } }
-  return { arweaveDepth: topUps.arweaveDepth, evm, ...solana }
+  return { arweaveDepth: topUps.arweaveDepth, evm, ...solana, ...kyve }
 }
 
 /** Token to the address that is paid, for every token that can be. */
 export function paymentAddresses(config: Config): Record<string, string> {
-  const { arweaveAddress, ethereumAddress, solanaAddress } = config.topUps
-  const { evm, solana } = readerOptions(config)
+  const { arweaveAddress, ethereumAddress, solanaAddress, kyveAddress } = config.topUps
+  const { evm, solana, kyve } = readerOptions(config)
   const hex = evm.flatMap(({ coins, contracts }) => [...coins, ...Object.keys(contracts)])
   const onSolana = solana === undefined ? [] : ['solana', 'ed25519', ...Object.keys(solana.mints)]
   return Object.fromEntries([
     ...(arweaveAddress === undefined ? [] : [['arweave', arweaveAddress]]),
     ...(ethereumAddress === undefined ? [] : hex.map((token) => [token, ethereumAddress])),
+    ...(kyve === undefined || kyveAddress === undefined ? [] : [['kyve', kyveAddress]]),
     ...(solanaAddress === undefined ? [] : onSolana.map((token) => [token, solanaAddress])),
   ])
 }

@@ -273,8 +273,8 @@ export class TopUps {
 }
 
 function keyOf(chain: string, id: string): string {
-  // Hashes of EVM chains are hexadecimal, in any case of letters.
-  return `${chain}:${id.startsWith('0x') ? id.toLowerCase() : id}`
+  // Hashes of EVM chains and of Cosmos are hexadecimal, in any case of letters.
+  return `${chain}:${id.startsWith('0x') || chain === 'kyve' ? id.toLowerCase() : id}`
 }
 
 function found({ missingMs, ...topUp }: TopUp): TopUp {
