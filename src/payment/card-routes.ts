@@ -3,7 +3,7 @@ import type { MoneyLedger } from '../ledger/port.js'
 import type { Accounts } from './accounts.js'
 import { type Call, type CallRoute, json, type ServiceAnswer, words } from './call.js'
 import type { CardQuote, Cards, CardWish } from './cards.js'
-import { checkoutPage, pageLines, safeTarget } from './checkout-page.js'
+import { checkoutPage, giftPage, pageLines, safeTarget } from './checkout-page.js'
 import { isEmail, redeemGift } from './gifts.js'
 import { LocalCards } from './local-cards.js'
 import { isDenied } from './port.js'
@@ -60,6 +60,17 @@ export function cardRoutes(
       statuses: [200, 400],
       query: ['email', 'destinationAddress', 'id', 'token'],
       answer: ({ query }) => redeemAnswer(accounts, ledger, now, query),
+    },
+    {
+      path: '/gift',
+      summary: 'Where the letter about a gift leads to',
+      statuses: [200],
+      query: ['id', 'email'],
+      type: 'text/html',
+      answer: async ({ query }) => {
+        const html = giftPage(query.get('id') ?? '', query.get('email') ?? '')
+        return { status: 200, html, lines: pageLines }
+      },
     },
     ...checkoutRoutes(cards),
   ]

@@ -45,10 +45,24 @@ function forWhat({ winc, purchase }: CardQuote): string {
 function paidPart({ id, destination, destinationType }: CardQuote): string {
   if (destinationType !== 'email') return '<p class="note" role="status">Paid. You can close this page.</p>'
   return `<p class="note" role="status">Paid. The gift has the number <code>${inHtml(id)}</code>.</p>
-<form method="get" action="/v1/redeem"><input type="hidden" name="id" value="${inHtml(id)}">
-<input type="hidden" name="email" value="${inHtml(destination)}">
+${redeemForm(id, destination)}`
+}
+
+function redeemForm(id: string, email: string): string {
+  return `<form method="get" action="/v1/redeem"><input type="hidden" name="id" value="${inHtml(id)}">
+<input type="hidden" name="email" value="${inHtml(email)}">
 <label>Wallet that gets the gift<input name="destinationAddress" autocomplete="off" required></label>
 <button>Redeem the gift</button></form>`
+}
+
+/** The page that a letter about a gift leads to. */
+export function giftPage(id: string, email: string): string {
+  return `<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Redeem a gift</title>
+<style>${style}</style></head>
+<body><h1>Redeem a gift</h1><p>The gift <code>${inHtml(id)}</code> for ${inHtml(email)} is put into a wallet.</p>
+${redeemForm(id, email)}</body></html>
+`
 }
 
 /** Where the client said that the browser goes: http(s) only, since it comes from a query that anybody may write. */

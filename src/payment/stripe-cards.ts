@@ -132,6 +132,8 @@ function pageOf<Told extends { readonly id: string }, Entry>(
   { data, has_more: hasMore }: Stripe.ApiList<Told>,
   entryOf: (told: Told) => Entry,
 ): CardPage<Entry> {
+  // The library believes every answer that has no error in it.
+  if (!Array.isArray(data)) throw new Error('the answer is no list')
   const last = hasMore ? data.at(-1)?.id : undefined
   return { entries: data.map(entryOf), ...(last === undefined ? {} : { next: last }) }
 }
