@@ -42,6 +42,16 @@ const companions = {
   gateway: ['root-data-item-offset', 'root-data-offset', 'root-item-offset', 'root-item-size'],
 }
 
+/** What is known of a header name. */
+interface NamePart {
+  readonly lower: string
+  readonly isCovered: boolean
+  readonly isTrigger: boolean
+}
+
+/** Names remembered: those that this program writes are few, those of tags are anybody's and are not remembered. */
+const rememberedMax = 256
+
 /**
  * Returns a function that selects the covered lines of an answer, for one vocabulary; made once and used for every
  * answer.
@@ -56,14 +66,22 @@ export function coverage(words: Vocabulary): (lines: readonly Line[]) => Covered
   ])
   const companion = new Set([...companions.plain, ...under(words.gateway, companions.gateway)])
   const tag = `${words.chain.toLowerCase()}tag-`
+  const remembered = new Map<string, NamePart>()
+  const partOf = (name: string): NamePart => {
+    const lower = name.toLowerCase()
+    const isTrigger = trigger.has(lower)
+    const isTag = lower.startsWith(tag)
+    const part = { lower, isTrigger, isCovered: isTrigger || isTag || companion.has(lower) }
+    if (!isTag && remembered.size < rememberedMax) remembered.set(name, part)
+    return part
+  }
   return (lines) => {
     const covered: Line[] = []
     let worthSigning = false
     for (const [name, value] of lines) {
-      const lower = name.toLowerCase()
-      if (trigger.has(lower)) worthSigning = true
-      else if (!companion.has(lower) && !lower.startsWith(tag)) continue
-      covered.push([lower, value])
+      const part = remembered.get(name) ?? partOf(name)
+      if (part.isTrigger) worthSigning = true
+      if (part.isCovered) covered.push([part.lower, value])
     }
     return { lines: covered, worthSigning }
   }

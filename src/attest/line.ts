@@ -3,7 +3,9 @@ export type Line = readonly [name: string, value: string]
 
 /** Lines as one block: `Name: value` joined by CRLF, without a trailing one. */
 export function blockOf(lines: readonly Line[]): string {
-  return lines.map(([name, value]) => `${name}: ${value}`).join('\r\n')
+  let block = ''
+  for (const [name, value] of lines) block += block === '' ? `${name}: ${value}` : `\r\n${name}: ${value}`
+  return block
 }
 
 /**

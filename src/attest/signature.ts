@@ -95,18 +95,29 @@ export function signatureBase(
   keyId: string,
   bindRequest: boolean,
 ): { base: string; parameters: string } {
+  let names = '"@status"'
+  let lines = `"@status": ${statement.status}\n`
+  for (const [name, value] of joined(statement.covered)) {
+    names += ` "${name}"`
+    lines += `"${name}": ${value.trim()}\n`
+  }
+  if (bindRequest) {
+    names += ' "@method";req "@path";req'
+    lines += `"@method";req: ${statement.method}\n"@path";req: ${statement.path}\n`
+  }
+  const parameters = `(${names});created=${seconds};keyid="${keyId}";alg="ed25519"`
+  return { base: `${lines}"@signature-params": ${parameters}`, parameters }
+}
+
+/** Several lines of one name as one (RFC 9421 section 2.1). Most answers have none, and are returned as they are. */
+function joined(lines: readonly Line[]): readonly Line[] {
+  const names = new Set<string>()
+  for (const [name] of lines) names.add(name)
+  if (names.size === lines.length) return lines
   const values = new Map<string, string>()
-  for (const [name, value] of statement.covered) {
+  for (const [name, value] of lines) {
     const before = values.get(name)
     values.set(name, before === undefined ? value.trim() : `${before}, ${value.trim()}`)
   }
-  const components: [string, string][] = [['"@status"', String(statement.status)]]
-  for (const [name, value] of values) components.push([`"${name}"`, value])
-  if (bindRequest) {
-    components.push(['"@method";req', statement.method], ['"@path";req', statement.path])
-  }
-  const names = components.map(([name]) => name).join(' ')
-  const parameters = `(${names});created=${seconds};keyid="${keyId}";alg="ed25519"`
-  const lines = components.map(([name, value]) => `${name}: ${value}`)
-  return { base: `${lines.join('\n')}\n"@signature-params": ${parameters}`, parameters }
+  return [...values]
 }

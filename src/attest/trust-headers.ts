@@ -18,13 +18,41 @@ export interface Trust {
   readonly trusted: boolean
 }
 
+/** Names of the lines that each answer with content has. */
+interface TrustNames {
+  readonly id: string
+  readonly stable: string
+  readonly verified: string
+  readonly trusted: string
+  readonly digest: string
+}
+
+const trustNames = new WeakMap<Vocabulary, TrustNames>()
+
+/** Made once: the same string is found in a table without being hashed again. */
+function trustNamesIn(words: Vocabulary): TrustNames {
+  const known = trustNames.get(words)
+  if (known !== undefined) return known
+  const { gateway } = words
+  const names = {
+    id: `${gateway}Data-Id`,
+    stable: `${gateway}Stable`,
+    verified: `${gateway}Verified`,
+    trusted: `${gateway}Trusted`,
+    digest: `${gateway}Digest`,
+  }
+  trustNames.set(words, names)
+  return names
+}
+
 /** Whose bytes these are, and how sure that is. */
 export function trustLines(trust: Trust, words: Vocabulary): Line[] {
+  const names = trustNamesIn(words)
   return [
-    [`${words.gateway}Data-Id`, trust.id],
-    [`${words.gateway}Stable`, String(trust.stable)],
-    [`${words.gateway}Verified`, String(trust.verified)],
-    [`${words.gateway}Trusted`, String(trust.trusted)],
+    [names.id, trust.id],
+    [names.stable, String(trust.stable)],
+    [names.verified, String(trust.verified)],
+    [names.trusted, String(trust.trusted)],
   ]
 }
 
@@ -33,9 +61,11 @@ export function trustLines(trust: Trust, words: Vocabulary): Line[] {
  * the hash, a dot, and the id that the name means.
  */
 export function entityTag(digest: Uint8Array, resolvedId?: Id): string {
-  return resolvedId === undefined
-    ? `"${encodeBase64url(digest)}"`
-    : `"${encodeBase64url(digest)}.${resolvedId}"`
+  return tagOf(encodeBase64url(digest), resolvedId)
+}
+
+function tagOf(digestText: string, resolvedId?: Id): string {
+  return resolvedId === undefined ? `"${digestText}"` : `"${digestText}.${resolvedId}"`
 }
 
 /**
@@ -48,9 +78,10 @@ export function digestLines(
   words: Vocabulary,
   resolvedId?: Id,
 ): Line[] {
-  const lines: Line[] = [[`${words.gateway}Digest`, encodeBase64url(digest)]]
+  const text = encodeBase64url(digest)
+  const lines: Line[] = [[trustNamesIn(words).digest, text]]
   if (field !== undefined) lines.push([field, `sha-256=:${Buffer.from(digest).toString('base64')}:`])
-  lines.push(['ETag', entityTag(digest, resolvedId)])
+  lines.push(['ETag', tagOf(text, resolvedId)])
   return lines
 }
 

@@ -2,7 +2,7 @@ import { type Id, idBytes, idOfBytes } from '../format/id.js'
 import type { Attributes } from './attributes.js'
 import type { Generations } from './generations.js'
 import type { Catalog } from './protocol.js'
-import { type BlobRecord, decodeAttributes, decodeBlob, readTouchKey } from './record.js'
+import { type BlobRecord, blobSizeIn, decodeAttributes, decodeBlob, readTouchKey } from './record.js'
 import { type CatalogTables, lastTouchMs, openCatalogTables, readBlobBytes } from './tables.js'
 
 /** A blob in the order of last use. */
@@ -39,7 +39,9 @@ export class LmdbCatalog implements Catalog {
   }
 
   blobSize(digest: Uint8Array): number | undefined {
-    return this.blob(digest)?.sizeBytes
+    this.#refresh()
+    const record = this.#tables.blobs.view(digest)
+    return record === undefined ? undefined : blobSizeIn(record)
   }
 
   holder(digest: Uint8Array): Id | undefined {

@@ -242,6 +242,11 @@ export function encodeBlob(blob: BlobRecord): Uint8Array {
   return bytes
 }
 
+/** The size alone: most readers want nothing else of a blob record. */
+export function blobSizeIn(record: Uint8Array): number {
+  return new DataView(record.buffer, record.byteOffset, record.byteLength).getFloat64(0, true)
+}
+
 /** The blob record in these bytes, copied out of them. */
 export function decodeBlob(record: Uint8Array): BlobRecord {
   const bytes = Buffer.from(record.buffer, record.byteOffset, record.byteLength)

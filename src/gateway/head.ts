@@ -100,9 +100,11 @@ export function createHeadWriter({ vocabulary: words, signer, log, options }: He
 
   const cachingOf = (facts: Facts, contentType: string): string => {
     if (facts.fallback) return short
-    const caching = facts.naming?.caching ?? {}
-    const { size: sizeBytes } = facts.attributes
-    return typeof caching === 'string' ? caching : ladder({ ...facts, ...caching, sizeBytes, contentType })
+    const caching = facts.naming?.caching
+    if (typeof caching === 'string') return caching
+    const { stable, trusted, attributes } = facts
+    const plain = { stable, trusted, sizeBytes: attributes.size, contentType }
+    return ladder(caching === undefined ? plain : { ...plain, ...caching })
   }
   const linesOf = (facts: Facts, variant: Variant, boundary: () => string): Line[] => {
     const { attributes, cached, digest, naming } = facts
@@ -120,7 +122,8 @@ export function createHeadWriter({ vocabulary: words, signer, log, options }: He
       lines.push(['Content-Encoding', encoding])
     }
     if (naming !== undefined) lines.push(...naming.lines)
-    lines.push(...trustLines({ ...facts, id: attributes.id }, words))
+    const { stable, verified, trusted } = facts
+    lines.push(...trustLines({ id: attributes.id, stable, verified, trusted }, words))
     if (digest !== undefined) {
       const field = variant === 'whole' ? 'Content-Digest' : 'Repr-Digest'
       lines.push(...digestLines(digest, facts.hashed ? field : undefined, words, naming?.resolvedId))
@@ -151,7 +154,8 @@ function signingWith(signer: Signer | undefined, log: Log): Pick<HeadWriter, 'si
     signed({ block, covered }, asking, seconds) {
       if (covered === undefined || signer === undefined) return block
       try {
-        return `${block}\r\n${signer.fresh({ ...asking, covered }, seconds)}`
+        const { status, method, path } = asking
+        return `${block}\r\n${signer.fresh({ status, covered, method, path }, seconds)}`
       } catch (error) {
         log.error({ err: error }, 'an answer could not be signed')
         return block
