@@ -1,4 +1,5 @@
 import { createCipheriv } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { crc32, deflateSync } from 'node:zlib'
 
 /** One file of the seeded site. */
@@ -26,7 +27,15 @@ export function sitePages(): SitePage[] {
       '<!doctype html><title>Not here</title><p>Not here. <a href="./">Back</a></p>\n',
     ),
     { path: 'image.png', contentType: 'image/png', bytes: picture(320, 200) },
+    demo('verify.html', 'text/html; charset=utf-8'),
+    demo('verify.js', 'text/javascript; charset=utf-8'),
+    demo('verify-worker.js', 'text/javascript; charset=utf-8'),
   ]
+}
+
+/** A page that asks gateways that lie, with the client's library in it; `bin/build.mjs` puts it together. */
+function demo(path: string, contentType: string): SitePage {
+  return { path, contentType, bytes: readFileSync(new URL(`../../demo/${path}`, import.meta.url)) }
 }
 
 /** 20 MB that cannot be compressed, the same at every start. */
@@ -48,6 +57,7 @@ const page = `<!doctype html>
   <img src="image.png" alt="Water at dusk" width="320" height="200">
   <ul>
     <li><a href="large.bin">a 20 MB file</a>, fit for range requests</li>
+    <li><a href="verify.html">gateways that lie</a>, caught by the client's library</li>
     <li><a href="missing">a path that is not there</a>, answered by the manifest's fallback</li>
   </ul>
 </main>

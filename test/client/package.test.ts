@@ -1,32 +1,23 @@
-import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { build, type Metafile } from 'esbuild'
 import { type Browser, chromium } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { eventually } from '../eventually.js'
 import { run } from '../flow/running.js'
+import { installPacked } from './packed.js'
 import { serving } from './rig.js'
 
-const root = fileURLToPath(new URL('../../..', import.meta.url))
 const chromiumPath = '/usr/bin/chromium'
 const options = { skip: existsSync(chromiumPath) ? false : 'no Chromium here' }
 
-/** The packed client, unpacked as npm would, with its dependencies beside it. */
+/** The packed client in a folder of its own. */
 function unpacked(t: Test): string {
-  const folder = t.testdir({ node_modules: {} })
-  // The test runner sets the variable at each spawn, and the compiler cannot be loaded with what stands in it.
-  const line = ['-u', 'NODE_OPTIONS', process.execPath, join(root, 'bin/pack-client.mjs'), folder]
-  const tarball = execFileSync('env', line, {
-    encoding: 'utf8',
-  }).trim()
-  execFileSync('tar', ['xzf', tarball, '-C', folder])
-  execFileSync('mv', [join(folder, 'package'), join(folder, 'node_modules/sluice-client')])
-  symlinkSync(join(root, 'node_modules/@noble'), join(folder, 'node_modules/@noble'))
-  t.ok(statSync(tarball).size < 200_000, `${statSync(tarball).size} bytes packed`)
+  const folder = t.testdir({})
+  const { size } = statSync(installPacked(folder).tarball)
+  t.ok(size < 200_000, `${size} bytes packed`)
   return folder
 }
 

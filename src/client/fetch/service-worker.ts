@@ -1,77 +1,9 @@
-import { isContentId } from '../bytes.js'
-import { ClientError } from '../errors.js'
-import { ProvingFetcher } from './verified-fetch.js'
+import { serveProven, type WorkerScope } from './proven-scope.js'
 
 /**
- * A service worker that proves every byte that a page loads from gateways. Registered as `service-worker.js?gateways=A,B`,
- * it answers GET below its scope for `ID`, `ID/path` and `raw/ID`, and so all that such a page loads by relative paths. What
+ * A service worker that proves every byte that a page loads from gateways. Registered as `service-worker.js?gateways=A,B`. What
  * cannot be proven is an error page instead, and is told to all pages as a message `{ sluice: 'untrue', gateway, message }`.
  */
-interface WorkerScope {
-  readonly location: { readonly href: string }
-  readonly registration: { readonly scope: string }
-  readonly clients: {
-    claim(): Promise<void>
-    matchAll(options: object): Promise<readonly { postMessage(message: unknown): void }[]>
-  }
-  skipWaiting(): Promise<void>
-  addEventListener(type: string, listen: (event: WorkerEvent) => void): void
-}
-
-interface WorkerEvent {
-  readonly request: Request
-  waitUntil(work: Promise<unknown>): void
-  respondWith(answer: Promise<Response>): void
-}
-
-const scope = globalThis as unknown as WorkerScope
+const scope = globalThis as unknown as WorkerScope & { readonly location: { readonly href: string } }
 const asked = new URL(scope.location.href).searchParams
-const gatewayUrls = (asked.get('gateways') ?? '').split(',').filter((url) => url !== '')
-
-async function tell(message: object): Promise<void> {
-  for (const page of await scope.clients.matchAll({ includeUncontrolled: true })) page.postMessage(message)
-}
-
-const fetcher = new ProvingFetcher({
-  gatewayUrls,
-  onFinding: ({ gateway, error }) => {
-    const kind = error.code === 'untrue' ? 'untrue' : 'failed'
-    tell({ sluice: kind, gateway, message: error.message }).catch((failed: Error) => failed)
-  },
-})
-
-/** What a request means, as `ID` or `ID/path`; undefined for what is none of ours. */
-function referenceOf(request: Request): string | undefined {
-  const base = new URL(scope.registration.scope)
-  const url = new URL(request.url)
-  if (request.method !== 'GET' || url.origin !== base.origin || !url.pathname.startsWith(base.pathname))
-    return undefined
-  const path = url.pathname.slice(base.pathname.length).replace(/^raw\//, '')
-  const [first = ''] = path.split('/')
-  return isContentId(first) ? path : undefined
-}
-
-function rangeOf(request: Request): { start: number; end?: number } | undefined {
-  const [, start, end] = /^bytes=(\d+)-(\d*)$/.exec(request.headers.get('range') ?? '') ?? []
-  if (start === undefined) return undefined
-  return { start: Number(start), ...(end !== '' && { end: Number(end) }) }
-}
-
-async function answer(request: Request, reference: string): Promise<Response> {
-  try {
-    return await fetcher.fetch(reference, { range: rangeOf(request), signal: request.signal })
-  } catch (error) {
-    if (!(error instanceof ClientError)) throw error
-    const { code, message } = error
-    await tell({ sluice: 'refused', code, message })
-    const headers = { 'content-type': 'text/plain; charset=utf-8', 'x-verified': 'no' }
-    return new Response(`Not shown: ${message}\n`, { status: code === 'not-found' ? 404 : 502, headers })
-  }
-}
-
-scope.addEventListener('install', (event) => event.waitUntil(scope.skipWaiting()))
-scope.addEventListener('activate', (event) => event.waitUntil(scope.clients.claim()))
-scope.addEventListener('fetch', (event) => {
-  const reference = referenceOf(event.request)
-  if (reference !== undefined) event.respondWith(answer(event.request, reference))
-})
+serveProven(scope, { gatewayUrls: (asked.get('gateways') ?? '').split(',').filter((url) => url !== '') })

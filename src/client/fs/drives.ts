@@ -241,6 +241,7 @@ export class Drives {
       metadata,
       { 'File-Id': id, 'Parent-Folder-Id': parentId },
       fileKey,
+      open.entities.find((one) => one.id === id),
     )
     return id
   }
@@ -292,7 +293,7 @@ export class Drives {
     if (kind === 'drive')
       throw new ClientError('invalid-input', 'a drive is no folder or file', 'give one of its entities')
     const key = open.key === undefined || kind === 'folder' ? open.key : await fileKeyOf(open.key, id)
-    await this.#write(kind, open.drive.id, metadata, { ...own, ...parent }, key)
+    await this.#write(kind, open.drive.id, metadata, { ...own, ...parent }, key, entity)
   }
 
   /** Writes all that is in blocks up to now as one item, from which drives open faster. */
@@ -336,6 +337,8 @@ export class Drives {
     json: object,
     own: Readonly<Record<string, string>>,
     key: Uint8Array | undefined,
+    /** What it is a new revision of: it gets a later time, also within one second. */
+    earlier?: DriveEntity,
   ): Promise<string> {
     const plain = utf8(JSON.stringify(json))
     const { bytes, tags } = key === undefined ? { bytes: plain, tags: [] } : await sealed(key, plain)
@@ -343,7 +346,7 @@ export class Drives {
     const head = {
       'Content-Type': type,
       'Entity-Type': kind,
-      'Unix-Time': String(Math.floor(nowMs() / 1000)),
+      'Unix-Time': String(Math.max(Math.floor(nowMs() / 1000), (earlier?.unixTime ?? 0) + 1)),
     }
     const named = Object.entries({ ...head, 'Drive-Id': driveId, ...own }).map(([name, value]) => ({
       name,
@@ -354,10 +357,15 @@ export class Drives {
   }
 }
 
-/** Newest first; of one block, the order of the index. */
+/** Newest first; of one block, or of none yet, by the time that is written in it, then the order of the index. */
 function newerFirst(one: ListedItem, other: ListedItem): number {
   const [a, b] = [heightOf(one), heightOf(other)]
-  return a === b ? 0 : b > a ? 1 : -1
+  return a === b ? secondsOf(other) - secondsOf(one) : b > a ? 1 : -1
+}
+
+function secondsOf({ tags }: ListedItem): number {
+  const seconds = Number(tagValueOf(tags, 'Unix-Time'))
+  return Number.isSafeInteger(seconds) ? seconds : 0
 }
 
 function checked(name: string): string {

@@ -1,0 +1,40 @@
+// Puts together the demonstration that the devnet's site carries: a page, its script and a service worker, into dist/demo/.
+// They are made of what the compiler wrote.
+import { cp, mkdir } from 'node:fs/promises'
+import { fileURLToPath } from 'node:url'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+
+export async function bundleDemo() {
+  const { build } = await import('esbuild')
+  await mkdir(`${root}dist/demo`, { recursive: true })
+  await cp(`${root}src/client/demo/verify.html`, `${root}dist/demo/verify.html`)
+  for (const [name, format] of [
+    ['page', 'esm'],
+    ['worker', 'iife'],
+  ]) {
+    await build({
+      stdin: {
+        contents: `import './${name}.js'`,
+        resolveDir: `${root}src/client/demo`,
+      },
+      // The scripts name the modules beside them, which the compiler has written elsewhere.
+      plugins: [
+        {
+          name: 'compiled',
+          setup: ({ onResolve }) =>
+            onResolve({ filter: /^\.\.\/fetch\// }, ({ path }) => ({
+              path: `${root}dist/src/client/${path.slice(3)}`,
+            })),
+        },
+      ],
+      outfile: `${root}dist/demo/${name === 'page' ? 'verify' : 'verify-worker'}.js`,
+      bundle: true,
+      minify: true,
+      format,
+      platform: 'browser',
+      target: 'es2022',
+      logLevel: 'warning',
+    })
+  }
+}
