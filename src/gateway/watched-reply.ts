@@ -51,7 +51,7 @@ export class WatchedReply implements Reply {
     if ('frame' in head) return head
     const { status, block } = head
     if (this.caching === undefined || !cacheable.has(status) || /^cache-control:/im.test(block)) return head
-    return { status, block: `${block}\r\nCache-Control: ${this.caching}` }
+    return { ...head, block: `${block}\r\nCache-Control: ${this.caching}` }
   }
 
   #tell(head: Head, bytes: number): void {

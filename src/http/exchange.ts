@@ -53,6 +53,8 @@ export interface BodyFlow {
 export interface TextHead {
   readonly status: number
   readonly block: string
+  /** In place of the usual words of the status line: some clients show them. */
+  readonly reason?: string
 }
 
 /** Status line and header lines in Latin-1, before and after the place of the request's id. */

@@ -50,8 +50,17 @@ function writeFramed(out: Buffer, { frame, id, lines }: FramedHead): number {
   return writeShort(out, lines, at + after.length)
 }
 
-function writeText(out: Buffer, status: number, block: string): number {
-  const text = narrow(block === '' ? statusLine(status) : `${statusLine(status)}\r\n${block}`)
+/** Longer ones say nothing more: the body has the whole text. */
+const reasonMax = 200
+
+/** A status line with words of its own (RFC 9112 section 4: no control characters). */
+function reasonedLine(status: number, reason: string): string {
+  return `HTTP/1.1 ${status} ${reason.slice(0, reasonMax).replaceAll(/[^\x20-\x7e]/g, ' ')}`
+}
+
+function writeText(out: Buffer, { status, block, reason }: TextHead): number {
+  const line = reason === undefined ? statusLine(status) : reasonedLine(status, reason)
+  const text = narrow(block === '' ? line : `${line}\r\n${block}`)
   if (text.length > out.length - ownBytes) throw new RangeError(tooLarge)
   return out.write(text, 'latin1')
 }
@@ -61,8 +70,8 @@ const tooLarge = 'a head is larger than any head may be'
 const ownBytes = 256
 
 /** Writes a whole interim answer to the start of `out`: the lines of its head alone. Returns its bytes. */
-export function writeInterim(out: Buffer, { status, block }: TextHead): number {
-  return writeShort(out, '\r\n\r\n', writeText(out, status, block))
+export function writeInterim(out: Buffer, head: TextHead): number {
+  return writeShort(out, '\r\n\r\n', writeText(out, head))
 }
 
 /**
@@ -76,7 +85,7 @@ export function writeHead(
   contentLength: number | undefined,
   close: boolean,
 ): number {
-  const start = 'frame' in head ? writeFramed(out, head) : writeText(out, head.status, head.block)
+  const start = 'frame' in head ? writeFramed(out, head) : writeText(out, head)
   let at = writeShort(out, date, start)
   if (contentLength !== undefined) {
     at = writeShort(out, '\r\nContent-Length: ', at)

@@ -14,6 +14,8 @@ export interface SmallAnswer {
   readonly type: string
   readonly lines?: string
   readonly body: string | Uint8Array
+  /** Words of the status line; absent: the usual ones. */
+  readonly reason?: string
   /** Of a failure; absent: as the status says. */
   readonly code?: FailureCode
   /** The failure in words, for the page that browsers get instead of JSON. */
@@ -23,7 +25,9 @@ export interface SmallAnswer {
 /** Answers; HEAD gets the same head and no body. `first` is what stands at the beginning of every block. */
 export function answerSmall(request: Request, reply: Reply, first: string, answer: SmallAnswer): void {
   const { status, type, lines = '', body } = answer.status < 400 ? answer : toldTo(request, answer)
-  const head = { status, block: `${first}\r\nContent-Type: ${type}${lines}` }
+  const { reason } = answer
+  const words = reason === undefined ? {} : { reason }
+  const head = { status, block: `${first}\r\nContent-Type: ${type}${lines}`, ...words }
   if (request.method === 'HEAD') reply.endEmpty(head, Buffer.byteLength(body))
   else reply.end(head, body)
 }

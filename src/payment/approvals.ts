@@ -58,8 +58,6 @@ function pairKeys({ payer, approved, id }: Approval): { readonly given: string; 
   return { given: `${payer}|${approved}|${id}`, received: `${approved}|${payer}|${id}` }
 }
 
-const failed = 'Unable to create delegated payment approval : '
-
 function denied(status: Denied['status'], text: string): Denied {
   return { denied: true, status, text }
 }
@@ -79,23 +77,22 @@ export class Approvals {
     winc,
     expiresInSeconds,
   }: ApproveOrder): Promise<ApprovalView | Denied> {
-    if (addressKind(approvedAddress) === undefined) return denied(400, `${failed}Invalid approved address`)
-    if (!/^[1-9]\d{0,77}$/.test(winc)) return denied(400, `${failed}Invalid winc amount`)
+    if (addressKind(approvedAddress) === undefined) return denied(400, 'Invalid approved address')
+    if (!/^[1-9]\d{0,77}$/.test(winc)) return denied(400, 'Invalid winc amount')
     const createdMs = this.now()
     const expiresMs = expiresInSeconds === undefined ? 0 : createdMs + expiresInSeconds * 1000
     const isTime =
       expiresInSeconds === undefined || (Number.isSafeInteger(expiresInSeconds) && expiresInSeconds > 0)
-    if (!isTime || expiresMs > lastMs) return denied(400, `${failed}Invalid expiration`)
+    if (!isTime || expiresMs > lastMs) return denied(400, 'Invalid expiration')
     const payer = await this.wallets.find(payingAddress)
     const approved = await this.wallets.find(approvedAddress)
-    if (payer === approved) return denied(400, `${failed}Invalid approved address`)
+    if (payer === approved) return denied(400, 'Invalid approved address')
     const before = await this.find(itemId)
     if (before !== undefined) return this.view(before)
     const approval: Approval = { id: itemId, payer, approved, winc, createdMs, expiresMs }
     const outcome = await this.ledger.commit(openingOf(approval))
     if (!isRejected(outcome)) return this.view(approval)
-    if (outcome.rejected === 'insufficient')
-      return denied(402, `${failed}Insufficient balance for '${payer}'`)
+    if (outcome.rejected === 'insufficient') return denied(402, `Insufficient balance for '${payer}'`)
     const other = await this.find(itemId)
     if (other !== undefined) return this.view(other)
     throw new Error(`approval ${itemId}: ${outcome.rejected} at ${outcome.at}`)
@@ -117,7 +114,7 @@ export class Approvals {
     const before = ended.length > 0 ? ended : await this.#revokedBy(itemId)
     if (before.length > 0) return Promise.all(before.map((one) => this.view(one)))
     const pair = `approved address '${spelled(approvedAddress)}' and paying address '${spelled(payingAddress)}'`
-    return denied(400, `Unable to revoke delegated payment approval : No valid approvals found for ${pair}`)
+    return denied(400, `No valid approvals found for ${pair}`)
   }
 
   async find(id: string): Promise<Approval | undefined> {

@@ -6,9 +6,12 @@ import type { Operations } from '../http/operation.js'
 import { answerSmall, htmlType, jsonType, noStore, textType } from '../http/small-answer.js'
 import { isLedgerGone } from '../ledger/port.js'
 
-/** What a route answers: a text for people and clients alike, or JSON. `lines`: each with CRLF in front. */
+/**
+ * What a route answers: a text for people and clients alike, or JSON. `lines`: each with CRLF in front. A text that says what is
+ * wrong stands in the status line, too, where some clients look for it.
+ */
 export type ServiceAnswer =
-  | { readonly status: number; readonly text: string; readonly lines?: string }
+  | { readonly status: number; readonly text: string; readonly lines?: string; readonly reason?: string }
   | { readonly status: number; readonly json: unknown; readonly lines?: string }
   | { readonly status: number; readonly html: string; readonly lines?: string }
 
@@ -125,7 +128,11 @@ function sendAnswer(request: Request, reply: Reply, first: string, answer: Servi
     answerSmall(request, reply, first, { status, type: jsonType, lines, body: JSON.stringify(answer.json) })
   } else if ('html' in answer) {
     answerSmall(request, reply, first, { status, type: htmlType, lines, body: answer.html })
-  } else answerSmall(request, reply, first, { status, type: textType, lines, body: answer.text })
+  } else {
+    const { text, reason = status < 400 ? undefined : text } = answer
+    const words = reason === undefined || reason === '' ? {} : { reason }
+    answerSmall(request, reply, first, { status, type: textType, lines, body: text, ...words })
+  }
 }
 
 /** The values of the names in a path; undefined where it is another path. */

@@ -3,7 +3,7 @@ import { statusOf } from '../http/status.js'
 import { type Call, type CallRoute, json, type ServiceAnswer, words } from './call.js'
 import { type CreditsPort, isDenied, type Payer } from './port.js'
 import { isServiceToken } from './service-token.js'
-import { addressKind } from './wallets.js'
+import { addressKind, spelled } from './wallets.js'
 
 /** The signature types by the names that services have for them. */
 const typeNames: Readonly<Record<string, number>> = {
@@ -21,7 +21,12 @@ const unauthorized = words(401, 'No authorization or user provided for authorize
 const itemShape = /^[A-Za-z0-9_-]{1,128}$/
 
 /** What other services of the operator ask, with a token under the common secret. */
-export function protectedRoutes(credits: CreditsPort, secret: string, now: () => number): CallRoute[] {
+export function protectedRoutes(
+  credits: CreditsPort,
+  isKnown: (address: string) => Promise<boolean>,
+  secret: string,
+  now: () => number,
+): CallRoute[] {
   const guarded = (answer: CallRoute['answer']): CallRoute['answer'] => {
     return async (call) =>
       isServiceToken(call.header('authorization'), secret, now()) ? answer(call) : unauthorized
@@ -68,19 +73,22 @@ export function protectedRoutes(credits: CreditsPort, secret: string, now: () =>
       'refund-balance',
       'Gives back what an item has cost',
       ['dataItemId', 'winstonCredits'],
-      async ({ query }) => {
+      async ({ path: [, address = ''], query }) => {
         const itemId = query.get('dataItemId') ?? ''
-        return itemShape.test(itemId)
-          ? plain(await credits.refund(itemId))
-          : words(400, 'Invalid dataItemId provided!')
+        if (!itemShape.test(itemId)) return words(400, 'Invalid dataItemId provided!')
+        // Our own services name the item only: it says whose credits they were.
+        const isNamed = addressKind(address) !== undefined
+        if (isNamed && !(await isKnown(address))) return words(404, 'User not found')
+        return plain(await credits.refund(itemId))
       },
     ),
-    ...sharingRoutes(credits, guarded),
+    ...sharingRoutes(credits, isKnown, guarded),
   ]
 }
 
 function sharingRoutes(
   credits: CreditsPort,
+  isKnown: (address: string) => Promise<boolean>,
   guarded: (answer: CallRoute['answer']) => CallRoute['answer'],
 ): CallRoute[] {
   return [
@@ -88,7 +96,7 @@ function sharingRoutes(
       ...{ path: '/v1/account/approvals/create', summary: 'Shares credits', statuses: [200, 400, 401, 402] },
       query: ['dataItemId', 'winc', 'payingAddress', 'approvedAddress', 'expiresInSeconds'],
       operator: true,
-      answer: guarded((call) => approveAnswer(credits, call)),
+      answer: guarded((call) => approveAnswer(credits, isKnown, call)),
     },
     {
       ...{
@@ -156,10 +164,14 @@ async function reserveAnswer(credits: CreditsPort, call: Call): Promise<ServiceA
     const settled = await credits.settle(itemId)
     if (isRefusal(settled)) return refused(settled)
   }
-  return words(200, reserved.winc)
+  return { status: 200, text: reserved.winc, reason: 'Balance reserved' }
 }
 
-async function approveAnswer(credits: CreditsPort, { query }: Call): Promise<ServiceAnswer> {
+async function approveAnswer(
+  credits: CreditsPort,
+  isKnown: (address: string) => Promise<boolean>,
+  { query }: Call,
+): Promise<ServiceAnswer> {
   const wanted = pairOf(query)
   if ('status' in wanted) return wanted
   const winc = query.get('winc') ?? ''
@@ -167,7 +179,12 @@ async function approveAnswer(credits: CreditsPort, { query }: Call): Promise<Ser
   const seconds = query.get('expiresInSeconds') ?? ''
   if (seconds !== '' && !/^[1-9]\d{0,11}$/.test(seconds)) return words(400, 'Invalid expiresInSeconds')
   const expires = seconds === '' ? {} : { expiresInSeconds: Number(seconds) }
-  return outcomeOf(await credits.approve({ ...wanted, winc, ...expires }))
+  const outcome = await credits.approve({ ...wanted, winc, ...expires })
+  const { payingAddress: payer } = wanted
+  const isPoor = !isRefusal(outcome) && isDenied(outcome) && outcome.status === 402
+  if (isPoor && !(await isKnown(payer)))
+    return words(402, `No user found in database with address '${spelled(payer)}'`)
+  return outcomeOf(outcome)
 }
 
 async function revokeAnswer(credits: CreditsPort, { query }: Call): Promise<ServiceAnswer> {

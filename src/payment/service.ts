@@ -32,7 +32,7 @@ import { Reconciler, reconciliationGauges } from './reconciliation.js'
 import type { ChainReader } from './seen-payment.js'
 import { topUpRoutes } from './topup-routes.js'
 import { TopUps } from './topups.js'
-import { spelled, Wallets } from './wallets.js'
+import { accountOf, spelled, Wallets } from './wallets.js'
 import { X402Desk, type X402DeskParts, type X402Options } from './x402-desk.js'
 import { x402CreditRoutes } from './x402-routes.js'
 import { X402Sales } from './x402-sales.js'
@@ -162,6 +162,8 @@ export class PaymentService {
     const selling = x402 && this.#selling({ ...x402, prices, quotes, clock, log }, wallets)
     this.#desk = selling?.desk
     this.usdc = selling?.sales
+    const isKnown = async (address: string): Promise<boolean> =>
+      (await ledger.account(accountOf(await wallets.find(address)))) !== undefined
     const { release: version, addresses, gateway } = options
     const calls = [
       ...serviceInfoRoutes({ version, addresses, gateway }),
@@ -175,7 +177,7 @@ export class PaymentService {
       ...promotionRoutes(this.promotions, options.privateSecret, now),
       ...operatorRoutes(this.outbox, this.reconciler, options.privateSecret, now),
       ...this.#nameRoutes(wallets, quotes),
-      ...protectedRoutes(this.credits, options.privateSecret, now),
+      ...protectedRoutes(this.credits, isKnown, options.privateSecret, now),
     ]
     this.routes = hostRoutes(calls, new RateWindow(signedRequests, clock))
     this.#timers = [

@@ -19,6 +19,12 @@ const tags = {
   revoke: 'x-delete-payment-approval',
 } as const
 
+/** In front of what the payment service says, as clients read it: with a space before the colon. */
+const unable = {
+  approve: 'Unable to create delegated payment approval : ',
+  revoke: 'Unable to revoke delegated payment approval : ',
+} as const
+
 /**
  * Carries out what the tags of an item say about shared credits, by the name of the item: the same item again shares nothing
  * more. Only for items that are taken for the first time: anybody may post an item again, and an old one must not end younger
@@ -37,7 +43,7 @@ export class Sharing {
       const ended = await this.credits.revoke({ ...pair, approvedAddress: revoked ?? '' })
       if (isRefusal(ended)) return paymentAway(header.id)
       return isDenied(ended)
-        ? { ...textAnswer(ended.status, ended.text), failed: 'revoke' }
+        ? { ...textAnswer(ended.status, unable.revoke + ended.text), failed: 'revoke' }
         : { done: { revokedApprovals: ended } }
     }
     const expires = tagValue(header.tags, tags.expires)
@@ -47,7 +53,7 @@ export class Sharing {
     })
     if (isRefusal(created)) return paymentAway(header.id)
     return isDenied(created)
-      ? { ...textAnswer(created.status, created.text), failed: 'approval' }
+      ? { ...textAnswer(created.status, unable.approve + created.text), failed: 'approval' }
       : { done: { createdApproval: created } }
   }
 }

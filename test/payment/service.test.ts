@@ -321,6 +321,34 @@ t.test('protected routes, as other services know them and by our own client', as
     200,
   )
   t.equal(await left(), '1225600000000')
+  const unknown = wallets[3]?.address ?? ''
+  t.match(await rig.get(`/v1/refund-balance/ethereum/${unknown}?winstonCredits=1&dataItemId=item`, token), {
+    status: 404,
+    text: 'User not found',
+  })
+  const reasonOf = async (asked: string): Promise<string> =>
+    (await fetch(`${rig.url}/v1/${asked}`, { headers: token })).statusText
+  t.equal(await reasonOf(path.replace('=item', '=item2')), 'Balance reserved')
+  t.equal(
+    await reasonOf('account/approvals'),
+    'Invalid paying address',
+    'what is wrong stands in the status line',
+  )
+  const share = (payer: string, winc: string): Promise<{ status: number; text: string }> =>
+    rig.get(
+      `/v1/account/approvals/create?dataItemId=a&winc=${winc}&payingAddress=${payer}&approvedAddress=${address}`,
+      token,
+    )
+  t.match(await share(unknown, '1'), {
+    status: 402,
+    text: `No user found in database with address '${unknown}'`,
+  })
+  const many = `/v1/account/approvals/create?dataItemId=a&winc=9999999999999&payingAddress=${address}`
+  t.match(await rig.get(`${many}&approvedAddress=${unknown}`, token), {
+    status: 402,
+    text: `Insufficient balance for '${address}'`,
+  })
+  await rig.get(`/v1/refund-balance/arweave/${address}?winstonCredits=1&dataItemId=item2`, token)
 
   const clock = { ...systemClock, now: () => start }
   const remote: CreditsPort & { close(): Promise<void> } = new RemoteCredits(
