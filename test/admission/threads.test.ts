@@ -96,7 +96,7 @@ t.test('a lock whose holder was ended is taken over, by one of those who wait', 
   t.equal(dead.take(2), 2)
   const waiters = Array.from({ length: 6 }, () => {
     return new Worker(new URL('waiter.js', import.meta.url), {
-      workerData: { memory, bits: 2, deadMs: 1000 },
+      workerData: { memory, bits: 2, deadMs: 2000, waiters: 6 },
     })
   })
   const codes = await Promise.all(waiters.map(async (waiter) => (await once(waiter, 'exit'))[0] as number))
