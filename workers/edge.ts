@@ -222,6 +222,11 @@ const ingest = addressOf<IngestRequest | ExportRequest, IngestReply | ExportRepl
 )
 const following = new Following(options.following)
 const resources = new SampleRings(options.resources, options.row - 1)
+/** Segments count their own bytes. */
+const usage = (): { blobs: number; bytes: number } => {
+  const { blobs, bytes } = catalog.usage()
+  return { blobs, bytes: bytes + (small?.marks.fileBytes ?? 0) }
+}
 const info: InfoParts = {
   vocabulary,
   meters,
@@ -230,7 +235,7 @@ const info: InfoParts = {
   clock: systemClock,
   ...options.about,
   ...(key === undefined ? {} : { key }),
-  usage: () => catalog.usage(),
+  usage,
   sections: {
     names: { rootHosts: options.hosts?.rootHosts ?? [], resolvers: naming.asked },
     ...(limits === undefined ? {} : { rateLimiter: limitsInfo(limits.buckets) }),
@@ -241,7 +246,7 @@ const info: InfoParts = {
     },
   },
 }
-const stored = { catalog, maxBytes: options.cacheMaxBytes }
+const stored = { catalog, usage, maxBytes: options.cacheMaxBytes }
 const orders = [
   overviewOrder({
     ...stored,

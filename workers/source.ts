@@ -37,6 +37,7 @@ import { fetchMeters } from '../src/source/meters.js'
 import { NetworkPeers } from '../src/source/network-peers.js'
 import { Parent } from '../src/source/parent.js'
 import { PeerWeights } from '../src/source/peer-weights.js'
+import { Pins } from '../src/source/pins.js'
 import { PooledProver } from '../src/source/pooled-prover.js'
 import { ProgressTable } from '../src/source/progress.js'
 import type { SourceProgress, SourceReply, SourceRequest } from '../src/source/protocol.js'
@@ -62,9 +63,11 @@ const index = new ChainIndex(openCatalogTables(given.catalogPath).environment, g
 const catalog = new IndexedCatalog(given.catalogPath, generations, index)
 const keeper = addressOf<CatalogRequest, CatalogReply>(given.keeper, given.keeperMailboxMax)
 const blockStore = new ModerationStore(given.moderation.path)
+const pins = given.pinsPath === undefined ? undefined : new Pins(given.pinsPath)
+const isPinned = (digest: Uint8Array): boolean => pins?.has(digest) === true
 const small =
   given.segments &&
-  openSmallContent(given.segments, (digests) => void keeping.forget(digests), systemClock, log)
+  openSmallContent(given.segments, (gone) => void keeping.forget(gone), systemClock, log, isPinned)
 // Drafts that are opened ahead: as many as a page load needs at the same time.
 const store = new BlobStore(given.blobsPath, 8, small?.blobs)
 const swept = await store.prepare()
@@ -119,7 +122,7 @@ const webhooks =
     ? undefined
     : new Webhooks(given.webhooks.path, given.webhooks.options, { meters, clock: systemClock, log })
 const segmentBytes = (): number => small?.store.fileBytes ?? 0
-const evictor = new Evictor(store, catalog, keeping, log, systemClock, given.eviction, segmentBytes)
+const evictor = new Evictor(store, catalog, keeping, log, systemClock, given.eviction, segmentBytes, pins)
 const fetcher = new Fetcher(
   new ProgressTable(given.progress),
   {
@@ -143,6 +146,7 @@ const fetcher = new Fetcher(
     wholeForWindowMaxBytes: given.wholeForWindowMaxBytes,
     trail: given.gateways,
     manifests,
+    ...(pins === undefined ? {} : { pins }),
     ...(given.absence === undefined ? {} : { absences: new Absences(given.absence, catalog, systemClock) }),
   },
 )
@@ -188,6 +192,7 @@ async function stop(): Promise<void> {
   if (fetcher.held > 0) log.error({ held: fetcher.held }, 'slots were left behind')
   await Promise.all([evictor.stop(), verifier?.stop()])
   await small?.close()
+  await pins?.close()
   await webhooks?.stop()
   await Promise.all([
     gateways.close(),

@@ -10,6 +10,7 @@ export function folders({
   | 'catalog'
   | 'blobs'
   | 'segments'
+  | 'pins'
   | 'manifests'
   | 'agenda'
   | 'webhooks'
@@ -25,6 +26,7 @@ export function folders({
     catalog: join(root, 'catalog'),
     blobs: join(root, 'blobs'),
     segments: join(root, 'segments'),
+    pins: join(root, 'pins'),
     manifests: join(root, 'manifests'),
     agenda: join(root, 'agenda'),
     webhooks: join(root, 'webhooks'),

@@ -20,7 +20,7 @@ export function sourceThread(
   keeper: MessagePort,
 ): FetcherThread {
   const { server, retrieval, answers } = config
-  const { root, catalog, blobs, keys, manifests } = folders(config)
+  const { root, catalog, blobs, keys, pins, manifests } = folders(config)
   const told = webhookOptions(config, keys)
   const age = retrieval.cacheMaxAgeSeconds
   const { verifier: _, ...usual } = sourceDefaults
@@ -28,6 +28,7 @@ export function sourceThread(
     ...usual,
     blobsPath: blobs,
     ...(shared.segments === undefined ? {} : { segments: shared.segments }),
+    pinsPath: pins,
     manifestsPath: manifests,
     manifests: manifestOptions(config),
     catalogPath: catalog,

@@ -3,6 +3,7 @@ import type { Log } from '../actor/log.js'
 import type { LmdbCatalog } from '../catalog/reader.js'
 import type { BlobStore } from '../store/blobs.js'
 import type { Keeping } from './keeping.js'
+import type { Pins } from './pins.js'
 
 export interface EvictionOptions {
   /** Bytes of blobs on disk; beyond, the longest unused go. */
@@ -38,6 +39,8 @@ export class Evictor {
     private readonly options: EvictionOptions,
     /** Bytes of the segments: they have a part of the same bound. */
     private readonly segmentBytes: () => number = () => 0,
+    /** What stays, whatever room is needed. */
+    private readonly pins: Pick<Pins, 'has'> = { has: () => false },
   ) {}
 
   start(): void {
@@ -70,12 +73,19 @@ export class Evictor {
       const oldest = this.catalog.leastTouched(batch)
       const tooOld = maxAgeSeconds === undefined ? Number.NEGATIVE_INFINITY : now - maxAgeSeconds * 1000
       const before = removed
+      const spared: Uint8Array[] = []
       for (const { digest, touchedMs } of oldest) {
         const over = this.catalog.blobBytes() + this.segmentBytes() > maxBytes
         if (touchedMs > now - graceMs || !(over || touchedMs < tooOld)) return removed
+        if (this.pins.has(digest)) {
+          spared.push(digest)
+          continue
+        }
         if (!(await this.keeping.drop(digest))) return removed
         removed += 1
       }
+      // They count as used, so that the next look does not begin with them.
+      if (spared.length > 0) await this.keeping.spare(spared)
       if (before === removed) return removed
     }
   }

@@ -7,6 +7,7 @@ import { Fetch } from './fetch.js'
 import type { FetchParts } from './fetch-parts.js'
 import type { ManifestShelf, ManifestText } from './manifest-shelf.js'
 import type { Opening } from './opening.js'
+import type { Pins } from './pins.js'
 import type { ProgressTable } from './progress.js'
 import type { Hints, ManifestFrom, SourceProgress, SourceReply, SourceRequest } from './protocol.js'
 import { stillUnknown } from './refusals.js'
@@ -25,6 +26,8 @@ export interface FetcherOptions {
   readonly trail: TrailRules
   /** Absent: what nobody knows is asked for each time. */
   readonly absences?: Absences
+  /** Absent: nothing can be pinned. */
+  readonly pins?: Pick<Pins, 'set' | 'count'>
   /** The packed forms of manifests. */
   readonly manifests: ManifestShelf
 }
@@ -85,6 +88,11 @@ export class Fetcher {
         return undefined
       case 'evict':
         return { kind: 'evicted', dropped: await this.parts.keeping.drop(message.digest) }
+      case 'pin': {
+        const { pins } = this.options
+        const isDone = pins?.set(message.digest, message.isPinned) ?? false
+        return { kind: 'pinned', isDone, count: pins?.count ?? 0 }
+      }
       case 'check': {
         const sound = await this.soundness.check(message.id, message.digest)
         return isRefusal(sound) ? { kind: 'refused', refusal: sound } : { kind: 'checked', sound }

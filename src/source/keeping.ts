@@ -128,6 +128,11 @@ export class Keeping {
     await this.uncommitted.settled()
   }
 
+  /** Counts payloads in files as used now. */
+  async spare(digests: readonly Uint8Array[]): Promise<void> {
+    await insist(this.keeper, { kind: 'touched', digests })
+  }
+
   /** These payloads went with their segment. Never rejects. */
   async forget(digests: readonly Uint8Array[]): Promise<void> {
     // That they are here must be said before.

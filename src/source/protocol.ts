@@ -50,6 +50,8 @@ export type SourceRequest =
   | { readonly kind: 'close'; readonly reader: number }
   /** Removes a blob from disk; it is fetched anew when somebody asks. */
   | { readonly kind: 'evict'; readonly digest: Uint8Array }
+  /** Whether this content stays on disk whatever room is needed. */
+  | { readonly kind: 'pin'; readonly digest: Uint8Array; readonly isPinned: boolean }
   /** Is the blob on disk what its name says? Remembered per (digest, inode, mtime). A false one is dropped and distrusted. */
   | { readonly kind: 'check'; readonly id: Id; readonly digest: Uint8Array }
   /** The SHA-256 of a payload; it is brought whole where nobody here knows it. */
@@ -96,6 +98,8 @@ export type SourceReply =
   | { readonly kind: 'refused'; readonly refusal: Refusal }
   | { readonly kind: 'checked'; readonly sound: boolean }
   | { readonly kind: 'evicted'; readonly dropped: boolean }
+  /** `isDone` false: there are too many, or none can be kept here. */
+  | { readonly kind: 'pinned'; readonly isDone: boolean; readonly count: number }
   | { readonly kind: 'learned'; readonly digest: Uint8Array }
   /** `digest`: of the manifest's text; `path`: the file that `PackedFile` opens. */
   | { readonly kind: 'packed'; readonly digest: Uint8Array; readonly path: string }

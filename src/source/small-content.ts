@@ -16,20 +16,21 @@ export interface SmallContent {
 }
 
 /**
- * Opens the segments for writing. `onEvicted` hears of payloads that went with their segment. Throws
- * where their folder cannot be used at all.
+ * Opens the segments for writing. `onEvicted` hears of payloads that went with their segment; those for which `isPinned` is true
+ * never do. Throws where their folder cannot be used at all.
  */
 export function openSmallContent(
   { folder, shape, memory, maxBytes }: SharedSegments,
   onEvicted: (digests: readonly Uint8Array[]) => void,
   clock: Clock,
   log: Log,
+  isPinned: (digest: Uint8Array) => boolean = () => false,
 ): SmallContent {
   const marks = new SegmentMarks(memory, shape)
   const payloadMaxBytes = Math.min(segmentDefaults.payloadMaxBytes, Math.floor(shape.segmentBytes / 8))
   const { freeMinBytes, commitMs } = segmentDefaults
   const rules = { folder, payloadMaxBytes, freeMinBytes, commitMs, maxBytes: () => maxBytes, onEvicted }
-  const store = SegmentStore.open({ ...rules, isPinned: () => false }, marks, clock, log)
+  const store = SegmentStore.open({ ...rules, isPinned }, marks, clock, log)
   const reader = new SegmentReader(folder, marks, clock)
   const timer = clock.every(1000, () => tend(store))
   return {

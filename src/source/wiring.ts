@@ -32,6 +32,8 @@ export interface SourceThread {
   readonly blobsPath: string
   /** Absent: every payload has a file of its own. */
   readonly segments?: SharedSegments
+  /** Folder of what must stay on disk; absent: nothing can be pinned. */
+  readonly pinsPath?: string
   /** Folder of the packed manifests. */
   readonly manifestsPath: string
   readonly manifests: ManifestOptions

@@ -1,10 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import { stat } from 'node:fs/promises'
+import { join } from 'node:path'
 import t from 'tap'
 import { type Clock, systemClock } from '../../src/actor/clock.js'
 import { silentLog } from '../../src/actor/log.js'
 import { type EvictionOptions, Evictor } from '../../src/source/evictor.js'
 import { inOrder } from '../../src/source/in-order.js'
+import { Pins } from '../../src/source/pins.js'
 import { blobPath } from '../../src/store/blobs.js'
 import { type Rig, rig, sha256, someId } from './rig.js'
 
@@ -52,6 +54,29 @@ t.test('the least recently used are removed first, down to the bound', async (t)
   t.same(left, [digests[0], ...digests.slice(7)])
   await t.rejects(stat(blobPath(house.store.folder, digests[1]!)))
   t.equal((await stat(blobPath(house.store.folder, digests[0]!))).size, 1000)
+  await house.close()
+})
+
+t.test('what is pinned stays, whatever room is needed, until it is let go', async (t) => {
+  const { house, digests } = await filled(5)
+  const pins = new Pins(join(house.path, 'pins'))
+  t.equal(pins.set(digests[0]!, true), true)
+  t.equal(pins.set(digests[3]!, true), true)
+  const options = { maxBytes: 0, everyMs: 1000, graceMs: 60_000, orphanMs: 1000 }
+  const later: Clock = { ...systemClock, now: () => Date.now() + 120_000 }
+  const parts = [house.store, house.catalog, house.keeping, silentLog, later, options] as const
+  t.equal(await new Evictor(...parts, () => 0, pins).evict(), 3)
+  const isHeld = (digest: Buffer): boolean => house.catalog.blobSize(digest) !== undefined
+  t.same(digests.map(isHeld), [true, false, false, true, false])
+  await pins.close()
+  const again = new Pins(join(house.path, 'pins'))
+  t.equal(again.count, 2, 'it outlives the process')
+  t.equal(again.set(digests[0]!, false), true)
+  t.same(
+    digests.map((digest) => again.has(digest)),
+    [false, false, false, true, false],
+  )
+  await again.close()
   await house.close()
 })
 

@@ -11,7 +11,7 @@ import type { Order } from './order.js'
 const sinceMs = 300_000
 const topMax = 20
 
-export interface OverviewParts extends Pick<CacheOrderParts, 'catalog' | 'maxBytes'> {
+export interface OverviewParts extends Pick<CacheOrderParts, 'usage' | 'maxBytes'> {
   readonly info: InfoParts
   readonly store: ModerationStore
   readonly resources: SampleRings

@@ -1,6 +1,6 @@
 import { recordSlotBytes } from './record.js'
 
-/** Numbers of the table's head: commits of the index, first segment of this run, cells. */
+/** Numbers of the table's head: commits of the index, first segment of this run, bytes of all files in slots. */
 const headCells = 4
 
 /** Size of the table, and of the segments that it speaks of. */
@@ -61,8 +61,14 @@ export class SegmentMarks {
   }
 
   /** Writer only. */
-  committed(): void {
+  committed(fileBytes: number): void {
+    Atomics.store(this.#cells, 2, Math.ceil(fileBytes / recordSlotBytes))
     Atomics.add(this.#cells, 0, 1)
+  }
+
+  /** Bytes of all segments, as the last commit had them. */
+  get fileBytes(): number {
+    return (Atomics.load(this.#cells, 2) >>> 0) * recordSlotBytes
   }
 
   /** Whether the segment was written by this run. */

@@ -1,11 +1,11 @@
 import type { Clock, Timer } from '../../actor/clock.js'
 import type { Log } from '../../actor/log.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
-import { type Disk, diskRefusal, systemDisk } from './disk.js'
+import { type Disk, diskRefusal, type OpenFile, systemDisk } from './disk.js'
 import type { SegmentMarks } from './marks.js'
 import { readSegmentName, type SegmentPlace, segmentName } from './place.js'
 import { PlaceWriter } from './place-index.js'
-import { recordBytes, recordSlotBytes } from './record.js'
+import { headOfRecordBytes, readRecordHead, recordBytes, recordSlotBytes } from './record.js'
 import { openSegment, readTail } from './recovery.js'
 import { Rings } from './rings.js'
 
@@ -123,10 +123,10 @@ export class SegmentStore {
     const { folder } = this.options
     const known = this.#index.segments()
     this.#next = Math.max(this.#index.nextSegment, (files.at(-1) ?? 0) + 1, (known.at(-1)?.segment ?? 0) + 1)
-    const ends = new Map(known.map(({ segment, lastSlot }) => [segment, this.#endOf(segment, lastSlot)]))
+    const ends = new Map(known.map(({ segment, lastSlot }) => [segment, lastSlot]))
     for (const segment of files) {
       try {
-        const sizeBytes = this.#recover(segment, ends.get(segment) ?? 0)
+        const sizeBytes = this.#recover(segment, ends.get(segment))
         if (sizeBytes === 0) this.disk.remove(`${folder}/${segmentName(segment)}`)
         if (sizeBytes > 0 || ends.has(segment)) this.#rings.takeUp(segment, sizeBytes)
       } catch (error) {
@@ -138,21 +138,27 @@ export class SegmentStore {
     for (const { segment } of known) if (!files.includes(segment)) this.#rings.takeUp(segment, 0)
     this.marks.begin(this.#next)
     this.commit()
+    this.marks.committed(this.#rings.bytes)
   }
 
-  /** Where the last record ends that the index knows of a segment. */
-  #endOf(segment: number, lastSlot: number): number {
+  /** Where the last record ends that the index knows of a segment, by its own word, or where that is damaged by the index. */
+  #endOf(file: OpenFile, segment: number, lastSlot: number): number {
+    const start = lastSlot * recordSlotBytes
+    const head = Buffer.alloc(headOfRecordBytes)
+    const record = this.disk.read(file, head, start) === head.length ? readRecordHead(head) : undefined
+    if (record?.file === segment) return start + recordBytes(record.roomBytes, record.payloadBytes)
     const [last] = this.#index.recordsOf(segment, lastSlot, 1)
     const place = last === undefined ? undefined : this.#index.find(last.digest)
-    if (place?.segment !== segment || place.slot !== lastSlot) return (lastSlot + 1) * recordSlotBytes
-    return lastSlot * recordSlotBytes + recordBytes(place.roomBytes, place.sizeBytes)
+    if (place?.segment !== segment || place.slot !== lastSlot) return start + recordSlotBytes
+    return start + recordBytes(place.roomBytes, place.sizeBytes)
   }
 
   /** Bytes that the segment takes from now on; 0: there is nothing in it. */
-  #recover(segment: number, from: number): number {
+  #recover(segment: number, lastSlot: number | undefined): number {
     const file = openSegment(this.disk, this.options.folder, segment)
     if (file === undefined) return 0
     try {
+      const from = lastSlot === undefined ? 0 : this.#endOf(file, segment, lastSlot)
       const { found, end } = readTail(this.disk, file, segment, from, this.#tailBytes)
       this.#tailBytes -= Math.max(0, end - from)
       for (const one of found) this.#pending.set(keyOf(one.digest), one)
@@ -204,6 +210,8 @@ export class SegmentStore {
   /** Forgets a payload: it was found false, or must not be kept. Its bytes go with their segment. */
   remove(digest: Uint8Array): void {
     if (this.find(digest) === undefined) return
+    // A start after a kill reads on behind the last record of the index: this one must be in front of that.
+    if (this.#pending.has(keyOf(digest))) this.commit()
     const own = new Uint8Array(digest)
     this.#pending.set(keyOf(own), { digest: own, place: undefined })
     // Other threads must not find it any more.
@@ -231,7 +239,7 @@ export class SegmentStore {
       this.#pending.clear()
       this.#gone = []
     }
-    this.marks.committed()
+    this.marks.committed(this.#rings.bytes)
     const evicted = this.#evicted
     this.#evicted = []
     if (evicted.length > 0) this.options.onEvicted(evicted)

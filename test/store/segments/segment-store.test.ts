@@ -29,6 +29,7 @@ t.test('stored content is read by every thread, and not written twice', async (t
     rig.store.commit()
     t.same(rig.reader.find(digest), place)
   }
+  t.equal(rig.marks.fileBytes, rig.store.fileBytes)
   const large = payloadOf(20_000, 1)
   const refused = rig.store.put(sha256(large), [large])
   t.equal(isRefusal(refused) && refused.refused, 'too-large')
