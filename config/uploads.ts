@@ -1,4 +1,4 @@
-import { list, maybeText, maybeWhole, whole } from './setting.js'
+import { flag, list, maybeText, maybeWhole, whole } from './setting.js'
 
 /** What the upload service takes, from whom, and for how much. */
 export const uploads = {
@@ -75,6 +75,20 @@ export const uploads = {
     min: 0,
     max: 86_400,
     why: 'No item waits longer for others to share its bundle. Unset: 1 on devnet, 300 on mainnet.',
+  }),
+  sandbox: flag({
+    env: 'UPLOAD_SANDBOX',
+    default: false,
+    why:
+      'Takes uploads for trying out, whatever the settings of sizes say: up to 10 MiB, free up to 5 MiB and 100 MiB for a ' +
+      'wallet; nothing is posted, and items are gone after UPLOAD_SANDBOX_KEEP_SECONDS.',
+  }),
+  sandboxKeepSeconds: whole({
+    env: 'UPLOAD_SANDBOX_KEEP_SECONDS',
+    default: 259_200,
+    min: 1,
+    max: 31_536_000,
+    why: 'How long a sandbox keeps items.',
   }),
   diskMinBytes: whole({
     env: 'UPLOAD_DISK_MIN_BYTES',

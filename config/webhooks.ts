@@ -53,6 +53,11 @@ export const webhooks = {
     default: false,
     why: 'Whether receivers are told of content that comes into the cache.',
   }),
+  uploads: flag({
+    env: 'WEBHOOK_EMIT_UPLOAD_EVENTS',
+    default: false,
+    why: 'Whether receivers are told of uploads: of each that is accepted, with its receipt, and of each that is permanent.',
+  }),
   secret: secret(
     custom<Uint8Array | undefined>({
       env: 'WEBHOOK_SECRET',

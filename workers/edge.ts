@@ -50,6 +50,12 @@ import { AdminKey } from '../src/routes/admin/key.js'
 import { moderationOrders } from '../src/routes/admin/moderation-orders.js'
 import { optimisticOrder } from '../src/routes/admin/optimistic-order.js'
 import { overviewOrder } from '../src/routes/admin/overview-order.js'
+import {
+  creditOrderShapes,
+  passedOrders,
+  passingTo,
+  uploadOrderShapes,
+} from '../src/routes/admin/service-orders.js'
 import { announceRoute } from '../src/routes/announce-route.js'
 import { consoleDoor } from '../src/routes/console-door.js'
 import { consoleRoutes } from '../src/routes/console-routes.js'
@@ -247,6 +253,7 @@ const info: InfoParts = {
   },
 }
 const stored = { catalog, usage, maxBytes: options.cacheMaxBytes }
+const { upload, payment } = options.services
 const orders = [
   overviewOrder({
     ...stored,
@@ -262,6 +269,8 @@ const orders = [
   ...cacheOrders({ ...stored, fetcher }),
   ...exportOrders(ingest),
   optimisticOrder({ keeper, index, isEnabled: options.optimistic }),
+  ...(upload === undefined ? [] : passedOrders(uploadOrderShapes, passingTo(upload, options.adminKey))),
+  ...(payment === undefined ? [] : passedOrders(creditOrderShapes, passingTo(payment, options.adminKey))),
 ]
 const admin = new AdminRoute(vocabulary.pathPrefix, adminKey, orders, log, (request) => {
   return limits?.clients.of(request).address ?? request.remoteAddress

@@ -11,6 +11,7 @@ import { RemoteChain } from '../src/chain/remote.js'
 import { serviceHost } from '../src/gateway/service-host.js'
 import { serve } from '../src/http/listen.js'
 import { openLedger } from '../src/ledger/open.js'
+import { CreditsDesk, statementCsv } from '../src/payment/desk.js'
 import { devnetWallet } from '../src/payment/devnet-wallet.js'
 import { HttpOracle } from '../src/payment/http-oracle.js'
 import { LocalCards } from '../src/payment/local-cards.js'
@@ -24,6 +25,10 @@ import { PaymentService } from '../src/payment/service.js'
 import { SmtpMailer } from '../src/payment/smtp-mailer.js'
 import { StripeCards } from '../src/payment/stripe-cards.js'
 import type { PaymentThread, PaymentThreadSaid } from '../src/payment/wiring.js'
+import { AdminRoute } from '../src/routes/admin/admin-route.js'
+import { AdminKey } from '../src/routes/admin/key.js'
+import { creditOrders } from '../src/routes/admin/service-orders.js'
+import { serviceMetricsRoutes } from '../src/routes/service-metrics.js'
 import { FreePools } from '../src/upload/free-pools.js'
 import { openUploadTables } from '../src/upload/uploads.js'
 
@@ -66,8 +71,23 @@ const service = new PaymentService({
     giftUrl: options.giftUrl ?? `http://${options.serve.host}:${options.serve.port}/gift`,
   },
 })
+const desk = new CreditsDesk({
+  ...{ ledger, oracle, meters, clock: systemClock, reconciler: service.reconciler },
+  balanceOf: (address) => service.balanceOf(address),
+})
+const clients = new Clients(options.clients, { low: 0, high: 0 })
+const operated = creditOrders({
+  overview: () => desk.overview(),
+  account: (address) => desk.account(address),
+  statement: async (address) => statementCsv(await desk.statement(address)),
+  correct: (correction) => desk.correct(correction),
+})
 const host = serviceHost({
-  routes: service.routes,
+  routes: [
+    ...service.routes,
+    ...serviceMetricsRoutes(['/metrics'], meters, options.release),
+    new AdminRoute('', new AdminKey(options.adminKey), operated, log, (asked) => clients.of(asked).address),
+  ],
   service: {
     title: 'Sluice payments',
     description: 'Credits for permanent storage: balances, prices, top-ups.',
@@ -81,12 +101,12 @@ const host = serviceHost({
   clock: systemClock,
 })
 const onThrow = (error: unknown): void => log.error({ err: error }, 'a flow threw: its socket was closed')
-const clients = new Clients(options.clients, { low: 0, high: 0 })
 const server = serve(host, { ...options.serve, clientOf: (request) => clients.of(request).address, onThrow })
 const answering = creditsAnswering(service.credits, service.usdc)
 
 async function stop(): Promise<void> {
   await server.close(options.drainMs)
+  desk.close()
   await service.close()
   await uploads?.close()
   oracle.close()

@@ -16,6 +16,8 @@ import { serviceHost } from '../src/gateway/service-host.js'
 import { serve } from '../src/http/listen.js'
 import { ItemJudge } from '../src/ingest/item-judge.js'
 import type { IngestReply, IngestRequest } from '../src/ingest/protocol.js'
+import { acceptedEvent, permanentEvent } from '../src/ingest/webhook-events.js'
+import { Webhooks } from '../src/ingest/webhooks.js'
 import {
   type CreditsReply,
   type CreditsRequest,
@@ -25,11 +27,16 @@ import {
   usdcBy,
 } from '../src/payment/protocol.js'
 import { normalizedAddress } from '../src/proof/address.js'
+import { AdminRoute } from '../src/routes/admin/admin-route.js'
+import { AdminKey } from '../src/routes/admin/key.js'
+import { uploadOrders } from '../src/routes/admin/service-orders.js'
+import { serviceMetricsRoutes } from '../src/routes/service-metrics.js'
 import { Acceptor } from '../src/upload/acceptor.js'
 import { Bundles } from '../src/upload/bundle-records.js'
 import { Bundler } from '../src/upload/bundler.js'
 import { FreeOnly } from '../src/upload/charging.js'
 import { CreditCharging } from '../src/upload/credit-charging.js'
+import { UploadsDesk } from '../src/upload/desk.js'
 import { DiskRoom } from '../src/upload/disk-room.js'
 import { FreePools } from '../src/upload/free-pools.js'
 import { Height } from '../src/upload/height.js'
@@ -48,6 +55,7 @@ import { ResumableUploads } from '../src/upload/resumable.js'
 import { resumableRoutes } from '../src/upload/resumable-routes.js'
 import { uploadRoutes } from '../src/upload/routes.js'
 import { Sales } from '../src/upload/sales.js'
+import { Sandbox } from '../src/upload/sandbox.js'
 import { ItemSelling } from '../src/upload/selling.js'
 import { hostedUploads, uploadParameters } from '../src/upload/service.js'
 import { serviceKey } from '../src/upload/service-key.js'
@@ -68,6 +76,7 @@ const parent = parentPort
 const given = workerData as UploadThread
 const log = createLog(given.logLevel, 'upload')
 const closing = new AbortController()
+const meters = new Meters(meterTable, given.meters, given.row)
 
 const { modulus } = await serviceKey(given.keyFile, given.mayMakeKey)
 const uploads = new Uploads(openUploadTables(given.tablesPath))
@@ -111,7 +120,20 @@ const charging =
   credits === undefined
     ? new FreeOnly(pools)
     : new CreditCharging(pools, credits, uploads.environment, systemClock, closing.signal)
+const webhooks =
+  given.webhooks === undefined
+    ? undefined
+    : new Webhooks(given.webhooks.path, given.webhooks.options, { meters, clock: systemClock, log })
+const [acceptedItems, acceptedBytes] = [
+  meters.of('upload_items_accepted_total'),
+  meters.of('upload_item_bytes_total'),
+]
 const acceptor = new Acceptor({
+  onReceipt: (receipt, { place }) => webhooks?.announce([acceptedEvent(receipt, place.sizeBytes)]),
+  onAccepted: (items) => {
+    acceptedItems.add(items.length)
+    for (const { place } of items) acceptedBytes.add(place.sizeBytes)
+  },
   uploads,
   verdicts: new Verdicts(judge, given.proofThreads + 1),
   charging,
@@ -167,60 +189,6 @@ const raw = new RawUpload({
   ...{ ...taking, pools, payments, signing, owner, clock: systemClock },
   folder: rawFolder,
 })
-const host = serviceHost({
-  routes: hostedUploads([
-    ...multipartRoutes(new Multipart(open, paidParts), clients),
-    ...usdcUploadRoutes({ signed: payments, raw, clients, ...(usdc === undefined ? {} : { usdc }) }),
-    ...resumableRoutes({
-      resumable: new ResumableUploads(open, single, clients),
-      page: uploadPage({
-        gateway: given.gateway,
-        itemMaxBytes: given.itemMaxBytes,
-        freeItemBytes: given.free.itemMaxBytes,
-        freeWalletBytes: given.free.walletBytes,
-      }),
-      script: pageScripts(),
-    }),
-    ...uploadRoutes({
-      uploads,
-      single,
-      clients,
-      ...(credits === undefined ? {} : { price: (bytes: number) => credits.price(bytes) }),
-      page: servicePage({
-        gateway: given.gateway,
-        address: normalizedAddress(Buffer.from(modulus, 'base64url')),
-        itemMaxBytes: given.itemMaxBytes,
-        freeItemBytes: given.free.itemMaxBytes,
-        freeWalletBytes: given.free.walletBytes,
-        release: given.release,
-      }),
-      info: () => ({
-        version: receiptVersion,
-        addresses: { arweave: normalizedAddress(Buffer.from(modulus, 'base64url')) },
-        gateway: given.gateway,
-        gateways: [given.gateway],
-        freeUploadLimitBytes: given.free.itemMaxBytes,
-        freeTier: {
-          lifetimeBytes: given.free.walletBytes,
-          ipBytes: given.free.rangeBytes,
-          maxItemBytes: given.free.itemMaxBytes,
-        },
-        limits: { maxItemBytes: given.itemMaxBytes },
-      }),
-    }),
-  ]),
-  service: {
-    title: 'Sluice uploads',
-    description: 'Signed data items in, signed receipts out.',
-    release: given.release,
-    parameters: uploadParameters,
-    securitySchemes: {},
-  },
-  family: 'upload',
-  meters: new Meters(meterTable, given.meters, given.row),
-  log,
-  clock: systemClock,
-})
 // The first price is asked of a node: no uploader waits for that.
 void credits?.price(1)
 const address = normalizedAddress(owner)
@@ -231,9 +199,16 @@ const ingest =
   given.ingestPort === undefined
     ? undefined
     : addressOf<IngestRequest, IngestReply>(given.ingestPort, given.mailboxMax)
+const bundles = new Bundles(uploads.environment, uploads)
 const bundler = new Bundler({
+  meters,
+  isIdle: given.sandbox !== undefined,
+  onPermanent: ({ id, items }, at) => {
+    for (let from = 0; from < items.length && webhooks !== undefined; from += 1000)
+      webhooks.announce(items.slice(from, from + 1000).map((item) => permanentEvent(item, id, at)))
+  },
   uploads,
-  bundles: new Bundles(uploads.environment, uploads),
+  bundles,
   log: intake,
   logFolder: given.logFolder,
   chain,
@@ -247,7 +222,82 @@ const bundler = new Bundler({
   say: log,
   rules: given.bundling,
 })
-bundler.start()
+const desk = new UploadsDesk({
+  ...{ uploads, bundles, bundler, open, pools, chain, address, meters, clock: systemClock },
+  height: () => height.known,
+  partsMaxBytes: given.partsMaxBytes,
+})
+const host = serviceHost({
+  routes: [
+    ...hostedUploads([
+      ...multipartRoutes(new Multipart(open, paidParts), clients),
+      ...usdcUploadRoutes({ signed: payments, raw, clients, ...(usdc === undefined ? {} : { usdc }) }),
+      ...resumableRoutes({
+        resumable: new ResumableUploads(open, single, clients),
+        page: uploadPage({
+          gateway: given.gateway,
+          itemMaxBytes: given.itemMaxBytes,
+          freeItemBytes: given.free.itemMaxBytes,
+          freeWalletBytes: given.free.walletBytes,
+        }),
+        script: pageScripts(),
+      }),
+      ...uploadRoutes({
+        uploads,
+        single,
+        clients,
+        ...(credits === undefined ? {} : { price: (bytes: number) => credits.price(bytes) }),
+        page: servicePage({
+          gateway: given.gateway,
+          address: normalizedAddress(Buffer.from(modulus, 'base64url')),
+          itemMaxBytes: given.itemMaxBytes,
+          freeItemBytes: given.free.itemMaxBytes,
+          freeWalletBytes: given.free.walletBytes,
+          release: given.release,
+        }),
+        info: () => ({
+          version: receiptVersion,
+          addresses: { arweave: normalizedAddress(Buffer.from(modulus, 'base64url')) },
+          gateway: given.gateway,
+          gateways: [given.gateway],
+          freeUploadLimitBytes: given.free.itemMaxBytes,
+          freeTier: {
+            lifetimeBytes: given.free.walletBytes,
+            ipBytes: given.free.rangeBytes,
+            maxItemBytes: given.free.itemMaxBytes,
+          },
+          limits: { maxItemBytes: given.itemMaxBytes },
+          ...(given.sandbox === undefined ? {} : { sandbox: { keepSeconds: given.sandbox.keepMs / 1000 } }),
+        }),
+      }),
+    ]),
+    ...serviceMetricsRoutes(['/metrics', '/bundler_metrics'], meters, given.release),
+    new AdminRoute(
+      '',
+      new AdminKey(given.adminKey),
+      uploadOrders(desk),
+      log,
+      (asked) => clients.of(asked).address,
+    ),
+  ],
+  service: {
+    title: 'Sluice uploads',
+    description: 'Signed data items in, signed receipts out.',
+    release: given.release,
+    parameters: uploadParameters,
+    securitySchemes: { admin: { type: 'http', scheme: 'bearer' } },
+  },
+  family: 'upload',
+  meters,
+  log,
+  clock: systemClock,
+})
+const sandbox =
+  given.sandbox === undefined
+    ? undefined
+    : new Sandbox({ uploads, log: intake, clock: systemClock, ...given.sandbox })
+if (sandbox === undefined) bundler.start()
+void webhooks?.run()
 void selling.drive((sale) => acceptor.resume(sale), closing.signal)
 const onThrow = (error: unknown): void => log.error({ err: error }, 'a flow threw: its socket was closed')
 const server = serve(host, { ...given.serve, clientOf: (request) => clients.of(request).address, onThrow })
@@ -256,7 +306,10 @@ async function stop(): Promise<void> {
   await server.close(given.drainMs)
   await open.close()
   closing.abort()
+  desk.close()
+  sandbox?.close()
   await bundler.close()
+  await webhooks?.stop()
   await intake.close()
   await remote?.close()
   await remoteUsdc?.close()

@@ -1,4 +1,5 @@
 import type { MeterRow } from './meter.js'
+import { serviceMeters } from './service-meters.js'
 
 /** Every meter of the program, declared once: name, unit (in the name), meaning. Rooms resolve handles by these names. */
 export const meterTable: readonly MeterRow[] = [
@@ -311,4 +312,5 @@ export const meterTable: readonly MeterRow[] = [
       ],
     },
   },
+  ...serviceMeters,
 ]

@@ -18,6 +18,7 @@ const commands: Readonly<Record<string, () => Promise<Command>>> = {
   moderation: async () => (await import('./moderation.js')).moderationCommand,
   ledger: async () => (await import('./ledger.js')).ledgerCommand,
   promotion: async () => (await import('./promotion.js')).promotionCommand,
+  uploads: async () => (await import('./uploads.js')).uploadsCommand,
   put: async () => (await import('./put.js')).put,
   deploy: async () => (await import('./deploy.js')).deploy,
   sync: async () => (await import('./deploy.js')).sync,
@@ -46,6 +47,7 @@ Usage: sluice COMMAND [--help]
   import     fills the index from Parquet bands or node answers: a folder, or what a gateway publishes
   ledger     checks the accounts of the payment service
   promotion  declares a promotion at the payment service
+  uploads    says where uploads are on their way, packs and seeds them again
   settings   lists every setting: name, default, meaning
 
   put        uploads a file, or what comes by a pipe

@@ -13,7 +13,13 @@ export interface WebhookEvent {
   readonly body: Uint8Array
 }
 
-type EventName = 'tx-indexed' | 'ans104-data-item-indexed' | 'block-indexed' | 'data-cached'
+type EventName =
+  | 'tx-indexed'
+  | 'ans104-data-item-indexed'
+  | 'block-indexed'
+  | 'data-cached'
+  | 'upload-accepted'
+  | 'upload-permanent'
 
 /** A transaction of a block, or a data item, that is in the index now. */
 export function indexedEvent(subject: FilterSubject, height: number): WebhookEvent {
@@ -52,6 +58,16 @@ export function cachedEvent(id: Id, digest: Uint8Array, sizeBytes: number, type?
     ...(type === undefined ? {} : { content_type: type }),
   }
   return eventOf('data-cached', `${id} ${hash}`, data)
+}
+
+/** An item that was accepted, with its signed receipt. */
+export function acceptedEvent(receipt: { readonly id: string }, sizeBytes: number): WebhookEvent {
+  return eventOf('upload-accepted', receipt.id, { receipt, data_item_size: String(sizeBytes) })
+}
+
+/** An item that is in the chain so deep that nothing takes it back. */
+export function permanentEvent(id: string, bundleId: string, height: number): WebhookEvent {
+  return eventOf('upload-permanent', `${id} ${bundleId}`, { id, root_tx_id: bundleId, height })
 }
 
 function eventOf(event: EventName, subject: string, data: object): WebhookEvent {

@@ -18,6 +18,8 @@ export interface WebhookOptions {
   readonly blocks: boolean
   /** Whether content that comes into the cache is told. */
   readonly cached: boolean
+  /** Whether uploads are told that were accepted or are permanent. */
+  readonly uploads: boolean
   /** Events that wait for one receiver at most: some KiB each, on disk. */
   readonly waitingMax: number
   readonly delivery: DeliveryOptions

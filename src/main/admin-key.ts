@@ -13,7 +13,7 @@ const keyShape = /^[\x21-\x7e]{8,512}$/
  * first start and kept below the folder of keys, readable by nobody else. The log says in which file it is, never the
  * key itself. Throws an error for the operator where a file holds no key.
  */
-export function adminKey(config: Config, log: Log): string {
+export function adminKey(config: Config, log?: Log): string {
   const { adminApiKey, adminApiKeyFile } = config.moderation
   if (adminApiKeyFile !== undefined) {
     const path = resolve(adminApiKeyFile)
@@ -23,7 +23,7 @@ export function adminKey(config: Config, log: Log): string {
   const path = join(folders(config).keys, 'admin.key')
   const make = (): string => `${randomBytes(32).toString('base64url')}\n`
   const key = readKey(path, 'the admin key', () => keptSecret(path, make))
-  log.info({ path }, 'the admin key is in this file; ADMIN_API_KEY or ADMIN_API_KEY_FILE would replace it')
+  log?.info({ path }, 'the admin key is in this file; ADMIN_API_KEY or ADMIN_API_KEY_FILE would replace it')
   return key
 }
 

@@ -29,6 +29,7 @@ const ways: Readonly<Record<string, string>> = {
   ledger: 'put a copy of that folder back: it holds the credits of every wallet. Without one they are lost',
   webhooks: `${again}: events that no receiver heard of yet are lost`,
   'webhooks-cached': `${again}: events that no receiver heard of yet are lost`,
+  'webhooks-uploads': `${again}: events that no receiver heard of yet are lost`,
   devnet: `${again}: the embedded chain begins anew; what was indexed of it goes with the folder catalog`,
 }
 

@@ -1,6 +1,7 @@
 import type { Config } from '../../config/read.js'
 import { runningServices } from '../../config/services.js'
 import type { Part } from '../actor/supervise.js'
+import type { EdgeThread } from '../gateway/wiring.js'
 import { portsShared } from '../http/listen.js'
 import { needsSwarm } from './bands-thread.js'
 import { consoleOf } from './console-place.js'
@@ -36,12 +37,18 @@ export function gatewayServiceOf(
   config: Config,
   shared: SharedTables,
   threads: RunningThreads,
-  given: { readonly network: () => Network; readonly startedMs: number; readonly adminKey: () => string },
+  given: {
+    readonly network: () => Network
+    readonly startedMs: number
+    readonly adminKey: () => string
+    /** Where the services beside the gateway are, in this program. */
+    readonly services: () => EdgeThread['services']
+  },
 ): GatewayPlace {
   const { server } = config
   if (!runningServices(config.services, server.network).has('gateway'))
     return { steps: [], edges: [], watches: [], url: () => undefined, port: () => 0, urls: () => ({}) }
-  const { network, startedMs, adminKey } = given
+  const { network, startedMs, adminKey, services } = given
   const limits = limitsOf(config, threads)
   const payments = paymentsOf(config, threads, limits.lines)
   const queries = queryThreads(config, () => network().nodes, shared, threads)
@@ -50,7 +57,8 @@ export function gatewayServiceOf(
   let port = server.port
   const edges = Array.from({ length: portsShared ? server.edgeThreads : 1 }, (_, index) =>
     threads.replaceable(`edge-${index + 1}`, 'edge', () => {
-      const own = { row: index + 1, port, startedMs, adminKey: adminKey(), filters: openingAbout(config) }
+      const asked = { adminKey: adminKey(), services: services() }
+      const own = { row: index + 1, port, startedMs, ...asked, filters: openingAbout(config) }
       const admission = { ...limits.lines(), ...payments.lines() }
       const lines = { ...threads.lines(), ...admission, ...queries.asking(index), ...page.lines(index) }
       return edgeThread(config, network(), shared, { ...lines, ...own })

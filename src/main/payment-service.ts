@@ -32,6 +32,8 @@ export interface PaymentPlace {
   readonly ports: Part[]
   readonly parts: Part[]
   urls(): Readonly<Record<string, string>>
+  /** Where it will listen: known before it does. */
+  address(): { readonly payment?: string }
 }
 
 /** The secret that services of one operator have in common: as it is set, or as it was made at the first start. */
@@ -48,17 +50,19 @@ export function paymentServiceOf(
     readonly host: string
     readonly nodes: () => readonly string[]
     readonly gateway: () => string
+    readonly adminKey: () => string
     /** Absent: no upload service runs here. */
     readonly free: PaymentThread['free']
   },
 ): PaymentPlace {
   const { server, services } = config
   if (!runningServices(services, server.network).has('payment'))
-    return { ports: [], parts: [], urls: () => ({}) }
-  const { host, nodes, gateway, free } = given
+    return { ports: [], parts: [], urls: () => ({}), address: () => ({}) }
+  const { host, nodes, gateway, adminKey, free } = given
   let port = servicePorts(services, server.port).payment
   const { root, keys } = folders(config)
   const data = (): PaymentThread => ({
+    adminKey: adminKey(),
     row: shared.rows.payment,
     meters: shared.meters,
     serve: { host, port, stallMs: server.stallMs, flowsMax: server.flowsMax, ...connections(shared) },
@@ -89,6 +93,7 @@ export function paymentServiceOf(
       }),
     ],
     parts: [crew.part('payment', 'payment', data)],
+    address: () => ({ payment: urlOf(host, port) }),
     urls: () => ({ payment: urlOf(host, crew.said<PaymentThreadSaid>('payment').port) }),
   }
 }

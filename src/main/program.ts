@@ -57,9 +57,10 @@ export async function startProgram(given: Config, log: Log, end: AbortSignal): P
   const gateway = gatewayServiceOf(config, shared, threads, {
     ...{ network: () => ({ ...network, nodes: nodes() }), startedMs },
     adminKey: () => key,
+    services: () => ({ ...uploads.address(), ...credits.address() }),
   })
   const gatewayUrl = (): string => gateway.url() ?? network.gateways[0]?.url ?? ''
-  const beside = { host: network.host, nodes, gateway: gatewayUrl }
+  const beside = { host: network.host, nodes, gateway: gatewayUrl, adminKey: () => key }
   const credits = paymentServiceOf(config, shared, threads, { ...beside, free: freeTierOf(config) })
   const uploads = uploadServiceOf(config, shared, threads, beside)
   const supervised = await supervise(

@@ -132,6 +132,7 @@ export function edgeThread(
       readonly console?: EdgeThread['console']
       readonly startedMs: number
       readonly adminKey: string
+      readonly services: EdgeThread['services']
       readonly filters: EdgeThread['about']['filters']
     },
 ): EdgeThread {
@@ -144,6 +145,7 @@ export function edgeThread(
     names: namesThread(config, root),
     ...(hosts === undefined ? {} : { hosts }),
     adminKey: given.adminKey,
+    services: given.services,
     ...(given.limits === undefined ? {} : { limits: given.limits }),
     ...(given.admissionPort === undefined ? {} : { admissionPort: given.admissionPort }),
     ...(given.payments === undefined ? {} : { payments: given.payments }),

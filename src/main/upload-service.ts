@@ -10,6 +10,7 @@ import { chainOptions } from './network.js'
 import { privateSecret } from './payment-service.js'
 import { found, urlOf } from './ports.js'
 import type { SharedTables } from './threads.js'
+import { webhookOptions } from './webhooks.js'
 
 /** The threads of the program, as far as this service needs them. */
 interface UploadCrew {
@@ -23,6 +24,8 @@ export interface UploadPlace {
   readonly ports: Part[]
   readonly parts: Part[]
   urls(): Readonly<Record<string, string>>
+  /** Where it will listen: known before it does. */
+  address(): { readonly upload?: string }
 }
 
 /** Folders of the upload service: its tables, the log of accepted items, and parts of those that are not whole yet. */
@@ -53,7 +56,17 @@ export function freeTierOf(
     : undefined
 }
 
+/** What a sandbox takes, and gives for free. */
+const sandboxSizes = { item: 10 * 2 ** 20, freeItem: 5 * 2 ** 20, freeWallet: 100 * 2 ** 20 }
+
 function freeRules({ uploads }: Config): UploadThread['free'] {
+  if (uploads.sandbox)
+    return {
+      itemMaxBytes: sandboxSizes.freeItem,
+      walletBytes: sandboxSizes.freeWallet,
+      rangeBytes: sandboxSizes.freeWallet,
+      exemptWallets: uploads.freeWallets,
+    }
   return {
     itemMaxBytes: uploads.freeItemBytes,
     walletBytes: uploads.freeWalletBytes,
@@ -66,15 +79,21 @@ export function uploadServiceOf(
   config: Config,
   shared: SharedTables,
   crew: UploadCrew,
-  given: { readonly host: string; readonly nodes: () => readonly string[]; readonly gateway: () => string },
+  given: {
+    readonly host: string
+    readonly nodes: () => readonly string[]
+    readonly gateway: () => string
+    readonly adminKey: () => string
+  },
 ): UploadPlace {
   const { server, services } = config
-  if (!hasUploads(config)) return { ports: [], parts: [], urls: () => ({}) }
+  if (!hasUploads(config)) return { ports: [], parts: [], urls: () => ({}), address: () => ({}) }
   const running = runningServices(services, server.network)
-  const { host, nodes, gateway } = given
+  const { host, nodes, gateway, adminKey } = given
   let port = servicePorts(services, server.port).upload
   const data = (): UploadThread => ({
     ...uploadThread(config, gateway()),
+    adminKey: adminKey(),
     row: shared.rows.upload,
     meters: shared.meters,
     serve: { host, port, stallMs: server.stallMs, flowsMax: server.flowsMax },
@@ -94,6 +113,7 @@ export function uploadServiceOf(
       }),
     ],
     parts: [crew.part('upload', 'upload', data)],
+    address: () => ({ upload: urlOf(host, port) }),
     urls: () => ({ upload: urlOf(host, crew.said<UploadThreadSaid>('upload').port) }),
   }
 }
@@ -107,7 +127,7 @@ function isEmbedded({ server }: Config): boolean {
 function uploadThread(
   config: Config,
   gateway: string,
-): Omit<UploadThread, 'row' | 'meters' | 'serve' | 'chain'> {
+): Omit<UploadThread, 'adminKey' | 'row' | 'meters' | 'serve' | 'chain'> {
   const { server, uploads } = config
   const { keys } = folders(config)
   const { tables, log, parts } = uploadFolders(config)
@@ -120,7 +140,7 @@ function uploadThread(
     mailboxMax: 4096,
     heightEveryMs: server.network === 'devnet' ? 1000 : 15_000,
     clients: clientsOf(config),
-    itemMaxBytes: uploads.itemMaxBytes,
+    itemMaxBytes: uploads.sandbox ? sandboxSizes.item : uploads.itemMaxBytes,
     partsFolder: parts,
     partsMaxBytes: uploads.partsMaxBytes,
     blockedOwners: uploads.blockedOwners,
@@ -132,9 +152,24 @@ function uploadThread(
     signThreads: server.edgeThreads,
     diskMinBytes: uploads.diskMinBytes,
     bundling: bundlingRules(config),
+    ...sandboxOf(config),
+    ...webhooksOf(config),
     broadcast: { successesMin: 2, concurrency: 2, abortMs: 5000, responseMs: 30_000, perNodeMax: 16 },
     logLevel: server.logLevel,
   }
+}
+
+function sandboxOf({ uploads }: Config): Pick<UploadThread, 'sandbox'> {
+  const keepMs = uploads.sandboxKeepSeconds * 1000
+  return uploads.sandbox
+    ? { sandbox: { keepMs, everyMs: Math.min(600_000, Math.max(250, keepMs / 10)) } }
+    : {}
+}
+
+function webhooksOf(config: Config): Pick<UploadThread, 'webhooks'> {
+  const { root, keys } = folders(config)
+  const options = webhookOptions(config, keys)
+  return options?.uploads === true ? { webhooks: { path: join(root, 'webhooks-uploads'), options } } : {}
 }
 
 /** How items are bundled. On devnet nobody waits for minutes. */

@@ -11,13 +11,14 @@ const prefix = 'whsec_'
  * the first start.
  */
 export function webhookOptions(config: Config, keys: string): WebhookOptions | undefined {
-  const { servers, index, blocks, cached, secret, waitingMax } = config.webhooks
+  const { servers, index, blocks, cached, uploads, secret, waitingMax } = config.webhooks
   if (servers === undefined) return undefined
   return {
     servers,
     index,
     blocks,
     cached,
+    uploads,
     waitingMax,
     delivery: {
       secret: secret ?? keptBytes(join(keys, 'webhook.secret')),

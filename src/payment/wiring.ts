@@ -7,6 +7,8 @@ import type { X402Options } from './x402-desk.js'
 
 /** What `workers/payment.ts` is started with. Answers `CreditsRequest` with `CreditsReply` on every port that comes. */
 export interface PaymentThread {
+  /** Opens its orders for the operator. */
+  readonly adminKey: string
   /** Its row of the meter table. */
   readonly row: number
   readonly meters: SharedArrayBuffer

@@ -26,7 +26,19 @@ const types = { html: 'text/html', css: 'text/css', js: 'text/javascript' } as c
 const files = [
   { path: '', file: 'page.html', type: types.html },
   { path: '/page.css', file: 'page.css', type: types.css },
-  ...['page', 'session', 'moderation', 'lookup', 'metrics', 'view', 'live', 'charts', 'load'].map((name) => {
+  ...[
+    'page',
+    'session',
+    'moderation',
+    'lookup',
+    'metrics',
+    'view',
+    'live',
+    'charts',
+    'load',
+    'uploads',
+    'credits',
+  ].map((name) => {
     return { path: `/${name}.js`, file: `${name}.js`, type: types.js }
   }),
 ]

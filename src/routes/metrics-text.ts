@@ -25,11 +25,16 @@ interface Shown {
 
 const sources = ['parent', 'trusted-gateways', 'ar-io-network', 'chunks', 'chunks-offset-aware', 'tx-data']
 
-const ofThread = (value: (load: ThreadLoad) => number): Shown['series'] => {
+/** Of the program, whatever runs in it. */
+interface ShownOfProcess extends Omit<Shown, 'series'> {
+  series(): ReturnType<Shown['series']>
+}
+
+const ofThread = (value: (load: ThreadLoad) => number): ShownOfProcess['series'] => {
   return () => [...loadsByName()].map(([name, load]) => [`thread="${name}"`, value(load)])
 }
 
-const shown: readonly Shown[] = [
+const ofProcess: readonly ShownOfProcess[] = [
   {
     name: 'sluice_build_info',
     kind: 'gauge',
@@ -37,30 +42,6 @@ const shown: readonly Shown[] = [
     series: () => [
       [`version="${programVersion()}",node="${process.versions.node}",arch="${process.arch}"`, 1],
     ],
-  },
-  {
-    name: 'gateway_healthy',
-    kind: 'gauge',
-    help: '1 while the health check says ok, else 0.',
-    series: (parts) => [['', healthOf(parts).status === 'ok' ? 1 : 0]],
-  },
-  {
-    name: 'chain_tip_height',
-    kind: 'gauge',
-    help: 'Height of the tip of the chain, as far as nodes told; -1: not yet.',
-    series: ({ tip }) => [['', tip.height]],
-  },
-  {
-    name: 'index_lag_blocks',
-    kind: 'gauge',
-    help: 'Blocks between the highest block in the index and the tip of the chain.',
-    series: ({ tip, following }) => [['', Math.max(0, tip.height - following.height)]],
-  },
-  {
-    name: 'index_bundles_waiting',
-    kind: 'gauge',
-    help: 'Bundles that wait to be unbundled.',
-    series: ({ following }) => [['', following.bundlesWaiting]],
   },
   {
     name: 'thread_loop_delay_seconds',
@@ -85,6 +66,34 @@ const shown: readonly Shown[] = [
     kind: 'gauge',
     help: 'JavaScript heap of a thread; threads of one name together.',
     series: ofThread(({ heapTotalBytes }) => heapTotalBytes),
+  },
+]
+
+const shown: readonly Shown[] = [
+  ...ofProcess,
+  {
+    name: 'gateway_healthy',
+    kind: 'gauge',
+    help: '1 while the health check says ok, else 0.',
+    series: (parts) => [['', healthOf(parts).status === 'ok' ? 1 : 0]],
+  },
+  {
+    name: 'chain_tip_height',
+    kind: 'gauge',
+    help: 'Height of the tip of the chain, as far as nodes told; -1: not yet.',
+    series: ({ tip }) => [['', tip.height]],
+  },
+  {
+    name: 'index_lag_blocks',
+    kind: 'gauge',
+    help: 'Blocks between the highest block in the index and the tip of the chain.',
+    series: ({ tip, following }) => [['', Math.max(0, tip.height - following.height)]],
+  },
+  {
+    name: 'index_bundles_waiting',
+    kind: 'gauge',
+    help: 'Bundles that wait to be unbundled.',
+    series: ({ following }) => [['', following.bundlesWaiting]],
   },
   {
     name: 'get_data_stream_successes_total',
@@ -148,14 +157,28 @@ const shown: readonly Shown[] = [
 export function metricsText(parts: MetricsParts): string {
   const label = `release="${parts.release}"`
   const isNetwork = parts.vocabulary.name === 'ar-io'
-  const also = shown.flatMap(({ name, kind, help, isNetworkOnly, series }) => {
-    if (isNetworkOnly && !isNetwork) return []
-    const lines = series(parts).map(([labels, value]) => {
-      return `${name}{${labels === '' ? '' : `${labels},`}${label}} ${value}`
-    })
-    return lines.length === 0 ? [] : [`# HELP ${name} ${help}`, `# TYPE ${name} ${kind}`, ...lines]
-  })
+  const also = shown
+    .filter(({ isNetworkOnly }) => isNetwork || isNetworkOnly !== true)
+    .flatMap((one) => seriesText(one, one.series(parts), label))
   return `${parts.meters.text(label, isNetwork)}${also.join('\n')}\n${processText(label)}`
+}
+
+/** The same without what only a gateway has: for services that run alone. */
+export function serviceMetricsText(meters: Meters, release: string): string {
+  const label = `release="${release}"`
+  const also = ofProcess.flatMap((one) => seriesText(one, one.series(), label))
+  return `${meters.text(label, false)}${also.join('\n')}\n${processText(label)}`
+}
+
+function seriesText(
+  { name, kind, help }: Omit<Shown, 'series'>,
+  series: ReturnType<Shown['series']>,
+  label: string,
+): string[] {
+  const lines = series.map(([labels, value]) => {
+    return `${name}{${labels === '' ? '' : `${labels},`}${label}} ${value}`
+  })
+  return lines.length === 0 ? [] : [`# HELP ${name} ${help}`, `# TYPE ${name} ${kind}`, ...lines]
 }
 
 /** The process as a whole, in the names that dashboards know. */

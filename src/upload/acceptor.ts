@@ -38,6 +38,10 @@ export interface AcceptorParts {
   readonly terms: ReceiptTerms
   /** Height of the chain's tip; undefined: nobody has ever told. */
   readonly height: () => number | undefined
+  /** Is told of each receipt that is given for the first time. */
+  readonly onReceipt?: (receipt: Receipt, item: AcceptedItem) => void
+  /** Is told of items that are accepted for good. */
+  readonly onAccepted?: (items: readonly AcceptedItem[]) => void
   readonly clock: Clock
 }
 
@@ -232,6 +236,7 @@ export class Acceptor {
     const told = (): Promise<void> | undefined => announced && announcer.announce(announced)
     const [receipt] = await Promise.all([this.receipt(accepted), this.#keep(accepted, charge).then(told)])
     charging.settle(accepted.id, charge)
+    this.parts.onReceipt?.(receipt, accepted)
     return jsonAnswer(200, { ...receipt, ...done, ...saleWords(receipt, sale) }, sale?.paid?.lines)
   }
 
@@ -251,10 +256,9 @@ export class Acceptor {
       const write = (): void => {
         for (const { item, charge } of group) charge.keep(item.id)
       }
-      this.parts.uploads.accept(
-        group.map(({ item }) => item),
-        write,
-      )
+      const items = group.map(({ item }) => item)
+      this.parts.uploads.accept(items, write)
+      this.parts.onAccepted?.(items)
       for (const { done } of group) done()
     }
     this.#isKeeping = false

@@ -62,6 +62,12 @@ export class Bundles {
     return found
   }
 
+  /** The youngest first, at most so many. */
+  listed(max: number): BundleRecord[] {
+    const all = [...this.#table.span({})].map(({ value }) => read(value))
+    return all.sort((one, other) => other.createdMs - one.createdMs).slice(0, max)
+  }
+
   put(record: BundleRecord): void {
     this.environment.write(() => this.#put(record))
   }
@@ -77,20 +83,24 @@ export class Bundles {
     })
   }
 
-  /** It will never be mined: its items wait for another. */
-  drop(record: BundleRecord, reason: string): void {
+  /** It will never be mined: its items wait for another. Returns how many have failed too often, and are given up. */
+  drop(record: BundleRecord, reason: string): number {
+    let givenUp = 0
     this.environment.write(() => {
       this.#put({ ...record, state: 'dropped', reason })
       for (const item of this.#itemsOf(record)) {
         const { bundle: _, offset: __, ...freed } = item
         const failures = (item.failures ?? 0) + 1
-        if (failures >= failuresMax) this.uploads.put({ ...freed, failures, reason })
-        else {
+        if (failures >= failuresMax) {
+          this.uploads.put({ ...freed, failures, reason })
+          givenUp += 1
+        } else {
           this.uploads.put({ ...freed, failures })
           this.uploads.requeue(item)
         }
       }
     })
+    return givenUp
   }
 
   /** It is deep enough in the chain. Returns how many items it has. */

@@ -1,5 +1,6 @@
 import type { Clock, Timer } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
+import type { Meters } from '../actor/meter.js'
 import type { Broadcast } from '../chain/broadcast.js'
 import type { Chain } from '../chain/chain.js'
 import { encodeBase64url } from '../format/base64url.js'
@@ -44,9 +45,14 @@ export interface BundlerParts {
   readonly height: () => number | undefined
   /** Is told of each transaction that is in a block: the gateway opens it. */
   readonly onMined: (id: Id) => void
+  /** Is told of each bundle that has become permanent. */
+  readonly onPermanent?: (record: BundleRecord, height: number) => void
+  readonly meters: Meters
   readonly clock: Clock
   readonly say: Log
   readonly rules: BundlingRules
+  /** Nothing is packed or posted: orders alone are carried out. */
+  readonly isIdle?: boolean
 }
 
 /** Bundles on their way at once: each may hold a tree of some MB. */
@@ -68,8 +74,32 @@ export class Bundler {
   #timer: Timer | undefined
   #running: Promise<void> | undefined
   #isClosed = false
+  readonly #orders: (() => void)[] = []
 
   constructor(private readonly parts: BundlerParts) {}
+
+  #count(outcome: 'packed' | 'permanent' | 'dropped'): void {
+    this.parts.meters.of('upload_bundles_total', { outcome }).add(1)
+  }
+
+  /** Changes records between two rounds, so that no step writes over what it does. */
+  between<T>(act: () => T): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.#orders.push(() => {
+        try {
+          resolve(act())
+        } catch (error) {
+          reject(error)
+        }
+      })
+      this.#look()
+    })
+  }
+
+  /** Its items are packed again. */
+  repack(bundle: BundleRecord, reason: string): void {
+    this.#drop(bundle, reason)
+  }
 
   start(): void {
     const { clock, rules } = this.parts
@@ -87,11 +117,14 @@ export class Bundler {
       .catch((error: unknown) => this.parts.say.error({ err: error }, 'bundling failed: it is tried again'))
       .finally(() => {
         this.#running = undefined
+        if (this.#orders.length > 0) this.#look()
       })
   }
 
   async #round(): Promise<void> {
     const { bundles, clock } = this.parts
+    for (const act of this.#orders.splice(0)) act()
+    if (this.parts.isIdle === true) return
     const open = bundles.open()
     for (const bundle of open) {
       if (this.#isClosed) return
@@ -132,7 +165,9 @@ export class Bundler {
   #drop(bundle: BundleRecord, reason: string): void {
     this.parts.say.error({ bundle: bundle.id, reason }, 'a bundle was dropped: its items are packed again')
     this.#trees.delete(bundle.id)
-    this.parts.bundles.drop(bundle, reason)
+    this.#count('dropped')
+    const givenUp = this.parts.bundles.drop(bundle, reason)
+    this.parts.meters.of('upload_items_given_up_total').add(givenUp)
   }
 
   /** Items for the next bundle; none where they may still wait for others. */
@@ -187,6 +222,7 @@ export class Bundler {
       ...{ anchorHeight, createdMs: now, attempts: 0, dueMs: now },
     }
     bundles.pack(record, items, data.offsets)
+    this.#count('packed')
     say.info({ bundle: id, items: items.length, sizeBytes: data.sizeBytes }, 'a bundle was packed')
     await this.#step(record)
   }
@@ -280,6 +316,8 @@ export class Bundler {
       return undefined
     }
     const count = bundles.settle({ ...bundle, dueMs: clock.now() + keepMs }, status.height)
+    this.#count('permanent')
+    this.parts.onPermanent?.(bundle, status.height)
     say.info({ bundle: bundle.id, items: count, height: status.height }, 'a bundle is permanent')
     return undefined
   }

@@ -91,6 +91,15 @@ export class FreePools {
     return Math.max(0, this.rules.walletBytes - this.#count(`w:${wallet}`))
   }
 
+  /** Who has used most of what is free: of the first twenty thousand that there are. */
+  listed(max: number): { readonly known: number; readonly most: readonly { name: string; bytes: number }[] } {
+    const found: { name: string; bytes: number }[] = []
+    for (const { key, value } of this.#table.span({ start: Buffer.from('r:'), limit: 20_000 }))
+      found.push({ name: Buffer.from(key).toString(), bytes: Number(Buffer.from(value).toString()) })
+    const most = found.sort((one, other) => other.bytes - one.bytes).slice(0, max)
+    return { known: found.length, most: most.map(({ name, bytes }) => ({ name: name.slice(2), bytes })) }
+  }
+
   /** The same on a thread that only reads: what another has written so far counts. */
   leftNow(address: string): number | null {
     this.environment.refresh()

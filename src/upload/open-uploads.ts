@@ -98,6 +98,24 @@ export class OpenUploads {
     return this.parts.itemMaxBytes
   }
 
+  /** What is not over, the largest first; and how much it is together. */
+  listed(max: number): {
+    readonly open: number
+    readonly bytes: number
+    readonly uploads: readonly object[]
+  } {
+    const all = [...this.#live].map(([id, live]) => ({ id, live, bytes: sizeOf(live) }))
+    all.sort((one, other) => other.bytes - one.bytes)
+    const uploads = all.slice(0, max).map(({ id, live, bytes }) => {
+      const record = this.parts.records.find(id)
+      const protocol = record?.appended === undefined ? 'parts' : 'resumable'
+      const length = record?.appended?.lengthBytes
+      const state = live.attempt === undefined ? record?.state : live.stage.toLowerCase()
+      return { id, protocol, state, bytes, length, parts: live.chunks.size, createdMs: record?.createdMs }
+    })
+    return { open: all.length, bytes: all.reduce((sum, one) => sum + one.bytes, 0), uploads }
+  }
+
   now(): number {
     return this.parts.clock.now()
   }
@@ -302,6 +320,12 @@ export class OpenUploads {
     await this.parts.paid?.close()
     while (this.#underWay.size > 0) await Promise.all(this.#underWay)
   }
+}
+
+function sizeOf({ chunks }: Live): number {
+  let bytes = 0
+  for (const size of chunks.values()) bytes += size
+  return bytes
 }
 
 function isOver({ state }: MultipartRecord): boolean {

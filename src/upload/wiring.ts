@@ -3,6 +3,7 @@ import type { ClientOptions } from '../admission/clients.js'
 import type { BroadcastOptions } from '../chain/broadcast.js'
 import type { ChainOptions } from '../chain/options.js'
 import type { ServeOptions } from '../http/listen.js'
+import type { WebhookOptions } from '../ingest/webhooks.js'
 import type { BundlingRules } from './bundler.js'
 import type { FreeRules } from './free-pools.js'
 
@@ -13,6 +14,8 @@ export interface UploadThreadSaid {
 
 /** What `workers/upload.ts` is started with (plain, cloned; ports transferred). */
 export interface UploadThread {
+  /** Opens its orders for the operator. */
+  readonly adminKey: string
   /** Its row of the meter table. */
   readonly row: number
   readonly meters: SharedArrayBuffer
@@ -57,6 +60,10 @@ export interface UploadThread {
   /** Bytes of the disk that stay free. */
   readonly diskMinBytes: number
   readonly bundling: BundlingRules
+  /** Nothing is posted, and items are kept for so long. */
+  readonly sandbox?: { readonly keepMs: number; readonly everyMs: number }
+  /** Who is told of uploads; absent: nobody. */
+  readonly webhooks?: { readonly path: string; readonly options: WebhookOptions }
   readonly broadcast: BroadcastOptions
   /** Fills the wallet on a chain of its own: address of its node. */
   readonly mintAt?: string

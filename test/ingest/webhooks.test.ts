@@ -54,7 +54,13 @@ const delivery = {
 }
 
 function options(servers: readonly string[], more: Partial<WebhookOptions> = {}): WebhookOptions {
-  const all = { index: { kind: 'always' as const }, blocks: true, cached: false, waitingMax: 1000 }
+  const all = {
+    index: { kind: 'always' as const },
+    blocks: true,
+    cached: false,
+    uploads: false,
+    waitingMax: 1000,
+  }
   return { servers, ...all, delivery, ...more }
 }
 

@@ -107,11 +107,17 @@ async function readJson(
 
 const noSniff = '\r\nX-Content-Type-Options: nosniff'
 
-function smallOf({ status, body, retryAfterSeconds, allow }: Told): Parameters<typeof answerSmall>[3] {
+function smallOf({
+  status,
+  body,
+  type = textType,
+  retryAfterSeconds,
+  allow,
+}: Told): Parameters<typeof answerSmall>[3] {
   const retry = retryAfterSeconds === undefined ? '' : `\r\nRetry-After: ${retryAfterSeconds}`
   const allowed = allow === undefined ? '' : `\r\nAllow: ${allow.join(', ')}`
   const lines = `${noStore}${retry}${allowed}${noSniff}`
   return typeof body === 'string'
-    ? { status, type: textType, lines, body }
+    ? { status, type, lines, body }
     : { status, type: jsonType, lines, body: JSON.stringify(body) }
 }

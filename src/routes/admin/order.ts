@@ -15,6 +15,8 @@ export interface Asked {
 export interface Told {
   readonly status: number
   readonly body: object | string
+  /** Of words, where they are not plain. */
+  readonly type?: string
   readonly retryAfterSeconds?: number
   /** Value of Allow for 405 (RFC 9110 section 15.5.6). */
   readonly allow?: readonly string[]

@@ -1,8 +1,10 @@
+import { watchCredits } from './credits.js'
 import { live } from './live.js'
 import { bytes, number, parseMetrics, points, rate, span, sum } from './metrics.js'
 import { list } from './moderation.js'
 import './lookup.js'
 import { ask, byId, isIn, onOut, prefix, signIn, signOut } from './session.js'
+import { watchUploads } from './uploads.js'
 import { cell, element, fill, table } from './view.js'
 
 const everyMs = 2000
@@ -50,6 +52,8 @@ function open() {
   byId('key').value = ''
   void look()
   void list()
+  void watchUploads()
+  void watchCredits()
 }
 
 /** Reads everything that changes by itself, and again after a while, unless the tab is hidden. */

@@ -30,6 +30,11 @@ export function onOut(act) {
 
 /** An admin route's answer. Throws a message for people; a refused key is forgotten. */
 export async function ask(path, method = 'GET', body = undefined) {
+  return JSON.parse(await askText(path, method, body))
+}
+
+/** The same where the answer is no JSON. */
+export async function askText(path, method = 'GET', body = undefined) {
   const answer = await fetch(`${prefix}/admin/${path}`, {
     method,
     headers: { authorization: `Bearer ${key}` },
@@ -43,5 +48,5 @@ export async function ask(path, method = 'GET', body = undefined) {
   }
   const text = await answer.text()
   if (!answer.ok) throw new Error(text)
-  return JSON.parse(text)
+  return text
 }

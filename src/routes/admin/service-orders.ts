@@ -1,0 +1,168 @@
+import { z } from 'zod'
+import { abortAfter } from '../../actor/clock.js'
+import { type Asked, done, isTold, type Order, readBody, type Told } from './order.js'
+
+/** What the upload service tells its operator, and does for them. */
+export interface UploadsDeskLike {
+  overview(): object
+  one(id: string): object | undefined
+  repack(id: string): Promise<Outcome>
+  reseed(id: string): Promise<Outcome>
+}
+
+/** The same of the payment service. */
+export interface CreditsDeskLike {
+  overview(): Promise<object>
+  account(address: string): Promise<object | undefined>
+  statement(address: string): Promise<string>
+  correct(correction: {
+    readonly key: string
+    readonly address: string
+    readonly winc: string
+    readonly note: string
+    readonly by: string
+  }): Promise<Outcome>
+}
+
+type Outcome = { readonly done: string } | { readonly refused: string; readonly isUnknown?: true }
+
+/** An order without its hand: the gateway shows it, too, and passes it on. */
+export type OrderShape = Omit<Order, 'act'>
+
+const uploadShapes = {
+  overview: { method: 'GET', path: 'uploads', summary: 'Uploads, queues, bundles, wallet', statuses: [200] },
+  one: {
+    method: 'GET',
+    path: 'uploads/',
+    rest: 'id',
+    summary: 'An uploaded item or a bundle',
+    statuses: [200, 404],
+  },
+  repack: {
+    method: 'POST',
+    path: 'uploads-repack/',
+    rest: 'id',
+    summary: 'Packs the items of a bundle again, or an item that was given up',
+    statuses: [200, 404, 409],
+  },
+  reseed: {
+    method: 'POST',
+    path: 'uploads-reseed/',
+    rest: 'id',
+    summary: 'Sends the chunks of a bundle once more',
+    statuses: [200, 404, 409],
+  },
+} as const satisfies Record<keyof UploadsDeskLike, OrderShape>
+
+const creditShapes = {
+  overview: { method: 'GET', path: 'credits', summary: 'Prices, top-ups, promotions', statuses: [200] },
+  account: {
+    method: 'GET',
+    path: 'credits/',
+    rest: 'address',
+    summary: 'A wallet and its last transfers',
+    statuses: [200, 404],
+  },
+  statement: {
+    method: 'GET',
+    path: 'statements/',
+    rest: 'address',
+    summary: 'The transfers of a wallet as CSV',
+    statuses: [200],
+  },
+  correct: {
+    method: 'POST',
+    path: 'corrections',
+    summary: 'Corrects a balance, by a transfer with a reason',
+    statuses: [200, 409],
+  },
+} as const satisfies Record<keyof CreditsDeskLike, OrderShape>
+
+export const uploadOrderShapes: readonly OrderShape[] = Object.values(uploadShapes)
+export const creditOrderShapes: readonly OrderShape[] = Object.values(creditShapes)
+
+/** What the operator of the upload service may ask for. */
+export function uploadOrders(desk: UploadsDeskLike): Order[] {
+  return [
+    { ...uploadShapes.overview, act: () => ({ status: 200, body: desk.overview() }) },
+    { ...uploadShapes.one, act: ({ rest }) => found(desk.one(rest)) },
+    { ...uploadShapes.repack, act: async ({ rest }) => told(await desk.repack(rest)) },
+    { ...uploadShapes.reseed, act: async ({ rest }) => told(await desk.reseed(rest)) },
+  ]
+}
+
+const correction = z.object({
+  key: z.string(),
+  address: z.string(),
+  winc: z.string(),
+  note: z.string(),
+})
+
+/** What the operator of the payment service may ask for. */
+export function creditOrders(desk: CreditsDeskLike): Order[] {
+  return [
+    { ...creditShapes.overview, act: async () => ({ status: 200, body: await desk.overview() }) },
+    { ...creditShapes.account, act: async ({ rest }) => found(await desk.account(rest)) },
+    {
+      ...creditShapes.statement,
+      act: async ({ rest }) => ({
+        status: 200,
+        body: await desk.statement(rest),
+        type: 'text/csv; charset=utf-8',
+      }),
+    },
+    {
+      ...creditShapes.correct,
+      act: async ({ body, by }) => {
+        const read = readBody(correction, body)
+        return isTold(read) ? read : told(await desk.correct({ ...read, by }))
+      },
+    },
+  ]
+}
+
+function found(value: object | undefined): Told {
+  return value === undefined ? { status: 404, body: 'Nothing is known of it' } : { status: 200, body: value }
+}
+
+function told(outcome: Outcome): Told {
+  if ('done' in outcome) return done(outcome.done)
+  return { status: outcome.isUnknown === true ? 404 : 409, body: outcome.refused }
+}
+
+/** A statement of ten thousand lines takes seconds. */
+const limitMs = 30_000
+
+/** What passes an order on to the service that carries it out; resolves with its answer. */
+export type PassOn = (order: OrderShape, asked: Asked) => Promise<Told>
+
+/** Orders that a service of this program carries out on its own port, where the same key opens them. */
+export function passedOrders(shapes: readonly OrderShape[], pass: PassOn): Order[] {
+  return shapes.map((shape) => ({
+    ...shape,
+    statuses: [...shape.statuses, 502],
+    act: (asked) => pass(shape, asked),
+  }))
+}
+
+/** Asks a service of this program over its own port. */
+export function passingTo(url: string, key: string): PassOn {
+  return async ({ method, path }, { rest, body, query }) => {
+    const text = query.toString()
+    const address = `${url}/admin/${path}${encodeURIComponent(rest)}${text === '' ? '' : `?${text}`}`
+    const headers = { authorization: `Bearer ${key}` }
+    const content = body === undefined ? {} : { body: JSON.stringify(body) }
+    try {
+      const answer = await fetch(address, { method, headers, ...content, signal: abortAfter(limitMs) })
+      const type = answer.headers.get('content-type') ?? ''
+      const isJson = type.startsWith('application/json')
+      const said = isJson ? ((await answer.json()) as object) : await answer.text()
+      return { status: answer.status, body: said, ...(isJson ? {} : { type }) }
+    } catch (error) {
+      return {
+        status: 502,
+        body: `The service does not answer: ${error instanceof Error ? error.message : error}`,
+      }
+    }
+  }
+}

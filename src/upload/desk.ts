@@ -1,0 +1,177 @@
+import type { Clock, Timer } from '../actor/clock.js'
+import type { Meters } from '../actor/meter.js'
+import type { Chain } from '../chain/chain.js'
+import { parseId } from '../format/id.js'
+import { isRefusal } from '../format/refusal.js'
+import type { BundleRecord, Bundles } from './bundle-records.js'
+import type { Bundler } from './bundler.js'
+import type { FreePools } from './free-pools.js'
+import type { OpenUploads } from './open-uploads.js'
+import type { AcceptedItem, Uploads } from './uploads.js'
+
+export interface DeskParts {
+  readonly uploads: Uploads
+  readonly bundles: Bundles
+  readonly bundler: Pick<Bundler, 'between' | 'repack'>
+  readonly open: OpenUploads
+  readonly pools: FreePools
+  readonly chain: Pick<Chain, 'balance'>
+  readonly address: string
+  readonly height: () => number | undefined
+  readonly partsMaxBytes: number
+  readonly meters: Meters
+  readonly clock: Clock
+}
+
+const shownMax = 50
+/** Bundles are read from the disk for it. */
+const lookEveryMs = 5000
+const walletEveryMs = 60_000
+const states = ['packed', 'posted', 'seeded'] as const
+
+interface Wallet {
+  readonly winston: string
+  readonly atMs: number
+}
+
+/** What became of an operator's order. */
+export type DeskOutcome = { readonly done: string } | { readonly refused: string; readonly isUnknown?: true }
+
+/** The upload service as its operator sees it: what is under way and why it is not further, and a hand for what is stuck. */
+export class UploadsDesk {
+  readonly #timers: readonly Timer[]
+  #bundles: readonly BundleRecord[] = []
+  #lookedMs = Number.NEGATIVE_INFINITY
+  #wallet: Wallet | undefined
+
+  constructor(private readonly parts: DeskParts) {
+    const { clock, meters } = parts
+    meters.of('upload_parts_max_bytes').set(parts.partsMaxBytes)
+    meters.of('upload_wallet_winston').set(-1)
+    this.#timers = [
+      clock.every(lookEveryMs, () => this.#look()),
+      clock.every(walletEveryMs, () => void this.#askWallet()),
+    ]
+    void this.#askWallet()
+  }
+
+  close(): void {
+    for (const timer of this.#timers) timer.cancel()
+  }
+
+  async #askWallet(): Promise<void> {
+    const { chain, address, clock, meters } = this.parts
+    const told = await chain.balance(address)
+    if (isRefusal(told)) return
+    this.#wallet = { winston: String(told), atMs: clock.now() }
+    meters.of('upload_wallet_winston').set(Number(told))
+  }
+
+  /** Sets the gauges. */
+  #look(): void {
+    const { uploads, bundles, open, clock, meters } = this.parts
+    this.#lookedMs = clock.monotonic()
+    this.#bundles = bundles.listed(shownMax)
+    const underWay = bundles.open().filter(({ state }) => state !== 'permanent')
+    const age = (atMs: number | undefined): number => (atMs === undefined ? 0 : (clock.now() - atMs) / 1000)
+    meters.of('upload_items_waiting').set(uploads.waiting)
+    meters.of('upload_items_waiting_oldest_seconds').set(age(this.#oldest()?.receivedMs))
+    for (const state of states)
+      meters.of('upload_bundles', { state }).set(underWay.filter((one) => one.state === state).length)
+    const oldest = underWay.length === 0 ? undefined : Math.min(...underWay.map(({ createdMs }) => createdMs))
+    meters.of('upload_bundle_oldest_seconds').set(age(oldest))
+    meters.of('upload_bundle_failures_max').set(Math.max(0, ...underWay.map(({ attempts }) => attempts)))
+    const parts = open.listed(0)
+    meters.of('upload_parts_open').set(parts.open)
+    meters.of('upload_parts_bytes').set(parts.bytes)
+  }
+
+  #oldest(): AcceptedItem | undefined {
+    const [first] = this.parts.uploads.oldest(1)
+    return first === undefined ? undefined : this.parts.uploads.find(first)
+  }
+
+  /** Everything at a glance. */
+  overview(): object {
+    const { uploads, open, pools, address, height, clock } = this.parts
+    if (clock.monotonic() - this.#lookedMs > lookEveryMs / 2) this.#look()
+    return {
+      now: clock.now(),
+      height: height() ?? null,
+      items: { kept: uploads.count, waiting: uploads.waiting, oldestMs: this.#oldest()?.receivedMs ?? null },
+      open: open.listed(shownMax),
+      bundles: this.#bundles.map(summary),
+      wallet: { address, ...this.#wallet },
+      free: { rules: pools.rules, ...pools.listed(10) },
+    }
+  }
+
+  /** An item or a bundle by its id; undefined where there is neither. */
+  one(text: string): object | undefined {
+    const id = parseId(text)
+    if (id === undefined) return undefined
+    const [item, bundle] = [this.parts.uploads.find(id), this.parts.bundles.find(id)]
+    if (bundle !== undefined) return { bundle: { ...summary(bundle), items: bundle.items.slice(0, 1000) } }
+    if (item === undefined) return undefined
+    const carrier = item.bundle === undefined ? undefined : this.parts.bundles.find(item.bundle)
+    return { item, ...(carrier === undefined ? {} : { bundle: summary(carrier) }) }
+  }
+
+  /** Packs the items of a bundle again, or one item that was given up. */
+  repack(text: string): Promise<DeskOutcome> {
+    return this.parts.bundler.between(() => {
+      const { uploads, bundler } = this.parts
+      const found = this.#found(text)
+      if ('refused' in found) return found
+      const { item, bundle } = found
+      if (bundle !== undefined) {
+        if (bundle.state === 'dropped' || bundle.state === 'permanent')
+          return { refused: `The bundle is ${bundle.state}` }
+        bundler.repack(bundle, 'the operator had it packed again')
+        return { done: `The ${bundle.items.length} items of the bundle wait for another one` }
+      }
+      if (item === undefined || item.reason === undefined)
+        return { refused: 'The item waits for a bundle already' }
+      const { reason: _, failures: __, ...again } = item
+      uploads.environment.write(() => {
+        uploads.put(again)
+        uploads.requeue(again)
+      })
+      return { done: 'The item waits for a bundle' }
+    })
+  }
+
+  /** Sends the chunks of a bundle once more. */
+  reseed(text: string): Promise<DeskOutcome> {
+    return this.parts.bundler.between(() => {
+      const { bundles, clock } = this.parts
+      const found = this.#found(text)
+      if ('refused' in found) return found
+      const { bundle } = found
+      if (bundle === undefined) return { refused: 'The item is in no bundle' }
+      if (bundle.released === true) return { refused: 'The bytes of the bundle are not kept here any more' }
+      if (bundle.state !== 'seeded' && bundle.state !== 'posted')
+        return { refused: `The bundle is ${bundle.state}` }
+      bundles.put({ ...bundle, state: 'posted', attempts: 0, dueMs: clock.now() })
+      return { done: 'The chunks of the bundle are sent again' }
+    })
+  }
+
+  #found(
+    text: string,
+  ):
+    | { readonly item?: AcceptedItem | undefined; readonly bundle?: BundleRecord | undefined }
+    | { readonly refused: string; readonly isUnknown: true } {
+    const id = parseId(text)
+    const item = id === undefined ? undefined : this.parts.uploads.find(id)
+    const bundleId = item === undefined ? id : item.bundle
+    const bundle = bundleId === undefined ? undefined : this.parts.bundles.find(bundleId)
+    if (item === undefined && bundle === undefined)
+      return { refused: 'No item and no bundle has this id', isUnknown: true }
+    return { item, bundle }
+  }
+}
+
+function summary({ transaction: _, items, ...record }: BundleRecord): object {
+  return { ...record, items: items.length }
+}

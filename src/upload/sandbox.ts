@@ -1,0 +1,58 @@
+import type { Clock, Timer } from '../actor/clock.js'
+import type { DurableLog } from '../store/segments/durable-log.js'
+import type { AcceptedItem, Uploads } from './uploads.js'
+
+export interface SandboxParts {
+  readonly uploads: Uploads
+  readonly log: Pick<DurableLog, 'release'>
+  readonly clock: Clock
+  /** Items are kept for so long. */
+  readonly keepMs: number
+  readonly everyMs: number
+}
+
+/** Items that go in one transaction. */
+const atOnce = 1000
+
+/** Instead of a bundler, where uploads are for trying out: nothing reaches the chain, and what is old is gone. */
+export class Sandbox {
+  readonly #timer: Timer
+
+  constructor(private readonly parts: SandboxParts) {
+    this.#timer = parts.clock.every(parts.everyMs, () => this.#sweep())
+  }
+
+  close(): void {
+    this.#timer.cancel()
+  }
+
+  #sweep(): void {
+    for (let gone = this.#old(); gone.length > 0; gone = this.#old()) this.#remove(gone)
+  }
+
+  #old(): AcceptedItem[] {
+    const { uploads, clock, keepMs } = this.parts
+    const old: AcceptedItem[] = []
+    for (const id of uploads.oldest(atOnce)) {
+      const item = uploads.find(id)
+      if (item === undefined || clock.now() - item.receivedMs < keepMs) break
+      old.push(item)
+    }
+    return old
+  }
+
+  #remove(items: readonly AcceptedItem[]): void {
+    const { uploads, log } = this.parts
+    uploads.environment.write(() => {
+      for (const item of items) {
+        uploads.unqueue(item)
+        uploads.put({
+          ...item,
+          released: true,
+          reason: 'This is a sandbox: the item was kept for its time, and is gone',
+        })
+      }
+    })
+    for (const { place } of items) log.release(place)
+  }
+}

@@ -1,0 +1,222 @@
+/** What operators ask of the upload and payment services: by their own ports, through the gateway, and by commands. */
+import { createHmac } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import t from 'tap'
+import { ed25519Signer, signItem } from '../../src/proof/sign.js'
+import { eventually } from '../eventually.js'
+import { run, sluice } from './running.js'
+
+const signer = ed25519Signer(Buffer.alloc(32, 11))
+const key = 'a-key-for-the-tests'
+const headers = { authorization: `Bearer ${key}` }
+
+type Json = Record<string, unknown>
+
+async function asked(
+  url: string,
+  method = 'GET',
+  body?: object,
+): Promise<{ status: number; json: Json; text: string }> {
+  const content = body === undefined ? {} : { body: JSON.stringify(body) }
+  const answer = await fetch(url, { method, headers, ...content })
+  const text = await answer.text()
+  const isJson = answer.headers.get('content-type')?.startsWith('application/json') === true
+  return { status: answer.status, json: isJson ? (JSON.parse(text) as Json) : {}, text }
+}
+
+async function post(upload: string, text: string): Promise<Json & { id: string }> {
+  const answer = await fetch(`${upload}/tx`, {
+    method: 'POST',
+    body: signItem(signer, {}, Buffer.from(text)),
+  })
+  return (await answer.json()) as Json & { id: string }
+}
+
+t.test('an operator sees uploads on their way, and has them packed and seeded again', async (t) => {
+  const folder = t.testdir()
+  const settings = { DEVNET_SEED: 'false', ADMIN_API_KEY: key, DEVNET_BLOCK_MS: '600000' }
+  const { urls } = await run(t, folder, settings)
+  const { upload = '', gateway = '', payment = '' } = urls
+  for (const url of [`${upload}/admin/uploads`, `${payment}/admin/credits`])
+    t.equal((await fetch(url)).status, 401, 'only with the key')
+  const { id } = await post(upload, 'on its way')
+  await fetch(`${upload}/upload`, {
+    method: 'POST',
+    headers: { 'upload-complete': '?0' },
+    body: Buffer.alloc(5000),
+  })
+  const bundle = await eventually(async () => {
+    const { json } = await asked(`${gateway}/gateway/admin/uploads`)
+    const [first] = json.bundles as { id: string; state: string }[]
+    return first?.state === 'seeded' && first
+  })
+  const overview = (await asked(`${upload}/admin/uploads`)).json
+  t.match(overview, {
+    items: { kept: 1, waiting: 0 },
+    open: { open: 1, bytes: 5000, uploads: [{ protocol: 'resumable', state: 'open', bytes: 5000 }] },
+    bundles: [{ id: bundle.id, items: 1 }],
+    wallet: { address: /^[\w-]{43}$/ },
+    free: { known: 1 },
+  })
+  t.match((await asked(`${gateway}/gateway/admin/uploads/${id}`)).json, {
+    item: { id, bundle: bundle.id },
+    bundle: { id: bundle.id },
+  })
+  t.equal((await asked(`${upload}/admin/uploads/${'A'.repeat(43)}`)).status, 404)
+  const environment = { ...settings, DATA_PATH: folder }
+  const command = (...words: string[]) => sluice(['uploads', ...words, '--upload', upload], environment)
+  t.match(JSON.parse((await command('status')).out), { items: { kept: 1 } })
+  t.match(await command('reseed', id), { code: 0, out: /sent again/ })
+  await eventually(async () => {
+    const { json } = await asked(`${upload}/admin/uploads/${bundle.id}`)
+    return (json.bundle as Json).state === 'seeded'
+  })
+  t.match(await command('repack', bundle.id), { code: 0, out: /1 items of the bundle wait/ })
+  const next = await eventually(async () => {
+    const { json } = await asked(`${upload}/admin/uploads/${id}`)
+    const { bundle: now } = json.item as { bundle?: string }
+    return now !== undefined && now !== bundle.id && now
+  })
+  t.match((await asked(`${upload}/admin/uploads/${bundle.id}`)).json, { bundle: { state: 'dropped' } })
+  t.not(next, bundle.id)
+  t.match(await command('repack', bundle.id), { code: 1, err: /dropped/ })
+  t.match(await command('repack', 'A'.repeat(43)), { code: 3 })
+  t.match(await command('status', id, 'more'), { code: 2 })
+  t.match(await sluice(['uploads', 'status', '--upload', 'http://127.0.0.1:9'], environment), { code: 5 })
+
+  const metrics = await (await fetch(`${upload}/metrics`)).text()
+  for (const line of [
+    /^upload_items_accepted_total\{[^}]*\} 1$/m,
+    /^upload_bundles_total\{outcome="dropped"[^}]*\} 1$/m,
+  ])
+    t.match(metrics, line)
+  await eventually(async () =>
+    /^upload_parts_bytes\{[^}]*\} 5000$/m.test(await (await fetch(`${payment}/metrics`)).text()),
+  )
+})
+
+t.test('balances are corrected by transfers with a reason, and statements say so', async (t) => {
+  const { urls } = await run(t, t.testdir(), { DEVNET_SEED: 'false', ADMIN_API_KEY: key })
+  const { gateway = '', payment = '' } = urls
+  const admin = `${gateway}/gateway/admin`
+  const wallet = '0x1111111111111111111111111111111111111111'
+  const order = { key: 'correction-1', address: wallet, winc: '5000', note: 'a "gift", of ours' }
+  t.equal((await asked(`${admin}/credits/${wallet}`)).status, 404)
+  t.match(await asked(`${admin}/corrections`, 'POST', order), {
+    status: 200,
+    json: { message: /by 5000 winc/ },
+  })
+  t.match(await asked(`${admin}/corrections`, 'POST', order), {
+    status: 200,
+    json: { message: /was made before/ },
+  })
+  for (const wrong of [
+    { ...order, winc: '6000' },
+    { ...order, key: 'correction-2', winc: '-5001' },
+    { ...order, key: 'correction-3', winc: '1.5' },
+    { ...order, key: 'correction-4', note: ' ' },
+    { ...order, key: 'correction-5', address: 'nobody' },
+  ])
+    t.equal((await asked(`${admin}/corrections`, 'POST', wrong)).status, 409, JSON.stringify(wrong))
+  t.equal((await asked(`${admin}/corrections`, 'POST', { key: 'x' })).status, 400)
+  const taken = { ...order, key: 'correction-6', winc: '-2000', note: '=too much' }
+  t.equal((await asked(`${admin}/corrections`, 'POST', taken)).status, 200)
+  t.match((await asked(`${admin}/credits/${wallet}`)).json, {
+    wallet,
+    balance: { winc: '3000' },
+    rows: [
+      { winc: '-2000', reason: 'correction', other: 'operator:corrections', state: 'done' },
+      { winc: '5000' },
+    ],
+  })
+  const csv = await fetch(`${admin}/statements/${wallet}`, { headers })
+  t.match(csv.headers.get('content-type'), /^text\/csv/)
+  const [head, first, second, rest] = (await csv.text()).split('\r\n')
+  t.equal(head, 'time,sequence,id,reason,reference,other account,winc,state,note')
+  t.match(
+    first,
+    /,correction:correction-6,correction,correction-6,operator:corrections,-2000,done,'=too much$/,
+  )
+  t.ok(second?.endsWith(',5000,done,"a ""gift"", of ours"'))
+  t.equal(rest, '')
+  const balance = await fetch(`${payment}/v1/account/balance/ethereum?address=${wallet}`)
+  t.match(await balance.json(), { winc: '3000' })
+  const { json } = await asked(`${admin}/credits`)
+  t.match(json, {
+    oracle: { source: 'fixed', usd: { ar: 6.25 } },
+    accounts: [{ name: 'operator:corrections', winc: '-3000' }],
+  })
+  t.match(await (await fetch(`${payment}/metrics`)).text(), /^payment_corrections_total\{[^}]*\} 2$/m)
+})
+
+t.test('services that run alone have their numbers, and their orders', async (t) => {
+  const folder = t.testdir()
+  for (const service of ['upload', 'payment'] as const) {
+    const { urls } = await run(t, `${folder}/${service}`, { SERVICES: service, ADMIN_API_KEY: key })
+    const base = urls[service] ?? ''
+    const text = await (await fetch(`${base}/metrics`)).text()
+    t.match(text, /^sluice_build_info\{/m)
+    t.match(text, /^http_requests_total\{/m)
+    const path = service === 'upload' ? 'uploads' : 'credits'
+    t.equal((await asked(`${base}/admin/${path}`)).status, 200)
+  }
+})
+
+t.test('receivers are told of receipts, and of items that are permanent', async (t) => {
+  const told: { body: string; headers: Record<string, unknown> }[] = []
+  const server = createServer(async (request, response) => {
+    const pieces: Buffer[] = []
+    for await (const piece of request) pieces.push(piece as Buffer)
+    told.push({ body: Buffer.concat(pieces).toString(), headers: request.headers })
+    response.writeHead(204).end()
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  const secret = Buffer.alloc(32, 5)
+  const { urls } = await run(t, t.testdir(), {
+    DEVNET_SEED: 'false',
+    DEVNET_BLOCK_MS: '300',
+    WEBHOOK_TARGET_SERVERS: `http://127.0.0.1:${(server.address() as { port: number }).port}/`,
+    WEBHOOK_SECRET: `whsec_${secret.toString('base64')}`,
+    WEBHOOK_EMIT_UPLOAD_EVENTS: 'true',
+  })
+  const receipt = await post(urls.upload ?? '', 'told of')
+  const events = () => told.map(({ body }) => JSON.parse(body) as { event: string; data: Json })
+  const accepted = await eventually(() => events().find(({ event }) => event === 'upload-accepted'))
+  const { dataCaches: _, fastFinalityIndexes: __, ...signed } = receipt
+  t.match(accepted.data.receipt, signed)
+  const permanent = await eventually(() => events().find(({ event }) => event === 'upload-permanent'))
+  t.match(permanent.data, { id: receipt.id, root_tx_id: /^[\w-]{43}$/ })
+  const [{ body, headers: lines }] = told as [(typeof told)[number]]
+  const text = `${lines['webhook-id']}.${lines['webhook-timestamp']}.${body}`
+  t.equal(lines['webhook-signature'], `v1,${createHmac('sha256', secret).update(text).digest('base64')}`)
+})
+
+t.test('a sandbox takes more for free, posts nothing, and forgets', async (t) => {
+  const { urls } = await run(t, t.testdir(), {
+    DEVNET_SEED: 'false',
+    ADMIN_API_KEY: key,
+    DEVNET_BLOCK_MS: '300',
+    UPLOAD_SANDBOX: 'true',
+    UPLOAD_SANDBOX_KEEP_SECONDS: '5',
+  })
+  const { upload = '', gateway = '' } = urls
+  t.match(await (await fetch(`${upload}/info`)).json(), {
+    freeUploadLimitBytes: 5_242_880,
+    freeTier: { lifetimeBytes: 104_857_600 },
+    limits: { maxItemBytes: 10_485_760 },
+    sandbox: { keepSeconds: 5 },
+  })
+  const { id } = await post(upload, 'x'.repeat(5_000_000))
+  t.equal((await fetch(`${gateway}/raw/${id}`, { method: 'HEAD' })).status, 200)
+  const large = await fetch(`${upload}/tx`, { method: 'POST', body: Buffer.alloc(10_485_761) })
+  t.equal(large.status, 413)
+  const status = await eventually(async () => {
+    const told = (await (await fetch(`${upload}/tx/${id}/status`)).json()) as Json
+    return told.status === 'FAILED' && told
+  })
+  t.match(status, { reason: /sandbox/ })
+  t.notOk('bundleId' in status)
+  t.same((await asked(`${upload}/admin/uploads`)).json.bundles, [])
+})
