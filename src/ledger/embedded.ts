@@ -6,6 +6,7 @@ import type { HeadKey } from './head-key.js'
 import { assertEntries, judge } from './judge.js'
 import { LmdbBooks } from './lmdb-books.js'
 import {
+  CommitFailure,
   type CommitOrder,
   type CommitOutcome,
   isRejected,
@@ -42,7 +43,11 @@ export class EmbeddedLedger implements MoneyLedger {
     this.#books = new LmdbBooks(path)
     this.#key = key
     this.#now = notBefore(clock, this.#books.at(this.#books.sequence)?.timeMs ?? 0)
-    this.#group = new GroupCommit((orders) => this.#carryOut(orders), groupMax)
+    this.#group = new GroupCommit(
+      (orders) => this.#carryOut(orders),
+      groupMax,
+      (error, order) => new CommitFailure(error, order),
+    )
   }
 
   commit(order: CommitOrder): Promise<CommitOutcome> {

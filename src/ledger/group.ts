@@ -4,10 +4,14 @@ export class GroupCommit<Order, Outcome> {
   #isRunning = false
   #idle: (() => void)[] = []
 
-  /** `run` resolves with one outcome for each order, when all are durable. `ordersMax`: of one group. */
+  /**
+   * `run` resolves with one outcome for each order, when all are durable. `ordersMax`: of one group. `failureOf`: what one order
+   * hears of the failure of its group.
+   */
   constructor(
     private readonly run: (orders: readonly Order[]) => Promise<readonly Outcome[]>,
     private readonly ordersMax: number,
+    private readonly failureOf: (error: unknown, order: Order) => unknown = (error) => error,
   ) {}
 
   get waiting(): number {
@@ -37,7 +41,7 @@ export class GroupCommit<Order, Outcome> {
         const outcomes = await this.run(group.map(({ order }) => order))
         for (const [at, { resolve }] of group.entries()) resolve(outcomes[at] as Outcome)
       } catch (error) {
-        for (const { reject } of group) reject(error)
+        for (const { order, reject } of group) reject(this.failureOf(error, order))
       }
     }
     this.#isRunning = false

@@ -122,6 +122,23 @@ export function isLedgerGone(error: unknown): boolean {
   return typeof code === 'string' && (lostShape.test(code) || refusedShape.test(code))
 }
 
+/** A commit of which it is not known whether it happened: its orders may be given again. The log names them by this. */
+export class CommitFailure extends Error {
+  readonly transfers: readonly string[]
+  readonly records: readonly string[]
+  readonly code: unknown
+
+  constructor(cause: unknown, { transfers, records = [] }: CommitOrder) {
+    const ids = transfers.map(({ id }) => id)
+    const keys = records.map(({ kind, key }) => `${kind} ${key}`)
+    const said = cause instanceof Error ? cause.message : String(cause)
+    super(`the ledger did not confirm ${[...ids, ...keys].slice(0, 5).join(', ')}: ${said}`, { cause })
+    this.transfers = ids
+    this.records = keys
+    this.code = (cause as { readonly code?: unknown } | undefined)?.code
+  }
+}
+
 /** True where a commit did not happen. */
 export function isRejected(outcome: CommitOutcome): outcome is Rejected {
   return 'rejected' in outcome

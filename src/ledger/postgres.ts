@@ -1,4 +1,3 @@
-import postgres, { type Sql, type TransactionSql } from 'postgres'
 import type { Clock } from '../actor/clock.js'
 import { decodeAccount, encodeAccount, type LedgerAccount } from './account.js'
 import { Auditor } from './auditor.js'
@@ -7,6 +6,7 @@ import { GroupCommit } from './group.js'
 import type { HeadKey } from './head-key.js'
 import { assertEntries, judge } from './judge.js'
 import {
+  CommitFailure,
   type CommitOrder,
   type CommitOutcome,
   isKey,
@@ -17,6 +17,7 @@ import {
   type SignedHead,
 } from './port.js'
 import { migrations } from './postgres-schema.js'
+import { type AskDatabase, PostgresSessions, type PreparedStatement } from './postgres-session.js'
 import { decodeTransfer, encodeTransfer, expiryOf, nextHead, type Transfer } from './transfer.js'
 
 export interface PostgresOptions {
@@ -34,8 +35,20 @@ interface StateRow {
   readonly time_ms: string
 }
 
+interface TransferRow {
+  readonly sequence: string
+  readonly body: string
+}
+
+interface AccountRow {
+  readonly name: string
+  readonly body: string
+}
+
 const groupMax = 1000
+const connectionsMax = 8
 const expiredAtOnce = 500
+const checkedAtOnce = 5000
 /** A database that fails over is back within seconds; each order is known by its id, so it may be given again. */
 const triesMax = 5
 /** Any number of ours: who makes tables holds this lock. */
@@ -44,12 +57,76 @@ const retried = new Set([
   '40001',
   '40P01',
   '57P01',
+  '57P02',
   '57P03',
   'CONNECTION_CLOSED',
-  'CONNECTION_ENDED',
   'ECONNRESET',
   'ECONNREFUSED',
+  'EPIPE',
 ])
+
+function statement(name: string, text: string): PreparedStatement {
+  return { name: `ledger_${name}`, text }
+}
+
+const statements = {
+  account: statement('account', 'SELECT body FROM ledger_accounts WHERE name = $1'),
+  accounts: statement(
+    'accounts',
+    `SELECT name, body FROM ledger_accounts
+     WHERE name >= $1 AND name > $2 AND starts_with(name, $1) ORDER BY name LIMIT $3`,
+  ),
+  transfer: statement('transfer', 'SELECT sequence, body FROM ledger_transfers WHERE id = $1'),
+  ending: statement(
+    'ending',
+    `SELECT t.sequence, t.body FROM ledger_endings e JOIN ledger_transfers t USING (sequence) WHERE e.pending = $1`,
+  ),
+  history: statement(
+    'history',
+    `SELECT t.sequence, t.body FROM ledger_entries e JOIN ledger_transfers t USING (sequence)
+     WHERE e.account = $1 AND e.sequence < $2 ORDER BY e.sequence DESC LIMIT $3`,
+  ),
+  record: statement('record', 'SELECT value, version FROM ledger_records WHERE kind = $1 AND key = $2'),
+  records: statement(
+    'records',
+    `SELECT key, value, version FROM ledger_records
+     WHERE kind = $1 AND key >= $2 AND key > $3 AND starts_with(key, $2) ORDER BY key LIMIT $4`,
+  ),
+  due: statement(
+    'due',
+    `SELECT t.sequence, t.body FROM ledger_transfers t
+     WHERE t.until_ms > 0 AND t.until_ms <= $1
+       AND NOT EXISTS (SELECT 1 FROM ledger_endings e WHERE e.pending = t.id)
+     ORDER BY t.until_ms LIMIT $2`,
+  ),
+  lock: statement('lock', 'SELECT * FROM ledger_state FOR UPDATE'),
+  wantedTransfers: statement(
+    'wanted_transfers',
+    'SELECT sequence, body FROM ledger_transfers WHERE id = ANY($1)',
+  ),
+  wantedEndings: statement('wanted_endings', 'SELECT pending FROM ledger_endings WHERE pending = ANY($1)'),
+  wantedRecords: statement(
+    'wanted_records',
+    `SELECT r.kind, r.key, r.value, r.version FROM ledger_records r
+     JOIN unnest($1::text[], $2::text[]) AS w(kind, key) USING (kind, key)`,
+  ),
+  wantedAccounts: statement('wanted_accounts', 'SELECT name, body FROM ledger_accounts WHERE name = ANY($1)'),
+  // Everything that a group has changed in one statement, so that it takes one round trip.
+  write: statement(
+    'write',
+    `WITH
+       t AS (INSERT INTO ledger_transfers SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::text[])),
+       e AS (INSERT INTO ledger_endings SELECT * FROM unnest($5::text[], $6::bigint[])),
+       n AS (INSERT INTO ledger_entries SELECT * FROM unnest($7::text[], $8::bigint[])),
+       a AS (INSERT INTO ledger_accounts SELECT * FROM unnest($9::text[], $10::text[])
+             ON CONFLICT (name) DO UPDATE SET body = excluded.body),
+       r AS (INSERT INTO ledger_records SELECT * FROM unnest($11::text[], $12::text[], $13::bigint[], $14::text[])
+             ON CONFLICT (kind, key) DO UPDATE SET value = excluded.value, version = excluded.version),
+       d AS (DELETE FROM ledger_records r USING unnest($15::text[], $16::text[]) AS g(kind, key)
+             WHERE r.kind = g.kind AND r.key = g.key)
+     UPDATE ledger_state SET sequence = $17, version = $18, head = $19, time_ms = $20`,
+  ),
+} as const
 
 /**
  * The ledger in PostgreSQL, for several services on one database. A group of orders is one transaction. It begins by locking the
@@ -57,12 +134,16 @@ const retried = new Set([
  * chain has no gaps. What it costs is paid once a group, so that throughput grows with the number of orders under way.
  */
 export class PostgresLedger implements MoneyLedger {
-  readonly #sql: Sql
+  readonly #sessions: PostgresSessions
   readonly #group: GroupCommit<CommitOrder, CommitOutcome>
 
   private constructor(private readonly options: PostgresOptions) {
-    this.#sql = postgres(options.url, { max: 8, onnotice: () => undefined, connect_timeout: 10 })
-    this.#group = new GroupCommit((orders) => this.#carryOut(orders), groupMax)
+    this.#sessions = new PostgresSessions(options.url, connectionsMax)
+    this.#group = new GroupCommit(
+      (orders) => this.#carryOut(orders),
+      groupMax,
+      (error, order) => new CommitFailure(error, order),
+    )
   }
 
   /** Connects, and makes what tables are missing. Rejects where there is no such database. */
@@ -71,7 +152,7 @@ export class PostgresLedger implements MoneyLedger {
     try {
       await ledger.#migrate()
     } catch (error) {
-      await ledger.#sql.end({ timeout: 1 })
+      await ledger.#sessions.close()
       throw error
     }
     return ledger
@@ -83,62 +164,46 @@ export class PostgresLedger implements MoneyLedger {
 
   async account(name: string): Promise<LedgerAccount | undefined> {
     if (!isKey(name)) return undefined
-    const [row] = await this.#sql<{ body: string }[]>`SELECT body FROM ledger_accounts WHERE name = ${name}`
+    const [row] = await this.#ask<AccountRow>(statements.account, [name])
     return row === undefined ? undefined : decodeAccount(name, row.body)
   }
 
   async accounts(start: string, after: string, limit: number): Promise<LedgerAccount[]> {
-    const rows = await this.#sql<{ name: string; body: string }[]>`
-      SELECT name, body FROM ledger_accounts
-      WHERE name >= ${start} AND name > ${after} AND starts_with(name, ${start}) ORDER BY name LIMIT ${limit}`
+    const rows = await this.#ask<AccountRow>(statements.accounts, [start, after, limit])
     return rows.map(({ name, body }) => decodeAccount(name, body))
   }
 
   async transfer(id: string): Promise<Transfer | undefined> {
-    const [row] = await this.#sql<{ sequence: string; body: string }[]>`
-      SELECT sequence, body FROM ledger_transfers WHERE id = ${id}`
-    return row === undefined ? undefined : decodeTransfer(Number(row.sequence), row.body)
+    const [row] = await this.#ask<TransferRow>(statements.transfer, [id])
+    return row === undefined ? undefined : transferOf(row)
   }
 
   async ending(pendingId: string): Promise<Transfer | undefined> {
-    const [row] = await this.#sql<{ sequence: string; body: string }[]>`
-      SELECT t.sequence, t.body FROM ledger_endings e JOIN ledger_transfers t USING (sequence) WHERE e.pending = ${pendingId}`
-    return row === undefined ? undefined : decodeTransfer(Number(row.sequence), row.body)
+    const [row] = await this.#ask<TransferRow>(statements.ending, [pendingId])
+    return row === undefined ? undefined : transferOf(row)
   }
 
   async history(account: string, before: number, limit: number): Promise<Transfer[]> {
-    const rows = await this.#sql<{ sequence: string; body: string }[]>`
-      SELECT t.sequence, t.body FROM ledger_entries e JOIN ledger_transfers t USING (sequence)
-      WHERE e.account = ${account} AND e.sequence < ${before} ORDER BY e.sequence DESC LIMIT ${limit}`
-    return rows.map(({ sequence, body }) => decodeTransfer(Number(sequence), body))
+    return (await this.#ask<TransferRow>(statements.history, [account, before, limit])).map(transferOf)
   }
 
   async record(kind: string, key: string): Promise<LedgerRecord | undefined> {
     if (!isKey(key, kind)) return undefined
-    const [row] = await this.#sql<{ value: string; version: string }[]>`
-      SELECT value, version FROM ledger_records WHERE kind = ${kind} AND key = ${key}`
+    const [row] = await this.#ask<{ value: string; version: string }>(statements.record, [kind, key])
     return row === undefined ? undefined : { kind, key, value: row.value, version: Number(row.version) }
   }
 
   async records(kind: string, start: string, after: string, limit: number): Promise<LedgerRecord[]> {
     if (!isKey(start, kind) || !isKey(after, kind)) return []
-    const rows = await this.#sql<{ key: string; value: string; version: string }[]>`
-      SELECT key, value, version FROM ledger_records
-      WHERE kind = ${kind} AND key >= ${start} AND key > ${after} AND starts_with(key, ${start}) ORDER BY key LIMIT ${limit}`
+    const wanted = [kind, start, after, limit]
+    const rows = await this.#ask<{ key: string; value: string; version: string }>(statements.records, wanted)
     return rows.map(({ key, value, version }) => ({ kind, key, value, version: Number(version) }))
   }
 
   async expire(): Promise<number> {
-    const rows = await this.#sql<{ sequence: string; body: string }[]>`
-      SELECT t.sequence, t.body FROM ledger_transfers t
-      WHERE t.until_ms > 0 AND t.until_ms <= ${this.options.clock.now()}
-        AND NOT EXISTS (SELECT 1 FROM ledger_endings e WHERE e.pending = t.id)
-      ORDER BY t.until_ms LIMIT ${expiredAtOnce}`
+    const rows = await this.#ask<TransferRow>(statements.due, [this.options.clock.now(), expiredAtOnce])
     const outcomes = await Promise.all(
-      rows.map(({ sequence, body }) => {
-        const pending = decodeTransfer(Number(sequence), body)
-        return this.commit({ transfers: [expiryOf(pending)] })
-      }),
+      rows.map((row) => this.commit({ transfers: [expiryOf(transferOf(row))] })),
     )
     return outcomes.filter((outcome) => !isRejected(outcome)).length
   }
@@ -146,47 +211,54 @@ export class PostgresLedger implements MoneyLedger {
   async signHead(): Promise<SignedHead | undefined> {
     const { key, clock } = this.options
     if (key === undefined) return undefined
-    const [state] = await this.#sql<StateRow[]>`SELECT * FROM ledger_state`
-    const [last] = await this.#sql<{ sequence: string }[]>`SELECT max(sequence) AS sequence FROM ledger_heads`
+    const [state] = await this.#ask<StateRow>('SELECT * FROM ledger_state')
+    const [last] = await this.#ask<{ sequence: string }>('SELECT max(sequence) AS sequence FROM ledger_heads')
     const sequence = Number(state?.sequence ?? 0)
     if (state === undefined || sequence === 0 || sequence === Number(last?.sequence ?? 0)) return undefined
     const facts = { sequence, head: Buffer.from(state.head).toString('hex'), timeMs: clock.now() }
     const signed = { ...facts, signature: key.sign(facts.sequence, facts.head, facts.timeMs) }
-    await this
-      .#sql`INSERT INTO ledger_heads VALUES (${sequence}, ${JSON.stringify(signed)}) ON CONFLICT DO NOTHING`
+    const row = [sequence, JSON.stringify(signed)]
+    await this.#ask('INSERT INTO ledger_heads VALUES ($1, $2) ON CONFLICT DO NOTHING', row)
     return signed
   }
 
   async check(): Promise<LedgerReport> {
-    return this.#sql.begin('ISOLATION LEVEL REPEATABLE READ READ ONLY', async (tx) => {
-      const heads = await tx<{ body: string }[]>`SELECT body FROM ledger_heads ORDER BY sequence`
+    return this.#sessions.transaction('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY', async (ask) => {
+      const heads = await ask<{ body: string }>('SELECT body FROM ledger_heads ORDER BY sequence')
       const auditor = new Auditor(
         heads.map(({ body }) => JSON.parse(body) as SignedHead),
         this.options.key?.publicKey,
       )
-      const all = tx<
-        { sequence: string; body: string }[]
-      >`SELECT sequence, body FROM ledger_transfers ORDER BY sequence`
-      for await (const rows of all.cursor(5000))
+      const page =
+        'SELECT sequence, body FROM ledger_transfers WHERE sequence > $1 ORDER BY sequence LIMIT $2'
+      for (let last = 0, isMore = true; isMore; ) {
+        const rows = await ask<TransferRow>(page, [last, checkedAtOnce])
         for (const { sequence, body } of rows) auditor.take(Number(sequence), body)
-      const accounts = await tx<{ name: string; body: string }[]>`SELECT name, body FROM ledger_accounts`
+        last = Number(rows.at(-1)?.sequence ?? last)
+        isMore = rows.length === checkedAtOnce
+      }
+      const accounts = await ask<AccountRow>('SELECT name, body FROM ledger_accounts')
       return auditor.report(accounts.map(({ name, body }) => decodeAccount(name, body)))
     })
   }
 
   async close(): Promise<void> {
     await this.#group.drained()
-    await this.#sql.end({ timeout: 5 })
+    await this.#sessions.close()
+  }
+
+  get #ask(): AskDatabase {
+    return this.#sessions.ask
   }
 
   async #migrate(): Promise<void> {
-    await this.#sql.begin(async (tx) => {
-      await tx`SELECT pg_advisory_xact_lock(${migrationLock})`
-      await tx`CREATE TABLE IF NOT EXISTS ledger_migrations (step integer PRIMARY KEY)`
-      const [row] = await tx<{ steps: string }[]>`SELECT count(*) AS steps FROM ledger_migrations`
+    await this.#sessions.transaction('BEGIN', async (ask) => {
+      await ask('SELECT pg_advisory_xact_lock($1)', [migrationLock])
+      await ask('CREATE TABLE IF NOT EXISTS ledger_migrations (step integer PRIMARY KEY)')
+      const [row] = await ask<{ steps: string }>('SELECT count(*) AS steps FROM ledger_migrations')
       for (let step = Number(row?.steps ?? 0); step < migrations.length; step += 1) {
-        await tx.unsafe(migrations[step] ?? '')
-        await tx`INSERT INTO ledger_migrations VALUES (${step})`
+        await ask(migrations[step] ?? '')
+        await ask('INSERT INTO ledger_migrations VALUES ($1)', [step])
       }
     })
   }
@@ -194,7 +266,7 @@ export class PostgresLedger implements MoneyLedger {
   async #carryOut(orders: readonly CommitOrder[]): Promise<readonly CommitOutcome[]> {
     for (let tries = 1; ; tries += 1) {
       try {
-        return await this.#sql.begin((tx) => this.#inside(tx, orders))
+        return await this.#sessions.transaction('BEGIN', (ask) => this.#inside(ask, orders))
       } catch (error) {
         const { code } = error as { code?: string }
         if (tries === triesMax || code === undefined || !retried.has(code)) throw error
@@ -203,10 +275,10 @@ export class PostgresLedger implements MoneyLedger {
     }
   }
 
-  async #inside(tx: TransactionSql, orders: readonly CommitOrder[]): Promise<CommitOutcome[]> {
-    const [state] = await tx<StateRow[]>`SELECT * FROM ledger_state FOR UPDATE`
+  async #inside(ask: AskDatabase, orders: readonly CommitOrder[]): Promise<CommitOutcome[]> {
+    const [state] = await ask<StateRow>(statements.lock)
     if (state === undefined) throw new Error('the ledger has no state')
-    const books = await fetched(tx, orders, state)
+    const books = await fetched(ask, orders, state)
     const nowMs = Math.max(Math.floor(this.options.clock.now()), Number(state.time_ms))
     const outcomes = orders.map((order): CommitOutcome => {
       const judged = judge(order, books, books.sequence, nowMs)
@@ -216,47 +288,54 @@ export class PostgresLedger implements MoneyLedger {
       books.apply(judged.entries)
       return { transfers: judged.entries.transfers, existed: false }
     })
-    await written(tx, books, state.head, nowMs)
+    await written(ask, books, state.head, nowMs)
     return outcomes
   }
 }
 
+function transferOf({ sequence, body }: TransferRow): Transfer {
+  return decodeTransfer(Number(sequence), body)
+}
+
+/** What the orders are about; nothing is asked for that none of them needs. */
 async function fetched(
-  tx: TransactionSql,
+  ask: AskDatabase,
   orders: readonly CommitOrder[],
   state: StateRow,
 ): Promise<FetchedBooks> {
   const { ids, pendings, accounts, records } = wantedBy(orders)
   const books = new FetchedBooks(Number(state.sequence), Number(state.version))
-  const names = [...ids, ...pendings]
-  const kinds = records.map(({ kind }) => kind)
-  const keys = records.map(({ key }) => key)
-  // One round trip for what does not depend on each other.
-  const [transfers, ended, found] = await Promise.all([
-    tx<
-      { sequence: string; body: string }[]
-    >`SELECT sequence, body FROM ledger_transfers WHERE id = ANY(${names})`,
-    tx<{ pending: string }[]>`SELECT pending FROM ledger_endings WHERE pending = ANY(${pendings})`,
-    tx<{ kind: string; key: string; value: string; version: string }[]>`
-      SELECT r.* FROM ledger_records r JOIN unnest(${kinds}::text[], ${keys}::text[]) AS w(kind, key) USING (kind, key)`,
-  ])
   const touched = new Set(accounts)
-  for (const { sequence, body } of transfers) {
-    const transfer = decodeTransfer(Number(sequence), body)
-    books.transfers.set(transfer.id, transfer)
-    touched.add(transfer.debit).add(transfer.credit)
+  const names = [...ids, ...pendings]
+  if (names.length > 0) {
+    for (const row of await ask<TransferRow>(statements.wantedTransfers, [names])) {
+      const transfer = transferOf(row)
+      books.transfers.set(transfer.id, transfer)
+      touched.add(transfer.debit).add(transfer.credit)
+    }
   }
-  for (const { pending } of ended) books.ended.add(pending)
-  for (const { kind, key, value, version } of found)
-    books.records.set(`${kind}\0${key}`, { kind, key, value, version: Number(version) })
-  const rows = await tx<{ name: string; body: string }[]>`
-    SELECT name, body FROM ledger_accounts WHERE name = ANY(${[...touched]})`
-  for (const { name, body } of rows) books.accounts.set(name, decodeAccount(name, body))
+  if (pendings.length > 0) {
+    for (const { pending } of await ask<{ pending: string }>(statements.wantedEndings, [pendings]))
+      books.ended.add(pending)
+  }
+  if (records.length > 0) {
+    const places = [records.map(({ kind }) => kind), records.map(({ key }) => key)]
+    const rows = await ask<{ kind: string; key: string; value: string; version: string }>(
+      statements.wantedRecords,
+      places,
+    )
+    for (const { kind, key, value, version } of rows)
+      books.records.set(`${kind}\0${key}`, { kind, key, value, version: Number(version) })
+  }
+  if (touched.size > 0) {
+    for (const { name, body } of await ask<AccountRow>(statements.wantedAccounts, [[...touched]]))
+      books.accounts.set(name, decodeAccount(name, body))
+  }
   return books
 }
 
 async function written(
-  tx: TransactionSql,
+  ask: AskDatabase,
   books: FetchedBooks,
   before: Uint8Array,
   nowMs: number,
@@ -269,32 +348,22 @@ async function written(
     head = nextHead(head, transfer.sequence, body)
     return body
   })
-  const sequences = added.map((one) => one.sequence)
   const endings = added.filter(({ pending }) => pending !== '')
   const moves = added.filter(({ pending }) => pending === '')
-  const entries = moves.flatMap(({ debit, credit, sequence: at }) => [
-    { account: debit, at },
-    { account: credit, at },
-  ])
   const accounts = [...changedAccounts].flatMap((name) => books.accounts.get(name) ?? [])
   const places = [...changedRecords]
   const kept = places.flatMap((place) => books.records.get(place) ?? [])
   const gone = places.filter((place) => !books.records.has(place)).map((place) => place.split('\0'))
-  await Promise.all([
-    tx`INSERT INTO ledger_transfers SELECT * FROM unnest(${sequences}::bigint[], ${added.map(({ id }) => id)}::text[],
-      ${added.map(({ untilMs }) => untilMs)}::bigint[], ${bodies}::text[])`,
-    tx`INSERT INTO ledger_endings SELECT * FROM unnest(${endings.map(({ pending }) => pending)}::text[],
-      ${endings.map((one) => one.sequence)}::bigint[])`,
-    tx`INSERT INTO ledger_entries SELECT * FROM unnest(${entries.map(({ account }) => account)}::text[],
-      ${entries.map(({ at }) => at)}::bigint[])`,
-    tx`INSERT INTO ledger_accounts SELECT * FROM unnest(${accounts.map(({ name }) => name)}::text[],
-      ${accounts.map(encodeAccount)}::text[]) ON CONFLICT (name) DO UPDATE SET body = excluded.body`,
-    tx`INSERT INTO ledger_records SELECT * FROM unnest(${kept.map(({ kind }) => kind)}::text[],
-      ${kept.map(({ key }) => key)}::text[], ${kept.map((one) => one.version)}::bigint[],
-      ${kept.map(({ value }) => value)}::text[])
-      ON CONFLICT (kind, key) DO UPDATE SET value = excluded.value, version = excluded.version`,
-    tx`DELETE FROM ledger_records r USING unnest(${gone.map(([kind = '']) => kind)}::text[],
-      ${gone.map(([, key = '']) => key)}::text[]) AS g(kind, key) WHERE r.kind = g.kind AND r.key = g.key`,
-    tx`UPDATE ledger_state SET sequence = ${sequence}, version = ${version}, head = ${Buffer.from(head)}, time_ms = ${nowMs}`,
+  await ask(statements.write, [
+    ...[added.map((one) => one.sequence), added.map(({ id }) => id)],
+    ...[added.map(({ untilMs }) => untilMs), bodies],
+    ...[endings.map(({ pending }) => pending), endings.map((one) => one.sequence)],
+    moves.flatMap(({ debit, credit }) => [debit, credit]),
+    moves.flatMap((one) => [one.sequence, one.sequence]),
+    ...[accounts.map(({ name }) => name), accounts.map(encodeAccount)],
+    ...[kept.map(({ kind }) => kind), kept.map(({ key }) => key)],
+    ...[kept.map((one) => one.version), kept.map(({ value }) => value)],
+    ...[gone.map(([kind = '']) => kind), gone.map(([, key = '']) => key)],
+    ...[sequence, version, Buffer.from(head), nowMs],
   ])
 }

@@ -10,7 +10,7 @@ import { random } from '../property.js'
 
 const child = fileURLToPath(new URL('killed-child.js', import.meta.url))
 /** Each takes as long as a process takes to start; LEDGER_KILLS asks for more. */
-const kills = Number(process.env.LEDGER_KILLS ?? 8)
+const kills = Number(process.env.LEDGER_KILLS ?? 5)
 
 t.test(`killed ${kills} times in the middle of 4 clients`, async (t) => {
   const path = join(t.testdir(), 'ledger')

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
-import postgres from 'postgres'
+import { Client } from 'pg'
 import { eventually } from '../eventually.js'
 import { scratch } from '../scratch.js'
 
@@ -48,6 +48,8 @@ export interface PostgresServer {
   /** A database of its own. */
   database(name: string): Promise<string>
   stop(): Promise<void>
+  /** Again, after `stop`: with everything that it has. */
+  start(): Promise<void>
 }
 
 /** A server of its own on a free port, without a disk that is flushed unless `durable`. */
@@ -76,31 +78,33 @@ export async function startPostgres(durable = false): Promise<PostgresServer> {
     ...(durable ? [] : ['fsync=off']),
   ]
   const words = settings.flatMap((one) => ['-c', one])
-  const server = spawn(join(postgresFolder, 'postgres'), ['-D', data, ...words], {
-    ...as,
-    env,
-    cwd: root,
-    stdio: 'ignore',
-  })
-  const gone = once(server, 'close')
+  const program = join(postgresFolder, 'postgres')
+  const begun = (): { readonly server: ReturnType<typeof spawn>; readonly gone: Promise<unknown> } => {
+    const server = spawn(program, ['-D', data, ...words], { ...as, env, cwd: root, stdio: 'ignore' })
+    return { server, gone: once(server, 'close') }
+  }
+  let running = begun()
   const url = `postgres://sluice@127.0.0.1:${port}/postgres`
   const ask = async (text: string): Promise<void> => {
-    const sql = postgres(url, { max: 1, connect_timeout: 5, onnotice: () => undefined })
+    const client = new Client({ connectionString: url, connectionTimeoutMillis: 5000 })
     try {
-      await sql.unsafe(text)
+      await client.connect()
+      await client.query(text)
     } finally {
-      await sql.end({ timeout: 1 })
+      await client.end()
     }
   }
-  await eventually(async () => {
-    try {
-      await ask('SELECT 1')
-      return true
-    } catch {
-      if (server.exitCode !== null) throw new Error('PostgreSQL has ended')
-      return false
-    }
-  })
+  const answers = (): Promise<boolean> =>
+    eventually(async () => {
+      try {
+        await ask('SELECT 1')
+        return true
+      } catch {
+        if (running.server.exitCode !== null) throw new Error('PostgreSQL has ended')
+        return false
+      }
+    })
+  await answers()
   return {
     ...{ url, folder: root },
     async database(name) {
@@ -109,8 +113,12 @@ export async function startPostgres(durable = false): Promise<PostgresServer> {
     },
     async stop() {
       // Without waiting for clients.
-      server.kill('SIGINT')
-      await gone
+      running.server.kill('SIGINT')
+      await running.gone
+    },
+    async start() {
+      running = begun()
+      await answers()
     },
   }
 }

@@ -5,11 +5,14 @@ import { type Clock, systemClock } from '../../src/actor/clock.js'
 import { isRefusal } from '../../src/format/refusal.js'
 import { availableOf, balanceOf } from '../../src/ledger/account.js'
 import { EmbeddedLedger } from '../../src/ledger/embedded.js'
+import type { MoneyLedger } from '../../src/ledger/port.js'
+import { PostgresLedger } from '../../src/ledger/postgres.js'
 import { Accounts } from '../../src/payment/accounts.js'
 import { Approvals } from '../../src/payment/approvals.js'
 import { LedgerCredits } from '../../src/payment/credits.js'
 import { isDenied } from '../../src/payment/port.js'
 import { accountOf, Wallets } from '../../src/payment/wallets.js'
+import { postgresFolder, startPostgres } from '../ledger/postgres-server.js'
 import { random } from '../property.js'
 
 const addresses = [1, 2, 3, 4].map((at) => Buffer.alloc(32, at).toString('base64url'))
@@ -17,14 +20,13 @@ const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.lengt
 const below = (most: number): number => Math.floor(random() * most)
 
 interface Rig {
-  readonly ledger: EmbeddedLedger
+  readonly ledger: MoneyLedger
   readonly accounts: Accounts
   readonly approvals: Approvals
   readonly credits: LedgerCredits
 }
 
-function open(path: string, clock: Clock): Rig {
-  const ledger = new EmbeddedLedger({ path, clock })
+function rigOf(ledger: MoneyLedger, clock: Clock): Rig {
   const wallets = new Wallets(ledger)
   const approvals = new Approvals(ledger, wallets, clock.now)
   const accounts = new Accounts(ledger, wallets, approvals, clock.now)
@@ -45,32 +47,54 @@ interface Model {
 
 const rounds = Number(process.env.MODEL_ROUNDS ?? 12)
 
-t.test('four clients at once: nothing is lost, nothing is made', async (t) => {
-  let nowMs = 1_000_000
-  const clock: Clock = { ...systemClock, now: () => nowMs, monotonic: () => nowMs }
+t.test('four clients at once on LMDB: nothing is lost, nothing is made', async (t) => {
   const path = join(t.testdir(), 'ledger')
+  await interleaved(t, rounds, async (clock) => new EmbeddedLedger({ path, clock }))
+})
+
+const skip = postgresFolder === undefined ? 'no PostgreSQL here' : false
+
+t.test('the same on PostgreSQL, with two services on one database', { skip }, async (t) => {
+  const server = await startPostgres()
+  t.teardown(() => server.stop())
+  const url = await server.database('model')
+  await interleaved(t, Math.ceil(rounds / 3), (clock) => PostgresLedger.open({ url, clock }), 2)
+})
+
+/** `services`: so many open the ledger at once, and clients ask one or the other. */
+async function interleaved(
+  t: Test,
+  rounds: number,
+  openLedger: (clock: Clock) => Promise<MoneyLedger>,
+  services = 1,
+): Promise<void> {
+  let nowMs = 1_000_000
+  // The time of the database's own connections goes on.
+  const clock: Clock = { ...systemClock, now: () => nowMs }
   const model: Model = { given: 0n, items: new Map(), settled: new Set() }
-  let rig = open(path, clock)
+  const open = (): Promise<Rig[]> =>
+    Promise.all(Array.from({ length: services }, async () => rigOf(await openLedger(clock), clock)))
+  let rigs = await open()
   let number = 0
   for (let round = 0; round < rounds; round += 1) {
     await Promise.all(
       addresses.map(async (own) => {
         for (let step = 0; step < 25; step += 1) {
           number += 1
-          await act(rig, model, own, `${round}-${number}`)
+          await act(pick(rigs), model, own, `${round}-${number}`)
         }
       }),
     )
     nowMs += below(40_000)
-    await rig.approvals.expire()
-    await compare(t, rig, model)
+    for (const { approvals } of rigs) await approvals.expire()
+    for (const rig of rigs) await compare(t, rig, model)
     if (below(2) === 0) {
-      await rig.ledger.close()
-      rig = open(path, clock)
+      await Promise.all(rigs.map(({ ledger }) => ledger.close()))
+      rigs = await open()
     }
   }
-  await rig.ledger.close()
-})
+  await Promise.all(rigs.map(({ ledger }) => ledger.close()))
+}
 
 async function act({ accounts, credits }: Rig, model: Model, own: string, id: string): Promise<void> {
   // Each client speaks of its own items, one thing after the other, as an upload service does.

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import type { Test } from 'tap'
 import { type Clock, systemClock } from '../../src/actor/clock.js'
-import { createLog } from '../../src/actor/log.js'
+import { createLog, type Log } from '../../src/actor/log.js'
 import { Meters, meterBytes } from '../../src/actor/meter.js'
 import { meterTable } from '../../src/actor/meters.js'
 import { serviceHost } from '../../src/gateway/service-host.js'
@@ -46,6 +46,7 @@ export async function paymentRig(
     readonly cards?: (ledger: MoneyLedger) => CardProvider
     readonly names?: NameRegistry
     readonly mailer?: Mailer
+    readonly log?: Log
     readonly excluded?: readonly string[]
     /** In place of one in a folder. */
     readonly ledger?: MoneyLedger
@@ -61,7 +62,7 @@ export async function paymentRig(
   const folder = t.testdir()
   const key = headKey(join(folder, 'key.pem'))
   const ledger: MoneyLedger = given.ledger ?? new EmbeddedLedger({ path: join(folder, 'ledger'), clock, key })
-  const log = createLog('silent', 'test')
+  const log = given.log ?? createLog('silent', 'test')
   let url = ''
   const meters = new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0)
   const { x402: wanted } = given

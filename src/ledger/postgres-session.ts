@@ -1,0 +1,80 @@
+import { type ClientBase, Pool, type QueryResultRow } from 'pg'
+
+/** A statement that is prepared once for each connection, under its name. */
+export interface PreparedStatement {
+  readonly name: string
+  readonly text: string
+}
+
+/** Rows of an answer. Numbers of 64 bits are decimal text. */
+export type AskDatabase = <Row extends QueryResultRow>(
+  statement: PreparedStatement | string,
+  values?: readonly unknown[],
+) => Promise<Row[]>
+
+/** What the client says in words only, where a connection was lost or not to be had. */
+const lostWords =
+  /connection terminated|not queryable|timeout exceeded when trying to connect|client was closed/i
+
+/** A failure with the code that the rest of the program goes by. */
+function coded(error: unknown): unknown {
+  if (!(error instanceof Error) || 'code' in error || !lostWords.test(error.message)) return error
+  return Object.assign(error, { code: 'CONNECTION_CLOSED' })
+}
+
+function asking(client: Pick<ClientBase, 'query'>): AskDatabase {
+  return async <Row extends QueryResultRow>(
+    statement: PreparedStatement | string,
+    values: readonly unknown[] = [],
+  ) => {
+    const wanted = typeof statement === 'string' ? { text: statement } : statement
+    try {
+      const { rows } = await client.query<Row>({ ...wanted, values: [...values] })
+      return rows
+    } catch (error) {
+      throw coded(error)
+    }
+  }
+}
+
+/** Connections to one database. A connection that was lost is never used again. */
+export class PostgresSessions {
+  readonly #pool: Pool
+  readonly ask: AskDatabase
+
+  constructor(url: string, connectionsMax: number) {
+    this.#pool = new Pool({ connectionString: url, max: connectionsMax, connectionTimeoutMillis: 10_000 })
+    // A connection that breaks is told of by the question that is under way, or by the next one. Between two questions nobody
+    // waits for it: then this is all that is heard, and the pool makes another one.
+    this.#pool.on('error', () => undefined)
+    this.#pool.on('connect', (client) => client.on('error', () => undefined))
+    this.ask = asking(this.#pool as unknown as Pick<ClientBase, 'query'>)
+  }
+
+  /** Runs `act` between `begin` and COMMIT, on one connection; ROLLBACK where it rejects. */
+  async transaction<T>(begin: string, act: (ask: AskDatabase) => Promise<T>): Promise<T> {
+    const client = await this.#pool.connect().catch((error: unknown) => {
+      throw coded(error)
+    })
+    const ask = asking(client)
+    try {
+      await ask(begin)
+      const done = await act(ask)
+      await ask('COMMIT')
+      client.release()
+      return done
+    } catch (error) {
+      // Without its connection a transaction is rolled back by the server; so it is with one that cannot be asked any more.
+      const isWell = await ask('ROLLBACK').then(
+        () => true,
+        () => false,
+      )
+      client.release(!isWell)
+      throw error
+    }
+  }
+
+  close(): Promise<void> {
+    return this.#pool.end()
+  }
+}
