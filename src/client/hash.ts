@@ -23,6 +23,10 @@ function nativeCrypto(): NativeCrypto | undefined {
 }
 
 const native = nativeCrypto()
+
+/** Whether hashing piece by piece is fast here. Browsers are fast only with all bytes at once. */
+export const isHashedByPieces = native !== undefined
+
 const slow = { sha256: slowSha256, sha384: slowSha384 }
 
 /** A hash of bytes that come in pieces. */

@@ -160,6 +160,74 @@ t.test('a layer that knows a file is used, one that throws is skipped and report
   t.equal(gone.folderIndexSummary.reusedFiles, 0)
 })
 
+t.test('a folder of 100,000 files, most of them there already, twins among them', async (t) => {
+  const { url, items } = await service(t)
+  const { keyText } = await import('../../src/client/folder-index.js')
+  const id = (at: number): string => `${String(at).padStart(42, 'x')}A`
+  let asked = 0
+  const layer: FolderIndexLayer = {
+    name: 'knows most',
+    find: async (keys) => {
+      asked++
+      return new Map(keys.slice(2000).map((key, at) => [keyText(key), id(at)]))
+    },
+  }
+  const files = Array.from({ length: 100_000 }, (_, at) =>
+    file(`d${at % 97}/${at}.txt`, `file ${at % 99_000}`),
+  )
+  const options = { files, folderIndex: [layer], bundleSmallFiles: true }
+  const result = await uploading(url, join(t.testdir(), 'store'), options)
+  t.equal(asked, 1)
+  t.match(result.folderIndexSummary, { totalFiles: 100_000, uploadedFiles: 1000, reusedFiles: 99_000 })
+  t.equal(items.length, 2, 'one bundle and a manifest')
+  t.equal(Object.keys(result.manifest?.paths ?? {}).length, 100_000)
+})
+
+t.test('a file that changes after it was hashed is not uploaded under the tag of the old one', async (t) => {
+  for (const bundleSmallFiles of [false, true]) {
+    const { url, items } = await service(t)
+    let reads = 0
+    const changing = {
+      size: 4,
+      open: async function* () {
+        yield Buffer.from(reads++ === 0 ? 'abcd' : 'abce')
+      },
+    }
+    const options = { files: [{ path: 'a', source: changing }], bundleSmallFiles }
+    const failed = await uploading(url, join(t.testdir(), 'store'), options).catch(
+      (error: ClientError) => error.code,
+    )
+    t.equal(failed, 'changed-while-read')
+    t.equal(items.length, 0)
+  }
+})
+
+t.test('what an upload service took is found by content, and only under the same tags', async (t) => {
+  const { serviceLayer, keyText } = await import('../../src/client/folder-index.js')
+  const [owner, other, id] = ['O', 'P', 'I'].map((one) => `${one.repeat(42)}A`) as [string, string, string]
+  const tags = [{ name: 'File-SHA256', value: 'ab'.repeat(32) }]
+  const asked = await serving(t, ({ path, body }) => {
+    if (path === '/v1/check-missing') {
+      const { sha256 } = JSON.parse(body.toString()) as { sha256: string[] }
+      return { json: { missing: [], found: Object.fromEntries(sha256.map((hash) => [hash, id])) } }
+    }
+    const node = { id, owner: { address: body.includes(owner) ? owner : other }, tags }
+    return { json: { data: { transactions: { edges: [{ node }] } } } }
+  })
+  const layer = serviceLayer(asked.url, asked.url, owner, (url, init) => fetch(url, init))
+  const key = { hash: 'ab'.repeat(32), tags }
+  const typed = { ...key, tags: [...tags, { name: 'Content-Type', value: 'text/html' }] }
+  const found = await layer.find([key, typed])
+  t.strictSame([...found], [[keyText(key), id]])
+  const none = await serving(t, () => ({ status: 404 }))
+  t.equal(
+    (await serviceLayer(none.url, none.url, owner, (url, init) => fetch(url, init)).find([key])).size,
+    0,
+  )
+  const broken = await serving(t, () => ({ status: 500 }))
+  await t.rejects(serviceLayer(broken.url, broken.url, owner, (url, init) => fetch(url, init)).find([key]))
+})
+
 t.test('the manifest chooses index and fallback as clients in use do', async (t) => {
   const ids = new Map([...'abc'].map((name) => [name, name.repeat(43)]))
   t.match(manifestOf(ids), { index: { path: 'a' }, fallback: { id: 'a'.repeat(43) } })

@@ -30,6 +30,34 @@ t.test('uploads are received, found and proven; folders are opened by their mani
     t.ok((await client.getSupportedCurrencies()).supportedCurrencies.includes('usd'))
     t.match(await client.getPaymentHistory(), { payments: [], hasMore: false })
   }
+  await t.test('what is in no block yet and too long to be held is read twice', async (t) => {
+    const client = new SluiceClient({
+      ...{ uploadUrl, paymentUrl, gatewayUrls: [gateway] },
+      signer: await signerOfEthereum('03'.repeat(32)),
+    })
+    const data = Buffer.from(Array.from({ length: 90_000 }, (_, at) => at % 251))
+    const { id } = await client.upload({ data })
+    const whole = await fetcher.fetch(id, { holdBytesMax: 1000 })
+    t.equal(whole.headers.get('x-verified'), 'owner')
+    t.ok(data.equals(Buffer.from(await whole.arrayBuffer())))
+    const range = await fetcher.fetch(id, { range: { start: 70_000, end: 70_099 } })
+    t.equal(range.status, 206)
+    t.equal(range.headers.get('content-range'), 'bytes 70000-70099/90000')
+    t.ok(data.subarray(70_000, 70_100).equals(Buffer.from(await range.arrayBuffer())))
+    let asked = 0
+    const changing = new ProvingFetcher({
+      gatewayUrls: [gateway],
+      fetch: async (url, init) => {
+        const response = await fetch(url, init)
+        if (!url.includes('/raw/') || asked++ < 3) return response
+        const bytes = new Uint8Array(await response.arrayBuffer())
+        bytes[7] = (bytes[7] ?? 0) ^ 1
+        return new Response(bytes, response)
+      },
+    })
+    const changed = await changing.fetch(id, { holdBytesMax: 1000 })
+    await t.rejects(changed.arrayBuffer(), 'the second time it is another content')
+  })
   const resume = fileStore(join(folder, 'store'))
   const signer = await signerOfEthereum('02'.repeat(32))
   const client = new SluiceClient({ uploadUrl, paymentUrl, gatewayUrls: [gateway], signer, resume })

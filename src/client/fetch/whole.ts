@@ -1,8 +1,11 @@
 import { fromBase64, sameBytes, toBase64url } from '../bytes.js'
-import { payloadDigestOf } from '../deep-digest.js'
-import { digestOf, hash256 } from '../hash.js'
+import { type PayloadDigest, payloadDigestOf } from '../deep-digest.js'
+import { ClientError } from '../errors.js'
+import { digestOf, hash256, isHashedByPieces, runningHash } from '../hash.js'
 import type { SignedHead } from '../item-layout.js'
+import { streamPieces } from '../payload.js'
 import { tagValueOf } from '../tags.js'
+import { abortedError } from '../timing.js'
 import { gatewayHeader, untrue } from './gateways.js'
 import { responseSignature } from './http-signature.js'
 import { checkOwner, type HeadQuestion, headOf } from './item-head.js'
@@ -46,11 +49,50 @@ export async function ownedContent(question: WholeQuestion): Promise<OwnedConten
   // The proof is on its way while the body comes.
   const proof = rootId === id ? transactionProven(gateways, gateway, id, signal) : headOf(question, headers)
   proof.catch((error) => error)
-  const bytes = await gateways.bytes(response, bytesMax, signal)
-  await checkDigest(gateway, id, headers, bytes)
+  const { bytes, digest } =
+    rootId === id
+      ? { bytes: await gateways.bytes(response, bytesMax, signal), digest: undefined }
+      : await hashedBytes(question, response)
   const found = await proof
   const by = signature === 'unsigned' ? undefined : signature.keyId
-  return 'dataRoot' in found ? ofTransaction(gateway, found, bytes, by) : ofItem(gateway, found, bytes, by)
+  try {
+    if ('dataRoot' in found) return ofTransaction(gateway, found, bytes, by)
+    return await ofItem(gateway, found, bytes, digest ?? (await payloadDigestOf(bytes)), by)
+  } catch (error) {
+    // What the owner did not sign may be what the gateway itself calls broken: that says more.
+    await checkDigest(gateway, id, headers, bytes)
+    throw error
+  }
+}
+
+/** Reads a body, and hashes it while the rest is on its way where that is fast. */
+async function hashedBytes(
+  { gateways, gateway, bytesMax, signal }: WholeQuestion,
+  response: Response,
+): Promise<{ bytes: Uint8Array; digest: PayloadDigest | undefined }> {
+  const length = Number(response.headers.get('content-length') ?? Number.NaN)
+  // What is compressed on its way has another length.
+  const isPlain = length <= bytesMax && !response.headers.has('content-encoding')
+  if (!isHashedByPieces || !isPlain || response.body === null)
+    return { bytes: await gateways.bytes(response, bytesMax, signal), digest: undefined }
+  const bytes = new Uint8Array(length)
+  const hash = runningHash('sha384')
+  let at = 0
+  try {
+    for await (const piece of streamPieces(response.body as ReadableStream<Uint8Array>)) {
+      if (at + piece.length > length)
+        throw untrue(`${gateway} sends more than the ${length} bytes that it said`)
+      bytes.set(piece, at)
+      hash.update(piece)
+      at += piece.length
+    }
+  } catch (error) {
+    if (signal?.aborted === true) throw abortedError(signal)
+    if (error instanceof ClientError || !(error instanceof Error)) throw error
+    throw new ClientError('unavailable', `${gateway} broke off`, 'try again', { cause: error })
+  }
+  if (at < length) throw new ClientError('unavailable', `${gateway} broke off`, 'try again')
+  return { bytes, digest: { hashed: hash.digest(), length } }
 }
 
 async function checkDigest(gateway: string, id: string, headers: Headers, bytes: Uint8Array): Promise<void> {
@@ -76,9 +118,10 @@ async function ofItem(
   gateway: string,
   header: SignedHead,
   bytes: Uint8Array,
+  digest: PayloadDigest,
   signedBy: string | undefined,
 ): Promise<OwnedContent> {
-  await checkOwner(gateway, header, await payloadDigestOf(bytes))
+  await checkOwner(gateway, header, digest)
   return {
     bytes,
     contentType: tagValueOf(header.tags, 'Content-Type') ?? tagValueOf(header.tags, 'content-type'),

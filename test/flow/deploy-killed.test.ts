@@ -1,0 +1,128 @@
+/**
+ * `sluice deploy` and the services die at any moment: what is there at the end is one site, and it was paid once. Three
+ * moments in the suite; `KILLS=50 node dist/test/flow/deploy-killed.test.js` takes fifty.
+ */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t, { type Test } from 'tap'
+import { pause } from '../../src/actor/clock.js'
+import { signerOfEthereum } from '../../src/client/signer.js'
+import { eventually } from '../eventually.js'
+import { random } from '../property.js'
+import { type Running, run, sluice } from './running.js'
+
+const program = fileURLToPath(new URL('../../src/cli/sluice.js', import.meta.url))
+const kills = Number(process.env.KILLS ?? 3)
+
+/** Nothing is free, so that a second charge would show in the balance. */
+const settings = {
+  ...{ DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '0', UPLOAD_FREE_ITEM_BYTES: '0' },
+  UPLOAD_FREE_WALLET_BYTES: '0',
+}
+
+interface Deployed {
+  readonly id: string
+  readonly files: readonly { readonly path: string; readonly id: string }[]
+}
+
+interface Place {
+  readonly folder: string
+  readonly environment: Record<string, string>
+  words(running: Running): string[]
+}
+
+function placeOf(folder: string): Place {
+  const key = join(folder, 'key')
+  return {
+    folder,
+    environment: { HOME: folder, DATA_PATH: join(folder, 'registry') },
+    words({ urls }) {
+      const { upload = '', payment = '', gateway = '' } = urls
+      const places = ['--upload', upload, '--payment', payment, '--gateway', gateway]
+      return ['deploy', join(folder, 'site'), '--key', key, '--json', ...places]
+    },
+  }
+}
+
+async function balanceOf({ urls }: Running, address: string): Promise<bigint> {
+  const answer = await fetch(`${urls.payment}/v1/account/balance/ethereum?address=${address}`)
+  return BigInt(((await answer.json()) as { winc?: string }).winc ?? 0)
+}
+
+async function funded(running: Running, address: string): Promise<bigint> {
+  const url = `${running.urls.payment}/v1/top-up/checkout-session/${address}/usd/1000`
+  const { paymentSession } = (await (await fetch(url)).json()) as { paymentSession: { url: string } }
+  const body = new URLSearchParams({ card: '4242424242424242' })
+  await fetch(paymentSession.url, { method: 'POST', body, redirect: 'manual' })
+  return eventually(async () => {
+    const winc = await balanceOf(running, address)
+    return winc > 0n && winc
+  })
+}
+
+/** Deploys and kills it after so many milliseconds, if it still runs by then. */
+async function killed(place: Place, running: Running, afterMs: number): Promise<boolean> {
+  const child = spawn(process.execPath, [program, ...place.words(running)], {
+    env: { PATH: process.env.PATH ?? '', ...place.environment },
+    stdio: 'ignore',
+  })
+  const exited = once(child, 'exit')
+  await Promise.race([pause(afterMs), exited])
+  child.kill('SIGKILL')
+  const [code] = (await exited) as [number | null]
+  return code === null
+}
+
+/** Ports must be the same after a restart: what the client remembers knows no addresses, but its words have them. */
+function start(t: Test, folder: string): Promise<Running> {
+  return run(t, join(folder, 'data'), settings)
+}
+
+t.test('killed at any moment, a folder is one site that was paid once', { timeout: 3_600_000 }, async (t) => {
+  const folder = t.testdir({ key: '05'.repeat(32), site: {} })
+  chmodSync(join(folder, 'key'), 0o600)
+  const place = placeOf(folder)
+  const { address } = await signerOfEthereum('05'.repeat(32))
+  let running = await start(t, folder)
+  let before = await funded(running, address)
+  let dead = 0
+  for (let round = 0; round < kills; round++) {
+    mkdirSync(join(folder, 'site'), { recursive: true })
+    for (let at = 0; at < 12; at++)
+      writeFileSync(join(folder, 'site', `${at}.txt`), `round ${round}, file ${at}`.padEnd(2000 + 300 * at))
+    if (await killed(place, running, 200 + Math.floor(random() * 3500))) dead++
+    // Every second time the services die, too.
+    if (round % 2 === 1) {
+      await running.kill()
+      running = await start(t, folder)
+    }
+    const done = await sluice(place.words(running), place.environment)
+    t.equal(done.code, 0, done.err)
+    const deployed = JSON.parse(done.out) as Deployed
+    t.equal(deployed.files.length, 12)
+    const prices = await Promise.all(deployed.files.map(({ id }) => chargedFor(running, id)))
+    const manifest = await chargedFor(running, deployed.id)
+    const cost = prices.reduce((sum, winc) => sum + winc, manifest)
+    const now = await eventually(async () => {
+      const winc = await balanceOf(running, address)
+      return winc === before - cost && winc
+    })
+    t.equal(before - now, cost, `round ${round}: one charge for each of 13 items`)
+    const page = await fetch(`${running.urls.gateway}/${deployed.id}/7.txt`)
+    t.match(await page.text(), new RegExp(`^round ${round}, file 7 `))
+    const again = JSON.parse((await sluice(place.words(running), place.environment)).out) as Deployed
+    t.equal(again.id, deployed.id, 'the same site')
+    t.equal(await balanceOf(running, address), now, 'and nothing more is charged')
+    before = now
+  }
+  t.comment(`${dead} of ${kills} deploys were killed before they ended`)
+})
+
+/** What the service charged for an item, as it says itself. */
+async function chargedFor({ urls }: Running, id: string): Promise<bigint> {
+  const { winc } = (await (await fetch(`${urls.upload}/v1/tx/${id}/status`)).json()) as { winc?: string }
+  return BigInt(winc ?? 0)
+}
