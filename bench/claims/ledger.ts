@@ -6,6 +6,7 @@ import { systemClock } from '../../src/actor/clock.js'
 import { EmbeddedLedger } from '../../src/ledger/embedded.js'
 import { isRejected, type MoneyLedger } from '../../src/ledger/port.js'
 import { PostgresLedger } from '../../src/ledger/postgres.js'
+import type { MoveOrder } from '../../src/ledger/transfer.js'
 import { postgresFolder, startPostgres } from '../../test/ledger/postgres-server.js'
 import { scratch } from '../../test/scratch.js'
 import { median } from '../kit/numbers.js'
@@ -17,7 +18,8 @@ const help = `ledger: what a reserve and its settlement cost, durable
   --clients N   pairs under way (1000)
   --rounds N    (3)
   --seconds N   of pgbench a round (5)
-  --only NAMES  embedded, postgres, history
+  --only NAMES  embedded, postgres, history; and large, which is asked for by name only
+  --transfers N of large (10000000)
 `
 
 interface Measured {
@@ -167,6 +169,48 @@ async function history(): Promise<void> {
   await ledger.close()
 }
 
+/** A ledger with very many transfers: how long it takes to open, what memory it takes, and to look at one wallet. */
+async function large(transfers: number): Promise<void> {
+  const path = join(scratch('bench-large'), 'ledger')
+  const ledger = new EmbeddedLedger({ path, clock: systemClock })
+  const begin = systemClock.monotonic()
+  for (let at = 0; at < transfers; at += 1000) {
+    const part = Array.from({ length: Math.min(1000, transfers - at) }, (_, one) => ({
+      ...{
+        id: `t:${at + one}`,
+        kind: 'posted',
+        debit: 'source:bench',
+        credit: `wallet:${(at + one) % 100_000}`,
+      },
+      ...{ amount: 1n, reason: 'payment', reference: 'r' },
+    })) as MoveOrder[]
+    await ledger.commit({ transfers: part })
+  }
+  const filledMs = systemClock.monotonic() - begin
+  say(`${`${transfers} transfers written`.padEnd(34)} ${Math.round((transfers / filledMs) * 1000)} a second`)
+  await ledger.close()
+  const before = process.memoryUsage().rss
+  const opening = systemClock.monotonic()
+  const again = new EmbeddedLedger({ path, clock: systemClock })
+  const openMs = systemClock.monotonic() - opening
+  const times: number[] = []
+  for (let at = 0; at < 5000; at += 1) {
+    const start = systemClock.monotonic()
+    const name = `wallet:${(at * 7919) % 100_000}`
+    await again.account(name)
+    await again.history(name, Number.MAX_SAFE_INTEGER, 50)
+    times.push(systemClock.monotonic() - start)
+  }
+  times.sort((one, two) => one - two)
+  const at = (part: number): string => ((times[Math.floor(times.length * part)] ?? 0) * 1000).toFixed(0)
+  const mib = (process.memoryUsage().rss - before) / 2 ** 20
+  say(`${'opened in'.padEnd(34)} ${openMs.toFixed(1)} ms`)
+  say(
+    `${'balance and page of 50, any wallet'.padEnd(34)} median ${at(0.5)} us, p99 ${at(0.99)} us; ${mib.toFixed(0)} MiB more`,
+  )
+  await again.close()
+}
+
 const { values } = parseArgs({
   options: {
     help: { type: 'boolean' },
@@ -175,6 +219,7 @@ const { values } = parseArgs({
     rounds: { type: 'string', default: '3' },
     seconds: { type: 'string', default: '5' },
     only: { type: 'string', default: 'embedded,postgres,history' },
+    transfers: { type: 'string', default: '10000000' },
   },
 })
 if (values.help === true) process.stdout.write(help)
@@ -184,4 +229,5 @@ else {
   if (only.includes('embedded')) await embedded(count, clients, rounds)
   if (only.includes('postgres')) await onPostgres(count, clients, rounds, Number(values.seconds))
   if (only.includes('history')) await history()
+  if (only.includes('large')) await large(Number(values.transfers))
 }

@@ -1,11 +1,15 @@
 /** A process that moves money until it is killed: says each transfer that was acknowledged, one a line. */
 import { systemClock } from '../../src/actor/clock.js'
 import { EmbeddedLedger } from '../../src/ledger/embedded.js'
-import { isRejected } from '../../src/ledger/port.js'
+import { isRejected, type MoneyLedger } from '../../src/ledger/port.js'
+import { PostgresLedger } from '../../src/ledger/postgres.js'
 import type { TransferOrder } from '../../src/ledger/transfer.js'
 
 const [path = '', round = '0'] = process.argv.slice(2)
-const ledger = new EmbeddedLedger({ path, clock: systemClock })
+const isDatabase = path.startsWith('postgres://')
+const ledger: MoneyLedger = isDatabase
+  ? await PostgresLedger.open({ url: path, clock: systemClock })
+  : new EmbeddedLedger({ path, clock: systemClock })
 
 async function told(id: string, order: TransferOrder): Promise<void> {
   const outcome = await ledger.commit({
