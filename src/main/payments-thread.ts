@@ -94,7 +94,8 @@ function paymentsThread(config: Config, { offer, kinds }: EdgePayments, limits: 
     verifyMs: payments.settleTimeoutMs,
     // A facilitator may answer only when the block is mined; the request is not kept waiting that long.
     settleMs: Math.max(30_000, payments.settleTimeoutMs),
-    connectionsMax: 64,
+    // More than all payments of contracts' wallets together can take: made-up ones leave connections to plain keys.
+    connectionsMax: 2 * cashierDefaults.contractsMax,
     cashier: {
       ...cashierDefaults,
       waitMs: payments.settleTimeoutMs,

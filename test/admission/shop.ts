@@ -100,7 +100,7 @@ export async function openShop(t: Test, options: ShopOptions): Promise<Shop> {
     {
       url: options.facilitatorUrl,
       usdc: usdcOf[network],
-      connectionsMax: 16,
+      connectionsMax: 2 * cashierDefaults.contractsMax,
       verifyMs: options.verifyMs ?? 30_000,
       settleMs: options.settleMs ?? 30_000,
     },
