@@ -10,6 +10,7 @@ import { Clients } from '../src/admission/clients.js'
 import { RemoteChain } from '../src/chain/remote.js'
 import { serviceHost } from '../src/gateway/service-host.js'
 import { serve } from '../src/http/listen.js'
+import { shaped } from '../src/http/openapi.js'
 import { openLedger } from '../src/ledger/open.js'
 import { CreditsDesk, statementCsv } from '../src/payment/desk.js'
 import { devnetWallet } from '../src/payment/devnet-wallet.js'
@@ -22,6 +23,7 @@ import { paymentParameters } from '../src/payment/parameters.js'
 import { type CreditsReply, type CreditsRequest, creditsAnswering } from '../src/payment/protocol.js'
 import { chainReaders } from '../src/payment/readers.js'
 import { PaymentService } from '../src/payment/service.js'
+import { paymentShapes } from '../src/payment/shapes.js'
 import { SmtpMailer } from '../src/payment/smtp-mailer.js'
 import { StripeCards } from '../src/payment/stripe-cards.js'
 import type { PaymentThread, PaymentThreadSaid } from '../src/payment/wiring.js'
@@ -84,7 +86,7 @@ const operated = creditOrders({
 })
 const host = serviceHost({
   routes: [
-    ...service.routes,
+    ...shaped(service.routes, paymentShapes),
     ...serviceMetricsRoutes(['/metrics'], meters, options.release),
     new AdminRoute('', new AdminKey(options.adminKey), operated, log, (asked) => clients.of(asked).address),
   ],

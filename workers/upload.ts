@@ -14,6 +14,7 @@ import { RemoteChain } from '../src/chain/remote.js'
 import { getHead } from '../src/devnet/get-head.js'
 import { serviceHost } from '../src/gateway/service-host.js'
 import { serve } from '../src/http/listen.js'
+import { shaped } from '../src/http/openapi.js'
 import { ItemJudge } from '../src/ingest/item-judge.js'
 import type { IngestReply, IngestRequest } from '../src/ingest/protocol.js'
 import { acceptedEvent, permanentEvent } from '../src/ingest/webhook-events.js'
@@ -60,6 +61,7 @@ import { ItemSelling } from '../src/upload/selling.js'
 import { hostedUploads, uploadParameters } from '../src/upload/service.js'
 import { serviceKey } from '../src/upload/service-key.js'
 import { servicePage } from '../src/upload/service-page.js'
+import { uploadShapes } from '../src/upload/shapes.js'
 import { Sharing } from '../src/upload/sharing.js'
 import { PooledSigning } from '../src/upload/signing.js'
 import { SingleUpload } from '../src/upload/single-upload.js'
@@ -229,48 +231,51 @@ const desk = new UploadsDesk({
 })
 const host = serviceHost({
   routes: [
-    ...hostedUploads([
-      ...multipartRoutes(new Multipart(open, paidParts), clients),
-      ...usdcUploadRoutes({ signed: payments, raw, clients, ...(usdc === undefined ? {} : { usdc }) }),
-      ...resumableRoutes({
-        resumable: new ResumableUploads(open, single, clients),
-        page: uploadPage({
-          gateway: given.gateway,
-          itemMaxBytes: given.itemMaxBytes,
-          freeItemBytes: given.free.itemMaxBytes,
-          freeWalletBytes: given.free.walletBytes,
+    ...shaped(
+      hostedUploads([
+        ...multipartRoutes(new Multipart(open, paidParts), clients),
+        ...usdcUploadRoutes({ signed: payments, raw, clients, ...(usdc === undefined ? {} : { usdc }) }),
+        ...resumableRoutes({
+          resumable: new ResumableUploads(open, single, clients),
+          page: uploadPage({
+            gateway: given.gateway,
+            itemMaxBytes: given.itemMaxBytes,
+            freeItemBytes: given.free.itemMaxBytes,
+            freeWalletBytes: given.free.walletBytes,
+          }),
+          script: pageScripts(),
         }),
-        script: pageScripts(),
-      }),
-      ...uploadRoutes({
-        uploads,
-        single,
-        clients,
-        ...(credits === undefined ? {} : { price: (bytes: number) => credits.price(bytes) }),
-        page: servicePage({
-          gateway: given.gateway,
-          address: normalizedAddress(Buffer.from(modulus, 'base64url')),
-          itemMaxBytes: given.itemMaxBytes,
-          freeItemBytes: given.free.itemMaxBytes,
-          freeWalletBytes: given.free.walletBytes,
-          release: given.release,
+        ...uploadRoutes({
+          uploads,
+          single,
+          clients,
+          ...(credits === undefined ? {} : { price: (bytes: number) => credits.price(bytes) }),
+          page: servicePage({
+            gateway: given.gateway,
+            address: normalizedAddress(Buffer.from(modulus, 'base64url')),
+            itemMaxBytes: given.itemMaxBytes,
+            freeItemBytes: given.free.itemMaxBytes,
+            freeWalletBytes: given.free.walletBytes,
+            release: given.release,
+          }),
+          info: () => ({
+            version: receiptVersion,
+            addresses: { arweave: normalizedAddress(Buffer.from(modulus, 'base64url')) },
+            gateway: given.gateway,
+            gateways: [given.gateway],
+            freeUploadLimitBytes: given.free.itemMaxBytes,
+            freeTier: {
+              lifetimeBytes: given.free.walletBytes,
+              ipBytes: given.free.rangeBytes,
+              maxItemBytes: given.free.itemMaxBytes,
+            },
+            limits: { maxItemBytes: given.itemMaxBytes },
+            ...(given.sandbox === undefined ? {} : { sandbox: { keepSeconds: given.sandbox.keepMs / 1000 } }),
+          }),
         }),
-        info: () => ({
-          version: receiptVersion,
-          addresses: { arweave: normalizedAddress(Buffer.from(modulus, 'base64url')) },
-          gateway: given.gateway,
-          gateways: [given.gateway],
-          freeUploadLimitBytes: given.free.itemMaxBytes,
-          freeTier: {
-            lifetimeBytes: given.free.walletBytes,
-            ipBytes: given.free.rangeBytes,
-            maxItemBytes: given.free.itemMaxBytes,
-          },
-          limits: { maxItemBytes: given.itemMaxBytes },
-          ...(given.sandbox === undefined ? {} : { sandbox: { keepSeconds: given.sandbox.keepMs / 1000 } }),
-        }),
-      }),
-    ]),
+      ]),
+      uploadShapes,
+    ),
     ...serviceMetricsRoutes(['/metrics', '/bundler_metrics'], meters, given.release),
     new AdminRoute(
       '',

@@ -1,5 +1,5 @@
 import { STATUS_CODES } from 'node:http'
-import type { Operation } from './operation.js'
+import type { BodyShape, Operation, Shape } from './operation.js'
 
 /** An operation with the methods that it answers to. */
 export interface Described extends Operation {
@@ -42,6 +42,32 @@ export function descriptionFault(
   return unknown.length === 0 ? undefined : `${path}: nothing says what ${unknown.join(', ')} means`
 }
 
+function contentOf({ type, schema }: BodyShape): object {
+  return { content: { [type]: schema === undefined ? {} : { schema } } }
+}
+
+/** Shapes by method and path, as `POST /tx`. */
+export type Shapes = Readonly<Record<string, Shape>>
+
+/** Routes whose operations have the shapes that stand apart from them. Throws where a shape belongs to none: a bug. */
+export function shaped<
+  R extends { readonly about: readonly Operation[]; readonly methods: readonly string[] },
+>(routes: readonly R[], shapes: Shapes): R[] {
+  const left = new Set(Object.keys(shapes))
+  const found = routes.map((route) => ({
+    ...route,
+    about: route.about.map((one) => {
+      const [method = ''] = one.methods ?? route.methods
+      const key = `${method} ${one.path}`
+      left.delete(key)
+      const shape = shapes[key]
+      return shape === undefined ? one : { ...one, shape }
+    }),
+  }))
+  if (left.size > 0) throw new Error(`nothing answers ${[...left].join(', ')}`)
+  return found
+}
+
 /** The document of OpenAPI 3.1 about these operations. */
 export function openApiOf(operations: readonly Described[], service: DescribedService): object {
   const { title, description, release, securitySchemes } = service
@@ -61,7 +87,7 @@ export function openApiOf(operations: readonly Described[], service: DescribedSe
 }
 
 function operationOf(
-  { path, summary, statuses, query = [], type, operator }: Described,
+  { path, summary, statuses, query = [], type = 'application/json', operator, shape = {} }: Described,
   { parameters, securitySchemes }: DescribedService,
 ): object {
   const guard = Object.keys(securitySchemes)[0]
@@ -69,10 +95,12 @@ function operationOf(
     return { name, in: place, required: place === 'path', schema: { type: 'string' }, ...parameters[name] }
   }
   const all = [...new Set([...statuses, ...(operator ? [401] : []), ...always])].sort((a, b) => a - b)
-  const content = { content: { [type ?? 'application/json']: {} } }
+  const { takes, gives, answers = {} } = shape
+  const usual = { type, ...(gives === undefined ? {} : { schema: gives }) }
   const responses = all.map((status) => {
     const description = STATUS_CODES[status] ?? String(status)
-    return [status, status < 300 ? { description, ...content } : { description }] as const
+    const body = status in answers ? answers[status] : status < 300 && status !== 204 ? usual : undefined
+    return [status, body === undefined ? { description } : { description, ...contentOf(body) }] as const
   })
   return {
     summary,
@@ -80,6 +108,9 @@ function operationOf(
       ...parametersIn(path).map((name) => told(name, 'path')),
       ...query.map((name) => told(name, 'query')),
     ],
+    ...(takes === undefined
+      ? {}
+      : { requestBody: { required: takes.isOptional !== true, ...contentOf(takes) } }),
     responses: Object.fromEntries(responses),
     ...(operator && guard !== undefined ? { security: [{ [guard]: [] }] } : {}),
   }

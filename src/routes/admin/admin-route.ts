@@ -72,7 +72,7 @@ export class AdminRoute implements Route {
 }
 
 function operationOf(start: string, order: Order): Operation {
-  const { path, method, summary, statuses, rest, queryNames } = order
+  const { path, method, summary, statuses, rest, queryNames, type } = order
   if (path.endsWith('/') !== (rest !== undefined)) throw new Error(`${path}: nothing says what is behind it`)
   return {
     path: `${start}${path}${rest === undefined ? '' : `{${rest}}`}`,
@@ -81,6 +81,7 @@ function operationOf(start: string, order: Order): Operation {
     statuses: [...statuses, 400],
     operator: true,
     ...(queryNames === undefined ? {} : { query: queryNames }),
+    ...(type === undefined ? {} : { type }),
   }
 }
 

@@ -33,6 +33,8 @@ export interface Order {
   /** What is behind a path that ends in a slash: a parameter of gateway/openapi.ts. */
   readonly rest?: string
   readonly queryNames?: readonly string[]
+  /** Media type of a good answer; JSON where absent. */
+  readonly type?: string
   /** Of the body; 100 kB where absent. */
   readonly bodyMaxBytes?: number
   act(asked: Asked): Told | Promise<Told>

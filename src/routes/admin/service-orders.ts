@@ -69,6 +69,7 @@ const creditShapes = {
     rest: 'address',
     summary: 'The transfers of a wallet as CSV',
     statuses: [200],
+    type: 'text/csv',
   },
   correct: {
     method: 'POST',

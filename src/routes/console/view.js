@@ -19,11 +19,12 @@ export function cell(inside, kind = '') {
 /** A table, or the text `none` where it has no rows. Of three columns the last two hold numbers. */
 export function table(heads, rows, none, kind = '') {
   if (rows.length === 0) return element('p', { class: 'quiet' }, none)
+  const isNumber = (at) => (kind === '' ? at > 0 : rows[0][at].classList.contains('number'))
   const head = element(
     'tr',
     {},
     heads.map((text, at) =>
-      element('th', { scope: 'col', ...(kind === '' && at > 0 ? { class: 'number' } : {}) }, text),
+      element('th', { scope: 'col', ...(isNumber(at) ? { class: 'number' } : {}) }, text),
     ),
   )
   const body = rows.map((cells) => element('tr', {}, cells))

@@ -1,0 +1,108 @@
+import type { Shapes } from '../http/openapi.js'
+import type { Schema, Shape } from '../http/operation.js'
+import {
+  amount,
+  anyNumber,
+  anyObject,
+  formOf,
+  jsonBody,
+  listOf,
+  mapOf,
+  orNull,
+  plainText,
+  textForm,
+  truth,
+  wholeForm,
+} from '../http/schemas.js'
+
+/** What goes in and out of the payment service, for its description. */
+
+const fee = formOf(
+  { name: textForm, operator: textForm, operatorMagnitude: anyNumber },
+  { description: textForm, adjustmentAmount: { type: ['string', 'number'] }, currencyType: textForm },
+)
+const adjustments = listOf(anyObject)
+const approval = formOf(
+  {
+    ...{ approvalDataItemId: textForm, approvedAddress: textForm, payingAddress: textForm },
+    ...{ approvedWincAmount: amount, usedWincAmount: amount, creationDate: textForm },
+  },
+  { expirationDate: textForm, inactiveReason: textForm, inactiveDate: textForm, revokeDataItemId: textForm },
+)
+const shares = { givenApprovals: listOf(approval), receivedApprovals: listOf(approval) }
+const balance: Shape = {
+  gives: formOf({
+    winc: amount,
+    balance: amount,
+    controlledWinc: amount,
+    effectiveBalance: amount,
+    ...shares,
+  }),
+}
+const info: Shape = { gives: formOf({ version: textForm, addresses: mapOf(textForm), gateway: textForm }) }
+const bytePrice: Shape = { gives: formOf({ winc: amount, adjustments }, { fees: listOf(fee) }) }
+const told = formOf(
+  { message: textForm },
+  {
+    ...{ creditedTransaction: anyObject, pendingTransaction: anyObject, failedTransaction: anyObject },
+  },
+)
+const topUp: Shape = {
+  takes: { ...jsonBody(formOf({ tx_id: textForm })) },
+  gives: told,
+  answers: { 202: jsonBody(told) },
+}
+const limit = formOf({
+  ...{
+    minimumPaymentAmount: wholeForm,
+    maximumPaymentAmount: wholeForm,
+    suggestedPaymentAmounts: listOf(wholeForm),
+  },
+  ...{ stripeMinimumPaymentAmount: wholeForm, zeroDecimalCurrency: truth },
+})
+const historyItem: Schema = formOf({
+  type: { enum: ['crypto', 'fiat'] },
+  wincCredited: amount,
+  date: textForm,
+})
+
+export const paymentShapes: Shapes = {
+  'GET /': info,
+  'GET /info': info,
+  'GET /v1': info,
+  'GET /v1/info': info,
+  'GET /health': { answers: { 200: plainText } },
+  'GET /v1/price/bytes/{bytes}': bytePrice,
+  'GET /v1/price/{bytes}': bytePrice,
+  'GET /v1/price/{currency}/{amount}': {
+    gives: formOf(
+      { winc: amount, fees: listOf(fee), actualPaymentAmount: { type: ['string', 'number'] } },
+      { adjustments, quotedPaymentAmount: anyNumber, usdEquivalent: textForm },
+    ),
+  },
+  'GET /price/{token}/{bytes}': { answers: { 200: plainText } },
+  'GET /v1/rates': {
+    gives: formOf({ winc: amount, fiat: mapOf(anyNumber), adjustments, fees: listOf(fee) }),
+  },
+  'GET /v1/rates/{currency}': { gives: formOf({ currency: textForm, rate: anyNumber }) },
+  'GET /v1/currencies': { gives: formOf({ supportedCurrencies: listOf(textForm), limits: mapOf(limit) }) },
+  'GET /v1/countries': { gives: listOf(textForm) },
+  'GET /v1/balance': balance,
+  'GET /v1/account/balance': balance,
+  'GET /v1/account/balance/{token}': balance,
+  'GET /account/balance': balance,
+  'GET /account/balance/{token}': balance,
+  'POST /v1/account/balance/{token}': topUp,
+  'POST /account/balance/{token}': topUp,
+  'GET /v1/account/free': { gives: formOf({ bytesRemaining: orNull(wholeForm) }) },
+  'GET /v1/account/payments': {
+    gives: formOf({ payments: listOf(historyItem), hasMore: truth, cursor: orNull(textForm) }),
+  },
+  'GET /v1/account/approvals': {
+    gives: formOf({ approvals: listOf(approval), amount }, { expiresBy: textForm }),
+  },
+  'GET /v1/account/approvals/get': { gives: formOf(shares) },
+  'GET /v1/top-up/{method}/{address}/{currency}/{amount}': {
+    gives: formOf({ topUpQuote: anyObject, paymentSession: anyObject }, { adjustments, fees: listOf(fee) }),
+  },
+}

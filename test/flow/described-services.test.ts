@@ -1,0 +1,190 @@
+/** The descriptions of the upload and payment services, held against what they answer by a validating proxy of others. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { fileURLToPath } from 'node:url'
+import t, { type Test } from 'tap'
+import { ed25519Signer, signItem } from '../../src/proof/sign.js'
+import { eventually } from '../eventually.js'
+import { run } from './running.js'
+
+const prism = fileURLToPath(new URL('../../../test/clients/node_modules/.bin/prism', import.meta.url))
+const skip = existsSync(prism) ? false : 'install test/clients to run it'
+const signer = ed25519Signer(Buffer.alloc(32, 13))
+const key = 'a-key-for-the-tests'
+
+interface Described {
+  readonly paths: Readonly<
+    Record<
+      string,
+      Readonly<
+        Record<
+          string,
+          {
+            readonly responses: Readonly<
+              Record<string, { readonly content?: Record<string, { schema?: object }> }>
+            >
+          }
+        >
+      >
+    >
+  >
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as { port: number }
+  server.close()
+  await once(server, 'close')
+  return port
+}
+
+/** A proxy that says in a header line what contradicts the description: by request or by answer. */
+async function proxied(t: Test, url: string, change = (text: string): string => text): Promise<string> {
+  const path = `${t.testdirName}.json`
+  writeFileSync(path, change(await (await fetch(`${url}/openapi.json`)).text()))
+  const port = await freePort()
+  const child: ChildProcess = spawn(process.execPath, [prism, 'proxy', path, url, '--port', String(port)], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let said = ''
+  for (const stream of [child.stdout, child.stderr])
+    stream?.on('data', (piece: Buffer) => {
+      said += piece.toString()
+    })
+  t.teardown(async () => {
+    if (child.exitCode !== null) return
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+  })
+  await eventually(() => {
+    if (child.exitCode !== null) throw new Error(`prism has ended: ${said}`)
+    return said.includes('Prism is listening')
+  })
+  return `http://127.0.0.1:${port}`
+}
+
+type Call = readonly [
+  status: number,
+  method: string,
+  path: string,
+  body?: string | undefined,
+  headers?: Record<string, string>,
+]
+
+async function calls(t: Test, proxy: string, list: readonly Call[]): Promise<void> {
+  for (const [status, method, path, body, headers = {}] of list) {
+    const content = body === undefined ? {} : { body: Buffer.from(body) }
+    const answer = await fetch(proxy + path, { method, headers: { accept: '*/*', ...headers }, ...content })
+    const text = await answer.text()
+    t.equal(answer.status, status, `${method} ${path}: ${text.slice(0, 100)}`)
+    t.equal(answer.headers.get('sl-violations'), null, `${method} ${path} is as described`)
+  }
+}
+
+/** Every good answer in JSON has a form. */
+async function isComplete(t: Test, url: string): Promise<void> {
+  const { paths } = (await (await fetch(`${url}/openapi.json`)).json()) as Described
+  for (const [path, methods] of Object.entries(paths)) {
+    // Orders of the operator are of the console; names and payments of machines come with documents of their own.
+    if (/^(\/v1)?\/(admin|openapi|x402|price\/x402|arns|promotions|outbox|reconciliations)/.test(path))
+      continue
+    if (/-balance\/|approvals\/(create|revoke)|price-of-item|redeem/.test(path)) continue
+    for (const [method, { responses }] of Object.entries(methods)) {
+      const json = responses['200']?.content?.['application/json']
+      if (json !== undefined) t.ok(json.schema, `${method} ${path} says what it gives`)
+    }
+  }
+}
+
+t.test('the upload service is as it says', { skip }, async (t) => {
+  const { urls } = await run(t, t.testdir(), { DEVNET_SEED: 'false', ADMIN_API_KEY: key })
+  const { upload = '' } = urls
+  await isComplete(t, upload)
+  const item = Buffer.from(signItem(signer, {}, Buffer.from('described')))
+  const taken = await fetch(`${upload}/tx`, { method: 'POST', body: item })
+  const { id } = (await taken.json()) as { id: string }
+  const begun = await fetch(`${upload}/v1/chunks/arweave/-1/-1?chunkSize=5242880`)
+  const { id: parts } = (await begun.json()) as { id: string }
+  const place = await fetch(`${upload}/upload`, { method: 'POST', headers: { 'upload-complete': '?0' } })
+  const resumable = place.headers.get('location') ?? ''
+  await eventually(async () => (await fetch(`${upload}/tx/${id}/offsets`)).status === 200)
+  const proxy = await proxied(t, upload)
+  const octets = { 'content-type': 'application/octet-stream' }
+  const partial = { 'content-type': 'application/partial-upload', 'upload-offset': '0' }
+  const check = JSON.stringify({ owner: 'A'.repeat(43), sha256: ['0'.repeat(64)] })
+  await calls(t, proxy, [
+    [200, 'GET', '/'],
+    [200, 'GET', '/v1/info'],
+    [200, 'GET', '/health'],
+    [200, 'GET', '/metrics'],
+    [200, 'GET', '/price/1000'],
+    [400, 'GET', '/price/none'],
+    [200, 'GET', '/v1/price/arweave/1000'],
+    [200, 'GET', `/tx/${id}/status`],
+    [200, 'GET', `/v1/tx/${id}/offsets`],
+    [404, 'GET', `/tx/${'A'.repeat(43)}/status`],
+    [200, 'GET', '/chunks/arweave/-1/-1'],
+    [400, 'GET', '/chunks/arweave/-1/-1?chunkSize=1'],
+    [200, 'GET', `/v1/chunks/arweave/${parts}/-1`],
+    [200, 'GET', `/v1/chunks/arweave/${parts}/status`],
+    [400, 'POST', `/v1/chunks/arweave/${parts}/finalize`],
+    [404, 'GET', '/chunks/arweave/nobody/status'],
+    [200, 'POST', '/check-missing', check, { 'content-type': 'application/json' }],
+    [200, 'GET', '/upload'],
+    [201, 'POST', '/upload', undefined, { 'upload-complete': '?0' }],
+    [200, 'GET', resumable],
+    [204, 'PATCH', resumable, 'abc', { ...partial, 'upload-complete': '?0' }],
+    [409, 'PATCH', resumable, 'abc', { ...partial, 'upload-complete': '?0' }],
+    [204, 'DELETE', resumable],
+    [404, 'GET', resumable],
+    [400, 'POST', '/tx', 'no item', octets],
+    [200, 'GET', '/admin/uploads', undefined, { authorization: `Bearer ${key}` }],
+  ])
+})
+
+t.test('the proxy does find what is not as described', { skip }, async (t) => {
+  const { urls } = await run(t, t.testdir(), { SERVICES: 'upload' })
+  const proxy = await proxied(t, urls.upload ?? '', (text) =>
+    text.replaceAll('"lifetimeBytes"', '"somethingElse"'),
+  )
+  t.match((await fetch(`${proxy}/info`)).headers.get('sl-violations'), /somethingElse/)
+})
+
+t.test('the payment service is as it says', { skip }, async (t) => {
+  const { urls } = await run(t, t.testdir(), { DEVNET_SEED: 'false', ADMIN_API_KEY: key })
+  const { payment = '' } = urls
+  await isComplete(t, payment)
+  const wallet = '0x1111111111111111111111111111111111111111'
+  const correction = { key: 'described-1', address: wallet, winc: '5000', note: 'for the description' }
+  const headers = { authorization: `Bearer ${key}` }
+  await fetch(`${payment}/admin/corrections`, { method: 'POST', headers, body: JSON.stringify(correction) })
+  const proxy = await proxied(t, payment)
+  const json = { 'content-type': 'application/json' }
+  await calls(t, proxy, [
+    [200, 'GET', '/v1/info'],
+    [200, 'GET', '/health'],
+    [200, 'GET', '/metrics'],
+    [200, 'GET', '/v1/price/bytes/1000'],
+    [400, 'GET', '/v1/price/bytes/-1'],
+    [200, 'GET', '/v1/price/usd/1000'],
+    [200, 'GET', '/v1/price/arweave/1000000000000'],
+    [400, 'GET', '/v1/price/nothing/5'],
+    [200, 'GET', '/v1/rates'],
+    [200, 'GET', '/v1/rates/usd'],
+    [404, 'GET', '/v1/rates/zzz'],
+    [200, 'GET', '/v1/currencies'],
+    [200, 'GET', '/v1/countries'],
+    [200, 'GET', `/v1/account/balance/ethereum?address=${wallet}`],
+    [404, 'GET', '/v1/account/balance/ethereum?address=0x2222222222222222222222222222222222222222'],
+    [403, 'GET', '/v1/balance'],
+    [200, 'GET', `/v1/account/free?address=${wallet}`],
+    [401, 'GET', '/v1/account/payments'],
+    [200, 'GET', `/v1/account/approvals/get?userAddress=${wallet}`],
+    [400, 'POST', '/v1/account/balance/nothing', '{"tx_id":"x"}', json],
+    [200, 'GET', `/v1/top-up/checkout-session/${wallet}/usd/1000`],
+    [200, 'GET', '/admin/credits', undefined, headers],
+  ])
+})
