@@ -63,20 +63,29 @@ async function funded(running: Running, address: string): Promise<bigint> {
   })
 }
 
-/** Deploys and kills it after so many milliseconds, if it still runs by then. */
-async function killed(place: Place, running: Running, afterMs: number): Promise<boolean> {
+/**
+ * Deploys, and after so many milliseconds kills the command, or the services under it and then the command. True: that was before
+ * it had ended.
+ */
+async function killed(
+  place: Place,
+  running: Running,
+  afterMs: number,
+  what: 'command' | 'services',
+): Promise<boolean> {
   const child = spawn(process.execPath, [program, ...place.words(running)], {
     env: { PATH: process.env.PATH ?? '', ...place.environment },
     stdio: 'ignore',
   })
   const exited = once(child, 'exit')
   await Promise.race([pause(afterMs), exited])
+  const isEarly = child.exitCode === null
+  if (what === 'services') await running.kill()
   child.kill('SIGKILL')
-  const [code] = (await exited) as [number | null]
-  return code === null
+  await exited
+  return isEarly
 }
 
-/** Ports must be the same after a restart: what the client remembers knows no addresses, but its words have them. */
 function start(t: Test, folder: string): Promise<Running> {
   return run(t, join(folder, 'data'), settings)
 }
@@ -93,12 +102,9 @@ t.test('killed at any moment, a folder is one site that was paid once', { timeou
     mkdirSync(join(folder, 'site'), { recursive: true })
     for (let at = 0; at < 12; at++)
       writeFileSync(join(folder, 'site', `${at}.txt`), `round ${round}, file ${at}`.padEnd(2000 + 300 * at))
-    if (await killed(place, running, 200 + Math.floor(random() * 3500))) dead++
-    // Every second time the services die, too.
-    if (round % 2 === 1) {
-      await running.kill()
-      running = await start(t, folder)
-    }
+    const what = round % 2 === 1 ? 'services' : 'command'
+    if (await killed(place, running, 200 + Math.floor(random() * 3500), what)) dead++
+    if (what === 'services') running = await start(t, folder)
     const done = await sluice(place.words(running), place.environment)
     t.equal(done.code, 0, done.err)
     const deployed = JSON.parse(done.out) as Deployed
