@@ -1,39 +1,38 @@
-/** Style of the page: light and dark as the reader's system is, one column on narrow screens. */
-export const pageStyle = `
-:root { color-scheme: light dark; --text: #1c2127; --soft: #5b6672; --back: #fff; --line: #d8dee4; --ours: #0b6bcb;
-  --rival: #8a94a0; --part: #7cb4e8; --good: #1a7f4b; --bad: #c2402b; }
-@media (prefers-color-scheme: dark) { :root { --text: #e4e8ec; --soft: #98a4b0; --back: #14181c; --line: #323a42; --ours: #58a6f2;
-  --rival: #76818c; --part: #2d6da8; --good: #47b37b; --bad: #ea705c; } }
+import { palette } from '../../src/http/palette.js'
+
+/** Style of the page: the colours of all pages, one column on narrow screens. */
+export const pageStyle = `${palette}:root { --rival: #8a94a0; --part: #7cb4e8; }
+@media (prefers-color-scheme: dark) { :root { --rival: #76818c; --part: #2d6da8; } }
 * { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 72rem; padding: 1rem; font: 15px/1.5 system-ui, sans-serif; color: var(--text);
-  background: var(--back); }
+body { margin: 0 auto; max-width: 72rem; padding: 1rem; font: 15px/1.5 system-ui, sans-serif; color: var(--ink);
+  background: var(--page); }
 h1 { font-size: 1.5rem; margin: 0 0 .25rem; }
 h2 { font-size: 1.2rem; margin: 2rem 0 .5rem; }
 h3 { font-size: 1rem; margin: 0 0 .25rem; }
 p { margin: .25rem 0 .5rem; }
-.soft { color: var(--soft); font-size: .85rem; overflow-wrap: anywhere; }
+.soft { color: var(--quiet); font-size: .85rem; overflow-wrap: anywhere; }
 .cases { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); gap: 1rem; }
 .case { border: 1px solid var(--line); border-radius: 8px; padding: .8rem; min-width: 0; }
 .failed, .missed { color: var(--bad); }
 .met { color: var(--good); }
 svg { display: block; margin: .4rem 0; overflow: visible; }
-svg text { fill: var(--text); font-size: 12.5px; }
-svg .number { fill: var(--soft); }
-rect.ours, circle.ours { fill: var(--ours); }
+svg text { fill: var(--ink); font-size: 12.5px; }
+svg .number { fill: var(--quiet); }
+rect.ours, circle.ours { fill: var(--accent); }
 rect.rival, circle.rival { fill: var(--rival); }
 rect.part, circle.part { fill: var(--part); }
 line.range { stroke-width: 2; opacity: .5; }
-line.ours { stroke: var(--ours); }
+line.ours { stroke: var(--accent); }
 line.rival { stroke: var(--rival); }
 line.part { stroke: var(--part); }
 line.axis { stroke: var(--line); }
-line.mark { stroke: var(--text); stroke-width: 2; }
+line.mark { stroke: var(--ink); stroke-width: 2; }
 rect.more { fill: var(--good); }
 rect.less { fill: var(--rival); }
 rect.missed { fill: var(--bad); }
-polyline { fill: none; stroke-width: 2; stroke: var(--ours); }
+polyline { fill: none; stroke-width: 2; stroke: var(--accent); }
 details { margin-top: .4rem; }
-summary { cursor: pointer; color: var(--soft); font-size: .85rem; }
+summary { cursor: pointer; color: var(--quiet); font-size: .85rem; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .8rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .15rem .5rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }

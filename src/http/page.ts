@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { palette } from './palette.js'
 
 const entities: Readonly<Record<string, string>> = {
   '&': '&amp;',
@@ -19,12 +20,7 @@ export const iconSvg = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 
 <path d="M7 6v20M25 6v20" stroke="#fff" stroke-width="3" stroke-linecap="round"/>\
 <path d="M7 13c3-3 6 3 9 0s6 3 9 0M7 19c3-3 6 3 9 0s6 3 9 0" stroke="#9fd3ff" stroke-width="2.4" fill="none"/></svg>`
 
-const style = `:root{color-scheme:light dark;--page:#f6f7f8;--card:#fff;--line:#d9dde1;--ink:#16191d;--quiet:#59626c;\
---accent:#0b62a8;\
---good:#1a7f37;--bad:#b3261e}
-@media (prefers-color-scheme:dark){:root{--page:#111417;--card:#191d21;--line:#30373e;--ink:#e6e9ec;--quiet:#98a2ac;\
---accent:#62b0ee;--good:#66c47c;--bad:#f0857b}}
-*{box-sizing:border-box}
+const style = `${palette}*{box-sizing:border-box}
 body{margin:0;background:var(--page);color:var(--ink);font:16px/1.5 system-ui,sans-serif}
 main{max-width:62rem;margin:0 auto;padding:1.5rem 1rem 3rem}
 header{display:flex;align-items:center;gap:.7rem;margin-bottom:1rem}header svg{width:2.2rem;height:2.2rem;flex:none}

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import { palette } from '../http/palette.js'
 import { examples } from './page-examples.js'
 
 /**
@@ -14,7 +15,7 @@ const script = [
   file('complete.js').replace(/^export /gm, ''),
   file('page.js').replace(/^import .*\n/m, ''),
 ].join('\n')
-const style = file('page.css')
+const style = palette + file('page.css')
 /** JSON inside a script element: the end of the element must not appear in it. */
 const shown = JSON.stringify(examples).replaceAll('<', '\\u003c')
 const options = examples.map(({ name }) => `<option>${name}</option>`).join('')

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { Route } from '../gateway/parts.js'
 import type { Reply, Request } from '../http/exchange.js'
+import { palette } from '../http/palette.js'
 import { answerSmall, textType } from '../http/small-answer.js'
 import { sha256 } from '../proof/digest.js'
 
@@ -77,7 +78,8 @@ export function consoleRoutes(pathPrefix: string): Route[] {
     },
   }
   const routes = files.map(({ path, file, type }): Route => {
-    const text = readFileSync(new URL(file, folder), 'utf8').replaceAll('{{prefix}}', pathPrefix)
+    const lead = type === types.css ? palette : ''
+    const text = lead + readFileSync(new URL(file, folder), 'utf8').replaceAll('{{prefix}}', pathPrefix)
     const tag = `"${Buffer.from(sha256(Buffer.from(text))).toString('base64url')}"`
     const head = ['', ...lines, `ETag: ${tag}`].join('\r\n')
     return {
