@@ -18,7 +18,6 @@ import { loadSigningKey } from '../src/attest/keys.js'
 import { createSigner } from '../src/attest/signature.js'
 import { vocabularies } from '../src/attest/vocabulary.js'
 import { BandFinder } from '../src/bands/finder.js'
-import { OfferReader } from '../src/bands/offer.js'
 import { rangesUpstream } from '../src/bands/ranges.js'
 import { Generations } from '../src/catalog/generations.js'
 import { ChainIndex } from '../src/catalog/index-reader.js'
@@ -178,7 +177,10 @@ const finder = new BandFinder(
   log,
   meters,
 )
-const offers = new OfferReader(bandsRoot, published, systemClock)
+// Read where something is published only, because checking a publication takes zod, 2.7 MB of this thread.
+const offers = published
+  ? new (await import('../src/bands/offer.js')).OfferReader(bandsRoot, systemClock)
+  : { root: bandsRoot, current: () => undefined }
 const naming = await openNames(options.names, systemClock, meters, log)
 const resolver = resolverRoute({
   ...saying,

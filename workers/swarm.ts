@@ -38,7 +38,7 @@ if (given.prepares) await shelf.prepare()
 let subscriber: Subscriber | undefined
 const fetchedOfferings = (): readonly SeededTorrent[] =>
   given.seedsFetched ? (subscriber?.offerings ?? []) : []
-const offers = new OfferReader(given.bandsPath, true, systemClock)
+const offers = new OfferReader(given.bandsPath, systemClock)
 const swarm =
   given.swarm === undefined
     ? undefined

@@ -260,7 +260,7 @@ export class X402 implements Payments {
   }
 }
 
-/** Who sees a page: a browser that navigates. */
+/** Whether the offer is a page: the rule of x402 itself, which wallets and other gateways expect (not `takesPages`). */
 function isBrowser(request: Request): boolean {
   const takesPages = request.header('accept')?.includes('text/html') ?? false
   return takesPages && (request.header('user-agent')?.includes('Mozilla') ?? false)

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import type { Clock } from '../actor/clock.js'
 import { isRefusal } from '../format/refusal.js'
+import { bandBlobPath } from './blob-path.js'
 import { readPublication } from './document.js'
 import { bandTorrentName } from './names.js'
 import type { BandFile, PublicationDocument } from './protocol.js'
@@ -25,11 +26,6 @@ const shape = z.object({
 })
 
 export const offerName = 'offer.json'
-
-/** Path of the hard link that is named by a file's digest. `root` is `DATA_PATH/bands`. */
-export function bandBlobPath(root: string, sha256: string): string {
-  return join(root, 'blobs', sha256)
-}
 
 /** A file that is offered, and what it was when it was measured. */
 export interface OfferedFile extends BandFile {
@@ -111,23 +107,30 @@ export function offeringsOf(offer: Offer | undefined, root: string): SeededBand[
 /** Interval at which the file of the offer is checked for changes. */
 const believeMs = 1000
 
+/** What is offered now. */
+export interface BandOffers {
+  /** `DATA_PATH/bands`. */
+  readonly root: string
+  /** Undefined where nothing is offered. */
+  current(): Offer | undefined
+}
+
 /** The current offer, read from disk by each edge thread. */
-export class OfferReader {
+export class OfferReader implements BandOffers {
   #offer: Offer | undefined
   #stamp = ''
   #lookAgain = Number.NEGATIVE_INFINITY
 
-  /** `root` is `DATA_PATH/bands`; `published`: false where the operator offers nothing, whatever lies there. */
+  /** `root` is `DATA_PATH/bands`. */
   constructor(
     readonly root: string,
-    private readonly published: boolean,
     private readonly clock: Clock,
   ) {}
 
-  /** Undefined where nothing is offered. What was read last stays while the file cannot be read. */
+  /** What was read last stays while the file cannot be read. */
   current(): Offer | undefined {
     const now = this.clock.monotonic()
-    if (now < this.#lookAgain || !this.published) return this.#offer
+    if (now < this.#lookAgain) return this.#offer
     this.#lookAgain = now + believeMs
     const path = join(this.root, offerName)
     const found = statSync(path, { bigint: true, throwIfNoEntry: false })

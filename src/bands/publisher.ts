@@ -8,16 +8,10 @@ import { canonicalJson } from '../format/canonical-json.js'
 import { isRefusal } from '../format/refusal.js'
 import { isMissing } from '../store/blobs.js'
 import type { BandStore } from './band-store.js'
+import { bandBlobPath } from './blob-path.js'
 import { signPublication } from './document.js'
 import { Measurements } from './measurements.js'
-import {
-  bandBlobPath,
-  indexOffer,
-  type Offer,
-  offerName,
-  readStoredOffer,
-  type StoredOffer,
-} from './offer.js'
+import { indexOffer, type Offer, offerName, readStoredOffer, type StoredOffer } from './offer.js'
 import type { Band, BandKind, Measure, OfferedBand, PublishedIndex, StoredBand } from './protocol.js'
 import { replaceFile } from './replace-file.js'
 

@@ -7,7 +7,7 @@ import type { Tip } from '../actor/shared.js'
 import type { Admission } from '../admission/protocol.js'
 import type { Signer } from '../attest/signature.js'
 import type { Vocabulary } from '../attest/vocabulary.js'
-import type { OfferReader } from '../bands/offer.js'
+import type { BandOffers } from '../bands/offer.js'
 import type { Catalog, CatalogReply, CatalogRequest } from '../catalog/protocol.js'
 import type { Id } from '../format/id.js'
 import type { Refusal } from '../format/refusal.js'
@@ -85,7 +85,7 @@ export interface HostOptions {
 
 /** The bands that this gateway gives away. */
 export interface Offered {
-  readonly offers: OfferReader
+  readonly offers: BandOffers
   /** The whole file at a path, mapped; undefined where there is none. */
   readonly files: { open(path: string): FileContent | undefined }
 }

@@ -1,4 +1,5 @@
 import type { Agent, Dispatcher } from 'undici'
+import { openAgent } from './agent.js'
 
 /** A request to another server; `origin` says which. */
 export type Question = Dispatcher.RequestOptions & { readonly origin: string }
@@ -9,11 +10,11 @@ export interface Asks {
 }
 
 /**
- * Connections to other servers, kept between requests. The library is loaded at the first request: loading takes a tenth of a
- * second and some MB of each thread, and most threads send none.
+ * Connections to other servers, kept between requests. The library is loaded at the first request, because most threads
+ * send none.
  */
 export class Upstream implements Asks {
-  #agent: Promise<Agent> | undefined
+  #agent: Agent | undefined
   #closed = false
 
   constructor(private readonly options: Agent.Options) {}
@@ -21,18 +22,13 @@ export class Upstream implements Asks {
   /** Resolves with the head of the answer; its body is read or dropped by the caller. Rejects as undici does. */
   async request(question: Question): Promise<Dispatcher.ResponseData> {
     if (this.#closed) throw new Error('these connections are closed')
-    this.#agent ??= this.#open()
-    return (await this.#agent).request(question)
+    this.#agent ??= openAgent(this.options)
+    return this.#agent.request(question)
   }
 
   /** Closes every connection, with what is under way on them. */
   async destroy(): Promise<void> {
     this.#closed = true
-    await (await this.#agent)?.destroy()
-  }
-
-  async #open(): Promise<Agent> {
-    const { Agent } = await import('undici')
-    return new Agent(this.options)
+    await this.#agent?.destroy()
   }
 }

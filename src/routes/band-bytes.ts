@@ -1,6 +1,7 @@
 import { type Admission, type Denial, type Grant, isDenial } from '../admission/protocol.js'
 import type { Line } from '../attest/line.js'
-import { bandBlobPath, type OfferedFile } from '../bands/offer.js'
+import { bandBlobPath } from '../bands/blob-path.js'
+import type { OfferedFile } from '../bands/offer.js'
 import { parseRange } from '../format/range.js'
 import { answerDenied, unlimited } from '../gateway/admit.js'
 import { answerBlockedAs } from '../gateway/answer.js'

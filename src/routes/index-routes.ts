@@ -1,6 +1,6 @@
 import { blockOf, type Line } from '../attest/line.js'
 import { feedOf } from '../bands/feed.js'
-import type { Offer, OfferReader } from '../bands/offer.js'
+import type { BandOffers, Offer } from '../bands/offer.js'
 import type { Route } from '../gateway/parts.js'
 import { plan, readAsked } from '../gateway/plan.js'
 import { Statements } from '../gateway/statements.js'
@@ -71,7 +71,7 @@ function belowAbout(path: string): Operations {
 
 /** What `/gateway/info` says of the indexes, while the document is good. */
 export function aboutIndexes(
-  offers: OfferReader,
+  offers: BandOffers,
   pathPrefix: string,
   nowMs: number,
 ): { readonly manifestUrl: string; readonly names: readonly string[] } | undefined {

@@ -1,6 +1,7 @@
-import { Agent } from 'undici'
+import type { Agent } from 'undici'
 import type { Clock } from '../actor/clock.js'
 import { type Refusal, refuse } from '../format/refusal.js'
+import { openAgent } from '../http/agent.js'
 import { bytesPerSecondMin } from '../http/sender-pace.js'
 import { LineAnswer } from './line-answer.js'
 
@@ -29,7 +30,7 @@ export class GatewayLine {
     private readonly clock: Clock,
   ) {
     // Heads and pauses are watched here, by the clock; the client's own timers would only say the same less exactly.
-    this.#agent = new Agent({
+    this.#agent = openAgent({
       connections: options.connectionsMax,
       connect: { timeout: options.headMs },
       headersTimeout: 0,

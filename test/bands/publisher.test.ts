@@ -3,7 +3,8 @@ import { join } from 'node:path'
 import t from 'tap'
 import { type Clock, systemClock } from '../../src/actor/clock.js'
 import type { BandStore } from '../../src/bands/band-store.js'
-import { bandBlobPath, indexOffer, type Offer, readStoredOffer } from '../../src/bands/offer.js'
+import { bandBlobPath } from '../../src/bands/blob-path.js'
+import { indexOffer, type Offer, readStoredOffer } from '../../src/bands/offer.js'
 import { house, shelveBand } from './root-band-rig.js'
 
 /** A clock that is turned by hand. */

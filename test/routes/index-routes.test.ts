@@ -5,9 +5,10 @@ import t, { type Test } from 'tap'
 import { systemClock } from '../../src/actor/clock.js'
 import type { Admission, Charge } from '../../src/admission/protocol.js'
 import { createSigner } from '../../src/attest/signature.js'
+import { bandBlobPath } from '../../src/bands/blob-path.js'
 import { verifyPublication } from '../../src/bands/document.js'
 import { bandTorrentName } from '../../src/bands/names.js'
-import { bandBlobPath, OfferReader } from '../../src/bands/offer.js'
+import { OfferReader } from '../../src/bands/offer.js'
 import { ownDomain, type PublicationDocument } from '../../src/bands/protocol.js'
 import { isRefusal } from '../../src/format/refusal.js'
 import { Guard } from '../../src/gateway/guard.js'
@@ -33,7 +34,7 @@ async function open(t: Test, admission?: Admission, guard?: Guard) {
   const built = await house(t)
   const folder = await shelveBand(built.shelf, 'd-h0-tip-11aa22bb-0123456789ab', span(0, 40))
   const files = new MappedFiles({ mappedMaxBytes: 2 ** 28, filesMax: 600, believeMs: 0 }, systemClock)
-  const offers = new OfferReader(built.shelf.root, true, impatient())
+  const offers = new OfferReader(built.shelf.root, impatient())
   const gateway = await stage({
     parts: {
       signer: createSigner(built.key, { bindRequest: true }),

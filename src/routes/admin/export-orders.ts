@@ -1,4 +1,3 @@
-import { z } from 'zod'
 import type { Address } from '../../actor/address.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { IngestReply, IngestRequest } from '../../ingest/protocol.js'
@@ -8,23 +7,10 @@ import { type Asked, done, type Order, type Told, wrong } from './order.js'
 /** The thread that writes the index also exports and prunes it. */
 type Line = Address<IngestRequest | ExportRequest, IngestReply | ExportReply>
 
-/** Heights have 4 bytes in the index; the highest value means that there is none. */
-const heightMax = 0xffff_fffe
-const height = z.number().int().min(0).max(heightMax)
-const count = z.number().int().min(1).max(1_000_000_000)
-const exportShape = z.object({
-  outputDir: z
-    .string()
-    .max(512)
-    .regex(/^[\w./=-]+$/),
-  startHeight: height,
-  endHeight: height,
-  maxFileRows: count.default(1_000_000),
-  heightPartitionSize: count.default(1000),
-  skipL1Transactions: z.boolean().default(false),
-  skipL1Tags: z.boolean().default(false),
-})
 const pruneFields = ['indexedAtThreshold', 'startHeight', 'endHeight'] as const
+
+/** Loaded with the first order: zod takes 2.7 MB of each edge thread, and most never get one. */
+const shapes = () => import('./export-shapes.js')
 
 /** Exports parts of the index as files for other databases, and prunes what the index no longer needs. */
 export function exportOrders(line: Line): Order[] {
@@ -70,6 +56,7 @@ export function exportOrders(line: Line): Order[] {
 }
 
 async function begin(line: Line, { body }: Asked): Promise<Told> {
+  const { exportShape } = await shapes()
   const read = exportShape.safeParse(body)
   if (!read.success || read.data.startHeight > read.data.endHeight) {
     return wrong('Invalid or missing required parameters')
@@ -100,6 +87,7 @@ async function cancel(line: Line): Promise<Told> {
 
 async function prune(line: Line, { body }: Asked): Promise<Told> {
   const given = (body ?? {}) as Readonly<Record<string, unknown>>
+  const { height } = await shapes()
   const bad = pruneFields.find((field) => !height.safeParse(given[field]).success)
   if (bad !== undefined) return wrong(`Invalid ${bad} - must be a positive integer`)
   const [beforeSeconds, from, to] = pruneFields.map((field) => Number(given[field])) as [

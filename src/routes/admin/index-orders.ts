@@ -1,52 +1,16 @@
-import { z } from 'zod'
 import type { ItemInput } from '../../catalog/index-protocol.js'
 import { packItems } from '../../catalog/pack.js'
 import type { CatalogRequest } from '../../catalog/protocol.js'
-import { decodeBase64url } from '../../format/base64url.js'
-import { idOfBytes, parseId } from '../../format/id.js'
+import { idOfBytes } from '../../format/id.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { sha256 } from '../../proof/digest.js'
 import { bundleStatus, debug, type IndexOrderParts } from './index-state.js'
 import { type Asked, done, isTold, type Order, readBody, type Told, wrong } from './order.js'
 
-/** Headers of items announced in one go; 10 MB hold about so many. */
-const itemsMax = 10_000
 const itemsBodyMaxBytes = 10_000_000
 
-const object = { error: 'Must provide a JSON object' }
-const id = z.string({ error: "Must provide 'id'" }).transform((text, context) => {
-  const read = parseId(text)
-  if (read !== undefined) return read
-  context.addIssue({ code: 'custom', message: "Must provide 'id'" })
-  return z.NEVER
-})
-const transaction = z.object({ id }, object)
-const bundle = z.object(
-  { id, bypassFilter: z.boolean({ error: "'bypassFilter' must be a boolean" }).default(true) },
-  object,
-)
-
-/** Base64url, as bytes. */
-const bytes = (minBytes: number, maxBytes: number) =>
-  z.string().transform((text, context) => {
-    const read = decodeBase64url(text)
-    if (read !== undefined && read.length >= minBytes && read.length <= maxBytes) return read
-    context.addIssue({ code: 'custom', message: 'Must provide array of data item headers' })
-    return z.NEVER
-  })
-const item = z.object({
-  id: bytes(32, 32),
-  owner: bytes(1, 2048),
-  signature: bytes(1, 2048),
-  data_size: z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER),
-  tags: z
-    .array(z.object({ name: bytes(0, 1024), value: bytes(0, 3072) }))
-    .max(128)
-    .default([]),
-  target: bytes(0, 32).optional(),
-  anchor: bytes(0, 32).optional(),
-})
-const items = z.array(item).max(itemsMax)
+/** Loaded with the first order: zod takes 2.7 MB of each edge thread, and most never get one. */
+const shapes = () => import('./index-shapes.js')
 
 /** The bundle of announced items is not known yet. */
 const nowhere = idOfBytes(Buffer.alloc(32))
@@ -95,14 +59,16 @@ export function indexOrders(parts: IndexOrderParts): Order[] {
 }
 
 async function queueTransaction({ ingest }: IndexOrderParts, { body }: Asked): Promise<Told> {
-  const read = readBody(transaction, body)
+  const { transactionBody } = await shapes()
+  const read = readBody(transactionBody, body)
   if (isTold(read)) return read
   const reply = await ingest.ask({ kind: 'queue-transaction', id: read.id })
   return isRefusal(reply) ? full(reply) : done('TX queued')
 }
 
 async function queueBundle(parts: IndexOrderParts, asked: Asked): Promise<Told> {
-  const read = readBody(bundle, asked.body)
+  const { bundleBody } = await shapes()
+  const read = readBody(bundleBody, asked.body)
   if (isTold(read)) return read
   if (!read.bypassFilter) return queueTransaction(parts, asked)
   const reply = await parts.ingest.ask({ kind: 'queue-bundle', id: read.id })
@@ -119,8 +85,9 @@ function full({ refused, message }: Refusal): Told {
  */
 async function queueItems({ keeper }: IndexOrderParts, { body }: Asked): Promise<Told> {
   if (!Array.isArray(body)) return wrong('Must provide array of data item headers')
+  const { itemsBody, itemsMax } = await shapes()
   if (body.length > itemsMax) return wrong(`Too many data item headers: ${itemsMax} at most`)
-  const read = items.safeParse(body)
+  const read = itemsBody.safeParse(body)
   if (!read.success) return wrong('Must provide array of data item headers')
   const rows = read.data.map((header): ItemInput => {
     const { owner, signature, tags, target, anchor } = header

@@ -1,4 +1,3 @@
-import { z } from 'zod'
 import type { Address } from '../../actor/address.js'
 import { isRefusal } from '../../format/refusal.js'
 import type { ModerationReply, ModerationRequest, Subject, SubjectKind } from '../../moderation/protocol.js'
@@ -6,9 +5,6 @@ import type { ModerationStore } from '../../moderation/store.js'
 import { readSubject } from '../../moderation/subject.js'
 import { type Asked, done, isTold, type Order, readBody, type Told, wrong } from './order.js'
 
-/** Characters of a reason. */
-const notesMax = 4096
-const sourceMax = 256
 const pageMax = 200
 
 export interface ModerationOrderParts {
@@ -16,33 +12,8 @@ export interface ModerationOrderParts {
   readonly store: ModerationStore
 }
 
-const object = { error: 'Must provide a JSON object' }
-const ground = {
-  source: z
-    .string({ error: "'source' must be a non-empty string" })
-    .trim()
-    .min(1, "'source' must be a non-empty string")
-    .max(sourceMax, "'source' exceeds maximum length"),
-  notes: z.string({ error: "'notes' must be a string" }).max(notesMax, "'notes' exceeds maximum length"),
-}
-const dataShape = {
-  id: z.string({ error: "'id' and 'hash' must be strings" }).nullish(),
-  hash: z.string({ error: "'id' and 'hash' must be strings" }).nullish(),
-}
-const needsOne = { error: "Must provide 'id' or 'hash'" }
-const hasOne = ({
-  id,
-  hash,
-}: {
-  id?: string | null | undefined
-  hash?: string | null | undefined
-}): boolean => (id ?? '') !== '' || (hash ?? '') !== ''
-const name = z.string({ error: "'name' must be a non-empty string" })
-
-// The subject is checked first, so that its errors are the ones reported.
-const unblockData = z.object(dataShape, object).refine(hasOne, needsOne)
-const grounds = z.object(ground, object)
-const unblockName = z.object({ name }, object)
+/** Loaded with the first order: zod takes 2.7 MB of each edge thread, and most never get one. */
+const shapes = () => import('./moderation-shapes.js')
 
 /** Orders to block and to release, and to read the list. */
 export function moderationOrders(parts: ModerationOrderParts): Order[] {
@@ -98,12 +69,13 @@ export function moderationOrders(parts: ModerationOrderParts): Order[] {
 async function decide(
   { keeper }: ModerationOrderParts,
   { body, by }: Asked,
-  read: (body: unknown) => Subject | Told,
+  read: (body: unknown) => Promise<Subject | Told>,
   blocks: boolean,
   message: string,
 ): Promise<Told> {
-  const subject = read(body)
+  const subject = await read(body)
   if (isTold(subject)) return subject
+  const { grounds } = await shapes()
   const why = blocks ? readBody(grounds, body) : undefined
   if (isTold(why)) return why
   const reply = await keeper.ask(
@@ -113,15 +85,15 @@ async function decide(
   return { status: 503, body: reply.message, retryAfterSeconds: 1 }
 }
 
-function dataOf(body: unknown): Subject | Told {
-  const read = readBody(unblockData, body)
+async function dataOf(body: unknown): Promise<Subject | Told> {
+  const read = readBody((await shapes()).unblockData, body)
   if (isTold(read)) return read
   const id = read.id ?? ''
   return subjectOf(id === '' ? 'hash' : 'id', id === '' ? (read.hash ?? '') : id)
 }
 
-function nameOf(body: unknown): Subject | Told {
-  const read = readBody(unblockName, body)
+async function nameOf(body: unknown): Promise<Subject | Told> {
+  const read = readBody((await shapes()).unblockName, body)
   return isTold(read) ? read : subjectOf('name', read.name)
 }
 
