@@ -1,0 +1,23 @@
+import { randomBytes } from 'node:crypto'
+import t from 'tap'
+import type { PaymentOrder } from '../../src/admission/settlement-protocol.js'
+import { Signers } from '../../src/admission/signers.js'
+import { HandClock } from './house.js'
+import { newAccount } from './scene.js'
+
+t.test('a client that repeats one valid payment leaves time for the payments of others', async (t) => {
+  const account = newAccount()
+  const digest = randomBytes(32).toString('hex')
+  const signature = await account.sign({ hash: `0x${digest}` })
+  const payer = account.address.toLowerCase()
+  const signers = new Signers(new HandClock())
+  const check = (asker: string): string => {
+    return signers.check({ digest, signature, payer, asker } as PaymentOrder)
+  }
+  const said = Array.from({ length: 300 }, () => check('198.51.100.1'))
+  const busy = said.indexOf('busy')
+  t.ok(busy > 0 && busy < 100, `${busy} were looked at`)
+  t.same([...new Set(said.slice(0, busy))], ['true'])
+  t.same([...new Set(said.slice(busy))], ['busy'])
+  t.equal(check('198.51.100.2'), 'true', 'within the same second')
+})
