@@ -165,6 +165,7 @@ const verifier =
             transactions: fromChain.transactions,
             openRoot: fromChain.chunks.openRoot,
             chunks: fromChain.chunks,
+            directories: fromChain.directories,
             limits: given.location,
           }),
           async replace({ id, place }, digest) {

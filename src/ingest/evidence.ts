@@ -4,6 +4,7 @@ import { isRefusal, type Refusal } from '../format/refusal.js'
 import type { Transaction } from '../format/transaction.js'
 import { equalBytes, runningSha256, sha256 } from '../proof/digest.js'
 import { isBoundById } from '../proof/transaction.js'
+import type { Directories } from '../source/directories.js'
 import type { OpenRoot } from '../source/items.js'
 import { learnedOfItem, learnedOfTransaction } from '../source/learned.js'
 import { isFailure, Locating, type LocationLimits } from '../source/locate.js'
@@ -28,6 +29,8 @@ export interface EvidenceParts {
   /** Proven payloads of transactions, chunk by chunk. */
   readonly chunks: Source
   readonly limits: LocationLimits
+  /** Those of roots that were opened for readers. */
+  readonly directories?: Directories
 }
 
 const undecided = (reason: string): ProofVerdict => ({ kind: 'undecided', reason })
@@ -105,7 +108,8 @@ export class Evidence {
         path: known.place?.path ?? hints.path,
         itemOffset: known.place?.rootItemOffset ?? hints.itemOffset,
       }
-      const located = await new Locating(root, known.id, this.parts.limits, signal).locate(guide)
+      const { limits, directories } = this.parts
+      const located = await new Locating(root, known.id, limits, signal, directories).locate(guide)
       // That the item is not in a root that a hint named says nothing about the bytes.
       if (isRefusal(located))
         return undecided(isFailure(located) ? located.message : 'not in the root that was named')

@@ -1,6 +1,7 @@
 import { FairSlots } from '../actor/fair-slots.js'
 import type { Chain } from '../chain/chain.js'
 import { Chunks, OffsetAwareChunks } from './chunks.js'
+import { Directories } from './directories.js'
 import { Items } from './items.js'
 import type { LocationLimits } from './locate.js'
 import { ProvenChunks } from './proven-chunks.js'
@@ -26,6 +27,7 @@ const usualMemoryBytes = 4 * 1024 * 1024
 export interface ChainSources {
   readonly transactions: Transactions
   readonly chunks: Chunks
+  readonly directories: Directories
   /** `chunks`, `chunks-offset-aware` and `tx-data`. */
   readonly sources: readonly Source[]
 }
@@ -43,7 +45,8 @@ export function chainSources(
   const turns = FairSlots.unbounded(concurrencyMax)
   const proven = new ProvenChunks({ chain, turns, memoryMaxBytes })
   const chunks = new Chunks(transactions, { chunks: proven, aheadMax }, heights)
-  const items = new Items('chunks-offset-aware', chunks.openRoot, location)
+  const directories = new Directories()
+  const items = new Items('chunks-offset-aware', chunks.openRoot, location, directories)
   const aware = new OffsetAwareChunks(items, chunks, roots)
-  return { transactions, chunks, sources: [chunks, aware, new TxData(transactions, chain)] }
+  return { transactions, chunks, directories, sources: [chunks, aware, new TxData(transactions, chain)] }
 }

@@ -3,6 +3,7 @@ import type { Id } from '../format/id.js'
 import type { ItemHeader } from '../format/item.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { ItemVerifier } from '../proof/item.js'
+import { Directories } from './directories.js'
 import { learnedOfItem } from './learned.js'
 import { type Guide, isFailure, Locating, type LocationLimits, readItemHeader } from './locate.js'
 import type { Window } from './protocol.js'
@@ -29,6 +30,7 @@ export class Items implements Source {
     readonly name: string,
     private readonly openRoot: OpenRoot,
     private readonly limits: LocationLimits,
+    private readonly directories = new Directories(),
   ) {}
 
   async open(wanted: Wanted, signal: AbortSignal): Promise<Found | Refusal> {
@@ -54,7 +56,7 @@ export class Items implements Source {
       if (isFailure(header)) return header
     }
     const guide: Guide = { path: hints.path, itemOffset: hints.itemOffset }
-    const located = await new Locating(root, id, this.limits, signal).locate(guide)
+    const located = await new Locating(root, id, this.limits, signal, this.directories).locate(guide)
     if (!isRefusal(located)) {
       const { header, place } = located
       return { header, start: place.rootItemOffset, itemSize: place.itemSize, place }

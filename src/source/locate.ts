@@ -9,6 +9,7 @@ import {
 import type { Id } from '../format/id.js'
 import { type ItemHeader, itemHeaderSizeMax, parseItemHeader } from '../format/item.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import { type Directories, directoryItemsMax } from './directories.js'
 import { isBundle } from './learned.js'
 import { unknownEverywhere } from './refusals.js'
 import { type RootBytes, readAll } from './root-bytes.js'
@@ -56,6 +57,7 @@ export class Locating {
     private readonly id: Id,
     private readonly limits: LocationLimits,
     private readonly signal: AbortSignal,
+    private readonly directories?: Directories,
   ) {
     this.#headersLeft = limits.headersMax
   }
@@ -133,6 +135,12 @@ export class Locating {
   /** Reads the entries of a bundle's header until `visit` returns true. */
   async #scan(bundle: Bundle, visit: (entry: BundleEntry) => boolean): Promise<Refusal | undefined> {
     const { start, sizeBytes } = bundle
+    const known = this.directories?.find(this.root, start)
+    if (known !== undefined) {
+      const wanted = known.byId.get(this.id)
+      for (const entry of wanted === undefined ? known.entries : [wanted]) if (visit(entry)) break
+      return undefined
+    }
     if (sizeBytes < bundleCountSize) return unknownEverywhere()
     const first = await readAll(this.root, start, start + bundleCountSize, this.signal)
     if (isRefusal(first)) return first
@@ -141,21 +149,29 @@ export class Locating {
     const headerBytes = count * bundleEntrySize
     if (headerBytes > this.limits.headerMaxBytes)
       return refuse('too-large', 'upstream', 'the bundle header is too large')
+    const isKept = this.directories !== undefined && this.root.proven && count <= directoryItemsMax
+    const entries: BundleEntry[] = []
+    let isFound = false
     const table = new BundleTable(count)
     let rest: Uint8Array = new Uint8Array(0)
     const from = start + bundleCountSize
     for await (const piece of this.root.stream(from, from + headerBytes, this.signal)) {
-      if (isRefusal(piece)) return piece
+      if (isRefusal(piece)) return isFound ? undefined : piece
       const bytes = rest.length === 0 ? piece : Buffer.concat([rest, piece])
       let at = 0
       for (; at + bundleEntrySize <= bytes.length; at += bundleEntrySize) {
         const entry = table.read(bytes, at)
-        if (isRefusal(entry)) return entry
-        if (table.end > sizeBytes) return refuse('malformed', 'upstream', 'an item reaches behind its bundle')
-        if (visit(entry)) return undefined
+        if (isRefusal(entry)) return isFound ? undefined : entry
+        if (table.end > sizeBytes)
+          return isFound ? undefined : refuse('malformed', 'upstream', 'an item reaches behind its bundle')
+        if (isKept) entries.push(entry)
+        isFound ||= visit(entry)
+        // To its end only where it is short, and will be needed for its neighbours.
+        if (isFound && !isKept) return undefined
       }
       rest = Buffer.from(bytes.subarray(at))
     }
+    if (isKept) this.directories?.keep(this.root, start, entries)
     return undefined
   }
 
