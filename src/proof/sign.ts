@@ -34,7 +34,8 @@ export function rsaSigner(jwk: JsonWebKey): ItemSigner {
 /** PKCS#8 of an Ed25519 key is this and the 32 bytes of the seed (RFC 8410). */
 const pkcs8 = Buffer.from('302e020100300506032b657004220420', 'hex')
 
-function ed25519Key(seed: Uint8Array): { key: KeyObject; owner: Uint8Array } {
+/** The key of a 32-byte seed, and its public half. */
+export function ed25519Key(seed: Uint8Array): { key: KeyObject; owner: Uint8Array } {
   if (seed.length !== 32) throw new RangeError(`a seed has 32 bytes, not ${seed.length}`)
   const key = createPrivateKey({ key: Buffer.concat([pkcs8, seed]), format: 'der', type: 'pkcs8' })
   return { key, owner: Buffer.from(key.export({ format: 'jwk' }).x ?? '', 'base64url') }

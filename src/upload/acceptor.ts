@@ -1,6 +1,7 @@
 import type { Clock } from '../actor/clock.js'
 import { encodeBase64url } from '../format/base64url.js'
 import type { Id } from '../format/id.js'
+import type { ItemHeader } from '../format/item.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
 import { plainTagValue } from '../format/tag.js'
 import { normalizedAddress } from '../proof/address.js'
@@ -67,6 +68,17 @@ export class Acceptor {
   #isKeeping = false
 
   constructor(private readonly parts: AcceptorParts) {}
+
+  /** Why an item of so many bytes could not be paid for, before they come; undefined: nothing speaks against it. */
+  async foresee(
+    header: ItemHeader,
+    sizeBytes: number,
+    uploader: Uploader,
+  ): Promise<UploadAnswer | undefined> {
+    const { uploads, selling, charging } = this.parts
+    const isPaid = uploads.find(header.id) !== undefined || selling.sales.openOf(header.id) !== undefined
+    return isPaid ? undefined : charging.foresee(header, sizeBytes, uploader)
+  }
 
   /** Never rejects but for bugs. Nothing was charged where the answer is no receipt. */
   async accept(

@@ -3,7 +3,7 @@ import type { ItemHeader } from '../format/item.js'
 import type { Refusal } from '../format/refusal.js'
 import { nativeAddress, normalizedAddress } from '../proof/address.js'
 import { jsonAnswer, type UploadAnswer } from './answers.js'
-import type { FreePools, Taken } from './free-pools.js'
+import type { FreePools, FreeTaker, Taken } from './free-pools.js'
 import type { Uploader } from './uploader.js'
 
 /** What an item costs, held back until it is settled. */
@@ -24,8 +24,15 @@ export type ItemCharge = Charged | UploadAnswer | Refusal
 export interface Charging {
   /** Holds back what the item costs. Of free bytes, or of credits. */
   charge(header: ItemHeader, sizeBytes: number, uploader: Uploader): Promise<ItemCharge>
+  /** Whether an item of so many bytes could be paid for, before they come. Holds nothing back; undefined: it could. */
+  foresee(header: ItemHeader, sizeBytes: number, uploader: Uploader): Promise<UploadAnswer | undefined>
   /** The item was accepted. */
   settle(id: Id, charge: Charged): void
+}
+
+/** Who takes of free bytes for an item. */
+export function freeTakerOf({ signatureType, owner }: ItemHeader, { range }: Uploader): FreeTaker {
+  return { wallet: normalizedAddress(owner), name: nativeAddress(signatureType, owner), range }
 }
 
 /** What the free bytes pay; undefined where they do not reach. */
@@ -33,11 +40,9 @@ export function freeCharge(
   pools: FreePools,
   header: ItemHeader,
   sizeBytes: number,
-  { range }: Uploader,
+  uploader: Uploader,
 ): Charged | undefined {
-  const { signatureType, owner } = header
-  const wallet = normalizedAddress(owner)
-  const taken = pools.take({ wallet, name: nativeAddress(signatureType, owner), range }, sizeBytes)
+  const taken = pools.take(freeTakerOf(header, uploader), sizeBytes)
   if (taken === undefined) return undefined
   return {
     winc: '0',
@@ -53,6 +58,15 @@ export class FreeOnly implements Charging {
 
   async charge(header: ItemHeader, sizeBytes: number, uploader: Uploader): Promise<ItemCharge> {
     return freeCharge(this.pools, header, sizeBytes, uploader) ?? freeExhausted(sizeBytes)
+  }
+
+  async foresee(
+    header: ItemHeader,
+    sizeBytes: number,
+    uploader: Uploader,
+  ): Promise<UploadAnswer | undefined> {
+    const isFree = this.pools.would(freeTakerOf(header, uploader), sizeBytes) !== undefined
+    return isFree ? undefined : freeExhausted(sizeBytes)
   }
 
   settle(): void {

@@ -5,8 +5,15 @@ import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { CreditsPort, Payer } from '../payment/port.js'
 import { kyveAddress, nativeAddress, normalizedAddress } from '../proof/address.js'
 import type { Environment, Table } from '../store/lmdb.js'
-import { paymentAway, said } from './answers.js'
-import { type Charged, type Charging, freeCharge, freeExhausted, type ItemCharge } from './charging.js'
+import { paymentAway, said, type UploadAnswer } from './answers.js'
+import {
+  type Charged,
+  type Charging,
+  freeCharge,
+  freeExhausted,
+  freeTakerOf,
+  type ItemCharge,
+} from './charging.js'
 import type { FreePools } from './free-pools.js'
 import type { Uploader } from './uploader.js'
 
@@ -76,6 +83,14 @@ export class CreditCharging implements Charging {
       },
       giveBack: () => this.#refund(header.id),
     }
+  }
+
+  async foresee(header: ItemHeader, bytes: number, uploader: Uploader): Promise<UploadAnswer | undefined> {
+    if (this.pools.would(freeTakerOf(header, uploader), bytes) !== undefined) return undefined
+    const checked = await this.#inTime(this.credits.check({ ...payerOf(header, uploader), bytes }))
+    if (isRefusal(checked)) return paymentAway(header.id)
+    if (checked.isEnough) return undefined
+    return checked.isUnknownWallet ? freeExhausted(bytes) : said.unpaid
   }
 
   settle(id: Id, { winc }: Charged): void {

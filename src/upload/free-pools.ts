@@ -51,7 +51,14 @@ export class FreePools {
   }
 
   /** Undefined: it is not free. */
-  take({ wallet, name: of = wallet, range }: FreeTaker, bytes: number): Taken | undefined {
+  take(taker: FreeTaker, bytes: number): Taken | undefined {
+    const taken = this.would(taker, bytes)
+    for (const key of taken?.keys ?? []) this.#used.set(key, this.#count(key) + bytes)
+    return taken
+  }
+
+  /** What `take` would take now. */
+  would({ wallet, name: of = wallet, range }: FreeTaker, bytes: number): Taken | undefined {
     const { itemMaxBytes, walletBytes, rangeBytes } = this.rules
     if (itemMaxBytes === 0 || bytes > itemMaxBytes) return undefined
     const name = of === undefined || wallet === undefined || of === wallet ? {} : { name: { of, wallet } }
@@ -60,9 +67,7 @@ export class FreePools {
     const rangeKey = range === undefined ? [] : [`r:${range}`]
     if (walletKey.some((key) => this.#count(key) + bytes > walletBytes)) return undefined
     if (rangeKey.some((key) => this.#count(key) + bytes > rangeBytes)) return undefined
-    const keys = [...walletKey, ...rangeKey]
-    for (const key of keys) this.#used.set(key, this.#count(key) + bytes)
-    return { keys, bytes, ...name }
+    return { keys: [...walletKey, ...rangeKey], bytes, ...name }
   }
 
   giveBack({ keys, bytes }: Taken): void {

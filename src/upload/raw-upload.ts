@@ -15,9 +15,9 @@ import type { FreePools } from './free-pools.js'
 import { RawBody } from './raw-body.js'
 import { ownTagBytes, wantedTags } from './raw-tags.js'
 import type { Signing } from './signing.js'
-import type { SingleUploadParts } from './single-upload.js'
+import { lengthOf, type SingleUploadParts } from './single-upload.js'
 import type { Uploader } from './uploader.js'
-import { type Brought, lengthOf, type UsdcUploads } from './usdc-uploads.js'
+import type { Brought, UsdcUploads } from './usdc-uploads.js'
 
 export interface RawUploadParts extends SingleUploadParts {
   readonly pools: FreePools

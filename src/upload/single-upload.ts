@@ -53,11 +53,24 @@ export class SingleUpload {
   }
 }
 
+/** A flood of items without tags has this size on the network; its services refuse them. */
+const spamBytes = 100_372
+/** Smaller ones are here before anybody could be asked. */
+const foreseenMinBytes = 262_144
+
+/** The length of a body; undefined: it comes in chunks. */
+export function lengthOf(request: Request): number | undefined {
+  const text = request.header('content-length') ?? ''
+  return /^\d{1,15}$/.test(text) ? Number(text) : undefined
+}
+
 /** An item on its way in. */
 class Arrival implements BodySink {
   readonly #reader = new ItemReader()
   readonly #spool: Spool
   #flow: BodyFlow | undefined
+  /** Length of the body, where the client has told. */
+  #declared: number | undefined
   #isOver = false
   #isAdmitted = false
   /** Questions that are open: the body waits for their answers. */
@@ -75,6 +88,7 @@ class Arrival implements BodySink {
   }
 
   begin(request: Request): void {
+    this.#declared = lengthOf(request)
     this.#flow = request.stream(this)
     if (this.terms.gate !== undefined) this.#hold(this.terms.gate())
   }
@@ -113,6 +127,13 @@ class Arrival implements BodySink {
       this.#end(said.forbidden)
       return false
     }
+    const declared = this.#declared
+    if (this.terms.purchase !== undefined || declared === undefined) return true
+    if (declared === spamBytes && header.tags.length === 0) {
+      this.#end(said.forbidden)
+      return false
+    }
+    if (declared > foreseenMinBytes) this.#hold(this.parts.acceptor.foresee(header, declared, this.uploader))
     return true
   }
 

@@ -5,7 +5,7 @@ import type { Request } from '../http/exchange.js'
 import type { UsdcAnswer, UsdcOrder, UsdcPort } from '../payment/port.js'
 import { jsonAnswer, textAnswer, type UploadAnswer } from './answers.js'
 import type { Purchase, Sales } from './sales.js'
-import type { SingleUpload } from './single-upload.js'
+import { lengthOf, type SingleUpload } from './single-upload.js'
 import type { Uploader } from './uploader.js'
 
 export interface UsdcUploadsParts {
@@ -144,10 +144,4 @@ function malformed(message: string): UploadAnswer {
 function answered(answer: UsdcAnswer | Refusal): UploadAnswer {
   if (!isRefusal(answer)) return answer
   return answer.refused === 'unknown' ? notTaken : noPrice
-}
-
-/** The length of the body; undefined: it comes in chunks. */
-export function lengthOf(request: Request): number | undefined {
-  const text = request.header('content-length') ?? ''
-  return /^\d{1,15}$/.test(text) ? Number(text) : undefined
 }

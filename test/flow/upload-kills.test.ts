@@ -1,0 +1,184 @@
+/**
+ * Uploads while the program is killed at random moments (KILLS of them, else 5): what has a receipt is served, ends permanent,
+ * and was paid for once.
+ */
+import t from 'tap'
+import { pause, systemClock } from '../../src/actor/clock.js'
+import { parseItemHeader } from '../../src/format/item.js'
+import { isRefusal } from '../../src/format/refusal.js'
+import { nativeAddress } from '../../src/proof/address.js'
+import { ed25519Signer, type ItemSigner, signItem } from '../../src/proof/sign.js'
+import { newAccount, payee } from '../admission/scene.js'
+import { scriptedFacilitator } from '../admission/scripted-facilitator.js'
+import { payment } from '../admission/shop.js'
+import { eventually } from '../eventually.js'
+import { random } from '../property.js'
+import { type Running, run, sluice } from './running.js'
+
+const kills = Number(process.env.KILLS ?? 5)
+const chunkBytes = 5_242_880
+/** From the start of the uploads to the kill. */
+const killMaxMs = 1500
+
+/** An item on its way to its receipt: sent again, as it is, until there is one. */
+interface Upload {
+  readonly how: 'free' | 'credits' | 'parts' | 'usdc'
+  readonly item: Buffer
+  readonly payload: Buffer
+  /** Of a payment of its own, once it is signed. */
+  headers?: Record<string, string>
+  /** Name of an upload in parts, once it has begun. */
+  parts?: string
+}
+
+interface Receipt {
+  readonly id: string
+  readonly winc: string
+}
+
+const account = newAccount()
+
+/** Sends an upload and resolves with its receipt; undefined: the program is gone, or asks to come again. */
+async function sent(program: Running, upload: Upload): Promise<Receipt | undefined> {
+  const base = `${program.urls.upload}/v1`
+  const { how, item } = upload
+  try {
+    if (how === 'parts') return await inParts(base, upload)
+    if (how !== 'usdc') return await told(await fetch(`${base}/tx`, { method: 'POST', body: item }))
+    const url = `${base}/x402/upload/signed`
+    if (upload.headers === undefined) {
+      const offer = await fetch(url, { method: 'POST', body: item })
+      const { accepts } = (await offer.json()) as { accepts?: { maxAmountRequired: string }[] }
+      const value = accepts?.[0]?.maxAmountRequired
+      if (value === undefined) return undefined
+      upload.headers = await payment(account, 1, { to: payee, value })
+    }
+    return await told(await fetch(url, { method: 'POST', body: item, headers: upload.headers }))
+  } catch (error) {
+    if (error instanceof TypeError) return undefined
+    throw error
+  }
+}
+
+async function told(answer: Response): Promise<Receipt | undefined> {
+  const text = await answer.text()
+  if (answer.status === 503) return undefined
+  if (answer.status !== 200 && answer.status !== 202) throw new Error(`${answer.status}: ${text}`)
+  return JSON.parse(text) as Receipt
+}
+
+async function inParts(base: string, upload: Upload): Promise<Receipt | undefined> {
+  const { item } = upload
+  if (upload.parts === undefined) {
+    const begun = await fetch(`${base}/chunks/any/-1/-1?chunkSize=${chunkBytes}`)
+    upload.parts = ((await begun.json()) as { id: string }).id
+  }
+  const url = `${base}/chunks/any/${upload.parts}`
+  const { status } = (await (await fetch(`${url}/status`)).json()) as { status: string }
+  if (status === 'ASSEMBLING') {
+    for (const offset of [chunkBytes, 0]) {
+      const body = item.subarray(offset, offset + chunkBytes)
+      await (await fetch(`${url}/${offset}`, { method: 'POST', body })).text()
+    }
+  }
+  return told(await fetch(`${url}/-1`, { method: 'POST' }))
+}
+
+function addressOf(signer: ItemSigner): string {
+  const header = parseItemHeader(signItem(signer, {}, Buffer.from('who')))
+  if (header === 'more' || isRefusal(header)) throw new Error('it signs no items')
+  return nativeAddress(header.signatureType, header.owner)
+}
+
+t.test(`what has a receipt outlives ${kills} kills`, async (t) => {
+  const facilitator = await scriptedFacilitator(t)
+  facilitator.remembers = true
+  facilitator.balances.set(account.address.toLowerCase(), 10n ** 15n)
+  const folder = t.testdir()
+  const settings = {
+    ...{ DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '500', UPLOAD_FREE_ITEM_BYTES: '2000' },
+    ...{ X_402_USDC_NETWORK: 'base-sepolia', X_402_USDC_WALLET_ADDRESS: payee },
+    ...{ X_402_USDC_FACILITATOR_URL: facilitator.url, X_402_USDC_SETTLE_TIMEOUT_MS: '30000' },
+    UPLOAD_FREE_WALLET_BYTES: '1000000000',
+  }
+  const signer = ed25519Signer(Buffer.alloc(32, 21))
+  let count = 0
+  const made = (how: Upload['how']): Upload => {
+    const bytes = { free: 500, credits: 20_000, parts: chunkBytes + 1000, usdc: 30_000 }[how]
+    const payload = Buffer.alloc(bytes, `${how} ${count++} of this run ${random()}`)
+    return { how, payload, item: Buffer.from(signItem(signer, {}, payload)) }
+  }
+  const receipts = new Map<Upload, Receipt>()
+  const doubtful = new Map<Upload['how'], Upload>()
+  const uploader = async (program: Running, how: Upload['how'], isOver: () => boolean): Promise<void> => {
+    while (!isOver()) {
+      const upload = doubtful.get(how) ?? made(how)
+      doubtful.set(how, upload)
+      const receipt = await sent(program, upload)
+      if (receipt === undefined) {
+        await pause(20)
+        continue
+      }
+      receipts.set(upload, receipt)
+      doubtful.delete(how)
+    }
+  }
+  const kinds = ['free', 'credits', 'parts', 'usdc'] as const
+
+  let bought = 0n
+  const balance = async ({ urls }: Running): Promise<bigint> => {
+    const told = await fetch(`${urls.payment}/v1/account/balance/any?address=${addressOf(signer)}`)
+    return BigInt(((await told.json()) as { winc: string }).winc)
+  }
+  for (let round = 0; round < kills; round += 1) {
+    const program = await run(t, folder, settings)
+    if (round === 0) {
+      const where = `${program.urls.payment}/v1/top-up/checkout-session/${addressOf(signer)}/usd/1000000`
+      const { paymentSession } = (await (await fetch(where)).json()) as { paymentSession: { url: string } }
+      const body = new URLSearchParams({ card: '4242424242424242' })
+      await fetch(paymentSession.url, { method: 'POST', body, redirect: 'manual' })
+      bought = await balance(program)
+      t.ok(bought > 0n)
+    }
+    let isOver = false
+    const end = systemClock.monotonic() + random() * killMaxMs
+    const running = Promise.all(kinds.map((how) => uploader(program, how, () => isOver)))
+    await pause(Math.max(0, end - systemClock.monotonic()))
+    await program.kill()
+    isOver = true
+    await running
+  }
+
+  const program = await run(t, folder, settings)
+  for (const [how, upload] of doubtful) {
+    receipts.set(upload, await eventually(() => sent(program, upload)))
+    t.ok(receipts.has(upload), `the last one of ${how} has its receipt in the end`)
+  }
+  let spent = 0n
+  for (const [{ how, payload }, { id, winc }] of receipts) {
+    const served = await fetch(`${program.urls.gateway}/raw/${id}`)
+    const bytes = Buffer.from(await served.arrayBuffer())
+    if (!bytes.equals(payload)) t.fail(`${id} (${how}) is not what was sent: status ${served.status}`)
+    if (how === 'credits' || how === 'parts') spent += BigInt(winc)
+    if (how === 'free') t.ok(winc === '0')
+  }
+  for (const [{ how }, { id }] of receipts) {
+    await eventually(async () => {
+      const told = await (await fetch(`${program.urls.upload}/v1/tx/${id}/status`)).json()
+      const { status } = told as { status: string }
+      if (status === 'FAILED') throw new Error(`${id} (${how}) failed: ${JSON.stringify(told)}`)
+      return status === 'FINALIZED'
+    })
+  }
+  await eventually(async () => (await balance(program)) === bought - spent)
+  const sold = [...receipts.keys()].filter(({ how }) => how === 'usdc').length
+  t.equal(facilitator.used.size, sold, 'each payment in USDC has one item')
+  const of = (how: Upload['how']): number => [...receipts.keys()].filter((one) => one.how === how).length
+  const counts = kinds.map((how) => `${of(how)} ${how}`).join(', ')
+  t.comment(
+    `${kills} kills: ${receipts.size} receipts (${counts}), each served and permanent; ${spent} winc spent`,
+  )
+  t.equal(await program.stop(), 0)
+  const checked = await sluice(['ledger', 'check'], { DATA_PATH: folder })
+  t.equal(checked.code, 0, checked.out + checked.err)
+})
