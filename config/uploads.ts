@@ -1,4 +1,4 @@
-import { flag, list, maybeText, maybeWhole, whole } from './setting.js'
+import { custom, flag, list, maybeText, maybeWhole, readUrl, secret, whole } from './setting.js'
 
 /** What the upload service takes, from whom, and for how much. */
 export const uploads = {
@@ -90,6 +90,21 @@ export const uploads = {
     max: 31_536_000,
     why: 'How long a sandbox keeps items.',
   }),
+  gatewayAdminUrl: custom<string | undefined>({
+    env: 'UPLOAD_GATEWAY_ADMIN_URL',
+    allowed: 'an http(s) address',
+    defaultText: '',
+    default: undefined,
+    read: readUrl,
+    why: 'Where a gateway elsewhere takes orders (…/gateway/admin): it is told of accepted items and of bundles in blocks.',
+  }),
+  gatewayAdminKey: secret(
+    maybeText({
+      env: 'UPLOAD_GATEWAY_ADMIN_KEY',
+      allowed: 'a key',
+      why: 'ADMIN_API_KEY of that gateway.',
+    }),
+  ),
   diskMinBytes: whole({
     env: 'UPLOAD_DISK_MIN_BYTES',
     default: 2 ** 30,

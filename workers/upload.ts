@@ -40,6 +40,7 @@ import { CreditCharging } from '../src/upload/credit-charging.js'
 import { UploadsDesk } from '../src/upload/desk.js'
 import { DiskRoom } from '../src/upload/disk-room.js'
 import { FreePools } from '../src/upload/free-pools.js'
+import { GatewayNews } from '../src/upload/gateway-news.js'
 import { Height } from '../src/upload/height.js'
 import { openIntake } from '../src/upload/intake.js'
 import { ItemAnnouncer } from '../src/upload/item-announcer.js'
@@ -130,12 +131,20 @@ const [acceptedItems, acceptedBytes] = [
   meters.of('upload_items_accepted_total'),
   meters.of('upload_item_bytes_total'),
 ]
+const news =
+  given.news === undefined
+    ? undefined
+    : new GatewayNews({
+        ...{ environment: uploads.environment, uploads, logFolder: given.logFolder, ...given.news },
+        ...{ publicKey: modulus, clock: systemClock, say: log, closing: closing.signal },
+      })
 const acceptor = new Acceptor({
   onReceipt: (receipt, { place }) => webhooks?.announce([acceptedEvent(receipt, place.sizeBytes)]),
   onAccepted: (items) => {
     acceptedItems.add(items.length)
     for (const { place } of items) acceptedBytes.add(place.sizeBytes)
   },
+  ...(news === undefined ? {} : { news }),
   uploads,
   verdicts: new Verdicts(judge, given.proofThreads + 1),
   charging,
@@ -152,7 +161,7 @@ const taking = {
   log: intake,
   itemMaxBytes: given.itemMaxBytes,
   blockedOwners: new Set(given.blockedOwners),
-  full: () => room.full(),
+  full: (bytes = 0) => room.full(bytes),
 }
 // Its keys name no bucket: any secret will do.
 const clients = new Clients(given.clients, { low: 0, high: 0 })
@@ -219,7 +228,10 @@ const bundler = new Bundler({
   owner,
   address,
   height: () => height.known,
-  onMined: (id) => void ingest?.tell({ kind: 'queue-bundle', id }),
+  onMined: (id) => {
+    void ingest?.tell({ kind: 'queue-bundle', id })
+    news?.addBundle(id)
+  },
   clock: systemClock,
   say: log,
   rules: given.bundling,
@@ -303,6 +315,7 @@ const sandbox =
     : new Sandbox({ uploads, log: intake, clock: systemClock, ...given.sandbox })
 if (sandbox === undefined) bundler.start()
 void webhooks?.run()
+const telling = news?.run()
 void selling.drive((sale) => acceptor.resume(sale), closing.signal)
 const onThrow = (error: unknown): void => log.error({ err: error }, 'a flow threw: its socket was closed')
 const server = serve(host, { ...given.serve, clientOf: (request) => clients.of(request).address, onThrow })
@@ -315,6 +328,7 @@ async function stop(): Promise<void> {
   sandbox?.close()
   await bundler.close()
   await webhooks?.stop()
+  await telling
   await intake.close()
   await remote?.close()
   await remoteUsdc?.close()

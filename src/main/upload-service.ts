@@ -145,6 +145,7 @@ function uploadThread(
     partsMaxBytes: uploads.partsMaxBytes,
     blockedOwners: uploads.blockedOwners,
     free: freeRules(config),
+    ...newsOf(config),
     protocol: server.network === 'devnet' ? 'http' : 'https',
     gateway,
     release: server.release,
@@ -170,6 +171,12 @@ function webhooksOf(config: Config): Pick<UploadThread, 'webhooks'> {
   const { root, keys } = folders(config)
   const options = webhookOptions(config, keys)
   return options?.uploads === true ? { webhooks: { path: join(root, 'webhooks-uploads'), options } } : {}
+}
+
+/** A gateway elsewhere is told where both its address and its key are set. */
+function newsOf({ uploads }: Config): Pick<UploadThread, 'news'> {
+  const { gatewayAdminUrl: url, gatewayAdminKey: key } = uploads
+  return url === undefined || key === undefined ? {} : { news: { url: url.replace(/\/$/, ''), key } }
 }
 
 /** How items are bundled. On devnet nobody waits for minutes. */

@@ -9,6 +9,7 @@ import type { LogPlace } from '../store/segments/log-file.js'
 import { jsonAnswer, said, textAnswer, toldAs, type UploadAnswer } from './answers.js'
 import type { Charged, Charging, ItemCharge } from './charging.js'
 import { keepUnsettled } from './credit-charging.js'
+import type { GatewayNews } from './gateway-news.js'
 import type { AnnouncedItem, ItemAnnouncer } from './item-announcer.js'
 import type { ReadItem } from './item-reader.js'
 import { type Receipt, type ReceiptTerms, receiptMessage, receiptOf } from './receipt.js'
@@ -33,6 +34,8 @@ export interface AcceptorParts {
   /** Absent: no credits are kept, and none can be shared. */
   readonly sharing?: Pick<Sharing, 'act'>
   readonly announcer: Pick<ItemAnnouncer, 'announce'>
+  /** Absent: no gateway elsewhere is told. */
+  readonly news?: Pick<GatewayNews, 'addItem'>
   /** Items that are paid for one by one. */
   readonly selling: ItemSelling
   readonly signing: Pick<Signing, 'receipt'>
@@ -139,7 +142,11 @@ export class Acceptor {
     const sold = purchase === undefined ? undefined : this.#soldBy(purchase, id)
     if (sold !== undefined) return sold
     const known = this.parts.uploads.find(id)
-    return known === undefined ? undefined : this.again(known, 202)
+    if (known === undefined) return undefined
+    // A kill may have come between its acceptance and this: it would not be found by queries before its block.
+    const announced = known.bundle === undefined ? this.parts.selling.kept(known) : undefined
+    if (announced !== undefined) void this.parts.announcer.announce(announced)
+    return this.again(known, 202)
   }
 
   /** A payment is good for one thing, and so is the name that a client gives it. */
@@ -266,7 +273,10 @@ export class Acceptor {
     while (this.#keeping.length > 0) {
       const group = this.#keeping.splice(0)
       const write = (): void => {
-        for (const { item, charge } of group) charge.keep(item.id)
+        for (const { item, charge } of group) {
+          charge.keep(item.id)
+          this.parts.news?.addItem(item.id)
+        }
       }
       const items = group.map(({ item }) => item)
       this.parts.uploads.accept(items, write)

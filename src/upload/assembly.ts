@@ -66,7 +66,9 @@ export class Assembly {
   }
 
   async #piece(bytes: Uint8Array): Promise<UploadAnswer | undefined> {
-    const { blockedOwners, itemMaxBytes } = this.parts
+    const { blockedOwners, full, itemMaxBytes } = this.parts
+    const noRoom = full()
+    if (noRoom !== undefined) return noRoom
     const refusal = this.#reader.push(bytes)
     if (refusal !== undefined) return unreadable(refusal)
     if (this.#reader.sizeBytes > itemMaxBytes) return tooLarge(itemMaxBytes)

@@ -39,12 +39,19 @@ const failuresMax = 10
 /** Transactions of the upload service, on disk. */
 export class Bundles {
   readonly #table: Table
+  /** Those with which something may still be to be done: the others are as many as there ever were. */
+  readonly #open: Set<Id>
 
   constructor(
     private readonly environment: Environment,
     private readonly uploads: Uploads,
   ) {
     this.#table = environment.table('bundles')
+    this.#open = new Set()
+    for (const { value } of this.#table.span({})) {
+      const record = read(value)
+      if (isOpen(record)) this.#open.add(record.id)
+    }
   }
 
   find(id: Id): BundleRecord | undefined {
@@ -55,9 +62,10 @@ export class Bundles {
   /** Those with which something is still to be done: not dropped, and their items are kept here. */
   open(): BundleRecord[] {
     const found: BundleRecord[] = []
-    for (const { value } of this.#table.span({})) {
-      const record = read(value)
-      if (record.state !== 'dropped' && record.released !== true) found.push(record)
+    for (const id of this.#open) {
+      const record = this.find(id)
+      if (record !== undefined && isOpen(record)) found.push(record)
+      else this.#open.delete(id)
     }
     return found
   }
@@ -133,7 +141,12 @@ export class Bundles {
 
   #put(record: BundleRecord): void {
     this.#table.put(idBytes(record.id), Buffer.from(JSON.stringify(record)))
+    if (isOpen(record)) this.#open.add(record.id)
   }
+}
+
+function isOpen({ state, released }: BundleRecord): boolean {
+  return state !== 'dropped' && released !== true
 }
 
 function read(value: Uint8Array): BundleRecord {

@@ -8,7 +8,7 @@ const lookEachMs = 200
 /** Whether the disk has room for more uploads: they stop before it is full, so that everything else goes on. */
 export class DiskRoom {
   #lookedMs = Number.NEGATIVE_INFINITY
-  #isFull = false
+  #freeBytes = 0
 
   constructor(
     private readonly folder: string,
@@ -16,15 +16,15 @@ export class DiskRoom {
     private readonly clock: Clock,
   ) {}
 
-  /** What uploaders are told; undefined where there is room. */
-  full(): UploadAnswer | undefined {
+  /** What uploaders are told; undefined where there is room for so many bytes more. */
+  full(bytes = 0): UploadAnswer | undefined {
     const now = this.clock.monotonic()
     if (now - this.#lookedMs > lookEachMs) {
       this.#lookedMs = now
       const { bavail, bsize } = statfsSync(this.folder)
-      this.#isFull = bavail * bsize < this.minBytes
+      this.#freeBytes = bavail * bsize
     }
-    if (!this.#isFull) return undefined
+    if (this.#freeBytes - bytes >= this.minBytes) return undefined
     return textAnswer(
       503,
       'The disk of this service is nearly full: no uploads are taken',

@@ -162,7 +162,7 @@ export class OpenUploads {
 
   /** Undefined: so many more bytes of parts may come, in one more file. */
   full({ client }: Live, bytes: number): UploadAnswer | undefined {
-    return this.#shares.full(client, bytes) ?? this.parts.full()
+    return this.#shares.full(client, bytes) ?? this.parts.full(bytes)
   }
 
   /** Counts bytes and files that come, or, with less than 0, do not stay. */

@@ -66,7 +66,7 @@ export class RawUpload {
     const length = lengthOf(request)
     if (length === undefined)
       return textAnswer(411, 'Missing Content Length. Content Length is required for x402 upload.')
-    const noRoom = full()
+    const noRoom = full(length)
     if (noRoom !== undefined) return noRoom
     const tags = wantedTags(request)
     if (typeof tags === 'string') return textAnswer(400, tags)

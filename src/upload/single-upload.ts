@@ -17,8 +17,8 @@ export interface SingleUploadParts {
   readonly itemMaxBytes: number
   /** Normalized addresses whose items are refused. */
   readonly blockedOwners: ReadonlySet<string>
-  /** Undefined: there is room. */
-  readonly full: () => UploadAnswer | undefined
+  /** Undefined: there is room, for so many bytes more. */
+  readonly full: (bytes?: number) => UploadAnswer | undefined
 }
 
 /** What a single upload is besides its item. */
@@ -46,9 +46,9 @@ export class SingleUpload {
   #early(request: Request): UploadAnswer | undefined {
     const type = request.header('content-type')
     if (type !== undefined && type !== 'application/octet-stream') return said.contentType
-    const full = this.parts.full()
+    const size = lengthOf(request) ?? 0
+    const full = this.parts.full(size)
     if (full !== undefined) return full
-    const size = Number(request.header('content-length') ?? 0)
     return size > this.parts.itemMaxBytes ? tooLarge(this.parts.itemMaxBytes) : undefined
   }
 }
@@ -114,6 +114,9 @@ class Arrival implements BodySink {
     const refusal = this.#reader.push(bytes)
     if (refusal !== undefined) this.#end(unreadable(refusal))
     else if (this.#reader.sizeBytes > this.parts.itemMaxBytes) this.#end(tooLarge(this.parts.itemMaxBytes))
+    // Others write, too: the disk may be full before a large body is here.
+    const full = this.#reader.sizeBytes > foreseenMinBytes ? this.parts.full() : undefined
+    if (full !== undefined) this.#end(full)
     if (this.#isOver) return
     if (!this.#isAdmitted && this.#reader.header !== undefined && !this.#admit(this.#reader.header)) return
     if (!this.#spool.write(bytes)) this.#flow?.pause()

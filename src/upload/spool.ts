@@ -6,13 +6,15 @@ import type { LogPlace } from '../store/segments/log-file.js'
 /** The bytes of one item while it comes: in memory where it is small, else in the log as a draft. */
 export class Spool {
   readonly #draft: LogDraft
+  /** What came while the disk was behind, in its order. */
+  readonly #late: Uint8Array[] = []
   #refusal: Refusal | undefined
   #behind: Promise<void> | undefined
   #isOver = false
 
   /** `onRoom`: more may come again. */
   constructor(
-    log: DurableLog,
+    log: Pick<DurableLog, 'draft'>,
     private readonly onRoom: () => void,
   ) {
     this.#draft = log.draft()
@@ -23,27 +25,26 @@ export class Spool {
     if (this.#isOver || this.#refusal !== undefined) return true
     if (this.#behind !== undefined) {
       // What was on its way before the pause: a piece or two.
-      const kept = Buffer.from(bytes)
-      this.#behind = this.#behind.then(() => this.#later(kept))
+      this.#late.push(Buffer.from(bytes))
       return false
     }
     const outcome = this.#draft.write(bytes)
     if (outcome instanceof Promise) {
-      this.#behind = outcome.then((refusal) => this.#caughtUp(refusal))
+      this.#behind = this.#catchUp(outcome)
       return false
     }
     if (isRefusal(outcome)) this.#refusal = outcome
     return true
   }
 
-  async #later(bytes: Uint8Array): Promise<void> {
-    if (this.#isOver || this.#refusal !== undefined) return
-    const refusal = await this.#draft.write(bytes)
-    if (isRefusal(refusal)) this.#refusal = refusal
-  }
-
-  #caughtUp(refusal: Refusal | undefined): void {
-    this.#refusal ??= refusal
+  /** Until all that came is written, nothing is written past it. */
+  async #catchUp(first: Promise<Refusal | undefined>): Promise<void> {
+    let outcome = await first
+    while (this.#late.length > 0) {
+      const next = this.#late.shift()
+      if (next !== undefined && !this.#isOver && !isRefusal(outcome)) outcome = await this.#draft.write(next)
+    }
+    this.#refusal ??= outcome
     this.#behind = undefined
     this.onRoom()
   }

@@ -51,6 +51,8 @@ export interface UploadThread {
   readonly free: FreeRules
   /** In the addresses that offers of payments name. */
   readonly protocol: 'http' | 'https'
+  /** A gateway elsewhere that is told of items and bundles: where it takes orders, and its admin key. */
+  readonly news?: { readonly url: string; readonly key: string }
   /** Host or URL of the gateway that serves what was accepted. */
   readonly gateway: string
   readonly release: string

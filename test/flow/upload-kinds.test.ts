@@ -151,3 +151,7 @@ t.test('an upload in parts says that credits could not be shared or taken back',
     t.equal((await fetch(`${upload}/tx/${header.id}/status`)).status, 404, 'the item was not taken')
   }
 })
+
+t.test('the program ends when it is told to', async (t) => {
+  t.equal(await program.stop(), 0)
+})

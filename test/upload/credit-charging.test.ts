@@ -17,6 +17,7 @@ import type { Charged } from '../../src/upload/charging.js'
 import { CreditCharging } from '../../src/upload/credit-charging.js'
 import { FreePools } from '../../src/upload/free-pools.js'
 import { openIntake } from '../../src/upload/intake.js'
+import { keptItem } from '../../src/upload/kept-items.js'
 import { Sales } from '../../src/upload/sales.js'
 import { type LoggedUpload, openUploadTables, Uploads } from '../../src/upload/uploads.js'
 import { eventually } from '../eventually.js'
@@ -118,6 +119,37 @@ t.test('what is accepted is paid for, though a kill kept it out of the tables', 
   start()
   await eventually(async () => uploads.environment.table('unsettled').count() === 0)
   t.equal(await balance(), String(1000 - item.length))
+})
+
+t.test('what a kill kept out of the tables is counted as free, and can be announced', async (t) => {
+  const { uploads, logFolder } = await rig(t)
+  const before = await DurableLog.open(logFolder)
+  const wallet = normalizedAddress(header.owner)
+  const meta: LoggedUpload = {
+    ...{ id: header.id, headerSize: header.headerSize, owner: wallet, receivedMs: 1, deadlineHeight: 200 },
+    ...{ winc: '0', free: { keys: [`w:${wallet}`], bytes: item.length } },
+    digest: createHash('sha256').update(payload).digest('base64url'),
+  }
+  const draft = before.draft()
+  await draft.write(item)
+  const whole = createHash('sha256').update(item).digest()
+  t.notOk(isRefusal(await draft.finish(whole, Buffer.from(JSON.stringify(meta)))))
+  await before.close()
+  const rules = { itemMaxBytes: 1000, walletBytes: 1000, rangeBytes: 1000, exemptWallets: [] }
+  const pools = new FreePools(uploads.environment, rules)
+  const parts = { uploads, log, pools, sales: new Sales(uploads.environment) }
+  const { log: intake, lost } = await openIntake(logFolder, parts)
+  t.equal(pools.left(wallet), 1000 - item.length)
+  const [found] = lost
+  t.match(found, { id: header.id, winc: '0' })
+  t.equal((uploads.find(header.id) as { free?: unknown }).free, undefined, 'the log alone says it')
+  const announced = found === undefined ? undefined : keptItem(logFolder, found)
+  t.strictSame([announced?.header.id, announced?.sizeBytes], [header.id, item.length])
+  await intake.close()
+  const again = await openIntake(logFolder, parts)
+  t.teardown(() => again.log.close())
+  t.strictSame(again.lost, [])
+  t.equal(pools.left(wallet), 1000 - item.length, 'once')
 })
 
 t.test('who cannot pay leaves nothing behind', async (t) => {
