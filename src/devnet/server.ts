@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { BaseLayer, GrowingLayer } from './base-layer.js'
+import { facilitate, facilitatorPath } from './facilitator.js'
 import { read } from './reads.js'
 import { jsonReply, type NodeReply, textReply } from './reply.js'
 import { write } from './writes.js'
@@ -60,12 +61,15 @@ async function answer(layer: BaseLayer | GrowingLayer, request: IncomingMessage)
   const method = request.method ?? 'GET'
   if (segments === undefined) return jsonReply({ error: 'bad_request' }, 400)
   if (method === 'OPTIONS') return textReply('OK')
+  const isPayment = 'submit' in layer && segments[0] === facilitatorPath
   if (method === 'GET' || method === 'HEAD') {
-    const reply = read(layer, segments)
+    const reply = isPayment ? facilitate(segments[1], undefined) : read(layer, segments)
     if (reply !== undefined) return reply
   } else if (method !== 'POST') return textReply('Method Not Allowed', 405)
   const body = await bodyOf(request)
   if (body === undefined) return textReply('Payload too large', 413)
+  const settled = isPayment ? facilitate(segments[1], body) : undefined
+  if (settled !== undefined) return settled
   const reply = 'submit' in layer ? write(layer, method, segments, body) : undefined
   if (reply !== undefined) return reply
   return method === 'POST' && !('submit' in layer)

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type { Config } from '../../config/read.js'
 import { runningServices, servicePorts } from '../../config/services.js'
 import type { Part } from '../actor/supervise.js'
+import { facilitatorPath } from '../devnet/facilitator.js'
 import type { PaymentThread, PaymentThreadSaid } from '../payment/wiring.js'
 import { keptSecret } from '../store/secret-file.js'
 import { folders } from './folders.js'
@@ -83,7 +84,7 @@ export function paymentServiceOf(
     ...topUpsOf(config),
     ...(server.network === 'devnet' ? { names: soldNames(root) } : {}),
     ...mailOf(config),
-    ...x402Of(config),
+    ...x402Of(config, nodes()),
     logLevel: server.logLevel,
   })
   return {
@@ -144,9 +145,26 @@ function mailOf({ topUps }: Config): Pick<PaymentThread, 'mail' | 'giftUrl'> {
   }
 }
 
-/** Credits are sold for USDC where the operator has said who receives it and who settles it. */
-function x402Of(config: Config): Pick<PaymentThread, 'x402'> {
-  const { network, wallet, facilitatorUrl, settleTimeoutMs } = config.payments
+/** Nobody's: what it is paid on devnet is worth nothing. */
+const devnetUsdcWallet = '0x0000000000000000000000000000000000000402'
+
+/**
+ * Credits and uploads are sold for USDC where the operator has said who receives it and who settles it; and on a chain of this
+ * program, whose node settles what is worth nothing.
+ */
+function x402Of(config: Config, nodes: readonly string[]): Pick<PaymentThread, 'x402'> {
+  const { payments, server } = config
+  const isOwn = server.network === 'devnet' && server.trustedNodeUrls === undefined
+  const isUnset = payments.network === undefined && payments.facilitatorUrl === undefined
+  const embedded =
+    isOwn && isUnset
+      ? {
+          network: 'base' as const,
+          wallet: devnetUsdcWallet,
+          facilitatorUrl: `${nodes[0]}/${facilitatorPath}`,
+        }
+      : {}
+  const { network, wallet, facilitatorUrl, settleTimeoutMs } = { ...payments, ...embedded }
   if (network === undefined || wallet === undefined || facilitatorUrl === undefined) return {}
   const cdp = cdpKey(config)
   return {

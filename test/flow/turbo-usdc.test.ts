@@ -129,3 +129,32 @@ t.test('clients pay for uploads and top-ups in USDC', { skip }, async (t) => {
     })
   })
 })
+
+const installed = existsSync(turboLibrary) ? false : 'install test/clients to run it'
+
+t.test('a program as it is started takes USDC of a chain that is its own', { skip: installed }, async (t) => {
+  const folder = t.testdir()
+  const { urls } = await run(t, folder, { DEVNET_SEED: 'false' })
+  const { upload = '', payment = '', gateway = '' } = urls
+  const { TurboFactory, EthereumSigner, X402Funding } = (await import(turboLibrary)) as TurboLibrary
+  const turbo = TurboFactory.authenticated({
+    ...{ uploadServiceConfig: { url: upload }, paymentServiceConfig: { url: payment } },
+    ...{ token: 'base-usdc', signer: new EthereumSigner(generatePrivateKey().slice(2)) },
+  })
+  const maxMUSDCAmount = 20_000_000
+  const served = async (id: string): Promise<Buffer> =>
+    Buffer.from(await (await fetch(`${gateway}/raw/${id}`)).arrayBuffer())
+  const data = randomBytes(300_000)
+  const raw = await turbo.uploadRawX402Data({ data, maxMUSDCAmount })
+  t.ok((await served(raw.id)).equals(data))
+  t.ok(BigInt(raw.winc) > 0n)
+  const bytes = randomBytes(11_000_000)
+  const path = `${folder}/large.bin`
+  writeFileSync(path, bytes)
+  const file = await turbo.uploadFile({
+    fileStreamFactory: () => createReadStream(path),
+    fileSizeFactory: () => bytes.length,
+    fundingMode: new X402Funding({ maxMUSDCAmount }),
+  })
+  t.ok((await served(file.id)).equals(bytes))
+})
