@@ -6,7 +6,9 @@ import { cpSync, existsSync, mkdirSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { open } from 'lmdb'
 
-const databases = ['payments', 'ledger', 'uploads', 'admission', 'moderation', 'names']
+const databases = [
+  ...['payments', 'ledger', 'ledger-x402', 'uploads', 'admission', 'moderation', 'names', 'name-leases'],
+]
 const [from, to] = process.argv.slice(2)
 
 if (from === undefined || to === undefined || !existsSync(from) || existsSync(to)) {

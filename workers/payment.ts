@@ -9,6 +9,7 @@ import type { ThreadOrder } from '../src/actor/thread.js'
 import { Clients } from '../src/admission/clients.js'
 import { RemoteChain } from '../src/chain/remote.js'
 import { serviceHost } from '../src/gateway/service-host.js'
+import type { Request } from '../src/http/exchange.js'
 import { serve } from '../src/http/listen.js'
 import { shaped } from '../src/http/openapi.js'
 import { openLedger } from '../src/ledger/open.js'
@@ -54,6 +55,8 @@ const cards =
 const { free } = options
 const uploads = free === undefined ? undefined : openUploadTables(free.tablesPath)
 const pools = free === undefined || uploads === undefined ? undefined : new FreePools(uploads, free.rules)
+const clients = new Clients(options.clients, { low: 0, high: 0 })
+const clientOf = (request: Request): string => clients.of(request).address
 const service = new PaymentService({
   ...(pools === undefined ? {} : { free: { remaining: async (address) => pools.leftNow(address) } }),
   ledger,
@@ -65,6 +68,7 @@ const service = new PaymentService({
   ...(options.mail === undefined ? {} : { mailer: new SmtpMailer(options.mail) }),
   ...(options.x402 === undefined ? {} : { x402: { options: options.x402, meters } }),
   meters,
+  clientOf,
   clock: systemClock,
   log,
   options: {
@@ -77,7 +81,6 @@ const desk = new CreditsDesk({
   ...{ ledger, oracle, meters, clock: systemClock, reconciler: service.reconciler },
   balanceOf: (address) => service.balanceOf(address),
 })
-const clients = new Clients(options.clients, { low: 0, high: 0 })
 const operated = creditOrders({
   overview: () => desk.overview(),
   account: (address) => desk.account(address),
@@ -103,7 +106,7 @@ const host = serviceHost({
   clock: systemClock,
 })
 const onThrow = (error: unknown): void => log.error({ err: error }, 'a flow threw: its socket was closed')
-const server = serve(host, { ...options.serve, clientOf: (request) => clients.of(request).address, onThrow })
+const server = serve(host, { ...options.serve, clientOf, onThrow })
 const answering = creditsAnswering(service.credits, service.usdc)
 
 async function stop(): Promise<void> {

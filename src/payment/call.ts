@@ -49,7 +49,11 @@ const prefixOf = (path: string): string => {
  * Routes of the host out of paths with names in them. Paths that begin alike are one route there, and the one whose segments fit
  * answers; fixed segments go before names. `signed`: how often the signatures of one client are looked at.
  */
-export function hostRoutes(calls: readonly CallRoute[], signed: Pick<RateWindow, 'take'>): Route[] {
+export function hostRoutes(
+  calls: readonly CallRoute[],
+  signed: Pick<RateWindow, 'take'>,
+  clientOf: (request: Request) => string = (request) => request.remoteAddress,
+): Route[] {
   const groups = new Map<string, CallRoute[]>()
   for (const call of calls) {
     const prefix = prefixOf(call.path)
@@ -67,13 +71,18 @@ export function hostRoutes(calls: readonly CallRoute[], signed: Pick<RateWindow,
       ...(type === undefined ? {} : { type }),
       ...(operator === undefined ? {} : { operator }),
     })) as unknown as Operations,
-    handle: (request, reply, lines) => handle(members, signed, request, reply, lines),
+    handle: (request, reply, lines) => {
+      // A signature costs nothing to make up, and far more to look at than any other request.
+      const isSigned = request.header('x-signature') !== undefined
+      const isOften = isSigned && !signed.take(clientOf(request))
+      return handle(members, isOften, request, reply, lines)
+    },
   }))
 }
 
 async function handle(
   members: readonly CallRoute[],
-  signed: Pick<RateWindow, 'take'>,
+  isOften: boolean,
   request: Request,
   reply: Reply,
   lines: string,
@@ -87,8 +96,7 @@ async function handle(
     answerSmall(request, reply, lines, { status: 404, type: textType, lines: noStore, body: 'Not found' })
     return
   }
-  // A signature costs nothing to make up, and far more to look at than any other request.
-  if (request.header('x-signature') !== undefined && !signed.take(request.remoteAddress)) {
+  if (isOften) {
     const retry = `${noStore}\r\nRetry-After: 1`
     answerSmall(request, reply, lines, {
       status: 429,

@@ -4,6 +4,7 @@ import type { Meters } from '../actor/meter.js'
 import { RateWindow } from '../actor/rate-window.js'
 import { isRefusal } from '../format/refusal.js'
 import type { Route } from '../gateway/parts.js'
+import type { Request } from '../http/exchange.js'
 import type { MoneyLedger } from '../ledger/port.js'
 import { accountRoutes } from './account-routes.js'
 import { Accounts, type BalanceView } from './accounts.js'
@@ -70,6 +71,8 @@ export interface PaymentServiceParts {
   readonly x402?: { readonly options: X402Options; readonly meters: Meters }
   /** Absent: nothing is counted. */
   readonly meters?: Meters
+  /** Whose requests are counted together; absent: those of the socket's other end. */
+  readonly clientOf?: (request: Request) => string
   readonly clock: Clock
   readonly log: Log
   readonly options: PaymentServiceOptions
@@ -118,6 +121,7 @@ export class PaymentService {
     free,
     x402,
     meters,
+    clientOf,
     clock,
     log,
     options,
@@ -179,7 +183,7 @@ export class PaymentService {
       ...this.#nameRoutes(wallets, quotes),
       ...protectedRoutes(this.credits, isKnown, options.privateSecret, now),
     ]
-    this.routes = hostRoutes(calls, new RateWindow(signedRequests, clock))
+    this.routes = hostRoutes(calls, new RateWindow(signedRequests, clock), clientOf)
     this.#timers = [
       clock.every(expireEveryMs, () => this.#background('expiry', this.#expire())),
       clock.every(recheckMs, () => this.#background('recheck', this.#recheck())),

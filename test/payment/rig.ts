@@ -5,6 +5,7 @@ import { createLog, type Log } from '../../src/actor/log.js'
 import { Meters, meterBytes } from '../../src/actor/meter.js'
 import { meterTable } from '../../src/actor/meters.js'
 import { serviceHost } from '../../src/gateway/service-host.js'
+import type { Request } from '../../src/http/exchange.js'
 import { serve } from '../../src/http/listen.js'
 import { EmbeddedLedger } from '../../src/ledger/embedded.js'
 import { headKey } from '../../src/ledger/head-key.js'
@@ -47,6 +48,7 @@ export async function paymentRig(
     readonly names?: NameRegistry
     readonly mailer?: Mailer
     readonly log?: Log
+    readonly clientOf?: (request: Request) => string
     readonly excluded?: readonly string[]
     /** In place of one in a folder. */
     readonly ledger?: MoneyLedger
@@ -75,6 +77,7 @@ export async function paymentRig(
     ...(given.names === undefined ? {} : { names: given.names }),
     ...(given.mailer === undefined ? {} : { mailer: given.mailer }),
     meters,
+    ...(given.clientOf === undefined ? {} : { clientOf: given.clientOf }),
     options: {
       ...{
         privateSecret: given.privateSecret ?? secret,

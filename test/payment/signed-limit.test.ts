@@ -1,4 +1,5 @@
 import t from 'tap'
+import type { Request } from '../../src/http/exchange.js'
 import { paymentRig } from './rig.js'
 import { testWallets } from './wallet-keys.js'
 
@@ -26,3 +27,14 @@ t.test(
     t.equal((await rig.get('/v1/account/payments', headers)).status, 200)
   },
 )
+
+t.test('behind a proxy each client has its own hundred', async (t) => {
+  const clientOf = (request: Request): string => request.header('x-forwarded-for') ?? ''
+  const rig = await paymentRig(t, { monotonic: () => 5000, clientOf })
+  const [wallet] = testWallets()
+  const ask = (client: string): Promise<{ status: number }> =>
+    rig.get('/v1/account/payments', { ...wallet?.headers('nonce'), 'x-forwarded-for': client })
+  for (let count = 0; count < 100; count += 1) await ask('1.2.3.4')
+  t.equal((await ask('1.2.3.4')).status, 429)
+  t.equal((await ask('5.6.7.8')).status, 200)
+})
