@@ -33,6 +33,16 @@ export interface BundleRecord {
   readonly released?: true
 }
 
+/** A record without what only the bundler needs; `items`: how many. */
+export type BundleSummary = Omit<BundleRecord, 'transaction' | 'items'> & { readonly items: number }
+
+export function summaryOf({ transaction: _, items, ...record }: BundleRecord): BundleSummary {
+  return { ...record, items: items.length }
+}
+
+/** The youngest bundles, for people. */
+const recentMax = 50
+
 /** Bundles with an item in them that were given up, after which the item is. */
 const failuresMax = 10
 
@@ -40,18 +50,24 @@ const failuresMax = 10
 export class Bundles {
   readonly #table: Table
   /** Those with which something may still be to be done: the others are as many as there ever were. */
-  readonly #open: Set<Id>
+  readonly #open = new Map<Id, BundleRecord>()
+  #recent: readonly BundleSummary[] = []
 
   constructor(
     private readonly environment: Environment,
     private readonly uploads: Uploads,
   ) {
     this.#table = environment.table('bundles')
-    this.#open = new Set()
-    for (const { value } of this.#table.span({})) {
-      const record = read(value)
-      if (isOpen(record)) this.#open.add(record.id)
-    }
+    for (const { value } of this.#table.span({})) this.#note(read(value))
+  }
+
+  /** What was written is known without reading all records again: some have ten thousand items. */
+  #note(record: BundleRecord): void {
+    if (isOpen(record)) this.#open.set(record.id, record)
+    else this.#open.delete(record.id)
+    const others = this.#recent.filter(({ id }) => id !== record.id)
+    const all = [...others, summaryOf(record)].sort((one, other) => other.createdMs - one.createdMs)
+    this.#recent = all.slice(0, recentMax)
   }
 
   find(id: Id): BundleRecord | undefined {
@@ -61,29 +77,21 @@ export class Bundles {
 
   /** Those with which something is still to be done: not dropped, and their items are kept here. */
   open(): BundleRecord[] {
-    const found: BundleRecord[] = []
-    for (const id of this.#open) {
-      const record = this.find(id)
-      if (record !== undefined && isOpen(record)) found.push(record)
-      else this.#open.delete(id)
-    }
-    return found
+    return [...this.#open.values()]
   }
 
-  /** The youngest first, at most so many. */
-  listed(max: number): BundleRecord[] {
-    const all = [...this.#table.span({})].map(({ value }) => read(value))
-    return all.sort((one, other) => other.createdMs - one.createdMs).slice(0, max)
+  /** The youngest first. */
+  get recent(): readonly BundleSummary[] {
+    return this.#recent
   }
 
   put(record: BundleRecord): void {
-    this.environment.write(() => this.#put(record))
+    this.#write(record)
   }
 
   /** The items are in this bundle from now on. `offsets`: where each begins in its data. */
   pack(record: BundleRecord, items: readonly AcceptedItem[], offsets: readonly number[]): void {
-    this.environment.write(() => {
-      this.#put(record)
+    this.#write(record, () => {
       for (const [at, item] of items.entries()) {
         this.uploads.unqueue(item)
         this.uploads.put({ ...item, bundle: record.id, offset: offsets[at] ?? 0 })
@@ -94,8 +102,7 @@ export class Bundles {
   /** It will never be mined: its items wait for another. Returns how many have failed too often, and are given up. */
   drop(record: BundleRecord, reason: string): number {
     let givenUp = 0
-    this.environment.write(() => {
-      this.#put({ ...record, state: 'dropped', reason })
+    this.#write({ ...record, state: 'dropped', reason }, () => {
       for (const item of this.#itemsOf(record)) {
         const { bundle: _, offset: __, ...freed } = item
         const failures = (item.failures ?? 0) + 1
@@ -114,8 +121,7 @@ export class Bundles {
   /** It is deep enough in the chain. Returns how many items it has. */
   settle(record: BundleRecord, height: number): number {
     const items = this.#itemsOf(record)
-    this.environment.write(() => {
-      this.#put({ ...record, state: 'permanent', height })
+    this.#write({ ...record, state: 'permanent', height }, () => {
       for (const item of items) this.uploads.put({ ...item, permanent: height })
     })
     return items.length
@@ -124,8 +130,7 @@ export class Bundles {
   /** Returns its items, whose bytes are not needed here any more. */
   release(record: BundleRecord): AcceptedItem[] {
     const items = this.#itemsOf(record).filter((item) => item.released !== true)
-    this.environment.write(() => {
-      this.#put({ ...record, released: true })
+    this.#write({ ...record, released: true }, () => {
       for (const item of items) this.uploads.put({ ...item, released: true })
     })
     return items
@@ -139,9 +144,13 @@ export class Bundles {
     })
   }
 
-  #put(record: BundleRecord): void {
-    this.#table.put(idBytes(record.id), Buffer.from(JSON.stringify(record)))
-    if (isOpen(record)) this.#open.add(record.id)
+  /** In one transaction with `more`; known when that is through. */
+  #write(record: BundleRecord, more: () => void = () => undefined): void {
+    this.environment.write(() => {
+      this.#table.put(idBytes(record.id), Buffer.from(JSON.stringify(record)))
+      more()
+    })
+    this.#note(record)
   }
 }
 

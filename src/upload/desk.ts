@@ -3,7 +3,7 @@ import type { Meters } from '../actor/meter.js'
 import type { Chain } from '../chain/chain.js'
 import { parseId } from '../format/id.js'
 import { isRefusal } from '../format/refusal.js'
-import type { BundleRecord, Bundles } from './bundle-records.js'
+import { type BundleRecord, type Bundles, summaryOf } from './bundle-records.js'
 import type { Bundler } from './bundler.js'
 import type { FreePools } from './free-pools.js'
 import type { OpenUploads } from './open-uploads.js'
@@ -24,7 +24,6 @@ export interface DeskParts {
 }
 
 const shownMax = 50
-/** Bundles are read from the disk for it. */
 const lookEveryMs = 5000
 const walletEveryMs = 60_000
 const states = ['packed', 'posted', 'seeded'] as const
@@ -40,7 +39,6 @@ export type DeskOutcome = { readonly done: string } | { readonly refused: string
 /** The upload service as its operator sees it: what is under way and why it is not further, and a hand for what is stuck. */
 export class UploadsDesk {
   readonly #timers: readonly Timer[]
-  #bundles: readonly BundleRecord[] = []
   #lookedMs = Number.NEGATIVE_INFINITY
   #wallet: Wallet | undefined
 
@@ -71,7 +69,6 @@ export class UploadsDesk {
   #look(): void {
     const { uploads, bundles, open, clock, meters } = this.parts
     this.#lookedMs = clock.monotonic()
-    this.#bundles = bundles.listed(shownMax)
     const underWay = bundles.open().filter(({ state }) => state !== 'permanent')
     const age = (atMs: number | undefined): number => (atMs === undefined ? 0 : (clock.now() - atMs) / 1000)
     meters.of('upload_items_waiting').set(uploads.waiting)
@@ -100,7 +97,7 @@ export class UploadsDesk {
       height: height() ?? null,
       items: { kept: uploads.count, waiting: uploads.waiting, oldestMs: this.#oldest()?.receivedMs ?? null },
       open: open.listed(shownMax),
-      bundles: this.#bundles.map(summary),
+      bundles: this.parts.bundles.recent,
       wallet: { address, ...this.#wallet },
       free: { rules: pools.rules, ...pools.listed(10) },
     }
@@ -111,10 +108,10 @@ export class UploadsDesk {
     const id = parseId(text)
     if (id === undefined) return undefined
     const [item, bundle] = [this.parts.uploads.find(id), this.parts.bundles.find(id)]
-    if (bundle !== undefined) return { bundle: { ...summary(bundle), items: bundle.items.slice(0, 1000) } }
+    if (bundle !== undefined) return { bundle: { ...summaryOf(bundle), items: bundle.items.slice(0, 1000) } }
     if (item === undefined) return undefined
     const carrier = item.bundle === undefined ? undefined : this.parts.bundles.find(item.bundle)
-    return { item, ...(carrier === undefined ? {} : { bundle: summary(carrier) }) }
+    return { item, ...(carrier === undefined ? {} : { bundle: summaryOf(carrier) }) }
   }
 
   /** Packs the items of a bundle again, or one item that was given up. */
@@ -170,8 +167,4 @@ export class UploadsDesk {
       return { refused: 'No item and no bundle has this id', isUnknown: true }
     return { item, bundle }
   }
-}
-
-function summary({ transaction: _, items, ...record }: BundleRecord): object {
-  return { ...record, items: items.length }
 }
