@@ -110,10 +110,12 @@ const payment =
     ? undefined
     : addressOf<CreditsRequest, CreditsReply>(given.creditsPort, given.mailboxMax)
 const credits = remote ?? (payment && embeddedCredits(payment))
-const usdc =
+const sold =
   remoteUsdc !== undefined
     ? usdcBy((request) => remoteUsdc.ask(request))
     : payment && usdcBy((request) => payment.ask(request))
+// Nobody pays for what is gone after some days.
+const usdc = given.sandbox === undefined ? sold : undefined
 const selling = new ItemSelling({
   ...{ sales, log: intake, clock: systemClock, say: log },
   ...(usdc === undefined ? {} : { usdc }),
@@ -246,7 +248,11 @@ const host = serviceHost({
     ...shaped(
       hostedUploads([
         ...multipartRoutes(new Multipart(open, paidParts), clients),
-        ...usdcUploadRoutes({ signed: payments, raw, clients, ...(usdc === undefined ? {} : { usdc }) }),
+        ...usdcUploadRoutes({
+          ...{ signed: payments, raw, clients },
+          ...(usdc === undefined ? {} : { usdc }),
+          ...(credits === undefined ? {} : { price: (bytes: number) => credits.price(bytes) }),
+        }),
         ...resumableRoutes({
           resumable: new ResumableUploads(open, single, clients),
           page: uploadPage({

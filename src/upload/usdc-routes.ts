@@ -1,7 +1,7 @@
 import type { Clients } from '../admission/clients.js'
 import { usdcOf } from '../admission/usdc.js'
 import { isRefusal } from '../format/refusal.js'
-import type { UsdcPort } from '../payment/port.js'
+import type { CreditsPort, UsdcPort } from '../payment/port.js'
 import { answerOf, jsonAnswer, textAnswer, type UploadAnswer } from './answers.js'
 import { type RawUpload, rawItemBytes } from './raw-upload.js'
 import type { UploadRoute } from './service.js'
@@ -12,6 +12,7 @@ export interface UsdcRoutesParts {
   readonly signed: UsdcUploads
   readonly raw: RawUpload
   readonly usdc?: UsdcPort
+  readonly price?: CreditsPort['price']
   readonly clients: Clients
 }
 
@@ -21,7 +22,7 @@ const tagsMax = 100
 const tagBytes = 64
 
 /** Uploads that are paid for in USDC, and what they cost. Each under the names that older and newer clients have for it. */
-export function usdcUploadRoutes({ signed, raw, usdc, clients }: UsdcRoutesParts): UploadRoute[] {
+export function usdcUploadRoutes({ signed, raw, usdc, price, clients }: UsdcRoutesParts): UploadRoute[] {
   const statuses = [200, 202, 400, 402, 403, 404, 408, 409, 411, 413] as const
   const takes = ['upload', 'data-item'].flatMap((family) =>
     ['', '/{network}'].flatMap((network): UploadRoute[] => [
@@ -55,7 +56,7 @@ export function usdcUploadRoutes({ signed, raw, usdc, clients }: UsdcRoutesParts
       statuses: [200, 400, 404],
       query: ['tags', 'contentType'],
       act: ({ query }, { token = '', byteCount = '' }) =>
-        priceOfData(usdc, token, byteCount, new URLSearchParams(query)),
+        priceOfData({ usdc, price }, token, byteCount, new URLSearchParams(query)),
     },
   ]
 }
@@ -108,7 +109,7 @@ async function priceOfItem(
 }
 
 async function priceOfData(
-  usdc: UsdcPort | undefined,
+  asked: { readonly usdc: UsdcPort | undefined; readonly price: CreditsPort['price'] | undefined },
   token: string,
   byteCount: string,
   query: URLSearchParams,
@@ -120,13 +121,15 @@ async function priceOfData(
   if (userTagCount > tagsMax) return wrong(`Invalid tags: a whole number from 0 to ${tagsMax}`)
   const contentTypeBytes = (query.get('contentType') ?? 'application/octet-stream').length + tagBytes
   const estimated = rawItemBytes(bytes, userTagCount * tagBytes + Math.min(contentTypeBytes, 1024))
-  const price = await priced(usdc, token, bytes, estimated)
+  const price = await priced(asked.usdc, token, bytes, estimated)
   if ('status' in price) return price
   const systemTagCount = 7
+  const cost = await asked.price?.(estimated)
+  const winstonCost = cost === undefined || isRefusal(cost) ? {} : { winstonCost: cost.winc }
   return jsonAnswer(200, {
     ...price.facts,
     ...{ rawDataSize: bytes, userTagCount, systemTagCount, totalTagCount: userTagCount + systemTagCount },
-    ...{ estimatedDataItemSize: estimated, overhead: estimated - bytes },
+    ...{ estimatedDataItemSize: estimated, overhead: estimated - bytes, ...winstonCost },
   })
 }
 

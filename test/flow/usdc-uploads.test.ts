@@ -299,7 +299,7 @@ t.test('prices are told in USDC, and are what is asked for', async (t) => {
       usdcAmount: offer.maxAmountRequired,
     })
   t.match(await ask('/price/x402/data/usdc-base-sepolia/100000?tags=3&contentType=text%2Fplain'), {
-    ...{ rawDataSize: 100_000, userTagCount: 3, usdcAmount: /^\d+$/, overhead: Number },
+    ...{ rawDataSize: 100_000, userTagCount: 3, usdcAmount: /^\d+$/, overhead: Number, winstonCost: /^\d+$/ },
   })
   for (const path of ['data-item/usdc-base/1000', 'data-item/gold/1000', 'data-item/usdc-base-sepolia/0'])
     t.equal((await fetch(`${upload}/price/x402/${path}`)).status, 400, path)

@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import t from 'tap'
-import { pause } from '../../src/actor/clock.js'
+import { pause, systemClock } from '../../src/actor/clock.js'
 import { isRefusal } from '../../src/format/refusal.js'
 import { DurableLog, durableLogDefaults } from '../../src/store/segments/durable-log.js'
 import type { LogDraft } from '../../src/store/segments/log-draft.js'
 import { answerOf } from '../../src/upload/answers.js'
+import { DiskRoom } from '../../src/upload/disk-room.js'
 import { Spool } from '../../src/upload/spool.js'
 import { random } from '../property.js'
 import { LossyDisk } from '../store/segments/lossy-disk.js'
@@ -81,4 +82,12 @@ t.test('a disk that gets full in the middle is said so, and leaves nothing behin
     1,
     'no file of what was refused is left',
   )
+})
+
+t.test('uploads stop before the disk is full, by what is there and by what would come', async (t) => {
+  const folder = t.testdir()
+  const room = (minBytes: number): DiskRoom => new DiskRoom(folder, minBytes, systemClock)
+  t.equal(room(0).full(), undefined)
+  t.match(room(0).full(2 ** 60), { status: 503, text: /nearly full/, lines: /Retry-After: 60/ })
+  t.match(room(2 ** 60).full(), { status: 503 })
 })
