@@ -2,11 +2,20 @@ import { join } from 'node:path'
 import { type BandFile, benchBand, offered, shelveBand } from '../corpus/band.js'
 import { clientKinds } from '../load/clients.js'
 import { type PlanFile, writePlan } from '../load/load.js'
-import { type CaseWords, failed, judged } from '../report/results.js'
+import type { CaseWords } from '../report/results.js'
 import { type Candidate, stopAll } from '../rivals/candidate.js'
 import { startGateway } from '../rivals/gateway.js'
 import { fileServer } from '../rivals/nginx.js'
-import { closedFigures, type Group, idle, interleaved, loadOn, type Order, openFigures } from './run.js'
+import {
+  closedFigures,
+  type Group,
+  idle,
+  interleaved,
+  loadOn,
+  type Order,
+  openFigures,
+  runCase,
+} from './run.js'
 
 interface BandCase extends CaseWords {
   readonly rangeBytes: number
@@ -67,11 +76,7 @@ export const bandGroup: Group = {
       for (const candidate of candidates) await idle(candidate)
       for (const asked of cases.filter((one) => wanted.includes(one))) {
         const { rangeBytes: _range, rate: _rate, ...named } = asked
-        try {
-          order.tell(judged(named, await measure(asked, band, candidates, order), order.scale.judges))
-        } catch (error) {
-          order.tell(failed(named, error))
-        }
+        await runCase(order, named, () => measure(asked, band, candidates, order))
       }
     } finally {
       await stopAll(candidates)

@@ -7,7 +7,7 @@ import { corpusOf, smallSizes } from '../corpus/corpus.js'
 import { emptyFolder } from '../kit/folders.js'
 import { Stopwatch } from '../kit/usage.js'
 import type { Target } from '../load/load.js'
-import { type CaseWords, failed, judged } from '../report/results.js'
+import type { CaseWords } from '../report/results.js'
 import { type Candidate, stopAll } from '../rivals/candidate.js'
 import { offline, startGateway } from '../rivals/gateway.js'
 import { cachingProxy, upstreamServer } from '../rivals/nginx.js'
@@ -21,6 +21,7 @@ import {
   type Order,
   openFigures,
   planOf,
+  runCase,
 } from './run.js'
 
 /** Servers with empty caches, and the targets: each is asked for once. */
@@ -174,18 +175,11 @@ export const coldGroup: Group = {
   async run(order, wanted) {
     for (const asked of cases.filter((one) => wanted.includes(one))) {
       const { rate: _rate, start, ...words } = asked
-      try {
+      await runCase(order, words, async () => {
         order.note(`${asked.name}: servers start`)
         const cold = await start(order, order.scale.cold * (1 + 2 * order.rounds))
-        try {
-          const rows = await measure(asked, cold, order)
-          order.tell(judged(words, rows, order.scale.judges))
-        } finally {
-          await cold.stop()
-        }
-      } catch (error) {
-        order.tell(failed(words, error))
-      }
+        return measure(asked, cold, order).finally(() => cold.stop())
+      })
     }
   },
 }

@@ -1,7 +1,7 @@
 import { type Content, type Corpus, corpusOf, smallSizes } from '../corpus/corpus.js'
 import { type Sites, sitesOf } from '../corpus/sites.js'
 import type { Manner, Target } from '../load/load.js'
-import { type CaseWords, failed, judged, type Row } from '../report/results.js'
+import type { CaseWords, Row } from '../report/results.js'
 import { type Candidate, stopAll } from '../rivals/candidate.js'
 import { fillWith, startGateway } from '../rivals/gateway.js'
 import { fileServer } from '../rivals/nginx.js'
@@ -16,6 +16,7 @@ import {
   type Order,
   openFigures,
   planOf,
+  runCase,
 } from './run.js'
 import type { Scale } from './scale.js'
 
@@ -148,12 +149,7 @@ export function hotGroup(set: HotSet): Group {
         for (const asked of cases.filter((one) => wanted.includes(one))) {
           const { name: caseName, group, about, cost, bar } = asked
           const words = { name: caseName, group, about, cost, bar, notes: [sizeNote(served.corpus)] }
-          try {
-            const rows = await measure(asked, served, candidates, warmed, order)
-            order.tell(judged(words, rows, order.scale.judges))
-          } catch (error) {
-            order.tell(failed(words, error))
-          }
+          await runCase(order, words, () => measure(asked, served, candidates, warmed, order))
         }
       } finally {
         await stopAll(candidates)

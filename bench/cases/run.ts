@@ -4,7 +4,7 @@ import { median } from '../kit/numbers.js'
 import { residentMb, Stopwatch } from '../kit/usage.js'
 import { clientKinds } from '../load/clients.js'
 import { type Manner, makeLoad, type Outcome, type PlanFile, type Target, writePlan } from '../load/load.js'
-import type { CaseResult, CaseWords, Metrics, Row } from '../report/results.js'
+import { type CaseResult, type CaseWords, failed, judged, type Metrics, type Row } from '../report/results.js'
 import type { Candidate } from '../rivals/candidate.js'
 import type { Scale } from './scale.js'
 
@@ -29,6 +29,19 @@ export interface Group {
   readonly cases: readonly CaseWords[]
   /** Runs the wanted cases of the group; tells of each. */
   run(order: Order, wanted: readonly CaseWords[]): Promise<void>
+}
+
+/** Runs one case and tells its result: the verdict on its rows, or why it failed. */
+export async function runCase(
+  { tell, scale }: Pick<Order, 'tell' | 'scale'>,
+  words: CaseWords,
+  measure: () => Promise<readonly Row[]> | readonly Row[],
+): Promise<void> {
+  try {
+    tell(judged(words, await measure(), scale.judges))
+  } catch (error) {
+    tell(failed(words, error))
+  }
 }
 
 /** Targets from 64 kinds of clients, bodies compared with the truth. */

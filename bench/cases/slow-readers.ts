@@ -2,11 +2,11 @@ import { connect, type Socket } from 'node:net'
 import { pause, systemClock } from '../../src/actor/clock.js'
 import { corpusOf } from '../corpus/corpus.js'
 import { residentMb } from '../kit/usage.js'
-import { type CaseWords, failed, judged, type Metrics } from '../report/results.js'
+import type { CaseWords, Metrics, Row } from '../report/results.js'
 import { type Candidate, stopAll } from '../rivals/candidate.js'
 import { fillWith, offline, startGateway } from '../rivals/gateway.js'
 import { fileServer } from '../rivals/nginx.js'
-import { type Group, interleaved, type Order } from './run.js'
+import { type Group, interleaved, type Order, runCase } from './run.js'
 
 const bytesPerSecond = 1024
 
@@ -59,7 +59,9 @@ async function slowReaders(
   return { grownMb: peak - before, probeUs: probeMs * 1000 }
 }
 
-async function run({ scale, rounds, tell, threads }: Order): Promise<void> {
+const secondsOf = ({ judges }: Order['scale']): number => (judges ? 20 : 2)
+
+async function measure({ scale, rounds, threads }: Order): Promise<readonly Row[]> {
   const sizes = { law: 'listed', sizesBytes: [100 * 2 ** 20] } as const
   const corpus = corpusOf({ name: 'slow', count: 1, sizes, unpacked: true })
   const path = `/${corpus.contents[0]?.id}`
@@ -68,11 +70,10 @@ async function run({ scale, rounds, tell, threads }: Order): Promise<void> {
     const fill = (seeding: Parameters<typeof fillWith>[0]) => fillWith(seeding, corpus)
     started.push(await startGateway({ name: 'sluice', threads, settings: offline, fill }))
     started.push(await fileServer({ files: corpus.filesFolder }, threads, true))
-    const seconds = scale.judges ? 20 : 2
-    const rows = await interleaved(started, Math.min(rounds, 2), words.cost, (candidate) =>
+    const seconds = secondsOf(scale)
+    return await interleaved(started, Math.min(rounds, 2), words.cost, (candidate) =>
       slowReaders(candidate, path, scale.slowReaders, seconds),
     )
-    tell(judged({ ...words, notes: [`${scale.slowReaders} readers, ${seconds} s`] }, rows, scale.judges))
   } finally {
     await stopAll(started)
   }
@@ -81,11 +82,8 @@ async function run({ scale, rounds, tell, threads }: Order): Promise<void> {
 export const slowGroup: Group = {
   name: 'slow readers',
   cases: [words],
-  async run(order) {
-    try {
-      await run(order)
-    } catch (error) {
-      order.tell(failed(words, error))
-    }
+  run(order) {
+    const notes = [`${order.scale.slowReaders} readers, ${secondsOf(order.scale)} s`]
+    return runCase(order, { ...words, notes }, () => measure(order))
   },
 }

@@ -1,12 +1,12 @@
 import { pause } from '../../src/actor/clock.js'
 import { corpusOf } from '../corpus/corpus.js'
 import { residentMb } from '../kit/usage.js'
-import { type CaseWords, failed, judged } from '../report/results.js'
+import type { CaseWords, Row } from '../report/results.js'
 import { type Candidate, stopAll } from '../rivals/candidate.js'
 import { offline, startGateway } from '../rivals/gateway.js'
 import { cachingProxy, upstreamServer } from '../rivals/nginx.js'
 import { wholeOf } from './hot.js'
-import { closedFigures, type Group, idle, interleaved, loadOn, type Order, planOf } from './run.js'
+import { closedFigures, type Group, idle, interleaved, loadOn, type Order, planOf, runCase } from './run.js'
 
 const words: CaseWords = {
   name: 'cold: one large stream',
@@ -39,7 +39,7 @@ async function growthDuring<T>(
   return { grownMb: peak - before, of }
 }
 
-async function run(order: Order): Promise<void> {
+async function measure(order: Order): Promise<readonly Row[]> {
   const { threads, rounds, scale } = order
   const sizes = { law: 'listed', sizesBytes: [scale.streamBytes] } as const
   const count = rounds + 1
@@ -68,12 +68,10 @@ async function run(order: Order): Promise<void> {
       return load
     }
     for (const candidate of [gateway, proxy]) await read(candidate, 0)
-    const rows = await interleaved([gateway, proxy], rounds, words.cost, async (candidate, round) => {
+    return await interleaved([gateway, proxy], rounds, words.cost, async (candidate, round) => {
       const { grownMb, of } = await growthDuring(candidate, () => read(candidate, round + 1))
       return { ...closedFigures(of), grownMb }
     })
-    const notes = [`${scale.streamBytes / 2 ** 20} MiB each`]
-    order.tell(judged({ ...words, notes }, rows, scale.judges))
   } finally {
     await stopAll(started)
   }
@@ -82,11 +80,8 @@ async function run(order: Order): Promise<void> {
 export const streamGroup: Group = {
   name: 'stream',
   cases: [words],
-  async run(order) {
-    try {
-      await run(order)
-    } catch (error) {
-      order.tell(failed(words, error))
-    }
+  run(order) {
+    const notes = [`${order.scale.streamBytes / 2 ** 20} MiB each`]
+    return runCase(order, { ...words, notes }, () => measure(order))
   },
 }

@@ -3,10 +3,10 @@ import { Generations } from '../../src/catalog/generations.js'
 import { ChainIndex } from '../../src/catalog/index-reader.js'
 import { indexBytes, openIndexTables } from '../../src/catalog/index-tables.js'
 import { openCatalogTables } from '../../src/catalog/tables.js'
-import type { Group, Order } from '../cases/run.js'
+import { type Group, type Order, runCase } from '../cases/run.js'
 import { Dice } from '../kit/dice.js'
 import { workFolder } from '../kit/folders.js'
-import { type CaseWords, failed, judged, type Row } from '../report/results.js'
+import type { CaseWords, Row } from '../report/results.js'
 import { type Built, databasesOf } from './build.js'
 import { Comparison } from './comparison.js'
 import { kinds, type Question } from './questions.js'
@@ -76,7 +76,7 @@ function questionsOf(
 }
 
 async function run(order: Order, wanted: readonly CaseWords[]): Promise<void> {
-  const { indexItems, indexQueries, warmMs, judges } = order.scale
+  const { indexItems, indexQueries, warmMs } = order.scale
   order.note(`index: ${indexItems} items into both`)
   const folder = join(workFolder, `index-${indexItems}`)
   const { built, sqlite } = await databasesOf(folder, indexItems, order.sqliteModule, order.note)
@@ -90,16 +90,11 @@ async function run(order: Order, wanted: readonly CaseWords[]): Promise<void> {
     const bytes = indexBytes(openIndexTables(environment))
     const comparison = new Comparison(index, sqlite === undefined ? undefined : new SqliteReader(sqlite))
     for (const words of wanted) {
-      const noted = { ...words, notes }
-      try {
-        const rows =
-          words === adding
-            ? addingRows(built, bytes)
-            : comparison.run(questionsOf(kindOf(words), { built, comparison }, indexQueries), warmMs)
-        order.tell(judged(noted, rows, judges))
-      } catch (error) {
-        order.tell(failed(noted, error))
-      }
+      await runCase(order, { ...words, notes }, () =>
+        words === adding
+          ? addingRows(built, bytes)
+          : comparison.run(questionsOf(kindOf(words), { built, comparison }, indexQueries), warmMs),
+      )
     }
   } finally {
     sqlite?.close()
