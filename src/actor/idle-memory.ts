@@ -2,7 +2,7 @@ import { performance } from 'node:perf_hooks'
 import { getHeapStatistics, setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { isMainThread } from 'node:worker_threads'
-import { trimMemory } from '../../native/schedule/schedule.js'
+import { ranMs, trimMemory } from '../../native/schedule/schedule.js'
 import { systemClock } from './clock.js'
 
 const turnMs = 1000
@@ -57,17 +57,14 @@ function collect(): void {
  */
 export function giveMemoryBack(): void {
   const memory = new IdleMemory()
-  let before = performance.eventLoopUtilization()
+  const busy = new BusyShare()
   let untilTrim = quietTurns
   systemClock.every(turnMs, () => {
-    const now = performance.eventLoopUtilization()
-    const { utilization } = performance.eventLoopUtilization(now, before)
-    before = now
-    if (memory.turn(utilization, getHeapStatistics().total_heap_size)) {
+    if (memory.turn(busy.next(), getHeapStatistics().total_heap_size)) {
       collect()
       memory.collected(getHeapStatistics().total_heap_size)
       // The time of the collection is no work.
-      before = performance.eventLoopUtilization()
+      busy.next()
     }
     if (!isMainThread) return
     untilTrim -= 1
@@ -75,6 +72,28 @@ export function giveMemoryBack(): void {
     untilTrim = 2 * quietTurns
     if (isQuietProcess()) trimMemory()
   })
+}
+
+/**
+ * Share of the time that this thread worked since the last question. By its processor time, because a thread that waits for
+ * a processor is not busy; without the addon by the time of its event loop, which counts that wait, too.
+ */
+class BusyShare {
+  #ranMs = ranMs()
+  #atMs = systemClock.monotonic()
+  #loop = performance.eventLoopUtilization()
+
+  next(): number {
+    const [ran, atMs, loop] = [ranMs(), systemClock.monotonic(), performance.eventLoopUtilization()]
+    const share =
+      ran === undefined || this.#ranMs === undefined
+        ? performance.eventLoopUtilization(loop, this.#loop).utilization
+        : (ran - this.#ranMs) / Math.max(1, atMs - this.#atMs)
+    this.#ranMs = ran
+    this.#atMs = atMs
+    this.#loop = loop
+    return share
+  }
 }
 
 let used = process.cpuUsage()
