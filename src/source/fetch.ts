@@ -45,6 +45,8 @@ export class Fetch {
   #attempt: AbortController | undefined
   #resolve: (opening: Opening | Refusal) => void = () => undefined
   #told: Opening | undefined
+  /** What the catalog said when nobody was asked yet. */
+  #known: Attributes | undefined
   #fileBytes = 0
   #handle: FileHandle | undefined
   #draft: BlobDraft | undefined
@@ -118,7 +120,8 @@ export class Fetch {
       this.#tell(fresh)
       return true
     }
-    const local = await openLocal(this.wish.id, this.parts)
+    this.#known = this.parts.catalog.attributes(this.wish.id)
+    const local = await openLocal(this.#known, this.parts)
     if (local === undefined) return false
     const { known, handle, offset } = local
     this.#handle = handle
@@ -154,7 +157,9 @@ export class Fetch {
     let refusal =
       avoid.size === 0 ? undefined : refuse('forged', 'upstream', 'a source sent wrong bytes before')
     for (;;) {
-      const known = this.parts.catalog.attributes(this.wish.id)
+      // Reading it costs as much as the rest of the question: only what a source that failed may have changed is read anew.
+      const known = this.#known ?? this.parts.catalog.attributes(this.wish.id)
+      this.#known = undefined
       const wanted = { ...this.wish, avoid, ...(known === undefined ? {} : { attributes: known }) }
       const attempt = new AbortController()
       this.#attempt = attempt

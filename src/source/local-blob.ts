@@ -1,6 +1,5 @@
 import type { FileHandle } from 'node:fs/promises'
 import type { Attributes } from '../catalog/attributes.js'
-import type { Id } from '../format/id.js'
 import type { OpenBlob } from '../store/blobs.js'
 import type { FetchParts } from './fetch-parts.js'
 
@@ -13,16 +12,16 @@ export interface LocalBlob {
 }
 
 /**
- * Opens the blob of `id` where the catalog says that there is one. Undefined: there is none, or it cannot be opened now. Only one
- * that is missing or has another size loses its record. One that cannot be opened (no descriptor is left, the disk fails) stays
- * where it is: the content is fetched anew, and takes its place if that can be kept.
+ * Opens the blob of what is known, where the catalog says that there is one. Undefined: there is none, or it cannot be opened
+ * now. Only one that is missing or has another size loses its record. One that cannot be opened (no descriptor is left, the disk
+ * fails) stays where it is: the content is fetched anew, and takes its place if that can be kept.
  */
 export async function openLocal(
-  id: Id,
+  known: Attributes | undefined,
   { catalog, store, small, keeper, log }: Pick<FetchParts, 'catalog' | 'store' | 'small' | 'keeper' | 'log'>,
 ): Promise<LocalBlob | undefined> {
-  const known = catalog.attributes(id)
   if (known?.digest === undefined || catalog.blobSize(known.digest) === undefined) return undefined
+  const { id } = known
   let blob: OpenBlob | undefined
   try {
     blob = await store.open(known.digest)
