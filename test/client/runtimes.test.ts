@@ -31,6 +31,9 @@ const program = `
 import { ClientError, signerOfEd25519, signerOfEthereum, signerOfSolana, SluiceClient, uploadFolder } from 'sluice-client'
 import { ProvingFetcher } from 'sluice-client/fetch'
 
+/** Everything here takes minutes on a busy machine. */
+t.setTimeout(600_000)
+
 export async function use(places) {
   const seed = crypto.getRandomValues(new Uint8Array(32))
   const said = []

@@ -57,6 +57,8 @@ export interface Scene {
   /** Mines so many blocks. */
   mine(blocks: number): Promise<void>
   readonly hasTokens: boolean
+  /** Ids of top-ups so far. */
+  readonly sent: string[]
 }
 
 type Step = readonly [name: string, run: (scene: Scene) => Promise<unknown>]
@@ -131,16 +133,20 @@ export const steps: readonly Step[] = [
   ],
   [
     'topUpWithTokens',
-    async ({ client, hasTokens }) => (hasTokens ? client.topUpWithTokens(1_000_000) : 'not on this chain'),
+    async ({ client, hasTokens, sent }) => {
+      if (!hasTokens) return 'not on this chain'
+      const told = await client.topUpWithTokens(1_000_000)
+      sent.push((told as { id: string }).id)
+      return told
+    },
   ],
   [
     'submitFundTransaction until it is confirmed',
-    async ({ client, hasTokens, mine }) => {
+    async ({ client, hasTokens, mine, sent: [id = ''] }) => {
       if (!hasTokens) return 'not on this chain'
       const { payments } = (await client.getPaymentHistory({ limit: 1 })) as { payments: unknown[] }
-      const sent = (await client.topUpWithTokens(2_000_000)) as { id: string }
       await mine(12)
-      return { before: payments, after: await client.submitFundTransaction(sent.id) }
+      return { before: payments, after: await client.submitFundTransaction(id) }
     },
   ],
   [

@@ -13,6 +13,9 @@ import { compared, inShort, outcomeOf, settled } from './side-by-side.js'
 import { type TurboLibrary, turboPath } from './turbo-client.js'
 import { newWallet } from './wallets.js'
 
+/** Everything here takes minutes on a busy machine. */
+t.setTimeout(600_000)
+
 const anvil = anvilPath()
 const skip = anvil === undefined || !existsSync(turboPath) ? 'no anvil, or test/clients not installed' : false
 

@@ -15,6 +15,9 @@ import { compared, inShort, type Outcome, outcomeOf, settled } from './side-by-s
 import { type TurboLibrary, turboOperations, turboPath } from './turbo-client.js'
 import { type NewWallet, newWallet, type WalletKind, walletKinds } from './wallets.js'
 
+/** Everything here takes minutes on a busy machine. */
+t.setTimeout(900_000)
+
 const skip = existsSync(turboPath) ? false : 'install test/clients to run it'
 
 const settings = {
@@ -60,7 +63,7 @@ async function sceneOf(
   return {
     ...{ client: operations(own), friend: operations(other) },
     ...{ address: own.signer.address, friendAddress: other.signer.address },
-    ...{ gateway: places.gateway, folder, hasTokens: kind === 'arweave' },
+    ...{ gateway: places.gateway, folder, hasTokens: kind === 'arweave', sent: [] },
     async signedItem(data) {
       const { signer } = await newWallet('ethereum')
       return (await signedItem(Buffer.from(data), { tags: [] }, signer)).bytes
@@ -80,7 +83,7 @@ async function ran(
   ])
   const outcomes = new Map<string, Outcome & { words?: string }>()
   for (const [name, step] of steps) {
-    const isWaiting = name.includes('topUp') || name.includes('submitFund')
+    const isWaiting = name.includes('topUp')
     const mining = isWaiting && scene.hasTokens ? mined(mine) : undefined
     const outcome = await outcomeOf(() => step(scene))
     await mining?.()

@@ -20,6 +20,9 @@ import type { Places } from './our-client.js'
 import { compared, inShort, type Outcome, outcomeOf, settled } from './side-by-side.js'
 import { type TurboLibrary, turboPath } from './turbo-client.js'
 
+/** Everything here takes minutes on a busy machine. */
+t.setTimeout(600_000)
+
 const anvil = anvilPath()
 const skip = anvil === undefined || !existsSync(turboPath) ? 'no anvil, or test/clients not installed' : false
 

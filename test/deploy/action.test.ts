@@ -7,6 +7,9 @@ import { promisify } from 'node:util'
 import t from 'tap'
 import { run } from '../flow/running.js'
 
+/** Everything here takes minutes on a busy machine. */
+t.setTimeout(600_000)
+
 const action = fileURLToPath(new URL('../../../deploy/action/', import.meta.url))
 const program = fileURLToPath(new URL('../../src/cli/sluice.js', import.meta.url))
 

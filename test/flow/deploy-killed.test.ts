@@ -17,6 +17,9 @@ import { type Running, run, sluice } from './running.js'
 const program = fileURLToPath(new URL('../../src/cli/sluice.js', import.meta.url))
 const kills = Number(process.env.KILLS ?? 3)
 
+/** Everything here takes minutes on a busy machine. */
+t.setTimeout(600_000 + kills * 60_000)
+
 /** Nothing is free, so that a second charge would show in the balance. */
 const settings = {
   ...{ DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '0', UPLOAD_FREE_ITEM_BYTES: '0' },

@@ -5,6 +5,9 @@ import { chromium } from 'playwright-core'
 import t from 'tap'
 import { run } from './running.js'
 
+/** Everything here takes minutes on a busy machine. */
+t.setTimeout(600_000)
+
 const chromiumPath = '/usr/bin/chromium'
 const skip = existsSync(chromiumPath) ? false : 'no Chromium here'
 
