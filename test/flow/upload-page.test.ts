@@ -3,6 +3,8 @@ import { createPublicKey } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { chromium, type Page } from 'playwright-core'
 import t from 'tap'
+import type { Hex } from 'viem'
+import { privateKeyToAccount } from 'viem/accounts'
 import { encodeBase58 } from '../../src/format/base58.js'
 import { ed25519Signer } from '../../src/proof/sign.js'
 import { run } from './running.js'
@@ -105,4 +107,34 @@ t.test('files and a folder go up from a browser', { skip }, async (t) => {
   ])
   await page.locator(`#key code:not([title="${owner}"])`).waitFor()
   t.same(wrong, [])
+})
+
+t.test('a wallet of the browser signs instead', { skip }, async (t) => {
+  const { urls } = await run(t, t.testdir(), { DEVNET_SEED: 'false' })
+  const account = privateKeyToAccount(`0x${'5b'.repeat(32)}`)
+  const opened = await chromium.launch({ executablePath: browser, args: flags })
+  t.teardown(() => opened.close())
+  const page = await opened.newPage()
+  page.setDefaultTimeout(120_000)
+  await page.exposeFunction('signRaw', (raw: Hex) => account.signMessage({ message: { raw } }))
+  await page.addInitScript(`globalThis.ethereum = {
+    request: async ({ method, params }) => {
+      if (method === 'eth_requestAccounts') return ['${account.address}']
+      if (method === 'personal_sign') return globalThis.signRaw(params[0])
+      throw new Error(method)
+    },
+  }`)
+  await page.goto(`${urls.upload}/upload`)
+  await page.click('text=Use the Ethereum wallet')
+  await page.locator(`#key code[title="${account.address}"]`).waitFor()
+  await page.setInputFiles('#files', [
+    { name: 'a.txt', mimeType: 'text/plain', buffer: Buffer.from('by a wallet') },
+  ])
+  await sent(page, 1)
+  const link = (await page.getAttribute('#list a', 'href')) ?? ''
+  const served = await fetch(link)
+  t.equal(await served.text(), 'by a wallet')
+  const owner = Buffer.from(served.headers.get('x-chain-owner') ?? '', 'base64url')
+  t.equal(owner.toString('hex'), account.publicKey.slice(2), 'the item is of the wallet')
+  t.equal(await page.evaluate('localStorage.getItem("sluice-upload-key")'), null, 'no key was made')
 })
