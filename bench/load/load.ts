@@ -21,7 +21,7 @@ export interface Target {
   readonly lines?: readonly string[]
 }
 
-/** What is asked for by whom. */
+/** Requests of a load, and the header lines of its clients. */
 export interface Plan {
   /** File that contents are windows of. */
   readonly truthPath?: string
@@ -46,7 +46,7 @@ export interface Manner {
   readonly seed?: number
   /** The processor that the load maker runs on; any where it is absent. */
   readonly cpu?: number
-  /** Gives way to others on its processor. */
+  /** Lower priority than other programs on its processor. */
   readonly meek?: boolean
   /**
    * Runs before all others (SCHED_FIFO) where the system permits, as a client on a machine of its own would: its own waiting
@@ -57,7 +57,7 @@ export interface Manner {
 
 const wrongKinds = ['status', 'length', 'range', 'body', 'framing', 'closed', 'late', 'unanswered'] as const
 
-/** What came of it. */
+/** Result of a load. */
 export interface Outcome {
   /** From the first request to the last answer. */
   readonly seconds: number
@@ -74,7 +74,7 @@ export interface Outcome {
   readonly maxUs: number
   readonly statuses: Readonly<Record<string, number>>
   readonly wrong: Readonly<Record<(typeof wrongKinds)[number], number>>
-  /** The first wrong answers, in words. */
+  /** Descriptions of the first wrong answers. */
   readonly examples: readonly string[]
 }
 
@@ -88,7 +88,7 @@ export class WrongAnswers extends Error {
   }
 }
 
-/** Compiles the load maker where there is none of this very source. Throws without a compiler. */
+/** Compiles the load maker where its source has changed. Throws without a compiler. */
 function loadMaker(): string {
   const folder = join(benchFolder, 'load')
   const sources = readdirSync(folder).filter((name) => /\.(cc|h)$/.test(name))
@@ -143,7 +143,7 @@ function mayBePrompt(): boolean {
   return isPermitted
 }
 
-/** Runs one load to its end; tells what came whatever it was. Rejects where the load maker fails. */
+/** Runs one load to its end, and resolves also where answers were wrong. Rejects where the load maker fails. */
 export function tryLoad(plan: PlanFile | Plan, manner: Manner): Promise<Outcome> {
   const file = 'drop' in plan ? plan : writePlan(plan)
   const { port, cpu, meek, isPrompt, flood, lateMs, drainMs, ...rest } = manner
@@ -170,7 +170,7 @@ export function tryLoad(plan: PlanFile | Plan, manner: Manner): Promise<Outcome>
   })
 }
 
-/** What is wrong with an outcome, in words; undefined where each answer was right and there were some. */
+/** What is wrong with an outcome; undefined where there were answers and all were right. */
 export function complaint({ answered, wrong, examples }: Outcome): string | undefined {
   const kinds = wrongKinds.filter((kind) => wrong[kind] > 0).map((kind) => `${wrong[kind]} x ${kind}`)
   if (kinds.length > 0) return `wrong answers: ${kinds.join(', ')} (${examples[0] ?? ''})`
