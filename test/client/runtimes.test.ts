@@ -26,13 +26,13 @@ const runtimes = {
   bun: [join(clients, `@oven/bun-linux-${arm ? 'aarch64' : 'x64'}/bin/bun`)],
 }
 
+/** Everything here takes minutes on a busy machine. */
+t.setTimeout(600_000)
+
 /** Uploads, looks at prices, fetches with proof, by keys of three kinds: all that a page or program does. */
 const program = `
 import { ClientError, signerOfEd25519, signerOfEthereum, signerOfSolana, SluiceClient, uploadFolder } from 'sluice-client'
 import { ProvingFetcher } from 'sluice-client/fetch'
-
-/** Everything here takes minutes on a busy machine. */
-t.setTimeout(600_000)
 
 export async function use(places) {
   const seed = crypto.getRandomValues(new Uint8Array(32))
