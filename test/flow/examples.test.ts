@@ -53,9 +53,8 @@ t.test('reading, querying, posting, blocking and exporting', async (t) => {
   const { page = '' } = running.examples
   const keyFile = join(dataPath, 'keys/admin.key')
   await until('the site in the index', async () => {
-    const asked = await fetch(
-      `${given.GATEWAY}/graphql?query=${encodeURIComponent('{transactions{edges{node{id}}}}')}`,
-    )
+    const query = `{transactions(ids: ["${page}"]) {edges {node {id}}}}`
+    const asked = await fetch(`${given.GATEWAY}/graphql?query=${encodeURIComponent(query)}`)
     return (await asked.text()).includes(page) ? true : undefined
   })
   t.match(
