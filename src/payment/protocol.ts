@@ -104,5 +104,5 @@ export function usdcBy(ask: (request: UsdcRequest) => Promise<unknown>): UsdcPor
 }
 
 /** The same over HTTP, where the payment service runs elsewhere. */
-export { RemoteCredits, type RemoteCreditsOptions } from './remote.js'
+export { RemoteCredits } from './remote.js'
 export { RemoteUsdc } from './remote-usdc.js'

@@ -1,43 +1,14 @@
 import type { Clock } from '../actor/clock.js'
-import { expected } from '../format/bug.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
-import { Upstream } from '../http/upstream.js'
 import type { ApprovalView, Checked, CreditsPort, Denied, Payer } from './port.js'
-import { makeServiceToken } from './service-token.js'
-
-export interface RemoteCreditsOptions {
-  /** The payment service, without a trailing slash. */
-  readonly url: string
-  /** PRIVATE_ROUTE_SECRET of both. */
-  readonly secret: string
-  /** For one answer: an upload must not wait for long. */
-  readonly limitMs: number
-  readonly connectionsMax: number
-}
-
-interface Told {
-  readonly status: number
-  readonly text: string
-}
-
-const answerMaxBytes = 1 << 20
+import { type PaymentAnswer, ServiceLink, type ServiceLinkOptions } from './service-link.js'
 
 /** The payment service of another machine, by its protected routes. */
 export class RemoteCredits implements CreditsPort {
-  readonly #upstream: Upstream
-  readonly #base: URL
+  readonly #link: ServiceLink
 
-  constructor(
-    private readonly options: RemoteCreditsOptions,
-    private readonly clock: Clock,
-  ) {
-    this.#base = new URL(options.url)
-    const { connectionsMax, limitMs } = options
-    this.#upstream = new Upstream({
-      connections: connectionsMax,
-      connect: { timeout: limitMs },
-      pipelining: 1,
-    })
+  constructor(options: ServiceLinkOptions, clock: Clock) {
+    this.#link = new ServiceLink(options, clock)
   }
 
   async price(bytes: number): Promise<{ readonly winc: string } | Refusal> {
@@ -98,7 +69,7 @@ export class RemoteCredits implements CreditsPort {
   }
 
   close(): Promise<void> {
-    return this.#upstream.destroy()
+    return this.#link.close()
   }
 
   /** The refusal of a reserve does not say whether the wallet is known: the check does. */
@@ -110,42 +81,16 @@ export class RemoteCredits implements CreditsPort {
   }
 
   /** Refusals: `late`, `upstream`. Never rejects but for bugs. */
-  async #ask(
+  #ask(
     path: string,
     query: Readonly<Record<string, string | readonly string[]>>,
-  ): Promise<Told | Refusal> {
-    const { secret, limitMs } = this.options
+  ): Promise<PaymentAnswer | Refusal> {
     const search = new URLSearchParams(
       Object.entries(query).flatMap(([name, value]) =>
         [value].flat().map((one): [string, string] => [name, one]),
       ),
     )
-    const late = new AbortController()
-    const timer = this.clock.after(limitMs, () => late.abort())
-    try {
-      const answer = await this.#upstream.request({
-        ...{ origin: this.#base.origin, method: 'GET', signal: late.signal },
-        path: `${this.#base.pathname.replace(/\/$/, '')}/v1/${path}?${search}`,
-        headers: {
-          authorization: `Bearer ${makeServiceToken(secret, this.clock.now())}`,
-          'user-agent': 'sluice',
-        },
-      })
-      let size = 0
-      const pieces: Buffer[] = []
-      for await (const piece of answer.body as AsyncIterable<Buffer>) {
-        size += piece.length
-        if (size > answerMaxBytes) return refuse('upstream', 'upstream', 'the payment service said too much')
-        pieces.push(piece)
-      }
-      return { status: answer.statusCode, text: Buffer.concat(pieces).toString() }
-    } catch (error) {
-      if (late.signal.aborted)
-        return refuse('late', 'upstream', `the payment service gave no answer in ${limitMs} ms`)
-      return refuse('upstream', 'upstream', `the payment service: ${expected(error).message}`)
-    } finally {
-      timer.cancel()
-    }
+    return this.#link.ask(`/v1/${path}?${search}`)
   }
 }
 
@@ -165,12 +110,12 @@ function isWinc(value: unknown): value is string {
   return typeof value === 'string' && /^-?\d+$/.test(value)
 }
 
-function wincOf(told: Told | Refusal): { readonly winc: string } | Refusal {
+function wincOf(told: PaymentAnswer | Refusal): { readonly winc: string } | Refusal {
   if (isRefusal(told)) return told
   return told.status === 200 && isWinc(told.text) ? { winc: told.text } : unreadable(told)
 }
 
-function sharedBy<Shared extends object>(told: Told | Refusal): Shared | Denied | Refusal {
+function sharedBy<Shared extends object>(told: PaymentAnswer | Refusal): Shared | Denied | Refusal {
   if (isRefusal(told)) return told
   const { status, text } = told
   if (status === 400 || status === 402 || status === 404) return { denied: true, status, text }
@@ -178,7 +123,7 @@ function sharedBy<Shared extends object>(told: Told | Refusal): Shared | Denied 
   return status === 200 && body !== undefined ? (body as unknown as Shared) : unreadable(told)
 }
 
-function parsed({ text }: Told): Readonly<Record<string, unknown>> | undefined {
+function parsed({ text }: PaymentAnswer): Readonly<Record<string, unknown>> | undefined {
   try {
     const value: unknown = JSON.parse(text)
     return typeof value === 'object' && value !== null
@@ -190,7 +135,7 @@ function parsed({ text }: Told): Readonly<Record<string, unknown>> | undefined {
   }
 }
 
-function unreadable({ status }: Told): Refusal {
+function unreadable({ status }: PaymentAnswer): Refusal {
   const why = status === 401 ? 'it does not know our PRIVATE_ROUTE_SECRET' : `status ${status}`
   return refuse('upstream', 'upstream', `the payment service: ${why}`)
 }
