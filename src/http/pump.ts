@@ -9,7 +9,11 @@ import { attempt, type Stalls, type Watched } from './stalls.js'
  */
 const turnBytes = 64 * 1024 * 1024
 export const shareMinBytes = 128 * 1024
-const shareMaxBytes = 8 * 1024 * 1024
+/**
+ * Of one body in one turn. The kernel copies 256 KiB in about 0.1 ms; all other requests of this thread wait for so long, and
+ * a body that goes out in one call of 8 MiB would make them wait for 3 ms.
+ */
+const shareMaxBytes = 256 * 1024
 
 /** Bodies of this thread that are under way. */
 let open = 0
