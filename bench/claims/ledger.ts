@@ -17,6 +17,7 @@ const help = `ledger: what a reserve and its settlement cost, durable
   --pairs N     of each run (20000)
   --clients N   pairs under way (1000)
   --rounds N    (3)
+  --rate N      of pairs a second, for three seconds, in the run that shows how long one takes (10000)
   --seconds N   of pgbench a round (5)
   --only NAMES  embedded, postgres, history; and large, which is asked for by name only
   --transfers N of large (10000000)
@@ -28,9 +29,9 @@ interface Measured {
   readonly cpuMicroseconds: number
 }
 
-/** Reserves and settles, each pair by one of `clients` at a time, over 1000 wallets. */
-async function pairs(ledger: MoneyLedger, count: number, clients: number, round: number): Promise<Measured> {
-  const facts = { reason: 'upload', reference: 'bench' }
+const facts = { reason: 'upload', reference: 'bench' }
+
+async function topUp(ledger: MoneyLedger, round: number): Promise<void> {
   await ledger.commit({
     transfers: Array.from({ length: 1000 }, (_, at) => ({
       ...{
@@ -43,48 +44,89 @@ async function pairs(ledger: MoneyLedger, count: number, clients: number, round:
       ...facts,
     })),
   })
+}
+
+/** Reserves and settles; resolves when both are durable. */
+async function pair(ledger: MoneyLedger, round: number, at: number): Promise<void> {
+  const name = `${round}:${at}`
+  const record = {
+    kind: 'reservation',
+    key: name,
+    value: `{"address":"${at % 1000}","winc":"1000"}`,
+    expected: 0,
+  }
+  const held = await ledger.commit({
+    transfers: [
+      {
+        id: `r:${name}`,
+        kind: 'pending',
+        debit: `wallet:${at % 1000}`,
+        credit: 'revenue',
+        amount: 1000n,
+        ...facts,
+      },
+    ],
+    records: [record],
+  })
+  const spent = await ledger.commit({
+    transfers: [{ id: `s:${name}`, kind: 'post', pending: `r:${name}`, ...facts }],
+  })
+  if (isRejected(held) || isRejected(spent)) throw new Error('a pair was refused')
+}
+
+/** Each pair by one of `clients` at a time, over 1000 wallets. */
+async function pairs(ledger: MoneyLedger, count: number, clients: number, round: number): Promise<Measured> {
+  await topUp(ledger, round)
   const times: number[] = []
   let next = 0
   const client = async (): Promise<void> => {
     for (let at = next++; at < count; at = next++) {
       const begin = systemClock.monotonic()
-      const name = `${round}:${at}`
-      const record = {
-        kind: 'reservation',
-        key: name,
-        value: `{"address":"${at % 1000}","winc":"1000"}`,
-        expected: 0,
-      }
-      const held = await ledger.commit({
-        transfers: [
-          {
-            id: `r:${name}`,
-            kind: 'pending',
-            debit: `wallet:${at % 1000}`,
-            credit: 'revenue',
-            amount: 1000n,
-            ...facts,
-          },
-        ],
-        records: [record],
-      })
-      const spent = await ledger.commit({
-        transfers: [{ id: `s:${name}`, kind: 'post', pending: `r:${name}`, ...facts }],
-      })
-      if (isRejected(held) || isRejected(spent)) throw new Error('a pair was refused')
+      await pair(ledger, round, at)
       times.push(systemClock.monotonic() - begin)
     }
   }
+  const done = measuring(times)
+  await Promise.all(Array.from({ length: clients }, client))
+  return done()
+}
+
+/** The same, but pairs begin at a rate, whether those before have ended or not; a pair's time counts from when it was due. */
+async function paced(
+  ledger: MoneyLedger,
+  count: number,
+  perSecond: number,
+  round: number,
+): Promise<Measured> {
+  await topUp(ledger, round)
+  const times: number[] = []
+  const done = measuring(times)
+  const begin = systemClock.monotonic()
+  const running: Promise<void>[] = []
+  while (running.length < count) {
+    const due = Math.min(count, ((systemClock.monotonic() - begin) * perSecond) / 1000)
+    for (let at = running.length; at < due; at += 1) {
+      const dueAt = begin + (at * 1000) / perSecond
+      running.push(pair(ledger, round, at).then(() => void times.push(systemClock.monotonic() - dueAt)))
+    }
+    await new Promise<void>((resolve) => setTimeout(resolve, 1))
+  }
+  await Promise.all(running)
+  return done()
+}
+
+function measuring(times: number[]): () => Measured {
   const cpu = process.cpuUsage()
   const begin = systemClock.monotonic()
-  await Promise.all(Array.from({ length: clients }, client))
-  const ms = systemClock.monotonic() - begin
-  const { user, system } = process.cpuUsage(cpu)
-  times.sort((one, two) => one - two)
-  return {
-    perSecond: (count / ms) * 1000,
-    p99Ms: times[Math.floor(times.length * 0.99)] ?? 0,
-    cpuMicroseconds: (user + system) / count,
+  return () => {
+    const ms = systemClock.monotonic() - begin
+    const { user, system } = process.cpuUsage(cpu)
+    times.sort((one, two) => one - two)
+    return {
+      perSecond: (times.length / ms) * 1000,
+      p99Ms: times[Math.floor(times.length * 0.99)] ?? 0,
+      cpuMicroseconds: (user + system) / times.length,
+    }
   }
 }
 
@@ -98,11 +140,12 @@ function show(name: string, measured: readonly Measured[]): number {
   return perSecond
 }
 
-async function embedded(count: number, clients: number, rounds: number): Promise<void> {
+async function embedded(count: number, clients: number, rounds: number, rate: number): Promise<void> {
   const ledger = new EmbeddedLedger({ path: join(scratch('bench-ledger'), 'ledger'), clock: systemClock })
   const runs: Measured[] = []
   for (let round = 0; round < rounds; round += 1) runs.push(await pairs(ledger, count, clients, round))
   show(`embedded, ${clients} under way`, runs)
+  show(`embedded, ${rate} a second wanted`, [await paced(ledger, rate * 3, rate, rounds + 1)])
   const few = [await pairs(ledger, Math.ceil(count / 20), 16, rounds)]
   show('embedded, 16 under way', few)
   const { faults, transfers } = await ledger.check()
@@ -217,6 +260,7 @@ const { values } = parseArgs({
     pairs: { type: 'string', default: '20000' },
     clients: { type: 'string', default: '1000' },
     rounds: { type: 'string', default: '3' },
+    rate: { type: 'string', default: '10000' },
     seconds: { type: 'string', default: '5' },
     only: { type: 'string', default: 'embedded,postgres,history' },
     transfers: { type: 'string', default: '10000000' },
@@ -226,7 +270,7 @@ if (values.help === true) process.stdout.write(help)
 else {
   const [count, clients, rounds] = [Number(values.pairs), Number(values.clients), Number(values.rounds)]
   const only = values.only.split(',')
-  if (only.includes('embedded')) await embedded(count, clients, rounds)
+  if (only.includes('embedded')) await embedded(count, clients, rounds, Number(values.rate))
   if (only.includes('postgres')) await onPostgres(count, clients, rounds, Number(values.seconds))
   if (only.includes('history')) await history()
   if (only.includes('large')) await large(Number(values.transfers))

@@ -36,6 +36,32 @@ export function newAccount(name: string, openedMs: number): LedgerAccount {
   return { name, debitsPosted: 0n, creditsPosted: 0n, debitsPending: 0n, creditsPending: 0n, openedMs }
 }
 
+/** The account behind a transfer from it: `posted` for good, `held` as pending (below zero: not any more). */
+export function debited(account: LedgerAccount, posted: bigint, held: bigint): LedgerAccount {
+  const { name, debitsPosted, creditsPosted, debitsPending, creditsPending, openedMs } = account
+  return {
+    name,
+    debitsPosted: debitsPosted + posted,
+    creditsPosted,
+    debitsPending: debitsPending + held,
+    creditsPending,
+    openedMs,
+  }
+}
+
+/** The account behind a transfer to it. */
+export function credited(account: LedgerAccount, posted: bigint, held: bigint): LedgerAccount {
+  const { name, debitsPosted, creditsPosted, debitsPending, creditsPending, openedMs } = account
+  return {
+    name,
+    debitsPosted,
+    creditsPosted: creditsPosted + posted,
+    debitsPending,
+    creditsPending: creditsPending + held,
+    openedMs,
+  }
+}
+
 /** As it lies on disk: sums as decimal text, because they may be of any length. */
 export function encodeAccount(account: LedgerAccount): string {
   const { debitsPosted, creditsPosted, debitsPending, creditsPending, openedMs } = account

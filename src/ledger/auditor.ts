@@ -36,7 +36,7 @@ export class Auditor {
     this.#sequence = sequence
     this.#head = nextHead(this.#head, sequence, text)
     const signed = this.#heads.get(sequence)
-    if (signed !== undefined && signed.head !== Buffer.from(this.#head).toString('hex'))
+    if (signed !== undefined && signed.head !== this.#head)
       this.fault(`the transfers up to ${sequence} are not those that were signed`)
     const transfer = decodeTransfer(sequence, text)
     if (transfer.timeMs < this.#timeMs) this.fault(`transfer ${sequence} is older than the one before it`)
@@ -68,7 +68,7 @@ export class Auditor {
       transfers: this.#sequence,
       accounts,
       signedHeads: this.signed.length,
-      head: Buffer.from(this.#head).toString('hex'),
+      head: this.#head,
       faults: this.#faults,
     }
   }

@@ -23,6 +23,8 @@ export interface EmbeddedOptions {
   readonly clock: Clock
   /** Absent: heads are not signed, nor are signatures checked. */
   readonly key?: HeadKey
+  /** So many transfers and records are in memory before the tables are brought up to date. Tests set it low. */
+  readonly deferredMax?: number
 }
 
 /** Orders of one transaction: so many take some tens of milliseconds. */
@@ -39,10 +41,10 @@ export class EmbeddedLedger implements MoneyLedger {
   readonly #now: () => number
   readonly #key: HeadKey | undefined
 
-  constructor({ path, clock, key }: EmbeddedOptions) {
-    this.#books = new LmdbBooks(path)
+  constructor({ path, clock, key, deferredMax }: EmbeddedOptions) {
+    this.#books = new LmdbBooks(path, deferredMax)
     this.#key = key
-    this.#now = notBefore(clock, this.#books.at(this.#books.sequence)?.timeMs ?? 0)
+    this.#now = notBefore(clock, this.#books.lastMs)
     this.#group = new GroupCommit(
       (orders) => this.#carryOut(orders),
       groupMax,
@@ -92,7 +94,7 @@ export class EmbeddedLedger implements MoneyLedger {
     const { sequence, head } = this.#books
     const last = this.#books.lastSigned()
     if (this.#key === undefined || sequence === (last?.sequence ?? 0)) return undefined
-    const facts = { sequence, head: Buffer.from(head).toString('hex'), timeMs: this.#now() }
+    const facts = { sequence, head, timeMs: this.#now() }
     const signed = { ...facts, signature: this.#key.sign(facts.sequence, facts.head, facts.timeMs) }
     this.#books.putHead(signed)
     await this.#books.flushed()
@@ -100,6 +102,8 @@ export class EmbeddedLedger implements MoneyLedger {
   }
 
   async check(): Promise<LedgerReport> {
+    // Another process may write meanwhile: all that follows is read in one turn, and so of one state.
+    this.#books.reread()
     const auditor = new Auditor(this.#books.signedHeads(), this.#key?.publicKey)
     for (const { sequence, text } of this.#books.all()) {
       const { id, kind, pending } = auditor.take(sequence, text)

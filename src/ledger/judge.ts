@@ -1,9 +1,19 @@
-import { availableOf, balanceOf, isOwned, type LedgerAccount, newAccount } from './account.js'
+import {
+  availableOf,
+  balanceOf,
+  credited,
+  debited,
+  isOwned,
+  type LedgerAccount,
+  newAccount,
+} from './account.js'
 import { type CommitOrder, isKey, type LedgerRecord, type RecordChange, type Rejected } from './port.js'
 import {
   type EndOrder,
+  effectOf,
   isSameTransfer,
   type MoveOrder,
+  noFacts,
   type Transfer,
   type TransferOrder,
 } from './transfer.js'
@@ -92,14 +102,17 @@ class Draft {
   }
 
   move(order: MoveOrder): Rejected | undefined {
-    const { id, kind, debit, credit, amount, reason, reference, timeoutMs, about = {} } = order
+    const { id, kind, debit, credit, amount, reason, reference, timeoutMs, about = noFacts } = order
     if (amount < 1n || debit === credit || debit === '' || credit === '')
       return { rejected: 'invalid', at: id }
     const untilMs = kind === 'pending' && timeoutMs !== undefined ? this.nowMs + timeoutMs : 0
-    const facts = { id, kind, debit, credit, amount, reason, reference, about }
-    this.#add({ ...facts, untilMs, pending: '' })
-    if (kind === 'pending') this.#pend(debit, credit, amount)
-    else this.#post(debit, credit, amount)
+    const { nowMs: timeMs } = this
+    const pending = ''
+    const sequence = this.#next
+    this.#add(
+      { sequence, id, kind, debit, credit, amount, reason, reference, timeMs, untilMs, pending, about },
+      0n,
+    )
     if (order.mayOverdraw !== true) this.#givers.set(debit, id)
     return undefined
   }
@@ -115,20 +128,27 @@ class Draft {
     const amount = kind === 'post' ? (order.amount ?? pending.amount) : pending.amount
     if (amount < 1n || amount > pending.amount) return { rejected: 'invalid', at: id }
     this.#ended.add(pendingId)
-    this.#add({
-      id,
-      kind,
-      debit,
-      credit,
-      amount,
-      reason,
-      reference,
-      untilMs: 0,
-      pending: pendingId,
-      about: {},
-    })
-    this.#pend(debit, credit, -pending.amount)
-    if (kind === 'post') this.#post(debit, credit, amount)
+    const { nowMs: timeMs } = this
+    const untilMs = 0
+    const about = noFacts
+    const sequence = this.#next
+    this.#add(
+      {
+        sequence,
+        id,
+        kind,
+        debit,
+        credit,
+        amount,
+        reason,
+        reference,
+        timeMs,
+        untilMs,
+        pending: pendingId,
+        about,
+      },
+      pending.amount,
+    )
     return undefined
   }
 
@@ -141,26 +161,21 @@ class Draft {
     return undefined
   }
 
-  #add(facts: Omit<Transfer, 'sequence' | 'timeMs'>): void {
-    this.made.push({ sequence: this.sequence + this.made.length + 1, timeMs: this.nowMs, ...facts })
+  get #next(): number {
+    return this.sequence + this.made.length + 1
+  }
+
+  /** `pending`: the amount of what the transfer ends. */
+  #add(transfer: Transfer, pending: bigint): void {
+    this.made.push(transfer)
+    const { debit, credit } = transfer
+    const { posted, held } = effectOf(transfer, pending)
+    this.#accounts.set(debit, debited(this.#account(debit), posted, held))
+    this.#accounts.set(credit, credited(this.#account(credit), posted, held))
   }
 
   #account(name: string): LedgerAccount {
     return this.#accounts.get(name) ?? this.books.account(name) ?? newAccount(name, this.nowMs)
-  }
-
-  #pend(debit: string, credit: string, amount: bigint): void {
-    const giver = this.#account(debit)
-    this.#accounts.set(debit, { ...giver, debitsPending: giver.debitsPending + amount })
-    const taker = this.#account(credit)
-    this.#accounts.set(credit, { ...taker, creditsPending: taker.creditsPending + amount })
-  }
-
-  #post(debit: string, credit: string, amount: bigint): void {
-    const giver = this.#account(debit)
-    this.#accounts.set(debit, { ...giver, debitsPosted: giver.debitsPosted + amount })
-    const taker = this.#account(credit)
-    this.#accounts.set(credit, { ...taker, creditsPosted: taker.creditsPosted + amount })
   }
 }
 

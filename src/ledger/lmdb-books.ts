@@ -1,149 +1,175 @@
 import { BoundedMap } from '../actor/bounded-map.js'
-import { type Environment, openEnvironment, present, type Table } from '../store/lmdb.js'
-import { decodeAccount, encodeAccount, type LedgerAccount } from './account.js'
+import { type Environment, openEnvironment } from '../store/lmdb.js'
+import { credited, debited, decodeAccount, encodeAccount, type LedgerAccount, newAccount } from './account.js'
+import { BlockWriter, type Place, textInBlock, textsOfBlock } from './blocks.js'
+import { Deferred, type Located } from './deferred.js'
 import type { Books, LedgerEntries } from './judge.js'
+import { ledgerFormat, migrate } from './lmdb-migration.js'
+import {
+  behind,
+  type LedgerTables,
+  merged,
+  numberAt,
+  numberKey,
+  openTables,
+  placesOf,
+  putDeferred,
+  recordKey,
+  recordOf,
+  textOf,
+  timedPlace,
+  utf8Of,
+  versioned,
+} from './lmdb-tables.js'
 import { isKey, type LedgerRecord, type RecordChange, type SignedHead } from './port.js'
-import { chained, decodeTransfer, encodeTransfer, firstHead, putNumber, type Transfer } from './transfer.js'
-
-const bytesOf = (value: string): Buffer => Buffer.from(value)
-
-function textOf(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString()
-}
-
-function number(value: number): Buffer {
-  const bytes = Buffer.allocUnsafe(8)
-  putNumber(bytes, value, 0)
-  return bytes
-}
-
-/** A text and a number behind it, as one key. */
-function numbered(text: string, value: number): Buffer {
-  const bytes = Buffer.allocUnsafe(text.length * 3 + 8)
-  const end = bytes.write(text)
-  putNumber(bytes, value, end)
-  return bytes.subarray(0, end + 8)
-}
-
-function numberOf(bytes: Uint8Array, at = 0): number {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  return view.getUint32(at) * 2 ** 32 + view.getUint32(at + 4)
-}
-
-function recordKey(kind: string, key: string): Buffer {
-  return bytesOf(`${kind}\0${key}`)
-}
-
-/** Of the highest byte: behind every key of UTF-8 that begins so. */
-function behind(start: Buffer): Buffer {
-  return Buffer.concat([start, Uint8Array.of(0xff)])
-}
+import { chained, decodeTransfer, effectOf, encodeTransfer, firstHead, type Transfer } from './transfer.js'
 
 const keptMax = 50_000
-const stateKey = bytesOf('state')
+/**
+ * So many transfers and records are found through memory before the tables are brought up to date, in the transaction of a group.
+ * More would make pairs no cheaper, and the orders of that group wait longer.
+ */
+const deferredDefault = 2048
+const stateKey = utf8Of('state')
+const formatKey = utf8Of('format')
 
 interface State {
   readonly sequence: number
   readonly version: number
   /** Hex. */
   readonly head: string
+  /** The tables are right up to this transfer. */
+  readonly tabled: number
 }
 
-/** The tables of the embedded ledger. Reads at any time; writes inside `write` only, by one thread. */
+/** As `changes` has it: what a group has done to records. */
+type Changes = readonly (readonly [kind: string, key: string, version: number, value: string | null])[]
+
+/**
+ * The embedded ledger on disk. Reads at any time; writes inside `write` only, by one thread.
+ *
+ * A group of orders writes its transfers as blocks and its records as one row. Where each of them is found (by id, by account, by
+ * time), and what accounts hold, is kept in memory meanwhile and put into the tables later, for thousands of transfers at once: a
+ * busy account is written once then, and what was pending and has ended is one row. A process that was killed makes the memory
+ * anew from the blocks.
+ */
 export class LmdbBooks implements Books {
   sequence = 0
   head = firstHead
   #version = 0
+  #tabled = 0
   readonly #environment: Environment
-  readonly #transfers: Table
-  readonly #ids: Table
-  readonly #accounts: Table
-  readonly #endings: Table
-  readonly #due: Table
-  readonly #entries: Table
-  readonly #records: Table
-  readonly #heads: Table
-  readonly #meta: Table
+  readonly #tables: LedgerTables
+  readonly #blocks: BlockWriter
+  readonly #deferred = new Deferred()
+  /** Changes of this transaction. */
+  #changes: [kind: string, key: string, version: number, value: string | null][] = []
+  /** Keys in `changes`. */
+  #changeKeys: Buffer[] = []
   /** Busy accounts and what is pending on them are not read again from the tables. */
   readonly #keptAccounts = new BoundedMap<string, LedgerAccount>(keptMax)
-  readonly #keptPending = new BoundedMap<string, Transfer>(keptMax)
-  /** Changed by this transaction. */
-  #changed = new Map<string, LedgerAccount>()
+  readonly #keptPending = new BoundedMap<string, Located>(keptMax)
 
-  constructor(path: string) {
+  constructor(
+    path: string,
+    private readonly deferredMax = deferredDefault,
+  ) {
     const environment = openEnvironment(path)
     this.#environment = environment
-    this.#transfers = environment.table('transfers')
-    this.#ids = environment.table('ids')
-    this.#accounts = environment.table('accounts')
-    this.#endings = environment.table('endings')
-    this.#due = environment.table('due')
-    this.#entries = environment.table('entries')
-    this.#records = environment.table('records')
-    this.#heads = environment.table('heads')
-    this.#meta = environment.table('meta')
-    this.#readState()
+    const tables = openTables(environment)
+    this.#tables = tables
+    this.#blocks = new BlockWriter((first, block) => tables.blocks.append(numberKey(first), block))
+    migrate(environment, tables, formatKey, stateKey)
+    this.reread()
+  }
+
+  /** When the last transfer happened; 0 where there is none. */
+  get lastMs(): number {
+    const [last] = this.#tables.blocks.span({ backwards: true, limit: 1 })
+    if (last === undefined) return 0
+    return decodeTransfer(this.sequence, textsOfBlock(last.value).at(-1) ?? '').timeMs
   }
 
   account(name: string): LedgerAccount | undefined {
-    const kept = this.#changed.get(name) ?? this.#keptAccounts.get(name)
+    const kept = this.#deferred.accounts.get(name) ?? this.#keptAccounts.get(name)
     if (kept !== undefined) return kept
     if (!isKey(name)) return undefined
-    const found = this.#accounts.get(bytesOf(name))
+    const found = this.#tables.accounts.get(utf8Of(name))
     return found === undefined ? undefined : decodeAccount(name, textOf(found))
   }
 
   *accounts(start: string, after: string, limit: number): Iterable<LedgerAccount> {
-    const first = bytesOf(start)
-    const from = after === '' ? first : Buffer.concat([bytesOf(after), Uint8Array.of(0)])
-    for (const { key, value } of this.#accounts.span({ start: from, end: behind(first), limit }))
+    const first = utf8Of(start)
+    const from = after === '' ? first : Buffer.concat([utf8Of(after), Uint8Array.of(0)])
+    const waiting = [...this.#deferred.accounts]
+      .map(([name, account]) => ({ key: utf8Of(name), name, account }))
+      .filter(({ key, name }) => name.startsWith(start) && Buffer.compare(key, from) >= 0)
+      .map(({ key, account }) => ({ key, value: utf8Of(encodeAccount(account)) }))
+    let left = limit
+    for (const { key, value } of merged(
+      this.#tables.accounts.span({ start: from, end: behind(first) }),
+      waiting,
+    )) {
+      if (left <= 0) return
+      left -= 1
       yield decodeAccount(textOf(key), textOf(value))
+    }
   }
 
   transfer(id: string): Transfer | undefined {
-    const kept = this.#keptPending.get(id)
-    if (kept !== undefined) return kept
-    const found = this.#ids.get(bytesOf(id))
-    return found === undefined ? undefined : this.at(numberOf(found))
-  }
-
-  /** The transfer of that number. */
-  at(sequence: number): Transfer | undefined {
-    const found = this.#transfers.get(number(sequence))
-    return found === undefined ? undefined : decodeTransfer(sequence, textOf(found))
+    return this.#located(id)?.transfer
   }
 
   /** All transfers in order, as they are stored. */
   *all(): Iterable<{ sequence: number; text: string }> {
-    for (const { key, value } of this.#transfers.span({}))
-      yield { sequence: numberOf(key), text: textOf(value) }
+    for (const { key, value } of this.#tables.blocks.span({})) {
+      const first = numberAt(key)
+      for (const [index, text] of textsOfBlock(value).entries()) yield { sequence: first + index, text }
+    }
   }
 
   isEnded(pendingId: string): boolean {
-    // What is kept is pending still: its end takes it out.
-    if (this.#keptPending.has(pendingId)) return false
-    return this.#endings.get(bytesOf(pendingId)) !== undefined
+    if (this.#deferred.endings.has(pendingId)) return true
+    // What is kept, or was added since, is pending still.
+    if (this.#keptPending.has(pendingId) || this.#deferred.transfers.has(pendingId)) return false
+    return this.#placesOf(pendingId).length > 1
   }
 
   ending(pendingId: string): Transfer | undefined {
-    const found = this.#endings.get(bytesOf(pendingId))
-    return found === undefined ? undefined : this.at(numberOf(found))
+    const ended = this.#deferred.endings.get(pendingId)
+    if (ended !== undefined) return ended.end.transfer
+    const [, end] = this.#placesOf(pendingId)
+    return end === undefined ? undefined : this.#at(end)
   }
 
   history(account: string, before: number, limit: number): Transfer[] {
-    const start = bytesOf(`${account}\0`)
-    // A span that goes backwards begins at the entry at or before its start, so the number below the bound.
-    const from = Buffer.concat([start, number(Math.max(0, before - 1))])
+    if (!isKey(account)) return []
+    const young = this.#deferred.entries.get(account) ?? []
     const found: Transfer[] = []
-    for (const key of this.#entries.keys({ start: from, end: start, backwards: true, limit })) {
-      const transfer = this.at(numberOf(key, key.length - 8))
-      if (transfer !== undefined) found.push(transfer)
+    for (let at = young.length - 1; at >= 0 && found.length < limit; at -= 1) {
+      const { transfer } = young[at] as Located
+      if (transfer.sequence < before) found.push(transfer)
+    }
+    if (found.length >= limit) return found
+    const start = utf8Of(`${account}\0`)
+    // A span that goes backwards begins at the entry at or before its start, so the number below the bound.
+    const from = Buffer.concat([start, numberKey(Math.max(0, before - 1))])
+    for (const { value } of this.#tables.history.span({ start: from, end: start, backwards: true })) {
+      for (const place of placesOf(value).reverse()) {
+        if (place.sequence < before) found.push(this.#at(place))
+        if (found.length >= limit) return found
+      }
     }
     return found
   }
 
   record(kind: string, key: string): LedgerRecord | undefined {
-    const found = isKey(key, kind) ? this.#records.get(recordKey(kind, key)) : undefined
+    const changed = this.#deferred.records.get(kind)?.get(key)
+    if (changed !== undefined) {
+      const { version, value } = changed
+      return value === undefined ? undefined : { kind, key, version, value }
+    }
+    const found = isKey(key, kind) ? this.#tables.records.get(recordKey(kind, key)) : undefined
     return found === undefined ? undefined : recordOf(kind, key, found)
   }
 
@@ -151,44 +177,61 @@ export class LmdbBooks implements Books {
     if (!isKey(start, kind) || !isKey(after, kind)) return []
     const first = recordKey(kind, start)
     const from = after === '' ? first : Buffer.concat([recordKey(kind, after), Uint8Array.of(0)])
+    const waiting = [...(this.#deferred.records.get(kind) ?? [])]
+      .filter(([key]) => key.startsWith(start))
+      .map(([key, { version, value }]) => ({
+        key: recordKey(kind, key),
+        value: value === undefined ? undefined : versioned(version, value),
+      }))
+      .filter(({ key }) => Buffer.compare(key, from) >= 0)
     const lead = kind.length + 1
     const found: LedgerRecord[] = []
-    for (const { key, value } of this.#records.span({ start: from, end: behind(first), limit }))
+    const stored = this.#tables.records.span({ start: from, end: behind(first) })
+    for (const { key, value } of merged(stored, waiting)) {
+      if (found.length >= limit) break
       found.push(recordOf(kind, textOf(key).slice(lead), value))
-    return found
-  }
-
-  /** Ids of what is pending and over at this time. */
-  due(nowMs: number, limit: number): Transfer[] {
-    const found: Transfer[] = []
-    for (const key of this.#due.keys({ end: number(nowMs + 1), limit })) {
-      const transfer = this.at(numberOf(key, 8))
-      if (transfer !== undefined) found.push(transfer)
     }
     return found
   }
 
+  /** What is pending and over at this time, oldest first. */
+  due(nowMs: number, limit: number): Transfer[] {
+    const { endings, timed } = this.#deferred
+    const found: Transfer[] = []
+    for (const entry of this.#tables.timed.span({ end: numberKey(nowMs + 1) })) {
+      if (found.length >= limit) break
+      const transfer = this.#at(timedPlace(entry))
+      if (!endings.has(transfer.id)) found.push(transfer)
+    }
+    for (const { transfer } of timed.values()) if (transfer.untilMs <= nowMs) found.push(transfer)
+    return found
+      .sort((one, other) => one.untilMs - other.untilMs || one.sequence - other.sequence)
+      .slice(0, limit)
+  }
+
   /** Runs `act` in one transaction; where it throws, nothing of it is there. */
   write<T>(act: () => T): T {
+    const before = this.sequence + this.#version
+    let isTabled = false
     try {
       const made = this.#environment.write(() => {
         const result = act()
-        for (const [name, account] of this.#changed)
-          this.#accounts.put(bytesOf(name), bytesOf(encodeAccount(account)))
-        const { sequence, head } = this
-        const state: State = { sequence, version: this.#version, head: Buffer.from(head).toString('hex') }
-        this.#meta.put(stateKey, bytesOf(JSON.stringify(state)))
+        if (this.sequence + this.#version === before) return result
+        this.#blocks.end()
+        isTabled = this.#deferred.size >= this.deferredMax
+        if (isTabled) this.#putTables()
+        else this.#putChanges()
+        this.#putState()
         return result
       })
-      for (const [name, account] of this.#changed) this.#keptAccounts.set(name, account)
-      this.#changed = new Map()
+      this.#changes = []
+      if (isTabled) this.#forgetDeferred()
       this.#environment.refresh()
       return made
     } catch (error) {
-      this.#changed = new Map()
       this.#keptAccounts.clear()
       this.#keptPending.clear()
-      this.#readState()
+      this.reread()
       throw error
     }
   }
@@ -196,7 +239,7 @@ export class LmdbBooks implements Books {
   /** Writes what was judged. Only inside `write`. */
   apply({ transfers, accounts, records }: LedgerEntries): void {
     for (const transfer of transfers) this.#add(transfer)
-    for (const account of accounts) this.#changed.set(account.name, account)
+    for (const account of accounts) this.#deferred.accounts.set(account.name, account)
     for (const change of records) this.#change(change)
   }
 
@@ -205,15 +248,17 @@ export class LmdbBooks implements Books {
   }
 
   putHead(head: SignedHead): void {
-    this.#environment.write(() => this.#heads.put(number(head.sequence), bytesOf(JSON.stringify(head))))
+    this.#environment.write(() =>
+      this.#tables.heads.put(numberKey(head.sequence), utf8Of(JSON.stringify(head))),
+    )
   }
 
   signedHeads(): SignedHead[] {
-    return [...this.#heads.span({})].map(({ value }) => JSON.parse(textOf(value)) as SignedHead)
+    return [...this.#tables.heads.span({})].map(({ value }) => JSON.parse(textOf(value)) as SignedHead)
   }
 
   lastSigned(): SignedHead | undefined {
-    const [last] = this.#heads.span({ backwards: true, limit: 1 })
+    const [last] = this.#tables.heads.span({ backwards: true, limit: 1 })
     return last === undefined ? undefined : (JSON.parse(textOf(last.value)) as SignedHead)
   }
 
@@ -221,45 +266,114 @@ export class LmdbBooks implements Books {
     return this.#environment.close()
   }
 
-  #readState(): void {
-    const found = this.#meta.get(stateKey)
+  /** Reads the state, and makes anew what the tables do not say yet. */
+  reread(): void {
+    this.#blocks.clear()
+    this.#deferred.clear()
+    this.#changes = []
+    this.#environment.refresh()
+    const found = this.#tables.meta.get(stateKey)
     const state = found === undefined ? undefined : (JSON.parse(textOf(found)) as State)
     this.sequence = state?.sequence ?? 0
     this.#version = state?.version ?? 0
-    this.head = state === undefined ? firstHead : Buffer.from(state.head, 'hex')
+    this.#tabled = state?.tabled ?? 0
+    this.head = state?.head ?? firstHead
+    for (const { key, value } of this.#tables.blocks.span({ start: numberKey(this.#tabled + 1) })) {
+      const first = numberAt(key)
+      for (const [index, text] of textsOfBlock(value).entries()) {
+        const transfer = decodeTransfer(first + index, text)
+        this.#repeat({ transfer, place: { sequence: transfer.sequence, index } })
+      }
+    }
+    this.#changeKeys = []
+    for (const { key, value } of this.#tables.changes.span({})) {
+      this.#changeKeys.push(Buffer.from(key))
+      for (const [kind, place, version, text] of JSON.parse(textOf(value)) as Changes)
+        this.#deferred.change(kind, place, { version, value: text ?? undefined })
+    }
+  }
+
+  /** A transfer of a block: what it did to accounts follows from it. */
+  #repeat(located: Located): void {
+    const { transfer } = located
+    const { accounts } = this.#deferred
+    const pending = this.#defer(located)
+    const { posted, held } = effectOf(transfer, pending?.transfer.amount ?? 0n)
+    const { debit, credit, timeMs } = transfer
+    accounts.set(debit, debited(this.account(debit) ?? newAccount(debit, timeMs), posted, held))
+    accounts.set(credit, credited(this.account(credit) ?? newAccount(credit, timeMs), posted, held))
   }
 
   #add(transfer: Transfer): void {
-    const { sequence, id, kind, debit, credit, untilMs, pending } = transfer
-    const text = encodeTransfer(transfer)
-    const key = number(sequence)
-    const { head, bytes } = chained(this.head, sequence, text)
-    this.#transfers.append(key, bytes)
-    this.#ids.put(bytesOf(id), key)
+    const { sequence } = transfer
+    const { head, bytes } = chained(this.head, sequence, encodeTransfer(transfer))
+    this.#defer({ transfer, place: this.#blocks.add(sequence, bytes) })
     this.head = head
     this.sequence = sequence
-    if (kind === 'post' || kind === 'void') {
-      this.#endings.put(bytesOf(pending), key)
-      const held = this.transfer(pending)
-      if (held !== undefined && held.untilMs !== 0)
-        this.#due.remove(Buffer.concat([number(held.untilMs), number(held.sequence)]))
-      this.#keptPending.delete(pending)
-      return
-    }
-    this.#entries.put(numbered(`${debit}\0`, sequence), present)
-    this.#entries.put(numbered(`${credit}\0`, sequence), present)
-    if (untilMs !== 0) this.#due.put(Buffer.concat([number(untilMs), key]), present)
-    if (kind === 'pending') this.#keptPending.set(id, transfer)
+  }
+
+  /** Returns what the transfer ends. */
+  #defer(located: Located): Located | undefined {
+    const { pending } = located.transfer
+    const ended = pending === '' ? undefined : this.#located(pending)
+    this.#deferred.add(located, ended)
+    if (ended !== undefined) this.#keptPending.delete(pending)
+    return ended
   }
 
   #change({ kind, key, value }: RecordChange): void {
-    const place = recordKey(kind, key)
     this.#version += 1
-    if (value === undefined) this.#records.remove(place)
-    else this.#records.put(place, Buffer.concat([number(this.#version), bytesOf(value)]))
+    this.#changes.push([kind, key, this.#version, value ?? null])
+    this.#deferred.change(kind, key, { version: this.#version, value })
   }
-}
 
-function recordOf(kind: string, key: string, stored: Uint8Array): LedgerRecord {
-  return { kind, key, version: numberOf(stored), value: textOf(stored.subarray(8)) }
+  #located(id: string): Located | undefined {
+    const known = this.#deferred.transfers.get(id) ?? this.#keptPending.get(id)
+    if (known !== undefined) return known
+    const [place] = this.#placesOf(id)
+    return place === undefined ? undefined : { transfer: this.#at(place), place }
+  }
+
+  #placesOf(id: string): Place[] {
+    const found = this.#tables.places.get(utf8Of(id))
+    return found === undefined ? [] : placesOf(found)
+  }
+
+  #at({ sequence, index }: Place): Transfer {
+    const block = this.#tables.blocks.view(numberKey(sequence - index))
+    if (block === undefined) throw new Error(`ledger: transfer ${sequence} is missing`)
+    return decodeTransfer(sequence, textInBlock(block, index))
+  }
+
+  #putTables(): void {
+    putDeferred(this.#tables, this.#deferred)
+    for (const key of this.#changeKeys) this.#tables.changes.remove(key)
+    this.#tabled = this.sequence
+  }
+
+  #putChanges(): void {
+    const first = this.#changes[0]
+    if (first === undefined) return
+    const key = numberKey(first[2])
+    this.#tables.changes.append(key, utf8Of(JSON.stringify(this.#changes)))
+    this.#changeKeys.push(key)
+  }
+
+  #putState(): void {
+    const { sequence, head } = this
+    const state: State = { sequence, version: this.#version, head, tabled: this.#tabled }
+    this.#tables.meta.put(stateKey, utf8Of(JSON.stringify(state)))
+    if (this.#tables.meta.view(formatKey) === undefined)
+      this.#tables.meta.put(formatKey, utf8Of(ledgerFormat))
+  }
+
+  /** What is in the tables now need not be in memory, but for what is asked for again soon. */
+  #forgetDeferred(): void {
+    const { accounts, transfers, endings } = this.#deferred
+    for (const [name, account] of accounts) this.#keptAccounts.set(name, account)
+    for (const [id, located] of transfers)
+      if (located.transfer.kind === 'pending' && !endings.has(id)) this.#keptPending.set(id, located)
+    this.#deferred.clear()
+    this.#changeKeys = []
+  }
 }

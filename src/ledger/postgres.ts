@@ -288,7 +288,7 @@ export class PostgresLedger implements MoneyLedger {
       books.apply(judged.entries)
       return { transfers: judged.entries.transfers, existed: false }
     })
-    await written(ask, books, state.head, nowMs)
+    await written(ask, books, Buffer.from(state.head).toString('hex'), nowMs)
     return outcomes
   }
 }
@@ -334,12 +334,7 @@ async function fetched(
   return books
 }
 
-async function written(
-  ask: AskDatabase,
-  books: FetchedBooks,
-  before: Uint8Array,
-  nowMs: number,
-): Promise<void> {
+async function written(ask: AskDatabase, books: FetchedBooks, before: string, nowMs: number): Promise<void> {
   const { added, changedAccounts, changedRecords, sequence, version } = books
   if (added.length === 0 && changedRecords.size === 0) return
   let head = before
@@ -364,6 +359,6 @@ async function written(
     ...[kept.map(({ kind }) => kind), kept.map(({ key }) => key)],
     ...[kept.map((one) => one.version), kept.map(({ value }) => value)],
     ...[gone.map(([kind = '']) => kind), gone.map(([, key = '']) => key)],
-    ...[sequence, version, Buffer.from(head), nowMs],
+    ...[sequence, version, Buffer.from(head, 'hex'), nowMs],
   ])
 }

@@ -65,22 +65,43 @@ export interface Transfer {
   readonly about: Readonly<Record<string, string>>
 }
 
-/** What a transfer is on disk, and what is hashed: JSON with a fixed order of members. The sequence is its key. */
+/** What a transfer adds to both of its accounts: for good, and as pending. `pending`: the amount of what it ends. */
+export function effectOf(
+  { kind, amount }: Pick<Transfer, 'kind' | 'amount'>,
+  pending: bigint,
+): { readonly posted: bigint; readonly held: bigint } {
+  switch (kind) {
+    case 'posted':
+      return { posted: amount, held: 0n }
+    case 'pending':
+      return { posted: 0n, held: amount }
+    case 'post':
+      return { posted: amount, held: -pending }
+    case 'void':
+      return { posted: 0n, held: -pending }
+  }
+}
+
+/** Text that is the same between the quotes of JSON. */
+const plainShape = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/
+
+function quoted(text: string): string {
+  return plainShape.test(text) ? `"${text}"` : JSON.stringify(text)
+}
+
+/** Facts of a transfer without any. */
+export const noFacts: Transfer['about'] = {}
+
+/**
+ * What a transfer is on disk, and what is hashed: JSON of an array with a fixed order (`Encoded`), exactly as JSON.stringify
+ * writes it. The sequence is its key.
+ */
 export function encodeTransfer(transfer: Transfer): string {
   const { id, kind, debit, credit, amount, reason, reference, timeMs, untilMs, pending, about } = transfer
-  return JSON.stringify([
-    id,
-    kind,
-    debit,
-    credit,
-    amount.toString(),
-    reason,
-    reference,
-    timeMs,
-    untilMs,
-    pending,
-    about,
-  ])
+  const facts = about === noFacts ? '{}' : JSON.stringify(about)
+  // Takes half of the time of JSON.stringify.
+  const front = `[${quoted(id)},"${kind}",${quoted(debit)},${quoted(credit)},"${amount}",${quoted(reason)}`
+  return `${front},${quoted(reference)},${timeMs},${untilMs},${quoted(pending)},${facts}]`
 }
 
 type Encoded = [
@@ -102,19 +123,17 @@ export function decodeTransfer(sequence: number, text: string): Transfer {
   const [id, kind, debit, credit, amount, reason, reference, timeMs, untilMs, pending, about] = JSON.parse(
     text,
   ) as Encoded
-  return {
-    ...{ sequence, id, kind, debit, credit, reason, reference, timeMs, untilMs, pending, about },
-    amount: BigInt(amount),
-  }
+  const facts = { sequence, id, kind, debit, credit, amount: BigInt(amount), reason, reference }
+  return Object.assign(facts, { timeMs, untilMs, pending, about })
 }
-
-/** The head of the chain before the first transfer. */
-export const firstHead: Uint8Array = new Uint8Array(32)
 
 const headBytes = 32
 const numberBytes = 8
 /** Of what is hashed, in front of the text. */
 const leadBytes = headBytes + numberBytes
+
+/** The head of the chain before the first transfer. Heads are hex. */
+export const firstHead = '00'.repeat(headBytes)
 
 /** A number as 8 bytes, big-endian, written into `to`. */
 export function putNumber(to: Buffer, value: number, at: number): void {
@@ -122,23 +141,29 @@ export function putNumber(to: Buffer, value: number, at: number): void {
   to.writeUInt32BE(value >>> 0, at + 4)
 }
 
-/** The head behind a transfer: SHA-256 over the head before it, its sequence (8 bytes, big-endian) and its text. */
-export function nextHead(head: Uint8Array, sequence: number, text: string): Uint8Array {
+/** What is hashed next: one after the other, so that one buffer is enough. */
+let hashed = Buffer.allocUnsafe(4096)
+
+/**
+ * The head behind a transfer: SHA-256 over the head before it (32 bytes), its sequence (8 bytes, big-endian) and its text.
+ */
+export function nextHead(head: string, sequence: number, text: string): string {
   return chained(head, sequence, text).head
 }
 
-/** The same, and the text as bytes: both are wanted of each transfer, and made once. */
+/** The same, and the text as bytes, which are valid until the next call: both are wanted of each transfer, and made once. */
 export function chained(
-  head: Uint8Array,
+  head: string,
   sequence: number,
   text: string,
-): { readonly head: Uint8Array; readonly bytes: Buffer } {
+): { readonly head: string; readonly bytes: Uint8Array } {
   // Three bytes of UTF-8 at most for each unit of a JavaScript string.
-  const whole = Buffer.allocUnsafe(leadBytes + text.length * 3)
-  whole.set(head, 0)
-  putNumber(whole, sequence, headBytes)
-  const end = leadBytes + whole.write(text, leadBytes)
-  return { head: hash('sha256', whole.subarray(0, end), 'buffer'), bytes: whole.subarray(leadBytes, end) }
+  const most = leadBytes + text.length * 3
+  if (hashed.length < most) hashed = Buffer.allocUnsafe(2 * most)
+  hashed.write(head, 0, 'hex')
+  putNumber(hashed, sequence, headBytes)
+  const end = leadBytes + hashed.write(text, leadBytes)
+  return { head: hash('sha256', hashed.subarray(0, end), 'hex'), bytes: hashed.subarray(leadBytes, end) }
 }
 
 /** Whether a stored transfer is what an order asks for: then the order was carried out before. */

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { type Clock, systemClock } from '../../src/actor/clock.js'
 import { EmbeddedLedger } from '../../src/ledger/embedded.js'
 import { headKey } from '../../src/ledger/head-key.js'
@@ -7,20 +7,28 @@ import { PostgresLedger } from '../../src/ledger/postgres.js'
 import { postgresFolder, startPostgres } from '../ledger/postgres-server.js'
 import { hold, ledgerConformance, topUp } from './ledger.js'
 
-t.test('embedded', (t) => {
+// What was just written is found through memory, and after so many transfers and records through the tables.
+for (const deferredMax of [1, 3, undefined]) {
+  t.test(`embedded, tables after ${deferredMax ?? 'thousands'}`, (t) => embedded(t, deferredMax))
+}
+
+function embedded(t: Test, deferredMax: number | undefined): void {
   const root = t.testdir()
   let nowMs = 1_000_000
   // The time stands still but for `setTime`: what passes while the machine is busy must not end anything.
   const clock: Clock = { ...systemClock, now: () => nowMs, monotonic: () => nowMs }
   ledgerConformance(t, {
     open: async (place) =>
-      new EmbeddedLedger({ path: join(root, place), clock, key: headKey(join(root, 'key.pem')) }),
+      new EmbeddedLedger({
+        ...{ path: join(root, place), clock, key: headKey(join(root, 'key.pem')) },
+        ...(deferredMax === undefined ? {} : { deferredMax }),
+      }),
     setTime: (ms) => {
       nowMs = ms
     },
   })
   t.end()
-})
+}
 
 const skip = postgresFolder === undefined ? 'no PostgreSQL here' : false
 

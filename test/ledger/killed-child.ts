@@ -9,7 +9,8 @@ const [path = '', round = '0'] = process.argv.slice(2)
 const isDatabase = path.startsWith('postgres://')
 const ledger: MoneyLedger = isDatabase
   ? await PostgresLedger.open({ url: path, clock: systemClock })
-  : new EmbeddedLedger({ path, clock: systemClock })
+  : // Killed while most is in memory, and while the tables are written.
+    new EmbeddedLedger({ path, clock: systemClock, deferredMax: Number(round) % 2 === 0 ? 10 : 4096 })
 
 async function told(id: string, order: TransferOrder): Promise<void> {
   const outcome = await ledger.commit({

@@ -1,0 +1,161 @@
+import type { Environment, Table, TableEntry } from '../store/lmdb.js'
+import { encodeAccount } from './account.js'
+import { type Place, placesMax } from './blocks.js'
+import type { ChangedRecord, Deferred, Located } from './deferred.js'
+import type { LedgerRecord } from './port.js'
+import { putNumber } from './transfer.js'
+
+/** The tables of the embedded ledger. Numbers are 8 bytes, big-endian; a place is a number and the index in its block, 1 byte. */
+export interface LedgerTables {
+  /** Number of its first transfer to block. */
+  readonly blocks: Table
+  /** Id to place; behind it, where it is pending no more, the place of its end. */
+  readonly places: Table
+  /** Account, 0 and the number of a transfer to the places of that one and of those that follow. */
+  readonly history: Table
+  /** Time and number of a pending transfer to its index. */
+  readonly timed: Table
+  readonly accounts: Table
+  readonly records: Table
+  /** Version to the changes of records that are not in `records` yet. */
+  readonly changes: Table
+  readonly heads: Table
+  readonly meta: Table
+}
+
+export function openTables(environment: Environment): LedgerTables {
+  const table = (name: string): Table => environment.table(name)
+  return {
+    ...{ blocks: table('blocks'), places: table('places'), history: table('history') },
+    ...{ timed: table('timed'), accounts: table('accounts'), records: table('records') },
+    ...{ changes: table('changes'), heads: table('heads'), meta: table('meta') },
+  }
+}
+
+const numberBytes = 8
+const placeBytes = numberBytes + 1
+
+export const utf8Of = (value: string): Buffer => Buffer.from(value)
+
+export function textOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString()
+}
+
+export function numberKey(value: number): Buffer {
+  const bytes = Buffer.allocUnsafe(numberBytes)
+  putNumber(bytes, value, 0)
+  return bytes
+}
+
+export function numberAt(bytes: Uint8Array, at = 0): number {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  return view.getUint32(at) * 2 ** 32 + view.getUint32(at + 4)
+}
+
+function placesBytes(places: readonly Place[]): Buffer {
+  const bytes = Buffer.allocUnsafe(places.length * placeBytes)
+  let at = 0
+  for (const { sequence, index } of places) {
+    putNumber(bytes, sequence, at)
+    bytes[at + numberBytes] = index
+    at += placeBytes
+  }
+  return bytes
+}
+
+/** The places that were written one behind the other. */
+export function placesOf(bytes: Uint8Array): Place[] {
+  const found: Place[] = []
+  for (let at = 0; at + placeBytes <= bytes.length; at += placeBytes)
+    found.push({ sequence: numberAt(bytes, at), index: bytes[at + numberBytes] ?? 0 })
+  return found
+}
+
+export function recordKey(kind: string, key: string): Buffer {
+  return utf8Of(`${kind}\0${key}`)
+}
+
+export function versioned(version: number, value: string): Buffer {
+  return Buffer.concat([numberKey(version), utf8Of(value)])
+}
+
+export function recordOf(kind: string, key: string, stored: Uint8Array): LedgerRecord {
+  return { kind, key, version: numberAt(stored), value: textOf(stored.subarray(numberBytes)) }
+}
+
+/** The key in `timed`, and what it leads to. */
+function timedKey({ transfer, place }: Located): Buffer {
+  return Buffer.concat([numberKey(transfer.untilMs), numberKey(place.sequence)])
+}
+
+export function timedPlace({ key, value }: TableEntry): Place {
+  return { sequence: numberAt(key, numberBytes), index: value[0] ?? 0 }
+}
+
+/** Of the highest byte: behind every key of UTF-8 that begins so. */
+export function behind(start: Buffer): Buffer {
+  return Buffer.concat([start, Uint8Array.of(0xff)])
+}
+
+/** An entry that counts instead of what the table has under its key; without a value the key is gone. */
+export interface WaitingEntry {
+  readonly key: Buffer
+  readonly value: Uint8Array | undefined
+}
+
+/** Entries of a table, in order, together with those that wait beside it. */
+export function* merged(
+  stored: Iterable<TableEntry>,
+  waiting: readonly WaitingEntry[],
+): Iterable<TableEntry> {
+  const first = [...waiting].sort((one, other) => Buffer.compare(one.key, other.key))
+  let at = 0
+  const kept = function* (end: Uint8Array | undefined): Iterable<TableEntry> {
+    for (; at < first.length; at += 1) {
+      const { key, value } = first[at] as WaitingEntry
+      if (end !== undefined && Buffer.compare(key, end) >= 0) return
+      if (value !== undefined) yield { key, value }
+    }
+  }
+  for (const entry of stored) {
+    yield* kept(entry.key)
+    const next = first[at]
+    // The same key: what waits is yielded in front of the next entry.
+    if (next === undefined || Buffer.compare(next.key, entry.key) !== 0) yield entry
+  }
+  yield* kept(undefined)
+}
+
+/** Writes into the tables all that was deferred. Only inside a transaction. */
+export function putDeferred(tables: LedgerTables, deferred: Deferred): void {
+  const { transfers, endings, entries, timed, accounts, records } = deferred
+  for (const [id, { place }] of transfers) {
+    const end = endings.get(id)?.end.place
+    tables.places.put(utf8Of(id), placesBytes(end === undefined ? [place] : [place, end]))
+  }
+  for (const [id, { pending, end }] of endings) {
+    if (transfers.has(id)) continue
+    tables.places.put(utf8Of(id), placesBytes([pending.place, end.place]))
+    if (pending.transfer.untilMs !== 0) tables.timed.remove(timedKey(pending))
+  }
+  for (const located of timed.values())
+    tables.timed.put(timedKey(located), Uint8Array.of(located.place.index))
+  for (const [account, found] of entries) {
+    for (let at = 0; at < found.length; at += placesMax) putEntries(tables.history, account, found, at)
+  }
+  for (const [name, account] of accounts) tables.accounts.put(utf8Of(name), utf8Of(encodeAccount(account)))
+  for (const [kind, changed] of records) putRecords(tables.records, kind, changed)
+}
+
+function putEntries(history: Table, account: string, found: readonly Located[], at: number): void {
+  const places = found.slice(at, at + placesMax).map(({ place }) => place)
+  const key = Buffer.concat([utf8Of(`${account}\0`), numberKey(places[0]?.sequence ?? 0)])
+  history.put(key, placesBytes(places))
+}
+
+function putRecords(records: Table, kind: string, changed: ReadonlyMap<string, ChangedRecord>): void {
+  for (const [key, { version, value }] of changed) {
+    if (value === undefined) records.remove(recordKey(kind, key))
+    else records.put(recordKey(kind, key), versioned(version, value))
+  }
+}

@@ -1,0 +1,150 @@
+/** What is found through memory must be what would be found through the tables, also after the process has begun anew. */
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { type Clock, systemClock } from '../../src/actor/clock.js'
+import { encodeAccount } from '../../src/ledger/account.js'
+import { EmbeddedLedger } from '../../src/ledger/embedded.js'
+import { type CommitOrder, isRejected } from '../../src/ledger/port.js'
+import { encodeTransfer, type Transfer, type TransferOrder } from '../../src/ledger/transfer.js'
+import { fc, random } from '../property.js'
+
+const below = (most: number): number => Math.floor(random() * most)
+const wallets = ['wallet:a', 'wallet:a2', 'wallet:ä', 'wallet:\u{1f600}', 'approval:b']
+const keys = ['a', 'a|1', 'a|2', 'b', 'ä', '\u{fb01}', '\u{1f600}']
+const kinds = ['k', 'list']
+const facts = { reason: 'test', reference: 'r' }
+
+function someOrder(number: number, held: string[]): CommitOrder {
+  const pick = <T>(list: readonly T[]): T => list[below(list.length)] as T
+  const wallet = pick(wallets)
+  const transfers: TransferOrder[] = []
+  for (let at = below(4); at > 0; at -= 1) {
+    const id = `${number}-${at}`
+    const move = { id, debit: wallet, credit: 'revenue', amount: BigInt(1 + below(50)), ...facts }
+    if (below(3) === 0)
+      transfers.push({ ...move, kind: 'posted', debit: 'source:t', credit: wallet, amount: 10n ** 30n })
+    else if (below(2) === 0 || held.length === 0) {
+      const timeout = below(2) === 0 ? {} : { timeoutMs: below(60) }
+      transfers.push({ ...move, kind: 'pending', ...timeout })
+      held.push(id)
+    } else {
+      const [pending = ''] = held.splice(below(held.length), 1)
+      transfers.push({ id, kind: below(2) === 0 ? 'post' : 'void', pending, ...facts })
+    }
+  }
+  const records = Array.from({ length: below(3) }, (_, at) => ({
+    ...{ kind: pick(kinds), key: pick(keys) },
+    value: below(3) === 0 ? undefined : JSON.stringify(`${number}-${at}`),
+  }))
+  return { transfers, records }
+}
+
+/** Everything that can be asked. */
+async function told(ledger: EmbeddedLedger, ids: readonly string[]): Promise<unknown> {
+  const small = ({ sequence, amount, ...rest }: Transfer) => ({ sequence, amount: String(amount), ...rest })
+  const histories: unknown[] = []
+  for (const name of [...wallets, 'revenue', 'source:t']) {
+    const pages: Transfer[] = []
+    for (let before = Number.MAX_SAFE_INTEGER; ; before = pages.at(-1)?.sequence ?? 0) {
+      const page = await ledger.history(name, before, 7)
+      pages.push(...page)
+      if (page.length < 7) break
+    }
+    const account = await ledger.account(name)
+    histories.push([name, account && encodeAccount(account), pages.map(small)])
+  }
+  const lists: unknown[] = []
+  for (const kind of kinds) {
+    for (const start of ['', 'a', 'a|']) {
+      for (let after = ''; ; ) {
+        const page = await ledger.records(kind, start, after, 2)
+        lists.push(page)
+        if (page.length < 2) break
+        after = page.at(-1)?.key ?? ''
+      }
+    }
+    for (const key of keys) lists.push((await ledger.record(kind, key)) ?? null)
+  }
+  const ends = await Promise.all(ids.map(async (id) => (await ledger.ending(id))?.id))
+  const transfers = await Promise.all(ids.map(async (id) => (await ledger.transfer(id))?.sequence))
+  const first = await ledger.accounts('', '', 3)
+  const rest = await ledger.accounts('wallet:', first.at(-1)?.name ?? '', 3)
+  const accounts = [...first, ...rest].map((account) => [account.name, encodeAccount(account)])
+  return { histories, lists, ends, transfers, accounts }
+}
+
+t.test('memory and tables say the same', async (t) => {
+  const root = t.testdir()
+  let nowMs = 1_000_000
+  const clock: Clock = { ...systemClock, now: () => nowMs, monotonic: () => nowMs }
+  const limits = [1, 37, 100_000]
+  const open = (): EmbeddedLedger[] =>
+    limits.map(
+      (deferredMax) => new EmbeddedLedger({ path: join(root, `${deferredMax}`), clock, deferredMax }),
+    )
+  let ledgers = open()
+  const held: string[] = []
+  const ids: string[] = []
+  for (let round = 0; round < 12; round += 1) {
+    const orders = Array.from({ length: 30 }, (_, at) => someOrder(round * 100 + at, held))
+    ids.push(...orders.flatMap(({ transfers }) => transfers.map(({ id }) => id)))
+    const outcomes = await Promise.all(
+      ledgers.map((ledger) => Promise.all(orders.map((order) => ledger.commit(order)))),
+    )
+    const words = outcomes.map((ones) => ones.map((one) => (isRejected(one) ? one.rejected : 'done')))
+    t.strictSame(words[1], words[0])
+    t.strictSame(words[2], words[0])
+    t.ok(words[0]?.includes('done'))
+    nowMs += below(50)
+    const expired = await Promise.all(ledgers.map((ledger) => ledger.expire()))
+    t.strictSame(expired, [expired[0], expired[0], expired[0]])
+    await compare(t, ledgers, ids)
+    if (below(3) > 0) continue
+    await Promise.all(ledgers.map((ledger) => ledger.close()))
+    ledgers = open()
+    await compare(t, ledgers, ids)
+  }
+  await Promise.all(ledgers.map((ledger) => ledger.close()))
+})
+
+async function compare(t: Test, ledgers: readonly EmbeddedLedger[], ids: readonly string[]): Promise<void> {
+  const [first, ...others] = await Promise.all(ledgers.map((ledger) => told(ledger, ids)))
+  for (const other of others) t.strictSame(other, first)
+  const reports = await Promise.all(ledgers.map((ledger) => ledger.check()))
+  for (const report of reports) t.strictSame(report, { ...reports[0], faults: [] })
+}
+
+t.test('a transfer is written as JSON.stringify does', (t) => {
+  const text = fc.oneof(fc.string({ unit: 'binary' }), fc.string())
+  const transfer = fc.record({
+    ...{ id: text, debit: text, credit: text, reason: text, reference: text, pending: text },
+    kind: fc.constantFrom<Transfer['kind']>('posted', 'pending', 'post', 'void'),
+    ...{ amount: fc.bigInt({ min: 1n }), timeMs: fc.maxSafeNat(), untilMs: fc.maxSafeNat() },
+    about: fc.dictionary(text, text),
+  })
+  const isSame = (one: Omit<Transfer, 'sequence'>): boolean => {
+    const { id, kind, debit, credit, amount, reason, reference, timeMs, untilMs, pending, about } = one
+    const before = [id, kind, debit, credit, String(amount), reason, reference]
+    const written = JSON.stringify([...before, timeMs, untilMs, pending, about])
+    return encodeTransfer({ sequence: 1, ...one }) === written
+  }
+  fc.assert(fc.property(transfer, isSame))
+  t.end()
+})
+
+t.test('another process looks at a ledger that is being written', async (t) => {
+  const path = join(t.testdir(), 'ledger')
+  const writer = new EmbeddedLedger({ path, clock: systemClock, deferredMax: 5 })
+  const give = (id: string): CommitOrder => ({
+    transfers: [{ id, kind: 'posted', debit: 'source:t', credit: `wallet:${id}`, amount: 1n, ...facts }],
+  })
+  await writer.commit(give('a'))
+  const reader = new EmbeddedLedger({ path, clock: systemClock })
+  for (let at = 0; at < 23; at += 1) {
+    await writer.commit(give(`b${at}`))
+    const { faults, transfers } = await reader.check()
+    t.strictSame([faults, transfers], [[], at + 2])
+  }
+  await reader.close()
+  await writer.close()
+})
