@@ -10,7 +10,7 @@ import type { Limits } from './wiring.js'
 import { X402 } from './x402.js'
 import { x402Routes } from './x402-routes.js'
 
-/** What `workers/payments.ts` is started with. Answers `CashierRequest` with `CashierReply` on every port that comes. */
+/** What `workers/payments.ts` is started with, besides `admissionPort` and, where it is in this program, `creditsPort` to the payment service. Answers `CashierRequest` with `CashierReply` on every port that comes. */
 export interface PaymentsThread {
   /** Where paid tokens go. */
   readonly limits: Limits
@@ -30,6 +30,11 @@ export interface PaymentsThread {
   /** Memory of the `Kinds` table. */
   readonly kinds: SharedArrayBuffer
   readonly mailboxMax: number
+  /**
+   * The payment service elsewhere, where it is not in this program: it may have the same wallet, and decides which payments are
+   * the gateway's.
+   */
+  readonly paymentService?: { readonly url: string; readonly secret: string }
   readonly logLevel: string
 }
 

@@ -108,6 +108,12 @@ end
 return youngest
 `
 
+/** Key: the name of all gateways that use this Redis. Argument: what it becomes where there is none. Answers what it is. */
+const house = `
+redis.call('SET', KEYS[1], ARGV[1], 'NX')
+return redis.call('GET', KEYS[1])
+`
+
 /** For the client library, which sends a script's digest, and the script where Redis does not know it. */
 export const bucketScripts = {
   bucketTake: { lua: take, numberOfKeys: 2 },
@@ -117,6 +123,7 @@ export const bucketScripts = {
   paymentAsk: { lua: ask, numberOfKeys: 1 },
   paymentClear: { lua: clear, numberOfKeys: 1 },
   paymentLook: { lua: lookAt, numberOfKeys: 2 },
+  paymentHouse: { lua: house, numberOfKeys: 1 },
 }
 
 /** The commands that the scripts become. Each rejects where Redis cannot be reached. */
@@ -128,4 +135,5 @@ export interface BucketCommands {
   paymentAsk(asked: string, who: string, seconds: number): Promise<number>
   paymentClear(asked: string, who: string): Promise<number>
   paymentLook(asked: string, mark: string, who: string): Promise<number>
+  paymentHouse(key: string, name: string): Promise<string>
 }

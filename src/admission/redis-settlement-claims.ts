@@ -13,19 +13,29 @@ export interface RedisSettlementClaimsOptions {
 const keptSeconds = 8 * 86_400
 
 export interface ClaimsRedis {
-  readonly commands: Pick<BucketCommands, 'paymentAsk' | 'paymentClear' | 'paymentLook'>
+  readonly commands: Pick<BucketCommands, 'paymentAsk' | 'paymentClear' | 'paymentLook' | 'paymentHouse'>
   /** Keys of a payment: who asked for it, and the mark that its tokens are in a bucket. */
   keysOf(payment: string): { readonly asked: string; readonly paid: string }
+  /** Key of the name of all gateways that use this Redis. */
+  readonly houseKey: string
   /** Waits a bounded time; undefined: Redis did not answer. */
   wait<T>(run: () => Promise<T>): Promise<T | undefined>
 }
 
 /** Claims on settlements, in the Redis that holds the buckets. */
 export class RedisSettlementClaims implements SettlementClaims {
+  #house: string | undefined
+
   constructor(
     private readonly redis: ClaimsRedis,
     private readonly options: RedisSettlementClaimsOptions,
   ) {}
+
+  async house(): Promise<string> {
+    const { commands, houseKey } = this.redis
+    this.#house ??= await this.#run(() => commands.paymentHouse(houseKey, this.options.self))
+    return this.#house
+  }
 
   async ask(payment: string): Promise<void> {
     const { asked } = this.redis.keysOf(payment)
@@ -46,7 +56,7 @@ export class RedisSettlementClaims implements SettlementClaims {
     return youngestMs < leftMs ? 'asked' : 'left'
   }
 
-  async #run(run: () => Promise<number>): Promise<number> {
+  async #run<T>(run: () => Promise<T>): Promise<T> {
     const said = await this.redis.wait(run)
     if (said === undefined) throw new BucketsUnreachable('Redis did not answer')
     return said

@@ -104,7 +104,10 @@ export class RedisBuckets implements Buckets {
     }
     const wait = <T>(run: () => Promise<T>): Promise<T | undefined> =>
       this.#calls.wait(this.#isUp, run, undefined, creditTimeoutMs)
-    return new RedisSettlementClaims({ commands: this.#redis, keysOf, wait }, options)
+    return new RedisSettlementClaims(
+      { commands: this.#redis, keysOf, houseKey: `${tag}:house`, wait },
+      options,
+    )
   }
 
   async ofClient(client: Client): Promise<Balance | undefined> {

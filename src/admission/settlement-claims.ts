@@ -15,6 +15,8 @@ export type ClaimState =
  * rejects where the claims cannot be reached now.
  */
 export interface SettlementClaims {
+  /** The name that all of them have in common. */
+  house(): Promise<string>
   /** This gateway is about to ask for settlement. */
   ask(payment: string): Promise<void>
   /** What this gateway asked for moved nothing, for sure. */

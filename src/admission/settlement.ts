@@ -3,6 +3,7 @@ import type { Log } from '../actor/log.js'
 import type { Witness } from './chain-witness.js'
 import type { Facilitator, Settled } from './facilitator.js'
 import { isOfContract, Lanes } from './lanes.js'
+import type { Ownership, PaymentOwners } from './payment-owners.js'
 import type { SettledCredits } from './protocol.js'
 import type { SettlementClaims } from './settlement-claims.js'
 import type { PaymentLedger, PaymentRecord } from './settlement-ledger.js'
@@ -23,6 +24,8 @@ export interface CashierParts {
   readonly credits: SettledCredits
   /** Gateways that fill the same buckets; absent: there are none. */
   readonly claims?: SettlementClaims
+  /** Others that sell something else with the same wallet; absent: there are none. */
+  readonly owners?: PaymentOwners
   /** Asked where a facilitator's refusal may not be the whole truth. */
   readonly witness?: Witness
   readonly kinds: Kinds
@@ -44,8 +47,11 @@ const graceMs = 60_000
 /** Records looked at in one go when old ones are forgotten. */
 const forgetMax = 2000
 
+/** Who takes a payment is known for so long after its validity: far longer than anybody asks for its settlement. */
+const ownedMs = 24 * 3600_000
+
 /**
- * Settles payments, each once: the one actor that asks the facilitator. Verify, record, settle, record, credit,
+ * Settles payments, each once: the one actor that asks the facilitator. Verify, own, record, settle, record, credit,
  * answer: after kill -9 at any point the same payment goes on from its record; a payment whose settlement was not
  * asked for has moved no money.
  */
@@ -69,7 +75,7 @@ export class Cashier {
     const { ledger, log, clock } = this.parts
     for (const record of ledger.unended()) {
       log.warn({ payment: record.payment, state: record.state }, 'a payment was left open: it goes on')
-      const going = record.state === 'settled' ? this.#credit(record) : this.#settle(record, true)
+      const going = record.state === 'settled' ? this.#credit(record) : this.#resume(record)
       this.#fly(record.payment, Promise.resolve(), going)
     }
     void this.#learn(this.parts.options.supportedRetryMs)
@@ -185,6 +191,9 @@ export class Cashier {
     if (taken === 'asked') return { state: 'pending' }
     if (answer.said === 'invalid' && taken === undefined)
       return { state: 'refused', stage: 'verify', reason: answer.reason }
+    const ownership = await this.#own(order)
+    if (ownership === 'other') return spent
+    if (ownership === 'unreachable') return { state: 'down' }
     if (taken === undefined && !(await this.#shared.ask(order))) return { state: 'down' }
     if (this.#closed) return { state: 'down' }
     const record = ledger.ask(order, clock.now())
@@ -195,6 +204,22 @@ export class Cashier {
     await ledger.flushed()
     verified()
     return taken === undefined ? this.#settle(record, false) : this.#settled(record, taken)
+  }
+
+  /** Whether the payment is ours to take, and nobody else's with the same wallet. */
+  async #own({ payment, validBefore }: PaymentOrder | PaymentRecord): Promise<Ownership> {
+    return (await this.parts.owners?.own(payment, validBefore * 1000 + ownedMs)) ?? 'ours'
+  }
+
+  /** Takes up a settlement that an earlier process asked for: whether the money has moved is not known. */
+  async #resume(record: PaymentRecord): Promise<CashierReply> {
+    for (let tries = 0; !this.#closed; tries += 1) {
+      const ownership = await this.#own(record)
+      if (ownership === 'ours') return this.#settle(record, true)
+      if (ownership === 'other') return this.#fail(record, 'invalid_exact_evm_nonce_already_used', false)
+      await this.#pause(tries)
+    }
+    return { state: 'pending' }
   }
 
   /** Asks until there is a clear answer. `doubtful`: an earlier attempt was left without one. */

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
 import { readConfig } from '../../config/read.js'
 import { systemClock } from '../actor/clock.js'
-import { privateSecret } from '../main/payment-service.js'
+import { privateSecret } from '../main/private-secret.js'
 import type { Promotion } from '../payment/promotions.js'
 import { makeServiceToken } from '../payment/service-token.js'
 import { exitCode } from './exit-code.js'

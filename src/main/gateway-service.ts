@@ -25,6 +25,8 @@ import {
 export interface GatewayPlace {
   /** Before any socket. */
   readonly steps: (Part | readonly Part[])[]
+  /** Behind the payment service, before the edges. */
+  readonly sellers: Part[]
   readonly edges: Part[]
   readonly watches: Part[]
   /** Undefined where it does not run. */
@@ -46,11 +48,20 @@ export function gatewayServiceOf(
   },
 ): GatewayPlace {
   const { server } = config
-  if (!runningServices(config.services, server.network).has('gateway'))
-    return { steps: [], edges: [], watches: [], url: () => undefined, port: () => 0, urls: () => ({}) }
+  const running = runningServices(config.services, server.network)
+  if (!running.has('gateway'))
+    return {
+      steps: [],
+      sellers: [],
+      edges: [],
+      watches: [],
+      url: () => undefined,
+      port: () => 0,
+      urls: () => ({}),
+    }
   const { network, startedMs, adminKey, services } = given
   const limits = limitsOf(config, threads)
-  const payments = paymentsOf(config, threads, limits.lines)
+  const payments = paymentsOf(config, threads, limits.lines, running.has('payment'))
   const queries = queryThreads(config, () => network().nodes, shared, threads)
   const page = consoleOf(config)
   const { host } = networkOf(config)
@@ -67,7 +78,6 @@ export function gatewayServiceOf(
   return {
     steps: [
       [...keepers(config, shared, threads), ...limits.parts],
-      ...payments.parts,
       [...fetchers(config, network, shared, threads), ...queries.parts],
       ...publishing(config, shared, threads),
       found(host, server.port, 'PORT', (free) => {
@@ -75,6 +85,7 @@ export function gatewayServiceOf(
       }),
       ...page.parts,
     ],
+    sellers: payments.parts,
     edges,
     watches: [queries.boost],
     url: () => urlOf(host, port),

@@ -1,17 +1,16 @@
-import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import type { Config } from '../../config/read.js'
 import { runningServices, servicePorts } from '../../config/services.js'
 import type { Part } from '../actor/supervise.js'
 import { facilitatorPath } from '../devnet/facilitator.js'
 import type { PaymentThread, PaymentThreadSaid } from '../payment/wiring.js'
-import { keptSecret } from '../store/secret-file.js'
 import { folders } from './folders.js'
 import { clientsOf } from './limits.js'
 import { namesFolder } from './names-thread.js'
 import { chainOptions } from './network.js'
-import { cdpKey, paymentsFolder, rpcOf } from './payments-thread.js'
+import { cdpKey, rpcOf } from './payments-thread.js'
 import { found, urlOf } from './ports.js'
+import { privateSecret } from './private-secret.js'
 import type { SharedTables } from './threads.js'
 import { paymentAddresses, readerOptions } from './topup-options.js'
 
@@ -35,12 +34,6 @@ export interface PaymentPlace {
   urls(): Readonly<Record<string, string>>
   /** Where it will listen: known before it does. */
   address(): { readonly payment?: string }
-}
-
-/** The secret that services of one operator have in common: as it is set, or as it was made at the first start. */
-export function privateSecret(config: Config): string {
-  const path = join(folders(config).keys, 'private-route.secret')
-  return config.services.privateRouteSecret ?? keptSecret(path, () => randomBytes(32).toString('base64url'))
 }
 
 export function paymentServiceOf(
@@ -175,7 +168,6 @@ function x402Of(config: Config, nodes: readonly string[]): Pick<PaymentThread, '
       verifyMs: settleTimeoutMs,
       settleMs: Math.max(30_000, settleTimeoutMs),
       ...rpcOf(config, network),
-      ...(config.payments.enabled ? { gatewayRecordsPath: paymentsFolder(config) } : {}),
       ...(cdp === undefined ? {} : { cdp }),
     },
   }

@@ -10,6 +10,7 @@ import type { Limits } from '../admission/wiring.js'
 import { readSmall } from '../store/folder.js'
 import { folders } from './folders.js'
 import type { LimitsLines } from './limits.js'
+import { privateSecret } from './private-secret.js'
 
 /** What an edge thread is told. */
 export interface PaymentsLines {
@@ -28,6 +29,7 @@ export function paymentsOf(
   config: Config,
   threads: Threads,
   limitsLines: () => LimitsLines,
+  isPaymentHere: boolean,
 ): { readonly parts: Part[]; lines(): PaymentsLines } {
   const payments = edgePayments(config)
   if (payments === undefined) return { parts: [], lines: () => ({}) }
@@ -35,7 +37,15 @@ export function paymentsOf(
     const { limits, admissionPort } = limitsLines()
     // The configuration has refused payments without limits.
     if (limits === undefined) throw new Error('payments need the rate limiter')
-    return { ...paymentsThread(config, payments, limits), admissionPort }
+    const { paymentUrl: url } = config.services
+    // It may have the same wallet: one of the two decides who takes a payment.
+    const service =
+      url !== undefined
+        ? { paymentService: { url, secret: privateSecret(config) } }
+        : isPaymentHere
+          ? { creditsPort: threads.line('payment') }
+          : {}
+    return { ...paymentsThread(config, payments, limits), admissionPort, ...service }
   }
   return {
     parts: [threads.part('payments', 'payments', data)],

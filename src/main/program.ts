@@ -76,7 +76,9 @@ export async function startProgram(given: Config, log: Log, end: AbortSignal): P
       ...gateway.steps,
       ...credits.ports,
       ...uploads.ports,
-      [...gateway.edges, ...credits.parts],
+      ...(gateway.sellers.length === 0
+        ? [[...gateway.edges, ...credits.parts]]
+        : [credits.parts, gateway.sellers, gateway.edges]),
       ...uploads.parts,
       [{ name: 'watches', start: () => watching(config, shared, log) }, ...gateway.watches],
       watchdogPart(threads, server.watchdogSeconds * 1000, ownMeters(shared), log),

@@ -1,3 +1,4 @@
+import type { OwnerQuestion } from '../admission/payment-owners.js'
 import type { Refusal } from '../format/refusal.js'
 
 /**
@@ -182,6 +183,20 @@ export interface UsdcFinished {
   readonly refundWinc: string
 }
 
+/** Of an announced size: as much more or less makes no difference. Percent. */
+const tolerance = 5n
+
+/** What so many bytes cost of what was paid for `announced` bytes. */
+export function usdcShare(paid: bigint, announced: number, actual: number): UsdcFinished {
+  const [wanted, real] = [BigInt(announced), BigInt(actual)]
+  const whole = { winc: String(paid), refundWinc: '0' }
+  if (real * 100n > wanted * (100n + tolerance)) return { status: 'fraud_penalty', ...whole }
+  if (real * 100n >= wanted * (100n - tolerance)) return { status: 'confirmed', ...whole }
+  const share = (paid * real + wanted - 1n) / wanted
+  const spent = share < 1n ? 1n : share
+  return { status: 'refunded', winc: String(spent), refundWinc: String(paid - spent) }
+}
+
 /** Items that are paid for in USDC by x402. None of these ever rejects; a refusal `unknown`: no USDC is taken. */
 export interface UsdcPort {
   /** The 402 for an item. `fault`: why a payment for it was not taken. */
@@ -195,6 +210,8 @@ export interface UsdcPort {
   outcome(asked: { readonly payment: string; readonly itemId: string }): Promise<UsdcOutcome | Refusal>
   /** The item had so many bytes: spends what they cost of what was paid, and credits the rest where that is much. */
   finish(order: { readonly itemId: string; readonly bytes: number }): Promise<UsdcFinished | Refusal>
+  /** Who takes a payment, of all sellers with this wallet: `owner`, unless another one was named before. */
+  readonly own: OwnerQuestion
   /** What so many bytes cost, in smallest units of USDC. */
   units(bytes: number): Promise<{ readonly units: string; readonly network: string } | Refusal>
 }

@@ -1,5 +1,6 @@
 import type { Address } from '../actor/address.js'
 import { type Refusal, refuse } from '../format/refusal.js'
+import { isLedgerGone } from '../ledger/port.js'
 import type { CreditsPort, UsdcPort } from './port.js'
 
 /** A call of `UsdcPort` as a message, or as JSON to a service elsewhere. */
@@ -32,17 +33,19 @@ export async function usdcAnswer(usdc: UsdcPort | undefined, request: UsdcReques
       return usdc.outcome(request.given)
     case 'finish':
       return usdc.finish(request.given)
+    case 'own':
+      return usdc.own(request.given)
     case 'units':
       return usdc.units(request.given)
   }
 }
 
-/** Answers messages with implementations on this thread. */
+/** Answers messages with implementations on this thread. A ledger that is gone for a while is a refusal. */
 export function creditsAnswering(
   credits: CreditsPort,
   usdc: UsdcPort | undefined,
 ): (request: CreditsRequest) => Promise<CreditsReply> {
-  return async (request) => {
+  const answering = async (request: CreditsRequest): Promise<CreditsReply> => {
     if ('usdc' in request) return usdcAnswer(usdc, request)
     switch (request.call) {
       case 'price':
@@ -59,6 +62,14 @@ export function creditsAnswering(
         return credits.approve(request.given)
       case 'revoke':
         return credits.revoke(request.given)
+    }
+  }
+  return async (request) => {
+    try {
+      return await answering(request)
+    } catch (error) {
+      if (!isLedgerGone(error)) throw error
+      return refuse('upstream', 'self', 'the ledger cannot be reached')
     }
   }
 }
@@ -99,6 +110,7 @@ export function usdcBy(ask: (request: UsdcRequest) => Promise<unknown>): UsdcPor
     pay: (order) => call('pay', order),
     outcome: (asked) => call('outcome', asked),
     finish: (order) => call('finish', order),
+    own: (asked) => call('own', asked),
     units: (bytes) => call('units', bytes),
   }
 }

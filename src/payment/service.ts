@@ -21,6 +21,7 @@ import { nameRoutes } from './name-routes.js'
 import { operatorRoutes } from './operator-routes.js'
 import type { Oracle } from './oracle.js'
 import { type Mailer, Outbox } from './outbox.js'
+import { OwnedPayments } from './owned-payments.js'
 import { PaidItems } from './paid-items.js'
 import type { FreeTier, UsdcPort } from './port.js'
 import { priceRoutes } from './price-routes.js'
@@ -85,6 +86,7 @@ const expireEveryMs = 1000
 const signEveryMs = 60_000
 const mailEveryMs = 15_000
 const reconcileEveryMs = 15 * 60_000
+const forgetEveryMs = 60_000
 /** A signature takes up to half a millisecond: all of them together at most half of the thread. */
 const signedRequests = { windowMs: 1000, each: 100, all: 1000 }
 
@@ -163,7 +165,8 @@ export class PaymentService {
     const told = meters && reconciliationGauges(meters)
     const compared = { ...common, cards: this.#cards, topUps: this.#topUps, ...(told && { told }) }
     this.reconciler = new Reconciler(compared)
-    const selling = x402 && this.#selling({ ...x402, prices, quotes, clock, log }, wallets)
+    const owned = new OwnedPayments(ledger, now)
+    const selling = x402 && this.#selling({ ...x402, prices, quotes, owned, clock, log }, wallets)
     this.#desk = selling?.desk
     this.usdc = selling?.sales
     const isKnown = async (address: string): Promise<boolean> =>
@@ -189,6 +192,7 @@ export class PaymentService {
       clock.every(recheckMs, () => this.#background('recheck', this.#recheck())),
       clock.every(signEveryMs, () => this.#background('signature', ledger.signHead())),
       clock.every(mailEveryMs, () => this.#background('mail', this.outbox.work())),
+      clock.every(forgetEveryMs, () => this.#background('owners of payments', owned.forget())),
       clock.every(reconcileEveryMs, () => this.#background('reconciliation', this.reconciler.work())),
     ]
   }

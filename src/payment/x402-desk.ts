@@ -2,9 +2,10 @@ import type { Clock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import type { Meters } from '../actor/meter.js'
 import { cdpAuthorizing } from '../admission/cdp-token.js'
-import { ChainWitness, type Witness } from '../admission/chain-witness.js'
+import { ChainWitness } from '../admission/chain-witness.js'
 import { Facilitator } from '../admission/facilitator.js'
 import { Offers } from '../admission/offer.js'
+import { AskedOwners, type OwnerQuestion } from '../admission/payment-owners.js'
 import { paymentIdentifiers } from '../admission/presented.js'
 import type { Denial, SettledPayment } from '../admission/protocol.js'
 import { Cashier } from '../admission/settlement.js'
@@ -13,6 +14,8 @@ import { cashierDefaults, Kinds } from '../admission/settlement-protocol.js'
 import { type Usdc, usdcOf } from '../admission/usdc.js'
 import { X402 } from '../admission/x402.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import { isLedgerGone } from '../ledger/port.js'
+import type { OwnedPayments } from './owned-payments.js'
 import type { UsdcAnswer } from './port.js'
 import type { Prices } from './prices.js'
 import type { Quotes } from './quotes.js'
@@ -31,8 +34,6 @@ export interface X402Options {
   readonly settleMs: number
   /** A node of the chain, which decides about payments whose settlement had no answer. */
   readonly rpcUrl?: string
-  /** Records of the gateway of this program, which takes payments to the same wallet. */
-  readonly gatewayRecordsPath?: string
   /** Signs requests to the facilitator, where it is the provider's own. */
   readonly cdp?: { readonly keyId: string; readonly secret: string }
 }
@@ -41,6 +42,7 @@ export interface X402DeskParts {
   readonly options: X402Options
   readonly prices: Pick<Prices, 'ofItem'>
   readonly quotes: Pick<Quotes, 'rates' | 'fee' | 'ofToken'>
+  readonly owned: Pick<OwnedPayments, 'own'>
   readonly meters: Meters
   readonly clock: Clock
   readonly log: Log
@@ -58,6 +60,21 @@ const sampleUnits = 10n ** 12n
 /** USDC: less costs more to settle than it brings; more is no payment for storage any more. */
 const bounds = { minimum: '0.001', maximum: '10000' }
 const leastUnits = 1000n
+/** Of all payment services with one ledger, which is what credits each payment once. */
+const ownName = 'credits'
+
+/** A ledger that is gone for a while decides nothing. */
+async function owning(
+  { owned }: X402DeskParts,
+  asked: Parameters<OwnerQuestion>[0],
+): ReturnType<OwnerQuestion> {
+  try {
+    return await owned.own(asked)
+  } catch (error) {
+    if (!isLedgerGone(error)) throw error
+    return refuse('upstream', 'upstream', 'the ledger cannot be reached')
+  }
+}
 
 /** Takes USDC by x402 for all that the payment service sells: so one payment can buy one thing only. */
 export class X402Desk {
@@ -65,7 +82,7 @@ export class X402Desk {
   readonly cashier: Cashier
   readonly #offers: Offers
   readonly #facilitator: Facilitator
-  readonly #witness: DeskWitness | undefined
+  readonly #witness: ChainWitness | undefined
 
   constructor(
     private readonly parts: X402DeskParts,
@@ -80,9 +97,17 @@ export class X402Desk {
       log,
       cdp === undefined ? undefined : cdpAuthorizing(cdp.keyId, cdp.secret, clock),
     )
-    this.#witness = options.rpcUrl === undefined ? undefined : new DeskWitness(options, options.rpcUrl, clock)
+    const { rpcUrl } = options
+    this.#witness =
+      rpcUrl === undefined
+        ? undefined
+        : new ChainWitness({ url: rpcUrl, usdc: usdcOf[network], wallet, limitMs: verifyMs }, clock)
     this.cashier = new Cashier({
       ...(this.#witness === undefined ? {} : { witness: this.#witness }),
+      owners: new AskedOwners(
+        (asked) => owning(parts, asked),
+        async () => ownName,
+      ),
       ...{ ledger: new PaymentLedger(options.recordsPath), facilitator: this.#facilitator },
       credits: { credit: (client, payment, _, settled) => crediting(client, payment, settled) },
       ...{ kinds, clock, log, options: { ...cashierDefaults, waitMs: verifyMs } },
@@ -134,30 +159,6 @@ export class X402Desk {
     await this.cashier.close()
     await this.#facilitator.close()
     await this.#witness?.close()
-  }
-}
-
-/** The chain, which says whether money has moved; and the gateway's records, which say whether that was for the gateway. */
-class DeskWitness implements Witness {
-  readonly #chain: ChainWitness
-  readonly #gateway: PaymentLedger | undefined
-
-  constructor(
-    { network, wallet, verifyMs: limitMs, gatewayRecordsPath }: X402Options,
-    url: string,
-    clock: Clock,
-  ) {
-    this.#chain = new ChainWitness({ url, usdc: usdcOf[network], wallet, limitMs }, clock)
-    this.#gateway = gatewayRecordsPath === undefined ? undefined : new PaymentLedger(gatewayRecordsPath)
-  }
-
-  async moved(order: Parameters<Witness['moved']>[0]): ReturnType<Witness['moved']> {
-    return this.#gateway?.find(order.payment) === undefined ? this.#chain.moved(order) : 'no'
-  }
-
-  async close(): Promise<void> {
-    await this.#chain.close()
-    await this.#gateway?.close()
   }
 }
 

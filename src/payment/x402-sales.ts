@@ -12,6 +12,7 @@ import { isRefusal, type Refusal } from '../format/refusal.js'
 import type { MoneyLedger } from '../ledger/port.js'
 import type { Transfer } from '../ledger/transfer.js'
 import { paidPrefix } from './credits.js'
+import type { OwnedPayments } from './owned-payments.js'
 import type { PaidItems } from './paid-items.js'
 import {
   isDenied,
@@ -31,6 +32,7 @@ import { usdcTransferId } from './x402-topups.js'
 export interface X402SalesParts {
   readonly ledger: MoneyLedger
   readonly items: PaidItems
+  readonly owned: Pick<OwnedPayments, 'own'>
   readonly prices: Pick<Prices, 'ofItem'>
   readonly quotes: Pick<Quotes, 'ofToken'>
   readonly clock: Clock
@@ -107,6 +109,10 @@ export class X402Sales implements UsdcPort {
 
   finish({ itemId, bytes }: Parameters<UsdcPort['finish']>[0]): Promise<UsdcFinished | Refusal> {
     return this.parts.items.finish(itemId, bytes)
+  }
+
+  own(asked: Parameters<UsdcPort['own']>[0]): ReturnType<UsdcPort['own']> {
+    return this.parts.owned.own(asked)
   }
 
   /** Called until it does not throw, again after a restart: the id of the payment decides. */

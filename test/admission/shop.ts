@@ -12,6 +12,7 @@ import type { Witness } from '../../src/admission/chain-witness.js'
 import { Facilitator } from '../../src/admission/facilitator.js'
 import type { Authorizing } from '../../src/admission/json-peer.js'
 import { Offers } from '../../src/admission/offer.js'
+import type { PaymentOwners } from '../../src/admission/payment-owners.js'
 import { Paywall, type PaywallOptions } from '../../src/admission/paywall.js'
 import type { Credits, Denial, Paid } from '../../src/admission/protocol.js'
 import { Cashier } from '../../src/admission/settlement.js'
@@ -74,6 +75,7 @@ export interface ShopOptions {
   readonly authorizing?: Authorizing
   readonly witness?: Witness
   readonly claims?: SettlementClaims
+  readonly owners?: PaymentOwners
   readonly paywall?: Partial<PaywallOptions>
 }
 
@@ -117,6 +119,7 @@ export async function openShop(t: Test, options: ShopOptions): Promise<Shop> {
     log: silentLog,
     ...(options.witness === undefined ? {} : { witness: options.witness }),
     ...(options.claims === undefined ? {} : { claims: options.claims }),
+    ...(options.owners === undefined ? {} : { owners: options.owners }),
     options: { ...cashierDefaults, waitMs: 30_000, retryMs: 20, supportedRetryMs: 20, ...options.cashier },
   })
   cashier.start()

@@ -161,7 +161,7 @@ t.test('on a chain', { skip: binary === undefined && 'anvil is not installed' },
         systemClock,
       )
       t.teardown(() => witness.close())
-      const claims = { ask: none, clear: none, look: async () => 'left' as const }
+      const claims = { house: async () => 'house', ask: none, clear: none, look: async () => 'left' as const }
       const careful = await openShop(t, { facilitatorUrl: facilitator.url, wallet: payee, witness, claims })
       const buyer = await chain.account({ units: 5000n })
       const before = await chain.balance(payee)
@@ -216,7 +216,7 @@ t.test('on a chain', { skip: binary === undefined && 'anvil is not installed' },
       systemClock,
     )
     t.teardown(() => witness.close())
-    const claims = { ask: none, clear: none, look: async () => 'left' as const }
+    const claims = { house: async () => 'house', ask: none, clear: none, look: async () => 'left' as const }
     const careful = await openShop(t, { facilitatorUrl: facilitator.url, wallet: payee, witness, claims })
     const alone = await openShop(t, { facilitatorUrl: facilitator.url, wallet: payee, witness })
     const [cheat, friend] = [await chain.account({ units: 5000n, ether }), await chain.account()]

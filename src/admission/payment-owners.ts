@@ -1,0 +1,52 @@
+import { isRefusal, type Refusal } from '../format/refusal.js'
+import { BucketsUnreachable } from './buckets.js'
+
+/** Whether this seller may take a payment. `unreachable`: nobody can say so now, so nothing may be asked for. */
+export type Ownership = 'ours' | 'other' | 'unreachable'
+
+/**
+ * Decides which of several sellers with one wallet takes a payment: the first that asks, for good. A transfer on chain does not
+ * say what it was for, and a facilitator may answer two sellers that the same payment is settled: without one decision before
+ * anything is asked for, one payment could buy twice.
+ */
+export interface PaymentOwners {
+  /**
+   * Durable when it resolves. The same answer each time, until `untilMs` (since 1970): it must not be possible to settle the
+   * payment after that.
+   */
+  own(payment: string, untilMs: number): Promise<Ownership>
+}
+
+/** Asks for an owner's name to be written down; resolves with the name that is there. */
+export type OwnerQuestion = (asked: {
+  readonly payment: string
+  readonly owner: string
+  readonly untilMs: number
+}) => Promise<{ readonly owner: string } | Refusal>
+
+/** The decision is made elsewhere: by the payment service that has the same wallet. */
+export class AskedOwners implements PaymentOwners {
+  /** `name`: of all that put what is paid in the same place; may reject with `BucketsUnreachable`. */
+  constructor(
+    private readonly ask: OwnerQuestion,
+    private readonly name: () => Promise<string>,
+  ) {}
+
+  async own(payment: string, untilMs: number): Promise<Ownership> {
+    const owner = await this.#name()
+    if (owner === undefined) return 'unreachable'
+    const said = await this.ask({ payment, owner, untilMs })
+    if (!isRefusal(said)) return said.owner === owner ? 'ours' : 'other'
+    // It sells nothing for USDC, so that nobody else can take the payment.
+    return said.refused === 'unknown' ? 'ours' : 'unreachable'
+  }
+
+  async #name(): Promise<string | undefined> {
+    try {
+      return await this.name()
+    } catch (error) {
+      if (error instanceof BucketsUnreachable) return undefined
+      throw error
+    }
+  }
+}
