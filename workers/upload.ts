@@ -53,6 +53,7 @@ import { PaidParts } from '../src/upload/paid-parts.js'
 import { PartFiles } from '../src/upload/part-files.js'
 import { RawUpload } from '../src/upload/raw-upload.js'
 import { receiptVersion } from '../src/upload/receipt.js'
+import { ReceiptNews } from '../src/upload/receipt-news.js'
 import { ResumableUploads } from '../src/upload/resumable.js'
 import { resumableRoutes } from '../src/upload/resumable-routes.js'
 import { uploadRoutes } from '../src/upload/routes.js'
@@ -103,8 +104,8 @@ const remote =
 const remoteUsdc =
   given.credits === undefined
     ? undefined
-    : // Longer than any settlement is waited for.
-      new RemoteUsdc({ ...given.credits, limitMs: 75_000, connectionsMax: 64 }, systemClock)
+    : // The longer one is longer than any settlement is waited for.
+      new RemoteUsdc({ ...given.credits, limitMs: 800, settleMs: 75_000, connectionsMax: 64 }, systemClock)
 const payment =
   given.creditsPort === undefined
     ? undefined
@@ -140,8 +141,14 @@ const news =
         ...{ environment: uploads.environment, uploads, logFolder: given.logFolder, ...given.news },
         ...{ publicKey: modulus, clock: systemClock, say: log, closing: closing.signal },
       })
+const receiptNews =
+  webhooks &&
+  new ReceiptNews({
+    ...{ environment: uploads.environment, uploads },
+    announce: (receipt, { place }) => webhooks.announce([acceptedEvent(receipt, place.sizeBytes)]),
+  })
 const acceptor = new Acceptor({
-  onReceipt: (receipt, { place }) => webhooks?.announce([acceptedEvent(receipt, place.sizeBytes)]),
+  ...(receiptNews === undefined ? {} : { receiptNews }),
   onAccepted: (items) => {
     acceptedItems.add(items.length)
     for (const { place } of items) acceptedBytes.add(place.sizeBytes)
@@ -169,6 +176,10 @@ const taking = {
 const clients = new Clients(given.clients, { low: 0, high: 0 })
 await height.start(given.heightEveryMs)
 // Nobody was told of these: the process ended first.
+if (receiptNews !== undefined && lost.length > 0)
+  uploads.environment.write(() => {
+    for (const item of lost) receiptNews.add(item.id)
+  })
 for (const item of lost) {
   const announced = keptItem(given.logFolder, item)
   if (announced !== undefined) void announcer.announce(announced)
@@ -321,6 +332,7 @@ const sandbox =
     : new Sandbox({ uploads, log: intake, clock: systemClock, ...given.sandbox })
 if (sandbox === undefined) bundler.start()
 void webhooks?.run()
+void receiptNews?.catchUp((item) => acceptor.receipt(item))
 const telling = news?.run()
 void selling.drive((sale) => acceptor.resume(sale), closing.signal)
 const onThrow = (error: unknown): void => log.error({ err: error }, 'a flow threw: its socket was closed')

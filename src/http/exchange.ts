@@ -14,6 +14,8 @@ export interface Request {
   readonly query: string
   /** Value of a header (lower-case name); several lines joined by ', '. Undefined where it was not sent. */
   header(name: string): string | undefined
+  /** Names (lower-case) and values of all header lines whose name begins so, in the order in which they were sent. */
+  headersUnder(start: string): readonly (readonly [name: string, value: string])[]
   /** Textual address of the socket's other end, IPv4 in dotted form. */
   readonly remoteAddress: string
   /**

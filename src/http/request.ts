@@ -78,6 +78,17 @@ export class SocketRequest implements Request {
     return found
   }
 
+  headersUnder(start: string): readonly (readonly [name: string, value: string])[] {
+    const numbers = this.#numbers
+    const end = this.#at + this.#count * lineFields
+    const found: [string, string][] = []
+    for (let at = this.#at; at < end; at += lineFields) {
+      const name = this.#piece(numbers[at + 1]!, numbers[at + 2]!)
+      if (name.startsWith(start)) found.push([name, this.#piece(numbers[at + 3]!, numbers[at + 4]!)])
+    }
+    return found
+  }
+
   #isNamed(at: number, name: string): boolean {
     const start = this.#numbers[at + 1]!
     if (this.#numbers[at + 2]! - start !== name.length) return false

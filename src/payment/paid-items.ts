@@ -2,7 +2,7 @@ import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { type CommitOrder, isRejected, type MoneyLedger } from '../ledger/port.js'
 import type { EndOrder, MoveOrder } from '../ledger/transfer.js'
 import { holds, reservationKind as kind, paidPrefix, partId, type Reservation } from './credits.js'
-import type { CreditsPort, UsdcFinished } from './port.js'
+import { type CreditsPort, type UsdcFinished, usdcShare } from './port.js'
 import { accountOf, type Wallets } from './wallets.js'
 
 /** Money that comes in for one item alone. */
@@ -17,8 +17,6 @@ export interface PaidItem {
   readonly hold: bigint
 }
 
-/** Of an announced size: as much more or less makes no difference. Percent. */
-const tolerance = 5n
 const attemptsMax = 100
 
 /**
@@ -79,7 +77,7 @@ export class PaidItems {
         const settled = await this.credits.settle(itemId)
         return isRefusal(settled) ? settled : { status: 'confirmed', winc: settled.winc, refundWinc: '0' }
       }
-      const finished = judged(BigInt(part.winc), reservation.bytes, actual)
+      const finished = usdcShare(BigInt(part.winc), reservation.bytes, actual)
       const ended: Reservation = { ...reservation, parts: [{ ...part, winc: finished.winc }], finished }
       const { wallet, unchanged } = await this.wallets.place(reservation.address)
       const transfers = endings(itemId, reservation, part.account, accountOf(wallet), finished)
@@ -92,18 +90,6 @@ export class PaidItems {
     }
     return refuse('busy', 'self', `item ${itemId} could not be finished`)
   }
-}
-
-/** What so many bytes cost of what was paid for `bytes`. */
-function judged(paid: bigint, bytes: number, actual: number): UsdcFinished {
-  const [announced, real] = [BigInt(bytes), BigInt(actual)]
-  if (real * 100n > announced * (100n + tolerance))
-    return { status: 'fraud_penalty', winc: String(paid), refundWinc: '0' }
-  if (real * 100n >= announced * (100n - tolerance))
-    return { status: 'confirmed', winc: String(paid), refundWinc: '0' }
-  const share = (paid * real + announced - 1n) / announced
-  const spent = share < 1n ? 1n : share
-  return { status: 'refunded', winc: String(spent), refundWinc: String(paid - spent) }
 }
 
 function endings(

@@ -7,14 +7,19 @@ import { type PaymentAnswer, ServiceLink, type ServiceLinkOptions } from './serv
 export class RemoteUsdc {
   readonly #link: ServiceLink
 
-  /** `limitMs`: for one answer; a settlement takes seconds. */
-  constructor(options: ServiceLinkOptions, clock: Clock) {
+  /** `limitMs`: for one answer. `settleMs`: where the facilitator has to be asked first. */
+  constructor(
+    private readonly options: ServiceLinkOptions & { readonly settleMs?: number },
+    clock: Clock,
+  ) {
     this.#link = new ServiceLink(options, clock)
   }
 
   /** Refusals: `late`, `upstream`, and what the service itself refuses with. Never rejects but for bugs. */
-  async ask(request: object): Promise<unknown> {
-    const told = await this.#link.ask(ordersPath, JSON.stringify(request))
+  async ask(request: { readonly usdc: string }): Promise<unknown> {
+    const { limitMs, settleMs = limitMs } = this.options
+    const isLong = request.usdc === 'look' || request.usdc === 'pay'
+    const told = await this.#link.ask(ordersPath, JSON.stringify(request), isLong ? settleMs : limitMs)
     return isRefusal(told) ? told : replyOf(told)
   }
 

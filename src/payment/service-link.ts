@@ -44,8 +44,8 @@ export class ServiceLink {
    * Asks `path` (below the service's URL, with its slash and query); POST with this JSON where there is one, else GET.
    * Refusals: `late`, `upstream`. Never rejects but for bugs.
    */
-  async ask(path: string, json?: string): Promise<PaymentAnswer | Refusal> {
-    const { secret, limitMs } = this.options
+  async ask(path: string, json?: string, limitMs = this.options.limitMs): Promise<PaymentAnswer | Refusal> {
+    const { secret } = this.options
     const late = new AbortController()
     const timer = this.clock.after(limitMs, () => late.abort())
     try {

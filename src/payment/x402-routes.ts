@@ -162,6 +162,7 @@ async function topUpPayment(
     ...{ method: request.method, path: request.path, query: request.query },
     ...{ remoteAddress: request.remoteAddress },
     header: (asked) => (asked === name ? header : carried.has(asked) ? undefined : request.header(asked)),
+    headersUnder: (start) => request.headersUnder(start),
     body: (max) => request.body(max),
     stream: (sink) => request.stream(sink),
   }

@@ -13,6 +13,7 @@ import type { GatewayNews } from './gateway-news.js'
 import type { AnnouncedItem, ItemAnnouncer } from './item-announcer.js'
 import type { ReadItem } from './item-reader.js'
 import { type Receipt, type ReceiptTerms, receiptMessage, receiptOf } from './receipt.js'
+import type { ReceiptNews } from './receipt-news.js'
 import type { Purchase, Sale } from './sales.js'
 import { type ItemSelling, saleFacts, saleWords } from './selling.js'
 import type { Sharing } from './sharing.js'
@@ -42,8 +43,8 @@ export interface AcceptorParts {
   readonly terms: ReceiptTerms
   /** Height of the chain's tip; undefined: nobody has ever told. */
   readonly height: () => number | undefined
-  /** Is told of each receipt that is given for the first time. */
-  readonly onReceipt?: (receipt: Receipt, item: AcceptedItem) => void
+  /** Absent: nobody wants to be told of receipts. */
+  readonly receiptNews?: Pick<ReceiptNews, 'add' | 'tell'>
   /** Is told of items that are accepted for good. */
   readonly onAccepted?: (items: readonly AcceptedItem[]) => void
   readonly clock: Clock
@@ -255,7 +256,7 @@ export class Acceptor {
     const told = (): Promise<void> | undefined => announced && announcer.announce(announced)
     const [receipt] = await Promise.all([this.receipt(accepted), this.#keep(accepted, charge).then(told)])
     charging.settle(accepted.id, charge)
-    this.parts.onReceipt?.(receipt, accepted)
+    this.parts.receiptNews?.tell(receipt, accepted)
     return jsonAnswer(200, { ...receipt, ...done, ...saleWords(receipt, sale) }, sale?.paid?.lines)
   }
 
@@ -276,6 +277,7 @@ export class Acceptor {
         for (const { item, charge } of group) {
           charge.keep(item.id)
           this.parts.news?.addItem(item.id)
+          this.parts.receiptNews?.add(item.id)
         }
       }
       const items = group.map(({ item }) => item)

@@ -212,7 +212,7 @@ export class OpenUploads {
     }
     const { records, paid, uploads } = this.parts
     let isUnused = false
-    const charge = paid?.charge(records.find(id), () => {
+    const charge = paid?.charge(records.find(id), sizeOf(live), () => {
       isUnused = true
     })
     const how = { onHeld: moved('FINALIZING'), ...(charge === undefined ? {} : { charge }) }

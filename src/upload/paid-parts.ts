@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { type Clock, pause } from '../actor/clock.js'
 import { isRefusal } from '../format/refusal.js'
 import type { Request } from '../http/exchange.js'
-import type { CreditsPort, UsdcPort } from '../payment/port.js'
+import { type CreditsPort, type UsdcPort, usdcShare } from '../payment/port.js'
 import { jsonAnswer, tooLarge, type UploadAnswer } from './answers.js'
 import type { Charged } from './charging.js'
 import { chunkBytes, readChunkBytes } from './chunk-sizes.js'
@@ -89,11 +89,12 @@ export class PaidParts {
     return created(ended)
   }
 
-  /** What pays for the item in the end. `onUnused`: it is paid for otherwise. */
-  charge(record: MultipartRecord | undefined, onUnused: () => void): Charged | undefined {
+  /** What pays in the end for an item of so many bytes. `onUnused`: it is paid for otherwise. */
+  charge(record: MultipartRecord | undefined, bytes: number, onUnused: () => void): Charged | undefined {
     const paid = record?.paid
     if (paid?.facts === undefined) return undefined
-    const { winc } = paid.facts
+    // As it will be settled: what is not used becomes credits.
+    const { winc } = usdcShare(BigInt(paid.facts.winc), paid.bytes, bytes)
     return { winc, keep: () => undefined, giveBack: async () => onUnused() }
   }
 

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Refusal } from '../format/refusal.js'
+import { type Refusal, refuse } from '../format/refusal.js'
 import type { BodyFlow, BodySink, Request } from '../http/exchange.js'
 import { codeOf } from '../store/blobs.js'
 import { makeFolder } from '../store/folder.js'
@@ -23,12 +23,12 @@ export class RawBody implements BodySink {
   #held = 0
   #resolve: (outcome: RawBody | Refusal) => void = () => undefined
 
-  /** `folder`: for what is large, emptied at each start. `onPiece` sees all bytes in order, each valid until it returns. */
+  /** `folder`: for what is large, emptied at each start. Of more than `maxBytes` nothing is kept. `onPiece` sees all bytes in order, each valid until it returns. */
   constructor(
-    private readonly folder: string,
+    private readonly place: { readonly folder: string; readonly maxBytes: number },
     private readonly onPiece: (bytes: Uint8Array) => void,
   ) {
-    this.#path = join(folder, randomUUID())
+    this.#path = join(place.folder, randomUUID())
   }
 
   /**
@@ -44,6 +44,10 @@ export class RawBody implements BodySink {
     return arrived
   }
 
+  get sizeBytes(): number {
+    return this.#sizeBytes
+  }
+
   /** What the body is made of: bytes, or a file. */
   get parts(): readonly (string | Uint8Array)[] {
     return this.#file === undefined ? this.#pieces : [this.#path]
@@ -51,8 +55,15 @@ export class RawBody implements BodySink {
 
   piece(bytes: Uint8Array): void {
     if (this.#failure !== undefined) return
-    this.onPiece(bytes)
     this.#sizeBytes += bytes.length
+    if (this.#sizeBytes > this.place.maxBytes) {
+      this.#failure = refuse('too-large', 'client', 'the body is too large')
+      this.#flow?.pause()
+      // The rest is not waited for.
+      void this.#end(undefined)
+      return
+    }
+    this.onPiece(bytes)
     this.#pieces.push(Buffer.from(bytes))
     if (this.#file === undefined && this.#sizeBytes <= memoryMaxBytes) return
     const waiting = this.#pieces
@@ -76,7 +87,7 @@ export class RawBody implements BodySink {
     if (this.#failure !== undefined) return
     try {
       if (this.#file === undefined) {
-        makeFolder(this.folder)
+        makeFolder(this.place.folder)
         this.#file = open(this.#path, 'wx', 0o600)
       }
       const file = await this.#file

@@ -14,10 +14,27 @@ interface NamedTag {
   readonly value: string
 }
 
-/** The tags that a client wants on an item that is signed here (`x-data-item-tags`: a JSON list); words: why they cannot be. */
-export function wantedTags(request: Request): Tag[] | string {
-  const given = read(request.header('x-data-item-tags') ?? '[]')
-  if (given === undefined) return 'x-data-item-tags must be a JSON list of {"name": ..., "value": ...}'
+const tagHeader = 'x-tag-'
+
+/**
+ * The tags of `X-Tag-*` lines. Names of header lines have no case: each word begins with a capital, as names of tags usually do.
+ */
+function tagLines(request: Pick<Request, 'headersUnder'>): NamedTag[] {
+  return request.headersUnder(tagHeader).map(([line, value]) => ({
+    name: line.slice(tagHeader.length).replace(/(?<=^|-)[a-z]/g, (letter) => letter.toUpperCase()),
+    value,
+  }))
+}
+
+/**
+ * The tags that a client wants on an item that is signed here: those of `x-data-item-tags` (a JSON list), then those of `X-Tag-*`
+ * lines. Words: why they cannot be.
+ */
+export function wantedTags(request: Pick<Request, 'header' | 'headersUnder'>): Tag[] | string {
+  const listed = read(request.header('x-data-item-tags') ?? '[]')
+  if (listed === undefined) return 'x-data-item-tags must be a JSON list of {"name": ..., "value": ...}'
+  const given = [...listed, ...tagLines(request)]
+  if (!given.every(isNamedTag)) return 'A tag needs a name and a value'
   const tags = given.map(({ name, value }) => tagOf(name, value))
   if (!given.some(({ name }) => name.toLowerCase() === 'content-type'))
     tags.unshift(tagOf('Content-Type', typeOf(request)))
@@ -31,7 +48,7 @@ export function wantedTags(request: Request): Tag[] | string {
 }
 
 /** The type of the data: as the request says, where that is a plain media type. */
-function typeOf(request: Request): string {
+function typeOf(request: Pick<Request, 'header'>): string {
   const given = request.header('content-type')?.trim() ?? ''
   return /^[\w.+-]{1,64}\/[\w.+-]{1,64}(?:; ?[\w.+=-]{1,64})?$/.test(given)
     ? given

@@ -33,11 +33,28 @@ export interface RawUploadParts extends SingleUploadParts {
 /** What is needed in a raw upload besides its bytes. */
 interface Wish {
   readonly tags: readonly Tag[]
-  /** Size of the item that the bytes will make, at most: known before they come, and what is paid for. */
+  /** Size of the item that the bytes will make, at most: what is paid for. Of no bytes, where their number is not known ahead. */
   readonly sizeBytes: number
   readonly brought?: Brought
 }
 
+/** What is done with bytes on their way in. */
+interface Intake {
+  /** Nothing is read on before it has said nothing. An answer: the bytes are not wanted. */
+  readonly closed: Promise<UploadAnswer | undefined>
+  readonly maxBytes: number
+  /** Where there are more. */
+  readonly onMore: UploadAnswer
+  /** All are here: how they are paid for. An answer: they are not. */
+  how(bytes: number, digest: string): TakeTerms | Promise<TakeTerms | UploadAnswer>
+  /** They are not all here. */
+  broken?(): Promise<void>
+}
+
+const noLength = textAnswer(
+  411,
+  'Missing Content Length. Content Length is required for x402 upload, but for what is free or paid for by the same request.',
+)
 const signatureType = 1
 /** Type, signature, owner, two flags, two counts. */
 const bareHeaderBytes = 2 + 512 + 512 + 2 + 16
@@ -53,19 +70,19 @@ export class RawUpload {
 
   /** To be called before the handler first waits. */
   take(request: Request, uploader: Uploader): Promise<UploadAnswer> {
-    const wish = this.#wish(request)
+    const length = lengthOf(request)
+    const wish = this.#wish(request, length ?? 0)
     if ('status' in wish) return Promise.resolve(wish)
-    const free = wish.brought === undefined ? this.#free(wish, uploader) : undefined
-    const closed = free === undefined ? this.#gate(request, wish) : Promise.resolve(undefined)
-    return this.#taken(request, uploader, wish, closed, free)
+    const intake =
+      length === undefined
+        ? this.#streamed(request, wish, uploader)
+        : this.#announced(request, wish, length, uploader)
+    return this.#taken(request, uploader, wish, intake)
   }
 
   /** What the head says. An answer: it is refused. */
-  #wish(request: Request): Wish | UploadAnswer {
+  #wish(request: Request, length: number): Wish | UploadAnswer {
     const { full, itemMaxBytes, payments } = this.parts
-    const length = lengthOf(request)
-    if (length === undefined)
-      return textAnswer(411, 'Missing Content Length. Content Length is required for x402 upload.')
     const noRoom = full(length)
     if (noRoom !== undefined) return noRoom
     const tags = wantedTags(request)
@@ -75,6 +92,44 @@ export class RawUpload {
     const brought = payments.brought(request, sizeBytes)
     if (brought === undefined) return { tags, sizeBytes }
     return 'status' in brought ? brought : { tags, sizeBytes, brought }
+  }
+
+  /** The number of bytes is known: everything is decided before the first of them is read. */
+  #announced(request: Request, wish: Wish, length: number, uploader: Uploader): Intake {
+    const free = wish.brought === undefined ? this.#free(wish, uploader) : undefined
+    return {
+      closed: free === undefined ? this.#gate(request, wish) : Promise.resolve(undefined),
+      maxBytes: length,
+      onMore: tooLarge(length),
+      how: (_, digest) => this.#how(wish.brought, digest, free),
+      broken: async () => free?.giveBack(),
+    }
+  }
+
+  /**
+   * The number of bytes is not known: as many are read as are free; or any, where the request brings a payment that would settle.
+   * It must be enough for those that came, and moves whole.
+   */
+  #streamed(request: Request, wish: Wish, uploader: Uploader): Intake {
+    const { payments, pools, itemMaxBytes } = this.parts
+    const { brought, sizeBytes: overhead } = wish
+    const most = brought === undefined ? Math.min(pools.rules.itemMaxBytes, itemMaxBytes) : itemMaxBytes
+    return {
+      closed: brought === undefined ? Promise.resolve(undefined) : payments.gate(brought, overhead),
+      maxBytes: Math.max(0, most - overhead),
+      onMore: brought === undefined ? noLength : tooLarge(itemMaxBytes),
+      how: async (bytes, digest) => {
+        const sized = { ...wish, sizeBytes: overhead + bytes }
+        if (brought === undefined) {
+          const free = this.#free(sized, uploader)
+          return free === undefined
+            ? ((await this.#gate(request, sized)) ?? noLength)
+            : this.#how(undefined, digest, free)
+        }
+        const paying = { ...brought, order: { ...brought.order, bytes: sized.sizeBytes } }
+        return (await payments.gate(paying, sized.sizeBytes)) ?? this.#how(paying, digest, undefined)
+      },
+    }
   }
 
   /** Free bytes are counted for the client's address alone: who signs is always the service. */
@@ -101,12 +156,11 @@ export class RawUpload {
     request: Request,
     uploader: Uploader,
     wish: Wish,
-    closed: Promise<UploadAnswer | undefined>,
-    free: Charged | undefined,
+    { closed, maxBytes, onMore, how, broken }: Intake,
   ): Promise<UploadAnswer> {
     const item = new RawItem(this.parts.owner, [...wish.tags, ...this.#ownTags(wish)])
     const digest = createHash('sha256').update(encodeTags(wish.tags))
-    const body = new RawBody(this.parts.folder, (bytes) => {
+    const body = new RawBody({ folder: this.parts.folder, maxBytes }, (bytes) => {
       digest.update(bytes)
       item.update(bytes)
     })
@@ -119,16 +173,17 @@ export class RawUpload {
       if (answer !== undefined) return answer
       const arrived = await arriving
       if (isRefusal(arrived)) {
-        await free?.giveBack()
-        return answerOf(arrived)
+        await broken?.()
+        return arrived.refused === 'too-large' ? onMore : answerOf(arrived)
       }
-      return await this.#sign(item, body, uploader, this.#how(wish, digest.digest('base64url'), free))
+      const terms = await how(body.sizeBytes, digest.digest('base64url'))
+      return 'status' in terms ? terms : await this.#sign(item, body, uploader, terms)
     } finally {
       await body.drop()
     }
   }
 
-  #how({ brought }: Wish, request: string, free: Charged | undefined): TakeTerms {
+  #how(brought: Brought | undefined, request: string, free: Charged | undefined): TakeTerms {
     if (brought === undefined) return free === undefined ? {} : { charge: free }
     return { purchase: this.parts.payments.purchase(brought, () => `raw:${request}`) }
   }

@@ -2,7 +2,7 @@ import type { Clients } from '../admission/clients.js'
 import { usdcOf } from '../admission/usdc.js'
 import { isRefusal } from '../format/refusal.js'
 import type { CreditsPort, UsdcPort } from '../payment/port.js'
-import { answerOf, jsonAnswer, textAnswer, type UploadAnswer } from './answers.js'
+import { jsonAnswer, textAnswer, type UploadAnswer } from './answers.js'
 import { type RawUpload, rawItemBytes } from './raw-upload.js'
 import type { UploadRoute } from './service.js'
 import { uploaderOf } from './uploader.js'
@@ -47,13 +47,13 @@ export function usdcUploadRoutes({ signed, raw, usdc, price, clients }: UsdcRout
     {
       path: '/price/x402/data-item/{token}/{byteCount}',
       summary: 'What a signed item costs in USDC',
-      statuses: [200, 400, 404],
+      statuses: [200, 400, 404, 503],
       act: (_, { token = '', byteCount = '' }) => priceOfItem(usdc, token, byteCount),
     },
     {
       path: '/price/x402/data/{token}/{byteCount}',
       summary: 'What bytes cost in USDC that the service makes an item of',
-      statuses: [200, 400, 404],
+      statuses: [200, 400, 404, 503],
       query: ['tags', 'contentType'],
       act: ({ query }, { token = '', byteCount = '' }) =>
         priceOfData({ usdc, price }, token, byteCount, new URLSearchParams(query)),
@@ -87,8 +87,9 @@ async function priced(
   const network = networkOf(token)
   if (network === undefined) return wrong(`The token '${token.slice(0, 64)}' is not supported by x402`)
   const told = await usdc?.units(itemBytes)
-  if (told === undefined) return textAnswer(404, 'This service takes no payments by x402')
-  if (isRefusal(told)) return answerOf(told)
+  if (told === undefined || (isRefusal(told) && told.refused === 'unknown'))
+    return textAnswer(404, 'This service takes no payments by x402')
+  if (isRefusal(told)) return textAnswer(503, told.message, '\r\nRetry-After: 2')
   if (told.network !== network) return wrong(`USDC is taken on the network ${told.network} alone`)
   const usdcAmount = told.units
   const { address: asset } = usdcOf[network]

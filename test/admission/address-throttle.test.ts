@@ -87,7 +87,16 @@ async function gateOf(
     const body = (): never => {
       throw new Error('none')
     }
-    return { method: 'GET', path: '/x', query: '', remoteAddress, header, body, stream: body }
+    return {
+      method: 'GET',
+      path: '/x',
+      query: '',
+      remoteAddress,
+      header,
+      headersUnder: body,
+      body,
+      stream: body,
+    }
   }
   const ask = async (address: string, bytes = 5000, lines: Record<string, string> = {}) => {
     const outcome = await gate.admit({ request: requestOf(address, lines), bytes, contentType: 'text/plain' })

@@ -20,6 +20,7 @@ function request(remoteAddress: string, headers: Record<string, string> = {}): R
     query: '',
     remoteAddress,
     header: (name: string) => headers[name],
+    headersUnder: () => [],
     body: () => Promise.reject(new Error('none')),
     stream: () => ({ pause: () => undefined, resume: () => undefined }),
   }

@@ -20,6 +20,7 @@ function asked(path = '/x', remoteAddress = '203.0.113.1'): Request {
     ...named(path),
     query: '',
     remoteAddress,
+    headersUnder: () => [],
     body: () => Promise.reject(new Error('none')),
     stream: () => ({ pause: () => undefined, resume: () => undefined }),
   }

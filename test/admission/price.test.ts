@@ -128,6 +128,7 @@ function asked(path: string, query: string, host: string | undefined): Request {
     query,
     remoteAddress: '127.0.0.1',
     header: (name) => (name === 'host' ? host : undefined),
+    headersUnder: () => [],
     body: async () => refuse('malformed', 'client', 'no body'),
     stream: () => ({ pause: () => undefined, resume: () => undefined }),
   }

@@ -2,86 +2,12 @@
  * Uploads that are paid for in USDC (x402), against the whole program. The facilitator has no chain, and does what is written.
  */
 import { randomBytes } from 'node:crypto'
-import { connect } from 'node:net'
-import t, { type Test } from 'tap'
-import { ed25519Signer, signItem } from '../../src/proof/sign.js'
+import t from 'tap'
 import { newAccount, payee } from '../admission/scene.js'
-import { type ScriptedFacilitator, scriptedFacilitator } from '../admission/scripted-facilitator.js'
 import { payment, unpacked } from '../admission/shop.js'
 import { eventually } from '../eventually.js'
-import { type Running, run } from './running.js'
-
-interface Scene {
-  readonly facilitator: ScriptedFacilitator
-  readonly payer: ReturnType<typeof newAccount>
-  readonly folder: string
-  readonly settings: Record<string, string>
-  program: Running
-  taken(): bigint
-}
-
-async function scene(t: Test): Promise<Scene> {
-  const facilitator = await scriptedFacilitator(t)
-  const payer = newAccount()
-  facilitator.balances.set(payer.address.toLowerCase(), 100_000_000n)
-  const settings = {
-    ...{ DEVNET_SEED: 'false', UPLOAD_FREE_ITEM_BYTES: '2000', PRIVATE_ROUTE_SECRET: secret },
-    ...{ X_402_USDC_NETWORK: 'base-sepolia', X_402_USDC_WALLET_ADDRESS: payee },
-    ...{ X_402_USDC_FACILITATOR_URL: facilitator.url, X_402_USDC_SETTLE_TIMEOUT_MS: '30000' },
-  }
-  const folder = t.testdir()
-  return {
-    ...{ facilitator, payer, folder, settings },
-    program: await run(t, folder, settings),
-    taken: () => facilitator.balances.get(payee.toLowerCase()) ?? 0n,
-  }
-}
-
-const secret = 'a-secret-of-two-services'
-const signer = ed25519Signer(Buffer.alloc(32, 7))
-const itemOf = (text: string, bytes = 50_000): Buffer =>
-  Buffer.from(signItem(signer, {}, Buffer.alloc(bytes, text)))
-
-interface Told {
-  readonly status: number
-  readonly headers: Headers
-  readonly json: Record<string, unknown>
-}
-
-async function post(url: string, body: Uint8Array, headers: Record<string, string> = {}): Promise<Told> {
-  const answer = await fetch(url, { method: 'POST', body, headers })
-  const text = await answer.text()
-  const json = text.startsWith('{') ? (JSON.parse(text) as Record<string, unknown>) : { text }
-  return { status: answer.status, headers: answer.headers, json }
-}
-
-/** The answer to a request whose body never comes. */
-async function answerTo(base: string, head: string): Promise<string> {
-  const { hostname: host, port } = new URL(base)
-  const socket = connect({ host, port: Number(port) })
-  socket.write(head)
-  let text = ''
-  for await (const piece of socket) text += String(piece)
-  return text
-}
-
-interface Offer {
-  readonly maxAmountRequired: string
-  readonly resource: string
-  readonly maxTimeoutSeconds: number
-}
-
-function offerIn({ json }: Told): Offer {
-  const [offer] = json.accepts as Offer[]
-  if (offer === undefined) throw new Error('nothing was offered')
-  return offer
-}
-
-/** Of a receipt: what must be the same each time. */
-function signed({ json }: Told): object {
-  const { id, timestamp, deadlineHeight, signature, winc, x402PaymentTxId } = json
-  return { id, timestamp, deadlineHeight, signature, winc, x402PaymentTxId }
-}
+import { run } from './running.js'
+import { answerTo, itemOf, offerIn, post, scene, signed, type Told } from './usdc-scene.js'
 
 t.test('a signed item is paid for by a payment of its own, once', async (t) => {
   const { facilitator, payer, program, taken } = await scene(t)
@@ -235,6 +161,53 @@ t.test('bytes are signed by the service: small ones for nothing, others for USDC
   t.equal(wrong.status, 400)
 })
 
+t.test(
+  'bytes of no announced length: what is free, and what the payment of the request is enough for',
+  async (t) => {
+    const { facilitator, payer, program, taken } = await scene(t)
+    const { upload = '', gateway = '' } = program.urls
+    const url = `${upload}/x402/upload/unsigned`
+    const chunked = async (body: Uint8Array, headers: Record<string, string> = {}): Promise<Told> => {
+      const pieces = async function* (): AsyncGenerator<Uint8Array> {
+        for (let from = 0; from < body.length; from += 50_000) yield body.subarray(from, from + 50_000)
+      }
+      const answer = await fetch(url, {
+        ...{ method: 'POST', body: ReadableStream.from(pieces()), duplex: 'half' },
+        headers: { ...headers, connection: 'close' },
+      } as RequestInit)
+      const text = await answer.text()
+      const json = text.startsWith('{') ? (JSON.parse(text) as Record<string, unknown>) : { text }
+      return { status: answer.status, headers: answer.headers, json }
+    }
+    const small = await chunked(Buffer.from('small'), { 'x-tag-app-name': 'By-Lines', 'X-Tag-Kind': 'b' })
+    t.equal(small.status, 200)
+    t.equal(small.json.winc, '0')
+    const served = await fetch(`${gateway}/raw/${String(small.json.id)}`)
+    t.equal(served.headers.get('x-chain-tag-app-name'), 'By-Lines')
+    t.equal(served.headers.get('x-chain-tag-kind'), 'b')
+    t.equal(await served.text(), 'small')
+    const body = Buffer.alloc(400_000, 'of no announced length')
+    const unpaid = await chunked(body)
+    t.equal(unpaid.status, 411)
+    t.match(unpaid.json.text, /^Missing Content Length\. Content Length is required for x402 upload/)
+    const { maxAmountRequired: value } = offerIn(await post(url, body))
+    const short = await chunked(body, await payment(payer, 1, { to: payee, value: '1000' }))
+    t.equal(short.status, 402)
+    t.equal(offerIn(short).maxAmountRequired, value, 'what those bytes cost')
+    t.equal((await chunked(body, await payment(newAccount(), 1, { to: payee, value }))).status, 402)
+    t.equal(taken(), 0n)
+    const headers = await payment(payer, 1, { to: payee, value })
+    const sold = await chunked(body, headers)
+    t.equal(sold.status, 200)
+    t.strictSame(signed(await chunked(body, headers)), signed(sold), 'the same receipt')
+    t.equal((await chunked(Buffer.alloc(400_000, 'other'), headers)).json.error, 'payment_already_used')
+    t.equal(taken(), BigInt(value))
+    t.equal(facilitator.count('settle'), 1)
+    const bytes = Buffer.from(await (await fetch(`${gateway}/raw/${String(sold.json.id)}`)).arrayBuffer())
+    t.ok(bytes.equals(body))
+  },
+)
+
 t.test('an upload in parts is paid at its beginning, and what is not used becomes credits', async (t) => {
   const { facilitator, payer, program, taken } = await scene(t)
   const { upload = '', gateway = '', payment: bank = '' } = program.urls
@@ -271,10 +244,14 @@ t.test('an upload in parts is paid at its beginning, and what is not used become
   t.equal(done.status, 200)
   const served = await fetch(`${gateway}/raw/${String(done.json.id)}`)
   t.ok(Buffer.from(await served.arrayBuffer()).equals(item.subarray(item.length - 6_000_000)))
-  const paid = BigInt(String(done.json.winc))
+  const spent = BigInt(String(done.json.winc))
   await eventually(async () => (await credits()) > 0n)
   const back = await credits()
-  t.ok(back > (paid * 4n) / 10n && back < (paid * 6n) / 10n, 'half of it was not used')
+  const paid = spent + back
+  t.ok(
+    back > (paid * 4n) / 10n && back < (paid * 6n) / 10n,
+    'half of it was not used, and the receipt says so',
+  )
 
   const again = await payment(payer, 1, { to: payee, value })
   const known = String((await begin(12_000_000, again)).json.id)

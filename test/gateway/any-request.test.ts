@@ -104,6 +104,7 @@ async function answersTo(method: string, path: string, headers: Record<string, s
     query: 'q=1\u00e9',
     remoteAddress: '127.0.0.1',
     header: (name) => headers[name],
+    headersUnder: () => [],
     body: async () => new Uint8Array(),
     stream: () => ({ pause: () => undefined, resume: () => undefined }),
   }

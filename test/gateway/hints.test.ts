@@ -13,6 +13,7 @@ function request(headers: Record<string, string>): Request {
     remoteAddress: '127.0.0.1',
     body,
     header: (name) => headers[name],
+    headersUnder: () => [],
     stream: () => ({ pause: () => undefined, resume: () => undefined }),
   }
 }
