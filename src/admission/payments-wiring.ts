@@ -10,7 +10,10 @@ import type { Limits } from './wiring.js'
 import { X402 } from './x402.js'
 import { x402Routes } from './x402-routes.js'
 
-/** What `workers/payments.ts` is started with, besides `admissionPort` and, where it is in this program, `creditsPort` to the payment service. Answers `CashierRequest` with `CashierReply` on every port that comes. */
+/**
+ * What `workers/payments.ts` is started with, besides `admissionPort`, and `creditsPort` to a payment service in this program.
+ * Answers `CashierRequest` with `CashierReply` on every port that comes.
+ */
 export interface PaymentsThread {
   /** Where paid tokens go. */
   readonly limits: Limits

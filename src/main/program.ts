@@ -17,9 +17,9 @@ import { claimDataFolder } from './data-folder.js'
 import { type Descriptors, descriptorLimit, fitted, shareDescriptors } from './descriptors.js'
 import type { SeededSite, seedSite } from './devnet-site.js'
 import { folders } from './folders.js'
-import { gatewayServiceOf } from './gateway-service.js'
+import { type GatewayPlace, gatewayServiceOf } from './gateway-service.js'
 import { networkOf } from './network.js'
-import { paymentServiceOf } from './payment-service.js'
+import { type PaymentPlace, paymentServiceOf } from './payment-service.js'
 import { found } from './ports.js'
 import { ResourceWatch } from './resource-watch.js'
 import { RunningThreads } from './running-threads.js'
@@ -76,9 +76,7 @@ export async function startProgram(given: Config, log: Log, end: AbortSignal): P
       ...gateway.steps,
       ...credits.ports,
       ...uploads.ports,
-      ...(gateway.sellers.length === 0
-        ? [[...gateway.edges, ...credits.parts]]
-        : [credits.parts, gateway.sellers, gateway.edges]),
+      ...sellingSteps(gateway, credits),
       ...uploads.parts,
       [{ name: 'watches', start: () => watching(config, shared, log) }, ...gateway.watches],
       watchdogPart(threads, server.watchdogSeconds * 1000, ownMeters(shared), log),
@@ -105,6 +103,14 @@ export async function startProgram(given: Config, log: Log, end: AbortSignal): P
     await stop()
     throw error
   }
+}
+
+/** Who sells bytes for USDC asks the payment service, and edges ask who sells; without sales nobody waits for the other. */
+function sellingSteps(
+  { sellers, edges }: Pick<GatewayPlace, 'sellers' | 'edges'>,
+  { parts }: Pick<PaymentPlace, 'parts'>,
+): Part[][] {
+  return sellers.length === 0 ? [[...edges, ...parts]] : [parts, sellers, edges]
 }
 
 const nothingSeeded: SeededSite = { examples: {}, names: {} }

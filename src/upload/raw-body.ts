@@ -23,7 +23,10 @@ export class RawBody implements BodySink {
   #held = 0
   #resolve: (outcome: RawBody | Refusal) => void = () => undefined
 
-  /** `folder`: for what is large, emptied at each start. Of more than `maxBytes` nothing is kept. `onPiece` sees all bytes in order, each valid until it returns. */
+  /**
+   * `folder`: for what is large, emptied at each start. Of more than `maxBytes` nothing is kept. `onPiece` sees all bytes in order,
+   * each valid until it returns.
+   */
   constructor(
     private readonly place: { readonly folder: string; readonly maxBytes: number },
     private readonly onPiece: (bytes: Uint8Array) => void,
