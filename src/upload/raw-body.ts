@@ -24,8 +24,8 @@ export class RawBody implements BodySink {
   #resolve: (outcome: RawBody | Refusal) => void = () => undefined
 
   /**
-   * `folder`: for what is large, emptied at each start. Of more than `maxBytes` nothing is kept. `onPiece` sees all bytes in order,
-   * each valid until it returns.
+   * `folder`: for what is large, emptied at each start. Of more than `maxBytes` nothing is kept. `onPiece` sees all bytes in
+   * order, each valid until it returns.
    */
   constructor(
     private readonly place: { readonly folder: string; readonly maxBytes: number },
