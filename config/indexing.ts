@@ -47,6 +47,10 @@ export const indexing = {
     env: 'ANS104_INDEX_FILTER',
     why: 'Items of opened bundles that are indexed and served by id: {"always":true} on devnet, {"never":true} on mainnet.',
   }),
+  keepFilter: filter({
+    env: 'ANS104_KEEP_FILTER',
+    why: 'Opened bundles whose bytes stay in the store: their items are served out of them. Unset: while a tenth of it is free.',
+  }),
   bundlesAtOnce: whole({
     env: 'ANS104_DOWNLOAD_WORKERS',
     default: 4,

@@ -12,6 +12,7 @@ import type { IngestReply, IngestRequest } from '../src/ingest/protocol.js'
 import type { IngestThread } from '../src/ingest/wiring.js'
 import type { ExportReply, ExportRequest } from '../src/parquet/export-protocol.js'
 import { Exporter } from '../src/parquet/exporter.js'
+import type { SourceReply, SourceRequest } from '../src/source/protocol.js'
 
 /** The thread that makes the index grow: follows the chain, repairs gaps, opens bundles. */
 if (parentPort === null) throw new Error('this file runs as a thread')
@@ -20,7 +21,10 @@ const given = workerData as IngestThread
 const log = createLog(given.logLevel, 'ingest')
 stepBack(ranks.background, log)
 const keeper = addressOf<CatalogRequest, CatalogReply>(given.keeper, given.keeperMailboxMax)
-const ingest = new Ingest(given, keeper, systemClock, log)
+const { source: port } = given
+const source = port && addressOf<SourceRequest, SourceReply>(port, given.keeperMailboxMax)
+const lines = { keeper, ...(source === undefined ? {} : { source }) }
+const ingest = new Ingest(given, lines, systemClock, log)
 const { exportsPath: root, follow } = given
 const exporter = new Exporter(ingest.index, { root, forkDepth: follow.forkDepthMax }, systemClock, log)
 

@@ -48,6 +48,7 @@ import { openSmallContent } from '../src/source/small-content.js'
 import { Soundness } from '../src/source/soundness.js'
 import { Suspects } from '../src/source/suspects.js'
 import { TrustedGateways } from '../src/source/trusted-gateways.js'
+import { Windows } from '../src/source/windows.js'
 import { BlobStore, type FileIdentity } from '../src/store/blobs.js'
 import { SoundFiles } from '../src/store/sound-files.js'
 import { IntakeSource } from '../src/upload/intake-source.js'
@@ -123,6 +124,7 @@ const webhooks =
     : new Webhooks(given.webhooks.path, given.webhooks.options, { meters, clock: systemClock, log })
 const segmentBytes = (): number => small?.store.fileBytes ?? 0
 const evictor = new Evictor(store, catalog, keeping, log, systemClock, given.eviction, segmentBytes, pins)
+const background = assemble('background', given.backgroundOrder, built)
 const fetcher = new Fetcher(
   new ProgressTable(given.progress),
   {
@@ -146,11 +148,12 @@ const fetcher = new Fetcher(
     wholeForWindowMaxBytes: given.wholeForWindowMaxBytes,
     trail: given.gateways,
     manifests,
+    proving: background,
+    windows: new Windows({ catalog, store, roots: blobRoots, prover, soundness, keeper, log }),
     ...(pins === undefined ? {} : { pins }),
     ...(given.absence === undefined ? {} : { absences: new Absences(given.absence, catalog, systemClock) }),
   },
 )
-const background = assemble('background', given.backgroundOrder, built)
 const verifier =
   heights === undefined || fromChain === undefined || given.verifier === undefined
     ? undefined

@@ -2,8 +2,6 @@ import { randomBytes } from 'node:crypto'
 import type { Tip } from '../actor/shared.js'
 import { entityTag } from '../attest/trust-headers.js'
 import type { Attributes } from '../catalog/attributes.js'
-import type { Catalog } from '../catalog/protocol.js'
-import type { Id } from '../format/id.js'
 import type { Refusal } from '../format/refusal.js'
 import type { Frame } from '../http/exchange.js'
 import { frameOf } from '../http/frame.js'
@@ -92,6 +90,8 @@ export class Entry {
   /** Where the payload lies in the segments, as their index said at its commit `placeAt`; undefined: not there. */
   place: SegmentPlace | undefined
   placeAt = Number.NaN
+  /** Whether the item is what lies at its place in a bundle here, and of which bundle that was said, by its digest. */
+  window: { readonly rootDigest: Uint8Array; readonly holds: boolean } | undefined
   /** The check under way. */
   checking: Promise<boolean | Refusal> | undefined
   /** Served since the keeper was last told. */
@@ -306,87 +306,4 @@ export interface Answer {
 /** True once the block at `height` lies `forkDepth` blocks behind the tip. */
 export function isStable(height: number | undefined, tip: Tip, forkDepth: number): boolean {
   return height !== undefined && tip.height - height >= forkDepth
-}
-
-/** The entries of one thread, within a limit of bytes; those not asked for lately are dropped. */
-export class Entries {
-  readonly #kept = new Map<Id, Entry>()
-  #bytes = 0
-  readonly #onGrow = (entry: Entry, bytes: number): void => {
-    if (this.#kept.get(entry.attributes.id) === entry) this.#bytes += bytes
-  }
-
-  constructor(
-    private readonly catalog: Omit<Catalog, 'holder'>,
-    private readonly pathOf: (digest: Uint8Array) => string,
-    private readonly tip: Tip,
-    private readonly options: { readonly entriesMaxBytes: number; readonly forkDepth: number },
-  ) {}
-
-  /** Memory that all of them take, more or less. */
-  get bytes(): number {
-    return this.#bytes
-  }
-
-  /** The entry of `id` as the catalog knows it now; undefined where it knows nothing. */
-  get(id: Id): Entry | undefined {
-    const kept = this.#kept.get(id)
-    if (kept !== undefined && this.#isFresh(kept, id)) {
-      kept.use()
-      if (kept.path === undefined) this.#place(kept)
-      return kept
-    }
-    return this.#read(id, kept)
-  }
-
-  /** Forgets what was prepared: the next `get` reads the catalog. */
-  forget(id: Id): void {
-    const kept = this.#kept.get(id)
-    if (kept === undefined) return
-    this.#kept.delete(id)
-    this.#bytes -= kept.bytes
-  }
-
-  #isFresh(entry: Entry, id: Id): boolean {
-    return (
-      entry.generation === this.catalog.generation(id) &&
-      entry.stable === isStable(entry.attributes.height, this.tip, this.options.forkDepth)
-    )
-  }
-
-  #read(id: Id, before: Entry | undefined): Entry | undefined {
-    // The generation is read first: a change between the two reads is then noticed at the next request.
-    const generation = this.catalog.generation(id)
-    const attributes = this.catalog.attributes(id)
-    this.forget(id)
-    if (attributes === undefined) return undefined
-    const stable = isStable(attributes.height, this.tip, this.options.forkDepth)
-    const entry = new Entry(attributes, generation, stable, this.#onGrow)
-    this.#place(entry)
-    // The check is about the file, so it stays valid when other attributes of the id change.
-    if (before?.entityTag === entry.entityTag) entry.sound = before?.sound
-    this.#kept.set(id, entry)
-    this.#bytes += entry.bytes
-    if (this.#bytes > this.options.entriesMaxBytes) this.#trim(entry)
-    return entry
-  }
-
-  /** Finds the blob in the store. Storing a blob does not change the generation, so this is repeated. */
-  #place(entry: Entry): void {
-    const { digest } = entry.attributes
-    if (digest !== undefined && this.catalog.blobSize(digest) !== undefined) entry.path = this.pathOf(digest)
-  }
-
-  /** Drops the oldest first, except where they were asked for since the last pass (second chance). */
-  #trim(newest: Entry): void {
-    for (const [id, entry] of this.#kept) {
-      if (this.#bytes <= this.options.entriesMaxBytes) return
-      if (entry === newest) continue
-      this.#kept.delete(id)
-      if (entry.isUsed) {
-        entry.isUsed = false
-        this.#kept.set(id, entry)
-      } else this.#bytes -= entry.bytes
-    }
-  }
 }

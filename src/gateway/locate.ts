@@ -5,13 +5,21 @@ import { SegmentContent } from '../store/segments/segment-reader.js'
 import { segmentDefaults } from '../store/segments/segment-store.js'
 import type { SoundFiles } from '../store/sound-files.js'
 import type { StoredContent } from '../store/stored-content.js'
-import type { Entries, Entry } from './entry.js'
+import type { Entries } from './entries.js'
+import type { Entry } from './entry.js'
+import type { ItemWindow } from './item-window.js'
+import { ItemWindows, type WindowParts } from './item-windows.js'
 import type { Blobs, Source } from './parts.js'
 
 /** Where the bytes of an id are, as far as is known on this machine without waiting. */
 export type Located =
   /** On disk; `sound` where the file was checked. The content is closed by whoever got it. */
-  | { readonly at: 'store'; readonly entry: Entry; readonly content: StoredContent; readonly sound: boolean }
+  | {
+      readonly at: 'store'
+      readonly entry: Entry
+      readonly content: StoredContent | ItemWindow
+      readonly sound: boolean
+    }
   /** On disk, but to be checked first: `check`, then locate again. Nothing is held. */
   | { readonly at: 'unchecked'; readonly entry: Entry }
   /** The catalog knows of it; the bytes are elsewhere. */
@@ -23,7 +31,9 @@ const nowhere: Located = { at: 'nowhere' }
 /** Finds ids among prepared entries, then in the catalog. It asks no source and never waits. */
 export class Locator {
   #isToldUnreadable = false
+  readonly #windows: ItemWindows
 
+  /** `learning`: who is told what items in bundles have for digests. */
   constructor(
     private readonly entries: Entries,
     private readonly blobs: Blobs,
@@ -31,13 +41,34 @@ export class Locator {
     private readonly sound: SoundFiles,
     private readonly log: Log,
     private readonly checkWaitBytes: number,
-  ) {}
+    learning: Pick<WindowParts, 'keeper' | 'clock'>,
+  ) {
+    this.#windows = new ItemWindows({
+      ...learning,
+      entries,
+      source,
+      checkWaitBytes,
+      open: (entry) => this.#readable(entry),
+      isSound: (entry, content) => entry.isSound(content, sound),
+      check: (entry) => this.check(entry),
+    })
+  }
+
+  /** Tells what was learned last. */
+  close(): void {
+    this.#windows.close()
+  }
+
+  #readable(entry: Entry): StoredContent | undefined {
+    const content = entry.path === undefined ? undefined : this.#open(entry, entry.path)
+    return content === 'unreadable' ? undefined : content
+  }
 
   /** `patient`: false where the caller has waited for a check already and takes the bytes unchecked. */
   locate(id: Id, patient = true): Located {
     const entry = this.entries.get(id)
     if (entry === undefined) return nowhere
-    if (entry.path === undefined) return { at: 'catalog', entry }
+    if (entry.path === undefined) return this.#inBundle(entry, patient)
     const content = this.#open(entry, entry.path)
     // The fetcher tries to open it again, and asks the sources where it cannot either.
     if (content === 'unreadable') return { at: 'catalog', entry }
@@ -56,6 +87,13 @@ export class Locator {
     }
     void this.check(entry)
     return { at: 'store', entry, content, sound: false }
+  }
+
+  /** Without bytes of its own in the store: they may lie in a bundle. */
+  #inBundle(entry: Entry, patient: boolean): Located {
+    const found = this.#windows.open(entry)
+    if (found === undefined || (found === 'unchecked' && !patient)) return { at: 'catalog', entry }
+    return found === 'unchecked' ? { at: 'unchecked', entry } : { at: 'store', ...found, sound: true }
   }
 
   /**
@@ -96,8 +134,9 @@ export class Locator {
    */
   async check(entry: Entry): Promise<boolean> {
     const { digest, id } = entry.attributes
-    const content = entry.path === undefined ? undefined : this.#open(entry, entry.path)
-    if (digest === undefined || content === undefined || content === 'unreadable') return true
+    if (entry.path === undefined) await this.#windows.check(entry)
+    const content = this.#readable(entry)
+    if (digest === undefined || content === undefined) return true
     if (content instanceof SegmentContent) {
       const isSound = await content.verify()
       content.close()

@@ -4,6 +4,7 @@ import type { CatalogReply, CatalogRequest } from '../catalog/protocol.js'
 import { SegmentContent } from '../store/segments/segment-reader.js'
 import type { StoredContent } from '../store/stored-content.js'
 import type { Entry } from './entry.js'
+import { ItemWindow } from './item-window.js'
 
 const tellMs = 10_000
 const touchedMax = 10_000
@@ -24,7 +25,11 @@ export class Touches {
   }
 
   /** From the second call on it is one comparison. */
-  touch(entry: Entry, content: StoredContent): void {
+  touch(entry: Entry, content: StoredContent | ItemWindow): void {
+    if (content instanceof ItemWindow) {
+      this.touch(content.root, content.whole)
+      return
+    }
     if (content instanceof SegmentContent) {
       content.ask()
       return

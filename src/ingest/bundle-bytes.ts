@@ -8,6 +8,7 @@ import type { RootBytes } from '../source/root-bytes.js'
 import type { Source } from '../source/source.js'
 import type { Transactions } from '../source/transactions.js'
 import type { BlobStore } from '../store/blobs.js'
+import type { KeptBundles } from './kept-bundles.js'
 
 /**
  * The whole data of a transaction, in order, to be read once; the last element may be a refusal. Leaving the
@@ -32,22 +33,31 @@ export interface BundleBytesParts {
   readonly openRoot: OpenRoot
   /** For what has no chunks to prove (format 1). */
   readonly whole: Source
+  /** Absent: nothing is kept. */
+  readonly kept?: Pick<KeptBundles, 'bring'>
 }
 
 /**
- * Opens the data of transactions to be unbundled: from the store where it is there and proven, else chunk by chunk
- * from nodes, each proven before a byte of it is given. Nothing is written to disk: a bundle may be larger than the
- * store.
+ * Opens the data of transactions to be unbundled: from the store where it is there and proven, or can be brought there; else
+ * chunk by chunk from nodes, each proven before a byte of it is given. Nothing is written to disk then: a bundle may be larger
+ * than the store.
  */
-export function bundleBytes({ catalog, store, transactions, openRoot, whole }: BundleBytesParts) {
-  return async (id: Id, signal: AbortSignal): Promise<RootStream | Refusal> => {
+export function bundleBytes({ catalog, store, transactions, openRoot, whole, kept }: BundleBytesParts) {
+  const openProven = async (id: Id): Promise<RootBytes | undefined> => {
     const blob = await openBlobRoot(id, catalog, store)
-    if (!isRefusal(blob)) {
-      if (blob.proven) return streamOf(blob, signal)
-      await blob.close()
-    }
+    if (isRefusal(blob)) return undefined
+    if (blob.proven) return blob
+    await blob.close()
+    return undefined
+  }
+  return async (id: Id, signal: AbortSignal): Promise<RootStream | Refusal> => {
+    const here = await openProven(id)
+    if (here !== undefined) return streamOf(here, signal)
     // A fork may have moved it since the last look.
     transactions.forget(id)
+    await kept?.bring(id, signal)
+    const brought = kept === undefined ? undefined : await openProven(id)
+    if (brought !== undefined) return streamOf(brought, signal)
     const root = await openRoot(id, signal)
     if (!isRefusal(root)) return streamOf(root, signal)
     if (root.refused !== 'unknown') return root

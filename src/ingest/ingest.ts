@@ -12,6 +12,8 @@ import { openCatalogTables } from '../catalog/tables.js'
 import { RemoteChain } from '../chain/remote.js'
 import type { Refusal } from '../format/refusal.js'
 import { chainSources } from '../source/chain-sources.js'
+import type { SourceReply, SourceRequest } from '../source/protocol.js'
+import type { Transactions } from '../source/transactions.js'
 import { TxData } from '../source/tx-data.js'
 import { BlobStore } from '../store/blobs.js'
 import { type Environment, openEnvironment } from '../store/lmdb.js'
@@ -26,6 +28,7 @@ import { Follower, type FollowerParts } from './follower.js'
 import { IndexQueue } from './index-queue.js'
 import { Intake } from './intake.js'
 import { ItemJudge } from './item-judge.js'
+import { KeptBundles } from './kept-bundles.js'
 import { Mempool } from './mempool.js'
 import { Orders } from './orders.js'
 import { ImportPace } from './pace.js'
@@ -38,7 +41,14 @@ import { Webhooks } from './webhooks.js'
 import type { IngestThread } from './wiring.js'
 
 /** What the thread is told, without its line to the keeper. */
-export type IngestParts = Omit<IngestThread, 'keeper' | 'keeperMailboxMax' | 'exportsPath'>
+export type IngestParts = Omit<IngestThread, 'keeper' | 'keeperMailboxMax' | 'source' | 'exportsPath'>
+
+/** The threads that it talks to. */
+export interface IngestLines {
+  readonly keeper: Address<CatalogRequest, CatalogReply>
+  /** Absent: no bundle is brought into the store. */
+  readonly source?: Pick<Address<SourceRequest, SourceReply>, 'ask'>
+}
 
 /** One of the loops of the thread. */
 interface Loop {
@@ -60,7 +70,7 @@ export class Ingest {
   readonly #judge: ItemJudge
   readonly #orders: Orders
 
-  constructor(given: IngestParts, keeper: Address<CatalogRequest, CatalogReply>, clock: Clock, log: Log) {
+  constructor(given: IngestParts, { keeper, source }: IngestLines, clock: Clock, log: Log) {
     const generations = new Generations(given.generations)
     const meters = new Meters(meterTable, given.meters, given.row)
     const following = new Following(given.following)
@@ -87,6 +97,7 @@ export class Ingest {
       transactions,
       openRoot: chunks.openRoot,
       whole: new TxData(transactions, chain),
+      ...(source === undefined ? {} : { kept: this.#kept(given, source, transactions) }),
     })
     const unbundler = new Unbundler(
       { ...shared, agenda: bundles, open, judge: this.#judge, webhooks },
@@ -94,13 +105,7 @@ export class Ingest {
     )
     const wake = (): void => unbundler.wake()
     const arrival = { chain, queue, intake, meters, clock, log, onImported: wake }
-    const repair = new Repair({
-      ...shared,
-      chain,
-      agenda: missing,
-      intake,
-      onRepaired: wake,
-    })
+    const repair = new Repair({ ...shared, chain, agenda: missing, intake, onRepaired: wake })
     this.#orders = new Orders({
       chain,
       queue,
@@ -119,6 +124,22 @@ export class Ingest {
       ...(webhooks === undefined ? [] : [webhooks]),
       ...(given.mempool === undefined ? [] : [new Mempool({ chain, queue, log }, given.mempool)]),
     ]
+  }
+
+  /** Has bundles kept, as the operator wants it. */
+  #kept(
+    { keepFilter, cacheMaxBytes, segments }: IngestParts,
+    source: Pick<Address<SourceRequest, SourceReply>, 'ask'>,
+    transactions: Transactions,
+  ): KeptBundles {
+    const marks = segments && new SegmentMarks(segments.memory, segments.shape)
+    return new KeptBundles({
+      source,
+      transactions,
+      filter: keepFilter,
+      maxBytes: cacheMaxBytes,
+      usedBytes: () => this.#catalog.blobBytes() + (marks?.fileBytes ?? 0),
+    })
   }
 
   /** Small payloads as this thread reads them. */

@@ -1,4 +1,5 @@
 import type { MessagePort } from 'node:worker_threads'
+import type { ItemFilter } from '../../config/item-filter.js'
 import type { ChainOptions } from '../chain/options.js'
 import type { ChunkOptions } from '../source/chain-sources.js'
 import type { LocationLimits } from '../source/locate.js'
@@ -22,6 +23,12 @@ export interface IngestThread {
   readonly keeper: MessagePort
   /** Messages to the keeper under way at most. */
   readonly keeperMailboxMax: number
+  /** A line to the fetcher: opened bundles are brought into the store. Absent: none is. */
+  readonly source?: MessagePort
+  /** Bundles that are brought; absent: all, while there is room in the store. */
+  readonly keepFilter?: ItemFilter
+  /** Bytes that the store may take. */
+  readonly cacheMaxBytes: number
   /** `generationBytes` bytes. */
   readonly generations: SharedArrayBuffer
   /** Memory of the `Tip`: this thread moves it. */

@@ -78,8 +78,8 @@ export function gatewayServiceOf(
   return {
     steps: [
       [...keepers(config, shared, threads), ...limits.parts],
-      [...fetchers(config, network, shared, threads), ...queries.parts],
-      ...publishing(config, shared, threads),
+      [fetcher(config, network, shared, threads), ...queries.parts],
+      [follower(config, network, shared, threads), ...publishing(config, shared, threads)],
       found(host, server.port, 'PORT', (free) => {
         port = free
       }),
@@ -102,19 +102,28 @@ function keepers(config: Config, shared: SharedTables, threads: RunningThreads):
   ]
 }
 
-/** The threads that bring content and make the index grow; the catalog's keeper is up before them. */
-function fetchers(
+/** The thread that brings content; the catalog's keeper is up before it. */
+function fetcher(
   config: Config,
   network: () => Network,
   shared: SharedTables,
   threads: RunningThreads,
-): Part[] {
-  return [
-    threads.part('source', 'source', () => sourceThread(config, network(), shared, threads.line('catalog'))),
-    threads.part('ingest', 'ingest', () => {
-      return ingestThread(config, network().nodes, shared, threads.line('catalog'))
-    }),
-  ]
+): Part {
+  return threads.part('source', 'source', () =>
+    sourceThread(config, network(), shared, threads.line('catalog')),
+  )
+}
+
+/** The thread that makes the index grow; what keeps the catalog and what brings content are up before it. */
+function follower(
+  config: Config,
+  network: () => Network,
+  shared: SharedTables,
+  threads: RunningThreads,
+): Part {
+  return threads.part('ingest', 'ingest', () =>
+    ingestThread(config, network().nodes, shared, threads.line('catalog'), threads.line('source')),
+  )
 }
 
 /** The threads for bands: one builds and publishes, where the operator gives any away; one seeds and fetches. */

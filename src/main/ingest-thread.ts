@@ -21,6 +21,7 @@ export function ingestThread(
   nodes: readonly string[],
   shared: SharedTables,
   keeper: MessagePort,
+  source: MessagePort,
 ): IngestThread {
   const { server, indexing, retrieval } = config
   const { catalog, blobs, agenda, webhooks, exports, keys } = folders(config)
@@ -32,6 +33,9 @@ export function ingestThread(
     ...(shared.segments === undefined ? {} : { segments: shared.segments }),
     agendaPath: agenda,
     keeper,
+    source,
+    ...(indexing.keepFilter === undefined ? {} : { keepFilter: indexing.keepFilter }),
+    cacheMaxBytes: retrieval.cacheMaxBytes,
     generations: shared.generations,
     tip: shared.tip.memory,
     following: shared.following.memory,

@@ -1,7 +1,7 @@
 import { idLead, preflight } from '../gateway/cors.js'
 import { Delivery } from '../gateway/deliver.js'
 import { docsRoutes } from '../gateway/docs-routes.js'
-import { Entries } from '../gateway/entry.js'
+import { Entries } from '../gateway/entries.js'
 import { answerText, answerWrongMethod, type Family, type Flow, Ledger } from '../gateway/flow.js'
 import { createHeadWriter } from '../gateway/head.js'
 import { refusesWorker } from '../gateway/isolation.js'
@@ -48,6 +48,7 @@ class EdgeGateway implements Gateway {
   readonly #router: Router<Route>
   readonly #names: ByHost | undefined
   readonly #touches: Touches
+  readonly #locator: Locator
   readonly #manifests: Manifests
   /** Beginnings of paths whose answers are never cached unless they say so themselves. */
   readonly #uncached: readonly string[]
@@ -65,6 +66,7 @@ class EdgeGateway implements Gateway {
       parts.sound ?? new SoundFiles(),
       log,
       options.checkWaitBytes,
+      { keeper: parts.keeper, clock },
     )
     const touches = new Touches(parts.keeper, clock)
     const writer = createHeadWriter(parts)
@@ -94,6 +96,7 @@ class EdgeGateway implements Gateway {
       gatewayParameters,
     )
     this.#touches = touches
+    this.#locator = locator
     this.#admission = admission
     this.#names = this.#naming(parts)
     this.#uncached = ['admin', 'rate-limit', 'x402'].map((name) => `${vocabulary.pathPrefix}/${name}`)
@@ -134,6 +137,7 @@ class EdgeGateway implements Gateway {
 
   close(): void {
     this.#touches.close()
+    this.#locator.close()
     this.#manifests.close()
   }
 

@@ -14,6 +14,7 @@ import { stillUnknown } from './refusals.js'
 import type { Soundness } from './soundness.js'
 import type { Source } from './source.js'
 import { hintsKey, type TrailRules, trailKey } from './trail.js'
+import type { Windows } from './windows.js'
 
 export interface FetcherOptions {
   /** Transfers under way at once; one more is refused `busy`. */
@@ -30,6 +31,10 @@ export interface FetcherOptions {
   readonly pins?: Pick<Pins, 'set' | 'count'>
   /** The packed forms of manifests. */
   readonly manifests: ManifestShelf
+  /** Brings proven bytes only. Absent: nothing is brought by order. */
+  readonly proving?: Source
+  /** Absent: no item is judged where it lies in a bundle. */
+  readonly windows?: Pick<Windows, 'judge'>
 }
 
 type Open = Extract<SourceRequest, { kind: 'open' }>
@@ -97,6 +102,13 @@ export class Fetcher {
         const sound = await this.soundness.check(message.id, message.digest)
         return isRefusal(sound) ? { kind: 'refused', refusal: sound } : { kind: 'checked', sound }
       }
+      case 'window': {
+        const sound = (await this.options.windows?.judge(message.id)) ?? false
+        return isRefusal(sound) ? { kind: 'refused', refusal: sound } : { kind: 'checked', sound }
+      }
+      case 'bring':
+        await this.#bringProven(message.id)
+        return { kind: 'brought' }
       case 'learn': {
         const digest = await this.#learn(message.id)
         return isRefusal(digest) ? { kind: 'refused', refusal: digest } : { kind: 'learned', digest }
@@ -165,6 +177,14 @@ export class Fetcher {
     while (this.#running.size > 0) await Promise.all(this.#running.values())
     await this.parts.keeping.settled()
     for (const reader of [...this.#readers.keys()]) this.#leave(reader)
+  }
+
+  /** Resolves when the catalog knows of it. */
+  async #bringProven(id: Id): Promise<void> {
+    const { proving } = this.options
+    if (proving === undefined) return
+    await this.bring(id, {}, proving)
+    await this.parts.keeping.settled()
   }
 
   async #open(request: Open, caller: Hearer): Promise<SourceReply> {

@@ -135,7 +135,16 @@ export class Opener {
 
   /** Is the blob on disk what its name says? A false one is already dropped when this resolves. */
   async check(id: Id, digest: Uint8Array): Promise<boolean | Refusal> {
-    const reply = await this.fetcher.ask({ kind: 'check', id, digest })
+    return this.#checked({ kind: 'check', id, digest })
+  }
+
+  /** Is the item what lies at its place in a bundle of the store? The catalog knows its digest when this resolves true. */
+  async window(id: Id): Promise<boolean | Refusal> {
+    return this.#checked({ kind: 'window', id })
+  }
+
+  async #checked(question: SourceRequest): Promise<boolean | Refusal> {
+    const reply = await this.fetcher.ask(question)
     if (isRefusal(reply)) return reply
     if (reply.kind === 'refused') return reply.refusal
     if (reply.kind !== 'checked') throw new Error(`a check was answered with ${reply.kind}`)

@@ -54,6 +54,10 @@ export type SourceRequest =
   | { readonly kind: 'pin'; readonly digest: Uint8Array; readonly isPinned: boolean }
   /** Is the blob on disk what its name says? Remembered per (digest, inode, mtime). A false one is dropped and distrusted. */
   | { readonly kind: 'check'; readonly id: Id; readonly digest: Uint8Array }
+  /** Is the item what lies at its place in a bundle of the store? Its digest stands in the catalog before the answer. */
+  | { readonly kind: 'window'; readonly id: Id }
+  /** Brings the data of a transaction into the store, proven against the chain, for nobody who waits for bytes. */
+  | { readonly kind: 'bring'; readonly id: Id }
   /** The SHA-256 of a payload; it is brought whole where nobody here knows it. */
   | { readonly kind: 'learn'; readonly id: Id }
   /** The packed form of a manifest, made where there is none. `again`: what this path led to was found damaged. */
@@ -100,6 +104,8 @@ export type SourceReply =
   | { readonly kind: 'evicted'; readonly dropped: boolean }
   /** `isDone` false: there are too many, or none can be kept here. */
   | { readonly kind: 'pinned'; readonly isDone: boolean; readonly count: number }
+  /** It is in the store, or could not be had. */
+  | { readonly kind: 'brought' }
   | { readonly kind: 'learned'; readonly digest: Uint8Array }
   /** `digest`: of the manifest's text; `path`: the file that `PackedFile` opens. */
   | { readonly kind: 'packed'; readonly digest: Uint8Array; readonly path: string }

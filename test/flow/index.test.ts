@@ -70,6 +70,8 @@ async function nestedItems(t: Test, { gateway, post }: Stage): Promise<void> {
     const answer = await fetch(`${gateway}/raw/${wanted.id}`)
     const said = (name: string): string | null => answer.headers.get(`x-gateway-${name}`)
     t.ok(Buffer.from(await answer.arrayBuffer()).equals(wanted.payload))
+    t.equal(answer.headers.get('x-cache'), 'HIT', 'its bundle was kept: it is served out of it')
+    t.equal(said('verified'), 'true')
     t.equal(said('root-transaction-id'), root)
     t.equal(said('root-data-item-offset'), String(bytes.indexOf(wanted.bytes)), 'where it lies in the root')
     t.equal(said('data-item-size'), String(wanted.bytes.length))

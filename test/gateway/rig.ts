@@ -188,6 +188,12 @@ function sourceOf(edge: Edge): Source {
       if (reply.kind !== 'checked') throw new Error(reply.kind)
       return reply.sound
     },
+    async window(id) {
+      const reply = await edge.address.ask({ kind: 'window', id })
+      if (isRefusal(reply)) return reply
+      if (reply.kind !== 'checked') throw new Error(reply.kind)
+      return reply.sound
+    },
     async digestOf(id) {
       const reply = await edge.address.ask({ kind: 'learn', id })
       if (isRefusal(reply)) return reply

@@ -29,6 +29,7 @@ export const stillClock = { ...systemClock, now: () => 5_000_000 }
 export function orders(path: string, node: string, generations: SharedArrayBuffer): IngestParts {
   return {
     ...ingestDefaults,
+    cacheMaxBytes: 2 ** 30,
     catalogPath: join(path, 'catalog'),
     blobsPath: join(path, 'blobs'),
     agendaPath: join(path, 'agenda'),
@@ -75,7 +76,7 @@ export function openHouse(
   const keeper = new CatalogKeeper({ path: catalogPath, touchEveryMs: 0 }, generations, stillClock)
   const address = localAddress<CatalogRequest, CatalogReply>((message) => keeper.handle(message))
   const given = { ...orders(path, node, generations.memory), ...change }
-  const ingest = new Ingest(given, address, systemClock, log)
+  const ingest = new Ingest(given, { keeper: address }, systemClock, log)
   const { environment } = openCatalogTables(catalogPath)
   const tables = openIndexTables(environment)
   const index = new ChainIndex(environment, generations)

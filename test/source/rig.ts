@@ -17,6 +17,7 @@ import { type Id, idOfBytes } from '../../src/format/id.js'
 import type { ManifestLimits } from '../../src/format/manifest.js'
 import { isRefusal, type Refusal } from '../../src/format/refusal.js'
 import { AvoidedOrigins } from '../../src/source/avoided-origins.js'
+import { BlobRoots } from '../../src/source/blob-roots.js'
 import type { Forbidden } from '../../src/source/fetch-parts.js'
 import { Fetcher, type FetcherOptions } from '../../src/source/fetcher.js'
 import { Keeping, type Kept } from '../../src/source/keeping.js'
@@ -31,6 +32,7 @@ import { Soundness } from '../../src/source/soundness.js'
 import type { Source } from '../../src/source/source.js'
 import { Suspects } from '../../src/source/suspects.js'
 import { TrustedGateways } from '../../src/source/trusted-gateways.js'
+import { Windows } from '../../src/source/windows.js'
 import { BlobStore } from '../../src/store/blobs.js'
 import type { Content } from '../../src/store/content.js'
 import { scratch } from '../scratch.js'
@@ -157,7 +159,9 @@ export async function rig(options: RigOptions): Promise<Rig> {
     (digest) => manifests.drop(digest),
   )
   const table = new ProgressTable(new SharedArrayBuffer(progressBytes(options.slots ?? 256)))
-  const soundness = new Soundness(store, new InlineProver(), keeping, catalog, keeper, silentLog)
+  const prover = new InlineProver()
+  const soundness = new Soundness(store, prover, keeping, catalog, keeper, silentLog)
+  const roots = new BlobRoots(catalog, store, systemClock)
   const meters = new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0)
   const fetcher = new Fetcher(
     table,
@@ -181,6 +185,7 @@ export async function rig(options: RigOptions): Promise<Rig> {
       wholeForWindowMaxBytes: 1_048_576,
       trail: hopRules,
       manifests,
+      windows: new Windows({ catalog, store, roots, prover, soundness, keeper, log: silentLog }),
       ...options.fetcher,
     },
   )
@@ -228,6 +233,7 @@ export async function rig(options: RigOptions): Promise<Rig> {
     drafts: () => readdir(join(path, 'blobs', 'tmp')),
     async close() {
       await fetcher.stop()
+      roots.close()
       for (const port of ports) port.close()
       await catalog.close()
       await keeperActor.close()

@@ -1,0 +1,220 @@
+import type { Address } from '../actor/address.js'
+import type { Clock, Timer } from '../actor/clock.js'
+import type { Attributes, ItemPlace } from '../catalog/attributes.js'
+import type { CatalogReply, CatalogRequest } from '../catalog/protocol.js'
+import { parseItemHeader } from '../format/item.js'
+import { isRefusal } from '../format/refusal.js'
+import { equalBytes, sha256 } from '../proof/digest.js'
+import { ItemVerifier } from '../proof/item.js'
+import { learnedOfItem } from '../source/learned.js'
+import type { StoredContent } from '../store/stored-content.js'
+import { bareType } from './cache-control.js'
+import type { Entries } from './entries.js'
+import type { Entry } from './entry.js'
+import { ItemWindow } from './item-window.js'
+import { manifestType } from './manifests.js'
+import type { Source } from './parts.js'
+
+/** Items up to this size are judged on the thread that serves them: some hundred microseconds, once. */
+const judgedHereMaxBytes = 64 * 1024
+
+/** Signatures whose check is a call of the system's library. The others take a millisecond, and are checked by the pool. */
+const promptTypes: ReadonlySet<number> = new Set([1, 2, 4, 5])
+
+/** What was learned is told together, so long after the first of it. What is more is learned again by who asks for it. */
+const tellMs = 250
+const toldMax = 512
+
+/** An item out of its bundle; unchecked: `check` it first. */
+export type FoundWindow = { readonly entry: Entry; readonly content: ItemWindow } | 'unchecked'
+
+export interface WindowParts {
+  readonly entries: Entries
+  readonly source: Pick<Source, 'window'>
+  /** Is told what items have for digests. Absent: each thread finds out for itself. */
+  readonly keeper: Pick<Address<CatalogRequest, CatalogReply>, 'tell'> | undefined
+  readonly clock: Clock
+  /** Bundles up to this size are hashed while somebody waits. */
+  readonly checkWaitBytes: number
+  /** The content of an entry that has a path, open; undefined where it cannot be read. */
+  readonly open: (entry: Entry) => StoredContent | undefined
+  readonly isSound: (entry: Entry, content: StoredContent) => boolean
+  /** Has the content of an entry compared with its digest. */
+  readonly check: (entry: Entry) => Promise<boolean>
+}
+
+/**
+ * Items that lie in bundles of the store, served out of them: no copy and no file of their own.
+ *
+ * A window is served only where its bundle was compared with its digest and is verified or trusted, and where the bytes are the
+ * item: they have the digest on record for its id, or its owner signed them. The digest is then known before the first byte goes
+ * out, so that all rules about digests hold as for content with a file of its own. Which bundle the bytes were judged in is
+ * remembered by its digest, so that the judgement ends with the bundle.
+ */
+export class ItemWindows {
+  #learned: Attributes[] = []
+  #timer: Timer | undefined
+
+  constructor(private readonly parts: WindowParts) {}
+
+  /** The payload of an entry that has none of its own in the store; undefined where it is in no bundle here. */
+  open(entry: Entry): FoundWindow | undefined {
+    const { place, size } = entry.attributes
+    if (place === undefined || size === 0 || bareType(entry.contentType) === manifestType) return undefined
+    const root = this.#rootOf(place)
+    if (root === undefined || isFalse(entry, root)) return undefined
+    const whole = this.parts.open(root)
+    if (whole === undefined) return undefined
+    const found = this.#open(entry, place, root, whole)
+    if (found === undefined || found === 'unchecked') whole.close()
+    return found
+  }
+
+  #open(entry: Entry, place: ItemPlace, root: Entry, whole: StoredContent): FoundWindow | undefined {
+    const { size } = entry.attributes
+    const { rootItemOffset, itemSize, headerSize } = place
+    const start = rootItemOffset + headerSize
+    if (headerSize + size !== itemSize || start + size > whole.sizeBytes) return undefined
+    if (!this.parts.isSound(root, whole)) return 'unchecked'
+    if (entry.window?.holds === true && isOf(entry, root))
+      return { entry, content: new ItemWindow(root, whole, start, size) }
+    if (itemSize > judgedHereMaxBytes) return 'unchecked'
+    const bytes = bytesOf(whole, rootItemOffset, rootItemOffset + itemSize)
+    if (bytes === undefined) return 'unchecked'
+    const judged = judge(entry.attributes, root.attributes, place, bytes)
+    if (judged === 'later') return 'unchecked'
+    const now = judged === 'false' || judged === entry.attributes ? entry : this.#learn(entry, judged)
+    now.window = { rootDigest: digestOf(root), holds: judged !== 'false' }
+    if (judged === 'false' || bareType(now.contentType) === manifestType) return undefined
+    return { entry: now, content: new ItemWindow(root, whole, start, size) }
+  }
+
+  /** The bundle that the item lies in, where it is in the store and somebody vouches for it. */
+  #rootOf({ rootId }: ItemPlace): Entry | undefined {
+    const root = this.parts.entries.get(rootId)
+    if (root?.path === undefined) return undefined
+    const { verified, trusted, digest } = root.attributes
+    return digest !== undefined && (verified || trusted) ? root : undefined
+  }
+
+  /**
+   * What `unchecked` waits for: the bundle is compared with its digest, and the bytes of the item are brought into memory. An
+   * item that is not judged on this thread is judged on another one. Never rejects.
+   */
+  async check(entry: Entry): Promise<void> {
+    const { place } = entry.attributes
+    const root = place === undefined ? undefined : this.#rootOf(place)
+    const whole = root === undefined ? undefined : this.parts.open(root)
+    if (place === undefined || root === undefined || whole === undefined) return
+    try {
+      if (!(await this.#isChecked(root, whole)) || place.itemSize > this.parts.checkWaitBytes) return
+      const start = place.rootItemOffset
+      if (place.itemSize > judgedHereMaxBytes || !(await isPrompt(whole, start, start + place.itemSize)))
+        await this.#judgeElsewhere(entry, root)
+    } finally {
+      whole.close()
+    }
+  }
+
+  /** False: the bundle is damaged, or so large that nobody waits until it was compared. */
+  async #isChecked(root: Entry, whole: StoredContent): Promise<boolean> {
+    if (this.parts.isSound(root, whole)) return true
+    const checked = this.parts.check(root)
+    return whole.sizeBytes <= this.parts.checkWaitBytes && (await checked)
+  }
+
+  async #judgeElsewhere(entry: Entry, root: Entry): Promise<void> {
+    const { id } = entry.attributes
+    const holds = await this.parts.source.window?.(id)
+    if (holds === undefined || isRefusal(holds)) return
+    // The catalog may know more of the item by now.
+    const now = this.parts.entries.get(id)
+    if (now !== undefined) now.window = { rootDigest: digestOf(root), holds }
+  }
+
+  #learn(entry: Entry, attributes: Attributes): Entry {
+    if (this.#learned.length < toldMax) this.#learned.push(attributes)
+    this.#timer ??= this.parts.clock.after(tellMs, () => this.#tell())
+    return this.parts.entries.replace(entry, attributes)
+  }
+
+  #tell(): void {
+    this.#timer?.cancel()
+    this.#timer = undefined
+    const attributes = this.#learned
+    this.#learned = []
+    // A full mailbox: what is not told is found out again when somebody asks for it.
+    if (attributes.length > 0) this.parts.keeper?.tell({ kind: 'learn', attributes })
+  }
+
+  /** Tells what was learned last. */
+  close(): void {
+    this.#tell()
+  }
+}
+
+function digestOf({ attributes: { digest } }: Entry): Uint8Array {
+  if (digest === undefined) throw new Error('a bundle without a digest')
+  return digest
+}
+
+/** Whether the last judgement of an entry was about this bundle. */
+function isOf({ window }: Entry, root: Entry): boolean {
+  return window !== undefined && equalBytes(window.rootDigest, digestOf(root))
+}
+
+function isFalse(entry: Entry, root: Entry): boolean {
+  return entry.window?.holds === false && isOf(entry, root)
+}
+
+/** Bytes of content in one piece; undefined where they are not in memory. Valid until the next reading of any content. */
+function bytesOf(content: StoredContent, start: number, end: number): Uint8Array | undefined {
+  const first = content.read(start, end)
+  if (first === undefined || first.length === end - start) return first
+  const bytes = Buffer.allocUnsafe(end - start)
+  bytes.set(first)
+  for (let at = start + first.length; at < end; ) {
+    const piece = content.read(at, end)
+    if (piece === undefined) return undefined
+    bytes.set(piece, at - start)
+    at += piece.length
+  }
+  return bytes
+}
+
+/** Brings the bytes of an item into memory. False: they are not to be had, or its signature is not checked on this thread. */
+async function isPrompt(whole: StoredContent, start: number, end: number): Promise<boolean> {
+  // It may lie in two of the parts that files are brought in.
+  if (!(await whole.ready(start, end)) || !(await whole.ready(end - 1, end))) return false
+  const [low = 0, high = 0] = bytesOf(whole, start, start + 2) ?? []
+  return promptTypes.has(low + 256 * high)
+}
+
+/**
+ * What is known of an item whose bytes are at hand, out of a bundle that is sound. `false`: they are not the item, or not what
+ * is known of it. `later`: only another thread can tell.
+ */
+function judge(
+  known: Attributes,
+  root: Attributes,
+  { headerSize }: ItemPlace,
+  bytes: Uint8Array,
+): Attributes | 'false' | 'later' {
+  const payload = bytes.subarray(headerSize)
+  const digest = sha256(payload)
+  if (known.digest !== undefined) {
+    if (!equalBytes(known.digest, digest)) return 'false'
+    if (known.verified || !root.verified) return known
+  }
+  const header = parseItemHeader(bytes)
+  if (header === 'more' || isRefusal(header)) return 'false'
+  if (header.id !== known.id || header.headerSize !== headerSize) return 'false'
+  if (!promptTypes.has(header.signatureType)) return 'later'
+  const verifier = new ItemVerifier(header)
+  verifier.update(payload)
+  if (verifier.finish() !== true) return 'false'
+  const { verified, height } = root
+  const trusted = root.trusted || (known.digest !== undefined && known.trusted)
+  const learned = learnedOfItem(header)
+  return { ...known, ...learned, digest, verified, trusted, ...(height === undefined ? {} : { height }) }
+}

@@ -1,0 +1,54 @@
+import type { ItemFilter } from '../../config/item-filter.js'
+import type { Address } from '../actor/address.js'
+import type { Id } from '../format/id.js'
+import { isRefusal } from '../format/refusal.js'
+import type { SourceReply, SourceRequest } from '../source/protocol.js'
+import type { Transactions } from '../source/transactions.js'
+import { matches } from './filter.js'
+import { transactionSubject } from './rows.js'
+
+/** Of what the store may take, so much is filled with bundles that nobody asked for yet. */
+const filledShare = 0.9
+
+export interface KeptBundlesParts {
+  readonly source: Pick<Address<SourceRequest, SourceReply>, 'ask'>
+  readonly transactions: Pick<Transactions, 'header'>
+  /** Bundles that are kept; absent: all, as long as there is room. */
+  readonly filter: ItemFilter | undefined
+  /** Bytes that the store may take, and bytes that it takes. */
+  readonly maxBytes: number
+  readonly usedBytes: () => number
+}
+
+/**
+ * Has opened bundles brought into the store before they are read: their items are then served out of them, and what opens them
+ * and what proves them read the same bytes, which were fetched once.
+ */
+export class KeptBundles {
+  constructor(private readonly parts: KeptBundlesParts) {}
+
+  /**
+   * Resolves when the bundle is in the store, proven; or when it is not to be kept, or cannot be had now, or `signal` aborts:
+   * then it is read without being kept. Never rejects.
+   */
+  async bring(id: Id, signal: AbortSignal): Promise<void> {
+    if (!(await this.#isWanted(id, signal)) || signal.aborted) return
+    await new Promise<void>((resolve) => {
+      const finish = (): void => {
+        signal.removeEventListener('abort', finish)
+        resolve()
+      }
+      signal.addEventListener('abort', finish)
+      void this.parts.source.ask({ kind: 'bring', id }).then(finish)
+    })
+  }
+
+  async #isWanted(id: Id, signal: AbortSignal): Promise<boolean> {
+    const { filter, transactions, usedBytes, maxBytes } = this.parts
+    if (filter?.kind === 'never') return false
+    const transaction = await transactions.header(id, signal)
+    if (isRefusal(transaction)) return false
+    if (filter !== undefined) return matches(filter, transactionSubject(transaction))
+    return usedBytes() + transaction.dataSize <= maxBytes * filledShare
+  }
+}

@@ -1,0 +1,189 @@
+import { randomBytes } from 'node:crypto'
+import { closeSync, openSync, writeSync } from 'node:fs'
+import t, { type Test } from 'tap'
+import { systemClock } from '../../src/actor/clock.js'
+import { silentLog } from '../../src/actor/log.js'
+import type { Attributes } from '../../src/catalog/attributes.js'
+import { bundleCountSize, bundleEntrySize, encodeBundle } from '../../src/format/bundle.js'
+import type { Id } from '../../src/format/id.js'
+import { parseItemHeader } from '../../src/format/item.js'
+import { isRefusal } from '../../src/format/refusal.js'
+import { tagOf } from '../../src/format/tag.js'
+import { Guard } from '../../src/gateway/guard.js'
+import { ModerationKeeper } from '../../src/moderation/keeper.js'
+import { SievedBlockList } from '../../src/moderation/list.js'
+import { Sieve } from '../../src/moderation/sieve.js'
+import { ModerationStore } from '../../src/moderation/store.js'
+import { ed25519Signer, ethereumSigner, type ItemSigner, signItem } from '../../src/proof/sign.js'
+import { eventually } from '../eventually.js'
+import { sha256, someId } from '../source/rig.js'
+import { type Stage, stage } from './rig.js'
+
+const ed25519 = ed25519Signer(randomBytes(32))
+
+interface Made {
+  readonly id: Id
+  readonly bytes: Buffer
+  readonly payload: Buffer
+  readonly headerSize: number
+}
+
+function itemOf(payload: Buffer, signer: ItemSigner = ed25519, type = 'text/html'): Made {
+  const bytes = Buffer.from(
+    signItem(signer, { anchor: randomBytes(32), tags: [tagOf('Content-Type', type)] }, payload),
+  )
+  const header = parseItemHeader(bytes)
+  if (header === 'more' || isRefusal(header)) throw new Error('an item of our own does not parse')
+  return { id: header.id, bytes, payload, headerSize: header.headerSize }
+}
+
+/** Puts a bundle into the store, and tells where its items lie. */
+async function bundled(on: Stage, items: readonly Made[], root: Partial<Attributes> = {}) {
+  const bytes = Buffer.from(encodeBundle(items))
+  const rootId = someId()
+  const path = await on.keep(rootId, bytes, { height: 7, ...root })
+  let at = bundleCountSize + items.length * bundleEntrySize
+  for (const { id, bytes: item, headerSize } of items) {
+    const offsets = { rootItemOffset: at, parentItemOffset: at, itemSize: item.length, headerSize }
+    const place = { rootId, parentId: rootId, path: [rootId], ...offsets }
+    const known = { id, size: item.length - headerSize, verified: false, trusted: false, place }
+    await on.rig.keeper.ask({ kind: 'learn', attributes: [known] })
+    at += item.length
+  }
+  return { rootId, digest: sha256(bytes), path }
+}
+
+async function isServed(t: Test, on: Stage, { id, payload }: Made): Promise<void> {
+  const answer = await on.ask(`/${id}`)
+  t.equal(answer.status, 200)
+  t.ok(answer.body.equals(payload))
+  t.equal(answer.headers['x-cache'], 'HIT')
+  t.equal(answer.headers['content-type'], 'text/html')
+  t.equal(answer.headers['x-gateway-verified'], 'true')
+  t.equal(answer.headers['x-gateway-digest'], sha256(payload).toString('base64url'))
+  t.equal(answer.headers['content-digest'], `sha-256=:${sha256(payload).toString('base64')}:`)
+}
+
+t.test('an item of a bundle in the store is served out of it, without a copy', async (t) => {
+  const on = await stage()
+  t.teardown(() => on.close())
+  const items = [1, 900, 5000, 60_000].map((size) => itemOf(randomBytes(size)))
+  await bundled(on, items)
+  for (let round = 0; round < 3; round += 1) for (const item of items) await isServed(t, on, item)
+  t.same(on.asked, [], 'nobody was asked')
+  t.same(on.rig.kept, [], 'nothing was kept')
+  for (const { id, payload } of items) {
+    t.equal(on.rig.catalog.blobSize(sha256(payload)), undefined, 'it has no file of its own')
+    await eventually(() => on.rig.catalog.attributes(id)?.digest !== undefined)
+    t.match(on.rig.catalog.attributes(id), { verified: true, trusted: true, height: 7 })
+    if (payload.length < 10) continue
+    const part = await on.ask(`/raw/${id}`, { headers: { range: 'bytes=3-6' } })
+    t.equal(part.status, 206)
+    t.ok(part.body.equals(payload.subarray(3, 7)))
+    const head = await on.ask(`/${id}`, { method: 'HEAD' })
+    t.equal(head.headers['content-length'], String(payload.length))
+    const same = await on.ask(`/${id}`, { headers: { 'if-none-match': head.headers.etag ?? '' } })
+    t.equal(same.status, 304)
+  }
+})
+
+t.test('large items, and those whose signatures take long to check, are judged elsewhere', async (t) => {
+  const on = await stage()
+  t.teardown(() => on.close())
+  const ethereum = ethereumSigner(randomBytes(32))
+  const items = [
+    itemOf(randomBytes(3_000_000)),
+    itemOf(randomBytes(2000), ethereum),
+    itemOf(randomBytes(500)),
+  ]
+  await bundled(on, items)
+  for (let round = 0; round < 2; round += 1) for (const item of items) await isServed(t, on, item)
+  t.same(on.asked, [])
+  t.same(on.rig.kept, [])
+})
+
+t.test('what is not what its owner signed is not served out of a bundle', async (t) => {
+  const on = await stage()
+  t.teardown(() => on.close())
+  const large = itemOf(randomBytes(200_000))
+  const items = [itemOf(randomBytes(3000)), itemOf(randomBytes(3000)), large, itemOf(randomBytes(100))]
+  for (const [at, { bytes }] of items.entries()) if (at < 3) bytes[bytes.length - 1] = (bytes.at(-1) ?? 0) ^ 1
+  await bundled(on, items)
+  for (const { id, payload } of items.slice(0, 3)) {
+    t.equal((await on.ask(`/${id}`)).status, 404, 'nobody else has it')
+    on.has.set(id, { body: payload, contentType: 'text/html' })
+    t.ok((await on.ask(`/${id}`)).body.equals(payload), 'another source is asked')
+  }
+  const last = items.at(-1)
+  if (last !== undefined) await isServed(t, on, last)
+})
+
+t.test('a wrong place leads to nothing', async (t) => {
+  const on = await stage()
+  t.teardown(() => on.close())
+  const items = [itemOf(randomBytes(3000)), itemOf(randomBytes(3000))]
+  const { rootId } = await bundled(on, items)
+  const [first, second] = items
+  const place = on.rig.catalog.attributes(second?.id ?? someId())?.place
+  if (first === undefined || place === undefined) throw new Error('no place')
+  const wrong = [
+    { id: someId(), size: 3000, place },
+    { id: someId(), size: 2999, place },
+    { id: first.id, size: 3000, place },
+    { id: someId(), size: 3000, place: { ...place, rootItemOffset: 10 ** 9 } },
+    { id: someId(), size: 3000, place: { ...place, rootId: someId() } },
+    { id: rootId, size: 3000, place },
+  ].map((one) => ({ ...one, verified: false, trusted: false }))
+  for (const one of wrong.slice(0, 5)) {
+    await on.rig.keeper.ask({ kind: 'learn', attributes: [one] })
+    t.equal((await on.ask(`/${one.id}`)).status, 404)
+  }
+})
+
+t.test('a bundle that nobody vouches for, or that is damaged, serves nothing', async (t) => {
+  const on = await stage()
+  t.teardown(() => on.close())
+  const [strange, damaged] = [itemOf(randomBytes(3000)), itemOf(randomBytes(3000))]
+  await bundled(on, [strange], { verified: false, trusted: false })
+  t.equal((await on.ask(`/${strange.id}`)).status, 404)
+  const { path, digest } = await bundled(on, [itemOf(randomBytes(70_000)), damaged])
+  const file = openSync(path, 'r+')
+  writeSync(file, Buffer.from([1, 2, 3]), 0, 3, 30_000)
+  closeSync(file)
+  t.equal((await on.ask(`/${damaged.id}`)).status, 404)
+  t.equal(on.rig.catalog.blobSize(digest), undefined, 'the damaged bundle is dropped')
+})
+
+t.test('with its bundle an item leaves the store', async (t) => {
+  const on = await stage()
+  t.teardown(() => on.close())
+  const item = itemOf(randomBytes(3000))
+  const { digest } = await bundled(on, [item])
+  await isServed(t, on, item)
+  await on.rig.keeping.drop(digest)
+  await eventually(async () => (await on.ask(`/${item.id}`)).status === 404)
+  on.has.set(item.id, { body: item.payload, contentType: 'text/html' })
+  t.ok((await on.ask(`/${item.id}`)).body.equals(item.payload), 'it is fetched')
+})
+
+t.test('what is blocked by its hash is blocked in its bundle too, from the first request on', async (t) => {
+  const items = [itemOf(randomBytes(3000)), itemOf(randomBytes(3000)), itemOf(randomBytes(90_000))]
+  const [open, ...blocked] = items
+  const store = new ModerationStore(`${t.testdir()}/list`)
+  const sieve = new Sieve()
+  const keeper = new ModerationKeeper(store, sieve, systemClock, silentLog)
+  const list = new SievedBlockList(sieve, store, silentLog)
+  const guard = new Guard(list, { attributes: () => undefined }, 100)
+  const on = await stage({ parts: { guard }, forbidden: list })
+  t.teardown(async () => {
+    await on.close()
+    await keeper.close()
+  })
+  for (const { payload } of blocked) {
+    const subject = { kind: 'hash', key: sha256(payload).toString('base64url') } as const
+    keeper.handle({ kind: 'block', subject, ground: { source: 'test', notes: '' }, by: 'test' })
+  }
+  await bundled(on, items)
+  for (const { id } of blocked) t.equal((await on.ask(`/${id}`)).status, 451)
+  if (open !== undefined) await isServed(t, on, open)
+})
