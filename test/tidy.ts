@@ -23,6 +23,9 @@ const functionLinesMax = 60
 /** The formatter keeps code within 110; words of a comment may run a little wider. */
 const columnsMax = 130
 
+/** Threads that parse documents of others from their start. */
+const zodThreads: ReadonlySet<string> = new Set(['workers/bands.ts', 'workers/swarm.ts'])
+
 interface Source {
   readonly path: string
   readonly text: string
@@ -104,6 +107,26 @@ t.test('no files import each other in a circle', async (t) => {
   const imports = new Map(everything.map((source) => [source.path, importsOf(source)]))
   const circular = everything.map(({ path }) => path).filter((path) => reachable(path, imports).has(path))
   t.strictSame(circular, [])
+})
+
+t.test('no thread loads zod at its start', async (t) => {
+  // It takes 6.7 MB of each thread. What is needed of it is loaded by `import()` with the first question that needs it.
+  const atStart = /^(?:import|export) (?!type\b)(?:[^'();]* from )?'([^']+)'/gm
+  const imports = new Map(
+    program.map(({ path, text }): [string, string[]] => [
+      path,
+      [...text.matchAll(atStart)].map(([, name = '']) =>
+        name.startsWith('.') ? normalize(join(dirname(path), name)).replace(/\.js$/, '.ts') : name,
+      ),
+    ]),
+  )
+  t.ok(imports.get('src/routes/admin/service-shapes.ts')?.includes('zod'), 'imports of packages are seen')
+  const threads = [...imports.keys()].filter((path) => path.startsWith('workers/'))
+  t.ok(threads.length > 10)
+  t.strictSame(
+    threads.filter((path) => !zodThreads.has(path) && reachable(path, imports).has('zod')),
+    [],
+  )
 })
 
 t.test('an exported name means one thing', async (t) => {

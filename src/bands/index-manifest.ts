@@ -48,7 +48,7 @@ function makeShape({ z }: typeof import('zod')) {
 
 let made: ReturnType<typeof makeShape> | undefined
 
-/** Made with the first manifest: zod takes 2.7 MB of each edge thread, and most never read one. */
+/** Made with the first manifest: zod takes 6.7 MB of each edge thread, and most never read one. */
 function shape(): ReturnType<typeof makeShape> {
   made ??= makeShape(createRequire(import.meta.url)('zod') as typeof import('zod'))
   return made

@@ -9,7 +9,7 @@ import { type Asked, done, isTold, type Order, readBody, type Told, wrong } from
 
 const itemsBodyMaxBytes = 10_000_000
 
-/** Loaded with the first order: zod takes 2.7 MB of each edge thread, and most never get one. */
+/** Loaded with the first order: zod takes 6.7 MB of each edge thread, and most never get one. */
 const shapes = () => import('./index-shapes.js')
 
 /** The bundle of announced items is not known yet. */

@@ -12,7 +12,7 @@ export interface ModerationOrderParts {
   readonly store: ModerationStore
 }
 
-/** Loaded with the first order: zod takes 2.7 MB of each edge thread, and most never get one. */
+/** Loaded with the first order: zod takes 6.7 MB of each edge thread, and most never get one. */
 const shapes = () => import('./moderation-shapes.js')
 
 /** Orders to block and to release, and to read the list. */

@@ -1,4 +1,3 @@
-import { z } from 'zod'
 import { abortAfter } from '../../actor/clock.js'
 import { type Asked, done, isTold, type Order, readBody, type Told } from './order.js'
 
@@ -92,12 +91,8 @@ export function uploadOrders(desk: UploadsDeskLike): Order[] {
   ]
 }
 
-const correction = z.object({
-  key: z.string(),
-  address: z.string(),
-  winc: z.string(),
-  note: z.string(),
-})
+/** Loaded with the first correction: zod takes 6.7 MB of a thread that has not loaded it yet. */
+const shapes = () => import('./service-shapes.js')
 
 /** What the operator of the payment service may ask for. */
 export function creditOrders(desk: CreditsDeskLike): Order[] {
@@ -115,7 +110,7 @@ export function creditOrders(desk: CreditsDeskLike): Order[] {
     {
       ...creditShapes.correct,
       act: async ({ body, by }) => {
-        const read = readBody(correction, body)
+        const read = readBody((await shapes()).correctionShape, body)
         return isTold(read) ? read : told(await desk.correct({ ...read, by }))
       },
     },
