@@ -23,6 +23,9 @@ const help = `ledger: what a reserve and its settlement cost, durable
   --transfers N of large (10000000)
 `
 
+/** Connections of pgbench; so many pairs are under way when it is compared with. */
+const pgbenchClients = 32
+
 interface Measured {
   readonly perSecond: number
   readonly p99Ms: number
@@ -167,18 +170,25 @@ async function onPostgres(count: number, clients: number, rounds: number, second
   const pgbench = (words: readonly string[]): string =>
     execFileSync('pgbench', [...words, url], { stdio: ['ignore', 'pipe', 'ignore'] }).toString()
   pgbench(['-i', '-q', '-s', '10'])
-  const ours: Measured[] = []
+  const many: Measured[] = []
+  const few: Measured[] = []
   const theirs: number[] = []
   for (let round = 0; round < rounds; round += 1) {
-    ours.push(await pairs(ledger, count, clients, round))
-    const told = pgbench(['-N', '-c', '32', '-j', String(availableParallelism()), '-T', String(seconds)])
+    many.push(await pairs(ledger, count, clients, round))
+    few.push(await pairs(ledger, Math.ceil(count / 4), pgbenchClients, rounds + round))
+    const threads = String(availableParallelism())
+    const told = pgbench(['-N', '-c', String(pgbenchClients), '-j', threads, '-T', String(seconds)])
     theirs.push(Number(/tps = ([\d.]+)/.exec(told)?.[1] ?? 0))
   }
-  const perSecond = show(`PostgreSQL, ${clients} under way`, ours)
   const tps = median(theirs)
-  say(
-    `${'pgbench -N, 32 clients'.padEnd(34)} ${Math.round(tps)} a second; orders: ${((perSecond * 2) / tps).toFixed(2)} of that`,
-  )
+  say(`${`pgbench -N, ${pgbenchClients} clients`.padEnd(34)} ${Math.round(tps)} a second`)
+  for (const [under, measured] of [
+    [pgbenchClients, few],
+    [clients, many],
+  ] as const) {
+    const orders = 2 * show(`PostgreSQL, ${under} under way`, measured)
+    say(`${''.padEnd(34)} ${(orders / tps).toFixed(2)} orders for each transaction of pgbench`)
+  }
   await ledger.close()
   await server.stop()
 }
