@@ -65,6 +65,6 @@ export const serviceMeters: readonly MeterRow[] = [
     kind: 'gauge',
     help: '1 while no prices can be told: nothing is sold.',
   },
-  { name: 'payment_ledger_failing', kind: 'gauge', help: '1 while the ledger cannot be read.' },
+  { name: 'payment_ledger_failing', kind: 'gauge', help: '1 while the ledger cannot be read or written.' },
   { name: 'payment_corrections_total', kind: 'counter', help: 'Balances that the operator has corrected.' },
 ]

@@ -52,21 +52,32 @@ export class ChainWitness implements Witness {
     const tip = await this.#ask('eth_blockNumber', [])
     if (typeof tip !== 'string' || !/^0x[0-9a-f]{1,16}$/i.test(tip)) return 'unknown'
     const from = BigInt(tip) > blocksMax ? BigInt(tip) - blocksMax : 0n
-    const nonce = payment.slice(payment.lastIndexOf(':') + 1)
-    const topics = [usedTopic, topicOf(payer), nonce.toLowerCase()]
+    const topics = usedTopics({ payment, payer })
     const span = { fromBlock: `0x${from.toString(16)}`, toBlock: 'latest' }
     const used = await this.#ask('eth_getLogs', [{ address: this.options.usdc.address, topics, ...span }])
     if (!Array.isArray(used)) return 'unknown'
     const transaction: unknown = fieldsOf(used[0]).transactionHash
     if (used.length === 0) return 'no'
     if (typeof transaction !== 'string' || !hash.test(transaction)) return 'unknown'
-    const receipt = fieldsOf(await this.#ask('eth_getTransactionReceipt', [transaction]))
+    const paid = await this.paidBy({ payment, payer, units }, transaction)
+    if (paid === 'unknown') return 'unknown'
+    return paid === 'yes' ? (transaction as `0x${string}`) : 'no'
+  }
+
+  /** Whether a transaction has moved the money of a payment. `no` where the chain does not know it, too. */
+  async paidBy(
+    { payment, payer, units }: Pick<PaymentOrder, 'payment' | 'payer' | 'units'>,
+    transaction: string,
+  ): Promise<'yes' | 'no' | 'unknown'> {
+    const answer = await this.#ask('eth_getTransactionReceipt', [transaction])
+    if (answer === null) return 'no'
+    const receipt = fieldsOf(answer)
     if (!Array.isArray(receipt.logs)) return 'unknown'
     const logs = receipt.logs.map(fieldsOf)
-    const wanted = topics.join().toLowerCase()
+    const wanted = usedTopics({ payment, payer }).join().toLowerCase()
     const at = logs.findIndex((log) => this.#isOf(log, wanted))
-    const paid = receipt.status === '0x1' && at >= 0 && this.#pays(logs[at + 1] ?? {}, payer, units)
-    return paid ? (transaction as `0x${string}`) : 'no'
+    const isPaid = receipt.status === '0x1' && at >= 0 && this.#pays(logs[at + 1] ?? {}, payer, units)
+    return isPaid ? 'yes' : 'no'
   }
 
   close(): Promise<void> {
@@ -90,6 +101,12 @@ export class ChainWitness implements Witness {
     const answer = await this.#peer.ask('', body, this.options.limitMs)
     return 'why' in answer ? undefined : answer.body.result
   }
+}
+
+/** Topics of the log entry that says that a payment's nonce was used. */
+function usedTopics({ payment, payer }: Pick<PaymentOrder, 'payment' | 'payer'>): string[] {
+  const nonce = payment.slice(payment.lastIndexOf(':') + 1)
+  return [usedTopic, topicOf(payer), nonce.toLowerCase()]
 }
 
 type Fields = Readonly<Record<string, unknown>>

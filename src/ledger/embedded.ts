@@ -101,6 +101,11 @@ export class EmbeddedLedger implements MoneyLedger {
     return signed
   }
 
+  /** Nobody else writes it. */
+  async leads(): Promise<boolean> {
+    return true
+  }
+
   async check(): Promise<LedgerReport> {
     // Another process may write meanwhile: all that follows is read in one turn, and so of one state.
     this.#books.reread()

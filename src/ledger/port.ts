@@ -96,6 +96,11 @@ export interface MoneyLedger {
   expire(): Promise<number>
   /** Signs the head of the chain where it has moved since it was last signed. */
   signHead(): Promise<SignedHead | undefined>
+  /**
+   * True where this process is the one, of all that share the ledger, that does a work which only one should do at a time. Asked
+   * before each piece of it: who has it keeps it until it closes, or its connection ends.
+   */
+  leads(work: string): Promise<boolean>
   /** Reads everything and computes it anew. */
   check(): Promise<LedgerReport>
   close(): Promise<void>

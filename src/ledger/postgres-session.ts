@@ -14,10 +14,10 @@ export type AskDatabase = <Row extends QueryResultRow>(
 
 /** What the client says in words only, where a connection was lost or not to be had. */
 const lostWords =
-  /connection terminated|not queryable|timeout exceeded when trying to connect|client was closed/i
+  /connection terminated|not queryable|timeout (?:exceeded when trying to connect|expired)|client was closed|query read timeout/i
 
 /** A failure with the code that the rest of the program goes by. */
-function coded(error: unknown): unknown {
+export function postgresFault(error: unknown): unknown {
   if (!(error instanceof Error) || 'code' in error || !lostWords.test(error.message)) return error
   return Object.assign(error, { code: 'CONNECTION_CLOSED' })
 }
@@ -32,7 +32,7 @@ function asking(client: Pick<ClientBase, 'query'>): AskDatabase {
       const { rows } = await client.query<Row>({ ...wanted, values: [...values] })
       return rows
     } catch (error) {
-      throw coded(error)
+      throw postgresFault(error)
     }
   }
 }
@@ -42,8 +42,12 @@ export class PostgresSessions {
   readonly #pool: Pool
   readonly ask: AskDatabase
 
-  constructor(url: string, connectionsMax: number) {
-    this.#pool = new Pool({ connectionString: url, max: connectionsMax, connectionTimeoutMillis: 10_000 })
+  /** `answerMs`: a database that does not answer for so long is gone. */
+  constructor(url: string, connectionsMax: number, answerMs: number) {
+    this.#pool = new Pool({
+      ...{ connectionString: url, max: connectionsMax, keepAlive: true },
+      ...{ connectionTimeoutMillis: Math.min(10_000, answerMs), query_timeout: answerMs },
+    })
     // A connection that breaks is told of by the question that is under way, or by the next one. Between two questions nobody
     // waits for it: then this is all that is heard, and the pool makes another one.
     this.#pool.on('error', () => undefined)
@@ -54,7 +58,7 @@ export class PostgresSessions {
   /** Runs `act` between `begin` and COMMIT, on one connection; ROLLBACK where it rejects. */
   async transaction<T>(begin: string, act: (ask: AskDatabase) => Promise<T>): Promise<T> {
     const client = await this.#pool.connect().catch((error: unknown) => {
-      throw coded(error)
+      throw postgresFault(error)
     })
     const ask = asking(client)
     try {

@@ -16,6 +16,7 @@ import {
   type MoneyLedger,
   type SignedHead,
 } from './port.js'
+import { PostgresLeads } from './postgres-leads.js'
 import { migrations } from './postgres-schema.js'
 import { type AskDatabase, PostgresSessions, type PreparedStatement } from './postgres-session.js'
 import { decodeTransfer, encodeTransfer, expiryOf, nextHead, type Transfer } from './transfer.js'
@@ -26,6 +27,8 @@ export interface PostgresOptions {
   readonly clock: Clock
   /** Absent: heads are not signed. */
   readonly key?: HeadKey
+  /** A database that does not answer for so long is gone (10,000). */
+  readonly answerMs?: number
 }
 
 interface StateRow {
@@ -135,10 +138,13 @@ const statements = {
  */
 export class PostgresLedger implements MoneyLedger {
   readonly #sessions: PostgresSessions
+  readonly #leads: PostgresLeads
   readonly #group: GroupCommit<CommitOrder, CommitOutcome>
 
   private constructor(private readonly options: PostgresOptions) {
-    this.#sessions = new PostgresSessions(options.url, connectionsMax)
+    const { answerMs = 10_000 } = options
+    this.#sessions = new PostgresSessions(options.url, connectionsMax, answerMs)
+    this.#leads = new PostgresLeads(options.url, answerMs)
     this.#group = new GroupCommit(
       (orders) => this.#carryOut(orders),
       groupMax,
@@ -222,6 +228,10 @@ export class PostgresLedger implements MoneyLedger {
     return signed
   }
 
+  leads(work: string): Promise<boolean> {
+    return this.#leads.leads(work)
+  }
+
   async check(): Promise<LedgerReport> {
     return this.#sessions.transaction('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY', async (ask) => {
       const heads = await ask<{ body: string }>('SELECT body FROM ledger_heads ORDER BY sequence')
@@ -244,6 +254,7 @@ export class PostgresLedger implements MoneyLedger {
 
   async close(): Promise<void> {
     await this.#group.drained()
+    await this.#leads.close()
     await this.#sessions.close()
   }
 

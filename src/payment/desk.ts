@@ -59,6 +59,7 @@ const correctionsAccount = 'operator:corrections'
 export class CreditsDesk {
   readonly #timer: Timer
   readonly #wallets: Wallets
+  #isLooking = false
 
   constructor(private readonly parts: CreditsDeskParts) {
     this.#wallets = new Wallets(parts.ledger)
@@ -74,7 +75,16 @@ export class CreditsDesk {
   async #look(): Promise<void> {
     const { meters, clock, oracle } = this.parts
     const failing = meters.of('payment_ledger_failing')
+    if (this.#isLooking) {
+      // The ledger has not answered since the last look.
+      failing.set(1)
+      return
+    }
+    this.#isLooking = true
     try {
+      // A disk that is full, or a database that only reads, answers questions still.
+      const probe = { kind: 'probe', key: 'last', value: String(clock.now()) }
+      await this.parts.ledger.commit({ transfers: [], records: [probe] })
       const pending = await this.#pending()
       const oldest = Math.min(...pending.map(({ createdMs }) => createdMs))
       meters.of('payment_topups_pending').set(pending.length)
@@ -84,6 +94,8 @@ export class CreditsDesk {
     } catch {
       // Whatever the reason is: the service itself logs what failed for its clients.
       failing.set(1)
+    } finally {
+      this.#isLooking = false
     }
     meters.of('payment_oracle_failing').set(isRefusal(await oracle.rates()) ? 1 : 0)
     meters.of('payment_oracle_age_seconds').set((oracle.about.ageMs ?? 0) / 1000)

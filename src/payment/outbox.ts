@@ -75,11 +75,12 @@ export class Outbox {
     return (await this.parts.ledger.records(kind, '', after, limit)).map(entryOf)
   }
 
-  /** Sends what is due. Resolves with how many letters are not waiting any more. */
+  /** Sends what is due; of several services on one ledger one does. Resolves with how many letters are not waiting any more. */
   async work(): Promise<number> {
     if (this.#isWorking) return 0
     this.#isWorking = true
     try {
+      if (!(await this.parts.ledger.leads('mail'))) return 0
       let done = 0
       let after = ''
       for (;;) {

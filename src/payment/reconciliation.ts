@@ -6,10 +6,11 @@ import type { CardTaken } from './card-provider.js'
 import type { Cards } from './cards.js'
 import { cardDayKind, dayOf, topUpDayKind } from './days.js'
 import type { TopUps } from './topups.js'
+import { comparedUsdc, type X402Books } from './x402-comparison.js'
 
 /** Something that our books and those of others do not agree on. */
 export interface Difference {
-  readonly what: 'card' | 'chain'
+  readonly what: 'card' | 'chain' | 'x402'
   /** Of the payment, or of the transaction. */
   readonly id: string
   readonly why: string
@@ -23,6 +24,8 @@ export interface Reconciliation {
   /** Payments compared. */
   readonly cards: number
   readonly chains: number
+  /** Payments in USDC by x402; absent in what earlier versions have kept. */
+  readonly usdc?: number
   /** Those whose provider or chain gave no answer: the day is compared again. */
   readonly unchecked: number
   readonly differences: readonly Difference[]
@@ -43,6 +46,8 @@ export interface ReconciliationParts {
   readonly ledger: MoneyLedger
   readonly cards: Cards
   readonly topUps: TopUps
+  /** Absent: no USDC is taken by x402. */
+  readonly usdc?: X402Books
   readonly now: () => number
   readonly log: Log
   /** Hears of every comparison. */
@@ -66,21 +71,31 @@ export class Reconciler {
     return found.reverse().slice(0, limit)
   }
 
-  /** Compares the days that are over and were not, or not wholly, compared. Resolves with how many were. */
+  /**
+   * Compares the days that are over and were not, or not wholly, compared. Resolves with how many were. Of several services on
+   * one ledger one does.
+   */
   async work(): Promise<number> {
     if (this.#isRunning) return 0
     this.#isRunning = true
     try {
+      if (!(await this.parts.ledger.leads('reconciliation'))) return 0
       let compared = 0
+      let youngest: Reconciliation | undefined
       for (let back = daysBack; back >= 1; back -= 1) {
         const day = dayOf(this.parts.now() - back * dayMs)
         if (Date.parse(day) + dayMs + settledMs > this.parts.now()) continue
         const stored = await this.parts.ledger.record(kind, day)
         const before = stored === undefined ? undefined : (JSON.parse(stored.value) as Reconciliation)
-        if (before !== undefined && before.unchecked === 0) continue
-        await this.compare(day)
+        if (before !== undefined && before.unchecked === 0) {
+          youngest = before
+          continue
+        }
+        youngest = await this.compare(day)
         compared += 1
       }
+      // What was found before this process began is shown by it, too.
+      if (compared === 0 && youngest !== undefined) this.parts.told?.(youngest)
       return compared
     } finally {
       this.#isRunning = false
@@ -93,6 +108,7 @@ export class Reconciler {
     const found = new Findings()
     await this.#cards(day, found)
     await this.#chains(day, found)
+    await this.#usdc(day, found)
     const row: Reconciliation = { day, atMs: now(), ...found.counts, ...found.kept }
     await ledger.commit({ transfers: [], records: [{ kind, key: day, value: JSON.stringify(row) }] })
     told?.(row)
@@ -167,6 +183,17 @@ export class Reconciler {
     }
   }
 
+  async #usdc(day: string, found: Findings): Promise<void> {
+    const { ledger, usdc } = this.parts
+    if (usdc === undefined) return
+    const fromMs = Date.parse(day)
+    for await (const { payment, why, silent } of comparedUsdc(ledger, usdc, fromMs, fromMs + dayMs)) {
+      found.counts.usdc += 1
+      if (why !== undefined) found.add('x402', payment, why)
+      if (silent === true) found.counts.unchecked += 1
+    }
+  }
+
   async *#ofDay(of: typeof cardDayKind | typeof topUpDayKind, day: string): AsyncGenerator<string> {
     let after = ''
     for (;;) {
@@ -181,7 +208,7 @@ export class Reconciler {
 
 /** What one comparison found. */
 class Findings {
-  readonly counts = { cards: 0, chains: 0, unchecked: 0 }
+  readonly counts = { cards: 0, chains: 0, usdc: 0, unchecked: 0 }
   count = 0
   readonly #differences: Difference[] = []
 

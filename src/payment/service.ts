@@ -163,12 +163,18 @@ export class PaymentService {
     this.#cards = new Cards({ ...common, promotions: this.promotions, provider: cards, bought })
     this.outbox = new Outbox({ ...common, ...(mailer && { mailer }), giftUrl: options.giftUrl })
     const told = meters && reconciliationGauges(meters)
-    const compared = { ...common, cards: this.#cards, topUps: this.#topUps, ...(told && { told }) }
-    this.reconciler = new Reconciler(compared)
     const owned = new OwnedPayments(ledger, now)
     const selling = x402 && this.#selling({ ...x402, prices, quotes, owned, clock, log }, wallets)
     this.#desk = selling?.desk
     this.usdc = selling?.sales
+    const compared = {
+      ...common,
+      cards: this.#cards,
+      topUps: this.#topUps,
+      ...(told && { told }),
+      ...(selling && { usdc: selling.desk.books }),
+    }
+    this.reconciler = new Reconciler(compared)
     const isKnown = async (address: string): Promise<boolean> =>
       (await ledger.account(accountOf(await wallets.find(address)))) !== undefined
     const { release: version, addresses, gateway } = options

@@ -20,6 +20,7 @@ import type { UsdcAnswer } from './port.js'
 import type { Prices } from './prices.js'
 import type { Quotes } from './quotes.js'
 import { afterFee, wincOfToken } from './rates.js'
+import type { X402Books } from './x402-comparison.js'
 
 /** Where USDC is received, and who settles it. Plain: it is cloned into the thread. */
 export interface X402Options {
@@ -83,6 +84,7 @@ export class X402Desk {
   readonly #offers: Offers
   readonly #facilitator: Facilitator
   readonly #witness: ChainWitness | undefined
+  readonly #records: PaymentLedger
 
   constructor(
     private readonly parts: X402DeskParts,
@@ -102,13 +104,14 @@ export class X402Desk {
       rpcUrl === undefined
         ? undefined
         : new ChainWitness({ url: rpcUrl, usdc: usdcOf[network], wallet, limitMs: verifyMs }, clock)
+    this.#records = new PaymentLedger(options.recordsPath)
     this.cashier = new Cashier({
       ...(this.#witness === undefined ? {} : { witness: this.#witness }),
       owners: new AskedOwners(
         (asked) => owning(parts, asked),
         async () => ownName,
       ),
-      ...{ ledger: new PaymentLedger(options.recordsPath), facilitator: this.#facilitator },
+      ...{ ledger: this.#records, facilitator: this.#facilitator },
       credits: { credit: (client, payment, _, settled) => crediting(client, payment, settled) },
       ...{ kinds, clock, log, options: { ...cashierDefaults, waitMs: verifyMs } },
     })
@@ -134,6 +137,12 @@ export class X402Desk {
 
   get protocol(): 'http' | 'https' {
     return this.parts.options.protocol
+  }
+
+  /** What is compared with the ledger. */
+  get books(): X402Books {
+    const chain = this.#witness
+    return { ...(chain && { chain }), unended: () => this.#records.unended() }
   }
 
   /** The most that one payment may be. */

@@ -26,8 +26,8 @@ import {
 } from './port.js'
 import type { Prices } from './prices.js'
 import type { Quotes } from './quotes.js'
+import { usdcSource, usdcTransferId } from './usdc-transfers.js'
 import { answerOfDenial, type X402Desk } from './x402-desk.js'
-import { usdcTransferId } from './x402-topups.js'
 
 export interface X402SalesParts {
   readonly ledger: MoneyLedger
@@ -134,7 +134,7 @@ export class X402Sales implements UsdcPort {
     return this.parts.items.hold({
       ...{ itemId, bytes, address: address === '' ? payer : address, hold: price < amount ? price : amount },
       coming: {
-        ...{ id, kind: 'posted', debit: 'source:x402', credit: paidPrefix + payment, amount },
+        ...{ id, kind: 'posted', debit: usdcSource, credit: paidPrefix + payment, amount },
         ...{ reason: 'x402_payg', reference: transaction, about },
       },
     })

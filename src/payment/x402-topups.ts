@@ -6,6 +6,7 @@ import { isRejected, type MoneyLedger } from '../ledger/port.js'
 import type { Accounts } from './accounts.js'
 import { isDenied, type UsdcAnswer } from './port.js'
 import type { Quotes } from './quotes.js'
+import { usdcSource, usdcTransferId } from './usdc-transfers.js'
 import { accountOf } from './wallets.js'
 import { answerOfDenial, type X402Desk } from './x402-desk.js'
 
@@ -23,9 +24,6 @@ export interface X402Credited {
   /** Header lines with the receipt, each with CRLF in front. */
   readonly lines: string
 }
-
-/** Name of the transfer by which a settled payment came in. */
-export const usdcTransferId = (payment: string): string => `x402:${payment}`
 
 /** Top-ups in USDC without a transaction of the payer's own: a signed permission is settled by a facilitator. */
 export class X402TopUps {
@@ -80,7 +78,7 @@ export class X402TopUps {
     const token = this.desk.network === 'base' ? 'base-usdc' : 'base-sepolia-usdc'
     const about = { type: 'crypto', tokenType: token, tokenQuantity: units, usdEquivalent }
     const outcome = await this.parts.accounts.credit({
-      ...{ id, address, winc: BigInt(winc), source: 'source:x402', reason: 'x402_topup' },
+      ...{ id, address, winc: BigInt(winc), source: usdcSource, reason: 'x402_topup' },
       ...{ reference: transaction, about: { ...about, senderAddress: payer } },
     })
     if (!isRejected(outcome)) return 'credited'

@@ -187,6 +187,12 @@ t.test('on a chain', { skip: binary === undefined && 'anvil is not installed' },
         transaction: /^0x[0-9a-f]{64}$/,
       })
       t.equal((await chain.balance(payee)) - before, 2000n)
+      const { transaction } = unpacked(other.headers.get('x-payment-response')) as { transaction: string }
+      const { nonce = '' } = authorizationOf(headers)
+      const facts = { payment: `84532:${buyer.address}:${nonce}`, payer: buyer.address, units: '1000' }
+      t.equal(await witness.paidBy(facts, transaction), 'yes')
+      t.equal(await witness.paidBy({ ...facts, units: '1001' }, transaction), 'no')
+      t.equal(await witness.paidBy(facts, `0x${'12'.repeat(32)}`), 'no', 'the chain does not know it')
       // A payment that never happened is not seen.
       careful.purse.tokens.clear()
       shop.purse.tokens.clear()
@@ -207,6 +213,7 @@ t.test('on a chain', { skip: binary === undefined && 'anvil is not installed' },
       )
       t.teardown(() => gone.close())
       t.equal(await gone.moved(ask), 'unknown')
+      t.equal(await gone.paidBy(ask, transaction), 'unknown')
     },
   )
 

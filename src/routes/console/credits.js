@@ -77,7 +77,7 @@ function show({ now, oracle, pending, promotions, accounts, reconciliations }) {
   fill(byId('credits-accounts'), [table(['Account of ours', 'Balance'], own, 'Nothing was paid yet.')])
   const days = reconciliations.map((one) => [
     cell(one.day),
-    cell(number(one.cards + one.chains), 'number'),
+    cell(number(one.cards + one.chains + (one.usdc ?? 0)), 'number'),
     cell(number(one.differences.length), one.differences.length > 0 ? 'number bad' : 'number'),
   ])
   fill(byId('credits-days'), [

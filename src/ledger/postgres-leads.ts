@@ -1,0 +1,74 @@
+import { Client } from 'pg'
+import { postgresFault } from './postgres-session.js'
+
+/** Any number of ours: the first half of these locks, so that they are not those of others. */
+const lockClass = 718_281_829
+
+/**
+ * Works that one process of all on a database does: session locks on a connection of their own. The server frees them with the
+ * connection, so that a process that died, or lost the database, is followed at once, and no clock decides.
+ */
+export class PostgresLeads {
+  #client: Promise<Client> | undefined
+  readonly #led = new Set<string>()
+  #isClosed = false
+
+  constructor(
+    private readonly url: string,
+    private readonly answerMs: number,
+  ) {}
+
+  /** Rejects where the database cannot be asked. */
+  async leads(work: string): Promise<boolean> {
+    if (this.#isClosed) return false
+    try {
+      const client = await this.#connected()
+      if (this.#led.has(work)) {
+        // Whether the connection is there still decides.
+        await client.query('SELECT 1')
+        return this.#led.has(work)
+      }
+      const { rows } = await client.query<{ led: boolean }>(
+        'SELECT pg_try_advisory_lock($1, hashtext($2)) AS led',
+        [lockClass, work],
+      )
+      if (rows[0]?.led === true) this.#led.add(work)
+      return rows[0]?.led === true
+    } catch (error) {
+      await this.#drop()
+      throw postgresFault(error)
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    await this.#drop()
+  }
+
+  #connected(): Promise<Client> {
+    this.#client ??= this.#connect()
+    return this.#client
+  }
+
+  async #connect(): Promise<Client> {
+    const { url: connectionString, answerMs } = this
+    const client = new Client({
+      ...{ connectionString, keepAlive: true },
+      ...{ connectionTimeoutMillis: Math.min(10_000, answerMs), query_timeout: answerMs },
+    })
+    // Between two questions nobody else hears that it has ended.
+    client.on('error', () => undefined)
+    client.on('end', () => this.#led.clear())
+    await client.connect()
+    return client
+  }
+
+  /** A connection that failed is never asked again. */
+  async #drop(): Promise<void> {
+    const before = this.#client
+    this.#client = undefined
+    this.#led.clear()
+    const client = await before?.catch(() => undefined)
+    await client?.end().catch(() => undefined)
+  }
+}

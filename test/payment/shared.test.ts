@@ -1,0 +1,92 @@
+/** Two payment services on one database: what only one should do is done by one, and by the other when that one is gone. */
+import { Client } from 'pg'
+import t, { type Test } from 'tap'
+import { systemClock } from '../../src/actor/clock.js'
+import { PostgresLedger } from '../../src/ledger/postgres.js'
+import type { Letter, Mailer } from '../../src/payment/outbox.js'
+import { eventually } from '../eventually.js'
+import { postgresFolder, startPostgres } from '../ledger/postgres-server.js'
+import { type PaymentRig, paymentRig } from './rig.js'
+
+const skip = postgresFolder === undefined ? 'no PostgreSQL here' : false
+const dayMs = 24 * 3600_000
+const start = Date.UTC(2026, 0, 1)
+
+async function databaseOf(t: Test): Promise<string> {
+  const server = await startPostgres()
+  t.teardown(() => server.stop())
+  return server.database('shared')
+}
+
+async function give(rig: PaymentRig, to: string): Promise<void> {
+  const path = `/v1/top-up/checkout-session/${encodeURIComponent(to)}/usd/1000?destinationAddressType=email`
+  const { json } = await rig.get(path)
+  const { paymentSession } = json as { paymentSession: { id: string } }
+  await rig.post(`/checkout/${paymentSession.id}`, 'card=4242424242424242')
+}
+
+t.test('letters are sent and days are compared by one of two', { skip }, async (t) => {
+  const url = await databaseOf(t)
+  const letters: Letter[] = []
+  // A letter takes a while to go: meanwhile the other service would send it, too.
+  let letGo = (): void => undefined
+  const mayGo = new Promise<void>((resolve) => {
+    letGo = resolve
+  })
+  const mailer: Mailer = {
+    label: 'smtp',
+    send: async (letter) => {
+      letters.push(letter)
+      await mayGo
+      return true
+    },
+    close: () => undefined,
+  }
+  const service = async (): Promise<PaymentRig> =>
+    paymentRig(t, { mailer, ledger: await PostgresLedger.open({ url, clock: systemClock }) })
+  const [one, two] = [await service(), await service()]
+  await give(one, 'friend@example.org')
+  await give(two, 'other@example.org')
+  const sending = [one.service.outbox.work(), two.service.outbox.work()]
+  await eventually(() => letters.length > 0)
+  letGo()
+  const sent = await Promise.all(sending)
+  t.strictSame(sent.sort(), [0, 2])
+  t.equal(letters.length, 2)
+  for (const rig of [one, two]) rig.setTime(start + dayMs + 3 * 3600_000)
+  const compared = await Promise.all([one, two].map((rig) => rig.service.reconciler.work()))
+  t.equal(compared.filter((days) => days > 0).length, 1, `${compared}`)
+  t.equal((await two.service.reconciler.list(20)).length, Math.max(...compared), 'both can read them')
+})
+
+t.test('who leads does so until its connection ends', { skip }, async (t) => {
+  const url = await databaseOf(t)
+  const [one, two] = await Promise.all([1, 2].map(() => PostgresLedger.open({ url, clock: systemClock })))
+  if (one === undefined || two === undefined) throw new Error('no ledgers')
+  t.equal(await one.leads('a'), true)
+  t.equal(await one.leads('a'), true, 'still')
+  t.equal(await two.leads('a'), false)
+  t.equal(await two.leads('b'), true, 'another work')
+  t.equal(await one.leads('b'), false)
+  // As where the process dies, or the network does.
+  const operator = new Client({ connectionString: url })
+  await operator.connect()
+  const holders = `locktype = 'advisory' AND objid = hashtext('a')::bigint::bit(32)::bigint`
+  await operator.query(`SELECT pg_terminate_backend(pid) FROM pg_locks WHERE ${holders}`)
+  await operator.end()
+  await eventually(() => two.leads('a'))
+  const again = await eventually(async () => {
+    try {
+      return [await one.leads('a')]
+    } catch {
+      // The first question finds out that the connection is gone.
+      return undefined
+    }
+  })
+  t.strictSame(again, [false])
+  await two.close()
+  t.equal(await one.leads('a'), true, 'an orderly end')
+  t.equal(await one.leads('b'), true)
+  await one.close()
+  t.equal(await one.leads('a'), false, 'not any more')
+})
