@@ -165,7 +165,7 @@ t.test('each dangerous thing has one place', async (t) => {
     [/process\.env/, /^config\/read\.ts$/],
     [/\b(setTimeout|setInterval|AbortSignal\.timeout)\(/, clocks],
     [/\bDate\.now\(|performance\.now\(/, clocks],
-    [/\bnew Worker\(/, /^src\/actor\/thread\.ts$/],
+    [/\bnew Worker\(/, /^src\/(actor\/thread|client\/aside-hash)\.ts$/],
     [/from '[./]*native\/server\//, /^src\/http\//],
     [/from 'lmdb'/, /^src\/store\//],
     [/from 'piscina'/, /^src\/actor\//],

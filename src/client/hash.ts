@@ -24,9 +24,6 @@ function nativeCrypto(): NativeCrypto | undefined {
 
 const native = nativeCrypto()
 
-/** Whether hashing piece by piece is fast here. Browsers are fast only with all bytes at once. */
-export const isHashedByPieces = native !== undefined
-
 const slow = { sha256: slowSha256, sha384: slowSha384 }
 
 /** A hash of bytes that come in pieces. */
@@ -49,12 +46,17 @@ export const hash256 = (...parts: readonly Uint8Array[]): Uint8Array => hashOnce
 /** SHA-384 of all parts together. */
 export const hash384 = (...parts: readonly Uint8Array[]): Uint8Array => hashOnce('sha384', parts)
 
+/** The hash of bytes by WebCrypto: on another thread, and several at once. */
+export async function digestBeside(name: HashName, bytes: Uint8Array): Promise<Uint8Array> {
+  const whole: Bytes = plainBytes(bytes)
+  return new Uint8Array(await crypto.subtle.digest(name === 'sha256' ? 'SHA-256' : 'SHA-384', whole))
+}
+
 /** Below this WebCrypto's detour over another thread takes longer than hashing here. */
 const detourBytes = 16_384
 
 /** The hash of bytes that may be many: where nothing native hashes at once, WebCrypto does. */
 export async function digestOf(name: HashName, bytes: Uint8Array): Promise<Uint8Array> {
   if (native !== undefined || bytes.length < detourBytes) return hashOnce(name, [bytes])
-  const whole: Bytes = plainBytes(bytes)
-  return new Uint8Array(await crypto.subtle.digest(name === 'sha256' ? 'SHA-256' : 'SHA-384', whole))
+  return digestBeside(name, bytes)
 }

@@ -1,7 +1,7 @@
 import { fromBase64url, joined, sameBytes, toBase64url, utf8 } from './bytes.js'
 import { type PayloadDigest, payloadDigestOf } from './deep-digest.js'
 import { ClientError } from './errors.js'
-import { hash384, runningHash } from './hash.js'
+import { hash384 } from './hash.js'
 import {
   headerSizeOf,
   itemFields,
@@ -10,6 +10,7 @@ import {
   type SignedHead,
   signedHeader,
 } from './item-layout.js'
+import { longSha384 } from './long-hash.js'
 import { allBytes, type PayloadSource, sourceOfBytes } from './payload.js'
 import type { ResumeStore } from './resume-store.js'
 import type { ClientSigner } from './signer.js'
@@ -54,16 +55,22 @@ async function digestWithProgress(
   say: Say,
   signal: AbortSignal | undefined,
 ): Promise<PayloadDigest> {
-  const hash = runningHash('sha384')
+  const hash = await longSha384(payload.size)
   let read = 0
-  for await (const piece of payload.open(0)) {
-    throwIfAborted(signal)
-    hash.update(piece)
-    read += piece.length
-    say({ type: 'signing', processedBytes: read, totalBytes: payload.size })
+  try {
+    for await (const piece of payload.open(0)) {
+      throwIfAborted(signal)
+      await hash.update(piece)
+      read += piece.length
+      if (read > payload.size) break
+      say({ type: 'signing', processedBytes: read, totalBytes: payload.size })
+    }
+    if (read !== payload.size) throw changed(`${read} bytes were read of ${payload.size}`)
+  } catch (error) {
+    hash.drop()
+    throw error
   }
-  if (read !== payload.size) throw changed(`${read} bytes were read of ${payload.size}`)
-  return { hashed: hash.digest(), length: read }
+  return { hashed: await hash.digest(), length: read }
 }
 
 function changed(message: string, id?: string): ClientError {
@@ -130,21 +137,26 @@ function itemSource(header: SignedHead, payload: PayloadSource, digest: PayloadD
     size: headBytes + payload.size,
     async *open(from) {
       if (from < headBytes) yield header.bytes.subarray(from)
-      const checked = from <= headBytes ? runningHash('sha384') : undefined
+      const checked = from <= headBytes ? await longSha384(payload.size) : undefined
       let read = Math.max(0, from - headBytes)
       // The last piece waits until the whole is known to be right: the service never gets an item that cannot verify.
       let held: Uint8Array | undefined
-      for await (const piece of payload.open(read)) {
-        checked?.update(piece)
-        read += piece.length
-        if (read > payload.size) break
+      try {
+        for await (const piece of payload.open(read)) {
+          await checked?.update(piece)
+          read += piece.length
+          if (read > payload.size) break
+          if (held !== undefined) yield held
+          held = piece
+        }
+        const isSame = checked === undefined || sameBytes(await checked.digest(), digest.hashed)
+        if (read !== payload.size || !isSame)
+          throw changed('the content changed after it was signed', header.id)
         if (held !== undefined) yield held
-        held = piece
+      } finally {
+        // Where the reader leaves early; it is over otherwise.
+        checked?.drop()
       }
-      const isSame = checked === undefined || sameBytes(checked.digest(), digest.hashed)
-      if (read !== payload.size || !isSame)
-        throw changed('the content changed after it was signed', header.id)
-      if (held !== undefined) yield held
     },
   }
 }

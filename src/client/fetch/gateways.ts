@@ -1,4 +1,6 @@
+import { joined } from '../bytes.js'
 import { ClientError } from '../errors.js'
+import { streamPieces } from '../payload.js'
 import type { FetchLike } from '../service.js'
 import { abortedError, throwIfAborted } from '../timing.js'
 
@@ -86,22 +88,33 @@ export class Gateways {
     })
   }
 
-  /** A body of at most `limit` bytes. */
-  async bytes(response: Response, limit: number, signal?: AbortSignal): Promise<Uint8Array> {
+  /** A body of at most `limit` bytes, in pieces. What is longer is not read on. */
+  async *pieces(response: Response, limit: number, signal?: AbortSignal): AsyncGenerator<Uint8Array> {
     const length = Number(response.headers.get('content-length'))
     if (length > limit) {
       await response.body?.cancel()
       throw untrue(`${response.url} sends ${length} bytes, ${limit} were expected at most`)
     }
+    if (response.body === null) return
+    let came = 0
     try {
-      const bytes = new Uint8Array(await response.arrayBuffer())
-      if (bytes.length <= limit) return bytes
+      for await (const piece of streamPieces(response.body as ReadableStream<Uint8Array>)) {
+        came += piece.length
+        if (came > limit) throw untrue(`${response.url} sends more than ${limit} bytes`)
+        yield piece
+      }
     } catch (error) {
       if (signal?.aborted === true) throw abortedError(signal)
-      if (!(error instanceof Error)) throw error
+      if (error instanceof ClientError || !(error instanceof Error)) throw error
       throw new ClientError('unavailable', `${response.url} broke off`, 'try again', { cause: error })
     }
-    throw untrue(`${response.url} sends more than ${limit} bytes`)
+  }
+
+  /** The same at once. */
+  async bytes(response: Response, limit: number, signal?: AbortSignal): Promise<Uint8Array> {
+    const pieces: Uint8Array[] = []
+    for await (const piece of this.pieces(response, limit, signal)) pieces.push(piece)
+    return pieces.length === 1 ? (pieces[0] as Uint8Array) : joined(...pieces)
   }
 
   /** The JSON object of a small answer. */

@@ -1,5 +1,5 @@
 import { joined, sameBytes } from '../bytes.js'
-import { hash256 } from '../hash.js'
+import { digestBeside, hash256 } from '../hash.js'
 
 /** How transactions' data is cut: 256 KiB, but no piece of less than 32 KiB where two can share the rest. */
 const chunkBytesMax = 262_144
@@ -70,28 +70,60 @@ function nextChunkBytes(rest: number): number {
   return after > 0 && after < chunkBytesMin ? Math.ceil(rest / 2) : chunkBytesMax
 }
 
-/** The data root of bytes at hand. */
-export function dataRootOf(data: Uint8Array): Uint8Array {
-  let layer: { id: Uint8Array; end: number }[] = []
-  const leaf = (from: number, to: number): void => {
-    const note = noteOf(to)
-    layer.push({ id: hash256(hash256(hash256(data.subarray(from, to))), hash256(note)), end: to })
+interface Leaf {
+  readonly id: Uint8Array
+  readonly end: number
+}
+
+/** The data root of `length` bytes that come in pieces. Chunks are hashed while the rest is on its way. */
+export class RunningDataRoot {
+  readonly #leaves: Promise<Leaf>[] = []
+  #chunk: Uint8Array<ArrayBuffer>
+  #filled = 0
+  #came = 0
+
+  constructor(private readonly length: number) {
+    this.#chunk = new Uint8Array(nextChunkBytes(length))
   }
-  let at = 0
-  for (let rest = data.length; rest >= chunkBytesMax; rest = data.length - at) {
-    const size = nextChunkBytes(rest)
-    leaf(at, at + size)
-    at += size
+
+  /** Not more than `length` bytes in all. */
+  update(piece: Uint8Array): void {
+    for (let at = 0; at < piece.length; ) {
+      const taken = Math.min(this.#chunk.length - this.#filled, piece.length - at)
+      this.#chunk.set(piece.subarray(at, at + taken), this.#filled)
+      this.#filled += taken
+      this.#came += taken
+      at += taken
+      if (this.#filled === this.#chunk.length) this.#next()
+    }
   }
-  leaf(at, data.length)
-  while (layer.length > 1) {
-    layer = layer.flatMap((node, index) => {
-      if (index % 2 === 1) return []
-      const other = layer[index + 1]
-      return [
-        other === undefined ? node : { id: branchHash(node.id, other.id, noteOf(node.end)), end: other.end },
-      ]
-    })
+
+  #next(): void {
+    const [chunk, end] = [this.#chunk, this.#came]
+    const leaf = digestBeside('sha256', chunk).then((hashed) => ({
+      id: hash256(hash256(hashed), hash256(noteOf(end))),
+      end,
+    }))
+    // Awaited with the others when all bytes are here.
+    leaf.catch((error) => error)
+    this.#leaves.push(leaf)
+    this.#chunk = new Uint8Array(nextChunkBytes(this.length - this.#came))
+    this.#filled = 0
   }
-  return layer[0]?.id ?? joined()
+
+  /** Once, behind the last byte. */
+  async root(): Promise<Uint8Array> {
+    // Behind data whose last chunk is full stands a leaf of no bytes.
+    if (this.length % chunkBytesMax === 0 || this.#leaves.length === 0) this.#next()
+    let layer = await Promise.all(this.#leaves)
+    while (layer.length > 1) {
+      layer = layer.flatMap((node, index) => {
+        if (index % 2 === 1) return []
+        const other = layer[index + 1]
+        if (other === undefined) return [node]
+        return [{ id: branchHash(node.id, other.id, noteOf(node.end)), end: other.end }]
+      })
+    }
+    return layer[0]?.id ?? joined()
+  }
 }

@@ -1,5 +1,5 @@
 import { fromBase64url, joined, sameBytes } from '../bytes.js'
-import { digestOf } from '../hash.js'
+import { digestBeside } from '../hash.js'
 import { chainHeader, type Gateways, untrue } from './gateways.js'
 import { chunkProven } from './merkle-proof.js'
 import {
@@ -92,7 +92,7 @@ export class ProvenData {
     const proven = chunkProven(dataRoot, path, at, dataSize)
     if (proven === undefined || proven.end - proven.start !== bytes.length)
       throw untrue(`${gateway}: the chunk at ${offset} does not belong to ${id}`)
-    if (!sameBytes(await digestOf('sha256', bytes), proven.dataHash))
+    if (!sameBytes(await digestBeside('sha256', bytes), proven.dataHash))
       throw untrue(`${gateway}: the chunk at ${offset} was changed`)
     return { start: proven.start, end: proven.end, bytes }
   }

@@ -1,7 +1,8 @@
 import { sameBytes } from '../bytes.js'
 import { ClientError } from '../errors.js'
-import { hash256, runningHash } from '../hash.js'
+import { digestBeside } from '../hash.js'
 import type { SignedHead } from '../item-layout.js'
+import { asideBytesMin, longSha384 } from '../long-hash.js'
 import { partsOf, streamPieces } from '../payload.js'
 import { type Gateways, untrue } from './gateways.js'
 import { checkOwner, headOf } from './item-head.js'
@@ -70,11 +71,12 @@ export class ReadTwice {
     const bytes = await this.gateways.bytes(response, end - start, signal)
     if (bytes.length !== end - start)
       throw untrue(`${gateway}: ${bytes.length} bytes of ${id} instead of ${end - start}`)
-    for (let at = 0; at < bytes.length; at += partBytes) {
-      const digest = this.digests[(start + at) / partBytes] as Uint8Array
-      if (!sameBytes(hash256(bytes.subarray(at, at + partBytes)), digest))
-        throw untrue(`${gateway}: the second time these are not the bytes that the owner of ${id} signed`)
-    }
+    const parts = Array.from({ length: Math.ceil(bytes.length / partBytes) }, async (_, at) => {
+      const part = bytes.subarray(at * partBytes, (at + 1) * partBytes)
+      return sameBytes(await digestBeside('sha256', part), this.digests[start / partBytes + at] as Uint8Array)
+    })
+    if ((await Promise.all(parts)).includes(false))
+      throw untrue(`${gateway}: the second time these are not the bytes that the owner of ${id} signed`)
     return { bytes }
   }
 }
@@ -88,21 +90,22 @@ async function readOnce(
   const response = await gateways.get(`${gateway}/raw/${id}`, {}, signal)
   const head = headOf({ gateways, gateway, id, signal }, response.headers)
   head.catch((error) => error)
-  const whole = runningHash('sha384')
+  const whole = await longSha384(Number(response.headers.get('content-length') ?? asideBytesMin))
   const digests: Uint8Array[] = []
   let size = 0
   try {
     for await (const part of partsOf(streamPieces(response.body as ReadableStream<Uint8Array>), partBytes)) {
-      whole.update(part)
-      digests.push(hash256(part))
+      await whole.update(part)
+      digests.push(await digestBeside('sha256', part))
       size += part.length
     }
   } catch (error) {
+    whole.drop()
     if (signal?.aborted === true || !(error instanceof Error)) throw error
     throw new ClientError('unavailable', `${gateway} broke off`, 'try again', { cause: error })
   }
   const header = await head
   if ('dataRoot' in header) throw new ClientError('not-found', `${id} is no item`, 'fetch it by its chunks')
-  await checkOwner(gateway, header, { hashed: whole.digest(), length: size })
+  await checkOwner(gateway, header, { hashed: await whole.digest(), length: size })
   return { header, size, digests }
 }

@@ -1,4 +1,4 @@
-import { isContentId, textOfBytes } from '../bytes.js'
+import { isContentId, joined, textOfBytes } from '../bytes.js'
 import { ClientError } from '../errors.js'
 import type { FetchLike } from '../service.js'
 import { tagValueOf } from '../tags.js'
@@ -13,7 +13,7 @@ export interface VerifiedFetchOptions {
   /** First and last byte, as in `bytes=0-499`; without an end to the end. */
   readonly range?: { readonly start: number; readonly end?: number } | undefined
   readonly signal?: AbortSignal | undefined
-  /** Whole content up to this is held until its owner's signature is checked; 32 MiB unless said. Longer is proven by chunks. */
+  /** Whole content up to this is held until its owner's signature is checked; 128 MiB unless said. Longer is proven by chunks. */
   readonly holdBytesMax?: number
 }
 
@@ -26,7 +26,7 @@ export interface ProvingFetchOptions {
   readonly onFinding?: (finding: Finding) => void
 }
 
-const holdBytesDefault = 32 * 1024 * 1024
+const holdBytesDefault = 128 * 1024 * 1024
 const manifestBytesMax = 64 * 1024 * 1024
 /** Roots whose proofs are kept for the next range. */
 const rootsMax = 8
@@ -88,7 +88,7 @@ export class ProvingFetcher {
     const { range, signal, holdBytesMax = holdBytesDefault } = options
     if (range === undefined) {
       const whole = await this.#whole(id, holdBytesMax, signal)
-      if (whole !== undefined) return responseOf(whole.bytes, whole, 'owner', whole.gateway)
+      if (whole !== undefined) return responseOf(whole, 'owner', whole.gateway)
     }
     const { start, end, contentType, pieces: read, proof } = await this.#provable(id, signal)
     const from = start + (range?.start ?? 0)
@@ -138,7 +138,7 @@ export class ProvingFetcher {
       if (path === '') return id
       throw new ClientError('not-found', `${id} is no manifest, so it has no ${path}`, 'ask for the id alone')
     }
-    const target = targetOf(textOfBytes(whole.bytes), decoded(path))
+    const target = targetOf(textOfBytes(joined(...whole.pieces)), decoded(path))
     if (target !== undefined && isContentId(target)) return target
     throw new ClientError('not-found', `the manifest ${id} has no ${path}`, 'look at its paths')
   }
@@ -237,17 +237,24 @@ function targetOf(text: string, path: string): string | undefined {
   return at(wanted) ?? at(`${wanted}/`) ?? fallback?.id
 }
 
-function responseOf(bytes: Uint8Array, content: OwnedContent, proof: Proof, gateway: string): Response {
+function responseOf(content: OwnedContent, proof: Proof, gateway: string): Response {
   const headers: Record<string, string> = {
     'content-type': content.contentType ?? 'application/octet-stream',
-    'content-length': String(bytes.length),
+    'content-length': String(content.size),
     'accept-ranges': 'bytes',
     'x-verified': proof,
     'x-verified-owner': content.owner,
     'x-verified-from': gateway,
   }
   if (content.signedBy !== undefined) headers['x-verified-signer'] = content.signedBy
-  return new Response(bytes as Uint8Array<ArrayBuffer>, { status: 200, headers })
+  // As a stream: of bytes at hand a copy would be made.
+  const body = new ReadableStream<Uint8Array>({
+    start(controller) {
+      for (const piece of content.pieces) controller.enqueue(piece)
+      controller.close()
+    },
+  })
+  return new Response(body, { status: 200, headers })
 }
 
 function streamOf(pieces: AsyncGenerator<Uint8Array>): ReadableStream<Uint8Array> {
