@@ -201,7 +201,8 @@ function judge(
   bytes: Uint8Array,
 ): Attributes | 'false' | 'later' {
   const payload = bytes.subarray(headerSize)
-  const digest = sha256(payload)
+  // Kept for long: it must not keep all of the memory that small arrays are cut from.
+  const digest = new Uint8Array(sha256(payload))
   if (known.digest !== undefined) {
     if (!equalBytes(known.digest, digest)) return 'false'
     if (known.verified || !root.verified) return known

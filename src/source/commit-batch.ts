@@ -24,7 +24,7 @@ export async function insist(
  * Every commit has a cost of its own, however few payloads are in it (a flush, and pages that all of them share): at most one in
  * this time.
  */
-const betweenMs = 250
+const betweenMs = 1000
 
 /** Payloads of one commit: a larger one holds up everybody else's for too long. */
 const payloadsMax = 1024

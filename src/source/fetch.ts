@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import type { FileHandle } from 'node:fs/promises'
 import type { Attributes } from '../catalog/attributes.js'
 import { merge } from '../catalog/merge.js'
@@ -234,9 +233,10 @@ export class Fetch {
       // Where an item lies is worth knowing even if nobody ever asks for all of it.
       if (found.proven) this.parts.keeper.tell({ kind: 'learn', attributes: [attributes] })
     }
-    const writer = new FileWriter(draft.handle)
-    const digest = await this.#pour(target, writer)
-    if (isRefusal(digest)) return digest
+    const writer = new FileWriter(draft.handle, window === undefined)
+    const broken = await this.#pour(target, writer)
+    if (broken !== undefined) return broken
+    const digest = writer.digest()
     const isWritten = await writer.settled(window === undefined ? digest : undefined, this.parts.log)
     if (isRefusal(isWritten)) return isWritten
     if (window !== undefined) {
@@ -259,10 +259,11 @@ export class Fetch {
 
   /** Takes a small payload: into memory, and into a segment when it is judged. Readers read it there. */
   async #gather(target: Target, small: SmallBlobs): Promise<Refusal | undefined> {
-    const gathering = new Gathering(target.fileBytes)
+    const gathering = new Gathering(target.fileBytes, target.found.isLasting)
     try {
-      const digest = await this.#pour(target, gathering)
-      if (isRefusal(digest)) return digest
+      const broken = await this.#pour(target, gathering)
+      if (broken !== undefined) return broken
+      const digest = gathering.digest()
       const whole = await this.#judged(target, digest)
       if (isRefusal(whole)) return whole
       const part = small.put(digest, gathering.parts)
@@ -319,9 +320,8 @@ export class Fetch {
     return this.parts.forbidden?.blocksDigest(digest) ?? false
   }
 
-  /** Writes the body into the file, hashing on the way. The last bytes are shown only after the judgement. */
-  async #pour({ found, fileBytes }: Target, writer: FileWriter | Gathering): Promise<Uint8Array | Refusal> {
-    const hash = createHash('sha256')
+  /** Writes the body. The last bytes are shown only after the judgement. */
+  async #pour({ found, fileBytes }: Target, writer: FileWriter | Gathering): Promise<Refusal | undefined> {
     const mayEnd = this.wish.window === undefined && this.parts.forbidden?.mayBlockContent === true
     const shownMax = Math.max(0, fileBytes - (mayEnd ? heldBytes : 1))
     for await (const piece of found.body) {
@@ -333,10 +333,8 @@ export class Fetch {
       if (writing !== undefined) await writing
       // Bytes that do not prove in the end must not complete anybody's body: some are always held back.
       this.delivery.move(Math.min(writer.written, shownMax), 'growing')
-      if (this.wish.window === undefined) hash.update(piece)
     }
-    if (writer.written < fileBytes) return refuse('upstream', 'upstream', 'the body ended early')
-    return hash.digest()
+    return writer.written < fileBytes ? refuse('upstream', 'upstream', 'the body ended early') : undefined
   }
 
   #attributes(found: Found, known: Attributes | undefined, digest: Uint8Array | undefined): Attributes {

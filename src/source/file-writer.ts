@@ -1,8 +1,9 @@
-import { createHash } from 'node:crypto'
+import { createHash, type Hash } from 'node:crypto'
 import { writeSync } from 'node:fs'
 import type { FileHandle } from 'node:fs/promises'
 import type { Log } from '../actor/log.js'
 import { type Refusal, refuse } from '../format/refusal.js'
+import { runningSha256 } from '../proof/digest.js'
 
 /** Bytes that are written without leaving the thread. */
 const promptBytes = 2 * 1024 * 1024
@@ -25,7 +26,20 @@ export class FileWriter {
   #flushing: Promise<void> | undefined
   #failure: unknown
 
-  constructor(private readonly handle: FileHandle) {}
+  readonly #hash: Hash | undefined
+
+  /** `isHashed`: `digest` will be asked. */
+  constructor(
+    private readonly handle: FileHandle,
+    isHashed = false,
+  ) {
+    this.#hash = isHashed ? runningSha256() : undefined
+  }
+
+  /** SHA-256 of what was written, once, at the end. Zeros where it was not to be hashed. */
+  digest(): Uint8Array {
+    return this.#hash?.digest() ?? new Uint8Array(32)
+  }
 
   get written(): number {
     return this.#written
@@ -33,6 +47,7 @@ export class FileWriter {
 
   /** All of `bytes` are in the file on return, or when the promise resolves. Throws or rejects where the disk refuses. */
   write(bytes: Uint8Array): Promise<void> | undefined {
+    this.#hash?.update(bytes)
     if (this.#written >= promptBytes) return this.#writeLater(bytes)
     for (let done = 0; done < bytes.length; ) {
       const count = writeSync(this.handle.fd, bytes, done, bytes.length - done, this.#written)

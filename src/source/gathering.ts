@@ -1,3 +1,5 @@
+import { sha256 } from '../proof/digest.js'
+
 /** Bytes that all gatherings of this thread may hold: beyond, what comes goes into files. */
 const heldMaxBytes = 64 * 1024 * 1024
 
@@ -9,8 +11,14 @@ export class Gathering {
   #written = 0
   readonly #sizeBytes: number
 
-  /** Takes its bytes from those that may be held: `close` gives them back. */
-  constructor(sizeBytes: number) {
+  /**
+   * Takes its bytes from those that may be held: `close` gives them back. `isLasting`: pieces stay as they are; else whoever
+   * gives one may use its memory again, and it is copied.
+   */
+  constructor(
+    sizeBytes: number,
+    private readonly isLasting = false,
+  ) {
     this.#sizeBytes = sizeBytes
     held += sizeBytes
   }
@@ -25,10 +33,14 @@ export class Gathering {
   }
 
   write(bytes: Uint8Array): undefined {
-    // Whoever gives a piece may use its memory again.
-    this.parts.push(new Uint8Array(bytes))
+    this.parts.push(this.isLasting ? bytes : new Uint8Array(bytes))
     this.#written += bytes.length
     return undefined
+  }
+
+  /** SHA-256 of what was written: in memory of its own, because what is sent to another thread takes all of its memory along. */
+  digest(): Uint8Array {
+    return new Uint8Array(sha256(...this.parts))
   }
 
   close(): void {

@@ -32,6 +32,8 @@ export interface Found {
    * (`forged`). Nothing is read ahead of demand but what the source needs to keep its line busy (bounded).
    */
   readonly body: AsyncIterable<Uint8Array | Refusal>
+  /** Pieces of the body stay as they are; else each is valid until the next one is asked for. */
+  readonly isLasting?: true
   /** From a server that the operator trusts, or proven. */
   readonly trusted: boolean
   /** Every byte was proven against the chain by the time the body ended without a refusal. */

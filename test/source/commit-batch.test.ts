@@ -38,10 +38,10 @@ t.test(
     t.ok(await batch.add([word]), 'the first one waits for nobody')
     const others = [batch.add([word]), batch.add([word, word])]
     t.same(sizes, [1])
-    advance(250)
+    advance(1000)
     t.same(await Promise.all(others), [true, true])
     t.same(sizes, [1, 3])
-    advance(250)
+    advance(1000)
     t.ok(await batch.add([word]))
     t.same(sizes, [1, 3, 1])
   },

@@ -7,6 +7,9 @@ const togetherMaxBytes = 65_536
 
 const none = new Uint8Array(0)
 
+/** One for all: memory made for each record costs more than the writing, because V8 has to find out when it is garbage. */
+const together = Buffer.allocUnsafeSlow(headOfRecordBytes + togetherMaxBytes)
+
 /** The segment that is written to: only at its end, and never twice at one place. */
 export class SegmentFile {
   #end = 0
@@ -39,8 +42,15 @@ export class SegmentFile {
     const head = Buffer.allocUnsafe(headOfRecordBytes)
     const lengths = { payloadBytes: sizeBytes, roomBytes: 0, metaBytes: 0, metaSum: sumOfMeta(none) }
     writeRecordHead(head, { kind: 'content', ...lengths, file: this.segment, digest })
-    if (sizeBytes <= togetherMaxBytes) this.disk.write(this.file, Buffer.concat([head, ...parts]), at)
-    else {
+    if (sizeBytes <= togetherMaxBytes) {
+      together.set(head)
+      let end = headOfRecordBytes
+      for (const part of parts) {
+        together.set(part, end)
+        end += part.length
+      }
+      this.disk.write(this.file, together.subarray(0, end), at)
+    } else {
       let position = at + headOfRecordBytes
       for (const part of parts) {
         this.disk.write(this.file, part, position)
