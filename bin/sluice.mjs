@@ -7,8 +7,10 @@ const program = new URL('../dist/src/cli/sluice.js', import.meta.url)
 
 /** What keeps the program from running, and the way on; undefined where nothing does. */
 function missing() {
-  if (major < 20 || (major === 20 && minor < 19))
-    return `sluice needs Node.js 20.19 or newer; this is ${process.versions.node}`
+  // The first versions of each line that can load an ES module by `require`.
+  const needed = { 20: 19, 22: 12 }[major]
+  if (major < 20 || major === 21 || minor < (needed ?? 0))
+    return `sluice needs Node.js 20.19, 22.12, or newer; this is ${process.versions.node}`
   if (existsSync(program)) return undefined
   const isInstalled = existsSync(new URL('../node_modules', import.meta.url))
   return `sluice is not built yet. Run: ${isInstalled ? '' : 'npm ci && '}npm run build`

@@ -1,6 +1,6 @@
-import { secp256k1 } from '@noble/curves/secp256k1.js'
 import { keccak_256 } from '@noble/hashes/sha3.js'
 import { ethereumAddress } from '../proof/ethereum.js'
+import { secp256k1 } from '../proof/secp256k1.js'
 import type { Usdc } from './usdc.js'
 
 /**
@@ -63,7 +63,7 @@ export function signerOf(digest: Uint8Array, signature: Uint8Array): string | un
   const recovery = last >= 27 ? last - 27 : last
   if (signature.length !== plainSignatureBytes || recovery > 1) return undefined
   try {
-    const found = secp256k1.Signature.fromBytes(signature.subarray(0, 64), 'compact')
+    const found = secp256k1().Signature.fromBytes(signature.subarray(0, 64), 'compact')
     if (found.hasHighS()) return undefined
     const key = found.addRecoveryBit(recovery).recoverPublicKey(digest).toBytes(false)
     return `0x${Buffer.from(ethereumAddress(key)).toString('hex')}`

@@ -1,8 +1,8 @@
 import { constants, createPublicKey, type KeyObject, verify } from 'node:crypto'
-import { secp256k1 } from '@noble/curves/secp256k1.js'
 import { signatureTypes } from '../format/item.js'
 import { type Refusal, refuse } from '../format/refusal.js'
 import { ethereumAddress, ethereumMessage, typedBundlrDigest } from './ethereum.js'
+import { secp256k1 } from './secp256k1.js'
 
 /** What is to be checked: who signed, the deep hash that was signed (48 bytes), and the signature. */
 export interface Signed {
@@ -90,13 +90,13 @@ function verifyEd25519(owner: Uint8Array, bytes: Uint8Array, signature: Uint8Arr
 function verifyEthereum({ owner, message, signature }: Signed): boolean | Refusal {
   if (owner[0] !== 4) return malformed('the owner is not an uncompressed point')
   try {
-    secp256k1.Point.fromBytes(owner)
+    secp256k1().Point.fromBytes(owner)
   } catch (error) {
     if (error instanceof Error) return malformed('the owner is not a point of the curve')
     throw error
   }
   const options = { prehash: false, lowS: true }
-  return secp256k1.verify(signature.subarray(0, 64), ethereumMessage(message), owner, options)
+  return secp256k1().verify(signature.subarray(0, 64), ethereumMessage(message), owner, options)
 }
 
 /**
@@ -107,7 +107,7 @@ export function recoverSecp256k1(digest: Uint8Array, signature: Uint8Array): Uin
   const recovery = signature[64]
   if (signature.length !== 65 || recovery === undefined || recovery > 3) return undefined
   try {
-    const found = secp256k1.Signature.fromBytes(signature.subarray(0, 64), 'compact')
+    const found = secp256k1().Signature.fromBytes(signature.subarray(0, 64), 'compact')
     if (found.hasHighS()) return undefined
     return found.addRecoveryBit(recovery).recoverPublicKey(digest).toBytes(true)
   } catch (error) {
@@ -157,7 +157,7 @@ function verifyTypedEthereum({ owner, message, signature }: Signed): boolean | R
   const recovery = v >= 27 ? v - 27 : v
   if (recovery > 1) return malformed(`a recovery byte of ${v}`)
   try {
-    const parsed = secp256k1.Signature.fromBytes(signature.subarray(0, 64), 'compact')
+    const parsed = secp256k1().Signature.fromBytes(signature.subarray(0, 64), 'compact')
     if (parsed.hasHighS()) return false
     const digest = typedBundlrDigest(message, Buffer.from(address.slice(2), 'hex'))
     const point = parsed.addRecoveryBit(recovery).recoverPublicKey(digest)
