@@ -233,8 +233,11 @@ export class Fetch {
       // Where an item lies is worth knowing even if nobody ever asks for all of it.
       if (found.proven) this.parts.keeper.tell({ kind: 'learn', attributes: [attributes] })
     }
-    const writer = new FileWriter(draft.handle, window === undefined)
-    const broken = await this.#pour(target, writer)
+    const shownMax = this.#shownMax(fileBytes)
+    const onWritten = (written: number): void => this.delivery.move(Math.min(written, shownMax), 'growing')
+    const writer = new FileWriter(draft.handle, { isHashed: window === undefined, onWritten })
+    // A write that is still under way must not meet the bytes of the next source.
+    const broken = await this.#pour(target, writer).finally(() => writer.rest())
     if (broken !== undefined) return broken
     const digest = writer.digest()
     const isWritten = await writer.settled(window === undefined ? digest : undefined, this.parts.log)
@@ -320,21 +323,25 @@ export class Fetch {
     return this.parts.forbidden?.blocksDigest(digest) ?? false
   }
 
-  /** Writes the body. The last bytes are shown only after the judgement. */
-  async #pour({ found, fileBytes }: Target, writer: FileWriter | Gathering): Promise<Refusal | undefined> {
+  /** Bytes that may be shown before the judgement: those that do not prove in the end must not complete anybody's body. */
+  #shownMax(fileBytes: number): number {
     const mayEnd = this.wish.window === undefined && this.parts.forbidden?.mayBlockContent === true
-    const shownMax = Math.max(0, fileBytes - (mayEnd ? heldBytes : 1))
+    return Math.max(0, fileBytes - (mayEnd ? heldBytes : 1))
+  }
+
+  /** Writes the body. */
+  async #pour({ found, fileBytes }: Target, writer: FileWriter | Gathering): Promise<Refusal | undefined> {
     for await (const piece of found.body) {
       if (isRefusal(piece)) return piece
       if (this.#stopped) return refuse('late', 'client', 'all readers left')
-      if (writer.written + piece.length > fileBytes)
+      if (writer.taken + piece.length > fileBytes)
         return refuse('upstream', 'upstream', 'the body is too long')
       const writing = writer.write(piece)
       if (writing !== undefined) await writing
-      // Bytes that do not prove in the end must not complete anybody's body: some are always held back.
-      this.delivery.move(Math.min(writer.written, shownMax), 'growing')
     }
-    return writer.written < fileBytes ? refuse('upstream', 'upstream', 'the body ended early') : undefined
+    if (writer.taken < fileBytes) return refuse('upstream', 'upstream', 'the body ended early')
+    await writer.drain()
+    return undefined
   }
 
   #attributes(found: Found, known: Attributes | undefined, digest: Uint8Array | undefined): Attributes {

@@ -14,59 +14,133 @@ const flushBytes = 64 * 1024 * 1024
 /** Bytes that the disk may be behind, before the source is made to wait for it. */
 const behindMaxBytes = 1024 * 1024 * 1024
 
+/** Later bytes are put together to writes of up to so many: a write leaves the thread, which costs as much as 20 KiB of it. */
+const batchBytes = 256 * 1024
+
 /**
  * Writes a file from its start to its end. The first bytes are on somebody's critical path, and a few pages never wait for the
- * disk: they are written at once. Later ones leave the thread, and are sent to the disk as they come, so that the final flush is
- * short, and a disk that falls behind slows its source and fills no memory.
+ * disk: they are written at once. Later ones leave the thread, one write after the other, each with what came during the one
+ * before; they are sent to the disk as they come, so that the final flush is short, and a disk that falls behind slows its
+ * source and fills no memory: two batches are held at most.
  */
 export class FileWriter {
+  #taken = 0
   #written = 0
   /** Bytes that were written when the last flush began. */
   #flushed = 0
   #flushing: Promise<void> | undefined
   #failure: unknown
+  /** What the next write brings. */
+  #batch: Uint8Array | undefined
+  #batchLength = 0
+  /** Memory of the batch after that. */
+  #spare: Uint8Array | undefined
+  #writing: Promise<void> | undefined
+  #writeFailure: unknown
 
   readonly #hash: Hash | undefined
+  readonly #onWritten: ((bytes: number) => void) | undefined
 
-  /** `isHashed`: `digest` will be asked. */
+  /** `isHashed`: `digest` will be asked. `onWritten` is told how many bytes are in the file, whenever there are more. */
   constructor(
     private readonly handle: FileHandle,
-    isHashed = false,
+    options: { readonly isHashed?: boolean; readonly onWritten?: (bytes: number) => void } = {},
   ) {
-    this.#hash = isHashed ? runningSha256() : undefined
+    this.#hash = options.isHashed === true ? runningSha256() : undefined
+    this.#onWritten = options.onWritten
   }
 
-  /** SHA-256 of what was written, once, at the end. Zeros where it was not to be hashed. */
+  /** SHA-256 of what was taken, once, at the end. Zeros where it was not to be hashed. */
   digest(): Uint8Array {
     return this.#hash?.digest() ?? new Uint8Array(32)
   }
 
-  get written(): number {
-    return this.#written
+  /** Bytes that were given to `write`. */
+  get taken(): number {
+    return this.#taken
   }
 
-  /** All of `bytes` are in the file on return, or when the promise resolves. Throws or rejects where the disk refuses. */
+  /** Takes `bytes`; a promise where the disk has to be waited for. Throws or rejects where the disk refuses. */
   write(bytes: Uint8Array): Promise<void> | undefined {
     this.#hash?.update(bytes)
-    if (this.#written >= promptBytes) return this.#writeLater(bytes)
+    const isPrompt = this.#taken < promptBytes
+    this.#taken += bytes.length
+    return isPrompt ? this.#writeNow(bytes) : this.#putAside(bytes)
+  }
+
+  #writeNow(bytes: Uint8Array): undefined {
     for (let done = 0; done < bytes.length; ) {
       const count = writeSync(this.handle.fd, bytes, done, bytes.length - done, this.#written)
       done += count
       this.#written += count
     }
+    this.#onWritten?.(this.#written)
+  }
+
+  #putAside(bytes: Uint8Array): Promise<void> | undefined {
+    const isBehind = this.#written - this.#flushed >= behindMaxBytes
+    if (this.#batchLength + bytes.length > batchBytes || isBehind || this.#writeFailure !== undefined)
+      return this.#putAsideLater(bytes)
+    this.#add(bytes)
     return undefined
   }
 
-  async #writeLater(bytes: Uint8Array): Promise<void> {
+  async #putAsideLater(bytes: Uint8Array): Promise<void> {
     for (let done = 0; done < bytes.length; ) {
-      const left = bytes.length - done
-      const { bytesWritten } = await this.handle.write(bytes, done, left, this.#written)
+      if (this.#batchLength === batchBytes) await this.#writing
+      if (this.#writeFailure !== undefined) throw this.#writeFailure
+      const end = Math.min(bytes.length, done + batchBytes - this.#batchLength)
+      this.#add(bytes.subarray(done, end))
+      done = end
+    }
+    if (this.#written - this.#flushed >= behindMaxBytes) await this.settle()
+  }
+
+  /** Copies, because whoever gave the bytes may use their memory again. There is room. */
+  #add(bytes: Uint8Array): void {
+    this.#batch ??= Buffer.allocUnsafeSlow(batchBytes)
+    this.#batch.set(bytes, this.#batchLength)
+    this.#batchLength += bytes.length
+    if (this.#writing === undefined) this.#writeBatch(this.#batch)
+  }
+
+  #writeBatch(batch: Uint8Array): void {
+    const length = this.#batchLength
+    this.#batch = this.#spare
+    this.#spare = undefined
+    this.#batchLength = 0
+    this.#writing = this.#writeAll(batch, length).then(
+      () => {
+        this.#writing = undefined
+        this.#spare = batch
+        if (this.#batch !== undefined && this.#batchLength > 0) this.#writeBatch(this.#batch)
+      },
+      (error: unknown) => {
+        this.#writing = undefined
+        this.#writeFailure = error
+      },
+    )
+  }
+
+  async #writeAll(batch: Uint8Array, length: number): Promise<void> {
+    for (let done = 0; done < length; ) {
+      const { bytesWritten } = await this.handle.write(batch, done, length - done, this.#written)
       done += bytesWritten
       this.#written += bytesWritten
     }
-    const behind = this.#written - this.#flushed
-    if (behind >= flushBytes && this.#flushing === undefined) this.#flush()
-    if (behind >= behindMaxBytes) await this.settle()
+    this.#onWritten?.(this.#written)
+    if (this.#written - this.#flushed >= flushBytes && this.#flushing === undefined) this.#flush()
+  }
+
+  /** Resolves when nothing is being written any more. Never rejects. */
+  async rest(): Promise<void> {
+    while (this.#writing !== undefined) await this.#writing
+  }
+
+  /** Resolves when all that was taken is in the file. Rejects where the disk refused. */
+  async drain(): Promise<void> {
+    await this.rest()
+    if (this.#writeFailure !== undefined) throw this.#writeFailure
   }
 
   /** Resolves when no flush is under way. Rejects where one failed: the disk tells of a lost write only once. */

@@ -8,7 +8,7 @@ let held = 0
 /** A small payload on its way into a segment: in memory until it is whole and judged. */
 export class Gathering {
   readonly parts: Uint8Array[] = []
-  #written = 0
+  #taken = 0
   readonly #sizeBytes: number
 
   /**
@@ -28,13 +28,18 @@ export class Gathering {
     return held + sizeBytes <= heldMaxBytes
   }
 
-  get written(): number {
-    return this.#written
+  get taken(): number {
+    return this.#taken
   }
 
   write(bytes: Uint8Array): undefined {
     this.parts.push(this.isLasting ? bytes : new Uint8Array(bytes))
-    this.#written += bytes.length
+    this.#taken += bytes.length
+    return undefined
+  }
+
+  /** There is nothing to wait for. */
+  drain(): undefined {
     return undefined
   }
 
