@@ -130,6 +130,12 @@ export class LedgerCredits implements CreditsPort {
     return refuse('busy', 'self', `item ${itemId}: others spend the same credits`)
   }
 
+  /** The wallet that has reserved for an item; undefined where none has. */
+  async ownerOf(itemId: string): Promise<string | undefined> {
+    const found = await this.#reservation(itemId)
+    return found && this.#wallets.find(found.reservation.address)
+  }
+
   async settle(itemId: string): Promise<{ readonly winc: string } | Refusal> {
     const found = await this.#reservation(itemId)
     if (found === undefined || found.reservation.refunded === true) return { winc: '0' }

@@ -20,10 +20,13 @@ const typeNames: Readonly<Record<string, number>> = {
 const unauthorized = words(401, 'No authorization or user provided for authorized route!')
 const itemShape = /^[A-Za-z0-9_-]{1,128}$/
 
+/** Whether there is such a wallet, or it has had the item: who spends only what others share need not have credits of its own. */
+export type IsKnownWallet = (address: string, itemId?: string) => Promise<boolean>
+
 /** What other services of the operator ask, with a token under the common secret. */
 export function protectedRoutes(
   credits: CreditsPort,
-  isKnown: (address: string) => Promise<boolean>,
+  isKnown: IsKnownWallet,
   secret: string,
   now: () => number,
 ): CallRoute[] {
@@ -78,7 +81,7 @@ export function protectedRoutes(
         if (!itemShape.test(itemId)) return words(400, 'Invalid dataItemId provided!')
         // Our own services name the item only: it says whose credits they were.
         const isNamed = addressKind(address) !== undefined
-        if (isNamed && !(await isKnown(address))) return words(404, 'User not found')
+        if (isNamed && !(await isKnown(address, itemId))) return words(404, 'User not found')
         return plain(await credits.refund(itemId))
       },
     ),
@@ -88,7 +91,7 @@ export function protectedRoutes(
 
 function sharingRoutes(
   credits: CreditsPort,
-  isKnown: (address: string) => Promise<boolean>,
+  isKnown: IsKnownWallet,
   guarded: (answer: CallRoute['answer']) => CallRoute['answer'],
 ): CallRoute[] {
   return [
@@ -169,7 +172,7 @@ async function reserveAnswer(credits: CreditsPort, call: Call): Promise<ServiceA
 
 async function approveAnswer(
   credits: CreditsPort,
-  isKnown: (address: string) => Promise<boolean>,
+  isKnown: IsKnownWallet,
   { query }: Call,
 ): Promise<ServiceAnswer> {
   const wanted = pairOf(query)

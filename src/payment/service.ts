@@ -28,7 +28,7 @@ import { priceRoutes } from './price-routes.js'
 import { type NetworkPrice, Prices } from './prices.js'
 import { promotionRoutes } from './promotion-routes.js'
 import { Promotions } from './promotions.js'
-import { protectedRoutes } from './protected-routes.js'
+import { type IsKnownWallet, protectedRoutes } from './protected-routes.js'
 import { Quotes } from './quotes.js'
 import { Reconciler, reconciliationGauges } from './reconciliation.js'
 import type { ChainReader } from './seen-payment.js'
@@ -175,8 +175,11 @@ export class PaymentService {
       ...(selling && { usdc: selling.desk.books }),
     }
     this.reconciler = new Reconciler(compared)
-    const isKnown = async (address: string): Promise<boolean> =>
-      (await ledger.account(accountOf(await wallets.find(address)))) !== undefined
+    const isKnown: IsKnownWallet = async (address, itemId) => {
+      const wallet = await wallets.find(address)
+      if ((await ledger.account(accountOf(wallet))) !== undefined) return true
+      return itemId !== undefined && (await this.credits.ownerOf(itemId)) === wallet
+    }
     const { release: version, addresses, gateway } = options
     const calls = [
       ...serviceInfoRoutes({ version, addresses, gateway }),
