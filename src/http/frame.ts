@@ -1,3 +1,4 @@
+import { STATUS_CODES } from 'node:http'
 import { BoundedMap } from '../actor/bounded-map.js'
 import type { Frame, FramedHead, Head, TextHead } from './exchange.js'
 import { statusLines } from './status.js'
@@ -9,9 +10,9 @@ function narrow(text: string): string {
   return wide.test(text) ? text.replaceAll(/[\u0100-\uffff]/g, '?') : text
 }
 
-/** The status line, without its end. */
-function statusLine(status: number): string {
-  return `HTTP/1.1 ${statusLines[status] ?? `${status} Unknown`}`
+/** The status line, without its end. Nodes and other gateways may answer with any status, which is passed on. */
+export function statusLine(status: number): string {
+  return `HTTP/1.1 ${statusLines[status] ?? `${status} ${STATUS_CODES[status] ?? 'Unknown'}`}`
 }
 
 /**

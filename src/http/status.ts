@@ -41,6 +41,7 @@ export const statusLines: Readonly<Record<number, string>> = {
   408: '408 Request Timeout',
   409: '409 Conflict',
   410: '410 Gone',
+  411: '411 Length Required',
   412: '412 Precondition Failed',
   413: '413 Content Too Large',
   415: '415 Unsupported Media Type',
