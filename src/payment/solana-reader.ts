@@ -54,9 +54,10 @@ export class SolanaReader implements ChainReader {
     const meta = fieldsOf(found.meta)
     if (meta.err !== null) return { wrong: 'The transaction has failed on its chain' }
     const message = fieldsOf(fieldsOf(found.transaction).message)
-    const keys = listOf(message.accountKeys).map((key) =>
-      typeof key === 'string' ? key : String(fieldsOf(key).pubkey),
-    )
+    const loaded = fieldsOf(meta.loadedAddresses)
+    // Balances are those of the transaction's own accounts, and behind them of those that it names by lookup tables.
+    const named = [message.accountKeys, loaded.writable, loaded.readonly].flatMap(listOf)
+    const keys = named.map((key) => (typeof key === 'string' ? key : String(fieldsOf(key).pubkey)))
     const [sender] = keys
     if (sender === undefined) return { wrong: 'The transaction pays nobody' }
     const mint = this.options.mints[token]

@@ -1,4 +1,5 @@
 /** Each day's payments against the books of Stripe and of the chains: what differs is found, kept and shown. */
+import type { Stripe } from 'stripe'
 import t from 'tap'
 import type { ChainReader, SeenPayment } from '../../src/payment/seen-payment.js'
 import { makeServiceToken } from '../../src/payment/service-token.js'
@@ -21,11 +22,21 @@ interface Intent {
   readonly disputed?: boolean
 }
 
-const told = ({ id, quote, amount = 1000, createdMs, refunded = false, disputed = false }: Intent) => ({
-  ...{ object: 'payment_intent', id, status: 'succeeded', amount_received: amount, currency: 'usd' },
-  ...{ created: createdMs / 1000, metadata: quote === '' ? {} : { topUpQuoteId: quote } },
-  latest_charge: { id: `ch_${id}`, created: createdMs / 1000, refunded, disputed },
-})
+/** Names and types are those that Stripe's library declares. */
+type ToldIntent = Partial<Omit<Stripe.PaymentIntent, 'latest_charge'>> & {
+  readonly id: string
+  readonly latest_charge: Partial<Stripe.Charge>
+}
+
+const told = (intent: Intent): ToldIntent => {
+  const { id, quote, amount = 1000, createdMs, refunded = false, disputed = false } = intent
+  const created = createdMs / 1000
+  return {
+    ...{ object: 'payment_intent', id, status: 'succeeded', amount_received: amount, currency: 'usd' },
+    ...{ created, metadata: quote === '' ? {} : { topUpQuoteId: quote } },
+    latest_charge: { id: `ch_${id}`, object: 'charge', created, refunded, disputed },
+  }
+}
 
 /** Stripe's lists, in pages of two, youngest first. */
 function listOf<Entry extends { readonly id: string }>(

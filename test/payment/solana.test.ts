@@ -4,57 +4,13 @@ import { systemClock } from '../../src/actor/clock.js'
 import { encodeBase58 } from '../../src/format/base58.js'
 import { KyveReader } from '../../src/payment/kyve-reader.js'
 import { SolanaReader } from '../../src/payment/solana-reader.js'
+import { key, kyveOwn, kyvePayer, recorded, sent } from './recorded-answers.js'
 import { answeringServer } from './recorded-rpc.js'
 import { type PaymentRig, paymentRig } from './rig.js'
 
-const key = (byte: number): string => encodeBase58(Buffer.alloc(32, byte))
 const [own, payer, friend, stranger] = [key(9), key(1), key(2), key(3)]
 const [ownToken, payerToken] = [key(19), key(11)]
 const mints = { 'solana-usdc': key(50), ario: key(51) }
-const systemProgram = '1'.repeat(32)
-const tokenProgram = 'TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA'
-const memoProgram = 'MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr'
-
-/** A transaction in the shape of `getTransaction` with encoding json (Solana JSON-RPC). */
-interface Recorded {
-  readonly keys: readonly string[]
-  readonly before: readonly number[]
-  readonly after: readonly number[]
-  readonly tokens?: readonly [mint: string, owner: string, before: string, after: string][]
-  readonly memo?: string
-  readonly err?: unknown
-}
-
-function recorded({ keys, before, after, tokens = [], memo, err = null }: Recorded): object {
-  const amounts = (at: 2 | 3) =>
-    tokens.map((one, index) => ({
-      ...{ accountIndex: index + 1, mint: one[0], owner: one[1], programId: tokenProgram },
-      uiTokenAmount: { amount: one[at], decimals: 6, uiAmount: Number(one[at]) / 1e6, uiAmountString: '' },
-    }))
-  const logs = [`Program ${systemProgram} invoke [1]`, `Program ${systemProgram} success`]
-  const told = memo === undefined ? [] : [`Program log: Memo (len ${memo.length}): ${JSON.stringify(memo)}`]
-  return {
-    blockTime: 1_790_000_000,
-    slot: 331_000_123,
-    version: 'legacy',
-    meta: {
-      ...{ err, fee: 5000, computeUnitsConsumed: 300, innerInstructions: [], loadedAddresses: {} },
-      ...{ preBalances: before, postBalances: after, rewards: [] },
-      ...{ preTokenBalances: amounts(2), postTokenBalances: amounts(3), logMessages: [...logs, ...told] },
-      status: err === null ? { Ok: null } : { Err: err },
-    },
-    transaction: {
-      signatures: [encodeBase58(Buffer.alloc(64, 1))],
-      message: {
-        accountKeys: [...keys, systemProgram, memoProgram],
-        header: { numRequiredSignatures: 1 },
-        instructions: [],
-        recentBlockhash: key(99),
-      },
-    },
-  }
-}
-
 interface Node {
   /** By signature: how far it is, and what it is. */
   readonly has: Map<string, { readonly level: 'confirmed' | 'finalized'; readonly told: object }>
@@ -116,8 +72,25 @@ t.test('SOL: pending while confirmed, credited when final, once', async (t) => {
   for (const again of await Promise.all([1, 2, 3].map(() => tell(rig, 'solana', id))))
     t.match(again, { status: 200, json: { message: 'Transaction already credited' } })
   t.equal(await winc(rig, payer), '18384000000000', 'once')
+  const byTable = recorded({
+    ...{ keys: [payer], loaded: { writable: [stranger, own], readonly: [] } },
+    ...{ before: [3e9, 1, 1, 7, 1e9], after: [2e9 - 5000, 1, 1, 7, 2e9] },
+  })
+  const [short, lost] = [signature(), signature()]
+  node.has.set(short, { level: 'finalized', told: byTable })
+  t.match(await tell(rig, 'solana', short), {
+    status: 200,
+    json: { creditedTransaction: { transactionQuantity: '1000000000' } },
+  })
+  const elsewhere = recorded({
+    ...{ keys: [payer], loaded: { writable: [own, stranger], readonly: [] } },
+    ...{ before: [3e9, 1, 1, 7, 1e9], after: [2e9 - 5000, 1, 1, 7, 2e9] },
+  })
+  node.has.set(lost, { level: 'finalized', told: elsewhere })
+  t.equal((await tell(rig, 'solana', lost)).status, 400, 'the next account of the table was paid')
+  t.equal(await winc(rig, payer), String(2n * 18384000000000n))
   t.match(await tell(rig, 'ed25519', id), { status: 200 }, 'by the other word for it, too')
-  t.equal(await winc(rig, payer), '18384000000000')
+  t.equal(await winc(rig, payer), String(2n * 18384000000000n))
   t.ok(asked.every((one) => /^getTransaction (?:finalized|confirmed)$/.test(one)))
   t.strictSame((await rig.ledger.check()).faults, [])
 })
@@ -184,30 +157,6 @@ t.test('what is no payment to us: another recipient, one that failed, one that t
     t.equal((await tell(rig, 'solana', id)).status, 400, id)
   t.strictSame(await rig.ledger.accounts('wallet:', '', 10), [])
 })
-
-const [kyveOwn, kyvePayer] = [`kyve1${'q'.repeat(38)}`, `kyve1${'p'.repeat(38)}`]
-
-/** As a node of KYVE answers (REST of the Cosmos SDK, /cosmos/tx/v1beta1/txs/{hash}). */
-function sent(
-  hash: string,
-  change: { to?: string; denom?: string; amount?: string; code?: number; memo?: string } = {},
-) {
-  const { to = kyveOwn, denom = 'ukyve', amount = '1000000', code = 0, memo = '' } = change
-  const message = {
-    ...{ '@type': '/cosmos.bank.v1beta1.MsgSend', from_address: kyvePayer, to_address: to },
-    amount: [{ denom, amount }],
-  }
-  return {
-    tx: { body: { messages: [message], memo, timeout_height: '0' }, auth_info: {}, signatures: [] },
-    tx_response: {
-      height: '9876543',
-      txhash: hash,
-      code,
-      gas_used: '80000',
-      timestamp: '2026-01-01T00:00:00Z',
-    },
-  }
-}
 
 t.test('KYVE: credited at once, since its blocks are final', async (t) => {
   const has = new Map<string, object>()

@@ -23,9 +23,15 @@ async function stripeServer(t: Test): Promise<{ readonly url: string; readonly a
       const path = (request.url ?? '').split('?')[0] ?? ''
       asked.push({ path, body: new URLSearchParams(Buffer.concat(pieces).toString()) })
       const isSession = path.endsWith('/sessions')
-      const answer = isSession
-        ? { id: 'cs_1', url: 'https://checkout.test/cs_1', client_secret: null }
-        : { id: 'pi_1', client_secret: 'pi_1_secret' }
+      // Names and types are those that Stripe's library declares.
+      const session = {
+        ...{ id: 'cs_1', object: 'checkout.session', url: 'https://checkout.test/cs_1' },
+        client_secret: null,
+      } satisfies Partial<Stripe.Checkout.Session>
+      const intent = {
+        ...{ id: 'pi_1', object: 'payment_intent', client_secret: 'pi_1_secret' },
+      } satisfies Partial<Stripe.PaymentIntent>
+      const answer = isSession ? session : intent
       response.setHeader('content-type', 'application/json')
       response.end(JSON.stringify(answer))
     })
@@ -62,12 +68,19 @@ t.test(
     const paid = (quote: string, payment: string, amount = 1000) => ({
       type: 'payment_intent.succeeded',
       data: {
-        object: { id: payment, amount_received: amount, currency: 'usd', metadata: { topUpQuoteId: quote } },
+        object: {
+          ...{ id: payment, amount_received: amount, currency: 'usd' },
+          metadata: { topUpQuoteId: quote },
+        } satisfies Partial<Stripe.PaymentIntent>,
       },
     })
     const disputed = (payment: string) => ({
       type: 'charge.dispute.created',
-      data: { object: { id: 'dp_1', payment_intent: payment, reason: 'fraudulent', metadata: {} } },
+      data: {
+        object: {
+          ...{ id: 'dp_1', payment_intent: payment, reason: 'fraudulent', metadata: {} },
+        } satisfies Partial<Stripe.Dispute>,
+      },
     })
     const has = async (): Promise<string | undefined> => (await rig.service.balanceOf(address))?.winc
 
