@@ -26,6 +26,7 @@ export interface NginxOptions {
   readonly server: readonly string[]
   /** Further servers on the same port. */
   readonly servers?: readonly string[]
+  readonly env?: Record<string, string>
 }
 
 async function answers(port: number): Promise<void> {
@@ -45,7 +46,7 @@ async function answers(port: number): Promise<void> {
 
 /** Starts nginx with one worker for each of our threads. */
 export async function startNginx(options: NginxOptions): Promise<Candidate> {
-  const { name, threads, sendfile, http = [], server, servers = [] } = options
+  const { name, threads, sendfile, http = [], server, servers = [], env = {} } = options
   const port = await freePort()
   const home = emptyFolder(`nginx-${port}`)
   const listen = `listen ${hostName}:${port}`
@@ -68,7 +69,7 @@ export async function startNginx(options: NginxOptions): Promise<Candidate> {
   ]
   writeFileSync(`${home}/nginx.conf`, configuration.join('\n'))
   const words = ['-c', `${home}/nginx.conf`, '-p', home, '-e', `${home}/error.log`]
-  const child = await start('nginx', words, { quiet: true })
+  const child = await start('nginx', words, { quiet: true, env })
   await answers(port)
   return candidate(name, 'rival', port, child)
 }
