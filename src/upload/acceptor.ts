@@ -1,4 +1,4 @@
-import type { Clock } from '../actor/clock.js'
+import { type Clock, pause } from '../actor/clock.js'
 import { encodeBase64url } from '../format/base64url.js'
 import type { Id } from '../format/id.js'
 import type { ItemHeader } from '../format/item.js'
@@ -62,6 +62,11 @@ export interface TakeTerms {
 
 /** An item is permanent within so many blocks, or the service has broken its word. */
 const deadlineBlocks = 200
+/**
+ * Items that are kept within this time are written down by one transaction, which costs about as much as one item's own. Their
+ * receipts are signed meanwhile, which takes longer.
+ */
+const gatherMs = 2
 
 /** Decides about items that were read to their end: signature, money, disk, catalog, receipt, in this order. */
 export class Acceptor {
@@ -70,6 +75,8 @@ export class Acceptor {
   readonly #keeping: { readonly item: AcceptedItem; readonly charge: Charged; readonly done: () => void }[] =
     []
   #isKeeping = false
+  /** A transaction waits for the disk to have the one before it, and all of this thread with it: so none begins earlier. */
+  #flushed: Promise<void> = Promise.resolve()
 
   constructor(private readonly parts: AcceptorParts) {}
 
@@ -270,8 +277,8 @@ export class Acceptor {
 
   async #keepAll(): Promise<void> {
     this.#isKeeping = true
-    await null
     while (this.#keeping.length > 0) {
+      await Promise.all([pause(gatherMs), this.#flushed])
       const group = this.#keeping.splice(0)
       const write = (): void => {
         for (const { item, charge } of group) {
@@ -282,6 +289,7 @@ export class Acceptor {
       }
       const items = group.map(({ item }) => item)
       this.parts.uploads.accept(items, write)
+      this.#flushed = this.parts.uploads.environment.flushed()
       this.parts.onAccepted?.(items)
       for (const { done } of group) done()
     }

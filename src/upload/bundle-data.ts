@@ -1,4 +1,4 @@
-import { open } from 'node:fs/promises'
+import { type FileHandle, open } from 'node:fs/promises'
 import { encodeBundleHeader } from '../format/bundle.js'
 import { chunkSizes } from '../format/chunk.js'
 import { isRefusal } from '../format/refusal.js'
@@ -8,6 +8,81 @@ import { logFileName } from '../store/segments/log-file.js'
 import type { AcceptedItem } from './uploads.js'
 
 const pieceBytes = 2 ** 20
+
+/** Between two items of one stretch: the head of a record, and what is known of its item. */
+const gapMaxBytes = 8192
+
+/** Items that lie one behind the other in one file of the log. */
+interface Stretch {
+  readonly items: AcceptedItem[]
+  /** Behind the last of them. */
+  end: number
+}
+
+function* stretchesOf(items: readonly AcceptedItem[]): Generator<Stretch> {
+  let stretch: Stretch | undefined
+  let file = 0
+  for (const item of items) {
+    const { offset, sizeBytes } = item.place
+    const gap = stretch === undefined ? 0 : offset - stretch.end
+    if (stretch !== undefined && item.place.file === file && gap >= 0 && gap <= gapMaxBytes) {
+      stretch.items.push(item)
+      stretch.end = offset + sizeBytes
+      continue
+    }
+    if (stretch !== undefined) yield stretch
+    stretch = { items: [item], end: offset + sizeBytes }
+    file = item.place.file
+  }
+  if (stretch !== undefined) yield stretch
+}
+
+interface Wanted {
+  readonly offset: number
+  readonly size: number
+}
+
+/** Reads files of the log: one is open, and up to a mebibyte of it is in memory. */
+class LogReader {
+  readonly #buffer = Buffer.allocUnsafeSlow(pieceBytes)
+  #handle: FileHandle | undefined
+  #file = -1
+  #start = 0
+  #end = 0
+
+  constructor(private readonly folder: string) {}
+
+  /** The first of the wanted bytes; undefined: they are not in memory. */
+  held(file: number, { offset, size }: Wanted): Uint8Array | undefined {
+    if (file !== this.#file || offset < this.#start || offset >= this.#end) return undefined
+    const at = offset - this.#start
+    return this.#buffer.subarray(at, Math.min(at + size, this.#end - this.#start))
+  }
+
+  /** The same, out of the file, and with it what lies before `end`. Valid until the next call. */
+  async read(file: number, wanted: Wanted, end: number): Promise<Uint8Array> {
+    if (file !== this.#file) {
+      await this.close()
+      this.#handle = await open(`${this.folder}/${logFileName(file)}`, 'r')
+      this.#file = file
+    }
+    const length = Math.min(pieceBytes, end - wanted.offset)
+    const read = await this.#handle?.read(this.#buffer, 0, length, wanted.offset)
+    this.#start = wanted.offset
+    this.#end = wanted.offset + (read?.bytesRead ?? 0)
+    const piece = this.held(file, wanted)
+    if (piece === undefined) throw new Error(`file ${file} of the log of uploads is cut`)
+    return piece
+  }
+
+  async close(): Promise<void> {
+    const handle = this.#handle
+    this.#handle = undefined
+    this.#file = -1
+    this.#end = 0
+    await handle?.close()
+  }
+}
 
 /** The data of a bundle: a header, and windows of the log. Nothing is copied to disk. */
 export class BundleData {
@@ -33,20 +108,21 @@ export class BundleData {
   /** All bytes in order, in pieces that are valid until the next one. Rejects where a file is gone or cut. */
   async *pieces(): AsyncGenerator<Uint8Array, undefined> {
     yield this.header
-    const buffer = Buffer.allocUnsafeSlow(pieceBytes)
-    for (const { place } of this.items) {
-      const handle = await open(`${this.logFolder}/${logFileName(place.file)}`, 'r')
-      try {
-        for (let done = 0; done < place.sizeBytes; ) {
-          const wanted = Math.min(pieceBytes, place.sizeBytes - done)
-          const { bytesRead } = await handle.read(buffer, 0, wanted, place.offset + done)
-          if (bytesRead === 0) throw new Error(`file ${place.file} of the log of uploads is cut`)
-          yield buffer.subarray(0, bytesRead)
-          done += bytesRead
+    const reader = new LogReader(this.logFolder)
+    try {
+      for (const stretch of stretchesOf(this.items)) {
+        for (const { place } of stretch.items) {
+          for (let done = 0; done < place.sizeBytes; ) {
+            const left = { offset: place.offset + done, size: place.sizeBytes - done }
+            // What lies in memory is not waited for: of small items there are many.
+            const piece = reader.held(place.file, left) ?? (await reader.read(place.file, left, stretch.end))
+            yield piece
+            done += piece.length
+          }
         }
-      } finally {
-        await handle.close()
       }
+    } finally {
+      await reader.close()
     }
     return undefined
   }

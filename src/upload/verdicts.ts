@@ -25,7 +25,8 @@ export class Verdicts {
   verdict(signed: SignedMessage): Promise<true | Refusal> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ signed, resolve, reject })
-      this.#send()
+      // What comes in the same turn goes into the same message.
+      if (this.#waiting.length === 1) queueMicrotask(() => this.#send())
     })
   }
 
