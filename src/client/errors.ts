@@ -14,6 +14,8 @@ export type ErrorCode =
   | 'payment-required'
   /** The price is above the caller's cap. */
   | 'over-cap'
+  /** This clock and the service's differ by so much that a payment signed here would not be valid there. */
+  | 'wrong-clock'
   /** A payment was sent and what became of it is not known. */
   | 'payment-uncertain'
   | 'too-large'

@@ -3,7 +3,14 @@ import type { ResumeStore } from './resume-store.js'
 import { errorOf, type RemoteService, type ServiceAnswer, type ServiceRequest } from './service.js'
 import type { ClientSigner } from './signer.js'
 import { nowMs } from './timing.js'
-import { offersOf, type SignedPayment, settlementOf, signPayment } from './usdc-payment.js'
+import {
+  checkClock,
+  offersOf,
+  type SignedPayment,
+  settlementOf,
+  signPayment,
+  timeOf,
+} from './usdc-payment.js'
 
 export interface Payer {
   readonly signer: ClientSigner
@@ -23,13 +30,17 @@ export async function askPaid(
   payer: Payer,
 ): Promise<ServiceAnswer> {
   const accepted = [...(request.accepted ?? [200, 202]), 402]
-  const remembered = await rememberedPayment(payer.store, key)
-  let payment = remembered
-  if (payment === undefined) {
+  let payment = await rememberedPayment(payer.store, key)
+  if (payment === undefined || payment.validUntilMs <= nowMs()) {
     const answer = await service.ask({ ...request, accepted })
     if (answer.status !== 402) return answer
-    payment = await signPayment(offersOf(answer), payer.signer, payer.maxMUSDCAmount)
-    await payer.store.set(key, JSON.stringify(payment))
+    // Only where the service's clock agrees that it is over: this one may have jumped, and two payments would be good then.
+    if (payment === undefined || payment.validUntilMs <= (timeOf(answer) ?? nowMs())) {
+      const offers = offersOf(answer)
+      if (offers.length > 0) checkClock(answer)
+      payment = await signPayment(offers, payer.signer, payer.maxMUSDCAmount)
+      await payer.store.set(key, JSON.stringify(payment))
+    }
   }
   return await sendPaid(service, { ...request, accepted }, key, payment, payer.store)
 }
@@ -70,10 +81,5 @@ async function sendPaid(
 
 async function rememberedPayment(store: ResumeStore, key: string): Promise<SignedPayment | undefined> {
   const text = await store.get(key)
-  if (text === undefined) return undefined
-  const payment = JSON.parse(text) as SignedPayment
-  // What can no longer be settled was settled already or never will be; the service knows the item in the first case.
-  if (payment.validUntilMs > nowMs()) return payment
-  await store.delete(key)
-  return undefined
+  return text === undefined ? undefined : (JSON.parse(text) as SignedPayment)
 }

@@ -39,6 +39,24 @@ const timeoutSecondsMax = 7200
 /** How much the clock of the other side may be behind. */
 const clockSlackSeconds = 600
 
+/** A service's own time, milliseconds since 1970; undefined where it tells none, or browsers do not show it. */
+export function timeOf({ headers }: Pick<ServiceAnswer, 'headers'>): number | undefined {
+  const told = Date.parse(headers.get('date') ?? '')
+  return Number.isNaN(told) ? undefined : told
+}
+
+/**
+ * Throws where a payment that is signed by this clock could not be settled by that of the service. Its time is not taken over:
+ * one that says another year would get a payment that it can settle then.
+ */
+export function checkClock(answer: Pick<ServiceAnswer, 'headers'>): void {
+  const apartSeconds = Math.round((nowMs() - (timeOf(answer) ?? nowMs())) / 1000)
+  if (Math.abs(apartSeconds) < clockSlackSeconds) return
+  const side = apartSeconds > 0 ? 'ahead of' : 'behind'
+  const found = `this clock is ${Math.abs(apartSeconds)} s ${side} the service's`
+  throw new ClientError('wrong-clock', found, 'set the clock: nothing was paid')
+}
+
 function jsonOfHeader(text: string | null): Record<string, unknown> | undefined {
   const bytes = text === null ? undefined : fromBase64(text)
   if (bytes === undefined) return undefined
