@@ -42,6 +42,7 @@ import { DiskRoom } from '../src/upload/disk-room.js'
 import { FreePools } from '../src/upload/free-pools.js'
 import { GatewayNews } from '../src/upload/gateway-news.js'
 import { Height } from '../src/upload/height.js'
+import { InnerItems } from '../src/upload/inner-items.js'
 import { openIntake } from '../src/upload/intake.js'
 import { ItemAnnouncer } from '../src/upload/item-announcer.js'
 import { keptItem } from '../src/upload/kept-items.js'
@@ -147,15 +148,20 @@ const receiptNews =
     ...{ environment: uploads.environment, uploads },
     announce: (receipt, { place }) => webhooks.announce([acceptedEvent(receipt, place.sizeBytes)]),
   })
+const verdicts = new Verdicts(judge, given.proofThreads + 1)
+const inner = new InnerItems({
+  ...{ uploads, verdicts, announcer, logFolder: given.logFolder, say: log, closing: closing.signal },
+})
 const acceptor = new Acceptor({
   ...(receiptNews === undefined ? {} : { receiptNews }),
   onAccepted: (items) => {
     acceptedItems.add(items.length)
     for (const { place } of items) acceptedBytes.add(place.sizeBytes)
+    if (items.some(({ isBundle }) => isBundle === true)) inner.wake()
   },
   ...(news === undefined ? {} : { news }),
   uploads,
-  verdicts: new Verdicts(judge, given.proofThreads + 1),
+  verdicts,
   charging,
   ...(credits === undefined ? {} : { sharing: new Sharing(credits) }),
   announcer,
@@ -350,6 +356,7 @@ async function stop(): Promise<void> {
   await intake.close()
   await remote?.close()
   await remoteUsdc?.close()
+  await inner.stopped()
   await Promise.all([chain.close(), broadcast.close(), judge.close(), signing.close()])
   await uploads.environment.close()
   process.exit(0)

@@ -5,6 +5,7 @@ import type { ItemHeader } from '../format/item.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
 import { plainTagValue } from '../format/tag.js'
 import { normalizedAddress } from '../proof/address.js'
+import { isBundle } from '../source/learned.js'
 import type { LogPlace } from '../store/segments/log-file.js'
 import { jsonAnswer, said, textAnswer, toldAs, type UploadAnswer } from './answers.js'
 import type { Charged, Charging, ItemCharge } from './charging.js'
@@ -203,6 +204,7 @@ export class Acceptor {
       ...{ receivedMs: clock.now(), deadlineHeight: now + deadlineBlocks, winc: charge.winc },
       ...(contentType === undefined ? {} : { contentType }),
       digest: encodeBase64url(digest),
+      ...(isBundle(header.tags) ? { isBundle: true } : {}),
       ...(purchase === undefined ? {} : { sale: saleFacts(purchase, header.id) }),
     }
     const logged: LoggedUpload = charge.free === undefined ? meta : { ...meta, free: charge.free }

@@ -1,18 +1,29 @@
 import { type FileHandle, open } from 'node:fs/promises'
+import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { Found, Source, Wanted } from '../source/source.js'
 import { codeOf } from '../store/blobs.js'
 import type { Environment, Table } from '../store/lmdb.js'
 import { logFileName } from '../store/segments/log-file.js'
-import { type AcceptedItem, acceptedItem, openUploadTables } from './uploads.js'
+import { type AcceptedItem, acceptedItem, innerItem, openUploadTables } from './uploads.js'
 
 const pieceBytes = 256 * 1024
+
+interface Kept {
+  /** In whose bytes it lies. */
+  readonly item: AcceptedItem
+  readonly sizeBytes: number
+  /** Where it begins in these bytes. */
+  readonly payload: number
+  readonly contentType: string | undefined
+}
 
 /** Payloads of items that were uploaded here, out of the log of uploads: until they are permanent, and some time after. */
 export class IntakeSource implements Source {
   readonly name = 'uploads'
   readonly #environment: Environment
   readonly #items: Table
+  readonly #inner: Table
 
   constructor(
     tablesPath: string,
@@ -20,14 +31,14 @@ export class IntakeSource implements Source {
   ) {
     this.#environment = openUploadTables(tablesPath)
     this.#items = this.#environment.table('items')
+    this.#inner = this.#environment.table('inner')
   }
 
   async open({ id, window }: Wanted): Promise<Found | Refusal> {
     this.#environment.refresh()
-    const item = acceptedItem(this.#items, id)
-    if (item === undefined || item.released === true)
-      return refuse('unknown', 'client', 'nobody uploaded it here')
-    const sizeBytes = item.place.sizeBytes - item.headerSize
+    const kept = this.#kept(id)
+    if (kept === undefined) return refuse('unknown', 'client', 'nobody uploaded it here')
+    const { item, sizeBytes, payload, contentType } = kept
     const start = window?.start ?? 0
     const end = window === undefined ? sizeBytes : window.end + 1
     if (start < 0 || end > sizeBytes || start > end) {
@@ -39,12 +50,23 @@ export class IntakeSource implements Source {
       name: this.name,
       origin: this.name,
       sizeBytes,
-      body: windowOf(handle, item.place.offset + item.headerSize + start, end - start),
+      body: windowOf(handle, item.place.offset + payload + start, end - start),
       trusted: false,
       proven: false,
-      learned: item.contentType === undefined ? {} : { contentType: item.contentType },
+      learned: contentType === undefined ? {} : { contentType },
       hints: {},
     }
+  }
+
+  /** Where the payload of an item lies: one that was uploaded, or one in an uploaded bundle. */
+  #kept(id: Id): Kept | undefined {
+    const inner = innerItem(this.#inner, id)
+    const item = acceptedItem(this.#items, id) ?? (inner && acceptedItem(this.#items, inner.parent))
+    if (item === undefined || item.released === true) return undefined
+    const { sizeBytes, headerSize, contentType } =
+      item.id === id || inner === undefined ? { ...item, sizeBytes: item.place.sizeBytes } : inner
+    const start = item.id === id || inner === undefined ? 0 : inner.start
+    return { item, sizeBytes: sizeBytes - headerSize, payload: start + headerSize, contentType }
   }
 
   async #opened({ place }: AcceptedItem): Promise<FileHandle | Refusal> {

@@ -17,6 +17,8 @@ export interface LoggedUpload {
   readonly contentType?: string
   /** SHA-256 of the payload, base64url; items of older releases have none. */
   readonly digest?: string
+  /** Its tags say that it is a bundle. */
+  readonly isBundle?: true
   /** It is accepted when this payment was settled, and not before. */
   readonly sale?: SaleFacts
   /** What was taken of free bytes for it: in the log alone. */
@@ -63,6 +65,23 @@ export function acceptedItem(items: Table, id: Id): AcceptedItem | undefined {
   return found === undefined ? undefined : (JSON.parse(Buffer.from(found).toString()) as AcceptedItem)
 }
 
+/** An item inside of an uploaded item that is a bundle. Its bytes are those of the bundle around it. */
+export interface InnerItem {
+  /** The uploaded item around it. */
+  readonly parent: Id
+  /** Where it begins in the bytes of that item, header included. */
+  readonly start: number
+  readonly sizeBytes: number
+  readonly headerSize: number
+  readonly contentType?: string
+}
+
+/** Looks an inner item up; for any thread. */
+export function innerItem(inner: Table, id: Id): InnerItem | undefined {
+  const found = inner.get(idBytes(id))
+  return found === undefined ? undefined : (JSON.parse(Buffer.from(found).toString()) as InnerItem)
+}
+
 /** Key of an item that waits for a bundle: in the order in which they came. */
 export function waitingKey({ receivedMs, id }: Pick<AcceptedItem, 'receivedMs' | 'id'>): Buffer {
   const key = Buffer.alloc(40)
@@ -92,12 +111,17 @@ export class Uploads {
   readonly #words: Table
   /** The last item of an owner with some content. */
   readonly #contents: Table
+  /** Items that are bundles, and were not looked into yet. */
+  readonly #unopened: Table
+  readonly #inner: Table
 
   constructor(readonly environment: Environment) {
     this.#items = environment.table('items')
     this.#waiting = environment.table('waiting')
     this.#words = environment.table('words')
     this.#contents = environment.table('contents')
+    this.#unopened = environment.table('unopened')
+    this.#inner = environment.table('inner')
   }
 
   find(id: Id): AcceptedItem | undefined {
@@ -107,8 +131,22 @@ export class Uploads {
   /** The item by which an owner has uploaded this content (SHA-256, 32 bytes); undefined where there is none that is kept. */
   ofContent(owner: string, digest: Uint8Array): Id | undefined {
     const found = this.#contents.get(contentKey(owner, digest))
-    const item = found === undefined ? undefined : this.find(idOfBytes(found))
-    return item === undefined || item.reason !== undefined ? undefined : item.id
+    if (found === undefined) return undefined
+    const id = idOfBytes(found)
+    const item = this.find(id) ?? this.#around(id)
+    return item === undefined || item.reason !== undefined ? undefined : id
+  }
+
+  /** The uploaded item that this one lies in. */
+  #around(id: Id): AcceptedItem | undefined {
+    const inner = innerItem(this.#inner, id)
+    return inner === undefined ? undefined : this.find(inner.parent)
+  }
+
+  /** An accepted bundle that was not looked into yet. */
+  firstUnopened(): Id | undefined {
+    for (const key of this.#unopened.keys({ limit: 1 })) return idOfBytes(key)
+    return undefined
   }
 
   /** Items that wait for a bundle. */
@@ -132,9 +170,9 @@ export class Uploads {
       for (const item of items) {
         this.put(item)
         this.#waiting.put(waitingKey(item), none)
-        const { digest, owner, id } = item
-        if (digest !== undefined)
-          this.#contents.put(contentKey(owner, Buffer.from(digest, 'base64url')), idBytes(id))
+        const { digest, owner, id, isBundle } = item
+        if (digest !== undefined) this.putContent(owner, Buffer.from(digest, 'base64url'), id)
+        if (isBundle === true) this.#unopened.put(idBytes(id), none)
       }
     })
   }
@@ -142,6 +180,15 @@ export class Uploads {
   /** Only inside a `write` of the environment, as all below. */
   put(item: AcceptedItem): void {
     this.#items.put(idBytes(item.id), Buffer.from(JSON.stringify(item)))
+  }
+
+  putContent(owner: string, digest: Uint8Array, id: Id): void {
+    this.#contents.put(contentKey(owner, digest), idBytes(id))
+  }
+
+  /** A bundle was looked into. */
+  opened(id: Id): void {
+    this.#unopened.remove(idBytes(id))
   }
 
   /** It is in a bundle now, or given up. */

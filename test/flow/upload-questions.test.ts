@@ -1,6 +1,11 @@
 import { createHash } from 'node:crypto'
 import t from 'tap'
+import { encodeBundle } from '../../src/format/bundle.js'
+import { parseItemHeader } from '../../src/format/item.js'
+import { isRefusal } from '../../src/format/refusal.js'
+import { normalizedAddress } from '../../src/proof/address.js'
 import { ed25519Signer, signItem } from '../../src/proof/sign.js'
+import { eventually } from '../eventually.js'
 import { run } from './running.js'
 
 const signer = ed25519Signer(Buffer.alloc(32, 12))
@@ -31,6 +36,49 @@ t.test('an owner asks which contents are here', async (t) => {
   const stranger = 'A'.repeat(43)
   const theirs = await (await check(JSON.stringify({ sha256: [hashOf('here')], owner: stranger }))).json()
   t.same(theirs, { missing: [hashOf('here')], found: {} })
+})
+
+t.test('an owner asks for contents inside of an uploaded bundle', async (t) => {
+  const stranger = ed25519Signer(Buffer.alloc(32, 13))
+  const own = ['first inside', 'second inside'].map((text) => signItem(signer, {}, Buffer.from(text)))
+  const [other, forged] = ['theirs', 'forged'].map((text) => signItem(stranger, {}, Buffer.from(text)))
+  // The payload was changed behind its signature.
+  const changed = Buffer.from(forged as Uint8Array)
+  changed[changed.length - 1] = 0
+  const inside = [...own, other as Uint8Array, changed].map((bytes) => {
+    const header = parseItemHeader(bytes)
+    if (header === 'more' || isRefusal(header)) throw new Error('an item that was just signed is none')
+    return { id: header.id, bytes, owner: normalizedAddress(header.owner) }
+  })
+  const tags = Object.entries({ 'Bundle-Format': 'binary', 'Bundle-Version': '2.0.0' }).map(
+    ([name, value]) => ({ name: Buffer.from(name), value: Buffer.from(value) }),
+  )
+  const body = signItem(signer, { tags }, encodeBundle(inside))
+  t.equal((await fetch(`${program.urls.upload}/tx`, { method: 'POST', body })).status, 200)
+  const [one, two, theirs, bad] = inside
+  const owner = one?.owner ?? ''
+  const ask = async (by: string, ...texts: string[]): Promise<object> =>
+    (await (await check(JSON.stringify({ sha256: texts.map(hashOf), owner: by }))).json()) as object
+  const found = { [hashOf('first inside')]: one?.id, [hashOf('second inside')]: two?.id }
+  const isSame = async (): Promise<boolean> =>
+    JSON.stringify(await ask(owner, 'first inside', 'second inside')) ===
+    JSON.stringify({ missing: [], found })
+  t.ok(await eventually(isSame))
+  t.same(await ask(theirs?.owner ?? '', 'theirs'), { missing: [], found: { [hashOf('theirs')]: theirs?.id } })
+  for (const text of ['forged', 'forge\0'])
+    t.match(await ask(bad?.owner ?? '', text), { found: {} }, 'nobody signed it')
+  for (const { id, bytes } of inside.slice(0, 3)) {
+    const answer = await eventually(async () => {
+      const served = await fetch(`${program.urls.gateway}/raw/${id}`)
+      return served.ok && served
+    })
+    const payload = bytes.subarray(bytes.length - Number(answer.headers.get('content-length')))
+    t.ok(Buffer.from(await answer.arrayBuffer()).equals(payload), 'it is served before its block')
+  }
+  t.equal((await fetch(`${program.urls.gateway}/raw/${bad?.id}`)).status, 404)
+  await program.kill()
+  program = await run(root, folder, { DEVNET_SEED: 'false' })
+  t.ok(await isSame(), 'also by a service that was killed')
 })
 
 t.test('a question of another form is refused', async (t) => {
