@@ -25,6 +25,7 @@ const options = {
   index: { type: 'string' },
   fallback: { type: 'string' },
   name: { type: 'string' },
+  ttl: { type: 'string' },
   tag: { type: 'string', multiple: true },
   usdc: { type: 'string' },
   bundle: { type: 'boolean' },
@@ -33,9 +34,10 @@ const options = {
 
 const deployHelp = `sluice deploy: uploads a folder and gives it a manifest and a name
 
-Usage: sluice deploy DIR [--name NAME] [--index FILE] [--fallback FILE]
+Usage: sluice deploy DIR [--name NAME [--ttl SECONDS]] [--index FILE] [--fallback FILE]
 
 ${about}  --name NAME      what the name means from now on, in the registry of this machine's gateway (DATA_PATH)
+  --ttl SECONDS    how long the name may be remembered, so that the next deploy is seen after that (60)
 
 Example:
   sluice deploy dist --name docs --key wallet.json
@@ -51,15 +53,21 @@ Example:
   sluice sync site --watch --key wallet.json
 `
 
+/** A name that is deployed to again and again should not be remembered for long. */
+const ttlUsualSeconds = 60
+
 type Words = ClientWords & Record<string, unknown>
 
 /** Uploads a folder once. */
 export const deploy = clientCommand('deploy', deployHelp, options, async ([folder, ...more], values) => {
   const client = await clientOf(values)
+  const ttl = Number(values.ttl ?? ttlUsualSeconds)
+  if (!Number.isSafeInteger(ttl) || ttl < 0)
+    throw new WrongWords(`--ttl ${values.ttl} is no number of seconds`)
   const result = await uploaded(client, checkedFolder(folder, more), values)
   const id = result.manifestResponse?.id ?? ''
   if (typeof values.name !== 'string') return told(client, values, result)
-  await setOwnName(values.name, id)
+  await setOwnName(values.name, id, ttl)
   return told(client, values, result, nameLink(client, values.name))
 })
 
