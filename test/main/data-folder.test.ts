@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { claimDataFolder } from '../../src/main/data-folder.js'
 import { openEnvironment } from '../../src/store/lmdb.js'
-import { sluice } from '../flow/running.js'
+import { run, sluice } from '../flow/running.js'
 import { scratch } from '../scratch.js'
 
 const program = fileURLToPath(new URL('../../src/cli/sluice.js', import.meta.url))
@@ -71,6 +71,33 @@ t.test('commands say the same', async (t) => {
     t.equal(code, 1, words.join(' '))
     t.match(err, /data\.mdb is broken/)
   }
+})
+
+t.test('a second program on the same folder ends by itself, and the first goes on', async (t) => {
+  const root = scratch('data')
+  const first = await run(t, root, { DEVNET_SEED: 'false' })
+  const { gateway = '' } = first.urls
+  const env = { PATH: process.env.PATH ?? '', PORT: '0', DEVNET_PORT: '0', DEVNET_SEED: 'false' }
+  for (let round = 0; round < 2; round += 1) {
+    const second = spawn(process.execPath, [program, 'start'], {
+      env: { ...env, DATA_PATH: root },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    })
+    let err = ''
+    second.stderr.on('data', (text: Buffer) => {
+      err += text.toString()
+    })
+    const [code] = (await once(second, 'close')) as [number]
+    t.equal(code, 1)
+    t.match(err, /Could not start: another sluice is running on /)
+    t.equal((await fetch(`${gateway}/gateway/livez`)).status, 200)
+  }
+  t.equal(await first.stop(), 0)
+  // After a kill nothing is in the way of the next one.
+  await (await run(t, root, { DEVNET_SEED: 'false' })).kill()
+  const last = await run(t, root, { DEVNET_SEED: 'false' })
+  t.equal((await fetch(`${last.urls.gateway}/gateway/livez`)).status, 200)
+  t.equal(await last.stop(), 0)
 })
 
 t.test('a start that cannot be ends by itself, with one line that names the setting', async (t) => {

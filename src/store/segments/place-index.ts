@@ -1,8 +1,8 @@
-import { existsSync, rmSync } from 'node:fs'
+import { existsSync, rmSync, writeFileSync } from 'node:fs'
 import { type Environment, openEnvironment, type Table } from '../lmdb.js'
 import { databaseFault } from '../lmdb-check.js'
 import type { SegmentMarks } from './marks.js'
-import { decodePlace, encodePlace, type SegmentPlace } from './place.js'
+import { decodeNext, decodePlace, encodeNext, encodePlace, type SegmentPlace } from './place.js'
 
 interface PlaceTables {
   readonly environment: Environment
@@ -22,6 +22,42 @@ function openTables(path: string): PlaceTables {
     records: environment.table('records'),
     meta: environment.table('meta'),
   }
+}
+
+/** The tables, readable at their first look; or why they are not. */
+function opened(path: string): PlaceTables | string {
+  let tables: PlaceTables | undefined
+  try {
+    tables = openTables(path)
+    segmentsIn(tables)
+    return tables
+  } catch (error) {
+    void tables?.environment.close()
+    return faultOf(error)
+  }
+}
+
+/** Errors of LMDB itself have numbers of their own; those of the system are errors of the disk, which pass. */
+function isDamage(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && typeof error.code === 'number' && error.code < -30_000
+}
+
+function faultOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
+
+/** Segments with the slot of their last record, in order. */
+function segmentsIn({ records }: PlaceTables): { segment: number; lastSlot: number }[] {
+  const found: { segment: number; lastSlot: number }[] = []
+  const end = Buffer.alloc(8, 0xff)
+  for (let last = records.floor(end); last !== undefined; ) {
+    const key = Buffer.from(last.key)
+    const segment = key.readUInt32BE(0)
+    found.push({ segment, lastSlot: key.readUInt32BE(4) })
+    if (segment === 0) break
+    last = records.floor(recordKey(segment - 1, 2 ** 32 - 1))
+  }
+  return found.reverse()
 }
 
 function recordKey(segment: number, slot: number): Buffer {
@@ -67,8 +103,13 @@ export class PlaceReader {
       this.#tables.environment.refresh()
       this.#seen = commits
     }
-    const found = this.#tables.places.view(digest)
-    return found === undefined ? undefined : decodePlace(found)
+    try {
+      const found = this.#tables.places.view(digest)
+      return found === undefined ? undefined : decodePlace(found, digest)
+    } catch {
+      // A page is damaged: the writer finds out, too, and tells. Until then what it led to is not here.
+      return undefined
+    }
   }
 
   async close(): Promise<void> {
@@ -79,26 +120,63 @@ export class PlaceReader {
 /** The index as its one writer has it. */
 export class PlaceWriter {
   readonly #tables: PlaceTables
+  #isDamaged = false
 
-  /** An index that LMDB must not open is begun anew: all that it costs is what was cached. `onBroken` hears why. */
-  constructor(path: string, onBroken: (fault: string) => void) {
-    const fault = existsSync(path) ? databaseFault(path, pagesMax) : undefined
-    if (fault !== undefined) {
-      onBroken(fault)
-      rmSync(path, { recursive: true, force: true })
+  /**
+   * An index that LMDB must not open, or cannot read, is begun anew: all that it costs is what was cached. `onBroken` hears why:
+   * while it is read, too, and then it is begun anew at the next start.
+   */
+  constructor(
+    private readonly path: string,
+    private readonly onBroken: (fault: string) => void,
+  ) {
+    const known = existsSync(this.#mark) ? 'it could not be read before' : undefined
+    const fault = known ?? (existsSync(path) ? databaseFault(path, pagesMax) : undefined)
+    if (fault !== undefined) this.#drop(fault)
+    let tables = opened(path)
+    if (typeof tables === 'string') {
+      this.#drop(tables)
+      tables = openTables(path)
     }
-    this.#tables = openTables(path)
+    this.#tables = tables
+  }
+
+  /** A file that says that the index is damaged. */
+  get #mark(): string {
+    return `${this.path}/damaged`
+  }
+
+  #drop(fault: string): void {
+    this.onBroken(fault)
+    rmSync(this.path, { recursive: true, force: true })
   }
 
   find(digest: Uint8Array): SegmentPlace | undefined {
-    const found = this.#tables.places.view(digest)
-    return found === undefined ? undefined : decodePlace(found)
+    try {
+      const found = this.#tables.places.view(digest)
+      return found === undefined ? undefined : decodePlace(found, digest)
+    } catch (error) {
+      this.#damaged(error)
+      return undefined
+    }
   }
 
-  /** A number that no segment has had, as far as the index knows. */
-  get nextSegment(): number {
+  /** What a damaged page led to is not here; the rest stays until the next start. Told once. */
+  #damaged(error: unknown): void {
+    if (this.#isDamaged) return
+    this.#isDamaged = true
+    this.onBroken(faultOf(error))
+    try {
+      writeFileSync(this.#mark, '', { mode: 0o600 })
+    } catch {
+      // The disk refuses this, too: the next start sees for itself.
+    }
+  }
+
+  /** A number that no segment has had; undefined where the index does not know any. */
+  get nextSegment(): number | undefined {
     const found = this.#tables.meta.get(nextKey)
-    return found === undefined ? 1 : Buffer.from(found).readUInt32LE(0)
+    return found === undefined ? undefined : decodeNext(found)
   }
 
   /**
@@ -109,14 +187,25 @@ export class PlaceWriter {
     gone: readonly (readonly [number, number])[],
     nextSegment: number,
   ): void {
-    const next = Buffer.allocUnsafe(4)
-    next.writeUInt32LE(nextSegment)
+    try {
+      this.#commit(changes, gone, encodeNext(nextSegment))
+    } catch (error) {
+      if (isDamage(error)) this.#damaged(error)
+      throw error
+    }
+  }
+
+  #commit(
+    changes: readonly PlaceChange[],
+    gone: readonly (readonly [number, number])[],
+    next: Uint8Array,
+  ): void {
     const { environment, places, records, meta } = this.#tables
     environment.write(() => {
       for (const { digest, place } of changes) {
         if (place === undefined) places.remove(digest)
         else {
-          places.put(digest, encodePlace(place))
+          places.put(digest, encodePlace(place, digest))
           records.put(recordKey(place.segment, place.slot), digest)
         }
       }
@@ -129,24 +218,19 @@ export class PlaceWriter {
   recordsOf(segment: number, slot: number, limit: number): HeldRecord[] {
     const range = { start: recordKey(segment, slot), end: recordKey(segment + 1, 0), limit }
     const found: HeldRecord[] = []
-    for (const { key, value } of this.#tables.records.span(range)) {
-      found.push({ slot: Buffer.from(key).readUInt32BE(4), digest: new Uint8Array(value) })
+    try {
+      for (const { key, value } of this.#tables.records.span(range)) {
+        found.push({ slot: Buffer.from(key).readUInt32BE(4), digest: new Uint8Array(value) })
+      }
+    } catch (error) {
+      this.#damaged(error)
     }
     return found
   }
 
   /** Segments that the index knows records of, with the slot of the last one. */
   segments(): { segment: number; lastSlot: number }[] {
-    const found: { segment: number; lastSlot: number }[] = []
-    const end = Buffer.alloc(8, 0xff)
-    for (let last = this.#tables.records.floor(end); last !== undefined; ) {
-      const key = Buffer.from(last.key)
-      const segment = key.readUInt32BE(0)
-      found.push({ segment, lastSlot: key.readUInt32BE(4) })
-      if (segment === 0) break
-      last = this.#tables.records.floor(recordKey(segment - 1, 2 ** 32 - 1))
-    }
-    return found.reverse()
+    return segmentsIn(this.#tables)
   }
 
   /** Number of payloads, and bytes of the index. */

@@ -121,8 +121,13 @@ export class SegmentStore {
 
   #begin(files: readonly number[]): void {
     const { folder } = this.options
-    const known = this.#index.segments()
-    this.#next = Math.max(this.#index.nextSegment, (files.at(-1) ?? 0) + 1, (known.at(-1)?.segment ?? 0) + 1)
+    const said = this.#index.nextSegment
+    const all = this.#index.segments()
+    // Records are written together with the number: one of a later segment is damaged. Without it there may be such a segment.
+    const known = said === undefined ? [] : all.filter(({ segment }) => segment < said)
+    if (known.length < all.length)
+      this.log.warn({ segments: all.length - known.length }, 'the index of the segments has damaged rows')
+    this.#next = Math.max(said ?? 1, (files.at(-1) ?? 0) + 1)
     const ends = new Map(known.map(({ segment, lastSlot }) => [segment, lastSlot]))
     for (const segment of files) {
       try {
