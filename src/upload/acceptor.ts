@@ -17,6 +17,7 @@ import { type Receipt, type ReceiptTerms, receiptMessage, receiptOf } from './re
 import type { ReceiptNews } from './receipt-news.js'
 import type { Purchase, Sale } from './sales.js'
 import { type ItemSelling, saleFacts, saleWords } from './selling.js'
+import { digestMismatch } from './sent-digests.js'
 import type { Sharing } from './sharing.js'
 import type { Signing } from './signing.js'
 import type { Uploader } from './uploader.js'
@@ -59,6 +60,8 @@ export interface TakeTerms {
   readonly charge?: Charged
   /** It is paid for by a payment of its own. */
   readonly purchase?: Purchase
+  /** SHA-256 (base64) that all of its bytes must have, as its sender says. */
+  readonly digest?: string | undefined
 }
 
 /** An item is permanent within so many blocks, or the service has broken its word. */
@@ -100,6 +103,10 @@ export class Acceptor {
     how: TakeTerms = {},
   ): Promise<UploadAnswer> {
     const { header, message } = item
+    if (how.digest !== undefined && how.digest !== Buffer.from(item.wholeDigest).toString('base64')) {
+      await how.charge?.giveBack()
+      return digestMismatch
+    }
     const { id, signatureType, owner, signature } = header
     const held = await this.parts.verdicts.verdict({ id, signatureType, owner, signature, message })
     if (held !== true) {

@@ -2,6 +2,7 @@ import { isRefusal, type Refusal } from '../format/refusal.js'
 import type { BodyFlow, BodySink, Request } from '../http/exchange.js'
 import { answerOf, type UploadAnswer } from './answers.js'
 import type { PartDraft, PartFiles } from './part-files.js'
+import { type DigestCheck, digestMismatch } from './sent-digests.js'
 
 /** Bytes after which what came is put on disk for good: so much is lost at most where the service is killed. */
 const partBytes = 33_554_432
@@ -26,6 +27,8 @@ export interface Appended {
   readonly failed?: UploadAnswer
   /** More came than may. */
   readonly exceeds?: true
+  /** It is not what its sender has hashed: nothing of it may stay. */
+  readonly isWrong?: true
 }
 
 /** Said to a request whose client came back on another connection. */
@@ -47,6 +50,9 @@ export class AppendArrival implements BodySink {
   readonly #done = new Promise<Appended>((resolve) => {
     this.#resolve = resolve
   })
+
+  /** `check`: what the client says of the bytes of its request. */
+  constructor(private readonly check?: DigestCheck) {}
 
   /** Nothing is read until `into`, but for what is here already. To be called before the handler first waits. */
   begin(request: Request): void {
@@ -99,6 +105,7 @@ export class AppendArrival implements BodySink {
       return answerOf(outcome)
     }
     this.#came += bytes.length
+    this.check?.update(bytes)
     if (draft.sizeBytes >= partBytes) {
       this.#flow?.pause()
       void this.#keep(target).then(() => this.#outcome === undefined && this.#flow?.resume())
@@ -132,7 +139,10 @@ export class AppendArrival implements BodySink {
   over(refusal: Refusal | undefined): void {
     this.#ended = { refusal }
     if (this.#target === undefined) return
-    this.#end(refusal === undefined ? {} : { failed: answerOf(refusal) })
+    if (refusal !== undefined) this.#end({ failed: answerOf(refusal) })
+    else if (this.#outcome === undefined && this.check?.isRight() === false)
+      this.#end({ failed: digestMismatch, isWrong: true })
+    else this.#end({})
   }
 
   #end(outcome: Appended): void {

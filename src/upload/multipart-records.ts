@@ -8,6 +8,8 @@ import type { Uploader } from './uploader.js'
 export interface AppendedTerms {
   /** Bytes of the whole item, where the client has told. */
   readonly lengthBytes?: number
+  /** SHA-256 (base64) of the whole item, where the client has told. */
+  readonly digest?: string
 }
 
 /**

@@ -177,6 +177,15 @@ export class OpenUploads {
     live.chunks.set(offset, size)
   }
 
+  /** Parts from a place on are not what was meant: they are gone. */
+  async retract(id: string, live: Live, from: number): Promise<void> {
+    for (const [offset, size] of [...live.chunks].filter(([at]) => at >= from)) {
+      live.chunks.delete(offset)
+      this.hold(live, -size, -1)
+      await this.parts.files.removePart(id, offset)
+    }
+  }
+
   /** Tries until it is decided. */
   drive(id: string, uploader: Uploader): void {
     const live = this.#live.get(id)
@@ -215,7 +224,8 @@ export class OpenUploads {
     const charge = paid?.charge(records.find(id), sizeOf(live), () => {
       isUnused = true
     })
-    const how = { onHeld: moved('FINALIZING'), ...(charge === undefined ? {} : { charge }) }
+    const digest = records.find(id)?.appended?.digest
+    const how = { onHeld: moved('FINALIZING'), digest, ...(charge === undefined ? {} : { charge }) }
     const answer = await new Assembly(this.parts).run(paths, uploader, moved('VALIDATING'), how)
     const outcome = outcomeOf(answer)
     const record = records.find(id)

@@ -65,6 +65,10 @@ export class PartFiles {
     }
   }
 
+  async removePart(upload: string, offset: number): Promise<void> {
+    await rm(this.path(upload, offset), { force: true })
+  }
+
   async remove(upload: string): Promise<void> {
     await rm(join(this.folder, upload), { recursive: true, force: true })
   }

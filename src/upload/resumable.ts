@@ -12,6 +12,7 @@ import {
 } from './append-fields.js'
 import type { MultipartRecord } from './multipart-records.js'
 import { type Live, type OpenUploads, outcomeOf, uploaderIn, uploadLivesMs } from './open-uploads.js'
+import { DigestCheck, sentDigests, wholeDigestIn } from './sent-digests.js'
 import type { SingleUpload } from './single-upload.js'
 import { type Uploader, uploaderOf } from './uploader.js'
 
@@ -73,12 +74,14 @@ export class ResumableUploads {
     const refused = this.#unfit(fields, 0, undefined)
     if (refused !== undefined) return refused
     const { range: client } = uploader
+    const digest = wholeDigestIn(request, 'repr-digest')
     const begun = this.open.begin({
-      ...{ chunkBytes: 0, uploader, appended: termsOf(lengthIn(fields, 0)) },
+      ...{ chunkBytes: 0, uploader },
+      appended: { ...termsOf(lengthIn(fields, 0)), ...(digest === undefined ? {} : { digest }) },
       ...(client === undefined ? {} : { client }),
     })
     if ('status' in begun) return begun
-    const arrival = new AppendArrival()
+    const arrival = new AppendArrival(checkOf(request))
     arrival.begin(request)
     this.#arriving.set(begun.id, arrival)
     const append = { fields, arrival, reply, uploader, location: `${below}/${begun.id}` }
@@ -105,7 +108,7 @@ export class ResumableUploads {
     // Looked at twice where another request is under way, so that a client who waits for "100 Continue" hears of it in time.
     const refused = this.#arriving.has(id) ? undefined : this.#refusal(id, fields, type)
     if (refused !== undefined) return refused
-    const arrival = new AppendArrival()
+    const arrival = new AppendArrival(checkOf(request))
     arrival.begin(request)
     const uploader = uploaderOf(request, this.clients, undefined)
     return this.open.follow(this.#append(id, { fields, arrival, reply, uploader }, type))
@@ -121,7 +124,8 @@ export class ResumableUploads {
     }
     this.#arriving.set(id, arrival)
     const length = lengthIn(fields, offsetOf(live)) ?? record.appended?.lengthBytes
-    if (length !== record.appended?.lengthBytes) this.open.put({ ...record, appended: termsOf(length) })
+    if (length !== record.appended?.lengthBytes)
+      this.open.put({ ...record, appended: { ...record.appended, ...termsOf(length) } })
     return this.#take(id, live, append, length)
   }
 
@@ -209,6 +213,7 @@ export class ResumableUploads {
       },
     })
     if (this.#arriving.get(id) === arrival) this.#arriving.delete(id)
+    if (appended.isWrong) await this.open.retract(id, live, offset)
     const record = this.#find(id)
     if (record === undefined || this.open.live(id) !== live) {
       this.open.tidy(id)
@@ -257,7 +262,7 @@ export class ResumableUploads {
     const uploader = { ...known, paidBy: own.paidBy.length > 0 ? own.paidBy : paidBy }
     const offset = offsetOf(live)
     const { answer: _, ...clean } = record
-    this.open.put({ ...clean, state: 'asked', uploader, appended: termsOf(offset) })
+    this.open.put({ ...clean, state: 'asked', uploader, appended: { ...clean.appended, ...termsOf(offset) } })
     await this.open.flushed()
     const answer = await this.open.attempt(record.id, live, uploader)
     // The client has done its part: what failed for a reason of ours is tried again without it.
@@ -312,6 +317,12 @@ function offsetOf({ chunks }: Live): number {
 /** Bytes of the whole item, as far as a request tells (section 4.1.3 of the draft). */
 function lengthIn({ isLast, contentBytes, length }: AppendFields, offset: number): number | undefined {
   return length ?? (isLast && contentBytes !== undefined ? offset + contentBytes : undefined)
+}
+
+/** What the request says of its own bytes; undefined: nothing. */
+function checkOf(request: Request): DigestCheck | undefined {
+  const wanted = sentDigests(request.header('content-digest'))
+  return wanted.length === 0 ? undefined : new DigestCheck(wanted)
 }
 
 function termsOf(lengthBytes: number | undefined): NonNullable<MultipartRecord['appended']> {

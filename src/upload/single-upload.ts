@@ -7,6 +7,7 @@ import type { Acceptor } from './acceptor.js'
 import { answerOf, said, tooLarge, type UploadAnswer, unreadable } from './answers.js'
 import { ItemReader } from './item-reader.js'
 import type { Purchase } from './sales.js'
+import { wholeDigestIn } from './sent-digests.js'
 import { Spool } from './spool.js'
 import type { Uploader } from './uploader.js'
 
@@ -69,6 +70,7 @@ class Arrival implements BodySink {
   readonly #reader = new ItemReader()
   readonly #spool: Spool
   #flow: BodyFlow | undefined
+  #digest: string | undefined
   /** Length of the body, where the client has told. */
   #declared: number | undefined
   #isOver = false
@@ -89,6 +91,7 @@ class Arrival implements BodySink {
 
   begin(request: Request): void {
     this.#declared = lengthOf(request)
+    this.#digest = wholeDigestIn(request, 'content-digest', 'repr-digest')
     this.#flow = request.stream(this)
     if (this.terms.gate !== undefined) this.#hold(this.terms.gate())
   }
@@ -156,7 +159,10 @@ class Arrival implements BodySink {
     this.#isOver = true
     const { purchase } = this.terms
     void this.parts.acceptor
-      .accept(item, this.#spool, this.uploader, purchase === undefined ? {} : { purchase })
+      .accept(item, this.#spool, this.uploader, {
+        digest: this.#digest,
+        ...(purchase === undefined ? {} : { purchase }),
+      })
       .then(this.resolve, this.reject)
       .finally(() => this.#spool.drop())
   }
