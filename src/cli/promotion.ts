@@ -1,10 +1,12 @@
 import { parseArgs } from 'node:util'
 import { readConfig } from '../../config/read.js'
+import { servicePorts } from '../../config/services.js'
 import { systemClock } from '../actor/clock.js'
 import { privateSecret } from '../main/private-secret.js'
 import type { Promotion } from '../payment/promotions.js'
 import { makeServiceToken } from '../payment/service-token.js'
 import { exitCode } from './exit-code.js'
+import { whyUnreachable } from './unreachable.js'
 
 const help = `sluice promotion: a part of a card payment that need not be paid
 
@@ -16,7 +18,7 @@ Usage: sluice promotion CODE --percent N [--days N] [--least USD] [--most USD] [
   --most     the most that it gives, in whole USD; 1000
   --uses     for all wallets together, 0 for any number; 0
   --new      only for wallets that have never paid
-  --payment  the payment service, which must run; http://127.0.0.1:3002
+  --payment  the payment service, which must run; http://127.0.0.1:PAYMENT_PORT (3002)
 
 A second promotion of the same code replaces the first and keeps its count. Ends with code 0, with 2 on wrong words, with 5 where
 the service does not answer, with 1 where it refuses.
@@ -25,7 +27,7 @@ const dayMs = 24 * 3600_000
 
 /** Declares a promotion at the payment service that runs with the same settings. */
 export async function promotionCommand(words: readonly string[]): Promise<number> {
-  const usual = { days: '30', least: '0', most: '1000', uses: '0', payment: 'http://127.0.0.1:3002' }
+  const usual = { days: '30', least: '0', most: '1000', uses: '0' }
   const { values, positionals } = parseArgs({
     args: [...words],
     options: {
@@ -39,7 +41,7 @@ export async function promotionCommand(words: readonly string[]): Promise<number
     process.stdout.write(help)
     return exitCode.done
   }
-  const { percent = '', days, least, most, uses, payment } = { ...usual, ...values }
+  const { percent = '', days, least, most, uses } = { ...usual, ...values }
   const [code = '', ...more] = positionals
   const numbers = [percent, days, least, most, uses]
   if (code === '' || more.length > 0 || numbers.some((one) => !/^\d{1,6}$/.test(one))) {
@@ -57,6 +59,8 @@ export async function promotionCommand(words: readonly string[]): Promise<number
     ...{ leastMicroUsd: Number(least) * 1_000_000, mostMicroUsd: Number(most) * 1_000_000 },
     ...{ usesMax: Number(uses), isForNew: values.new === true },
   }
+  const payment =
+    values.payment ?? `http://127.0.0.1:${servicePorts(config.services, config.server.port).payment}`
   return declare(payment, makeServiceToken(privateSecret(config), now), promotion)
 }
 
@@ -66,10 +70,12 @@ async function declare(payment: string, token: string, promotion: Promotion): Pr
   const answer = await fetch(`${payment}/v1/promotions`, {
     ...{ method: 'POST', body: JSON.stringify(promotion), headers: { authorization: `Bearer ${token}` } },
     signal: end.signal,
-  }).catch((error: unknown) => String(error))
+  }).catch(whyUnreachable)
   timer.cancel()
   if (typeof answer === 'string') {
-    process.stderr.write(`sluice promotion: ${payment} does not answer: ${answer}\n`)
+    process.stderr.write(
+      `sluice promotion: ${payment} does not answer: ${answer}. Start the service, or name its address by --payment\n`,
+    )
     return exitCode.unreachable
   }
   if (!answer.ok) {

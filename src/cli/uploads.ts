@@ -1,8 +1,10 @@
 import { parseArgs } from 'node:util'
 import { readConfig } from '../../config/read.js'
+import { servicePorts } from '../../config/services.js'
 import { abortAfter } from '../actor/clock.js'
 import { adminKey } from '../main/admin-key.js'
 import { exitCode } from './exit-code.js'
+import { whyUnreachable } from './unreachable.js'
 
 const help = `sluice uploads: what was uploaded, on its way into the chain
 
@@ -13,7 +15,7 @@ Usage: sluice uploads status [ID] [--upload URL]
   status    the whole service, or an item, or a bundle: its state, and why it is not further; JSON
   repack    gives a bundle up, so that its items are packed into another; or has an item that was given up packed again
   reseed    sends the chunks of a bundle once more
-  --upload  the upload service, which must run with the same settings; http://127.0.0.1:3001
+  --upload  the upload service, which must run with the same settings; http://127.0.0.1:UPLOAD_PORT (3001)
 
 ID names an item or a bundle. Ends with code 0, with 2 on wrong words, 3 where there is no such item, 5 where the service does not
 answer, 1 where it refuses.
@@ -41,14 +43,16 @@ export async function uploadsCommand(words: readonly string[]): Promise<number> 
     for (const line of config) process.stderr.write(`sluice uploads: ${line}\n`)
     return exitCode.usage
   }
-  const url = values.upload ?? 'http://127.0.0.1:3001'
+  const url = values.upload ?? `http://127.0.0.1:${servicePorts(config.services, config.server.port).upload}`
   const headers = { authorization: `Bearer ${adminKey(config)}` }
   const { method, path } = asked
   const answer = await fetch(`${url}/admin/${path}`, { method, headers, signal: abortAfter(30_000) }).catch(
-    String,
+    whyUnreachable,
   )
   if (typeof answer === 'string') {
-    process.stderr.write(`sluice uploads: ${url} does not answer: ${answer}\n`)
+    process.stderr.write(
+      `sluice uploads: ${url} does not answer: ${answer}. Start the service, or name its address by --upload\n`,
+    )
     return exitCode.unreachable
   }
   const text = await answer.text()

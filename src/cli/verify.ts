@@ -9,6 +9,7 @@ import { isRefusal, type Refusal } from '../format/refusal.js'
 import { exitCode } from './exit-code.js'
 import { type Judge, judgeOfItem, judgeOfTransaction } from './judge.js'
 import { paint } from './paint.js'
+import { whyUnreachable } from './unreachable.js'
 
 const help = `sluice verify: fetches content by id and checks what it is told
 
@@ -49,8 +50,11 @@ export async function verify(words: readonly string[]): Promise<number> {
   try {
     return await judged(asked)
   } catch (error) {
-    const why = error instanceof Error && error.cause instanceof Error ? error.cause.message : String(error)
-    process.stderr.write(`sluice verify: ${asked.gateway} or ${asked.node} cannot be reached: ${why}\n`)
+    const places = `${asked.gateway} or ${asked.node}`
+    const why = whyUnreachable(error)
+    process.stderr.write(
+      `sluice verify: ${places} cannot be reached: ${why}; --gateway and --node name others\n`,
+    )
     return exitCode.unreachable
   }
 }
