@@ -40,6 +40,7 @@ function asking(client: Pick<ClientBase, 'query'>): AskDatabase {
 /** Connections to one database. A connection that was lost is never used again. */
 export class PostgresSessions {
   readonly #pool: Pool
+  #closing: Promise<void> | undefined
   readonly ask: AskDatabase
 
   /** `answerMs`: a database that does not answer for so long is gone. */
@@ -78,7 +79,9 @@ export class PostgresSessions {
     }
   }
 
+  /** Once, however often it is asked for. */
   close(): Promise<void> {
-    return this.#pool.end()
+    this.#closing ??= this.#pool.end()
+    return this.#closing
   }
 }

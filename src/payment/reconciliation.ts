@@ -50,8 +50,8 @@ export interface ReconciliationParts {
   readonly usdc?: X402Books
   readonly now: () => number
   readonly log: Log
-  /** Hears of every comparison. */
-  readonly told?: (row: Reconciliation) => void
+  /** Hears what was found last; undefined: another service compares. */
+  readonly told?: (row: Reconciliation | undefined) => void
 }
 
 /** Compares each day's payments with the books of the card provider and with the chains. */
@@ -79,7 +79,10 @@ export class Reconciler {
     if (this.#isRunning) return 0
     this.#isRunning = true
     try {
-      if (!(await this.parts.ledger.leads('reconciliation'))) return 0
+      if (!(await this.parts.ledger.leads('reconciliation'))) {
+        this.parts.told?.(undefined)
+        return 0
+      }
       let compared = 0
       let youngest: Reconciliation | undefined
       for (let back = daysBack; back >= 1; back -= 1) {
@@ -227,13 +230,13 @@ class Findings {
 }
 
 /** Shows what the last comparison found. */
-export function reconciliationGauges(meters: Meters): (row: Reconciliation) => void {
+export function reconciliationGauges(meters: Meters): (row: Reconciliation | undefined) => void {
   const differences = meters.of('payment_reconciliation_differences')
   const unchecked = meters.of('payment_reconciliation_unchecked')
   const day = meters.of('payment_reconciliation_day_seconds')
   return (row) => {
-    differences.set(row.differences.length)
-    unchecked.set(row.unchecked)
-    day.set(Date.parse(row.day) / 1000)
+    differences.set(row?.differences.length ?? 0)
+    unchecked.set(row?.unchecked ?? 0)
+    day.set(row === undefined ? 0 : Date.parse(row.day) / 1000)
   }
 }

@@ -26,6 +26,7 @@ export interface PaymentRig {
   readonly url: string
   readonly service: PaymentService
   readonly ledger: MoneyLedger
+  readonly meters: Meters
   setTime(ms: number): void
   get(
     path: string,
@@ -121,7 +122,7 @@ export async function paymentRig(
     return { status: response.status, text, json: isJson ? JSON.parse(text) : undefined }
   }
   return {
-    ...{ url, service, ledger },
+    ...{ url, service, ledger, meters },
     setTime: (ms) => {
       nowMs = ms
     },

@@ -57,6 +57,18 @@ t.test('letters are sent and days are compared by one of two', { skip }, async (
   const compared = await Promise.all([one, two].map((rig) => rig.service.reconciler.work()))
   t.equal(compared.filter((days) => days > 0).length, 1, `${compared}`)
   t.equal((await two.service.reconciler.list(20)).length, Math.max(...compared), 'both can read them')
+  const dayShown = ({ meters }: PaymentRig): number =>
+    Number(/^payment_reconciliation_day_seconds (\d+)$/m.exec(meters.text())?.[1])
+  const wanted = compared.map((days) => (days > 0 ? start / 1000 : 0))
+  t.strictSame([one, two].map(dayShown), wanted, 'one of them shows what was found')
+  const leader = compared[0] === 0 ? two : one
+  await leader.ledger.close()
+  const third = await service()
+  third.setTime(start + dayMs + 4 * 3600_000)
+  const rest = [leader === one ? two : one, third]
+  const again = await Promise.all(rest.map((rig) => rig.service.reconciler.work()))
+  t.strictSame(again, [0, 0], 'nothing is compared twice')
+  t.strictSame(rest.map(dayShown).sort(), [0, start / 1000], 'and one of those that are left shows it')
 })
 
 t.test('who leads does so until its connection ends', { skip }, async (t) => {
