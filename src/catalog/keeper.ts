@@ -8,14 +8,7 @@ import { openIndexTables } from './index-tables.js'
 import { IndexWriter } from './index-writer.js'
 import { distrusted, merge, settled } from './merge.js'
 import type { CatalogReply, CatalogRequest } from './protocol.js'
-import {
-  decodeAttributes,
-  decodeBlob,
-  encodeAttributes,
-  encodeBlob,
-  isInSegment,
-  touchKey,
-} from './record.js'
+import { attributesIn, decodeBlob, encodeAttributes, encodeBlob, isInSegment, touchKey } from './record.js'
 import type { SpillLimits } from './spill.js'
 import { addBlobBytes, type CatalogTables, lastTouchMs, openCatalogTables } from './tables.js'
 
@@ -140,6 +133,8 @@ export class CatalogKeeper {
         return committed
       case 'dropped':
         this.#drop(message.digest)
+        if (message.touchedMs !== undefined)
+          this.#tables.touches.remove(touchKey(message.touchedMs, message.digest))
         return committed
       case 'distrust':
         this.#distrust(message.id)
@@ -174,7 +169,7 @@ export class CatalogKeeper {
   #forgetHeight(id: Id): void {
     const key = idBytes(id)
     const record = this.#tables.attributes.view(key)
-    const known = record === undefined ? undefined : decodeAttributes(id, record)
+    const known = record === undefined ? undefined : attributesIn(id, record)
     if (known?.height === undefined) return
     const { height: _height, ...rest } = known
     this.#tables.attributes.put(key, encodeAttributes(rest))
@@ -184,7 +179,7 @@ export class CatalogKeeper {
   #learn(learned: Parameters<typeof merge>[1]): void {
     const key = idBytes(learned.id)
     const record = this.#tables.attributes.view(key)
-    const merged = merge(record === undefined ? undefined : decodeAttributes(learned.id, record), learned)
+    const merged = merge(record === undefined ? undefined : attributesIn(learned.id, record), learned)
     this.#tables.attributes.put(key, encodeAttributes(merged))
     if (settled(merged)) this.#tables.unsettled.remove(key)
     else this.#tables.unsettled.put(key, present)
@@ -202,14 +197,15 @@ export class CatalogKeeper {
 
   #hasDigest(id: Id, digest: Uint8Array): boolean {
     const record = this.#tables.attributes.view(idBytes(id))
-    const known = record === undefined ? undefined : decodeAttributes(id, record).digest
+    const known = record === undefined ? undefined : attributesIn(id, record)?.digest
     return known !== undefined && Buffer.compare(known, digest) === 0
   }
 
   #distrust(id: Id): void {
     const key = idBytes(id)
     const record = this.#tables.attributes.view(key)
-    const left = record === undefined ? undefined : distrusted(decodeAttributes(id, record))
+    const known = record === undefined ? undefined : attributesIn(id, record)
+    const left = known === undefined ? undefined : distrusted(known)
     if (left === undefined) this.#tables.attributes.remove(key)
     else this.#tables.attributes.put(key, encodeAttributes(left))
     this.#tables.unsettled.remove(key)

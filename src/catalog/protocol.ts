@@ -15,8 +15,8 @@ export type CatalogRequest =
     }
   /** These blobs were served since the last word. */
   | { readonly kind: 'touched'; readonly digests: readonly Uint8Array[] }
-  /** The blob is about to be removed from disk. */
-  | { readonly kind: 'dropped'; readonly digest: Uint8Array }
+  /** The blob is about to be removed from disk. `touchedMs`: its place in the order of uses, whatever its record says. */
+  | { readonly kind: 'dropped'; readonly digest: Uint8Array; readonly touchedMs?: number }
   /** The digest known for this id proved wrong: forget digest and verified. */
   | { readonly kind: 'distrust'; readonly id: Id }
   /** What is left to prove about this id cannot be proven now (its blob is gone, nobody knows its root): do not list it. */

@@ -2,7 +2,7 @@ import { type Id, idBytes, idOfBytes } from '../format/id.js'
 import type { Attributes } from './attributes.js'
 import type { Generations } from './generations.js'
 import type { Catalog } from './protocol.js'
-import { type BlobRecord, blobSizeIn, decodeAttributes, decodeBlob, readTouchKey } from './record.js'
+import { attributesIn, type BlobRecord, blobSizeIn, decodeBlob, readTouchKey } from './record.js'
 import { type CatalogTables, lastTouchMs, openCatalogTables, readBlobBytes } from './tables.js'
 
 /** A blob in the order of last use. */
@@ -35,7 +35,7 @@ export class LmdbCatalog implements Catalog {
   attributes(id: Id): Attributes | undefined {
     this.#refresh()
     const record = this.#tables.attributes.view(idBytes(id))
-    return record === undefined ? undefined : decodeAttributes(id, record)
+    return record === undefined ? undefined : attributesIn(id, record)
   }
 
   blobSize(digest: Uint8Array): number | undefined {

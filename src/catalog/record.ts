@@ -1,13 +1,17 @@
+import { crc32 } from 'node:zlib'
 import { type Id, idBytes, idOfBytes } from '../format/id.js'
 import type { Tag } from '../format/tag.js'
 import type { Attributes, Header, ItemPlace } from './attributes.js'
 
 /**
  * Records of the catalog as bytes. An attribute record is `version u8, flags u8, size f64` and then fields
- * `kind u8, length u32, bytes`; a reader skips kinds it does not know, so fields can be added. All numbers are
- * little-endian; offsets and sizes are f64, exact up to 2^53.
+ * `kind u8, length u32, bytes`; a reader skips kinds it does not know, so fields can be added. The last four bytes are the
+ * CRC-32 of all before them; records of version 1 have none. All numbers are little-endian; offsets and sizes are f64, exact up
+ * to 2^53.
  */
-const recordVersion = 1
+const recordVersion = 2
+const versionWithoutSum = 1
+const sumBytes = 4
 const flag = { verified: 1, trusted: 2 }
 const kind = {
   contentType: 1,
@@ -186,14 +190,38 @@ export function encodeAttributes(attributes: Attributes): Uint8Array {
   if (attributes.isTransaction) field(kind.isTransaction, new Uint8Array(0))
   if (attributes.place !== undefined) field(kind.place, placeBytes(attributes.place))
   if (attributes.header !== undefined) field(kind.header, headerBytes(attributes.header))
+  out.u32(crc32(out.take()))
   return out.take()
+}
+
+/**
+ * The attributes in a record; undefined where it is damaged: then nothing is known, and what is asked for is fetched anew. A bit
+ * that changed on the disk must not be taken for what was proven.
+ */
+export function attributesIn(id: Id, record: Uint8Array): Attributes | undefined {
+  try {
+    return decodeAttributes(id, record)
+  } catch (error) {
+    if (error instanceof RangeError) return undefined
+    throw error
+  }
+}
+
+/** A record without its sum. Throws a RangeError where that says that it is damaged. */
+function fieldsOf(record: Uint8Array): Uint8Array {
+  if (record[0] === versionWithoutSum) return record
+  const end = record.length - sumBytes
+  const sum = new DataView(record.buffer, record.byteOffset, record.byteLength).getUint32(end, true)
+  if (sum !== crc32(record.subarray(0, end))) throw new RangeError('a damaged catalog record')
+  return record.subarray(0, end)
 }
 
 /** The attributes in a record, copied out of it. Throws a RangeError on bytes that no version of this program wrote. */
 export function decodeAttributes(id: Id, record: Uint8Array): Attributes {
-  const read = new Reader(record)
+  const read = new Reader(fieldsOf(record))
   const version = read.u8()
-  if (version !== recordVersion) throw new RangeError(`a catalog record of version ${version}`)
+  if (version !== recordVersion && version !== versionWithoutSum)
+    throw new RangeError(`a catalog record of version ${version}`)
   const flags = read.u8()
   const found: { -readonly [Name in keyof Attributes]: Attributes[Name] } = {
     id,
@@ -214,6 +242,9 @@ export function decodeAttributes(id: Id, record: Uint8Array): Attributes {
   }
   return found
 }
+
+/** Times of use have six bytes in their order. */
+const touchedEnd = 2 ** 48
 
 /** What is known of a blob on disk. */
 export interface BlobRecord {
@@ -250,10 +281,12 @@ export function blobSizeIn(record: Uint8Array): number {
 /** The blob record in these bytes, copied out of them. */
 export function decodeBlob(record: Uint8Array): BlobRecord {
   const bytes = Buffer.from(record.buffer, record.byteOffset, record.byteLength)
+  const touchedMs = bytes.readDoubleLE(16)
   return {
     sizeBytes: bytes.readDoubleLE(0),
     createdMs: bytes.readDoubleLE(8),
-    touchedMs: bytes.readDoubleLE(16),
+    // What is no time was damaged on the disk: the blob counts as one that was used long ago.
+    touchedMs: Number.isInteger(touchedMs) && touchedMs >= 0 && touchedMs < touchedEnd ? touchedMs : 1,
     ...(bytes.length < 56 ? {} : { holder: idOfBytes(bytes.subarray(24, 56)) }),
   }
 }

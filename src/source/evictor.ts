@@ -81,7 +81,7 @@ export class Evictor {
           spared.push(digest)
           continue
         }
-        if (!(await this.keeping.drop(digest))) return removed
+        if (!(await this.keeping.drop(digest, touchedMs))) return removed
         removed += 1
       }
       // They count as used, so that the next look does not begin with them.

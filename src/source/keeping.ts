@@ -150,12 +150,14 @@ export class Keeping {
 
   /**
    * Record first, then the file: a reader that finds the record finds the file, or fetches it anew. False: the keeper
-   * did not take the word, and nothing was removed.
+   * did not take the word, and nothing was removed. `touchedMs`: where it stands in the order of uses, which may be all that is
+   * left of it.
    */
-  async drop(digest: Uint8Array): Promise<boolean> {
+  async drop(digest: Uint8Array, touchedMs?: number): Promise<boolean> {
     let dropped = false
     await this.#alone(digest, async () => {
-      dropped = await insist(this.keeper, { kind: 'dropped', digest })
+      const place = touchedMs === undefined ? {} : { touchedMs }
+      dropped = await insist(this.keeper, { kind: 'dropped', digest, ...place })
       if (!dropped) return
       try {
         await this.onDropped(digest)

@@ -10,8 +10,10 @@ import { Generations, generationBytes } from '../../src/catalog/generations.js'
 import { CatalogKeeper } from '../../src/catalog/keeper.js'
 import type { CatalogReply, CatalogRequest } from '../../src/catalog/protocol.js'
 import { LmdbCatalog } from '../../src/catalog/reader.js'
+import { openCatalogTables } from '../../src/catalog/tables.js'
 import type { CatalogThread } from '../../src/catalog/wiring.js'
-import { type Id, idOfBytes } from '../../src/format/id.js'
+import { type Id, idBytes, idOfBytes } from '../../src/format/id.js'
+import type { Table } from '../../src/store/lmdb.js'
 import { scratch } from '../scratch.js'
 
 const someId = (): Id => idOfBytes(randomBytes(32))
@@ -37,6 +39,42 @@ t.test('what was learned is read after the reply, and its generation moved', asy
   t.same(reply, { kind: 'committed' })
   t.not(catalog.generation(id), before)
   t.same(catalog.attributes(id), { id, size: 5, verified: false, trusted: true, contentType: 'text/plain' })
+  await catalog.close()
+  await keeper.close()
+})
+
+t.test('damaged records count as none, and stop nothing', async (t) => {
+  const { path, keeper, catalog } = await house()
+  const id = someId()
+  const digest = randomBytes(32)
+  const learned = { id, size: 5, verified: true, trusted: true, digest }
+  await keeper.handle({ kind: 'kept', digest, sizeBytes: 5 })
+  await keeper.handle({ kind: 'learn', attributes: [learned] })
+  const tables = openCatalogTables(path)
+  const spoil = (table: Table, key: Uint8Array, at: number): void => {
+    const record = Buffer.from(table.get(key) ?? [])
+    record[at] = (record[at] ?? 0) ^ 0x40
+    tables.environment.write(() => table.put(key, record))
+  }
+  for (const kind of ['distrust', 'learn'] as const) {
+    spoil(tables.attributes, idBytes(id), 1)
+    tables.environment.refresh()
+    await keeper.handle({ kind: 'touched', digests: [digest] })
+    t.equal(catalog.attributes(id), undefined)
+    if (kind === 'distrust') await keeper.handle({ kind, id })
+    await keeper.handle({ kind: 'learn', attributes: [learned] })
+    t.same(catalog.attributes(id), learned)
+  }
+  const [first] = catalog.leastTouched(1)
+  spoil(tables.blobs, digest, 23)
+  await keeper.handle({ kind: 'touched', digests: [digest] })
+  await keeper.handle({ kind: 'dropped', digest })
+  if (first === undefined) throw new Error('no use was counted')
+  for (const { digest: left, touchedMs } of catalog.leastTouched(10))
+    await keeper.handle({ kind: 'dropped', digest: left, touchedMs })
+  t.same(catalog.leastTouched(10), [], 'eviction comes to its end')
+  t.equal(catalog.blobSize(digest), undefined)
+  await tables.environment.close()
   await catalog.close()
   await keeper.close()
 })

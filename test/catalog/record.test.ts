@@ -1,6 +1,8 @@
+import { crc32 } from 'node:zlib'
 import t from 'tap'
 import type { Attributes } from '../../src/catalog/attributes.js'
 import {
+  attributesIn,
   decodeAttributes,
   decodeBlob,
   encodeAttributes,
@@ -28,8 +30,27 @@ t.test('fields of a later version are skipped', async (t) => {
     verified: false,
     trusted: true,
   }
-  const later = Buffer.concat([encodeAttributes(attributes), Buffer.from([200, 3, 0, 0, 0, 1, 2, 3])])
-  t.same(decodeAttributes(attributes.id, later), attributes)
+  const fields = encodeAttributes(attributes).subarray(0, -4)
+  const later = Buffer.concat([fields, Buffer.from([200, 3, 0, 0, 0, 1, 2, 3])])
+  const sum = Buffer.alloc(4)
+  sum.writeUInt32LE(crc32(later))
+  t.same(decodeAttributes(attributes.id, Buffer.concat([later, sum])), attributes)
+  const first = Buffer.from(fields)
+  first[0] = 1
+  t.same(decodeAttributes(attributes.id, first), attributes, 'the first version had no sum')
+})
+
+t.test('a bit that changed is damage, and nothing is known then', async (t) => {
+  fc.assert(
+    fc.property(anyAttributes, fc.nat(), (attributes, chance) => {
+      const record = Buffer.from(encodeAttributes(attributes))
+      const bit = chance % (record.length * 8)
+      record[bit >> 3] = (record[bit >> 3] ?? 0) ^ (1 << (bit & 7))
+      return attributesIn(attributes.id, record) === undefined
+    }),
+  )
+  const nowhere = 'A'.repeat(43) as Attributes['id']
+  for (const length of [0, 1, 3, 5, 50]) t.equal(attributesIn(nowhere, Buffer.alloc(length, 2)), undefined)
 })
 
 t.test('a record that ends early, or of another version, is a failure and not a guess', async (t) => {
