@@ -24,7 +24,7 @@ import { paymentParameters } from '../src/payment/parameters.js'
 import { type CreditsReply, type CreditsRequest, creditsAnswering } from '../src/payment/protocol.js'
 import { chainReaders } from '../src/payment/readers.js'
 import { PaymentService } from '../src/payment/service.js'
-import { paymentShapes } from '../src/payment/shapes.js'
+import { paymentShapes, usdcShapes } from '../src/payment/shapes.js'
 import { SmtpMailer } from '../src/payment/smtp-mailer.js'
 import { StripeCards } from '../src/payment/stripe-cards.js'
 import type { PaymentThread, PaymentThreadSaid } from '../src/payment/wiring.js'
@@ -89,7 +89,7 @@ const operated = creditOrders({
 })
 const host = serviceHost({
   routes: [
-    ...shaped(service.routes, paymentShapes),
+    ...shaped(service.routes, { ...paymentShapes, ...(service.usdc === undefined ? {} : usdcShapes) }),
     ...serviceMetricsRoutes(['/metrics'], meters, options.release),
     new AdminRoute('', new AdminKey(options.adminKey), operated, log, (asked) => clients.of(asked).address),
   ],

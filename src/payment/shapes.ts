@@ -67,6 +67,12 @@ const historyItem: Schema = formOf({
 })
 
 export const paymentShapes: Shapes = {
+  'GET /v1/redeem': {
+    gives: formOf(
+      { message: textForm, userBalance: amount, userAddress: textForm },
+      { userCreationDate: textForm },
+    ),
+  },
   'GET /': info,
   'GET /info': info,
   'GET /v1': info,
@@ -104,5 +110,45 @@ export const paymentShapes: Shapes = {
   'GET /v1/account/approvals/get': { gives: formOf(shares) },
   'GET /v1/top-up/{method}/{address}/{currency}/{amount}': {
     gives: formOf({ topUpQuote: anyObject, paymentSession: anyObject }, { adjustments, fees: listOf(fee) }),
+  },
+}
+
+const accepts = listOf(anyObject)
+const usdcOffer = jsonBody(formOf({ x402Version: wholeForm, accepts, error: textForm }))
+const wallet = '{signatureType}/{address}'
+
+/** Where USDC is taken. */
+export const usdcShapes: Shapes = {
+  [`GET /v1/x402/price/${wallet}`]: { gives: formOf({ x402Version: wholeForm, accepts }) },
+  [`POST /v1/x402/top-up/${wallet}`]: {
+    takes: { ...jsonBody(formOf({}, { bytes: wholeForm })), isOptional: true },
+    gives: formOf(
+      { success: truth, creditsGranted: amount, paymentId: textForm, txHash: textForm, network: textForm },
+      { balance: amount },
+    ),
+    answers: { 402: usdcOffer },
+  },
+  [`POST /v1/x402/payment/${wallet}`]: {
+    takes: jsonBody(
+      formOf(
+        {},
+        {
+          ...{ paymentHeader: textForm, dataItemId: textForm, byteCount: wholeForm },
+          mode: { enum: ['payg', 'topup', 'hybrid'] },
+        },
+      ),
+    ),
+    gives: formOf({
+      ...{ success: truth, paymentId: textForm, txHash: textForm, network: textForm, mode: textForm },
+      ...{ wincPaid: amount, wincReserved: amount, wincCredited: amount },
+    }),
+    answers: { 402: usdcOffer },
+  },
+  'POST /v1/x402/finalize': {
+    takes: jsonBody(formOf({ dataItemId: textForm, actualByteCount: wholeForm })),
+    gives: formOf({
+      ...{ success: truth, actualByteCount: wholeForm, refundWinc: amount },
+      status: { enum: ['confirmed', 'refunded', 'fraud_penalty'] },
+    }),
   },
 }

@@ -18,20 +18,25 @@ import {
 const bytes: BodyShape = { type: 'application/octet-stream' }
 const nothing: BodyShape = { ...bytes, isOptional: true }
 
-const receipt = formOf(
-  {
-    ...{
-      id: idText,
-      timestamp: wholeForm,
-      version: textForm,
-      deadlineHeight: wholeForm,
-      public: textForm,
-      signature: textForm,
-    },
-    ...{ owner: idText, winc: amount, dataCaches: listOf(textForm), fastFinalityIndexes: listOf(textForm) },
-  },
-  { createdApproval: anyObject, revokedApprovals: listOf(anyObject) },
+const receiptMembers = {
+  ...{ id: idText, timestamp: wholeForm, version: textForm, deadlineHeight: wholeForm },
+  ...{ public: textForm, signature: textForm, owner: idText, winc: amount },
+  ...{ dataCaches: listOf(textForm), fastFinalityIndexes: listOf(textForm) },
+}
+const receipt = formOf(receiptMembers, { createdApproval: anyObject, revokedApprovals: listOf(anyObject) })
+/** Of an item that was paid for alone; of one that was free it is as any other. */
+const paidReceipt = formOf(receiptMembers, {
+  ...{ payer: textForm, x402PaymentTxId: textForm, mUSDCPaid: amount, x402Payment: anyObject },
+  receipt: anyObject,
+})
+const usdcOffer = jsonBody(
+  formOf({ x402Version: wholeForm, accepts: listOf(anyObject), error: textForm }, { message: textForm }),
 )
+const usdcPrice = {
+  ...{ token: textForm, currency: textForm, network: textForm, byteCount: wholeForm, usdcAmount: amount },
+  ...{ x402Version: wholeForm, payment: anyObject },
+}
+const sold: Shape = { takes: bytes, gives: paidReceipt, answers: { 402: usdcOffer } }
 const item: Shape = { takes: bytes, gives: receipt }
 const price: Shape = { answers: { 200: plainText } }
 const place: Readonly<Record<string, Schema>> = {
@@ -63,7 +68,29 @@ const state: Schema = {
 }
 const bounds = { min: wholeForm, max: wholeForm }
 
+const usdcShapes: Shapes = {
+  ...Object.fromEntries(
+    ['upload', 'data-item'].flatMap((family) =>
+      ['signed', 'unsigned'].flatMap((kind) =>
+        ['', '/{network}'].map((end) => [`POST /x402/${family}/${kind}${end}`, sold]),
+      ),
+    ),
+  ),
+  'GET /price/x402/data-item/{token}/{byteCount}': { gives: formOf(usdcPrice) },
+  'GET /price/x402/data/{token}/{byteCount}': {
+    gives: formOf(
+      {
+        ...usdcPrice,
+        ...{ rawDataSize: wholeForm, userTagCount: wholeForm, systemTagCount: wholeForm },
+        ...{ totalTagCount: wholeForm, estimatedDataItemSize: wholeForm, overhead: wholeForm },
+      },
+      { winstonCost: amount },
+    ),
+  },
+}
+
 const once: Shapes = {
+  ...usdcShapes,
   'GET /': { gives: info },
   'GET /info': { gives: info },
   'GET /health': { answers: { 200: plainText } },

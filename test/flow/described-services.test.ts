@@ -121,6 +121,11 @@ t.test('the upload service is as it says', { skip }, async (t) => {
     [200, 'GET', '/health'],
     [200, 'GET', '/metrics'],
     [200, 'GET', '/price/1000'],
+    [200, 'GET', '/price/x402/data-item/usdc-base/1000'],
+    [200, 'GET', '/v1/price/x402/data/usdc-base/1000?tags=1'],
+    [400, 'GET', '/price/x402/data-item/gold/1000'],
+    [402, 'POST', '/v1/x402/upload/signed', 'unpaid', octets],
+    [200, 'POST', '/x402/upload/unsigned', 'free', octets],
     [400, 'GET', '/price/none'],
     [200, 'GET', '/v1/price/arweave/1000'],
     [200, 'GET', `/tx/${id}/status`],
@@ -186,5 +191,9 @@ t.test('the payment service is as it says', { skip }, async (t) => {
     [400, 'POST', '/v1/account/balance/nothing', '{"tx_id":"x"}', json],
     [200, 'GET', `/v1/top-up/checkout-session/${wallet}/usd/1000`],
     [200, 'GET', '/admin/credits', undefined, headers],
+    [200, 'GET', `/v1/x402/price/ethereum/${wallet}?bytes=1000`],
+    [402, 'POST', `/v1/x402/top-up/ethereum/${wallet}`, '{"bytes":1000}', json],
+    [402, 'POST', `/v1/x402/payment/ethereum/${wallet}`, '{"byteCount":1000,"dataItemId":"x"}', json],
+    [400, 'GET', '/v1/redeem?email=nobody'],
   ])
 })
