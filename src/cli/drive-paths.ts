@@ -1,5 +1,6 @@
 import { ClientError } from '../client/errors.js'
-import { type OpenDrive, pathIn } from '../client/fs/drives.js'
+import { pathIn } from '../client/fs/drive-tree.js'
+import type { OpenDrive } from '../client/fs/drives.js'
 import type { DriveEntity } from '../client/fs/entities.js'
 
 /** Folders and files of a drive by their paths. Of two with the same path the newer one counts. */

@@ -1,8 +1,7 @@
-import { readFile } from 'node:fs/promises'
 import { readConfig } from '../../config/read.js'
 import { ClientError } from '../client/errors.js'
 import { Drives, type OpenDrive } from '../client/fs/drives.js'
-import { contentTypeOf } from '../client/node/files.js'
+import { contentTypeOf, fileSource } from '../client/node/files.js'
 import { addressOfOwner } from '../client/signer.js'
 import { tagValueOf } from '../client/tags.js'
 import { entityAt, folderAt, parentAndName } from './drive-paths.js'
@@ -32,6 +31,7 @@ export async function sceneOf(values: DriveWords, driveId: string | undefined): 
     ...(jwk && { jwk }),
     ...(signer && {
       publish: async (data, tags) => (await client.upload({ data, dataItemOpts: { tags } })).id,
+      publishSource: async (data, tags) => (await client.upload({ data, dataItemOpts: { tags } })).id,
     }),
   })
   return {
@@ -88,9 +88,7 @@ export async function putFile(
   type: unknown,
 ): Promise<string> {
   const { parent, name } = parentAndName(path)
-  const data = await readFile(file).catch((error: NodeJS.ErrnoException) => {
-    throw new ClientError('not-found', `${file}: ${error.code}`, 'check the path', { cause: error })
-  })
+  const data = await fileSource(file)
   const known = entityAt(open, path)
   if (known?.kind === 'folder') throw new WrongWords(`${path} is a folder`)
   const contentType = typeof type === 'string' ? type : contentTypeOf(file)

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -8,6 +9,8 @@ import { toHex } from '../../src/client/bytes.js'
 import { ClientError } from '../../src/client/errors.js'
 import { driveKeyOf, driveSignature, fileKeyOf, opened, sealed } from '../../src/client/fs/drive-keys.js'
 import { Drives, pathIn } from '../../src/client/fs/index.js'
+import { counted, sealedSource } from '../../src/client/fs/sealed-source.js'
+import { allBytes } from '../../src/client/payload.js'
 import type { ArweaveJwk } from '../../src/client/rsa.js'
 import { clientOf } from '../devnet/posting.js'
 import { eventually } from '../eventually.js'
@@ -71,6 +74,30 @@ t.test('keys of passwords are those that clients in use derive', async (t) => {
   t.equal(await failure(opened(ikm.subarray(0, 32), bytes, undefined, iv)), 'wrong-key')
   t.equal(await failure(opened(key, bytes, 'ROT13', iv)), 'wrong-key')
 })
+
+t.test('long content is encrypted as it is read, so that it opens as a whole', async (t) => {
+  const key = randomBytes(32)
+  const data = randomBytes(5_000_011)
+  const plain = { size: data.length, open: (from: number) => pieces(data, from) }
+  const iv = randomBytes(12)
+  for (const { source, tags } of [await sealedSource(key, plain), await counted(key, plain, iv)]) {
+    const bytes = await allBytes(source)
+    t.equal(bytes.length, source.size)
+    const [cipher, told] = tags.map(({ value }) => value)
+    t.ok(data.equals(Buffer.from(await opened(key, bytes, cipher, told))), String(cipher))
+    const from = 3_333_333
+    const rest: Uint8Array[] = []
+    for await (const piece of source.open(from)) rest.push(piece)
+    t.ok(Buffer.concat(rest).equals(Buffer.from(bytes.subarray(from))), 'and from any place on')
+  }
+  const { source } = await sealedSource(key, { size: data.length + 1, open: plain.open })
+  await t.rejects(allBytes(source), { code: 'changed-while-read' })
+})
+
+/** Pieces whose sizes fit no block. */
+async function* pieces(data: Buffer, from: number): AsyncGenerator<Uint8Array> {
+  for (let at = from; at < data.length; at += 70_001) yield data.subarray(at, at + 70_001)
+}
 
 t.test('drives go both ways between this layer and ardrive-core-js', { skip }, async (t) => {
   const theirs = (await import(pathToFileURL(library).href)) as Library

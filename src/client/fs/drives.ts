@@ -1,11 +1,13 @@
 import { fromBase64, toBase64, utf8 } from '../bytes.js'
 import { ClientError } from '../errors.js'
+import { allBytes, type PayloadSource, sourceOfBytes } from '../payload.js'
 import type { ArweaveJwk } from '../rsa.js'
 import type { FetchLike } from '../service.js'
 import { type TextTag, tagValueOf } from '../tags.js'
 import { nowMs } from '../timing.js'
 import { DriveIndex, type DriveItems } from './drive-index.js'
 import { driveKeyOf, driveSignature, fileKeyOf, opened, sealed } from './drive-keys.js'
+import { isWithin } from './drive-tree.js'
 import {
   type DriveEntity,
   type DriveProblem,
@@ -15,11 +17,14 @@ import {
   metadataOf,
   readEntity,
 } from './entities.js'
+import { sealedSource } from './sealed-source.js'
 
 export interface DriveOptions {
   readonly gatewayUrl: string
   /** Uploads data with tags; resolves with the id. A client's `upload`, for example. */
   readonly publish?: (data: Uint8Array, tags: readonly TextTag[]) => Promise<string>
+  /** The same of content that is read when it is sent; without it all of it is held. A client's `upload` takes both. */
+  readonly publishSource?: (source: PayloadSource, tags: readonly TextTag[]) => Promise<string>
   /** The wallet that private drives are derived from. */
   readonly jwk?: ArweaveJwk
   readonly fetch?: FetchLike
@@ -216,7 +221,8 @@ export class Drives {
     file: {
       readonly name: string
       readonly parentId: string
-      readonly data: Uint8Array
+      /** What is long should be a source: it is read, encrypted and sent piece by piece. */
+      readonly data: Uint8Array | PayloadSource
       readonly contentType: string
       readonly fileId?: string
       readonly lastModified?: number
@@ -224,16 +230,17 @@ export class Drives {
   ): Promise<string> {
     const id = file.fileId ?? crypto.randomUUID()
     const fileKey = open.key === undefined ? undefined : await fileKeyOf(open.key, id)
-    const { bytes, tags } =
-      fileKey === undefined ? { bytes: file.data, tags: [] } : await sealed(fileKey, file.data)
+    const plain = file.data instanceof Uint8Array ? sourceOfBytes(file.data) : file.data
+    const { source, tags } =
+      fileKey === undefined ? { source: plain, tags: [] } : await sealedSource(fileKey, plain)
     const type = fileKey === undefined ? file.contentType : 'application/octet-stream'
-    const dataTxId = await this.#publish(bytes, [
+    const dataTxId = await this.#publishSource(source, [
       { name: 'Content-Type', value: type },
       ...tags,
       ...this.#app(),
     ])
     const { name, parentId, contentType, lastModified = nowMs() } = file
-    const facts = { size: file.data.length, lastModified, dataTxId, contentType, pinnedOwner: undefined }
+    const facts = { size: plain.size, lastModified, dataTxId, contentType, pinnedOwner: undefined }
     const metadata = metadataOf({ name: checked(name), file: facts })
     await this.#write(
       'file',
@@ -331,6 +338,11 @@ export class Drives {
     return publish(data, tags)
   }
 
+  async #publishSource(source: PayloadSource, tags: readonly TextTag[]): Promise<string> {
+    const { publishSource } = this.#options
+    return publishSource?.(source, tags) ?? this.#publish(await allBytes(source), tags)
+  }
+
   async #write(
     kind: DriveEntity['kind'] | 'snapshot',
     driveId: string,
@@ -372,28 +384,4 @@ function checked(name: string): string {
   const size = utf8(name).length
   if (size > 0 && size <= 255 && !name.includes('\0')) return name
   throw new ClientError('invalid-input', `a name of ${size} bytes`, 'give 1 to 255 bytes without NUL')
-}
-
-function isWithin(open: OpenDrive, folderId: string, ancestor: string): boolean {
-  const parents = new Map(open.entities.map(({ id, parentId }) => [id, parentId]))
-  const seen = new Set<string>()
-  for (let at: string | undefined = folderId; at !== undefined && !seen.has(at); at = parents.get(at)) {
-    if (at === ancestor) return true
-    seen.add(at)
-  }
-  return false
-}
-
-/** The path of an entity from the root folder on, names joined by slashes; undefined where a folder above it is missing. */
-export function pathIn(open: OpenDrive, entity: DriveEntity): string | undefined {
-  const byId = new Map(open.entities.map((one) => [one.id, one]))
-  const names: string[] = []
-  const seen = new Set<string>()
-  for (let at: DriveEntity | undefined = entity; at !== undefined; at = byId.get(at.parentId ?? '')) {
-    if (at.id === open.drive.rootFolderId || at.parentId === undefined) return names.join('/')
-    if (seen.has(at.id)) return undefined
-    seen.add(at.id)
-    names.unshift(at.name)
-  }
-  return undefined
 }

@@ -1,0 +1,32 @@
+import type { DriveEntity } from './entities.js'
+
+/** What an open drive has: its drive and the newest revision of everything else. */
+export interface DriveTree {
+  readonly drive: DriveEntity
+  readonly entities: readonly DriveEntity[]
+}
+
+/** Whether a folder is another one, or lies below it. */
+export function isWithin(open: DriveTree, folderId: string, ancestor: string): boolean {
+  const parents = new Map(open.entities.map(({ id, parentId }) => [id, parentId]))
+  const seen = new Set<string>()
+  for (let at: string | undefined = folderId; at !== undefined && !seen.has(at); at = parents.get(at)) {
+    if (at === ancestor) return true
+    seen.add(at)
+  }
+  return false
+}
+
+/** The path of an entity from the root folder on, names joined by slashes; undefined where a folder above it is missing. */
+export function pathIn(open: DriveTree, entity: DriveEntity): string | undefined {
+  const byId = new Map(open.entities.map((one) => [one.id, one]))
+  const names: string[] = []
+  const seen = new Set<string>()
+  for (let at: DriveEntity | undefined = entity; at !== undefined; at = byId.get(at.parentId ?? '')) {
+    if (at.id === open.drive.rootFolderId || at.parentId === undefined) return names.join('/')
+    if (seen.has(at.id)) return undefined
+    seen.add(at.id)
+    names.unshift(at.name)
+  }
+  return undefined
+}
