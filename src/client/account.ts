@@ -161,8 +161,9 @@ export class PaymentAccount {
     const answer = await this.service.ask({ path, accepted: [200, 404] })
     if (answer.status === 404) return zeros
     const told = fieldsOfAnswer(answer, 'the balance') as Partial<CreditBalance>
-    const winc = told.winc ?? '0'
-    return { ...zeros, controlledWinc: winc, effectiveBalance: winc, ...told, winc }
+    const winc = wholeText(told.winc ?? '0', 'the balance')
+    const effectiveBalance = wholeText(told.effectiveBalance ?? winc, 'the balance')
+    return { ...zeros, controlledWinc: winc, ...told, effectiveBalance, winc }
   }
 
   /** Free bytes that a wallet has left: null without a limit, 0 where nothing is free. */
@@ -193,9 +194,10 @@ export class PaymentAccount {
 
   /** What uploads of these sizes cost, each for itself: prices have a part for each item, so they do not add up by bytes. */
   async getUploadCosts({ bytes }: { readonly bytes: readonly number[] }): Promise<UploadCost[]> {
-    const costs = bytes.map(
-      async (count) => (await this.#json(`/price/bytes/${count}`)) as unknown as UploadCost,
-    )
+    const costs = bytes.map(async (count) => {
+      const told = await this.#json(`/price/bytes/${count}`)
+      return { ...told, winc: wholeText(told.winc, 'the price') } as unknown as UploadCost
+    })
     return Promise.all(costs)
   }
 
@@ -232,7 +234,8 @@ export class PaymentAccount {
       actualTokenAmount: String(tokenAmount),
       equivalentWincTokenAmount: String(actualPaymentAmount),
     }
-    return { ...rest, ...amounts, adjustments: rest.adjustments ?? [] } as unknown as TokenQuote
+    const winc = wholeText(rest.winc, 'the quote')
+    return { ...rest, winc, ...amounts, adjustments: rest.adjustments ?? [] } as unknown as TokenQuote
   }
 
   /** What so many bytes cost in money, rounded up to the currency's smallest unit. */
@@ -265,6 +268,12 @@ export class PaymentAccount {
     const [cost] = await this.getUploadCosts({ bytes: [byteCount] })
     const decimals = tokenDecimals[this.token] ?? 12
     const quote = await this.getWincForToken({ tokenAmount: 10n ** BigInt(decimals) })
+    if (BigInt(quote.winc) === 0n)
+      throw new ClientError(
+        'malformed-answer',
+        'a whole token buys nothing',
+        'check the address of the service',
+      )
     const base = ceilDivided(BigInt(cost?.winc ?? '0') * 10n ** BigInt(decimals), BigInt(quote.winc))
     return { tokenPrice: decimalText(base, decimals), byteCount, token: this.token }
   }
@@ -351,6 +360,13 @@ export class PaymentAccount {
     const { givenApprovals = [], receivedApprovals = [] } = told as Partial<CreditShares>
     return { givenApprovals, receivedApprovals }
   }
+}
+
+/** A whole number as its decimal text. Throws `malformed-answer` for anything else. */
+function wholeText(value: unknown, what: string): string {
+  if ((typeof value === 'string' || typeof value === 'number') && /^\d{1,40}$/.test(String(value)))
+    return String(value)
+  throw new ClientError('malformed-answer', `${what} is no whole number`, 'check the address of the service')
 }
 
 function topUpOf(answer: ServiceAnswer): TopUpResult {

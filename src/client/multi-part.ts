@@ -9,6 +9,8 @@ import { nowMs, waited } from './timing.js'
 
 export const chunkBytesMin = 5 * 1024 * 1024
 export const chunkBytesMax = 500 * 1024 * 1024
+/** Smaller parts are not sent, whatever the service wants. */
+const chunkSizeMin = 64 * 1024
 
 export interface ChunkingOptions {
   /** 5 MiB to 500 MiB; 5 MiB unless said. */
@@ -63,8 +65,7 @@ async function beginOrResume(upload: PartsUpload): Promise<{ begun: Begun; prese
     const begun = JSON.parse(text) as Begun
     const path = `/v1/chunks/${token}/${begun.uploadId}/-1`
     const answer = await service.ask({ path, headers: version, signal, accepted: [200, 404] })
-    const { chunks } = (answer.json ?? {}) as { chunks?: [number, number][] }
-    if (answer.status === 200) return { begun, present: new Set((chunks ?? []).map(([offset]) => offset)) }
+    if (answer.status === 200) return { begun, present: offsetsOf(answer.json) }
     // What is put together already has no parts any more, but a status.
     const state = await service.ask({
       path: `/v1/chunks/${token}/${begun.uploadId}/status`,
@@ -77,6 +78,15 @@ async function beginOrResume(upload: PartsUpload): Promise<{ begun: Begun; prese
   const begun = await create(upload)
   await store.set(key, JSON.stringify(begun))
   return { begun, present: new Set() }
+}
+
+/** Offsets of parts as a service tells them: `{ chunks: [[offset, size], …] }`. What is no such list has none. */
+function offsetsOf(json: unknown): Set<number> {
+  const { chunks } = (json ?? {}) as { chunks?: unknown }
+  const list: unknown[] = Array.isArray(chunks) ? chunks : []
+  return new Set(
+    list.flatMap((part) => (Array.isArray(part) && typeof part[0] === 'number' ? [part[0]] : [])),
+  )
 }
 
 function allOffsets(size: number, chunkSize: number): Set<number> {
@@ -110,8 +120,12 @@ async function create({ service, token, options, payer, item, signal }: PartsUpl
       'the service gave the upload no id',
       'check the address of the service',
     )
-  const taken = typeof told === 'number' && Number.isInteger(told) && told > 0 ? told : chunkSize
-  return { uploadId: id, chunkSize: taken }
+  if (told === undefined) return { uploadId: id, chunkSize }
+  // A service may want other parts, but none that are held in memory by the gigabyte, or sent by the million.
+  const isUsable = Number.isInteger(told) && Number(told) >= chunkSizeMin && Number(told) <= chunkBytesMax
+  if (isUsable) return { uploadId: id, chunkSize: Number(told) }
+  const found = `the service wants parts of ${String(told)} bytes`
+  throw new ClientError('malformed-answer', found, 'check the address of the service')
 }
 
 /** Sends what is missing, as many parts at once as go well: one more after each success, half after a refusal. */

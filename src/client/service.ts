@@ -1,4 +1,5 @@
 import { ClientError, type ErrorCode } from './errors.js'
+import { streamPieces } from './payload.js'
 import { abortedError, throwIfAborted, waited } from './timing.js'
 
 export type FetchLike = (url: string, init?: RequestInit) => Promise<Response>
@@ -97,17 +98,26 @@ export class RemoteService {
 
 async function readAnswer(response: Response): Promise<ServiceAnswer> {
   const { status, headers } = response
-  if (Number(headers.get('content-length')) > answerBytesMax) {
-    await response.body?.cancel()
-    throw new ClientError(
-      'malformed-answer',
-      'an answer of more than 64 MiB',
-      'check the address of the service',
-    )
-  }
-  const text = await response.text()
+  const text = await boundedText(response)
   const isJson = headers.get('content-type')?.includes('json') === true
   return { status, headers, text, json: isJson ? parsed(text) : undefined }
+}
+
+async function boundedText({ headers, body }: Response): Promise<string> {
+  const decoder = new TextDecoder()
+  let text = ''
+  let came = Number(headers.get('content-length'))
+  if (came <= answerBytesMax) came = 0
+  else await body?.cancel()
+  if (came === 0 && body !== null)
+    for await (const piece of streamPieces(body as ReadableStream<Uint8Array>)) {
+      came += piece.length
+      if (came > answerBytesMax) break
+      text += decoder.decode(piece, { stream: true })
+    }
+  if (came <= answerBytesMax) return text + decoder.decode()
+  const advice = 'check the address of the service'
+  throw new ClientError('malformed-answer', 'an answer of more than 64 MiB', advice)
 }
 
 function parsed(text: string): unknown {

@@ -23,6 +23,40 @@ export function waited(ms: number, signal?: AbortSignal): Promise<void> {
   })
 }
 
+/** A signal that fires with the caller's, and where nothing has come for some time. */
+export class Patience {
+  readonly #controller = new AbortController()
+  #timer: ReturnType<typeof setTimeout> | undefined
+
+  constructor(
+    private readonly ms: number,
+    given: AbortSignal | undefined,
+  ) {
+    const stop = (): void => this.#controller.abort(given?.reason)
+    if (given?.aborted === true) stop()
+    given?.addEventListener('abort', stop, { once: true })
+    this.begin()
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  /** From now on something has to come. */
+  begin(): void {
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(
+      () => this.#controller.abort(new Error(`nothing came for ${this.ms} ms`)),
+      this.ms,
+    )
+  }
+
+  /** Nothing is waited for: the reader may take its time. */
+  rest(): void {
+    clearTimeout(this.#timer)
+  }
+}
+
 /** What is thrown where the caller's signal fired. */
 export function abortedError(signal?: AbortSignal): ClientError {
   return new ClientError('aborted', 'the caller stopped it', 'call again to go on', { cause: signal?.reason })

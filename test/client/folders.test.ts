@@ -248,7 +248,7 @@ t.test('commands upload files and folders, and end with codes', async (t) => {
   const site = join(folder, 'site')
   symlinkSync('/etc/passwd', join(site, 'link'))
   mkdirSync(join(site, 'empty folder'))
-  t.match((await readFolder(site)).leftOut, ['link: a symbolic link'])
+  t.strictSame((await readFolder(site)).leftOut, ['empty folder: an empty folder', 'link: a symbolic link'])
   const words = ['--upload', url, '--payment', url, '--gateway', url, '--key', key]
   const environment = { HOME: folder, DATA_PATH: join(folder, 'data') }
   const open = await sluice(['put', key, ...words], environment)

@@ -2,7 +2,9 @@ import { joined } from '../bytes.js'
 import { ClientError } from '../errors.js'
 import { streamPieces } from '../payload.js'
 import type { FetchLike } from '../service.js'
-import { abortedError, throwIfAborted } from '../timing.js'
+import { abortedError, Patience, throwIfAborted } from '../timing.js'
+
+const patienceUsualMs = 30_000
 
 /** What became of one gateway: an answer that was not believed, or none. */
 export interface Finding {
@@ -13,12 +15,16 @@ export interface Finding {
 export interface GatewayOptions {
   readonly gatewayUrls: readonly string[]
   readonly fetch: FetchLike
+  /** How long a gateway may say nothing before another is asked; 30 s unless said. */
+  readonly patienceMs?: number | undefined
   /** Hears of each gateway that failed or lied, while another one is asked. */
   readonly onFinding?: ((finding: Finding) => void) | undefined
 }
 
 /** Several gateways: the first that gives what can be proven is believed, and what it failed to prove is told. */
 export class Gateways {
+  readonly #patience = new WeakMap<Response, Patience>()
+
   constructor(private readonly options: GatewayOptions) {
     if (options.gatewayUrls.length === 0)
       throw new ClientError('invalid-input', 'no gateways', 'give at least one address of a gateway')
@@ -61,16 +67,19 @@ export class Gateways {
     post?: string,
   ): Promise<Response> {
     throwIfAborted(signal)
-    const init: RequestInit = { headers: { ...headers } }
-    if (signal !== undefined) init.signal = signal
+    const patience = new Patience(this.options.patienceMs ?? patienceUsualMs, signal)
+    const init: RequestInit = { headers: { ...headers }, signal: patience.signal }
     if (post !== undefined) Object.assign(init, { method: 'POST', body: post })
     let response: Response
     try {
       response = await this.options.fetch(url, init)
+      this.#patience.set(response, patience)
     } catch (error) {
       if (signal?.aborted === true) throw abortedError(signal)
       if (!(error instanceof Error)) throw error
       throw new ClientError('unavailable', `${url} did not answer`, 'try again later', { cause: error })
+    } finally {
+      patience.rest()
     }
     if (accepted.includes(response.status)) return response
     await response.body?.cancel()
@@ -97,8 +106,11 @@ export class Gateways {
     }
     if (response.body === null) return
     let came = 0
+    const patience = this.#patience.get(response)
     try {
+      patience?.begin()
       for await (const piece of streamPieces(response.body as ReadableStream<Uint8Array>)) {
+        patience?.begin()
         came += piece.length
         if (came > limit) throw untrue(`${response.url} sends more than ${limit} bytes`)
         yield piece
@@ -107,6 +119,8 @@ export class Gateways {
       if (signal?.aborted === true) throw abortedError(signal)
       if (error instanceof ClientError || !(error instanceof Error)) throw error
       throw new ClientError('unavailable', `${response.url} broke off`, 'try again', { cause: error })
+    } finally {
+      patience?.rest()
     }
   }
 

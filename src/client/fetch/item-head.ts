@@ -84,12 +84,17 @@ async function headByQuery(
   }
   const node = data?.transaction
   if (node == null) return undefined
-  const bytes = (text: string | undefined): Uint8Array => fromBase64url(text ?? '') ?? utf8(text ?? '')
+  const text = (value: unknown): string => (typeof value === 'string' ? value : '')
+  const bytes = (value: unknown): Uint8Array => fromBase64url(text(value)) ?? utf8(text(value))
   const signature = bytes(node.signature)
   if (toBase64url(hash256(signature)) !== id) throw untrue(`${gateway}: the signature is not that of ${id}`)
   const owner = bytes(node.owner?.key)
   const told = Number(chainHeader(headers, 'signature-type'))
-  const tags = node.tags ?? []
+  const listed: unknown[] = Array.isArray(node.tags) ? node.tags : []
+  const tags = (listed as (Partial<TextTag> | null)[]).map((tag) => ({
+    name: text(tag?.name),
+    value: text(tag?.value),
+  }))
   const fields = {
     owner,
     target: bytes(node.recipient),

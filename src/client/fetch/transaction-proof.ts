@@ -41,9 +41,11 @@ export async function transactionProven(
   }
   const signature = bytes('signature')
   if (toBase64url(hash256(signature)) !== id) throw untrue(`${gateway}: the signature is not that of ${id}`)
-  const list = Array.isArray(tx.tags) ? (tx.tags as { name: string; value: string }[]) : []
-  const tags = list.map(
-    ({ name, value }) => [fromBase64url(name) ?? utf8(''), fromBase64url(value) ?? utf8('')] as const,
+  const list: unknown[] = Array.isArray(tx.tags) ? tx.tags : []
+  const field = (value: unknown): Uint8Array =>
+    (typeof value === 'string' ? fromBase64url(value) : undefined) ?? utf8('')
+  const tags = (list as ({ name?: unknown; value?: unknown } | null)[]).map(
+    (tag) => [field(tag?.name), field(tag?.value)] as const,
   )
   const decimal = (name: string): Uint8Array => utf8(String(tx[name]))
   const signed: DeepElement[] = [

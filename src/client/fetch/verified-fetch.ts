@@ -22,6 +22,8 @@ export interface ProvingFetchOptions {
   readonly fetch?: FetchLike
   /** How many gateways must agree on a name; 2 unless said, or 1 where there is only one gateway. */
   readonly nameQuorum?: number
+  /** How long a gateway may say nothing before another is asked, in milliseconds; 30,000 unless said. */
+  readonly patienceMs?: number
   /** Hears of each gateway that failed or lied. */
   readonly onFinding?: (finding: Finding) => void
 }
@@ -65,6 +67,7 @@ export class ProvingFetcher {
       gatewayUrls: options.gatewayUrls,
       fetch: fetcher,
       onFinding: options.onFinding,
+      patienceMs: options.patienceMs,
     })
   }
 

@@ -66,9 +66,18 @@ function sourceOfFile(path: string, size: number): PayloadSource {
   }
 }
 
+/** Fails for what cannot be read: a folder without it would be another one. */
+async function readable<Value>(work: Promise<Value>, path: string): Promise<Value> {
+  return work.catch((error: NodeJS.ErrnoException) => {
+    if (error.code === undefined) throw error
+    const advice = 'make it readable, or take it out of the folder'
+    throw new ClientError('not-found', `${path}: ${error.code}`, advice, { cause: error })
+  })
+}
+
 export interface ReadFolder {
   readonly files: readonly FolderFile[]
-  /** Paths that are left out and why: links, sockets, and such. */
+  /** Paths that are left out and why: links, sockets, empty folders, names that are no Unicode. */
   readonly leftOut: readonly string[]
 }
 
@@ -77,10 +86,16 @@ export async function readFolder(folder: string): Promise<ReadFolder> {
   const files: FolderFile[] = []
   const leftOut: string[] = []
   const walk = async (below: string): Promise<void> => {
-    const names = (await readdir(join(folder, below))).sort()
+    const names = (await readable(readdir(join(folder, below)), below)).sort()
+    if (names.length === 0 && below !== '') leftOut.push(`${below}: an empty folder`)
     for (const name of names) {
       const path = below === '' ? name : `${below}/${name}`
-      const found = await lstat(join(folder, path))
+      // Its bytes are no UTF-8, so that neither this name nor a manifest can say them.
+      if (name.includes('\ufffd')) {
+        leftOut.push(`${path}: its name is no Unicode`)
+        continue
+      }
+      const found = await readable(lstat(join(folder, path)), path)
       if (found.isDirectory()) await walk(path)
       else if (found.isFile())
         files.push({

@@ -1,0 +1,240 @@
+/** Services and gateways that answer anything at all: every failure is a ClientError, none is a crash or an endless wait. */
+import { writeFileSync } from 'node:fs'
+import { createServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import t, { type Test } from 'tap'
+import { SluiceClient } from '../../src/client/client.js'
+import { ClientError } from '../../src/client/errors.js'
+import { type Finding, ProvingFetcher } from '../../src/client/fetch/index.js'
+import { Drives } from '../../src/client/fs/index.js'
+import { readFolder } from '../../src/client/node/index.js'
+import { signerOfEthereum } from '../../src/client/signer.js'
+import { fc } from '../property.js'
+import { info, receiptOf, serving, type Told } from './rig.js'
+
+const signer = await signerOfEthereum('0b'.repeat(32))
+const retry = { tries: 1, delayMs: 1 }
+const id = 'A'.repeat(43)
+
+async function codeOf(work: PromiseLike<unknown>): Promise<string> {
+  try {
+    await work
+  } catch (error) {
+    if (error instanceof ClientError) return error.code
+    throw error
+  }
+  return 'no failure'
+}
+
+/** Serves by hand: for answers that never come, or never end. */
+async function raw(t: Test, answer: (response: ServerResponse, path: string) => void): Promise<string> {
+  const server = createServer((request, response) => {
+    request.resume()
+    request.on('error', () => 'the client left')
+    response.on('error', () => 'the client left')
+    answer(response, request.url ?? '')
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+/** Writes zeros as long as somebody reads. */
+function endless(response: ServerResponse): void {
+  const piece = Buffer.alloc(256 * 1024)
+  const more = (): void => {
+    while (!response.destroyed && response.write(piece));
+  }
+  response.on('drain', more)
+  more()
+}
+
+/** Words of the interface, and values that are not what they should be. */
+const words = [
+  ...[
+    'id',
+    'winc',
+    'owner',
+    'tags',
+    'signature',
+    'public',
+    'timestamp',
+    'version',
+    'deadlineHeight',
+    'receipt',
+  ],
+  ...[
+    'status',
+    'chunkSize',
+    'chunks',
+    'addresses',
+    'fiat',
+    'payments',
+    'accepts',
+    'x402Version',
+    'error',
+    'code',
+  ],
+  ...[
+    'data',
+    'transaction',
+    'transactions',
+    'edges',
+    'node',
+    'format',
+    'data_size',
+    'data_root',
+    'offset',
+    'size',
+  ],
+  ...[
+    'key',
+    'block',
+    'pageInfo',
+    'topUpQuote',
+    'paymentSession',
+    'givenApprovals',
+    'found',
+    'txId',
+    'chunk',
+    'data_path',
+  ],
+]
+const odd = fc.oneof(
+  fc.constantFrom<unknown>(
+    null,
+    '',
+    'x',
+    '-1',
+    '1e400',
+    '0x',
+    id,
+    0,
+    -1,
+    1,
+    2,
+    1e300,
+    0.5,
+    true,
+    {},
+    [],
+    [null],
+    [[]],
+  ),
+  fc.string({ maxLength: 8 }),
+)
+const shape = fc.letrec<{ value: unknown; object: Record<string, unknown> }>((tie) => ({
+  value: fc.oneof({ depthSize: 'small' }, odd, tie('object'), fc.array(tie('object'), { maxLength: 2 })),
+  object: fc.dictionary(fc.constantFrom(...words), tie('value'), { maxKeys: 6 }),
+}))
+const statuses = [200, 200, 200, 202, 204, 400, 402, 404, 413, 429, 500, 503]
+const types = ['application/json', 'application/json', 'text/html', 'text/plain']
+
+t.test(
+  'whatever a service or a gateway says, an operation ends with its result or a ClientError',
+  async (t) => {
+    let told: Told = {}
+    const { url } = await serving(t, () => told)
+    const client = new SluiceClient({ uploadUrl: url, paymentUrl: url, gatewayUrls: [url], signer, retry })
+    const fundingMode = { mode: 'x402', maxMUSDCAmount: 10n } as const
+    const data = Buffer.alloc(20)
+    const operations: Record<string, () => PromiseLike<unknown>> = {
+      upload: () => client.upload({ data }),
+      parts: () => client.upload({ data, chunkingMode: 'force', maxFinalizeMs: 1 }),
+      usdc: () => client.upload({ data, fundingMode }),
+      balance: () => client.getBalance(),
+      free: () => client.getFreeStatus(),
+      history: () => client.getPaymentHistory(),
+      costs: () => client.getUploadCosts({ bytes: [1] }),
+      price: () => client.getTokenPriceForBytes({ byteCount: 5 }),
+      approvals: () => client.getCreditShareApprovals({ userAddress: id }),
+      whole: () => new ProvingFetcher({ gatewayUrls: [url] }).fetch(id),
+      range: async () =>
+        (await new ProvingFetcher({ gatewayUrls: [url] }).fetch(id, { range: { start: 0 } })).text(),
+      name: () => new ProvingFetcher({ gatewayUrls: [url] }).fetch('ar://name/path'),
+      drive: () => new Drives({ gatewayUrl: url }).open('5f1e2a3b-0000-4000-8000-000000000000'),
+    }
+    const [statusOf, typeOf] = [fc.constantFrom(...statuses), fc.constantFrom(...types)]
+    const property = fc.asyncProperty(
+      ...[fc.constantFrom(...Object.keys(operations)), tie(), statusOf, typeOf],
+      async (name, json, status, type) => {
+        told = { status, headers: { 'content-type': type }, text: JSON.stringify(json) }
+        // Anything but a ClientError is thrown on, and fails the property.
+        await codeOf((operations[name] as () => PromiseLike<unknown>)())
+      },
+    )
+    await fc.assert(property, { numRuns: 600 })
+    t.pass('600 answers')
+  },
+)
+
+function tie(): fc.Arbitrary<Record<string, unknown>> {
+  return shape.object
+}
+
+t.test('bodies without an end are left, and redirects in a circle', async (t) => {
+  const url = await raw(t, (response, path) => {
+    if (path.startsWith('/circle')) response.writeHead(307, { location: path }).end()
+    else endless(response)
+  })
+  const at = (place: string): SluiceClient =>
+    new SluiceClient({ uploadUrl: place, paymentUrl: place, gatewayUrls: [place], signer, retry })
+  t.equal(await codeOf(at(url).upload({ data: 'x' })), 'malformed-answer')
+  t.equal(await codeOf(at(url).getBalance()), 'malformed-answer')
+  t.equal(await codeOf(at(`${url}/circle`).upload({ data: 'x' })), 'unavailable')
+  const fetcher = new ProvingFetcher({ gatewayUrls: [url] })
+  t.equal(await codeOf(fetcher.fetch(id, { holdBytesMax: 1_000_000 })), 'untrue')
+  const circle = new ProvingFetcher({ gatewayUrls: [`${url}/circle`] })
+  t.equal(await codeOf(circle.fetch(id)), 'unavailable')
+})
+
+t.test('a gateway that falls silent is passed over', async (t) => {
+  const silent = await raw(t, () => undefined)
+  const stalled = await raw(t, (response, path) => {
+    if (path.startsWith('/raw/')) response.writeHead(200, { 'content-length': '1000' }).write('begun')
+    else response.writeHead(404).end()
+  })
+  const missing = await serving(t, () => undefined)
+  const found: Finding[] = []
+  const fetcher = new ProvingFetcher({
+    ...{ gatewayUrls: [silent, stalled, missing.url], patienceMs: 100 },
+    onFinding: (one) => found.push(one),
+  })
+  await codeOf(fetcher.fetch(id))
+  t.match(found, [
+    { gateway: silent, error: { code: 'unavailable' } },
+    { gateway: stalled, error: { code: 'unavailable' } },
+    { gateway: missing.url, error: { code: 'not-found' } },
+  ])
+})
+
+t.test('a service that wants absurd parts gets none', async (t) => {
+  for (const chunkSize of [1, 1e15, -5, '7', null, 0.5]) {
+    const service = await serving(t, ({ path, body }) => {
+      if (path === '/v1/info') return info
+      return path.includes('/-1/-1') ? { json: { id: 'one', chunkSize } } : { json: receiptOf(body) }
+    })
+    const client = new SluiceClient({ uploadUrl: service.url, paymentUrl: service.url, signer, retry })
+    const code = await codeOf(client.upload({ data: 'x', chunkingMode: 'force' }))
+    t.equal(code, 'malformed-answer', String(chunkSize))
+  }
+})
+
+t.test('odd names are read, and what no manifest can say is listed', async (t) => {
+  const site = t.testdir({
+    'empty folder': {},
+    round: { link: t.fixture('symlink', '..') },
+    'line\nbreak "%?#.txt': 'x',
+  })
+  writeFileSync(Buffer.concat([Buffer.from(`${site}/bad-`), Buffer.from([0xff, 0xfe])]), 'x')
+  const { files, leftOut } = await readFolder(site)
+  t.strictSame(
+    files.map(({ path }) => path),
+    ['line\nbreak "%?#.txt'],
+  )
+  t.match(leftOut, [/^bad-.*no Unicode$/, 'empty folder: an empty folder', 'round/link: a symbolic link'])
+  t.equal(await codeOf(readFolder(`${site}/nowhere`)), 'not-found')
+})
