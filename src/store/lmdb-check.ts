@@ -13,6 +13,8 @@ const headBytes = 24
 /** MDB_meta behind a page's head, as far as it is read: up to the boot id. */
 const metaBytes = 144
 const pageFlags = { branch: 1, leaf: 2, overflow: 4, meta: 8 } as const
+/** Flags that a page may keep from its transaction (P_DIRTY_OVF, P_KEEP). All others say how its bytes are to be read. */
+const idleFlags = 0xa000
 const nodeFlags = { big: 1, sub: 2 } as const
 const nodeBytes = 8
 /** MDB_db: its root is the last of its numbers. */
@@ -119,11 +121,11 @@ function bootId(): bigint {
 }
 
 function faultOfTrees(file: number, size: number, meta: Meta, pagesMax: number): string | undefined {
-  const { pageBytes, lastPage, roots } = meta
+  const { pageBytes, lastPage } = meta
   const needed = (lastPage + 1) * pageBytes
   const isShort = size < needed
   try {
-    walk(file, size, pageBytes, roots, isShort ? Number.POSITIVE_INFINITY : pagesMax)
+    walk(file, size, meta, isShort ? Number.POSITIVE_INFINITY : pagesMax)
     return undefined
   } catch (error) {
     if (!(error instanceof Broken)) throw error
@@ -132,19 +134,17 @@ function faultOfTrees(file: number, size: number, meta: Meta, pagesMax: number):
 }
 
 /** Looks at pages level by level from the roots down. Throws `Broken` at the first that is not what it must be. */
-function walk(
-  file: number,
-  size: number,
-  pageBytes: number,
-  roots: readonly number[],
-  pagesMax: number,
-): void {
+function walk(file: number, size: number, meta: Meta, pagesMax: number): void {
+  const { pageBytes, roots, transaction } = meta
   const page = Buffer.alloc(pageBytes)
   const read = (number: number): void => {
     const at = number * pageBytes
     if (!(at >= 0 && at + pageBytes <= size)) throw new Broken(`page ${number} lies beyond its end`)
     readSync(file, page, 0, pageBytes, at)
-    if (page.readBigUInt64LE(0) !== BigInt(number)) throw new Broken(`page ${number} was overwritten`)
+    const isIts = page.readBigUInt64LE(0) === BigInt(number)
+    // LMDB writes to a page of a later transaction where it lies, and what lies there is mapped for reading alone.
+    const isPast = page.readBigUInt64LE(8) <= transaction
+    if (!isIts || !isPast) throw new Broken(`page ${number} was overwritten`)
   }
   const waiting = [...roots]
   for (let seen = 0; seen < waiting.length && seen < pagesMax; seen += 1) {
@@ -156,20 +156,25 @@ function walk(
     for (const one of below) waiting.push(one)
     for (const one of large) {
       read(one)
-      const isLarge = (page.readUInt16LE(18) & pageFlags.overflow) !== 0
+      const isLarge = kindOf(page) === pageFlags.overflow
       if (!isLarge || (one + page.readUInt32LE(20)) * pageBytes > size)
         throw new Broken(`page ${one} was overwritten`)
     }
   }
 }
 
+/** What a page is: one of `pageFlags`, or another number where it was overwritten. */
+function kindOf(page: Buffer): number {
+  return page.readUInt16LE(18) & ~idleFlags
+}
+
 /** Pages that a page names: further pages of trees, and values that have pages of their own. */
 function childrenOf(page: Buffer, number: number): readonly [below: number[], large: number[]] {
   const broken = new Broken(`page ${number} was overwritten`)
-  const flags = page.readUInt16LE(18)
+  const kind = kindOf(page)
   const [lower, upper] = [page.readUInt16LE(20), page.readUInt16LE(22)]
-  const isBranch = (flags & pageFlags.branch) !== 0
-  if (isBranch === ((flags & pageFlags.leaf) !== 0)) throw broken
+  const isBranch = kind === pageFlags.branch
+  if (!isBranch && kind !== pageFlags.leaf) throw broken
   if (lower > upper || headBytes + upper > page.length || lower % 2 !== 0) throw broken
   const [below, large]: [number[], number[]] = [[], []]
   for (let at = headBytes; at < headBytes + lower; at += 2) {
@@ -177,11 +182,12 @@ function childrenOf(page: Buffer, number: number): readonly [below: number[], la
     if (node < headBytes + upper || node + nodeBytes > page.length) throw broken
     const low = page.readUInt32LE(node)
     const nodeFlag = page.readUInt16LE(node + 4)
+    const data = node + nodeBytes + page.readUInt16LE(node + 6)
+    if (data > page.length) throw broken
     if (isBranch) {
       below.push(low + nodeFlag * 2 ** 32)
       continue
     }
-    const data = node + nodeBytes + page.readUInt16LE(node + 6)
     const isBig = (nodeFlag & nodeFlags.big) !== 0
     if (data + (isBig ? 8 : low) > page.length) throw broken
     if (isBig) large.push(Number(page.readBigUInt64LE(data)))

@@ -69,6 +69,33 @@ t.test('a database that is being written to has a sound header at any time', asy
   t.equal(databaseFault(path, all), undefined)
 })
 
+/** Where the page at the root of the table of tables begins, by the newest header. */
+function rootOf(bytes: Buffer): number {
+  const transaction = (page: number): bigint => bytes.readBigUInt64LE(page * 4096 + 24 + 0x80)
+  const newest = transaction(0) > transaction(1) ? 0 : 1
+  return Number(bytes.readBigUInt64LE(newest * 4096 + 24 + 0x70)) * 4096
+}
+
+t.test('a page that LMDB would take for one of its own transaction is reported', (t) => {
+  // Numbers of transactions are at byte 8 of a page, flags at byte 18.
+  const bits: readonly (readonly [at: number, bit: number])[] = [
+    ...[10, 12, 15].map((at) => [at, 0x02] as const),
+    ...[0x10, 0x20, 0x40].map((flag) => [18, flag] as const),
+    [19, 0x40],
+  ]
+  for (const durable of [false, true]) {
+    for (const [at, bit] of bits) {
+      const path = spoilt(durable, (file, bytes) => {
+        const place = rootOf(bytes) + at
+        bytes[place] = (bytes[place] ?? 0) ^ bit
+        writeFileSync(file, bytes)
+      })
+      t.match(databaseFault(path, all), /page \d+ was overwritten/, `byte ${at}, bit ${bit}`)
+    }
+  }
+  t.end()
+})
+
 t.test('damage that would end the process is reported before LMDB opens the file', async (t) => {
   const pageBytes = 4096
   const ways: Readonly<Record<string, (file: string, bytes: Buffer) => void>> = {
