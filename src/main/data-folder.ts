@@ -30,6 +30,15 @@ const ways: Readonly<Record<string, string>> = {
   webhooks: `${again}: events that no receiver heard of yet are lost`,
   'webhooks-cached': `${again}: events that no receiver heard of yet are lost`,
   'webhooks-uploads': `${again}: events that no receiver heard of yet are lost`,
+  // DurableLog beside the tables has the items themselves (upload/intake.ts).
+  uploads:
+    'move its files data.mdb and lock.mdb away, not its folder log, and start again: what was accepted and is in no block ' +
+    'yet is taken up from the log. Parts of uploads, used free bytes, and what is known of older uploads are lost',
+  'ledger-x402':
+    'put a copy of that folder back. Without one, move it away: look on the chain for payments that were not settled yet',
+  pins: `${again}: content that the operator pinned has to be pinned again`,
+  'name-leases':
+    'put a copy of that folder back: it holds who leased which name. Without one the leases are lost',
   devnet: `${again}: the embedded chain begins anew; what was indexed of it goes with the folder catalog`,
 }
 

@@ -1,4 +1,5 @@
 import { type Id, idBytes } from '../format/id.js'
+import { readJsonRow } from '../store/json-row.js'
 import type { Environment, Table } from '../store/lmdb.js'
 import type { AcceptedItem, Uploads } from './uploads.js'
 
@@ -159,5 +160,5 @@ function isOpen({ state, released }: BundleRecord): boolean {
 }
 
 function read(value: Uint8Array): BundleRecord {
-  return JSON.parse(Buffer.from(value).toString()) as BundleRecord
+  return readJsonRow(value, 'uploads/data.mdb: a row about a bundle') as BundleRecord
 }

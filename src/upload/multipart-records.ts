@@ -1,4 +1,5 @@
 import type { Id } from '../format/id.js'
+import { readJsonRow } from '../store/json-row.js'
 import type { Environment, Table } from '../store/lmdb.js'
 import type { UploadAnswer } from './answers.js'
 import type { PaidFacts } from './sales.js'
@@ -99,5 +100,5 @@ export class MultipartRecords {
 }
 
 function read(value: Uint8Array): MultipartRecord {
-  return JSON.parse(Buffer.from(value).toString()) as MultipartRecord
+  return readJsonRow(value, 'uploads/data.mdb: a row about an upload in parts') as MultipartRecord
 }

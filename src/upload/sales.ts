@@ -1,4 +1,5 @@
 import { type Id, idBytes } from '../format/id.js'
+import { readJsonRow } from '../store/json-row.js'
 import type { Environment, Table } from '../store/lmdb.js'
 import type { UploadAnswer } from './answers.js'
 import type { AcceptedItem } from './uploads.js'
@@ -58,7 +59,9 @@ export class Sales {
 
   find(payment: string): Sale | undefined {
     const found = this.#table.get(saleKey(payment))
-    return found === undefined ? undefined : (JSON.parse(Buffer.from(found).toString()) as Sale)
+    return found === undefined
+      ? undefined
+      : (readJsonRow(found, 'uploads/data.mdb: a row about a sale') as Sale)
   }
 
   /** The sale that a client named so. */

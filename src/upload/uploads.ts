@@ -1,4 +1,5 @@
 import { type Id, idBytes, idOfBytes } from '../format/id.js'
+import { readJsonRow } from '../store/json-row.js'
 import { type Environment, openEnvironment, type Table } from '../store/lmdb.js'
 import type { LogPlace } from '../store/segments/log-file.js'
 import type { Taken } from './free-pools.js'
@@ -59,10 +60,12 @@ export function openUploadTables(path: string): Environment {
   return openEnvironment(path, tablesMax)
 }
 
+const acceptedRow = 'uploads/data.mdb: a row about an accepted item'
+
 /** Looks an accepted item up; for any thread. */
 export function acceptedItem(items: Table, id: Id): AcceptedItem | undefined {
   const found = items.get(idBytes(id))
-  return found === undefined ? undefined : (JSON.parse(Buffer.from(found).toString()) as AcceptedItem)
+  return found === undefined ? undefined : (readJsonRow(found, acceptedRow) as AcceptedItem)
 }
 
 /** An item inside of an uploaded item that is a bundle. Its bytes are those of the bundle around it. */
@@ -79,7 +82,9 @@ export interface InnerItem {
 /** Looks an inner item up; for any thread. */
 export function innerItem(inner: Table, id: Id): InnerItem | undefined {
   const found = inner.get(idBytes(id))
-  return found === undefined ? undefined : (JSON.parse(Buffer.from(found).toString()) as InnerItem)
+  return found === undefined
+    ? undefined
+    : (readJsonRow(found, 'uploads/data.mdb: a row about an inner item') as InnerItem)
 }
 
 /** Key of an item that waits for a bundle: in the order in which they came. */

@@ -50,6 +50,17 @@ t.test('a broken database is told with its file and what to do, whichever it is'
     writeFileSync(join(root, name, 'data.mdb'), Buffer.alloc(100_000))
     await t.rejects(claimDataFolder(root), new RegExp(`${name}/data.mdb is broken: .*What to do: .{40}`))
   }
+  for (const [name, words] of [
+    ['uploads', /data\.mdb and lock\.mdb away, not its folder log/],
+    ['ledger-x402', /look on the chain/],
+    ['pins', /pinned again/],
+    ['name-leases', /put a copy of that folder back: it holds who leased/],
+  ] as const) {
+    const root = scratch('data')
+    mkdirSync(join(root, name))
+    writeFileSync(join(root, name, 'data.mdb'), Buffer.alloc(100_000))
+    await t.rejects(claimDataFolder(root), words, name)
+  }
   const root = scratch('data')
   await openEnvironment(join(root, 'names')).close()
   await (await claimDataFolder(root)).release()
