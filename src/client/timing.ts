@@ -26,15 +26,13 @@ export function waited(ms: number, signal?: AbortSignal): Promise<void> {
 /** A signal that fires with the caller's, and where nothing has come for some time. */
 export class Patience {
   readonly #controller = new AbortController()
+  readonly #stop = (): void => this.#controller.abort(this.given?.reason)
   #timer: ReturnType<typeof setTimeout> | undefined
 
   constructor(
     private readonly ms: number,
-    given: AbortSignal | undefined,
+    private readonly given: AbortSignal | undefined,
   ) {
-    const stop = (): void => this.#controller.abort(given?.reason)
-    if (given?.aborted === true) stop()
-    given?.addEventListener('abort', stop, { once: true })
     this.begin()
   }
 
@@ -44,16 +42,19 @@ export class Patience {
 
   /** From now on something has to come. */
   begin(): void {
-    clearTimeout(this.#timer)
+    this.rest()
+    if (this.given?.aborted === true) this.#stop()
+    this.given?.addEventListener('abort', this.#stop, { once: true })
     this.#timer = setTimeout(
       () => this.#controller.abort(new Error(`nothing came for ${this.ms} ms`)),
       this.ms,
     )
   }
 
-  /** Nothing is waited for: the reader may take its time. */
+  /** Nothing is waited for: the reader may take its time. A caller's signal may outlive many requests, so it is left, too. */
   rest(): void {
     clearTimeout(this.#timer)
+    this.given?.removeEventListener('abort', this.#stop)
   }
 }
 

@@ -110,10 +110,11 @@ export class Gateways {
     try {
       patience?.begin()
       for await (const piece of streamPieces(response.body as ReadableStream<Uint8Array>)) {
-        patience?.begin()
+        patience?.rest()
         came += piece.length
         if (came > limit) throw untrue(`${response.url} sends more than ${limit} bytes`)
         yield piece
+        patience?.begin()
       }
     } catch (error) {
       if (signal?.aborted === true) throw abortedError(signal)

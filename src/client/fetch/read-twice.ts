@@ -3,7 +3,7 @@ import { ClientError } from '../errors.js'
 import { digestBeside } from '../hash.js'
 import type { SignedHead } from '../item-layout.js'
 import { asideBytesMin, longSha384 } from '../long-hash.js'
-import { partsOf, streamPieces } from '../payload.js'
+import { partsOf } from '../payload.js'
 import { type Gateways, untrue } from './gateways.js'
 import { checkOwner, headOf } from './item-head.js'
 
@@ -94,15 +94,17 @@ async function readOnce(
   const digests: Uint8Array[] = []
   let size = 0
   try {
-    for await (const part of partsOf(streamPieces(response.body as ReadableStream<Uint8Array>), partBytes)) {
+    for await (const part of partsOf(
+      gateways.pieces(response, Number.POSITIVE_INFINITY, signal),
+      partBytes,
+    )) {
       await whole.update(part)
       digests.push(await digestBeside('sha256', part))
       size += part.length
     }
   } catch (error) {
     whole.drop()
-    if (signal?.aborted === true || !(error instanceof Error)) throw error
-    throw new ClientError('unavailable', `${gateway} broke off`, 'try again', { cause: error })
+    throw error
   }
   const header = await head
   if ('dataRoot' in header) throw new ClientError('not-found', `${id} is no item`, 'fetch it by its chunks')
