@@ -37,8 +37,10 @@ export function answerSmall(request: Request, reply: Reply, first: string, answe
  * left as they are, because clients of the network know their words. `Vary: Accept` keeps the two forms apart in caches.
  */
 function toldTo(request: Request, answer: SmallAnswer): SmallAnswer {
-  const { status, type, lines = '', body, code = codeOfStatus(status) } = answer
+  const { status, type, lines = '', code = codeOfStatus(status) } = answer
   if (code === undefined) return answer
+  const body =
+    type === jsonType && typeof answer.body === 'string' ? withCode(answer.body, code) : answer.body
   const coded = `${lines}\r\nX-Error-Code: ${code}`
   const words = answer.words ?? (type === textType && typeof body === 'string' ? body : undefined)
   if (words === undefined) return { status, type, lines: coded, body }
@@ -46,6 +48,16 @@ function toldTo(request: Request, answer: SmallAnswer): SmallAnswer {
   if (!takesPages(request)) return { status, type, lines: varying, body }
   const page = errorPage(code, status, words)
   return { status, type: htmlType, lines: varying + page.lines, body: page.html }
+}
+
+/**
+ * The code as a member of a JSON object whose first member is `error`: clients read members by name, so that one more changes
+ * nothing for them. Other JSON is left as it is: lists, and `errors` of GraphQL, whose members are fixed.
+ */
+function withCode(body: string, code: FailureCode): string {
+  if (!body.startsWith('{"error":"') || body.includes('"code":')) return body
+  const end = body.lastIndexOf('}')
+  return `${body.slice(0, end)},"code":"${code}"${body.slice(end)}`
 }
 
 /** A browser that opens a page names HTML first (Fetch standard, "navigate"); programs and scripts of pages do not. */

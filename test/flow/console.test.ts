@@ -231,7 +231,7 @@ async function orders(t: Test, running: Running, path: string): Promise<void> {
   t.strictSame(await order('GET', 'export-parquet/status'), { status: 200, body: { status: 'not_started' } })
   t.strictSame(await order('GET', 'export-parquet/status/x'), {
     status: 404,
-    body: { error: 'Unknown or expired jobId' },
+    body: { error: 'Unknown or expired jobId', code: 'SLC_UNKNOWN' },
   })
   const wanted = { outputDir: 'first', startHeight: 0, endHeight: 1000 }
   t.match(await order('POST', 'export-parquet', { ...wanted, outputDir: '../keys' }), {

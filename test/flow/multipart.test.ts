@@ -69,7 +69,9 @@ t.test('a new upload says its limits, and takes what clients may ask for', async
   for (const size of ['5242879', '524288001', 'x', '', '5242880.5']) {
     const refused = await ask(`-1/-1?chunkSize=${size}`)
     t.equal(refused.status, 400)
-    t.same(await refused.json(), { error: 'Invalid chunk size', min: chunkBytes, max: 524_288_000 })
+    const code = 'SLC_MALFORMED'
+    t.equal(refused.headers.get('x-error-code'), code)
+    t.same(await refused.json(), { error: 'Invalid chunk size', min: chunkBytes, max: 524_288_000, code })
   }
 })
 
