@@ -15,6 +15,7 @@ export {
   type TopUpResult,
   type UploadCost,
 } from './account.js'
+export type { ChunkingOptions } from './chunking.js'
 export {
   networks,
   type ServiceAddresses,
@@ -28,7 +29,6 @@ export { chainLayer, type FileKey, type FolderIndexLayer, keyText, serviceLayer 
 export type { FundingMode, SendTokens, TopUpRequest } from './funding.js'
 export { readItemHead, type SignedHead } from './item-layout.js'
 export { isOwnersItem } from './item-proof.js'
-export type { ChunkingOptions } from './multi-part.js'
 export type { PayloadSource, UploadData } from './payload.js'
 export { type DataItemOptions, signedItem } from './prepare.js'
 export { checkReceipt, isReceiptSigned, receiptSigner, type UploadReceipt } from './receipt-proof.js'

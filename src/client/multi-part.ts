@@ -1,3 +1,4 @@
+import { type ChunkingOptions, chunkBytesMax, chunkBytesMin } from './chunking.js'
 import { ClientError } from './errors.js'
 import type { Payer } from './paid-request.js'
 import { partsOf } from './payload.js'
@@ -7,21 +8,8 @@ import { fieldsOfAnswer, type RemoteService } from './service.js'
 import type { Say } from './task.js'
 import { nowMs, waited } from './timing.js'
 
-export const chunkBytesMin = 5 * 1024 * 1024
-export const chunkBytesMax = 500 * 1024 * 1024
 /** Smaller parts are not sent, whatever the service wants. */
 const chunkSizeMin = 64 * 1024
-
-export interface ChunkingOptions {
-  /** 5 MiB to 500 MiB; 5 MiB unless said. */
-  readonly chunkByteCount?: number
-  /** Requests at once at most; 5 unless said. How many there are adapts to how the service answers. */
-  readonly maxChunkConcurrency?: number
-  /** `auto`: from three parts on. */
-  readonly chunkingMode?: 'auto' | 'force' | 'disabled'
-  /** How long the service may take to put the parts together; one minute for each GiB unless said, at least one. */
-  readonly maxFinalizeMs?: number
-}
 
 /** An upload that was begun, as the resume store has it. */
 interface Begun {
@@ -42,13 +30,6 @@ export interface PartsUpload {
 }
 
 const version = { 'x-chunking-version': '2' }
-
-/** Whether an item of this size goes in parts. */
-export function goesInParts(sizeBytes: number, { chunkByteCount, chunkingMode }: ChunkingOptions): boolean {
-  if (chunkingMode === 'force') return true
-  if (chunkingMode === 'disabled') return false
-  return sizeBytes > 2 * (chunkByteCount ?? chunkBytesMin)
-}
 
 /** Uploads an item in parts: those that the service has already are not sent again. Resolves with the receipt's JSON. */
 export async function uploadInParts(upload: PartsUpload): Promise<Readonly<Record<string, unknown>>> {

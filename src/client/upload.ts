@@ -1,8 +1,8 @@
 import type { PaymentAccount, TopUpResult } from './account.js'
 import { plainBytes } from './bytes.js'
+import { type ChunkingOptions, goesInParts } from './chunking.js'
 import { ClientError } from './errors.js'
 import { defaultMUSDCMax, type FundingMode, fundOnDemand } from './funding.js'
-import { type ChunkingOptions, goesInParts, uploadInParts } from './multi-part.js'
 import type { Payer } from './paid-request.js'
 import { allBytes } from './payload.js'
 import { forgetUpload, type PreparedItem } from './prepare.js'
@@ -61,7 +61,7 @@ export async function sendItem(
   const payer = payerOf(fundingMode, signer, store)
   const big = goesInParts(item.source.size, options)
   const told = big
-    ? await uploadInParts({
+    ? await (await import('./multi-part.js')).uploadInParts({
         ...parts,
         item,
         options,
