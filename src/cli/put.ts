@@ -45,9 +45,16 @@ export const put = clientCommand('put', help, options, async ([file, ...more], v
     if (event.type === 'upload') progress.show(event.processedBytes, event.totalBytes)
   }
   const receipt = await task
-  const link = `${client.addresses.gatewayUrls[0]}/${receipt.id}`
+  const gateway = values.gateway === undefined ? gatewayUrlOf(receipt.dataCaches[0]) : undefined
+  const link = `${gateway ?? client.addresses.gatewayUrls[0]}/${receipt.id}`
   return show(values, { ...receipt, link }, [receipt.id, `charged ${receipt.winc} winc`, link])
 })
+
+/** The gateway that a receipt names: an address, or the name of a host as the services of the network write it. */
+function gatewayUrlOf(cache: string | undefined): string | undefined {
+  const url = cache === undefined || URL.canParse(cache) ? cache : `https://${cache}`
+  return url !== undefined && /^https?:/.test(url) && URL.canParse(url) ? url.replace(/\/+$/, '') : undefined
+}
 
 /** How the options say that the upload is paid. */
 export function fundingOf(usdc: unknown): FundingMode {

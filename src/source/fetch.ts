@@ -18,6 +18,7 @@ import type { Opening } from './opening.js'
 import { defect, forbiddenBytes, unknownEverywhere, weightier } from './refusals.js'
 import { resuming } from './resuming.js'
 import type { Found } from './source.js'
+import { writeAside } from './write-aside.js'
 
 /** Held back of a payload until its digest is known to be none that is blocked: it costs nobody more than the last moment. */
 const heldBytes = 256 * 1024
@@ -275,11 +276,9 @@ export class Fetch {
         return undefined
       }
       // It is not kept; who asked for it reads it from a file without a name.
-      const draft = await this.#drafted()
-      const writer = new FileWriter(draft.handle)
-      for (const bytes of gathering.parts) await writer.write(bytes)
-      this.#show(whole, { path: openablePath(draft.handle), offset: 0 })
-      await this.parts.store.discard(draft)
+      this.#draft = await writeAside(await this.#drafted(), gathering.parts, this.parts.store)
+      this.#show(whole, { path: openablePath(this.#draft.handle), offset: 0 })
+      await this.parts.store.discard(this.#draft)
       return undefined
     } finally {
       gathering.close()

@@ -38,6 +38,9 @@ export interface FileIdentity {
   readonly modifiedNs: bigint
 }
 
+/** Where Linux keeps files in memory. */
+const memoryFolder = '/dev/shm'
+
 /** Path of the blob with this SHA-256 below `folder`: one of 256 folders, then the digest as base64url. */
 export function blobPath(folder: string, digest: Uint8Array): string {
   return `${folder}/${folderName(digest[0] ?? 0)}/${encodeBase64url(digest)}`
@@ -107,6 +110,17 @@ export class BlobStore {
   async #make(): Promise<BlobDraft> {
     const path = join(this.#drafts, randomBytes(12).toString('hex'))
     return { handle: await open(path, 'wx+', 0o600), path }
+  }
+
+  /**
+   * A draft in memory, without a name, that never becomes a blob: for readers of what a full disk does not take. Rejects where
+   * the system has no `/dev/shm`, or no room in it.
+   */
+  async draftInMemory(): Promise<BlobDraft> {
+    const path = join(memoryFolder, `sluice-${randomBytes(12).toString('hex')}`)
+    const handle = await open(path, 'wx+', 0o600)
+    await rm(path, { force: true })
+    return { handle, path }
   }
 
   async #makeAhead(): Promise<void> {

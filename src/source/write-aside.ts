@@ -1,0 +1,31 @@
+import { type BlobDraft, type BlobStore, codeOf } from '../store/blobs.js'
+import { FileWriter } from './file-writer.js'
+
+/**
+ * Writes a small payload that is not kept, for those who asked for it: into `draft`, and where the disk is full into one in
+ * memory, so that a gateway goes on serving what it has to fetch. Resolves with the draft that has the bytes; the other one is
+ * closed and removed. Rejects where neither takes them.
+ */
+export async function writeAside(
+  draft: BlobDraft,
+  parts: readonly Uint8Array[],
+  store: Pick<BlobStore, 'discard' | 'draftInMemory'>,
+): Promise<BlobDraft> {
+  try {
+    await writeAll(draft, parts)
+    return draft
+  } catch (error) {
+    if (codeOf(error) !== 'ENOSPC') throw error
+  }
+  await draft.handle.close()
+  await store.discard(draft)
+  const inMemory = await store.draftInMemory()
+  await writeAll(inMemory, parts)
+  return inMemory
+}
+
+async function writeAll({ handle }: BlobDraft, parts: readonly Uint8Array[]): Promise<void> {
+  const writer = new FileWriter(handle)
+  for (const bytes of parts) await writer.write(bytes)
+  await writer.drain()
+}

@@ -1,0 +1,33 @@
+import { randomBytes } from 'node:crypto'
+import { access, open, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import t from 'tap'
+import { openablePath } from '../../src/source/delivery.js'
+import { writeAside } from '../../src/source/write-aside.js'
+import { BlobStore } from '../../src/store/blobs.js'
+import { scratch } from '../scratch.js'
+
+t.test('a payload that a full disk does not take is read from memory', async (t) => {
+  const store = new BlobStore(scratch('write-aside'))
+  await store.prepare()
+  const parts = [randomBytes(1000), randomBytes(300_000)]
+  const name = await store.draft()
+  await name.handle.close()
+  // Every write to this device fails as on a full disk.
+  const full = { handle: await open('/dev/full', 'w'), path: name.path }
+  const draft = await writeAside(full, parts, store)
+  t.ok((await readFile(openablePath(draft.handle))).equals(Buffer.concat(parts)), 'all bytes')
+  await t.rejects(access(name.path), 'the file on the disk is gone')
+  await t.rejects(access(draft.path), 'and the one in memory has no name')
+  await draft.handle.close()
+})
+
+t.test('where the disk has room, the file there is taken', async (t) => {
+  const folder = scratch('write-aside')
+  const store = new BlobStore(folder)
+  await store.prepare()
+  const draft = await store.draft()
+  t.equal(await writeAside(draft, [randomBytes(10)], store), draft)
+  t.ok(draft.path.startsWith(join(folder, 'tmp')))
+  await draft.handle.close()
+})
