@@ -57,7 +57,7 @@ t.test('a chunk is proven, passed on to the node, and served before the node has
   t.equal(served.headers['x-chain-chunk-tx-id'], transaction.id)
 })
 
-t.test('a wrong chunk is refused as nodes do, and passed on to no node', async (t) => {
+t.test('a wrong chunk is refused in the words of nodes, and passed on to no node', async (t) => {
   const here = await shared
   const node = await twisted(t, here.devnet.url, () => false)
   const gateway = await nodeStage(t, [node.url])
@@ -78,7 +78,7 @@ t.test('a wrong chunk is refused as nodes do, and passed on to no node', async (
   for (const [body, error] of faults) {
     const answer = await gateway.post('/chunk', JSON.stringify(body))
     t.equal(answer.status, 400, error)
-    t.same(JSON.parse(answer.text), { error })
+    t.same(JSON.parse(answer.text), { error, code: 'SLC_MALFORMED' })
   }
   for (const body of ['', 'null', '[]', '"x"', '{', '\u0000'.repeat(100)]) {
     t.equal((await gateway.post('/chunk', body)).status, 400, JSON.stringify(body.slice(0, 10)))
