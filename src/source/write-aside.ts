@@ -20,7 +20,13 @@ export async function writeAside(
   await draft.handle.close()
   await store.discard(draft)
   const inMemory = await store.draftInMemory()
-  await writeAll(inMemory, parts)
+  try {
+    await writeAll(inMemory, parts)
+  } catch (error) {
+    // Nobody else knows of it: without a name, its memory is free when it is closed.
+    await inMemory.handle.close()
+    throw error
+  }
   return inMemory
 }
 

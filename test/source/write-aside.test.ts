@@ -31,3 +31,15 @@ t.test('where the disk has room, the file there is taken', async (t) => {
   t.ok(draft.path.startsWith(join(folder, 'tmp')))
   await draft.handle.close()
 })
+
+t.test('where memory does not take it either, nothing stays open', async (t) => {
+  const store = new BlobStore(scratch('write-aside'))
+  await store.prepare()
+  const name = await store.draft()
+  await name.handle.close()
+  const full = { handle: await open('/dev/full', 'w'), path: name.path }
+  const inMemory = { handle: await open('/dev/full', 'w'), path: `${name.path}-in-memory` }
+  const crowded = { discard: () => Promise.resolve(), draftInMemory: () => Promise.resolve(inMemory) }
+  await t.rejects(writeAside(full, [randomBytes(10)], crowded), { code: 'ENOSPC' })
+  t.same([full.handle.fd, inMemory.handle.fd], [-1, -1], 'both are closed')
+})
