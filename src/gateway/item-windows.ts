@@ -6,7 +6,7 @@ import { parseItemHeader } from '../format/item.js'
 import { isRefusal } from '../format/refusal.js'
 import { equalBytes, sha256 } from '../proof/digest.js'
 import { ItemVerifier } from '../proof/item.js'
-import { learnedOfItem } from '../source/learned.js'
+import { attributesInBundle } from '../source/learned.js'
 import type { StoredContent } from '../store/stored-content.js'
 import { bareType } from './cache-control.js'
 import type { Entries } from './entries.js'
@@ -214,8 +214,5 @@ function judge(
   const verifier = new ItemVerifier(header)
   verifier.update(payload)
   if (verifier.finish() !== true) return 'false'
-  const { verified, height } = root
-  const trusted = root.trusted || (known.digest !== undefined && known.trusted)
-  const learned = learnedOfItem(header)
-  return { ...known, ...learned, digest, verified, trusted, ...(height === undefined ? {} : { height }) }
+  return attributesInBundle(known, header, digest, root)
 }

@@ -1,4 +1,4 @@
-import type { Header } from '../catalog/attributes.js'
+import type { Attributes, Header } from '../catalog/attributes.js'
 import type { ItemHeader } from '../format/item.js'
 import { plainTagValue, type Tag } from '../format/tag.js'
 import type { Transaction } from '../format/transaction.js'
@@ -37,6 +37,21 @@ export function learnedOfItem(item: ItemHeader): Learned {
     anchor,
     tags,
   })
+}
+
+/**
+ * What is known of an item that its owner signed and that lies in the bundle `root`, with the SHA-256 of its payload. It is as
+ * verified as the bundle; it is trusted where the bundle is, or where a trusted server said this digest before.
+ */
+export function attributesInBundle(
+  known: Attributes,
+  item: ItemHeader,
+  digest: Uint8Array,
+  { verified, trusted: isRootTrusted, height }: Attributes,
+): Attributes {
+  const trusted = isRootTrusted || (known.digest !== undefined && known.trusted)
+  const place = height === undefined ? {} : { height }
+  return { ...known, ...learnedOfItem(item), digest, verified, trusted, ...place }
 }
 
 const bundleFormat = Buffer.from('Bundle-Format')

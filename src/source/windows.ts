@@ -10,7 +10,7 @@ import { equalBytes } from '../proof/digest.js'
 import type { BlobStore } from '../store/blobs.js'
 import type { BlobRoots } from './blob-roots.js'
 import { insist } from './commit-batch.js'
-import { learnedOfItem } from './learned.js'
+import { attributesInBundle } from './learned.js'
 import { isFailure, readItemHeader } from './locate.js'
 import type { BlobProver } from './prover.js'
 import type { Soundness } from './soundness.js'
@@ -78,7 +78,8 @@ export class Windows {
     }
     const isSigned = await this.parts.prover.isPayload(part, header)
     if (isSigned !== true) return isSigned ?? false
-    return this.#told({ ...known, ...learnedOfItem(header), digest }, known, root)
+    const attributes = attributesInBundle(known, header, digest, root)
+    return insist(this.parts.keeper, { kind: 'learn', attributes: [attributes] })
   }
 
   #placed(id: Id): Placed | undefined {
@@ -107,12 +108,5 @@ export class Windows {
     } finally {
       await root.close()
     }
-  }
-
-  async #told(learned: Attributes, known: Attributes, root: Attributes): Promise<boolean> {
-    const { verified, height } = root
-    const trusted = root.trusted || (known.digest !== undefined && known.trusted)
-    const attributes = { ...learned, verified, trusted, ...(height === undefined ? {} : { height }) }
-    return insist(this.parts.keeper, { kind: 'learn', attributes: [attributes] })
   }
 }
