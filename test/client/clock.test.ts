@@ -2,14 +2,13 @@
 import { join } from 'node:path'
 import t from 'tap'
 import { SluiceClient } from '../../src/client/client.js'
-import { ClientError } from '../../src/client/errors.js'
 import { ProvingFetcher } from '../../src/client/fetch/index.js'
 import { uploadFolder } from '../../src/client/folder.js'
 import { sourceOfBytes } from '../../src/client/payload.js'
 import { memoryStore } from '../../src/client/resume-store.js'
 import { signerOfEthereum } from '../../src/client/signer.js'
 import { run } from '../flow/running.js'
-import { info, receiptOf, serving } from './rig.js'
+import { codeOf, info, receiptOf, serving } from './rig.js'
 
 const day = 86_400_000
 const trueNow = Date.now
@@ -23,16 +22,6 @@ async function ahead<Result>(byMs: number, work: () => Promise<Result>): Promise
   } finally {
     Date.now = trueNow
   }
-}
-
-async function codeOf(work: PromiseLike<unknown>): Promise<string> {
-  try {
-    await work
-  } catch (error) {
-    if (error instanceof ClientError) return error.code
-    throw error
-  }
-  return 'no failure'
 }
 
 t.test('signed requests, receipts, folders and proofs hold by any clock', async (t) => {

@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto'
 import t, { type Test } from 'tap'
-import { ClientError } from '../../src/client/errors.js'
 import { type Finding, ProvingFetcher, type ProvingFetchOptions } from '../../src/client/fetch/index.js'
 import { type Running, run } from '../flow/running.js'
-import { type Asked, serving, type Told } from './rig.js'
+import { type Asked, codeOf, serving, type Told } from './rig.js'
 
 let running: Running
 
@@ -41,16 +40,6 @@ function verifier(
   options: Partial<ProvingFetchOptions> = {},
 ): ProvingFetcher {
   return new ProvingFetcher({ gatewayUrls, ...options })
-}
-
-async function codeOf(work: Promise<unknown>): Promise<string> {
-  try {
-    await work
-  } catch (error) {
-    if (error instanceof ClientError) return error.code
-    throw error
-  }
-  return 'no failure'
 }
 
 const flipped = (bytes: Uint8Array | undefined): Uint8Array =>

@@ -4,27 +4,16 @@ import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
 import { SluiceClient } from '../../src/client/client.js'
-import { ClientError } from '../../src/client/errors.js'
 import { type Finding, ProvingFetcher } from '../../src/client/fetch/index.js'
 import { Drives } from '../../src/client/fs/index.js'
 import { readFolder } from '../../src/client/node/index.js'
 import { signerOfEthereum } from '../../src/client/signer.js'
 import { fc } from '../property.js'
-import { info, receiptOf, serving, type Told } from './rig.js'
+import { codeOf, info, receiptOf, serving, type Told } from './rig.js'
 
 const signer = await signerOfEthereum('0b'.repeat(32))
 const retry = { tries: 1, delayMs: 1 }
 const id = 'A'.repeat(43)
-
-async function codeOf(work: PromiseLike<unknown>): Promise<string> {
-  try {
-    await work
-  } catch (error) {
-    if (error instanceof ClientError) return error.code
-    throw error
-  }
-  return 'no failure'
-}
 
 /** Serves by hand: for answers that never come, or never end. */
 async function raw(t: Test, answer: (response: ServerResponse, path: string) => void): Promise<string> {

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Test } from 'tap'
+import { ClientError } from '../../src/client/errors.js'
 import { encodeBase64url } from '../../src/format/base64url.js'
 import { parseItemHeader } from '../../src/format/item.js'
 import { isRefusal } from '../../src/format/refusal.js'
@@ -96,3 +97,14 @@ export function receiptOf(body: Uint8Array, winc = '0'): Record<string, unknown>
 }
 
 export const info: Told = { json: { version: '0.2.0', addresses: { arweave: serviceAddress } } }
+
+/** The code of the error by which `work` fails; `no failure` where it does not. Other errors are thrown on. */
+export async function codeOf(work: PromiseLike<unknown>): Promise<string> {
+  try {
+    await work
+  } catch (error) {
+    if (error instanceof ClientError) return error.code
+    throw error
+  }
+  return 'no failure'
+}

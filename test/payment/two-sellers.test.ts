@@ -3,12 +3,13 @@ import t, { type Test } from 'tap'
 import type { Witness } from '../../src/admission/chain-witness.js'
 import { AskedOwners, type PaymentOwners } from '../../src/admission/payment-owners.js'
 import { refuse } from '../../src/format/refusal.js'
-import { newAccount, payee } from '../admission/scene.js'
-import { type ScriptedFacilitator, scriptedFacilitator } from '../admission/scripted-facilitator.js'
+import { payee } from '../admission/scene.js'
+import type { ScriptedFacilitator } from '../admission/scripted-facilitator.js'
 import { get, openShop, Purse, payment, type Shop } from '../admission/shop.js'
 import { eventually } from '../eventually.js'
 import { random } from '../property.js'
-import { type PaymentRig, paymentRig } from './rig.js'
+import type { PaymentRig } from './rig.js'
+import { usdcScene } from './usdc-scene.js'
 
 const wallet = `${'W'.repeat(42)}A`
 const topUp = `/v1/x402/top-up/arweave/${wallet}`
@@ -25,16 +26,7 @@ interface Town {
 }
 
 async function town(t: Test): Promise<Town> {
-  const facilitator = await scriptedFacilitator(t)
-  const payer = newAccount()
-  facilitator.balances.set(payer.address.toLowerCase(), 100_000_000n)
-  const rig = await paymentRig(t, {
-    x402: {
-      ...{ network: 'base-sepolia', wallet: payee.toLowerCase(), facilitatorUrl: facilitator.url },
-      ...{ protocol: 'http', verifyMs: 30_000, settleMs: 30_000 },
-    },
-  })
-  rig.setTime(Date.now())
+  const { facilitator, rig, payer } = await usdcScene(t)
   const { usdc } = rig.service
   if (usdc === undefined) throw new Error('no USDC is taken')
   const owners = new AskedOwners(

@@ -1,26 +1,17 @@
 import t, { type Test } from 'tap'
 import { ordersPath } from '../../src/payment/port.js'
 import { makeServiceToken } from '../../src/payment/service-token.js'
-import { newAccount, payee } from '../admission/scene.js'
-import { scriptedFacilitator } from '../admission/scripted-facilitator.js'
+import { payee } from '../admission/scene.js'
 import { payment } from '../admission/shop.js'
 import { eventually } from '../eventually.js'
-import { type PaymentRig, paymentRig, secret } from './rig.js'
+import { type PaymentRig, secret } from './rig.js'
+import { usdcScene } from './usdc-scene.js'
 
 const wallet = `${'W'.repeat(42)}A`
 const path = `/v1/x402/payment/arweave/${wallet}`
 
 async function scene(t: Test) {
-  const facilitator = await scriptedFacilitator(t)
-  const payer = newAccount()
-  facilitator.balances.set(payer.address.toLowerCase(), 100_000_000n)
-  const rig = await paymentRig(t, {
-    x402: {
-      ...{ network: 'base-sepolia', wallet: payee.toLowerCase(), facilitatorUrl: facilitator.url },
-      ...{ protocol: 'http', verifyMs: 30_000, settleMs: 30_000 },
-    },
-  })
-  rig.setTime(Date.now())
+  const { facilitator, rig, payer } = await usdcScene(t)
   /** The value of a header with a payment. */
   const paying = async (version: 1 | 2, value: string): Promise<string> =>
     Object.values(await payment(payer, version, { to: payee, value }))[0] ?? ''

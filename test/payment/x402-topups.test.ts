@@ -1,29 +1,9 @@
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { newAccount, payee } from '../admission/scene.js'
-import { type ScriptedFacilitator, scriptedFacilitator } from '../admission/scripted-facilitator.js'
 import { payment } from '../admission/shop.js'
 import { eventually } from '../eventually.js'
-import { type PaymentRig, paymentRig } from './rig.js'
-
-interface Scene {
-  readonly facilitator: ScriptedFacilitator
-  readonly rig: PaymentRig
-  readonly payer: ReturnType<typeof newAccount>
-}
-
-async function scene(t: Test): Promise<Scene> {
-  const facilitator = await scriptedFacilitator(t)
-  const payer = newAccount()
-  facilitator.balances.set(payer.address.toLowerCase(), 100_000_000n)
-  const rig = await paymentRig(t, {
-    x402: {
-      ...{ network: 'base-sepolia', wallet: payee.toLowerCase(), facilitatorUrl: facilitator.url },
-      ...{ protocol: 'http', verifyMs: 30_000, settleMs: 30_000 },
-    },
-  })
-  rig.setTime(Date.now())
-  return { facilitator, rig, payer }
-}
+import type { PaymentRig } from './rig.js'
+import { usdcScene } from './usdc-scene.js'
 
 interface Offer {
   readonly x402Version: number
@@ -40,7 +20,7 @@ const wallet = `${'W'.repeat(42)}A`
 const path = `/v1/x402/top-up/arweave/${wallet}`
 
 t.test('bytes are offered for USDC, and what is paid is in the wallet once', async (t) => {
-  const { facilitator, rig, payer } = await scene(t)
+  const { facilitator, rig, payer } = await usdcScene(t)
   const price = await rig.get(`/v1/x402/price/arweave/${wallet}?bytes=1000000000`)
   t.equal(price.status, 200)
   const { accepts } = price.json as Offer
@@ -69,7 +49,7 @@ t.test('bytes are offered for USDC, and what is paid is in the wallet once', asy
 })
 
 t.test('an amount of the own choice is worth what a top-up in USDC is', async (t) => {
-  const { rig, payer } = await scene(t)
+  const { rig, payer } = await usdcScene(t)
   const quoted = (await rig.get('/v1/price/base-usdc/5000000')).json as { winc: string }
   const headers = await payment(payer, 1, { to: payee, value: '5000000' })
   const paid = await rig.post(path, '', headers)
@@ -77,7 +57,7 @@ t.test('an amount of the own choice is worth what a top-up in USDC is', async (t
 })
 
 t.test('nothing is credited for what was not paid', async (t) => {
-  const { facilitator, rig, payer } = await scene(t)
+  const { facilitator, rig, payer } = await usdcScene(t)
   t.equal((await rig.post(path, '{')).status, 400)
   t.equal((await rig.post(path, '{"bytes":-1}')).status, 400)
   t.equal((await rig.post('/v1/x402/top-up/arweave/nobody', '{"bytes":1}')).status, 400)
@@ -101,7 +81,7 @@ t.test('nothing is credited for what was not paid', async (t) => {
 })
 
 t.test('an answer that was lost after the money moved is made good for', async (t) => {
-  const { facilitator, rig, payer } = await scene(t)
+  const { facilitator, rig, payer } = await usdcScene(t)
   facilitator.remembers = true
   let isLost = false
   facilitator.afterSettle = ({ response }) => {
