@@ -1,9 +1,20 @@
+/** A piece is cut off at the first place after so many characters where one can be. */
+const pieceChars = 16 * 1024
+
+/** A place in a text to which one can go back. */
+export interface JsonMark {
+  readonly text: string
+  readonly parts: number
+  readonly before: number
+}
+
 /** Builds a JSON text from its beginning to its end, with placeholders for parts that arrive later. */
 export class JsonText {
-  /** The text since the last placeholder; append to it. */
+  /** The text since the last placeholder or piece; append to it. */
   text = ''
   readonly #parts: (string | Promise<string>)[] = []
   #before = 0
+  #waits = false
 
   /** Characters so far, without what is waited for. */
   get length(): number {
@@ -12,15 +23,42 @@ export class JsonText {
 
   /** Adds a placeholder for JSON that comes later. The promise must not reject. */
   wait(json: Promise<string>): void {
-    this.#parts.push(this.text, json)
+    this.#cut()
+    this.#parts.push(json)
+    this.#waits = true
+  }
+
+  /**
+   * Cuts off a piece where enough was appended. V8 keeps a text that was appended to as a tree with a node for each part; the
+   * tree of a large answer would live long enough to be copied and marked by several collections of garbage.
+   */
+  pause(): void {
+    if (this.text.length >= pieceChars) this.#cut()
+  }
+
+  #cut(): void {
+    // Reading a character makes V8 replace the tree by one flat text.
+    if (this.text.charCodeAt(0) > 0) this.#parts.push(this.text)
     this.#before += this.text.length
     this.text = ''
   }
 
+  mark(): JsonMark {
+    return { text: this.text, parts: this.#parts.length, before: this.#before }
+  }
+
+  /** Drops what came after the mark. */
+  goBack({ text, parts, before }: JsonMark): void {
+    this.#parts.length = parts
+    this.#before = before
+    this.text = text
+  }
+
   /** The whole text; synchronous where there is no placeholder. */
   whole(): string | Promise<string> {
-    if (this.#parts.length === 0) return this.text
-    return Promise.all([...this.#parts, this.text]).then((parts) => parts.join(''))
+    const parts = [...this.#parts, this.text]
+    if (!this.#waits) return parts.join('')
+    return Promise.all(parts).then((all) => all.join(''))
   }
 }
 

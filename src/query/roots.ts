@@ -47,7 +47,7 @@ export function writeRoots(
   const errors: GraphQLError[] = []
   for (const [at, root] of roots.entries()) {
     out.text += `${at === 0 ? '{' : ','}${JSON.stringify(root.key)}:`
-    const before = out.text
+    const before = out.mark()
     try {
       context.effort.begin()
       writeRoot(out, asked, root, context)
@@ -55,7 +55,8 @@ export function writeRoots(
       if (!(error instanceof GraphQLError)) throw error
       errors.push(locatedError(error, root.nodes, [root.key]))
       if (needed.has(root.nodes[0].name.value)) return { data: 'null', errors }
-      out.text = `${before}null`
+      out.goBack(before)
+      out.text += 'null'
     }
   }
   out.text += roots.length === 0 ? '{}' : '}'

@@ -229,6 +229,7 @@ const connection: Writers<TransactionConnection> = {
       writeObject(out, edge, context, below)
       effort.charge(1 + edge.row.tags.length / tagsPerStep)
       effort.written(out.length - before)
+      out.pause()
     }
     out.text += edges.length === 0 ? '[]' : ']'
   },

@@ -14,7 +14,7 @@ import { serve } from '../../src/http/listen.js'
 import { queryLimits } from '../../src/query/limits.js'
 import { LeftTables, leftTable, type QueryLine, QueryLines } from '../../src/query/lines.js'
 import type { QueryOrder, QueryReply, QueryResponse } from '../../src/query/protocol.js'
-import { createQueryHandler } from '../../src/query/route.js'
+import { createQueryHandler, type QueryThreads } from '../../src/query/route.js'
 import { type Answers, movedOf, QueryScheduler } from '../../src/query/scheduler.js'
 import type { QueryThread } from '../../src/query/wiring.js'
 import { patient } from '../chain/hostile.js'
@@ -209,4 +209,37 @@ t.test('queries are answered by threads of their own, beside each other', async 
   await close()
   for (const thread of threads) await thread.stop(60_000)
   await keeper.close()
+})
+
+t.test('the memory of a large answer is given back as soon as its client has it', async (t) => {
+  const replies: QueryReply[] = []
+  const threads: QueryThreads = {
+    ask: async () => {
+      const reply = { ...told(''), body: new TextEncoder().encode(`"${'x'.repeat(3_000_000)}"`) }
+      replies.push(reply)
+      return reply
+    },
+    holding: () => () => undefined,
+  }
+  const thrown: unknown[] = []
+  const handle = createQueryHandler({ threads, sizeMaxBytes: 1000, clientOf: () => 'nobody' })
+  const server = serve(
+    (request, reply) => {
+      handle(request, reply, '').catch((error: unknown) => thrown.push(error))
+    },
+    { host: '127.0.0.1', port: 0, stallMs: 5000, flowsMax: 100, onThrow: (error) => thrown.push(error) },
+  )
+  await server.listening
+  const url = `http://127.0.0.1:${server.port}/graphql?query={__typename}`
+  t.equal(((await (await fetch(url)).json()) as string).length, 3_000_000)
+  const left = (at: number): number => {
+    const reply = replies[at]
+    return reply !== undefined && 'body' in reply ? reply.body.length : -1
+  }
+  await eventually(async () => left(0) === 0)
+  const leaving = await fetch(url)
+  await leaving.body?.cancel()
+  await eventually(async () => left(1) === 0)
+  await server.close(100)
+  t.same(thrown, [])
 })
