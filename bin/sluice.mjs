@@ -1,6 +1,21 @@
 #!/usr/bin/env node
 // The `sluice` command. It works in a checkout before any build, too: then it says what is missing.
 import { existsSync } from 'node:fs'
+import { setFlagsFromString } from 'node:v8'
+
+// V8 has four threads that collect garbage for all threads of the program. They run at the priority of none of them: while they
+// collect what a query or a bundle left behind, they keep the processor from threads that answer requests. Without them each
+// thread collects its own garbage, at its own priority. Nothing may have been loaded yet: V8 must not be collecting now.
+const sharedCollectors = [
+  'parallel-scavenge',
+  'parallel-marking',
+  'parallel-compaction',
+  'parallel-pointer-update',
+  'concurrent-marking',
+  'concurrent-sweeping',
+  'concurrent-array-buffer-sweeping',
+]
+for (const name of sharedCollectors) setFlagsFromString(`--no-${name}`)
 
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
 const program = new URL('../dist/src/cli/sluice.js', import.meta.url)
