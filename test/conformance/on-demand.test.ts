@@ -1,5 +1,4 @@
 /** Uploads that top up what they lack, by our client and by the one that the network uses, on a chain of this machine. */
-import { existsSync } from 'node:fs'
 import t, { type Test } from 'tap'
 import { type Hex, stringToHex } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
@@ -8,16 +7,17 @@ import type { FundingMode, SendTokens } from '../../src/client/funding.js'
 import { signerOfEthereum } from '../../src/client/signer.js'
 import { anvilPath, type LocalChain, startChain } from '../admission/anvil.js'
 import { run } from '../flow/running.js'
+import { turboLibrary, withoutTurbo } from '../flow/turbo.js'
 import type { Places } from './our-client.js'
 import { compared, inShort, outcomeOf, settled } from './side-by-side.js'
-import { type TurboLibrary, turboPath } from './turbo-client.js'
+import type { TurboLibrary } from './turbo-client.js'
 import { newWallet } from './wallets.js'
 
 /** Everything here takes minutes on a busy machine. */
 t.setTimeout(600_000)
 
 const anvil = anvilPath()
-const skip = anvil === undefined || !existsSync(turboPath) ? 'no anvil, or test/clients not installed' : false
+const skip = withoutTurbo || (anvil === undefined && 'anvil is not installed')
 
 /** An upload with on-demand funding, and a cap or none. */
 type FundedUpload = (data: Uint8Array, cap?: bigint) => Promise<Funded>
@@ -93,7 +93,7 @@ t.test('on-demand top-ups pay what an upload lacks', { skip }, async (t) => {
   })
   const { upload = '', payment = '', gateway = '' } = urls
   const places = { upload, payment, gateway }
-  const library = (await import(turboPath)) as TurboLibrary
+  const library = await turboLibrary<TurboLibrary>()
   const [one, two] = [(await newWallet('ethereum')).privateKey, (await newWallet('ethereum')).privateKey]
   const ours = await steps(t, chain, one as Hex, await ourUpload(places, chain, one as Hex))
   const theirs = await steps(t, chain, two as Hex, theirUpload(library, places, chain, two as Hex))

@@ -2,23 +2,22 @@
  * The same script of all operations by our client and by the one that the network uses, against the program's own services.
  * A table of both results is among the comments of the output; where they differ the test fails.
  */
-import { existsSync, mkdirSync } from 'node:fs'
+import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import type { SendTokens } from '../../src/client/funding.js'
 import { signedItem } from '../../src/client/prepare.js'
 import { clientOf } from '../devnet/posting.js'
 import { type Running, run, sluice } from '../flow/running.js'
+import { miningTransfers, quickTransfers, withoutTurbo as skip, turboLibrary } from '../flow/turbo.js'
 import { type ClientOperations, type Scene, steps } from './client-operations.js'
 import { ourOperations } from './our-client.js'
 import { compared, inShort, type Outcome, outcomeOf, settled } from './side-by-side.js'
-import { type TurboLibrary, turboOperations, turboPath } from './turbo-client.js'
+import { type TurboLibrary, turboOperations } from './turbo-client.js'
 import { type NewWallet, newWallet, type WalletKind, walletKinds } from './wallets.js'
 
 /** Everything here takes minutes on a busy machine. */
 t.setTimeout(900_000)
-
-const skip = existsSync(turboPath) ? false : 'install test/clients to run it'
 
 const settings = {
   ...{ DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '0' },
@@ -72,11 +71,8 @@ async function sceneOf(
   }
 }
 
-/** Runs all steps by one client. While it does, blocks are mined as the library of the network expects it. */
-async function ran(
-  scene: Scene,
-  mine: () => Promise<unknown>,
-): Promise<Map<string, Outcome & { words?: string }>> {
+/** Runs all steps by one client. While it tops up, blocks are mined as the library of the network expects it. */
+async function ran(scene: Scene, devnet: string): Promise<Map<string, Outcome & { words?: string }>> {
   const names = new Map([
     [scene.address, '<own address>'],
     [scene.friendAddress, '<address of a friend>'],
@@ -84,27 +80,12 @@ async function ran(
   const outcomes = new Map<string, Outcome & { words?: string }>()
   for (const [name, step] of steps) {
     const isWaiting = name.includes('topUp')
-    const mining = isWaiting && scene.hasTokens ? mined(mine) : undefined
+    const mined = isWaiting && scene.hasTokens ? miningTransfers(devnet) : undefined
     const outcome = await outcomeOf(() => step(scene))
-    await mining?.()
+    await mined?.()
     outcomes.set(name, 'value' in outcome ? { value: settled(outcome.value, names) } : outcome)
   }
   return outcomes
-}
-
-/** Mines now and then, at most four blocks, until it is told to end. */
-function mined(mine: () => Promise<unknown>): () => Promise<void> {
-  let isOver = false
-  const work = (async () => {
-    for (let blocks = 0; blocks < 4 && !isOver; blocks++) {
-      await new Promise((resolve) => setTimeout(resolve, 1500))
-      await mine()
-    }
-  })()
-  return async () => {
-    isOver = true
-    await work
-  }
 }
 
 function placesOf({ urls }: Running): Served {
@@ -113,19 +94,20 @@ function placesOf({ urls }: Running): Served {
 }
 
 async function beside(t: Test, kind: WalletKind, places: Served): Promise<void> {
-  const library = (await import(turboPath)) as TurboLibrary
+  const library = await turboLibrary<TurboLibrary>()
   const folder = t.testdir()
-  const mine = (): Promise<unknown> => fetch(`${places.devnet}/mine/1`)
+  const tokenTools = await quickTransfers(places.gateway)
   const own = await sceneOf(places, join(folder, 'ours'), kind, (wallet) =>
     ourOperations(places, wallet.signer, sendingBy(places.devnet, wallet)),
   )
   const other = await sceneOf(places, join(folder, 'theirs'), kind, (wallet) =>
     turboOperations(library, places, {
       ...{ privateKey: wallet.privateKey, address: wallet.signer.address, token: kind },
+      ...(kind === 'arweave' && { tokenTools }),
     }),
   )
-  const ours = await ran(own, mine)
-  const theirs = await ran(other, mine)
+  const ours = await ran(own, places.devnet)
+  const theirs = await ran(other, places.devnet)
   for (const [name] of steps) {
     const [one, two] = [ours.get(name), theirs.get(name)]
     if (one === undefined || two === undefined) throw new Error(`${name} was not run`)

@@ -1,11 +1,6 @@
 import { createReadStream, statSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
 import type { ClientOperations, UploadWords } from './client-operations.js'
 import { folderCallbacks, itemCallbacks, listening, type Places } from './our-client.js'
-
-export const turboPath = fileURLToPath(
-  new URL('../../../test/clients/node_modules/@ardrive/turbo-sdk/lib/esm/node/index.js', import.meta.url),
-)
 
 type Given = Readonly<Record<string, unknown>>
 
@@ -35,17 +30,21 @@ function optionsOf({ tags, target, anchor, paidBy, isChunked, heard }: UploadWor
 export function turboOperations(
   library: TurboLibrary,
   places: Places & { readonly rpc?: string },
-  key: { readonly privateKey: unknown; readonly address: string; readonly token: string },
+  key: {
+    readonly privateKey: unknown
+    readonly address: string
+    readonly token: string
+    readonly tokenTools?: object
+  },
 ): ClientOperations {
-  const { privateKey, address: nativeAddress, token } = key
+  const { address: nativeAddress, ...own } = key
   const { TurboFactory, USD, createMemoryFolderIndex } = library
   const services = {
     uploadServiceConfig: { url: places.upload },
     paymentServiceConfig: { url: places.payment },
     gatewayUrl: places.rpc ?? places.gateway,
-    token,
   }
-  const turbo = TurboFactory.authenticated({ ...services, privateKey })
+  const turbo = TurboFactory.authenticated({ ...services, ...own })
   // Raw uploads are for one token only there, whoever asks.
   const raw = TurboFactory.unauthenticated({ ...services, token: 'base-usdc' })
   const indexes = new Map<string, object>()

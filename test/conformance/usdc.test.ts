@@ -3,7 +3,7 @@
  * same receipts for the same money, on a chain of this machine.
  */
 import { createHash } from 'node:crypto'
-import { createReadStream, existsSync, writeFileSync } from 'node:fs'
+import { createReadStream, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import type { Hex } from 'viem'
@@ -16,15 +16,16 @@ import { signerOfEthereum } from '../../src/client/signer.js'
 import { anvilPath, type LocalChain, startChain } from '../admission/anvil.js'
 import { stockFacilitator } from '../admission/stock-facilitator.js'
 import { run } from '../flow/running.js'
+import { turboLibrary, withoutTurbo } from '../flow/turbo.js'
 import type { Places } from './our-client.js'
 import { compared, inShort, type Outcome, outcomeOf, settled } from './side-by-side.js'
-import { type TurboLibrary, turboPath } from './turbo-client.js'
+import type { TurboLibrary } from './turbo-client.js'
 
 /** Everything here takes minutes on a busy machine. */
 t.setTimeout(600_000)
 
 const anvil = anvilPath()
-const skip = anvil === undefined || !existsSync(turboPath) ? 'no anvil, or test/clients not installed' : false
+const skip = withoutTurbo || (anvil === undefined && 'anvil is not installed')
 
 /** What is paid for in USDC. Caps in millionths. */
 interface Paying {
@@ -58,7 +59,11 @@ async function ourPaying(places: Places, key: Hex, fetcher: FetchLike): Promise<
 function theirPaying({ TurboFactory, X402Funding }: TurboLibrary, places: Places, key: Hex): Paying {
   const turbo = TurboFactory.authenticated({
     ...{ privateKey: key, token: 'base-usdc' },
-    uploadServiceConfig: { url: places.upload },
+    // It tries an upload five times, with longer and longer pauses, whatever the error is; what is refused here stays refused.
+    uploadServiceConfig: {
+      url: places.upload,
+      retryConfig: { retries: 2, retryDelay: () => 50, onRetry: () => undefined },
+    },
     paymentServiceConfig: { url: places.payment },
   })
   const call = (name: string, given: object): Promise<unknown> => turbo[name]?.call(turbo, given) as never
@@ -133,7 +138,7 @@ async function richKey(chain: LocalChain): Promise<{ key: Hex; held: () => Promi
 }
 
 async function beside(t: Test, chain: LocalChain, places: Places): Promise<void> {
-  const library = (await import(turboPath)) as TurboLibrary
+  const library = await turboLibrary<TurboLibrary>()
   const columns: Map<string, Outcome>[] = []
   for (const make of [
     (key: Hex) => ourPaying(places, key, (url, init) => fetch(url, init)),

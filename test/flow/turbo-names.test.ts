@@ -1,7 +1,5 @@
 /** Names for credits, by the library of the network, unmodified: what was bought is what the gateway serves. */
 import { generateKeyPairSync } from 'node:crypto'
-import { existsSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { encodeBase58 } from '../../src/format/base58.js'
 import { clientOf, knownWallet } from '../devnet/posting.js'
@@ -9,11 +7,7 @@ import { eventually } from '../eventually.js'
 import { askAt } from '../gateway/rig.js'
 import { someId } from '../source/rig.js'
 import { run } from './running.js'
-
-const library = fileURLToPath(
-  new URL('../../../test/clients/node_modules/@ardrive/turbo-sdk/lib/esm/node/index.js', import.meta.url),
-)
-const skip = existsSync(library) ? false : 'install test/clients to run it'
+import { withoutTurbo as skip, turboLibrary } from './turbo.js'
 
 interface Price {
   readonly winc: string
@@ -59,7 +53,7 @@ t.test(
   'a name is bought, pointed at content, extended and upgraded, with credits and by card',
   { skip },
   async (t) => {
-    const { TurboFactory, ArweaveSigner, solanaOwnerSigner, USD } = (await import(library)) as Turbo
+    const { TurboFactory, ArweaveSigner, solanaOwnerSigner, USD } = await turboLibrary<Turbo>()
     const { urls } = await run(t, t.testdir(), { DEVNET_SEED: 'false', SERVICES: 'gateway,payment' })
     const { payment = '', gateway = '', devnet = '' } = urls
     const services = { paymentServiceConfig: { url: payment }, gatewayUrl: gateway, token: 'arweave' }

@@ -1,16 +1,9 @@
 /** The payment service as clients of the network use it: their own library, unmodified. */
-import { existsSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { pause } from '../../src/actor/clock.js'
 import { clientOf, knownWallet } from '../devnet/posting.js'
 import { eventually } from '../eventually.js'
 import { run } from './running.js'
-
-const library = fileURLToPath(
-  new URL('../../../test/clients/node_modules/@ardrive/turbo-sdk/lib/esm/node/index.js', import.meta.url),
-)
-const skip = existsSync(library) ? false : 'install test/clients to run it'
+import { miningTransfers, quickTransfers, withoutTurbo as skip, turboLibrary } from './turbo.js'
 
 interface Balance {
   readonly winc: string
@@ -69,7 +62,7 @@ t.test(
   'prices, a card, a top-up from the chain and its history, by the library of the network',
   { skip },
   async (t) => {
-    const { TurboFactory, ArweaveSigner, USD } = (await import(library)) as Turbo
+    const { TurboFactory, ArweaveSigner, USD } = await turboLibrary<Turbo>()
     const { urls } = await run(t, t.testdir(), settings)
     const { payment = '', devnet = '', gateway = '' } = urls
     const services = { paymentServiceConfig: { url: payment }, gatewayUrl: gateway, token: 'arweave' }
@@ -109,7 +102,9 @@ t.test(
     const nothing = { givenApprovals: [], receivedApprovals: [] }
     t.strictSame(await turbo.getCreditShareApprovals({ userAddress: owner }), nothing)
 
-    const signed = TurboFactory.authenticated({ ...services, signer: new ArweaveSigner(wallet) })
+    const signed = TurboFactory.authenticated({
+      ...{ ...services, signer: new ArweaveSigner(wallet), tokenTools: await quickTransfers(gateway) },
+    })
     const session = await signed.createCheckoutSession({ amount: USD(10), owner })
     t.match(session, { winc: '1225600000000', paymentAmount: 1000, url: /^http.*\/checkout\// })
     t.notOk(session.client_secret)
@@ -125,14 +120,9 @@ t.test(
 
     await fetch(`${devnet}/mint/${owner}/1000000000000`)
     // The library waits until an index has the transaction: it must be mined meanwhile, in fewer blocks than it takes to count.
-    const mining = (async () => {
-      for (let blocks = 0; blocks < 4; blocks += 1) {
-        await pause(2000)
-        await fetch(`${devnet}/mine/1`)
-      }
-    })()
+    const mined = miningTransfers(devnet)
     const topUp = await signed.topUpWithTokens({ tokenAmount: 1_000_000, feeMultiplier: 1 })
-    await mining
+    await mined()
     t.match(topUp, { status: 'pending', winc: '766000', quantity: '1000000' })
     t.match(await signed.submitFundTransaction({ txId: topUp.id }), { status: 'pending' })
     t.match(await signed.getBalance(), { winc: '1225600000000' }, 'not deep enough')

@@ -1,19 +1,16 @@
 /** Credits sent to others, as clients of the network do it: their own library and its command line, unmodified. */
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import t from 'tap'
 import { clientOf, knownWallet } from '../devnet/posting.js'
 import { eventually } from '../eventually.js'
 import { run } from './running.js'
+import { quickTransfers, withoutTurbo as skip, turboCommandPath, turboLibrary } from './turbo.js'
 
-const root = new URL('../../../test/clients/node_modules/@ardrive/turbo-sdk/lib/esm/', import.meta.url)
-const library = fileURLToPath(new URL('node/index.js', root))
-const commandLine = fileURLToPath(new URL('cli/cli.js', root))
 const jwk = fileURLToPath(new URL('../../../test/fixture/rsa-4096.jwk.json', import.meta.url))
-const skip = existsSync(library) ? false : 'install test/clients to run it'
+const shortWaits = new URL('short-waits.js', import.meta.url).href
 
 interface Approval {
   readonly approvalDataItemId: string
@@ -46,7 +43,7 @@ const settings = {
 const stranger = (): string => randomBytes(32).toString('base64url')
 
 t.test('a top-up for another wallet, shared credits, and the command line', { skip }, async (t) => {
-  const { TurboFactory, ArweaveSigner } = (await import(library)) as Library
+  const { TurboFactory, ArweaveSigner } = await turboLibrary<Library>()
   const { urls } = await run(t, t.testdir(), settings)
   const { payment = '', upload = '', devnet = '', gateway = '' } = urls
   const wallet = knownWallet()
@@ -54,7 +51,7 @@ t.test('a top-up for another wallet, shared credits, and the command line', { sk
   await fetch(`${devnet}/mint/${owner}/1000000000000000`)
   const turbo = TurboFactory.authenticated({
     ...{ paymentServiceConfig: { url: payment }, uploadServiceConfig: { url: upload }, gatewayUrl: gateway },
-    ...{ token: 'arweave', signer: new ArweaveSigner(wallet) },
+    ...{ token: 'arweave', signer: new ArweaveSigner(wallet), tokenTools: await quickTransfers(gateway) },
   })
   const wincOf = async (address: string): Promise<string> => (await turbo.getBalance(address)).winc
 
@@ -71,7 +68,16 @@ t.test('a top-up for another wallet, shared credits, and the command line', { sk
 
   const command = async (...words: string[]): Promise<string> => {
     const places = ['--payment-url', payment, '--upload-url', upload, '--gateway', gateway]
-    const given = [commandLine, ...words, '--token', 'arweave', '--quiet', ...places]
+    const given = [
+      '--import',
+      shortWaits,
+      turboCommandPath,
+      ...words,
+      '--token',
+      'arweave',
+      '--quiet',
+      ...places,
+    ]
     const environment = { PATH: process.env.PATH ?? '' }
     const { stdout } = await promisify(execFile)(process.execPath, given, { env: environment })
     return stdout

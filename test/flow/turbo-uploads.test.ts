@@ -1,15 +1,12 @@
 /** The upload service as clients of the network use it: their own library, unmodified. */
 import { randomBytes } from 'node:crypto'
-import { createReadStream, existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { createReadStream, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { run } from './running.js'
+import { withoutTurbo as skip, turboLibrary } from './turbo.js'
 
-const library = fileURLToPath(
-  new URL('../../../test/clients/node_modules/@ardrive/turbo-sdk/lib/esm/node/index.js', import.meta.url),
-)
 const jwk = fileURLToPath(new URL('../../../test/fixture/rsa-4096.jwk.json', import.meta.url))
-const skip = existsSync(library) ? false : 'install test/clients to run it'
 
 interface Uploaded {
   readonly id: string
@@ -29,7 +26,7 @@ interface Library {
 t.test('strings and streams go up with keys of two kinds, and are served at once', { skip }, async (t) => {
   const folder = t.testdir()
   const { urls } = await run(t, folder, { DEVNET_SEED: 'false', UPLOAD_FREE_ITEM_BYTES: '5000000' })
-  const { TurboFactory, EthereumSigner } = (await import(library)) as Library
+  const { TurboFactory, EthereumSigner } = await turboLibrary<Library>()
   const services = {
     uploadServiceConfig: { url: urls.upload },
     paymentServiceConfig: { url: urls.payment },
@@ -64,7 +61,7 @@ t.test('60 MB go up in parts, ten at once', { skip }, async (t) => {
   const folder = t.testdir()
   const free = { UPLOAD_FREE_ITEM_BYTES: '100000000', UPLOAD_FREE_WALLET_BYTES: '200000000' }
   const { urls } = await run(t, folder, { DEVNET_SEED: 'false', ...free })
-  const { TurboFactory } = (await import(library)) as Library
+  const { TurboFactory } = await turboLibrary<Library>()
   const turbo = TurboFactory.authenticated({
     uploadServiceConfig: { url: urls.upload },
     paymentServiceConfig: { url: urls.payment },

@@ -1,6 +1,6 @@
 /** Uploads and top-ups in USDC on a local chain, as clients of the network do them: their own libraries, unmodified. */
 import { randomBytes } from 'node:crypto'
-import { createReadStream, existsSync, writeFileSync } from 'node:fs'
+import { createReadStream, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
@@ -9,15 +9,12 @@ import { anvilPath, startChain } from '../admission/anvil.js'
 import { stockFacilitator } from '../admission/stock-facilitator.js'
 import { eventually } from '../eventually.js'
 import { run } from './running.js'
+import { turboLibrary, withoutTurbo } from './turbo.js'
 
 const modules = new URL('../../../test/clients/node_modules/', import.meta.url)
-const turboLibrary = fileURLToPath(new URL('@ardrive/turbo-sdk/lib/esm/node/index.js', modules))
 const fetchLibrary = fileURLToPath(new URL('x402-fetch/dist/esm/index.mjs', modules))
 const binary = anvilPath()
-const skip =
-  existsSync(turboLibrary) && existsSync(fetchLibrary)
-    ? binary === undefined && 'anvil is not installed'
-    : 'install test/clients to run it'
+const skip = withoutTurbo || (binary === undefined && 'anvil is not installed')
 
 interface Uploaded {
   readonly id: string
@@ -60,7 +57,7 @@ t.test('clients pay for uploads and top-ups in USDC', { skip }, async (t) => {
     Buffer.from(await (await fetch(`${gateway}/raw/${id}`)).arrayBuffer())
   const settled = (): number => facilitator.calls.filter((call) => call === 'settle').length
 
-  const { TurboFactory, EthereumSigner, X402Funding } = (await import(turboLibrary)) as TurboLibrary
+  const { TurboFactory, EthereumSigner, X402Funding } = await turboLibrary<TurboLibrary>()
   const places = { uploadServiceConfig: { url: upload }, paymentServiceConfig: { url: payment } }
   const turbo = TurboFactory.authenticated({
     ...{ ...places, token: 'base-usdc', signer: new EthereumSigner(key.slice(2)) },
@@ -130,31 +127,33 @@ t.test('clients pay for uploads and top-ups in USDC', { skip }, async (t) => {
   })
 })
 
-const installed = existsSync(turboLibrary) ? false : 'install test/clients to run it'
-
-t.test('a program as it is started takes USDC of a chain that is its own', { skip: installed }, async (t) => {
-  const folder = t.testdir()
-  const { urls } = await run(t, folder, { DEVNET_SEED: 'false' })
-  const { upload = '', payment = '', gateway = '' } = urls
-  const { TurboFactory, EthereumSigner, X402Funding } = (await import(turboLibrary)) as TurboLibrary
-  const turbo = TurboFactory.authenticated({
-    ...{ uploadServiceConfig: { url: upload }, paymentServiceConfig: { url: payment } },
-    ...{ token: 'base-usdc', signer: new EthereumSigner(generatePrivateKey().slice(2)) },
-  })
-  const maxMUSDCAmount = 20_000_000
-  const served = async (id: string): Promise<Buffer> =>
-    Buffer.from(await (await fetch(`${gateway}/raw/${id}`)).arrayBuffer())
-  const data = randomBytes(300_000)
-  const raw = await turbo.uploadRawX402Data({ data, maxMUSDCAmount })
-  t.ok((await served(raw.id)).equals(data))
-  t.ok(BigInt(raw.winc) > 0n)
-  const bytes = randomBytes(11_000_000)
-  const path = `${folder}/large.bin`
-  writeFileSync(path, bytes)
-  const file = await turbo.uploadFile({
-    fileStreamFactory: () => createReadStream(path),
-    fileSizeFactory: () => bytes.length,
-    fundingMode: new X402Funding({ maxMUSDCAmount }),
-  })
-  t.ok((await served(file.id)).equals(bytes))
-})
+t.test(
+  'a program as it is started takes USDC of a chain that is its own',
+  { skip: withoutTurbo },
+  async (t) => {
+    const folder = t.testdir()
+    const { urls } = await run(t, folder, { DEVNET_SEED: 'false' })
+    const { upload = '', payment = '', gateway = '' } = urls
+    const { TurboFactory, EthereumSigner, X402Funding } = await turboLibrary<TurboLibrary>()
+    const turbo = TurboFactory.authenticated({
+      ...{ uploadServiceConfig: { url: upload }, paymentServiceConfig: { url: payment } },
+      ...{ token: 'base-usdc', signer: new EthereumSigner(generatePrivateKey().slice(2)) },
+    })
+    const maxMUSDCAmount = 20_000_000
+    const served = async (id: string): Promise<Buffer> =>
+      Buffer.from(await (await fetch(`${gateway}/raw/${id}`)).arrayBuffer())
+    const data = randomBytes(300_000)
+    const raw = await turbo.uploadRawX402Data({ data, maxMUSDCAmount })
+    t.ok((await served(raw.id)).equals(data))
+    t.ok(BigInt(raw.winc) > 0n)
+    const bytes = randomBytes(11_000_000)
+    const path = `${folder}/large.bin`
+    writeFileSync(path, bytes)
+    const file = await turbo.uploadFile({
+      fileStreamFactory: () => createReadStream(path),
+      fileSizeFactory: () => bytes.length,
+      fundingMode: new X402Funding({ maxMUSDCAmount }),
+    })
+    t.ok((await served(file.id)).equals(bytes))
+  },
+)
