@@ -67,6 +67,8 @@ export class Pool {
       maxThreads: threads,
       // No bound here, because `run` has one. One task at a time on each thread: two would only share its time.
       concurrentTasksPerWorker: 1,
+      // Otherwise a task that finds no thread free goes to the end of the queue, again and again.
+      stricterFIFO: true,
     })
   }
 }

@@ -38,3 +38,16 @@ t.test('a task that fails is run once more, and its place is free then', async (
     t.equal(warned.length, failure)
   }
 })
+
+t.test('tasks that wait are done in the order in which they came', async (t) => {
+  const pool = new Pool({ file: 'proof', threads: 1, waitingMax: 100 }, silentLog)
+  t.teardown(() => pool.close())
+  const done: number[] = []
+  const one = async (at: number): Promise<void> => {
+    await pool.run('items', { items: [] })
+    done.push(at)
+  }
+  const wanted = Array.from({ length: 100 }, (_, at) => at)
+  await Promise.all(wanted.map(one))
+  t.same(done, wanted)
+})
