@@ -38,6 +38,16 @@ export async function scene(t: Test): Promise<Scene> {
   }
 }
 
+/** Another payer at the same program, and the facilitator as it was at its start. */
+export function newBuyer(scene: Scene): Scene {
+  const { facilitator } = scene
+  const payer = newAccount()
+  facilitator.calls.length = 0
+  facilitator.balances.clear()
+  facilitator.balances.set(payer.address.toLowerCase(), 100_000_000n)
+  return { ...scene, payer }
+}
+
 export const secret = 'a-secret-of-two-services'
 const signer = ed25519Signer(Buffer.alloc(32, 7))
 export const itemOf = (text: string, bytes = 50_000): Buffer =>

@@ -7,10 +7,13 @@ import { newAccount, payee } from '../admission/scene.js'
 import { payment, unpacked } from '../admission/shop.js'
 import { eventually } from '../eventually.js'
 import { run } from './running.js'
-import { answerTo, itemOf, offerIn, post, scene, signed, type Told } from './usdc-scene.js'
+import { answerTo, itemOf, newBuyer, offerIn, post, scene, signed, type Told } from './usdc-scene.js'
+
+/** One program for all tests but the one that kills it: each buyer comes with a purse and a facilitator that has seen nothing. */
+const shop = await scene(t)
 
 t.test('a signed item is paid for by a payment of its own, once', async (t) => {
-  const { facilitator, payer, program, taken } = await scene(t)
+  const { facilitator, payer, program, taken } = newBuyer(shop)
   const { upload = '', gateway = '', payment: bank = '' } = program.urls
   const names = ['/x402/upload/signed', '/v1/x402/upload/signed', '/x402/data-item/signed/base-sepolia']
   for (const [at, name] of names.entries()) {
@@ -53,54 +56,8 @@ t.test('a signed item is paid for by a payment of its own, once', async (t) => {
   t.ok(price.ok)
 })
 
-t.test('the offer comes before the body, and bad payments and items move nothing', async (t) => {
-  const { facilitator, payer, program, taken } = await scene(t)
-  const { upload = '' } = program.urls
-  const url = `${upload}/v1/x402/upload/signed`
-  const item = itemOf('never paid')
-  const value = offerIn(await post(url, item)).maxAmountRequired
-  const head = `POST /v1/x402/upload/signed HTTP/1.1\r\nHost: uploads.test\r\n`
-  const offered = await answerTo(upload, `${head}Content-Length: 5000000\r\n\r\n`)
-  t.match(offered, /^HTTP\/1\.1 402 .*"maxTimeoutSeconds":300,/s, 'without a byte of the body')
-  t.match(offered, 'http://uploads.test/v1/x402/upload/signed')
-  const large = await answerTo(upload, `${head}Content-Length: 50000000\r\n\r\n`)
-  t.match(large, '"maxTimeoutSeconds":1800,')
-  const headless = await answerTo(upload, `${head}Transfer-Encoding: chunked\r\n\r\n`)
-  t.match(headless, /^HTTP\/1\.1 411 .*Content Length is required for x402 upload\.$/s)
-  const wishes = [
-    { to: newAccount().address, value },
-    { to: payee, value: '999' },
-    { to: payee, value, signature: `0x${'00'.repeat(65)}` },
-    { to: payee, value, domain: { chainId: 8453 } },
-    { to: payee, value, validBefore: Math.floor(Date.now() / 1000) + 3 },
-  ]
-  for (const wish of wishes) {
-    const refused = await post(url, item, await payment(payer, 1, wish))
-    t.equal(refused.status, 402)
-    t.match(refused.json, { error: 'payment_verification_failed', accepts: [{ payTo: payee }] })
-  }
-  t.equal((await post(url, item, { 'x-payment': 'rubbish' })).status, 400)
-  const poor = await post(url, item, await payment(newAccount(), 1, { to: payee, value }))
-  t.equal(poor.status, 402)
-  const sound = await payment(payer, 1, { to: payee, value })
-  const broken = Buffer.from(item)
-  broken[broken.length - 1] = (broken.at(-1) ?? 0) ^ 1
-  const invalid = await post(url, broken, sound)
-  t.equal(invalid.status, 400)
-  t.equal(invalid.json.text, 'Invalid Data Item!')
-  t.equal(facilitator.count('settle'), 0)
-  t.equal(taken(), 0n)
-  t.equal((await post(url, item, sound)).status, 200, 'the payment is good all the same')
-  facilitator.verify = (call) => {
-    call.response.writeHead(500).end()
-    return true
-  }
-  const away = await post(url, itemOf('away'), await payment(payer, 1, { to: payee, value }))
-  t.equal(away.status, 503)
-})
-
 t.test('a name that the client gives a payment is good for one request', async (t) => {
-  const { facilitator, payer, program } = await scene(t)
+  const { facilitator, payer, program } = newBuyer(shop)
   const { upload = '' } = program.urls
   const url = `${upload}/x402/upload/signed`
   const item = itemOf('named')
@@ -123,7 +80,7 @@ t.test('a name that the client gives a payment is good for one request', async (
 })
 
 t.test('bytes are signed by the service: small ones for nothing, others for USDC', async (t) => {
-  const { facilitator, payer, program, taken } = await scene(t)
+  const { facilitator, payer, program, taken } = newBuyer(shop)
   const { upload = '', gateway = '' } = program.urls
   for (const name of ['/v1/x402/upload/unsigned', '/x402/data-item/unsigned']) {
     const url = upload + name
@@ -164,7 +121,7 @@ t.test('bytes are signed by the service: small ones for nothing, others for USDC
 t.test(
   'bytes of no announced length: what is free, and what the payment of the request is enough for',
   async (t) => {
-    const { facilitator, payer, program, taken } = await scene(t)
+    const { facilitator, payer, program, taken } = newBuyer(shop)
     const { upload = '', gateway = '' } = program.urls
     const url = `${upload}/x402/upload/unsigned`
     const chunked = async (body: Uint8Array, headers: Record<string, string> = {}): Promise<Told> => {
@@ -209,7 +166,7 @@ t.test(
 )
 
 t.test('an upload in parts is paid at its beginning, and what is not used becomes credits', async (t) => {
-  const { facilitator, payer, program, taken } = await scene(t)
+  const { facilitator, payer, program, taken } = newBuyer(shop)
   const { upload = '', gateway = '', payment: bank = '' } = program.urls
   const item = itemOf('in parts', 6_000_000)
   const chunk = 5_242_880
@@ -264,7 +221,7 @@ t.test('an upload in parts is paid at its beginning, and what is not used become
 })
 
 t.test('prices are told in USDC, and are what is asked for', async (t) => {
-  const { program } = await scene(t)
+  const { program } = newBuyer(shop)
   const { upload = '' } = program.urls
   const item = itemOf('priced')
   const ask = async (path: string): Promise<Record<string, unknown>> =>
@@ -281,6 +238,52 @@ t.test('prices are told in USDC, and are what is asked for', async (t) => {
   for (const path of ['data-item/usdc-base/1000', 'data-item/gold/1000', 'data-item/usdc-base-sepolia/0'])
     t.equal((await fetch(`${upload}/price/x402/${path}`)).status, 400, path)
   t.equal((await fetch(`${upload}/price/x402/data/usdc-base-sepolia/1000?tags=101`)).status, 400)
+})
+
+t.test('the offer comes before the body, and bad payments and items move nothing', async (t) => {
+  const { facilitator, payer, program, taken } = newBuyer(shop)
+  const { upload = '' } = program.urls
+  const url = `${upload}/v1/x402/upload/signed`
+  const item = itemOf('never paid')
+  const value = offerIn(await post(url, item)).maxAmountRequired
+  const head = `POST /v1/x402/upload/signed HTTP/1.1\r\nHost: uploads.test\r\n`
+  const offered = await answerTo(upload, `${head}Content-Length: 5000000\r\n\r\n`)
+  t.match(offered, /^HTTP\/1\.1 402 .*"maxTimeoutSeconds":300,/s, 'without a byte of the body')
+  t.match(offered, 'http://uploads.test/v1/x402/upload/signed')
+  const large = await answerTo(upload, `${head}Content-Length: 50000000\r\n\r\n`)
+  t.match(large, '"maxTimeoutSeconds":1800,')
+  const headless = await answerTo(upload, `${head}Transfer-Encoding: chunked\r\n\r\n`)
+  t.match(headless, /^HTTP\/1\.1 411 .*Content Length is required for x402 upload\.$/s)
+  const wishes = [
+    { to: newAccount().address, value },
+    { to: payee, value: '999' },
+    { to: payee, value, signature: `0x${'00'.repeat(65)}` },
+    { to: payee, value, domain: { chainId: 8453 } },
+    { to: payee, value, validBefore: Math.floor(Date.now() / 1000) + 3 },
+  ]
+  for (const wish of wishes) {
+    const refused = await post(url, item, await payment(payer, 1, wish))
+    t.equal(refused.status, 402)
+    t.match(refused.json, { error: 'payment_verification_failed', accepts: [{ payTo: payee }] })
+  }
+  t.equal((await post(url, item, { 'x-payment': 'rubbish' })).status, 400)
+  const poor = await post(url, item, await payment(newAccount(), 1, { to: payee, value }))
+  t.equal(poor.status, 402)
+  const sound = await payment(payer, 1, { to: payee, value })
+  const broken = Buffer.from(item)
+  broken[broken.length - 1] = (broken.at(-1) ?? 0) ^ 1
+  const invalid = await post(url, broken, sound)
+  t.equal(invalid.status, 400)
+  t.equal(invalid.json.text, 'Invalid Data Item!')
+  t.equal(facilitator.count('settle'), 0)
+  t.equal(taken(), 0n)
+  t.equal((await post(url, item, sound)).status, 200, 'the payment is good all the same')
+  facilitator.verify = (call) => {
+    call.response.writeHead(500).end()
+    return true
+  }
+  const away = await post(url, itemOf('away'), await payment(payer, 1, { to: payee, value }))
+  t.equal(away.status, 503)
 })
 
 t.test('a kill between the settlement and the receipt loses nothing', async (t) => {

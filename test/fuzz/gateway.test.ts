@@ -535,6 +535,7 @@ async function fuzzed(t: Test, lengthMs: number, words?: readonly string[]): Pro
 t.test('every answer is that of its request', (t) => fuzzed(t, seconds * 1000))
 
 /** A twin runs no native code, so that a sanitizer sees nothing of it. */
-const skip = process.execArgv.includes('--conditions=sanitized') && 'the twins have no code that a sanitizer watches'
+const skip =
+  process.execArgv.includes('--conditions=sanitized') && 'the twins have no code that a sanitizer watches'
 
 t.test('with the twins of the addons, too', { skip }, (t) => fuzzed(t, seconds * 250, ['--conditions=twin']))
