@@ -6,9 +6,9 @@ import { setFlagsFromString } from 'node:v8'
 // V8 has four threads that collect garbage for all threads of the program. They run at the priority of none of them: while they
 // collect what a query or a bundle left behind, they keep the processor from threads that answer requests. Without them each
 // thread collects its own garbage, at its own priority. Nothing may have been loaded yet: V8 must not be collecting now.
+// Not among them is parallel-marking: without it Node 20 ends with a failed check of V8 at the first collection of a start.
 const sharedCollectors = [
   'parallel-scavenge',
-  'parallel-marking',
   'parallel-compaction',
   'parallel-pointer-update',
   'concurrent-marking',

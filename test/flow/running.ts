@@ -24,7 +24,7 @@ export interface Running {
 /** Making a key of its own takes a program seconds. */
 const wallet = fileURLToPath(new URL('../../../test/fixture/rsa-4096.jwk.json', import.meta.url))
 
-const program = fileURLToPath(new URL('../../src/cli/sluice.js', import.meta.url))
+const program = fileURLToPath(new URL('../../../bin/sluice.mjs', import.meta.url))
 
 /** Builds of the addons that the tests run with are those of the program, too. */
 const conditions = process.execArgv.filter((word) => word.startsWith('--conditions='))
