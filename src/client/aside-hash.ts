@@ -11,7 +11,7 @@ export interface AsideHash {
   drop(): void
 }
 
-type Batch = Uint8Array<ArrayBuffer>
+type Batch = Uint8Array<ArrayBufferLike>
 
 /** What a thread is told: the next `size` bytes of a job, and whether they are its last; `drop` ends it without an answer. */
 interface Order {
@@ -31,7 +31,9 @@ interface News {
 }
 
 interface Thread {
-  post(order: Order, transfer: ArrayBuffer[]): void
+  post(order: Order): void
+  /** Memory that both threads can use, or that goes from one to the other. */
+  batch(): Batch
   /** Keeps the process alive while it works, where threads would not. */
   hold(isWorking: boolean): void
 }
@@ -41,9 +43,9 @@ type StartThread = (news: (news: News) => void, failed: (error: Error) => void) 
 /** Bytes of a message: one costs more than copying a few KiB. */
 const batchBytes = 256 * 1024
 /** Bytes on their way to the other thread, at most. */
-const waitingBytesMax = 8 * 1024 * 1024
+const waitingBytesMax = 4 * 1024 * 1024
 /** Batches that are kept for the next bytes. */
-const spareMax = 8
+const spareMax = waitingBytesMax / batchBytes
 
 interface Job {
   waiting: number
@@ -93,7 +95,7 @@ class HashThread {
       const one = this.#jobs.get(job)
       if (one === undefined) return
       one.waiting += size
-      this.#thread.post({ job, batch, size, isLast }, [batch.buffer])
+      this.#thread.post({ job, batch, size, isLast })
       if (!isLast) batch = this.#batch()
       size = 0
     }
@@ -119,14 +121,14 @@ class HashThread {
       },
       drop: () => {
         if (!this.#jobs.has(job)) return
-        this.#thread.post({ job, batch, size: 0, isLast: true, drop: true }, [batch.buffer])
+        this.#thread.post({ job, batch, size: 0, isLast: true, drop: true })
         this.#ended(job)
       },
     }
   }
 
   #batch(): Batch {
-    return this.#spare.pop() ?? new Uint8Array(batchBytes)
+    return this.#spare.pop() ?? this.#thread.batch()
   }
 
   #heard({ job, batch, size, digest }: News): void {
@@ -148,7 +150,7 @@ class HashThread {
 
 interface NodeWorker {
   on(event: string, listen: (value: never) => void): void
-  postMessage(message: object, transfer?: ArrayBuffer[]): void
+  postMessage(message: object): void
   ref(): void
   unref(): void
 }
@@ -164,7 +166,7 @@ parentPort.on('message', ({ job, batch, size, isLast, drop }) => {
   if (isLast) jobs.delete(job)
   else jobs.set(job, hash)
   const digest = isLast && !drop ? new Uint8Array(hash.digest()) : undefined
-  parentPort.postMessage({ job, batch, size, digest }, [batch.buffer])
+  parentPort.postMessage({ job, batch, size, digest })
 })
 `
 
@@ -187,7 +189,9 @@ function startNodeThread({ Worker }: NodeThreads): StartThread {
     worker.on('exit', () => failed(new Error('the thread that hashes has ended')))
     worker.unref()
     return {
-      post: (order, transfer) => worker.postMessage(order, transfer),
+      post: (order) => worker.postMessage(order),
+      // Shared: a buffer that is handed over counts as a new one each time, and many of those start the garbage collector.
+      batch: () => new Uint8Array(new SharedArrayBuffer(batchBytes)),
       hold: (isWorking) => (isWorking ? worker.ref() : worker.unref()),
     }
   }
@@ -261,7 +265,7 @@ onmessage = ({ data }) => {
 interface BrowserWorker {
   onmessage: (event: { readonly data: News }) => void
   onerror: (event: { readonly message?: string; preventDefault(): void }) => void
-  postMessage(message: object, transfer?: ArrayBuffer[]): void
+  postMessage(message: object, transfer?: ArrayBufferLike[]): void
 }
 
 type BrowserScope = {
@@ -279,7 +283,12 @@ function startBrowserThread(Worker: new (url: string) => BrowserWorker, module: 
       failed(new Error(`the thread that hashes failed: ${event.message ?? 'it was not allowed to start'}`))
     }
     worker.postMessage({ module, state: initialState(), ...layout })
-    return { post: (order, transfer) => worker.postMessage(order, transfer), hold: () => undefined }
+    return {
+      // Pages have shared memory only where they are isolated from other origins.
+      post: (order) => worker.postMessage(order, [order.batch.buffer]),
+      batch: () => new Uint8Array(batchBytes),
+      hold: () => undefined,
+    }
   }
 }
 

@@ -23,11 +23,15 @@ export function waited(ms: number, signal?: AbortSignal): Promise<void> {
   })
 }
 
-/** A signal that fires with the caller's, and where nothing has come for some time. */
+/**
+ * A signal that fires with the caller's, and where nothing has come for some time. Its timer is not set anew for each piece of a
+ * body: when it fires it looks since when something is waited for.
+ */
 export class Patience {
   readonly #controller = new AbortController()
   readonly #stop = (): void => this.#controller.abort(this.given?.reason)
   #timer: ReturnType<typeof setTimeout> | undefined
+  #sinceMs: number | undefined
 
   constructor(
     private readonly ms: number,
@@ -40,20 +44,38 @@ export class Patience {
     return this.#controller.signal
   }
 
-  /** From now on something has to come. */
+  /** Begins, and begins again behind `end`. */
   begin(): void {
-    this.rest()
     if (this.given?.aborted === true) this.#stop()
     this.given?.addEventListener('abort', this.#stop, { once: true })
-    this.#timer = setTimeout(
-      () => this.#controller.abort(new Error(`nothing came for ${this.ms} ms`)),
-      this.ms,
-    )
+    this.wait()
   }
 
-  /** Nothing is waited for: the reader may take its time. A caller's signal may outlive many requests, so it is left, too. */
-  rest(): void {
+  /** From now on something has to come. */
+  wait(): void {
+    this.#sinceMs = performance.now()
+    this.#timer ??= setTimeout(() => this.#look(), this.ms)
+  }
+
+  /** Something came: until the next `wait` the reader may take its time. */
+  came(): void {
+    this.#sinceMs = undefined
+  }
+
+  #look(): void {
+    this.#timer = undefined
+    if (this.#sinceMs === undefined) return
+    const left = this.#sinceMs + this.ms - performance.now()
+    // Timers may fire a little early.
+    if (left > 1) this.#timer = setTimeout(() => this.#look(), left)
+    else this.#controller.abort(new Error(`nothing came for ${this.ms} ms`))
+  }
+
+  /** Nothing is waited for any more. A caller's signal may outlive many requests, so it is left, too. */
+  end(): void {
+    this.came()
     clearTimeout(this.#timer)
+    this.#timer = undefined
     this.given?.removeEventListener('abort', this.#stop)
   }
 }

@@ -1,6 +1,5 @@
 import { joined } from '../bytes.js'
 import { ClientError } from '../errors.js'
-import { streamPieces } from '../payload.js'
 import type { FetchLike } from '../service.js'
 import { abortedError, Patience, throwIfAborted } from '../timing.js'
 
@@ -79,7 +78,7 @@ export class Gateways {
       if (!(error instanceof Error)) throw error
       throw new ClientError('unavailable', `${url} did not answer`, 'try again later', { cause: error })
     } finally {
-      patience.rest()
+      patience.end()
     }
     if (accepted.includes(response.status)) return response
     await response.body?.cancel()
@@ -107,21 +106,26 @@ export class Gateways {
     if (response.body === null) return
     let came = 0
     const patience = this.#patience.get(response)
+    patience?.begin()
+    const reader = (response.body as ReadableStream<Uint8Array>).getReader()
     try {
-      patience?.begin()
-      for await (const piece of streamPieces(response.body as ReadableStream<Uint8Array>)) {
-        patience?.rest()
-        came += piece.length
+      for (;;) {
+        patience?.wait()
+        const { done, value } = await reader.read()
+        patience?.came()
+        if (done) return
+        came += value.length
         if (came > limit) throw untrue(`${response.url} sends more than ${limit} bytes`)
-        yield piece
-        patience?.begin()
+        yield value
       }
     } catch (error) {
       if (signal?.aborted === true) throw abortedError(signal)
       if (error instanceof ClientError || !(error instanceof Error)) throw error
       throw new ClientError('unavailable', `${response.url} broke off`, 'try again', { cause: error })
     } finally {
-      patience?.rest()
+      patience?.end()
+      // Where the reader left early. A stream that broke has nothing to cancel, and rejects with what was thrown already.
+      reader.cancel().catch((error) => error)
     }
   }
 

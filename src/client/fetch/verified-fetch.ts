@@ -1,8 +1,9 @@
-import { isContentId, joined, textOfBytes } from '../bytes.js'
+import { isContentId, textOfBytes } from '../bytes.js'
 import { ClientError } from '../errors.js'
 import type { FetchLike } from '../service.js'
 import { tagValueOf } from '../tags.js'
 import { type Finding, Gateways, gatewayHeader, untrue } from './gateways.js'
+import { HeldResponse } from './held-body.js'
 import { findItem } from './item-place.js'
 import { nameResolved } from './names.js'
 import { ProvenData } from './proven-data.js'
@@ -141,7 +142,7 @@ export class ProvingFetcher {
       if (path === '') return id
       throw new ClientError('not-found', `${id} is no manifest, so it has no ${path}`, 'ask for the id alone')
     }
-    const target = targetOf(textOfBytes(joined(...whole.pieces)), decoded(path))
+    const target = targetOf(textOfBytes(whole.bytes), decoded(path))
     if (target !== undefined && isContentId(target)) return target
     throw new ClientError('not-found', `the manifest ${id} has no ${path}`, 'look at its paths')
   }
@@ -243,21 +244,14 @@ function targetOf(text: string, path: string): string | undefined {
 function responseOf(content: OwnedContent, proof: Proof, gateway: string): Response {
   const headers: Record<string, string> = {
     'content-type': content.contentType ?? 'application/octet-stream',
-    'content-length': String(content.size),
+    'content-length': String(content.bytes.length),
     'accept-ranges': 'bytes',
     'x-verified': proof,
     'x-verified-owner': content.owner,
     'x-verified-from': gateway,
   }
   if (content.signedBy !== undefined) headers['x-verified-signer'] = content.signedBy
-  // As a stream: of bytes at hand a copy would be made.
-  const body = new ReadableStream<Uint8Array>({
-    start(controller) {
-      for (const piece of content.pieces) controller.enqueue(piece)
-      controller.close()
-    },
-  })
-  return new Response(body, { status: 200, headers })
+  return new HeldResponse(content.bytes, { status: 200, headers })
 }
 
 function streamOf(pieces: AsyncGenerator<Uint8Array>): ReadableStream<Uint8Array> {

@@ -1,10 +1,12 @@
-import type { AsideHash } from '../aside-hash.js'
-import { fromBase64, joined, sameBytes, toBase64url } from '../bytes.js'
+import { fromBase64, sameBytes, toBase64url } from '../bytes.js'
 import { digestOf, hash256 } from '../hash.js'
 import type { SignedHead } from '../item-layout.js'
+import { isOwnersItem } from '../item-proof.js'
 import { asideBytesMin, longSha384 } from '../long-hash.js'
 import { tagValueOf } from '../tags.js'
+import { headOfAnswer } from './answer-head.js'
 import { gatewayHeader, untrue } from './gateways.js'
+import { heldBody, plainLength } from './held-body.js'
 import { responseSignature } from './http-signature.js'
 import { checkOwner, type HeadQuestion, headOf } from './item-head.js'
 import { RunningDataRoot } from './merkle-proof.js'
@@ -12,9 +14,7 @@ import { type ProvenTransaction, transactionProven } from './transaction-proof.j
 
 /** Content that its owner's signature covers, to the last byte. */
 export interface OwnedContent {
-  /** All bytes, as they came. */
-  readonly pieces: readonly Uint8Array[]
-  readonly size: number
+  readonly bytes: Uint8Array<ArrayBuffer>
   readonly contentType: string | undefined
   readonly owner: string
   /** `keyid` of the gateway's own signature, where it signed. */
@@ -52,117 +52,110 @@ export async function ownedContent(question: WholeQuestion): Promise<OwnedConten
     throw untrue(`${gateway}: ${lie}`)
   }
   const rootId = gatewayHeader(headers, 'root-transaction-id')
-  // The proof is on its way while the body comes.
-  const proof = rootId === id ? transactionProven(gateways, gateway, id, signal) : headOf(question, headers)
-  proof.catch((error) => error)
-  const body = await (rootId === id ? rootedBody(question, response) : hashedBody(question, response))
-  const found = await proof
   const signedBy = signature === 'unsigned' ? undefined : signature.keyId
-  const { pieces, size } = body
+  const found = rootId === id ? await ofTransaction(question, response) : await ofItem(question, response)
+  return { ...found, signedBy }
+}
+
+type Found = Omit<OwnedContent, 'signedBy'>
+
+async function checkDigest(gateway: string, id: string, headers: Headers, bytes: Uint8Array): Promise<void> {
+  const [, text] = /sha-256=:([^:]*):/.exec(headers.get('content-digest') ?? '') ?? []
+  if (text === undefined) return
+  const digest = fromBase64(text)
+  if (digest === undefined || !sameBytes(digest, await digestOf('sha256', bytes)))
+    throw untrue(`${gateway}: the bytes of ${id} are not those of its own digest`)
+}
+
+/** What the owner did not sign may be what the gateway itself calls broken: that says more. */
+async function proven<Result>(
+  { gateway, id }: WholeQuestion,
+  { headers }: Response,
+  bytes: Uint8Array,
+  check: () => Promise<Result>,
+): Promise<Result> {
   try {
-    const told =
-      'dataRoot' in found ? await ofTransaction(gateway, found, body) : await ofItem(gateway, found, body)
-    return { ...told, pieces, size, signedBy }
+    return await check()
   } catch (error) {
-    // What the owner did not sign may be what the gateway itself calls broken: that says more.
-    await checkDigest(gateway, id, headers, pieces)
+    await checkDigest(gateway, id, headers, bytes)
     throw error
   }
 }
 
-interface Body {
-  readonly pieces: readonly Uint8Array[]
-  readonly size: number
-  /** SHA-384 of all bytes. */
-  hashed(): Promise<Uint8Array>
-  dataRoot(): Promise<Uint8Array>
-}
-
-/** Here, where no other thread has done it. */
-async function wholeSha384(pieces: readonly Uint8Array[]): Promise<Uint8Array> {
-  return digestOf('sha384', pieces.length === 1 ? (pieces[0] as Uint8Array) : joined(...pieces))
-}
-
-async function dataRootOf(pieces: readonly Uint8Array[], size: number): Promise<Uint8Array> {
-  const running = new RunningDataRoot(size)
-  for (const piece of pieces) running.update(piece)
+async function dataRootOf(bytes: Uint8Array): Promise<Uint8Array> {
+  const running = new RunningDataRoot(bytes.length)
+  running.update(bytes)
   return running.root()
 }
 
-/** Reads a body, which another thread hashes meanwhile where it is long enough for that. */
-async function hashedBody({ gateways, bytesMax, signal }: WholeQuestion, response: Response): Promise<Body> {
-  const pieces: Uint8Array[] = []
-  let size = 0
-  let aside: AsideHash | undefined
+/** The body of a transaction: its header is on its way, and its chunks are hashed, while it comes. */
+async function ofTransaction(question: WholeQuestion, response: Response): Promise<Found> {
+  const { gateways, gateway, id, signal, bytesMax } = question
+  const proof = transactionProven(gateways, gateway, id, signal)
+  // Awaited behind the body, which may fail first.
+  proof.catch((error) => error)
+  const length = plainLength(response)
+  const running = length !== undefined && length <= bytesMax ? new RunningDataRoot(length) : undefined
+  const bytes = await heldBody(question, response, (piece) => running?.update(piece) as undefined)
+  const tx = await proof
+  return proven(question, response, bytes, () => isTransaction(gateway, tx, bytes, running))
+}
+
+async function isTransaction(
+  gateway: string,
+  tx: ProvenTransaction,
+  bytes: Uint8Array<ArrayBuffer>,
+  running?: RunningDataRoot,
+): Promise<Found> {
+  const isHashed = running !== undefined && bytes.length === tx.dataSize
+  if (
+    bytes.length !== tx.dataSize ||
+    !sameBytes(await (isHashed ? running.root() : dataRootOf(bytes)), tx.dataRoot)
+  )
+    throw untrue(`${gateway}: these are not the bytes that the owner of ${tx.id} signed`)
+  return { bytes, contentType: tx.contentType, owner: tx.owner }
+}
+
+/** The body of an item, which another thread hashes meanwhile where it is long enough for that. */
+async function ofItem(question: WholeQuestion, response: Response): Promise<Found> {
+  const { gateway, id } = question
+  const { headers } = response
+  const told = headOfAnswer(id, headers)
+  const proof = told === undefined ? headOf(question, headers) : undefined
+  proof?.catch((error) => error)
+  const { bytes, hashed } = await hashedBody(question, response)
+  return proven(question, response, bytes, async () => {
+    if (told !== undefined && (await isOwnersItem(told, { hashed: await hashed(), length: bytes.length })))
+      return describe(told, bytes)
+    const found = await (proof ?? headOf(question, headers))
+    if ('dataRoot' in found) return isTransaction(gateway, found, bytes)
+    await checkOwner(gateway, found, { hashed: await hashed(), length: bytes.length })
+    return describe(found, bytes)
+  })
+}
+
+function describe({ tags, owner }: SignedHead, bytes: Uint8Array<ArrayBuffer>): Found {
+  const contentType = tagValueOf(tags, 'Content-Type') ?? tagValueOf(tags, 'content-type')
+  return { bytes, contentType, owner: toBase64url(hash256(owner)) }
+}
+
+/** A body, and its SHA-384 by another thread, or by this one where that failed. */
+async function hashedBody(
+  question: WholeQuestion,
+  response: Response,
+): Promise<{ bytes: Uint8Array<ArrayBuffer>; hashed(): Promise<Uint8Array> }> {
+  const length = plainLength(response) ?? asideBytesMin
+  const aside = length < asideBytesMin ? undefined : await longSha384(length)
+  let bytes: Uint8Array<ArrayBuffer>
   try {
-    for await (const piece of gateways.pieces(response, bytesMax, signal)) {
-      pieces.push(piece)
-      size += piece.length
-      if (size < asideBytesMin) continue
-      if (aside === undefined) {
-        aside = await longSha384(size)
-        for (const one of pieces.slice(0, -1)) await aside.update(one)
-      }
-      await aside.update(piece)
-    }
+    bytes = await heldBody(question, response, (piece) => aside?.update(piece))
   } catch (error) {
     aside?.drop()
     throw error
   }
   const digest = aside?.digest()
   return {
-    ...{ pieces, size },
-    // Where the other thread failed, this one does it.
-    hashed: async () => (await digest?.catch(() => undefined)) ?? wholeSha384(pieces),
-    dataRoot: () => dataRootOf(pieces, size),
-  }
-}
-
-/** Reads the body of a transaction, whose chunks are hashed meanwhile. */
-async function rootedBody({ gateways, bytesMax, signal }: WholeQuestion, response: Response): Promise<Body> {
-  const length = Number(response.headers.get('content-length') ?? Number.NaN)
-  // What is compressed on its way has another length.
-  const isPlain = length <= bytesMax && !response.headers.has('content-encoding')
-  const running = isPlain ? new RunningDataRoot(length) : undefined
-  const pieces: Uint8Array[] = []
-  let size = 0
-  for await (const piece of gateways.pieces(response, isPlain ? length : bytesMax, signal)) {
-    pieces.push(piece)
-    size += piece.length
-    running?.update(piece)
-  }
-  return {
-    ...{ pieces, size },
-    hashed: () => wholeSha384(pieces),
-    dataRoot: () => (running !== undefined && size === length ? running.root() : dataRootOf(pieces, size)),
-  }
-}
-
-async function checkDigest(
-  gateway: string,
-  id: string,
-  headers: Headers,
-  pieces: readonly Uint8Array[],
-): Promise<void> {
-  const [, text] = /sha-256=:([^:]*):/.exec(headers.get('content-digest') ?? '') ?? []
-  if (text === undefined) return
-  const digest = fromBase64(text)
-  if (digest === undefined || !sameBytes(digest, await digestOf('sha256', joined(...pieces))))
-    throw untrue(`${gateway}: the bytes of ${id} are not those of its own digest`)
-}
-
-type Told = Pick<OwnedContent, 'contentType' | 'owner'>
-
-async function ofTransaction(gateway: string, tx: ProvenTransaction, body: Body): Promise<Told> {
-  if (body.size !== tx.dataSize || !sameBytes(await body.dataRoot(), tx.dataRoot))
-    throw untrue(`${gateway}: these are not the bytes that the owner of ${tx.id} signed`)
-  return { contentType: tx.contentType, owner: tx.owner }
-}
-
-async function ofItem(gateway: string, header: SignedHead, body: Body): Promise<Told> {
-  await checkOwner(gateway, header, { hashed: await body.hashed(), length: body.size })
-  return {
-    contentType: tagValueOf(header.tags, 'Content-Type') ?? tagValueOf(header.tags, 'content-type'),
-    owner: toBase64url(hash256(header.owner)),
+    bytes,
+    hashed: async () => (await digest?.catch(() => undefined)) ?? digestOf('sha384', bytes),
   }
 }

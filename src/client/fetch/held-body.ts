@@ -1,0 +1,84 @@
+import { joined } from '../bytes.js'
+import type { Gateways } from './gateways.js'
+
+interface HeldQuestion {
+  readonly gateways: Gateways
+  readonly bytesMax: number
+  readonly signal?: AbortSignal | undefined
+}
+
+/** The length that an answer's body has; undefined where it is not told, or where the body is compressed on its way. */
+export function plainLength(response: Response): number | undefined {
+  const told = response.headers.get('content-length')
+  if (told === null || response.headers.has('content-encoding')) return undefined
+  const length = Number(told)
+  return Number.isSafeInteger(length) ? length : undefined
+}
+
+/**
+ * Reads a whole body of at most `bytesMax` bytes. `each` sees the pieces as they come, and a promise of it is awaited. Where the
+ * length is told, the bytes are copied to their place at once, so that no copy is left to do behind the last one.
+ */
+export async function heldBody(
+  { gateways, bytesMax, signal }: HeldQuestion,
+  response: Response,
+  each: (piece: Uint8Array) => Promise<void> | undefined,
+): Promise<Uint8Array<ArrayBuffer>> {
+  const length = plainLength(response)
+  const bytes = length === undefined || length > bytesMax ? undefined : new Uint8Array(length)
+  const pieces: Uint8Array[] = []
+  let size = 0
+  for await (const piece of gateways.pieces(response, bytes?.length ?? bytesMax, signal)) {
+    if (bytes === undefined) pieces.push(piece)
+    else bytes.set(piece, size)
+    size += piece.length
+    const busy = each(piece)
+    if (busy !== undefined) await busy
+  }
+  return bytes?.subarray(0, size) ?? joined(...pieces)
+}
+
+/** What a reader of the stream gets at once. */
+const pieceBytes = 1024 * 1024
+
+function streamOf(bytes: Uint8Array<ArrayBuffer>): ReadableStream<Uint8Array> {
+  let at = 0
+  return new ReadableStream<Uint8Array>(
+    {
+      pull(controller) {
+        if (at < bytes.length) controller.enqueue(bytes.subarray(at, at + pieceBytes))
+        at += pieceBytes
+        if (at >= bytes.length) controller.close()
+      },
+    },
+    { highWaterMark: 0 },
+  )
+}
+
+/** A response whose bytes are in memory already: `arrayBuffer()` gives them without a copy, which `Response` would make. */
+export class HeldResponse extends Response {
+  #held: Uint8Array<ArrayBuffer> | undefined
+
+  constructor(bytes: Uint8Array<ArrayBuffer>, init: ResponseInit) {
+    super(streamOf(bytes), init)
+    // Memory that has more than these bytes is not given away.
+    this.#held = bytes.byteLength === bytes.buffer.byteLength ? bytes : undefined
+  }
+
+  // Properties, because the types of `Response` in Node declare them as such.
+  override readonly arrayBuffer = async (): Promise<ArrayBuffer> => {
+    const held = this.#held
+    if (held === undefined || this.bodyUsed || this.body?.locked !== false)
+      return Response.prototype.arrayBuffer.call(this)
+    this.#held = undefined
+    // A body is read once only: from here on it counts as used.
+    await this.body.cancel()
+    return held.buffer
+  }
+
+  override readonly clone = (): Response => {
+    // Two readers must not get the same memory.
+    this.#held = undefined
+    return Response.prototype.clone.call(this)
+  }
+}
