@@ -1,4 +1,4 @@
-import { type Id, parseId } from '../format/id.js'
+import { parseId } from '../format/id.js'
 
 /** What can be bought of a name. */
 export const leaseIntents = ['buy-name', 'extend-lease', 'upgrade-name', 'increase-undername-limit'] as const
@@ -29,6 +29,10 @@ export interface Lease {
   readonly undernameLimit: number
   readonly boughtMs: number
   readonly years?: number
+  /** Addresses that may change its records besides the owner. */
+  readonly controllers?: readonly string[]
+  /** The owner has revoked the service: it changes nothing on the word of the owner any more. */
+  readonly serviceRevoked?: true
 }
 
 /** Why something is not for sale. The text is for the client. */
@@ -147,14 +151,4 @@ export function leasePrice({ intent, name, type, years = 1, increaseQty = 0 }: L
   if (intent === 'extend-lease') return yearly * BigInt(years)
   if (intent === 'upgrade-name') return yearly * 20n
   return base + yearly * (type === 'permabuy' ? 20n : BigInt(years))
-}
-
-/** Where a record points. */
-export interface RecordWish {
-  readonly antId: string
-  /** `@`: the name itself. */
-  readonly undername: string
-  /** Absent: the record goes. */
-  readonly target?: Id
-  readonly ttlSeconds?: number
 }

@@ -1,10 +1,12 @@
 import type { Log } from '../actor/log.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
 import { isRejected, type LedgerRecord, type MoneyLedger, type RecordChange } from '../ledger/port.js'
-import { isNoSale, type LeaseWish, type NoSale, type RecordWish } from '../names/lease.js'
+import type { ChangeAction, ChangeWish } from '../names/change.js'
+import { isNoSale, type LeaseWish, type NoSale } from '../names/lease.js'
 import type { LeaseDone } from '../names/lease-registry.js'
 import type { LedgerCredits } from './credits.js'
 import type { NameRegistry } from './name-registry.js'
+import { isSignedBy, type OwnerTransaction, ownerTransaction } from './owner-transaction.js'
 import type { Denied, Payer } from './port.js'
 import type { Quotes } from './quotes.js'
 import { rateNumber, wincOfMicroUsd, wincOfToken } from './rates.js'
@@ -12,17 +14,22 @@ import { rateNumber, wincOfMicroUsd, wincOfToken } from './rates.js'
 /** What somebody pays a registry of names to do. */
 export type NameDeed =
   | { readonly action: 'buy'; readonly wish: LeaseWish }
-  | { readonly action: 'set-record' | 'remove-record'; readonly record: RecordWish }
+  | { readonly action: ChangeAction; readonly record: ChangeWish }
 
 /** A purchase, by its nonce, and what became of it. */
 export interface NamePurchase {
   readonly nonce: string
-  /** `quoted`: waits for a card to be charged. `pending`: paid, and not known to be carried out. */
-  readonly state: 'quoted' | 'pending' | 'success' | 'failed'
+  /**
+   * `quoted`: waits for a card to be charged. `signing`: paid, and waits for the owner of the name to sign. `pending`: paid, and
+   * not known to be carried out; with a `why`, not to be carried out but to be refunded.
+   */
+  readonly state: 'quoted' | 'signing' | 'pending' | 'success' | 'failed'
   readonly deed: NameDeed
-  /** Who will hold the name. */
+  /** Who will hold the name; of a change, who has asked for it. */
   readonly owner: string
   readonly payer: Payer
+  /** What the owner has to sign. */
+  readonly signing?: OwnerTransaction
   readonly winc: string
   /** Millionths of ARIO; '0' for what costs a fee of ours only. */
   readonly mario: string
@@ -49,6 +56,8 @@ export interface NameOrder {
   readonly payer: Payer
   /** Written with the payment: what may not be used twice. */
   readonly used?: RecordChange
+  /** It is carried out when the owner, whose address is one of Solana, has signed a transaction that says this. */
+  readonly signed?: string
 }
 
 const kind = 'name-purchase'
@@ -59,6 +68,9 @@ const ownerKind = 'name-bought'
 /** Changing a record costs the network some thousandths of a cent. */
 const recordMicroUsd = 1000n
 const resumedAtOnce = 100
+/** A wallet is asked at once; credits are held back meanwhile. */
+const signMs = 5 * 60_000
+const unsignedText = 'The owner has not signed in time'
 
 /** The name that its credits are held back under. Ids of items have no colon in them. */
 function holdName(nonce: string): string {
@@ -128,7 +140,7 @@ export class NamePurchases {
     const price = await this.price(deed)
     if (isRefusal(price)) return price
     if (isNoSale(price)) return denied(400, price.noSale)
-    const purchase = made(order, price, 'pending', this.parts.now())
+    const purchase = made(order, price, order.signed === undefined ? 'pending' : 'signing', this.parts.now())
     const records = [
       { kind, key: nonce, value: JSON.stringify(purchase), expected: 0 },
       { kind: pendingKind, key: nonce, value: '1' },
@@ -152,11 +164,37 @@ export class NamePurchases {
   /** Goes on with what was paid and is not carried out. Resolves with how many purchases ended. */
   async resume(): Promise<number> {
     let ended = 0
-    for (const { key } of await this.parts.ledger.records(pendingKind, '', '', resumedAtOnce)) {
-      const now = await this.resumeOne(key)
-      if (!isRefusal(now) && 'nonce' in now && now.state !== 'pending') ended += 1
+    let after = ''
+    for (;;) {
+      const found = await this.parts.ledger.records(pendingKind, '', after, resumedAtOnce)
+      for (const { key } of found) {
+        const now = await this.resumeOne(key)
+        if (!isRefusal(now) && (now.state === 'success' || now.state === 'failed')) ended += 1
+        after = key
+      }
+      // One that waits does not keep others waiting.
+      if (found.length < resumedAtOnce) return ended
     }
-    return ended
+  }
+
+  /** The owner of the name has signed what it waits for: it is carried out, once. */
+  async sign(nonce: string, transaction: string): Promise<NamePurchase | Denied | Refusal> {
+    const stored = await this.parts.ledger.record(kind, nonce)
+    if (stored === undefined) return denied(404, 'Action not found')
+    const purchase = read(stored)
+    const { state, signing, owner } = purchase
+    if (signing === undefined || state === 'quoted') return denied(400, 'The action waits for no signature')
+    if (state !== 'signing' || signing.expiresMs <= this.parts.now()) return this.resumeOne(nonce)
+    if (!isSignedBy(owner, signing.transaction, transaction))
+      return denied(400, 'Invalid transaction: it must be the given one, signed by the owner')
+    await this.#replace(stored, { ...purchase, state: 'pending' })
+    return this.resumeOne(nonce)
+  }
+
+  /** False where somebody else was faster. */
+  async #replace(stored: LedgerRecord, next: NamePurchase): Promise<boolean> {
+    const change = { kind, key: stored.key, value: JSON.stringify(next), expected: stored.version }
+    return !isRejected(await this.parts.ledger.commit({ transfers: [], records: [change] }))
   }
 
   /** Holds the credits back; undefined: they are. */
@@ -187,12 +225,19 @@ export class NamePurchases {
       // What the card has paid stays in the wallet.
       return isRefusal(held) ? held : this.#end(stored, { noSale: held.text })
     }
-    const { deed, owner } = purchase
+    const { deed, owner, why, signing } = purchase
+    if (purchase.state === 'signing') {
+      if (signing === undefined || signing.expiresMs > this.parts.now()) return purchase
+      // Written before it is refunded: who signs at this moment must not have it carried out.
+      await this.#replace(stored, { ...purchase, state: 'pending', why: unsignedText })
+      return this.resumeOne(nonce)
+    }
+    if (why !== undefined) return this.#end(stored, { noSale: why })
     const { registry } = this.parts
     const done =
       deed.action === 'buy'
         ? await registry.sell(nonce, owner, deed.wish)
-        : await registry.point(nonce, deed.record)
+        : await registry.change(nonce, owner, deed.action, deed.record)
     if (isRefusal(done)) {
       this.parts.log.warn(
         { nonce, reason: done.message },
@@ -230,13 +275,15 @@ export class NamePurchases {
 }
 
 function made(
-  { nonce, deed, owner, payer }: NameOrder,
+  { nonce, deed, owner, payer, signed }: NameOrder,
   { winc, mario, usdAr, usdArio }: NamePrice,
   state: NamePurchase['state'],
   createdMs: number,
 ): NamePurchase {
   const amounts = { winc: String(winc), mario: String(mario), usdAr, usdArio }
-  return { nonce, state, deed, owner, payer, ...amounts, createdMs }
+  const signing =
+    signed === undefined ? {} : { signing: ownerTransaction(owner, signed, nonce, createdMs + signMs) }
+  return { nonce, state, deed, owner, payer, ...amounts, createdMs, ...signing }
 }
 
 function read(stored: LedgerRecord): NamePurchase {

@@ -1,13 +1,12 @@
 import type { Refusal } from '../format/refusal.js'
-import {
-  isNoSale,
-  type Lease,
-  type LeaseWish,
-  leasePrice,
-  type NoSale,
-  type RecordWish,
-} from '../names/lease.js'
-import { type LeaseDone, LeaseRegistry } from '../names/lease-registry.js'
+import type { ChangeAction, ChangeWish, Holding } from '../names/change.js'
+import { isNoSale, type Lease, type LeaseWish, leasePrice, type NoSale } from '../names/lease.js'
+import { type LeaseDone, type LeaseRecord, LeaseRegistry } from '../names/lease-registry.js'
+
+export interface HeldName {
+  readonly lease: Lease
+  readonly records: readonly LeaseRecord[]
+}
 
 /** Where names are bought: a registry of the network, or the list of this machine. Nothing here rejects but for bugs. */
 export interface NameRegistry {
@@ -16,10 +15,17 @@ export interface NameRegistry {
   price(wish: LeaseWish): Promise<{ readonly mario: bigint } | NoSale | Refusal>
   /** Carries out what was paid, once for a nonce. A refusal says that it is not known whether it happened: ask again. */
   sell(nonce: string, owner: string, wish: LeaseWish): Promise<LeaseDone | NoSale | Refusal>
-  /** Changes where a name points, once for a nonce. */
-  point(nonce: string, wish: RecordWish): Promise<LeaseDone | NoSale | Refusal>
-  /** Who holds records; undefined: nobody. */
-  holder(antId: string): Promise<Pick<Lease, 'owner' | 'name'> | undefined | Refusal>
+  /** Changes a name or a record of it, once for a nonce. `by`: the address that has asked for it. */
+  change(
+    nonce: string,
+    by: string,
+    action: ChangeAction,
+    wish: ChangeWish,
+  ): Promise<LeaseDone | NoSale | Refusal>
+  /** Who may change records; undefined: nobody holds them. */
+  holding(antId: string, undername: string): Promise<Holding | undefined | Refusal>
+  /** A name with its records; undefined: nobody holds it. */
+  held(antId: string): Promise<HeldName | undefined | Refusal>
   owned(owner: string): Promise<readonly Lease[] | Refusal>
   /** Called now and then, for what ends with time. */
   tend(): Promise<void>
@@ -44,12 +50,17 @@ export class LocalNameRegistry implements NameRegistry {
     return this.#leases.sell(nonce, owner, wish)
   }
 
-  point(nonce: string, wish: RecordWish): Promise<LeaseDone | NoSale> {
-    return this.#leases.point(nonce, wish)
+  change(nonce: string, by: string, action: ChangeAction, wish: ChangeWish): Promise<LeaseDone | NoSale> {
+    return this.#leases.change(nonce, by, action, wish)
   }
 
-  async holder(antId: string): Promise<Pick<Lease, 'owner' | 'name'> | undefined> {
-    return this.#leases.heldBy(antId)
+  async holding(antId: string, undername: string): Promise<Holding | undefined> {
+    return this.#leases.holding(antId, undername)
+  }
+
+  async held(antId: string): Promise<HeldName | undefined> {
+    const lease = this.#leases.heldBy(antId)
+    return lease && { lease, records: this.#leases.recordsOf(lease) }
   }
 
   async owned(owner: string): Promise<readonly Lease[]> {

@@ -2,29 +2,17 @@ import { randomUUID } from 'node:crypto'
 import { isRefusal, type Refusal } from '../format/refusal.js'
 import { isNoSale } from '../names/lease.js'
 import { type Call, type CallRoute, json, type ServiceAnswer, words } from './call.js'
-import type { Cards } from './cards.js'
 import { safeTarget } from './checkout-page.js'
-import type { NameDeed, NamePurchase, NamePurchases } from './name-purchases.js'
-import { actionView, boughtView, purchaseView, quotedView } from './name-views.js'
-import { ownerMessage, readRecordWish, readWish } from './name-wishes.js'
+import { nameActionRoutes } from './name-actions.js'
+import { type NameShop, nameBodyMax, nameBuyer, oracleGone, orderAnswer } from './name-orders.js'
+import type { NameDeed, NamePurchase } from './name-purchases.js'
+import { boughtView, leaseView, purchaseView, quotedView } from './name-views.js'
+import { readWish } from './name-wishes.js'
 import { isDenied, type Payer } from './port.js'
 import type { Quotes } from './quotes.js'
 import { type Currency, fiatOfWinc, isCurrency } from './rates.js'
-import { type RequestSigner, requestSigner } from './signed-request.js'
 import { limitsOfCurrency, unsupported } from './tariff.js'
-import { addressKind, spelled, type Wallets } from './wallets.js'
-
-const bodyMax = 16 * 1024
-const nonceShape = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
-const unsigned = words(401, 'Signed request is required for this route')
-const ownerNonceKind = 'owner-nonce'
-
-export interface NameShop {
-  readonly purchases: NamePurchases
-  readonly wallets: Wallets
-  readonly cards: Cards
-  readonly quotes: Quotes
-}
+import { addressKind, spelled } from './wallets.js'
 
 const wishQuery = ['type', 'years', 'increaseQty', 'processId'] as const
 
@@ -51,7 +39,7 @@ export function nameRoutes(parts: NameShop): CallRoute[] {
       statuses: [200, 202, 400, 401, 402],
       query: [...wishQuery, 'paidBy'],
       method: 'POST',
-      bodyMax,
+      bodyMax: nameBodyMax,
       answer: (call) => purchaseAnswer(parts, call),
     },
     {
@@ -69,58 +57,9 @@ export function nameRoutes(parts: NameShop): CallRoute[] {
       statuses: [200],
       answer: ({ path: [address = ''] }) => boughtAnswer(parts, address),
     },
-    ...actionRoutes(parts),
+    ...nameActionRoutes(parts),
   ]
 }
-
-function actionRoutes({ purchases, wallets }: NameShop): CallRoute[] {
-  return [
-    {
-      path: '/v1/arns/actions/{action}/price',
-      summary: 'What a change of a record costs, in winc',
-      statuses: [200, 400],
-      answer: async ({ path: [action = ''] }) => {
-        if (action !== 'set-record' && action !== 'remove-record')
-          return words(400, 'Invalid action parameter')
-        const price = await purchases.price({ action, record: { antId: '', undername: '@' } })
-        if (isRefusal(price) || isNoSale(price)) return oracleGone
-        return json({ action, wincQty: String(price.winc) })
-      },
-    },
-    {
-      path: '/v1/arns/actions/{action}',
-      summary: 'Buys or changes a name with the credits of the wallet that has signed the request',
-      statuses: [200, 202, 400, 401, 402, 403],
-      method: 'POST',
-      bodyMax,
-      answer: (call) => actionAnswer(purchases, wallets, call),
-    },
-    {
-      path: '/v1/arns/actions/{nonce}',
-      summary: 'What became of an action',
-      statuses: [200, 404],
-      answer: async ({ path: [nonce = ''] }) => {
-        const found = await purchases.find(nonce)
-        return found === undefined ? words(404, 'Action not found') : json(actionView(found))
-      },
-    },
-    {
-      path: '/v1/arns/actions/{nonce}/sign',
-      summary: 'For registries whose owners sign: nothing waits for a signature here',
-      statuses: [200, 400, 404],
-      method: 'POST',
-      bodyMax,
-      answer: async ({ path: [nonce = ''] }) => {
-        const found = await purchases.find(nonce)
-        if (found === undefined) return words(404, 'Action not found')
-        if (found.state !== 'success') return words(400, 'The action waits for no signature')
-        return json({ ...actionView(found), alreadyCompleted: true })
-      },
-    },
-  ]
-}
-
-const oracleGone = words(503, 'Pricing Oracle Unavailable')
 
 async function priceAnswer(
   { purchases, quotes }: NameShop,
@@ -212,27 +151,13 @@ function targetsOf(query: URLSearchParams): Readonly<Record<string, string>> {
   )
 }
 
-/** Who pays: the signer, and wallets whose approvals go first. A signature that was made for something else pays nothing. */
-async function payerOf(
-  wallets: Wallets,
-  { header }: Call,
-  paidBy: readonly string[],
-): Promise<{ readonly signer: RequestSigner; readonly payer: Payer } | ServiceAnswer> {
-  const signer = requestSigner(header)
-  if (signer === undefined) return unsigned
-  if (!nonceShape.test(signer.nonce)) return words(400, 'Invalid nonce: purchases are named by a UUID')
-  await wallets.learn(signer.address, signer.alias)
-  const { address, signatureType, alias } = signer
-  return { signer, payer: { address, signatureType, alias, paidBy } }
-}
-
 async function purchaseAnswer({ purchases, wallets }: NameShop, call: Call): Promise<ServiceAnswer> {
   const {
     path: [intent = '', name = ''],
     query,
   } = call
   const listed = query.getAll('paidBy').flatMap((one) => one.split(','))
-  const paying = await payerOf(
+  const paying = await nameBuyer(
     wallets,
     call,
     listed.map((one) => one.trim()).filter((one) => one !== ''),
@@ -242,63 +167,11 @@ async function purchaseAnswer({ purchases, wallets }: NameShop, call: Call): Pro
   if ('status' in wish) return wish
   const { signer, payer } = paying
   const order = { nonce: signer.nonce, deed: { action: 'buy', wish }, owner: signer.address, payer } as const
-  return outcomeOf(await purchases.buy(order), (purchase) => ({
+  return orderAnswer(await purchases.buy(order), (purchase) => ({
     purchaseReceipt: purchaseView(purchase),
     arioWriteResult: { id: purchase.done?.messageId ?? '' },
     nonce: purchase.nonce,
   }))
-}
-
-function outcomeOf(
-  bought: Awaited<ReturnType<NamePurchases['buy']>>,
-  view: (purchase: NamePurchase) => object,
-): ServiceAnswer {
-  if (isRefusal(bought)) return { ...oracleGone, lines: '\r\nRetry-After: 5' }
-  if (isDenied(bought)) return words(bought.status, bought.text)
-  if (bought.state === 'failed') return words(400, `${bought.why ?? 'It failed'}: the credits were refunded`)
-  return { status: bought.state === 'success' ? 200 : 202, json: view(bought) }
-}
-
-async function actionAnswer(purchases: NamePurchases, wallets: Wallets, call: Call): Promise<ServiceAnswer> {
-  const {
-    path: [action = ''],
-    body,
-  } = call
-  const given = fieldsIn(body)
-  if (given === undefined) return words(400, 'Invalid JSON in request body')
-  const paidBy = [given.paidBy].flat().filter((one): one is string => typeof one === 'string' && one !== '')
-  const paying = await payerOf(wallets, call, paidBy)
-  if ('status' in paying) return paying
-  const { signer, payer } = paying
-  const { nonce } = signer
-  if (action !== 'set-record' && action !== 'remove-record') {
-    const { name, ownerAddress = signer.address } = given
-    if (typeof ownerAddress !== 'string' || addressKind(ownerAddress) === undefined)
-      return words(400, 'Invalid ownerAddress')
-    const wish = readWish(action, typeof name === 'string' ? name : '', (field) => given[field])
-    if ('status' in wish) return wish
-    const order = { nonce, deed: { action: 'buy', wish }, owner: spelled(ownerAddress), payer } as const
-    return outcomeOf(await purchases.buy(order), actionView)
-  }
-  const record = readRecordWish(action, given)
-  if ('status' in record) return record
-  const holder = await purchases.registry.holder(record.antId)
-  if (isRefusal(holder)) return words(503, 'The registry of names does not answer')
-  if (holder === undefined) return words(404, 'No name is held by this antId')
-  const proof = requestSigner(
-    (name) => call.header(name.replace('x-', 'x-owner-')),
-    ownerMessage(action, record),
-  )
-  if (proof?.address !== holder.owner) return words(403, 'The owner of the name must sign this change')
-  // A change that was signed once must not be made again after a later one.
-  const used = {
-    kind: ownerNonceKind,
-    key: `${holder.owner}|${proof.nonce}`,
-    value: JSON.stringify(nonce),
-    expected: 0,
-  }
-  const order = { nonce, deed: { action, record }, owner: holder.owner, payer, used } as const
-  return outcomeOf(await purchases.buy(order), actionView)
 }
 
 async function boughtAnswer({ purchases, wallets }: NameShop, address: string): Promise<ServiceAnswer> {
@@ -312,15 +185,14 @@ async function boughtAnswer({ purchases, wallets }: NameShop, address: string): 
     .filter(({ deed }) => deed.action === 'buy')
     .sort((a, b) => a.createdMs - b.createdMs))
     if (one.deed.action === 'buy') byName.set(one.deed.wish.name, one)
-  return json({ names: [...byName.values()].map(boughtView) })
-}
-
-function fieldsIn(body: Uint8Array): Readonly<Record<string, unknown>> | undefined {
-  try {
-    const value: unknown = JSON.parse(Buffer.from(body).toString())
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : undefined
-  } catch (error) {
-    if (error instanceof SyntaxError) return undefined
-    throw error
+  const away = new Set(found.flatMap(({ deed }) => (deed.action === 'transfer' ? deed.record.antId : [])))
+  for (const [name, { done }] of byName) if (done !== undefined && away.has(done.antId)) byName.delete(name)
+  const bought = [...byName.values()].map(boughtView)
+  const given: object[] = []
+  for (const name of names) {
+    const owned = await purchases.registry.owned(name)
+    if (isRefusal(owned)) return words(503, 'The registry of names does not answer')
+    given.push(...owned.filter((lease) => !byName.has(lease.name)).map(leaseView))
   }
+  return json({ names: [...bought, ...given] })
 }

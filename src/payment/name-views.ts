@@ -1,6 +1,7 @@
-import type { LeaseIntent } from '../names/lease.js'
+import type { Lease, LeaseIntent } from '../names/lease.js'
 import type { CardQuote } from './cards.js'
 import type { NameDeed, NamePurchase } from './name-purchases.js'
+import type { HeldName } from './name-registry.js'
 
 /** The intents as clients read them. */
 export const intentWords: Readonly<Record<LeaseIntent, string>> = {
@@ -27,19 +28,30 @@ export function purchaseView(purchase: NamePurchase): object {
     ...{ owner, nonce, wincQty: winc, mARIOQty: mario, usdArRate: usdAr, usdArioRate: usdArio },
     ...{ paidBy: payer.paidBy, messageId: done?.messageId ?? '' },
     ...(done === undefined ? {} : { antId: done.antId }),
-    status: state === 'quoted' ? 'pending' : state,
+    status: state === 'quoted' || state === 'signing' ? 'pending' : state,
     ...(failedMs === undefined
       ? {}
       : { failedDate: new Date(failedMs).toISOString(), failedReason: why ?? '' }),
   }
 }
 
+const actionStates = {
+  ...{ success: 'completed', failed: 'failed', pending: 'pending', quoted: 'pending' },
+  signing: 'awaiting-signature',
+} as const
+
 /** The same where it was asked for as an action. */
-export function actionView({ nonce, deed, state, done, failedMs, why }: NamePurchase): object {
+export function actionView(purchase: NamePurchase): object {
+  const { nonce, deed, state, done, failedMs, why, signing } = purchase
   const action = deed.action === 'buy' ? deed.wish.intent : deed.action
-  const status = { success: 'completed', failed: 'failed', pending: 'pending', quoted: 'pending' }[state]
   return {
-    ...{ nonce, action, status },
+    ...{ nonce, action, status: actionStates[state] },
+    ...(state === 'signing' && signing !== undefined && deed.action !== 'buy'
+      ? {
+          ...{ transaction: signing.transaction, feePayer: signing.feePayer, antId: deed.record.antId },
+          expiresAt: new Date(signing.expiresMs).toISOString(),
+        }
+      : {}),
     ...(done === undefined ? {} : { messageId: done.messageId, antId: done.antId }),
     ...(failedMs === undefined
       ? {}
@@ -69,4 +81,26 @@ export function boughtView({ deed, done, createdMs }: NamePurchase): object {
   const lease = Object.fromEntries(Object.entries({ type, years }).filter(([, value]) => value !== undefined))
   const facts = { name, antId: done?.antId ?? '', intent, ...lease }
   return { ...facts, purchaseDate: new Date(createdMs).toISOString(), custodial: false }
+}
+
+/** A name that a wallet has from somebody else. */
+export function leaseView({ name, antId, type, years, boughtMs }: Lease): object {
+  const lease = { type, ...(years === undefined ? {} : { years }) }
+  const facts = { name, antId, intent: intentWords['buy-name'], ...lease }
+  return { ...facts, purchaseDate: new Date(boughtMs).toISOString(), custodial: false }
+}
+
+/** A name as it is held now, with what is said of its records. */
+export function heldView({ lease, records }: HeldName): object {
+  const { name, antId, owner, controllers = [], serviceRevoked, type, endMs, undernameLimit } = lease
+  return {
+    ...{ name, antId, owner, controllers, isServiceController: serviceRevoked !== true, type },
+    ...(endMs === 0 ? {} : { endDate: new Date(endMs).toISOString() }),
+    undernameLimit,
+    records: records.map(({ undername, id, ttlSeconds, owner: recordOwner, metadata }) => ({
+      ...{ undername, transactionId: id, ttlSeconds },
+      ...(recordOwner === undefined ? {} : { owner: recordOwner }),
+      ...metadata,
+    })),
+  }
 }

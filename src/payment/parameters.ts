@@ -46,6 +46,7 @@ export const paymentParameters: PathParameters = {
   type: { description: 'permabuy or lease', example: 'lease' },
   years: { description: 'Years of a lease', example: '1' },
   increaseQty: { description: 'More undernames', example: '10' },
+  antId: { description: 'Names who holds the records of a name', example: anId },
   action: { description: 'What to do with a name', example: 'set-record' },
   day: { description: 'A day, in UTC', example: '2026-01-31' },
   processId: { description: 'What the name points at', example: anId },

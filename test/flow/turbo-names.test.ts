@@ -30,6 +30,12 @@ interface Signed {
   buyArNSName(given: object): Promise<Done>
   setArNSRecord(given: object): Promise<Done>
   removeArNSRecord(given: object): Promise<Done>
+  setArNSRecordMetadata(given: object): Promise<Done>
+  removeArNSRecordMetadata(given: object): Promise<Done>
+  transferArNSRecord(given: object): Promise<Done>
+  addArNSController(given: object): Promise<Done>
+  removeArNSController(given: object): Promise<Done>
+  transferArNSAnt(given: object): Promise<Done>
   extendArNSLease(given: object): Promise<Done>
   upgradeArNSName(given: object): Promise<Done>
   increaseArNSUndernameLimit(given: object): Promise<Done>
@@ -67,9 +73,12 @@ t.test(
     const comes = async (name: string, id: string): Promise<void> => {
       t.ok(await eventually(async () => (await resolved(name)) === id), `${name} means ${id}`)
     }
-    const keys = generateKeyPairSync('ed25519').privateKey.export({ format: 'jwk' })
-    const [d, x] = [Buffer.from(keys.d ?? '', 'base64url'), Buffer.from(keys.x ?? '', 'base64url')]
-    const owner = solanaOwnerSigner(Buffer.concat([d, x]))
+    const solanaWallet = (): { owner: object; address: string } => {
+      const keys = generateKeyPairSync('ed25519').privateKey.export({ format: 'jwk' })
+      const [d, x] = [Buffer.from(keys.d ?? '', 'base64url'), Buffer.from(keys.x ?? '', 'base64url')]
+      return { owner: solanaOwnerSigner(Buffer.concat([d, x])), address: encodeBase58(x) }
+    }
+    const { owner, address: ownerAddress } = solanaWallet()
 
     const lease = { name: 'example', type: 'lease', years: 1 } as const
     const price = await turbo.getArNSPriceForName({ intent: 'Buy-Name', ...lease })
@@ -105,7 +114,40 @@ t.test(
     await turbo.increaseArNSUndernameLimit({ name: 'example', increaseQty: 3 })
     await turbo.upgradeArNSName({ name: 'example' })
     await t.rejects(turbo.extendArNSLease({ name: 'example', years: 1 }), /permanent/)
-    t.match((await fetch(`${payment}/v1/arns/my-names/${encodeBase58(x)}`)).status, 200)
+    t.match((await fetch(`${payment}/v1/arns/my-names/${ownerAddress}`)).status, 200)
+
+    // The other changes; those of the whole name are transactions that the owner's wallet signs.
+    const held = async (): Promise<unknown> => (await fetch(`${payment}/v1/arns/held/${antId}`)).json()
+    const [friend, heir] = [solanaWallet(), solanaWallet()]
+    const logo = someId()
+    await turbo.setArNSRecord({ antId, owner, transactionId: under, undername: 'docs' })
+    const place = { antId, undername: 'docs' }
+    const paidSoFar = BigInt((await turbo.getBalance()).winc)
+    await turbo.setArNSRecordMetadata({
+      ...{ ...place, owner, displayName: 'Documents', recordLogo: logo },
+      ...{ recordDescription: null, recordKeywords: ['paper', 'text'] },
+    })
+    const metadata = { displayName: 'Documents', recordLogo: logo, recordKeywords: ['paper', 'text'] }
+    t.match(await held(), { records: [{ undername: 'docs', ...metadata }, { undername: '@' }] })
+    await turbo.removeArNSRecordMetadata({ ...place, owner })
+    await turbo.transferArNSRecord({ ...place, owner, target: friend.address })
+    t.match(await held(), { records: [{ undername: 'docs', owner: friend.address }, {}] })
+    t.match(await turbo.addArNSController({ antId, owner, target: friend.address }), {
+      status: 'completed',
+      antId,
+    })
+    await turbo.removeArNSController({ antId, owner })
+    t.match(await held(), { controllers: [friend.address], isServiceController: false })
+    // Without the service as a controller, the same call signs a transaction.
+    await turbo.setArNSRecord({ antId, owner, transactionId: first })
+    await turbo.addArNSController({ antId, owner })
+    await comes('example', first)
+    t.match(await turbo.transferArNSAnt({ antId, owner, target: heir.address }), { status: 'completed' })
+    await t.rejects(turbo.transferArNSAnt({ antId, owner, target: heir.address }), /owner/)
+    t.match(await held(), { owner: heir.address, controllers: [] })
+    t.match((await fetch(`${payment}/v1/arns/my-names/${heir.address}`)).status, 200)
+    const { wincQty } = await turbo.getArNSActionPrice('transfer')
+    t.equal(paidSoFar - BigInt((await turbo.getBalance()).winc), BigInt(wincQty) * 8n, 'eight changes')
 
     const quote = await turbo.getArNSFiatPurchaseQuote({
       ...{ intent: 'Buy-Name', name: 'bycard', type: 'permabuy', processId: first },

@@ -1,81 +1,14 @@
 /** Names for credits: paid once, refunded where the registry refuses, and gone on with where it was silent. */
 import { generateKeyPairSync, randomUUID, sign } from 'node:crypto'
-import { join } from 'node:path'
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { encodeBase58 } from '../../src/format/base58.js'
-import { type Refusal, refuse } from '../../src/format/refusal.js'
-import type { NoSale } from '../../src/names/lease.js'
-import { LocalRegistry } from '../../src/names/local-registry.js'
+import { refuse } from '../../src/format/refusal.js'
 import { parseName } from '../../src/names/name.js'
-import { LocalNameRegistry, type NameRegistry } from '../../src/payment/name-registry.js'
-import { scratch } from '../scratch.js'
 import { someId } from '../source/rig.js'
-import { type PaymentRig, paymentRig } from './rig.js'
+import { pay, shop, sound, wincOf } from './name-shop.js'
 import { type TestWallet, testWallets } from './wallet-keys.js'
 
 const [arweave, , , ethereum] = testWallets() as [TestWallet, TestWallet, TestWallet, TestWallet]
-const start = Date.UTC(2026, 0, 1)
-const dayMs = 24 * 3600_000
-
-interface Shop {
-  readonly rig: PaymentRig
-  readonly list: LocalRegistry
-  /** What the registry says instead, of the next sales. */
-  readonly says: (Refusal | NoSale)[]
-  readonly sold: string[]
-  setDay(day: number): void
-}
-
-/** A registry that can be told to be silent, or to refuse what was paid. */
-function fickle(names: NameRegistry, says: (Refusal | NoSale)[], sold: string[]): NameRegistry {
-  return {
-    label: 'fickle',
-    price: (wish) => names.price(wish),
-    sell: async (nonce, owner, wish) => {
-      sold.push(nonce)
-      return says.shift() ?? names.sell(nonce, owner, wish)
-    },
-    point: (nonce, wish) => names.point(nonce, wish),
-    holder: (antId) => names.holder(antId),
-    owned: (owner) => names.owned(owner),
-    tend: () => names.tend(),
-    close: () => names.close(),
-  }
-}
-
-async function shop(t: Test): Promise<Shop> {
-  // The rig has the folder of the test.
-  const folder = scratch('names')
-  let nowMs = start
-  const paths = { list: join(folder, 'names'), leases: join(folder, 'leases') }
-  const says: (Refusal | NoSale)[] = []
-  const sold: string[] = []
-  const rig = await paymentRig(t, { names: fickle(new LocalNameRegistry(paths, () => nowMs), says, sold) })
-  const list = new LocalRegistry(paths.list)
-  t.teardown(() => list.close())
-  const setDay = (day: number): void => {
-    nowMs = start + day * dayMs
-    rig.setTime(nowMs)
-  }
-  return { rig, list, says, sold, setDay }
-}
-
-/** 1,000 USD by card: 122,560,000,000,000 winc. */
-async function pay({ rig }: Shop, address: string): Promise<void> {
-  const { json } = await rig.get(`/v1/top-up/checkout-session/${address}/usd/100000`)
-  const { paymentSession } = json as { paymentSession: { id: string } }
-  await rig.post(`/checkout/${paymentSession.id}`, 'card=4242424242424242')
-}
-
-async function wincOf({ rig }: Shop, address: string): Promise<bigint> {
-  return BigInt((await rig.service.balanceOf(address))?.winc ?? 0)
-}
-
-async function sound(t: Test, { rig }: Shop): Promise<void> {
-  t.strictSame((await rig.ledger.check()).faults, [])
-  for (const { name, debitsPending } of await rig.ledger.accounts('wallet:', '', 100))
-    t.equal(debitsPending, 0n, `nothing is held back on ${name}`)
-}
 
 t.test('a name is bought once for a nonce, extended, upgraded, and pointed at content', async (t) => {
   const market = await shop(t)
