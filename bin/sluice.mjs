@@ -3,19 +3,10 @@
 import { existsSync } from 'node:fs'
 import { setFlagsFromString } from 'node:v8'
 
-// V8 has four threads that collect garbage for all threads of the program. They run at the priority of none of them: while they
-// collect what a query or a bundle left behind, they keep the processor from threads that answer requests. Without them each
-// thread collects its own garbage, at its own priority. Nothing may have been loaded yet: V8 must not be collecting now.
-// Not among them is parallel-marking: without it Node 20 ends with a failed check of V8 at the first collection of a start.
-const sharedCollectors = [
-  'parallel-scavenge',
-  'parallel-compaction',
-  'parallel-pointer-update',
-  'concurrent-marking',
-  'concurrent-sweeping',
-  'concurrent-array-buffer-sweeping',
-]
-for (const name of sharedCollectors) setFlagsFromString(`--no-${name}`)
+// V8 has four threads that collect garbage for all threads of the program, at the priority of none of them: while they clear up
+// after a query or a bundle, they keep the processor from threads that answer requests. The young garbage, which is nearly all,
+// is collected by each thread itself, at its own priority. Flags about marking must not change in a program that runs: V8 stops.
+setFlagsFromString('--no-parallel-scavenge')
 
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
 const program = new URL('../dist/src/cli/sluice.js', import.meta.url)

@@ -1,17 +1,22 @@
 import { once } from 'node:events'
 import { Agent, createServer, request } from 'node:http'
+import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { pause, systemClock } from '../../src/actor/clock.js'
+import { Dice } from '../kit/dice.js'
+import { diskMb, workFolder } from '../kit/folders.js'
 import { say } from '../kit/say.js'
 import { residentMb } from '../kit/usage.js'
 import { startGateway } from '../rivals/gateway.js'
 
-const help = `churn: what the gateway's memory does under a steady stream of ids that nobody asked for before
+const help = `churn: memory, disk and hits of a gateway under a steady stream of ids, most of which nobody asked for before
 
   --minutes N       (30)
   --rate N          ids in a second (100)
   --known PERCENT   of them that a source has (50)
   --size BYTES      of what it has (4096)
+  --again PERCENT   of all requests that ask for something of before, by its popularity (0)
+  --held COUNT      objects that the disk may hold: hits are shown beside those of LRU with as many (no limit)
   --set NAME=VALUE  a setting of the gateway; may be repeated
 `
 
@@ -23,6 +28,10 @@ interface ChurnOptions {
   readonly knownPercent: number
   /** Size of a known object. */
   readonly sizeBytes: number
+  /** Percentage of requests that ask for a known object of before: popular ones far more often. */
+  readonly againPercent: number
+  /** Known objects that the disk may hold; 0: no limit. */
+  readonly held: number
   /** More settings of the gateway. */
   readonly settings: Readonly<Record<string, string>>
 }
@@ -35,9 +44,53 @@ interface ChurnSample {
   /** Memory of the gateway that is not a file's pages, and all of its resident memory, MiB. */
   readonly ownMb: number
   readonly allMb: number
+  readonly diskMb: number
+  /** Shares (0 to 1) of the last minute's requests for something of before: answered from the cache, and by an LRU of as many. */
+  readonly hits: number
+  readonly lruHits: number
+  /** Requests without an answer: the connection was closed. */
+  readonly unanswered: number
+}
+
+/** Hits among requests for known objects, beside those that an LRU of `held` objects would have. */
+class Hits {
+  readonly #kept = new Map<number, true>()
+  #asked = 0
+  #hits = 0
+  #lruHits = 0
+
+  constructor(private readonly held: number) {}
+
+  /** Object number `n` is asked for; `isAgain`: it was asked for before. */
+  ask(n: number, isAgain: boolean): void {
+    const had = this.#kept.delete(n)
+    this.#kept.set(n, true)
+    const [oldest] = this.#kept.keys()
+    if (this.held > 0 && this.#kept.size > this.held && oldest !== undefined) this.#kept.delete(oldest)
+    if (!isAgain) return
+    this.#asked += 1
+    if (had) this.#lruHits += 1
+  }
+
+  hit(): void {
+    this.#hits += 1
+  }
+
+  /** Shares since the last call. */
+  take(): { readonly hits: number; readonly lruHits: number } {
+    const shares = { hits: this.#hits / this.#asked, lruHits: this.#lruHits / this.#asked }
+    this.#asked = 0
+    this.#hits = 0
+    this.#lruHits = 0
+    return shares
+  }
 }
 
 const agent = new Agent({ keepAlive: true, maxSockets: 64 })
+/** Objects of which some are asked for again and again. */
+const popularMax = 20_000
+/** What a record takes on disk beside its payload. */
+const recordBytes = 256
 /** Where this many wait the gateway does not keep up, and the rate drops. */
 const inFlightMax = 64
 
@@ -79,15 +132,21 @@ function questionOf(n: number, known: boolean): Question {
   return { path, headers: { ...headers, ...host }, isRight: (status) => status >= 400 && status < 500 }
 }
 
-/** The answer's status, after its last byte. */
-function ask(port: number, { path, headers }: Question): Promise<number> {
-  return new Promise((resolve, reject) => {
+interface Answered {
+  readonly status: number
+  readonly isHit: boolean
+}
+
+/** After the last byte; undefined: there was no answer. */
+function ask(port: number, { path, headers }: Question): Promise<Answered | undefined> {
+  return new Promise((resolve) => {
     const asked = request({ agent, port, host: '127.0.0.1', path, headers }, (answer) => {
       answer.resume()
-      answer.on('error', reject)
-      answer.on('end', () => resolve(answer.statusCode ?? 0))
+      answer.on('error', () => resolve(undefined))
+      const isHit = answer.headers['x-cache'] === 'HIT'
+      answer.on('end', () => resolve({ status: answer.statusCode ?? 0, isHit }))
     })
-    asked.on('error', reject)
+    asked.on('error', () => resolve(undefined))
     asked.end()
   })
 }
@@ -116,18 +175,27 @@ async function churn(options: ChurnOptions, tell: (sample: ChurnSample) => void)
     settings: {
       TRUSTED_GATEWAYS_URLS: JSON.stringify({ [`http://127.0.0.1:${port}`]: 1 }),
       DEVNET_BLOCK_MS: '0',
+      ...(options.held > 0
+        ? { CONTIGUOUS_DATA_CACHE_MAX_BYTES: String(options.held * (options.sizeBytes + recordBytes)) }
+        : {}),
       ...options.settings,
     },
   })
   try {
     const startedMs = systemClock.monotonic()
     const minuteNow = (): number => (systemClock.monotonic() - startedMs) / 60_000
+    const hits = new Hits(options.held)
+    const dice = new Dice(7)
+    let unanswered = 0
     const sample = (ids: number): void => {
       const { own, all } = residentMb(gateway.pid)
-      tell({ minute: Math.round(minuteNow()), ids, ownMb: own, allMb: all })
+      const disk = diskMb(join(workFolder, 'data-churn'))
+      const minute = Math.round(minuteNow())
+      tell({ minute, ids, ownMb: own, allMb: all, diskMb: disk, ...hits.take(), unanswered })
     }
     const running = new Set<Promise<void>>()
     let failure: unknown
+    const known: number[] = []
     let minute = 0
     let ids = 0
     while (minuteNow() < options.minutes && failure === undefined) {
@@ -137,11 +205,18 @@ async function churn(options: ChurnOptions, tell: (sample: ChurnSample) => void)
       }
       const due = Math.floor(minuteNow() * 60 * options.perSecond)
       while (ids < due && running.size < inFlightMax) {
-        const known = ids % 100 < options.knownPercent
-        const question = questionOf(ids, known)
+        const isAgain = known.length > 0 && dice.below(100) < options.againPercent
+        const isKnown = isAgain || ids % 100 < options.knownPercent
+        const n = isAgain ? (known[dice.zipf(known.length)] ?? 0) : ids
+        if (isKnown) hits.ask(n, isAgain)
+        if (isKnown && !isAgain && known.length < popularMax) known.push(n)
+        const question = questionOf(n, isKnown)
         const asking = ask(gateway.port, question)
-          .then((status) => {
-            if (!question.isRight(status)) throw new Error(`churn: ${status} for ${question.path}`)
+          .then((answered) => {
+            if (answered === undefined) unanswered += 1
+            else if (!question.isRight(answered.status))
+              throw new Error(`churn: ${answered.status} for ${question.path}`)
+            else if (isAgain && answered.isHit) hits.hit()
           })
           .catch((error: unknown) => {
             failure = error
@@ -170,6 +245,8 @@ const { values } = parseArgs({
     rate: { type: 'string', default: '100' },
     known: { type: 'string', default: '50' },
     size: { type: 'string', default: '4096' },
+    again: { type: 'string', default: '0' },
+    held: { type: 'string', default: '0' },
     set: { type: 'string', multiple: true, default: [] },
   },
 })
@@ -184,10 +261,14 @@ else {
     perSecond: Number(values.rate),
     knownPercent: Number(values.known),
     sizeBytes: Number(values.size),
+    againPercent: Number(values.again),
+    held: Number(values.held),
     settings: Object.fromEntries(settings),
   }
-  await churn(options, ({ minute, ids, ownMb, allMb }) => {
+  const percent = (share: number): string => (Number.isNaN(share) ? '-' : `${(share * 100).toFixed(1)} %`)
+  await churn(options, ({ minute, ids, ownMb, allMb, diskMb, hits, lruHits, unanswered }) => {
     const memory = `${ownMb.toFixed(0)} MiB own, ${allMb.toFixed(0)} MiB with files`
-    say(`churn: minute ${minute}, ${ids} ids: ${memory}`)
+    const disk = `${diskMb.toFixed(0)} MiB on disk, hits ${percent(hits)} (LRU ${percent(lruHits)})`
+    say(`churn: minute ${minute}, ${ids} ids: ${memory}; ${disk}; ${unanswered} without an answer`)
   })
 }

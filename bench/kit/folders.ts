@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -25,8 +25,8 @@ export function programPath(path: string): string {
   return fileURLToPath(new URL(`../${path}`, import.meta.url))
 }
 
-/** The `sluice` command as it was built. */
-export const sluiceProgram = programPath('../src/cli/sluice.js')
+/** The `sluice` command. */
+export const sluiceProgram = programPath('../../bin/sluice.mjs')
 
 /** An empty folder of this name below the work folder; what was there is removed. */
 export function emptyFolder(name: string): string {
@@ -34,4 +34,13 @@ export function emptyFolder(name: string): string {
   rmSync(path, { recursive: true, force: true })
   mkdirSync(path, { recursive: true })
   return path
+}
+
+/** What the files below a folder take on the disk, MiB; files that go meanwhile are not counted. */
+export function diskMb(folder: string): number {
+  let blocks = 0
+  for (const name of readdirSync(folder, { recursive: true, encoding: 'utf8' })) {
+    blocks += lstatSync(join(folder, name), { throwIfNoEntry: false })?.blocks ?? 0
+  }
+  return (blocks * 512) / 2 ** 20
 }
