@@ -1,6 +1,6 @@
 import { ClientError, type ErrorCode } from './errors.js'
 import { streamPieces } from './payload.js'
-import { abortedError, throwIfAborted, waited } from './timing.js'
+import { abortedError, Patience, throwIfAborted, waited } from './timing.js'
 
 export type FetchLike = (url: string, init?: RequestInit) => Promise<Response>
 
@@ -9,6 +9,8 @@ export interface RetryOptions {
   readonly tries?: number
   /** Pause before the second try; doubled for each further one, at most 30 s. */
   readonly delayMs?: number
+  /** How long one answer may take, to its last byte: 5 minutes unless said, and a second more for each 32 KiB that are sent. */
+  readonly answerMs?: number
 }
 
 export interface ServiceRequest {
@@ -33,6 +35,9 @@ export interface ServiceAnswer {
 /** Answers are small: a service that sends more is not one. */
 const answerBytesMax = 64 * 1024 * 1024
 const delayMaxMs = 30_000
+const answerUsualMs = 300_000
+/** The slowest line that uploads are made for, in bytes a millisecond. */
+const sentBytesPerMs = 32
 
 /** One service at one address. */
 export class RemoteService {
@@ -43,7 +48,11 @@ export class RemoteService {
   constructor(url: string, fetcher: FetchLike, retry: RetryOptions = {}) {
     this.#url = url.replace(/\/+$/, '')
     this.#fetch = fetcher
-    this.#retry = { tries: retry.tries ?? 5, delayMs: retry.delayMs ?? 500 }
+    this.#retry = {
+      tries: retry.tries ?? 5,
+      delayMs: retry.delayMs ?? 500,
+      answerMs: retry.answerMs ?? answerUsualMs,
+    }
   }
 
   get url(): string {
@@ -80,9 +89,11 @@ export class RemoteService {
     signal,
   }: ServiceRequest): Promise<ServiceAnswer | ClientError> {
     throwIfAborted(signal)
-    const init: RequestInit = { method, redirect: 'follow', headers: { ...headers } }
+    // What is signed or paid is for this service alone: it is not carried on to an address that the caller did not name.
+    const redirect = body === undefined && headers === undefined && method === 'GET' ? 'follow' : 'manual'
+    const patience = new Patience(this.#retry.answerMs + (body?.length ?? 0) / sentBytesPerMs, signal)
+    const init: RequestInit = { method, redirect, headers: { ...headers }, signal: patience.signal }
     if (body !== undefined) init.body = body
-    if (signal !== undefined) init.signal = signal
     try {
       const response = await this.#fetch(this.#url + path, init)
       return await readAnswer(response)
@@ -92,6 +103,8 @@ export class RemoteService {
       const why = error instanceof Error && error.cause instanceof Error ? error.cause.message : String(error)
       const message = `${this.#url} did not answer: ${why}`
       return new ClientError('unavailable', message, 'try again later, or another address', { cause: error })
+    } finally {
+      patience.end()
     }
   }
 }
@@ -178,8 +191,20 @@ function kindOf(answer: ServiceAnswer): readonly [ErrorCode, string] {
   }
 }
 
+/** Browsers do not say where a request would be sent on to: there the status is 0. */
+function isRedirect({ status }: ServiceAnswer): boolean {
+  return status === 0 || [301, 302, 303, 307, 308].includes(status)
+}
+
 /** The error that an answer stands for. */
 export function errorOf(url: string, answer: ServiceAnswer): ClientError {
+  if (isRedirect(answer)) {
+    const place = answer.headers.get('location') ?? 'another address'
+    const advice = 'nothing was sent there: give that address to the client if you trust it'
+    return new ClientError('rejected', `${url} sends the request on to ${place}`, advice, {
+      status: answer.status,
+    })
+  }
   const [code, advice] = kindOf(answer)
   return new ClientError(code, `${url} answered ${answer.status}: ${wordsOf(answer)}`, advice, {
     status: answer.status,

@@ -32,6 +32,7 @@ export class Patience {
   readonly #stop = (): void => this.#controller.abort(this.given?.reason)
   #timer: ReturnType<typeof setTimeout> | undefined
   #sinceMs: number | undefined
+  #waitedMs = 0
 
   constructor(
     private readonly ms: number,
@@ -59,7 +60,13 @@ export class Patience {
 
   /** Something came: until the next `wait` the reader may take its time. */
   came(): void {
+    if (this.#sinceMs !== undefined) this.#waitedMs += performance.now() - this.#sinceMs
     this.#sinceMs = undefined
+  }
+
+  /** For how long something was waited for, all in all. */
+  get waitedMs(): number {
+    return this.#waitedMs
   }
 
   #look(): void {

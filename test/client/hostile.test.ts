@@ -4,6 +4,7 @@ import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
 import { SluiceClient } from '../../src/client/client.js'
+import type { ClientError } from '../../src/client/errors.js'
 import { type Finding, ProvingFetcher } from '../../src/client/fetch/index.js'
 import { Drives } from '../../src/client/fs/index.js'
 import { readFolder } from '../../src/client/node/index.js'
@@ -173,11 +174,49 @@ t.test('bodies without an end are left, and redirects in a circle', async (t) =>
     new SluiceClient({ uploadUrl: place, paymentUrl: place, gatewayUrls: [place], signer, retry })
   t.equal(await codeOf(at(url).upload({ data: 'x' })), 'malformed-answer')
   t.equal(await codeOf(at(url).getBalance()), 'malformed-answer')
-  t.equal(await codeOf(at(`${url}/circle`).upload({ data: 'x' })), 'unavailable')
+  t.equal(await codeOf(at(`${url}/circle`).upload({ data: 'x' })), 'rejected')
   const fetcher = new ProvingFetcher({ gatewayUrls: [url] })
   t.equal(await codeOf(fetcher.fetch(id, { holdBytesMax: 1_000_000 })), 'untrue')
   const circle = new ProvingFetcher({ gatewayUrls: [`${url}/circle`] })
   t.equal(await codeOf(circle.fetch(id)), 'unavailable')
+})
+
+t.test('what is signed is not carried on to another host; open questions are', async (t) => {
+  const other = await serving(t, () => ({ json: { winc: '7' } }))
+  for (const status of [301, 302, 303, 307, 308]) {
+    const service = await serving(t, ({ path }) => {
+      return path === '/v1/info' ? info : { status, headers: { location: other.url + path } }
+    })
+    const client = new SluiceClient({ uploadUrl: service.url, paymentUrl: service.url, signer, retry })
+    const before = other.asked.length
+    const told = await client.upload({ data: 'x' }).then(
+      () => undefined,
+      (error: unknown) => error as ClientError,
+    )
+    t.match(told, { code: 'rejected', status })
+    t.ok(told?.message.includes(other.url), 'the error names the other host')
+    t.equal(await codeOf(client.getPaymentHistory()), 'rejected', 'a signed question')
+    t.equal(await codeOf(client.upload({ data: 'x', chunkingMode: 'force' })), 'rejected', 'in parts')
+    t.equal(other.asked.length, before, 'nobody asked the other host')
+    t.equal((await client.getBalance()).winc, '7', 'a balance is no secret')
+  }
+})
+
+t.test('a service or gateway that answers a byte at a time is left', async (t) => {
+  const timers = new Set<NodeJS.Timeout>()
+  t.teardown(() => timers.forEach(clearInterval))
+  const url = await raw(t, (response) => {
+    response.writeHead(200, { 'content-type': 'application/json' })
+    const timer = setInterval(() => response.write(' '), 20)
+    timers.add(timer)
+    response.on('close', () => clearInterval(timer))
+  })
+  const slow = { ...retry, answerMs: 300 }
+  const client = new SluiceClient({ uploadUrl: url, paymentUrl: url, signer, retry: slow })
+  t.equal(await codeOf(client.getBalance()), 'unavailable')
+  t.equal(await codeOf(client.upload({ data: 'x' })), 'unavailable')
+  const fetcher = new ProvingFetcher({ gatewayUrls: [url], patienceMs: 300 })
+  t.equal(await codeOf(fetcher.fetch(id)), 'unavailable')
 })
 
 t.test('a gateway that falls silent is passed over', async (t) => {

@@ -4,6 +4,8 @@ import type { FetchLike } from '../service.js'
 import { abortedError, Patience, throwIfAborted } from '../timing.js'
 
 const patienceUsualMs = 30_000
+/** Beyond its patience a reader waits for gateways that send at least so much, in bytes a millisecond. */
+const trickleBytesPerMs = 1
 
 /** What became of one gateway: an answer that was not believed, or none. */
 export interface Finding {
@@ -105,6 +107,7 @@ export class Gateways {
     }
     if (response.body === null) return
     let came = 0
+    const patienceMs = this.options.patienceMs ?? patienceUsualMs
     const patience = this.#patience.get(response)
     patience?.begin()
     const reader = (response.body as ReadableStream<Uint8Array>).getReader()
@@ -115,6 +118,9 @@ export class Gateways {
         patience?.came()
         if (done) return
         came += value.length
+        // Silence is not the only way to keep a reader waiting.
+        if ((patience?.waitedMs ?? 0) > patienceMs + came / trickleBytesPerMs)
+          throw new ClientError('unavailable', `${response.url} is too slow`, 'try again, or another gateway')
         if (came > limit) throw untrue(`${response.url} sends more than ${limit} bytes`)
         yield value
       }
