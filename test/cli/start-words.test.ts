@@ -66,7 +66,11 @@ t.test(
     const screen = join(dataPath, 'screen')
     const command = `${process.execPath} ${join(root, 'bin/sluice.mjs')} start`
     const child = spawn('script', ['-qefc', command, screen], {
-      env: { PATH: process.env.PATH ?? '', TERM: 'xterm', PORT: '0', DEVNET_PORT: '0', DATA_PATH: dataPath },
+      env: {
+        ...{ PATH: process.env.PATH ?? '', TERM: 'xterm', PORT: '0', DEVNET_PORT: '0', DATA_PATH: dataPath },
+        // Making a key of its own takes the program seconds.
+        UPLOAD_WALLET_FILE: join(root, 'test/fixture/rsa-4096.jwk.json'),
+      },
       stdio: 'ignore',
     })
     const exited = once(child, 'exit')
