@@ -296,7 +296,10 @@ void Server::release(size_t slot) {
 void Server::refuse(Connection* c, const Fault& fault) {
   if (c->begun && c->phase == Phase::kAnswering) return gone(c);
   if (c->phase == Phase::kAnswering) tell(kGone, c);
-  const char* reason = fault.status == 400 ? "Bad Request" : fault.status == 408 ? "Request Timeout" : "Version Not Supported";
+  const char* reason = fault.status == 400   ? "Bad Request"
+                       : fault.status == 408 ? "Request Timeout"
+                       : fault.status == 431 ? "Request Header Fields Too Large"
+                                             : "Version Not Supported";
   char text[256];
   int length = snprintf(text, sizeof(text),
                         "HTTP/1.1 %d %s\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: %zu\r\n"

@@ -2,7 +2,7 @@ import { hashOfName, headMaxBytes, lineFields, linesMax, requestFlag } from './w
 
 /** What is wrong with a request, and its status. */
 export interface HeadFault {
-  readonly status: 400 | 408 | 505
+  readonly status: 400 | 408 | 431 | 505
   readonly word: string
 }
 
@@ -12,12 +12,13 @@ export interface ParsedHead {
   readonly fault?: HeadFault
 }
 
-function bad(word: string): { consumed: 0; fault: HeadFault } {
-  return { consumed: 0, fault: { status: 400, word } }
+function bad(word: string, status: HeadFault['status'] = 400): { consumed: 0; fault: HeadFault } {
+  return { consumed: 0, fault: { status, word } }
 }
 
 const more: ParsedHead = { consumed: 0 }
-const tooLarge = bad('the head is too large')
+/** RFC 6585 section 5. */
+const tooLarge = bad('the head is too large', 431)
 export const lateFault: HeadFault = { status: 408, word: 'the request did not arrive in time' }
 export const chunkFault: HeadFault = { status: 400, word: 'a malformed chunk' }
 const noLine = bad('the first line does not end with a version')
@@ -27,10 +28,7 @@ const noValue = bad('a header line has characters that it must not have')
 const noName = bad('a header line has no sound name')
 const noLength = bad('a Content-Length that is no number')
 const wrongCoding = bad('a Transfer-Encoding other than one chunked')
-const otherVersion: ParsedHead = {
-  consumed: 0,
-  fault: { status: 505, word: 'only HTTP/1.1 and HTTP/1.0 are spoken here' },
-}
+const otherVersion: ParsedHead = bad('only HTTP/1.1 and HTTP/1.0 are spoken here', 505)
 
 const methodEnd = /[^A-Z]/g
 const targetEnd = /[^\x21\x22\x24-\x7e]/g
@@ -66,7 +64,7 @@ export function readHead(text: string, out: number[]): ParsedHead {
 
 class HeadReader {
   #at = 0
-  #method = [0, 0]
+  #method: [start: number, end: number] = [0, 0]
   #target = [0, 0, 0, 0]
   #authority: readonly [start: number, end: number] | undefined
   #flags = 0
@@ -113,6 +111,7 @@ class HeadReader {
   #path(): ParsedHead | undefined {
     const { text } = this
     if (this.#at === text.length) return more
+    if (text[this.#at] === '*' && text.slice(...this.#method) === 'OPTIONS') return this.#wholeServer()
     const ended = text[this.#at] === '/' ? undefined : this.#named()
     if (ended !== undefined) return ended
     const start = this.#at
@@ -127,6 +126,19 @@ class HeadReader {
     const path = start === end ? [slash - 1, slash] : [start, end]
     this.#target = [...path, isFound ? found + 1 : over, over]
     this.#at = over + 1
+    return undefined
+  }
+
+  /**
+   * The asterisk form (RFC 9112 section 3.2.4) asks about the server and no resource of it. It is answered like the path "/", for
+   * which the slash of the version stands.
+   */
+  #wholeServer(): ParsedHead | undefined {
+    const start = this.#at
+    if (start + 1 >= this.text.length) return more
+    if (this.text[start + 1] !== ' ') return noTarget
+    this.#target = [start + 6, start + 7, start + 1, start + 1]
+    this.#at = start + 2
     return undefined
   }
 
@@ -193,7 +205,7 @@ class HeadReader {
     while (from < end && (text[from] === ' ' || text[from] === '\t')) from += 1
     while (to > from && (text[to - 1] === ' ' || text[to - 1] === '\t')) to -= 1
     this.#at = end + 2
-    if (this.#lines.length === linesMax * lineFields) return bad('too many header lines')
+    if (this.#lines.length === linesMax * lineFields) return bad('too many header lines', 431)
     const name = text.slice(start, colon).toLowerCase()
     this.#lines.push(hashOfName(name), start, colon, from, to)
     return this.#known(name, text.slice(from, to))

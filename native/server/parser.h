@@ -34,7 +34,8 @@ struct Parsed {
 };
 
 namespace faults {
-inline const Fault tooLarge{400, "the head is too large"};
+// RFC 6585 section 5.
+inline const Fault tooLarge{431, "the head is too large"};
 inline const Fault method{400, "the method has characters that no method has"};
 inline const Fault target{400, "the target is no path and no address, or has characters that must be escaped"};
 inline const Fault version{400, "the first line does not end with a version"};
@@ -42,7 +43,7 @@ inline const Fault otherVersion{505, "only HTTP/1.1 and HTTP/1.0 are spoken here
 inline const Fault folding{400, "a header line is folded"};
 inline const Fault name{400, "a header line has no sound name"};
 inline const Fault value{400, "a header line has characters that it must not have"};
-inline const Fault lines{400, "too many header lines"};
+inline const Fault lines{431, "too many header lines"};
 inline const Fault noHost{400, "no Host line"};
 inline const Fault twoHosts{400, "two Host lines"};
 inline const Fault host{400, "the Host line names no host"};
@@ -130,6 +131,8 @@ class HeadReader {
 
   bool target(const Fault** fault) {
     if (ended()) return false;
+    Span method{bytes_ + out_[kMethodStart], static_cast<size_t>(out_[kMethodEnd] - out_[kMethodStart])};
+    if (bytes_[at_] == '*' && method.is("OPTIONS")) return wholeServer(fault);
     if (bytes_[at_] != '/' && !authority(fault)) return false;
     size_t query = 0;
     out_[kPathStart] = offset();
@@ -146,6 +149,19 @@ class HeadReader {
     }
     out_[kQueryStart] = query == 0 ? offset() : static_cast<int32_t>(query + 1);
     out_[kQueryEnd] = offset();
+    at_ += 1;
+    return true;
+  }
+
+  // The asterisk form (RFC 9112 section 3.2.4) asks about the server and no resource of it. It is answered like the path "/", for
+  // which the slash of the version stands.
+  bool wholeServer(const Fault** fault) {
+    if (at_ + 1 >= length_) return false;
+    if (bytes_[at_ + 1] != ' ') return fail(fault, faults::target);
+    out_[kPathStart] = offset() + 6;
+    out_[kPathEnd] = out_[kPathStart] + 1;
+    at_ += 1;
+    out_[kQueryStart] = out_[kQueryEnd] = offset();
     at_ += 1;
     return true;
   }

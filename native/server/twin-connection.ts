@@ -4,7 +4,12 @@ import { chunkFault, type HeadFault, lateFault, readHead } from './heads.js'
 import { field, headMaxBytes, readMaxBytes, requestFlag, type WireOptions } from './wire.js'
 
 const nothing = Buffer.alloc(0)
-const reasons = { 400: 'Bad Request', 408: 'Request Timeout', 505: 'Version Not Supported' } as const
+const reasons = {
+  400: 'Bad Request',
+  408: 'Request Timeout',
+  431: 'Request Header Fields Too Large',
+  505: 'Version Not Supported',
+} as const
 
 /** What a connection needs of the server that it belongs to. */
 export interface ConnectionServer {

@@ -2,6 +2,7 @@ import { decodeBase64url } from '../format/base64url.js'
 import type { Reply, Request } from '../http/exchange.js'
 import type { Operations } from '../http/operation.js'
 import { inHtml } from '../http/page.js'
+import { answerSmall, htmlType, jsonType, noStore } from '../http/small-answer.js'
 import { type Paywall, redirectPath, redirectTarget, testPath } from './paywall.js'
 import type { Denial, Paid } from './protocol.js'
 import type { X402 } from './x402.js'
@@ -23,15 +24,6 @@ interface PaidRoute {
   readonly about: Operations
   handle(request: Request, reply: Reply, lines: string): Promise<void>
 }
-
-interface Words {
-  readonly contentType: string
-  readonly body: string
-  readonly lines?: string
-}
-
-const html = 'text/html; charset=utf-8'
-const json = 'application/json; charset=utf-8'
 
 /** Pages of these routes run no scripts. */
 const still =
@@ -67,29 +59,30 @@ export function x402Routes(parts: X402RouteParts): PaidRoute[] {
 }
 
 async function echo(parts: X402RouteParts, request: Request, reply: Reply, lines: string): Promise<void> {
-  const paid = await payFor(parts, request, 0, json)
+  const paid = await payFor(parts, request, 0, jsonType)
   if ('status' in paid) return deny(request, reply, lines, paid)
-  const body = `${JSON.stringify({ success: true, message: 'Payment received', tokensAdded: paid.tokens })}\n`
-  return answer(request, reply, lines, { status: 200, contentType: json, lines: paid.lines, body })
+  const json = { success: true, message: 'Payment received', tokensAdded: paid.tokens }
+  answerSmall(request, reply, lines, { status: 200, lines: noStore + paid.lines, json })
 }
 
 async function lead(parts: X402RouteParts, request: Request, reply: Reply, lines: string): Promise<void> {
   const wrong = (error: string): void =>
-    answer(request, reply, lines, { status: 400, contentType: json, body: `${JSON.stringify({ error })}\n` })
+    answerSmall(request, reply, lines, { status: 400, lines: noStore, json: { error } })
   const encoded = request.path.slice(parts.pathPrefix.length + redirectPath.length)
   const decoded = decodeBase64url(encoded)
   if (decoded === undefined || decoded.length === 0) return wrong('Invalid encoded URL')
   const target = redirectTarget(decoded, request.header('host'))
   // Nor back to where money is asked for again.
   if (target === undefined || isPaid(parts, target)) return wrong('Invalid redirect URL')
-  const paid = await payFor(parts, request, parts.paywall.sealedBytes(request.query), html)
+  const paid = await payFor(parts, request, parts.paywall.sealedBytes(request.query), htmlType)
   if ('status' in paid) return deny(request, reply, lines, paid)
   const href = inHtml(target)
   const body = `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=${href}"><title>Paid</title></head>
 <body><p>Paid. <a href="${href}">Go on</a></p></body></html>
 `
-  return answer(request, reply, lines, { status: 200, contentType: html, lines: paid.lines + still, body })
+  const about = { status: 200, type: htmlType, lines: noStore + paid.lines + still }
+  answerSmall(request, reply, lines, { ...about, body })
 }
 
 /** A payment of its own, whatever free allowance there is: that is what these addresses are for. */
@@ -108,19 +101,6 @@ function isPaid({ pathPrefix }: X402RouteParts, target: string): boolean {
 }
 
 function deny(request: Request, reply: Reply, lines: string, denial: Denial): void {
-  const { status, contentType, body } = denial
-  const head = { status, block: `${lines}\r\nContent-Type: ${contentType}${denial.lines}` }
-  if (request.method === 'HEAD') reply.endEmpty(head, Buffer.byteLength(body))
-  else reply.end(head, body)
-}
-
-function answer(
-  request: Request,
-  reply: Reply,
-  first: string,
-  { status, contentType, lines = '', body }: Words & { readonly status: number },
-): void {
-  const block = `${first}\r\nContent-Type: ${contentType}\r\nCache-Control: no-store${lines}`
-  if (request.method === 'HEAD') reply.endEmpty({ status, block }, Buffer.byteLength(body))
-  else reply.end({ status, block }, body)
+  const { status, contentType: type, body } = denial
+  answerSmall(request, reply, lines, { status, type, lines: denial.lines, body })
 }

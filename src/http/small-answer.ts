@@ -8,12 +8,18 @@ export const htmlType = 'text/html; charset=utf-8'
 /** A header line. */
 export const noStore = '\r\nCache-Control: no-store'
 
-/** An answer that is whole in memory. `lines` are header lines, each with CRLF in front. */
-export interface SmallAnswer {
-  readonly status: number
+/** An answer that is whole in memory: bytes of a media type, or a value that is written as JSON. */
+export type SmallAnswer = About & (Written | { readonly json: unknown })
+
+interface Written {
   readonly type: string
-  readonly lines?: string
   readonly body: string | Uint8Array
+}
+
+/** `lines` are header lines, each with CRLF in front. */
+interface About {
+  readonly status: number
+  readonly lines?: string
   /** Words of the status line; absent: the usual ones. */
   readonly reason?: string
   /** Of a failure; absent: as the status says. */
@@ -24,40 +30,49 @@ export interface SmallAnswer {
 
 /** Answers; HEAD gets the same head and no body. `first` is what stands at the beginning of every block. */
 export function answerSmall(request: Request, reply: Reply, first: string, answer: SmallAnswer): void {
-  const { status, type, lines = '', body } = answer.status < 400 ? answer : toldTo(request, answer)
-  const { reason } = answer
+  const { type, body, lines } = answer.status < 400 ? plain(answer) : toldTo(request, answer)
+  const { status, reason } = answer
   const words = reason === undefined ? {} : { reason }
   const head = { status, block: `${first}\r\nContent-Type: ${type}${lines}`, ...words }
   if (request.method === 'HEAD') reply.endEmpty(head, Buffer.byteLength(body))
   else reply.end(head, body)
 }
 
-/**
- * A failure in the form for this client: its code in a header line, and a page where a browser opens the address. Texts are
- * left as they are, because clients of the network know their words. `Vary: Accept` keeps the two forms apart in caches.
- */
-function toldTo(request: Request, answer: SmallAnswer): SmallAnswer {
-  const { status, type, lines = '', code = codeOfStatus(status) } = answer
-  if (code === undefined) return answer
-  const body =
-    type === jsonType && typeof answer.body === 'string' ? withCode(answer.body, code) : answer.body
-  const coded = `${lines}\r\nX-Error-Code: ${code}`
-  const words = answer.words ?? (type === textType && typeof body === 'string' ? body : undefined)
-  if (words === undefined) return { status, type, lines: coded, body }
-  const varying = `${coded}\r\nVary: Accept`
-  if (!takesPages(request)) return { status, type, lines: varying, body }
-  const page = errorPage(code, status, words)
-  return { status, type: htmlType, lines: varying + page.lines, body: page.html }
+type Whole = Written & { readonly lines: string }
+
+function plain(answer: SmallAnswer, code?: FailureCode): Whole {
+  const { lines = '' } = answer
+  if (!('json' in answer)) return { type: answer.type, body: answer.body, lines }
+  const value = code === undefined ? answer.json : withCode(answer.json, code)
+  return { type: jsonType, body: JSON.stringify(value), lines }
 }
 
 /**
- * The code as a member of a JSON object whose first member is `error`: clients read members by name, so that one more changes
- * nothing for them. Other JSON is left as it is: lists, and `errors` of GraphQL, whose members are fixed.
+ * A failure in the form for this client: its code in a header line and in an object of JSON, and a page where a browser opens
+ * the address. Texts are left as they are, because clients of the network know their words. `Vary: Accept` keeps the two forms
+ * apart in caches.
  */
-function withCode(body: string, code: FailureCode): string {
-  if (!body.startsWith('{"error":"') || body.includes('"code":')) return body
-  const end = body.lastIndexOf('}')
-  return `${body.slice(0, end)},"code":"${code}"${body.slice(end)}`
+function toldTo(request: Request, answer: SmallAnswer): Whole {
+  const { status, code = codeOfStatus(status) } = answer
+  if (code === undefined) return plain(answer)
+  const whole = plain(answer, code)
+  const { type, body } = whole
+  const coded = `${whole.lines}\r\nX-Error-Code: ${code}`
+  const words = answer.words ?? (type === textType && typeof body === 'string' ? body : undefined)
+  if (words === undefined) return { type, lines: coded, body }
+  const varying = `${coded}\r\nVary: Accept`
+  if (!takesPages(request)) return { type, lines: varying, body }
+  const page = errorPage(code, status, words)
+  return { type: htmlType, lines: varying + page.lines, body: page.html }
+}
+
+/**
+ * The code as one more member of an object that tells an `error` in words: clients read members by name, so that it changes
+ * nothing for them. Other values are left as they are: lists, and objects that have a `code` of their own.
+ */
+function withCode(value: unknown, code: FailureCode): unknown {
+  const tells = typeof value === 'object' && value !== null && 'error' in value && !('code' in value)
+  return tells && typeof value.error === 'string' ? { ...value, code } : value
 }
 
 /** A browser that opens a page names HTML first (Fetch standard, "navigate"); programs and scripts of pages do not. */

@@ -1,5 +1,6 @@
 import { decodeBase64url, encodeBase64url } from '../format/base64url.js'
 import { parseId } from '../format/id.js'
+import { parseName } from '../names/name.js'
 import type { Subject, SubjectKind } from './protocol.js'
 
 /** A label of the domain name system has 63 characters at most. */
@@ -8,7 +9,7 @@ const labelMax = 63
 /** A name without undername: longer labels are sandbox labels, never names. */
 const nameMax = 51
 
-/** Letters of any script, since labels may be compared before they are punycode; no blanks, dots or slashes. */
+/** Letters of any script, because lists of others may have them; no blanks, dots or slashes. */
 const nameShape = /^[^\s./\\\p{Cc}]+$/u
 
 /**
@@ -31,6 +32,16 @@ function readName(text: string): Subject | string {
     return "'name' exceeds maximum length"
   }
   return nameShape.test(key) ? { kind: 'name', key } : "'name' must be a single label"
+}
+
+/**
+ * The name as `readSubject` reads it, where a request can ask for it: to block another one would protect nobody. What was blocked
+ * before stays readable, so that it can be released.
+ */
+export function readPossibleName(text: string): Subject | string {
+  const subject = readName(text)
+  if (typeof subject === 'string' || parseName(subject.key) !== undefined) return subject
+  return "'name' cannot exist: names have a-z, 0-9 and -, and _ between undername and name (other scripts as punycode, xn--)"
 }
 
 /** The bytes under which a subject is kept: 32 of an id or hash, UTF-8 of a name. */

@@ -3,7 +3,7 @@ import { isRefusal } from '../format/refusal.js'
 import type { Route } from '../gateway/parts.js'
 import type { Reply, Request } from '../http/exchange.js'
 import type { Operations } from '../http/operation.js'
-import { answerSmall, htmlType, jsonType, noStore, textType } from '../http/small-answer.js'
+import { answerSmall, htmlType, noStore, textType } from '../http/small-answer.js'
 import { isLedgerGone } from '../ledger/port.js'
 
 /**
@@ -133,7 +133,7 @@ async function answerOf(route: CallRoute, call: Call): Promise<ServiceAnswer> {
 function sendAnswer(request: Request, reply: Reply, first: string, answer: ServiceAnswer): void {
   const { status, lines = '' } = answer
   if ('json' in answer) {
-    answerSmall(request, reply, first, { status, type: jsonType, lines, body: JSON.stringify(answer.json) })
+    answerSmall(request, reply, first, { status, lines, json: answer.json })
   } else if ('html' in answer) {
     answerSmall(request, reply, first, { status, type: htmlType, lines, body: answer.html })
   } else {

@@ -14,7 +14,7 @@ import { type Planned, send } from '../gateway/send.js'
 import { type StatementParts, Statements } from '../gateway/statements.js'
 import type { Frame, Reply, Request } from '../http/exchange.js'
 import { frameOf } from '../http/frame.js'
-import { answerSmall, jsonType, noStore } from '../http/small-answer.js'
+import { answerSmall, noStore } from '../http/small-answer.js'
 import type { Content } from '../store/content.js'
 import { isSameFile, stampOf } from '../store/file-stamp.js'
 import type { FileContent } from '../store/mapped.js'
@@ -200,24 +200,21 @@ function zeros(sizeBytes: number): Content {
 }
 
 export function missing({ request, reply, first }: Ask): void {
-  answerSmall(request, reply, first, { status: 404, type: jsonType, lines: noStore, body: '{}' })
+  answerSmall(request, reply, first, { status: 404, lines: noStore, json: {} })
 }
 
 export function wrong({ request, reply, first }: Ask, error: string): void {
-  const body = JSON.stringify({ error })
-  answerSmall(request, reply, first, { status: 400, type: jsonType, lines: noStore, body })
+  answerSmall(request, reply, first, { status: 400, lines: noStore, json: { error } })
 }
 
 function updating({ request, reply, first }: Ask): void {
-  const body = JSON.stringify({ error: 'Index file is being updated' })
-  const lines = `${noStore}\r\nRetry-After: 60`
-  answerSmall(request, reply, first, { status: 503, type: jsonType, lines, body })
+  const json = { error: 'Index file is being updated' }
+  answerSmall(request, reply, first, { status: 503, lines: `${noStore}\r\nRetry-After: 60`, json })
 }
 
 export function refused(
   { request, reply, first }: Ask,
   { status, text, lines }: Extract<Plan, { variant: 'refused' }>,
 ): void {
-  const body = JSON.stringify({ error: text })
-  answerSmall(request, reply, first, { status, type: jsonType, lines: `${noStore}${lines}`, body })
+  answerSmall(request, reply, first, { status, lines: `${noStore}${lines}`, json: { error: text } })
 }

@@ -8,7 +8,7 @@ import type { Route } from '../gateway/parts.js'
 import { refusedAnswer } from '../gateway/refused-answer.js'
 import type { Reply, Request } from '../http/exchange.js'
 import type { Operations } from '../http/operation.js'
-import { answerSmall, jsonType, noStore } from '../http/small-answer.js'
+import { answerSmall, noStore } from '../http/small-answer.js'
 import { readPostedChunk } from '../proof/posted-chunk.js'
 
 export interface ChunkPostParts {
@@ -94,5 +94,5 @@ function wordsOf({ successCount, failureCount, results }: Broadcasted): object {
 }
 
 function answerJson(request: Request, reply: Reply, first: string, status: number, value: object): void {
-  answerSmall(request, reply, first, { status, type: jsonType, lines: noStore, body: JSON.stringify(value) })
+  answerSmall(request, reply, first, { status, lines: noStore, json: value })
 }

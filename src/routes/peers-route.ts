@@ -1,5 +1,5 @@
 import type { Route } from '../gateway/parts.js'
-import { answerSmall, jsonType } from '../http/small-answer.js'
+import { answerSmall } from '../http/small-answer.js'
 import type { PeerWeights } from '../source/peer-weights.js'
 
 export interface PeersParts {
@@ -30,7 +30,7 @@ export function peersRoute({ pathPrefix, gateways, weights, nodes }: PeersParts)
         gateways: byHost(gateways, (url, at) => ({ url, dataWeight: weights.at(at), chunkWeight: 0 })),
         arweaveNodes: byHost(nodes, (url) => ({ url })),
       }
-      answerSmall(request, reply, first, { status: 200, type: jsonType, lines, body: JSON.stringify(said) })
+      answerSmall(request, reply, first, { status: 200, lines, json: said })
     },
   }
 }

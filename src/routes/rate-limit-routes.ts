@@ -111,12 +111,7 @@ async function handle(
   })
   if (reply.aborted) return
   const { status, lines: more = '' } = said
-  answerSmall(request, reply, lines, {
-    status,
-    type: jsonType,
-    lines: noStore + more,
-    body: `${JSON.stringify(said.body)}\n`,
-  })
+  answerSmall(request, reply, lines, { status, lines: noStore + more, json: said.body })
 }
 
 /** The JSON object in a request's body; an absent body is an empty object. Undefined where it is no object. */

@@ -3,7 +3,7 @@ import type { Route } from '../gateway/parts.js'
 import type { Reply, Request } from '../http/exchange.js'
 import type { PathParameters } from '../http/openapi.js'
 import type { Operation, Operations } from '../http/operation.js'
-import { answerSmall, jsonType, textType } from '../http/small-answer.js'
+import { answerSmall, textType } from '../http/small-answer.js'
 import { said, type UploadAnswer } from './answers.js'
 
 type Method = 'GET' | 'POST' | 'PATCH' | 'HEAD' | 'DELETE'
@@ -95,12 +95,10 @@ function send(request: Request, reply: Reply, first: string, answer: UploadAnswe
     reply.endEmpty({ status, block: first + lines })
     return
   }
-  const { type = json === undefined ? textType : jsonType } = answer
+  const { type = textType } = answer
   answerSmall(request, reply, first, {
-    status,
-    type,
-    lines,
-    body: json === undefined ? text : JSON.stringify(json),
+    ...{ status, lines },
+    ...(json === undefined ? { type, body: text } : { json }),
   })
 }
 

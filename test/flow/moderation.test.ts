@@ -159,6 +159,8 @@ t.test(
     }
     const put = (route: string, body: unknown): Promise<Told> => order(running, 'PUT', route, body, own)
     const id = randomBytes(32).toString('base64url')
+    const impossible =
+      "'name' cannot exist: names have a-z, 0-9 and -, and _ between undername and name (other scripts as punycode, xn--)"
     const rubbish: [string, unknown, number, string][] = [
       ['block-data', undefined, 400, "Must provide 'id' or 'hash'"],
       ['block-data', {}, 400, "Must provide 'id' or 'hash'"],
@@ -175,6 +177,8 @@ t.test(
       ['block-name', { name: '' }, 400, "'name' must be a non-empty string"],
       ['block-name', { name: 7 }, 400, "'name' must be a non-empty string"],
       ['block-name', { name: 'n'.repeat(52), ...why }, 400, "'name' exceeds maximum length"],
+      ['block-name', { name: 'naïve', ...why }, 400, impossible],
+      ['block-name', { name: 'name_', ...why }, 400, impossible],
       ['unblock-name', {}, 400, "'name' must be a non-empty string"],
       ['unblock-name', { name: 'never-blocked' }, 200, '{"message":"Name unblocked"}'],
       ['block-name', { name: 'Some_Name', ...why }, 200, '{"message":"Name blocked"}'],

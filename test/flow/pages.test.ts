@@ -17,6 +17,12 @@ t.test('the table for operators names every code', async (t) => {
     ),
     [],
   )
+  const named = [...table.matchAll(/`(SLC_\w+)`/g)].map(([, code = '']) => code)
+  t.same(
+    named.filter((code) => !(code in errorCodes)),
+    [],
+    'and no other',
+  )
 })
 
 t.test('pages in a browser', options, async (t) => {

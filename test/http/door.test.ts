@@ -77,6 +77,12 @@ const accepted: Row[] = [
     answers: [200],
     reached: ['GET /a'],
   },
+  {
+    name: 'OPTIONS for a whole server',
+    sent: 'OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n',
+    answers: [200],
+    reached: ['OPTIONS / '],
+  },
   { name: 'an empty body', sent: `${post}Content-Length: 0\r\n\r\n`, answers: [200], reached: ['POST /a '] },
 ]
 
@@ -118,7 +124,12 @@ const refused: [name: string, sent: string][] = [
   ['a DEL in the path', 'GET /a\x7f HTTP/1.1\r\nHost: x\r\n\r\n'],
   ['a method in small letters', 'get /a HTTP/1.1\r\nHost: x\r\n\r\n'],
   ['a method with other characters', 'G@T /a HTTP/1.1\r\nHost: x\r\n\r\n'],
+]
+
+/** Answered 431, closed (RFC 6585 section 5). */
+const tooLarge: [name: string, sent: string][] = [
   ['a header line that is too large', `${get}A: ${'b'.repeat(20_000)}\r\n\r\n`],
+  ['more lines than anybody sends', `${get}${'A: b\r\n'.repeat(150)}\r\n${smuggled}`],
 ]
 
 const otherVersions: [name: string, sent: string][] = [
@@ -146,7 +157,8 @@ const malformed: [name: string, sent: string][] = [
   ['two spaces behind the method', 'GET  /a HTTP/1.1\r\nHost: x\r\n\r\n'],
   ['two spaces before the version', 'GET /a  HTTP/1.1\r\nHost: x\r\n\r\n'],
   ['a target that is no path', 'GET a HTTP/1.1\r\nHost: x\r\n\r\n'],
-  ['the target of OPTIONS for a whole server', 'OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n'],
+  ['an asterisk as the target of another method', 'GET * HTTP/1.1\r\nHost: x\r\n\r\n'],
+  ['an asterisk with more behind it', 'OPTIONS *a HTTP/1.1\r\nHost: x\r\n\r\n'],
   ['another scheme', 'GET ftp://x/a HTTP/1.1\r\nHost: x\r\n\r\n'],
   ['a scheme that only begins well', 'GET httpss://x/a HTTP/1.1\r\nHost: x\r\n\r\n'],
   ['a scheme with one slash', 'GET http:/x/a HTTP/1.1\r\nHost: x\r\n\r\n'],
@@ -174,12 +186,12 @@ const malformed: [name: string, sent: string][] = [
   ['a line without a colon', `${get}Abc\r\n\r\n`],
   ['a name with other characters', `${get}A(b: c\r\n\r\n`],
   ['a name beyond ASCII', `${get}A\xe9: c\r\n\r\n`],
-  ['more lines than anybody sends', `${get}${'A: b\r\n'.repeat(150)}\r\n`],
 ]
 
 const table: Row[] = [
   ...accepted,
   ...refused.map(([name, sent]) => ({ name, sent, answers: [400] })),
+  ...tooLarge.map(([name, sent]) => ({ name, sent, answers: [431] })),
   ...otherVersions.map(([name, sent]) => ({ name, sent, answers: [505] })),
   ...malformed.map(([name, sent]) => ({ name, sent: `${sent}${smuggled}`, answers: [400] })),
 ]

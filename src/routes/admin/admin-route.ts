@@ -4,7 +4,7 @@ import type { Route } from '../../gateway/parts.js'
 import { refusedAnswer } from '../../gateway/refused-answer.js'
 import type { Reply, Request } from '../../http/exchange.js'
 import type { Operation, Operations } from '../../http/operation.js'
-import { answerSmall, jsonType, noStore, textType } from '../../http/small-answer.js'
+import { answerSmall, noStore, textType } from '../../http/small-answer.js'
 import type { AdminKey } from './key.js'
 import type { Order, Told } from './order.js'
 
@@ -118,7 +118,5 @@ function smallOf({
   const retry = retryAfterSeconds === undefined ? '' : `\r\nRetry-After: ${retryAfterSeconds}`
   const allowed = allow === undefined ? '' : `\r\nAllow: ${allow.join(', ')}`
   const lines = `${noStore}${retry}${allowed}${noSniff}`
-  return typeof body === 'string'
-    ? { status, type, lines, body }
-    : { status, type: jsonType, lines, body: JSON.stringify(body) }
+  return typeof body === 'string' ? { status, type, lines, body } : { status, lines, json: body }
 }

@@ -2,7 +2,7 @@ import type { Address } from '../../actor/address.js'
 import { isRefusal } from '../../format/refusal.js'
 import type { ModerationReply, ModerationRequest, Subject, SubjectKind } from '../../moderation/protocol.js'
 import type { ModerationStore } from '../../moderation/store.js'
-import { readSubject } from '../../moderation/subject.js'
+import { readPossibleName, readSubject } from '../../moderation/subject.js'
 import { type Asked, done, isTold, type Order, readBody, type Told, wrong } from './order.js'
 
 const pageMax = 200
@@ -19,34 +19,10 @@ const shapes = () => import('./moderation-shapes.js')
 export function moderationOrders(parts: ModerationOrderParts): Order[] {
   const { store } = parts
   return [
-    {
-      method: 'PUT',
-      path: 'block-data',
-      summary: 'Blocks content by id or hash',
-      statuses: [200, 503],
-      act: (asked) => decide(parts, asked, dataOf, true, 'Content blocked'),
-    },
-    {
-      method: 'PUT',
-      path: 'unblock-data',
-      summary: 'Releases content',
-      statuses: [200, 503],
-      act: (asked) => decide(parts, asked, dataOf, false, 'Content unblocked'),
-    },
-    {
-      method: 'PUT',
-      path: 'block-name',
-      summary: 'Blocks a name',
-      statuses: [200, 503],
-      act: (asked) => decide(parts, asked, nameOf, true, 'Name blocked'),
-    },
-    {
-      method: 'PUT',
-      path: 'unblock-name',
-      summary: 'Releases a name',
-      statuses: [200, 503],
-      act: (asked) => decide(parts, asked, nameOf, false, 'Name unblocked'),
-    },
+    decision(parts, 'block-data', 'Blocks content by id or hash', dataOf, 'Content blocked'),
+    decision(parts, 'unblock-data', 'Releases content', dataOf, 'Content unblocked'),
+    decision(parts, 'block-name', 'Blocks a name', possibleNameOf, 'Name blocked'),
+    decision(parts, 'unblock-name', 'Releases a name', nameOf, 'Name unblocked'),
     {
       method: 'GET',
       path: 'moderation',
@@ -64,6 +40,19 @@ export function moderationOrders(parts: ModerationOrderParts): Order[] {
       act: ({ query }) => ({ status: 200, body: { lines: store.audit(limitOf(query)) } }),
     },
   ]
+}
+
+/** An order about one subject. `read` takes the subject from the body; `message` is the answer where it was done. */
+function decision(
+  parts: ModerationOrderParts,
+  path: 'block-data' | 'unblock-data' | 'block-name' | 'unblock-name',
+  summary: string,
+  read: (body: unknown) => Promise<Subject | Told>,
+  message: string,
+): Order {
+  const blocks = path.startsWith('block')
+  const act = (asked: Asked) => decide(parts, asked, read, blocks, message)
+  return { method: 'PUT', path, summary, statuses: [200, 503], act }
 }
 
 async function decide(
@@ -97,8 +86,14 @@ async function nameOf(body: unknown): Promise<Subject | Told> {
   return isTold(read) ? read : subjectOf('name', read.name)
 }
 
-function subjectOf(kind: SubjectKind, text: string): Subject | Told {
-  const subject = readSubject(kind, text)
+async function possibleNameOf(body: unknown): Promise<Subject | Told> {
+  const read = readBody((await shapes()).unblockName, body)
+  return isTold(read) ? read : orWrong(readPossibleName(read.name))
+}
+
+const subjectOf = (kind: SubjectKind, text: string): Subject | Told => orWrong(readSubject(kind, text))
+
+function orWrong(subject: Subject | string): Subject | Told {
   return typeof subject === 'string' ? wrong(subject) : subject
 }
 
