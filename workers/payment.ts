@@ -18,12 +18,14 @@ import { devnetWallet } from '../src/payment/devnet-wallet.js'
 import { HttpOracle } from '../src/payment/http-oracle.js'
 import { LocalCards } from '../src/payment/local-cards.js'
 import { LocalNameRegistry } from '../src/payment/name-registry.js'
+import { nameShapes } from '../src/payment/name-shapes.js'
 import { noCards } from '../src/payment/no-cards.js'
 import { fixedOracle, ledgerMemory } from '../src/payment/oracle.js'
 import { paymentParameters } from '../src/payment/parameters.js'
 import { type CreditsReply, type CreditsRequest, creditsAnswering } from '../src/payment/protocol.js'
 import { chainReaders } from '../src/payment/readers.js'
 import { PaymentService } from '../src/payment/service.js'
+import { orderShapes, serviceShapes } from '../src/payment/service-shapes.js'
 import { paymentShapes, usdcShapes } from '../src/payment/shapes.js'
 import { SmtpMailer } from '../src/payment/smtp-mailer.js'
 import { StripeCards } from '../src/payment/stripe-cards.js'
@@ -89,7 +91,11 @@ const operated = creditOrders({
 })
 const host = serviceHost({
   routes: [
-    ...shaped(service.routes, { ...paymentShapes, ...(service.usdc === undefined ? {} : usdcShapes) }),
+    ...shaped(service.routes, {
+      ...{ ...paymentShapes, ...serviceShapes },
+      ...(options.names === undefined ? {} : nameShapes),
+      ...(service.usdc === undefined ? {} : { ...usdcShapes, ...orderShapes }),
+    }),
     ...serviceMetricsRoutes(['/metrics'], meters, options.release),
     new AdminRoute('', new AdminKey(options.adminKey), operated, log, (asked) => clients.of(asked).address),
   ],

@@ -1,6 +1,7 @@
 import { type Described, type DescribedService, openApiOf } from '../http/openapi.js'
 import type { Operations } from '../http/operation.js'
 import { type HtmlPage, inHtml, makePage } from '../http/page.js'
+import { anyObject, formOf, textForm } from '../http/schemas.js'
 import { answerSmall, htmlType, jsonType } from '../http/small-answer.js'
 import type { Route } from './parts.js'
 
@@ -29,7 +30,12 @@ export function docsRoutes(table: () => readonly Described[], service: Described
   })
   return [
     route('/openapi.json', jsonType, json, [
-      { path: '/openapi.json', summary: 'This description', statuses: [200] },
+      {
+        path: '/openapi.json',
+        summary: 'This description',
+        statuses: [200],
+        shape: { gives: formOf({ openapi: textForm, info: anyObject, paths: anyObject }) },
+      },
     ]),
     route('/api-docs', htmlType, page, [
       { path: '/api-docs', summary: 'This description as a page', statuses: [200], type: 'text/html' },

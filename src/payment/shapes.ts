@@ -22,14 +22,14 @@ const fee = formOf(
   { description: textForm, adjustmentAmount: { type: ['string', 'number'] }, currencyType: textForm },
 )
 const adjustments = listOf(anyObject)
-const approval = formOf(
+export const approvalForm = formOf(
   {
     ...{ approvalDataItemId: textForm, approvedAddress: textForm, payingAddress: textForm },
     ...{ approvedWincAmount: amount, usedWincAmount: amount, creationDate: textForm },
   },
   { expirationDate: textForm, inactiveReason: textForm, inactiveDate: textForm, revokeDataItemId: textForm },
 )
-const shares = { givenApprovals: listOf(approval), receivedApprovals: listOf(approval) }
+const shares = { givenApprovals: listOf(approvalForm), receivedApprovals: listOf(approvalForm) }
 const balance: Shape = {
   gives: formOf({
     winc: amount,
@@ -105,7 +105,7 @@ export const paymentShapes: Shapes = {
     gives: formOf({ payments: listOf(historyItem), hasMore: truth, cursor: orNull(textForm) }),
   },
   'GET /v1/account/approvals': {
-    gives: formOf({ approvals: listOf(approval), amount }, { expiresBy: textForm }),
+    gives: formOf({ approvals: listOf(approvalForm), amount }, { expiresBy: textForm }),
   },
   'GET /v1/account/approvals/get': { gives: formOf(shares) },
   'GET /v1/top-up/{method}/{address}/{currency}/{amount}': {

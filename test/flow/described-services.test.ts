@@ -1,10 +1,13 @@
 /** The descriptions of the upload and payment services, held against what they answer by a validating proxy of others. */
 import { type ChildProcess, spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
+import { makeServiceToken } from '../../src/payment/service-token.js'
+import { nativeAddress } from '../../src/proof/address.js'
 import { ed25519Signer, signItem } from '../../src/proof/sign.js'
 import { eventually } from '../eventually.js'
 import { run } from './running.js'
@@ -13,6 +16,7 @@ const prism = fileURLToPath(new URL('../../../test/clients/node_modules/.bin/pri
 const skip = existsSync(prism) ? false : 'install test/clients to run it'
 const signer = ed25519Signer(Buffer.alloc(32, 13))
 const key = 'a-key-for-the-tests'
+const secret = 'a-secret-of-the-services-for-tests'
 
 interface Described {
   readonly paths: Readonly<
@@ -88,10 +92,6 @@ async function calls(t: Test, proxy: string, list: readonly Call[]): Promise<voi
 async function isComplete(t: Test, url: string): Promise<void> {
   const { paths } = (await (await fetch(`${url}/openapi.json`)).json()) as Described
   for (const [path, methods] of Object.entries(paths)) {
-    // Orders of the operator are of the console; names and payments of machines come with documents of their own.
-    if (/^(\/v1)?\/(admin|openapi|x402|price\/x402|arns|promotions|outbox|reconciliations)/.test(path))
-      continue
-    if (/-balance\/|approvals\/(create|revoke)|price-of-item|redeem/.test(path)) continue
     for (const [method, { responses }] of Object.entries(methods)) {
       const json = responses['200']?.content?.['application/json']
       if (json !== undefined) t.ok(json.schema, `${method} ${path} says what it gives`)
@@ -100,7 +100,10 @@ async function isComplete(t: Test, url: string): Promise<void> {
 }
 
 t.test('the upload service is as it says', { skip }, async (t) => {
-  const { urls } = await run(t, t.testdir(), { DEVNET_SEED: 'false', ADMIN_API_KEY: key })
+  // No block is made: what was posted stays so.
+  const { urls } = await run(t, t.testdir(), {
+    ...{ DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '0', ADMIN_API_KEY: key },
+  })
   const { upload = '' } = urls
   await isComplete(t, upload)
   const item = Buffer.from(signItem(signer, {}, Buffer.from('described')))
@@ -111,6 +114,9 @@ t.test('the upload service is as it says', { skip }, async (t) => {
   const place = await fetch(`${upload}/upload`, { method: 'POST', headers: { 'upload-complete': '?0' } })
   const resumable = place.headers.get('location') ?? ''
   await eventually(async () => (await fetch(`${upload}/tx/${id}/offsets`)).status === 200)
+  const offsets = await fetch(`${upload}/tx/${id}/offsets`)
+  const { rootBundleId: carrier } = (await offsets.json()) as { rootBundleId: string }
+  const operator = { authorization: `Bearer ${key}` }
   const proxy = await proxied(t, upload)
   const octets = { 'content-type': 'application/octet-stream' }
   const partial = { 'content-type': 'application/partial-upload', 'upload-offset': '0' }
@@ -146,7 +152,14 @@ t.test('the upload service is as it says', { skip }, async (t) => {
     [204, 'DELETE', resumable],
     [404, 'GET', resumable],
     [400, 'POST', '/tx', 'no item', octets],
-    [200, 'GET', '/admin/uploads', undefined, { authorization: `Bearer ${key}` }],
+    [200, 'GET', '/openapi.json'],
+    [200, 'GET', '/admin/uploads', undefined, operator],
+    [200, 'GET', `/admin/uploads/${id}`, undefined, operator],
+    [200, 'GET', `/admin/uploads/${carrier}`, undefined, operator],
+    [404, 'GET', '/admin/uploads/nobody', undefined, operator],
+    [404, 'POST', `/admin/uploads-repack/${'A'.repeat(43)}`, undefined, operator],
+    [200, 'POST', `/admin/uploads-reseed/${carrier}`, undefined, operator],
+    [200, 'POST', `/admin/uploads-repack/${carrier}`, undefined, operator],
   ])
 })
 
@@ -159,7 +172,9 @@ t.test('the proxy does find what is not as described', { skip }, async (t) => {
 })
 
 t.test('the payment service is as it says', { skip }, async (t) => {
-  const { urls } = await run(t, t.testdir(), { DEVNET_SEED: 'false', ADMIN_API_KEY: key })
+  const { urls } = await run(t, t.testdir(), {
+    ...{ DEVNET_SEED: 'false', ADMIN_API_KEY: key, PRIVATE_ROUTE_SECRET: secret },
+  })
   const { payment = '' } = urls
   await isComplete(t, payment)
   const wallet = '0x1111111111111111111111111111111111111111'
@@ -195,5 +210,65 @@ t.test('the payment service is as it says', { skip }, async (t) => {
     [402, 'POST', `/v1/x402/top-up/ethereum/${wallet}`, '{"bytes":1000}', json],
     [402, 'POST', `/v1/x402/payment/ethereum/${wallet}`, '{"byteCount":1000,"dataItemId":"x"}', json],
     [400, 'GET', '/v1/redeem?email=nobody'],
+  ])
+})
+
+t.test('names, services and operators are answered as the payment service says', { skip }, async (t) => {
+  const { urls } = await run(t, t.testdir(), {
+    ...{ DEVNET_SEED: 'false', ADMIN_API_KEY: key, PRIVATE_ROUTE_SECRET: secret },
+  })
+  const { payment = '' } = urls
+  const wallet = nativeAddress(signer.signatureType, signer.owner)
+  const operator = { authorization: `Bearer ${key}` }
+  const service = { authorization: `Bearer ${makeServiceToken(secret, Date.now())}` }
+  const json = { 'content-type': 'application/json' }
+  const correction = { key: 'described-2', address: wallet, winc: '9'.repeat(18), note: 'for a name' }
+  const promotion = {
+    ...{ code: 'DESCRIBED', permille: 100, expiresMs: 4e12, leastMicroUsd: 0, mostMicroUsd: 1e9 },
+    ...{ usesMax: 0, isForNew: false },
+  }
+  const proxy = await proxied(t, payment)
+  const nonce = randomUUID()
+  const signed = {
+    ...{ 'x-nonce': nonce, 'x-signature-type': String(signer.signatureType) },
+    'x-public-key': Buffer.from(signer.owner).toString('base64url'),
+    'x-signature': Buffer.from(signer.sign(Buffer.from(nonce))).toString('base64url'),
+  }
+  const lease = 'type=lease&years=1'
+  const item = (letter: string): string => `dataItemId=${letter.repeat(43)}`
+  const other = '0x1111111111111111111111111111111111111111'
+  const pair = `payingAddress=${wallet}&approvedAddress=${other}`
+  const account = `ed25519/${wallet}`
+  await calls(t, proxy, [
+    [200, 'POST', '/admin/corrections', JSON.stringify(correction), { ...operator, ...json }],
+    [200, 'GET', `/admin/credits/${wallet}`, undefined, operator],
+    [404, 'GET', '/admin/credits/nobody', undefined, operator],
+    [200, 'GET', `/admin/statements/${wallet}`, undefined, operator],
+    [200, 'GET', `/v1/arns/price/buy-name/described?${lease}`],
+    [200, 'GET', `/v1/arns/price/buy-name/described?${lease}&currency=usd`],
+    [400, 'GET', '/v1/arns/price/buy-name/described?type=forever'],
+    [200, 'GET', `/v1/arns/quote/checkout-session/${wallet}/usd/buy-name/quoted?${lease}`],
+    [200, 'POST', `/v1/arns/purchase/buy-name/described?${lease}`, undefined, signed],
+    [401, 'POST', `/v1/arns/purchase/buy-name/described?${lease}`],
+    [200, 'GET', `/v1/arns/purchase/${nonce}`],
+    [404, 'GET', '/v1/arns/purchase/nobody'],
+    [200, 'GET', `/v1/arns/my-names/${wallet}`],
+    [200, 'GET', '/v1/arns/actions/set-record/price'],
+    [200, 'GET', `/v1/arns/actions/${nonce}`],
+    [200, 'POST', `/v1/arns/actions/${nonce}/sign`],
+    [401, 'POST', '/v1/arns/actions/set-record', '{}', json],
+    [200, 'POST', '/v1/promotions', JSON.stringify(promotion), { ...service, ...json }],
+    [200, 'GET', '/v1/outbox', undefined, service],
+    [200, 'GET', '/v1/reconciliations', undefined, service],
+    [200, 'POST', '/v1/reconciliations/2026-01-31', undefined, service],
+    [200, 'GET', '/v1/price-of-item?byteCount=1000', undefined, service],
+    [200, 'GET', `/v1/check-balance/${account}?byteCount=1000`, undefined, service],
+    [404, 'GET', `/v1/check-balance/ethereum/${other}?byteCount=1000`, undefined, service],
+    [200, 'GET', `/v1/reserve-balance/${account}?byteCount=1000&${item('R')}`, undefined, service],
+    [200, 'GET', `/v1/settle-balance/${account}?${item('R')}`, undefined, service],
+    [200, 'GET', `/v1/refund-balance/${account}?winstonCredits=1&${item('R')}`, undefined, service],
+    [200, 'GET', `/v1/account/approvals/create?${item('C')}&winc=5&${pair}`, undefined, service],
+    [200, 'GET', `/v1/account/approvals/revoke?${item('D')}&${pair}`, undefined, service],
+    [200, 'POST', '/v1/x402/orders', '{"usdc":"units","given":1000}', { ...service, ...json }],
   ])
 })

@@ -72,7 +72,7 @@ export class AdminRoute implements Route {
 }
 
 function operationOf(start: string, order: Order): Operation {
-  const { path, method, summary, statuses, rest, queryNames, type } = order
+  const { path, method, summary, statuses, rest, queryNames, type, shape } = order
   if (path.endsWith('/') !== (rest !== undefined)) throw new Error(`${path}: nothing says what is behind it`)
   return {
     path: `${start}${path}${rest === undefined ? '' : `{${rest}}`}`,
@@ -82,6 +82,7 @@ function operationOf(start: string, order: Order): Operation {
     operator: true,
     ...(queryNames === undefined ? {} : { query: queryNames }),
     ...(type === undefined ? {} : { type }),
+    ...(shape === undefined ? {} : { shape }),
   }
 }
 

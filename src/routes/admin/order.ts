@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import type { Shape } from '../../http/operation.js'
 
 /** Input of an order: the body as JSON, not yet validated, and the rest of the path. */
 export interface Asked {
@@ -37,6 +38,8 @@ export interface Order {
   readonly type?: string
   /** Of the body; 100 kB where absent. */
   readonly bodyMaxBytes?: number
+  /** What goes in and out, for the description. */
+  readonly shape?: Shape
   act(asked: Asked): Told | Promise<Told>
 }
 

@@ -1,5 +1,6 @@
 import { abortAfter } from '../../actor/clock.js'
 import { type Asked, done, isTold, type Order, readBody, type Told } from './order.js'
+import { creditForms, uploadForms } from './service-forms.js'
 
 /** What the upload service tells its operator, and does for them. */
 export interface UploadsDeskLike {
@@ -29,13 +30,20 @@ type Outcome = { readonly done: string } | { readonly refused: string; readonly 
 export type OrderShape = Omit<Order, 'act'>
 
 const uploadShapes = {
-  overview: { method: 'GET', path: 'uploads', summary: 'Uploads, queues, bundles, wallet', statuses: [200] },
+  overview: {
+    method: 'GET',
+    path: 'uploads',
+    summary: 'Uploads, queues, bundles, wallet',
+    statuses: [200],
+    shape: uploadForms.overview,
+  },
   one: {
     method: 'GET',
     path: 'uploads/',
     rest: 'id',
     summary: 'An uploaded item or a bundle',
     statuses: [200, 404],
+    shape: uploadForms.one,
   },
   repack: {
     method: 'POST',
@@ -43,6 +51,7 @@ const uploadShapes = {
     rest: 'id',
     summary: 'Packs the items of a bundle again, or an item that was given up',
     statuses: [200, 404, 409],
+    shape: uploadForms.repack,
   },
   reseed: {
     method: 'POST',
@@ -50,17 +59,25 @@ const uploadShapes = {
     rest: 'id',
     summary: 'Sends the chunks of a bundle once more',
     statuses: [200, 404, 409],
+    shape: uploadForms.reseed,
   },
 } as const satisfies Record<keyof UploadsDeskLike, OrderShape>
 
 const creditShapes = {
-  overview: { method: 'GET', path: 'credits', summary: 'Prices, top-ups, promotions', statuses: [200] },
+  overview: {
+    method: 'GET',
+    path: 'credits',
+    summary: 'Prices, top-ups, promotions',
+    statuses: [200],
+    shape: creditForms.overview,
+  },
   account: {
     method: 'GET',
     path: 'credits/',
     rest: 'address',
     summary: 'A wallet and its last transfers',
     statuses: [200, 404],
+    shape: creditForms.account,
   },
   statement: {
     method: 'GET',
@@ -75,6 +92,7 @@ const creditShapes = {
     path: 'corrections',
     summary: 'Corrects a balance, by a transfer with a reason',
     statuses: [200, 409],
+    shape: creditForms.correct,
   },
 } as const satisfies Record<keyof CreditsDeskLike, OrderShape>
 
