@@ -1,5 +1,6 @@
 import { readConfig } from '../../config/read.js'
 import { ClientError } from '../client/errors.js'
+import { ProvingFetcher } from '../client/fetch/verified-fetch.js'
 import { Drives, type OpenDrive } from '../client/fs/drives.js'
 import { contentTypeOf, fileSource } from '../client/node/files.js'
 import { addressOfOwner } from '../client/signer.js'
@@ -20,14 +21,22 @@ export interface Scene {
   open(): Promise<OpenDrive>
 }
 
+/** Longer files are proven piece by piece, so that none is held whole. */
+const holdBytesMax = 16 * 1024 * 1024
+
 export async function sceneOf(values: DriveWords, driveId: string | undefined): Promise<Scene> {
   const client = await clientOf(values)
   const [gateway = ''] = client.addresses.gatewayUrls
   const jwk = jwkOf(values)
   const password = passwordOf(values['password-file'])
   const signer = client.currentSigner
+  const fetcher = new ProvingFetcher({
+    gatewayUrls: client.addresses.gatewayUrls,
+    onFinding: ({ error }) => process.stderr.write(`${error.code}: ${error.message}\n`),
+  })
   const drives = new Drives({
     gatewayUrl: gateway,
+    fetchContent: (id) => fetcher.content(id, { holdBytesMax }),
     ...(jwk && { jwk }),
     ...(signer && {
       publish: async (data, tags) => (await client.upload({ data, dataItemOpts: { tags } })).id,

@@ -1,4 +1,3 @@
-import { once } from 'node:events'
 import { basename } from 'node:path'
 import { toBase64url } from '../client/bytes.js'
 import { fileKeyOf } from '../client/fs/drive-keys.js'
@@ -118,9 +117,8 @@ const put: Work = async (scene, words, values) => {
 const get: Work = async (scene, words, values) => {
   const [, path = ''] = taken(words, 2, 2, 'DRIVE and PATH')
   const open = await scene.open()
-  const bytes = await scene.drives.get(open, fileAt(open, path))
-  if (typeof values.output === 'string') await writeOut([bytes], values.output)
-  else if (!process.stdout.write(bytes)) await once(process.stdout, 'drain')
+  const pieces = scene.drives.read(open, fileAt(open, path))
+  await writeOut(pieces, typeof values.output === 'string' ? values.output : undefined)
   return exitCode.done
 }
 

@@ -1,4 +1,3 @@
-import { once } from 'node:events'
 import { ProvingFetcher } from '../client/fetch/verified-fetch.js'
 import { streamPieces } from '../client/payload.js'
 import { exitCode } from './exit-code.js'
@@ -32,7 +31,7 @@ export const getCommand = clientCommand('get', help, options, async ([reference,
   })
   const response = await fetcher.fetch(reference, { range: rangeOf(values.range) })
   const output = typeof values.output === 'string' ? values.output : undefined
-  await written(response, output)
+  await writeOut(streamPieces(response.body as ReadableStream<Uint8Array>), output)
   const how = `${response.headers.get('x-verified')}, ${response.headers.get('content-type')}`
   process.stderr.write(`proven by ${how}\n`)
   return exitCode.done
@@ -43,15 +42,4 @@ function rangeOf(text: unknown): { start: number; end?: number } | undefined {
   const [, start, end] = /^(\d{1,15})-(\d{0,15})$/.exec(String(text)) ?? []
   if (start === undefined) throw new WrongWords(`${String(text)} is no range: write FIRST-LAST`)
   return { start: Number(start), ...(end !== '' && { end: Number(end) }) }
-}
-
-async function written(response: Response, output: string | undefined): Promise<void> {
-  const body = response.body as ReadableStream<Uint8Array>
-  if (output === undefined) {
-    for await (const piece of streamPieces(body)) {
-      if (!process.stdout.write(piece)) await once(process.stdout, 'drain')
-    }
-    return
-  }
-  await writeOut(streamPieces(body), output)
 }

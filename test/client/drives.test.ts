@@ -9,6 +9,7 @@ import { toHex } from '../../src/client/bytes.js'
 import { ClientError } from '../../src/client/errors.js'
 import { driveKeyOf, driveSignature, fileKeyOf, opened, sealed } from '../../src/client/fs/drive-keys.js'
 import { Drives, pathIn } from '../../src/client/fs/index.js'
+import { openedPieces } from '../../src/client/fs/opened-pieces.js'
 import { counted, sealedSource } from '../../src/client/fs/sealed-source.js'
 import { allBytes } from '../../src/client/payload.js'
 import type { ArweaveJwk } from '../../src/client/rsa.js'
@@ -85,6 +86,20 @@ t.test('long content is encrypted as it is read, so that it opens as a whole', a
     t.equal(bytes.length, source.size)
     const [cipher, told] = tags.map(({ value }) => value)
     t.ok(data.equals(Buffer.from(await opened(key, bytes, cipher, told))), String(cipher))
+    const read = async (given: Uint8Array): Promise<Buffer> => {
+      const plains: Uint8Array[] = []
+      for await (const piece of openedPieces(key, pieces(Buffer.from(given), 0), cipher, told))
+        plains.push(piece)
+      return Buffer.concat(plains)
+    }
+    t.ok(data.equals(await read(bytes)), `${cipher}, while it comes`)
+    if (cipher === 'AES256-GCM') {
+      const bent = bytes.slice()
+      bent[1_000_000] = (bent[1_000_000] ?? 0) ^ 1
+      await t.rejects(read(bent), { code: 'wrong-key' })
+      await t.rejects(read(bytes.subarray(0, -1)), { code: 'wrong-key' })
+      await t.rejects(read(bytes.subarray(0, 9)), { code: 'wrong-key' })
+    }
     const from = 3_333_333
     const rest: Uint8Array[] = []
     for await (const piece of source.open(from)) rest.push(piece)

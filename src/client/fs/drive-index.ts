@@ -1,7 +1,7 @@
 import { textOfBytes } from '../bytes.js'
 import { ClientError } from '../errors.js'
 import type { FetchLike } from '../service.js'
-import { tagValueOf } from '../tags.js'
+import { type TextTag, tagValueOf } from '../tags.js'
 import { type DriveProblem, heightOf, type ListedItem } from './entities.js'
 
 /** Items of a drive, and the metadata that snapshots had along: as text, or base64 of what is encrypted. */
@@ -83,19 +83,36 @@ export class DriveIndex {
     })
   }
 
-  /** Content by id. Its caller proves it where it matters; encrypted content proves itself. */
-  async content(id: string): Promise<Uint8Array> {
+  /** An item's content by id. Its caller proves it where it matters. */
+  async ask(id: string): Promise<Response> {
     const response = await this.fetcher(`${this.gatewayUrl}/raw/${id}`, {})
-    if (response.status !== 200) throw this.#failed(response.status)
+    if (response.status === 200) return response
+    await response.body?.cancel()
+    throw this.#failed(response.status)
+  }
+
+  /** The same at once: for what is short. Encrypted content proves itself. */
+  async content(id: string): Promise<Uint8Array> {
+    const response = await this.ask(id)
     if (Number(response.headers.get('content-length')) > contentBytesMax) {
       await response.body?.cancel()
-      throw new ClientError(
-        'too-large',
-        `${id} has more than ${contentBytesMax} bytes`,
-        'fetch it by verifiedFetch',
-      )
+      const found = `${id} has more than ${contentBytesMax} bytes`
+      throw new ClientError('too-large', found, 'fetch it by verifiedFetch')
     }
     return new Uint8Array(await response.arrayBuffer())
+  }
+
+  /** The tags of an item. */
+  async tagsOf(id: string): Promise<readonly TextTag[]> {
+    const query = `{ transaction(id: "${id}") { tags { name value } } }`
+    const response = await this.fetcher(`${this.gatewayUrl}/graphql`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ query }),
+    })
+    const { data } = (await response.json()) as { data?: { transaction?: { tags: TextTag[] } | null } }
+    if (data?.transaction != null) return data.transaction.tags
+    throw new ClientError('not-found', `${id} is not indexed`, 'try again later')
   }
 
   /** Everything that an owner wrote into a drive: from snapshots, newer ones first, and live for what they leave out. */

@@ -94,6 +94,7 @@ export async function opened(
   }
 }
 
-function unreadable(message: string): ClientError {
+/** What cannot be decrypted. */
+export function unreadable(message: string): ClientError {
   return new ClientError('wrong-key', message, 'check the password, the wallet and the drive')
 }

@@ -1,10 +1,11 @@
-import { fromBase64, toBase64, utf8 } from '../bytes.js'
+import { fromBase64, joined, toBase64, utf8 } from '../bytes.js'
 import { ClientError } from '../errors.js'
 import { allBytes, type PayloadSource, sourceOfBytes } from '../payload.js'
 import type { ArweaveJwk } from '../rsa.js'
 import type { FetchLike } from '../service.js'
 import { type TextTag, tagValueOf } from '../tags.js'
 import { nowMs } from '../timing.js'
+import { contentPieces, type FetchContent } from './drive-content.js'
 import { DriveIndex, type DriveItems } from './drive-index.js'
 import { driveKeyOf, driveSignature, fileKeyOf, opened, sealed } from './drive-keys.js'
 import { isWithin } from './drive-tree.js'
@@ -28,6 +29,8 @@ export interface DriveOptions {
   /** The wallet that private drives are derived from. */
   readonly jwk?: ArweaveJwk
   readonly fetch?: FetchLike
+  /** How the content of files is fetched; without it the gateway is believed. */
+  readonly fetchContent?: FetchContent
   readonly appName?: string
   readonly appVersion?: string
   /** How the tag of the layer's version is called: `ArFS` on the public network. */
@@ -161,31 +164,19 @@ export class Drives {
     return opened(kind === 'file' ? await fileKeyOf(key, id) : key, raw, cipher, iv)
   }
 
-  /** The bytes of a file's version. */
-  async get(open: OpenDrive, file: DriveEntity): Promise<Uint8Array> {
-    const { dataTxId, pinnedOwner } = file.file ?? {}
-    if (dataTxId === undefined)
-      throw new ClientError('invalid-input', `${file.name} is no file`, 'give a file')
-    const bytes = await this.index.content(dataTxId)
-    if (open.key === undefined || pinnedOwner !== undefined) return bytes
-    const item = await this.#tagsOf(dataTxId)
-    const fileKey = await fileKeyOf(open.key, file.id)
-    return opened(fileKey, bytes, tagValueOf(item, 'Cipher'), tagValueOf(item, 'Cipher-IV'))
+  /**
+   * The bytes of a file's version in pieces. What is long and encrypted is right only where no error comes behind the last piece:
+   * use it then, not before.
+   */
+  read(open: OpenDrive, file: DriveEntity): AsyncGenerator<Uint8Array> {
+    return contentPieces(this.index, this.#options.fetchContent, open, file)
   }
 
-  async #tagsOf(id: string): Promise<readonly TextTag[]> {
-    const query = `{ transaction(id: "${id}") { tags { name value } } }`
-    const fetcher = this.#options.fetch ?? ((url: string, init?: RequestInit) => fetch(url, init))
-    const headers = { 'content-type': 'application/json' }
-    const response = await fetcher(`${this.index.gatewayUrl}/graphql`, {
-      method: 'POST',
-      headers,
-      body: JSON.stringify({ query }),
-    })
-    const { data } = (await response.json()) as { data?: { transaction?: { tags: TextTag[] } | null } }
-    if (data?.transaction == null)
-      throw new ClientError('not-found', `${id} is not indexed`, 'try again later')
-    return data.transaction.tags
+  /** The same at once. */
+  async get(open: OpenDrive, file: DriveEntity): Promise<Uint8Array> {
+    const pieces: Uint8Array[] = []
+    for await (const piece of this.read(open, file)) pieces.push(piece)
+    return joined(...pieces)
   }
 
   /** Makes a drive and its root folder. A `password` makes it private. */
