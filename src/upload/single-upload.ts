@@ -129,7 +129,8 @@ class Arrival implements BodySink {
   /** What the item's header decides. False: it is decided. */
   #admit(header: ItemHeader): boolean {
     this.#isAdmitted = true
-    if (this.parts.blockedOwners.has(normalizedAddress(header.owner))) {
+    const { blockedOwners } = this.parts
+    if (blockedOwners.size > 0 && blockedOwners.has(normalizedAddress(header.owner))) {
       this.#end(said.forbidden)
       return false
     }

@@ -29,6 +29,8 @@ import { headOfRecordBytes, recordBytes, sumOfMeta, writeRecordHead } from './re
 export class DurableLog {
   #next: number
   #current: LogFile | undefined
+  /** Where a record is put together. */
+  #room: Buffer | undefined
   readonly #sealing = new Set<Promise<unknown>>()
   /** Files that are still written to, or being sealed. */
   readonly #open = new Map<number, LogFile>()
@@ -83,18 +85,25 @@ export class DurableLog {
     const taken = recordBytes(meta.length, sizeBytes)
     const file = this.#fileFor(taken)
     if (isRefusal(file)) return file
-    const head = Buffer.alloc(headOfRecordBytes)
+    // Written before this returns: so one room does for all items, and no item leaves garbage of its own size.
+    this.#room ??= Buffer.allocUnsafeSlow(headOfRecordBytes + metaMaxBytes + this.options.sharedMaxBytes)
+    const record = this.#room.subarray(0, headOfRecordBytes + meta.length + sizeBytes)
     const lengths = { payloadBytes: sizeBytes, roomBytes: meta.length, metaBytes: meta.length }
-    writeRecordHead(head, {
+    writeRecordHead(record.subarray(0, headOfRecordBytes).fill(0), {
       kind: 'accepted',
       ...lengths,
       metaSum: sumOfMeta(meta),
       file: file.number,
       digest,
     })
+    let end = headOfRecordBytes
+    for (const part of [meta, ...payload]) {
+      record.set(part, end)
+      end += part.length
+    }
     const at = file.end
     try {
-      file.write(Buffer.concat([head, meta, ...payload]), at)
+      file.write(record, at)
     } catch (error) {
       // What is half written is overwritten by the next item: no header of it is believed without its digest.
       return diskRefusal(error)

@@ -51,7 +51,8 @@ export class LogDraft {
   write(piece: Uint8Array): undefined | Refusal | Promise<undefined | Refusal> {
     if (this.#failure !== undefined) return this.#failure
     if (this.#file === undefined && this.#sizeBytes + piece.length <= this.home.sharedMaxBytes) {
-      this.#pieces.push(new Uint8Array(piece))
+      // Small ones share memory: an allocation of its own costs more than the copy.
+      this.#pieces.push(Buffer.from(piece))
       this.#sizeBytes += piece.length
       return undefined
     }
