@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Tip } from '../actor/shared.js'
 import { entityTag } from '../attest/trust-headers.js'
-import type { Attributes } from '../catalog/attributes.js'
+import type { Attributes, ItemPlace } from '../catalog/attributes.js'
 import type { Refusal } from '../format/refusal.js'
 import type { Frame } from '../http/exchange.js'
 import { frameOf } from '../http/frame.js'
@@ -90,8 +90,8 @@ export class Entry {
   /** Where the payload lies in the segments, as their index said at its commit `placeAt`; undefined: not there. */
   place: SegmentPlace | undefined
   placeAt = Number.NaN
-  /** Whether the item is what lies at its place in a bundle here, and of which bundle that was said, by its digest. */
-  window: { readonly rootDigest: Uint8Array; readonly holds: boolean } | undefined
+  /** Whether the item is what lies at a place in a bundle here, and of which place and bundle (by its digest) that was said. */
+  window: { readonly place: ItemPlace; readonly rootDigest: Uint8Array; readonly holds: boolean } | undefined
   /** The check under way. */
   checking: Promise<boolean | Refusal> | undefined
   /** Served since the keeper was last told. */

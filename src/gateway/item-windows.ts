@@ -48,8 +48,8 @@ export interface WindowParts {
  *
  * A window is served only where its bundle was compared with its digest and is verified or trusted, and where the bytes are the
  * item: they have the digest on record for its id, or its owner signed them. The digest is then known before the first byte goes
- * out, so that all rules about digests hold as for content with a file of its own. Which bundle the bytes were judged in is
- * remembered by its digest, so that the judgement ends with the bundle.
+ * out, so that all rules about digests hold as for content with a file of its own. Which bytes were judged is remembered by their
+ * place and the digest of the bundle, so that the judgement ends with either of them.
  */
 export class ItemWindows {
   #learned: Attributes[] = []
@@ -62,7 +62,7 @@ export class ItemWindows {
     const { place, size } = entry.attributes
     if (place === undefined || size === 0 || bareType(entry.contentType) === manifestType) return undefined
     const root = this.#rootOf(place)
-    if (root === undefined || isFalse(entry, root)) return undefined
+    if (root === undefined || isFalse(entry, place, root)) return undefined
     const whole = this.parts.open(root)
     if (whole === undefined) return undefined
     const found = this.#open(entry, place, root, whole)
@@ -76,7 +76,7 @@ export class ItemWindows {
     const start = rootItemOffset + headerSize
     if (headerSize + size !== itemSize || start + size > whole.sizeBytes) return undefined
     if (!this.parts.isSound(root, whole)) return 'unchecked'
-    if (entry.window?.holds === true && isOf(entry, root))
+    if (entry.window?.holds === true && isOf(entry, place, root) && !isProvenSince(entry, root))
       return { entry, content: new ItemWindow(root, whole, start, size) }
     if (itemSize > judgedHereMaxBytes) return 'unchecked'
     const bytes = bytesOf(whole, rootItemOffset, rootItemOffset + itemSize)
@@ -84,7 +84,7 @@ export class ItemWindows {
     const judged = judge(entry.attributes, root.attributes, place, bytes)
     if (judged === 'later') return 'unchecked'
     const now = judged === 'false' || judged === entry.attributes ? entry : this.#learn(entry, judged)
-    now.window = { rootDigest: digestOf(root), holds: judged !== 'false' }
+    now.window = { place, rootDigest: digestOf(root), holds: judged !== 'false' }
     if (judged === 'false' || bareType(now.contentType) === manifestType) return undefined
     return { entry: now, content: new ItemWindow(root, whole, start, size) }
   }
@@ -129,7 +129,10 @@ export class ItemWindows {
     if (holds === undefined || isRefusal(holds)) return
     // The catalog may know more of the item by now.
     const now = this.parts.entries.get(id)
-    if (now !== undefined) now.window = { rootDigest: digestOf(root), holds }
+    const place = now?.attributes.place
+    // Where it has another place by now, nobody knows which of the two was judged.
+    if (now !== undefined && place !== undefined && isSamePlace(place, entry.attributes.place))
+      now.window = { place, rootDigest: digestOf(root), holds }
   }
 
   #learn(entry: Entry, attributes: Attributes): Entry {
@@ -158,13 +161,28 @@ function digestOf({ attributes: { digest } }: Entry): Uint8Array {
   return digest
 }
 
-/** Whether the last judgement of an entry was about this bundle. */
-function isOf({ window }: Entry, root: Entry): boolean {
-  return window !== undefined && equalBytes(window.rootDigest, digestOf(root))
+/** Whether the last judgement of an entry was about these bytes: this place in this bundle. */
+function isOf({ window }: Entry, place: ItemPlace, root: Entry): boolean {
+  return (
+    window !== undefined && isSamePlace(window.place, place) && equalBytes(window.rootDigest, digestOf(root))
+  )
 }
 
-function isFalse(entry: Entry, root: Entry): boolean {
-  return entry.window?.holds === false && isOf(entry, root)
+function isSamePlace(one: ItemPlace, other: ItemPlace | undefined): boolean {
+  return (
+    one.rootItemOffset === other?.rootItemOffset &&
+    one.headerSize === other.headerSize &&
+    one.itemSize === other.itemSize
+  )
+}
+
+/** Whether the bundle was proven after the item was judged in it: judged once more, the item is as verified as the bundle. */
+function isProvenSince({ attributes }: Entry, root: Entry): boolean {
+  return root.attributes.verified && !attributes.verified
+}
+
+function isFalse(entry: Entry, place: ItemPlace, root: Entry): boolean {
+  return entry.window?.holds === false && isOf(entry, place, root)
 }
 
 /** Bytes of content in one piece; undefined where they are not in memory. Valid until the next reading of any content. */

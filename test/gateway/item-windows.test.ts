@@ -140,6 +140,50 @@ t.test('a wrong place leads to nothing', async (t) => {
   }
 })
 
+t.test('an item that gets another place in the same bundle is judged there', async (t) => {
+  const on = await stage()
+  t.teardown(() => on.close())
+  for (const size of [3000, 90_000]) {
+    const [item, other] = [itemOf(randomBytes(size)), itemOf(randomBytes(size))]
+    await bundled(on, [item, other])
+    await isServed(t, on, item)
+    await eventually(() => on.rig.catalog.attributes(item.id)?.digest !== undefined)
+    await isServed(t, on, item)
+    const known = on.rig.catalog.attributes(item.id)
+    const right = known?.place
+    const place = on.rig.catalog.attributes(other.id)?.place
+    if (known === undefined || right === undefined || place === undefined) throw new Error('no place')
+    await on.rig.keeper.ask({ kind: 'learn', attributes: [{ ...known, place }] })
+    t.equal((await on.ask(`/${item.id}`)).status, 404, 'the bytes of another item are not served')
+    t.equal((await on.ask(`/${item.id}`)).status, 404)
+    await on.rig.keeper.ask({ kind: 'learn', attributes: [{ ...known, place: right }] })
+    await isServed(t, on, item)
+    await isServed(t, on, other)
+  }
+})
+
+t.test('an item is verified as soon as its bundle is, also where it was served before', async (t) => {
+  const on = await stage()
+  t.teardown(() => on.close())
+  const ethereum = ethereumSigner(randomBytes(32))
+  const items = [itemOf(randomBytes(3000)), itemOf(randomBytes(90_000)), itemOf(randomBytes(2000), ethereum)]
+  const { rootId } = await bundled(on, items, { verified: false })
+  for (let round = 0; round < 2; round += 1) {
+    for (const { id, payload } of items) {
+      const answer = await on.ask(`/${id}`)
+      t.ok(answer.body.equals(payload))
+      t.equal(answer.headers['x-gateway-verified'], 'false')
+      t.equal(answer.headers['x-gateway-trusted'], 'true')
+      await eventually(() => on.rig.catalog.attributes(id)?.digest !== undefined)
+    }
+  }
+  const root = on.rig.catalog.attributes(rootId)
+  if (root === undefined) throw new Error('no bundle')
+  await on.rig.keeper.ask({ kind: 'learn', attributes: [{ ...root, verified: true }] })
+  for (let round = 0; round < 2; round += 1) for (const item of items) await isServed(t, on, item)
+  t.same(on.asked, [])
+})
+
 t.test('a bundle that nobody vouches for, or that is damaged, serves nothing', async (t) => {
   const on = await stage()
   t.teardown(() => on.close())
