@@ -207,11 +207,13 @@ export function readConfig(
 ): Config | string[] {
   const environment = { ...surroundings, ...given }
   const wrong = unknownNames(environment)
+  const malformed = new Set<string>()
   const readOne = (setting: Setting<unknown>): unknown => {
     const text = environment[setting.env]?.trim()
     if (text === undefined || text === '') return setting.fallback
     const parsed = setting.read(text)
     if ('value' in parsed) return parsed.value
+    malformed.add(setting.env)
     wrong.push(`${setting.env}: ${setting.secret ? `must be ${setting.allowed}` : parsed.wrong}`)
     return setting.fallback
   }
@@ -220,6 +222,8 @@ export function readConfig(
     return [name, Object.freeze(Object.fromEntries(values))]
   })
   const config = Object.freeze(Object.fromEntries(frozen)) as Config
-  wrong.push(...contradictions(config))
+  // A setting that cannot be read is there: that another one needs it would be said in vain.
+  const isGiven = (fault: string): boolean => malformed.has(/ needs (\w+)$/.exec(fault)?.[1] ?? '')
+  wrong.push(...contradictions(config).filter((fault) => !isGiven(fault)))
   return wrong.length === 0 ? config : wrong
 }

@@ -1,6 +1,7 @@
 import { Backoff } from '../actor/backoff.js'
 import type { Clock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
+import { Outage } from '../actor/outage.js'
 
 export interface BoundedCallsOptions {
   readonly timeoutMs: number
@@ -22,10 +23,11 @@ export class BoundedCalls {
   #calls = 0
   readonly #rest: Backoff
   #reason = ''
-  #isTold = false
+  readonly #outage: Outage
 
   constructor(private readonly options: BoundedCallsOptions) {
-    const { restMs, clock } = options
+    const { restMs, clock, log } = options
+    this.#outage = new Outage(log, 'Redis does not answer: limits are not counted', 'Redis answers again')
     this.#rest = new Backoff({ failuresMax, restMs, restMaxMs: restMs }, clock)
   }
 
@@ -38,7 +40,7 @@ export class BoundedCalls {
   ): Promise<T | undefined> {
     const { clock, callsMax } = this.options
     if (!isUp() || this.#calls >= callsMax || this.#rest.isOn) {
-      this.#tell()
+      this.#outage.failed({ reason: this.#reason })
       return undefined
     }
     this.#calls += 1
@@ -76,20 +78,12 @@ export class BoundedCalls {
 
   #well(): void {
     this.#rest.well()
-    if (this.#isTold) this.options.log.info('Redis answers again')
-    this.#isTold = false
+    this.#outage.well()
   }
 
   #failed(reason: string): void {
     this.#reason = reason
     this.#rest.failed()
-    if (this.#rest.isDue) this.#tell()
-  }
-
-  /** Logged once until calls succeed again, not for every request. */
-  #tell(): void {
-    if (this.#isTold) return
-    this.#isTold = true
-    this.options.log.warn({ reason: this.#reason }, 'Redis does not answer: limits are not counted')
+    if (this.#rest.isDue) this.#outage.failed({ reason: this.#reason })
   }
 }

@@ -1,5 +1,6 @@
 import type { Clock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
+import { Outage } from '../actor/outage.js'
 import { type Authorizing, JsonPeer, type Read, type Unread } from './json-peer.js'
 import { publicReason } from './settlement-protocol.js'
 import type { Usdc } from './usdc.js'
@@ -39,6 +40,7 @@ type Fields = Read['body']
  */
 export class Facilitator {
   readonly #peer: JsonPeer
+  readonly #outage: Outage
 
   constructor(
     private readonly options: FacilitatorOptions,
@@ -47,15 +49,19 @@ export class Facilitator {
     authorizing?: Authorizing,
   ) {
     this.#peer = new JsonPeer(options, clock, authorizing)
+    const down =
+      'the facilitator (X_402_USDC_FACILITATOR_URL) gives no usable answer: no payments are taken until it does'
+    this.#outage = new Outage(log, down, 'the facilitator answers again')
   }
 
   /** Versions of the protocol in which it settles exact payments on our chain; undefined where it does not answer. */
   async supported(): Promise<(1 | 2)[] | undefined> {
     const answer = await this.#peer.ask('/supported', undefined, this.options.verifyMs)
     if ('why' in answer || answer.status !== 200 || !Array.isArray(answer.body.kinds)) {
-      this.log.warn({ answer: whyOf(answer) }, 'the facilitator does not say what it supports')
+      this.#outage.failed({ asked: 'supported', why: whyOf(answer) })
       return undefined
     }
+    this.#outage.well()
     const { network, caip2 } = this.options.usdc
     const kinds = answer.body.kinds.filter(
       (kind): kind is Fields => typeof kind === 'object' && kind !== null,
@@ -70,6 +76,13 @@ export class Facilitator {
 
   /** Would this payment settle? `message` is the JSON body. */
   async verify(message: string, payer: string): Promise<Verified> {
+    const verified = await this.#verify(message, payer)
+    if (verified.said === 'nothing') this.#outage.failed({ asked: 'verify', why: verified.why })
+    else this.#outage.well()
+    return verified
+  }
+
+  async #verify(message: string, payer: string): Promise<Verified> {
     const answer = await this.#peer.ask('/verify', message, this.options.verifyMs)
     if ('why' in answer) return { said: 'nothing', why: answer.why }
     const { status, body } = answer
@@ -86,6 +99,15 @@ export class Facilitator {
 
   /** Moves the money. */
   async settle(message: string, payer: string): Promise<Settled> {
+    const settled = await this.#settle(message, payer)
+    const { said } = settled
+    if (said === 'unasked') this.#outage.failed({ asked: 'settle', why: settled.why })
+    // No clear answer is logged with the payment that it is about.
+    else if (said !== 'nothing') this.#outage.well()
+    return settled
+  }
+
+  async #settle(message: string, payer: string): Promise<Settled> {
     const answer = await this.#peer.ask('/settle', message, this.options.settleMs)
     if ('why' in answer) return { said: answer.sent ? 'nothing' : 'unasked', why: answer.why }
     const { status, body } = answer

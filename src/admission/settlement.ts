@@ -183,7 +183,6 @@ export class Cashier {
     const { facilitator, ledger, clock, log } = this.parts
     const answer = await facilitator.verify(order.message, order.payer)
     if (answer.said === 'nothing') {
-      log.warn({ why: answer.why }, 'the facilitator cannot verify payments now')
       return { state: 'down' }
     }
     const used = answer.said === 'invalid' && usedReasons.has(answer.reason)
@@ -247,7 +246,6 @@ export class Cashier {
         if (last) return this.#fail(record, answer.reason, !never)
       }
       if (answer.said === 'unasked' && !doubt) {
-        this.parts.log.warn({ why: answer.why }, 'the facilitator cannot settle payments now')
         ledger.drop(record)
         await this.#shared.clear(record)
         return { state: 'down' }

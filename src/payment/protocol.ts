@@ -1,5 +1,5 @@
 import type { Address } from '../actor/address.js'
-import { type Refusal, refuse } from '../format/refusal.js'
+import { refuse } from '../format/refusal.js'
 import { isLedgerGone } from '../ledger/port.js'
 import type { CreditsPort, UsdcPort } from './port.js'
 
@@ -19,25 +19,46 @@ export type CreditsRequest =
 
 export type CreditsReply = Awaited<ReturnType<CreditsPort[keyof CreditsPort]>> | UsdcReply
 
+/** The calls of each port. What crosses a line by name is called only where it stands here. */
+const usdcCalls: Calls<UsdcPort> = {
+  ...{ offer: true, look: true, pay: true, outcome: true, finish: true, own: true, units: true },
+}
+const creditsCalls: Calls<CreditsPort> = {
+  ...{ price: true, check: true, reserve: true, settle: true, refund: true, approve: true, revoke: true },
+}
+
+type Calls<Port> = Readonly<Record<keyof Port, true>>
+
+type Call = (given: unknown) => Promise<unknown>
+
+/** Calls one of a port's calls by its name. Throws a TypeError where there is none of that name. */
+function called<Port extends object>(
+  port: Port,
+  calls: Calls<Port>,
+  name: keyof Port,
+  given: unknown,
+): Promise<unknown> {
+  if (!Object.hasOwn(calls, name)) throw new TypeError(`there is no call ${String(name)}`)
+  return (port[name] as Call).call(port, given)
+}
+
+/** A port whose calls go to `ask`, which resolves with what the call of that name resolves with, or with a refusal. */
+function portBy<Port extends object>(
+  calls: Calls<Port>,
+  ask: (name: keyof Port, given: unknown) => Promise<unknown>,
+): Port {
+  const names = Object.keys(calls) as (keyof Port)[]
+  return Object.fromEntries(names.map((name) => [name, (given: unknown) => ask(name, given)])) as Port
+}
+
+/** Whether a message from elsewhere names a call of `UsdcPort`. */
+export const isUsdcCall = (name: unknown): boolean =>
+  typeof name === 'string' && Object.hasOwn(usdcCalls, name)
+
 /** Answers a call with an implementation on this thread; undefined: there is none. */
 export async function usdcAnswer(usdc: UsdcPort | undefined, request: UsdcRequest): Promise<UsdcReply> {
   if (usdc === undefined) return refuse('unknown', 'self', 'no USDC is taken by x402')
-  switch (request.usdc) {
-    case 'offer':
-      return usdc.offer(request.given)
-    case 'look':
-      return usdc.look(request.given)
-    case 'pay':
-      return usdc.pay(request.given)
-    case 'outcome':
-      return usdc.outcome(request.given)
-    case 'finish':
-      return usdc.finish(request.given)
-    case 'own':
-      return usdc.own(request.given)
-    case 'units':
-      return usdc.units(request.given)
-  }
+  return (await called(usdc, usdcCalls, request.usdc, request.given)) as UsdcReply
 }
 
 /** Answers messages with implementations on this thread. A ledger that is gone for a while is a refusal. */
@@ -45,28 +66,10 @@ export function creditsAnswering(
   credits: CreditsPort,
   usdc: UsdcPort | undefined,
 ): (request: CreditsRequest) => Promise<CreditsReply> {
-  const answering = async (request: CreditsRequest): Promise<CreditsReply> => {
-    if ('usdc' in request) return usdcAnswer(usdc, request)
-    switch (request.call) {
-      case 'price':
-        return credits.price(request.given)
-      case 'check':
-        return credits.check(request.given)
-      case 'reserve':
-        return credits.reserve(request.given)
-      case 'settle':
-        return credits.settle(request.given)
-      case 'refund':
-        return credits.refund(request.given)
-      case 'approve':
-        return credits.approve(request.given)
-      case 'revoke':
-        return credits.revoke(request.given)
-    }
-  }
   return async (request) => {
     try {
-      return await answering(request)
+      if ('usdc' in request) return await usdcAnswer(usdc, request)
+      return (await called(credits, creditsCalls, request.call, request.given)) as CreditsReply
     } catch (error) {
       if (!isLedgerGone(error)) throw error
       return refuse('upstream', 'self', 'the ledger cannot be reached')
@@ -76,43 +79,12 @@ export function creditsAnswering(
 
 /** The payment service of this program, over a line to its thread. */
 export function embeddedCredits(thread: Address<CreditsRequest, CreditsReply>): CreditsPort {
-  const ask = async <Name extends keyof CreditsPort>(
-    call: Name,
-    given: Parameters<CreditsPort[Name]>[0],
-  ): Promise<Awaited<ReturnType<CreditsPort[Name]>> | Refusal> => {
-    const request = { call, given } as CreditsRequest
-    // The thread answers each call with what that call resolves with.
-    return (await thread.ask(request)) as Awaited<ReturnType<CreditsPort[Name]>> | Refusal
-  }
-  return {
-    price: (bytes) => ask('price', bytes),
-    check: (order) => ask('check', order),
-    reserve: (order) => ask('reserve', order),
-    settle: (itemId) => ask('settle', itemId),
-    refund: (itemId) => ask('refund', itemId),
-    approve: (order) => ask('approve', order),
-    revoke: (order) => ask('revoke', order),
-  }
+  return portBy(creditsCalls, (call, given) => thread.ask({ call, given } as CreditsRequest))
 }
 
 /** Calls of `UsdcPort` by way of `ask`. */
 export function usdcBy(ask: (request: UsdcRequest) => Promise<unknown>): UsdcPort {
-  const call = async <Name extends keyof UsdcPort>(
-    usdc: Name,
-    given: Parameters<UsdcPort[Name]>[0],
-  ): Promise<Awaited<ReturnType<UsdcPort[Name]>> | Refusal> => {
-    // Each call is answered with what that call resolves with.
-    return (await ask({ usdc, given } as UsdcRequest)) as Awaited<ReturnType<UsdcPort[Name]>> | Refusal
-  }
-  return {
-    offer: (wanted) => call('offer', wanted),
-    look: (order) => call('look', order),
-    pay: (order) => call('pay', order),
-    outcome: (asked) => call('outcome', asked),
-    finish: (order) => call('finish', order),
-    own: (asked) => call('own', asked),
-    units: (bytes) => call('units', bytes),
-  }
+  return portBy(usdcCalls, (usdc, given) => ask({ usdc, given } as UsdcRequest))
 }
 
 /** The same over HTTP, where the payment service runs elsewhere. */

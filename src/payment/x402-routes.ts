@@ -3,7 +3,7 @@ import type { Request } from '../http/exchange.js'
 import type { Accounts } from './accounts.js'
 import { type Call, type CallRoute, json, type ServiceAnswer } from './call.js'
 import { ordersPath, type UsdcAnswer, type UsdcPort } from './port.js'
-import { type UsdcRequest, usdcAnswer } from './protocol.js'
+import { isUsdcCall, type UsdcRequest, usdcAnswer } from './protocol.js'
 import { isServiceToken } from './service-token.js'
 import { addressKind } from './wallets.js'
 import type { X402TopUps } from './x402-topups.js'
@@ -90,7 +90,7 @@ function itemRoutes(
       operator: true,
       answer: guarded(async (call) => {
         const order = objectIn(call.body)
-        if (typeof order?.usdc !== 'string' || order.given === undefined) return wrong('Invalid order')
+        if (!isUsdcCall(order?.usdc) || order?.given === undefined) return wrong('Invalid order')
         // Who has the secret is one of our own services, which speak this protocol.
         return json(await usdcAnswer(sales, order as unknown as UsdcRequest))
       }),

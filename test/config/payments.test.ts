@@ -13,6 +13,16 @@ function wrong(settings: Record<string, string>): string[] {
   return Array.isArray(read) ? read : []
 }
 
+t.test('a malformed setting is named once, and is not missing as well', async (t) => {
+  const settings = { ...good, ENABLE_RATE_LIMITER: 'true', ENABLE_X_402_USDC_DATA_EGRESS: 'true' }
+  for (const name of Object.keys(good)) {
+    const said = wrong({ ...settings, [name]: 'rubbish' })
+    t.equal(said.length, 1, said.join('; '))
+    t.ok(said[0]?.startsWith(`${name}: `), name)
+    t.match(wrong({ ...settings, [name]: '' }), [new RegExp(`needs ${name}$`)])
+  }
+})
+
 t.test('absurd prices and addresses stop the start, each named', async (t) => {
   const amounts = [
     '-0.1',
