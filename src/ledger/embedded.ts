@@ -136,7 +136,7 @@ export class EmbeddedLedger implements MoneyLedger {
 
   #one(order: CommitOrder): CommitOutcome {
     const books = this.#books
-    const judged = judge(order, books, books.sequence, this.#now())
+    const judged = judge(order, books, books.sequence, Math.max(this.#now(), books.lastMs))
     if ('rejected' in judged) return judged
     if ('existed' in judged) return { transfers: judged.existed, existed: true }
     assertEntries(judged.entries, (name) => books.account(name))

@@ -1,6 +1,6 @@
 import type { LedgerAccount } from './account.js'
 import type { Books, LedgerEntries } from './judge.js'
-import type { CommitOrder, LedgerRecord } from './port.js'
+import { type CommitOrder, isKey, type LedgerRecord } from './port.js'
 import type { Transfer } from './transfer.js'
 
 /** What a group of orders is about: all of it is read before any of them is judged. */
@@ -11,7 +11,10 @@ export interface WantedRows {
   readonly records: readonly { readonly kind: string; readonly key: string }[]
 }
 
-/** The accounts of pending transfers that are ended are not among them: they are known when those are read. */
+/**
+ * The accounts of pending transfers that are ended are not among them: they are known when those are read. Nor is what can be no
+ * key: the database would refuse the whole group because of it.
+ */
 export function wantedBy(orders: readonly CommitOrder[]): WantedRows {
   const ids = new Set<string>()
   const pendings = new Set<string>()
@@ -19,13 +22,22 @@ export function wantedBy(orders: readonly CommitOrder[]): WantedRows {
   const records = new Map<string, { kind: string; key: string }>()
   for (const order of orders) {
     for (const transfer of order.transfers) {
-      ids.add(transfer.id)
-      if ('pending' in transfer) pendings.add(transfer.pending)
-      else accounts.add(transfer.debit).add(transfer.credit)
+      addKey(ids, transfer.id)
+      if ('pending' in transfer) {
+        addKey(pendings, transfer.pending)
+        continue
+      }
+      addKey(accounts, transfer.debit)
+      addKey(accounts, transfer.credit)
     }
-    for (const { kind, key } of order.records ?? []) records.set(`${kind}\0${key}`, { kind, key })
+    for (const { kind, key } of order.records ?? [])
+      if (isKey(key, kind)) records.set(`${kind}\0${key}`, { kind, key })
   }
   return { ids: [...ids], pendings: [...pendings], accounts: [...accounts], records: [...records.values()] }
+}
+
+function addKey(keys: Set<string>, key: string): void {
+  if (isKey(key)) keys.add(key)
 }
 
 /** Books in memory: what was read, and what the orders of this group have changed since. */

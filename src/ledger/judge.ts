@@ -70,7 +70,8 @@ function existing(transfers: readonly TransferOrder[], books: Books): Judged | u
   const found: Transfer[] = []
   for (const order of transfers) {
     const { id, reason } = order
-    if (id === '' || id.length > idMax || reason === '' || ids.has(id)) return { rejected: 'invalid', at: id }
+    if (id === '' || id.length > idMax || !isKey(id) || reason === '' || ids.has(id))
+      return { rejected: 'invalid', at: id }
     ids.add(id)
     const stored = books.transfer(id)
     if (stored === undefined) continue
@@ -103,8 +104,8 @@ class Draft {
 
   move(order: MoveOrder): Rejected | undefined {
     const { id, kind, debit, credit, amount, reason, reference, timeoutMs, about = noFacts } = order
-    if (amount < 1n || debit === credit || debit === '' || credit === '')
-      return { rejected: 'invalid', at: id }
+    const areNames = debit !== '' && credit !== '' && isKey(debit) && isKey(credit)
+    if (amount < 1n || debit === credit || !areNames) return { rejected: 'invalid', at: id }
     const untilMs = kind === 'pending' && timeoutMs !== undefined ? this.nowMs + timeoutMs : 0
     const { nowMs: timeMs } = this
     const pending = ''
@@ -119,7 +120,7 @@ class Draft {
 
   end(order: EndOrder): Rejected | undefined {
     const { id, kind, pending: pendingId, reason, reference } = order
-    const pending = this.books.transfer(pendingId)
+    const pending = isKey(pendingId) ? this.books.transfer(pendingId) : undefined
     if (pending?.kind !== 'pending') return { rejected: 'unknown', at: id }
     if (this.books.isEnded(pendingId) || this.#ended.has(pendingId)) return { rejected: 'ended', at: id }
     const isOver = pending.untilMs !== 0 && pending.untilMs <= this.nowMs

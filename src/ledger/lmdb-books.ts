@@ -6,7 +6,9 @@ import { Deferred, type Located } from './deferred.js'
 import type { Books, LedgerEntries } from './judge.js'
 import { ledgerFormat, migrate } from './lmdb-migration.js'
 import {
+  areSameBytes,
   behind,
+  type Changes,
   type LedgerTables,
   merged,
   numberAt,
@@ -16,6 +18,7 @@ import {
   putDeferred,
   recordKey,
   recordOf,
+  type StoredState,
   textOf,
   timedPlace,
   utf8Of,
@@ -33,18 +36,6 @@ const deferredDefault = 2048
 const stateKey = utf8Of('state')
 const formatKey = utf8Of('format')
 
-interface State {
-  readonly sequence: number
-  readonly version: number
-  /** Hex. */
-  readonly head: string
-  /** The tables are right up to this transfer. */
-  readonly tabled: number
-}
-
-/** As `changes` has it: what a group has done to records. */
-type Changes = readonly (readonly [kind: string, key: string, version: number, value: string | null])[]
-
 /**
  * The embedded ledger on disk. Reads at any time; writes inside `write` only, by one thread.
  *
@@ -56,12 +47,16 @@ type Changes = readonly (readonly [kind: string, key: string, version: number, v
 export class LmdbBooks implements Books {
   sequence = 0
   head = firstHead
+  /** When the last transfer happened; 0 where there is none. */
+  lastMs = 0
   #version = 0
   #tabled = 0
   readonly #environment: Environment
   readonly #tables: LedgerTables
   readonly #blocks: BlockWriter
   readonly #deferred = new Deferred()
+  /** The state as it was read or written last. */
+  #state: Uint8Array | undefined
   /** Changes of this transaction. */
   #changes: [kind: string, key: string, version: number, value: string | null][] = []
   /** Keys in `changes`. */
@@ -83,13 +78,6 @@ export class LmdbBooks implements Books {
     this.reread()
   }
 
-  /** When the last transfer happened; 0 where there is none. */
-  get lastMs(): number {
-    const [last] = this.#tables.blocks.span({ backwards: true, limit: 1 })
-    if (last === undefined) return 0
-    return decodeTransfer(this.sequence, textsOfBlock(last.value).at(-1) ?? '').timeMs
-  }
-
   account(name: string): LedgerAccount | undefined {
     const kept = this.#deferred.accounts.get(name) ?? this.#keptAccounts.get(name)
     if (kept !== undefined) return kept
@@ -99,6 +87,7 @@ export class LmdbBooks implements Books {
   }
 
   *accounts(start: string, after: string, limit: number): Iterable<LedgerAccount> {
+    if (!isKey(start) || !isKey(after)) return
     const first = utf8Of(start)
     const from = after === '' ? first : Buffer.concat([utf8Of(after), Uint8Array.of(0)])
     const waiting = [...this.#deferred.accounts]
@@ -209,31 +198,48 @@ export class LmdbBooks implements Books {
       .slice(0, limit)
   }
 
-  /** Runs `act` in one transaction; where it throws, nothing of it is there. */
+  /**
+   * Runs `act` in one transaction; where it throws, nothing of it is there. Where another program has written the ledger since (a
+   * new one that is started while the old one ends), memory is made anew first: what it says is not so any more.
+   */
   write<T>(act: () => T): T {
+    for (;;) {
+      const made = this.#attempt(act)
+      if (made !== undefined) return made.result
+      this.#forgetAll()
+    }
+  }
+
+  /** Undefined, and nothing was done, where memory is behind the disk. */
+  #attempt<T>(act: () => T): { readonly result: T } | undefined {
     const before = this.sequence + this.#version
     let isTabled = false
     try {
       const made = this.#environment.write(() => {
+        if (!areSameBytes(this.#tables.meta.view(stateKey), this.#state)) return undefined
         const result = act()
-        if (this.sequence + this.#version === before) return result
+        if (this.sequence + this.#version === before) return { result }
         this.#blocks.end()
         isTabled = this.#deferred.size >= this.deferredMax
         if (isTabled) this.#putTables()
         else this.#putChanges()
         this.#putState()
-        return result
+        return { result }
       })
       this.#changes = []
       if (isTabled) this.#forgetDeferred()
       this.#environment.refresh()
       return made
     } catch (error) {
-      this.#keptAccounts.clear()
-      this.#keptPending.clear()
-      this.reread()
+      this.#forgetAll()
       throw error
     }
+  }
+
+  #forgetAll(): void {
+    this.#keptAccounts.clear()
+    this.#keptPending.clear()
+    this.reread()
   }
 
   /** Writes what was judged. Only inside `write`. */
@@ -273,11 +279,13 @@ export class LmdbBooks implements Books {
     this.#changes = []
     this.#environment.refresh()
     const found = this.#tables.meta.get(stateKey)
-    const state = found === undefined ? undefined : (JSON.parse(textOf(found)) as State)
+    const state = found === undefined ? undefined : (JSON.parse(textOf(found)) as StoredState)
     this.sequence = state?.sequence ?? 0
     this.#version = state?.version ?? 0
     this.#tabled = state?.tabled ?? 0
     this.head = state?.head ?? firstHead
+    this.#state = found
+    this.lastMs = this.#timeOfLast()
     for (const { key, value } of this.#tables.blocks.span({ start: numberKey(this.#tabled + 1) })) {
       const first = numberAt(key)
       for (const [index, text] of textsOfBlock(value).entries()) {
@@ -291,6 +299,12 @@ export class LmdbBooks implements Books {
       for (const [kind, place, version, text] of JSON.parse(textOf(value)) as Changes)
         this.#deferred.change(kind, place, { version, value: text ?? undefined })
     }
+  }
+
+  #timeOfLast(): number {
+    const [last] = this.#tables.blocks.span({ backwards: true, limit: 1 })
+    if (last === undefined) return 0
+    return decodeTransfer(this.sequence, textsOfBlock(last.value).at(-1) ?? '').timeMs
   }
 
   /** A transfer of a block: what it did to accounts follows from it. */
@@ -310,6 +324,7 @@ export class LmdbBooks implements Books {
     this.#defer({ transfer, place: this.#blocks.add(sequence, bytes) })
     this.head = head
     this.sequence = sequence
+    this.lastMs = transfer.timeMs
   }
 
   /** Returns what the transfer ends. */
@@ -335,6 +350,7 @@ export class LmdbBooks implements Books {
   }
 
   #placesOf(id: string): Place[] {
+    if (!isKey(id)) return []
     const found = this.#tables.places.get(utf8Of(id))
     return found === undefined ? [] : placesOf(found)
   }
@@ -361,8 +377,9 @@ export class LmdbBooks implements Books {
 
   #putState(): void {
     const { sequence, head } = this
-    const state: State = { sequence, version: this.#version, head, tabled: this.#tabled }
-    this.#tables.meta.put(stateKey, utf8Of(JSON.stringify(state)))
+    const state: StoredState = { sequence, version: this.#version, head, tabled: this.#tabled }
+    this.#state = utf8Of(JSON.stringify(state))
+    this.#tables.meta.put(stateKey, this.#state)
     if (this.#tables.meta.view(formatKey) === undefined)
       this.#tables.meta.put(formatKey, utf8Of(ledgerFormat))
   }

@@ -32,6 +32,19 @@ export function openTables(environment: Environment): LedgerTables {
   }
 }
 
+/** How far the ledger has come, in one row. */
+export interface StoredState {
+  readonly sequence: number
+  readonly version: number
+  /** Hex. */
+  readonly head: string
+  /** The tables are right up to this transfer. */
+  readonly tabled: number
+}
+
+/** As `changes` has it: what a group has done to records. */
+export type Changes = readonly (readonly [kind: string, key: string, version: number, value: string | null])[]
+
 const numberBytes = 8
 const placeBytes = numberBytes + 1
 
@@ -158,4 +171,10 @@ function putRecords(records: Table, kind: string, changed: ReadonlyMap<string, C
     if (value === undefined) records.remove(recordKey(kind, key))
     else records.put(recordKey(kind, key), versioned(version, value))
   }
+}
+
+/** True where both are the same bytes, or both are absent. */
+export function areSameBytes(one: Uint8Array | undefined, other: Uint8Array | undefined): boolean {
+  if (one === undefined || other === undefined) return one === other
+  return Buffer.compare(one, other) === 0
 }

@@ -109,9 +109,13 @@ export interface MoneyLedger {
 /** Bytes of a key together with its kind, and of the name of an account. */
 const nameMax = 400
 
-/** False where no record can have this key, and no account this name: what strangers ask for goes into keys as it came. */
+/** Halves of pairs of UTF-16 are all written alike in UTF-8, so that two texts would be one key. */
+const halfPair = /\p{Cs}/u
+
+/** False where no record can have this key, no account this name, no transfer this id: what strangers ask for goes into keys. */
 export function isKey(text: string, kind = ''): boolean {
-  return text.length + kind.length <= nameMax && !text.includes('\0') && Buffer.byteLength(text) <= nameMax
+  if (text.length + kind.length > nameMax || text.includes('\0') || halfPair.test(text)) return false
+  return Buffer.byteLength(text) <= nameMax
 }
 
 /** Codes of sockets and of PostgreSQL's client. */

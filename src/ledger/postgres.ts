@@ -175,21 +175,25 @@ export class PostgresLedger implements MoneyLedger {
   }
 
   async accounts(start: string, after: string, limit: number): Promise<LedgerAccount[]> {
+    if (!isKey(start) || !isKey(after)) return []
     const rows = await this.#ask<AccountRow>(statements.accounts, [start, after, limit])
     return rows.map(({ name, body }) => decodeAccount(name, body))
   }
 
   async transfer(id: string): Promise<Transfer | undefined> {
+    if (!isKey(id)) return undefined
     const [row] = await this.#ask<TransferRow>(statements.transfer, [id])
     return row === undefined ? undefined : transferOf(row)
   }
 
   async ending(pendingId: string): Promise<Transfer | undefined> {
+    if (!isKey(pendingId)) return undefined
     const [row] = await this.#ask<TransferRow>(statements.ending, [pendingId])
     return row === undefined ? undefined : transferOf(row)
   }
 
   async history(account: string, before: number, limit: number): Promise<Transfer[]> {
+    if (!isKey(account)) return []
     return (await this.#ask<TransferRow>(statements.history, [account, before, limit])).map(transferOf)
   }
 

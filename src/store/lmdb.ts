@@ -136,7 +136,10 @@ function tableOf(database: Database<Buffer, Buffer>): Table {
     add: (wanted, value) =>
       database.putSync(key(wanted), key(value), { noOverwrite: true }) as unknown as boolean,
     put: (wanted, value) => database.putSync(key(wanted), key(value)),
-    append: (wanted, value) => void database.putSync(key(wanted), key(value), { append: true }),
+    append: (wanted, value) => {
+      const isLast = database.putSync(key(wanted), key(value), { append: true }) as unknown as boolean
+      if (!isLast) throw new Error('LMDB: an entry was to be appended that is not the last one')
+    },
     remove: (wanted) => {
       database.removeSync(key(wanted))
     },

@@ -77,6 +77,45 @@ export function ledgerConformance(t: Test, places: LedgerPlaces): void {
     await ledger.close()
   })
 
+  t.test('what can be no key is refused alone, and not those that are written with it', async (t) => {
+    const ledger = await places.open('keys')
+    const long = 'x'.repeat(401)
+    const bad: CommitOrder[] = [
+      ...['a\0b', '\ud800', '\ud801a', `${'é'.repeat(200)}xé`].map((id) => ({
+        transfers: [topUp(id, 'wallet:a', 1n)],
+      })),
+      ...[`wallet:${long}`, 'wallet:\0', 'wallet:\udfff'].map((name, at) => ({
+        transfers: [topUp(`b${at}`, name, 1n)],
+      })),
+      ...['\0', '\ud800'].map((key) => ({ transfers: [], records: [{ kind: 'k', key, value: '1' }] })),
+    ]
+    const good = bad.map((_, at) => ({ transfers: [topUp(`g${at}`, 'wallet:a', 1n)] }))
+    const ends = ['\0', '\ud800', long].map((pending, at) => ({
+      transfers: [end(`e${at}`, 'void', pending)],
+    }))
+    const outcomes = await Promise.all(
+      [...bad, ...ends]
+        .flatMap((order, at) => [order, good[at] ?? { transfers: [] }])
+        .map((order) => ledger.commit(order)),
+    )
+    t.strictSame(outcomes.map(word), [
+      ...bad.flatMap(() => ['invalid', 'done']),
+      ...ends.flatMap(() => ['unknown', 'done']),
+    ])
+    for (const odd of ['\0', '\ud800', long]) {
+      t.equal(await ledger.account(odd), undefined)
+      t.equal(await ledger.record('k', odd), undefined)
+      t.equal(await ledger.transfer(odd), undefined)
+      t.equal(await ledger.ending(odd), undefined)
+      t.strictSame(await ledger.history(odd, 100, 10), [])
+      t.strictSame(await ledger.accounts(odd, '', 10), [])
+      t.strictSame(await ledger.accounts('', odd, 10), [])
+    }
+    t.equal(await available(ledger, 'wallet:a'), BigInt(bad.length))
+    t.strictSame((await ledger.check()).faults, [])
+    await ledger.close()
+  })
+
   t.test('only what says so may go below zero', async (t) => {
     const ledger = await places.open('overdraft')
     const chargeback: MoveOrder = {

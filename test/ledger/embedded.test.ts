@@ -132,6 +132,56 @@ t.test('a transfer is written as JSON.stringify does', (t) => {
   t.end()
 })
 
+t.test(
+  'two programs write one ledger: each credit is spent once, and nothing acknowledged is lost',
+  async (t) => {
+    const path = join(t.testdir(), 'ledger')
+    let nowMs = 1_000_000
+    const clock: Clock = { ...systemClock, now: () => nowMs, monotonic: () => nowMs }
+    const open = (number: number): EmbeddedLedger =>
+      // The clock of the second one is behind.
+      new EmbeddedLedger({
+        ...{ path, deferredMax: 7 + 30 * number },
+        clock: { ...clock, now: () => nowMs - 1000 * number },
+      })
+    const ledgers = [open(0), open(1)]
+    const give = { id: 'top', kind: 'posted', debit: 'source:t', credit: 'wallet:a', amount: 100n } as const
+    await ledgers[0]?.commit({ transfers: [{ ...give, ...facts }] })
+    const spent: string[] = []
+    const written: string[] = []
+    for (let at = 0; at < 200; at += 1) {
+      const ledger = ledgers[below(2)] as EmbeddedLedger
+      nowMs += below(3)
+      const order = {
+        id: `s${at}`,
+        kind: 'posted',
+        debit: 'wallet:a',
+        credit: 'revenue',
+        amount: 1n,
+      } as const
+      const record = { kind: 'k', key: `${at}`, value: '1', expected: 0 }
+      const outcome = await ledger.commit({ transfers: [{ ...order, ...facts }], records: [record] })
+      if (!isRejected(outcome)) spent.push(order.id)
+      else t.equal(outcome.rejected, 'insufficient')
+      const other = { kind: 'alone', key: `${at}`, value: '1', expected: 0 }
+      if (!isRejected(await ledger.commit({ transfers: [], records: [other] }))) written.push(other.key)
+      if (below(20) > 0) continue
+      const number = below(2)
+      await ledgers[number]?.close()
+      ledgers[number] = open(number)
+    }
+    t.equal(spent.length, 100)
+    for (const ledger of ledgers) {
+      const { faults, transfers } = await ledger.check()
+      t.strictSame([faults, transfers], [[], 101])
+      for (const id of spent) t.ok(await ledger.transfer(id), id)
+      t.equal(written.length, 200)
+      for (const key of written) t.ok(await ledger.record('alone', key), key)
+    }
+    await Promise.all(ledgers.map((ledger) => ledger.close()))
+  },
+)
+
 t.test('another process looks at a ledger that is being written', async (t) => {
   const path = join(t.testdir(), 'ledger')
   const writer = new EmbeddedLedger({ path, clock: systemClock, deferredMax: 5 })
