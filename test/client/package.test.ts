@@ -93,7 +93,7 @@ t.test(
     const folder = unpacked(t)
     const running = await run(t, join(folder, 'data'), { SERVICES: 'gateway' })
     const honest = running.urls.gateway as string
-    const { image = '', site = '', item = '' } = running.examples
+    const { image = '', site = '', item = '', large = '' } = running.examples
     const outdir = join(folder, 'out')
     await build({
       stdin: { contents: "import 'sluice-client/service-worker'", resolveDir: folder },
@@ -108,18 +108,39 @@ t.test(
       outfile: join(outdir, 'worker.js'),
     })
     await bundled(folder, signingPage, 'keys')
-    const liar = await serving(t, async ({ path, method, headers, body }) => {
-      const range = typeof headers.range === 'string' ? { range: headers.range } : {}
-      const type = { 'content-type': String(headers['content-type'] ?? 'text/plain') }
-      const response = await fetch(honest + path, {
-        method,
-        headers: { ...range, ...type },
-        ...(method === 'POST' ? { body } : {}),
+    /** A gateway at an address of its own that hands on what the real one says, but for this. */
+    const liar = (
+      bend: (asked: { path: string; range?: string }) => { path: string; range?: string },
+      flip = false,
+    ) =>
+      serving(t, async ({ path, method, headers, body }) => {
+        const given = typeof headers.range === 'string' ? { path, range: headers.range } : { path }
+        const { path: bent, range } = bend(given)
+        const type = { 'content-type': String(headers['content-type'] ?? 'text/plain') }
+        const response = await fetch(honest + bent, {
+          method,
+          headers: { ...type, ...(range === undefined ? {} : { range }) },
+          ...(method === 'POST' ? { body } : {}),
+        })
+        const bytes = Buffer.from(await response.arrayBuffer())
+        if (flip && path.startsWith('/raw/') && response.status === 200) bytes[5] = (bytes[5] ?? 0) ^ 1
+        const lines = [...response.headers].filter(([name]) => name !== 'content-length')
+        return { status: response.status, headers: Object.fromEntries(lines), bytes }
       })
-      const bytes = Buffer.from(await response.arrayBuffer())
-      if (path.startsWith('/raw/') && response.status === 200) bytes[5] = (bytes[5] ?? 0) ^ 1
-      const lines = [...response.headers].filter(([name]) => name !== 'content-length')
-      return { status: response.status, headers: Object.fromEntries(lines), bytes }
+    const flips = await liar((asked) => asked, true)
+    const swaps = await liar((asked) => ({
+      ...asked,
+      path: asked.path.replace(/^\/raw\/.*/, `/raw/${item}`),
+    }))
+    const shifts = await liar(({ path, range }) => ({
+      path: path.replace(/^\/chunk\/(\d+)/, (_, offset) => `/chunk/${Number(offset) + 262_144}`),
+      ...(range === undefined
+        ? {}
+        : { range: range.replace(/\d+/g, (digits) => String(Number(digits) + 1)) }),
+    }))
+    const delays = await serving(t, async ({ path }) => {
+      const headers = { 'access-control-allow-origin': '*' }
+      return path.includes('/resolver/') ? { json: { txId: item }, headers } : { status: 404, headers }
     })
     const shop = await serving(t, ({ path }) => {
       const script = { headers: { 'content-type': 'text/javascript' } }
@@ -141,19 +162,34 @@ t.test(
       .update(Buffer.from(await (await fetch(`${honest}/raw/${image}`)).arrayBuffer()))
       .digest('hex')
 
-    const good = await shownBy(browser, shop.url, [liar.url, honest], [image, `${site}/style.css`, item])
+    const honestly = [flips.url, swaps.url, honest]
+    const good = await shownBy(browser, shop.url, honestly, [image, `${site}/style.css`, large])
     t.equal(good.shown[image]?.digest, plain)
     t.strictSame(
       Object.values(good.shown).map(({ status }) => status),
       [200, 200, 200],
     )
-    t.match(good.told, [{ sluice: 'untrue', gateway: liar.url }])
-    const bad = await shownBy(browser, shop.url, [liar.url], [image, item])
-    t.strictSame(
-      Object.values(bad.shown).map(({ status }) => status),
-      [502, 502],
+    t.match(
+      new Set(good.told.map((told) => JSON.stringify(told).replace(/,"message.*/, ''))),
+      new Set([flips, swaps].map(({ url }) => `{"sluice":"untrue","gateway":"${url}"`)),
     )
-    t.match(Object.values(bad.shown)[0]?.text, /^Not shown: /)
+    const range = 'bytes=300000-300999'
+    const part = await shownBy(browser, shop.url, [shifts.url, honest], [large], range)
+    const right = await fetch(`${honest}/raw/${large}`, { headers: { range } })
+    const digest = createHash('sha256')
+      .update(Buffer.from(await right.arrayBuffer()))
+      .digest('hex')
+    t.match(part.shown[large], { status: 206, digest })
+    t.match(part.told, [{ sluice: 'untrue', gateway: shifts.url }])
+    for (const { url } of [flips, swaps]) {
+      const bad = await shownBy(browser, shop.url, [url], [image])
+      t.match(Object.values(bad.shown), [{ status: 502, text: /^Not shown: / }])
+    }
+    // The head has left when the first chunk turns out to be another one: the body breaks off.
+    await t.rejects(
+      shownBy(browser, shop.url, [shifts.url], [large], range),
+      /Failed to fetch|network error/i,
+    )
 
     const page = await browser.newPage()
     await page.goto(shop.url)
@@ -165,13 +201,27 @@ t.test(
       return (globalThis as unknown as { made(): Promise<string[]> }).made()
     }, `${shop.url}/${entry}`)
     t.match(ids, [/^[\w-]{43}$/, /^[\w-]{43}$/], 'items are signed in the browser')
+    // The same gateway by two addresses: what more than half of three say counts.
+    const agreed = [delays.url, honest, honest.replace('127.0.0.1', 'localhost')]
+    const named = await page.evaluate(
+      (urls) => (globalThis as unknown as { named(urls: string[]): Promise<object> }).named(urls),
+      agreed,
+    )
+    t.match(named, { text: /It flows/, found: [{ gateway: delays.url, code: 'untrue' }] })
   },
 )
 
-/** A page's script that signs an item by two kinds of keys. */
-const signingPage = `import { signedItem, signerOfEd25519, signerOfEthereum } from 'sluice-client'
+/** A page's script that signs an item by two kinds of keys, and reads a name. */
+const signingPage = `import { ProvingFetcher } from 'sluice-client/fetch'
+import { signedItem, signerOfEd25519, signerOfEthereum } from 'sluice-client'
 const idBy = async (signer) => (await signedItem(new Uint8Array(9), { tags: [] }, signer)).id
 const seed = new Uint8Array(32).fill(1)
+globalThis.named = async (gatewayUrls) => {
+  const found = []
+  const onFinding = ({ gateway, error }) => found.push({ gateway, code: error.code })
+  const response = await new ProvingFetcher({ gatewayUrls, onFinding }).fetch('ar://site/')
+  return { text: await response.text(), found }
+}
 globalThis.made = async () => [await idBy(await signerOfEthereum(seed)), await idBy(await signerOfEd25519(seed))]
 `
 
@@ -186,6 +236,7 @@ async function shownBy(
   url: string,
   gateways: readonly string[],
   references: readonly string[],
+  range?: string,
 ): Promise<Shown> {
   const context = await browser.newContext()
   const page = await context.newPage()
@@ -212,10 +263,10 @@ async function shownBy(
     ),
   )
   const shown = await page.evaluate(
-    async (list) => {
+    async ({ list, range }) => {
       const found: Record<string, { status: number; digest: string; text: string }> = {}
       for (const reference of list) {
-        const response = await fetch(`/${reference}`)
+        const response = await fetch(`/${reference}`, range === undefined ? {} : { headers: { range } })
         const bytes = await response.arrayBuffer()
         const digest = Array.from(new Uint8Array(await crypto.subtle.digest('SHA-256', bytes)), (byte) =>
           byte.toString(16).padStart(2, '0'),
@@ -228,7 +279,7 @@ async function shownBy(
       }
       return found
     },
-    [...references],
+    { list: [...references], range },
   )
   const told = await page.evaluate(() => (globalThis as unknown as { told: object[] }).told)
   await context.close()

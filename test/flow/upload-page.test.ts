@@ -1,12 +1,15 @@
 /** People upload in a browser: files, a folder, with a key that is made there, and a link that works at once. */
 import { createPublicKey } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { chromium, type Page } from 'playwright-core'
+import { type CDPSession, chromium, type Page } from 'playwright-core'
 import t from 'tap'
 import type { Hex } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
 import { encodeBase58 } from '../../src/format/base58.js'
-import { ed25519Signer } from '../../src/proof/sign.js'
+import { encodeBase64url } from '../../src/format/base64url.js'
+import { sha256 } from '../../src/proof/digest.js'
+import { ed25519Signer, rsaSigner, signItem } from '../../src/proof/sign.js'
+import { fixtureJson } from '../fixture-file.js'
 import { run } from './running.js'
 
 const browser = '/usr/bin/chromium'
@@ -28,6 +31,30 @@ async function sent(page: Page, lines: number): Promise<void> {
     .locator('#list [role=status].good, #list [role=status].bad')
     .nth(lines - 1)
     .waitFor()
+  // The last line is over a moment before the page takes other files.
+  await page.locator('#go:not([disabled])').waitFor({ state: 'attached' })
+}
+
+/** Drags what lies at these paths from the desktop onto the page, and lets it go there. */
+async function dropped(page: Page, onto: string, files: string[]): Promise<void> {
+  const session: CDPSession = await page.context().newCDPSession(page)
+  await page.locator(onto).scrollIntoViewIfNeeded()
+  const box = await page.locator(onto).boundingBox()
+  const [x, y] = [(box?.x ?? 0) + (box?.width ?? 0) / 2, (box?.y ?? 0) + 20]
+  const data = { items: [], files, dragOperationsMask: 1 }
+  for (const type of ['dragEnter', 'dragOver', 'drop'] as const)
+    await session.send('Input.dispatchDragEvent', { type, x, y, data })
+  await session.detach()
+}
+
+/** A picture of the page for people, where a folder is wanted. */
+async function picture(page: Page, name: string): Promise<void> {
+  const folder = process.env.SCREENSHOTS
+  if (folder === undefined) return
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme })
+    await page.screenshot({ path: `${folder}/${name}-${colorScheme}.png`, fullPage: true })
+  }
 }
 
 t.test('files and a folder go up from a browser', { skip }, async (t) => {
@@ -95,6 +122,17 @@ t.test('files and a folder go up from a browser', { skip }, async (t) => {
   t.equal(await (await fetch(site)).text(), '<h1>a page</h1>')
   t.equal(await (await fetch(`${site}css/style.css`)).text(), 'h1 { color: red }')
 
+  writeFileSync(`${folder}/dropped.txt`, 'let go over the page')
+  await dropped(page, '#drop', [`${folder}/dropped.txt`])
+  await page.locator('#names', { hasText: 'dropped.txt, 20 bytes' }).waitFor()
+  await picture(page, 'upload-375')
+  await sent(page, 4)
+  const fallen = (await page.getAttribute('#list li:first-child a', 'href')) ?? ''
+  t.equal(await (await fetch(fallen)).text(), 'let go over the page')
+  await dropped(page, '#drop', [`${folder}/site`])
+  await page.locator('#what', { hasText: 'Folder site/ 2 files' }).waitFor()
+  await page.click('#clear')
+
   await page.reload()
   t.equal(await page.locator('#key code').getAttribute('title'), owner, 'the key stays')
   await page.setInputFiles('#key input[type=file]', [
@@ -109,32 +147,94 @@ t.test('files and a folder go up from a browser', { skip }, async (t) => {
   t.same(wrong, [])
 })
 
-t.test('a wallet of the browser signs instead', { skip }, async (t) => {
+interface Wallet {
+  readonly name: string
+  /** Under which the page shows it. */
+  readonly address: string
+  /** Public key, as it stands in items. */
+  readonly owner: Uint8Array
+  /** What the browser's extension puts into the page; `sign...` are the functions below. */
+  readonly script: string
+}
+
+t.test('wallets of the browser sign instead', { skip }, async (t) => {
   const { urls } = await run(t, t.testdir(), { DEVNET_SEED: 'false' })
   const account = privateKeyToAccount(`0x${'5b'.repeat(32)}`)
+  const solana = ed25519Signer(Buffer.alloc(32, 0x5c))
+  const arweave = rsaSigner(fixtureJson<Record<string, string>>('rsa-4096.jwk.json'))
   const opened = await chromium.launch({ executablePath: browser, args: flags })
   t.teardown(() => opened.close())
-  const page = await opened.newPage()
-  page.setDefaultTimeout(120_000)
-  await page.exposeFunction('signRaw', (raw: Hex) => account.signMessage({ message: { raw } }))
-  await page.addInitScript(`globalThis.ethereum = {
-    request: async ({ method, params }) => {
-      if (method === 'eth_requestAccounts') return ['${account.address}']
-      if (method === 'personal_sign') return globalThis.signRaw(params[0])
-      throw new Error(method)
+  const context = await opened.newContext()
+  await context.exposeFunction('signRaw', (raw: Hex) => account.signMessage({ message: { raw } }))
+  await context.exposeFunction('signBytes', (bytes: number[]) => [...solana.sign(Buffer.from(bytes))])
+  await context.exposeFunction('signWhole', (data: number[], tags: { name: string; value: string }[]) => {
+    const encoded = tags.map(({ name, value }) => ({ name: Buffer.from(name), value: Buffer.from(value) }))
+    return [...signItem(arweave, { tags: encoded }, Buffer.from(data))]
+  })
+  const wallets: Wallet[] = [
+    {
+      name: 'Ethereum',
+      address: account.address,
+      owner: Buffer.from(account.publicKey.slice(2), 'hex'),
+      script: `globalThis.ethereum = {
+        request: async ({ method, params }) => {
+          if (method === 'eth_requestAccounts') return ['${account.address}']
+          if (method === 'personal_sign') return globalThis.signRaw(params[0])
+          throw new Error(method)
+        },
+      }`,
     },
-  }`)
-  await page.goto(`${urls.upload}/upload`)
-  await page.click('text=Use the Ethereum wallet')
-  await page.locator(`#key code[title="${account.address}"]`).waitFor()
-  await page.setInputFiles('#files', [
-    { name: 'a.txt', mimeType: 'text/plain', buffer: Buffer.from('by a wallet') },
-  ])
-  await sent(page, 1)
-  const link = (await page.getAttribute('#list a', 'href')) ?? ''
-  const served = await fetch(link)
-  t.equal(await served.text(), 'by a wallet')
-  const owner = Buffer.from(served.headers.get('x-chain-owner') ?? '', 'base64url')
-  t.equal(owner.toString('hex'), account.publicKey.slice(2), 'the item is of the wallet')
-  t.equal(await page.evaluate('localStorage.getItem("sluice-upload-key")'), null, 'no key was made')
+    {
+      name: 'Solana',
+      address: encodeBase58(solana.owner),
+      owner: solana.owner,
+      script: `globalThis.solana = {
+        connect: async () => {
+          globalThis.solana.publicKey = { toBytes: () => Uint8Array.from([${[...solana.owner].join()}]) }
+        },
+        signMessage: async (bytes) => ({ signature: Uint8Array.from(await globalThis.signBytes([...bytes])) }),
+      }`,
+    },
+    {
+      name: 'Arweave',
+      address: encodeBase64url(sha256(arweave.owner)),
+      owner: arweave.owner,
+      script: `let permissions = []
+      globalThis.arweaveWallet = {
+        connect: async (wanted) => { permissions = wanted },
+        getActivePublicKey: async () => {
+          if (!permissions.includes('ACCESS_PUBLIC_KEY')) throw new Error('not permitted')
+          return '${encodeBase64url(arweave.owner)}'
+        },
+        signDataItem: async ({ data, tags }) => {
+          if (!permissions.includes('SIGN_TRANSACTION')) throw new Error('not permitted')
+          return Uint8Array.from(await globalThis.signWhole([...data], tags)).buffer
+        },
+      }`,
+    },
+  ]
+  for (const { name, address, owner, script } of wallets) {
+    const page = await context.newPage()
+    page.setDefaultTimeout(120_000)
+    const wrong: string[] = []
+    page.on('pageerror', (error) => wrong.push(error.message))
+    await page.addInitScript(script)
+    await page.goto(`${urls.upload}/upload`)
+    await page.click(`text=Use the ${name} wallet`)
+    await page.locator(`#key code[title="${address}"]`).waitFor()
+    const text = `by the ${name} wallet`
+    await page.setInputFiles('#files', [{ name: 'a.txt', mimeType: 'text/plain', buffer: Buffer.from(text) }])
+    await sent(page, 1)
+    t.match(await page.textContent('#list li'), 'receipt verified')
+    await picture(page, `upload-${name}`)
+    const link = (await page.getAttribute('#list a', 'href')) ?? ''
+    const served = await fetch(link)
+    t.equal(await served.text(), text)
+    t.match(served.headers.get('content-type'), 'text/plain')
+    const signed = Buffer.from(served.headers.get('x-chain-owner') ?? '', 'base64url')
+    t.same(signed, Buffer.from(owner), 'the item is of the wallet')
+    t.equal(await page.evaluate('localStorage.getItem("sluice-upload-key")'), null, 'no key was made')
+    t.same(wrong, [])
+    await page.close()
+  }
 })
