@@ -1,8 +1,13 @@
 import type { Clock } from '../actor/clock.js'
+import type { Meters } from '../actor/meter.js'
 import type { Following, Tip } from '../actor/shared.js'
+
+/** With less no transaction of a table finds the pages that it needs. */
+const diskMinBytes = 4_194_304
 
 export interface HealthParts {
   readonly clock: Clock
+  readonly meters: Meters
   readonly startedMs: number
   readonly tip: Tip
   readonly following: Following
@@ -19,7 +24,7 @@ export interface Health {
 }
 
 /** Whether the gateway is well, and if not why. */
-export function healthOf({ clock, startedMs, tip, following, itemsSilentMs }: HealthParts): Health {
+export function healthOf({ clock, meters, startedMs, tip, following, itemsSilentMs }: HealthParts): Health {
   const now = clock.now()
   const silentMs = now - Math.max(following.itemIndexedMs, startedMs)
   const reasons = [
@@ -29,6 +34,10 @@ export function healthOf({ clock, startedMs, tip, following, itemsSilentMs }: He
       : []),
     ...(itemsSilentMs !== undefined && silentMs > itemsSilentMs
       ? [`no data item was indexed for ${Math.floor(silentMs / 1000)} seconds`]
+      : []),
+    // 0: nobody has looked at the disk yet.
+    ...(meters.total('data_disk_size_bytes') > 0 && meters.total('data_disk_free_bytes') < diskMinBytes
+      ? ['the disk of DATA_PATH is full: content is served, what is new is not kept']
       : []),
   ]
   return {

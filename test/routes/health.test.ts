@@ -17,6 +17,7 @@ t.test(
     const health = (itemsSilentMs?: number): Health =>
       healthOf({
         clock,
+        meters: metricsParts().meters,
         startedMs,
         tip,
         following,
@@ -49,6 +50,11 @@ t.test(
     t.same(await said('/gateway/healthcheck', { method: 'HEAD' }), [503, ''])
     t.same(await said('/gateway/livez'), [200, 'ok'])
     parts.tip.move(3)
+    t.same(await said('/gateway/healthcheck'), [200, 'ok'])
+    parts.meters.of('data_disk_size_bytes').set(2 ** 40)
+    t.same(await said('/gateway/healthcheck'), [503, 'unhealthy'])
+    t.match((await ask('/gateway/healthcheck')).body.toString(), 'the disk of DATA_PATH is full')
+    parts.meters.of('data_disk_free_bytes').set(2 ** 30)
     t.same(await said('/gateway/healthcheck'), [200, 'ok'])
     parts.following.state = 'halted'
     t.same(await said('/gateway/healthcheck'), [503, 'unhealthy'])

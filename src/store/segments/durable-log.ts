@@ -6,6 +6,11 @@ import { LogFile, type LogPlace, logFileName } from './log-file.js'
 import { type LoggedItem, type ScanOutcome, scanLog } from './log-scan.js'
 import { headOfRecordBytes, recordBytes, sumOfMeta, writeRecordHead } from './record.js'
 
+const pageBytes = 4096
+
+/** Less is not worth a file. */
+const reservedMinBytes = 65_536
+
 /**
  * A log of accepted content: what was flushed is never lost, by no kill and no power cut.
  *
@@ -20,8 +25,8 @@ import { headOfRecordBytes, recordBytes, sumOfMeta, writeRecordHead } from './re
  * ```
  *
  * An item never spans files, so a bundle is a list of windows of files and a reader needs one mapping. Items up to
- * `sharedMaxBytes` lie one after the other in files of `fileBytes`; a larger one has a file of its own, whose length is the
- * item's. `meta` is the caller's: some words to know the item by after a restart, at most 60 KiB.
+ * `sharedMaxBytes` lie one after the other in files of `fileBytes` or less; a larger one has a file of its own, of the
+ * item's length. `meta` is the caller's: some words to know the item by after a restart, at most 60 KiB.
  *
  * One thread writes. Files have their whole size from the beginning and never shrink while they can be read. `release` is not
  * remembered by the log itself: an item whose file is still needed by others is told again at the next start.
@@ -133,10 +138,10 @@ export class DurableLog {
     const { sharedMaxBytes, growBytes } = this.options
     return new LogDraft({
       sharedMaxBytes,
-      growBytes,
+      growBytes: () => this.#roomOf(growBytes),
       append: (payload, digest, meta) => this.append(payload, digest, meta),
       flushed: (place) => this.flushed(place),
-      create: (sizeBytes) => this.#create(sizeBytes),
+      create: () => this.#create(growBytes),
       adopt: (file) => {
         this.#items.set(file.number, 1)
         this.#seal(file)
@@ -189,16 +194,26 @@ export class DurableLog {
       current.failure === undefined
     )
       return current
-    const made = this.#create(Math.max(this.options.fileBytes, takenBytes))
+    const made = this.#create(this.options.fileBytes, takenBytes)
     if (isRefusal(made)) return made
     if (current !== undefined) this.#seal(current)
     this.#current = made
     return made
   }
 
-  #create(sizeBytes: number): LogFile | Refusal {
+  /**
+   * How much of `wantedBytes` is reserved at once: at most an eighth of what is free, so that a small disk takes items, too.
+   * Throws where the disk fails.
+   */
+  #roomOf(wantedBytes: number): number {
+    const share = Math.floor(this.disk.freeBytes(this.folder) / 8 / pageBytes) * pageBytes
+    return Math.min(wantedBytes, Math.max(share, reservedMinBytes))
+  }
+
+  #create(wantedBytes: number, leastBytes = 0): LogFile | Refusal {
     const number = this.#next
     try {
+      const sizeBytes = Math.max(this.#roomOf(wantedBytes), leastBytes)
       const made = LogFile.create(this.disk, this.folder, number, sizeBytes)
       this.#next = number + 1
       this.#open.set(number, made)

@@ -6,11 +6,12 @@ import { headOfRecordBytes, sumOfMeta, writeRecordHead } from './record.js'
 /** What a draft needs of its log. */
 export interface DraftHome {
   readonly sharedMaxBytes: number
-  readonly growBytes: number
+  /** By how much the file of one item grows at once: less where the disk has little room. */
+  growBytes(): number
   append(payload: readonly Uint8Array[], digest: Uint8Array, meta?: Uint8Array): LogPlace | Refusal
   flushed(place: LogPlace): Promise<true | Refusal>
-  /** A file for one item. */
-  create(sizeBytes: number): LogFile | Refusal
+  /** A file for one item, with room for its beginning. */
+  create(): LogFile | Refusal
   /** The file holds one whole item now. */
   adopt(file: LogFile): void
   drop(file: LogFile): Promise<void>
@@ -64,7 +65,7 @@ export class LogDraft {
   /** What was held in memory goes into a file of its own. */
   #spill(): Refusal | undefined {
     if (this.#file !== undefined) return undefined
-    const made = this.home.create(this.home.growBytes)
+    const made = this.home.create()
     if (isRefusal(made)) return made
     this.#file = made
     this.#roomEnd = made.sizeBytes
@@ -81,8 +82,9 @@ export class LogDraft {
     const at = payloadAt + this.#sizeBytes
     try {
       while (at + piece.length > this.#roomEnd) {
-        file.resize(this.#roomEnd + this.home.growBytes)
-        this.#roomEnd += this.home.growBytes
+        const roomEnd = this.#roomEnd + this.home.growBytes()
+        file.resize(roomEnd)
+        this.#roomEnd = roomEnd
       }
       file.write(piece, at)
     } catch (error) {

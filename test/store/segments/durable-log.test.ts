@@ -1,9 +1,13 @@
 import { createHash } from 'node:crypto'
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { isRefusal, type Refusal } from '../../../src/format/refusal.js'
-import { DurableLog, type DurableLogOptions } from '../../../src/store/segments/durable-log.js'
+import {
+  DurableLog,
+  type DurableLogOptions,
+  durableLogDefaults,
+} from '../../../src/store/segments/durable-log.js'
 import type { LogPlace } from '../../../src/store/segments/log-file.js'
 import type { LoggedItem } from '../../../src/store/segments/log-scan.js'
 import { random } from '../../property.js'
@@ -136,6 +140,24 @@ t.test('a full or failing disk is a refusal, and what was durable stays', async 
     t.ok(Buffer.compare(sha256(payloadOf(again.log, place)), digest) === 0, 'no item has wrong bytes')
   }
   await again.log.close()
+})
+
+t.test('on a small disk little is reserved at once', async (t) => {
+  const folder = join(scratch('log'), 'log')
+  const disk = new LossyDisk()
+  disk.freeBytesSaid = 8 * 2 ** 20
+  const log = await DurableLog.open(folder, durableLogDefaults, () => undefined, disk)
+  const [small, large] = [bytesOf(1000, 1), bytesOf(3 * 2 ** 20, 2)]
+  const place = good(log.append([small], sha256(small)))
+  t.equal(await log.flushed(place), true)
+  t.equal(statSync(log.path(place)).size, 2 ** 20)
+  const draft = log.draft()
+  t.equal(await draft.write(large), undefined)
+  const own = readdirSync(folder).map((name) => statSync(join(folder, name)).size)
+  t.ok(Math.max(...own) <= 4 * 2 ** 20, `files of ${own} bytes`)
+  const written = good(await draft.finish(sha256(large), none))
+  t.ok(payloadOf(log, written).equals(large))
+  await log.close()
 })
 
 t.test('no power cut loses what was confirmed as durable', async (t) => {
