@@ -6,6 +6,24 @@ import { decodeTransfer, firstHead, nextHead, type Transfer } from './transfer.j
 /** Faults that are told of; the rest is counted. */
 const faultsMax = 100
 
+/** How many transfers a history has, and which, in their order. */
+interface HistorySum {
+  count: number
+  sum: number
+}
+
+/** A prime: the sum times 31 stays a whole number. */
+const sumMax = 2 ** 31 - 1
+
+function counted(sums: Map<string, HistorySum>, account: string, sequence: number): void {
+  const found = sums.get(account)
+  if (found === undefined) sums.set(account, { count: 1, sum: sequence % sumMax })
+  else {
+    found.count += 1
+    found.sum = (found.sum * 31 + sequence) % sumMax
+  }
+}
+
 type Sums = { -readonly [Name in keyof LedgerAccount]: LedgerAccount[Name] }
 
 /** Computes all accounts anew from the transfers, and compares. Takes memory by the number of accounts and pending transfers. */
@@ -14,6 +32,9 @@ export class Auditor {
   readonly #pending = new Map<string, Transfer>()
   readonly #faults: string[] = []
   readonly #heads: Map<number, SignedHead>
+  /** What the histories of accounts must have, by account. */
+  readonly #histories = new Map<string, HistorySum>()
+  readonly #listed = new Map<string, HistorySum>()
   #head = firstHead
   #sequence = 0
   #timeMs = 0
@@ -28,6 +49,16 @@ export class Auditor {
 
   fault(text: string): void {
     if (this.#faults.length < faultsMax) this.#faults.push(text)
+  }
+
+  /** Something of the ledger cannot be read. */
+  unreadable(error: unknown): void {
+    this.fault(`it cannot be read: ${error instanceof Error ? error.message : String(error)}`)
+  }
+
+  /** An entry of the history of an account, as it is stored; those of one account in their order. */
+  listed(account: string, sequence: number): void {
+    counted(this.#listed, account, sequence)
   }
 
   /** The transfers in their order, as they are stored. */
@@ -63,6 +94,13 @@ export class Auditor {
     }
     for (const name of unseen) this.fault(`the account ${name} is missing`)
     if (sum !== 0n) this.fault(`all accounts together hold ${sum}, not 0`)
+    for (const name of new Set([...this.#histories.keys(), ...this.#listed.keys()])) {
+      const [made, found] = [this.#histories.get(name), this.#listed.get(name)]
+      if (made?.count !== found?.count || made?.sum !== found?.sum)
+        this.fault(
+          `the history of ${name} has ${found?.count ?? 0} transfers, and they are not its ${made?.count ?? 0}`,
+        )
+    }
     this.#checkHeads()
     return {
       transfers: this.#sequence,
@@ -99,6 +137,10 @@ export class Auditor {
     const { kind, debit, credit, amount, timeMs, id, sequence } = transfer
     const giver = this.#account(debit, timeMs)
     const taker = this.#account(credit, timeMs)
+    if (kind === 'pending' || kind === 'posted') {
+      counted(this.#histories, debit, sequence)
+      counted(this.#histories, credit, sequence)
+    }
     if (kind === 'pending') {
       this.#pending.set(id, transfer)
       giver.debitsPending += amount

@@ -110,6 +110,18 @@ export class EmbeddedLedger implements MoneyLedger {
     // Another process may write meanwhile: all that follows is read in one turn, and so of one state.
     this.#books.reread()
     const auditor = new Auditor(this.#books.signedHeads(), this.#key?.publicKey)
+    const accounts: LedgerAccount[] = []
+    try {
+      this.#audit(auditor)
+      for (const one of this.#books.accounts('', '', Number.MAX_SAFE_INTEGER)) accounts.push(one)
+    } catch (error) {
+      // Bytes of the disk have changed: what can be read is compared nevertheless.
+      auditor.unreadable(error)
+    }
+    return auditor.report(accounts)
+  }
+
+  #audit(auditor: Auditor): void {
     for (const { sequence, text } of this.#books.all()) {
       const { id, kind, pending } = auditor.take(sequence, text)
       if (this.#books.transfer(id)?.sequence !== sequence)
@@ -118,7 +130,7 @@ export class EmbeddedLedger implements MoneyLedger {
       if (isEnd && this.#books.ending(pending)?.sequence !== sequence)
         auditor.fault(`transfer ${sequence} is not found as the end of ${pending}`)
     }
-    return auditor.report(this.#books.accounts('', '', Number.MAX_SAFE_INTEGER))
+    for (const [account, sequence] of this.#books.listed()) auditor.listed(account, sequence)
   }
 
   async close(): Promise<void> {

@@ -10,6 +10,7 @@ import {
   behind,
   type Changes,
   type LedgerTables,
+  lastTime,
   merged,
   numberAt,
   numberKey,
@@ -19,6 +20,7 @@ import {
   recordKey,
   recordOf,
   type StoredState,
+  tabledEntries,
   textOf,
   timedPlace,
   utf8Of,
@@ -115,6 +117,13 @@ export class LmdbBooks implements Books {
       const first = numberAt(key)
       for (const [index, text] of textsOfBlock(value).entries()) yield { sequence: first + index, text }
     }
+  }
+
+  /** All entries of histories; those of one account in their order. */
+  *listed(): Iterable<readonly [account: string, sequence: number]> {
+    yield* tabledEntries(this.#tables.history)
+    for (const [account, found] of this.#deferred.entries)
+      for (const { place } of found) yield [account, place.sequence]
   }
 
   isEnded(pendingId: string): boolean {
@@ -285,7 +294,7 @@ export class LmdbBooks implements Books {
     this.#tabled = state?.tabled ?? 0
     this.head = state?.head ?? firstHead
     this.#state = found
-    this.lastMs = this.#timeOfLast()
+    this.lastMs = lastTime(this.#tables.blocks)
     for (const { key, value } of this.#tables.blocks.span({ start: numberKey(this.#tabled + 1) })) {
       const first = numberAt(key)
       for (const [index, text] of textsOfBlock(value).entries()) {
@@ -299,12 +308,6 @@ export class LmdbBooks implements Books {
       for (const [kind, place, version, text] of JSON.parse(textOf(value)) as Changes)
         this.#deferred.change(kind, place, { version, value: text ?? undefined })
     }
-  }
-
-  #timeOfLast(): number {
-    const [last] = this.#tables.blocks.span({ backwards: true, limit: 1 })
-    if (last === undefined) return 0
-    return decodeTransfer(this.sequence, textsOfBlock(last.value).at(-1) ?? '').timeMs
   }
 
   /** A transfer of a block: what it did to accounts follows from it. */

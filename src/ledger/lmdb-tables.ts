@@ -1,9 +1,9 @@
 import type { Environment, Table, TableEntry } from '../store/lmdb.js'
 import { encodeAccount } from './account.js'
-import { type Place, placesMax } from './blocks.js'
+import { type Place, placesMax, textsOfBlock } from './blocks.js'
 import type { ChangedRecord, Deferred, Located } from './deferred.js'
 import type { LedgerRecord } from './port.js'
-import { putNumber } from './transfer.js'
+import { decodeTransfer, putNumber } from './transfer.js'
 
 /** The tables of the embedded ledger. Numbers are 8 bytes, big-endian; a place is a number and the index in its block, 1 byte. */
 export interface LedgerTables {
@@ -164,6 +164,20 @@ function putEntries(history: Table, account: string, found: readonly Located[], 
   const places = found.slice(at, at + placesMax).map(({ place }) => place)
   const key = Buffer.concat([utf8Of(`${account}\0`), numberKey(places[0]?.sequence ?? 0)])
   history.put(key, placesBytes(places))
+}
+
+/** The entries of all histories that the table has; those of one account in their order. */
+export function* tabledEntries(history: Table): Iterable<readonly [account: string, sequence: number]> {
+  for (const { key, value } of history.span({})) {
+    const account = textOf(key.subarray(0, -numberBytes - 1))
+    for (const { sequence } of placesOf(value)) yield [account, sequence]
+  }
+}
+
+/** When the last transfer happened; 0 where there is none. */
+export function lastTime(blocks: Table): number {
+  const [last] = blocks.span({ backwards: true, limit: 1 })
+  return last === undefined ? 0 : decodeTransfer(0, textsOfBlock(last.value).at(-1) ?? '').timeMs
 }
 
 function putRecords(records: Table, kind: string, changed: ReadonlyMap<string, ChangedRecord>): void {

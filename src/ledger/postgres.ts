@@ -251,6 +251,16 @@ export class PostgresLedger implements MoneyLedger {
         last = Number(rows.at(-1)?.sequence ?? last)
         isMore = rows.length === checkedAtOnce
       }
+      const entries = `SELECT account, sequence FROM ledger_entries
+        WHERE (account, sequence) > ($1, $2) ORDER BY account, sequence LIMIT $3`
+      for (let last: readonly [string, number] = ['', 0], isMore = true; isMore; ) {
+        const rows = await ask<{ account: string; sequence: string }>(entries, [...last, checkedAtOnce])
+        for (const { account, sequence } of rows) {
+          auditor.listed(account, Number(sequence))
+          last = [account, Number(sequence)]
+        }
+        isMore = rows.length === checkedAtOnce
+      }
       const accounts = await ask<AccountRow>('SELECT name, body FROM ledger_accounts')
       return auditor.report(accounts.map(({ name, body }) => decodeAccount(name, body)))
     })

@@ -6,6 +6,7 @@ import { encodeAccount } from '../../src/ledger/account.js'
 import { EmbeddedLedger } from '../../src/ledger/embedded.js'
 import { type CommitOrder, isRejected } from '../../src/ledger/port.js'
 import { encodeTransfer, type Transfer, type TransferOrder } from '../../src/ledger/transfer.js'
+import { openEnvironment } from '../../src/store/lmdb.js'
 import { fc, random } from '../property.js'
 
 const below = (most: number): number => Math.floor(random() * most)
@@ -181,6 +182,40 @@ t.test(
     await Promise.all(ledgers.map((ledger) => ledger.close()))
   },
 )
+
+t.test('a check sees what bytes on the disk make of a history, and what cannot be read', async (t) => {
+  const change: Record<string, (environment: ReturnType<typeof openEnvironment>) => void> = {
+    history: (environment) => {
+      const table = environment.table('history')
+      const [first] = table.from(undefined, 1)
+      if (first !== undefined) table.remove(first.key)
+    },
+    'be read': (environment) => {
+      const table = environment.table('blocks')
+      const [first] = table.from(undefined, 1)
+      if (first !== undefined) table.put(first.key, Buffer.from(first.value).fill(0x7b, 5))
+    },
+  }
+  for (const [word, act] of Object.entries(change)) {
+    const path = join(t.testdir(), word.replace(' ', '-'))
+    const before = new EmbeddedLedger({ path, clock: systemClock, deferredMax: 1 })
+    const top = { id: 'top', kind: 'posted', debit: 'source:t', credit: 'wallet:a', amount: 1n } as const
+    await before.commit({ transfers: [{ ...top, ...facts }] })
+    await before.commit({ transfers: [{ ...top, id: 'top2', ...facts }] })
+    t.strictSame((await before.check()).faults, [])
+    await before.close()
+    const environment = openEnvironment(path)
+    environment.write(() => act(environment))
+    await environment.close()
+    const ledger = new EmbeddedLedger({ path, clock: systemClock })
+    const { faults } = await ledger.check()
+    t.ok(
+      faults.some((fault) => fault.includes(word)),
+      `${word}: ${faults}`,
+    )
+    await ledger.close()
+  }
+})
 
 t.test('another process looks at a ledger that is being written', async (t) => {
   const path = join(t.testdir(), 'ledger')
