@@ -335,7 +335,7 @@ const host = serviceHost({
 const sandbox =
   given.sandbox === undefined
     ? undefined
-    : new Sandbox({ uploads, log: intake, clock: systemClock, ...given.sandbox })
+    : new Sandbox({ uploads, log: intake, announcer, clock: systemClock, ...given.sandbox })
 if (sandbox === undefined) bundler.start()
 void webhooks?.run()
 void receiptNews?.catchUp((item) => acceptor.receipt(item))

@@ -1,10 +1,12 @@
 import type { Clock, Timer } from '../actor/clock.js'
 import type { DurableLog } from '../store/segments/durable-log.js'
+import type { ItemAnnouncer } from './item-announcer.js'
 import type { AcceptedItem, Uploads } from './uploads.js'
 
 export interface SandboxParts {
   readonly uploads: Uploads
   readonly log: Pick<DurableLog, 'release'>
+  readonly announcer: Pick<ItemAnnouncer, 'forget'>
   readonly clock: Clock
   /** Items are kept for so long. */
   readonly keepMs: number
@@ -17,17 +19,25 @@ const atOnce = 1000
 /** Instead of a bundler, where uploads are for trying out: nothing reaches the chain, and what is old is gone. */
 export class Sandbox {
   readonly #timer: Timer
+  #isSweeping = false
 
   constructor(private readonly parts: SandboxParts) {
-    this.#timer = parts.clock.every(parts.everyMs, () => this.#sweep())
+    this.#timer = parts.clock.every(parts.everyMs, () => void this.#sweep())
   }
 
   close(): void {
     this.#timer.cancel()
   }
 
-  #sweep(): void {
-    for (let gone = this.#old(); gone.length > 0; gone = this.#old()) this.#remove(gone)
+  /** The index forgets them first: after a kill in between they are found here again, and told again. */
+  async #sweep(): Promise<void> {
+    if (this.#isSweeping) return
+    this.#isSweeping = true
+    for (let gone = this.#old(); gone.length > 0; gone = this.#old()) {
+      if (!(await this.parts.announcer.forget(gone.map(({ id }) => id)))) return
+      this.#remove(gone)
+    }
+    this.#isSweeping = false
   }
 
   #old(): AcceptedItem[] {

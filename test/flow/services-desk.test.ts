@@ -199,17 +199,29 @@ t.test('a sandbox takes more for free, posts nothing, and forgets', async (t) =>
     ADMIN_API_KEY: key,
     DEVNET_BLOCK_MS: '300',
     UPLOAD_SANDBOX: 'true',
-    UPLOAD_SANDBOX_KEEP_SECONDS: '5',
+    UPLOAD_SANDBOX_KEEP_SECONDS: '8',
   })
   const { upload = '', gateway = '' } = urls
   t.match(await (await fetch(`${upload}/info`)).json(), {
     freeUploadLimitBytes: 5_242_880,
     freeTier: { lifetimeBytes: 104_857_600 },
     limits: { maxItemBytes: 10_485_760 },
-    sandbox: { keepSeconds: 5 },
+    sandbox: { keepSeconds: 8 },
   })
   const { id } = await post(upload, 'x'.repeat(5_000_000))
   t.equal((await fetch(`${gateway}/raw/${id}`, { method: 'HEAD' })).status, 200)
+  const indexed = async (): Promise<boolean> => {
+    const query = `{ transaction(id: "${id}") { id } }`
+    const headers = { 'content-type': 'application/json' }
+    const answer = await fetch(`${gateway}/graphql`, {
+      method: 'POST',
+      headers,
+      body: JSON.stringify({ query }),
+    })
+    const told = (await answer.json()) as { data: { transaction: object | null } }
+    return told.data.transaction !== null
+  }
+  t.ok(await indexed(), 'queries find it while it is kept')
   const large = await fetch(`${upload}/tx`, { method: 'POST', body: Buffer.alloc(10_485_761) })
   t.equal(large.status, 413)
   const status = await eventually(async () => {
@@ -218,5 +230,7 @@ t.test('a sandbox takes more for free, posts nothing, and forgets', async (t) =>
   })
   t.match(status, { reason: /sandbox/ })
   t.notOk('bundleId' in status)
+  await eventually(async () => !(await indexed()))
+  t.not((await fetch(`${gateway}/raw/${id}`)).status, 200, 'and it is not served any more')
   t.same((await asked(`${upload}/admin/uploads`)).json.bundles, [])
 })
