@@ -1,8 +1,9 @@
 /**
  * The same script of all operations by our client and by the one that the network uses, against the program's own services.
- * A table of both results is among the comments of the output; where they differ the test fails.
+ * A table of both results is among the comments of the output, and with `OPERATIONS_TABLE=FILE` in that file (Markdown); where
+ * they differ the test fails.
  */
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import type { SendTokens } from '../../src/client/funding.js'
@@ -28,6 +29,22 @@ const settings = {
 const known: Readonly<Record<string, string>> = {
   '/value/reward':
     'the fee of the transfer is known to the wallet that sends it, which is not part of our client',
+}
+
+/** The table's rows: a step, the kind of key, both results, and whether they are the same. */
+const rows: string[][] = []
+
+/** Results of other people's texts stand between the bars of a table. */
+function cell(text: string): string {
+  return `\`${text.replaceAll('|', '\\|').replaceAll('`', "'")}\``
+}
+
+function tableText(): string {
+  const lines = rows.map(([name = '', kind = '', one = '', two = '', same = '']) => {
+    return `| ${name} | ${kind} | ${cell(one)} | ${cell(two)} | ${same} |`
+  })
+  const head = ['| Step | Key | This client | turbo-sdk 1.43 | |', '| - | - | - | - | - |']
+  return `${[...head, ...lines].join('\n')}\n`
 }
 
 interface Served {
@@ -114,6 +131,7 @@ async function beside(t: Test, kind: WalletKind, places: Served): Promise<void> 
     const { different, more } = compared(one, { ...two, ...('words' in two && { words: one.words }) })
     const unexpected = different.filter((line) => known[line.split(':')[0] ?? ''] === undefined)
     const isSame = unexpected.length === 0
+    rows.push([name, kind, inShort(one), inShort(two), isSame ? 'same' : 'different'])
     const columns = [name.padEnd(48), inShort(one).padEnd(62), inShort(two).padEnd(62)]
     t.comment(`${columns.join(' | ')} | ${isSame ? 'same' : 'DIFFERENT'}`)
     if (more.length > 0) t.comment(`    ours has more: ${more.join(' ')}`)
@@ -129,4 +147,6 @@ t.test('all operations give the same by both clients, with keys of three kinds',
   const declared = await sluice(promotion, { DATA_PATH: join(folder, 'data') })
   t.equal(declared.code, 0, declared.err)
   for (const kind of walletKinds) await t.test(kind, (t) => beside(t, kind, places))
+  const { OPERATIONS_TABLE: file } = process.env
+  if (file !== undefined) writeFileSync(file, tableText())
 })
