@@ -26,8 +26,21 @@ t.test('the table for operators names every code', async (t) => {
 })
 
 t.test('pages in a browser', options, async (t) => {
-  const { urls, examples } = await run(t, t.testdir(), { ADMIN_API_KEY: 'a-key-for-tests' })
+  const { urls, examples } = await run(t, t.testdir(), {
+    ADMIN_API_KEY: 'a-key-for-tests',
+    // Enough for all pages, but not for the large file.
+    ENABLE_RATE_LIMITER: 'true',
+    RATE_LIMITER_IP_TOKENS_PER_BUCKET: '10000',
+    RATE_LIMITER_IP_REFILL_PER_SEC: '10000',
+    RATE_LIMITER_RESOURCE_TOKENS_PER_BUCKET: '10000',
+  })
   const gateway = urls.gateway ?? ''
+  const blocked = await fetch(`${gateway}/gateway/admin/block-data`, {
+    method: 'PUT',
+    headers: { authorization: 'Bearer a-key-for-tests', 'content-type': 'application/json' },
+    body: JSON.stringify({ id: examples.image, notes: 'not wanted', source: 'a test' }),
+  })
+  t.equal(blocked.status, 200)
   const shell = await chromium.launch({ executablePath: browser, args: ['--no-sandbox', '--disable-gpu'] })
   t.teardown(() => shell.close())
   for (const colorScheme of ['light', 'dark'] as const) {
@@ -49,12 +62,17 @@ t.test('pages in a browser', options, async (t) => {
         [`/gateway/offsets/${unknown}`, 404, 'SLC_UNKNOWN'],
         ['/gateway/admin/overview', 401, 'SLC_UNAUTHORIZED'],
         ['/nowhere', 404, 'SLC_UNKNOWN'],
+        [`/raw/${examples.image}`, 451, 'SLC_BLOCKED'],
+        [`/raw/${examples.large}`, 429, 'SLC_THROTTLED'],
       ] as const) {
         const answer = await page.goto(gateway + path)
         t.equal(answer?.status(), status, path)
         t.match(await page.textContent('body'), words, path)
         const wide = await page.evaluate<number>('document.documentElement.scrollWidth')
         t.ok(wide <= width, `${path} is ${wide} wide at ${width}`)
+        const folder = process.env.SCREENSHOTS
+        const name = `${status}-${path.replace(/\W/g, '').slice(0, 12)}-${colorScheme}-${width}`
+        if (folder !== undefined) await page.screenshot({ path: `${folder}/page-${name}.png` })
       }
       await page.goto(`${gateway}/`)
       await page.waitForSelector('#newest a')
