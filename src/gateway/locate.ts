@@ -161,8 +161,10 @@ export class Locator {
       }
       return true
     }
+    // Small payloads lie in a segment: a path below blobs/ would name a file that is not there.
+    const where = stamp === undefined ? { segment: entry.place?.segment } : { path: entry.path }
     this.log.error(
-      { data: id, path: entry.path },
+      { data: id, digest: Buffer.from(digest).toString('base64url'), ...where },
       'a blob does not have the digest of its name; it is fetched again',
     )
     this.entries.forget(id)

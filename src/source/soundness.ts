@@ -82,7 +82,7 @@ export class Soundness {
   #tell(id: Id, digest: Uint8Array): void {
     this.log.error(
       { id, digest: Buffer.from(digest).toString('base64url') },
-      'a blob rotted on disk: dropped',
+      'a blob was damaged on disk and is removed: it is fetched again when it is asked for',
     )
   }
 

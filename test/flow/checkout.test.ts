@@ -1,13 +1,12 @@
 /** The page of the embedded card provider, as people see it: in a browser. */
 import { randomBytes } from 'node:crypto'
-import { existsSync } from 'node:fs'
-import { chromium, type Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
+import { openBrowser, withoutBrowser } from '../browser.js'
 import { eventually } from '../eventually.js'
 import { run } from './running.js'
 
-const browser = '/usr/bin/chromium'
-const options = { skip: existsSync(browser) ? false : 'no Chromium here' }
+const options = { skip: withoutBrowser }
 
 const stranger = (): string => randomBytes(32).toString('base64url')
 
@@ -25,8 +24,7 @@ async function fits(t: Test, page: Page, width: number): Promise<void> {
 t.test('a test card is charged once, and a gift is redeemed', options, async (t) => {
   const { urls } = await run(t, t.testdir(), { DEVNET_SEED: 'false', SERVICES: 'gateway,payment' })
   const { payment = '', gateway = '' } = urls
-  const shell = await chromium.launch({ executablePath: browser, args: ['--no-sandbox', '--disable-gpu'] })
-  t.teardown(() => shell.close())
+  const shell = await openBrowser(t)
   const opened = async (address: string, query = ''): Promise<{ url: string; winc: string }> => {
     const answer = await fetch(`${payment}/v1/top-up/checkout-session/${address}/usd/1000?${query}`)
     const { paymentSession, topUpQuote } = (await answer.json()) as {

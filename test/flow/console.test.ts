@@ -2,26 +2,17 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { chromium, type Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { parseId } from '../../src/format/id.js'
 import { sandboxLabel } from '../../src/names/sandbox.js'
+import { openBrowser, withoutBrowser } from '../browser.js'
 import { eventually } from '../eventually.js'
 import { askAt } from '../gateway/rig.js'
 import { someId } from '../source/rig.js'
 import { type Running, run } from './running.js'
 
-const browser = '/usr/bin/chromium'
-const flags = [
-  '--no-sandbox',
-  '--disable-gpu',
-  '--disable-quic',
-  '--no-first-run',
-  '--disable-sync',
-  '--disable-background-networking',
-  '--disable-component-update',
-]
-const options = { skip: existsSync(browser) ? false : 'no Chromium here' }
+const options = { skip: withoutBrowser }
 const key = 'a-key-for-the-tests'
 
 /** Everything that the browser complains about. */
@@ -37,8 +28,7 @@ function complaints(page: Page): string[] {
 async function operatorsWork(t: Test, running: Running): Promise<void> {
   const { gateway = '', console = '' } = running.urls
   const { page: id = '', item = '' } = running.examples
-  const opened = await chromium.launch({ executablePath: browser, args: flags })
-  t.teardown(() => opened.close())
+  const opened = await openBrowser(t)
   const page = await opened.newPage({ viewport: { width: 390, height: 844 } })
   page.setDefaultTimeout(120_000)
   const said = complaints(page)
@@ -265,8 +255,7 @@ async function siteByName(t: Test, running: Running): Promise<void> {
   const names = (running.log.find(({ msg }) => msg === 'ready')?.names ?? {}) as Record<string, string>
   const { port } = new URL(running.urls.gateway ?? '')
   t.equal(names.site, `http://site.localhost:${port}/`)
-  const opened = await chromium.launch({ executablePath: browser, args: flags })
-  t.teardown(() => opened.close())
+  const opened = await openBrowser(t)
   const page = await opened.newPage()
   page.setDefaultTimeout(120_000)
   const failed: string[] = []

@@ -1,14 +1,12 @@
 /** Documentation goes up as one bundle and under a name, is opened by it, and goes up again from another machine. */
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { chromium } from 'playwright-core'
 import t from 'tap'
+import { openBrowser, withoutBrowser as skip } from '../browser.js'
 import { eventually } from '../eventually.js'
 import { run, sluice } from './running.js'
 
-const browser = '/usr/bin/chromium'
-const skip = existsSync(browser) ? false : 'no Chromium here'
 const docs = fileURLToPath(new URL('../../../docs/client/', import.meta.url))
 
 interface Deployed {
@@ -65,8 +63,7 @@ t.test('documentation is opened by its name, and only what changed goes up again
   const first = await deploy('one')
   t.match(first, { totalFiles: files, uploadedFiles: files, reusedFiles: 0 })
 
-  const opened = await chromium.launch({ executablePath: browser, args: ['--no-sandbox', '--disable-gpu'] })
-  t.teardown(() => opened.close())
+  const opened = await openBrowser(t)
   const page = await opened.newPage()
   page.setDefaultTimeout(120_000)
   // What lies in the bundle is served some moments after its receipt.

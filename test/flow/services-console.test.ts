@@ -1,21 +1,10 @@
 /** The operator's page in a real browser: uploads on their way, wallets, corrections. */
-import { existsSync, readFileSync } from 'node:fs'
-import { chromium } from 'playwright-core'
+import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { ed25519Signer, signItem } from '../../src/proof/sign.js'
+import { openBrowser, withoutBrowser as skip } from '../browser.js'
 import { run } from './running.js'
 
-const browser = '/usr/bin/chromium'
-const flags = [
-  '--no-sandbox',
-  '--disable-gpu',
-  '--disable-quic',
-  '--no-first-run',
-  '--disable-sync',
-  '--disable-background-networking',
-  '--disable-component-update',
-]
-const skip = existsSync(browser) ? false : 'no Chromium here'
 const key = 'a-key-for-the-tests'
 
 t.test('an operator looks after uploads and credits', { skip }, async (t) => {
@@ -38,8 +27,7 @@ t.test('an operator looks after uploads and credits', { skip }, async (t) => {
   const first = { key: 'first-one', address: wallet, winc: '5000000000000', note: evil }
   const headers = { authorization: `Bearer ${key}` }
   await fetch(`${urls.payment}/admin/corrections`, { method: 'POST', headers, body: JSON.stringify(first) })
-  const opened = await chromium.launch({ executablePath: browser, args: flags })
-  t.teardown(() => opened.close())
+  const opened = await openBrowser(t)
   const page = await opened.newPage({ viewport: { width: 375, height: 800 } })
   page.setDefaultTimeout(120_000)
   const wrong: string[] = []

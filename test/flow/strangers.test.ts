@@ -1,24 +1,14 @@
 /** A running devnet in a real browser that shows pages of strangers: what they can do, and what they cannot. */
 import { createHash } from 'node:crypto'
-import { existsSync } from 'node:fs'
-import { type Browser, chromium } from 'playwright-core'
+import type { Browser } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { sandboxLabel } from '../../src/names/sandbox.js'
+import { openBrowser, withoutBrowser } from '../browser.js'
 import { askAt } from '../gateway/rig.js'
 import { someId, upstream } from '../source/rig.js'
 import { type Running, run } from './running.js'
 
-const browser = '/usr/bin/chromium'
-const flags = [
-  '--no-sandbox',
-  '--disable-gpu',
-  '--disable-quic',
-  '--no-first-run',
-  '--disable-sync',
-  '--disable-background-networking',
-  '--disable-component-update',
-]
-const options = { skip: existsSync(browser) ? false : 'no Chromium here' }
+const options = { skip: withoutBrowser }
 
 const [hostile, worker, script, site] = [someId(), someId(), someId(), someId()]
 
@@ -148,8 +138,7 @@ t.test('pages of strangers beside the console', options, async (t) => {
   t.equal((await askAt(console, `/${site}`)).status, 404, 'no content on the port of the console')
   t.equal((await askAt(console, `/raw/${site}`)).status, 404)
   t.notOk('access-control-allow-origin' in (await askAt(console, '/gateway/console')).headers)
-  const opened = await chromium.launch({ executablePath: browser, args: flags })
-  t.teardown(() => opened.close())
+  const opened = await openBrowser(t)
   await t.test("they run, and cannot reach the gateway's own pages", (t) => harmless(t, running, opened))
   await t.test('usual pages work, by their own host with all that an origin has', (t) =>
     working(t, running, opened),

@@ -1,7 +1,7 @@
 /** People upload in a browser: files, a folder, with a key that is made there, and a link that works at once. */
 import { createPublicKey } from 'node:crypto'
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { type CDPSession, chromium, type Page } from 'playwright-core'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import type { CDPSession, Page } from 'playwright-core'
 import t from 'tap'
 import type { Hex } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
@@ -9,20 +9,9 @@ import { encodeBase58 } from '../../src/format/base58.js'
 import { encodeBase64url } from '../../src/format/base64url.js'
 import { sha256 } from '../../src/proof/digest.js'
 import { ed25519Signer, rsaSigner, signItem } from '../../src/proof/sign.js'
+import { openBrowser, withoutBrowser as skip } from '../browser.js'
 import { fixtureJson } from '../fixture-file.js'
 import { run } from './running.js'
-
-const browser = '/usr/bin/chromium'
-const flags = [
-  '--no-sandbox',
-  '--disable-gpu',
-  '--disable-quic',
-  '--no-first-run',
-  '--disable-sync',
-  '--disable-background-networking',
-  '--disable-component-update',
-]
-const skip = existsSync(browser) ? false : 'no Chromium here'
 
 /** Uploads what was chosen, and waits until that many lines are over. */
 async function sent(page: Page, lines: number): Promise<void> {
@@ -65,8 +54,7 @@ t.test('files and a folder go up from a browser', { skip }, async (t) => {
   mkdirSync(`${folder}/site/css`, { recursive: true })
   writeFileSync(`${folder}/site/index.html`, '<h1>a page</h1>')
   writeFileSync(`${folder}/site/css/style.css`, 'h1 { color: red }')
-  const opened = await chromium.launch({ executablePath: browser, args: flags })
-  t.teardown(() => opened.close())
+  const opened = await openBrowser(t)
   const context = await opened.newContext({ viewport: { width: 375, height: 800 }, acceptDownloads: true })
   const page = await context.newPage()
   page.setDefaultTimeout(120_000)
@@ -162,8 +150,7 @@ t.test('wallets of the browser sign instead', { skip }, async (t) => {
   const account = privateKeyToAccount(`0x${'5b'.repeat(32)}`)
   const solana = ed25519Signer(Buffer.alloc(32, 0x5c))
   const arweave = rsaSigner(fixtureJson<Record<string, string>>('rsa-4096.jwk.json'))
-  const opened = await chromium.launch({ executablePath: browser, args: flags })
-  t.teardown(() => opened.close())
+  const opened = await openBrowser(t)
   const context = await opened.newContext()
   await context.exposeFunction('signRaw', (raw: Hex) => account.signMessage({ message: { raw } }))
   await context.exposeFunction('signBytes', (bytes: number[]) => [...solana.sign(Buffer.from(bytes))])
