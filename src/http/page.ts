@@ -21,7 +21,7 @@ export const iconSvg = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 
 <path d="M7 13c3-3 6 3 9 0s6 3 9 0M7 19c3-3 6 3 9 0s6 3 9 0" stroke="#9fd3ff" stroke-width="2.4" fill="none"/></svg>`
 
 const style = `${palette}*{box-sizing:border-box}
-body{margin:0;background:var(--page);color:var(--ink);font:16px/1.5 system-ui,sans-serif;overflow-wrap:anywhere}
+body{margin:0;background:var(--page);color:var(--ink);font:16px/1.5 system-ui,sans-serif;overflow-wrap:break-word}
 main{max-width:62rem;margin:0 auto;padding:1.5rem 1rem 3rem}
 header{display:flex;align-items:center;gap:.7rem;margin-bottom:1rem}header svg{width:2.2rem;height:2.2rem;flex:none}
 h1{font-size:1.4rem;margin:0}h2{font-size:1.05rem;margin:0 0 .5rem}
