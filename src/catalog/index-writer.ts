@@ -9,6 +9,8 @@ import { heightStart, isItemKey, pendingHeight, rowKeyBytes, writeRowKey } from 
 import { RowWriter } from './row-writer.js'
 import { type SpillLimits, spillLimits } from './spill.js'
 
+type ExpireRequest = Extract<IndexRequest, { kind: 'expire-pending' }>
+
 /** Rows are removed in portions of so many: nothing may be written to a table while it is read. */
 const portion = 1000
 
@@ -68,7 +70,7 @@ export class IndexWriter {
         this.#removeItems(request.keys)
         break
       case 'expire-pending':
-        this.#expire(request.beforeSeconds)
+        this.#expire(request)
         break
       case 'unwind':
         this.#unwind(request.fromHeight)
@@ -149,13 +151,25 @@ export class IndexWriter {
     else this.#outcome[this.#rows.place(standing, weaveEnd) ? 'added' : 'skipped'] += 1
   }
 
-  #expire(beforeSeconds: number): void {
+  #expire({ beforeSeconds, itemsBeforeSeconds }: ExpireRequest): void {
     const end = Buffer.allocUnsafe(4)
     end.writeUInt32BE(beforeSeconds)
+    let start: Buffer | undefined
     for (;;) {
-      const keys = [...this.tables.pending.span({ end, limit: portion })].map(({ key }) => key.subarray(4))
-      for (const key of keys) this.#remove(key)
-      if (keys.length < portion) return
+      const found = this.tables.pending.span({
+        end,
+        limit: portion,
+        ...(start === undefined ? {} : { start }),
+      })
+      const pending = [...found].map(({ key }) => Buffer.from(key))
+      for (const key of pending) {
+        const row = key.subarray(4)
+        if (!isItemKey(row) || key.readUInt32BE(0) < itemsBeforeSeconds) this.#remove(row)
+      }
+      const last = pending.at(-1)
+      if (last === undefined || pending.length < portion) return
+      // The next key in the order of bytes.
+      start = Buffer.concat([last, Buffer.of(0)])
     }
   }
 

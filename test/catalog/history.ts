@@ -63,7 +63,7 @@ export const anyStep = fc.oneof(
     weight: 1,
     arbitrary: fc.record({ kind: fc.constant('unwind' as const), depth: fc.integer({ min: 1, max: 6 }) }),
   },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant('expire' as const) }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('expire' as const), items: fc.boolean() }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('again' as const) }) },
 )
 export type Step = typeof anyStep extends fc.Arbitrary<infer Made> ? Made : never
@@ -99,8 +99,8 @@ export class History {
         return [{ kind: 'unwind', fromHeight: from }]
       }
       case 'expire':
-        this.model.expire()
-        return [{ kind: 'expire-pending', beforeSeconds: 6000 }]
+        this.model.expire(step.items)
+        return [{ kind: 'expire-pending', beforeSeconds: 6000, itemsBeforeSeconds: step.items ? 6000 : 0 }]
     }
   }
 

@@ -63,8 +63,10 @@ export class Model {
     for (const [id, { height }] of [...this.rows]) if ((height ?? -1) >= from) this.rows.delete(id)
   }
 
-  expire(): void {
-    for (const [id, { height }] of [...this.rows]) if (height === undefined) this.rows.delete(id)
+  /** Drops what is pending: transactions, and `items` where they are old enough, too. */
+  expire(items: boolean): void {
+    for (const [id, { height, input }] of [...this.rows])
+      if (height === undefined && (items || !isItem(input))) this.rows.delete(id)
   }
 
   /** Oldest first. */

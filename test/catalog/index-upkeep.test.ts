@@ -233,7 +233,7 @@ t.test('an index of the version before is read as it is, and moves into files as
   t.same(dump(tables), before)
   const [ids, words] = [tables.ids.count(), tables.words.count()]
   for (let commit = 0; commit < 20; commit += 1) {
-    await keeper.handle({ kind: 'expire-pending', beforeSeconds: commit })
+    await keeper.handle({ kind: 'expire-pending', beforeSeconds: commit, itemsBeforeSeconds: commit })
   }
   environment.refresh()
   t.ok(tables.ids.count() < ids)
