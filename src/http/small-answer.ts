@@ -9,11 +9,17 @@ export const htmlType = 'text/html; charset=utf-8'
 export const noStore = '\r\nCache-Control: no-store'
 
 /** An answer that is whole in memory: bytes of a media type, or a value that is written as JSON. */
-export type SmallAnswer = About & (Written | { readonly json: unknown })
+export type SmallAnswer = About & (Written | ValueAsJson)
 
 interface Written {
   readonly type: string
   readonly body: string | Uint8Array
+}
+
+interface ValueAsJson {
+  readonly json: unknown
+  /** Absent: plain JSON. */
+  readonly type?: string
 }
 
 /** `lines` are header lines, each with CRLF in front. */
@@ -44,7 +50,7 @@ function plain(answer: SmallAnswer, code?: FailureCode): Whole {
   const { lines = '' } = answer
   if (!('json' in answer)) return { type: answer.type, body: answer.body, lines }
   const value = code === undefined ? answer.json : withCode(answer.json, code)
-  return { type: jsonType, body: JSON.stringify(value), lines }
+  return { type: answer.type ?? jsonType, body: JSON.stringify(value), lines }
 }
 
 /**

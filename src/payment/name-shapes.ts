@@ -81,6 +81,16 @@ export const nameShapes: Shapes = {
     answers: { 202: jsonBody(action) },
   },
   'GET /v1/arns/actions/{nonce}': { gives: action },
+  'GET /v1/arns/held/{antId}': {
+    gives: formOf(
+      {
+        ...{ name: textForm, antId: textForm, owner: textForm, controllers: listOf(textForm) },
+        ...{ isServiceController: truth, type: { enum: ['permabuy', 'lease'] }, undernameLimit: wholeForm },
+        records: listOf(anyObject),
+      },
+      { endDate: textForm },
+    ),
+  },
   'POST /v1/arns/actions/{nonce}/sign': {
     takes: optional(jsonBody(anyObject)),
     gives: formOf({ ...actionMembers, alreadyCompleted: truth }, actionExtras),

@@ -95,11 +95,9 @@ function send(request: Request, reply: Reply, first: string, answer: UploadAnswe
     reply.endEmpty({ status, block: first + lines })
     return
   }
-  const { type = textType } = answer
-  answerSmall(request, reply, first, {
-    ...{ status, lines },
-    ...(json === undefined ? { type, body: text } : { json }),
-  })
+  const { type } = answer
+  const written = json === undefined ? { type: type ?? textType, body: text } : { json }
+  answerSmall(request, reply, first, { status, lines, ...(type === undefined ? {} : { type }), ...written })
 }
 
 /** The id in a path; undefined where there is none. */

@@ -271,4 +271,10 @@ t.test('names, services and operators are answered as the payment service says',
     [200, 'GET', `/v1/account/approvals/revoke?${item('D')}&${pair}`, undefined, service],
     [200, 'POST', '/v1/x402/orders', '{"usdc":"units","given":1000}', { ...service, ...json }],
   ])
+  const mine = await (await fetch(`${payment}/v1/arns/my-names/${wallet}`)).json()
+  const [{ antId }] = (mine as { names: [{ antId: string }] }).names
+  await calls(t, proxy, [
+    [200, 'GET', `/v1/arns/held/${antId}`],
+    [404, 'GET', `/v1/arns/held/${'A'.repeat(43)}`],
+  ])
 })
