@@ -1,10 +1,9 @@
 /** The upload service as clients of the network use it: their own library, unmodified. */
-import { randomBytes } from 'node:crypto'
 import { createReadStream, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { run } from './running.js'
-import { withoutTurbo as skip, turboLibrary } from './turbo.js'
+import { largeFile, withoutTurbo as skip, turboLibrary } from './turbo.js'
 
 const jwk = fileURLToPath(new URL('../../../test/fixture/rsa-4096.jwk.json', import.meta.url))
 
@@ -67,12 +66,9 @@ t.test('60 MB go up in parts, ten at once', { skip }, async (t) => {
     paymentServiceConfig: { url: urls.payment },
     privateKey: JSON.parse(readFileSync(jwk, 'utf8')) as object,
   })
-  const bytes = randomBytes(60_000_000)
-  const path = `${folder}/large.bin`
-  writeFileSync(path, bytes)
+  const { bytes, factories } = largeFile(folder, 60_000_000)
   const file = await turbo.uploadFile({
-    fileStreamFactory: () => createReadStream(path),
-    fileSizeFactory: () => bytes.length,
+    ...factories,
     chunkingMode: 'force',
     maxChunkConcurrency: 10,
   })

@@ -1,6 +1,5 @@
 /** Uploads and top-ups in USDC on a local chain, as clients of the network do them: their own libraries, unmodified. */
 import { randomBytes } from 'node:crypto'
-import { createReadStream, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
@@ -9,7 +8,7 @@ import { anvilPath, startChain } from '../admission/anvil.js'
 import { stockFacilitator } from '../admission/stock-facilitator.js'
 import { eventually } from '../eventually.js'
 import { run } from './running.js'
-import { turboLibrary, withoutTurbo } from './turbo.js'
+import { largeFile, turboLibrary, withoutTurbo } from './turbo.js'
 
 const modules = new URL('../../../test/clients/node_modules/', import.meta.url)
 const fetchLibrary = fileURLToPath(new URL('x402-fetch/dist/esm/index.mjs', modules))
@@ -80,12 +79,9 @@ t.test('clients pay for uploads and top-ups in USDC', { skip }, async (t) => {
   })
 
   await t.test('a signed item in parts, paid at its beginning', async (t) => {
-    const bytes = randomBytes(11_500_000)
-    const path = `${folder}/large.bin`
-    writeFileSync(path, bytes)
+    const { bytes, factories } = largeFile(folder, 11_500_000)
     const file = await turbo.uploadFile({
-      fileStreamFactory: () => createReadStream(path),
-      fileSizeFactory: () => bytes.length,
+      ...factories,
       fundingMode: new X402Funding({ maxMUSDCAmount }),
     })
     t.ok((await served(file.id)).equals(bytes))
@@ -146,12 +142,9 @@ t.test(
     const raw = await turbo.uploadRawX402Data({ data, maxMUSDCAmount })
     t.ok((await served(raw.id)).equals(data))
     t.ok(BigInt(raw.winc) > 0n)
-    const bytes = randomBytes(11_000_000)
-    const path = `${folder}/large.bin`
-    writeFileSync(path, bytes)
+    const { bytes, factories } = largeFile(folder, 11_000_000)
     const file = await turbo.uploadFile({
-      fileStreamFactory: () => createReadStream(path),
-      fileSizeFactory: () => bytes.length,
+      ...factories,
       fundingMode: new X402Funding({ maxMUSDCAmount }),
     })
     t.ok((await served(file.id)).equals(bytes))

@@ -1,4 +1,5 @@
-import { existsSync } from 'node:fs'
+import { randomBytes } from 'node:crypto'
+import { createReadStream, existsSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { pause } from '../../src/actor/clock.js'
 
@@ -47,4 +48,13 @@ export function miningTransfers(devnet: string): () => Promise<void> {
     isOver = true
     await work
   }
+}
+
+/** A file of chance below a folder, and what `uploadFile` of the library takes for it. */
+export function largeFile(folder: string, sizeBytes: number) {
+  const bytes = randomBytes(sizeBytes)
+  const path = `${folder}/large.bin`
+  writeFileSync(path, bytes)
+  const factories = { fileStreamFactory: () => createReadStream(path), fileSizeFactory: () => bytes.length }
+  return { bytes, factories }
 }
