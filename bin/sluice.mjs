@@ -9,7 +9,7 @@ import { setFlagsFromString } from 'node:v8'
 setFlagsFromString('--no-parallel-scavenge')
 
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
-const program = new URL('../dist/src/cli/sluice.js', import.meta.url)
+const program = new URL('../dist/sluice.js', import.meta.url)
 
 /** What keeps the program from running, and the way on; undefined where nothing does. */
 function missing() {

@@ -10,7 +10,7 @@ export interface Services {
   stop(): Promise<void>
 }
 
-const program = fileURLToPath(new URL('../../src/cli/sluice.js', import.meta.url))
+const program = fileURLToPath(new URL('../../../bin/sluice.mjs', import.meta.url))
 const wallet = fileURLToPath(new URL('../../../test/fixture/rsa-4096.jwk.json', import.meta.url))
 
 /** All services with an embedded chain, where everything is free. */

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 
-const sluice = fileURLToPath(new URL('../../src/cli/sluice.js', import.meta.url))
+const sluice = fileURLToPath(new URL('../../../bin/sluice.mjs', import.meta.url))
 
 /** Runs `sluice verify` with these words: exit code and what it said on standard error. */
 function verify(...words: string[]): Promise<{ code: number; said: string }> {

@@ -11,7 +11,7 @@ import { run } from '../flow/running.js'
 t.setTimeout(600_000)
 
 const action = fileURLToPath(new URL('../../../deploy/action/', import.meta.url))
-const program = fileURLToPath(new URL('../../src/cli/sluice.js', import.meta.url))
+const program = fileURLToPath(new URL('../../../bin/sluice.mjs', import.meta.url))
 
 t.test('every input reaches the step, and every output comes from it', async (t) => {
   const text = readFileSync(join(action, 'action.yml'), 'utf8')

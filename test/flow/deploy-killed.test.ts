@@ -14,7 +14,7 @@ import { eventually } from '../eventually.js'
 import { random } from '../property.js'
 import { type Running, run, sluice } from './running.js'
 
-const program = fileURLToPath(new URL('../../src/cli/sluice.js', import.meta.url))
+const program = fileURLToPath(new URL('../../../bin/sluice.mjs', import.meta.url))
 const kills = Number(process.env.KILLS ?? 3)
 
 /** Everything here takes minutes on a busy machine. */

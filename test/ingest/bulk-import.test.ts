@@ -104,7 +104,7 @@ t.test('a folder of node answers becomes the index that following the node makes
 
   t.comment('killed again and again')
   const killed = folder(t)
-  const program = fileURLToPath(new URL('../../src/cli/sluice.js', import.meta.url))
+  const program = fileURLToPath(new URL('../../../bin/sluice.mjs', import.meta.url))
   for (let kills = 0; kills < 2; kills += 1) {
     const child = spawn(process.execPath, [program, 'import', path], {
       env: { PATH: process.env.PATH ?? '', DATA_PATH: killed },

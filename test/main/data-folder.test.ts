@@ -9,7 +9,7 @@ import { openEnvironment } from '../../src/store/lmdb.js'
 import { run, sluice } from '../flow/running.js'
 import { scratch } from '../scratch.js'
 
-const program = fileURLToPath(new URL('../../src/cli/sluice.js', import.meta.url))
+const program = fileURLToPath(new URL('../../../bin/sluice.mjs', import.meta.url))
 
 t.test('the folder is made for this user alone, and one that others may enter is told of', async (t) => {
   const root = join(scratch('data'), 'new', 'deep')

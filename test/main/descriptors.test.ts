@@ -9,7 +9,7 @@ import { descriptorLimit, shareDescriptors } from '../../src/main/descriptors.js
 import { eventually } from '../eventually.js'
 import { scratch } from '../scratch.js'
 
-const program = fileURLToPath(new URL('../../src/cli/sluice.js', import.meta.url))
+const program = fileURLToPath(new URL('../../../bin/sluice.mjs', import.meta.url))
 const settings = (edgeThreads: number) => ({
   server: { edgeThreads },
   retrieval: { fetchesMax: 512, chunkReadAhead: 50 },

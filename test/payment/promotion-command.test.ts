@@ -5,7 +5,7 @@ import t from 'tap'
 import { makeServiceToken } from '../../src/payment/service-token.js'
 import { paymentRig, secret } from './rig.js'
 
-const program = fileURLToPath(new URL('../../src/cli/sluice.js', import.meta.url))
+const program = fileURLToPath(new URL('../../../bin/sluice.mjs', import.meta.url))
 /** As the setting may be: without spaces. */
 const known = 'a-secret-of-both-services'
 const address = `${'W'.repeat(42)}A`

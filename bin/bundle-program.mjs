@@ -1,0 +1,51 @@
+// Puts the program and each of its threads into one file of their own: dist/sluice.js and dist/workers/*.js. A start then reads some
+// fifteen files, where it would read a module of the sources more than a thousand times over, in a thread after the other.
+import { readdir, readFile } from 'node:fs/promises'
+import { dirname, relative, sep } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+
+/** Packages that stay where they are: they carry addons, threads or scripts of their own, or few threads load them, late. */
+const external = ['lmdb', 'piscina', 'pino', 'pg', 'ioredis', 'stripe', 'nodemailer', 'undici']
+
+/** Modules find files of the package from their own place. In a bundle each keeps the place that the compiler gave it. */
+const ownPlaces = (outdir) => ({
+  name: 'own places',
+  setup: ({ onLoad }) =>
+    onLoad({ filter: /\.ts$/ }, async ({ path }) => {
+      const text = await readFile(path, 'utf8')
+      const compiled = `${root}dist/${relative(root, path).replace(/\.ts$/, '.js')}`
+      const place = relative(outdir, compiled).replaceAll(sep, '/')
+      return {
+        contents: text.replaceAll('import.meta.url', `new URL('${place}', import.meta.url).href`),
+        loader: 'ts',
+        resolveDir: dirname(path),
+      }
+    }),
+})
+
+export async function bundleProgram() {
+  const { build } = await import('esbuild')
+  const workers = (await readdir(`${root}workers`)).map((name) => `${root}workers/${name}`)
+  const parts = [
+    [[`${root}src/cli/sluice.ts`], `${root}dist`],
+    [workers, `${root}dist/workers`],
+  ]
+  const builds = parts.map(([entryPoints, outdir]) =>
+    build({
+      entryPoints,
+      outdir,
+      plugins: [ownPlaces(outdir)],
+      external,
+      bundle: true,
+      format: 'esm',
+      platform: 'node',
+      // Packages that come in both forms: as modules, because Node cannot load a `require` of its own parts from a bundled one.
+      mainFields: ['module', 'main'],
+      target: 'node20',
+      logLevel: 'warning',
+    }),
+  )
+  await Promise.all(builds)
+}
