@@ -1,9 +1,10 @@
-import { generateKeyPairSync, sign } from 'node:crypto'
+import { createPrivateKey, generateKeyPairSync, type JsonWebKey, sign } from 'node:crypto'
 import { secp256k1 } from '@noble/curves/secp256k1.js'
 import { privateKeyToAccount } from 'viem/accounts'
 import { encodeBase58 } from '../../src/format/base58.js'
 import { sha256 } from '../../src/proof/digest.js'
 import { ethereumMessage } from '../../src/proof/ethereum.js'
+import { fixtureJson } from '../fixture-file.js'
 
 /** A wallet that signs requests as wallets of its kind do. */
 export interface TestWallet {
@@ -33,12 +34,13 @@ function wallet(
   }
 }
 
-/** One wallet of every kind, and of every way to sign. */
+/** One wallet of every kind, and of every way to sign. The RSA key is a fixture, because to make one takes seconds. */
 export function testWallets(): TestWallet[] {
-  const rsa = generateKeyPairSync('rsa', { modulusLength: 4096 })
-  const modulus = Buffer.from(rsa.publicKey.export({ format: 'jwk' }).n ?? '', 'base64url')
+  const jwk = fixtureJson<JsonWebKey>('rsa-4096.jwk.json')
+  const rsa = createPrivateKey({ key: jwk, format: 'jwk' })
+  const modulus = Buffer.from(jwk.n ?? '', 'base64url')
   const pss = (saltLength: number) => (message: Uint8Array) =>
-    sign('sha256', message, { key: rsa.privateKey, padding: 6, saltLength })
+    sign('sha256', message, { key: rsa, padding: 6, saltLength })
   const arweave = text(sha256(modulus))
   const ed = generateKeyPairSync('ed25519')
   const edOwner = Buffer.from(ed.publicKey.export({ format: 'jwk' }).x ?? '', 'base64url')
