@@ -4,16 +4,22 @@ import { parseArgs } from 'node:util'
 import { readConfig } from '../../config/read.js'
 import { systemClock } from '../actor/clock.js'
 import { type LedgerPlace, openLedger } from '../ledger/open.js'
+import { brokenFolder } from '../main/data-folder.js'
 import { folders } from '../main/folders.js'
+import { lastingFault } from '../store/lmdb-check.js'
 import { exitCode } from './exit-code.js'
 import { paint } from './paint.js'
+
+/** Of the embedded ledger, below DATA_PATH. */
+const folder = 'ledger'
 
 const help = `sluice ledger: the ledger of the payment service
 
 Usage: sluice ledger check
 
-  check  computes every account anew from the transfers, and compares: accounts, the chain of transfers, and each head of it
-         that was signed. All accounts together must hold nothing. The program may run meanwhile.
+  check  computes every account anew from the transfers, and compares: accounts, histories, what is pending, the chain of
+         transfers, and each head of it that was signed; records are compared with their sum. All accounts together must hold
+         nothing. The program may run meanwhile.
 
 Ends with code 0 when everything holds, 4 when something does not, 3 when there is no ledger, 2 on wrong words.
 `
@@ -39,12 +45,15 @@ export async function ledgerCommand(words: readonly string[]): Promise<number> {
     return exitCode.usage
   }
   const { root, keys } = folders(config)
-  const path = join(root, 'ledger')
+  const path = join(root, folder)
   const { databaseUrl } = config.topUps
   if (databaseUrl === undefined && !existsSync(path)) {
     process.stderr.write(`sluice ledger: there is no ledger in ${path}\n`)
     return exitCode.notFound
   }
+  // LMDB would end this process by a signal: the check of a ledger looks at every page before.
+  const fault = databaseUrl === undefined ? lastingFault(path, Number.POSITIVE_INFINITY) : undefined
+  if (fault !== undefined) throw brokenFolder(root, folder, fault)
   const place = { ledgerPath: path, headKeyPath: join(keys, 'ledger.pem') }
   return checked({ ...place, ...(databaseUrl === undefined ? {} : { databaseUrl }) })
 }

@@ -1,5 +1,6 @@
 import { type KeyObject, verify } from 'node:crypto'
 import { encodeAccount, type LedgerAccount, newAccount } from './account.js'
+import type { Place } from './blocks.js'
 import { headMessage, type LedgerReport, type SignedHead } from './port.js'
 import { decodeTransfer, firstHead, nextHead, type Transfer } from './transfer.js'
 
@@ -15,12 +16,13 @@ interface HistorySum {
 /** A prime: the sum times 31 stays a whole number. */
 const sumMax = 2 ** 31 - 1
 
-function counted(sums: Map<string, HistorySum>, account: string, sequence: number): void {
+function counted(sums: Map<string, HistorySum>, account: string, { sequence, index }: Place): void {
+  const entry = (sequence + index * 1_000_003) % sumMax
   const found = sums.get(account)
-  if (found === undefined) sums.set(account, { count: 1, sum: sequence % sumMax })
+  if (found === undefined) sums.set(account, { count: 1, sum: entry })
   else {
     found.count += 1
-    found.sum = (found.sum * 31 + sequence) % sumMax
+    found.sum = (found.sum * 31 + entry) % sumMax
   }
 }
 
@@ -30,6 +32,8 @@ type Sums = { -readonly [Name in keyof LedgerAccount]: LedgerAccount[Name] }
 export class Auditor {
   readonly #accounts = new Map<string, Sums>()
   readonly #pending = new Map<string, Transfer>()
+  /** By sequence: when what is pending is over. */
+  readonly #due = new Map<number, { readonly untilMs: number; readonly index: number }>()
   readonly #faults: string[] = []
   readonly #heads: Map<number, SignedHead>
   /** What the histories of accounts must have, by account. */
@@ -57,12 +61,37 @@ export class Auditor {
   }
 
   /** An entry of the history of an account, as it is stored; those of one account in their order. */
-  listed(account: string, sequence: number): void {
-    counted(this.#listed, account, sequence)
+  listed(account: string, place: Place): void {
+    counted(this.#listed, account, place)
   }
 
-  /** The transfers in their order, as they are stored. */
-  take(sequence: number, text: string): Transfer {
+  /** A pending transfer that is found by its time, as it is stored. `isEnded`: how it ended waits beside the table. */
+  timed({ sequence, index }: Place, untilMs: number, isEnded: boolean): void {
+    if (isEnded) return
+    const known = this.#due.get(sequence)
+    this.#due.delete(sequence)
+    if (known?.untilMs !== untilMs || known.index !== index)
+      this.fault(`transfer ${sequence} is found as one that ends at ${untilMs}, and is none`)
+  }
+
+  /** The state, as it is stored, behind all transfers. */
+  state(sequence: number, head: string): void {
+    if (sequence !== this.#sequence || head !== this.#head)
+      this.fault(`the state says ${sequence} transfers that end in ${head}, and they end in ${this.#head}`)
+  }
+
+  /** Ids of what is pending, behind all transfers. */
+  pending(): Iterable<string> {
+    return this.#pending.keys()
+  }
+
+  /** The sum of all records as it was stored, and as it is computed from them. */
+  records(stored: string, computed: string): void {
+    if (stored !== computed) this.fault('the records are not those that were written')
+  }
+
+  /** The transfers in their order, as they are stored. `index`: in its block, where there are blocks. */
+  take(sequence: number, text: string, index = 0): Transfer {
     if (sequence !== this.#sequence + 1) this.fault(`transfer ${this.#sequence + 1} is missing`)
     this.#sequence = sequence
     this.#head = nextHead(this.#head, sequence, text)
@@ -72,7 +101,7 @@ export class Auditor {
     const transfer = decodeTransfer(sequence, text)
     if (transfer.timeMs < this.#timeMs) this.fault(`transfer ${sequence} is older than the one before it`)
     this.#timeMs = transfer.timeMs
-    this.#apply(transfer)
+    this.#apply(transfer, { sequence, index })
     return transfer
   }
 
@@ -101,6 +130,7 @@ export class Auditor {
           `the history of ${name} has ${found?.count ?? 0} transfers, and they are not its ${made?.count ?? 0}`,
         )
     }
+    for (const sequence of this.#due.keys()) this.fault(`transfer ${sequence} is not found by its time`)
     this.#checkHeads()
     return {
       transfers: this.#sequence,
@@ -133,16 +163,17 @@ export class Auditor {
     return found
   }
 
-  #apply(transfer: Transfer): void {
+  #apply(transfer: Transfer, place: Place): void {
     const { kind, debit, credit, amount, timeMs, id, sequence } = transfer
     const giver = this.#account(debit, timeMs)
     const taker = this.#account(credit, timeMs)
     if (kind === 'pending' || kind === 'posted') {
-      counted(this.#histories, debit, sequence)
-      counted(this.#histories, credit, sequence)
+      counted(this.#histories, debit, place)
+      counted(this.#histories, credit, place)
     }
     if (kind === 'pending') {
       this.#pending.set(id, transfer)
+      if (transfer.untilMs !== 0) this.#due.set(sequence, { untilMs: transfer.untilMs, index: place.index })
       giver.debitsPending += amount
       taker.creditsPending += amount
       return
@@ -151,6 +182,7 @@ export class Auditor {
       const pending = this.#pending.get(transfer.pending)
       this.#pending.delete(transfer.pending)
       if (pending === undefined) this.fault(`transfer ${sequence} ends what is not pending`)
+      else this.#due.delete(pending.sequence)
       giver.debitsPending -= pending?.amount ?? 0n
       taker.creditsPending -= pending?.amount ?? 0n
     }

@@ -108,11 +108,12 @@ export class EmbeddedLedger implements MoneyLedger {
 
   async check(): Promise<LedgerReport> {
     // Another process may write meanwhile: all that follows is read in one turn, and so of one state.
-    this.#books.reread()
-    const auditor = new Auditor(this.#books.signedHeads(), this.#key?.publicKey)
+    const heads = this.#heads()
+    const auditor = new Auditor(heads instanceof Error ? [] : heads, this.#key?.publicKey)
+    if (heads instanceof Error) auditor.unreadable(heads)
     const accounts: LedgerAccount[] = []
     try {
-      this.#audit(auditor)
+      this.#books.audit(auditor)
       for (const one of this.#books.accounts('', '', Number.MAX_SAFE_INTEGER)) accounts.push(one)
     } catch (error) {
       // Bytes of the disk have changed: what can be read is compared nevertheless.
@@ -121,16 +122,13 @@ export class EmbeddedLedger implements MoneyLedger {
     return auditor.report(accounts)
   }
 
-  #audit(auditor: Auditor): void {
-    for (const { sequence, text } of this.#books.all()) {
-      const { id, kind, pending } = auditor.take(sequence, text)
-      if (this.#books.transfer(id)?.sequence !== sequence)
-        auditor.fault(`transfer ${sequence} is not found by its id`)
-      const isEnd = kind === 'post' || kind === 'void'
-      if (isEnd && this.#books.ending(pending)?.sequence !== sequence)
-        auditor.fault(`transfer ${sequence} is not found as the end of ${pending}`)
+  /** The signed heads, or why they cannot be read. */
+  #heads(): SignedHead[] | Error {
+    try {
+      return this.#books.signedHeads()
+    } catch (error) {
+      return error instanceof Error ? error : new Error(String(error))
     }
-    for (const [account, sequence] of this.#books.listed()) auditor.listed(account, sequence)
   }
 
   async close(): Promise<void> {

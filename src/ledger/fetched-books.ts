@@ -1,6 +1,7 @@
 import type { LedgerAccount } from './account.js'
 import type { Books, LedgerEntries } from './judge.js'
 import { type CommitOrder, isKey, type LedgerRecord } from './port.js'
+import type { RecordSum } from './record-sum.js'
 import type { Transfer } from './transfer.js'
 
 /** What a group of orders is about: all of it is read before any of them is judged. */
@@ -53,6 +54,8 @@ export class FetchedBooks implements Books {
   constructor(
     public sequence: number,
     public version: number,
+    /** Of all records; undefined where it is not known. */
+    readonly sum?: RecordSum,
   ) {}
 
   account(name: string): LedgerAccount | undefined {
@@ -86,6 +89,9 @@ export class FetchedBooks implements Books {
       const place = `${kind}\0${key}`
       this.version += 1
       this.changedRecords.add(place)
+      const before = this.records.get(place)
+      if (before !== undefined) this.sum?.flip(kind, key, before.version, before.value)
+      if (value !== undefined) this.sum?.flip(kind, key, this.version, value)
       if (value === undefined) this.records.delete(place)
       else this.records.set(place, { kind, key, value, version: this.version })
     }

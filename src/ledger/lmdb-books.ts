@@ -1,17 +1,19 @@
 import { BoundedMap } from '../actor/bounded-map.js'
 import { type Environment, openEnvironment } from '../store/lmdb.js'
-import { credited, debited, decodeAccount, encodeAccount, type LedgerAccount, newAccount } from './account.js'
+import { BrokenDatabase, lastingFault } from '../store/lmdb-check.js'
+import { credited, debited, decodeAccount, type LedgerAccount, newAccount } from './account.js'
+import type { Auditor } from './auditor.js'
 import { BlockWriter, type Place, textInBlock, textsOfBlock } from './blocks.js'
 import { Deferred, type Located } from './deferred.js'
 import type { Books, LedgerEntries } from './judge.js'
+import { auditTables } from './lmdb-audit.js'
+import { accountsFrom, recordsFrom } from './lmdb-lists.js'
 import { ledgerFormat, migrate } from './lmdb-migration.js'
 import {
   areSameBytes,
-  behind,
   type Changes,
   type LedgerTables,
   lastTime,
-  merged,
   numberAt,
   numberKey,
   openTables,
@@ -20,16 +22,18 @@ import {
   recordKey,
   recordOf,
   type StoredState,
-  tabledEntries,
+  sumOf,
   textOf,
   timedPlace,
   utf8Of,
-  versioned,
 } from './lmdb-tables.js'
-import { isKey, type LedgerRecord, type RecordChange, type SignedHead } from './port.js'
+import { decodeHead, isKey, type LedgerRecord, type RecordChange, type SignedHead } from './port.js'
+import { nextChanges, noRecords, RecordSum } from './record-sum.js'
 import { chained, decodeTransfer, effectOf, encodeTransfer, firstHead, type Transfer } from './transfer.js'
 
 const keptMax = 50_000
+/** Pages that are looked at before the file is opened, which takes some milliseconds; of a file that is too short, all. */
+const checkedPagesMax = 1000
 /**
  * So many transfers and records are found through memory before the tables are brought up to date, in the transaction of a group.
  * More would make pairs no cheaper, and the orders of that group wait longer.
@@ -37,6 +41,8 @@ const keptMax = 50_000
 const deferredDefault = 2048
 const stateKey = utf8Of('state')
 const formatKey = utf8Of('format')
+/** In place of the state: memory stands for none. */
+const unread = new Uint8Array(0)
 
 /**
  * The embedded ledger on disk. Reads at any time; writes inside `write` only, by one thread.
@@ -55,6 +61,9 @@ export class LmdbBooks implements Books {
   #tabled = 0
   readonly #environment: Environment
   readonly #tables: LedgerTables
+  /** Of the records in the tables, and of the changes that are not in them; undefined where an older version wrote last. */
+  #recordSum: string | undefined
+  #changesSum: string | undefined
   readonly #blocks: BlockWriter
   readonly #deferred = new Deferred()
   /** The state as it was read or written last. */
@@ -71,13 +80,21 @@ export class LmdbBooks implements Books {
     path: string,
     private readonly deferredMax = deferredDefault,
   ) {
+    // A file that was cut off would end the process by a signal, and in the middle of something.
+    const fault = lastingFault(path, checkedPagesMax)
+    if (fault !== undefined) throw new BrokenDatabase(path, fault)
     const environment = openEnvironment(path)
     this.#environment = environment
     const tables = openTables(environment)
     this.#tables = tables
     this.#blocks = new BlockWriter((first, block) => tables.blocks.append(numberKey(first), block))
     migrate(environment, tables, formatKey, stateKey)
-    this.reread()
+    try {
+      this.reread()
+    } catch (error) {
+      const said = error instanceof Error ? error.message : String(error)
+      throw new BrokenDatabase(path, `what the ledger has written last cannot be read: ${said}`)
+    }
   }
 
   account(name: string): LedgerAccount | undefined {
@@ -88,42 +105,12 @@ export class LmdbBooks implements Books {
     return found === undefined ? undefined : decodeAccount(name, textOf(found))
   }
 
-  *accounts(start: string, after: string, limit: number): Iterable<LedgerAccount> {
-    if (!isKey(start) || !isKey(after)) return
-    const first = utf8Of(start)
-    const from = after === '' ? first : Buffer.concat([utf8Of(after), Uint8Array.of(0)])
-    const waiting = [...this.#deferred.accounts]
-      .map(([name, account]) => ({ key: utf8Of(name), name, account }))
-      .filter(({ key, name }) => name.startsWith(start) && Buffer.compare(key, from) >= 0)
-      .map(({ key, account }) => ({ key, value: utf8Of(encodeAccount(account)) }))
-    let left = limit
-    for (const { key, value } of merged(
-      this.#tables.accounts.span({ start: from, end: behind(first) }),
-      waiting,
-    )) {
-      if (left <= 0) return
-      left -= 1
-      yield decodeAccount(textOf(key), textOf(value))
-    }
+  accounts(start: string, after: string, limit: number): Iterable<LedgerAccount> {
+    return accountsFrom(this.#tables, this.#deferred, { start, after, limit })
   }
 
   transfer(id: string): Transfer | undefined {
     return this.#located(id)?.transfer
-  }
-
-  /** All transfers in order, as they are stored. */
-  *all(): Iterable<{ sequence: number; text: string }> {
-    for (const { key, value } of this.#tables.blocks.span({})) {
-      const first = numberAt(key)
-      for (const [index, text] of textsOfBlock(value).entries()) yield { sequence: first + index, text }
-    }
-  }
-
-  /** All entries of histories; those of one account in their order. */
-  *listed(): Iterable<readonly [account: string, sequence: number]> {
-    yield* tabledEntries(this.#tables.history)
-    for (const [account, found] of this.#deferred.entries)
-      for (const { place } of found) yield [account, place.sequence]
   }
 
   isEnded(pendingId: string): boolean {
@@ -172,24 +159,7 @@ export class LmdbBooks implements Books {
   }
 
   records(kind: string, start: string, after: string, limit: number): LedgerRecord[] {
-    if (!isKey(start, kind) || !isKey(after, kind)) return []
-    const first = recordKey(kind, start)
-    const from = after === '' ? first : Buffer.concat([recordKey(kind, after), Uint8Array.of(0)])
-    const waiting = [...(this.#deferred.records.get(kind) ?? [])]
-      .filter(([key]) => key.startsWith(start))
-      .map(([key, { version, value }]) => ({
-        key: recordKey(kind, key),
-        value: value === undefined ? undefined : versioned(version, value),
-      }))
-      .filter(({ key }) => Buffer.compare(key, from) >= 0)
-    const lead = kind.length + 1
-    const found: LedgerRecord[] = []
-    const stored = this.#tables.records.span({ start: from, end: behind(first) })
-    for (const { key, value } of merged(stored, waiting)) {
-      if (found.length >= limit) break
-      found.push(recordOf(kind, textOf(key).slice(lead), value))
-    }
-    return found
+    return recordsFrom(this.#tables, this.#deferred, kind, { start, after, limit })
   }
 
   /** What is pending and over at this time, oldest first. */
@@ -269,20 +239,28 @@ export class LmdbBooks implements Books {
   }
 
   signedHeads(): SignedHead[] {
-    return [...this.#tables.heads.span({})].map(({ value }) => JSON.parse(textOf(value)) as SignedHead)
+    return [...this.#tables.heads.span({})].map(({ value }) => decodeHead(textOf(value)))
   }
 
   lastSigned(): SignedHead | undefined {
     const [last] = this.#tables.heads.span({ backwards: true, limit: 1 })
-    return last === undefined ? undefined : (JSON.parse(textOf(last.value)) as SignedHead)
+    return last === undefined ? undefined : decodeHead(textOf(last.value))
   }
 
   close(): Promise<void> {
     return this.#environment.close()
   }
 
-  /** Reads the state, and makes anew what the tables do not say yet. */
+  /** Compares all that is stored. Throws where something cannot be read. */
+  audit(auditor: Auditor): void {
+    this.reread()
+    const state = this.#state === undefined ? undefined : (JSON.parse(textOf(this.#state)) as StoredState)
+    auditTables(auditor, this.#tables, this.#deferred, state, this)
+  }
+
+  /** Reads the state, and makes anew what the tables do not say yet. Where it throws, it is done again before the next write. */
   reread(): void {
+    this.#state = unread
     this.#blocks.clear()
     this.#deferred.clear()
     this.#changes = []
@@ -293,7 +271,8 @@ export class LmdbBooks implements Books {
     this.#version = state?.version ?? 0
     this.#tabled = state?.tabled ?? 0
     this.head = state?.head ?? firstHead
-    this.#state = found
+    this.#recordSum = state === undefined ? noRecords : state.records
+    this.#changesSum = state === undefined ? noRecords : state.changes
     this.lastMs = lastTime(this.#tables.blocks)
     for (const { key, value } of this.#tables.blocks.span({ start: numberKey(this.#tabled + 1) })) {
       const first = numberAt(key)
@@ -308,6 +287,7 @@ export class LmdbBooks implements Books {
       for (const [kind, place, version, text] of JSON.parse(textOf(value)) as Changes)
         this.#deferred.change(kind, place, { version, value: text ?? undefined })
     }
+    this.#state = found
   }
 
   /** A transfer of a block: what it did to accounts follows from it. */
@@ -365,22 +345,32 @@ export class LmdbBooks implements Books {
   }
 
   #putTables(): void {
-    putDeferred(this.#tables, this.#deferred)
+    const sum = this.#recordSum === undefined ? undefined : new RecordSum(this.#recordSum)
+    putDeferred(this.#tables, this.#deferred, sum)
     for (const key of this.#changeKeys) this.#tables.changes.remove(key)
     this.#tabled = this.sequence
+    this.#recordSum = sum?.text ?? sumOf(this.#tables.records)
+    this.#changesSum = noRecords
   }
 
   #putChanges(): void {
     const first = this.#changes[0]
     if (first === undefined) return
     const key = numberKey(first[2])
-    this.#tables.changes.append(key, utf8Of(JSON.stringify(this.#changes)))
+    const changes = utf8Of(JSON.stringify(this.#changes))
+    this.#tables.changes.append(key, changes)
+    if (this.#changesSum !== undefined) this.#changesSum = nextChanges(this.#changesSum, changes)
     this.#changeKeys.push(key)
   }
 
   #putState(): void {
     const { sequence, head } = this
-    const state: StoredState = { sequence, version: this.#version, head, tabled: this.#tabled }
+    const [records, changes] = [this.#recordSum, this.#changesSum]
+    const state: StoredState = {
+      ...{ sequence, version: this.#version, head, tabled: this.#tabled },
+      ...(records === undefined ? {} : { records }),
+      ...(changes === undefined ? {} : { changes }),
+    }
     this.#state = utf8Of(JSON.stringify(state))
     this.#tables.meta.put(stateKey, this.#state)
     if (this.#tables.meta.view(formatKey) === undefined)

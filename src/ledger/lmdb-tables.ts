@@ -3,6 +3,7 @@ import { encodeAccount } from './account.js'
 import { type Place, placesMax, textsOfBlock } from './blocks.js'
 import type { ChangedRecord, Deferred, Located } from './deferred.js'
 import type { LedgerRecord } from './port.js'
+import { RecordSum } from './record-sum.js'
 import { decodeTransfer, putNumber } from './transfer.js'
 
 /** The tables of the embedded ledger. Numbers are 8 bytes, big-endian; a place is a number and the index in its block, 1 byte. */
@@ -40,6 +41,10 @@ export interface StoredState {
   readonly head: string
   /** The tables are right up to this transfer. */
   readonly tabled: number
+  /** Sum of all records in `records`. Absent where an older version wrote last. */
+  readonly records?: string
+  /** Of all that is in `changes`, one behind the other. Absent as `records`. */
+  readonly changes?: string
 }
 
 /** As `changes` has it: what a group has done to records. */
@@ -139,8 +144,8 @@ export function* merged(
   yield* kept(undefined)
 }
 
-/** Writes into the tables all that was deferred. Only inside a transaction. */
-export function putDeferred(tables: LedgerTables, deferred: Deferred): void {
+/** Writes into the tables all that was deferred, and brings the sum of the records up to date. Only inside a transaction. */
+export function putDeferred(tables: LedgerTables, deferred: Deferred, sum?: RecordSum): void {
   const { transfers, endings, entries, timed, accounts, records } = deferred
   for (const [id, { place }] of transfers) {
     const end = endings.get(id)?.end.place
@@ -157,7 +162,7 @@ export function putDeferred(tables: LedgerTables, deferred: Deferred): void {
     for (let at = 0; at < found.length; at += placesMax) putEntries(tables.history, account, found, at)
   }
   for (const [name, account] of accounts) tables.accounts.put(utf8Of(name), utf8Of(encodeAccount(account)))
-  for (const [kind, changed] of records) putRecords(tables.records, kind, changed)
+  for (const [kind, changed] of records) putRecords(tables.records, kind, changed, sum)
 }
 
 function putEntries(history: Table, account: string, found: readonly Located[], at: number): void {
@@ -167,10 +172,10 @@ function putEntries(history: Table, account: string, found: readonly Located[], 
 }
 
 /** The entries of all histories that the table has; those of one account in their order. */
-export function* tabledEntries(history: Table): Iterable<readonly [account: string, sequence: number]> {
+export function* tabledEntries(history: Table): Iterable<readonly [account: string, place: Place]> {
   for (const { key, value } of history.span({})) {
     const account = textOf(key.subarray(0, -numberBytes - 1))
-    for (const { sequence } of placesOf(value)) yield [account, sequence]
+    for (const place of placesOf(value)) yield [account, place]
   }
 }
 
@@ -180,11 +185,36 @@ export function lastTime(blocks: Table): number {
   return last === undefined ? 0 : decodeTransfer(0, textsOfBlock(last.value).at(-1) ?? '').timeMs
 }
 
-function putRecords(records: Table, kind: string, changed: ReadonlyMap<string, ChangedRecord>): void {
+function putRecords(
+  records: Table,
+  kind: string,
+  changed: ReadonlyMap<string, ChangedRecord>,
+  sum: RecordSum | undefined,
+): void {
   for (const [key, { version, value }] of changed) {
-    if (value === undefined) records.remove(recordKey(kind, key))
-    else records.put(recordKey(kind, key), versioned(version, value))
+    const place = recordKey(kind, key)
+    const before = sum === undefined ? undefined : records.get(place)
+    if (before !== undefined) flip(sum, recordOf(kind, key, before))
+    if (value === undefined) records.remove(place)
+    else {
+      records.put(place, versioned(version, value))
+      sum?.flip(kind, key, version, value)
+    }
   }
+}
+
+function flip(sum: RecordSum | undefined, { kind, key, version, value }: LedgerRecord): void {
+  sum?.flip(kind, key, version, value)
+}
+
+/** The sum of all records in the table. */
+export function sumOf(records: Table): string {
+  const sum = new RecordSum()
+  for (const { key, value } of records.span({})) {
+    const [kind = '', ...rest] = textOf(key).split('\0')
+    flip(sum, recordOf(kind, rest.join('\0'), value))
+  }
+  return sum.text
 }
 
 /** True where both are the same bytes, or both are absent. */

@@ -157,3 +157,11 @@ export function isRejected(outcome: CommitOutcome): outcome is Rejected {
 export function headMessage(sequence: number, head: string, timeMs: number): Uint8Array {
   return Buffer.from(`sluice-ledger-head ${sequence} ${head} ${timeMs}`)
 }
+
+/** Reads a signed head as it is stored (JSON). Throws where it is none: the store is broken. */
+export function decodeHead(text: string): SignedHead {
+  const { sequence, head, timeMs, signature } = JSON.parse(text) as Partial<SignedHead>
+  if (sequence === undefined || head === undefined || timeMs === undefined || signature === undefined)
+    throw new Error('a signed head cannot be read')
+  return { sequence, head, timeMs, signature }
+}

@@ -44,4 +44,7 @@ export const migrations: readonly string[] = [
     body text NOT NULL
   );
   `,
+  `
+  ALTER TABLE ledger_state ADD COLUMN records bytea, ADD COLUMN records_version bigint;
+  `,
 ]

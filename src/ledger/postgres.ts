@@ -1,6 +1,5 @@
 import type { Clock } from '../actor/clock.js'
 import { decodeAccount, encodeAccount, type LedgerAccount } from './account.js'
-import { Auditor } from './auditor.js'
 import { FetchedBooks, wantedBy } from './fetched-books.js'
 import { GroupCommit } from './group.js'
 import type { HeadKey } from './head-key.js'
@@ -16,10 +15,19 @@ import {
   type MoneyLedger,
   type SignedHead,
 } from './port.js'
+import { auditDatabase } from './postgres-audit.js'
 import { PostgresLeads } from './postgres-leads.js'
+import {
+  type AccountRow,
+  recordSumOf,
+  type StateRow,
+  sumRecords,
+  type TransferRow,
+  transferOf,
+} from './postgres-rows.js'
 import { migrations } from './postgres-schema.js'
 import { type AskDatabase, PostgresSessions, type PreparedStatement } from './postgres-session.js'
-import { decodeTransfer, encodeTransfer, expiryOf, nextHead, type Transfer } from './transfer.js'
+import { encodeTransfer, expiryOf, nextHead, type Transfer } from './transfer.js'
 
 export interface PostgresOptions {
   /** postgres://user@host:port/database */
@@ -31,27 +39,9 @@ export interface PostgresOptions {
   readonly answerMs?: number
 }
 
-interface StateRow {
-  readonly sequence: string
-  readonly version: string
-  readonly head: Uint8Array
-  readonly time_ms: string
-}
-
-interface TransferRow {
-  readonly sequence: string
-  readonly body: string
-}
-
-interface AccountRow {
-  readonly name: string
-  readonly body: string
-}
-
 const groupMax = 1000
 const connectionsMax = 8
 const expiredAtOnce = 500
-const checkedAtOnce = 5000
 /** A database that fails over is back within seconds; each order is known by its id, so it may be given again. */
 const triesMax = 5
 /** Any number of ours: who makes tables holds this lock. */
@@ -127,7 +117,8 @@ const statements = {
              ON CONFLICT (kind, key) DO UPDATE SET value = excluded.value, version = excluded.version),
        d AS (DELETE FROM ledger_records r USING unnest($15::text[], $16::text[]) AS g(kind, key)
              WHERE r.kind = g.kind AND r.key = g.key)
-     UPDATE ledger_state SET sequence = $17, version = $18, head = $19, time_ms = $20`,
+     UPDATE ledger_state
+     SET sequence = $17, version = $18, head = $19, time_ms = $20, records = $21, records_version = $22`,
   ),
 } as const
 
@@ -237,33 +228,9 @@ export class PostgresLedger implements MoneyLedger {
   }
 
   async check(): Promise<LedgerReport> {
-    return this.#sessions.transaction('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY', async (ask) => {
-      const heads = await ask<{ body: string }>('SELECT body FROM ledger_heads ORDER BY sequence')
-      const auditor = new Auditor(
-        heads.map(({ body }) => JSON.parse(body) as SignedHead),
-        this.options.key?.publicKey,
-      )
-      const page =
-        'SELECT sequence, body FROM ledger_transfers WHERE sequence > $1 ORDER BY sequence LIMIT $2'
-      for (let last = 0, isMore = true; isMore; ) {
-        const rows = await ask<TransferRow>(page, [last, checkedAtOnce])
-        for (const { sequence, body } of rows) auditor.take(Number(sequence), body)
-        last = Number(rows.at(-1)?.sequence ?? last)
-        isMore = rows.length === checkedAtOnce
-      }
-      const entries = `SELECT account, sequence FROM ledger_entries
-        WHERE (account, sequence) > ($1, $2) ORDER BY account, sequence LIMIT $3`
-      for (let last: readonly [string, number] = ['', 0], isMore = true; isMore; ) {
-        const rows = await ask<{ account: string; sequence: string }>(entries, [...last, checkedAtOnce])
-        for (const { account, sequence } of rows) {
-          auditor.listed(account, Number(sequence))
-          last = [account, Number(sequence)]
-        }
-        isMore = rows.length === checkedAtOnce
-      }
-      const accounts = await ask<AccountRow>('SELECT name, body FROM ledger_accounts')
-      return auditor.report(accounts.map(({ name, body }) => decodeAccount(name, body)))
-    })
+    return this.#sessions.transaction('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY', (ask) =>
+      auditDatabase(ask, this.options.key?.publicKey),
+    )
   }
 
   async close(): Promise<void> {
@@ -285,6 +252,7 @@ export class PostgresLedger implements MoneyLedger {
         await ask(migrations[step] ?? '')
         await ask('INSERT INTO ledger_migrations VALUES ($1)', [step])
       }
+      await sumRecords(ask)
     })
   }
 
@@ -318,10 +286,6 @@ export class PostgresLedger implements MoneyLedger {
   }
 }
 
-function transferOf({ sequence, body }: TransferRow): Transfer {
-  return decodeTransfer(Number(sequence), body)
-}
-
 /** What the orders are about; nothing is asked for that none of them needs. */
 async function fetched(
   ask: AskDatabase,
@@ -329,7 +293,7 @@ async function fetched(
   state: StateRow,
 ): Promise<FetchedBooks> {
   const { ids, pendings, accounts, records } = wantedBy(orders)
-  const books = new FetchedBooks(Number(state.sequence), Number(state.version))
+  const books = new FetchedBooks(Number(state.sequence), Number(state.version), recordSumOf(state))
   const touched = new Set(accounts)
   const names = [...ids, ...pendings]
   if (names.length > 0) {
@@ -360,7 +324,7 @@ async function fetched(
 }
 
 async function written(ask: AskDatabase, books: FetchedBooks, before: string, nowMs: number): Promise<void> {
-  const { added, changedAccounts, changedRecords, sequence, version } = books
+  const { added, changedAccounts, changedRecords, sequence, version, sum } = books
   if (added.length === 0 && changedRecords.size === 0) return
   let head = before
   const bodies = added.map((transfer) => {
@@ -385,5 +349,6 @@ async function written(ask: AskDatabase, books: FetchedBooks, before: string, no
     ...[kept.map((one) => one.version), kept.map(({ value }) => value)],
     ...[gone.map(([kind = '']) => kind), gone.map(([, key = '']) => key)],
     ...[sequence, version, Buffer.from(head, 'hex'), nowMs],
+    ...(sum === undefined ? [null, null] : [Buffer.from(sum.text, 'hex'), version]),
   ])
 }

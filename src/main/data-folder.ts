@@ -103,8 +103,12 @@ export function checkDatabases(root: string): void {
   const folders = readdirSync(root, { withFileTypes: true }).filter((entry) => entry.isDirectory())
   for (const { name } of folders) {
     const fault = databaseFault(join(root, name), pagesMax)
-    if (fault === undefined) continue
-    const way = ways[name] ?? 'move that folder away, or put a copy of it back'
-    throw new UnusableData(`${join(root, name, 'data.mdb')} is broken: ${fault}. What to do: ${way}`)
+    if (fault !== undefined) throw brokenFolder(root, name, fault)
   }
+}
+
+/** Why the database in the folder `name` below `root` must not be opened, and what an operator does then. */
+export function brokenFolder(root: string, name: string, fault: string): UnusableData {
+  const way = ways[name] ?? 'move that folder away, or put a copy of it back'
+  return new UnusableData(`${join(root, name, 'data.mdb')} is broken: ${fault}. What to do: ${way}`)
 }

@@ -20,6 +20,8 @@ const nodeBytes = 8
 /** MDB_db: its root is the last of its numbers. */
 const rootAt = 40
 const none = 2n ** 64n - 1n
+/** Attempts to look at a database while nothing is written to it. */
+const triesMax = 20
 
 interface Meta {
   readonly pageBytes: number
@@ -61,6 +63,37 @@ export function databaseFault(path: string, pagesMax: number): string | undefine
   try {
     if (!fstatSync(file).isFile()) return 'it is no file'
     return faultIn(file, pagesMax)
+  } finally {
+    closeSync(file)
+  }
+}
+
+/** The same where another process may write meanwhile: a fault counts only where nothing was written while it was found. */
+export function lastingFault(path: string, pagesMax: number): string | undefined {
+  for (let tries = 0; tries < triesMax; tries += 1) {
+    const before = transactions(path)
+    const fault = databaseFault(path, pagesMax)
+    if (fault === undefined || transactions(path) === before) return fault
+  }
+  // Another program works with it.
+  return undefined
+}
+
+/** A number that every transaction in the data file raises; undefined where its header cannot be read. */
+function transactions(path: string): bigint | undefined {
+  let file: number
+  try {
+    file = openSync(join(path, 'data.mdb'), 'r')
+  } catch (error) {
+    if (isMissing(error)) return undefined
+    throw error
+  }
+  try {
+    const first = metaAt(file, 0)
+    if (typeof first === 'string') return undefined
+    const second = metaAt(file, first.pageBytes)
+    if (typeof second === 'string') return undefined
+    return first.transaction + second.transaction
   } finally {
     closeSync(file)
   }

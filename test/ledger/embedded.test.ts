@@ -217,6 +217,37 @@ t.test('a check sees what bytes on the disk make of a history, and what cannot b
   }
 })
 
+t.test(
+  'records that an older version has changed are taken in when the tables are next brought up to date',
+  async (t) => {
+    const path = join(t.testdir(), 'ledger')
+    const change = async (value: string): Promise<readonly string[]> => {
+      const ledger = new EmbeddedLedger({ path, clock: systemClock, deferredMax: 2 })
+      for (const key of ['a', 'b', 'c'])
+        await ledger.commit({ transfers: [], records: [{ kind: 'k', key, value }] })
+      const { faults } = await ledger.check()
+      await ledger.close()
+      return faults
+    }
+    const spoil = async (act: (environment: ReturnType<typeof openEnvironment>) => void): Promise<void> => {
+      const environment = openEnvironment(path)
+      environment.write(() => act(environment))
+      await environment.close()
+    }
+    t.strictSame(await change('1'), [])
+    await spoil((environment) => {
+      const [state] = environment.table('meta').from(Buffer.from('state'), 1)
+      const { records, changes, ...older } = JSON.parse(`${state?.value}`)
+      t.ok(records !== undefined && changes !== undefined)
+      environment.table('meta').put(Buffer.from('state'), Buffer.from(JSON.stringify(older)))
+      environment.table('records').put(Buffer.from('k\0z'), Buffer.from('00000000000000013232', 'hex'))
+    })
+    t.strictSame(await change('2'), [])
+    await spoil((environment) => environment.table('records').remove(Buffer.from('k\0z')))
+    t.match(await change('3'), [/records are not those/])
+  },
+)
+
 t.test('another process looks at a ledger that is being written', async (t) => {
   const path = join(t.testdir(), 'ledger')
   const writer = new EmbeddedLedger({ path, clock: systemClock, deferredMax: 5 })
