@@ -1,7 +1,11 @@
 /**
  * Preloaded into the upload service for one line of the intake bench: receipts of zeros, without the pool that signs them, so
- * that all else can be measured. Transactions are signed.
+ * that all else can be measured. Transactions are signed. The threads of the program are bundles: what they import can be changed
+ * from outside only where it stayed a package of its own.
  */
-import { PooledSigning } from '../../src/upload/signing.js'
+import { Piscina } from 'piscina'
 
-PooledSigning.prototype.receipt = async () => new Uint8Array(512)
+const run = Piscina.prototype.run
+Piscina.prototype.run = function (this: Piscina, task: { readonly saltLength?: number }, ...more) {
+  return task.saltLength === 0 ? Promise.resolve(new Uint8Array(512)) : run.call(this, task, ...more)
+}

@@ -14,7 +14,8 @@ export type DeepHashElement = Uint8Array | readonly DeepHashElement[]
 
 /** The deep hash, 48 bytes. Recursion is as deep as the value; its depth is set by the program, never by a client. */
 export function deepHash(element: DeepHashElement): Uint8Array {
-  if (element instanceof Uint8Array) return blobHash(element.length, sha384(element))
+  if (element instanceof Uint8Array)
+    return element.length === 0 ? emptyBlob : blobHash(element.length, sha384(element))
   return beginList(element.length, element)
 }
 
@@ -38,6 +39,9 @@ function pairHash(one: Uint8Array, other: Uint8Array): Uint8Array {
   pair.set(other, hashBytes)
   return sha384(pair)
 }
+
+/** Most items have no target, no anchor or no tags. */
+const emptyBlob = blobHash(0, sha384(new Uint8Array(0)))
 
 function listStart(count: number): Uint8Array {
   return sha384(Buffer.from(`list${count}`))

@@ -70,7 +70,7 @@ const deadlineBlocks = 200
  * Items that are kept within this time are written down by one transaction, which costs about as much as one item's own. Their
  * receipts are signed meanwhile, which takes longer.
  */
-const gatherMs = 2
+const gatherMs = 5
 
 /** Decides about items that were read to their end: signature, money, disk, catalog, receipt, in this order. */
 export class Acceptor {
