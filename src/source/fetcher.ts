@@ -95,7 +95,7 @@ export class Fetcher {
         return { kind: 'evicted', dropped: await this.parts.keeping.drop(message.digest) }
       case 'pin': {
         const { pins } = this.options
-        const isDone = pins?.set(message.digest, message.isPinned) ?? false
+        const isDone = pins?.set(message.digest, message.isPinned, message.bundle) ?? false
         return { kind: 'pinned', isDone, count: pins?.count ?? 0 }
       }
       case 'check': {

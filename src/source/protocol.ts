@@ -50,8 +50,13 @@ export type SourceRequest =
   | { readonly kind: 'close'; readonly reader: number }
   /** Removes a blob from disk; it is fetched anew when somebody asks. */
   | { readonly kind: 'evict'; readonly digest: Uint8Array }
-  /** Whether this content stays on disk whatever room is needed. */
-  | { readonly kind: 'pin'; readonly digest: Uint8Array; readonly isPinned: boolean }
+  /** Whether this content stays on disk whatever room is needed. `bundle`: digest of the bundle that holds its bytes. */
+  | {
+      readonly kind: 'pin'
+      readonly digest: Uint8Array
+      readonly isPinned: boolean
+      readonly bundle?: Uint8Array
+    }
   /** Is the blob on disk what its name says? Remembered per (digest, inode, mtime). A false one is dropped and distrusted. */
   | { readonly kind: 'check'; readonly id: Id; readonly digest: Uint8Array }
   /** Is the item what lies at its place in a bundle of the store? Its digest stands in the catalog before the answer. */

@@ -1,7 +1,7 @@
 import type { Address } from '../../actor/address.js'
 import type { LmdbCatalog } from '../../catalog/reader.js'
-import { parseId } from '../../format/id.js'
-import { isRefusal } from '../../format/refusal.js'
+import { type Id, parseId } from '../../format/id.js'
+import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { SourceReply, SourceRequest } from '../../source/protocol.js'
 import { type Asked, done, type Order, type Told, wrong } from './order.js'
 
@@ -28,7 +28,7 @@ export function cacheOrders(parts: CacheOrderParts): Order[] {
       method: 'DELETE',
       path: 'cache/',
       rest: 'id',
-      summary: 'Removes content from disk',
+      summary: 'Removes content from disk: an item in a bundle with the bundle, which the answer names',
       statuses: [200, 404, 503],
       act: (asked) => evict(parts, asked),
     },
@@ -36,7 +36,8 @@ export function cacheOrders(parts: CacheOrderParts): Order[] {
       method: 'PUT',
       path: 'pins/',
       rest: 'id',
-      summary: 'Keeps content that is on disk there, whatever room is needed',
+      summary:
+        'Keeps content that is on disk there, whatever room is needed: an item in a bundle keeps the bundle',
       statuses: [200, 404, 503],
       act: (asked) => pin(parts, asked, true),
     },
@@ -57,25 +58,70 @@ export function cacheUsage({ usage, maxBytes }: Pick<CacheOrderParts, 'usage' | 
   return { blobs, bytes, maxBytes }
 }
 
-async function pin({ catalog, fetcher }: CacheOrderParts, { rest }: Asked, isPinned: boolean): Promise<Told> {
-  const id = parseId(rest)
-  if (id === undefined) return wrong('Must provide a valid id')
-  const digest = catalog.attributes(id)?.digest
-  if (digest === undefined || (isPinned && catalog.blobSize(digest) === undefined))
-    return { status: 404, body: 'Not in the cache' }
-  const reply = await fetcher.ask({ kind: 'pin', digest, isPinned })
-  if (isRefusal(reply) || reply.kind !== 'pinned' || !reply.isDone)
-    return { status: 503, body: 'The pin could not be changed', retryAfterSeconds: 1 }
-  return done(isPinned ? 'Content pinned' : 'Content unpinned', { pins: reply.count })
+/** Content on disk: its digest, and the bundle that holds its bytes where it has none of its own. */
+interface Held {
+  readonly digest: Uint8Array
+  readonly bundle?: { readonly id: Id; readonly digest: Uint8Array }
 }
 
-async function evict({ catalog, fetcher }: CacheOrderParts, { rest }: Asked): Promise<Told> {
+/** The content of an id on disk: in a file or segment, or as a window of a bundle. Undefined: it is not there. */
+async function heldOf({ catalog, fetcher }: CacheOrderParts, id: Id): Promise<Held | Refusal | undefined> {
+  const known = catalog.attributes(id)
+  const own = known?.digest
+  if (own !== undefined && catalog.blobSize(own) !== undefined) return { digest: own }
+  const rootId = known?.place?.rootId
+  const bundle = rootId === undefined ? undefined : catalog.attributes(rootId)?.digest
+  if (rootId === undefined || bundle === undefined || catalog.blobSize(bundle) === undefined) return undefined
+  // Whether the item is what lies there is judged now: afterwards its digest is known.
+  const reply = await fetcher.ask({ kind: 'window', id })
+  if (isRefusal(reply)) return reply
+  if (reply.kind === 'refused') return reply.refusal
+  const digest = catalog.attributes(id)?.digest
+  if (reply.kind !== 'checked' || !reply.sound || digest === undefined) return undefined
+  return { digest, bundle: { id: rootId, digest: bundle } }
+}
+
+const notHere: Told = { status: 404, body: 'Not in the cache' }
+
+function later(body: string): Told {
+  return { status: 503, body, retryAfterSeconds: 1 }
+}
+
+/** What an order says of the bundle whose bytes were meant. */
+function bundleIn({ bundle }: Held): { readonly bundle?: Id } {
+  return bundle === undefined ? {} : { bundle: bundle.id }
+}
+
+async function pin(parts: CacheOrderParts, { rest }: Asked, isPinned: boolean): Promise<Told> {
   const id = parseId(rest)
   if (id === undefined) return wrong('Must provide a valid id')
+  const failed = later('The pin could not be changed')
+  const held = isPinned ? await heldOf(parts, id) : digestOf(parts, id)
+  if (isRefusal(held)) return failed
+  if (held === undefined) return notHere
+  const { digest, bundle } = held
+  const within = bundle === undefined ? {} : { bundle: bundle.digest }
+  const reply = await parts.fetcher.ask({ kind: 'pin', digest, isPinned, ...within })
+  if (isRefusal(reply) || reply.kind !== 'pinned' || !reply.isDone) return failed
+  return done(isPinned ? 'Content pinned' : 'Content unpinned', { pins: reply.count, ...bundleIn(held) })
+}
+
+/** What was pinned may be let go when it is no longer on disk. */
+function digestOf({ catalog }: CacheOrderParts, id: Id): Held | undefined {
   const digest = catalog.attributes(id)?.digest
-  if (digest === undefined || catalog.blobSize(digest) === undefined)
-    return { status: 404, body: 'Not in the cache' }
-  const reply = await fetcher.ask({ kind: 'evict', digest })
-  if (!isRefusal(reply) && reply.kind === 'evicted' && reply.dropped) return done('Content evicted')
-  return { status: 503, body: 'The content could not be removed', retryAfterSeconds: 1 }
+  return digest === undefined ? undefined : { digest }
+}
+
+async function evict(parts: CacheOrderParts, { rest }: Asked): Promise<Told> {
+  const id = parseId(rest)
+  if (id === undefined) return wrong('Must provide a valid id')
+  const failed = later('The content could not be removed')
+  const held = await heldOf(parts, id)
+  if (isRefusal(held)) return failed
+  if (held === undefined) return notHere
+  // Bytes in the middle of a bundle go with all of it.
+  const { digest } = held.bundle ?? held
+  const reply = await parts.fetcher.ask({ kind: 'evict', digest })
+  if (isRefusal(reply) || reply.kind !== 'evicted' || !reply.dropped) return failed
+  return done('Content evicted', bundleIn(held))
 }
