@@ -56,7 +56,7 @@ export function addressOf<Request, Reply, Event = never>(
   })
   port.on('close', () => {
     lost = true
-    for (const resolve of waiting.values()) resolve(refuse('upstream', 'self', 'the actor is gone'))
+    for (const resolve of waiting.values()) resolve(refuse('upstream', 'self', 'the thread has ended'))
     waiting.clear()
   })
 
@@ -69,7 +69,7 @@ export function addressOf<Request, Reply, Event = never>(
       return true
     },
     ask(message, moves = []) {
-      if (lost) return Promise.resolve(refuse('upstream', 'self', 'the actor is gone'))
+      if (lost) return Promise.resolve(refuse('upstream', 'self', 'the thread has ended'))
       if (full()) return Promise.resolve(refuse('busy', 'self', 'the mailbox is full'))
       lastTicket += 1
       const ticket = lastTicket

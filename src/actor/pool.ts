@@ -48,7 +48,7 @@ export class Pool {
       return (await pool.run(task, { name })) as Result
     } catch (error) {
       if (this.#closed) throw error
-      this.log.warn({ err: error, name }, 'a task of the pool failed; it is run once more')
+      this.log.warn({ err: error, name }, 'a task in the pool of threads failed: it is run once more')
       return (await pool.run(task, { name })) as Result
     }
   }

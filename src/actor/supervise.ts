@@ -39,7 +39,9 @@ export async function supervise(steps: readonly (Part | readonly Part[])[], log:
       log.debug({ part: name }, 'stopping')
       await running
         .stop()
-        .catch((error: unknown) => log.error({ part: name, err: error }, 'did not stop cleanly'))
+        .catch((error: unknown) =>
+          log.error({ part: name, err: error }, 'a part of the program failed while it stopped'),
+        )
     }
   }
   const bringUp = async (part: Part): Promise<void> => {

@@ -74,7 +74,10 @@ export class Cashier {
   start(): void {
     const { ledger, log, clock } = this.parts
     for (const record of ledger.unended()) {
-      log.warn({ payment: record.payment, state: record.state }, 'a payment was left open: it goes on')
+      log.warn(
+        { payment: record.payment, state: record.state },
+        'a payment was open at the last stop: it is continued',
+      )
       const going = record.state === 'settled' ? this.#credit(record) : this.#resume(record)
       this.#fly(record.payment, Promise.resolve(), going)
     }
@@ -147,7 +150,7 @@ export class Cashier {
     const leave = this.#lanes.take(order)
     if (leave === 'client') return { state: 'busy' }
     if (leave === 'all') {
-      log.warn({ flights: this.#flights.size }, 'too many payments are being settled')
+      log.warn({ flights: this.#flights.size }, 'too many payments are being settled: new ones are refused')
       return { state: 'down' }
     }
     let verified: () => void = () => undefined
@@ -197,7 +200,7 @@ export class Cashier {
     if (this.#closed) return { state: 'down' }
     const record = ledger.ask(order, clock.now())
     if (record === undefined) {
-      log.error('the table of payments is full')
+      log.error('the table of payments is full: new payments are refused')
       return { state: 'down' }
     }
     await ledger.flushed()
@@ -280,13 +283,20 @@ export class Cashier {
 
   #sayUnclear({ payment }: PaymentRecord, answer: Settled): void {
     const why = 'why' in answer ? answer.why : answer.said
-    this.parts.log.warn({ payment, why }, 'a settlement has no clear answer yet: it is asked for again')
+    this.parts.log.warn(
+      { payment, why },
+      'the facilitator gave no clear answer to a settlement: it is asked again',
+    )
   }
 
   #fail(record: PaymentRecord, reason: string, doubtful: boolean): CashierReply {
     const { ledger, clock, log } = this.parts
     const said = { payment: record.payment, units: record.units, reason }
-    if (doubtful) log.error(said, 'a payment failed after an attempt without an answer: look for it on chain')
+    if (doubtful)
+      log.error(
+        said,
+        'a payment failed after an attempt without an answer: check on chain whether it was made',
+      )
     else log.warn(said, 'a payment was not settled')
     return refusedReply(ledger.end(record, { state: 'failed', reason, doubtful, endedMs: clock.now() }))
   }

@@ -149,7 +149,9 @@ export class BandFetch {
     const trackers = [`${url}/indexes/announce`, ...this.parts.trackers]
     for (const tracker of trackers) void this.#ask(tracker, torrent, download)
     try {
-      return (await download.run()) ? undefined : refuse('late', 'upstream', 'nothing came of it for long')
+      return (await download.run())
+        ? undefined
+        : refuse('late', 'upstream', 'the source sent nothing for too long')
     } catch (error) {
       if (this.#end.signal.aborted) return refuse('late', 'self', 'stopped')
       throw error

@@ -92,7 +92,7 @@ export class RemoteIndex {
       if (isRefusal(opened)) this.#opening = undefined
       return opened
     })
-    const late = refuse('late', 'upstream', `${this.name}: the manifest does not come`)
+    const late = refuse('late', 'upstream', `${this.name}: the manifest did not arrive`)
     return orLate(this.#opening, this.#readMs, late, this.parts.clock)
   }
 

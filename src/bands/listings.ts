@@ -103,7 +103,7 @@ export class Listings {
       if (known !== undefined) state.seen.set(key, { ...known, ...seen })
     }
     if (isRefusal(read)) {
-      log.warn({ publisher: subscription.url, reason: read.message }, 'publication refused')
+      log.warn({ publisher: subscription.url, reason: read.message }, 'a publication was refused')
       this.#faults.set(subscription.url, read.message)
       note(read.message)
       return
@@ -111,7 +111,7 @@ export class Listings {
     this.#faults.delete(subscription.url)
     const expired = isExpired(read.document, nowMs)
     if (expired)
-      log.warn({ publisher: subscription.url }, 'publication expired: no new bands are fetched from it')
+      log.warn({ publisher: subscription.url }, 'a publication has expired: no new bands are fetched from it')
     note(expired ? 'expired' : '', read.url)
     this.#list(subscription, read.url, read.document.indexes, expired)
   }

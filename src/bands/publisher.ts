@@ -148,7 +148,10 @@ export class Publisher {
       if (kind === undefined) continue
       const account = await kind.describe(shelved.folder)
       if (isRefusal(account)) {
-        this.log.warn({ band: shelved.id, reason: account.message }, 'a folder is no band: it is not offered')
+        this.log.warn(
+          { band: shelved.id, reason: account.message },
+          'a folder holds no valid band: it is not published',
+        )
         continue
       }
       const { files, stamps, torrent } = await this.#measurements.of(shelved, account.files)

@@ -156,7 +156,7 @@ export class Subscriber {
       else if (!isWithin(clock.now(), fetched.goneMs, this.options.graceMs)) {
         await shelf.remove(gone.shelved)
         this.state.fetched.delete(gone.key)
-        log.info({ band: gone.key }, 'band removed: nobody lists it any more')
+        log.info({ band: gone.key }, 'a band was removed: no publisher lists it any more')
       }
     }
     for (const { key, digest, sizeBytes } of plan.kept) {
@@ -236,7 +236,7 @@ export class Subscriber {
     const { clock, log } = this.parts
     const waitMs = refusal.refused === 'forged' ? forgedAgainMs : this.options.pollMs
     this.#retryMs.set(`${key} ${url}`, clock.monotonic() + waitMs)
-    log.warn({ band: key, publisher: url, reason: refusal.message }, 'band not taken')
+    log.warn({ band: key, publisher: url, reason: refusal.message }, 'a band was refused')
   }
 
   /** Fetches, checks, puts in place. */
@@ -264,7 +264,7 @@ export class Subscriber {
         this.#offer(await shelf.list('installed'))
         await rm(place, { recursive: true, force: true })
       })
-      log.info({ band: key }, 'band installed')
+      log.info({ band: key }, 'a band was installed')
     } catch (error) {
       this.#retryMs.set(`${key} ${wanted.url}`, this.parts.clock.monotonic() + this.options.pollMs)
       log.error({ err: error, band: key }, 'a band cannot be fetched')

@@ -119,7 +119,7 @@ export class WeaveSearch {
     const block = await this.chain.blockByHeight(height, signal)
     if (isRefusal(block)) {
       const { refused, fault } = block
-      return refused === 'unknown' ? refuse('upstream', fault, `nodes lack block ${height}`) : block
+      return refused === 'unknown' ? refuse('upstream', fault, `no node has block ${height}`) : block
     }
     this.#learn(block, tip)
     this.#blocks.set(height, block)

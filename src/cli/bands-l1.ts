@@ -19,8 +19,8 @@ const help = `sluice bands l1: builds Parquet bands of the base layer out of the
 
 Usage: sluice bands l1 [--publisher NAME] [--signatures]
 
-Builds what is missing in DATA_PATH/bands/own/parquet-l1: whole ranges of 100,000 blocks, behind them parts of 5,000, the last up
-to where no fork reaches. May run beside the gateway.
+Builds what is missing in DATA_PATH/bands/own/parquet-l1: whole ranges of 100,000 blocks, then parts of 5,000, the last one
+up to the highest block that no fork can replace. May run while the gateway runs.
 
   --publisher NAME  text that marks the bands' ids (the hash of it); default: as other bands of this gateway
   --signatures      keeps the transactions' signatures: larger, and another id than the bands of those who do not

@@ -17,13 +17,15 @@ import { publishingThread, sharedTables } from '../main/threads.js'
 import { exitCode } from './exit-code.js'
 import { paint } from './paint.js'
 
-const help = `Usage: sluice bands build
+const help = `sluice bands: builds, checks and lists bands of root transactions
+
+Usage: sluice bands build
        sluice bands check FOLDER...
        sluice bands list
 
-  build   builds what can be built of the index in DATA_PATH, whatever the schedule says; may run beside the gateway, which
+  build   builds what can be built of the index in DATA_PATH, outside of the schedule; may run while the gateway runs, which
           publishes what it finds within INDEX_SCAN_SECONDS
-  check   reads bands from anywhere and says whether they are sound. Ends with code 1 where one is not
+  check   reads bands in any folder and prints whether they are valid. Ends with code 1 where one is not
   list    the bands in DATA_PATH
 
 Examples:

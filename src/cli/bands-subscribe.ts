@@ -11,12 +11,14 @@ import { exitCode } from './exit-code.js'
 import { fetchPublished } from './fetch-published.js'
 import { paint } from './paint.js'
 
-const help = `Usage: sluice bands subscribe
+const help = `sluice bands: fetches bands that other gateways publish
+
+Usage: sluice bands subscribe
        sluice bands status
 
   subscribe  fetches, once, what the gateways in INDEX_SUBSCRIPTIONS publish, and ends; the gateway must not run (it does
-             this by itself). A later run goes on where one was stopped. Ends with code 1 where something could not be had
-  status     what is known of each publisher, and which bands of others are here or on their way; may run beside the gateway
+             this by itself). A later run continues an interrupted one. Ends with code 1 where something could not be fetched
+  status     what is known about each publisher, and which of its bands are here or being fetched; may run while the gateway runs
 
 Examples:
   INDEX_SUBSCRIPTIONS=https://gateway.example#KEY sluice bands subscribe

@@ -18,11 +18,11 @@ const help = `sluice bands: parts of the index that gateways give each other
 
 Usage: sluice bands COMMAND [--help]
 
-  build      builds bands of root transactions, whatever the schedule says
-  check      reads bands from anywhere and says whether they are sound
+  build      builds bands of root transactions, outside of the schedule
+  check      reads bands in any folder and prints whether they are valid
   list       the bands in DATA_PATH
   subscribe  fetches, once, what the gateways in INDEX_SUBSCRIPTIONS publish
-  status     what is known of publishers, and which of their bands are here
+  status     what is known about publishers, and which of their bands are here
   l1         builds Parquet bands of the base layer out of the index
   import     fills the index from Parquet bands, of a folder or as a gateway publishes them (the same as sluice import)
 `

@@ -30,7 +30,7 @@ ${options
 `,
 }
 
-const help = `sluice completion: words for a shell to complete commands by
+const help = `sluice completion: prints a script for a shell, which completes commands
 
 Usage: sluice completion bash|zsh|fish
 

@@ -12,7 +12,8 @@ import { fundingOf } from './put.js'
 import { type ClientWords, clientCommand, clientOf, creditsText, show, tagsOf, WrongWords } from './wallet.js'
 
 const about = `Files that are on the network already, with the same bytes and tags and by the same key, are not uploaded again.
-Says before what it costs at most, and after where it is. Broken off, it goes on where it was.
+Prints the highest possible cost before it uploads, and the addresses afterwards. An interrupted upload
+continues when the same command runs again.
 
   --index FILE     the path that stands for the folder (index.html unless given)
   --fallback FILE  the path for what is not there (404.html unless given)

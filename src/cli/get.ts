@@ -8,8 +8,8 @@ const help = `sluice get: fetches content and proves it before it is written
 
 Usage: sluice get ID|ID/PATH|ar://NAME/PATH [--range FIRST-LAST] [--output FILE]
 
-No gateway is believed: the owner's signature or the proofs of chunks must hold. With several --gateway another one is asked
-where one fails or lies, and a name counts where more than half of them agree on it.
+No gateway is trusted: the owner's signature or the proofs of chunks must be right. With several --gateway another one is asked
+where one fails or sends wrong bytes, and a name is accepted where more than half of them agree on it.
 
   --range A-B     bytes A to B, or A- for the rest
   --output FILE   into a file, which appears when all of it is there; standard output unless given

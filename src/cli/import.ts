@@ -23,21 +23,21 @@ Usage: sluice import FOLDER [--no-verify] [--from HEIGHT]
        sluice import ADDRESS#KEY [--from HEIGHT]
 
 ADDRESS#KEY (or ADDRESS#wallet:WALLET, with INDEX_REGISTRY) is a gateway and who signs its publication, as in INDEX_SUBSCRIPTIONS.
-Its Parquet bands are fetched into DATA_PATH/importing, seen to be what was signed, and removed when they are in the index.
+Its Parquet bands are fetched into DATA_PATH/importing, checked against what was signed, and removed when they are in the index.
 
 FOLDER holds either
 
-  Parquet bands         band.json and its tables, or folders with such
+  Parquet bands         band.json and its tables, or folders that hold these
   what a node answers   blocks/*.json (by hash, with blocks-by-height.json, or by height), transactions/<id>.json,
                         and the data of bundles as data/<id> or bundles/<id>
 
-The gateway must not run. The index goes on from where it ends; killed at any moment, a second call goes on from there. What a
-folder of node answers lacks (transactions, bundles) is put on the agenda: the gateway asks nodes for it. Bundles are opened as
+The gateway must not run. The index continues from its last block; killed at any moment, a second run continues from there. What a
+folder of node answers lacks (transactions, bundles) is queued: the gateway asks nodes for it when it runs. Bundles are opened as
 ANS104_UNBUNDLE_FILTER and ANS104_INDEX_FILTER say.
 
 Large folders of node answers take less processor time with NODE_OPTIONS=--max-semi-space-size=64.
 
-  --no-verify    believe the folder: no signatures, digests and data roots are checked (that blocks follow each other always is)
+  --no-verify    trust the folder: no signatures, digests and data roots are checked (that blocks follow each other always is)
   --from HEIGHT  where an empty index begins; without it with the lowest block of the folder
 
 Examples:

@@ -21,7 +21,7 @@ Usage: sluice ledger check
          transfers, and each head of it that was signed; records are compared with their sum. All accounts together must hold
          nothing. The program may run meanwhile.
 
-Ends with code 0 when everything holds, 4 when something does not, 3 when there is no ledger, 2 on wrong words.
+Ends with code 0 when everything holds, 4 when something does not, 3 when there is no ledger, 2 on wrong arguments.
 `
 
 /** Checks the ledger below DATA_PATH. */

@@ -21,10 +21,10 @@ Usage: sluice moderation list [--source NAME] [--limit N] [--json]
        sluice moderation audit [--limit N]
 
 WHAT is an id, a SHA-256 of content in hexadecimal (or hash:BASE64URL), or a name; name:WHAT where a name looks like an id.
-Works on DATA_PATH/moderation, beside a running gateway, which knows within a second. Each change leaves a line in the audit.
+Works on DATA_PATH/moderation. A running gateway applies the change within a second. Each change leaves a line in the audit.
 
-FILE holds one entry a line (comments behind #), or JSON: a list of texts, or of objects with id, hash or name. Written -, it is
-standard input.
+FILE holds one entry a line (comments behind #), or JSON: a list of texts, or of objects with id, hash or name. With - as
+FILE it is read from standard input.
 
 Examples:
   sluice moderation block mBS8qJpQOXGR9C9yF9q9fdBjEHBwEUHIlY1IRgVtCV0 --source court --notes "order 12/26"

@@ -8,20 +8,20 @@ import { makeServiceToken } from '../payment/service-token.js'
 import { exitCode } from './exit-code.js'
 import { whyUnreachable } from './unreachable.js'
 
-const help = `sluice promotion: a part of a card payment that need not be paid
+const help = `sluice promotion: declares a discount on card payments
 
 Usage: sluice promotion CODE --percent N [--days N] [--least USD] [--most USD] [--uses N] [--new] [--payment URL]
 
   --percent  of the payment, 1 to 100
-  --days     how long it is good; 30
+  --days     how many days it is valid; 30
   --least    payments below so many whole USD are not promoted; 0
   --most     the most that it gives, in whole USD; 1000
   --uses     for all wallets together, 0 for any number; 0
   --new      only for wallets that have never paid
   --payment  the payment service, which must run; http://127.0.0.1:PAYMENT_PORT (3002)
 
-A second promotion of the same code replaces the first and keeps its count. Ends with code 0, with 2 on wrong words, with 5 where
-the service does not answer, with 1 where it refuses.
+A second promotion of the same code replaces the first and keeps its count. Ends with code 0, with 2 on wrong arguments, with 5
+where the service does not answer, with 1 where it refuses.
 `
 const dayMs = 24 * 3600_000
 

@@ -10,7 +10,7 @@ const help = `sluice put: uploads a file, or standard input
 
 Usage: sluice put FILE|- [--type TYPE] [--tag NAME=VALUE]... [--paid-by ADDRESS]... [--usdc MAX]
 
-An upload that breaks off goes on where it was when the command is given again. The receipt is checked.
+An upload that was interrupted continues when the same command runs again. The receipt is checked.
 
   --type TYPE     content type; by the name of the file unless given
   --tag N=V       a tag; several times for several

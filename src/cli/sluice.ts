@@ -47,7 +47,7 @@ Usage: sluice COMMAND [--help]
   import     fills the index from Parquet bands or node answers: a folder, or what a gateway publishes
   ledger     checks the accounts of the payment service
   promotion  declares a promotion at the payment service
-  uploads    says where uploads are on their way, packs and seeds them again
+  uploads    shows the state of uploads, packs and seeds them again
   settings   lists every setting: name, default, meaning
 
   put        uploads a file, or what comes by a pipe
@@ -56,12 +56,12 @@ Usage: sluice COMMAND [--help]
   get        fetches content and proves it before it is written
   drive      drives with folders and files: create, ls, put, get, mkdir, mv, rename, hide, snapshot
   price      what uploads cost; balance, top-up, share, history: credits
-  completion words for shells to complete commands by
+  completion a script for a shell, which completes commands
 
   -h, --help     this text; sluice COMMAND --help: what the command takes
   -v, --version  the version
 
-Exit codes: 0 done, 1 failed, 2 wrong words or settings, 3 not found, 4 found untrue, 5 a server did not answer.
+Exit codes: 0 done, 1 failed, 2 wrong arguments or settings, 3 not found, 4 a proof is wrong, 5 a server did not answer.
 
 Examples:
   sluice start                                    everything on this machine, nothing else needed

@@ -91,7 +91,7 @@ async function run(config: Config, logFile: string | undefined): Promise<number>
   }
   announce(program, { log, config, logFile })
   const reason = await Promise.race([ended, program.lost])
-  if (end.signal.aborted) log.info({ reason }, 'draining')
+  if (end.signal.aborted) log.info({ reason }, 'stopping: waiting for open requests')
   else log.fatal({ reason }, 'a thread failed for good: ending, so that the next start recovers from disk')
   await program.stop()
   log.info('stopped')

@@ -15,9 +15,9 @@ const help = `sluice index: checks or compacts the index of the chain
 Usage: sluice index check
        sluice index compact
 
-  check    looks at every entry of every table and says what contradicts what; may run beside the gateway. Ends with code 4
+  check    reads every entry of every table and prints contradictions; may run while the gateway runs. Ends with code 4
            where something is wrong
-  compact  rewrites the tables without holes, into a file that is put in place at the end; the gateway must not run
+  compact  rewrites the tables without unused space, into a new file that replaces the old one; the gateway must not run
 
 Both work on DATA_PATH/catalog.
 

@@ -12,13 +12,13 @@ Usage: sluice uploads status [ID] [--upload URL]
        sluice uploads repack ID [--upload URL]
        sluice uploads reseed ID [--upload URL]
 
-  status    the whole service, or an item, or a bundle: its state, and why it is not further; JSON
+  status    the whole service, or an item, or a bundle: its state, and what it waits for; JSON
   repack    gives a bundle up, so that its items are packed into another; or has an item that was given up packed again
   reseed    sends the chunks of a bundle once more
   --upload  the upload service, which must run with the same settings; http://127.0.0.1:UPLOAD_PORT (3001)
 
-ID names an item or a bundle. Ends with code 0, with 2 on wrong words, 3 where there is no such item, 5 where the service does not
-answer, 1 where it refuses.
+ID names an item or a bundle. Ends with code 0, with 2 on wrong arguments, 3 where there is no such item, 5 where the service
+does not answer, 1 where it refuses.
 `
 
 /** Asks the upload service that runs with the same settings. */

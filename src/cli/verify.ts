@@ -16,14 +16,14 @@ const help = `sluice verify: fetches content by id and checks what it is told
 Usage: sluice verify ID [--gateway URL] [--node URL]
 
 Checks the digest of the bytes against the headers, the gateway's signature over its words (RFC 9421), and who signed the
-content: the data item's own signature, or the transaction's and its data root. The gateway is not believed in any of it; for
+content: the data item's own signature, or the transaction's and its data root. Nothing that the gateway says is trusted; for
 transactions the header comes from a base-layer node.
 
   --gateway URL  where to fetch (default: http://127.0.0.1:PORT)
   --node URL     base-layer node (default: TRUSTED_NODE_URL, or http://127.0.0.1:DEVNET_PORT)
 
 Ends with code 0 when everything holds, 4 when something does not, 3 when the gateway does not have the id, 5 when the gateway
-or the node does not answer, 2 on wrong words.
+or the node does not answer, 2 on wrong arguments.
 
 Example:
   sluice verify 0FJrLrxrFkVTBwRrzCCh88Gm2tG1xPxg8s_IuRZDVzw --gateway https://arweave.net --node https://arweave.net

@@ -33,7 +33,7 @@ export const clientHelp = `
   --token WORD    what credits are bought with, where the key leaves a choice (base-usdc, ario, ...)
   --json          one JSON object instead of text
 
-Exit codes: 0 done, 1 failed, 2 wrong words, 3 not found, 4 found untrue, 5 a server did not answer.
+Exit codes: 0 done, 1 failed, 2 wrong arguments, 3 not found, 4 a proof is wrong, 5 a server did not answer.
 `
 
 export interface ClientWords {

@@ -115,7 +115,7 @@ export function parseBundleHeader(
     entries.push(entry)
   }
   if (limits.sizeBytes !== undefined && table.end > limits.sizeBytes) {
-    return malformed(`the items end at ${table.end}, behind the bundle's ${limits.sizeBytes} bytes`)
+    return malformed(`the items end at ${table.end}, past the bundle's ${limits.sizeBytes} bytes`)
   }
   return { entries, headerSize, sizeBytes: table.end }
 }

@@ -23,5 +23,8 @@ export function answerBlockedAs(
 /** Logs what the answer leaves out: what happened at which node, or which limit of this gateway was reached. */
 export function logRefusal(log: Log, { method, path }: Request, { refused, fault, message }: Refusal): void {
   if (fault !== 'client')
-    log.warn({ method, path, refused, reason: message }, 'the answer of a node could not be passed on')
+    log.warn(
+      { method, path, refused, reason: message },
+      'an answer of a node could not be passed on to the client',
+    )
 }

@@ -106,7 +106,8 @@ export class Locator {
       this.#isToldUnreadable = false
       return content
     } catch (error) {
-      if (!this.#isToldUnreadable) this.log.error({ err: error, path }, 'a blob cannot be opened')
+      if (!this.#isToldUnreadable)
+        this.log.error({ err: error, path }, 'a file of the cache cannot be opened')
       this.#isToldUnreadable = true
       return 'unreadable'
     }

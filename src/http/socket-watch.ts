@@ -35,8 +35,9 @@ export class SocketWatch {
     if (since > 0) this.meters.of('accept_pauses_total').add(since)
     const isFull = since > 0 || (max > 0 && open >= max)
     if (isFull && !this.#isFull)
-      this.log.warn({ open, max }, 'no room for more connections: others wait until some of these end')
-    if (!isFull && this.#isFull) this.log.info({ open, max }, 'there is room for connections again')
+      this.log.warn({ open, max }, 'the limit of open connections is reached: new ones wait until others end')
+    if (!isFull && this.#isFull)
+      this.log.info({ open, max }, 'the number of open connections is below the limit again')
     this.#isFull = isFull
   }
 

@@ -74,14 +74,16 @@ export class Backfill {
       return 0
     }
     const reason = typeof blocks === 'string' ? blocks : 'nodes have another block there'
-    if (this.#failures === 0) this.parts.log.warn({ height: high, reason }, 'a block below is not to be had')
+    if (this.#failures === 0)
+      this.parts.log.warn({ height: high, reason }, 'an older block could not be fetched: tried again later')
     this.parts.supply.clear()
     this.#failures += 1
     return pauseMs(this.#failures - 1, retryMs.first, retryMs.max)
   }
 
   #rest(): number {
-    if (this.#filled > 0) this.parts.log.info({ blocks: this.#filled }, 'the index begins lower now')
+    if (this.#filled > 0)
+      this.parts.log.info({ blocks: this.#filled }, 'older blocks were added to the index')
     this.#filled = 0
     return idleMs
   }

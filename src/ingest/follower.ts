@@ -186,9 +186,12 @@ export class Follower {
     if (fromHeight <= top) {
       await queue.write(() => ({ kind: 'unwind', fromHeight }))
       pace.unwound(top - fromHeight + 1)
-      log.info({ fromHeight, depth: top - fromHeight + 1 }, 'the chain took another branch')
+      log.info(
+        { fromHeight, depth: top - fromHeight + 1 },
+        'the chain was reorganized: blocks of the old branch are removed from the index',
+      )
     }
-    if (this.#state.haltedMs !== undefined) log.info('the import goes on')
+    if (this.#state.haltedMs !== undefined) log.info('the import continues')
     supply.clear()
     this.#move({ top: this.#topOfIndex(), tip: undefined, search: undefined, haltedMs: undefined })
     this.#tellState()
@@ -198,7 +201,10 @@ export class Follower {
     const { log, clock } = this.parts
     if (this.#state.haltedMs === undefined) {
       const way = 'look at the nodes; to take their branch, start once with a larger CHAIN_FORK_DEPTH_MAX'
-      log.error({ depth, height: this.#state.top?.height, way }, 'a fork is too deep: the import is halted')
+      log.error(
+        { depth, height: this.#state.top?.height, way },
+        'a fork is deeper than the limit: the import is halted',
+      )
     }
     this.#move({ search: undefined, haltedMs: clock.monotonic() })
     this.#tellState()

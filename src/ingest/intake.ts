@@ -31,7 +31,8 @@ export function missingKey(height: number, id: Id): Buffer {
 
 /** Logs that so many bundles or missing transactions were refused because their agenda is full. */
 export function sayRefused(refused: number, log: Pick<Log, 'error'>): void {
-  if (refused > 0) log.error({ refused }, 'no room on the agenda: bundles or missing transactions are lost')
+  if (refused > 0)
+    log.error({ refused }, 'the queue of the index is full: bundles or missing transactions are not indexed')
 }
 
 /**

@@ -44,7 +44,7 @@ export class Mempool {
     const { chain, queue, log } = this.parts
     const ids = await chain.pending(signal)
     if (isRefusal(ids)) {
-      log.debug({ reason: ids.message }, 'no node tells what waits for a block')
+      log.debug({ reason: ids.message }, 'no node answered which transactions are pending')
       return
     }
     queue.index.refresh()

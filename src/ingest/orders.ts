@@ -77,7 +77,7 @@ export class Orders {
     const { chain, queue, intake, clock, log } = this.parts
     const found = await verifiedHeader(chain, id, this.#abort.signal)
     if (isRefusal(found)) {
-      log.warn({ id, reason: found.message }, 'an ordered transaction could not be had')
+      log.warn({ id, reason: found.message }, 'an ordered transaction could not be fetched')
       return
     }
     const { transaction } = found

@@ -79,7 +79,7 @@ export class Repair {
     }
     agenda.done(task)
     meters.of('transactions_repaired_total').add(1)
-    log.info({ id, height }, 'a missing transaction came')
+    log.info({ id, height }, 'a missing transaction was indexed')
     this.parts.onRepaired()
   }
 

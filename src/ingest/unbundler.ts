@@ -104,7 +104,7 @@ export class Unbundler {
     if (orphan || failure.cause === 'bundle') {
       agenda.done(task)
       meters.of('bundles_failed_total').add(1)
-      log.warn({ id, reason, ...report }, 'a bundle was given up')
+      log.warn({ id, reason, ...report }, 'a bundle could not be unpacked, and is not tried again')
       return
     }
     const { retryMs, retryMaxMs } = this.options

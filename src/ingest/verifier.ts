@@ -143,7 +143,7 @@ export class Verifier {
     }
     const verdict: ProofVerdict = await evidence.judge(known, digest, hints, this.#abort.signal)
     if (verdict.kind === 'wrong') {
-      log.error({ id, reason: verdict.reason }, 'cached content is not what its id stands for: dropped')
+      log.error({ id, reason: verdict.reason }, 'cached content does not belong to its id: it is removed')
       await replace(known, digest)
       // The replacement is checked again, at least for its height.
       return false

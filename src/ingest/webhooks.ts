@@ -61,7 +61,8 @@ export class Webhooks {
     const refused = this.#agendas.reduce((sum, one) => sum + one.put(tasks, this.parts.clock.now()), 0)
     if (refused > 0) {
       this.parts.meters.of('webhooks_total', { outcome: 'dropped' }).add(refused)
-      if (!this.#isFull) this.parts.log.error({ refused }, 'no room for events: webhooks are lost')
+      if (!this.#isFull)
+        this.parts.log.error({ refused }, 'the queue of webhooks is full: events are not sent')
     }
     this.#isFull = refused > 0
   }

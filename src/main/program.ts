@@ -138,7 +138,7 @@ function descriptorsOf(config: Config, log: Log): Descriptors | undefined {
   if (limit === undefined) return undefined
   const shares = shareDescriptors({ ...config, usesSwarm: needsSwarm(config) }, limit)
   boundSockets(shares.socketsMax)
-  log.info({ limit, ...shares }, 'open files are divided')
+  log.info({ limit, ...shares }, 'limits of open files and connections')
   return shares
 }
 

@@ -39,7 +39,7 @@ export class ResourceWatch {
       this.meters.of('data_disk_size_bytes').set(blocks * bsize)
       this.meters.of('process_open_fds').set((await readdir('/proc/self/fd')).length)
     } catch (error) {
-      if (!this.#isSaid) this.log.warn({ err: error }, 'free disk space and open files cannot be looked at')
+      if (!this.#isSaid) this.log.warn({ err: error }, 'free disk space and open files cannot be measured')
       this.#isSaid = true
     }
   }

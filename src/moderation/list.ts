@@ -65,7 +65,11 @@ export class SievedBlockList implements BlockList {
       this.#isReadable = true
       return has
     } catch (error) {
-      if (this.#isReadable) this.log.error({ err: error }, 'the block list cannot be read: nothing is served')
+      if (this.#isReadable)
+        this.log.error(
+          { err: error },
+          'the block list cannot be read, so nothing is served: check DATA_PATH/moderation and its disk',
+        )
       this.#isReadable = false
       return true
     }

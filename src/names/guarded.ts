@@ -16,7 +16,11 @@ export interface GuardOptions extends BackoffOptions {
 
 /** Adds a timeout to a resolver, and pauses it for a while when it fails for several names in a row. */
 export function guarded(resolver: Resolver, options: GuardOptions, clock: Clock): Resolver {
-  const resting = refuse('upstream', 'upstream', `the ${resolver.label} resolver rests after failures`)
+  const resting = refuse(
+    'upstream',
+    'upstream',
+    `the ${resolver.label} resolver is not asked for a while, after failures`,
+  )
   const late = refuse('late', 'upstream', `the ${resolver.label} resolver did not answer in time`)
   const rest = new Backoff(options, clock)
   let failedLast = ''

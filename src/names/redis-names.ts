@@ -35,7 +35,7 @@ export class RedisNames implements NameMemory {
     })
     this.#redis.on('error', (error: Error) => this.#failed(error))
     this.#redis.on('ready', () => {
-      if (this.#isTold) log.info('the memory of names answers again')
+      if (this.#isTold) log.info('Redis (names) answers again')
       this.#isTold = false
     })
   }
@@ -66,10 +66,7 @@ export class RedisNames implements NameMemory {
   #failed(error: Error): void {
     if (this.#isTold) return
     this.#isTold = true
-    this.log.warn(
-      { reason: error.message },
-      'the memory of names (Redis) does not answer: resolvers are asked',
-    )
+    this.log.warn({ reason: error.message }, 'Redis (names) does not answer: resolvers are asked instead')
   }
 }
 

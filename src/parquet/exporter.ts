@@ -106,11 +106,11 @@ export class Exporter {
       const given = { folder: order.outputDir, jobId: id, lastHeight }
       await exportParquet(this.index, given, order, progress, abort.signal)
       job.end = { ms: this.clock.now() }
-      this.log.info({ jobId: id, ...progress.rows, folder: order.outputDir }, 'an export is done')
+      this.log.info({ jobId: id, ...progress.rows, folder: order.outputDir }, 'an export is complete')
     } catch (error) {
       const said = error instanceof Error ? error.message : String(error)
       job.end = { ms: this.clock.now(), error: said }
-      this.log.warn({ jobId: id, reason: said }, 'an export was not finished')
+      this.log.warn({ jobId: id, reason: said }, 'an export failed')
     }
   }
 

@@ -127,7 +127,7 @@ export class Cards {
       const stored = await this.parts.ledger.record(kind, await this.#quoteOf(event))
       if (stored === undefined) {
         if (event.kind === 'disputed' && !(await this.#remembered(event))) continue
-        this.parts.log.warn({ event }, 'a card payment belongs to no quote')
+        this.parts.log.warn({ event }, 'a card payment belongs to no quote: nothing is credited for it')
         return
       }
       const quote = read(stored)
@@ -147,7 +147,10 @@ export class Cards {
     try {
       await this.parts.bought?.(nonce)
     } catch (error) {
-      this.parts.log.error({ err: error, nonce }, 'a purchase that is paid could not be carried out yet')
+      this.parts.log.error(
+        { err: error, nonce },
+        'a name that is paid for could not be bought yet: tried again later',
+      )
     }
   }
 
@@ -182,7 +185,7 @@ export class Cards {
     const uses = await promotions.uses(quote.codes, quote.id, wallet)
     if (isLate || isOther || isDenied(uses)) {
       const why = isLate ? 'the quote was over' : isDenied(uses) ? uses.text : 'it is another amount'
-      log.warn({ quote: quote.id, payment, why }, 'a card payment is sent back')
+      log.warn({ quote: quote.id, payment, why }, 'a card payment is refunded')
       // Asked for before it is written down: the provider sends a payment back once, however often it is asked.
       const sent = await provider.refund(payment)
       if (isRefusal(sent))

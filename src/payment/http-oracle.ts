@@ -97,7 +97,7 @@ export class HttpOracle implements Oracle {
     const agreed = together(said, able, before)
     if (isRefusal(agreed)) {
       this.#pause.failed()
-      this.log.warn({ sources: said.length, reason: agreed.message }, 'prices could not be had')
+      this.log.warn({ sources: said.length, reason: agreed.message }, 'prices of tokens could not be fetched')
       return
     }
     const atMs = this.clock.monotonic()
@@ -109,7 +109,7 @@ export class HttpOracle implements Oracle {
       }
       this.#pause.failed()
       this.log.error(
-        'the first prices are implausible and nobody else says so: name a second source of prices',
+        'the first prices are implausible and no second source confirms them: add one to PRICE_SOURCES',
       )
       return
     }

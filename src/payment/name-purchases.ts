@@ -260,7 +260,7 @@ export class NamePurchases {
       ? { ...purchase, state: 'failed', failedMs: now(), why: done.noSale }
       : { ...purchase, state: 'success', done }
     if (isFailed)
-      log.warn({ nonce, reason: done.noSale }, 'a registry of names has refused what was paid: refunded')
+      log.warn({ nonce, reason: done.noSale }, 'a registry of names refused a paid purchase: it is refunded')
     const records = [
       { kind, key: nonce, value: JSON.stringify(next), expected: stored.version },
       { kind: pendingKind, key: nonce, value: undefined },

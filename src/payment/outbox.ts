@@ -108,7 +108,10 @@ export class Outbox {
     const why = isRefusal(sent) ? sent.message : sent.permanent
     const isOver = !isRefusal(sent) || tries >= triesMax
     const pauseMs = Math.min(firstPauseMs * 2 ** (tries - 1), longestPauseMs)
-    log.warn({ gift: id, why, tries }, isOver ? 'a letter cannot be sent' : 'a letter is tried again later')
+    log.warn(
+      { gift: id, why, tries },
+      isOver ? 'an e-mail cannot be sent' : 'an e-mail could not be sent: tried again later',
+    )
     const next = { ...entry, tries, why, nextMs: now() + pauseMs }
     await this.#put(stored, isOver ? { ...next, state: 'failed' } : next)
     return isOver

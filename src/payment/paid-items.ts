@@ -70,7 +70,7 @@ export class PaidItems {
       const stored = await this.ledger.record(kind, itemId)
       const reservation = stored === undefined ? undefined : (JSON.parse(stored.value) as Reservation)
       if (stored === undefined || reservation === undefined || reservation.refunded === true)
-        return refuse('unknown', 'client', 'nothing is held back for this item')
+        return refuse('unknown', 'client', 'no credits are reserved for this item')
       if (reservation.finished !== undefined) return reservation.finished
       const [part, ...more] = reservation.parts
       if (part === undefined || more.length > 0 || !part.account.startsWith(paidPrefix)) {

@@ -55,7 +55,7 @@ export class Prices {
   async #ask(): Promise<bigint | Refusal> {
     const winston = await this.network(askedBytes)
     if (isRefusal(winston)) return winston
-    if (winston < 1n) return refuse('upstream', 'upstream', 'the network asks nothing for 10 GiB')
+    if (winston < 1n) return refuse('upstream', 'upstream', 'the nodes say that 10 GiB cost nothing')
     this.#known = { winston, atMs: this.clock.monotonic() }
     return winston
   }

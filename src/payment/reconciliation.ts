@@ -117,7 +117,10 @@ export class Reconciler {
     told?.(row)
     const { differences, unchecked } = row
     if (differences.length > 0)
-      log.error({ day, differences: differences.slice(0, 20), count: found.count }, 'the books differ')
+      log.error(
+        { day, differences: differences.slice(0, 20), count: found.count },
+        'the ledger and the payment providers do not agree',
+      )
     else if (unchecked > 0) log.warn({ day, unchecked }, 'some payments could not be compared yet')
     return row
   }

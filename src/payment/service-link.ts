@@ -63,7 +63,8 @@ export class ServiceLink {
       const pieces: Buffer[] = []
       for await (const piece of answer.body as AsyncIterable<Buffer>) {
         size += piece.length
-        if (size > answerMaxBytes) return refuse('upstream', 'upstream', 'the payment service said too much')
+        if (size > answerMaxBytes)
+          return refuse('upstream', 'upstream', 'the answer of the payment service is too large')
         pieces.push(piece)
       }
       return { status: answer.statusCode, text: Buffer.concat(pieces).toString() }

@@ -235,7 +235,7 @@ export class PaymentService {
     do {
       const page = await this.#cards.provider.since(sinceMs, after)
       if (isRefusal(page)) {
-        this.#log.warn({ reason: page.message }, 'the card provider could not be asked what was missed')
+        this.#log.warn({ reason: page.message }, 'the card provider could not be asked for missed events')
         return
       }
       for (const event of page.entries) {
@@ -271,7 +271,7 @@ export class PaymentService {
     await Promise.all(this.#readers.map((reader) => reader.close()))
     // The end must not wait for a database that is gone: the head is signed at the next start.
     await this.#ledger.signHead().catch((error: unknown) => {
-      this.#log.error({ err: error }, 'ledger: the last signature failed')
+      this.#log.error({ err: error }, 'ledger: the signature at the stop failed')
     })
     await this.#ledger.close()
   }

@@ -158,7 +158,7 @@ export class X402Desk {
     const rates = await quotes.rates()
     if (isRefusal(rates)) return rates
     const bought = afterFee(wincOfToken('base-usdc', sampleUnits, rates), quotes.fee)
-    if (bought < 1n) return refuse('upstream', 'upstream', 'USDC is worth nothing')
+    if (bought < 1n) return refuse('upstream', 'upstream', 'the price of USDC is zero')
     // One more, because each of the two fees and prices is rounded down.
     const units = (price * sampleUnits) / bought + 1n
     return units < leastUnits ? leastUnits : units

@@ -155,7 +155,7 @@ function verifyTypedEthereum({ owner, message, signature }: Signed): boolean | R
   if (!/^0x[0-9a-f]{40}$/.test(address)) return malformed('the owner is not an address')
   const v = signature[64] ?? 0
   const recovery = v >= 27 ? v - 27 : v
-  if (recovery > 1) return malformed(`a recovery byte of ${v}`)
+  if (recovery > 1) return malformed(`the recovery byte is ${v}`)
   try {
     const parsed = secp256k1().Signature.fromBytes(signature.subarray(0, 64), 'compact')
     if (parsed.hasHighS()) return false

@@ -35,7 +35,7 @@ export class Chunks implements Source {
     const root = empty ? undefined : await this.openRoot(id, signal)
     if (isRefusal(root)) return root
     if (window !== undefined && window.end >= header.dataSize) {
-      return refuse('unsatisfiable', 'client', 'the window lies outside the payload')
+      return refuse('unsatisfiable', 'client', 'the range is outside of the content')
     }
     const [from, to] = window === undefined ? [0, header.dataSize] : [window.start, window.end + 1]
     return {

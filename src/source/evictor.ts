@@ -60,7 +60,7 @@ export class Evictor {
       await this.evict()
       await this.#sweep()
     } catch (error) {
-      this.log.error({ err: error }, 'eviction failed; trying again')
+      this.log.error({ err: error }, 'content could not be evicted from the cache: tried again')
     }
   }
 

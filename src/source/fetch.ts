@@ -80,8 +80,9 @@ export class Fetch {
       }
     } catch (error) {
       const { log } = this.parts
-      if (isBug(error)) log.error({ err: error, id: this.wish.id }, 'a bug ended a fetch')
-      else log.error({ err: error, id: this.wish.id }, 'the disk ended a fetch')
+      if (isBug(error))
+        log.error({ err: error, id: this.wish.id }, 'a fetch ended because of a bug in this program')
+      else log.error({ err: error, id: this.wish.id }, 'a fetch ended because the disk failed')
       // What readers were told to be whole is: it has been judged, and whatever failed since is not theirs.
       if (this.delivery.state !== 'whole') {
         this.#fail(isBug(error) ? defect() : refuse('busy', 'self', 'the disk failed'))
@@ -184,7 +185,10 @@ export class Fetch {
       this.parts.meters.broke(found.name)
       // Nodes behind a proving source are many, and change by themselves.
       if (broken.refused === 'forged' && !found.proven) this.parts.avoided.add(this.wish.id, found.origin)
-      this.parts.log.warn({ id: this.wish.id, source: found.name, origin: found.origin, ...broken }, 'broken')
+      this.parts.log.warn(
+        { id: this.wish.id, source: found.name, origin: found.origin, ...broken },
+        'a source sent wrong or incomplete bytes',
+      )
       if (this.#told !== undefined || avoid.has(found.origin)) return refusal
       avoid.add(found.origin)
       await this.#draft?.handle.truncate(0)

@@ -159,7 +159,10 @@ export class FileWriter {
       await this.settle()
       return true
     } catch (error) {
-      log.error({ err: error }, 'the disk lost what it had taken: the payload is not kept')
+      log.error(
+        { err: error },
+        'written bytes could not be read back from the disk: the payload is not cached',
+      )
     }
     const found = digest === undefined ? undefined : await digestOf(this.handle, this.#written)
     if (digest !== undefined && found !== undefined && Buffer.compare(found, digest) === 0) return false

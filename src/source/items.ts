@@ -75,7 +75,7 @@ export class Items implements Source {
     const { header, start, itemSize, place } = item
     const sizeBytes = itemSize - header.headerSize
     if (window !== undefined && window.end >= sizeBytes) {
-      return refuse('unsatisfiable', 'client', 'the window lies outside the payload')
+      return refuse('unsatisfiable', 'client', 'the range is outside of the content')
     }
     const verifier = window === undefined ? new ItemVerifier(header) : undefined
     const from = start + header.headerSize + (window?.start ?? 0)

@@ -14,13 +14,13 @@ export function judgeSize(
   window: Window | undefined,
 ): Refusal | undefined {
   if (!Number.isSafeInteger(found.sizeBytes) || found.sizeBytes < 0) {
-    return refuse('upstream', 'upstream', 'the source announced no sensible size')
+    return refuse('upstream', 'upstream', 'the source announced no valid size')
   }
   if (known?.verified === true && !found.proven && known.size !== found.sizeBytes) {
     return refuse('forged', 'upstream', 'the source announced another size than the proven one')
   }
   if (window !== undefined && window.end >= found.sizeBytes) {
-    return refuse('unsatisfiable', 'client', 'the window ends behind the payload')
+    return refuse('unsatisfiable', 'client', 'the range ends after the end of the content')
   }
   return undefined
 }

@@ -78,7 +78,10 @@ export class Keeping {
     } finally {
       this.#waiting -= 1
       if (this.#waiting === 0 && this.#passed > 0) {
-        this.log.warn({ payloads: this.#passed }, 'the disk was far behind: these were served and not kept')
+        this.log.warn(
+          { payloads: this.#passed },
+          'the disk was too slow: these payloads were served, but not cached',
+        )
         this.#passed = 0
       }
     }
@@ -91,7 +94,7 @@ export class Keeping {
       try {
         identity = await this.#flushes.run(() => this.store.keep(draft, digest))
       } catch (error) {
-        this.log.error({ err: error, id: attributes.id }, 'the disk did not take a blob')
+        this.log.error({ err: error, id: attributes.id }, 'a payload could not be written to the cache')
         await this.#discard(draft)
         return
       }
@@ -100,7 +103,7 @@ export class Keeping {
         { kind: 'learn', attributes: [attributes] },
       ]
       if (await insist(this.keeper, { kind: 'all', requests })) this.onKept(kept, identity)
-      else this.log.error({ id: attributes.id }, 'the catalog did not take what was kept')
+      else this.log.error({ id: attributes.id }, 'a cached payload could not be recorded in the catalog')
     })
   }
 
@@ -117,7 +120,7 @@ export class Keeping {
         { kind: 'learn', attributes: [attributes] },
       ]
       if (await this.#batch.add(requests)) this.onKept(kept, undefined)
-      else this.log.error({ id: attributes.id }, 'the catalog did not take what was kept')
+      else this.log.error({ id: attributes.id }, 'a cached payload could not be recorded in the catalog')
     })
     return this.uncommitted.note(opening, commit)
   }
@@ -139,12 +142,12 @@ export class Keeping {
     this.#batch.flush()
     const requests = digests.map((digest): CatalogRequest => ({ kind: 'dropped', digest }))
     if (!(await insist(this.keeper, { kind: 'all', requests }))) {
-      this.log.warn({ payloads: digests.length }, 'the catalog did not hear of payloads that went')
+      this.log.warn({ payloads: digests.length }, 'removed payloads could not be deleted from the catalog')
     }
     try {
       for (const digest of digests) await this.onDropped(digest)
     } catch (error) {
-      this.log.error({ err: error }, 'the disk did not remove what belongs to payloads that went')
+      this.log.error({ err: error }, 'files that belong to removed payloads could not be deleted')
     }
   }
 
@@ -165,7 +168,7 @@ export class Keeping {
         await this.store.remove(digest)
       } catch (error) {
         // Without a record it is not served, and swept as any file that nothing knows.
-        this.log.error({ err: error }, 'the disk did not remove a blob')
+        this.log.error({ err: error }, 'a file of the cache could not be deleted')
       }
     })
     return dropped
@@ -176,7 +179,7 @@ export class Keeping {
     try {
       await this.store.discard(draft)
     } catch (error) {
-      this.log.error({ err: error }, 'the disk did not remove a draft')
+      this.log.error({ err: error }, 'an unfinished file of the cache could not be deleted')
     }
   }
 

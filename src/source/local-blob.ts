@@ -30,12 +30,12 @@ export async function openLocal(
     }
   } catch (error) {
     await blob?.handle.close()
-    log.error({ err: error, id }, 'a blob cannot be opened: the sources are asked')
+    log.error({ err: error, id }, 'a file of the cache cannot be opened: the content is fetched again')
     return undefined
   }
   await blob?.handle.close()
   small?.remove(known.digest)
-  log.warn({ id }, 'a blob on record is not on disk: fetching it again')
+  log.warn({ id }, 'a file of the cache is missing: the content is fetched again')
   await keeper.ask({ kind: 'dropped', digest: known.digest })
   return undefined
 }

@@ -163,7 +163,9 @@ export class Locating {
         const entry = table.read(bytes, at)
         if (isRefusal(entry)) return isFound ? undefined : entry
         if (table.end > sizeBytes)
-          return isFound ? undefined : refuse('malformed', 'upstream', 'an item reaches behind its bundle')
+          return isFound
+            ? undefined
+            : refuse('malformed', 'upstream', 'an item ends after the end of its bundle')
         if (isKept) entries.push(entry)
         isFound ||= visit(entry)
         // To its end only where it is short, and will be needed for its neighbours.

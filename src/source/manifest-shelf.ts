@@ -125,7 +125,10 @@ export class ManifestShelf {
       if (isRefusal(isIntact)) return isIntact
       known.isChecked = isIntact
       if (isIntact) return { digest, path: place }
-      this.log.warn({ path: place }, 'a packed manifest was damaged, or made under other limits: made again')
+      this.log.warn(
+        { path: place },
+        'a packed manifest is damaged or was made with other settings: it is made again',
+      )
     }
     const draft = await this.store.draft()
     try {
@@ -136,7 +139,7 @@ export class ManifestShelf {
         if (isRefusal(outcome)) return outcome
         return outcome.kind === 'too-large'
           ? refuse('too-large', 'upstream', `manifest: more than ${limits.sizeBytes} bytes`)
-          : refuse('upstream', 'upstream', 'the text of the manifest is gone, or another by now')
+          : refuse('upstream', 'upstream', 'the text of the manifest was removed or replaced meanwhile')
       }
       await this.store.keep(draft, outcome.digest)
       this.#shelve(nameOf(outcome.digest), { sizeBytes: inBlocks(outcome.sizeBytes), isChecked: true })

@@ -94,7 +94,7 @@ export class RawLine {
     }
     if (statusCode === 404 || statusCode === 410) return unknownEverywhere()
     if (statusCode === 416 && window !== undefined) {
-      return refuse('unsatisfiable', 'client', 'the window lies outside the payload')
+      return refuse('unsatisfiable', 'client', 'the range is outside of the content')
     }
     if (statusCode !== 200 && !(statusCode === 206 && window !== undefined)) return no(`status ${statusCode}`)
     const length = lengthOf(headers['content-length'])
@@ -104,7 +104,7 @@ export class RawLine {
     if (statusCode === 200 && window !== undefined && window.start > cutMaxBytes)
       return no('ranges are ignored')
     if (window !== undefined && window.end >= sizeBytes) {
-      return refuse('unsatisfiable', 'client', 'the window lies outside the payload')
+      return refuse('unsatisfiable', 'client', 'the range is outside of the content')
     }
     const isWhole = statusCode === 200 && window !== undefined
     return {

@@ -32,7 +32,7 @@ export class TxData implements Source {
     if (header.dataSize > dataMaxBytes) return unknownEverywhere()
     const { window } = wanted
     if (window !== undefined && window.end >= header.dataSize) {
-      return refuse('unsatisfiable', 'client', 'the window lies outside the payload')
+      return refuse('unsatisfiable', 'client', 'the range is outside of the content')
     }
     const body = header.format === 1 ? await this.#inline(header, signal) : await this.#rooted(header, signal)
     if (isRefusal(body)) return body

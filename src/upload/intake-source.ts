@@ -42,7 +42,7 @@ export class IntakeSource implements Source {
     const start = window?.start ?? 0
     const end = window === undefined ? sizeBytes : window.end + 1
     if (start < 0 || end > sizeBytes || start > end) {
-      return refuse('unsatisfiable', 'client', 'the window is outside of the payload')
+      return refuse('unsatisfiable', 'client', 'the range is outside of the content')
     }
     const handle = await this.#opened(item)
     if (isRefusal(handle)) return handle

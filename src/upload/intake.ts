@@ -46,7 +46,7 @@ export async function openIntake(
   if (lost.length > 0) {
     log.warn(
       { items: lost.length },
-      'uploads were in the log alone: a power cut, or a kill between two steps',
+      'uploads were in the log but not in the database (a stop between two steps): they are recorded again',
     )
     uploads.accept(lost.map(withoutFree), () => {
       for (const { id, winc, free } of lost) {
@@ -56,7 +56,11 @@ export async function openIntake(
     })
   }
   const { damaged } = intake.found
-  if (damaged.length > 0) log.error({ damaged }, 'the log of uploads is damaged: items in it may be lost')
+  if (damaged.length > 0)
+    log.error(
+      { damaged },
+      'the log of uploads is damaged: uploads in it may be lost, see "A database is broken" in deploy/OPERATING.md',
+    )
   return { log: intake, lost: lost.map(withoutFree) }
 }
 

@@ -10,7 +10,7 @@ function rig(isGone = false) {
   const sizes: number[] = []
   const keeper = localAddress<CatalogRequest, CatalogReply>((message) => {
     sizes.push(message.kind === 'all' ? message.requests.length : 0)
-    return isGone ? refuse('upstream', 'self', 'the actor is gone') : { kind: 'committed' }
+    return isGone ? refuse('upstream', 'self', 'the thread has ended') : { kind: 'committed' }
   })
   const acts = new Set<() => void>()
   let ms = 0

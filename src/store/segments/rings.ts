@@ -208,7 +208,7 @@ export class Rings {
     } catch (error) {
       this.parts.log.warn(
         { err: error, segment: next.segment },
-        'a segment cannot be opened: what it holds goes',
+        'a segment cannot be opened: its content is removed from the cache',
       )
     }
     return { ...next, isYoung: ring === this.#young, file, slot: 0, rewrittenBytes: 0 }
@@ -240,7 +240,7 @@ export class Rings {
     if (bytes === undefined) {
       this.parts.log.warn(
         { segment: place.segment },
-        'a cached payload is damaged: it is fetched anew when asked for',
+        'a cached payload is damaged: it is fetched again when it is asked for',
       )
       return false
     }
@@ -264,7 +264,10 @@ export class Rings {
     try {
       disk.remove(`${folder}/${segmentName(segment)}`)
     } catch (error) {
-      this.parts.log.warn({ err: error, segment }, 'a segment was not removed: it goes at the next start')
+      this.parts.log.warn(
+        { err: error, segment },
+        'a segment could not be removed: tried again at the next start',
+      )
     }
   }
 

@@ -78,7 +78,7 @@ export class SegmentStore {
   ) {
     const { folder } = options
     this.#index = new PlaceWriter(`${folder}/index`, (fault) =>
-      log.error({ fault }, 'the index of the segments is broken: cached content begins anew'),
+      log.error({ fault }, 'the index of the segments is damaged: the cache starts empty'),
     )
     this.#rings = new Rings({
       disk,
@@ -126,7 +126,7 @@ export class SegmentStore {
     // Records are written together with the number: one of a later segment is damaged. Without it there may be such a segment.
     const known = said === undefined ? [] : all.filter(({ segment }) => segment < said)
     if (known.length < all.length)
-      this.log.warn({ segments: all.length - known.length }, 'the index of the segments has damaged rows')
+      this.log.warn({ segments: all.length - known.length }, 'the index of the segments has damaged entries')
     this.#next = Math.max(said ?? 1, (files.at(-1) ?? 0) + 1)
     const ends = new Map(known.map(({ segment, lastSlot }) => [segment, lastSlot]))
     for (const segment of files) {
@@ -135,7 +135,7 @@ export class SegmentStore {
         if (sizeBytes === 0) this.disk.remove(`${folder}/${segmentName(segment)}`)
         if (sizeBytes > 0 || ends.has(segment)) this.#rings.takeUp(segment, sizeBytes)
       } catch (error) {
-        this.log.error({ err: error, segment }, 'a segment cannot be read: what it holds is fetched anew')
+        this.log.error({ err: error, segment }, 'a segment cannot be read: its content is fetched again')
         this.#rings.takeUp(segment, 0)
       }
     }
@@ -253,7 +253,7 @@ export class SegmentStore {
   /** Told once, until it goes well again. */
   #troubled(error: unknown): void {
     if (!this.#isTroubled)
-      this.log.error({ err: error }, 'the disk of the segments fails: content is served and not kept')
+      this.log.error({ err: error }, 'the disk of the segments fails: content is served, but not cached')
     this.#isTroubled = true
   }
 
