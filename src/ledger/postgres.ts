@@ -39,6 +39,14 @@ export interface PostgresOptions {
   readonly answerMs?: number
 }
 
+/** What a transaction has done, and its number in the database (decimal). */
+interface Asked {
+  readonly xid: string
+  readonly outcomes: readonly CommitOutcome[]
+}
+
+/** Each statement behind a lock has to see what was committed before it, whatever the default of the database is. */
+const begin = 'BEGIN ISOLATION LEVEL READ COMMITTED'
 const groupMax = 1000
 const connectionsMax = 8
 const expiredAtOnce = 500
@@ -92,7 +100,7 @@ const statements = {
        AND NOT EXISTS (SELECT 1 FROM ledger_endings e WHERE e.pending = t.id)
      ORDER BY t.until_ms LIMIT $2`,
   ),
-  lock: statement('lock', 'SELECT * FROM ledger_state FOR UPDATE'),
+  lock: statement('lock', 'SELECT *, txid_current() AS xid FROM ledger_state FOR UPDATE'),
   wantedTransfers: statement(
     'wanted_transfers',
     'SELECT sequence, body FROM ledger_transfers WHERE id = ANY($1)',
@@ -244,7 +252,7 @@ export class PostgresLedger implements MoneyLedger {
   }
 
   async #migrate(): Promise<void> {
-    await this.#sessions.transaction('BEGIN', async (ask) => {
+    await this.#sessions.transaction(begin, async (ask) => {
       await ask('SELECT pg_advisory_xact_lock($1)', [migrationLock])
       await ask('CREATE TABLE IF NOT EXISTS ledger_migrations (step integer PRIMARY KEY)')
       const [row] = await ask<{ steps: string }>('SELECT count(*) AS steps FROM ledger_migrations')
@@ -257,9 +265,17 @@ export class PostgresLedger implements MoneyLedger {
   }
 
   async #carryOut(orders: readonly CommitOrder[]): Promise<readonly CommitOutcome[]> {
+    let asked: Asked | undefined
     for (let tries = 1; ; tries += 1) {
       try {
-        return await this.#sessions.transaction('BEGIN', (ask) => this.#inside(ask, orders))
+        const ended = asked === undefined ? undefined : await this.#endOf(asked)
+        if (ended !== undefined) return ended
+        asked = undefined
+        return await this.#sessions.transaction(begin, async (ask) => {
+          const made = await this.#inside(ask, orders)
+          asked = made
+          return made.outcomes
+        })
       } catch (error) {
         const { code } = error as { code?: string }
         if (tries === triesMax || code === undefined || !retried.has(code)) throw error
@@ -268,8 +284,19 @@ export class PostgresLedger implements MoneyLedger {
     }
   }
 
-  async #inside(ask: AskDatabase, orders: readonly CommitOrder[]): Promise<CommitOutcome[]> {
-    const [state] = await ask<StateRow>(statements.lock)
+  /**
+   * What became of a transaction whose COMMIT was asked for, but not answered: its outcomes where it was committed. Undefined
+   * where it was not: then it is done again. To do it again without asking would find its own records there, and refuse them.
+   */
+  async #endOf({ xid, outcomes }: Asked): Promise<readonly CommitOutcome[] | undefined> {
+    const [row] = await this.#ask<{ status: string | null }>('SELECT txid_status($1) AS status', [xid])
+    if (row?.status === 'in progress')
+      throw Object.assign(new Error('a transaction has not ended yet'), { code: 'CONNECTION_CLOSED' })
+    return row?.status === 'committed' ? outcomes : undefined
+  }
+
+  async #inside(ask: AskDatabase, orders: readonly CommitOrder[]): Promise<Asked> {
+    const [state] = await ask<StateRow & Pick<Asked, 'xid'>>(statements.lock)
     if (state === undefined) throw new Error('the ledger has no state')
     const books = await fetched(ask, orders, state)
     const nowMs = Math.max(Math.floor(this.options.clock.now()), Number(state.time_ms))
@@ -282,7 +309,7 @@ export class PostgresLedger implements MoneyLedger {
       return { transfers: judged.entries.transfers, existed: false }
     })
     await written(ask, books, Buffer.from(state.head).toString('hex'), nowMs)
-    return outcomes
+    return { xid: state.xid, outcomes }
   }
 }
 

@@ -1,10 +1,14 @@
-/** The ledger in PostgreSQL where something other than a service has its hands on the database. */
+/** The ledger in PostgreSQL where others change the database, or the way to it is cut. */
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { Client } from 'pg'
 import t from 'tap'
 import { systemClock } from '../../src/actor/clock.js'
 import { headKey } from '../../src/ledger/head-key.js'
+import { isRejected } from '../../src/ledger/port.js'
 import { PostgresLedger } from '../../src/ledger/postgres.js'
+import { random } from '../property.js'
 import { postgresFolder, startPostgres } from './postgres-server.js'
 
 const facts = { reason: 'test', reference: 'r' }
@@ -42,6 +46,106 @@ t.test(
       })
       await ledger.signHead()
     }
+
+    t.test('services that begin at once on a database that is serializable unless said', async (t) => {
+      const url = await server.database('serializable')
+      await asked(url, ['ALTER DATABASE serializable SET default_transaction_isolation = serializable'])
+      const ledgers = await Promise.all([1, 2, 3].map(() => opened(url)))
+      const give = { kind: 'posted', debit: 'source:t', credit: 'wallet:a', amount: 1n, ...facts } as const
+      const ids = Array.from({ length: 60 }, (_, at) => `${at}`)
+      const clients = ledgers.map(async (ledger, number) => {
+        for (const id of ids) await ledger.commit({ transfers: [{ id: `${number}-${id}`, ...give }] })
+      })
+      await Promise.all(clients)
+      for (const ledger of ledgers) {
+        const { faults, transfers } = await ledger.check()
+        t.strictSame([faults, transfers], [[], ledgers.length * ids.length])
+        await ledger.close()
+      }
+    })
+
+    t.test('connections that are cut before a COMMIT, and behind it: each order happens once', async (t) => {
+      const url = await server.database('cut')
+      const { port, hostname } = new URL(url)
+      const sockets = new Set<Socket>()
+      const cuts = { begun: false, before: 0, behind: 0 }
+      const proxy = createServer((client) => {
+        const database = connect(Number(port), hostname)
+        for (const socket of [client, database]) {
+          sockets.add(socket)
+          socket.on('error', () => undefined).on('close', () => sockets.delete(socket))
+        }
+        client.on('close', () => database.destroy())
+        database.on('close', () => client.destroy())
+        let isCut = false
+        client.on('data', (bytes) => {
+          const way = cuts.begun && bytes.includes('COMMIT') ? random() : 1
+          if (way < 0.15) {
+            cuts.before += 1
+            client.destroy()
+            return
+          }
+          if (way < 0.3) {
+            // The database carries it out, and its answer is lost.
+            cuts.behind += 1
+            isCut = true
+          }
+          database.write(bytes)
+        })
+        database.on('data', (bytes) => {
+          if (isCut) client.destroy()
+          else client.write(bytes)
+        })
+      }).listen(0, '127.0.0.1')
+      await once(proxy, 'listening')
+      t.teardown(() => {
+        proxy.close()
+        for (const socket of sockets) socket.destroy()
+      })
+      const { port: cutPort } = proxy.address() as AddressInfo
+      const straight = await opened(url)
+      // Waits between attempts are over at once.
+      const clock = { ...systemClock, after: (_: number, act: () => void) => systemClock.after(1, act) }
+      const ledgers = await Promise.all(
+        [1, 2].map(() => PostgresLedger.open({ url: url.replace(`:${port}/`, `:${cutPort}/`), clock })),
+      )
+      cuts.begun = true
+      const give = { kind: 'posted', debit: 'source:t', credit: 'wallet:a', amount: 1n, ...facts } as const
+      const unknown: string[] = []
+      const turns = 40
+      const clients = ledgers.map(async (ledger, number) => {
+        for (let at = 0; at < turns; at += 1) {
+          const id = `${number}-${at}`
+          const record = { kind: 'k', key: id, value: '1', expected: 0 }
+          // With a transfer, which is known again by its id, and alone.
+          const transfers = at % 2 === 0 ? [{ id, ...give }] : []
+          try {
+            const outcome = await ledger.commit({ transfers, records: [record] })
+            if (isRejected(outcome)) t.fail(`${id}: ${outcome.rejected}`)
+          } catch {
+            unknown.push(id)
+          }
+          // What others do meanwhile with the same rows.
+          if (at % 7 === 0)
+            await straight.commit({ transfers: [], records: [{ ...record, value: '2', expected: 1e9 }] })
+        }
+      })
+      await Promise.all(clients)
+      t.ok(
+        cuts.before > 0 && cuts.behind > 0,
+        `${JSON.stringify(cuts)}, ${unknown.length} were told that it is unknown`,
+      )
+      const { faults, transfers } = await straight.check()
+      t.strictSame(faults, [])
+      const wallet = await straight.account('wallet:a')
+      t.equal(wallet?.creditsPosted, BigInt(transfers))
+      for (let number = 0; number < 2; number += 1)
+        for (let at = 0; at < turns; at += 1) {
+          const id = `${number}-${at}`
+          if (!unknown.includes(id)) t.equal((await straight.record('k', id))?.value, '1', id)
+        }
+      await Promise.all([...ledgers, straight].map((ledger) => ledger.close()))
+    })
 
     t.test('its check sees each row that was changed', async (t) => {
       const url = await server.database('changed')
