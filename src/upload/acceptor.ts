@@ -27,7 +27,7 @@ import type { Verdicts } from './verdicts.js'
 /** The bytes of an item that was read to its end. */
 export interface Spooled {
   /** Puts them into the log for good (`Spool.keep`). */
-  keep(digest: Uint8Array, meta: Uint8Array): Promise<LogPlace | Refusal>
+  keep(digest: Uint8Array, meta: Uint8Array, until?: Promise<unknown>): Promise<LogPlace | Refusal>
 }
 
 export interface AcceptorParts {
@@ -41,7 +41,7 @@ export interface AcceptorParts {
   readonly news?: Pick<GatewayNews, 'addItem'>
   /** Items that are paid for one by one. */
   readonly selling: ItemSelling
-  readonly signing: Pick<Signing, 'receipt'>
+  readonly signing: Pick<Signing, 'receipt' | 'isBehind'>
   readonly terms: ReceiptTerms
   /** Height of the chain's tip; undefined: nobody has ever told. */
   readonly height: () => number | undefined
@@ -63,6 +63,16 @@ export interface TakeTerms {
   /** SHA-256 (base64) that all of its bytes must have, as its sender says. */
   readonly digest?: string | undefined
 }
+
+/** What an accepted item is answered with. */
+interface Ending {
+  readonly done: object | undefined
+  readonly sale?: Sale
+  /** Signature of its receipt; absent: nobody has asked for it yet. */
+  readonly signed?: Promise<Uint8Array> | undefined
+}
+
+const over = (): void => undefined
 
 /** An item is permanent within so many blocks, or the service has broken its word. */
 const deadlineBlocks = 200
@@ -215,14 +225,16 @@ export class Acceptor {
       ...(purchase === undefined ? {} : { sale: saleFacts(purchase, header.id) }),
     }
     const logged: LoggedUpload = charge.free === undefined ? meta : { ...meta, free: charge.free }
-    const place = await spooled.keep(item.wholeDigest, Buffer.from(JSON.stringify(logged)))
+    const signed = purchase === undefined ? this.#signature(meta) : undefined
+    const until = this.parts.signing.isBehind ? signed?.then(over, over) : undefined
+    const place = await spooled.keep(item.wholeDigest, Buffer.from(JSON.stringify(logged)), until)
     if (isRefusal(place)) {
       await charge.giveBack()
       return toldAs(place)
     }
     const accepted: AcceptedItem = { ...meta, place }
     if (purchase === undefined)
-      return this.#accepted(accepted, charge, { header, sizeBytes, digest }, shared?.done)
+      return this.#accepted(accepted, charge, { header, sizeBytes, digest }, { done: shared?.done, signed })
     const sale = selling.begin(accepted, purchase)
     return this.#sell(sale, purchase, shared?.done)
   }
@@ -257,7 +269,7 @@ export class Acceptor {
     }
     const { sale: _, ...kept } = item
     const announced = selling.kept(item)
-    return this.#accepted({ ...kept, winc: paid.winc }, charge, announced, done, { ...sale, paid })
+    return this.#accepted({ ...kept, winc: paid.winc }, charge, announced, { done, sale: { ...sale, paid } })
   }
 
   /** It is kept and paid for. */
@@ -265,12 +277,12 @@ export class Acceptor {
     accepted: AcceptedItem,
     charge: Charged,
     announced: AnnouncedItem | undefined,
-    done: object | undefined,
-    sale?: Sale,
+    { done, sale, signed = this.#signature(accepted) }: Ending,
   ): Promise<UploadAnswer> {
-    const { announcer, charging } = this.parts
+    const { announcer, charging, terms } = this.parts
     const told = (): Promise<void> | undefined => announced && announcer.announce(announced)
-    const [receipt] = await Promise.all([this.receipt(accepted), this.#keep(accepted, charge).then(told)])
+    const [signature] = await Promise.all([signed, this.#keep(accepted, charge).then(told)])
+    const receipt = receiptOf({ ...accepted, timestamp: accepted.receivedMs }, signature, terms)
     charging.settle(accepted.id, charge)
     this.parts.receiptNews?.tell(receipt, accepted)
     return jsonAnswer(200, { ...receipt, ...done, ...saleWords(receipt, sale) }, sale?.paid?.lines)
@@ -313,9 +325,11 @@ export class Acceptor {
 
   /** The same receipt each time: the signature has no chance in it. */
   async receipt(item: AcceptedItem): Promise<Receipt> {
-    const { signing, terms } = this.parts
-    const signed = { ...item, timestamp: item.receivedMs }
-    return receiptOf(signed, await signing.receipt(receiptMessage(signed)), terms)
+    return receiptOf({ ...item, timestamp: item.receivedMs }, await this.#signature(item), this.parts.terms)
+  }
+
+  #signature(item: Pick<LoggedUpload, 'id' | 'receivedMs' | 'deadlineHeight'>): Promise<Uint8Array> {
+    return this.parts.signing.receipt(receiptMessage({ ...item, timestamp: item.receivedMs }))
   }
 }
 

@@ -9,6 +9,8 @@ export interface Signing {
   receipt(message: Uint8Array): Promise<Uint8Array>
   /** Over what a transaction or data item signs. */
   data(message: Uint8Array): Promise<Uint8Array>
+  /** Whoever asks now waits for others first. */
+  readonly isBehind: boolean
   close(): Promise<void>
 }
 
@@ -19,10 +21,11 @@ const againMs = 20
 /** Signs on a pool of threads (`workers/sign.ts`): one signature takes some 4 ms. The key is read there alone. */
 export class PooledSigning implements Signing {
   readonly #pool: Pool
+  #asked = 0
 
   constructor(
     private readonly keyFile: string,
-    threads: number,
+    private readonly threads: number,
     log: Log,
   ) {
     this.#pool = new Pool({ file: 'sign', threads, waitingMax }, log)
@@ -36,12 +39,21 @@ export class PooledSigning implements Signing {
     return this.#sign(message, 32)
   }
 
+  get isBehind(): boolean {
+    return this.#asked > this.threads
+  }
+
   async #sign(message: Uint8Array, saltLength: number): Promise<Uint8Array> {
-    for (;;) {
-      const { keyFile } = this
-      const signature = await this.#pool.run<Uint8Array>('rsa', { keyFile, message, saltLength })
-      if (!isRefusal(signature)) return signature
-      await pause(againMs)
+    this.#asked += 1
+    try {
+      for (;;) {
+        const { keyFile } = this
+        const signature = await this.#pool.run<Uint8Array>('rsa', { keyFile, message, saltLength })
+        if (!isRefusal(signature)) return signature
+        await pause(againMs)
+      }
+    } finally {
+      this.#asked -= 1
     }
   }
 

@@ -59,13 +59,16 @@ export class Spool {
     return this.#refusal
   }
 
-  /** All bytes are in the log for good when it resolves. `digest`: their SHA-256; `meta`: what to know them by at a restart. */
-  async keep(digest: Uint8Array, meta: Uint8Array): Promise<LogPlace | Refusal> {
+  /**
+   * All bytes are in the log for good when it resolves. `digest`: their SHA-256; `meta`: what to know them by at a restart;
+   * `until`: see `LogDraft.finish`.
+   */
+  async keep(digest: Uint8Array, meta: Uint8Array, until?: Promise<unknown>): Promise<LogPlace | Refusal> {
     while (this.#behind !== undefined) await this.#behind
     if (this.#isOver) return refuse('defect', 'self', 'an upload was kept after it was dropped')
     if (this.#refusal !== undefined) return this.#refusal
     this.#isOver = true
-    return this.#draft.finish(digest, meta)
+    return this.#draft.finish(digest, meta, until)
   }
 
   /** What was not kept is removed. May be called at any time. */

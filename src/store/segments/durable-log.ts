@@ -120,12 +120,12 @@ export class DurableLog {
 
   /**
    * Resolves with true when the item would survive a power cut. A refusal: the disk failed, and it may be lost: `release` it.
-   * Never rejects.
+   * Never rejects. `until`: see `LogFile.flushed`.
    */
-  async flushed(place: LogPlace): Promise<true | Refusal> {
+  async flushed(place: LogPlace, until?: Promise<unknown>): Promise<true | Refusal> {
     const file = this.#open.get(place.file) ?? this.#failed.get(place.file)
     // What is sealed was flushed before.
-    if (file === undefined || (await file.flushed(place.offset + place.sizeBytes))) return true
+    if (file === undefined || (await file.flushed(place.offset + place.sizeBytes, until))) return true
     if (file === this.#current) {
       this.#current = undefined
       this.#seal(file)
@@ -140,7 +140,7 @@ export class DurableLog {
       sharedMaxBytes,
       growBytes: () => this.#roomOf(growBytes),
       append: (payload, digest, meta) => this.append(payload, digest, meta),
-      flushed: (place) => this.flushed(place),
+      flushed: (place, until) => this.flushed(place, until),
       create: () => this.#create(growBytes),
       adopt: (file) => {
         this.#items.set(file.number, 1)

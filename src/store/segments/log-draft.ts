@@ -9,7 +9,7 @@ export interface DraftHome {
   /** By how much the file of one item grows at once: less where the disk has little room. */
   growBytes(): number
   append(payload: readonly Uint8Array[], digest: Uint8Array, meta?: Uint8Array): LogPlace | Refusal
-  flushed(place: LogPlace): Promise<true | Refusal>
+  flushed(place: LogPlace, until?: Promise<unknown>): Promise<true | Refusal>
   /** A file for one item, with room for its beginning. */
   create(): LogFile | Refusal
   /** The file holds one whole item now. */
@@ -112,16 +112,16 @@ export class LogDraft {
 
   /**
    * Makes the draft an item: durable when it resolves. `digest`: SHA-256 of all bytes. A refusal: the disk is full or fails, and
-   * nothing is kept. Never rejects.
+   * nothing is kept. Never rejects. `until`: nobody waits for it before this resolves (`LogFile.flushed`).
    */
-  async finish(digest: Uint8Array, meta: Uint8Array): Promise<LogPlace | Refusal> {
+  async finish(digest: Uint8Array, meta: Uint8Array, until?: Promise<unknown>): Promise<LogPlace | Refusal> {
     if (meta.length > metaMaxBytes) throw new RangeError(`${meta.length} bytes of meta are too many`)
     const file = this.#file
     if (this.#failure !== undefined) return this.#failure
     if (file === undefined) {
       const place = this.home.append(this.#pieces.splice(0), digest, meta)
       if (isRefusal(place)) return place
-      const durable = await this.home.flushed(place)
+      const durable = await this.home.flushed(place, until)
       return isRefusal(durable) ? durable : place
     }
     const head = Buffer.alloc(headOfRecordBytes)

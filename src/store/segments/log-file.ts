@@ -102,18 +102,22 @@ export class LogFile {
     this.disk.resize(this.file, sizeBytes)
   }
 
-  /** Resolves true when all before `end` is durable, false where the disk failed. Never rejects. */
-  async flushed(end: number): Promise<boolean> {
+  /**
+   * Resolves true when all before `end` is durable, false where the disk failed. Never rejects. `until`: whoever waits has no use
+   * for it before this resolves, so more may be appended before the flush begins. It must not reject.
+   */
+  async flushed(end: number, until?: Promise<unknown>): Promise<boolean> {
     while (end > this.#durable) {
       if (this.#failure !== undefined) return false
       // One at a time. The one that runs may have begun before these bytes were written: then one more follows, for all who wait.
-      this.#running ??= this.#flush()
+      this.#running ??= this.#flush(until)
       await this.#running
     }
     return true
   }
 
-  async #flush(): Promise<boolean> {
+  async #flush(due: Promise<unknown> | undefined): Promise<boolean> {
+    await due
     if (systemClock.monotonic() - this.#flushedMs < gatherMs) await pause(gatherMs)
     const until = this.end
     try {
