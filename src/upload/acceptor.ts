@@ -226,7 +226,9 @@ export class Acceptor {
     }
     const logged: LoggedUpload = charge.free === undefined ? meta : { ...meta, free: charge.free }
     const signed = purchase === undefined ? this.#signature(meta) : undefined
-    const until = this.parts.signing.isBehind ? signed?.then(over, over) : undefined
+    // A signature that fails before the item is kept is no unhandled rejection: who awaits it afterwards is told.
+    const tried = signed?.then(over, over)
+    const until = this.parts.signing.isBehind ? tried : undefined
     const place = await spooled.keep(item.wholeDigest, Buffer.from(JSON.stringify(logged)), until)
     if (isRefusal(place)) {
       await charge.giveBack()
