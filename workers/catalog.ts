@@ -14,8 +14,9 @@ import type { CatalogThread } from '../src/catalog/wiring.js'
 if (parentPort === null) throw new Error('this file runs as a thread')
 const parent = parentPort
 const options = workerData as CatalogThread
-if (options.isBeside) stepBack(ranks.keeper, createLog(options.logLevel, 'catalog'))
-const keeper = new CatalogKeeper(options.keeper, new Generations(options.generations), systemClock)
+const log = createLog(options.logLevel, 'catalog')
+if (options.isBeside) stepBack(ranks.keeper, log)
+const keeper = new CatalogKeeper(options.keeper, new Generations(options.generations), systemClock, log)
 
 parent.on('message', (order: ThreadOrder) => {
   if ('stop' in order) {

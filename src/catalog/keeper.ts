@@ -1,7 +1,9 @@
 import { rmSync } from 'node:fs'
 import { type Clock, notBefore } from '../actor/clock.js'
+import { type Log, silentLog } from '../actor/log.js'
 import { type Id, idBytes, idOfBytes } from '../format/id.js'
-import { present } from '../store/lmdb.js'
+import { type Refusal, refuse } from '../format/refusal.js'
+import { isDiskError, present } from '../store/lmdb.js'
 import { type Generations, shardOf } from './generations.js'
 import type { IndexOutcome } from './index-protocol.js'
 import { openIndexTables } from './index-tables.js'
@@ -25,6 +27,7 @@ export interface CatalogKeeperOptions {
 const openMs = 5000
 
 const committed: CatalogReply = { kind: 'committed' }
+const unwritten = refuse('busy', 'self', 'the disk of the catalog is full or fails')
 
 function sumOf(outcomes: readonly (IndexOutcome | undefined)[]): IndexOutcome {
   const sum = { added: 0, known: 0, skipped: 0, removed: 0 }
@@ -53,30 +56,39 @@ class Changes {
 
 interface Waiting {
   readonly message: CatalogRequest
-  readonly resolve: (reply: CatalogReply) => void
+  readonly resolve: (reply: CatalogReply | Refusal) => void
 }
 
 /** The one writer of the catalog: everything waiting in a turn goes into one transaction, answered after its commit. */
 export class CatalogKeeper {
   readonly #tables: CatalogTables
-  readonly #index: IndexWriter
+  #index: IndexWriter
   /** The time of uses: by it blobs are evicted in order, whatever the system's clock does. */
   readonly #useMs: () => number
   #waiting: Waiting[] = []
   #scheduled = false
+  #isTroubled = false
 
   constructor(
     private readonly options: CatalogKeeperOptions,
     private readonly generations: Generations,
     private readonly clock: Clock,
+    private readonly log: Pick<Log, 'error'> = silentLog,
   ) {
     this.#tables = openCatalogTables(options.path)
     this.#useMs = notBefore(clock, lastTouchMs(this.#tables) ?? 0)
-    this.#index = new IndexWriter(openIndexTables(this.#tables.environment), options.spill)
+    this.#index = this.#indexWriter()
   }
 
-  /** Resolves after the commit that holds the change. A disk that fails throws: the thread must end. */
-  handle(message: CatalogRequest): Promise<CatalogReply> {
+  #indexWriter(): IndexWriter {
+    return new IndexWriter(openIndexTables(this.#tables.environment), this.options.spill)
+  }
+
+  /**
+   * Resolves after the commit that holds the change. `busy`: the disk is full or fails, and nothing of the change was written;
+   * who needs it says it again.
+   */
+  handle(message: CatalogRequest): Promise<CatalogReply | Refusal> {
     return new Promise((resolve) => {
       this.#waiting.push({ message, resolve })
       if (this.#scheduled) return
@@ -85,7 +97,7 @@ export class CatalogKeeper {
     })
   }
 
-  /** Commits what waits and closes the environment. */
+  /** Commits what waits, where the disk takes it, and closes the environment. */
   async close(): Promise<void> {
     this.#commit()
     this.#index.close()
@@ -99,13 +111,36 @@ export class CatalogKeeper {
     this.#waiting = []
     const changed = new Changes()
     const replies: CatalogReply[] = []
-    this.#tables.environment.write(() => {
-      for (const { message } of batch) replies.push(this.#apply(message, changed))
-      this.#index.settle()
-    })
+    const isWritten = this.#onDisk(() =>
+      this.#tables.environment.write(() => {
+        for (const { message } of batch) replies.push(this.#apply(message, changed))
+        this.#index.settle()
+      }),
+    )
+    if (!isWritten) {
+      for (const { resolve } of batch) resolve(unwritten)
+      return
+    }
     this.generations.commit(changed.ids, changed.shards)
     for (const [at, { resolve }] of batch.entries()) resolve(replies[at] ?? committed)
-    this.#dropFiles(this.#index.tend())
+    if (this.#onDisk(() => this.#dropFiles(this.#index.tend()))) this.#isTroubled = false
+  }
+
+  /** Does something that writes. False: the disk refused, and nothing of it counts. */
+  #onDisk(act: () => void): boolean {
+    try {
+      act()
+      return true
+    } catch (error) {
+      if (!isDiskError(error)) throw error
+      // Told once, until all goes well again.
+      if (!this.#isTroubled) this.log.error({ err: error }, 'the disk of the catalog fails: changes wait')
+      this.#isTroubled = true
+      // What it remembers of the tables was undone with them.
+      this.#index.close()
+      this.#index = this.#indexWriter()
+      return false
+    }
   }
 
   /** Removes files that no list names: what is left of them is removed at the next start. */

@@ -1,4 +1,4 @@
-import { type Environment, openEnvironment, present, type Table } from '../store/lmdb.js'
+import { type Environment, isDiskError, openEnvironment, present, type Table } from '../store/lmdb.js'
 
 /** Each takes some 200 bytes of memory. */
 export const pinsMax = 100_000
@@ -36,8 +36,8 @@ export class Pins {
   }
 
   /**
-   * Pins content, or lets it go. `bundle`: digest of the bundle that holds its bytes. False: there are too many. It outlives a
-   * kill when this returns.
+   * Pins content, or lets it go. `bundle`: digest of the bundle that holds its bytes. False: there are too many, or the disk
+   * does not take it. It outlives a kill when this returns.
    */
   set(digest: Uint8Array, isPinned: boolean, bundle: Uint8Array = present): boolean {
     const key = keyOf(digest)
@@ -45,10 +45,15 @@ export class Pins {
     const before = this.#known.get(key)
     if (before === holder) return true
     if (isPinned && before === undefined && this.#known.size >= pinsMax) return false
-    this.#environment.write(() => {
-      if (isPinned) this.#table.put(digest, bundle)
-      else this.#table.remove(digest)
-    })
+    try {
+      this.#environment.write(() => {
+        if (isPinned) this.#table.put(digest, bundle)
+        else this.#table.remove(digest)
+      })
+    } catch (error) {
+      if (isDiskError(error)) return false
+      throw error
+    }
     this.#forget(key)
     if (holder !== undefined) this.#note(key, holder)
     return true

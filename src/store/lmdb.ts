@@ -1,6 +1,8 @@
 import { constants, copyFileSync, mkdirSync, readdirSync } from 'node:fs'
+import { constants as systemConstants } from 'node:os'
 import { join } from 'node:path'
 import { type Database, open, type RootDatabase } from 'lmdb'
+import { codeOf } from './blobs.js'
 import { makeFolder } from './folder.js'
 import { BrokenDatabase, databaseFault } from './lmdb-check.js'
 
@@ -212,3 +214,23 @@ export function openEnvironment(path: string, tablesMax = 16, durable = false): 
 
 /** Value of entries whose key says it all. LMDB holds empty values well. */
 export const present: Uint8Array = noBytes
+
+const { EDQUOT, EFBIG, EIO, ENOSPC, EROFS } = systemConstants.errno
+const diskErrors = new Map([
+  ['EDQUOT', EDQUOT],
+  ['EFBIG', EFBIG],
+  ['EIO', EIO],
+  ['ENOSPC', ENOSPC],
+  ['EROFS', EROFS],
+])
+const diskErrorNumbers: ReadonlySet<unknown> = new Set(diskErrors.values())
+
+/**
+ * Whether `write` (or a call of the file system) threw because the disk is full or fails. The transaction was undone then, and
+ * the environment can be used as before. LMDB gives the system's number of an error where Node gives its name.
+ */
+export function isDiskError(error: unknown): boolean {
+  const name = codeOf(error)
+  if (name !== undefined) return diskErrors.has(name)
+  return error instanceof Error && 'code' in error && diskErrorNumbers.has(error.code)
+}

@@ -14,6 +14,7 @@ import { LmdbCatalog } from '../../src/catalog/reader.js'
 import { openCatalogTables } from '../../src/catalog/tables.js'
 import type { Id } from '../../src/format/id.js'
 import { idBytes } from '../../src/format/id.js'
+import { isRefusal } from '../../src/format/refusal.js'
 import { scratch } from '../scratch.js'
 import { blockMessage, dump, filesOnly, itemsMessage, openHouse } from './index-model.js'
 
@@ -186,7 +187,8 @@ t.test('the reply to each message says which rows were added', async (t) => {
   const bundle = made?.bundles[0]
   if (made === undefined || bundle === undefined) throw new Error('the chain is empty')
   const outcome = async (request: IndexRequest): Promise<unknown> => {
-    const { index } = await house.keeper.handle(request)
+    const reply = await house.keeper.handle(request)
+    const index = isRefusal(reply) ? undefined : reply.index
     return index && [index.added, index.known, index.skipped, index.removed]
   }
   const { rootId, items } = bundle
