@@ -7,6 +7,7 @@ import type { BlobDraft } from '../store/blobs.js'
 import type { SmallBlobs } from '../store/segments/small-blobs.js'
 import type { Delivery } from './delivery.js'
 import { openablePath } from './delivery.js'
+import { draftFor } from './draft-room.js'
 import type { FetchParts, FetchWish } from './fetch-parts.js'
 import { FileWriter } from './file-writer.js'
 import { Gathering } from './gathering.js'
@@ -178,7 +179,8 @@ export class Fetch {
         this.parts.meters.brought(found.name, this.#fileBytes)
         return undefined
       }
-      if (broken.refused === 'blocked') return broken
+      // No other source changes that.
+      if (broken.refused === 'blocked' || broken.fault === 'self') return broken
       refusal = weightier(refusal, broken)
       // Nobody broke anything where all readers left.
       if (this.#stopped) return refusal
@@ -229,7 +231,11 @@ export class Fetch {
     ) {
       return this.#gather(target, small)
     }
-    const draft = await this.#drafted()
+    const draft = await this.#drafted(fileBytes)
+    if (isRefusal(draft)) {
+      void leave(found.body)
+      return draft
+    }
     if (!isSmall && (window !== undefined || !this.parts.suspects.has(this.wish.id))) {
       // A digest on record may be another one than these bytes will have: only their own is told, when they are all there.
       const { digest: _unproven, ...rest } = this.#attributes(found, known, undefined)
@@ -254,15 +260,16 @@ export class Fetch {
     const whole = await this.#judged(target, digest)
     if (isRefusal(whole)) return whole
     this.#show(whole, { path: openablePath(draft.handle), offset: 0 })
-    if (isWritten) await this.parts.keeping.keep(draft, this.#keptOf(whole))
+    if (isWritten && draft.isInMemory !== true) await this.parts.keeping.keep(draft, this.#keptOf(whole))
     else await this.parts.store.discard(draft)
     return undefined
   }
 
   /** Only where a source has bytes. */
-  async #drafted(): Promise<BlobDraft> {
-    this.#draft ??= await this.parts.store.draft()
-    return this.#draft
+  async #drafted(sizeBytes: number): Promise<BlobDraft | Refusal> {
+    const draft = this.#draft ?? (await draftFor(sizeBytes, this.parts.store))
+    if (!isRefusal(draft)) this.#draft = draft
+    return draft
   }
 
   /** Takes a small payload: into memory, and into a segment when it is judged. Readers read it there. */
@@ -280,7 +287,9 @@ export class Fetch {
         return undefined
       }
       // It is not kept; who asked for it reads it from a file without a name.
-      this.#draft = await writeAside(await this.#drafted(), gathering.parts, this.parts.store)
+      const { store } = this.parts
+      this.#draft ??= await store.draft()
+      this.#draft = await writeAside(this.#draft, gathering.parts, store)
       this.#show(whole, { path: openablePath(this.#draft.handle), offset: 0 })
       await this.parts.store.discard(this.#draft)
       return undefined

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { type BigIntStats, fstatSync, statSync } from 'node:fs'
+import { type BigIntStats, existsSync, fstatSync, statfsSync, statSync } from 'node:fs'
 import { type FileHandle, mkdir, open, opendir, rename, rm, rmdir, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { decodeBase64url, encodeBase64url } from '../format/base64url.js'
@@ -8,6 +8,8 @@ import { decodeBase64url, encodeBase64url } from '../format/base64url.js'
 export interface BlobDraft {
   readonly handle: FileHandle
   readonly path: string
+  /** It has no name on the disk, and never becomes a blob. */
+  readonly isInMemory?: true
 }
 
 /** Bytes of a file: all of it, or so many from `offset` on. */
@@ -68,6 +70,8 @@ export function isMissing(error: unknown): boolean {
  * removed: readers may map it. One thread writes; any thread reads through `blobPath`.
  */
 export class BlobStore {
+  /** Content that a full disk does not take is held in memory while it is read: all of it together may take so much. */
+  readonly inMemoryMaxBytes: number = 128 * 1024 * 1024
   readonly #drafts: string
   readonly #ahead: BlobDraft[] = []
   #making = 0
@@ -120,7 +124,16 @@ export class BlobStore {
     const path = join(memoryFolder, `sluice-${randomBytes(12).toString('hex')}`)
     const handle = await open(path, 'wx+', 0o600)
     await rm(path, { force: true })
-    return { handle, path }
+    return { handle, path, isInMemory: true }
+  }
+
+  /** Bytes that drafts on the disk and in memory may still take; in memory none where the system has no `/dev/shm`. */
+  freeBytes(): { readonly disk: number; readonly memory: number } {
+    const free = (folder: string): number => {
+      const { bavail, bsize } = statfsSync(folder)
+      return bavail * bsize
+    }
+    return { disk: free(this.folder), memory: existsSync(memoryFolder) ? free(memoryFolder) : 0 }
   }
 
   async #makeAhead(): Promise<void> {

@@ -1,0 +1,77 @@
+import { randomBytes } from 'node:crypto'
+import { join } from 'node:path'
+import t from 'tap'
+import { BlobStore } from '../../src/store/blobs.js'
+import { eventually } from '../eventually.js'
+import { scratch } from '../scratch.js'
+import { drain, gateways, rig, sha256, someId, sure, upstream } from './rig.js'
+
+/** A disk that says how much room it has. */
+class TightStore extends BlobStore {
+  disk = 0
+  memory = 2 ** 40
+  override readonly inMemoryMaxBytes = 5_000_000
+
+  override freeBytes(): { disk: number; memory: number } {
+    return { disk: this.disk, memory: this.memory }
+  }
+}
+
+t.test('what a full disk does not take is served from memory, within a bound, and not kept', async (t) => {
+  const body = randomBytes(2_000_000)
+  const server = await upstream((request, response) => {
+    const range = /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? '')
+    const [start, end] = range === null ? [0, body.length] : [Number(range[1]), Number(range[2]) + 1]
+    const place = range === null ? {} : { 'content-range': `bytes ${start}-${end - 1}/${body.length}` }
+    response.writeHead(range === null ? 200 : 206, { 'content-length': end - start, ...place })
+    response.end(body.subarray(start, end))
+  })
+  const path = scratch('full-disk')
+  const store = new TightStore(join(path, 'blobs'))
+  const house = await rig({ source: gateways([server.url, server.url]), path, store })
+  t.teardown(async () => {
+    await house.close()
+    await server.close()
+  })
+  const edge = house.edge()
+  const digest = sha256(body)
+
+  const [one, two] = [sure(await edge.open(someId())), sure(await edge.open(someId()))]
+  const asked = server.requests.length
+  t.match(await edge.open(someId()), { refused: 'busy', fault: 'self', message: 'the disk is full' })
+  t.equal(server.requests.length, asked + 1, 'another source has no more room: it is not asked')
+  const window = sure(await edge.open(someId(), { start: 1_500_000, end: 1_500_999 }))
+  const inWindow = edge.grow(window)
+  t.ok((await drain(inWindow, 1_500_000, 1_501_000)).equals(body.subarray(1_500_000, 1_501_000)))
+  inWindow.close()
+  for (const opened of [one, two]) {
+    const content = edge.grow(opened)
+    t.ok((await drain(content, 0, body.length)).equals(body), 'all bytes')
+    content.close()
+  }
+  await eventually(() => house.fetcher.held === 0)
+  t.equal(house.catalog.blobSize(digest), undefined, 'not kept')
+  t.same(await house.drafts(), [])
+
+  // The memory was given back with the last reader.
+  for (let turn = 0; turn < 3; turn += 1) {
+    const id = someId()
+    await eventually(async () => {
+      const opened = await edge.open(id)
+      if ('refused' in opened) return false
+      const content = edge.grow(opened)
+      t.ok((await drain(content, 0, body.length)).equals(body))
+      content.close()
+      return true
+    })
+  }
+  store.memory = 1000
+  await eventually(() => house.fetcher.held === 0)
+  t.match(await edge.open(someId()), { refused: 'busy', fault: 'self' }, 'no memory either')
+
+  store.disk = 2 ** 40
+  const content = edge.grow(sure(await edge.open(someId())))
+  t.ok((await drain(content, 0, body.length)).equals(body))
+  content.close()
+  t.ok(await eventually(() => house.catalog.blobSize(digest) !== undefined), 'kept as soon as there is room')
+})
