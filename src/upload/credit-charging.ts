@@ -2,6 +2,7 @@ import { type Clock, pause } from '../actor/clock.js'
 import { type Id, idBytes, idOfBytes } from '../format/id.js'
 import type { ItemHeader } from '../format/item.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import { GroupCommit } from '../ledger/group.js'
 import type { CreditsPort, Payer } from '../payment/port.js'
 import { kyveAddress, nativeAddress, normalizedAddress } from '../proof/address.js'
 import type { Environment, Table } from '../store/lmdb.js'
@@ -23,6 +24,9 @@ const againMs = 2000
 /** Billing goes by this number where the path names that network; the item itself says 3. */
 const kyveType = 101
 
+/** Of one transaction. */
+const wordsMax = 1000
+
 const none = new Uint8Array(0)
 /** Stands for an item whose credits may be held back, and that is not accepted yet. */
 const held = Uint8Array.of(1)
@@ -41,6 +45,8 @@ export function keepUnsettled(environment: Environment, id: Id): void {
 export class CreditCharging implements Charging {
   /** Written before credits are held back: a kill at any moment leaves word of what is to be spent or given back. */
   readonly #unsettled: Table
+  /** Word of those that come in one turn is written in one transaction. */
+  readonly #words: GroupCommit<{ readonly id: Id; readonly isHeld: boolean }, boolean>
   /** Items whose credits are still to be given back: one that comes again waits for it, or it would lose what it pays anew. */
   readonly #refunding = new Set<Id>()
 
@@ -52,6 +58,16 @@ export class CreditCharging implements Charging {
     private readonly closing: AbortSignal,
   ) {
     this.#unsettled = unsettledIn(environment)
+    this.#words = new GroupCommit(async (words) => {
+      // What is not forgotten is settled, or given back, once more by the next process.
+      if (closing.aborted) return words.map(() => false)
+      environment.write(() => {
+        for (const { id, isHeld } of words)
+          if (isHeld) this.#unsettled.put(idBytes(id), held)
+          else this.#unsettled.remove(idBytes(id))
+      })
+      return words.map(() => true)
+    }, wordsMax)
     // What an earlier process left.
     for (const { key, value } of this.#unsettled.from(undefined, Number.MAX_SAFE_INTEGER)) {
       if (value.length === 0) void this.#settle(idOfBytes(key))
@@ -64,7 +80,7 @@ export class CreditCharging implements Charging {
     if (free !== undefined) return free
     if (this.#refunding.has(header.id)) return paymentAway(header.id)
     const order = { ...payerOf(header, uploader), itemId: header.id, bytes }
-    this.environment.write(() => this.#unsettled.put(idBytes(header.id), held))
+    if (!(await this.#words.add({ id: header.id, isHeld: true }))) return paymentAway(header.id)
     const reserved = await this.#inTime(this.credits.reserve(order))
     if (isRefusal(reserved)) {
       // It may have been carried out all the same.
@@ -72,7 +88,7 @@ export class CreditCharging implements Charging {
       return paymentAway(header.id)
     }
     if (!reserved.paid) {
-      this.#forget(header.id)
+      await this.#forget(header.id)
       return reserved.isUnknownWallet ? freeExhausted(bytes) : said.unpaid
     }
     return {
@@ -102,7 +118,7 @@ export class CreditCharging implements Charging {
       const settled = await this.credits.settle(id)
       if (this.closing.aborted) return
       if (!isRefusal(settled)) {
-        this.#forget(id)
+        await this.#forget(id)
         return
       }
       await pause(againMs, this.closing)
@@ -115,7 +131,7 @@ export class CreditCharging implements Charging {
       const refunded = await this.credits.refund(id)
       if (this.closing.aborted) return
       if (!isRefusal(refunded)) {
-        this.#forget(id)
+        await this.#forget(id)
         this.#refunding.delete(id)
         return
       }
@@ -123,8 +139,8 @@ export class CreditCharging implements Charging {
     }
   }
 
-  #forget(id: Id): void {
-    this.environment.write(() => this.#unsettled.remove(idBytes(id)))
+  async #forget(id: Id): Promise<void> {
+    await this.#words.add({ id, isHeld: false })
   }
 
   #inTime<T>(answer: Promise<T | Refusal>): Promise<T | Refusal> {
