@@ -9,13 +9,14 @@ export async function bundleDemo() {
   const { build } = await import('esbuild')
   await mkdir(`${root}dist/demo`, { recursive: true })
   await cp(`${root}src/client/demo/verify.html`, `${root}dist/demo/verify.html`)
-  for (const [name, format] of [
-    ['page', 'esm'],
-    ['worker', 'iife'],
+  for (const [module, name, format] of [
+    ['./page.js', 'verify', 'esm'],
+    // The worker is that of the client's package, as it is.
+    ['../fetch/service-worker.js', 'verify-worker', 'iife'],
   ]) {
     await build({
       stdin: {
-        contents: `import './${name}.js'`,
+        contents: `import '${module}'`,
         resolveDir: `${root}src/client/demo`,
       },
       // The scripts name the modules beside them, which the compiler has written elsewhere.
@@ -28,7 +29,7 @@ export async function bundleDemo() {
             })),
         },
       ],
-      outfile: `${root}dist/demo/${name === 'page' ? 'verify' : 'verify-worker'}.js`,
+      outfile: `${root}dist/demo/${name}.js`,
       bundle: true,
       minify: true,
       format,

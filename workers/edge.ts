@@ -235,6 +235,7 @@ const usage = (): { blobs: number; bytes: number } => {
   const { blobs, bytes } = catalog.usage()
   return { blobs, bytes: bytes + (small?.marks.fileBytes ?? 0) }
 }
+const { upload, payment, liars } = options.services
 const info: InfoParts = {
   vocabulary,
   meters,
@@ -248,6 +249,7 @@ const info: InfoParts = {
     names: { rootHosts: options.hosts?.rootHosts ?? [], resolvers: naming.asked },
     ...(limits === undefined ? {} : { rateLimiter: limitsInfo(limits.buckets) }),
     ...(selling === undefined ? {} : { x402: selling.about }),
+    ...(liars === undefined ? {} : { devnet: { liars } }),
     // A getter, because the document can appear and expire while this thread runs.
     get indexes() {
       return aboutIndexes(offers, vocabulary.pathPrefix, systemClock.now())
@@ -255,7 +257,6 @@ const info: InfoParts = {
   },
 }
 const stored = { catalog, usage, maxBytes: options.cacheMaxBytes }
-const { upload, payment } = options.services
 const orders = [
   overviewOrder({
     ...stored,

@@ -1,10 +1,11 @@
 import { type Clock, systemClock, type Timer } from '../actor/clock.js'
 import type { ForkOptions, GrowingLayer, NodeRecord, PostReply } from './base-layer.js'
 import { ChainStore } from './chain-store.js'
+import type { Listening } from './listening.js'
 import { LiveLayer } from './live.js'
 import type { DevnetOptions } from './options.js'
 import { ReplayLayer } from './replay.js'
-import { type Listening, serveChain } from './server.js'
+import { serveChain } from './server.js'
 
 /** An embedded base-layer node: its own chain, or a folder of real records, behind the HTTP interface of nodes. */
 export class Devnet {

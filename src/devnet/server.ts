@@ -1,21 +1,15 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { BaseLayer, GrowingLayer } from './base-layer.js'
 import { facilitate, facilitatorPath } from './facilitator.js'
+import { type Listening, listening } from './listening.js'
 import { read } from './reads.js'
 import { jsonReply, type NodeReply, textReply } from './reply.js'
 import { write } from './writes.js'
 
 /** Nodes refuse larger ones: 10 MiB of inline data as base64url, and a header. */
 const bodyMax = 15 << 20
-
-export interface Listening {
-  /** `http://host:port`, without a slash at the end. */
-  readonly url: string
-  /** Stops listening and drops idle connections; resolves when the last request is answered. */
-  close(): Promise<void>
-}
 
 /** Serves a chain over the HTTP interface of nodes. A chain that cannot grow answers 405 to what would change it. */
 export async function serveChain(
@@ -36,24 +30,7 @@ export async function serveChain(
     )
   })
   server.keepAliveTimeout = 30_000
-  await listen(server, host, port)
-  const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('the server has no address')
-  return {
-    url: `http://${host}:${address.port}`,
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve())
-        server.closeIdleConnections()
-      }),
-  }
-}
-
-function listen(server: Server, host: string, port: number): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(port, host, () => resolve())
-  })
+  return listening(server, host, port)
 }
 
 async function answer(layer: BaseLayer | GrowingLayer, request: IncomingMessage): Promise<NodeReply> {

@@ -45,7 +45,12 @@ export interface EdgeThread extends QueryAsking {
   /** Opens the admin routes. */
   readonly adminKey: string
   /** Addresses of services of this program, whose orders the same key opens. */
-  readonly services: { readonly upload?: string; readonly payment?: string }
+  readonly services: {
+    readonly upload?: string
+    readonly payment?: string
+    /** Gateways that lie, on a devnet with its site. */
+    readonly liars?: string
+  }
   /** Messages under way to either at most: above the flows of a thread, so that flows are the bound that is met. */
   readonly mailboxMax: number
   readonly catalogPath: string

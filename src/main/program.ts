@@ -18,6 +18,7 @@ import { type Descriptors, descriptorLimit, fitted, shareDescriptors } from './d
 import type { SeededSite, seedSite } from './devnet-site.js'
 import { folders } from './folders.js'
 import { type GatewayPlace, gatewayServiceOf } from './gateway-service.js'
+import { isSeeding, lyingGateways } from './lying-gateways.js'
 import { networkOf } from './network.js'
 import { type PaymentPlace, paymentServiceOf } from './payment-service.js'
 import { found } from './ports.js'
@@ -57,8 +58,9 @@ export async function startProgram(given: Config, log: Log, end: AbortSignal): P
   const gateway = gatewayServiceOf(config, shared, threads, {
     ...{ network: () => ({ ...network, nodes: nodes() }), startedMs },
     adminKey: () => key,
-    services: () => ({ ...uploads.address(), ...credits.address() }),
+    services: () => ({ ...uploads.address(), ...credits.address(), ...liars.address() }),
   })
+  const liars = lyingGateways(config, () => gateway.url())
   const gatewayUrl = (): string => gateway.url() ?? network.gateways[0]?.url ?? ''
   const beside = { host: network.host, nodes, gateway: gatewayUrl, adminKey: () => key }
   const credits = paymentServiceOf(config, shared, threads, { ...beside, free: freeTierOf(config) })
@@ -74,6 +76,7 @@ export async function startProgram(given: Config, log: Log, end: AbortSignal): P
       ...(embedded ? [found('127.0.0.1', server.devnetPort, 'DEVNET_PORT')] : []),
       ...(embedded ? [threads.part('devnet', 'devnet', () => devnetThread(config))] : []),
       ...gateway.steps,
+      ...(gateway.edges.length === 0 ? [] : liars.parts),
       ...credits.ports,
       ...uploads.ports,
       ...sellingSteps(gateway, credits),
@@ -92,12 +95,9 @@ export async function startProgram(given: Config, log: Log, end: AbortSignal): P
       ? await seeded(config, { gateway: url, node, log, end }, gateway.port())
       : nothingSeeded
     end.throwIfAborted()
-    const urls = {
-      ...gateway.urls(),
-      ...uploads.urls(),
-      ...credits.urls(),
-      ...(embedded ? { devnet: node } : {}),
-    }
+    liars.seeded(shown.examples)
+    const chain = embedded ? { devnet: node } : {}
+    const urls = { ...gateway.urls(), ...uploads.urls(), ...credits.urls(), ...chain }
     return { urls, ...shown, lost: supervised.lost, stop }
   } catch (error) {
     await stop()
@@ -117,8 +117,7 @@ const nothingSeeded: SeededSite = { examples: {}, names: {} }
 
 /** Loaded where there is a site to seed. */
 async function seeded(...given: Parameters<typeof seedSite>): Promise<SeededSite> {
-  const [{ server }] = given
-  if (!server.devnetSeed || server.devnetReplayPath !== undefined) return nothingSeeded
+  if (!isSeeding(given[0])) return nothingSeeded
   return (await import('./devnet-site.js')).seedSite(...given)
 }
 

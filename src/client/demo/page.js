@@ -1,6 +1,15 @@
 // Shows what a page sees of gateways that lie: by plain fetch, and by verifiedFetch; then an image through the service worker.
 import { ProvingFetcher } from '../fetch/index.js'
-import { kinds, liarUrl, lyingFetch } from './liars.js'
+
+/** What each kind of liar does, in the order of the page; the devnet's server of liars has them below these names. */
+const kinds = {
+  flips: 'changes one byte',
+  swaps: 'gives another item, with all of its true headers',
+  shifts: 'gives another part than was asked for',
+  delays: 'gives old content under a name',
+}
+/** How long a browser may take to give a page to its new worker. */
+const claimMs = 20_000
 
 const { protocol, host } = location
 // The page is served under a name: behind it is the gateway itself, which browsers reach by two addresses.
@@ -11,6 +20,15 @@ const second = truth.replace('//localhost', '//127.0.0.1')
 const rows = document.querySelector('tbody')
 const say = (where, text) => {
   where.textContent = text
+}
+
+/** The address of the server of liars: another one at each start, so that no stored answer is good. */
+async function liarsUrl() {
+  const response = await fetch(`${truth}/gateway/info`, { cache: 'no-store' })
+  const { devnet } = await response.json()
+  if (devnet?.liars === undefined)
+    throw new Error('No gateways that lie run beside this one: they belong to the devnet of `sluice start`.')
+  return devnet.liars
 }
 
 async function idOf(path) {
@@ -24,25 +42,23 @@ async function digest(bytes) {
 }
 
 /** One liar: what plain fetch believes, and what the proof says. */
-async function show(kind, ids) {
+async function show(kind, ids, liars) {
   const row = rows.insertRow()
   row.id = kind
   const cells = [0, 1, 2].map(() => row.insertCell())
   cells[0].textContent = kinds[kind]
-  const ask = lyingFetch(truth, ids.other)
-  const liar = liarUrl(kind)
+  const liar = `${liars}/${kind}`
   const range = kind === 'shifts' ? { start: 300_000, end: 300_999 } : undefined
   const id = kind === 'shifts' ? ids.large : ids.image
   const headers = range === undefined ? {} : { range: `bytes=${range.start}-${range.end}` }
   const path = kind === 'delays' ? `/gateway/resolver/${name}` : `/raw/${id}`
-  const plain = await ask(liar + path, { headers })
+  const plain = await fetch(liar + path, { headers })
   const bytes = await plain.arrayBuffer()
   say(cells[1], `${plain.status}, ${bytes.byteLength} bytes, ${await digest(bytes)}: no way to tell`)
   const found = []
   const honest = kind === 'delays' ? [truth, second] : [truth]
   const fetcher = new ProvingFetcher({
     gatewayUrls: [liar, ...honest],
-    fetch: ask,
     onFinding: ({ gateway, error }) => found.push({ gateway, code: error.code, message: error.message }),
   })
   const reference = kind === 'delays' ? `ar://${name}/image.png` : id
@@ -59,7 +75,23 @@ async function show(kind, ids) {
   )
 }
 
-async function throughWorker(ids) {
+/** Resolves when the worker answers for this page; rejects where that does not come to pass, as after a forced reload. */
+function taken() {
+  const { serviceWorker } = navigator
+  return new Promise((resolve, reject) => {
+    const late = () => reject(new Error('The worker does not answer for this page. Load the page again.'))
+    const timer = setTimeout(late, claimMs)
+    const look = () => {
+      if (serviceWorker.controller === null) return
+      clearTimeout(timer)
+      resolve()
+    }
+    serviceWorker.addEventListener('controllerchange', look, { once: true })
+    look()
+  })
+}
+
+async function throughWorker(ids, liars) {
   const status = document.querySelector('#worker')
   if (navigator.serviceWorker === undefined) return say(status, 'This browser has no service workers here.')
   const told = document.querySelector('#told')
@@ -67,11 +99,10 @@ async function throughWorker(ids) {
     if (data.sluice !== 'untrue' && data.sluice !== 'refused') return
     told.append(Object.assign(document.createElement('li'), { textContent: data.message }))
   })
-  const gateways = [liarUrl('flips'), liarUrl('swaps'), truth]
-  const query = new URLSearchParams({ gateways: gateways.join(','), truth, other: ids.other })
+  const gateways = [`${liars}/flips`, `${liars}/swaps`, truth]
+  const query = new URLSearchParams({ gateways: gateways.join(',') })
   await navigator.serviceWorker.register(`verify-worker.js?${query}`)
-  await navigator.serviceWorker.ready
-  while (navigator.serviceWorker.controller === null) await new Promise((resolve) => setTimeout(resolve, 20))
+  await taken()
   const image = document.querySelector('#image')
   image.src = ids.image
   await image.decode()
@@ -80,9 +111,11 @@ async function throughWorker(ids) {
 }
 
 try {
-  const [image, large, other] = await Promise.all(['image.png', 'large.bin', 'style.css'].map(idOf))
-  for (const kind of Object.keys(kinds)) await show(kind, { image, large, other })
-  await throughWorker({ image, large, other })
+  const liars = await liarsUrl()
+  say(document.querySelector('#liars'), `They listen at ${liars}.`)
+  const [image, large] = await Promise.all(['image.png', 'large.bin'].map(idOf))
+  for (const kind of Object.keys(kinds)) await show(kind, { image, large }, liars)
+  await throughWorker({ image }, liars)
   document.body.dataset.done = 'yes'
 } catch (error) {
   say(document.querySelector('#worker'), String(error))
