@@ -9,6 +9,10 @@ import type { AcceptedItem } from './uploads.js'
 
 const pieceBytes = 2 ** 20
 
+/** Pieces of at most so many bytes are put together, up to so many. */
+const smallBytes = 16_384
+const gatheredBytes = 65_536
+
 /** Between two items of one stretch: the head of a record, and what is known of its item. */
 const gapMaxBytes = 8192
 
@@ -84,6 +88,30 @@ class LogReader {
   }
 }
 
+/**
+ * Small pieces, put together: each that is given to a reader costs a promise and a turn, which is more than to copy and to hash a
+ * kibibyte.
+ */
+class Gathered {
+  readonly #buffer = Buffer.allocUnsafeSlow(gatheredBytes)
+  size = 0
+
+  /** Copies a piece; false: it is no small one, or there is no room left. */
+  take(piece: Uint8Array): boolean {
+    if (piece.length > smallBytes || this.size + piece.length > gatheredBytes) return false
+    this.#buffer.set(piece, this.size)
+    this.size += piece.length
+    return true
+  }
+
+  /** What was taken, valid until the next piece is. */
+  give(): Uint8Array {
+    const all = this.#buffer.subarray(0, this.size)
+    this.size = 0
+    return all
+  }
+}
+
 /** The data of a bundle: a header, and windows of the log. Nothing is copied to disk. */
 export class BundleData {
   readonly header: Uint8Array
@@ -109,6 +137,7 @@ export class BundleData {
   async *pieces(): AsyncGenerator<Uint8Array, undefined> {
     yield this.header
     const reader = new LogReader(this.logFolder)
+    const gathered = new Gathered()
     try {
       for (const stretch of stretchesOf(this.items)) {
         for (const { place } of stretch.items) {
@@ -116,11 +145,14 @@ export class BundleData {
             const left = { offset: place.offset + done, size: place.sizeBytes - done }
             // What lies in memory is not waited for: of small items there are many.
             const piece = reader.held(place.file, left) ?? (await reader.read(place.file, left, stretch.end))
-            yield piece
             done += piece.length
+            if (gathered.take(piece)) continue
+            if (gathered.size > 0) yield gathered.give()
+            if (!gathered.take(piece)) yield piece
           }
         }
       }
+      if (gathered.size > 0) yield gathered.give()
     } finally {
       await reader.close()
     }
