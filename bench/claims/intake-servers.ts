@@ -56,7 +56,7 @@ export async function startOurs({
   const child = await start(process.execPath, [sluiceProgram, 'start'], {
     env: {
       ...{ PORT: '0', DEVNET_PORT: '0', DATA_PATH: scratch('bench-intake'), UPLOAD_WALLET_FILE: wallet },
-      ...{ DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '0', EDGE_THREADS: '1', SERVICES: services },
+      ...{ DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '0', SERVICES: services },
       ...{ UPLOAD_FREE_WALLETS: wallets.join(','), UPLOAD_FREE_ITEM_BYTES: '10737418240' },
       ...(sandbox ? { UPLOAD_SANDBOX: 'true' } : { UPLOAD_BUNDLE_WAIT_SECONDS: '3600' }),
       ...(unsigned ? { NODE_OPTIONS: `--import=${preload}` } : {}),
