@@ -1,5 +1,9 @@
 /** A ledger of the first format, where each transfer was a row of its own. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { statSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { systemClock } from '../../src/actor/clock.js'
 import { availableOf } from '../../src/ledger/account.js'
@@ -7,6 +11,11 @@ import { EmbeddedLedger } from '../../src/ledger/embedded.js'
 import { numberKey, utf8Of } from '../../src/ledger/lmdb-tables.js'
 import { encodeTransfer, firstHead, nextHead, type Transfer } from '../../src/ledger/transfer.js'
 import { openEnvironment, present } from '../../src/store/lmdb.js'
+import { random } from '../property.js'
+
+const child = fileURLToPath(new URL('damaged-child.js', import.meta.url))
+/** LEDGER_KILLS asks for more. */
+const kills = Number(process.env.LEDGER_KILLS ?? 3)
 
 const common = { reason: 'test', reference: 'r', untilMs: 0, pending: '', about: {} }
 
@@ -32,6 +41,7 @@ async function written(path: string, transfers: readonly Transfer[]): Promise<st
   const environment = openEnvironment(path)
   const table = (name: string) => environment.table(name)
   let head = firstHead
+  const byId = new Map(transfers.map((one) => [one.id, one]))
   environment.write(() => {
     for (const transfer of transfers) {
       const { sequence, id, kind, debit, credit, untilMs, pending } = transfer
@@ -42,7 +52,7 @@ async function written(path: string, transfers: readonly Transfer[]): Promise<st
       table('ids').put(utf8Of(id), key)
       if (kind === 'post' || kind === 'void') {
         table('endings').put(utf8Of(pending), key)
-        const held = transfers.find((one) => one.id === pending)
+        const held = byId.get(pending)
         table('due').remove(Buffer.concat([numberKey(held?.untilMs ?? 0), numberKey(held?.sequence ?? 0)]))
         continue
       }
@@ -90,6 +100,38 @@ t.test('a ledger of the first format is brought into this one, with the same cha
   t.equal(wallet === undefined ? undefined : availableOf(wallet), 10n ** 20n - 2000n * 7n)
   t.strictSame((await ledger.check()).faults, [])
   await ledger.close()
+})
+
+t.test(`killed ${kills} times while it is brought into this format`, async (t) => {
+  const transfers = transfersOf(800)
+  for (let round = 0; round < kills; round += 1) {
+    const path = join(t.testdir(), 'ledger')
+    const head = await written(path, transfers)
+    const before = statSync(join(path, 'data.mdb')).size
+    const running = spawn(process.execPath, [...process.execArgv, child, join(path, 'key.pem'), path], {
+      stdio: ['ignore', 'ignore', 'inherit'],
+    })
+    const gone = once(running, 'close')
+    // It grows when its blocks are written: some kills come before the commit, some after it.
+    const later = Math.floor(random() * 3)
+    const isOver = (): boolean => running.exitCode !== null
+    for (
+      let grown = 0;
+      grown <= later && !isOver();
+      grown += statSync(join(path, 'data.mdb')).size > before ? 1 : 0
+    )
+      await new Promise((resolve) => setImmediate(resolve))
+    running.kill('SIGKILL')
+    await gone
+    const ledger = new EmbeddedLedger({ path, clock: systemClock })
+    const report = await ledger.check()
+    t.strictSame(report.faults, [])
+    // What the process did behind the conversion were ends of what was over.
+    t.ok(report.transfers >= transfers.length)
+    if (report.transfers === transfers.length) t.equal(report.head, head)
+    t.strictSame(await ledger.transfer('late'), transfers.at(-1))
+    await ledger.close()
+  }
 })
 
 t.test('a ledger of a later version is left alone', async (t) => {
