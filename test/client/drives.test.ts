@@ -7,6 +7,7 @@ import t from 'tap'
 import { bundleTags, packBundle } from '../../src/client/bundle-layout.js'
 import { toHex } from '../../src/client/bytes.js'
 import { ClientError } from '../../src/client/errors.js'
+import { DriveIndex } from '../../src/client/fs/drive-index.js'
 import { driveKeyOf, driveSignature, fileKeyOf, opened, sealed } from '../../src/client/fs/drive-keys.js'
 import { Drives, pathIn } from '../../src/client/fs/index.js'
 import { openedPieces } from '../../src/client/fs/opened-pieces.js'
@@ -74,6 +75,33 @@ t.test('keys of passwords are those that clients in use derive', async (t) => {
     )
   t.equal(await failure(opened(ikm.subarray(0, 32), bytes, undefined, iv)), 'wrong-key')
   t.equal(await failure(opened(key, bytes, 'ROT13', iv)), 'wrong-key')
+})
+
+t.test('a list of a drive is whole, or it is an error', async (t) => {
+  const pages = {
+    count: 0,
+    last: Number.POSITIVE_INFINITY,
+    cursor: (at: number): string | undefined => `c${at}`,
+  }
+  const { url } = await serving(t, () => {
+    const at = pages.count++
+    const node = { id: `id${at}`, tags: [], owner: { address: 'a' }, block: null, bundledIn: null }
+    const cursor = pages.cursor(at)
+    const edges = cursor === undefined ? [] : [{ cursor, node }]
+    return { json: { data: { transactions: { pageInfo: { hasNextPage: at < pages.last }, edges } } } }
+  })
+  const list = (change: Partial<typeof pages>): Promise<readonly unknown[]> => {
+    Object.assign(pages, { count: 0, last: Number.POSITIVE_INFINITY, ...change })
+    return new DriveIndex(url, (address, init) => fetch(address, init), 5).query({ 'Drive-Id': 'x' })
+  }
+  t.equal((await list({ last: 4 })).length, 5, 'as many pages as may be asked for')
+  await t.rejects(list({ last: 5 }), { code: 'too-large' }, 'one more')
+  await t.rejects(list({ cursor: () => 'same' }), { code: 'malformed-answer' })
+  t.equal(pages.count, 2, 'pages in a circle are not followed')
+  await t.rejects(list({ cursor: () => undefined }), { code: 'malformed-answer' })
+  t.equal(pages.count, 1)
+  const html = new DriveIndex(url, () => Promise.resolve(new Response('<p>Welcome</p>')))
+  await t.rejects(html.query({}), { code: 'malformed-answer' }, 'a page of HTML')
 })
 
 t.test('long content is encrypted as it is read, so that it opens as a whole', async (t) => {

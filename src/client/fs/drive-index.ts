@@ -1,4 +1,4 @@
-import { textOfBytes } from '../bytes.js'
+import { joined, textOfBytes } from '../bytes.js'
 import { ClientError } from '../errors.js'
 import type { FetchLike } from '../service.js'
 import { type TextTag, tagValueOf } from '../tags.js'
@@ -12,11 +12,24 @@ export interface DriveItems {
 }
 
 const pageSize = 1000
-const pagesMax = 1000
+/** Gateways may give less than is asked for, 100 a page at some: so many are a million items there. */
+const pagesUsualMax = 10_000
+/** A page of items with as many tags as there may be has some 5 MB. */
+const pageBytesMax = 64 * 1024 * 1024
 /** Content of snapshots and metadata is held in memory. */
 const contentBytesMax = 512 * 1024 * 1024
 
 const nodeFields = 'id tags { name value } owner { address } block { height timestamp } bundledIn { id }'
+
+interface Page {
+  readonly edges: readonly { readonly cursor: string; readonly node: ListedItem }[]
+  readonly pageInfo: { readonly hasNextPage: boolean }
+}
+
+interface PageAnswer {
+  readonly data?: { readonly transactions?: Page }
+  readonly errors?: readonly { readonly message: string }[]
+}
 
 interface Range {
   readonly from: number
@@ -29,9 +42,13 @@ export class DriveIndex {
   constructor(
     readonly gatewayUrl: string,
     private readonly fetcher: FetchLike,
+    private readonly pagesMax: number = pagesUsualMax,
   ) {}
 
-  /** All items with these tags, newest first, page by page. */
+  /**
+   * All items with these tags, newest first, page by page. Rejects where there are more pages than it asks for (`too-large`), or
+   * where the pages lead nowhere (`malformed-answer`): a list that leaves something out would look like a smaller drive.
+   */
   async query(tags: Readonly<Record<string, string>>, owner?: string, range?: Range): Promise<ListedItem[]> {
     const variables = {
       tags: Object.entries(tags).map(([name, value]) => ({ name, values: [value] })),
@@ -43,37 +60,46 @@ export class DriveIndex {
     const query = `${head} { transactions(${given}) { pageInfo { hasNextPage } edges { cursor node { ${nodeFields} } } } }`
     const items: ListedItem[] = []
     let after: string | undefined
-    for (let page = 0; page < pagesMax; page++) {
+    const known = new Set<string>()
+    for (let page = 0; page < this.pagesMax; page++) {
       const { edges, pageInfo } = await this.#page(query, {
         ...variables,
         ...(after !== undefined && { after }),
       })
       items.push(...edges.map(({ node }) => node))
+      if (!pageInfo.hasNextPage) return items
       after = edges.at(-1)?.cursor
-      if (!pageInfo.hasNextPage || after === undefined) break
+      if (after === undefined || known.has(after)) {
+        const found = `${this.gatewayUrl} says that more follows, and gives the same page or none`
+        throw new ClientError('malformed-answer', found, 'use another gateway')
+      }
+      known.add(after)
     }
-    return items
+    const found = `${this.gatewayUrl} has more than ${this.pagesMax} pages of items of this drive`
+    throw new ClientError('too-large', found, 'use another gateway, or make a snapshot of the drive')
   }
 
-  async #page(
-    query: string,
-    variables: object,
-  ): Promise<{ edges: { cursor: string; node: ListedItem }[]; pageInfo: { hasNextPage: boolean } }> {
+  async #page(query: string, variables: object): Promise<Page> {
     const response = await this.fetcher(`${this.gatewayUrl}/graphql`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify({ query, variables }),
     })
     if (response.status !== 200) throw this.#failed(response.status)
-    const { data, errors } = (await response.json()) as {
-      data?: {
-        transactions?: { edges: { cursor: string; node: ListedItem }[]; pageInfo: { hasNextPage: boolean } }
-      }
-      errors?: { message: string }[]
-    }
+    const { data, errors } = this.#answerOf(await this.#held(response, pageBytesMax, 'a page'))
     if (data?.transactions !== undefined) return data.transactions
     const found = `${this.gatewayUrl}: ${errors?.[0]?.message ?? 'no answer to a query'}`
     throw new ClientError('malformed-answer', found, 'use another gateway')
+  }
+
+  #answerOf(bytes: Uint8Array): PageAnswer {
+    try {
+      return (JSON.parse(textOfBytes(bytes)) ?? {}) as PageAnswer
+    } catch (error) {
+      if (!(error instanceof SyntaxError)) throw error
+      const found = `${this.gatewayUrl} answers a query with no JSON`
+      throw new ClientError('malformed-answer', found, 'check the address of the gateway')
+    }
   }
 
   #failed(status: number): ClientError {
@@ -93,13 +119,23 @@ export class DriveIndex {
 
   /** The same at once: for what is short. Encrypted content proves itself. */
   async content(id: string): Promise<Uint8Array> {
-    const response = await this.ask(id)
-    if (Number(response.headers.get('content-length')) > contentBytesMax) {
-      await response.body?.cancel()
-      const found = `${id} has more than ${contentBytesMax} bytes`
-      throw new ClientError('too-large', found, 'fetch it by verifiedFetch')
+    return this.#held(await this.ask(id), contentBytesMax, id)
+  }
+
+  /** A body of at most so many bytes; the length that is told is not relied on. */
+  async #held(response: Response, bytesMax: number, what: string): Promise<Uint8Array> {
+    const pieces: Uint8Array[] = []
+    let size = Number(response.headers.get('content-length') ?? 0) > bytesMax ? Number.POSITIVE_INFINITY : 0
+    const reader = (response.body as ReadableStream<Uint8Array> | null)?.getReader()
+    while (size <= bytesMax) {
+      const { done, value } = (await reader?.read()) ?? { done: true, value: undefined }
+      if (done) return joined(...pieces)
+      size += value.length
+      pieces.push(value)
     }
-    return new Uint8Array(await response.arrayBuffer())
+    await reader?.cancel()
+    const found = `${this.gatewayUrl}: ${what} has more than ${bytesMax} bytes`
+    throw new ClientError('too-large', found, 'fetch it by verifiedFetch, or use another gateway')
   }
 
   /** The tags of an item. */
