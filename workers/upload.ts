@@ -335,7 +335,10 @@ const host = serviceHost({
 const sandbox =
   given.sandbox === undefined
     ? undefined
-    : new Sandbox({ uploads, log: intake, announcer, clock: systemClock, ...given.sandbox })
+    : new Sandbox({
+        ...{ uploads, log: intake, announcer, clock: systemClock, ...given.sandbox },
+        ...(news === undefined ? {} : { news }),
+      })
 if (sandbox === undefined) bundler.start()
 void webhooks?.run()
 void receiptNews?.catchUp((item) => acceptor.receipt(item))

@@ -1,3 +1,5 @@
+import { type Id, idBytes } from '../format/id.js'
+
 /**
  * The key of a transaction or data item in chain order (16 bytes, so that byte order is chain order): block
  * height u32, place in the block u24 (index of the transaction, then whether it is an item inside it), the
@@ -37,6 +39,13 @@ export function writeRowKey(
   key.writeUIntBE(index * 2 + (isItem ? 1 : 0), 4, 3)
   for (let byte = 0; byte < rowKeyIdBytes; byte += 1) key[7 + byte] = id[byte] as number
   return key
+}
+
+/** Keys of items that are in no block yet, one behind the other. */
+export function pendingKeys(ids: readonly Id[]): Uint8Array {
+  const keys = new Uint8Array(ids.length * rowKeyBytes)
+  for (const [at, id] of ids.entries()) keys.set(rowKey(undefined, 0, true, idBytes(id)), at * rowKeyBytes)
+  return keys
 }
 
 /** The first key that a row of this height can have. */

@@ -25,7 +25,7 @@ export interface GatewayNewsParts {
   readonly closing: AbortSignal
 }
 
-/** Headers of one message. */
+/** Headers or ids of one message. */
 const batchMax = 100
 /** What waits at most: a gateway that is away for longer finds the rest in the blocks. */
 const waitingMax = 200_000
@@ -35,13 +35,16 @@ const againMaxMs = 300_000
 
 const itemKind = 1
 const bundleKind = 2
+/** After those above, so that nothing is forgotten before it was told. */
+const goneKind = 3
 const none = new Uint8Array(0)
 
 type Sent = 'done' | 'refused' | 'later'
 
 /**
- * Tells a gateway on another machine of accepted items, so that it shows them at once, and of bundles in blocks, so that it opens
- * them. What is to be told lies on disk until the gateway has heard it.
+ * Tells a gateway on another machine of accepted items, so that it shows them at once, of bundles in blocks, so that it opens
+ * them, and of items that a sandbox keeps no more, so that it forgets them. What is to be told lies on disk until the gateway has
+ * heard it.
  */
 export class GatewayNews {
   readonly #table: Table
@@ -59,6 +62,11 @@ export class GatewayNews {
 
   addBundle(id: Id): void {
     this.parts.environment.write(() => this.#add(bundleKind, id))
+  }
+
+  /** An item is kept no more, and will be in no block. Only inside a `write` of the environment. */
+  addGone(id: Id): void {
+    this.#add(goneKind, id)
   }
 
   #add(kind: number, id: Id): void {
@@ -100,13 +108,16 @@ export class GatewayNews {
     const [first] = this.#table.from(undefined, 1)
     if (first === undefined) return 'idle'
     const kind = first.key[0] ?? 0
-    const keys = kind === itemKind ? this.#table.from(first.key, batchMax).map(({ key }) => key) : [first.key]
+    const atOnce = kind === bundleKind ? 1 : batchMax
+    const keys = this.#table.from(first.key, atOnce).map(({ key }) => key)
     const batch = keys.filter((key) => key[0] === kind)
     const ids = batch.map((key) => idOfBytes(key.subarray(9)))
     const sent =
       kind === itemKind
         ? await this.#send('queue-data-item', this.#headers(ids))
-        : await this.#send('queue-bundle', { id: ids[0] })
+        : kind === bundleKind
+          ? await this.#send('queue-bundle', { id: ids[0] })
+          : await this.#send('forget-data-item', ids)
     if (sent === 'later') return sent
     this.parts.environment.write(() => {
       for (const key of batch) this.#table.remove(key)

@@ -1,8 +1,8 @@
 import type { Address } from '../actor/address.js'
 import { pause } from '../actor/clock.js'
 import type { CatalogReply, CatalogRequest } from '../catalog/protocol.js'
-import { rowKey, rowKeyBytes } from '../catalog/row-key.js'
-import { type Id, idBytes, idOfBytes } from '../format/id.js'
+import { pendingKeys } from '../catalog/row-key.js'
+import { type Id, idOfBytes } from '../format/id.js'
 import type { ItemHeader } from '../format/item.js'
 import { isRefusal } from '../format/refusal.js'
 import { packFound } from '../ingest/rows.js'
@@ -48,8 +48,7 @@ export class ItemAnnouncer {
   /** The index shows these items no more when it resolves with true; false: the program ends first. What is in blocks stays. */
   async forget(ids: readonly Id[]): Promise<boolean> {
     if (this.keeper === undefined) return true
-    const keys = new Uint8Array(ids.length * rowKeyBytes)
-    for (const [at, id] of ids.entries()) keys.set(rowKey(undefined, 0, true, idBytes(id)), at * rowKeyBytes)
+    const keys = pendingKeys(ids)
     while (!this.closing.aborted) {
       const reply = await this.keeper.ask({ kind: 'remove-items', keys })
       if (!isRefusal(reply)) return !this.closing.aborted

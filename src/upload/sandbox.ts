@@ -1,5 +1,6 @@
 import type { Clock, Timer } from '../actor/clock.js'
 import type { DurableLog } from '../store/segments/durable-log.js'
+import type { GatewayNews } from './gateway-news.js'
 import type { ItemAnnouncer } from './item-announcer.js'
 import type { AcceptedItem, Uploads } from './uploads.js'
 
@@ -7,6 +8,8 @@ export interface SandboxParts {
   readonly uploads: Uploads
   readonly log: Pick<DurableLog, 'release'>
   readonly announcer: Pick<ItemAnnouncer, 'forget'>
+  /** Absent: no gateway elsewhere was told of them. */
+  readonly news?: Pick<GatewayNews, 'addGone'>
   readonly clock: Clock
   /** Items are kept for so long. */
   readonly keepMs: number
@@ -52,10 +55,11 @@ export class Sandbox {
   }
 
   #remove(items: readonly AcceptedItem[]): void {
-    const { uploads, log } = this.parts
+    const { uploads, log, news } = this.parts
     uploads.environment.write(() => {
       for (const item of items) {
         uploads.unqueue(item)
+        news?.addGone(item.id)
         uploads.put({
           ...item,
           released: true,

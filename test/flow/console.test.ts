@@ -131,6 +131,16 @@ async function orders(t: Test, running: Running, path: string): Promise<void> {
   t.strictSame(await found.json(), {
     data: { transactions: { edges: [{ node: { id, bundledIn: null, block: null } }] } },
   })
+  t.match(await order('POST', 'forget-data-item', [stranger, id, running.examples.item]), {
+    status: 200,
+    body: { message: 'Data item(s) forgotten' },
+  })
+  const forgotten = await fetch(`${gateway}/graphql`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ query }),
+  })
+  t.strictSame(await forgotten.json(), { data: { transactions: { edges: [] } } })
   const { rootTxId } = JSON.parse(
     (await askAt(gateway, `/gateway/offsets/${running.examples.item}`)).body.toString(),
   )
@@ -160,6 +170,8 @@ async function orders(t: Test, running: Running, path: string): Promise<void> {
     ['queue-data-item', {}, 'Must provide array of data item headers'],
     ['queue-data-item', [{ ...header, id: 'x' }], 'Must provide array of data item headers'],
     ['queue-data-item', Array(10_001).fill(1), 'Too many data item headers: 10000 at most'],
+    ['forget-data-item', {}, 'Must provide array of ids'],
+    ['forget-data-item', ['short'], "Must provide 'id'"],
     ['queue-bundle', {}, "Must provide 'id'"],
     ['queue-bundle', { id: 'short' }, "Must provide 'id'"],
     ['queue-bundle', { id, bypassFilter: 'yes' }, "'bypassFilter' must be a boolean"],

@@ -56,3 +56,22 @@ t.test('accepted items and bundles are told until they are heard, through a kill
   t.equal(heard.filter(({ path }) => path.endsWith('/queue-data-item')).length, 1)
   t.equal(await second.stop(), 0)
 })
+
+t.test('what a sandbox keeps no more is forgotten elsewhere, too', async (t) => {
+  const heard: { readonly path: string; readonly body: unknown }[] = []
+  const web = await serveWeb(t, (call) => {
+    heard.push({ path: call.path, body: JSON.parse(call.text) })
+    call.json(200, {})
+  })
+  const program = await run(t, t.testdir(), {
+    ...{ DEVNET_SEED: 'false', UPLOAD_SANDBOX: 'true', UPLOAD_SANDBOX_KEEP_SECONDS: '2' },
+    ...{ UPLOAD_GATEWAY_ADMIN_URL: `${web.url}/gateway/admin`, UPLOAD_GATEWAY_ADMIN_KEY: 'key' },
+  })
+  const item = signItem(ed25519Signer(Buffer.alloc(32, 4)), {}, Buffer.from('old news'))
+  const answer = await fetch(`${program.urls.upload}/tx`, { method: 'POST', body: item })
+  const { id } = (await answer.json()) as { id: string }
+  const gone = await eventually(() => heard.find(({ path }) => path.endsWith('/forget-data-item')))
+  t.same(gone, { path: '/gateway/admin/forget-data-item', body: [id] })
+  t.equal(heard[0]?.path, '/gateway/admin/queue-data-item', 'after it was told of')
+  t.equal(await program.stop(), 0)
+})

@@ -1,6 +1,7 @@
 import type { ItemInput } from '../../catalog/index-protocol.js'
 import { packItems } from '../../catalog/pack.js'
 import type { CatalogRequest } from '../../catalog/protocol.js'
+import { pendingKeys } from '../../catalog/row-key.js'
 import { idOfBytes } from '../../format/id.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { sha256 } from '../../proof/digest.js'
@@ -46,6 +47,14 @@ export function indexOrders(parts: IndexOrderParts): Order[] {
       statuses: [200, 503],
       bodyMaxBytes: itemsBodyMaxBytes,
       act: (asked) => queueItems(parts, asked),
+    },
+    {
+      method: 'POST',
+      path: 'forget-data-item',
+      summary: 'Forgets announced items that will be in no bundle',
+      statuses: [200, 503],
+      bodyMaxBytes: itemsBodyMaxBytes,
+      act: (asked) => forgetItems(parts, asked),
     },
     {
       method: 'GET',
@@ -115,5 +124,15 @@ async function queueItems({ keeper }: IndexOrderParts, { body }: Asked): Promise
   }
   const reply = await keeper.ask(words)
   if (!isRefusal(reply)) return done('Data item(s) queued')
+  return { status: 503, body: reply.message, retryAfterSeconds: 1 }
+}
+
+/** Only what was announced is forgotten: items in a bundle, and what is not known here, stay as they are. */
+async function forgetItems({ keeper }: IndexOrderParts, { body }: Asked): Promise<Told> {
+  const { goneBody } = await shapes()
+  const read = readBody(goneBody, body)
+  if (isTold(read)) return read
+  const reply = await keeper.ask({ kind: 'remove-items', keys: pendingKeys(read) })
+  if (!isRefusal(reply)) return done('Data item(s) forgotten')
   return { status: 503, body: reply.message, retryAfterSeconds: 1 }
 }

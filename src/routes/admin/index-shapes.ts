@@ -14,6 +14,8 @@ const id = z.string({ error: "Must provide 'id'" }).transform((text, context) =>
 })
 /** Body of the order to index a transaction. */
 export const transactionBody = z.object({ id }, object)
+/** Body of the order to forget announced items. */
+export const goneBody = z.array(id, { error: 'Must provide array of ids' }).max(itemsMax)
 /** Body of the order to open a bundle. */
 export const bundleBody = z.object(
   { id, bypassFilter: z.boolean({ error: "'bypassFilter' must be a boolean" }).default(true) },
