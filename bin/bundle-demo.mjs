@@ -1,6 +1,6 @@
 // Puts together the demonstration that the devnet's site carries: a page, its script and a service worker, into dist/demo/.
 // They are made of what the compiler wrote.
-import { cp, mkdir } from 'node:fs/promises'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -8,7 +8,10 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 export async function bundleDemo() {
   const { build } = await import('esbuild')
   await mkdir(`${root}dist/demo`, { recursive: true })
-  await cp(`${root}src/client/demo/verify.html`, `${root}dist/demo/verify.html`)
+  const { palette } = await import(`${root}dist/src/http/palette.js`)
+  const page = await readFile(`${root}src/client/demo/verify.html`, 'utf8')
+  const coloured = page.replace('<style>\n', () => `<style>\n${palette}`)
+  await writeFile(`${root}dist/demo/verify.html`, coloured)
   for (const [module, name, format] of [
     ['./page.js', 'verify', 'esm'],
     // The worker is that of the client's package, as it is.

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { decodeBase64url, encodeBase64url } from '../format/base64url.js'
 import type { Request } from '../http/exchange.js'
 import { inHtml } from '../http/page.js'
+import { palette } from '../http/palette.js'
 import type { Offers, Quote } from './offer.js'
 import { inUsdc } from './price.js'
 import type { Usdc } from './usdc.js'
@@ -73,7 +74,7 @@ function inWords(bytes: number): string {
 export class Paywall {
   readonly #lines: string
   readonly #script = readFileSync(new URL('paywall.js', folder), 'utf8')
-  readonly #style = readFileSync(new URL('paywall.css', folder), 'utf8')
+  readonly #style = palette + readFileSync(new URL('paywall.css', folder), 'utf8')
 
   constructor(
     private readonly offers: Offers,

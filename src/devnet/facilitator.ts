@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { authorizationDigest, signerOf } from '../admission/authorization.js'
 import { isUnreadable, type Presented, readPayment } from '../admission/presented.js'
 import { type Usdc, usdcOf } from '../admission/usdc.js'
+import { fieldsOf } from '../chain/shape.js'
 import { jsonReply, type NodeReply } from './reply.js'
 
 /** Where the embedded node settles payments by x402, below its address. */
@@ -48,7 +49,7 @@ interface Paid {
 }
 
 function readBody(body: string): Paid | undefined {
-  const given = parsed(body)
+  const given = fieldsOf(body)
   const payload = given?.paymentPayload
   const version = given?.x402Version
   if (version !== 1 && version !== 2) return undefined
@@ -57,18 +58,6 @@ function readBody(body: string): Paid | undefined {
   const { network } = read
   const usdc = Object.values<Usdc>(usdcOf).find((one) => one.network === network || one.caip2 === network)
   return usdc === undefined ? undefined : { read, usdc, network }
-}
-
-function parsed(text: string): Readonly<Record<string, unknown>> | undefined {
-  try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null
-      ? (value as Readonly<Record<string, unknown>>)
-      : undefined
-  } catch (error) {
-    if (error instanceof SyntaxError) return undefined
-    throw error
-  }
 }
 
 function faultOf({ authorization, signature }: Presented, usdc: Usdc): string | undefined {

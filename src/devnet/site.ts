@@ -1,6 +1,7 @@
 import { createCipheriv } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { crc32, deflateSync } from 'node:zlib'
+import { palette } from '../http/palette.js'
 
 /** One file of the seeded site. */
 export interface SitePage {
@@ -64,10 +65,11 @@ const page = `<!doctype html>
 </html>
 `
 
-const style = `:root { color-scheme: light dark; font: 18px/1.5 system-ui, sans-serif }
-body { margin: 0; display: grid; place-items: center; min-height: 100vh }
+const style = `${palette}:root { font: 18px/1.5 system-ui, sans-serif }
+body { margin: 0; background: var(--page); color: var(--ink); display: grid; place-items: center; min-height: 100vh }
 main { max-width: 34rem; padding: 2rem }
 h1 { font-size: 3rem; margin: 0 }
+a { color: var(--accent) }
 img { max-width: 100%; height: auto; border-radius: 0.5rem }
 `
 

@@ -68,7 +68,7 @@ function toldTo(request: Request, answer: SmallAnswer): Whole {
   if (words === undefined) return { type, lines: coded, body }
   const varying = `${coded}\r\nVary: Accept`
   if (!takesPages(request)) return { type, lines: varying, body }
-  const page = errorPage(code, status, words)
+  const page = errorPage(code, status, words, whole.lines)
   return { type: htmlType, lines: varying + page.lines, body: page.html }
 }
 
@@ -86,11 +86,23 @@ export function takesPages(request: Request): boolean {
   return request.header('accept')?.startsWith('text/html') === true
 }
 
-function errorPage(code: FailureCode, status: number, words: string): { html: string; lines: string } {
+/** `lines`: header lines of the answer. Browsers do not show Retry-After (RFC 9110 section 10.2.3), so the page says it. */
+function errorPage(
+  code: FailureCode,
+  status: number,
+  words: string,
+  lines: string,
+): { html: string; lines: string } {
   const { title, hint } = errorCodes[code]
+  const seconds = /\r\nRetry-After: (\d+)/i.exec(lines)?.[1]
+  const again = seconds === undefined ? '' : `<dt>Try again</dt><dd>${inSeconds(Number(seconds))}</dd>`
   return makePage(
     title,
     `<section><p>${inHtml(words)}</p><p class="quiet">${inHtml(hint)}</p></section>
-<section><dl><dt>Status</dt><dd>${status}</dd><dt>Code</dt><dd><code>${code}</code></dd></dl></section>`,
+<section><dl><dt>Status</dt><dd>${status}</dd><dt>Code</dt><dd><code>${code}</code></dd>${again}</dl></section>`,
   )
+}
+
+function inSeconds(seconds: number): string {
+  return seconds === 1 ? 'in 1 second' : `in ${seconds} seconds`
 }

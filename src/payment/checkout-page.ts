@@ -1,3 +1,5 @@
+import { inHtml } from '../http/page.js'
+import { palette } from '../http/palette.js'
 import type { CardQuote } from './cards.js'
 import { minorDigits } from './rates.js'
 
@@ -11,13 +13,14 @@ export const pageLines = [
 ].join('\r\n')
 
 const style =
-  ':root{color-scheme:light dark}' +
-  'body{font:16px/1.5 system-ui;margin:10vh auto;max-width:26rem;padding:0 1rem}h1{font-size:1.3rem}' +
-  'input,button{font:inherit;width:100%;box-sizing:border-box;padding:.6rem;margin:.3rem 0}' +
-  'button{border:0;border-radius:.4rem;background:#175;color:#fff;cursor:pointer}small{color:#555}' +
-  'p,code{overflow-wrap:anywhere}' +
-  '.note{padding:.6rem;border-radius:.4rem;background:#eee}@media(prefers-color-scheme:dark){' +
-  'body{background:#111;color:#eee}.note{background:#222}small{color:#aaa}}'
+  palette +
+  'body{font:16px/1.5 system-ui,sans-serif;margin:10vh auto;max-width:26rem;padding:0 1rem;' +
+  'background:var(--page);color:var(--ink)}h1{font-size:1.3rem}' +
+  'input,button{font:inherit;width:100%;box-sizing:border-box;padding:.6rem;margin:.3rem 0;border-radius:.4rem}' +
+  'input{border:1px solid var(--line);background:var(--card);color:var(--ink)}' +
+  'button{border:0;background:var(--accent);color:var(--card);cursor:pointer}small{color:var(--quiet)}' +
+  'p,code{overflow-wrap:anywhere}.note{padding:.6rem;border-radius:.4rem}' +
+  '.note[role=status]{background:var(--good-ground)}.note[role=alert]{background:var(--warn-ground)}'
 
 /** The page where a test card is charged. `note`: what happened last. */
 export function checkoutPage(quote: CardQuote, state: 'open' | 'paid', note = ''): string {
@@ -75,8 +78,4 @@ export function safeTarget(url: string | undefined): string | undefined {
 function amountOf({ amount, currency }: CardQuote): string {
   const digits = minorDigits(currency)
   return `${(amount / 10 ** digits).toFixed(digits)} ${currency.toUpperCase()}`
-}
-
-function inHtml(text: string): string {
-  return text.replace(/[&<>"']/g, (mark) => `&#${mark.charCodeAt(0)};`)
 }

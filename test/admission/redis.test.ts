@@ -5,6 +5,7 @@ import { type BucketRules, Ticket } from '../../src/admission/buckets.js'
 import { Clients } from '../../src/admission/clients.js'
 import { RedisBuckets, type RedisOptions } from '../../src/admission/redis.js'
 import { clientAt, conform, named } from '../conformance/buckets.js'
+import { suspend } from '../suspend.js'
 import { dataFolder, silent, someClients } from './house.js'
 import { freePort, hasRedis, type RedisServer, startRedis, until } from './redis-server.js'
 
@@ -173,7 +174,7 @@ t.test(
     const server = await running(t)
     const buckets = await up(bucketsAt(server.port, { timeoutMs: 3000 }))
     t.teardown(() => buckets.close())
-    server.process.kill('SIGSTOP')
+    await suspend(server.process)
     const began = systemClock.monotonic()
     const all = await Promise.all(
       Array.from({ length: 5 }, () => buckets.take(client, named('/x'), 10, false)),

@@ -3,6 +3,7 @@ import t, { type Test } from 'tap'
 import { newAccount, payee } from '../admission/scene.js'
 import { payment } from '../admission/shop.js'
 import { eventually } from '../eventually.js'
+import { suspend } from '../suspend.js'
 import { type Running, run } from './running.js'
 import { buyer, itemOf, offerIn, post, type Scene, signed, type Told } from './usdc-scene.js'
 
@@ -132,7 +133,7 @@ t.test('a payment service that hangs is waited for less than a second', async (t
   const signedUrl = `${url}/x402/upload/signed`
   const item = itemOf('patience')
   const asked = await posted(signedUrl, item)
-  bank.process.kill('SIGSTOP')
+  await suspend(bank.process)
   t.equal((await post(signedUrl, item)).status, 503)
   t.equal((await post(`${url}/tx`, item)).status, 503)
   t.equal((await fetch(`${url}/price/x402/data-item/usdc-base-sepolia/1000`)).status, 503)

@@ -9,6 +9,7 @@ import { remembered } from '../../src/names/remembered.js'
 import { hasRedis, startRedis, until } from '../admission/redis-server.js'
 import { conformResolver } from '../conformance/resolver.js'
 import { someId } from '../source/rig.js'
+import { suspend } from '../suspend.js'
 import { HandClock } from './hand-clock.js'
 
 const skip = hasRedis ? false : 'no redis-server here'
@@ -120,7 +121,7 @@ t.test(
       t.equal(await memory.recall('gateway', site), undefined, text)
     }
     redis.disconnect()
-    server.process.kill('SIGSTOP')
+    await suspend(server.process)
     t.equal(await memory.recall('gateway', site), undefined, 'hangs')
     server.process.kill('SIGCONT')
     await server.stop()
