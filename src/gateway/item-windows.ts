@@ -59,8 +59,8 @@ export class ItemWindows {
 
   /** The payload of an entry that has none of its own in the store; undefined where it is in no bundle here. */
   open(entry: Entry): FoundWindow | undefined {
-    const { place, size } = entry.attributes
-    if (place === undefined || size === 0 || bareType(entry.contentType) === manifestType) return undefined
+    const { place } = entry.attributes
+    if (place === undefined || bareType(entry.contentType) === manifestType) return undefined
     const root = this.#rootOf(place)
     if (root === undefined || isFalse(entry, place, root)) return undefined
     const whole = this.parts.open(root)

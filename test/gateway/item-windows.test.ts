@@ -67,7 +67,7 @@ async function isServed(t: Test, on: Stage, { id, payload }: Made): Promise<void
 t.test('an item of a bundle in the store is served out of it, without a copy', async (t) => {
   const on = await stage()
   t.teardown(() => on.close())
-  const items = [1, 900, 5000, 60_000].map((size) => itemOf(randomBytes(size)))
+  const items = [0, 1, 900, 5000, 60_000].map((size) => itemOf(randomBytes(size)))
   await bundled(on, items)
   for (let round = 0; round < 3; round += 1) for (const item of items) await isServed(t, on, item)
   t.same(on.asked, [], 'nobody was asked')
@@ -94,6 +94,7 @@ t.test('large items, and those whose signatures take long to check, are judged e
   const items = [
     itemOf(randomBytes(3_000_000)),
     itemOf(randomBytes(2000), ethereum),
+    itemOf(Buffer.alloc(0), ethereum),
     itemOf(randomBytes(500)),
   ]
   await bundled(on, items)
