@@ -73,7 +73,9 @@ t.test('more connections than descriptors end nothing, and each is served when t
     })
     sockets.push(socket)
   }
-  const told = await eventually(() => log.find(({ msg }) => msg?.startsWith('no room for more connections')))
+  const told = await eventually(() =>
+    log.find(({ msg }) => msg?.startsWith('the limit of open connections is reached')),
+  )
   t.ok((told.max ?? 0) > 0 && (told.open ?? 0) <= (told.max ?? 0))
   for (const socket of sockets.slice(0, 60)) socket.destroy()
   await eventually(() => answers + 60 >= 400 || answers > 340)
