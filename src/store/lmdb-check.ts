@@ -53,6 +53,11 @@ class Broken extends Error {}
  * meanwhile, but where `pagesMax` is 0. Throws where the file cannot be read.
  */
 export function databaseFault(path: string, pagesMax: number): string | undefined {
+  return inDataFile(path, (file) => (fstatSync(file).isFile() ? faultIn(file, pagesMax) : 'it is no file'))
+}
+
+/** What `read` finds in the data file of the environment in folder `path`; undefined where there is none yet. */
+function inDataFile<Found>(path: string, read: (file: number) => Found): Found | undefined {
   let file: number
   try {
     file = openSync(join(path, 'data.mdb'), 'r')
@@ -61,8 +66,7 @@ export function databaseFault(path: string, pagesMax: number): string | undefine
     throw error
   }
   try {
-    if (!fstatSync(file).isFile()) return 'it is no file'
-    return faultIn(file, pagesMax)
+    return read(file)
   } finally {
     closeSync(file)
   }
@@ -81,22 +85,12 @@ export function lastingFault(path: string, pagesMax: number): string | undefined
 
 /** A number that every transaction in the data file raises; undefined where its header cannot be read. */
 function transactions(path: string): bigint | undefined {
-  let file: number
-  try {
-    file = openSync(join(path, 'data.mdb'), 'r')
-  } catch (error) {
-    if (isMissing(error)) return undefined
-    throw error
-  }
-  try {
+  return inDataFile(path, (file) => {
     const first = metaAt(file, 0)
     if (typeof first === 'string') return undefined
     const second = metaAt(file, first.pageBytes)
-    if (typeof second === 'string') return undefined
-    return first.transaction + second.transaction
-  } finally {
-    closeSync(file)
-  }
+    return typeof second === 'string' ? undefined : first.transaction + second.transaction
+  })
 }
 
 function faultIn(file: number, pagesMax: number): string | undefined {
