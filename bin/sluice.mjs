@@ -1,11 +1,13 @@
-#!/usr/bin/env node
+#!/usr/bin/env -S node --single-threaded-gc
 // The `sluice` command. It works in a checkout before any build, too: then it says what is missing.
 import { existsSync } from 'node:fs'
 import { setFlagsFromString } from 'node:v8'
 
 // V8 has four threads that collect garbage for all threads of the program, at the priority of none of them: while they clear up
-// after a query or a bundle, they keep the processor from threads that answer requests. The young garbage, which is nearly all,
-// is collected by each thread itself, at its own priority. Flags about marking must not change in a program that runs: V8 stops.
+// after a query or a bundle, they keep the processor from threads that answer requests. So each thread collects its own garbage,
+// at its own priority: docs/decisions/garbage-collection.md. The word in the first line is given by package.json, the unit and
+// the container, too. Where it is not given, this much can still be had: V8 stops when flags about marking change in a program
+// that runs, but the young garbage is nearly all.
 setFlagsFromString('--no-parallel-scavenge')
 
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)

@@ -8,7 +8,7 @@ import { parseId } from '../../src/format/id.js'
 import { sha256 } from '../../src/proof/digest.js'
 import { Seeding } from '../corpus/seed.js'
 import { plainEnvironment } from '../kit/child.js'
-import { sluiceProgram, workFolder } from '../kit/folders.js'
+import { sluiceWords, workFolder } from '../kit/folders.js'
 import type { PlanFile } from '../load/load.js'
 import { type CaseWords, failed, type Metrics, type Row } from '../report/results.js'
 import { type Candidate, stopAll } from '../rivals/candidate.js'
@@ -50,7 +50,7 @@ function dumpOf(items: number): string {
 
 function importDump(dataPath: string, dump: string): void {
   const env = { ...plainEnvironment, DATA_PATH: dataPath }
-  const words = [sluiceProgram, 'import', dump, '--no-verify']
+  const words = [...sluiceWords, 'import', dump, '--no-verify']
   const done = spawnSync(process.execPath, words, { env, encoding: 'utf8' })
   if (done.status !== 0) throw new Error(done.stdout + done.stderr)
 }

@@ -1,6 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import { scratch } from '../../test/scratch.js'
 import { start } from '../kit/child.js'
+import { sluiceWords } from '../kit/folders.js'
 
 /** Addresses of services that run for a bench. */
 export interface Services {
@@ -10,13 +11,12 @@ export interface Services {
   stop(): Promise<void>
 }
 
-const program = fileURLToPath(new URL('../../../bin/sluice.mjs', import.meta.url))
 const wallet = fileURLToPath(new URL('../../../test/fixture/rsa-4096.jwk.json', import.meta.url))
 
 /** All services with an embedded chain, where everything is free. */
 export async function startServices(): Promise<Services> {
   const much = String(2 ** 40)
-  const child = await start(process.execPath, [program, 'start'], {
+  const child = await start(process.execPath, [...sluiceWords, 'start'], {
     env: {
       ...{ PORT: '0', DEVNET_PORT: '0', DATA_PATH: scratch('bench-services'), UPLOAD_WALLET_FILE: wallet },
       ...{

@@ -4,7 +4,7 @@ import { readFileSync, rmSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { parseArgs } from 'node:util'
 import { pause } from '../../src/actor/clock.js'
-import { emptyFolder, sluiceProgram } from '../kit/folders.js'
+import { emptyFolder, sluiceWords } from '../kit/folders.js'
 import { say } from '../kit/say.js'
 
 const help = `idle-memory: what the program with two edge threads takes when nobody asks
@@ -23,7 +23,7 @@ function megabytes(pid: number, name: string): string {
 
 async function measure(seconds: number, seeded: boolean): Promise<void> {
   const folder = emptyFolder('idle-memory')
-  const child = spawn(process.execPath, [sluiceProgram, 'start'], {
+  const child = spawn(process.execPath, [...sluiceWords, 'start'], {
     env: {
       PATH: process.env.PATH ?? '',
       ...{ PORT: '0', DEVNET_PORT: '0', DATA_PATH: folder, EDGE_THREADS: '2', DEVNET_SEED: String(seeded) },

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { itemsPerBundle, writeChain } from '../cases/node-dump.js'
-import { sluiceProgram } from '../kit/folders.js'
+import { sluiceWords } from '../kit/folders.js'
 import { say } from '../kit/say.js'
 
 const help = `import-bench: sluice import of made-up bundles, from the files to the index on disk
@@ -26,7 +26,7 @@ function timed(dataPath: string, words: readonly string[]): { wall: number; cpu:
   const command = `report=$0; TIMEFORMAT='%R %U %S'; { time "$@" 2>"$report.log"; } 2>"$report"`
   const done = spawnSync(
     '/bin/bash',
-    ['-c', command, report, process.execPath, sluiceProgram, 'import', ...words],
+    ['-c', command, report, process.execPath, ...sluiceWords, 'import', ...words],
     {
       env: { PATH: process.env.PATH ?? '', DATA_PATH: dataPath },
       encoding: 'utf8',

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { scratch } from '../../test/scratch.js'
 import { plainEnvironment, start, versionOf } from '../kit/child.js'
-import { benchFolder, programPath, sluiceProgram } from '../kit/folders.js'
+import { benchFolder, programPath, sluiceWords } from '../kit/folders.js'
 import { startNginx } from '../rivals/nginx.js'
 
 const clients = fileURLToPath(new URL('../../../test/clients/node_modules/', import.meta.url))
@@ -53,7 +53,7 @@ export async function startOurs({
   more = {},
 }: OursOptions): Promise<Ours> {
   const preload = programPath('claims/intake-unsigned.js')
-  const child = await start(process.execPath, [sluiceProgram, 'start'], {
+  const child = await start(process.execPath, [...sluiceWords, 'start'], {
     env: {
       ...{ PORT: '0', DEVNET_PORT: '0', DATA_PATH: scratch('bench-intake'), UPLOAD_WALLET_FILE: wallet },
       ...{ DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '0', SERVICES: services },

@@ -25,8 +25,8 @@ export function programPath(path: string): string {
   return fileURLToPath(new URL(`../${path}`, import.meta.url))
 }
 
-/** The `sluice` command. */
-export const sluiceProgram = programPath('../../bin/sluice.mjs')
+/** Words for Node that run the `sluice` command as its own first line does. */
+export const sluiceWords = ['--single-threaded-gc', programPath('../../bin/sluice.mjs')] as const
 
 /** An empty folder of this name below the work folder; what was there is removed. */
 export function emptyFolder(name: string): string {

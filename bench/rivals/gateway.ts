@@ -4,7 +4,7 @@ import type { Corpus } from '../corpus/corpus.js'
 import { Seeding } from '../corpus/seed.js'
 import type { Sites } from '../corpus/sites.js'
 import { start } from '../kit/child.js'
-import { emptyFolder, sluiceProgram } from '../kit/folders.js'
+import { emptyFolder, sluiceWords } from '../kit/folders.js'
 import { type Candidate, candidate } from './candidate.js'
 
 export interface GatewayOptions {
@@ -45,7 +45,7 @@ export async function startGateway(options: GatewayOptions): Promise<Candidate> 
     ...settings,
   }
   const shape = /"gateway":"http:\/\/[^"]*:(\d+)/
-  const child = await start(process.execPath, [sluiceProgram, 'start'], { env, shape })
+  const child = await start(process.execPath, [...sluiceWords, 'start'], { env, shape })
   return candidate(name, 'ours', Number(child.said?.[1]), child)
 }
 

@@ -24,7 +24,8 @@ export interface Running {
 /** Making a key of its own takes a program seconds. */
 const wallet = fileURLToPath(new URL('../../../test/fixture/rsa-4096.jwk.json', import.meta.url))
 
-const program = fileURLToPath(new URL('../../../bin/sluice.mjs', import.meta.url))
+/** As the first line of the program says it. */
+const program = ['--single-threaded-gc', fileURLToPath(new URL('../../../bin/sluice.mjs', import.meta.url))]
 
 /** Builds of the addons that the tests run with are those of the program, too. */
 const conditions = process.execArgv.filter((word) => word.startsWith('--conditions='))
@@ -76,7 +77,7 @@ export async function run(
   isHurried = true,
   words: readonly string[] = conditions,
 ): Promise<Running> {
-  const child = spawn(process.execPath, [...words, program, 'start'], {
+  const child = spawn(process.execPath, [...words, ...program, 'start'], {
     env: {
       ...Object.fromEntries(sanitizers),
       PATH: process.env.PATH ?? '',
@@ -133,7 +134,7 @@ export async function sluice(
   words: readonly string[],
   environment: Record<string, string> = {},
 ): Promise<{ code: number; out: string; err: string }> {
-  const child = spawn(process.execPath, [program, ...words], {
+  const child = spawn(process.execPath, [...program, ...words], {
     env: { PATH: process.env.PATH ?? '', ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
