@@ -3,9 +3,8 @@ export type Line = readonly [name: string, value: string]
 
 /** Lines as one block: `Name: value` joined by CRLF, without a trailing one. */
 export function blockOf(lines: readonly Line[]): string {
-  let block = ''
-  for (const [name, value] of lines) block += block === '' ? `${name}: ${value}` : `\r\n${name}: ${value}`
-  return block
+  // Joined and not added up: a block is kept, and a sum keeps each of its parts in memory.
+  return lines.map(([name, value]) => `${name}: ${value}`).join('\r\n')
 }
 
 /**

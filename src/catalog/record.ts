@@ -154,17 +154,18 @@ function headerBytes(header: Header): Buffer {
 }
 
 function readHeader(bytes: Uint8Array): Header {
-  const read = new Reader(bytes)
-  const copy = (): Uint8Array => Buffer.from(read.block())
+  // One copy that all fields are windows of: copies of their own would lie in Node's pool of small buffers, each of which keeps
+  // 8 KiB in memory for as long as one of its bytes is in use.
+  const read = new Reader(new Uint8Array(bytes))
   const start = {
     signatureType: read.u32(),
-    signature: copy(),
-    owner: copy(),
+    signature: read.block(),
+    owner: read.block(),
     ownerAddress: read.block().toString('latin1'),
-    target: copy(),
-    anchor: copy(),
+    target: read.block(),
+    anchor: read.block(),
   }
-  const tags: Tag[] = Array.from({ length: read.u32() }, () => ({ name: copy(), value: copy() }))
+  const tags: Tag[] = Array.from({ length: read.u32() }, () => ({ name: read.block(), value: read.block() }))
   return { ...start, tags }
 }
 
@@ -234,7 +235,7 @@ export function decodeAttributes(id: Id, record: Uint8Array): Attributes {
     const bytes = read.block()
     if (which === kind.contentType) found.contentType = bytes.toString('utf8')
     else if (which === kind.contentEncoding) found.contentEncoding = bytes.toString('utf8')
-    else if (which === kind.digest) found.digest = Buffer.from(bytes)
+    else if (which === kind.digest) found.digest = new Uint8Array(bytes)
     else if (which === kind.height) found.height = bytes.readDoubleLE(0)
     else if (which === kind.place) found.place = readPlace(bytes)
     else if (which === kind.header) found.header = readHeader(bytes)

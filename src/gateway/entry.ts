@@ -68,7 +68,7 @@ interface Named {
 
 /** What an entry takes in memory without heads: its objects, and the key in the table. */
 function plainBytes({ place, header, contentType }: Attributes): number {
-  let bytes = 700 + (contentType?.length ?? 0)
+  let bytes = 800 + (contentType?.length ?? 0)
   if (place !== undefined) bytes += 400 + 80 * place.path.length
   if (header === undefined) return bytes
   bytes += 800 + header.signature.length + header.owner.length
@@ -76,8 +76,8 @@ function plainBytes({ place, header, contentType }: Attributes): number {
   return bytes
 }
 
-/** Beside the bytes of a frame. */
-const frameBytes = 300
+/** Beside the text of a frame. */
+const frameBytes = 400
 
 /** What all answers about one id have in common, prepared once and kept while the catalog does not change. */
 export class Entry {
@@ -103,8 +103,9 @@ export class Entry {
   /** Estimate of the memory that it takes. */
   bytes: number
   #uses = 0
-  readonly #heads = new Map<number, PreparedHead>()
-  #named: Named[] = []
+  #heads: Map<number, PreparedHead> | undefined
+  #named: Named[] | undefined
+  #boundary: string | undefined
   readonly #signed: Signed[] = []
   #nextOut = 0
 
@@ -133,7 +134,10 @@ export class Entry {
   }
 
   /** One for all multipart answers of this entry, so that one signed head serves many of them. */
-  readonly boundary: () => string = lateBoundary()
+  boundary(): string {
+    this.#boundary ??= newBoundary()
+    return this.#boundary
+  }
 
   /** The tag of an answer: content served by a name has one that says so. */
   tagFor(naming: Naming | undefined): string | undefined {
@@ -247,24 +251,27 @@ export class Entry {
   #head(answer: Answer, manner: number, writer: HeadWriter): PreparedHead {
     const { naming } = answer
     if (naming !== undefined) return this.#namedHead(answer, naming, manner, writer)
-    const known = this.#heads.get(manner)
+    const known = this.#heads?.get(manner)
     if (known !== undefined) return known
     const head = this.#prepare(answer, writer)
-    if (writer.reuseSeconds >= keptUnsignedSeconds) return head
+    if (!isKept(head, writer)) return head
+    this.#heads ??= new Map()
     this.#heads.set(manner, head)
-    this.#grow(3 * head.block.length)
+    this.#grow(unsignedBytes(head))
     return head
   }
 
   /** Keeps the newest: each new resolution of a name is another object, so heads of old resolutions are dropped in time. */
   #namedHead(answer: Answer, naming: Naming, manner: number, writer: HeadWriter): PreparedHead {
-    const known = this.#named.find((one) => one.naming === naming && one.manner === manner)
+    const known = this.#named?.find((one) => one.naming === naming && one.manner === manner)
     if (known !== undefined) return known.head
     const head = this.#prepare(answer, writer)
-    if (writer.reuseSeconds >= keptUnsignedSeconds) return head
-    if (this.#named.length === namedMax) this.#grow(-3 * (this.#named.shift()?.head.block.length ?? 0))
+    if (!isKept(head, writer)) return head
+    this.#named ??= []
+    const out = this.#named.length === namedMax ? this.#named.shift() : undefined
+    if (out !== undefined) this.#grow(-unsignedBytes(out.head))
     this.#named.push({ manner, naming, head })
-    this.#grow(3 * head.block.length)
+    this.#grow(unsignedBytes(head))
     return head
   }
 
@@ -282,15 +289,25 @@ export class Entry {
       fallback: answer.fallback,
       naming: answer.naming,
     }
-    return writer.prepare(facts, answer.variant, this.boundary)
+    return writer.prepare(facts, answer.variant, () => this.boundary())
   }
+}
+
+/** Unsigned heads are kept to be signed again soon. What is never signed is kept as a frame alone. */
+function isKept({ covered }: PreparedHead, { reuseSeconds }: HeadWriter): boolean {
+  return covered !== undefined && reuseSeconds < keptUnsignedSeconds
+}
+
+/** The block, its lines once more as they are signed, and what the lines take beside their text. */
+function unsignedBytes({ block, covered = [] }: PreparedHead): number {
+  return 400 + 2 * block.length + 100 * covered.length
 }
 
 function statusOf({ variant, naming }: Answer): number {
   return naming?.status ?? statusOfVariant[variant]
 }
 
-const noFrame: Frame = { before: new Uint8Array(0), after: new Uint8Array(0) }
+const noFrame: Frame = { before: '', after: '' }
 
 /** What kind of answer a head is for. */
 export interface Answer {

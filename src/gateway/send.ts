@@ -53,7 +53,8 @@ function settle(
 
 /** What is known of an entry's content, as the answer to this flow would show it. */
 export function knownOf({ naming }: Flow, entry: Entry): Known {
-  const { attributes, contentType, boundary } = entry
+  const { attributes, contentType } = entry
+  const boundary = (): string => entry.boundary()
   return { sizeBytes: attributes.size, contentType, entityTag: entry.tagFor(naming), boundary }
 }
 

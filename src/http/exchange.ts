@@ -59,13 +59,17 @@ export interface TextHead {
   readonly reason?: string
 }
 
-/** Status line and header lines in Latin-1, before and after the place of the request's id. */
+/**
+ * Status line and header lines, of characters up to U+00FF, before and after the place of the request's id. Text and not
+ * bytes: written into the head it costs the same, and a small buffer takes some 500 bytes more memory, outside of V8's heap,
+ * where what is freed leaves gaps.
+ */
 export interface Frame {
-  readonly before: Uint8Array
-  readonly after: Uint8Array
+  readonly before: string
+  readonly after: string
 }
 
-/** A head that is the same for many answers but for the id of the request and a few lines: kept as bytes (http/frame.ts). */
+/** A head that is the same for many answers but for the id of the request and a few lines: kept (http/frame.ts). */
 export interface FramedHead {
   readonly status: number
   readonly frame: Frame

@@ -5,7 +5,10 @@ import { statusLines } from './status.js'
 
 const wide = /[\u0100-\uffff]/
 
-/** Characters beyond Latin-1 become '?': written by their low byte alone, U+010A would be a line break. */
+/**
+ * Characters beyond Latin-1 become '?': written by their low byte alone, U+010A would be a line break. The search puts the text
+ * into one piece of memory, too: text that was added up keeps each of its parts until then.
+ */
 function narrow(text: string): string {
   return wide.test(text) ? text.replaceAll(/[\u0100-\uffff]/g, '?') : text
 }
@@ -20,18 +23,18 @@ export function statusLine(status: number): string {
  * costs as much as writing a head; using it costs two copies.
  */
 export function frameOf(status: number, lead: string, rest: string): Frame {
-  return { before: beginning(status, lead), after: Buffer.from(narrow(rest), 'latin1') }
+  return { before: beginning(status, lead), after: narrow(rest) }
 }
 
-/** Encoded beginnings of frames by their text; a few are shared by all frames. */
-const beginnings = new BoundedMap<string, Buffer>(64)
+/** Beginnings of frames by status and lead; a few are shared by all frames. */
+const beginnings = new BoundedMap<string, string>(64)
 
-function beginning(status: number, lead: string): Buffer {
-  const text = `${statusLine(status)}\r\n${lead}`
-  const known = beginnings.get(text)
+function beginning(status: number, lead: string): string {
+  const key = `${status} ${lead}`
+  const known = beginnings.get(key)
   if (known !== undefined) return known
-  const made = Buffer.from(narrow(text), 'latin1')
-  beginnings.set(text, made)
+  const made = narrow(`${statusLine(status)}\r\n${lead}`)
+  beginnings.set(key, made)
   return made
 }
 
@@ -45,9 +48,9 @@ function writeFramed(out: Buffer, { frame, id, lines }: FramedHead): number {
   const { before, after } = frame
   if (before.length + id.length + after.length + lines.length > out.length - ownBytes)
     throw new RangeError(tooLarge)
-  out.set(before)
+  out.write(before, 'latin1')
   const at = writeShort(out, id, before.length)
-  out.set(after, at)
+  out.write(after, at, 'latin1')
   return writeShort(out, lines, at + after.length)
 }
 
