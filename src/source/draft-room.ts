@@ -1,6 +1,6 @@
 import type { EventEmitter } from 'node:events'
 import type { FileHandle } from 'node:fs/promises'
-import { type Refusal, refuse } from '../format/refusal.js'
+import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { BlobDraft, BlobStore } from '../store/blobs.js'
 
 /** What content leaves free on the disk, for the indexes and the log beside it. */
@@ -17,9 +17,20 @@ export async function draftFor(
   sizeBytes: number,
   store: Pick<BlobStore, 'draft' | 'draftInMemory' | 'freeBytes' | 'inMemoryMaxBytes'>,
 ): Promise<BlobDraft | Refusal> {
-  const { disk, memory } = store.freeBytes()
-  if (disk >= sizeBytes + leftFreeBytes) return store.draft()
-  if (sizeBytes > memory || held + sizeBytes > store.inMemoryMaxBytes)
+  return store.freeBytes().disk >= sizeBytes + leftFreeBytes
+    ? store.draft()
+    : draftInMemoryFor(sizeBytes, store)
+}
+
+/**
+ * A draft in memory for so many bytes, which are counted until its file is closed. Refusal: `busy`, where there is no room.
+ * Rejects where the system refuses.
+ */
+export async function draftInMemoryFor(
+  sizeBytes: number,
+  store: Pick<BlobStore, 'draftInMemory' | 'freeBytes' | 'inMemoryMaxBytes'>,
+): Promise<BlobDraft | Refusal> {
+  if (sizeBytes > store.freeBytes().memory || held + sizeBytes > store.inMemoryMaxBytes)
     return refuse('busy', 'self', 'the disk is full')
   held += sizeBytes
   const giveBack = (): void => {
@@ -33,5 +44,52 @@ export async function draftFor(
   } catch (error) {
     giveBack()
     throw error
+  }
+}
+
+type TransferStore = Pick<BlobStore, 'draft' | 'discard' | 'draftInMemory' | 'freeBytes' | 'inMemoryMaxBytes'>
+
+/** The draft of one transfer. Sources that fail before a reader was told of it leave it to the next one. */
+export class TransferDraft {
+  #draft: BlobDraft | undefined
+  /** Bytes that it was asked for: there is room for so many. */
+  #roomBytes = 0
+
+  constructor(private readonly store: TransferStore) {}
+
+  /** A draft for so many bytes: the one before, or where it has less room another one in its place. As `draftFor` otherwise. */
+  async take(sizeBytes: number): Promise<BlobDraft | Refusal> {
+    if (this.#draft !== undefined && sizeBytes <= this.#roomBytes) return this.#draft
+    await this.drop()
+    return this.put(await draftFor(sizeBytes, this.store), sizeBytes)
+  }
+
+  /** Takes the place of one that was dropped. */
+  put(draft: BlobDraft | Refusal, sizeBytes: number): BlobDraft | Refusal {
+    if (isRefusal(draft)) return draft
+    this.#draft = draft
+    this.#roomBytes = sizeBytes
+    return draft
+  }
+
+  /** Closes and removes it. Only as long as no reader was told of it. */
+  async drop(): Promise<void> {
+    await this.discard()
+    await this.close()
+    this.#draft = undefined
+  }
+
+  /** The next source begins anew. */
+  async empty(): Promise<void> {
+    await this.#draft?.handle.truncate(0)
+  }
+
+  /** Removes its name; readers keep their open file. */
+  async discard(): Promise<void> {
+    if (this.#draft !== undefined) await this.store.discard(this.#draft)
+  }
+
+  async close(): Promise<void> {
+    await this.#draft?.handle.close()
   }
 }

@@ -3,11 +3,10 @@ import type { Attributes } from '../catalog/attributes.js'
 import { merge } from '../catalog/merge.js'
 import { isBug } from '../format/bug.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
-import type { BlobDraft } from '../store/blobs.js'
 import type { SmallBlobs } from '../store/segments/small-blobs.js'
 import type { Delivery } from './delivery.js'
 import { openablePath } from './delivery.js'
-import { draftFor } from './draft-room.js'
+import { TransferDraft } from './draft-room.js'
 import type { FetchParts, FetchWish } from './fetch-parts.js'
 import { FileWriter } from './file-writer.js'
 import { Gathering } from './gathering.js'
@@ -50,13 +49,14 @@ export class Fetch {
   #known: Attributes | undefined
   #fileBytes = 0
   #handle: FileHandle | undefined
-  #draft: BlobDraft | undefined
+  readonly #draft: TransferDraft
 
   constructor(
     readonly wish: FetchWish,
     readonly delivery: Delivery,
     private readonly parts: FetchParts,
   ) {
+    this.#draft = new TransferDraft(parts.store)
     this.opening = new Promise((resolve) => {
       this.#resolve = resolve
     })
@@ -110,7 +110,8 @@ export class Fetch {
 
   /** Gives the file back, when the run is over and the last reader left. */
   async close(): Promise<void> {
-    await (this.#handle ?? this.#draft?.handle)?.close()
+    await this.#handle?.close()
+    await this.#draft.close()
   }
 
   /** The blob on disk, where the catalog says there is one. */
@@ -147,7 +148,7 @@ export class Fetch {
       refusal = await this.#ask()
     } finally {
       const isKept = refusal === undefined && this.wish.window === undefined
-      if (this.#draft !== undefined && !isKept) await this.parts.store.discard(this.#draft)
+      if (!isKept) await this.#draft.discard()
     }
     return refusal
   }
@@ -193,7 +194,7 @@ export class Fetch {
       )
       if (this.#told !== undefined || avoid.has(found.origin)) return refusal
       avoid.add(found.origin)
-      await this.#draft?.handle.truncate(0)
+      await this.#draft.empty()
       this.delivery.move(0, 'growing')
     }
   }
@@ -231,7 +232,7 @@ export class Fetch {
     ) {
       return this.#gather(target, small)
     }
-    const draft = await this.#drafted(fileBytes)
+    const draft = await this.#draft.take(fileBytes)
     if (isRefusal(draft)) {
       void leave(found.body)
       return draft
@@ -265,13 +266,6 @@ export class Fetch {
     return undefined
   }
 
-  /** Only where a source has bytes. */
-  async #drafted(sizeBytes: number): Promise<BlobDraft | Refusal> {
-    const draft = this.#draft ?? (await draftFor(sizeBytes, this.parts.store))
-    if (!isRefusal(draft)) this.#draft = draft
-    return draft
-  }
-
   /** Takes a small payload: into memory, and into a segment when it is judged. Readers read it there. */
   async #gather(target: Target, small: SmallBlobs): Promise<Refusal | undefined> {
     const gathering = new Gathering(target.fileBytes, target.found.isLasting)
@@ -288,10 +282,12 @@ export class Fetch {
       }
       // It is not kept; who asked for it reads it from a file without a name.
       const { store } = this.parts
-      this.#draft ??= await store.draft()
-      this.#draft = await writeAside(this.#draft, gathering.parts, store)
-      this.#show(whole, { path: openablePath(this.#draft.handle), offset: 0 })
-      await this.parts.store.discard(this.#draft)
+      await this.#draft.drop()
+      const aside = await writeAside(await store.draft(), gathering.parts, store)
+      const draft = this.#draft.put(aside, target.fileBytes)
+      if (isRefusal(draft)) return draft
+      this.#show(whole, { path: openablePath(draft.handle), offset: 0 })
+      await store.discard(draft)
       return undefined
     } finally {
       gathering.close()

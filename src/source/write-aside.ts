@@ -1,16 +1,18 @@
+import { isRefusal, type Refusal } from '../format/refusal.js'
 import { type BlobDraft, type BlobStore, codeOf } from '../store/blobs.js'
+import { draftInMemoryFor } from './draft-room.js'
 import { FileWriter } from './file-writer.js'
 
 /**
  * Writes a small payload that is not kept, for those who asked for it: into `draft`, and where the disk is full into one in
  * memory, so that a gateway goes on serving what it has to fetch. Resolves with the draft that has the bytes; the other one is
- * closed and removed. Rejects where neither takes them.
+ * closed and removed. Refusal: `busy`, where memory has no room for them either; then nothing is open. Rejects where both fail.
  */
 export async function writeAside(
   draft: BlobDraft,
   parts: readonly Uint8Array[],
-  store: Pick<BlobStore, 'discard' | 'draftInMemory'>,
-): Promise<BlobDraft> {
+  store: Pick<BlobStore, 'discard' | 'draftInMemory' | 'freeBytes' | 'inMemoryMaxBytes'>,
+): Promise<BlobDraft | Refusal> {
   try {
     await writeAll(draft, parts)
     return draft
@@ -19,7 +21,9 @@ export async function writeAside(
   }
   await draft.handle.close()
   await store.discard(draft)
-  const inMemory = await store.draftInMemory()
+  const sizeBytes = parts.reduce((sum, { length }) => sum + length, 0)
+  const inMemory = await draftInMemoryFor(sizeBytes, store)
+  if (isRefusal(inMemory)) return inMemory
   try {
     await writeAll(inMemory, parts)
   } catch (error) {

@@ -75,3 +75,39 @@ t.test('what a full disk does not take is served from memory, within a bound, an
   content.close()
   t.ok(await eventually(() => house.catalog.blobSize(digest) !== undefined), 'kept as soon as there is room')
 })
+
+t.test('a second source that has more bytes gets no more memory than there is', async (t) => {
+  const claims = { first: 3000, second: 6_000_000 }
+  const body = randomBytes(claims.second)
+  const broken = await upstream((_, response) => {
+    response.writeHead(200, { 'content-length': claims.first })
+    response.write(body.subarray(0, 1000), () => response.destroy())
+  })
+  const good = await upstream((_, response) => {
+    response.writeHead(200, { 'content-length': claims.second })
+    response.end(body.subarray(0, claims.second))
+  })
+  const path = scratch('full-disk')
+  const store = new TightStore(join(path, 'blobs'))
+  // All bytes are judged before a reader is told of any, so that another source is asked where one fails.
+  const fetch = { wholeFirstMaxBytes: 8_000_000 }
+  const house = await rig({ source: gateways([broken.url, good.url]), path, store, fetch })
+  t.teardown(async () => {
+    await house.close()
+    await broken.close()
+    await good.close()
+  })
+  const edge = house.edge()
+
+  t.match(await edge.open(someId()), { refused: 'busy', message: 'the disk is full' }, 'more than there is')
+  t.equal(good.requests.length, 1, 'it was asked')
+  claims.second = 4_000_000
+  const large = edge.grow(sure(await edge.open(someId())))
+  t.ok((await drain(large, 0, claims.second)).equals(body.subarray(0, claims.second)))
+  t.match(await edge.open(someId()), { refused: 'busy' }, 'what it took is counted')
+  large.close()
+  await eventually(() => house.fetcher.held === 0)
+  const next = edge.grow(sure(await edge.open(someId())))
+  t.ok((await drain(next, 0, claims.second)).equals(body.subarray(0, claims.second)), 'and given back')
+  next.close()
+})
