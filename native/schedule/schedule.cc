@@ -1,4 +1,4 @@
-// The policy by which the kernel lets a thread run, and returning freed memory to the kernel. See README.md for why.
+// The policy by which the kernel lets a thread run, returning freed memory to the kernel, and leaving at once. See README.md for why.
 #include <errno.h>
 #if defined(__GLIBC__)
 #include <malloc.h>
@@ -93,8 +93,17 @@ napi_value trim(napi_env env, napi_callback_info) {
 #endif
 }
 
+// leave(code): the process ends here (_exit(2)).
+napi_value leave(napi_env env, napi_callback_info info) {
+  Arguments arguments(env, info, "leave");
+  int code = static_cast<int>(arguments.integer(0, 0, 255));
+  if (!arguments.good) return nullptr;
+  _exit(code);
+}
+
 }  // namespace
 
 NAPI_MODULE_INIT() {
-  return give(env, exports, {{"set", set}, {"get", get}, {"setSlice", setSlice}, {"slice", slice}, {"ran", ran}, {"trim", trim}});
+  return give(env, exports,
+              {{"set", set}, {"get", get}, {"setSlice", setSlice}, {"slice", slice}, {"ran", ran}, {"trim", trim}, {"leave", leave}});
 }

@@ -13,6 +13,8 @@ interface Addon {
   ran(): number
   /** 1 where something was given back. */
   trim(): number
+  /** Does not return. */
+  leave(code: number): never
 }
 
 /**
@@ -67,4 +69,13 @@ export function ranMs(): number | undefined {
 /** Gives memory that all threads have freed, but the C library keeps, back to the kernel. Without the addon nothing happens. */
 export function trimMemory(): void {
   addon?.trim()
+}
+
+/**
+ * Ends the process at once with this exit code, as a kill would: nothing is run, and no thread is stopped before. `process.exit`
+ * stops the other threads first, and one that is just loading an addon, or is inside a call of lmdb, then aborts the whole
+ * process (SIGABRT). Without the addon nothing happens, and it returns.
+ */
+export function leaveAtOnce(code: number): void {
+  addon?.leave(code)
 }

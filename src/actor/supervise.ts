@@ -24,9 +24,14 @@ export interface Supervised {
 /**
  * Starts `steps` one after the other; parts that are one step start at once, and the next step waits for all of them.
  * Stopping uses the same list backwards, so that both orders stay consistent. A part that is lost is reported, not
- * restarted: the state on disk is the truth, and a fresh process recovers from it.
+ * restarted: the state on disk is the truth, and a fresh process recovers from it. Where `end` fires, no further step is
+ * begun: the parts that are up are stopped, and it rejects with the reason of `end`.
  */
-export async function supervise(steps: readonly (Part | readonly Part[])[], log: Log): Promise<Supervised> {
+export async function supervise(
+  steps: readonly (Part | readonly Part[])[],
+  log: Log,
+  end?: AbortSignal,
+): Promise<Supervised> {
   const up: { name: string; running: RunningPart }[] = []
   let report: (reason: string) => void
   const lost = new Promise<string>((resolve) => {
@@ -54,10 +59,10 @@ export async function supervise(steps: readonly (Part | readonly Part[])[], log:
   for (const step of steps) {
     const outcomes = await Promise.allSettled([step].flat().map(bringUp))
     const failed = outcomes.find((outcome) => outcome.status === 'rejected')
-    if (failed === undefined) continue
+    if (failed === undefined && end?.aborted !== true) continue
     stopping = takeDown()
     await stopping
-    throw failed.reason
+    throw failed === undefined ? end?.reason : failed.reason
   }
   return {
     lost,

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { type Config, foreignSettings, readConfig } from '../../config/read.js'
+import { leaveAtOnce } from '../../native/schedule/schedule.js'
 import { pause, systemClock } from '../actor/clock.js'
 import { createLog, logToFile } from '../actor/log.js'
 import { folders } from '../main/folders.js'
@@ -27,8 +28,8 @@ Examples:
 `
 
 /**
- * How long a start that is told to stop may take to end its threads. The process may be ended at any time: files on disk are
- * consistent at every moment.
+ * How long a start that is told to stop may take to end its threads: one that makes a key takes seconds. The process may be ended
+ * at any time: files on disk are consistent at every moment.
  */
 const startStopMs = 1500
 
@@ -98,7 +99,7 @@ async function run(config: Config, logFile: string | undefined): Promise<number>
   return end.signal.aborted ? exitCode.done : exitCode.failed
 }
 
-/** Gives a start that was told to stop some time to end its threads, then ends the process. */
+/** Gives a start that was told to stop some time to end its threads, then ends the process where it can be ended safely. */
 async function leftBehind(starting: Promise<Program>): Promise<Program> {
   const patience = new AbortController()
   const settled = starting.then(
@@ -107,6 +108,6 @@ async function leftBehind(starting: Promise<Program>): Promise<Program> {
   )
   const isSettled = await Promise.race([settled, pause(startStopMs, patience.signal).then(() => false)])
   patience.abort()
-  if (!isSettled) process.exit(exitCode.done)
+  if (!isSettled) leaveAtOnce(exitCode.done)
   return starting
 }

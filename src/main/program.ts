@@ -85,6 +85,7 @@ export async function startProgram(given: Config, log: Log, end: AbortSignal): P
       watchdogPart(threads, server.watchdogSeconds * 1000, ownMeters(shared), log),
     ],
     log,
+    end,
   )
   const stop = () => supervised.stop()
   try {

@@ -56,6 +56,23 @@ t.test(
   },
 )
 
+t.test('a start that is told to end begins no further step, and takes down what is up', async (t) => {
+  const diary: string[] = []
+  const end = new AbortController()
+  const last: Part = {
+    name: 'last',
+    start: () => {
+      end.abort(new Error('told to end'))
+      return part('last', diary).start()
+    },
+  }
+  await t.rejects(
+    supervise([part('a', diary), [last, part('b', diary)], part('c', diary)], silentLog, end.signal),
+    /told to end/,
+  )
+  t.strictSame(diary, ['+a', '+last', '+b', '-b', '-last', '-a'])
+})
+
 t.test('a lost part is reported with its reason', async (t) => {
   const running = await supervise([part('a', [], Promise.resolve('ended with code 1'))], silentLog)
   t.equal(await running.lost, 'a: ended with code 1')

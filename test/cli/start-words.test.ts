@@ -4,10 +4,13 @@ import { cpSync, existsSync, mkdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { ranMs } from '../../native/schedule/schedule.js'
 import { pause } from '../../src/actor/clock.js'
 import { eventually } from '../eventually.js'
 import { run, sluice } from '../flow/running.js'
 
+/** The addon is there where anything can be asked of it. */
+const noSchedule = ranMs() === undefined && 'native/schedule was not built'
 const root = fileURLToPath(new URL('../../../', import.meta.url))
 
 t.test('help and version have short forms', async (t) => {
@@ -52,7 +55,22 @@ t.test('a start that is told to stop leaves within seconds, with code 0', async 
   await eventually(() => existsSync(join(dataPath, 'keys')))
   await pause(20)
   child.kill('SIGTERM')
-  t.strictSame((await exited).slice(0, 1), [0])
+  t.strictSame(await exited, [0, null], 'its code, and no signal')
+})
+
+t.test('a process leaves with its code while its threads load', { skip: noSchedule }, async (t) => {
+  const [schedule, lmdb] = [new URL('../../native/schedule/schedule.js', import.meta.url).href, 'lmdb']
+  const code = `
+    import { Worker } from 'node:worker_threads'
+    import { leaveAtOnce } from ${JSON.stringify(schedule)}
+    for (let i = 0; i < 4; i += 1) new Worker('import(${JSON.stringify(lmdb)})', { eval: true })
+    process.on('exit', () => process.stdout.write('run at the end'))
+    setTimeout(() => leaveAtOnce(7), 50)`
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', code], { cwd: root })
+  const out: Buffer[] = []
+  child.stdout.on('data', (bytes: Buffer) => out.push(bytes))
+  t.strictSame(await once(child, 'close'), [7, null])
+  t.equal(Buffer.concat(out).toString(), '', 'nothing is run')
 })
 
 const skip =
