@@ -6,6 +6,7 @@ const addons = {
   server: 'requests are answered by its slower TypeScript twin',
   mapped: 'files are read by its slower TypeScript twin',
   digest: 'digests are made by its slower TypeScript twin',
+  ed25519: 'Ed25519 signatures are checked by node:crypto, which takes twice the time',
   schedule: 'threads of the background are nice only, and may delay requests',
 } as const
 

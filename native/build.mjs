@@ -34,6 +34,7 @@ const flags = [
 /** What the program does without each. */
 const without = {
   digest: 'its slower TypeScript twin takes over',
+  ed25519: 'node:crypto takes over, which takes twice the time',
   mapped: 'its slower TypeScript twin takes over',
   schedule: 'threads of the background are nice only',
   server: 'its slower TypeScript twin takes over',

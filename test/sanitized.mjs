@@ -8,7 +8,15 @@ import { fileURLToPath } from 'node:url'
 const root = fileURLToPath(new URL('..', import.meta.url))
 /** The longest first: the others run beside it. */
 const usual = [
-  ...['fuzz/gateway', 'native/rubbish', 'native/mapped', 'native/digest', 'store/mapped', 'fuzz/door'],
+  ...[
+    'fuzz/gateway',
+    'native/rubbish',
+    'native/mapped',
+    'native/digest',
+    'native/ed25519',
+    'store/mapped',
+    'fuzz/door',
+  ],
   ...readdirSync(join(root, 'test/http'))
     .filter((name) => name.endsWith('.test.ts'))
     .map((name) => `http/${name.replace('.test.ts', '')}`),

@@ -2,6 +2,7 @@ import { generateKeyPairSync, type KeyObject, sign, verify } from 'node:crypto'
 import { parseArgs } from 'node:util'
 import { ed25519 } from '@noble/curves/ed25519.js'
 import { secp256k1 } from '@noble/curves/secp256k1.js'
+import { verifyEd25519 } from '../../native/ed25519/ed25519.js'
 import { systemClock } from '../../src/actor/clock.js'
 import { say } from '../kit/say.js'
 
@@ -34,6 +35,7 @@ function cases(): Case[] {
   const plain = secp256k1.sign(message, secret)
   const recovered = secp256k1.sign(message, secret, { format: 'recovered' })
   return [
+    { name: 'Ed25519, own', check: () => verifyEd25519(edKey, message, edSignature) },
     { name: 'Ed25519, node:crypto', check: () => verify(null, message, ed.publicKey, edSignature) },
     { name: 'Ed25519, noble', check: () => ed25519.verify(edSignature, message, edKey) },
     {

@@ -1,4 +1,5 @@
 import { constants, createPublicKey, type KeyObject, verify } from 'node:crypto'
+import { verifyEd25519 } from '../../native/ed25519/ed25519.js'
 import { signatureTypes } from '../format/item.js'
 import { type Refusal, refuse } from '../format/refusal.js'
 import { ethereumAddress, ethereumMessage, typedBundlrDigest } from './ethereum.js'
@@ -18,18 +19,20 @@ function malformed(message: string): Refusal {
 /** The public exponent of every key of the network. */
 const exponent = 'AQAB'
 
-/** Cached keys: making one takes as long as a verification. Some 2 KiB each; the cache is cleared when it has so many. */
+/**
+ * Keys by their modulus: making one takes as long as a verification. Some 2 KiB each; the cache is cleared when it has so many.
+ */
 const keysMax = 1000
 const keys = new Map<string, KeyObject>()
 
-/** `text` names the key: its kind and its bytes. */
-function publicKey(text: string, jwk: Record<string, string>): KeyObject | Refusal {
-  const known = keys.get(text)
+function rsaKey(modulus: Uint8Array): KeyObject | Refusal {
+  const n = Buffer.from(modulus).toString('base64url')
+  const known = keys.get(n)
   if (known !== undefined) return known
   try {
-    const key = createPublicKey({ key: jwk, format: 'jwk' })
+    const key = createPublicKey({ key: { kty: 'RSA', n, e: exponent }, format: 'jwk' })
     if (keys.size >= keysMax) keys.clear()
-    keys.set(text, key)
+    keys.set(n, key)
     return key
   } catch (error) {
     if (error instanceof Error) return malformed(`the owner is not a key (${error.message})`)
@@ -39,8 +42,7 @@ function publicKey(text: string, jwk: Record<string, string>): KeyObject | Refus
 
 /** RSA-PSS over SHA-256 with any salt length; the owner is the modulus. */
 export function verifyRsa({ owner, message, signature }: Signed): boolean | Refusal {
-  const n = Buffer.from(owner).toString('base64url')
-  const key = publicKey(`RSA ${n}`, { kty: 'RSA', n, e: exponent })
+  const key = rsaKey(owner)
   if ('refused' in key) return key
   const options = {
     key,
@@ -76,11 +78,9 @@ function isSmallOrder(key: Uint8Array): boolean {
   return smallOrder.has(y.toString('hex'))
 }
 
-function verifyEd25519(owner: Uint8Array, bytes: Uint8Array, signature: Uint8Array): boolean | Refusal {
+function verifyEdwards(owner: Uint8Array, bytes: Uint8Array, signature: Uint8Array): boolean | Refusal {
   if (isSmallOrder(owner)) return malformed('the owner is a key that anybody can sign for')
-  const x = Buffer.from(owner).toString('base64url')
-  const key = publicKey(`Ed25519 ${x}`, { kty: 'OKP', crv: 'Ed25519', x })
-  return 'refused' in key ? key : verify(null, bytes, key, signature)
+  return verifyEd25519(owner, bytes, signature)
 }
 
 /**
@@ -118,12 +118,12 @@ export function recoverSecp256k1(digest: Uint8Array, signature: Uint8Array): Uin
 }
 
 function verifySolana({ owner, message, signature }: Signed): boolean | Refusal {
-  return verifyEd25519(owner, Buffer.from(Buffer.from(message).toString('hex')), signature)
+  return verifyEdwards(owner, Buffer.from(Buffer.from(message).toString('hex')), signature)
 }
 
 function verifyInjectedAptos({ owner, message, signature }: Signed): boolean | Refusal {
   const text = `APTOS\nmessage: ${Buffer.from(message).toString('hex')}\nnonce: bundlr`
-  return verifyEd25519(owner, Buffer.from(text), signature)
+  return verifyEdwards(owner, Buffer.from(text), signature)
 }
 
 const aptosKeys = 32
@@ -143,7 +143,7 @@ function verifyMultiAptos({ owner, message, signature }: Signed): boolean | Refu
     if ((bits & (0x80 >> (i & 7))) === 0) continue
     signers++
     const key = owner.subarray(i * 32, i * 32 + 32)
-    const held = verifyEd25519(key, message, signature.subarray(i * 64, i * 64 + 64))
+    const held = verifyEdwards(key, message, signature.subarray(i * 64, i * 64 + 64))
     if (held !== true) return held
   }
   return signers >= threshold
@@ -173,7 +173,7 @@ type Verifier = (signed: Signed) => boolean | Refusal
 
 const verifiers: ReadonlyMap<number, Verifier> = new Map<number, Verifier>([
   [1, verifyRsa],
-  [2, ({ owner, message, signature }) => verifyEd25519(owner, message, signature)],
+  [2, ({ owner, message, signature }) => verifyEdwards(owner, message, signature)],
   [3, verifyEthereum],
   [4, verifySolana],
   [5, verifyInjectedAptos],

@@ -118,6 +118,7 @@ function refusesRubbish(t: Test, name: string, { call, kinds, args, beyond = {} 
 
 const mapped = loadAddon<Addon>('mapped')
 const digest = loadAddon<Addon>('digest')
+const ed25519 = loadAddon<Addon>('ed25519')
 const schedule = loadAddon<Addon>('schedule')
 const server = loadAddon<Addon>('server')
 const built = mapped !== undefined && digest !== undefined && server !== undefined
@@ -194,6 +195,14 @@ t.test('mapped', { skip }, async (t) => {
   for (const each of [handle, none.handle]) callOf(mapped, 'close')(each)
   for (const call of ['window', 'settle', 'fetch', 'close'])
     t.throws(() => callOf(mapped, call)(handle, 0, 1, true), /closed/, `${call} after the end`)
+})
+
+t.test('ed25519', { skip: ed25519 === undefined && skip }, async (t) => {
+  refusesRubbish(t, 'verify', {
+    call: callOf(ed25519, 'verify'),
+    kinds: ['bytes', 'bytes', 'bytes'],
+    args: () => [new Uint8Array(32), new Uint8Array(64), new Uint8Array(64)],
+  })
 })
 
 t.test('digest', { skip: skip || digest?.able?.() === false }, async (t) => {

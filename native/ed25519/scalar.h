@@ -1,0 +1,79 @@
+// Numbers modulo the order of the base point, L = 2^252 + 27742317777372353535851937790883648493 (RFC 8032, 5.1), as 32 bytes,
+// little-endian.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "field.h"
+
+namespace ed25519 {
+
+// L in words of 64 bits, the lowest first.
+constexpr uint64_t kOrder[4] = {0x5812631a5cf5d3ed, 0x14def9dea2f79cd6, 0, 0x1000000000000000};
+
+// True for a number below L.
+inline bool isReduced(const uint8_t* scalar) {
+  for (int at = 3; at >= 0; at -= 1) {
+    uint64_t word = wordAt(scalar + 8 * at);
+    if (word != kOrder[at]) return word < kOrder[at];
+  }
+  return false;
+}
+
+// A number of 64 bytes modulo L, as four words. 32 bits a step, as one divides by hand.
+inline void reduce(const uint8_t* number, uint64_t* out) {
+  // Below L * 2^32 and so below 2^285 after each shift.
+  uint64_t rest[5] = {0, 0, 0, 0, 0};
+  for (int at = 60; at >= 0; at -= 4) {
+    uint64_t next = static_cast<uint64_t>(number[at]) | static_cast<uint64_t>(number[at + 1]) << 8 |
+                    static_cast<uint64_t>(number[at + 2]) << 16 | static_cast<uint64_t>(number[at + 3]) << 24;
+    for (int word = 4; word > 0; word -= 1) rest[word] = rest[word] << 32 | rest[word - 1] >> 32;
+    rest[0] = rest[0] << 32 | next;
+    // L is a little more than 2^252: the quotient is this, or less by one.
+    uint64_t quotient = rest[3] >> 60 | rest[4] << 4;
+    uint64_t carry = 0;
+    uint64_t borrow = 0;
+    for (int word = 0; word < 5; word += 1) {
+      Wide product = Wide{quotient} * (word < 4 ? kOrder[word] : 0) + carry;
+      carry = static_cast<uint64_t>(product >> 64);
+      Wide difference = Wide{rest[word]} - static_cast<uint64_t>(product) - borrow;
+      rest[word] = static_cast<uint64_t>(difference);
+      borrow = static_cast<uint64_t>(difference >> 64) & 1;
+    }
+    if (borrow == 0) continue;
+    carry = 0;
+    for (int word = 0; word < 5; word += 1) {
+      Wide sum = Wide{rest[word]} + (word < 4 ? kOrder[word] : 0) + carry;
+      rest[word] = static_cast<uint64_t>(sum);
+      carry = static_cast<uint64_t>(sum >> 64);
+    }
+  }
+  memcpy(out, rest, 4 * sizeof(uint64_t));
+}
+
+constexpr int kDigits = 257;
+
+// The digits of a number below 2^253: each zero or odd and below 2^(width - 1) in size, of `width` in a row at most one is not
+// zero (non-adjacent form). The sum of digit * 2^place is the number.
+inline void digitsOf(const uint64_t* words, int width, int8_t* digits) {
+  uint64_t padded[6] = {words[0], words[1], words[2], words[3], 0, 0};
+  memset(digits, 0, kDigits);
+  int64_t size = int64_t{1} << width;
+  int64_t carry = 0;
+  for (int place = 0; place < kDigits;) {
+    int shift = place % 64;
+    const uint64_t* word = padded + place / 64;
+    uint64_t bits = shift == 0 ? word[0] : word[0] >> shift | word[1] << (64 - shift);
+    int64_t digit = carry + static_cast<int64_t>(bits & static_cast<uint64_t>(size - 1));
+    if (digit % 2 == 0) {
+      place += 1;
+      continue;
+    }
+    carry = digit < size / 2 ? 0 : 1;
+    digits[place] = static_cast<int8_t>(digit - carry * size);
+    place += width;
+  }
+}
+
+}  // namespace ed25519
