@@ -21,7 +21,7 @@ import { digestMismatch } from './sent-digests.js'
 import type { Sharing } from './sharing.js'
 import type { Signing } from './signing.js'
 import type { Uploader } from './uploader.js'
-import type { AcceptedItem, LoggedUpload, Uploads } from './uploads.js'
+import { type AcceptedItem, isGone, type LoggedUpload, type Uploads } from './uploads.js'
 import type { Verdicts } from './verdicts.js'
 
 /** The bytes of an item that was read to its end. */
@@ -100,8 +100,8 @@ export class Acceptor {
     sizeBytes: number,
     uploader: Uploader,
   ): Promise<UploadAnswer | undefined> {
-    const { uploads, selling, charging } = this.parts
-    const isPaid = uploads.find(header.id) !== undefined || selling.sales.openOf(header.id) !== undefined
+    const { selling, charging } = this.parts
+    const isPaid = this.#kept(header.id) !== undefined || selling.sales.openOf(header.id) !== undefined
     return isPaid ? undefined : charging.foresee(header, sizeBytes, uploader)
   }
 
@@ -167,12 +167,18 @@ export class Acceptor {
   #known(id: Id, { purchase }: TakeTerms): Promise<UploadAnswer> | undefined {
     const sold = purchase === undefined ? undefined : this.#soldBy(purchase, id)
     if (sold !== undefined) return sold
-    const known = this.parts.uploads.find(id)
+    const known = this.#kept(id)
     if (known === undefined) return undefined
     // A kill may have come between its acceptance and this: it would not be found by queries before its block.
     const announced = known.bundle === undefined ? this.parts.selling.kept(known) : undefined
     if (announced !== undefined) void this.parts.announcer.announce(announced)
     return this.again(known, 202)
+  }
+
+  /** What was accepted, and is not gone since. */
+  #kept(id: Id): AcceptedItem | undefined {
+    const item = this.parts.uploads.find(id)
+    return item === undefined || isGone(item) ? undefined : item
   }
 
   /** A payment is good for one thing, and so is the name that a client gives it. */

@@ -8,7 +8,7 @@ import { Upstream } from '../http/upstream.js'
 import { normalizedAddress } from '../proof/address.js'
 import type { Environment, Table } from '../store/lmdb.js'
 import { keptItem } from './kept-items.js'
-import type { Uploads } from './uploads.js'
+import { isGone, type Uploads } from './uploads.js'
 
 export interface GatewayNewsParts {
   readonly environment: Environment
@@ -29,6 +29,8 @@ export interface GatewayNewsParts {
 const batchMax = 100
 /** What waits at most: a gateway that is away for longer finds the rest in the blocks. */
 const waitingMax = 200_000
+/** With those that are to be forgotten: a gateway that does not hear of one forgets it by itself, days later. */
+const waitingWithGoneMax = 400_000
 const limitMs = 30_000
 const againMs = 1000
 const againMaxMs = 300_000
@@ -70,7 +72,8 @@ export class GatewayNews {
   }
 
   #add(kind: number, id: Id): void {
-    if (kind === itemKind && this.#table.count() >= waitingMax) return
+    const most = kind === itemKind ? waitingMax : kind === goneKind ? waitingWithGoneMax : Infinity
+    if (this.#table.count() >= most) return
     const key = Buffer.alloc(41)
     key.writeUInt8(kind)
     key.writeBigUInt64BE(BigInt(this.parts.clock.now()), 1)
@@ -117,12 +120,21 @@ export class GatewayNews {
         ? await this.#send('queue-data-item', this.#headers(ids))
         : kind === bundleKind
           ? await this.#send('queue-bundle', { id: ids[0] })
-          : await this.#send('forget-data-item', ids)
+          : await this.#forget(ids)
     if (sent === 'later') return sent
     this.parts.environment.write(() => {
       for (const key of batch) this.#table.remove(key)
     })
     return sent
+  }
+
+  /** One that was uploaded anew since was told of before, because items go first: it is not to be forgotten. */
+  async #forget(ids: readonly Id[]): Promise<Sent> {
+    const gone = ids.filter((id) => {
+      const item = this.parts.uploads.find(id)
+      return item === undefined || isGone(item)
+    })
+    return gone.length === 0 ? 'done' : this.#send('forget-data-item', gone)
   }
 
   /** Items whose bytes are gone from here are in their block: nobody has to be told of them. */

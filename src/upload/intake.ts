@@ -1,10 +1,11 @@
 import type { Log } from '../actor/log.js'
+import type { Id } from '../format/id.js'
 import { DurableLog } from '../store/segments/durable-log.js'
 import type { LogPlace } from '../store/segments/log-file.js'
 import { keepUnsettled } from './credit-charging.js'
 import type { FreePools } from './free-pools.js'
 import type { Sales } from './sales.js'
-import type { AcceptedItem, LoggedUpload, SaleFacts, Uploads } from './uploads.js'
+import { type AcceptedItem, isGone, type LoggedUpload, type SaleFacts, type Uploads } from './uploads.js'
 
 /** 256 KiB: a hundred uploaders of anything smaller take 25 MiB of memory. */
 const options = { fileBytes: 268_435_456, sharedMaxBytes: 262_144, growBytes: 67_108_864 }
@@ -30,26 +31,32 @@ export async function openIntake(
   folder: string,
   { uploads, sales, pools, log }: IntakeParts,
 ): Promise<OpenedIntake> {
-  const lost: LostItem[] = []
+  const lost = new Map<Id, LostItem>()
   const released: LogPlace[] = []
   const intake = await DurableLog.open(folder, options, ({ place, meta }) => {
     const logged = JSON.parse(Buffer.from(meta).toString()) as LoggedUpload
     const known = uploads.find(logged.id)
-    if (known === undefined) {
-      if (logged.sale === undefined) lost.push({ ...logged, place })
-      else if (!takeUpSale(sales, { ...logged, place }, logged.sale)) released.push(place)
+    const isNew = known === undefined || (isGone(known) && known.receivedMs < logged.receivedMs)
+    if (isNew) {
+      if (logged.sale === undefined) {
+        // One that was uploaded anew when a sandbox had it no more lies there twice: the later one counts.
+        const earlier = lost.get(logged.id)
+        if (earlier !== undefined) released.push(earlier.place)
+        lost.set(logged.id, { ...logged, place })
+      } else if (!takeUpSale(sales, { ...logged, place }, logged.sale)) released.push(place)
     }
     // The same item once more: it was refused after its bytes were written.
     else if (known.released === true || !isSamePlace(known.place, place)) released.push(place)
   })
   for (const place of released) intake.release(place)
-  if (lost.length > 0) {
+  const taken = [...lost.values()].map(withoutFree)
+  if (lost.size > 0) {
     log.warn(
-      { items: lost.length },
+      { items: lost.size },
       'uploads were in the log but not in the database (a stop between two steps): they are recorded again',
     )
-    uploads.accept(lost.map(withoutFree), () => {
-      for (const { id, winc, free } of lost) {
+    uploads.accept(taken, () => {
+      for (const { id, winc, free } of lost.values()) {
         if (winc !== '0') keepUnsettled(uploads.environment, id)
         if (free !== undefined) pools.keep(free)
       }
@@ -61,7 +68,7 @@ export async function openIntake(
       { damaged },
       'the log of uploads is damaged: uploads in it may be lost, see "A database is broken" in deploy/OPERATING.md',
     )
-  return { log: intake, lost: lost.map(withoutFree) }
+  return { log: intake, lost: taken }
 }
 
 type LostItem = LoggedUpload & AcceptedItem

@@ -53,6 +53,11 @@ export interface AcceptedItem extends Omit<LoggedUpload, 'free'> {
   readonly released?: true
 }
 
+/** A sandbox kept it for its time: nothing of it is here or in a block any more, and it may be uploaded anew. */
+export function isGone({ released, permanent, reason }: AcceptedItem): boolean {
+  return released === true && permanent === undefined && reason !== undefined
+}
+
 /** Tables of the upload service. One thread writes; any thread may read. */
 const tablesMax = 16
 

@@ -208,7 +208,8 @@ t.test('a sandbox takes more for free, posts nothing, and forgets', async (t) =>
     limits: { maxItemBytes: 10_485_760 },
     sandbox: { keepSeconds: 8 },
   })
-  const { id } = await post(upload, 'x'.repeat(5_000_000))
+  const first = await post(upload, 'x'.repeat(5_000_000))
+  const { id } = first
   t.equal((await fetch(`${gateway}/raw/${id}`, { method: 'HEAD' })).status, 200)
   const indexed = async (): Promise<boolean> => {
     const query = `{ transaction(id: "${id}") { id } }`
@@ -233,4 +234,7 @@ t.test('a sandbox takes more for free, posts nothing, and forgets', async (t) =>
   await eventually(async () => !(await indexed()))
   t.not((await fetch(`${gateway}/raw/${id}`)).status, 200, 'and it is not served any more')
   t.same((await asked(`${upload}/admin/uploads`)).json.bundles, [])
+  const anew = await post(upload, 'x'.repeat(5_000_000))
+  t.equal(anew.id, id)
+  t.ok(Number(anew.timestamp) > Number(first.timestamp), 'it is taken anew')
 })
