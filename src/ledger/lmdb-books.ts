@@ -35,8 +35,8 @@ const keptMax = 50_000
 /** Pages that are looked at before the file is opened, which takes some milliseconds; of a file that is too short, all. */
 const checkedPagesMax = 1000
 /**
- * So many transfers and records are found through memory before the tables are brought up to date, in the transaction of a group.
- * More would make pairs no cheaper, and the orders of that group wait longer.
+ * So many transfers and records at most are found through memory before the tables are brought up to date, in the transaction of a
+ * group. More would make pairs no cheaper.
  */
 const deferredDefault = 2048
 const stateKey = utf8Of('state')
@@ -199,7 +199,7 @@ export class LmdbBooks implements Books {
         const result = act()
         if (this.sequence + this.#version === before) return { result }
         this.#blocks.end()
-        isTabled = this.#deferred.size >= this.deferredMax
+        isTabled = this.#deferred.size >= this.#deferredBound(this.sequence + this.#version - before)
         if (isTabled) this.#putTables()
         else this.#putChanges()
         this.#putState()
@@ -213,6 +213,14 @@ export class LmdbBooks implements Books {
       this.#forgetAll()
       throw error
     }
+  }
+
+  /**
+   * The orders of one group wait for the tables. Where few orders come at once, so few rows are put there at once that a group
+   * takes not much longer with them than without; where many come, each group takes long anyway, and more rows are cheaper.
+   */
+  #deferredBound(writtenRows: number): number {
+    return Math.min(this.deferredMax, Math.max(this.deferredMax / 4, 4 * writtenRows))
   }
 
   #forgetAll(): void {
