@@ -37,6 +37,7 @@ const without = {
   ed25519: 'node:crypto takes over, which takes twice the time',
   mapped: 'its slower TypeScript twin takes over',
   schedule: 'threads of the background are nice only',
+  secp256k1: 'its slower TypeScript twin takes over',
   server: 'its slower TypeScript twin takes over',
 }
 

@@ -14,6 +14,7 @@ const usual = [
     'native/mapped',
     'native/digest',
     'native/ed25519',
+    'native/secp256k1',
     'store/mapped',
     'fuzz/door',
   ],

@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util'
 import { ed25519 } from '@noble/curves/ed25519.js'
 import { secp256k1 } from '@noble/curves/secp256k1.js'
 import { verifyEd25519 } from '../../native/ed25519/ed25519.js'
+import { recoverSecp256k1, verifySecp256k1 } from '../../native/secp256k1/secp256k1.js'
 import { systemClock } from '../../src/actor/clock.js'
 import { say } from '../kit/say.js'
 
@@ -32,6 +33,10 @@ function cases(): Case[] {
   const ecSignature = sign('sha256', message, { key: ec.privateKey, dsaEncoding: p1363 })
   const secret = secp256k1.utils.randomSecretKey()
   const publicKey = secp256k1.getPublicKey(secret)
+  const publicKey65 = secp256k1.getPublicKey(secret, false)
+  const options = { prehash: false } as const
+  const plain32 = secp256k1.sign(message.subarray(0, 32), secret, options)
+  const made32 = secp256k1.sign(message.subarray(0, 32), secret, { ...options, format: 'recovered' })
   const plain = secp256k1.sign(message, secret)
   const recovered = secp256k1.sign(message, secret, { format: 'recovered' })
   return [
@@ -41,6 +46,12 @@ function cases(): Case[] {
     {
       name: 'secp256k1 over SHA-256, node:crypto',
       check: () => verify('sha256', message, { key: ec.publicKey, dsaEncoding: p1363 }, ecSignature),
+    },
+    { name: 'secp256k1, own', check: () => verifySecp256k1(publicKey65, message.subarray(0, 32), plain32) },
+    {
+      name: 'secp256k1, key recovered, own',
+      check: () =>
+        recoverSecp256k1(message.subarray(0, 32), made32.subarray(1), made32[0] ?? 0) !== undefined,
     },
     { name: 'secp256k1, noble', check: () => secp256k1.verify(plain, message, publicKey) },
     {

@@ -20,13 +20,13 @@ const signatureBytes = 64
  */
 export function verifyEd25519(key: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean {
   if (key.length !== keyBytes || signature.length !== signatureBytes) return false
-  if (addon === undefined) return verifyByTwin(key, message, signature)
+  if (addon === undefined) return verifyEd25519ByTwin(key, message, signature)
   const signed = Buffer.concat([signature.subarray(0, 32), key, message])
   return addon.verify(key, signature, hash('sha512', signed, 'buffer'))
 }
 
 /** The same by node:crypto. */
-export function verifyByTwin(key: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean {
+export function verifyEd25519ByTwin(key: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean {
   const jwk = { kty: 'OKP', crv: 'Ed25519', x: Buffer.from(key).toString('base64url') }
   return verify(null, message, createPublicKey({ key: jwk, format: 'jwk' }), signature)
 }

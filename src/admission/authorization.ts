@@ -1,6 +1,6 @@
 import { keccak_256 } from '@noble/hashes/sha3.js'
+import { recoverSecp256k1 } from '../../native/secp256k1/secp256k1.js'
 import { ethereumAddress } from '../proof/ethereum.js'
-import { secp256k1 } from '../proof/secp256k1.js'
 import type { Usdc } from './usdc.js'
 
 /**
@@ -62,14 +62,6 @@ export function signerOf(digest: Uint8Array, signature: Uint8Array): string | un
   const last = signature[64] ?? 0
   const recovery = last >= 27 ? last - 27 : last
   if (signature.length !== plainSignatureBytes || recovery > 1) return undefined
-  try {
-    const found = secp256k1().Signature.fromBytes(signature.subarray(0, 64), 'compact')
-    if (found.hasHighS()) return undefined
-    const key = found.addRecoveryBit(recovery).recoverPublicKey(digest).toBytes(false)
-    return `0x${Buffer.from(ethereumAddress(key)).toString('hex')}`
-  } catch (error) {
-    // The library throws on numbers that are no point of the curve: no key made this signature.
-    if (error instanceof Error) return undefined
-    throw error
-  }
+  const key = recoverSecp256k1(digest, signature.subarray(0, 64), recovery)
+  return key === undefined ? undefined : `0x${Buffer.from(ethereumAddress(key)).toString('hex')}`
 }

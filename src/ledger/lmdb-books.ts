@@ -35,8 +35,8 @@ const keptMax = 50_000
 /** Pages that are looked at before the file is opened, which takes some milliseconds; of a file that is too short, all. */
 const checkedPagesMax = 1000
 /**
- * So many transfers and records at most are found through memory before the tables are brought up to date, in the transaction of a
- * group. More would make pairs no cheaper.
+ * So many transfers and records at most are found through memory before the tables are brought up to date, in the transaction of
+ * a group. More would make pairs no cheaper.
  */
 const deferredDefault = 2048
 const stateKey = utf8Of('state')

@@ -1,4 +1,5 @@
 import { constants, createPrivateKey, type JsonWebKey, type KeyObject, sign } from 'node:crypto'
+import { nobleSecp256k1 } from '../../native/secp256k1/twin.js'
 import { encodeTags } from '../format/avro-tags.js'
 import { idOfBytes } from '../format/id.js'
 import { encodeItem } from '../format/item.js'
@@ -7,7 +8,6 @@ import type { Transaction } from '../format/transaction.js'
 import { sha256 } from './digest.js'
 import { ethereumMessage } from './ethereum.js'
 import { itemMessage } from './item.js'
-import { secp256k1 } from './secp256k1.js'
 import { signatureData, type UnsignedTransaction } from './transaction.js'
 
 /** A key that can sign data items of one type. */
@@ -61,9 +61,9 @@ export function solanaSigner(seed: Uint8Array): ItemSigner {
 export function ethereumSigner(secret: Uint8Array): ItemSigner {
   return {
     signatureType: 3,
-    owner: secp256k1().getPublicKey(secret, false),
+    owner: nobleSecp256k1().getPublicKey(secret, false),
     sign: (message) => {
-      const signature = secp256k1().sign(ethereumMessage(message), secret, {
+      const signature = nobleSecp256k1().sign(ethereumMessage(message), secret, {
         prehash: false,
         format: 'recovered',
       })
@@ -94,7 +94,7 @@ export function signTransactionEcdsa(
   secret: Uint8Array,
 ): Transaction {
   const unsigned = { ...tx, owner: new Uint8Array(0) }
-  const signed = secp256k1().sign(sha256(signatureData(unsigned)), secret, {
+  const signed = nobleSecp256k1().sign(sha256(signatureData(unsigned)), secret, {
     prehash: false,
     format: 'recovered',
   })

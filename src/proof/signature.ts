@@ -1,9 +1,14 @@
 import { constants, createPublicKey, type KeyObject, verify } from 'node:crypto'
 import { verifyEd25519 } from '../../native/ed25519/ed25519.js'
+import {
+  compressedKey,
+  isSecp256k1Key,
+  recoverSecp256k1,
+  verifySecp256k1,
+} from '../../native/secp256k1/secp256k1.js'
 import { signatureTypes } from '../format/item.js'
 import { type Refusal, refuse } from '../format/refusal.js'
 import { ethereumAddress, ethereumMessage, typedBundlrDigest } from './ethereum.js'
-import { secp256k1 } from './secp256k1.js'
 
 /** What is to be checked: who signed, the deep hash that was signed (48 bytes), and the signature. */
 export interface Signed {
@@ -89,32 +94,19 @@ function verifyEdwards(owner: Uint8Array, bytes: Uint8Array, signature: Uint8Arr
  */
 function verifyEthereum({ owner, message, signature }: Signed): boolean | Refusal {
   if (owner[0] !== 4) return malformed('the owner is not an uncompressed point')
-  try {
-    secp256k1().Point.fromBytes(owner)
-  } catch (error) {
-    if (error instanceof Error) return malformed('the owner is not a point of the curve')
-    throw error
-  }
-  const options = { prehash: false, lowS: true }
-  return secp256k1().verify(signature.subarray(0, 64), ethereumMessage(message), owner, options)
+  if (!isSecp256k1Key(owner)) return malformed('the owner is not a point of the curve')
+  return verifySecp256k1(owner, ethereumMessage(message), signature.subarray(0, 64))
 }
 
 /**
  * The compressed key (33 bytes) that signed 32 bytes: r, s and the recovery number 0 to 3, 65 bytes in all. Undefined
  * where it is no such signature, or has a high s: then a second signature would be valid too.
  */
-export function recoverSecp256k1(digest: Uint8Array, signature: Uint8Array): Uint8Array | undefined {
+export function recoverOwner(digest: Uint8Array, signature: Uint8Array): Uint8Array | undefined {
   const recovery = signature[64]
-  if (signature.length !== 65 || recovery === undefined || recovery > 3) return undefined
-  try {
-    const found = secp256k1().Signature.fromBytes(signature.subarray(0, 64), 'compact')
-    if (found.hasHighS()) return undefined
-    return found.addRecoveryBit(recovery).recoverPublicKey(digest).toBytes(true)
-  } catch (error) {
-    // The library throws on numbers that are no point of the curve: no key made this signature.
-    if (error instanceof Error) return undefined
-    throw error
-  }
+  if (signature.length !== 65 || recovery === undefined) return undefined
+  const key = recoverSecp256k1(digest, signature.subarray(0, 64), recovery)
+  return key === undefined ? undefined : compressedKey(key)
 }
 
 function verifySolana({ owner, message, signature }: Signed): boolean | Refusal {
@@ -156,17 +148,10 @@ function verifyTypedEthereum({ owner, message, signature }: Signed): boolean | R
   const v = signature[64] ?? 0
   const recovery = v >= 27 ? v - 27 : v
   if (recovery > 1) return malformed(`the recovery byte is ${v}`)
-  try {
-    const parsed = secp256k1().Signature.fromBytes(signature.subarray(0, 64), 'compact')
-    if (parsed.hasHighS()) return false
-    const digest = typedBundlrDigest(message, Buffer.from(address.slice(2), 'hex'))
-    const point = parsed.addRecoveryBit(recovery).recoverPublicKey(digest)
-    return `0x${Buffer.from(ethereumAddress(point.toBytes(false))).toString('hex')}` === address
-  } catch (error) {
-    // Numbers out of range, or no point of the curve: no key made this signature.
-    if (error instanceof Error) return false
-    throw error
-  }
+  const digest = typedBundlrDigest(message, Buffer.from(address.slice(2), 'hex'))
+  const key = recoverSecp256k1(digest, signature.subarray(0, 64), recovery)
+  if (key === undefined) return false
+  return `0x${Buffer.from(ethereumAddress(key)).toString('hex')}` === address
 }
 
 type Verifier = (signed: Signed) => boolean | Refusal

@@ -4,7 +4,7 @@ import type { Transaction } from '../format/transaction.js'
 import { dataTree, inlineDataTree } from './data-root.js'
 import { deepHash } from './deep-hash.js'
 import { equalBytes, sha256 } from './digest.js'
-import { recoverSecp256k1, verifyRsa } from './signature.js'
+import { recoverOwner, verifyRsa } from './signature.js'
 
 /** All of a transaction that its signature covers. */
 export type UnsignedTransaction = Omit<Transaction, 'id' | 'signature'>
@@ -51,7 +51,7 @@ export function transactionDataRoot(tx: UnsignedTransaction): Uint8Array {
  */
 export function ownerOf(tx: Transaction): Uint8Array {
   if (tx.owner.length > 0 || tx.format === 1) return tx.owner
-  return recoverSecp256k1(sha256(signatureData(tx)), tx.signature) ?? tx.owner
+  return recoverOwner(sha256(signatureData(tx)), tx.signature) ?? tx.owner
 }
 
 /**

@@ -119,6 +119,7 @@ function refusesRubbish(t: Test, name: string, { call, kinds, args, beyond = {} 
 const mapped = loadAddon<Addon>('mapped')
 const digest = loadAddon<Addon>('digest')
 const ed25519 = loadAddon<Addon>('ed25519')
+const secp256k1 = loadAddon<Addon>('secp256k1')
 const schedule = loadAddon<Addon>('schedule')
 const server = loadAddon<Addon>('server')
 const built = mapped !== undefined && digest !== undefined && server !== undefined
@@ -202,6 +203,22 @@ t.test('ed25519', { skip: ed25519 === undefined && skip }, async (t) => {
     call: callOf(ed25519, 'verify'),
     kinds: ['bytes', 'bytes', 'bytes'],
     args: () => [new Uint8Array(32), new Uint8Array(64), new Uint8Array(64)],
+  })
+})
+
+t.test('secp256k1', { skip: secp256k1 === undefined && skip }, async (t) => {
+  const [key, signature, digest] = [new Uint8Array(65), new Uint8Array(64), new Uint8Array(32)]
+  refusesRubbish(t, 'isKey', { call: callOf(secp256k1, 'isKey'), kinds: ['bytes'], args: () => [key] })
+  refusesRubbish(t, 'verify', {
+    call: callOf(secp256k1, 'verify'),
+    kinds: ['bytes', 'bytes', 'bytes'],
+    args: () => [key, signature, digest],
+  })
+  refusesRubbish(t, 'recover', {
+    call: callOf(secp256k1, 'recover'),
+    kinds: ['bytes', 'whole', 'bytes', 'bytes'],
+    args: () => [signature, 0, digest, key],
+    beyond: { 1: 4 },
   })
 })
 

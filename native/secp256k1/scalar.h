@@ -1,0 +1,105 @@
+// Numbers modulo the order n of the base point (SEC 2, 2.4.1), always below n.
+#pragma once
+
+#include "words.h"
+
+namespace secp256k1 {
+
+constexpr Number kOrder = {{0xbfd25e8cd0364141, 0xbaaedce6af48a03b, 0xfffffffffffffffe, 0xffffffffffffffff}};
+// 2^256 - n, of 129 bits.
+constexpr Number kOrderFold = {{0x402da1732fc9bebf, 0x4551231950b75fc4, 1, 0}};
+constexpr Number kHalfOrder = {{0xdfe92f46681b20a0, 0x5d576e7357a4501d, 0xffffffffffffffff, 0x7fffffffffffffff}};
+
+inline Number scalarOf(const Number& a) {
+  Number less;
+  return subtract(a, kOrder, less) == 0 ? less : a;
+}
+
+inline Number scalarTimes(const Number& a, const Number& b) {
+  uint64_t product[8];
+  multiply(a, b, product);
+  // What lies above 2^256 is worth kOrderFold each: 512 bits become 386, then 260, then 256 and a little.
+  for (;;) {
+    Number low, high;
+    memcpy(low.word, product, sizeof(low.word));
+    memcpy(high.word, product + 4, sizeof(high.word));
+    if (isZero(high)) return scalarOf(low);
+    multiply(high, kOrderFold, product);
+    uint64_t carry = 0;
+    for (int at = 0; at < 8; at += 1) {
+      Wide sum = Wide{product[at]} + (at < 4 ? low.word[at] : 0) + carry;
+      product[at] = static_cast<uint64_t>(sum);
+      carry = static_cast<uint64_t>(sum >> 64);
+    }
+  }
+}
+
+inline Number scalarNegative(const Number& a) {
+  Number result;
+  if (isZero(a)) return a;
+  subtract(kOrder, a, result);
+  return result;
+}
+
+// Half of a number modulo n.
+inline Number scalarHalf(const Number& a) {
+  uint64_t over = 0;
+  Number sum = a;
+  if ((a.word[0] & 1) != 0) over = add(a, kOrder, sum);
+  for (int at = 0; at < 3; at += 1) sum.word[at] = sum.word[at] >> 1 | sum.word[at + 1] << 63;
+  sum.word[3] = sum.word[3] >> 1 | over << 63;
+  return sum;
+}
+
+inline Number scalarMinus(const Number& a, const Number& b) {
+  Number difference;
+  if (subtract(a, b, difference) != 0) add(difference, kOrder, difference);
+  return difference;
+}
+
+// The inverse of a number from 1 on, by the binary method of Euclid: a * x = u and a * y = v modulo n all the time.
+inline Number scalarInverted(const Number& a) {
+  Number u = a, v = kOrder, x = kOne, y = kZero;
+  const auto half = [](Number& number) {
+    for (int at = 0; at < 3; at += 1) number.word[at] = number.word[at] >> 1 | number.word[at + 1] << 63;
+    number.word[3] >>= 1;
+  };
+  for (;;) {
+    for (; (u.word[0] & 1) == 0; half(u)) x = scalarHalf(x);
+    for (; (v.word[0] & 1) == 0; half(v)) y = scalarHalf(y);
+    if (areEqual(u, v)) return x;
+    if (isBelow(v, u)) {
+      subtract(u, v, u);
+      x = scalarMinus(x, y);
+    } else {
+      subtract(v, u, v);
+      y = scalarMinus(y, x);
+    }
+  }
+}
+
+constexpr int kDigits = 258;
+
+// The digits of a number in non-adjacent form: each zero or odd and below 2^(width - 1) in size. The sum of digit * 2^place is the
+// number.
+inline void digitsOf(const Number& a, int width, int8_t* digits) {
+  uint64_t padded[6] = {a.word[0], a.word[1], a.word[2], a.word[3], 0, 0};
+  memset(digits, 0, kDigits);
+  int64_t size = int64_t{1} << width;
+  int64_t carry = 0;
+  for (int place = 0; place < kDigits;) {
+    int shift = place % 64;
+    const uint64_t* word = padded + place / 64;
+    uint64_t bits = shift == 0 ? word[0] : word[0] >> shift | word[1] << (64 - shift);
+    int64_t digit = carry + static_cast<int64_t>(bits & static_cast<uint64_t>(size - 1));
+    if (digit % 2 == 0) {
+      place += 1;
+      continue;
+    }
+    carry = digit < size / 2 ? 0 : 1;
+    digits[place] = static_cast<int8_t>(digit - carry * size);
+    place += width;
+  }
+}
+
+}  // namespace secp256k1
