@@ -164,10 +164,10 @@ export class Locator {
     }
     // Small payloads lie in a segment: a path below blobs/ would name a file that is not there.
     const where = stamp === undefined ? { segment: entry.place?.segment } : { path: entry.path }
-    this.log.error(
-      { data: id, digest: Buffer.from(digest).toString('base64url'), ...where },
-      'a blob does not have the digest of its name; it is fetched again',
-    )
+    const said = { data: id, digest: Buffer.from(digest).toString('base64url'), ...where }
+    if (outcome) this.log.error(said, 'a blob does not have the size on record; its content is fetched again')
+    // It was evicted, or the thread that checks it has said what is wrong with it.
+    else this.log.debug(said, 'a blob is gone or damaged; its content is fetched again')
     this.entries.forget(id)
     return false
   }

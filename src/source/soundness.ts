@@ -66,7 +66,8 @@ export class Soundness {
       this.#remember(digest, before)
       return true
     }
-    this.#tell(id, digest)
+    // Evicted meanwhile, it is no damage.
+    if (found !== undefined) this.#tell(id, digest)
     await this.#drop(id, digest)
     return false
   }
