@@ -1,6 +1,7 @@
 import { BucketsUnreachable } from './buckets.js'
 import type { BucketCommands } from './redis-scripts.js'
 import type { ClaimState, SettlementClaims } from './settlement-claims.js'
+import type { PaymentOrder } from './settlement-protocol.js'
 
 export interface RedisSettlementClaimsOptions {
   /** What this gateway is called among them; the same after a restart. */
@@ -37,7 +38,7 @@ export class RedisSettlementClaims implements SettlementClaims {
     return this.#house
   }
 
-  async ask(payment: string): Promise<void> {
+  async ask({ payment }: Pick<PaymentOrder, 'payment'>): Promise<void> {
     const { asked } = this.redis.keysOf(payment)
     await this.#run(() => this.redis.commands.paymentAsk(asked, this.options.self, keptSeconds))
   }

@@ -1,3 +1,5 @@
+import type { PaymentOrder } from './settlement-protocol.js'
+
 /** What is known of a payment among the gateways that fill the same buckets. */
 export type ClaimState =
   /** Its tokens are in a bucket. */
@@ -18,7 +20,7 @@ export interface SettlementClaims {
   /** The name that all of them have in common. */
   house(): Promise<string>
   /** This gateway is about to ask for settlement. */
-  ask(payment: string): Promise<void>
+  ask(order: PaymentOrder): Promise<void>
   /** What this gateway asked for moved nothing, for sure. */
   clear(payment: string): Promise<void>
   /** What the others did. */

@@ -86,6 +86,14 @@ export class PaymentLedger {
     return record
   }
 
+  /** Records a payment that another one asked for, in place of what was known of it. */
+  adopt(asked: PaymentRecord): PaymentRecord {
+    const before = this.find(asked.payment)
+    this.#environment.write(() => before && this.#journal.remove(journalKey(before)))
+    this.#put(asked)
+    return asked
+  }
+
   /** Resolves when all that was recorded so far would survive a power cut. */
   flushed(): Promise<void> {
     return this.#environment.flushed()

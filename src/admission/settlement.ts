@@ -117,6 +117,21 @@ export class Cashier {
     return this.parts.ledger.find(payment)
   }
 
+  /**
+   * Takes up a settlement that another one, which fills the same buckets, asked for and did not end. Undefined: it is under way
+   * here, or has ended here.
+   */
+  async takeUp(record: PaymentRecord): Promise<PaymentRecord | undefined> {
+    const { payment } = record
+    const known = this.parts.ledger.find(payment)
+    // What was refused here may have been refused because the other one had it already.
+    const isOpen = known === undefined || known.state === 'failed'
+    if (this.#closed || this.#flights.has(payment) || !isOpen) return undefined
+    this.parts.log.warn({ payment }, 'a payment was left open by another service: it is continued here')
+    await this.#fly(payment, Promise.resolve(), this.#resume(this.parts.ledger.adopt(record))).outcome
+    return this.#closed ? undefined : this.parts.ledger.find(payment)
+  }
+
   /** Stops; settlements that are under way are resumed at the next start. */
   async close(): Promise<void> {
     this.#closed = true
@@ -230,7 +245,9 @@ export class Cashier {
     const endMs = Math.min(record.validBefore * 1000, record.askedMs + options.giveUpMs) + graceMs
     // The remaining time is measured by the monotonic clock, because a clock that is set back could extend it by
     // years.
-    const leftMs = Math.min(Math.max(endMs - clock.now(), 0), options.giveUpMs + graceMs)
+    // What is taken up late is asked for a while all the same: the facilitator or the chain may be away just now.
+    const leastMs = doubtful ? graceMs : 0
+    const leftMs = Math.min(Math.max(endMs - clock.now(), leastMs), options.giveUpMs + graceMs)
     const untilMs = clock.monotonic() + leftMs
     let doubt = doubtful
     for (let tries = 0; !this.#closed; tries += 1) {

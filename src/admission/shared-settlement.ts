@@ -27,8 +27,8 @@ export class SharedSettlement {
   constructor(private readonly parts: SharedSettlementParts) {}
 
   /** This gateway is about to ask. False: the others cannot be told, so nothing may be asked. */
-  async ask({ payment }: Payment): Promise<boolean> {
-    return (await this.#tell(() => this.parts.claims?.ask(payment))) !== 'failed'
+  async ask(order: PaymentOrder): Promise<boolean> {
+    return (await this.#tell(() => this.parts.claims?.ask(order))) !== 'failed'
   }
 
   /** What this gateway asked for moved nothing. */

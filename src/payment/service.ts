@@ -87,6 +87,7 @@ const signEveryMs = 60_000
 const mailEveryMs = 15_000
 const reconcileEveryMs = 15 * 60_000
 const forgetEveryMs = 60_000
+const settleEveryMs = 60_000
 /** A signature takes up to half a millisecond: all of them together at most half of the thread. */
 const signedRequests = { windowMs: 1000, each: 100, all: 1000 }
 
@@ -164,7 +165,7 @@ export class PaymentService {
     this.outbox = new Outbox({ ...common, ...(mailer && { mailer }), giftUrl: options.giftUrl })
     const told = meters && reconciliationGauges(meters)
     const owned = new OwnedPayments(ledger, now)
-    const selling = x402 && this.#selling({ ...x402, prices, quotes, owned, clock, log }, wallets)
+    const selling = x402 && this.#selling({ ...x402, ledger, prices, quotes, owned, clock, log }, wallets)
     this.#desk = selling?.desk
     this.usdc = selling?.sales
     const compared = {
@@ -202,6 +203,7 @@ export class PaymentService {
       clock.every(signEveryMs, () => this.#background('signature', ledger.signHead())),
       clock.every(mailEveryMs, () => this.#background('mail', this.outbox.work())),
       clock.every(forgetEveryMs, () => this.#background('owners of payments', owned.forget())),
+      clock.every(settleEveryMs, () => this.#background('settlements of others', this.takeUpLeft())),
       clock.every(reconcileEveryMs, () => this.#background('reconciliation', this.reconciler.work())),
     ]
   }
@@ -261,6 +263,11 @@ export class PaymentService {
     const ended = (await this.#names?.resume()) ?? 0
     await this.#names?.registry.tend()
     return changed + ended
+  }
+
+  /** Ends payments in USDC that a service with the same ledger left open. Resolves with how many have ended. */
+  async takeUpLeft(): Promise<number> {
+    return (await this.#desk?.takeUpLeft()) ?? 0
   }
 
   async close(): Promise<void> {

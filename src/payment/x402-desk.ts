@@ -14,12 +14,14 @@ import { cashierDefaults, Kinds } from '../admission/settlement-protocol.js'
 import { type Usdc, usdcOf } from '../admission/usdc.js'
 import { X402 } from '../admission/x402.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
-import { isLedgerGone } from '../ledger/port.js'
+import { isLedgerGone, type MoneyLedger } from '../ledger/port.js'
+import { LeftSettlements } from './left-settlements.js'
 import type { OwnedPayments } from './owned-payments.js'
 import type { UsdcAnswer } from './port.js'
 import type { Prices } from './prices.js'
 import type { Quotes } from './quotes.js'
 import { afterFee, wincOfToken } from './rates.js'
+import { SharedSettlements } from './shared-settlements.js'
 import type { X402Books } from './x402-comparison.js'
 
 /** Where USDC is received, and who settles it. Plain: it is cloned into the thread. */
@@ -40,6 +42,7 @@ export interface X402Options {
 }
 
 export interface X402DeskParts {
+  readonly ledger: MoneyLedger
   readonly options: X402Options
   readonly prices: Pick<Prices, 'ofItem'>
   readonly quotes: Pick<Quotes, 'rates' | 'fee' | 'ofToken'>
@@ -61,6 +64,8 @@ const sampleUnits = 10n ** 12n
 /** USDC: less costs more to settle than it brings; more is no payment for storage any more. */
 const bounds = { minimum: '0.001', maximum: '10000' }
 const leastUnits = 1000n
+/** Added to the time of one attempt to settle: who asked before that has died. */
+const leftMs = 60_000
 /** Of all payment services with one ledger, which is what credits each payment once. */
 const ownName = 'credits'
 
@@ -85,6 +90,7 @@ export class X402Desk {
   readonly #facilitator: Facilitator
   readonly #witness: ChainWitness | undefined
   readonly #records: PaymentLedger
+  readonly #left: LeftSettlements
 
   constructor(
     private readonly parts: X402DeskParts,
@@ -105,15 +111,21 @@ export class X402Desk {
         ? undefined
         : new ChainWitness({ url: rpcUrl, usdc: usdcOf[network], wallet, limitMs: verifyMs }, clock)
     this.#records = new PaymentLedger(options.recordsPath)
+    const asked = { self: this.#records.name(), leftMs: settleMs + leftMs }
+    const claims = new SharedSettlements(parts.ledger, clock.now, asked)
     this.cashier = new Cashier({
       ...(this.#witness === undefined ? {} : { witness: this.#witness }),
       owners: new AskedOwners(
         (asked) => owning(parts, asked),
         async () => ownName,
       ),
-      ...{ ledger: this.#records, facilitator: this.#facilitator },
+      ...{ ledger: this.#records, facilitator: this.#facilitator, claims },
       credits: { credit: (client, payment, _, settled) => crediting(client, payment, settled) },
       ...{ kinds, clock, log, options: { ...cashierDefaults, waitMs: verifyMs } },
+    })
+    this.#left = new LeftSettlements({
+      ...{ ledger: parts.ledger, claims, cashier: this.cashier, hasChain: rpcUrl !== undefined },
+      ...{ leftMs: asked.leftMs, now: clock.now, log },
     })
     // One unit for each "byte": amounts are asked for as they are.
     const tariff = { perByte: '0.000001', ...bounds, multiplier: 1 }
@@ -129,6 +141,11 @@ export class X402Desk {
   /** Takes up what an earlier process left. Does not wait. */
   start(): void {
     this.cashier.start()
+  }
+
+  /** Ends what other services with the same ledger have left. Resolves with how many settlements have ended. */
+  takeUpLeft(): Promise<number> {
+    return this.#left.work()
   }
 
   get network(): Usdc['network'] {
@@ -165,6 +182,7 @@ export class X402Desk {
   }
 
   async close(): Promise<void> {
+    this.#left.close()
     await this.cashier.close()
     await this.#facilitator.close()
     await this.#witness?.close()

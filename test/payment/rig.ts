@@ -56,7 +56,8 @@ export async function paymentRig(
     readonly lostMs?: number
     readonly privateSecret?: string
     readonly monotonic?: () => number
-    readonly x402?: Omit<X402Options, 'recordsPath'>
+    /** Records of settlements are in the folder of the test, unless another is named. */
+    readonly x402?: Omit<X402Options, 'recordsPath'> & { readonly recordsPath?: string }
   } = {},
 ): Promise<PaymentRig> {
   let nowMs = Date.UTC(2026, 0, 1)
@@ -69,7 +70,7 @@ export async function paymentRig(
   let url = ''
   const meters = new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0)
   const { x402: wanted } = given
-  const x402 = wanted && { options: { ...wanted, recordsPath: join(folder, 'x402') }, meters }
+  const x402 = wanted && { options: { recordsPath: join(folder, 'x402'), ...wanted }, meters }
   const service = new PaymentService({
     ...(x402 === undefined ? {} : { x402 }),
     ...{ ledger, oracle: fixedOracle(), clock, log, readers: given.readers ?? [] },
