@@ -89,7 +89,7 @@ const pools = new FreePools(uploads.environment, given.free)
 const sales = new Sales(uploads.environment)
 const { log: intake, lost } = await openIntake(given.logFolder, { uploads, sales, pools, log })
 const chain = new RemoteChain(given.chain, systemClock)
-const height = new Height(chain, uploads, systemClock, closing.signal)
+const height = new Height(chain, uploads, systemClock, closing.signal, log)
 const judge = new ItemJudge(given.proofThreads, log)
 const signing = new PooledSigning(given.keyFile, given.signThreads, log)
 const catalog =
@@ -126,7 +126,7 @@ const announcer = new ItemAnnouncer(catalog, closing.signal)
 const charging =
   credits === undefined
     ? new FreeOnly(pools)
-    : new CreditCharging(pools, credits, uploads.environment, systemClock, closing.signal)
+    : new CreditCharging(pools, credits, uploads.environment, systemClock, closing.signal, log)
 const webhooks =
   given.webhooks === undefined
     ? undefined
@@ -170,6 +170,8 @@ const acceptor = new Acceptor({
   terms: { public: modulus, dataCaches: [given.gateway], fastFinalityIndexes: [given.gateway] },
   height: () => height.known,
   clock: systemClock,
+  closing: closing.signal,
+  say: log,
 })
 const taking = {
   acceptor,

@@ -1,4 +1,5 @@
 import { type Clock, pause } from '../actor/clock.js'
+import type { Log } from '../actor/log.js'
 import { encodeBase64url } from '../format/base64url.js'
 import type { Id } from '../format/id.js'
 import type { ItemHeader } from '../format/item.js'
@@ -13,6 +14,7 @@ import { keepUnsettled } from './credit-charging.js'
 import type { GatewayNews } from './gateway-news.js'
 import type { AnnouncedItem, ItemAnnouncer } from './item-announcer.js'
 import type { ReadItem } from './item-reader.js'
+import { writePatiently } from './patient-write.js'
 import { type Receipt, type ReceiptTerms, receiptMessage, receiptOf } from './receipt.js'
 import type { ReceiptNews } from './receipt-news.js'
 import type { Purchase, Sale } from './sales.js'
@@ -50,6 +52,8 @@ export interface AcceptorParts {
   /** Is told of items that are accepted for good. */
   readonly onAccepted?: (items: readonly AcceptedItem[]) => void
   readonly clock: Clock
+  readonly closing: AbortSignal
+  readonly say: Pick<Log, 'error' | 'info'>
 }
 
 /** How an item is taken. */
@@ -317,7 +321,9 @@ export class Acceptor {
         }
       }
       const items = group.map(({ item }) => item)
-      this.parts.uploads.accept(items, write)
+      const { uploads, closing, say } = this.parts
+      // The log has them already: where the service ends first, its next start finds them there.
+      if (!(await writePatiently(() => uploads.accept(items, write), closing, say))) return
       this.#flushed = this.parts.uploads.environment.flushed()
       this.parts.onAccepted?.(items)
       for (const { done } of group) done()

@@ -1,4 +1,5 @@
 import { type Clock, pause } from '../actor/clock.js'
+import { type Log, silentLog } from '../actor/log.js'
 import { type Id, idBytes, idOfBytes } from '../format/id.js'
 import type { ItemHeader } from '../format/item.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
@@ -16,6 +17,7 @@ import {
   type ItemCharge,
 } from './charging.js'
 import type { FreePools } from './free-pools.js'
+import { writePatiently } from './patient-write.js'
 import type { Uploader } from './uploader.js'
 
 /** A client is told within a second that nobody can be asked for credits. */
@@ -56,17 +58,20 @@ export class CreditCharging implements Charging {
     private readonly environment: Environment,
     private readonly clock: Clock,
     private readonly closing: AbortSignal,
+    say: Pick<Log, 'error' | 'info'> = silentLog,
   ) {
     this.#unsettled = unsettledIn(environment)
     this.#words = new GroupCommit(async (words) => {
       // What is not forgotten is settled, or given back, once more by the next process.
       if (closing.aborted) return words.map(() => false)
-      environment.write(() => {
-        for (const { id, isHeld } of words)
-          if (isHeld) this.#unsettled.put(idBytes(id), held)
-          else this.#unsettled.remove(idBytes(id))
-      })
-      return words.map(() => true)
+      const write = (): void =>
+        environment.write(() => {
+          for (const { id, isHeld } of words)
+            if (isHeld) this.#unsettled.put(idBytes(id), held)
+            else this.#unsettled.remove(idBytes(id))
+        })
+      const isWritten = await writePatiently(write, closing, say)
+      return words.map(() => isWritten)
     }, wordsMax)
     // What an earlier process left.
     for (const { key, value } of this.#unsettled.from(undefined, Number.MAX_SAFE_INTEGER)) {

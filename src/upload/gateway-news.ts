@@ -8,6 +8,7 @@ import { Upstream } from '../http/upstream.js'
 import { normalizedAddress } from '../proof/address.js'
 import type { Environment, Table } from '../store/lmdb.js'
 import { keptItem } from './kept-items.js'
+import { writePatiently } from './patient-write.js'
 import { isGone, type Uploads } from './uploads.js'
 
 export interface GatewayNewsParts {
@@ -122,10 +123,12 @@ export class GatewayNews {
           ? await this.#send('queue-bundle', { id: ids[0] })
           : await this.#forget(ids)
     if (sent === 'later') return sent
-    this.parts.environment.write(() => {
-      for (const key of batch) this.#table.remove(key)
-    })
-    return sent
+    const { environment, closing, say } = this.parts
+    const told = (): void =>
+      environment.write(() => {
+        for (const key of batch) this.#table.remove(key)
+      })
+    return (await writePatiently(told, closing, say)) ? sent : 'later'
   }
 
   /** One that was uploaded anew since was told of before, because items go first: it is not to be forgotten. */

@@ -1,6 +1,8 @@
 import type { Clock, Timer } from '../actor/clock.js'
+import type { Log } from '../actor/log.js'
 import type { Chain } from '../chain/chain.js'
 import { isRefusal } from '../format/refusal.js'
+import { writePatiently } from './patient-write.js'
 import type { Uploads } from './uploads.js'
 
 const word = 'height'
@@ -15,6 +17,7 @@ export class Height {
     private readonly uploads: Uploads,
     private readonly clock: Clock,
     private readonly closing: AbortSignal,
+    private readonly say: Pick<Log, 'error' | 'info'>,
   ) {
     const stored = uploads.word(word)
     this.#known = stored === undefined ? undefined : Number(stored)
@@ -36,6 +39,8 @@ export class Height {
     const height = await this.chain.height(this.closing)
     if (isRefusal(height) || this.closing.aborted || height === this.#known) return
     this.#known = height
-    this.uploads.environment.write(() => this.uploads.putWord(word, String(height)))
+    const { environment } = this.uploads
+    const put = (): void => environment.write(() => this.uploads.putWord(word, String(this.#known)))
+    await writePatiently(put, this.closing, this.say)
   }
 }

@@ -11,6 +11,7 @@ import { codeOf } from '../store/blobs.js'
 import type { Table } from '../store/lmdb.js'
 import { logFileName } from '../store/segments/log-file.js'
 import type { ItemAnnouncer } from './item-announcer.js'
+import { writePatiently } from './patient-write.js'
 import type { AcceptedItem, InnerItem, Uploads } from './uploads.js'
 import type { Verdicts } from './verdicts.js'
 
@@ -83,7 +84,8 @@ export class InnerItems {
       if (closing.aborted) return
       // The bundle itself stays accepted: its owner signed these bytes, whatever they are.
       if (why !== undefined) say.info({ id, why }, 'an uploaded bundle was not read to its end')
-      uploads.environment.write(() => uploads.opened(id))
+      const opened = (): void => uploads.environment.write(() => uploads.opened(id))
+      if (!(await writePatiently(opened, closing, say))) return
     }
   }
 
@@ -164,7 +166,7 @@ export class InnerItems {
 
   /** Writes down those that their owners signed, and announces them. */
   async #keep(item: AcceptedItem, batch: readonly Read[]): Promise<void> {
-    const { verdicts, uploads, announcer } = this.parts
+    const { verdicts, uploads, announcer, closing, say } = this.parts
     const judged = await Promise.all(
       batch.map(async (read) => {
         const { id, signatureType, owner, signature } = read.header
@@ -175,17 +177,19 @@ export class InnerItems {
     const kept = batch.filter(
       ({ header }, at) => judged[at] === true && uploads.find(header.id) === undefined,
     )
-    uploads.environment.write(() => {
-      for (const { header, start, sizeBytes, digest } of kept) {
-        const contentType = plainTagValue(header.tags, 'Content-Type')
-        const told: InnerItem = {
-          ...{ parent: item.id, start, sizeBytes, headerSize: header.headerSize },
-          ...(contentType === undefined ? {} : { contentType }),
+    const write = (): void =>
+      uploads.environment.write(() => {
+        for (const { header, start, sizeBytes, digest } of kept) {
+          const contentType = plainTagValue(header.tags, 'Content-Type')
+          const told: InnerItem = {
+            ...{ parent: item.id, start, sizeBytes, headerSize: header.headerSize },
+            ...(contentType === undefined ? {} : { contentType }),
+          }
+          this.#inner.put(idBytes(header.id), Buffer.from(JSON.stringify(told)))
+          uploads.putContent(normalizedAddress(header.owner), digest, header.id)
         }
-        this.#inner.put(idBytes(header.id), Buffer.from(JSON.stringify(told)))
-        uploads.putContent(normalizedAddress(header.owner), digest, header.id)
-      }
-    })
+      })
+    if (!(await writePatiently(write, closing, say))) return
     // Nobody is told any more while the service ends: the bundle is opened again at its next start.
     await Promise.race([Promise.all(kept.map((read) => announcer.announce(read))), this.#aborted])
   }

@@ -1,4 +1,5 @@
 import type { Clock, Timer } from '../actor/clock.js'
+import { isDiskError } from '../store/lmdb.js'
 import type { DurableLog } from '../store/segments/durable-log.js'
 import type { GatewayNews } from './gateway-news.js'
 import type { ItemAnnouncer } from './item-announcer.js'
@@ -36,11 +37,17 @@ export class Sandbox {
   async #sweep(): Promise<void> {
     if (this.#isSweeping) return
     this.#isSweeping = true
-    for (let gone = this.#old(); gone.length > 0; gone = this.#old()) {
-      if (!(await this.parts.announcer.forget(gone.map(({ id }) => id)))) return
-      this.#remove(gone)
+    try {
+      for (let gone = this.#old(); gone.length > 0; gone = this.#old()) {
+        if (!(await this.parts.announcer.forget(gone.map(({ id }) => id)))) return
+        this.#remove(gone)
+      }
+    } catch (error) {
+      // The next sweep tries again what a full disk did not take.
+      if (!isDiskError(error)) throw error
+    } finally {
+      this.#isSweeping = false
     }
-    this.#isSweeping = false
   }
 
   #old(): AcceptedItem[] {
