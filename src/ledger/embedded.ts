@@ -1,4 +1,5 @@
 import { type Clock, notBefore } from '../actor/clock.js'
+import { BrokenDatabase } from '../store/lmdb-check.js'
 import type { LedgerAccount } from './account.js'
 import { Auditor } from './auditor.js'
 import { GroupCommit } from './group.js'
@@ -138,10 +139,24 @@ export class EmbeddedLedger implements MoneyLedger {
 
   async #carryOut(orders: readonly CommitOrder[]): Promise<CommitOutcome[]> {
     const books = this.#books
-    const outcomes = books.write(() => orders.map((order) => this.#one(order)))
+    const outcomes = this.#written(orders)
     // What was refused, or done before, is flushed as well: the group it was done in may be the one before this.
     await books.flushed()
     return outcomes
+  }
+
+  #written(orders: readonly CommitOrder[]): CommitOutcome[] {
+    try {
+      return this.#books.write(() => orders.map((order) => this.#one(order)))
+    } catch (error) {
+      // Nothing can be kept any more, and the next read could end the process by a signal: it ends in order instead, with what
+      // there is to do.
+      if (error instanceof BrokenDatabase)
+        setImmediate(() => {
+          throw error
+        })
+      throw error
+    }
   }
 
   #one(order: CommitOrder): CommitOutcome {

@@ -1,5 +1,6 @@
 import { BoundedMap } from '../actor/bounded-map.js'
-import { type Environment, openEnvironment } from '../store/lmdb.js'
+import { openGuarded } from '../store/guarded.js'
+import type { Environment } from '../store/lmdb.js'
 import { BrokenDatabase, lastingFault } from '../store/lmdb-check.js'
 import { credited, debited, decodeAccount, type LedgerAccount, newAccount } from './account.js'
 import type { Auditor } from './auditor.js'
@@ -83,7 +84,7 @@ export class LmdbBooks implements Books {
     // A file that was cut off would end the process by a signal, and in the middle of something.
     const fault = lastingFault(path, checkedPagesMax)
     if (fault !== undefined) throw new BrokenDatabase(path, fault)
-    const environment = openEnvironment(path)
+    const environment = openGuarded(path)
     this.#environment = environment
     const tables = openTables(environment)
     this.#tables = tables
@@ -179,7 +180,8 @@ export class LmdbBooks implements Books {
 
   /**
    * Runs `act` in one transaction; where it throws, nothing of it is there. Where another program has written the ledger since (a
-   * new one that is started while the old one ends), memory is made anew first: what it says is not so any more.
+   * new one that is started while the old one ends), memory is made anew first: what it says is not so any more. Throws
+   * `BrokenDatabase` where the file is not what was opened.
    */
   write<T>(act: () => T): T {
     for (;;) {
@@ -210,7 +212,7 @@ export class LmdbBooks implements Books {
       this.#environment.refresh()
       return made
     } catch (error) {
-      this.#forgetAll()
+      if (!(error instanceof BrokenDatabase)) this.#forgetAll()
       throw error
     }
   }

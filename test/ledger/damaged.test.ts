@@ -90,3 +90,19 @@ t.test(`a ledger's file is damaged in ${2 * damages} ways`, async (t) => {
   }
   t.ok(seen > 0, `${seen} of ${ways.length} were seen`)
 })
+
+for (const [way, said] of [
+  ['cut', 'was cut off while it was open'],
+  ['remove', 'was removed while it was open'],
+  ['replace', 'was replaced while it was open'],
+  ['none', ''],
+] as const)
+  t.test(`what happens to an open file: ${way}`, async (t) => {
+    const program = fileURLToPath(new URL('cut-child.js', import.meta.url))
+    const { status, signal, stdout, stderr } = spawnSync(process.execPath, [program, way, t.testdir()])
+    t.equal(signal, null, 'no signal ends it')
+    t.equal(String(stdout), way === 'none' ? 'open\ncommitted\n' : 'open\nrefused\n')
+    t.equal(status, way === 'none' ? 0 : 1)
+    t.match(String(stderr), said)
+    if (way !== 'none') t.match(String(stderr), 'See "A database is broken" in deploy/OPERATING.md')
+  })
