@@ -28,7 +28,7 @@ export class Chunks implements Source {
   async open(wanted: Wanted, signal: AbortSignal): Promise<Found | Refusal> {
     const { id, window, avoid } = wanted
     if (avoid.has(this.name)) return unknownEverywhere()
-    const header = await this.transactions.header(id, signal)
+    const header = await this.transactions.headerFor(wanted, signal)
     if (isRefusal(header)) return header
     // An empty payload has no chunks; for format 2 the signature says that it is empty.
     const empty = header.format === 2 && header.dataSize === 0

@@ -6,6 +6,7 @@ import type { Transaction } from '../format/transaction.js'
 import { isBoundById, verifyTransaction } from '../proof/transaction.js'
 import type { RootPlace } from './proven-chunks.js'
 import { unknownEverywhere } from './refusals.js'
+import type { Wanted } from './source.js'
 
 /** What is asked of the chain here. */
 export type TransactionChain = Pick<Chain, 'transaction' | 'transactionOffset'>
@@ -16,6 +17,8 @@ const nothing = new Uint8Array(0)
 export class Transactions {
   readonly #headers: BoundedMap<Id, Transaction>
   readonly #places: BoundedMap<Id, RootPlace>
+  /** Wants of which nodes have said that there is no such transaction. */
+  readonly #unknown = new WeakMap<Wanted, Refusal>()
 
   /** Each remembered header takes some 2 KiB. */
   constructor(
@@ -42,6 +45,18 @@ export class Transactions {
     if (held !== true) return held
     if (transaction.format === 2) this.#headers.set(id, transaction)
     return transaction
+  }
+
+  /**
+   * The header for a want that several sources see, one after the other: nodes are asked once where they know no such
+   * transaction, which is so for every data item.
+   */
+  async headerFor(wanted: Wanted, signal: AbortSignal): Promise<Transaction | Refusal> {
+    const said = this.#unknown.get(wanted)
+    if (said !== undefined) return said
+    const answer = await this.header(wanted.id, signal)
+    if (isRefusal(answer) && answer.refused === 'unknown') this.#unknown.set(wanted, answer)
+    return answer
   }
 
   /**

@@ -27,7 +27,7 @@ export class TxData implements Source {
 
   async open(wanted: Wanted, signal: AbortSignal): Promise<Found | Refusal> {
     if (wanted.avoid.has(this.name)) return unknownEverywhere()
-    const header = await this.transactions.header(wanted.id, signal)
+    const header = await this.transactions.headerFor(wanted, signal)
     if (isRefusal(header)) return header
     if (header.dataSize > dataMaxBytes) return unknownEverywhere()
     const { window } = wanted

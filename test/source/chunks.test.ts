@@ -3,9 +3,11 @@ import t from 'tap'
 import type { Chain } from '../../src/chain/chain.js'
 import { encodeBundle } from '../../src/format/bundle.js'
 import { chunkSizes } from '../../src/format/chunk.js'
+import { idOfBytes } from '../../src/format/id.js'
 import { isRefusal, refuse } from '../../src/format/refusal.js'
 import { signTransactionEcdsa } from '../../src/proof/sign.js'
 import { chainSources } from '../../src/source/chain-sources.js'
+import { inOrder } from '../../src/source/in-order.js'
 import type { Source } from '../../src/source/source.js'
 import { usualEnd, usualStart } from '../../src/source/usual-cut.js'
 import { taken, wantedOf } from '../conformance/source.js'
@@ -66,6 +68,26 @@ t.test('chunks', async (t) => {
     t.equal(found.trusted, true)
     await taken(found)
   })
+
+  await t.test(
+    'nodes are asked once for what is no transaction, whatever source it is wanted of',
+    async (t) => {
+      const asked: string[] = []
+      const counted = changed(chain, {
+        transaction: (id, terms) => {
+          asked.push(id)
+          return chain.transaction(id, terms)
+        },
+      })
+      const source = inOrder('all', sourcesOf(counted))
+      const wanted = wantedOf(idOfBytes(randomBytes(32)))
+      for (const times of [1, 2]) {
+        const found = await source.open({ ...wanted }, never)
+        t.equal(isRefusal(found) && found.refused, 'unknown')
+        t.strictSame(asked, Array(times).fill(wanted.id), 'once for each want')
+      }
+    },
+  )
 
   await t.test('where the id does not cover a data root, nothing is called proven', async (t) => {
     const mined = await chain.transaction(id)
