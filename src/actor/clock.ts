@@ -117,3 +117,15 @@ export function pause(ms: number, signal?: AbortSignal): Promise<void> {
     else signal?.addEventListener('abort', finish)
   })
 }
+
+/** Whether `work` has ended, well or not, within `ms`. */
+export async function endsWithin(work: Promise<unknown>, ms: number): Promise<boolean> {
+  const patience = new AbortController()
+  const ended = work.then(
+    () => true,
+    () => true,
+  )
+  const isEnded = await Promise.race([ended, pause(ms, patience.signal).then(() => false)])
+  patience.abort()
+  return isEnded
+}

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { MessageChannel, MessagePort, Worker } from 'node:worker_threads'
-import { pause } from './clock.js'
+import { endsWithin, pause } from './clock.js'
 import { nameNextThread } from './heartbeats.js'
 import { startSharedPool } from './priority.js'
 
@@ -15,11 +15,17 @@ export interface Thread {
   connect(about?: unknown): MessagePort
   /** Resolves with the exit code once the thread has ended for any reason. */
   readonly gone: Promise<number>
-  /** Asks the thread to finish its work and end; terminates it after `deadlineMs`. */
+  /**
+   * Asks the thread to finish its work and end; terminates it after `deadlineMs`. One that is inside an addon then is left
+   * behind after ten seconds.
+   */
   stop(deadlineMs: number): Promise<void>
   /** Terminates the thread at once. Does not resolve while it is inside an addon. */
   end(): Promise<void>
 }
+
+/** A spinning thread that is terminated ends within this time; otherwise it is inside an addon that does not return. */
+export const terminationMs = 10_000
 
 /** Messages from the supervisor to a thread, apart from the actor's own ports. */
 export type ThreadOrder =
@@ -75,10 +81,8 @@ export async function startThread(
     },
     async stop(deadlineMs) {
       worker.postMessage({ stop: true })
-      const patience = new AbortController()
-      await Promise.race([gone, pause(deadlineMs, patience.signal)])
-      patience.abort()
-      await worker.terminate()
+      await endsWithin(gone, deadlineMs)
+      await endsWithin(worker.terminate(), terminationMs)
     },
   }
 }

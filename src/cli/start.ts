@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { type Config, foreignSettings, readConfig } from '../../config/read.js'
 import { leaveAtOnce } from '../../native/schedule/schedule.js'
-import { pause, systemClock } from '../actor/clock.js'
+import { endsWithin, systemClock } from '../actor/clock.js'
 import { createLog, logToFile } from '../actor/log.js'
 import { folders } from '../main/folders.js'
 import { type Program, startProgram } from '../main/program.js'
@@ -28,10 +28,10 @@ Examples:
 `
 
 /**
- * How long a start that is told to stop may take to end its threads: one that makes a key takes seconds. The process may be ended
- * at any time: files on disk are consistent at every moment.
+ * How long threads may take to end by themselves where a start is told to stop (one that makes a key takes seconds), and behind
+ * the last word of the program. The process may be ended at any time: files on disk are consistent at every moment.
  */
-const startStopMs = 1500
+const leaveMs = 1500
 
 /**
  * Runs until SIGINT or SIGTERM, then drains and ends with code 0; code 1 when a thread fails for good, 2 for wrong settings.
@@ -88,7 +88,7 @@ async function run(config: Config, logFile: string | undefined): Promise<number>
   } catch (error) {
     if (end.signal.aborted) return exitCode.done
     log.fatal({ err: error }, 'could not start')
-    return couldNotStart(error)
+    return leaving(couldNotStart(error))
   }
   announce(program, { log, config, logFile })
   const reason = await Promise.race([ended, program.lost])
@@ -96,18 +96,20 @@ async function run(config: Config, logFile: string | undefined): Promise<number>
   else log.fatal({ reason }, 'a thread failed for good: ending, so that the next start recovers from disk')
   await program.stop()
   log.info('stopped')
-  return end.signal.aborted ? exitCode.done : exitCode.failed
+  return leaving(end.signal.aborted ? exitCode.done : exitCode.failed)
 }
 
 /** Gives a start that was told to stop some time to end its threads, then ends the process where it can be ended safely. */
 async function leftBehind(starting: Promise<Program>): Promise<Program> {
-  const patience = new AbortController()
-  const settled = starting.then(
-    () => true,
-    () => true,
-  )
-  const isSettled = await Promise.race([settled, pause(startStopMs, patience.signal).then(() => false)])
-  patience.abort()
-  if (!isSettled) leaveAtOnce(exitCode.done)
+  if (!(await endsWithin(starting, leaveMs))) leaveAtOnce(exitCode.done)
   return starting
+}
+
+/**
+ * The code, with which the process ends even where a thread does not: one that came up too late, or that is inside a call to a
+ * disk that does not answer.
+ */
+function leaving(code: number): number {
+  systemClock.after(leaveMs, () => leaveAtOnce(code))
+  return code
 }

@@ -1,12 +1,9 @@
 import type { MessagePort } from 'node:worker_threads'
-import { pause } from '../actor/clock.js'
+import { endsWithin } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import type { Part, RunningPart } from '../actor/supervise.js'
-import { startThread, type Thread } from '../actor/thread.js'
+import { startThread, type Thread, terminationMs } from '../actor/thread.js'
 import type { Lines } from './threads.js'
-
-/** A spinning thread that is terminated ends within this time; otherwise it is inside an addon that does not return. */
-const endMs = 10_000
 
 /** A named thread of the program, and its replacement where it was terminated. */
 class Member implements RunningPart {
@@ -52,7 +49,8 @@ class Member implements RunningPart {
     const { startNext, thread } = this
     if (startNext === undefined || this.#isStopping) return
     try {
-      await ended(thread)
+      if (!(await endsWithin(thread.end(), terminationMs)))
+        throw new Error(`it did not end within ${terminationMs} ms`)
       if (this.#isStopping) return
       this.thread = await startNext()
       this.#watch(this.thread)
@@ -61,15 +59,6 @@ class Member implements RunningPart {
       this.lose(`could not be replaced: ${(error as Error).message}`)
     }
   }
-}
-
-/** Rejects where the thread does not end. */
-async function ended(thread: Thread): Promise<void> {
-  const patience = new AbortController()
-  const late = pause(endMs, patience.signal).then(() => 'late')
-  const outcome = await Promise.race([thread.end(), late])
-  patience.abort()
-  if (outcome === 'late') throw new Error(`it did not end within ${endMs} ms`)
 }
 
 /** The threads that are up, by name. */

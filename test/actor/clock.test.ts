@@ -1,5 +1,13 @@
 import t from 'tap'
-import { type Clock, isWithin, LongTimer, notBefore, pause, systemClock } from '../../src/actor/clock.js'
+import {
+  type Clock,
+  endsWithin,
+  isWithin,
+  LongTimer,
+  notBefore,
+  pause,
+  systemClock,
+} from '../../src/actor/clock.js'
 
 const yearMs = 365 * 86_400_000
 
@@ -61,4 +69,10 @@ t.test('the order of what is written outlives a clock that is set forward and ba
   t.equal(now(), 6 * yearMs)
   const later = notBefore(clock, 7 * yearMs)
   t.equal(later(), 7 * yearMs, 'after a restart it goes on from what is on disk')
+})
+
+t.test('work that does not end is waited for no longer than asked', async (t) => {
+  t.equal(await endsWithin(Promise.resolve(), 60_000), true)
+  t.equal(await endsWithin(Promise.reject(new Error('ended badly')), 60_000), true)
+  t.equal(await endsWithin(new Promise(() => undefined), 5), false)
 })
