@@ -61,7 +61,7 @@ export async function promotionCommand(words: readonly string[]): Promise<number
   }
   const payment =
     values.payment ?? `http://127.0.0.1:${servicePorts(config.services, config.server.port).payment}`
-  return declare(payment, makeServiceToken(privateSecret(config), now), promotion)
+  return declare(payment, await makeServiceToken(privateSecret(config), now), promotion)
 }
 
 async function declare(payment: string, token: string, promotion: Promotion): Promise<number> {

@@ -15,7 +15,7 @@ export function operatorRoutes(
 ): CallRoute[] {
   const guarded = (answer: CallRoute['answer']): CallRoute['answer'] => {
     return async (call) =>
-      isServiceToken(call.header('authorization'), secret, now()) ? answer(call) : unauthorized
+      (await isServiceToken(call.header('authorization'), secret, now())) ? answer(call) : unauthorized
   }
   return [
     {

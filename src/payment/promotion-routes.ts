@@ -16,7 +16,7 @@ export function promotionRoutes(promotions: Promotions, secret: string, now: () 
       bodyMax,
       operator: true,
       answer: async ({ header, body }) => {
-        if (!isServiceToken(header('authorization'), secret, now()))
+        if (!(await isServiceToken(header('authorization'), secret, now())))
           return words(401, 'No authorization or user provided for authorized route!')
         const promotion = readPromotion(body)
         if (promotion === undefined) return words(400, 'Invalid promotion')

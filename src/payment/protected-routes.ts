@@ -32,7 +32,7 @@ export function protectedRoutes(
 ): CallRoute[] {
   const guarded = (answer: CallRoute['answer']): CallRoute['answer'] => {
     return async (call) =>
-      isServiceToken(call.header('authorization'), secret, now()) ? answer(call) : unauthorized
+      (await isServiceToken(call.header('authorization'), secret, now())) ? answer(call) : unauthorized
   }
   const ofWallet = (
     name: string,

@@ -53,7 +53,7 @@ export class ServiceLink {
         ...{ origin: this.#base.origin, method: json === undefined ? 'GET' : 'POST', signal: late.signal },
         path: `${this.#base.pathname.replace(/\/$/, '')}${path}`,
         headers: {
-          authorization: `Bearer ${makeServiceToken(secret, this.clock.now())}`,
+          authorization: `Bearer ${await makeServiceToken(secret, this.clock.now())}`,
           'user-agent': 'sluice',
           ...(json === undefined ? {} : { 'content-type': 'application/json' }),
         },

@@ -26,7 +26,7 @@ export function x402CreditRoutes(parts: X402CreditParts): CallRoute[] {
   const { topUps, secret, now } = parts
   const guarded = (answer: CallRoute['answer']): CallRoute['answer'] => {
     return async (call) =>
-      isServiceToken(call.header('authorization'), secret, now())
+      (await isServiceToken(call.header('authorization'), secret, now()))
         ? answer(call)
         : { status: 401, json: { error: 'No authorization provided for authorized route!' } }
   }

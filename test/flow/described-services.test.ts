@@ -220,7 +220,7 @@ t.test('names, services and operators are answered as the payment service says',
   const { payment = '' } = urls
   const wallet = nativeAddress(signer.signatureType, signer.owner)
   const operator = { authorization: `Bearer ${key}` }
-  const service = { authorization: `Bearer ${makeServiceToken(secret, Date.now())}` }
+  const service = { authorization: `Bearer ${await makeServiceToken(secret, Date.now())}` }
   const json = { 'content-type': 'application/json' }
   const correction = { key: 'described-2', address: wallet, winc: '9'.repeat(18), note: 'for a name' }
   const promotion = {

@@ -121,7 +121,7 @@ t.test('a payment on a chain that is lost again is taken back from the key, too'
 t.test('an approval for an alias is of the key, and can be taken back', async (t) => {
   const rig = await paymentRig(t, { cards: () => toldCards([]) })
   await tell(rig, paid(await quoteFor(rig, arweave.address), 'p1'))
-  const bearer = { authorization: `Bearer ${makeServiceToken(secret, start)}` }
+  const bearer = { authorization: `Bearer ${await makeServiceToken(secret, start)}` }
   const pair = `payingAddress=${arweave.address}&approvedAddress=${alias}`
   const ask = (path: string) => rig.get(path, bearer)
   t.equal((await ask(`/v1/account/approvals/create?dataItemId=a1&winc=100000000000&${pair}`)).status, 200)
@@ -174,7 +174,7 @@ t.test(
 
 t.test('addresses, numbers and words of every wrong shape are answered, not stumbled over', async (t) => {
   const rig = await paymentRig(t)
-  const bearer = { authorization: `Bearer ${makeServiceToken(secret, start)}` }
+  const bearer = { authorization: `Bearer ${await makeServiceToken(secret, start)}` }
   const spend = `/v1/reserve-balance/arweave/${arweave.address}?byteCount=9&dataItemId=i`
   for (const odd of [
     'a'.repeat(6000),

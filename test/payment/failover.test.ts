@@ -14,7 +14,7 @@ import { type PaymentRig, paymentRig, secret } from './rig.js'
 const skip = postgresFolder === undefined ? 'no PostgreSQL here' : false
 const start = Date.UTC(2026, 0, 1)
 const wallet = Buffer.alloc(32, 1).toString('base64url')
-const token = { authorization: `Bearer ${makeServiceToken(secret, start)}` }
+const token = { authorization: `Bearer ${await makeServiceToken(secret, start)}` }
 
 async function opened(
   t: Test,

@@ -207,7 +207,7 @@ t.test('every route, with rubbish in every place', async (t) => {
       ...{ protocol: 'http', verifyMs: 30_000, settleMs: 30_000 },
     },
   })
-  const bearer = { authorization: `Bearer ${makeServiceToken(secret, start)}` }
+  const bearer = { authorization: `Bearer ${await makeServiceToken(secret, start)}` }
   const known = await seeded(rig, addresses)
   const value = (): string => pick(pick([numbers, words, terms, addresses, known]))
   const described = rig.service.routes.flatMap(({ about }) => about as unknown as readonly Described[])

@@ -19,7 +19,7 @@ async function give(rig: PaymentRig, to: string): Promise<string> {
 }
 
 const outboxOf = async (rig: PaymentRig, nowMs = start): Promise<Record<string, unknown>[]> => {
-  const headers = { authorization: `Bearer ${makeServiceToken(secret, nowMs)}` }
+  const headers = { authorization: `Bearer ${await makeServiceToken(secret, nowMs)}` }
   const { json } = await rig.get('/v1/outbox', headers)
   return (json as { letters: Record<string, unknown>[] }).letters
 }

@@ -35,7 +35,7 @@ t.test('an operator declares a promotion by a command', async (t) => {
 t.test('what is no promotion is none', async (t) => {
   const rig = await paymentRig(t)
   rig.setTime(Date.now())
-  const headers = { authorization: `Bearer ${makeServiceToken(secret, Date.now())}` }
+  const headers = { authorization: `Bearer ${await makeServiceToken(secret, Date.now())}` }
   for (const body of ['', '{', '[]', 'null', '{"code":"A"}', '{"code":"A b"}'])
     t.equal((await rig.post('/v1/promotions', body, headers)).status, 400, body)
   t.equal((await rig.post('/v1/promotions', '{}')).status, 401)

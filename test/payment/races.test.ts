@@ -57,7 +57,8 @@ async function house(t: Test, url?: string): Promise<House> {
       nowMs = ms
       for (const rig of rigs) rig.setTime(ms)
     },
-    ask: (path) => any().get(path, { authorization: `Bearer ${makeServiceToken(secret, nowMs)}` }),
+    ask: async (path) =>
+      any().get(path, { authorization: `Bearer ${await makeServiceToken(secret, nowMs)}` }),
   }
 }
 

@@ -152,7 +152,7 @@ t.test('differences from the books of Stripe', async (t) => {
   setDown(false)
   t.ok((await rig.service.reconciler.work()) > 0, 'again, until it was answered')
   t.equal(await rig.service.reconciler.work(), 0, 'and not again')
-  const token = { authorization: `Bearer ${makeServiceToken(secret, start + dayMs + 3 * 3600_000)}` }
+  const token = { authorization: `Bearer ${await makeServiceToken(secret, start + dayMs + 3 * 3600_000)}` }
   t.equal((await rig.get('/v1/reconciliations')).status, 401)
   const { json } = await rig.get('/v1/reconciliations', token)
   const [row] = (json as { reconciliations: { differences: { id: string; why: string }[]; cards: number }[] })

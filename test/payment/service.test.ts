@@ -284,15 +284,15 @@ t.test('promotions: a part of the payment is a gift of ours', async (t) => {
 
 t.test('protected routes, as other services know them and by our own client', async (t) => {
   const rig = await paymentRig(t)
-  const token = { authorization: `Bearer ${makeServiceToken(secret, start)}` }
+  const token = { authorization: `Bearer ${await makeServiceToken(secret, start)}` }
   const [wallet] = wallets
   const address = wallet?.address ?? ''
   const path = `reserve-balance/arweave/${address}?byteCount=1000&dataItemId=item`
   for (const headers of [
     {},
     { authorization: 'Bearer x' },
-    { authorization: `Bearer ${makeServiceToken('another secret', start)}` },
-    { authorization: `Bearer ${makeServiceToken(secret, start - 7200_000)}` },
+    { authorization: `Bearer ${await makeServiceToken('another secret', start)}` },
+    { authorization: `Bearer ${await makeServiceToken(secret, start - 7200_000)}` },
   ])
     t.equal((await rig.get(`/v1/${path}`, headers)).status, 401)
   t.match(await rig.get(`/v1/${path}`, token), { status: 402, text: 'Insufficient balance' })

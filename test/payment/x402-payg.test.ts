@@ -36,7 +36,7 @@ async function priceOf(rig: PaymentRig, byteCount: number): Promise<string> {
 
 t.test('a payment for one item is held for it, and what is not used becomes credits', async (t) => {
   const { facilitator, rig, paying } = await scene(t)
-  const service = { authorization: `Bearer ${makeServiceToken(secret, Date.now())}` }
+  const service = { authorization: `Bearer ${await makeServiceToken(secret, Date.now())}` }
   const byteCount = 10_000_000
   const value = await priceOf(rig, byteCount)
   for (const [at, version] of ([1, 2] as const).entries()) {
@@ -97,7 +97,7 @@ t.test('what is no order is refused, and nothing moves', async (t) => {
   t.equal((await ask(rig, { ...sound, paymentHeader: 'rubbish' })).status, 400)
   const asked = { usdc: 'outcome', given: { payment: 'nobody', itemId: 'item' } }
   t.equal((await ask(rig, asked, ordersPath)).status, 401)
-  const service = { authorization: `Bearer ${makeServiceToken(secret, Date.now())}` }
+  const service = { authorization: `Bearer ${await makeServiceToken(secret, Date.now())}` }
   t.match((await ask(rig, asked, ordersPath, service)).json, { paid: false, state: 'unknown' })
   t.equal(facilitator.count('settle'), 0)
   await eventually(async () => (await balance(rig)) === 0n)
