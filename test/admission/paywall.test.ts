@@ -1,12 +1,10 @@
-import { existsSync } from 'node:fs'
-import { type Browser, chromium, type Page } from 'playwright-core'
+import type { Browser, Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
+import { openBrowser, withoutBrowser } from '../browser.js'
 import { type ScriptedFacilitator, scriptedFacilitator } from './scripted-facilitator.js'
 import { get, openShop, type Shop, type ShopOptions } from './shop.js'
 
-const binary = '/usr/bin/chromium'
-const missing = existsSync(binary) ? false : 'chromium is not installed'
 const asBrowser = { accept: 'text/html,*/*', 'user-agent': 'Mozilla/5.0 (X11; Linux x86_64)' }
 const payee = privateKeyToAccount(generatePrivateKey()).address
 
@@ -28,13 +26,11 @@ interface Visit {
 }
 
 let browser: Browser | undefined
-t.teardown(() => browser?.close())
+/** One for all tests of this file, closed at its end. */
+const openShared = (): Promise<Browser> => openBrowser(t)
 
 async function visit(t: Test, options: Partial<ShopOptions> = {}, withWallet = true): Promise<Visit> {
-  browser ??= await chromium.launch({
-    executablePath: binary,
-    args: ['--no-sandbox', '--disable-gpu', '--disable-background-networking', '--no-first-run'],
-  })
+  browser ??= await openShared()
   const facilitator = await scriptedFacilitator(t)
   const shop = await openShop(t, { facilitatorUrl: facilitator.url, wallet: payee, ...options })
   const account = privateKeyToAccount(generatePrivateKey())
@@ -139,7 +135,7 @@ t.test('the redirect after paying: only to own paths, and only where paid', asyn
   t.equal(await sealed('bytes=-5&seal='), '1000')
 })
 
-t.test('in a browser', { skip: missing }, async (t) => {
+t.test('in a browser', { skip: withoutBrowser }, async (t) => {
   t.test('paying with a wallet leads to the requested content, and pays once', async (t) => {
     const { facilitator, shop, wallet, page, complaints } = await visit(t)
     const asked = '/20000000?a=%22%3E%3Cimg%20src=x%20onerror=alert(1)%3E'
@@ -245,7 +241,7 @@ t.test('in a browser', { skip: missing }, async (t) => {
 
 t.test(
   'who has no USDC is led to where it is sold, by a token for one visit',
-  { skip: missing },
+  { skip: withoutBrowser },
   async (t) => {
     const paywall = { appName: 'Shop', sessionsAt: '/sessions', onrampKey: 'not-needed' }
     const { page, shop, wallet, complaints } = await visit(t, { network: 'base', paywall })

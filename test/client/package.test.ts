@@ -3,15 +3,15 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { build, type Metafile } from 'esbuild'
-import { type Browser, chromium } from 'playwright-core'
+import type { Browser } from 'playwright-core'
 import t, { type Test } from 'tap'
+import { openBrowser, withoutBrowser } from '../browser.js'
 import { eventually } from '../eventually.js'
 import { run } from '../flow/running.js'
 import { installPacked } from './packed.js'
 import { serving } from './rig.js'
 
-const chromiumPath = '/usr/bin/chromium'
-const options = { skip: existsSync(chromiumPath) ? false : 'no Chromium here' }
+const options = { skip: withoutBrowser }
 
 /** The packed client in a folder of its own. */
 function unpacked(t: Test): string {
@@ -153,11 +153,7 @@ t.test(
         return { ...script, text: readFileSync(join(outdir, 'keys', name), 'utf8') }
       return undefined
     })
-    const browser = await chromium.launch({
-      executablePath: chromiumPath,
-      args: ['--no-sandbox', '--disable-gpu'],
-    })
-    t.teardown(() => browser.close())
+    const browser = await openBrowser(t)
     const plain = createHash('sha256')
       .update(Buffer.from(await (await fetch(`${honest}/raw/${image}`)).arrayBuffer()))
       .digest('hex')

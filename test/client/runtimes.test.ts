@@ -6,14 +6,13 @@ import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import { build as esbuild } from 'esbuild'
-import { chromium } from 'playwright-core'
 import t from 'tap'
+import { openBrowser, withoutBrowser } from '../browser.js'
 import { type Running, run } from '../flow/running.js'
 import { installPacked } from './packed.js'
 import { serving } from './rig.js'
 
 const clients = fileURLToPath(new URL('../../../test/clients/node_modules/', import.meta.url))
-const chromiumPath = '/usr/bin/chromium'
 const vitePath = join(clients, 'vite/dist/node/index.js')
 const arm = process.arch === 'arm64'
 const runtimes = {
@@ -96,8 +95,8 @@ function placesOf({ urls }: Running): object {
   return { uploadUrl: urls.upload, paymentUrl: urls.payment, gatewayUrls: [urls.gateway] }
 }
 
-const missing = [chromiumPath, vitePath, join(clients, 'webpack')].filter((path) => !existsSync(path))
-const skip = missing.length > 0 ? `not here: ${missing.join(', ')}` : false
+const missing = [vitePath, join(clients, 'webpack')].filter((path) => !existsSync(path))
+const skip = missing.length > 0 ? `not here: ${missing.join(', ')}` : withoutBrowser
 
 t.test(
   'Vite, esbuild and webpack bundle it unmodified, and Chromium runs what they made',
@@ -118,11 +117,7 @@ t.test(
       if (!existsSync(file)) return undefined
       return { headers: { 'content-type': 'text/javascript' }, bytes: readFileSync(file) }
     })
-    const browser = await chromium.launch({
-      executablePath: chromiumPath,
-      args: ['--no-sandbox', '--disable-gpu'],
-    })
-    t.teardown(() => browser.close())
+    const browser = await openBrowser(t)
     for (const name of Object.keys(bundlers)) {
       const page = await browser.newPage()
       const errors: string[] = []
