@@ -38,7 +38,8 @@ class Gate {
 
   async run<T>(act: () => Promise<T>): Promise<T | Refusal> {
     if (this.#busy < this.max) this.#busy += 1
-    else if (!(await this.#turn())) return refuse('busy', 'self', 'too many questions to one index')
+    else if (!(await this.#turn()))
+      return refuse('busy', 'self', 'too many requests to one index are under way')
     try {
       return await act()
     } finally {
@@ -136,7 +137,7 @@ export class RemoteCdb {
     }
     if (step === 'absent') return undefined
     const place = step === 'found' ? readPlace(lookup.buffer, lookup.valueStart, lookup.valueEnd) : undefined
-    return place ?? refuse('malformed', 'upstream', `${this.name} is no sound index`)
+    return place ?? refuse('malformed', 'upstream', `${this.name} is damaged or no index`)
   }
 
   async #open(): Promise<{ header: CdbHeader; sizeBytes: number } | Refusal> {

@@ -61,7 +61,7 @@ export class ChunkManner {
     if (answer.status !== 200) return absence(answer, node)
     return (
       readChunk(answer.body.toString('latin1')) ??
-      refuse('upstream', 'upstream', `${node.name} gives a malformed answer`)
+      refuse('upstream', 'upstream', `${node.name} sent an answer that cannot be read`)
     )
   }
 }

@@ -11,7 +11,8 @@ import { verifyTransaction } from '../proof/transaction.js'
  */
 export function readTransaction(text: string, id: Id, signed: boolean, node: string): Transaction | Refusal {
   const transaction = parseTransactionText(text)
-  if (isRefusal(transaction)) return refuse('upstream', 'upstream', `${node} gives a malformed answer`)
+  if (isRefusal(transaction))
+    return refuse('upstream', 'upstream', `${node} sent an answer that cannot be read`)
   if (transaction.id !== id || !equalBytes(sha256(transaction.signature), idBytes(id))) {
     return refuse('forged', 'upstream', `${node} answers with something else`)
   }

@@ -262,7 +262,7 @@ function found<T>(read: (text: string) => T | undefined): Read<T> {
     if (answer.status !== 200) return absenceRefusal(answer.status, node)
     return (
       read(answer.body.toString('utf8')) ??
-      refuse('upstream', 'upstream', `${node.name} gives a malformed answer`)
+      refuse('upstream', 'upstream', `${node.name} sent an answer that cannot be read`)
     )
   }
 }

@@ -134,7 +134,7 @@ export class WeaveSearch {
   #contradiction(): Refusal {
     this.#extents.clear()
     this.#blocks.clear()
-    return refuse('upstream', 'upstream', 'nodes contradict themselves about the sizes of blocks')
+    return refuse('upstream', 'upstream', 'the nodes do not agree on the sizes of blocks')
   }
 
   #forgetUnsettled(): void {

@@ -24,7 +24,11 @@ export async function inSlot(
 ): Promise<void> {
   const leave = slots.take(client)
   if (typeof leave === 'string') {
-    const busy = refuse('busy', leave === 'client' ? 'client' : 'self', `no slot: ${leave}`)
+    const isTheirs = leave === 'client'
+    const message = isTheirs
+      ? 'too many requests of this client are being answered'
+      : 'too many requests are being answered'
+    const busy = refuse('busy', isTheirs ? 'client' : 'self', message)
     return answerSmall(request, reply, first, refusedAnswer(busy))
   }
   try {

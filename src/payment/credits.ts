@@ -127,7 +127,11 @@ export class LedgerCredits implements CreditsPort {
       if (outcome.rejected === 'insufficient' && outcome.account === accountOf(signer))
         return this.#unpaid(signer, winc)
     }
-    return refuse('busy', 'self', `item ${itemId}: others spend the same credits`)
+    return refuse(
+      'busy',
+      'self',
+      `item ${itemId}: the same credits are being spent by other requests, try again`,
+    )
   }
 
   /** The wallet that has reserved for an item; undefined where none has. */

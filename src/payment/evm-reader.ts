@@ -75,7 +75,7 @@ export class EvmReader implements ChainReader {
   }
 
   #silent(): Refusal {
-    return refuse('upstream', 'upstream', `the node of ${this.chain} gives no answer`)
+    return refuse('upstream', 'upstream', `the node of ${this.chain} does not answer`)
   }
 
   /** The result, null where the chain has none; undefined where there is no answer. */

@@ -52,7 +52,7 @@ export class KyveReader implements ChainReader {
   }
 }
 
-const silent = refuse('upstream', 'upstream', 'the node of kyve gives no answer')
+const silent = refuse('upstream', 'upstream', 'the node of kyve does not answer')
 
 /** One message that sends coins, and nothing else: who of several would be credited? */
 function paidIn({ messages, memo }: Fields): Omit<SeenPayment, 'id' | 'isFinal' | 'isSettled'> | NoPayment {

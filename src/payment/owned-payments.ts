@@ -34,7 +34,7 @@ export class OwnedPayments {
     untilMs,
   }: Parameters<OwnerQuestion>[0]): Promise<{ readonly owner: string } | Refusal> {
     const isSound = paymentShape.test(payment) && ownerShape.test(owner) && Number.isSafeInteger(untilMs)
-    if (!isSound) return refuse('malformed', 'client', 'no name of a payment and its owner')
+    if (!isSound) return refuse('malformed', 'client', 'the request does not name a payment and its owner')
     const value = JSON.stringify({ owner, untilMs } satisfies Owned)
     for (let tries = 0; tries < attemptsMax; tries += 1) {
       const records = [{ kind, key: payment, value, expected: 0 }]

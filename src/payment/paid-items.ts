@@ -88,7 +88,7 @@ export class PaidItems {
       if (outcome.rejected === 'differs' || outcome.rejected === 'ended')
         return { status: 'confirmed', winc: part.winc, refundWinc: '0' }
     }
-    return refuse('busy', 'self', `item ${itemId} could not be finished`)
+    return refuse('busy', 'self', `item ${itemId} could not be settled: try again`)
   }
 }
 

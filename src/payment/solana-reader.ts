@@ -85,7 +85,7 @@ export class SolanaReader implements ChainReader {
   }
 
   #silent(): Refusal {
-    return refuse('upstream', 'upstream', 'the node of solana gives no answer')
+    return refuse('upstream', 'upstream', 'the node of solana does not answer')
   }
 
   /** Null: there is none at this level; undefined: no answer. */

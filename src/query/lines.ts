@@ -50,8 +50,8 @@ export class LeftTables {
   }
 }
 
-const full = refuse('busy', 'self', 'Too many queries wait: come again in a moment')
-const enough = refuse('busy', 'client', 'Too many queries of yours wait: come again when they are answered')
+const full = refuse('busy', 'self', 'Too many queries wait: try again in a moment')
+const enough = refuse('busy', 'client', 'Too many of your queries wait: try again when they are answered')
 
 /**
  * The query threads, as one edge thread reaches them: a query goes to the one with the fewest queries of this edge

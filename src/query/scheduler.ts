@@ -30,7 +30,7 @@ export interface QuerySchedulerParts {
 
 /** Larger answers are moved to the edge thread as bytes, smaller ones copied as text. */
 const movedMinChars = 8192
-const full = refuse('busy', 'self', 'Too many queries wait: come again in a moment')
+const full = refuse('busy', 'self', 'Too many queries wait: try again in a moment')
 const gone = refuse('busy', 'client', 'The client has left')
 
 /**

@@ -86,7 +86,7 @@ export class LineAnswer implements Dispatcher.DispatchHandler, AsyncIterableIter
 
   onResponseError(_: Dispatcher.DispatchController, error: Error): void {
     this.#tellHead(error)
-    this.#finish(refuse('upstream', 'upstream', `the source broke: ${error.message}`))
+    this.#finish(refuse('upstream', 'upstream', `the source broke off: ${error.message}`))
   }
 
   /** Calls `act` once, when nothing more will come, at once where that is so; false: because something broke. */

@@ -100,7 +100,7 @@ export class ManifestShelf {
     const flight = this.#make(text, again)
       .catch((error: unknown) => {
         this.log.error({ err: error, path: text.path }, 'a manifest could not be packed')
-        return refuse('busy', 'self', 'the disk or the program failed')
+        return refuse('busy', 'self', 'the manifest could not be prepared')
       })
       .finally(() => this.#flights.delete(flightName))
     this.#flights.set(flightName, flight)

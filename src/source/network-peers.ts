@@ -192,7 +192,7 @@ function doubtOf(found: RawFound, { attributes }: Wanted): Refusal | undefined {
   if (digest === undefined) {
     return found.vouched
       ? undefined
-      : refuse('upstream', 'upstream', `${found.origin} does not vouch for what it sends`)
+      : refuse('upstream', 'upstream', `${found.origin} does not say that it has proven what it sends`)
   }
   if (found.declaredDigest === undefined || Buffer.compare(found.declaredDigest, digest) === 0)
     return undefined

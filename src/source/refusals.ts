@@ -22,7 +22,11 @@ export function weightier(one: Refusal | undefined, other: Refusal): Refusal {
 
 /** Nobody that was asked lately had it; for `rememberedMs` nobody is asked again. */
 export function stillUnknown(rememberedMs: number): Refusal {
-  return { ...refuse('unknown', 'client', 'Not found, as before'), remembered: true, rememberedMs }
+  return {
+    ...refuse('unknown', 'client', 'Not found; it was looked for a short time ago'),
+    remembered: true,
+    rememberedMs,
+  }
 }
 
 /** These very bytes must not be served. */

@@ -52,7 +52,7 @@ export class Windows {
     const judging = this.#judge(id)
       .catch((error: unknown) => {
         this.parts.log.error({ err: error, id }, 'an item in a bundle could not be judged')
-        return refuse('busy', 'self', 'the item cannot be judged now')
+        return refuse('busy', 'self', 'the item cannot be checked now')
       })
       .finally(() => this.#underway.delete(id))
     this.#underway.set(id, judging)

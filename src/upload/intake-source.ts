@@ -37,7 +37,7 @@ export class IntakeSource implements Source {
   async open({ id, window }: Wanted): Promise<Found | Refusal> {
     this.#environment.refresh()
     const kept = this.#kept(id)
-    if (kept === undefined) return refuse('unknown', 'client', 'nobody uploaded it here')
+    if (kept === undefined) return refuse('unknown', 'client', 'it was not uploaded to this service')
     const { item, sizeBytes, payload, contentType } = kept
     const start = window?.start ?? 0
     const end = window === undefined ? sizeBytes : window.end + 1

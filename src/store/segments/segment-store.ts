@@ -190,7 +190,7 @@ export class SegmentStore {
     if (known !== undefined && this.#isSound(known)) return known
     const sizeBytes = parts.reduce((sum, part) => sum + part.length, 0)
     if (sizeBytes > this.options.payloadMaxBytes) {
-      return refuse('too-large', 'self', `${sizeBytes} bytes are too many for a segment`)
+      return refuse('too-large', 'self', `${sizeBytes} bytes are more than one segment holds`)
     }
     const own = new Uint8Array(digest)
     try {
