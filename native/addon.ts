@@ -6,7 +6,7 @@ const addons = {
   server: 'requests are answered by its slower TypeScript twin',
   mapped: 'files are read by its slower TypeScript twin',
   digest: 'digests are made by its slower TypeScript twin',
-  ed25519: 'Ed25519 signatures are checked by node:crypto, which takes twice the time',
+  ed25519: 'Ed25519 signatures are checked and made by node:crypto, which takes twice the time',
   secp256k1: 'signatures of Ethereum wallets are checked by noble, which takes twenty times as long',
   schedule: 'threads of the background are nice only, and may delay requests',
 } as const

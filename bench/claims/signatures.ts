@@ -2,17 +2,19 @@ import { generateKeyPairSync, type KeyObject, sign, verify } from 'node:crypto'
 import { parseArgs } from 'node:util'
 import { ed25519 } from '@noble/curves/ed25519.js'
 import { secp256k1 } from '@noble/curves/secp256k1.js'
-import { verifyEd25519 } from '../../native/ed25519/ed25519.js'
+import { ed25519SignerOf, verifyEd25519 } from '../../native/ed25519/ed25519.js'
 import { recoverSecp256k1, verifySecp256k1 } from '../../native/secp256k1/secp256k1.js'
 import { systemClock } from '../../src/actor/clock.js'
 import { say } from '../kit/say.js'
 
-const help = `signatures: how many signatures each library checks in one second of processor time
+const help = `signatures: how many signatures each library checks, or makes, in one second of processor time
 
   --seconds N  for each (2)
 `
 
 const message = Buffer.alloc(48, 7)
+/** As long as what is signed of an answer. */
+const statement = Buffer.alloc(400, 7)
 const p1363 = 'ieee-p1363'
 
 interface Case {
@@ -29,6 +31,7 @@ function cases(): Case[] {
   const ed = generateKeyPairSync('ed25519')
   const edSignature = sign(null, message, ed.privateKey)
   const edKey = rawKey(ed.publicKey)
+  const signed = ed25519SignerOf(ed.privateKey)
   const ec = generateKeyPairSync('ec', { namedCurve: 'secp256k1' })
   const ecSignature = sign('sha256', message, { key: ec.privateKey, dsaEncoding: p1363 })
   const secret = secp256k1.utils.randomSecretKey()
@@ -43,6 +46,11 @@ function cases(): Case[] {
     { name: 'Ed25519, own', check: () => verifyEd25519(edKey, message, edSignature) },
     { name: 'Ed25519, node:crypto', check: () => verify(null, message, ed.publicKey, edSignature) },
     { name: 'Ed25519, noble', check: () => ed25519.verify(edSignature, message, edKey) },
+    { name: 'Ed25519 signed, own', check: () => signed(statement).length === 64 },
+    {
+      name: 'Ed25519 signed, node:crypto',
+      check: () => sign(null, statement, ed.privateKey).length === 64,
+    },
     {
       name: 'secp256k1 over SHA-256, node:crypto',
       check: () => verify('sha256', message, { key: ec.publicKey, dsaEncoding: p1363 }, ecSignature),

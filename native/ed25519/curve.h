@@ -1,5 +1,6 @@
 // Points of the curve -x^2 + y^2 = 1 + d x^2 y^2 (RFC 8032, 5.1), in the coordinates of Hisil, Wong, Carter and Dawson, "Twisted
-// Edwards Curves Revisited" (2008). Only public points: what is done depends on the numbers.
+// Edwards Curves Revisited" (2008). `Curve` is for public points only: what it does depends on the numbers. Doubling and adding what
+// is not negative take the same steps for all points.
 #pragma once
 
 #include "field.h"
@@ -90,21 +91,30 @@ struct Curve {
     // 2 is no square, so 2^((p - 1) / 4) is a root of -1; (p - 1) / 4 = 2 (p - 5) / 8 + 1.
     const Field two = {{2, 0, 0, 0, 0}};
     rootOfMinusOne = times(squared(rootPower(two)), two);
-    // y = 4/5, and the even x.
+    Extended point = basePoint();
+    Addend twice = addendOf(extendedOf(doubled(point.x, point.y, point.z)));
+    for (AffineAddend& each : base) {
+      each = affineOf(point);
+      point = extendedOf(added(point, twice, false));
+    }
+  }
+
+  // y = 4/5, and the even x.
+  Extended basePoint() const {
     const Field four = {{4, 0, 0, 0, 0}};
     const Field five = {{5, 0, 0, 0, 0}};
     uint8_t bytes[32];
     bytesOf(times(four, inverted(five)), bytes);
     Extended point{};
     decode(bytes, point);
-    Addend twice = addendOf(extendedOf(doubled(point.x, point.y, point.z)));
-    for (AffineAddend& each : base) {
-      Field inverse = inverted(point.z);
-      Field x = times(point.x, inverse);
-      Field y = times(point.y, inverse);
-      each = {plus(y, x), minus(y, x), times(times(x, y), twiceD)};
-      point = extendedOf(added(point, twice, false));
-    }
+    return point;
+  }
+
+  AffineAddend affineOf(const Extended& a) const {
+    Field inverse = inverted(a.z);
+    Field x = times(a.x, inverse);
+    Field y = times(a.y, inverse);
+    return {plus(y, x), minus(y, x), times(times(x, y), twiceD)};
   }
 
   Addend addendOf(const Extended& a) const {

@@ -1,8 +1,10 @@
-import { createPublicKey, hash, verify } from 'node:crypto'
+import { createPublicKey, hash, type KeyObject, sign, verify } from 'node:crypto'
 import { loadAddon } from '../addon.js'
 
 interface Addon {
   verify(key: Uint8Array, signature: Uint8Array, digest: Uint8Array): boolean
+  expand(seed: Uint8Array, secret: Uint8Array): void
+  sign(secret: Uint8Array, message: Uint8Array, signature: Uint8Array): void
 }
 
 const addon = loadAddon<Addon>('ed25519')
@@ -12,6 +14,8 @@ export const verifiedBy: 'addon' | 'twin' = addon === undefined ? 'twin' : 'addo
 
 const keyBytes = 32
 const signatureBytes = 64
+const seedBytes = 32
+const secretBytes = 96
 
 /**
  * Whether this is an Ed25519 signature (RFC 8032, 64 bytes) of `message` by `key` (32 bytes). Of other lengths: false. Both ways
@@ -29,4 +33,28 @@ export function verifyEd25519(key: Uint8Array, message: Uint8Array, signature: U
 export function verifyEd25519ByTwin(key: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean {
   const jwk = { kty: 'OKP', crv: 'Ed25519', x: Buffer.from(key).toString('base64url') }
   return verify(null, message, createPublicKey({ key: jwk, format: 'jwk' }), signature)
+}
+
+/** Signs messages (RFC 8032): 64 bytes each. */
+export type SignEd25519 = (message: Uint8Array) => Buffer
+
+/** A signer with this private key. Throws where the addon would sign otherwise than node:crypto does. */
+export function ed25519SignerOf(privateKey: KeyObject): SignEd25519 {
+  const byTwin: SignEd25519 = (message) => sign(null, message, privateKey)
+  if (addon === undefined) return byTwin
+  const { expand, sign: signInto } = addon
+  // The seed ends the key's encoding (RFC 8410, section 7).
+  const encoded = privateKey.export({ format: 'der', type: 'pkcs8' })
+  const secret = Buffer.alloc(secretBytes)
+  expand(encoded.subarray(-seedBytes), secret)
+  encoded.fill(0)
+  const signed: SignEd25519 = (message) => {
+    const signature = Buffer.allocUnsafe(signatureBytes)
+    signInto(secret, message, signature)
+    return signature
+  }
+  const probe = Buffer.from('a key signs this once, to be compared')
+  if (!signed(probe).equals(byTwin(probe)))
+    throw new Error('native/ed25519 does not sign as node:crypto does')
+  return signed
 }

@@ -1,5 +1,5 @@
-// Numbers modulo p = 2^255 - 19 as five limbs of 51 bits (RFC 8032, 5.1). No operation hides its operands from who measures time
-// or memory: only public numbers may be given.
+// Numbers modulo p = 2^255 - 19 as five limbs of 51 bits (RFC 8032, 5.1). Everything but `areEqual` takes the same steps for all
+// numbers, so that secrets may be given.
 //
 // Bounds of a limb, on which the sums of products below rely: a product leaves less than 2^51 + 2^17, `plus` of two products less
 // than 2^52.1, `minus` less than 2^53.4, `minusWide` less than 2^54.4. A product takes limbs below 2^54.5.

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "field.h"
+#include "hidden.h"
 
 namespace ed25519 {
 
@@ -21,7 +22,7 @@ inline bool isReduced(const uint8_t* scalar) {
   return false;
 }
 
-// A number of 64 bytes modulo L, as four words. 32 bits a step, as one divides by hand.
+// A number of 64 bytes modulo L, as four words. 32 bits a step, as one divides by hand. The same steps for all numbers.
 inline void reduce(const uint8_t* number, uint64_t* out) {
   // Below L * 2^32 and so below 2^285 after each shift.
   uint64_t rest[5] = {0, 0, 0, 0, 0};
@@ -41,10 +42,10 @@ inline void reduce(const uint8_t* number, uint64_t* out) {
       rest[word] = static_cast<uint64_t>(difference);
       borrow = static_cast<uint64_t>(difference >> 64) & 1;
     }
-    if (borrow == 0) continue;
+    uint64_t mask = maskOf(borrow);
     carry = 0;
     for (int word = 0; word < 5; word += 1) {
-      Wide sum = Wide{rest[word]} + (word < 4 ? kOrder[word] : 0) + carry;
+      Wide sum = Wide{rest[word]} + (word < 4 ? mask & kOrder[word] : 0) + carry;
       rest[word] = static_cast<uint64_t>(sum);
       carry = static_cast<uint64_t>(sum >> 64);
     }
@@ -52,9 +53,30 @@ inline void reduce(const uint8_t* number, uint64_t* out) {
   memcpy(out, rest, 4 * sizeof(uint64_t));
 }
 
+// (first * second + more) modulo L as 32 bytes. All are four words. The same steps for all numbers.
+inline void timesPlus(const uint64_t* first, const uint64_t* second, const uint64_t* more, uint8_t* out) {
+  uint64_t sum[8] = {more[0], more[1], more[2], more[3], 0, 0, 0, 0};
+  for (int at = 0; at < 4; at += 1) {
+    uint64_t carry = 0;
+    for (int other = 0; other < 4; other += 1) {
+      Wide part = Wide{first[at]} * second[other] + sum[at + other] + carry;
+      sum[at + other] = static_cast<uint64_t>(part);
+      carry = static_cast<uint64_t>(part >> 64);
+    }
+    sum[at + 4] = carry;
+  }
+  uint8_t bytes[64];
+  for (int at = 0; at < 64; at += 1) bytes[at] = static_cast<uint8_t>(sum[at / 8] >> (8 * (at % 8)));
+  uint64_t reduced[4];
+  reduce(bytes, reduced);
+  for (int at = 0; at < 32; at += 1) out[at] = static_cast<uint8_t>(reduced[at / 8] >> (8 * (at % 8)));
+  wipe(sum, sizeof(sum));
+  wipe(bytes, sizeof(bytes));
+}
+
 constexpr int kDigits = 257;
 
-// The digits of a number below 2^253: each zero or odd and below 2^(width - 1) in size, of `width` in a row at most one is not
+// Only for public numbers. The digits of a number below 2^253: each zero or odd and below 2^(width - 1) in size, of `width` in a row at most one is not
 // zero (non-adjacent form). The sum of digit * 2^place is the number.
 inline void digitsOf(const uint64_t* words, int width, int8_t* digits) {
   uint64_t padded[6] = {words[0], words[1], words[2], words[3], 0, 0};

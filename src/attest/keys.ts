@@ -1,4 +1,5 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
+import { ed25519SignerOf, type SignEd25519 } from '../../native/ed25519/ed25519.js'
 import { decodeBase58, encodeBase58 } from '../format/base58.js'
 import { encodeBase64url } from '../format/base64url.js'
 import { readSmall } from '../store/folder.js'
@@ -8,6 +9,8 @@ import { keptSecret } from '../store/secret-file.js'
 export interface SigningKey {
   /** Ed25519. Never leaves the thread that signs. */
   readonly privateKey: KeyObject
+  /** Signs with it, on this thread. */
+  readonly sign: SignEd25519
   /** 32 raw bytes. */
   readonly publicKey: Uint8Array
   /** `ed25519:` and the public key as 43 characters of base64url: all that a verifier needs. */
@@ -50,6 +53,7 @@ function keyOf(privateKey: KeyObject): SigningKey {
   const publicKey = createPublicKey(privateKey).export({ format: 'der', type: 'spki' }).subarray(-32)
   return {
     privateKey,
+    sign: ed25519SignerOf(privateKey),
     publicKey,
     keyId: `ed25519:${encodeBase64url(publicKey)}`,
     solanaAddress: encodeBase58(publicKey),

@@ -55,7 +55,7 @@ export function createSigner(
     `Signature-Input: sig1=${parameters}\r\nSignature: sig1=:${signature.toString('base64')}:`
   const fresh = (statement: Statement, seconds: number): string => {
     const { base, parameters } = signatureBase(statement, seconds, key.keyId, bindRequest)
-    return linesOf(parameters, sign(null, Buffer.from(base), key.privateKey))
+    return linesOf(parameters, key.sign(Buffer.from(base)))
   }
   return {
     key,

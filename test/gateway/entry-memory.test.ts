@@ -2,6 +2,7 @@ import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import t from 'tap'
+import { ed25519SignerOf } from '../../native/ed25519/ed25519.js'
 import { silentLog } from '../../src/actor/log.js'
 import { createSigner } from '../../src/attest/signature.js'
 import { vocabularies } from '../../src/attest/vocabulary.js'
@@ -48,7 +49,7 @@ const item = (): Attributes => {
 
 const { privateKey } = generateKeyPairSync('ed25519')
 const key = {
-  ...{ privateKey, publicKey: new Uint8Array(32), solanaAddress: '' },
+  ...{ privateKey, sign: ed25519SignerOf(privateKey), publicKey: new Uint8Array(32), solanaAddress: '' },
   keyId: `ed25519:${randomBytes(32).toString('base64url')}`,
 }
 

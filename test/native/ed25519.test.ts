@@ -1,7 +1,12 @@
-import { createHash, generateKeyPairSync, sign } from 'node:crypto'
+import { createHash, createPrivateKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
 import { ed25519 } from '@noble/curves/ed25519.js'
 import t from 'tap'
-import { verifiedBy, verifyEd25519, verifyEd25519ByTwin } from '../../native/ed25519/ed25519.js'
+import {
+  ed25519SignerOf,
+  verifiedBy,
+  verifyEd25519,
+  verifyEd25519ByTwin,
+} from '../../native/ed25519/ed25519.js'
 import { fc, random } from '../property.js'
 
 const { Point } = ed25519
@@ -11,9 +16,15 @@ type Curve = InstanceType<typeof Point>
 
 const hex = (text: string): Buffer => Buffer.from(text, 'hex')
 
+function keyOfSeed(seed: Buffer): KeyObject {
+  const key = Buffer.concat([hex('302e020100300506032b657004220420'), seed])
+  return createPrivateKey({ key, format: 'der', type: 'pkcs8' })
+}
+
 t.test('examples of RFC 8032, section 7.1', async (t) => {
   const examples = [
     [
+      '9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60',
       'd75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a',
       '',
       [
@@ -22,6 +33,7 @@ t.test('examples of RFC 8032, section 7.1', async (t) => {
       ].join(''),
     ],
     [
+      '4ccd089b28ff96da9db6c346ec114e0f5b8a319f35aba624da8cf6ed4fb8a6fb',
       '3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c',
       '72',
       [
@@ -30,6 +42,7 @@ t.test('examples of RFC 8032, section 7.1', async (t) => {
       ].join(''),
     ],
     [
+      'c5aa8df43f9f837bedb7442f31dcb7b166d38535076f094b85ce3a2e0b4458f7',
       'fc51cd8e6218a1a38da47ed00230f0580816ed13ba3303ac5deb911548908025',
       'af82',
       [
@@ -38,7 +51,8 @@ t.test('examples of RFC 8032, section 7.1', async (t) => {
       ].join(''),
     ],
   ] as const
-  for (const [key, message, signature] of examples) {
+  for (const [seed, key, message, signature] of examples) {
+    t.equal(ed25519SignerOf(keyOfSeed(hex(seed)))(hex(message)).toString('hex'), signature)
     t.ok(verifyEd25519(hex(key), hex(message), hex(signature)))
     t.notOk(verifyEd25519(hex(key), hex(`${message}00`), hex(signature)))
   }
@@ -81,6 +95,21 @@ t.test('any signature is judged as node:crypto judges it', async (t) => {
   )
   t.ok(accepted > 200, `${accepted} were accepted`)
   t.ok(accepted < sizes.numRuns - 200)
+})
+
+t.test('what is signed here is what node:crypto signs', async (t) => {
+  // Numbers of few bits and of many: each digit of the tables is met.
+  const seeds = [0, 1, 0x0f, 0x80, 0xff].map((byte) => Buffer.alloc(32, byte))
+  for (let round = 0; round < sizes.numRuns / 20; round += 1) {
+    const key = keyOfSeed(seeds[round] ?? someBytes(32))
+    const signed = ed25519SignerOf(key)
+    // Around the blocks of SHA-512, and the room for the length in the last of them.
+    for (const length of [0, 47, 48, 63, 64, 79, 80, 111, 112, 127, 128, Math.floor(random() * 2000)]) {
+      const message = someBytes(length)
+      if (!signed(message).equals(sign(null, message, key)))
+        t.fail(`${message.toString('hex')} by ${key.export({ format: 'jwk' }).d}`)
+    }
+  }
 })
 
 t.test('bytes that nobody signed', async (t) => {

@@ -1,0 +1,26 @@
+// What hides numbers from who measures time or memory: choosing without a branch, and leaving nothing behind.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace ed25519 {
+
+// All ones for 1, zero for 0. The compiler does not know which of them it is, so that it makes no branch of what is done with it.
+inline uint64_t maskOf(uint64_t bit) {
+  uint64_t mask = 0 - bit;
+  __asm__ volatile("" : "+r"(mask));
+  return mask;
+}
+
+// 1 where both are equal; both are below 2^63.
+inline uint64_t isSame(uint64_t one, uint64_t other) { return ((one ^ other) - 1) >> 63; }
+
+// Zeros that the compiler does not leave out.
+inline void wipe(void* memory, size_t length) {
+  memset(memory, 0, length);
+  __asm__ volatile("" : : "r"(memory) : "memory");
+}
+
+}  // namespace ed25519
