@@ -151,6 +151,7 @@ const receiptNews =
 const verdicts = new Verdicts(judge, given.proofThreads + 1)
 const inner = new InnerItems({
   ...{ uploads, verdicts, announcer, logFolder: given.logFolder, say: log, closing: closing.signal },
+  isSandbox: given.sandbox !== undefined,
 })
 const acceptor = new Acceptor({
   ...(receiptNews === undefined ? {} : { receiptNews }),

@@ -11,6 +11,7 @@ import { IndexWriter } from './index-writer.js'
 import { distrusted, merge, settled } from './merge.js'
 import type { CatalogReply, CatalogRequest } from './protocol.js'
 import { attributesIn, decodeBlob, encodeAttributes, encodeBlob, isInSegment, touchKey } from './record.js'
+import { pendingKeys } from './row-key.js'
 import type { SpillLimits } from './spill.js'
 import { addBlobBytes, type CatalogTables, lastTouchMs, openCatalogTables } from './tables.js'
 
@@ -178,6 +179,16 @@ export class CatalogKeeper {
       case 'resigned':
         this.#tables.unsettled.remove(idBytes(message.id))
         return committed
+      case 'forget-items': {
+        const keys = pendingKeys(message.ids)
+        const removal = { kind: 'remove-items', keys } as const
+        const index = this.#index.apply(removal, this.#nowSeconds(), changed.row)
+        for (const id of message.ids) {
+          this.#forget(id)
+          changed.ids.add(id)
+        }
+        return { kind: 'committed', index }
+      }
       case 'all': {
         const done = message.requests.map((request) => this.#apply(request, changed).index)
         return { kind: 'committed', index: sumOf(done) }
@@ -243,6 +254,15 @@ export class CatalogKeeper {
     const left = known === undefined ? undefined : distrusted(known)
     if (left === undefined) this.#tables.attributes.remove(key)
     else this.#tables.attributes.put(key, encodeAttributes(left))
+    this.#tables.unsettled.remove(key)
+  }
+
+  #forget(id: Id): void {
+    const key = idBytes(id)
+    const record = this.#tables.attributes.view(key)
+    const known = record === undefined ? undefined : attributesIn(id, record)
+    if (known === undefined || known.verified || known.height !== undefined) return
+    this.#tables.attributes.remove(key)
     this.#tables.unsettled.remove(key)
   }
 

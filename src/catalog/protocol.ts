@@ -21,6 +21,11 @@ export type CatalogRequest =
   | { readonly kind: 'distrust'; readonly id: Id }
   /** What is left to prove about this id cannot be proven now (its blob is gone, nobody knows its root): do not list it. */
   | { readonly kind: 'resigned'; readonly id: Id }
+  /**
+   * These announced items will be in no block: they are pending no more, and their ids mean no bytes any more, even where the
+   * bytes are still on disk. What was verified, or is in a block, stays.
+   */
+  | { readonly kind: 'forget-items'; readonly ids: readonly Id[] }
   /** All of them in one transaction, in order: either all happen or none. */
   | { readonly kind: 'all'; readonly requests: readonly CatalogRequest[] }
   /** The index of the chain. What is unwound also loses the height that was learned of it. */

@@ -23,7 +23,7 @@ import { digestMismatch } from './sent-digests.js'
 import type { Sharing } from './sharing.js'
 import type { Signing } from './signing.js'
 import type { Uploader } from './uploader.js'
-import { type AcceptedItem, isGone, type LoggedUpload, type Uploads } from './uploads.js'
+import { type AcceptedItem, isGivenUp, isGone, type LoggedUpload, type Uploads } from './uploads.js'
 import type { Verdicts } from './verdicts.js'
 
 /** The bytes of an item that was read to its end. */
@@ -174,9 +174,23 @@ export class Acceptor {
     const known = this.#kept(id)
     if (known === undefined) return undefined
     // A kill may have come between its acceptance and this: it would not be found by queries before its block.
-    const announced = known.bundle === undefined ? this.parts.selling.kept(known) : undefined
+    const isUnknown = known.bundle === undefined && known.released !== true
+    const announced = isUnknown ? this.parts.selling.kept(known) : undefined
     if (announced !== undefined) void this.parts.announcer.announce(announced)
-    return this.again(known, 202)
+    return isGivenUp(known) ? this.#retry(known) : this.again(known, 202)
+  }
+
+  /** Whoever uploads what was given up wants it to be permanent: it is paid for and kept, and is tried again. */
+  async #retry(item: AcceptedItem): Promise<UploadAnswer> {
+    const { uploads, closing, say } = this.parts
+    const write = (): void =>
+      uploads.environment.write(() => {
+        const now = uploads.find(item.id)
+        // Two may upload it at once.
+        if (now !== undefined && isGivenUp(now)) uploads.retry(now)
+      })
+    await writePatiently(write, closing, say)
+    return this.again(item, 202)
   }
 
   /** What was accepted, and is not gone since. */

@@ -129,11 +129,7 @@ export class UploadsDesk {
       }
       if (item === undefined || item.reason === undefined)
         return { refused: 'The item waits for a bundle already' }
-      const { reason: _, failures: __, ...again } = item
-      uploads.environment.write(() => {
-        uploads.put(again)
-        uploads.requeue(again)
-      })
+      uploads.environment.write(() => uploads.retry(item))
       return { done: 'The item waits for a bundle' }
     })
   }

@@ -2,17 +2,15 @@ import { createHash } from 'node:crypto'
 import { type FileHandle, open } from 'node:fs/promises'
 import type { Log } from '../actor/log.js'
 import { BundleReader } from '../format/bundle-reader.js'
-import { idBytes } from '../format/id.js'
 import type { ItemHeader } from '../format/item.js'
 import { plainTagValue } from '../format/tag.js'
 import { normalizedAddress } from '../proof/address.js'
 import { ItemVerifier } from '../proof/item.js'
 import { codeOf } from '../store/blobs.js'
-import type { Table } from '../store/lmdb.js'
 import { logFileName } from '../store/segments/log-file.js'
 import type { ItemAnnouncer } from './item-announcer.js'
 import { writePatiently } from './patient-write.js'
-import type { AcceptedItem, InnerItem, Uploads } from './uploads.js'
+import { type AcceptedItem, type InnerItem, isGone, type Uploads } from './uploads.js'
 import type { Verdicts } from './verdicts.js'
 
 /** Larger bundles are opened when they are in a block, as those of others are. */
@@ -27,6 +25,8 @@ export interface InnerItemsParts {
   readonly logFolder: string
   readonly verdicts: Pick<Verdicts, 'verdict'>
   readonly announcer: Pick<ItemAnnouncer, 'announce'>
+  /** Whether uploads are kept for some time only. */
+  readonly isSandbox: boolean
   readonly say: Log
   readonly closing: AbortSignal
 }
@@ -44,13 +44,11 @@ interface Read {
  * bundle is in a block. Those that wait are on disk, so that a kill between the receipt and this loses none of them.
  */
 export class InnerItems {
-  readonly #inner: Table
   readonly #running: Promise<void>
   readonly #aborted: Promise<void>
   #wake: (() => void) | undefined
 
   constructor(private readonly parts: InnerItemsParts) {
-    this.#inner = parts.uploads.environment.table('inner')
     this.#aborted = new Promise((resolve) => {
       parts.closing.addEventListener('abort', () => {
         resolve()
@@ -166,7 +164,7 @@ export class InnerItems {
 
   /** Writes down those that their owners signed, and announces them. */
   async #keep(item: AcceptedItem, batch: readonly Read[]): Promise<void> {
-    const { verdicts, uploads, announcer, closing, say } = this.parts
+    const { verdicts, uploads, announcer, isSandbox, closing, say } = this.parts
     const judged = await Promise.all(
       batch.map(async (read) => {
         const { id, signatureType, owner, signature } = read.header
@@ -174,9 +172,10 @@ export class InnerItems {
       }),
     )
     // One that was uploaded on its own is known by that already.
-    const kept = batch.filter(
-      ({ header }, at) => judged[at] === true && uploads.find(header.id) === undefined,
-    )
+    const kept = batch.filter(({ header }, at) => {
+      const alone = uploads.find(header.id)
+      return judged[at] === true && (alone === undefined || isGone(alone))
+    })
     const write = (): void =>
       uploads.environment.write(() => {
         for (const { header, start, sizeBytes, digest } of kept) {
@@ -185,7 +184,7 @@ export class InnerItems {
             ...{ parent: item.id, start, sizeBytes, headerSize: header.headerSize },
             ...(contentType === undefined ? {} : { contentType }),
           }
-          this.#inner.put(idBytes(header.id), Buffer.from(JSON.stringify(told)))
+          uploads.putInner(header.id, told, isSandbox)
           uploads.putContent(normalizedAddress(header.owner), digest, header.id)
         }
       })

@@ -5,7 +5,7 @@ import type { Found, Source, Wanted } from '../source/source.js'
 import { codeOf } from '../store/blobs.js'
 import type { Environment, Table } from '../store/lmdb.js'
 import { logFileName } from '../store/segments/log-file.js'
-import { type AcceptedItem, acceptedItem, innerItem, openUploadTables } from './uploads.js'
+import { type AcceptedItem, acceptedItem, type InnerItem, innerItem, openUploadTables } from './uploads.js'
 
 const pieceBytes = 256 * 1024
 
@@ -60,13 +60,14 @@ export class IntakeSource implements Source {
 
   /** Where the payload of an item lies: one that was uploaded, or one in an uploaded bundle. */
   #kept(id: Id): Kept | undefined {
+    const item = acceptedItem(this.#items, id)
+    if (item !== undefined && item.released !== true)
+      return keptIn(item, { ...item, start: 0, ...item.place })
     const inner = innerItem(this.#inner, id)
-    const item = acceptedItem(this.#items, id) ?? (inner && acceptedItem(this.#items, inner.parent))
-    if (item === undefined || item.released === true) return undefined
-    const { sizeBytes, headerSize, contentType } =
-      item.id === id || inner === undefined ? { ...item, sizeBytes: item.place.sizeBytes } : inner
-    const start = item.id === id || inner === undefined ? 0 : inner.start
-    return { item, sizeBytes: sizeBytes - headerSize, payload: start + headerSize, contentType }
+    const around = inner && acceptedItem(this.#items, inner.parent)
+    return inner === undefined || around === undefined || around.released === true
+      ? undefined
+      : keptIn(around, inner)
   }
 
   async #opened({ place }: AcceptedItem): Promise<FileHandle | Refusal> {
@@ -84,6 +85,13 @@ export class IntakeSource implements Source {
   close(): Promise<void> {
     return this.#environment.close()
   }
+}
+
+function keptIn(
+  item: AcceptedItem,
+  { start, sizeBytes, headerSize, contentType }: Omit<InnerItem, 'parent'>,
+): Kept {
+  return { item, sizeBytes: sizeBytes - headerSize, payload: start + headerSize, contentType }
 }
 
 /** Bytes of a file; the file is closed when they were read, or when the reader leaves. */

@@ -1,7 +1,6 @@
 import type { Address } from '../actor/address.js'
 import { pause } from '../actor/clock.js'
 import type { CatalogReply, CatalogRequest } from '../catalog/protocol.js'
-import { pendingKeys } from '../catalog/row-key.js'
 import { type Id, idOfBytes } from '../format/id.js'
 import type { ItemHeader } from '../format/item.js'
 import { isRefusal } from '../format/refusal.js'
@@ -45,12 +44,14 @@ export class ItemAnnouncer {
     })
   }
 
-  /** The index shows these items no more when it resolves with true; false: the program ends first. What is in blocks stays. */
+  /**
+   * The index shows these items no more, and they are served no more, when it resolves with true; false: the program ends first.
+   * What is in blocks stays.
+   */
   async forget(ids: readonly Id[]): Promise<boolean> {
     if (this.keeper === undefined) return true
-    const keys = pendingKeys(ids)
     while (!this.closing.aborted) {
-      const reply = await this.keeper.ask({ kind: 'remove-items', keys })
+      const reply = await this.keeper.ask({ kind: 'forget-items', ids })
       if (!isRefusal(reply)) return !this.closing.aborted
       await pause(againMs, this.closing)
     }

@@ -1,4 +1,5 @@
 import type { Clock, Timer } from '../actor/clock.js'
+import type { Id } from '../format/id.js'
 import { isDiskError } from '../store/lmdb.js'
 import type { DurableLog } from '../store/segments/durable-log.js'
 import type { GatewayNews } from './gateway-news.js'
@@ -17,8 +18,14 @@ export interface SandboxParts {
   readonly everyMs: number
 }
 
-/** Items that go in one transaction. */
+/** Ids that go in one transaction, if the last bundle has not more: those of items, and of what lies in them. */
 const atOnce = 1000
+
+interface Old {
+  readonly item: AcceptedItem
+  /** Ids of items in it, where it is a bundle. */
+  readonly within: readonly Id[]
+}
 
 /** Instead of a bundler, where uploads are for trying out: nothing reaches the chain, and what is old is gone. */
 export class Sandbox {
@@ -33,14 +40,18 @@ export class Sandbox {
     this.#timer.cancel()
   }
 
-  /** The index forgets them first: after a kill in between they are found here again, and told again. */
+  /**
+   * Nobody reads them any more before the index forgets them, because a reader would have it learn them again. After a kill in
+   * between they are found here again, and told again; only then they may be uploaded anew (`isGone`).
+   */
   async #sweep(): Promise<void> {
     if (this.#isSweeping) return
     this.#isSweeping = true
     try {
-      for (let gone = this.#old(); gone.length > 0; gone = this.#old()) {
-        if (!(await this.parts.announcer.forget(gone.map(({ id }) => id)))) return
-        this.#remove(gone)
+      for (let old = this.#old(); old.length > 0; old = this.#old()) {
+        this.#release(old)
+        if (!(await this.parts.announcer.forget(this.#gone(old)))) return
+        this.#remove(old)
       }
     } catch (error) {
       // The next sweep tries again what a full disk did not take.
@@ -50,23 +61,46 @@ export class Sandbox {
     }
   }
 
-  #old(): AcceptedItem[] {
+  #old(): Old[] {
     const { uploads, clock, keepMs } = this.parts
-    const old: AcceptedItem[] = []
+    const old: Old[] = []
+    let ids = 0
     for (const id of uploads.oldest(atOnce)) {
       const item = uploads.find(id)
       if (item === undefined || clock.now() - item.receivedMs < keepMs) break
-      old.push(item)
+      // What lies in it is not known yet, and would be announced after it was forgotten: the next sweep finds it.
+      if (uploads.isUnopened(id)) break
+      const within = item.isBundle === true ? [...uploads.within(id)] : []
+      old.push({ item, within })
+      ids += 1 + within.length
+      if (ids >= atOnce) break
     }
     return old
   }
 
-  #remove(items: readonly AcceptedItem[]): void {
+  #release(old: readonly Old[]): void {
+    const { uploads } = this.parts
+    uploads.environment.write(() => {
+      for (const { item } of old) uploads.put({ ...item, released: true })
+    })
+  }
+
+  /** Ids of what is nowhere any more without these. */
+  #gone(old: readonly Old[]): Id[] {
+    const { uploads } = this.parts
+    return old.flatMap(({ item, within }) => [
+      item.id,
+      ...within.filter((id) => uploads.isOnlyWithin(item.id, id)),
+    ])
+  }
+
+  #remove(old: readonly Old[]): void {
     const { uploads, log, news } = this.parts
     uploads.environment.write(() => {
-      for (const item of items) {
+      for (const id of this.#gone(old)) news?.addGone(id)
+      for (const { item, within } of old) {
+        for (const id of within) uploads.removeInner(item.id, id)
         uploads.unqueue(item)
-        news?.addGone(item.id)
         uploads.put({
           ...item,
           released: true,
@@ -74,6 +108,6 @@ export class Sandbox {
         })
       }
     })
-    for (const { place } of items) log.release(place)
+    for (const { item } of old) log.release(item.place)
   }
 }

@@ -58,6 +58,11 @@ export function isGone({ released, permanent, reason }: AcceptedItem): boolean {
   return released === true && permanent === undefined && reason !== undefined
 }
 
+/** Bundles with it failed too often. It is still kept here, and may be tried again. */
+export function isGivenUp({ released, permanent, reason }: AcceptedItem): boolean {
+  return released !== true && permanent === undefined && reason !== undefined
+}
+
 /** Tables of the upload service. One thread writes; any thread may read. */
 const tablesMax = 16
 
@@ -124,6 +129,8 @@ export class Uploads {
   /** Items that are bundles, and were not looked into yet. */
   readonly #unopened: Table
   readonly #inner: Table
+  /** Keys alone: an uploaded bundle, and an item in it. */
+  readonly #within: Table
 
   constructor(readonly environment: Environment) {
     this.#items = environment.table('items')
@@ -132,6 +139,7 @@ export class Uploads {
     this.#contents = environment.table('contents')
     this.#unopened = environment.table('unopened')
     this.#inner = environment.table('inner')
+    this.#within = environment.table('within')
   }
 
   find(id: Id): AcceptedItem | undefined {
@@ -157,6 +165,23 @@ export class Uploads {
   firstUnopened(): Id | undefined {
     for (const key of this.#unopened.keys({ limit: 1 })) return idOfBytes(key)
     return undefined
+  }
+
+  isUnopened(id: Id): boolean {
+    return this.#unopened.get(idBytes(id)) !== undefined
+  }
+
+  /** Ids of items in an uploaded bundle that were written down with `isMortal`. */
+  *within(bundle: Id): Generator<Id> {
+    const start = Buffer.concat([idBytes(bundle), Buffer.alloc(32)])
+    const end = Buffer.concat([idBytes(bundle), Buffer.alloc(33, 0xff)])
+    for (const key of this.#within.keys({ start, end })) yield idOfBytes(key.subarray(32))
+  }
+
+  /** Whether this bundle alone brought the item: it was not uploaded by itself, and lies in no later one. */
+  isOnlyWithin(bundle: Id, id: Id): boolean {
+    const item = this.find(id)
+    return (item === undefined || isGone(item)) && innerItem(this.#inner, id)?.parent === bundle
   }
 
   /** Items that wait for a bundle. */
@@ -196,6 +221,21 @@ export class Uploads {
     this.#contents.put(contentKey(owner, digest), idBytes(id))
   }
 
+  /**
+   * An item in an uploaded bundle. `isMortal`: its bundle is kept for some time only, after which `within` finds it. Others are
+   * never asked for in this way, and do not take the room.
+   */
+  putInner(id: Id, inner: InnerItem, isMortal: boolean): void {
+    this.#inner.put(idBytes(id), Buffer.from(JSON.stringify(inner)))
+    if (isMortal) this.#within.put(Buffer.concat([idBytes(inner.parent), idBytes(id)]), none)
+  }
+
+  /** Forgets an item in an uploaded bundle; a later bundle with it keeps it. */
+  removeInner(bundle: Id, id: Id): void {
+    this.#within.remove(Buffer.concat([idBytes(bundle), idBytes(id)]))
+    if (innerItem(this.#inner, id)?.parent === bundle) this.#inner.remove(idBytes(id))
+  }
+
   /** A bundle was looked into. */
   opened(id: Id): void {
     this.#unopened.remove(idBytes(id))
@@ -204,6 +244,12 @@ export class Uploads {
   /** It is in a bundle now, or given up. */
   unqueue(item: AcceptedItem): void {
     this.#waiting.remove(waitingKey(item))
+  }
+
+  /** What was given up gets as many tries as a new item. */
+  retry({ reason: _, failures: __, ...item }: AcceptedItem): void {
+    this.put(item)
+    this.requeue(item)
   }
 
   /** It needs a bundle. */

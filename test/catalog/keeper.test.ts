@@ -184,6 +184,32 @@ t.test('ids with something left to prove are listed until it is proven or given 
   await keeper.close()
 })
 
+t.test('forgotten items mean no bytes any more, unless they are proven or in a block', async (t) => {
+  const { keeper, catalog } = await house()
+  const [pending, proven, mined] = [someId(), someId(), someId()]
+  const digest = randomBytes(32)
+  const about = { size: 1, verified: false, trusted: false, digest }
+  await keeper.handle({ kind: 'kept', digest, sizeBytes: 1 })
+  await keeper.handle({
+    kind: 'learn',
+    attributes: [
+      { ...about, id: pending },
+      { ...about, id: proven, verified: true },
+      { ...about, id: mined, height: 5 },
+    ],
+  })
+  const generation = catalog.generation(pending)
+  await keeper.handle({ kind: 'forget-items', ids: [pending, proven, mined, someId()] })
+  t.equal(catalog.attributes(pending), undefined)
+  t.not(catalog.generation(pending), generation, 'every thread reads it anew')
+  t.match(catalog.attributes(proven), { verified: true })
+  t.match(catalog.attributes(mined), { height: 5 })
+  t.notOk(catalog.unsettled(undefined, 10).includes(pending))
+  t.equal(catalog.blobSize(digest), 1, 'others may have the same bytes')
+  await catalog.close()
+  await keeper.close()
+})
+
 t.test('another thread reads what the keeper thread committed', async (t) => {
   const path = await folder()
   const data: CatalogThread = {

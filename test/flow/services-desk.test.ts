@@ -3,7 +3,12 @@ import { createHmac } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import t from 'tap'
+import { encodeBundle } from '../../src/format/bundle.js'
+import { type Id, idOfBytes } from '../../src/format/id.js'
+import { tagOf } from '../../src/format/tag.js'
+import { sha256 } from '../../src/proof/digest.js'
 import { ed25519Signer, signItem } from '../../src/proof/sign.js'
+import { openUploadTables, Uploads } from '../../src/upload/uploads.js'
 import { eventually } from '../eventually.js'
 import { run, sluice } from './running.js'
 
@@ -12,6 +17,11 @@ const key = 'a-key-for-the-tests'
 const headers = { authorization: `Bearer ${key}` }
 
 type Json = Record<string, unknown>
+
+/** Of an item that an Ed25519 key signed. */
+function itemId(item: Uint8Array): Id {
+  return idOfBytes(sha256(item.subarray(2, 66)))
+}
 
 async function asked(
   url: string,
@@ -193,6 +203,38 @@ t.test('receivers are told of receipts, and of items that are permanent', async 
   t.equal(lines['webhook-signature'], `v1,${createHmac('sha256', secret).update(text).digest('base64')}`)
 })
 
+t.test('what was given up is tried again when it is uploaded again', async (t) => {
+  const folder = t.testdir()
+  const slow = { DEVNET_SEED: 'false', UPLOAD_BUNDLE_WAIT_SECONDS: '3600' }
+  const first = await run(t, folder, slow)
+  const { id, signature } = await post(first.urls.upload ?? '', 'given up')
+  t.equal(await first.stop(), 0)
+  const environment = openUploadTables(`${folder}/uploads`)
+  const uploads = new Uploads(environment)
+  const item = uploads.find(id as Id)
+  if (item === undefined) throw new Error('the item is not kept')
+  environment.write(() => {
+    uploads.unqueue(item)
+    uploads.put({ ...item, failures: 10, reason: 'no node takes it' })
+  })
+  await environment.close()
+  const { urls, stop } = await run(t, folder, {
+    ...slow,
+    UPLOAD_BUNDLE_WAIT_SECONDS: '0',
+    DEVNET_BLOCK_MS: '300',
+  })
+  const { upload = '' } = urls
+  const status = async (): Promise<Json> => (await (await fetch(`${upload}/tx/${id}/status`)).json()) as Json
+  t.match(await status(), { status: 'FAILED', reason: 'no node takes it' })
+  const again = await post(upload, 'given up')
+  t.match(again, { id, signature }, 'the same receipt')
+  const now = await status()
+  t.match(now, { status: /^(CONFIRMED|FINALIZED)$/ })
+  t.notOk('reason' in now)
+  await eventually(async () => (await status()).status === 'FINALIZED')
+  t.equal(await stop(), 0)
+})
+
 t.test('a sandbox takes more for free, posts nothing, and forgets', async (t) => {
   const { urls } = await run(t, t.testdir(), {
     DEVNET_SEED: 'false',
@@ -211,7 +253,18 @@ t.test('a sandbox takes more for free, posts nothing, and forgets', async (t) =>
   const first = await post(upload, 'x'.repeat(5_000_000))
   const { id } = first
   t.equal((await fetch(`${gateway}/raw/${id}`, { method: 'HEAD' })).status, 200)
-  const indexed = async (): Promise<boolean> => {
+  const nested = signItem(signer, {}, Buffer.from('in a bundle'))
+  const tags = [tagOf('Bundle-Format', 'binary'), tagOf('Bundle-Version', '2.0.0')]
+  const inside = itemId(nested)
+  const bundle = signItem(signer, { tags }, encodeBundle([{ id: inside, bytes: nested }]))
+  t.equal((await fetch(`${upload}/tx`, { method: 'POST', body: bundle })).status, 200)
+  const read = async (): Promise<string | number> => {
+    const answer = await fetch(`${gateway}/raw/${inside}`)
+    const text = await answer.text()
+    return answer.status === 200 ? text : answer.status
+  }
+  await eventually(async () => (await read()) === 'in a bundle')
+  const indexed = async (id: string): Promise<boolean> => {
     const query = `{ transaction(id: "${id}") { id } }`
     const headers = { 'content-type': 'application/json' }
     const answer = await fetch(`${gateway}/graphql`, {
@@ -222,7 +275,8 @@ t.test('a sandbox takes more for free, posts nothing, and forgets', async (t) =>
     const told = (await answer.json()) as { data: { transaction: object | null } }
     return told.data.transaction !== null
   }
-  t.ok(await indexed(), 'queries find it while it is kept')
+  t.ok(await indexed(id), 'queries find it while it is kept')
+  await eventually(() => indexed(inside))
   const large = await fetch(`${upload}/tx`, { method: 'POST', body: Buffer.alloc(10_485_761) })
   t.equal(large.status, 413)
   const status = await eventually(async () => {
@@ -231,8 +285,10 @@ t.test('a sandbox takes more for free, posts nothing, and forgets', async (t) =>
   })
   t.match(status, { reason: /sandbox/ })
   t.notOk('bundleId' in status)
-  await eventually(async () => !(await indexed()))
+  await eventually(async () => !(await indexed(id)))
   t.not((await fetch(`${gateway}/raw/${id}`)).status, 200, 'and it is not served any more')
+  await eventually(async () => !(await indexed(inside)))
+  t.equal(await read(), 404, 'nor is what lay in it')
   t.same((await asked(`${upload}/admin/uploads`)).json.bundles, [])
   const anew = await post(upload, 'x'.repeat(5_000_000))
   t.equal(anew.id, id)

@@ -1,7 +1,6 @@
 import type { ItemInput } from '../../catalog/index-protocol.js'
 import { packItems } from '../../catalog/pack.js'
 import type { CatalogRequest } from '../../catalog/protocol.js'
-import { pendingKeys } from '../../catalog/row-key.js'
 import { idOfBytes } from '../../format/id.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { sha256 } from '../../proof/digest.js'
@@ -127,12 +126,12 @@ async function queueItems({ keeper }: IndexOrderParts, { body }: Asked): Promise
   return { status: 503, body: reply.message, retryAfterSeconds: 1 }
 }
 
-/** Only what was announced is forgotten: items in a bundle, and what is not known here, stay as they are. */
+/** Announced items are neither found nor served any more; those that are in a block, or were verified, stay as they are. */
 async function forgetItems({ keeper }: IndexOrderParts, { body }: Asked): Promise<Told> {
   const { goneBody } = await shapes()
   const read = readBody(goneBody, body)
   if (isTold(read)) return read
-  const reply = await keeper.ask({ kind: 'remove-items', keys: pendingKeys(read) })
+  const reply = await keeper.ask({ kind: 'forget-items', ids: read })
   if (!isRefusal(reply)) return done('Data item(s) forgotten')
   return { status: 503, body: reply.message, retryAfterSeconds: 1 }
 }
