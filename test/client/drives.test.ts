@@ -9,6 +9,7 @@ import { toHex } from '../../src/client/bytes.js'
 import { ClientError } from '../../src/client/errors.js'
 import { DriveIndex } from '../../src/client/fs/drive-index.js'
 import { driveKeyOf, driveSignature, fileKeyOf, opened, sealed } from '../../src/client/fs/drive-keys.js'
+import { readEntity } from '../../src/client/fs/entities.js'
 import { Drives, pathIn } from '../../src/client/fs/index.js'
 import { openedPieces } from '../../src/client/fs/opened-pieces.js'
 import { counted, sealedSource } from '../../src/client/fs/sealed-source.js'
@@ -102,6 +103,40 @@ t.test('a list of a drive is whole, or it is an error', async (t) => {
   t.equal(pages.count, 1)
   const html = new DriveIndex(url, () => Promise.resolve(new Response('<p>Welcome</p>')))
   await t.rejects(html.query({}), { code: 'malformed-answer' }, 'a page of HTML')
+})
+
+t.test('tags of an item: the id is no part of the query, and an answer has its bounds', async (t) => {
+  const asked: unknown[] = []
+  const index = (answer: () => Response): DriveIndex =>
+    new DriveIndex('https://gateway.test', async (_, init) => {
+      asked.push(JSON.parse(String(init?.body)))
+      return answer()
+    })
+  const json = (data: object): DriveIndex => index(() => Response.json(data))
+  const tags = [{ name: 'Cipher', value: 'AES256-GCM' }]
+  const id = 'x") { id } }'
+  t.strictSame(await json({ data: { transaction: { tags } } }).tagsOf(id), tags)
+  t.match(asked, [{ query: /transaction\(id: \$id\)/, variables: { id } }])
+  await t.rejects(json({ data: { transaction: null } }).tagsOf(id), { code: 'not-found' })
+  await t.rejects(json({ errors: [{ message: 'no' }] }).tagsOf(id), { code: 'malformed-answer' })
+  await t.rejects(index(() => new Response('<p>Welcome</p>')).tagsOf(id), { code: 'malformed-answer' })
+  await t.rejects(index(() => new Response('', { status: 429 })).tagsOf(id), { code: 'rate-limited' })
+  const endless = new ReadableStream({ pull: (stream) => stream.enqueue(new Uint8Array(2 ** 22)) })
+  await t.rejects(index(() => new Response(endless)).tagsOf(id), { code: 'too-large' })
+})
+
+t.test('a file whose content has no id is none', async (t) => {
+  const item = {
+    ...{ id: 'a'.repeat(43), owner: { address: 'b'.repeat(43) } },
+    tags: Object.entries({ 'Entity-Type': 'file', 'Drive-Id': 'd', 'File-Id': 'f' }).map(([name, value]) => ({
+      name,
+      value,
+    })),
+  }
+  const read = (dataTxId: string): unknown =>
+    readEntity(item, Buffer.from(JSON.stringify({ name: 'f', size: 1, dataTxId })))
+  t.match(read('c'.repeat(43)), { name: 'f', file: { dataTxId: 'c'.repeat(43) } })
+  t.equal(read('../../graphql?query={x}'), 'its metadata names no content')
 })
 
 t.test('long content is encrypted as it is read, so that it opens as a whole', async (t) => {

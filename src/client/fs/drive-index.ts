@@ -15,7 +15,7 @@ const pageSize = 1000
 /** Gateways may give less than is asked for, 100 a page at some: so many are a million items there. */
 const pagesUsualMax = 10_000
 /** A page of items with as many tags as there may be has some 5 MB. */
-const pageBytesMax = 64 * 1024 * 1024
+const answerBytesMax = 64 * 1024 * 1024
 /** Content of snapshots and metadata is held in memory. */
 const contentBytesMax = 512 * 1024 * 1024
 
@@ -26,8 +26,11 @@ interface Page {
   readonly pageInfo: { readonly hasNextPage: boolean }
 }
 
-interface PageAnswer {
-  readonly data?: { readonly transactions?: Page }
+interface Answer {
+  readonly data?: {
+    readonly transactions?: Page
+    readonly transaction?: { readonly tags: readonly TextTag[] } | null
+  }
   readonly errors?: readonly { readonly message: string }[]
 }
 
@@ -80,21 +83,28 @@ export class DriveIndex {
   }
 
   async #page(query: string, variables: object): Promise<Page> {
+    const answer = await this.#asked(query, variables)
+    return answer.data?.transactions ?? this.#unanswered(answer)
+  }
+
+  async #asked(query: string, variables: object): Promise<Answer> {
     const response = await this.fetcher(`${this.gatewayUrl}/graphql`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify({ query, variables }),
     })
     if (response.status !== 200) throw this.#failed(response.status)
-    const { data, errors } = this.#answerOf(await this.#held(response, pageBytesMax, 'a page'))
-    if (data?.transactions !== undefined) return data.transactions
+    return this.#answerOf(await this.#held(response, answerBytesMax, 'an answer to a query'))
+  }
+
+  #unanswered({ errors }: Answer): never {
     const found = `${this.gatewayUrl}: ${errors?.[0]?.message ?? 'no answer to a query'}`
     throw new ClientError('malformed-answer', found, 'use another gateway')
   }
 
-  #answerOf(bytes: Uint8Array): PageAnswer {
+  #answerOf(bytes: Uint8Array): Answer {
     try {
-      return (JSON.parse(textOfBytes(bytes)) ?? {}) as PageAnswer
+      return (JSON.parse(textOfBytes(bytes)) ?? {}) as Answer
     } catch (error) {
       if (!(error instanceof SyntaxError)) throw error
       const found = `${this.gatewayUrl} answers a query with no JSON`
@@ -140,15 +150,11 @@ export class DriveIndex {
 
   /** The tags of an item. */
   async tagsOf(id: string): Promise<readonly TextTag[]> {
-    const query = `{ transaction(id: "${id}") { tags { name value } } }`
-    const response = await this.fetcher(`${this.gatewayUrl}/graphql`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ query }),
-    })
-    const { data } = (await response.json()) as { data?: { transaction?: { tags: TextTag[] } | null } }
-    if (data?.transaction != null) return data.transaction.tags
-    throw new ClientError('not-found', `${id} is not indexed`, 'try again later')
+    const query = 'query($id: ID!) { transaction(id: $id) { tags { name value } } }'
+    const answer = await this.#asked(query, { id })
+    if (answer.data?.transaction === null)
+      throw new ClientError('not-found', `${id} is not indexed`, 'try again later')
+    return answer.data?.transaction?.tags ?? this.#unanswered(answer)
   }
 
   /** Everything that an owner wrote into a drive: from snapshots, newer ones first, and live for what they leave out. */

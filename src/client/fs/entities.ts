@@ -1,4 +1,4 @@
-import { textOfBytes } from '../bytes.js'
+import { isContentId, textOfBytes } from '../bytes.js'
 import { type TextTag, tagValueOf } from '../tags.js'
 
 /** An item of a drive as an index lists it. */
@@ -100,7 +100,8 @@ export function readEntity(item: ListedItem, metadata: Uint8Array): DriveEntity 
 
 function readFile(json: Record<string, unknown>): FileFacts | undefined {
   const { size, lastModifiedDate, dataTxId, dataContentType, pinnedDataOwner } = json
-  if (typeof dataTxId !== 'string') return undefined
+  // It becomes part of addresses: what is no id could name anything else there.
+  if (typeof dataTxId !== 'string' || !isContentId(dataTxId)) return undefined
   return {
     size: typeof size === 'number' ? size : 0,
     lastModified: typeof lastModifiedDate === 'number' ? lastModifiedDate : 0,
