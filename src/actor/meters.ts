@@ -69,6 +69,11 @@ export const meterTable: readonly MeterRow[] = [
   },
   { name: 'data_disk_size_bytes', kind: 'gauge', help: 'Size of the disk of DATA_PATH.' },
   {
+    name: 'catalog_damaged',
+    kind: 'gauge',
+    help: '1 from when a damaged page of the catalog was met until the next start; looked at every 10 s.',
+  },
+  {
     name: 'watchdog_reports_total',
     kind: 'counter',
     help: 'Threads that were not heard from for WATCHDOG_SECONDS, by what they did.',

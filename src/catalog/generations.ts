@@ -3,8 +3,11 @@ import type { Id } from '../format/id.js'
 /** Shards by the first 16 bits of the id; cell 0 in front of them counts every commit. */
 const shards = 65_536
 
+/** The cell behind the shards says whether a damaged page was met. */
+const damageCell = 1 + shards
+
 /** Bytes of shared memory that the table of generations takes. */
-export const generationBytes: number = (1 + shards) * 4
+export const generationBytes: number = (damageCell + 1) * 4
 
 /**
  * Numbers that tell readers on every thread that something changed, without a message. One thread writes, after its
@@ -16,7 +19,8 @@ export class Generations {
   /** `memory` has `generationBytes` bytes and is the same on every thread. */
   constructor(readonly memory: SharedArrayBuffer = new SharedArrayBuffer(generationBytes)) {
     this.#cells = new Int32Array(memory)
-    if (this.#cells.length !== 1 + shards) throw new RangeError('the table of generations has another size')
+    if (this.#cells.length !== damageCell + 1)
+      throw new RangeError('the table of generations has another size')
   }
 
   /** Number of commits so far, modulo 2^32. */
@@ -34,6 +38,16 @@ export class Generations {
     Atomics.add(this.#cells, 0, 1)
     for (const shard of touched) Atomics.add(this.#cells, 1 + shard, 1)
     for (const id of ids) Atomics.add(this.#cells, this.#cell(id), 1)
+  }
+
+  /** Whether any thread met a damaged page of the catalog's database since the start. */
+  get isDamaged(): boolean {
+    return Atomics.load(this.#cells, damageCell) !== 0
+  }
+
+  /** Says that a read or a commit met a damaged page. Any thread may call this. */
+  reportDamage(): void {
+    Atomics.store(this.#cells, damageCell, 1)
   }
 
   /** Three characters of base64url carry 18 bits; the upper 16 choose the shard. */

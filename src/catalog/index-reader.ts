@@ -1,4 +1,4 @@
-import type { Environment } from '../store/lmdb.js'
+import { type Environment, isDamage } from '../store/lmdb.js'
 import { type BlockRecord, decodeBlock, heightKey } from './block.js'
 import type { Effort } from './effort.js'
 import type { Generations } from './generations.js'
@@ -58,6 +58,28 @@ export class ChainIndex {
     this.environment.refresh()
     refreshRuns(this.#tables)
     this.#seen = commits
+  }
+
+  /**
+   * What `read` finds in the index; undefined where a page of the database that it needs is damaged: then the index counts as not
+   * knowing it. For answers that may be had elsewhere.
+   */
+  known<Found>(read: () => Found): Found | undefined {
+    this.refresh()
+    try {
+      return read()
+    } catch (error) {
+      if (!this.reportDamage(error)) throw error
+      return undefined
+    }
+  }
+
+  /** Reports an error of a damaged page, so that reading can go on; false where it is another error. */
+  reportDamage(error: unknown): boolean {
+    if (!isDamage(error)) return false
+    this.generations.reportDamage()
+    this.environment.refresh()
+    return true
   }
 
   /** The row with this id (32 bytes). */

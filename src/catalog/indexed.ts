@@ -27,9 +27,12 @@ export class IndexedCatalog extends LmdbCatalog {
 
   override attributes(id: Id): Attributes | undefined {
     const known = super.attributes(id)
-    this.index.refresh()
-    const row = this.index.row(idBytes(id))
-    return row === undefined ? known : together(known, rowAttributes(this.index, row))
+    const { index } = this
+    const said = index.known(() => {
+      const row = index.row(idBytes(id))
+      return row === undefined ? undefined : rowAttributes(index, row)
+    })
+    return said === undefined ? known : together(known, said)
   }
 }
 

@@ -3,7 +3,7 @@ import { type Clock, notBefore } from '../actor/clock.js'
 import { type Log, silentLog } from '../actor/log.js'
 import { type Id, idBytes, idOfBytes } from '../format/id.js'
 import { type Refusal, refuse } from '../format/refusal.js'
-import { isDiskError, present } from '../store/lmdb.js'
+import { isDamage, isDiskError, present } from '../store/lmdb.js'
 import { type Generations, shardOf } from './generations.js'
 import type { IndexOutcome } from './index-protocol.js'
 import { openIndexTables } from './index-tables.js'
@@ -29,6 +29,7 @@ const openMs = 5000
 
 const committed: CatalogReply = { kind: 'committed' }
 const unwritten = refuse('busy', 'self', 'the disk of the catalog is full or fails')
+const unreadable = refuse('busy', 'self', 'a page of the catalog is damaged')
 
 function sumOf(outcomes: readonly (IndexOutcome | undefined)[]): IndexOutcome {
   const sum = { added: 0, known: 0, skipped: 0, removed: 0 }
@@ -55,6 +56,9 @@ class Changes {
   }
 }
 
+/** `refused`: by the disk. `damaged`: a page that is needed was overwritten. */
+type Outcome = 'written' | 'refused' | 'damaged'
+
 interface Waiting {
   readonly message: CatalogRequest
   readonly resolve: (reply: CatalogReply | Refusal) => void
@@ -69,6 +73,7 @@ export class CatalogKeeper {
   #waiting: Waiting[] = []
   #scheduled = false
   #isTroubled = false
+  #isDamaged = false
 
   constructor(
     private readonly options: CatalogKeeperOptions,
@@ -86,8 +91,8 @@ export class CatalogKeeper {
   }
 
   /**
-   * Resolves after the commit that holds the change. `busy`: the disk is full or fails, and nothing of the change was written;
-   * who needs it says it again.
+   * Resolves after the commit that holds the change. `busy`: the disk is full or fails, or a page that the change needs is
+   * damaged, and nothing of the change was written; who needs it says it again.
    */
   handle(message: CatalogRequest): Promise<CatalogReply | Refusal> {
     return new Promise((resolve) => {
@@ -110,38 +115,65 @@ export class CatalogKeeper {
     const batch = this.#waiting
     if (batch.length === 0) return
     this.#waiting = []
+    const outcome = this.#commitAll(batch)
+    // What does not need the damaged page is written.
+    if (outcome === 'damaged' && batch.length > 1)
+      for (const one of batch) this.#refuse([one], this.#commitAll([one]))
+    else this.#refuse(batch, outcome)
+    if (this.#onDisk(() => this.#dropFiles(this.#index.tend())) === 'written') this.#isTroubled = false
+  }
+
+  #refuse(batch: readonly Waiting[], outcome: Outcome): void {
+    if (outcome === 'written') return
+    for (const { resolve } of batch) resolve(outcome === 'damaged' ? unreadable : unwritten)
+  }
+
+  /** Applies all of them in one transaction, and answers them where it was written. */
+  #commitAll(batch: readonly Waiting[]): Outcome {
     const changed = new Changes()
     const replies: CatalogReply[] = []
-    const isWritten = this.#onDisk(() =>
+    const outcome = this.#onDisk(() =>
       this.#tables.environment.write(() => {
         for (const { message } of batch) replies.push(this.#apply(message, changed))
         this.#index.settle()
       }),
     )
-    if (!isWritten) {
-      for (const { resolve } of batch) resolve(unwritten)
-      return
-    }
+    if (outcome !== 'written') return outcome
     this.generations.commit(changed.ids, changed.shards)
     for (const [at, { resolve }] of batch.entries()) resolve(replies[at] ?? committed)
-    if (this.#onDisk(() => this.#dropFiles(this.#index.tend()))) this.#isTroubled = false
+    return outcome
   }
 
-  /** Does something that writes. False: the disk refused, and nothing of it counts. */
-  #onDisk(act: () => void): boolean {
+  /** Does something that writes. Unless it is `written`, nothing of it counts. */
+  #onDisk(act: () => void): Outcome {
     try {
       act()
-      return true
+      return 'written'
     } catch (error) {
-      if (!isDiskError(error)) throw error
-      // Told once, until all goes well again.
-      if (!this.#isTroubled) this.log.error({ err: error }, 'the disk of the catalog fails: changes wait')
-      this.#isTroubled = true
+      const damaged = isDamage(error)
+      if (!damaged && !isDiskError(error)) throw error
+      if (damaged) this.#tellDamage(error)
+      else {
+        // Told once, until all goes well again.
+        if (!this.#isTroubled) this.log.error({ err: error }, 'the disk of the catalog fails: changes wait')
+        this.#isTroubled = true
+      }
       // What it remembers of the tables was undone with them.
       this.#index.close()
       this.#index = this.#indexWriter()
-      return false
+      return damaged ? 'damaged' : 'refused'
     }
+  }
+
+  /** A damaged page stays so until the folder is moved away: told once. */
+  #tellDamage(error: unknown): void {
+    this.generations.reportDamage()
+    if (this.#isDamaged) return
+    this.#isDamaged = true
+    this.log.error(
+      { err: error, path: this.options.path },
+      'a page of the catalog is damaged: what it holds is not changed any more',
+    )
   }
 
   /** Removes files that no list names: what is left of them is removed at the next start. */

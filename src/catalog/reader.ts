@@ -1,4 +1,5 @@
 import { type Id, idBytes, idOfBytes } from '../format/id.js'
+import { isDamage } from '../store/lmdb.js'
 import type { Attributes } from './attributes.js'
 import type { Generations } from './generations.js'
 import type { Catalog } from './protocol.js'
@@ -11,10 +12,14 @@ export interface TouchedBlob {
   readonly touchedMs: number
 }
 
-/** The catalog as any thread reads it: synchronous, straight from the memory map. */
+/**
+ * The catalog as any thread reads it: synchronous, straight from the memory map. What a damaged page of the database led to is
+ * not known: what is asked for is fetched anew.
+ */
 export class LmdbCatalog implements Catalog {
   readonly #tables: CatalogTables
   #seen = Number.NaN
+  #blobBytes = 0
 
   /** `path` is the folder of the environment, `generations` the table that the keeper writes. */
   constructor(
@@ -32,16 +37,44 @@ export class LmdbCatalog implements Catalog {
     this.#seen = commits
   }
 
+  /** Reports an error of a damaged page, so that reading goes on; throws any other error. */
+  #report(error: unknown): void {
+    if (!isDamage(error)) throw error
+    this.generations.reportDamage()
+    this.#tables.environment.refresh()
+  }
+
+  /** What `read` finds; `otherwise` where a page that it needs is damaged. */
+  #orElse<Found>(otherwise: Found, read: () => Found): Found {
+    this.#refresh()
+    try {
+      return read()
+    } catch (error) {
+      this.#report(error)
+      return otherwise
+    }
+  }
+
   attributes(id: Id): Attributes | undefined {
     this.#refresh()
-    const record = this.#tables.attributes.view(idBytes(id))
-    return record === undefined ? undefined : attributesIn(id, record)
+    try {
+      const record = this.#tables.attributes.view(idBytes(id))
+      return record === undefined ? undefined : attributesIn(id, record)
+    } catch (error) {
+      this.#report(error)
+      return undefined
+    }
   }
 
   blobSize(digest: Uint8Array): number | undefined {
     this.#refresh()
-    const record = this.#tables.blobs.view(digest)
-    return record === undefined ? undefined : blobSizeIn(record)
+    try {
+      const record = this.#tables.blobs.view(digest)
+      return record === undefined ? undefined : blobSizeIn(record)
+    } catch (error) {
+      this.#report(error)
+      return undefined
+    }
   }
 
   holder(digest: Uint8Array): Id | undefined {
@@ -54,40 +87,40 @@ export class LmdbCatalog implements Catalog {
 
   /** The record of a blob, if the store holds it. */
   blob(digest: Uint8Array): BlobRecord | undefined {
-    this.#refresh()
-    const record = this.#tables.blobs.view(digest)
-    return record === undefined ? undefined : decodeBlob(record)
+    return this.#orElse(undefined, () => {
+      const record = this.#tables.blobs.view(digest)
+      return record === undefined ? undefined : decodeBlob(record)
+    })
   }
 
-  /** Bytes of all blobs on record. */
+  /** Bytes of all blobs on record; where they cannot be read any more, those that were read last. */
   blobBytes(): number {
-    this.#refresh()
-    return readBlobBytes(this.#tables)
+    this.#blobBytes = this.#orElse(this.#blobBytes, () => readBlobBytes(this.#tables))
+    return this.#blobBytes
   }
 
   /** Number and bytes of the blobs on record. */
   usage(): { readonly blobs: number; readonly bytes: number } {
-    this.#refresh()
-    return { blobs: this.#tables.blobs.count(), bytes: readBlobBytes(this.#tables) }
+    return { blobs: this.#orElse(0, () => this.#tables.blobs.count()), bytes: this.blobBytes() }
   }
 
   /** Blobs that were used longest ago, the oldest first. */
   leastTouched(limit: number): TouchedBlob[] {
-    this.#refresh()
-    return this.#tables.touches.from(undefined, limit).map((entry) => readTouchKey(entry.key))
+    return this.#orElse([], () =>
+      this.#tables.touches.from(undefined, limit).map((entry) => readTouchKey(entry.key)),
+    )
   }
 
   /** When a blob was used last, by the keeper's time; undefined where there is none. */
   lastTouchMs(): number | undefined {
-    this.#refresh()
-    return lastTouchMs(this.#tables)
+    return this.#orElse(undefined, () => lastTouchMs(this.#tables))
   }
 
   /** Ids with something left to prove, in id order, from behind `after`. */
   unsettled(after: Id | undefined, limit: number): Id[] {
-    this.#refresh()
     const start = after === undefined ? undefined : idBytes(after)
-    const ids = this.#tables.unsettled.from(start, limit + 1).map((entry) => idOfBytes(entry.key))
+    const entries = this.#orElse([], () => this.#tables.unsettled.from(start, limit + 1))
+    const ids = entries.map((entry) => idOfBytes(entry.key))
     return ids.filter((id) => id !== after).slice(0, limit)
   }
 

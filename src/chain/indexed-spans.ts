@@ -22,7 +22,18 @@ export class IndexedSpans implements OffsetIndex {
   }
 
   place(offset: number): IndexedPlace | undefined {
-    this.index.refresh()
+    return this.index.known(() => this.#place(offset))
+  }
+
+  block(height: number): BlockStretch | undefined {
+    return this.index.known(() => this.#block(height))
+  }
+
+  transactions(height: number): readonly BlockTransaction[] | undefined {
+    return this.index.known(() => this.#transactions(height))
+  }
+
+  #place(offset: number): IndexedPlace | undefined {
     const row = this.index.transactionAt(offset)
     const end = row?.transfer?.weaveEnd ?? 0
     if (row?.height === undefined || row.transfer === undefined || end === 0) return undefined
@@ -37,8 +48,7 @@ export class IndexedSpans implements OffsetIndex {
     }
   }
 
-  block(height: number): BlockStretch | undefined {
-    this.index.refresh()
+  #block(height: number): BlockStretch | undefined {
     const block = this.index.block(height)
     if (block?.header === undefined) return undefined
     const { txRoot, blockSize } = unpackBlockHeader(block.header)
@@ -47,8 +57,7 @@ export class IndexedSpans implements OffsetIndex {
     return { txRoot, sizeBytes, before: Number(block.weaveSize) - sizeBytes }
   }
 
-  transactions(height: number): readonly BlockTransaction[] | undefined {
-    this.index.refresh()
+  #transactions(height: number): readonly BlockTransaction[] | undefined {
     const block = this.index.block(height)
     if (block === undefined) return undefined
     const found: BlockTransaction[] = []

@@ -70,7 +70,12 @@ export class Ingest {
   readonly #judge: ItemJudge
   readonly #orders: Orders
 
-  constructor(given: IngestParts, { keeper, source }: IngestLines, clock: Clock, log: Log) {
+  constructor(
+    given: IngestParts,
+    { keeper, source }: IngestLines,
+    clock: Clock,
+    private readonly log: Log,
+  ) {
     const generations = new Generations(given.generations)
     const meters = new Meters(meterTable, given.meters, given.row)
     const following = new Following(given.following)
@@ -157,7 +162,17 @@ export class Ingest {
 
   /** Runs until `stop`; rejects where the catalog is lost. */
   async run(): Promise<void> {
-    await Promise.all(this.#loops.map((loop) => loop.run()))
+    await Promise.all(this.#loops.map((loop) => this.#whileReadable(loop)))
+  }
+
+  /** A loop that meets a damaged page of the index stands still until the next start: it would meet it again. */
+  async #whileReadable(loop: Loop): Promise<void> {
+    try {
+      await loop.run()
+    } catch (error) {
+      if (!this.index.reportDamage(error)) throw error
+      this.log.error({ err: error }, 'a page of the catalog is damaged: the index stands still')
+    }
   }
 
   /** Ends without finishing work in progress: the next process takes it up again. */

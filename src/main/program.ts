@@ -8,6 +8,7 @@ import { Meters } from '../actor/meter.js'
 import { meterTable } from '../actor/meters.js'
 import { stepEngineBack } from '../actor/priority.js'
 import { type Part, type RunningPart, supervise } from '../actor/supervise.js'
+import { Generations } from '../catalog/generations.js'
 import type { Examples } from '../devnet/seed.js'
 import { boundSockets, socketUsage } from '../http/listen.js'
 import { SocketWatch } from '../http/socket-watch.js'
@@ -168,7 +169,13 @@ async function watching(config: Config, shared: SharedTables, log: Log): Promise
   const meters = ownMeters(shared)
   const sockets = new SocketWatch(socketUsage, meters, log, systemClock)
   meters.of('cache_max_bytes').set(config.retrieval.cacheMaxBytes)
-  const resources = new ResourceWatch(folders(config).root, meters, log, systemClock)
+  const resources = new ResourceWatch(
+    folders(config).root,
+    meters,
+    log,
+    systemClock,
+    new Generations(shared.generations),
+  )
   return {
     stop: async () => {
       idleShare.cancel()

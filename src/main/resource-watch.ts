@@ -1,23 +1,30 @@
 import { readdir, statfs } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { Clock, Timer } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import type { Meters } from '../actor/meter.js'
+import type { Generations } from '../catalog/generations.js'
 import { descriptorLimit } from './descriptors.js'
 
 const lookMs = 10_000
 
-/** Shows what the system leaves this process: room on the disk of DATA_PATH, and descriptors. On the main thread, every 10 s. */
+/**
+ * Shows what the system leaves this process: room on the disk of DATA_PATH, and descriptors; and whether the catalog there can be
+ * read. On the main thread, every 10 s.
+ */
 export class ResourceWatch {
   readonly #timer: Timer
   /** A failure is logged once. */
   #isSaid = false
+  #isDamageSaid = false
   #looking: Promise<void> | undefined
 
   constructor(
     private readonly folder: string,
     private readonly meters: Meters,
-    private readonly log: Pick<Log, 'warn'>,
+    private readonly log: Pick<Log, 'warn' | 'error'>,
     clock: Clock,
+    private readonly catalog: Pick<Generations, 'isDamaged'>,
   ) {
     this.meters.of('process_max_fds').set(descriptorLimit() ?? 0)
     this.#timer = clock.every(lookMs, () => void this.look())
@@ -32,7 +39,18 @@ export class ResourceWatch {
     return this.#looking
   }
 
+  #lookAtCatalog(): void {
+    if (this.#isDamageSaid || !this.catalog.isDamaged) return
+    this.#isDamageSaid = true
+    this.meters.of('catalog_damaged').set(1)
+    this.log.error(
+      { path: join(this.folder, 'catalog') },
+      'the catalog is damaged: what its pages held is fetched anew, not kept. See "A database is broken" in deploy/OPERATING.md',
+    )
+  }
+
   async #look(): Promise<void> {
+    this.#lookAtCatalog()
     try {
       const { bavail, blocks, bsize } = await statfs(this.folder)
       this.meters.of('data_disk_free_bytes').set(bavail * bsize)

@@ -24,6 +24,8 @@ export interface QuerySchedulerParts {
   /** Counts the time of the processor. */
   readonly work: { monotonic(): number }
   readonly log: Pick<Log, 'error'>
+  /** Takes an error of a damaged page of the index, so that reading goes on; false where it is another error. */
+  readonly isDamage?: (error: unknown) => boolean
   /** Called with the number of queries that wait or are being answered. */
   readonly onSize?: (size: number) => void
 }
@@ -99,8 +101,10 @@ export class QueryScheduler {
     }
   }
 
-  /** A bug: only this answer fails, the thread goes on. */
+  /** A bug, or the answer needs a damaged page: only this answer fails, the thread goes on. */
   #failed(error: unknown): Refusal {
+    if (this.parts.isDamage?.(error) === true)
+      return refuse('upstream', 'self', 'a page of the index that the query needs is damaged')
     this.parts.log.error({ err: error }, 'a query failed')
     return refuse('upstream', 'self', 'the query failed')
   }

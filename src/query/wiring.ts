@@ -75,7 +75,15 @@ export function openQueries(
     meters: new QueryMeters(meters),
   })
   const onSize = (size: number): void => waiting.set(size)
-  const scheduler = new QueryScheduler({ answers, queue, clock, log, onSize, work: processorTime })
+  const scheduler = new QueryScheduler({
+    answers,
+    queue,
+    clock,
+    log,
+    onSize,
+    work: processorTime,
+    isDamage: (error) => index.reportDamage(error),
+  })
   return { scheduler, close: () => chain.close() }
 }
 

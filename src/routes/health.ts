@@ -39,6 +39,9 @@ export function healthOf({ clock, meters, startedMs, tip, following, itemsSilent
     ...(meters.total('data_disk_size_bytes') > 0 && meters.total('data_disk_free_bytes') < diskMinBytes
       ? ['the disk of DATA_PATH is full: content is served, what is new is not kept']
       : []),
+    ...(meters.total('catalog_damaged') > 0
+      ? ['the catalog is damaged: see "A database is broken" in deploy/OPERATING.md']
+      : []),
   ]
   return {
     status: reasons.length === 0 ? 'ok' : 'unhealthy',

@@ -226,6 +226,15 @@ const diskErrors = new Map([
 const diskErrorNumbers: ReadonlySet<unknown> = new Set(diskErrors.values())
 
 /**
+ * Whether a read or a `write` threw because a page of the database was overwritten. LMDB reads nothing more in that transaction:
+ * after a failed read `refresh` begins another one. A failed `write` was undone. What LMDB does not notice ends the process.
+ */
+export function isDamage(error: unknown): boolean {
+  // Errors of LMDB itself have numbers of their own; those of the system are errors of the disk, which pass.
+  return error instanceof Error && 'code' in error && typeof error.code === 'number' && error.code < -30_000
+}
+
+/**
  * Whether `write` (or a call of the file system) threw because the disk is full or fails. The transaction was undone then, and
  * the environment can be used as before. LMDB gives the system's number of an error where Node gives its name.
  */

@@ -56,6 +56,9 @@ t.test(
     t.match((await ask('/gateway/healthcheck')).body.toString(), 'the disk of DATA_PATH is full')
     parts.meters.of('data_disk_free_bytes').set(2 ** 30)
     t.same(await said('/gateway/healthcheck'), [200, 'ok'])
+    parts.meters.of('catalog_damaged').set(1)
+    t.same(await said('/gateway/healthcheck'), [503, 'unhealthy'])
+    parts.meters.of('catalog_damaged').set(0)
     parts.following.state = 'halted'
     t.same(await said('/gateway/healthcheck'), [503, 'unhealthy'])
     t.same(await said('/gateway/livez'), [200, 'ok'])

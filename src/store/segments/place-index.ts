@@ -1,5 +1,5 @@
 import { existsSync, rmSync, writeFileSync } from 'node:fs'
-import { type Environment, openEnvironment, type Table } from '../lmdb.js'
+import { type Environment, isDamage, openEnvironment, type Table } from '../lmdb.js'
 import { databaseFault } from '../lmdb-check.js'
 import type { SegmentMarks } from './marks.js'
 import { decodeNext, decodePlace, encodeNext, encodePlace, type SegmentPlace } from './place.js'
@@ -35,11 +35,6 @@ function opened(path: string): PlaceTables | string {
     void tables?.environment.close()
     return faultOf(error)
   }
-}
-
-/** Errors of LMDB itself have numbers of their own; those of the system are errors of the disk, which pass. */
-function isDamage(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && typeof error.code === 'number' && error.code < -30_000
 }
 
 function faultOf(error: unknown): string {
@@ -108,6 +103,7 @@ export class PlaceReader {
       return found === undefined ? undefined : decodePlace(found, digest)
     } catch {
       // A page is damaged: the writer finds out, too, and tells. Until then what it led to is not here.
+      this.#tables.environment.refresh()
       return undefined
     }
   }
@@ -163,6 +159,7 @@ export class PlaceWriter {
 
   /** What a damaged page led to is not here; the rest stays until the next start. Told once. */
   #damaged(error: unknown): void {
+    this.#tables.environment.refresh()
     if (this.#isDamaged) return
     this.#isDamaged = true
     this.onBroken(faultOf(error))

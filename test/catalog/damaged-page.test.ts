@@ -1,0 +1,85 @@
+import { closeSync, fstatSync, openSync, readSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { systemClock } from '../../src/actor/clock.js'
+import { Generations } from '../../src/catalog/generations.js'
+import { ChainIndex } from '../../src/catalog/index-reader.js'
+import { IndexedCatalog } from '../../src/catalog/indexed.js'
+import { CatalogKeeper } from '../../src/catalog/keeper.js'
+import { openCatalogTables } from '../../src/catalog/tables.js'
+import { type Id, idBytes, idOfBytes } from '../../src/format/id.js'
+import { isRefusal } from '../../src/format/refusal.js'
+import { scratch } from '../scratch.js'
+
+const pageBytes = 4096
+const ids = Array.from({ length: 400 }, (_, at): Id => {
+  const bytes = Buffer.alloc(32)
+  bytes.writeUInt32BE(Math.imul(at, 2654435761) >>> 0)
+  return idOfBytes(bytes)
+})
+const contentType = 'text/plain'
+const about = (id: Id, size: number) => ({ id, size, verified: false, trusted: false, contentType })
+
+/** Overwrites the leaves of the data file that hold this id, in older states too. */
+function wipe(path: string, id: Id): number {
+  const file = openSync(join(path, 'data.mdb'), 'r+')
+  const page = Buffer.alloc(pageBytes)
+  let wiped = 0
+  // Behind the two headers.
+  for (let at = 2 * pageBytes; at < fstatSync(file).size; at += pageBytes) {
+    readSync(file, page, 0, pageBytes, at)
+    if (!page.includes(Buffer.from(idBytes(id))) || !page.includes(contentType)) continue
+    writeSync(file, Buffer.alloc(pageBytes), 0, pageBytes, at)
+    wiped += 1
+  }
+  closeSync(file)
+  return wiped
+}
+
+t.test('a page that is overwritten while all run stops nothing that does not need it', async (t) => {
+  const path = scratch('damaged')
+  const generations = new Generations()
+  const said: unknown[] = []
+  const log = { error: (_about: object, words?: string) => void said.push(words) }
+  const keeper = new CatalogKeeper({ path, touchEveryMs: 0 }, generations, systemClock, log)
+  const { environment } = openCatalogTables(path)
+  const catalog = new IndexedCatalog(path, generations, new ChainIndex(environment, generations))
+  const learn = (size: number) =>
+    Promise.all(ids.map((id) => keeper.handle({ kind: 'learn', attributes: [about(id, size)] })))
+  const sizes = (): Map<Id, number> =>
+    new Map(
+      ids.flatMap((id): [Id, number][] => {
+        const known = catalog.attributes(id)
+        return known === undefined ? [] : [[id, known.size]]
+      }),
+    )
+
+  t.notOk((await learn(1)).some(isRefusal))
+  t.equal(sizes().size, ids.length)
+  t.notOk(generations.isDamaged)
+
+  const victim = ids[200]
+  if (victim === undefined) throw new Error('no ids')
+  t.ok(wipe(path, victim) > 0)
+  const left = sizes()
+  t.notOk(left.has(victim))
+  t.ok(left.size > ids.length * 0.8, `${left.size} are read in the same turn as those that are lost`)
+  t.ok(generations.isDamaged)
+  t.same(said, [], 'the keeper has not met it')
+
+  const replies = await learn(2)
+  const refused = ids.filter((_, at) => isRefusal(replies[at]))
+  t.same(new Set(refused), new Set(ids.filter((id) => !left.has(id))), 'only what needs the page is refused')
+  for (const reply of replies)
+    if (isRefusal(reply)) t.match(reply, { refused: 'busy', fault: 'self', message: /damaged/ })
+  t.same(sizes(), new Map([...left.keys()].map((id) => [id, 2])))
+  await learn(3)
+  t.equal(said.length, 1, 'told once')
+
+  const fresh = idOfBytes(Buffer.alloc(32, 0xee))
+  t.match(await keeper.handle({ kind: 'learn', attributes: [about(fresh, 5)] }), { kind: 'committed' })
+  t.equal(catalog.attributes(fresh)?.size, 5)
+  await catalog.close()
+  await environment.close()
+  await keeper.close()
+})
