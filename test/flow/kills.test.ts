@@ -82,6 +82,8 @@ t.test('killed at any moment under load, it gives no wrong byte and loses nothin
   const environment = {
     DEVNET_SEED: 'false',
     UPLOAD_FREE_ITEM_BYTES: '1000000',
+    // One wallet signs all that many kills leave time for.
+    UPLOAD_FREE_WALLET_BYTES: String(2 ** 40),
     TRUSTED_GATEWAYS_URLS: JSON.stringify({ [server.url]: 1 }),
     // Small, so that segments come and go.
     CONTIGUOUS_DATA_CACHE_MAX_BYTES: String(256 * 2 ** 20),
