@@ -2,7 +2,8 @@
 // numbers, so that secrets may be given.
 //
 // Bounds of a limb, on which the sums of products below rely: a product leaves less than 2^51 + 2^17, `plus` of two products less
-// than 2^52.1, `minus` less than 2^53.4, `minusWide` less than 2^54.4. A product takes limbs below 2^54.5.
+// than 2^52.1, `minus` less than 2^53.4, `minusWide` less than 2^54.4. The bounds of the two factors of a
+// product must multiply to less than 2^108.4.
 #pragma once
 
 #include <cstdint>

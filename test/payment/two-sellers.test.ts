@@ -1,4 +1,5 @@
 /** A gateway and a payment service with one wallet: one payment buys at one of them, whatever happens between them. */
+import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import type { Witness } from '../../src/admission/chain-witness.js'
 import { AskedOwners, type PaymentOwners } from '../../src/admission/payment-owners.js'
@@ -41,7 +42,8 @@ async function town(t: Test): Promise<Town> {
     },
   }
   const purse = new Purse()
-  const path = t.testdir()
+  // Beside the ledger of the desk: a second `testdir` would remove the first.
+  const path = join(t.testdirName, 'shop')
   return {
     ...{ facilitator, rig, purse, owners },
     open: (more = {}) =>
