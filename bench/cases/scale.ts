@@ -31,7 +31,7 @@ const small: Scale = {
   sites: { count: 10, pages: 50 },
   cold: 100,
   streamBytes: 2 ** 24,
-  importItems: 40_000,
+  importItems: 80_000,
   indexItems: 6000,
   indexQueries: 20,
   warmMs: 100,
