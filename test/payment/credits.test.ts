@@ -239,7 +239,7 @@ t.test('sharing and revoking: the words that clients read', async (t) => {
   const none = await credits.revoke({ ...revoke, itemId: 'r2', approvedAddress: dave })
   t.equal(
     isDenied(none) ? none.text : '',
-    'No valid approvals found for approved address ' + `'${dave}' and paying address '${alice}'`,
+    `No valid approvals found for approved address '${dave}' and paying address '${alice}'`,
   )
   t.strictSame((await ledger.check()).faults, [])
   await ledger.close()
