@@ -126,7 +126,7 @@ const announcer = new ItemAnnouncer(catalog, closing.signal)
 const charging =
   credits === undefined
     ? new FreeOnly(pools)
-    : new CreditCharging(pools, credits, uploads.environment, systemClock, closing.signal, log)
+    : new CreditCharging(pools, credits, uploads.environment, systemClock, closing.signal)
 const webhooks =
   given.webhooks === undefined
     ? undefined
@@ -186,9 +186,7 @@ const clients = new Clients(given.clients, { low: 0, high: 0 })
 await height.start(given.heightEveryMs)
 // Nobody was told of these: the process ended first.
 if (receiptNews !== undefined && lost.length > 0)
-  uploads.environment.write(() => {
-    for (const item of lost) receiptNews.add(item.id)
-  })
+  uploads.environment.write(() => receiptNews.add(lost.map(({ id }) => id)))
 for (const item of lost) {
   const announced = keptItem(given.logFolder, item)
   if (announced !== undefined) void announcer.announce(announced)
@@ -352,8 +350,9 @@ const server = serve(host, { ...given.serve, clientOf: (request) => clients.of(r
 
 async function stop(): Promise<void> {
   await server.close(given.drainMs)
-  await open.close()
+  // Before what is waited for: a disk that is full would be waited for, too.
   closing.abort()
+  await open.close()
   desk.close()
   sandbox?.close()
   await bundler.close()

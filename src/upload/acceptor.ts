@@ -90,8 +90,11 @@ const gatherMs = 5
 export class Acceptor {
   /** By id: what two who send the same item at once both wait for. */
   readonly #underWay = new Map<string, Promise<UploadAnswer>>()
-  readonly #keeping: { readonly item: AcceptedItem; readonly charge: Charged; readonly done: () => void }[] =
-    []
+  readonly #keeping: {
+    readonly item: AcceptedItem
+    readonly charge: Charged
+    readonly done: (isKept: boolean) => void
+  }[] = []
   #isKeeping = false
   /** A transaction waits for the disk to have the one before it, and all of this thread with it: so none begins earlier. */
   #flushed: Promise<void> = Promise.resolve()
@@ -306,16 +309,23 @@ export class Acceptor {
     { done, sale, signed = this.#signature(accepted) }: Ending,
   ): Promise<UploadAnswer> {
     const { announcer, charging, terms } = this.parts
-    const told = (): Promise<void> | undefined => announced && announcer.announce(announced)
-    const [signature] = await Promise.all([signed, this.#keep(accepted, charge).then(told)])
+    const told = async (isKept: boolean): Promise<boolean> => {
+      if (isKept && announced !== undefined) await announcer.announce(announced)
+      return isKept
+    }
+    const [signature, isKept] = await Promise.all([signed, this.#keep(accepted, charge).then(told)])
+    if (!isKept) return ending
     const receipt = receiptOf({ ...accepted, timestamp: accepted.receivedMs }, signature, terms)
     charging.settle(accepted.id, charge)
     this.parts.receiptNews?.tell(receipt, accepted)
     return jsonAnswer(200, { ...receipt, ...done, ...saleWords(receipt, sale) }, sale?.paid?.lines)
   }
 
-  /** Writes down what was accepted, all that comes together in one transaction. The log has it already, for good. */
-  #keep(item: AcceptedItem, charge: Charged): Promise<void> {
+  /**
+   * Writes down what was accepted, all that comes together in one transaction. The log has it already, for good. False: the
+   * service ends, and its next start finds it there.
+   */
+  #keep(item: AcceptedItem, charge: Charged): Promise<boolean> {
     return new Promise((done) => {
       this.#keeping.push({ item, charge, done })
       if (!this.#isKeeping) void this.#keepAll()
@@ -327,20 +337,24 @@ export class Acceptor {
     while (this.#keeping.length > 0) {
       await Promise.all([pause(gatherMs), this.#flushed])
       const group = this.#keeping.splice(0)
+      const items = group.map(({ item }) => item)
+      const { uploads, closing, say, news, receiptNews } = this.parts
+      let committed = over
+      // It may be undone, and run again: nothing but tables changes in it.
       const write = (): void => {
         for (const { item, charge } of group) {
           charge.keep(item.id)
-          this.parts.news?.addItem(item.id)
-          this.parts.receiptNews?.add(item.id)
+          news?.addItem(item.id)
         }
+        committed = receiptNews?.add(items.map(({ id }) => id)) ?? over
       }
-      const items = group.map(({ item }) => item)
-      const { uploads, closing, say } = this.parts
-      // The log has them already: where the service ends first, its next start finds them there.
-      if (!(await writePatiently(() => uploads.accept(items, write), closing, say))) return
-      this.#flushed = this.parts.uploads.environment.flushed()
-      this.parts.onAccepted?.(items)
-      for (const { done } of group) done()
+      const isKept = await writePatiently(() => uploads.accept(items, write), closing, say)
+      if (isKept) {
+        committed()
+        this.#flushed = uploads.environment.flushed()
+        this.parts.onAccepted?.(items)
+      }
+      for (const { done } of group) done(isKept)
     }
     this.#isKeeping = false
   }
@@ -360,6 +374,12 @@ export class Acceptor {
     return this.parts.signing.receipt(receiptMessage({ ...item, timestamp: item.receivedMs }))
   }
 }
+
+const ending = textAnswer(
+  503,
+  'The service is ending. The item is kept: the same upload has its receipt when the service is back',
+  '\r\nRetry-After: 5',
+)
 
 /** The money of a purchase moves when the item is kept. */
 const unpaid: Charged = { winc: '0', keep: () => undefined, giveBack: async () => undefined }

@@ -1,5 +1,4 @@
 import { type Clock, pause } from '../actor/clock.js'
-import { type Log, silentLog } from '../actor/log.js'
 import { type Id, idBytes, idOfBytes } from '../format/id.js'
 import type { ItemHeader } from '../format/item.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
@@ -7,7 +6,7 @@ import { GroupCommit } from '../ledger/group.js'
 import type { CreditsPort, Payer } from '../payment/port.js'
 import { kyveAddress, nativeAddress, normalizedAddress } from '../proof/address.js'
 import type { Environment, Table } from '../store/lmdb.js'
-import { paymentAway, said, type UploadAnswer } from './answers.js'
+import { answerOf, paymentAway, said, type UploadAnswer } from './answers.js'
 import {
   type Charged,
   type Charging,
@@ -17,7 +16,7 @@ import {
   type ItemCharge,
 } from './charging.js'
 import type { FreePools } from './free-pools.js'
-import { writePatiently } from './patient-write.js'
+import { tryWrite } from './patient-write.js'
 import type { Uploader } from './uploader.js'
 
 /** A client is told within a second that nobody can be asked for credits. */
@@ -47,8 +46,10 @@ export function keepUnsettled(environment: Environment, id: Id): void {
 export class CreditCharging implements Charging {
   /** Written before credits are held back: a kill at any moment leaves word of what is to be spent or given back. */
   readonly #unsettled: Table
-  /** Word of those that come in one turn is written in one transaction. */
-  readonly #words: GroupCommit<{ readonly id: Id; readonly isHeld: boolean }, boolean>
+  /** Word of those that come in one turn is written in one transaction. An answer: it was not written. */
+  readonly #words: GroupCommit<{ readonly id: Id; readonly isHeld: boolean }, UploadAnswer | undefined>
+  /** Settled or given back, and still to be removed: the disk was full, and the next transaction that it takes does it. */
+  readonly #over = new Set<Id>()
   /** Items whose credits are still to be given back: one that comes again waits for it, or it would lose what it pays anew. */
   readonly #refunding = new Set<Id>()
 
@@ -58,20 +59,20 @@ export class CreditCharging implements Charging {
     private readonly environment: Environment,
     private readonly clock: Clock,
     private readonly closing: AbortSignal,
-    say: Pick<Log, 'error' | 'info'> = silentLog,
   ) {
     this.#unsettled = unsettledIn(environment)
     this.#words = new GroupCommit(async (words) => {
       // What is not forgotten is settled, or given back, once more by the next process.
-      if (closing.aborted) return words.map(() => false)
+      if (closing.aborted) return words.map(({ id }) => paymentAway(id))
+      for (const { id, isHeld } of words) if (!isHeld) this.#over.add(id)
       const write = (): void =>
         environment.write(() => {
-          for (const { id, isHeld } of words)
-            if (isHeld) this.#unsettled.put(idBytes(id), held)
-            else this.#unsettled.remove(idBytes(id))
+          for (const id of this.#over) this.#unsettled.remove(idBytes(id))
+          for (const { id, isHeld } of words) if (isHeld) this.#unsettled.put(idBytes(id), held)
         })
-      const isWritten = await writePatiently(write, closing, say)
-      return words.map(() => isWritten)
+      const refusal = tryWrite(write)
+      if (refusal === undefined) this.#over.clear()
+      return words.map(() => (refusal === undefined ? undefined : answerOf(refusal)))
     }, wordsMax)
     // What an earlier process left.
     for (const { key, value } of this.#unsettled.from(undefined, Number.MAX_SAFE_INTEGER)) {
@@ -85,7 +86,9 @@ export class CreditCharging implements Charging {
     if (free !== undefined) return free
     if (this.#refunding.has(header.id)) return paymentAway(header.id)
     const order = { ...payerOf(header, uploader), itemId: header.id, bytes }
-    if (!(await this.#words.add({ id: header.id, isHeld: true }))) return paymentAway(header.id)
+    // Nothing is held back yet: where the disk does not take word of it, nobody needs to wait for the disk.
+    const unwritten = await this.#words.add({ id: header.id, isHeld: true })
+    if (unwritten !== undefined) return unwritten
     const reserved = await this.#inTime(this.credits.reserve(order))
     if (isRefusal(reserved)) {
       // It may have been carried out all the same.

@@ -52,6 +52,8 @@ export class FreePools {
 
   /** Undefined: it is not free. */
   take(taker: FreeTaker, bytes: number): Taken | undefined {
+    // Not while a transaction runs: it may be undone.
+    if (this.#used.size > rememberedMax) this.#forgetSettled()
     const taken = this.would(taker, bytes)
     for (const key of taken?.keys ?? []) this.#used.set(key, this.#count(key) + bytes)
     return taken
@@ -81,8 +83,6 @@ export class FreePools {
       const before = this.#stored(key)
       this.#table.put(Buffer.from(key), Buffer.from(String(before + bytes)))
     }
-    // What is in memory and not on disk yet must stay: so only all are forgotten, and only when nothing is under way.
-    if (this.#used.size > rememberedMax) this.#forgetSettled()
   }
 
   /**
@@ -120,6 +120,7 @@ export class FreePools {
     return found === undefined ? 0 : Number(Buffer.from(found).toString())
   }
 
+  /** What is in memory and not on disk yet stays. */
   #forgetSettled(): void {
     for (const [key, count] of this.#used) if (this.#stored(key) === count) this.#used.delete(key)
   }

@@ -10,6 +10,8 @@ const word = 'height'
 /** The height of the chain, asked for now and then, remembered on disk: no upload waits for a node. */
 export class Height {
   #known: number | undefined
+  #isAsking = false
+  #isKeeping = false
   #timer: Timer | undefined
 
   constructor(
@@ -35,12 +37,24 @@ export class Height {
     this.closing.addEventListener('abort', () => this.#timer?.cancel())
   }
 
+  /** One question at a time: a node may be slower than the timer. */
   async #ask(): Promise<void> {
+    if (this.#isAsking) return
+    this.#isAsking = true
     const height = await this.chain.height(this.closing)
+    this.#isAsking = false
     if (isRefusal(height) || this.closing.aborted || height === this.#known) return
     this.#known = height
+    await this.#keep()
+  }
+
+  /** Where the disk is full one waits for it, and writes the height of that time; those that come meanwhile need not. */
+  async #keep(): Promise<void> {
+    if (this.#isKeeping) return
+    this.#isKeeping = true
     const { environment } = this.uploads
     const put = (): void => environment.write(() => this.uploads.putWord(word, String(this.#known)))
     await writePatiently(put, this.closing, this.say)
+    this.#isKeeping = false
   }
 }

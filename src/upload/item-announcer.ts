@@ -24,7 +24,7 @@ const againMs = 50
 
 /**
  * Tells the catalog of items that are in no bundle yet: in the index as pending, and servable by their ids, on every thread, when
- * `announce` resolves. What comes together travels together.
+ * `announce` resolves, or the program ends. What comes together travels together.
  */
 export class ItemAnnouncer {
   #waiting: { readonly item: AnnouncedItem; readonly resolve: () => void }[] = []
@@ -72,6 +72,8 @@ export class ItemAnnouncer {
       this.#waiting.splice(0, batch.length)
       for (const { resolve } of batch) resolve()
     }
+    // Where the program ends nobody is told any more, and nobody may wait for it.
+    for (const { resolve } of this.#waiting.splice(0)) resolve()
     this.#telling = false
   }
 }

@@ -1,8 +1,21 @@
 import { pause } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
+import type { Refusal } from '../format/refusal.js'
 import { isDiskError } from '../store/lmdb.js'
+import { diskRefusal } from '../store/segments/disk.js'
 
 const againMs = 1000
+
+/** Does `write` once. Refusal (busy): the disk is full or fails, and nothing was written. Throws any other error. */
+export function tryWrite(write: () => void): Refusal | undefined {
+  try {
+    write()
+    return undefined
+  } catch (error) {
+    if (!isDiskError(error)) throw error
+    return diskRefusal(error)
+  }
+}
 
 /**
  * Does `write`, a transaction of the upload service's tables, and waits for a disk that is full or fails: it is tried again each

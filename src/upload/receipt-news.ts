@@ -21,17 +21,18 @@ const atOnce = 64
 export class ReceiptNews {
   readonly #table: Table
   /** Told, and removed with the next transaction: one of their own would cost as much as the acceptance. */
-  #told: Uint8Array[] = []
+  readonly #told: Uint8Array[] = []
 
   constructor(private readonly parts: ReceiptNewsParts) {
     this.#table = parts.environment.table('untold')
   }
 
-  /** Only inside a `write` of the environment. */
-  add(id: Id): void {
-    this.#table.put(idBytes(id), none)
+  /** Only inside a `write` of the environment, which may be undone and run again: call what it gives when that is committed. */
+  add(ids: readonly Id[]): () => void {
+    for (const id of ids) this.#table.put(idBytes(id), none)
     for (const key of this.#told) this.#table.remove(key)
-    this.#told = []
+    const removed = this.#told.length
+    return () => void this.#told.splice(0, removed)
   }
 
   tell(receipt: Receipt, item: AcceptedItem): void {

@@ -8,6 +8,13 @@ const itemOf = (at: number): AcceptedItem => ({
   ...{ id: idOfBytes(Buffer.alloc(32, at)), headerSize: 10, owner: 'o'.repeat(43), receivedMs: at },
   ...{ deadlineHeight: 1, winc: '0', place: { file: 1, offset: 0, sizeBytes: 11 } },
 })
+function accept(uploads: Uploads, news: ReceiptNews, at: number): void {
+  let committed = (): void => undefined
+  uploads.accept([itemOf(at)], () => {
+    committed = news.add([itemOf(at).id])
+  })
+  committed()
+}
 const receiptOf = (item: AcceptedItem): Receipt => ({ id: item.id }) as Receipt
 
 t.test('a receipt that was given and not told of is told of after a kill, and only then', async (t) => {
@@ -24,7 +31,7 @@ t.test('a receipt that was given and not told of is told of after a kill, and on
     const news = new ReceiptNews({ environment, uploads, announce })
     await news.catchUp(async (item) => receiptOf(item))
     const atStart = heard.splice(0)
-    for (const at of accepted) uploads.accept([itemOf(at)], () => news.add(itemOf(at).id))
+    for (const at of accepted) accept(uploads, news, at)
     for (const at of told) news.tell(receiptOf(itemOf(at)), itemOf(at))
     await environment.close()
     return { atStart, later: heard }
@@ -49,7 +56,7 @@ t.test('what was told is written down with what comes next', async (t) => {
     new ReceiptNews({ environment, uploads, announce: ({ id }) => void heard.push(id) })
   const news = make()
   for (let at = 1; at <= 50; at += 1) {
-    uploads.accept([itemOf(at)], () => news.add(itemOf(at).id))
+    accept(uploads, news, at)
     news.tell(receiptOf(itemOf(at)), itemOf(at))
   }
   heard.length = 0

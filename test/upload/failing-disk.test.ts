@@ -1,0 +1,193 @@
+/** What the upload service does while its database can write nothing. */
+import t, { type Test } from 'tap'
+import { endsWithin, pause, systemClock } from '../../src/actor/clock.js'
+import { silentLog } from '../../src/actor/log.js'
+import { idOfBytes } from '../../src/format/id.js'
+import { parseItemHeader } from '../../src/format/item.js'
+import { isRefusal } from '../../src/format/refusal.js'
+import type { CreditsPort } from '../../src/payment/port.js'
+import { ed25519Signer, signItem } from '../../src/proof/sign.js'
+import { Acceptor } from '../../src/upload/acceptor.js'
+import type { UploadAnswer } from '../../src/upload/answers.js'
+import { CreditCharging } from '../../src/upload/credit-charging.js'
+import { FreePools } from '../../src/upload/free-pools.js'
+import { Height } from '../../src/upload/height.js'
+import { ItemAnnouncer } from '../../src/upload/item-announcer.js'
+import { ItemReader } from '../../src/upload/item-reader.js'
+import type { Receipt } from '../../src/upload/receipt.js'
+import { ReceiptNews } from '../../src/upload/receipt-news.js'
+import { Sales } from '../../src/upload/sales.js'
+import { ItemSelling } from '../../src/upload/selling.js'
+import { type AcceptedItem, openUploadTables, Uploads } from '../../src/upload/uploads.js'
+import { eventually } from '../eventually.js'
+import { type FailingDisk, failingDisk } from './failing-disk.js'
+
+const item = signItem(ed25519Signer(Buffer.alloc(32, 7)), {}, Buffer.from('while the disk is full'))
+const parsed = parseItemHeader(item)
+if (parsed === 'more' || isRefusal(parsed)) throw new Error('the item of this test is none')
+const header = parsed
+const uploader = { range: undefined, paidBy: [], token: undefined }
+const nothingFree = { itemMaxBytes: 0, walletBytes: 0, rangeBytes: 0, exemptWallets: [] }
+const allFree = { itemMaxBytes: 1e6, walletBytes: 1e6, rangeBytes: 1e6, exemptWallets: [] }
+
+function diskOf(t: Test): FailingDisk {
+  const sound = openUploadTables(t.testdir())
+  t.teardown(() => sound.close())
+  return failingDisk(sound)
+}
+
+/** Credits without end, and what was asked of them. */
+function endlessCredits(): { readonly asked: string[]; readonly credits: CreditsPort } {
+  const asked: string[] = []
+  const told =
+    <T>(word: string, value: T) =>
+    async (): Promise<T> => {
+      asked.push(word)
+      return value
+    }
+  return {
+    asked,
+    credits: {
+      price: told('price', { winc: '5' }),
+      check: told('check', { isEnough: true, isUnknownWallet: false, winc: '5', balance: '9' }),
+      reserve: told('reserve', { paid: true as const, winc: '5' }),
+      settle: told('settle', { winc: '5' }),
+      refund: told('refund', { winc: '5' }),
+      approve: told('approve', { denied: true as const, status: 400 as const, text: 'no' }),
+      revoke: told('revoke', []),
+    },
+  }
+}
+
+t.test('who would pay is answered, and nothing is held back', async (t) => {
+  const disk = diskOf(t)
+  const { asked, credits } = endlessCredits()
+  const closing = new AbortController()
+  t.teardown(() => closing.abort())
+  const pools = new FreePools(disk.environment, nothingFree)
+  const charging = new CreditCharging(pools, credits, disk.environment, systemClock, closing.signal)
+  disk.isFull = true
+  const charge = charging.charge(header, item.length, uploader)
+  t.ok(await endsWithin(charge, 800), 'nobody waits for the disk')
+  t.match(await charge, { status: 503, text: /disk/ })
+  t.strictSame(asked, [])
+  disk.isFull = false
+  const charged = await charging.charge(header, item.length, uploader)
+  if (!('giveBack' in charged)) throw new Error('it was not charged')
+  disk.isFull = true
+  t.ok(await endsWithin(charged.giveBack(), 800), 'and what was held back can be given back')
+  disk.isFull = false
+  t.match(await charging.charge(header, item.length, uploader), { winc: '5' })
+  t.strictSame(asked, ['reserve', 'refund', 'reserve'])
+  closing.abort()
+  const next = new AbortController()
+  t.teardown(() => next.abort())
+  new CreditCharging(pools, credits, disk.environment, systemClock, next.signal)
+  await eventually(() => asked.length === 4)
+  t.equal(asked.at(-1), 'refund', 'word of the second time was not lost')
+})
+
+const itemOf = (at: number): AcceptedItem => ({
+  ...{ id: idOfBytes(Buffer.alloc(32, at)), headerSize: 10, owner: 'o'.repeat(43), receivedMs: at },
+  ...{ deadlineHeight: 1, winc: '0', place: { file: 1, offset: 0, sizeBytes: 11 } },
+})
+
+t.test('what was told of is not told again because a transaction had to run twice', async (t) => {
+  const disk = diskOf(t)
+  const uploads = new Uploads(disk.environment)
+  const heard: string[] = []
+  const announce = ({ id }: Receipt): void => void heard.push(id)
+  const make = (): ReceiptNews => new ReceiptNews({ environment: disk.environment, uploads, announce })
+  const news = make()
+  const accept = (at: number): void => {
+    let written = (): void => undefined
+    uploads.accept([itemOf(at)], () => {
+      written = news.add([itemOf(at).id])
+    })
+    written()
+  }
+  accept(1)
+  news.tell({ id: itemOf(1).id } as Receipt, itemOf(1))
+  disk.isFull = true
+  t.throws(() => accept(2))
+  disk.isFull = false
+  accept(2)
+  heard.length = 0
+  await make().catchUp(async ({ id }) => ({ id }) as Receipt)
+  t.strictSame(heard, [itemOf(2).id], 'the first one was told, and that is written down')
+})
+
+t.test('heights that come wait in one place, and the last one is kept', async (t) => {
+  const disk = diskOf(t)
+  const uploads = new Uploads(disk.environment)
+  const closing = new AbortController()
+  let now = 1
+  const chain = { height: async () => now++ }
+  const height = new Height(chain, uploads, systemClock, closing.signal, silentLog)
+  await height.start(5)
+  disk.isFull = true
+  const before = now
+  await eventually(() => now > before + 50)
+  t.ok(disk.undone < 5, `one of them tries, and not each: ${disk.undone}`)
+  t.ok((height.known ?? 0) > before + 40, 'uploads go by the newest all the same')
+  disk.isFull = false
+  await eventually(() => Number(uploads.word('height')) > before + 40)
+  closing.abort()
+})
+
+t.test('a chain that answers slowly is asked one question at a time', async (t) => {
+  const uploads = new Uploads(diskOf(t).environment)
+  const closing = new AbortController()
+  let [open, most] = [0, 0]
+  const chain = {
+    height: async () => {
+      open += 1
+      most = Math.max(most, open)
+      await pause(50)
+      open -= 1
+      return 7
+    },
+  }
+  await new Height(chain, uploads, systemClock, closing.signal, silentLog).start(5)
+  await pause(200)
+  closing.abort()
+  t.equal(most, 1)
+})
+
+t.test('who waits for a receipt when the service ends is told so, and has it afterwards', async (t) => {
+  const disk = diskOf(t)
+  const uploads = new Uploads(disk.environment)
+  const closing = new AbortController()
+  const pools = new FreePools(disk.environment, allFree)
+  const { credits } = endlessCredits()
+  const acceptorOf = (closing: AbortSignal): Acceptor =>
+    new Acceptor({
+      ...{ uploads, closing, clock: systemClock, say: silentLog, height: () => 1 },
+      verdicts: { verdict: async () => true },
+      charging: new CreditCharging(pools, credits, disk.environment, systemClock, closing),
+      announcer: new ItemAnnouncer(undefined, closing),
+      selling: new ItemSelling({
+        ...{ sales: new Sales(disk.environment), clock: systemClock, say: silentLog },
+        log: { folder: '', release: () => undefined },
+      }),
+      signing: { receipt: async () => new Uint8Array(512), isBehind: false },
+      terms: { public: '', dataCaches: [], fastFinalityIndexes: [] },
+    })
+  const reader = new ItemReader()
+  reader.push(item)
+  const read = reader.finish()
+  if (isRefusal(read)) throw new Error('the item of this test is none')
+  const spooled = { keep: async () => ({ file: 1, offset: 0, sizeBytes: item.length }) }
+  disk.isFull = true
+  const answered = acceptorOf(closing.signal).accept(read, spooled, uploader)
+  await eventually(() => disk.undone > 0)
+  t.notOk(await endsWithin(answered, 50), 'it is kept already, so that it waits for the disk')
+  closing.abort()
+  t.ok(await endsWithin(answered, 2000), 'it does not wait for ever')
+  t.match((await answered) as UploadAnswer, { status: 503, text: /ending/ })
+  disk.isFull = false
+  const next = new AbortController()
+  const again = await acceptorOf(next.signal).accept(read, spooled, uploader)
+  t.match(again, { status: 200, json: { id: header.id } })
+  next.abort()
+})
