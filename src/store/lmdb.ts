@@ -3,6 +3,7 @@ import { constants as systemConstants } from 'node:os'
 import { join } from 'node:path'
 import { type Database, open, type RootDatabase } from 'lmdb'
 import { codeOf } from './blobs.js'
+import { withRoom } from './disk-full.js'
 import { makeFolder } from './folder.js'
 import { BrokenDatabase, databaseFault } from './lmdb-check.js'
 
@@ -179,7 +180,7 @@ export function openEnvironment(path: string, tablesMax = 16, durable = false): 
   return {
     path,
     table: (name) => tableOf(database(name)),
-    write: (act) => root.transactionSync(act),
+    write: (act) => withRoom(path, () => root.transactionSync(act)),
     flushed: async () => {
       await root.flushed
     },

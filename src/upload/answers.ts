@@ -1,5 +1,7 @@
 import { isRefusal, type Refusal } from '../format/refusal.js'
 import { statusOf } from '../http/status.js'
+import { isDiskError } from '../store/lmdb.js'
+import { diskRefusal } from '../store/segments/disk.js'
 
 /** What a client is told. `lines`: header lines, each with CRLF in front. */
 export interface UploadAnswer {
@@ -52,6 +54,12 @@ export function paymentAway(id: string): UploadAnswer {
 export function answerOf(refusal: Refusal): UploadAnswer {
   const status = refusal.refused === 'late' && refusal.fault === 'client' ? 408 : statusOf[refusal.refused]
   return textAnswer(status, refusal.message, status === 503 ? '\r\nRetry-After: 1' : '')
+}
+
+/** The answer where a change could not be written down. Throws any error that is not of the disk. */
+export function diskAnswer(error: unknown): UploadAnswer {
+  if (!isDiskError(error)) throw error
+  return answerOf(diskRefusal(error))
 }
 
 /** An answer, or a refusal as one. */

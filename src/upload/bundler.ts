@@ -74,6 +74,8 @@ export class Bundler {
   #timer: Timer | undefined
   #running: Promise<void> | undefined
   #isClosed = false
+  /** Said once, and not four times a second. */
+  #isFailing = false
   readonly #orders: (() => void)[] = []
 
   constructor(private readonly parts: BundlerParts) {}
@@ -114,7 +116,15 @@ export class Bundler {
 
   #look(): void {
     this.#running ??= this.#round()
-      .catch((error: unknown) => this.parts.say.error({ err: error }, 'bundling failed: it is tried again'))
+      .then(
+        () => {
+          this.#isFailing = false
+        },
+        (error: unknown) => {
+          if (!this.#isFailing) this.parts.say.error({ err: error }, 'bundling failed: it is tried again')
+          this.#isFailing = true
+        },
+      )
       .finally(() => {
         this.#running = undefined
         if (this.#orders.length > 0) this.#look()

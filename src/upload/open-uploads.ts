@@ -3,12 +3,13 @@ import { type Clock, pause, type Timer } from '../actor/clock.js'
 import { FairSlots } from '../actor/fair-slots.js'
 import type { Log } from '../actor/log.js'
 import type { Acceptor } from './acceptor.js'
-import { jsonAnswer, said, textAnswer, type UploadAnswer } from './answers.js'
+import { diskAnswer, jsonAnswer, said, textAnswer, type UploadAnswer } from './answers.js'
 import { Assembly } from './assembly.js'
 import type { MultipartRecord, MultipartRecords } from './multipart-records.js'
 import { owing, type PaidParts } from './paid-parts.js'
 import type { PartFiles } from './part-files.js'
 import { PartShares } from './part-shares.js'
+import { tryWrite } from './patient-write.js'
 import type { SingleUploadParts } from './single-upload.js'
 import type { Uploader } from './uploader.js'
 import type { Uploads } from './uploads.js'
@@ -67,7 +68,8 @@ export class OpenUploads {
     for (const record of parts.records.all()) if (!isOver(record)) this.#adopt(record)
     for (const name of parts.files.uploads()) if (!this.#live.has(name)) this.#removeFiles(name)
     this.#sweep()
-    this.#sweeping = parts.clock.every(sweepEveryMs, () => this.#sweep())
+    // What a full disk does not take is swept the next time.
+    this.#sweeping = parts.clock.every(sweepEveryMs, () => void tryWrite(() => this.#sweep()))
     for (const id of this.#live.keys()) {
       const record = parts.records.find(id)
       if (record?.state === 'asked') this.drive(id, uploaderIn(record))
@@ -204,7 +206,8 @@ export class OpenUploads {
 
   /** One at a time: who comes while it runs has its answer, too. */
   attempt(id: string, live: Live, uploader: Uploader): Promise<UploadAnswer> {
-    live.attempt ??= this.follow(this.#slots.run(() => this.#assemble(id, live, uploader))).finally(() => {
+    const assemble = (): Promise<UploadAnswer> => this.#assemble(id, live, uploader).catch(diskAnswer)
+    live.attempt ??= this.follow(this.#slots.run(assemble)).finally(() => {
       delete live.attempt
     })
     return live.attempt

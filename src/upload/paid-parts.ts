@@ -7,6 +7,7 @@ import { jsonAnswer, tooLarge, type UploadAnswer } from './answers.js'
 import type { Charged } from './charging.js'
 import { chunkBytes, readChunkBytes } from './chunk-sizes.js'
 import type { MultipartRecord, MultipartRecords, PaidUpload } from './multipart-records.js'
+import { tryWrite } from './patient-write.js'
 import type { Brought, UsdcUploads } from './usdc-uploads.js'
 
 export interface PaidPartsParts {
@@ -116,8 +117,9 @@ export class PaidParts {
       // Unknown: nothing is held back for it.
       if (!isRefusal(ended) || ended.refused === 'unknown') {
         const { owes: _, ...paid } = record.paid
-        records.put({ ...record, paid: { ...paid, endedMs: clock.now() } })
-        return
+        // Asked again where the disk is full: what was settled once is not settled twice.
+        const over = { ...record, paid: { ...paid, endedMs: clock.now() } }
+        if (tryWrite(() => records.put(over)) === undefined) return
       }
       await pause(againMs, this.#closing.signal)
     }

@@ -1,5 +1,6 @@
 import { type Id, idBytes, idOfBytes } from '../format/id.js'
 import type { Environment, Table } from '../store/lmdb.js'
+import { tryWrite } from './patient-write.js'
 import type { Receipt } from './receipt.js'
 import type { AcceptedItem, Uploads } from './uploads.js'
 
@@ -36,8 +37,9 @@ export class ReceiptNews {
   }
 
   tell(receipt: Receipt, item: AcceptedItem): void {
-    this.parts.announce(receipt, item)
-    this.#told.push(idBytes(item.id))
+    // What the disk does not take is told by the next process.
+    const refusal = tryWrite(() => this.parts.announce(receipt, item))
+    if (refusal === undefined) this.#told.push(idBytes(item.id))
   }
 
   /** Tells what an earlier process did not. `receipt` signs again: it is the same each time. */
@@ -49,9 +51,12 @@ export class ReceiptNews {
       const items = some.flatMap((key) => uploads.find(idOfBytes(key)) ?? [])
       const receipts = await Promise.all(items.map(receipt))
       for (const [at, item] of items.entries()) this.tell(receipts[at] as Receipt, item)
-      environment.write(() => {
-        for (const key of some) this.#table.remove(key)
-      })
+      // Where the disk is full they are told once more.
+      tryWrite(() =>
+        environment.write(() => {
+          for (const key of some) this.#table.remove(key)
+        }),
+      )
     }
   }
 }

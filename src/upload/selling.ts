@@ -4,7 +4,7 @@ import type { Id } from '../format/id.js'
 import { isRefusal } from '../format/refusal.js'
 import type { UsdcPort } from '../payment/port.js'
 import type { DurableLog } from '../store/segments/durable-log.js'
-import { said, textAnswer, type UploadAnswer } from './answers.js'
+import { diskAnswer, said, textAnswer, type UploadAnswer } from './answers.js'
 import type { AnnouncedItem } from './item-announcer.js'
 import { keptItem } from './kept-items.js'
 import type { Receipt } from './receipt.js'
@@ -85,7 +85,7 @@ export class ItemSelling {
     while (!closing.aborted) {
       for (const sale of this.sales.open()) {
         if (closing.aborted) return
-        const { status } = await resume(sale)
+        const { status } = await resume(sale).catch(diskAnswer)
         if (status === 200)
           this.parts.say.warn(
             { item: sale.itemId, payment: sale.payment },

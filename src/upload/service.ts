@@ -4,7 +4,7 @@ import type { Reply, Request } from '../http/exchange.js'
 import type { PathParameters } from '../http/openapi.js'
 import type { Operation, Operations } from '../http/operation.js'
 import { answerSmall, textType } from '../http/small-answer.js'
-import { said, type UploadAnswer } from './answers.js'
+import { diskAnswer, said, type UploadAnswer } from './answers.js'
 
 type Method = 'GET' | 'POST' | 'PATCH' | 'HEAD' | 'DELETE'
 
@@ -74,8 +74,22 @@ async function handle(
       ? matching.length === 0
         ? said.notHere
         : { status: 405, text: 'Method Not Allowed' }
-      : await found.route.act(request, found.words, reply)
+      : await acted(found.route, request, found.words, reply)
   send(request, reply, lines, answer)
+}
+
+/** A disk that is full is nobody's bug: nothing was promised yet where it is met here. */
+async function acted(
+  route: UploadRoute,
+  request: Request,
+  words: Readonly<Record<string, string>>,
+  reply: Reply,
+): Promise<UploadAnswer> {
+  try {
+    return await route.act(request, words, reply)
+  } catch (error) {
+    return diskAnswer(error)
+  }
 }
 
 function match(shape: readonly string[], segments: readonly string[]): Record<string, string> | undefined {

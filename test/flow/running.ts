@@ -68,7 +68,7 @@ function firstAtEnd(t: Test, act: () => Promise<void>): void {
 
 /**
  * Starts `sluice start` on free ports, with one edge thread and its state in `dataPath`, killed at the test's end if it still
- * runs. Rejects with its output when it ends before it is up. `words`: for Node itself.
+ * runs. Rejects with its output when it ends before it is up. `words`: for Node itself. `under`: a command that becomes Node.
  */
 export async function run(
   t: Test,
@@ -76,8 +76,10 @@ export async function run(
   environment: Record<string, string> = {},
   isHurried = true,
   words: readonly string[] = conditions,
+  under: readonly string[] = [],
 ): Promise<Running> {
-  const child = spawn(process.execPath, [...words, ...program, 'start'], {
+  const [command = '', ...rest] = [...under, process.execPath, ...words, ...program, 'start']
+  const child = spawn(command, rest, {
     env: {
       ...Object.fromEntries(sanitizers),
       PATH: process.env.PATH ?? '',

@@ -1,0 +1,19 @@
+import { statfsSync } from 'node:fs'
+import { constants } from 'node:os'
+
+/** More than a transaction of this program writes. */
+const roomMinBytes = 16 * 2 ** 20
+
+/**
+ * Does `act`, a transaction of LMDB. Where the disk of `folder` has no room for it this throws, as LMDB would in its middle.
+ * LMDB itself must not meet that: where the system refuses it a write, lmdb-js 3.5 puts a message of up to 130 bytes into 100
+ * bytes of memory, and the process ends at some later allocation. The look takes some 2 us. A quota of this user, or a limit of
+ * file sizes, is not seen here.
+ */
+export function withRoom<T>(folder: string, act: () => T): T {
+  const { bavail, bsize, blocks } = statfsSync(folder)
+  // Some file systems tell nothing.
+  if (blocks === 0 || bavail * bsize >= roomMinBytes) return act()
+  const error = new Error(`ENOSPC: less than ${roomMinBytes} bytes are free, no change is begun: ${folder}`)
+  throw Object.assign(error, { code: 'ENOSPC', errno: -constants.errno.ENOSPC, syscall: 'statfs' })
+}

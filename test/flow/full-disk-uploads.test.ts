@@ -1,0 +1,87 @@
+/** The disk of the upload service is full for some time: uploads are refused in plain words, and go on without a start. */
+import { spawnSync } from 'node:child_process'
+import { closeSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { ed25519Signer, signItem } from '../../src/proof/sign.js'
+import { isDiskError } from '../../src/store/lmdb.js'
+import { eventually } from '../eventually.js'
+import { random } from '../property.js'
+import { run } from './running.js'
+
+const own = ['unshare', '--map-root-user', '--mount', 'sh', '-c'] as const
+const mount = 'mount -t tmpfs -o size=200m none "$0"'
+const [command, ...words] = own
+const isAble = spawnSync(command, [...words, mount, t.testdir()]).status === 0
+const skip = !isAble && 'nobody may mount a file system here'
+
+const signer = ed25519Signer(Buffer.alloc(32, 31))
+const itemOf = (bytes: number): Buffer =>
+  Buffer.from(signItem(signer, {}, Buffer.alloc(bytes, `an item ${random()}`)))
+
+function fill(path: string): void {
+  const file = openSync(path, 'w')
+  for (let size = 1_048_576; size > 1000; size /= 4) {
+    try {
+      for (;;) writeSync(file, Buffer.alloc(size))
+    } catch (error) {
+      if (!isDiskError(error)) throw error
+    }
+  }
+  closeSync(file)
+}
+
+t.test('uploads are refused while it is full, and go on afterwards', { skip }, async (t) => {
+  const folder = t.testdir()
+  const uploads = join(folder, 'uploads')
+  mkdirSync(uploads)
+  const settings = {
+    ...{ DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '300', UPLOAD_DISK_MIN_BYTES: '0' },
+    ...{ UPLOAD_FREE_ITEM_BYTES: '9000000', UPLOAD_FREE_WALLET_BYTES: '90000000' },
+  }
+  const program = await run(t, folder, settings, true, [], [...own, `${mount} && exec "$@"`, uploads])
+  const { upload = '', gateway = '' } = program.urls
+  const post = (path: string, body?: Uint8Array, headers = {}): Promise<Response> =>
+    fetch(upload + path, { method: 'POST', headers, ...(body === undefined ? {} : { body }) })
+  const begin = async (): Promise<string> => {
+    const begun = await fetch(`${upload}/chunks/any/-1/-1`)
+    return ((await begun.json()) as { id: string }).id
+  }
+  const before = (await (await post('/tx', itemOf(1000))).json()) as { id: string }
+  const [empty, whole] = [await begin(), await begin()]
+  t.equal((await post(`/chunks/any/${whole}/0`, itemOf(2_000_000))).status, 200)
+
+  // Its file system is its own: this is the way in from outside.
+  const filler = join(`/proc/${program.process.pid}/root`, uploads, 'filler')
+  fill(filler)
+  const last = { 'upload-complete': '?1', 'upload-draft-interop-version': '6' }
+  const asked: readonly (readonly [string, () => Promise<Response>])[] = [
+    ['a small item', () => post('/tx', itemOf(1000))],
+    ['a large item', () => post('/tx', itemOf(8_000_000))],
+    ['bytes to be signed', () => post('/x402/upload/unsigned', Buffer.alloc(5000))],
+    ['an item to be paid for', () => post('/x402/upload/signed', itemOf(5000))],
+    ['a new upload in parts', () => fetch(`${upload}/chunks/any/-1/-1`)],
+    ['a part', () => post(`/chunks/any/${empty}/0`, itemOf(1000))],
+    ['the end of an upload in parts', () => post(`/chunks/any/${whole}/-1`)],
+    ['its end without waiting', () => post(`/chunks/any/${whole}/finalize`)],
+    ['an upload that can be resumed', () => post('/upload', itemOf(1000), last)],
+  ]
+  for (const [what, ask] of asked) {
+    const answer = await ask()
+    t.equal(answer.status, 503, what)
+    t.match(await answer.text(), /disk .* full/, what)
+    t.ok(answer.headers.has('retry-after'), what)
+  }
+  t.equal((await fetch(`${gateway}/raw/${before.id}`)).status, 200, 'what is here is served meanwhile')
+  rmSync(filler)
+
+  await eventually(async () => (await post('/tx', itemOf(1000))).status === 200)
+  t.equal((await post(`/chunks/any/${empty}/0`, itemOf(1000))).status, 200)
+  t.equal((await post(`/chunks/any/${whole}/-1`)).status, 200, 'what was here of an upload is not lost')
+  await eventually(async () => {
+    const told = await fetch(`${upload}/tx/${before.id}/status`)
+    return ((await told.json()) as { status: string }).status === 'FINALIZED'
+  })
+  t.equal(await program.stop(), 0)
+  t.strictSame(program.noise, [], 'nothing but the log')
+})
