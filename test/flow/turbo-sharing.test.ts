@@ -4,8 +4,10 @@ import { randomBytes } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import t from 'tap'
+import { privateKeyToAccount } from 'viem/accounts'
 import { clientOf, knownWallet } from '../devnet/posting.js'
 import { eventually } from '../eventually.js'
+import { isSigned, type Receipt } from './receipts.js'
 import { run } from './running.js'
 import { quickTransfers, withoutTurbo as skip, turboCommandPath, turboLibrary } from './turbo.js'
 
@@ -21,6 +23,7 @@ interface Approval {
 }
 
 interface Turbo {
+  upload(given: object): Promise<Receipt>
   getBalance(address?: string): Promise<{ winc: string; controlledWinc: string; effectiveBalance: string }>
   topUpWithTokens(given: object): Promise<{ id: string; winc: string }>
   shareCredits(given: object): Promise<Approval>
@@ -33,6 +36,7 @@ interface Turbo {
 interface Library {
   readonly TurboFactory: { authenticated(given: object): Turbo }
   readonly ArweaveSigner: new (jwk: object) => object
+  readonly EthereumSigner: new (key: string) => object
 }
 
 const settings = {
@@ -43,7 +47,7 @@ const settings = {
 const stranger = (): string => randomBytes(32).toString('base64url')
 
 t.test('a top-up for another wallet, shared credits, and the command line', { skip }, async (t) => {
-  const { TurboFactory, ArweaveSigner } = await turboLibrary<Library>()
+  const { TurboFactory, ArweaveSigner, EthereumSigner } = await turboLibrary<Library>()
   const { urls } = await run(t, t.testdir(), settings)
   const { payment = '', upload = '', devnet = '', gateway = '' } = urls
   const wallet = knownWallet()
@@ -121,5 +125,29 @@ t.test('a top-up for another wallet, shared credits, and the command line', { sk
     t.match(await command('list-shares', ...mine), new RegExp(friend))
     t.match(await command('revoke-credits', '--address', friend, ...mine), /"1000000000"/)
     t.equal(await wincOf(owner), '7660000000')
+  })
+
+  await t.test('another wallet uploads with shared credits, in the order that it names', async (t) => {
+    const guest = TurboFactory.authenticated({
+      ...{ paymentServiceConfig: { url: payment }, uploadServiceConfig: { url: upload } },
+      ...{ token: 'ethereum', signer: new EthereumSigner('09'.repeat(32)) },
+    })
+    const { address } = privateKeyToAccount(`0x${'09'.repeat(32)}`)
+    const data = randomBytes(400_000)
+    const without = guest.upload({ data, dataItemOpts: { anchor: 'w'.repeat(32) } })
+    await t.rejects(without, /Failed request \(Status 402\)/)
+    await turbo.shareCredits({ approvedAddress: address, approvedWincAmount: 2_000_000_000 })
+    const before = BigInt((await turbo.getBalance()).controlledWinc)
+    const paid = await guest.upload({ data, dataItemOpts: { paidBy: [friend, owner] } })
+    t.ok(BigInt(paid.winc) > 0n)
+    t.ok(isSigned(paid))
+    await eventually(
+      async () => BigInt((await turbo.getBalance()).controlledWinc) === before - BigInt(paid.winc),
+    )
+    const { givenApprovals } = await turbo.getCreditShareApprovals({ userAddress: owner })
+    t.match(givenApprovals, [{ approvedAddress: address, usedWincAmount: paid.winc }])
+    t.equal(await wincOf(friend), '766000', 'who shares nothing with it pays nothing')
+    const served = await fetch(`${gateway}/raw/${paid.id}`)
+    t.ok(Buffer.from(await served.arrayBuffer()).equals(data))
   })
 })

@@ -1,4 +1,4 @@
-import { constants, createHash, createPublicKey, type JsonWebKey, verify } from 'node:crypto'
+import { createHash, type JsonWebKey } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { ArweaveSigner, createData, EthereumSigner, type Signer, SolanaSigner } from 'arbundles'
@@ -6,36 +6,14 @@ import t from 'tap'
 import { encodeBase58 } from '../../src/format/base58.js'
 import { parseItemHeader } from '../../src/format/item.js'
 import { normalizedAddress } from '../../src/proof/address.js'
-import { deepHash } from '../../src/proof/deep-hash.js'
 import { ed25519Signer, signItem } from '../../src/proof/sign.js'
 import { eventually } from '../eventually.js'
+import { isSigned, type Receipt } from './receipts.js'
 import { run } from './running.js'
 
 const fixtures = fileURLToPath(new URL('../../../test/fixture/', import.meta.url))
 const jwk = JSON.parse(readFileSync(`${fixtures}rsa-4096.jwk.json`, 'utf8')) as JsonWebKey
 const seed = Buffer.alloc(32, 7)
-
-interface Receipt {
-  readonly id: string
-  readonly version: string
-  readonly deadlineHeight: number
-  readonly timestamp: number
-  readonly winc: string
-  readonly public: string
-  readonly signature: string
-  readonly owner: string
-  readonly dataCaches: readonly string[]
-}
-
-/** As a client verifies it: with any length of salt. */
-function isSigned({ id, version, deadlineHeight, timestamp, public: n, signature }: Receipt): boolean {
-  const words = ['Bundlr', version, id, String(deadlineHeight), String(timestamp)]
-  const key = createPublicKey({ key: { kty: 'RSA', n, e: 'AQAB' }, format: 'jwk' })
-  const padding = constants.RSA_PKCS1_PSS_PADDING
-  const options = { key, padding, saltLength: constants.RSA_PSS_SALTLEN_AUTO }
-  const message = deepHash(words.map((word) => Buffer.from(word)))
-  return verify('sha256', message, options, Buffer.from(signature, 'base64url'))
-}
 
 const program = await run(t, t.testdir(), { DEVNET_SEED: 'false', UPLOAD_FREE_ITEM_BYTES: '1000000' })
 const { upload = '', gateway = '' } = program.urls
