@@ -8,6 +8,7 @@ import { type Generations, shardOf } from './generations.js'
 import type { IndexOutcome } from './index-protocol.js'
 import { openIndexTables } from './index-tables.js'
 import { IndexWriter } from './index-writer.js'
+import { addJudged, dropJudged } from './judged-items.js'
 import { distrusted, merge, settled } from './merge.js'
 import type { CatalogReply, CatalogRequest } from './protocol.js'
 import { attributesIn, decodeBlob, encodeAttributes, encodeBlob, isInSegment, touchKey } from './record.js'
@@ -193,6 +194,11 @@ export class CatalogKeeper {
           changed.ids.add(attributes.id)
         }
         return committed
+      case 'judged':
+        // They would stay for ever where the bundle has left before.
+        if (this.#tables.blobs.view(message.bundle) !== undefined)
+          addJudged(this.#tables.judged, message.bundle, message.items)
+        return committed
       case 'kept':
         this.#keep(message.digest, message.sizeBytes, message.isSmall === true)
         return committed
@@ -201,6 +207,7 @@ export class CatalogKeeper {
         return committed
       case 'dropped':
         this.#drop(message.digest)
+        dropJudged(this.#tables.judged, message.digest)
         if (message.touchedMs !== undefined)
           this.#tables.touches.remove(touchKey(message.touchedMs, message.digest))
         return committed

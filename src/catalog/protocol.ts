@@ -1,11 +1,14 @@
 import type { Id } from '../format/id.js'
 import type { Attributes } from './attributes.js'
 import type { IndexOutcome, IndexRequest } from './index-protocol.js'
+import type { JudgedItem } from './judged-items.js'
 
 /** Messages to the keeper of the catalog: the one writer. Bytes of items never travel here. */
 export type CatalogRequest =
   /** Merges what was learned: present fields replace, absent ones stay; `verified` never falls back to false. */
   | { readonly kind: 'learn'; readonly attributes: readonly Attributes[] }
+  /** Items of the bundle with this digest were judged where they lie in it (`packJudged`). Nothing where it is not on disk. */
+  | { readonly kind: 'judged'; readonly bundle: Uint8Array; readonly items: Uint8Array }
   /** A blob of this size is on disk now. `isSmall`: in a segment, which counts its own bytes and uses. */
   | {
       readonly kind: 'kept'
@@ -46,6 +49,11 @@ export interface Catalog {
   blobSize(digest: Uint8Array): number | undefined
   /** An id whose content the blob with this digest is; undefined where the store does not hold it, or none is known. */
   holder(digest: Uint8Array): Id | undefined
+  /**
+   * SHA-256 of the payload of an item that was judged at this place in the bundle on disk with this digest; undefined: nobody has
+   * judged it there.
+   */
+  judged(bundle: Uint8Array, id: Id, place: JudgedItem['place']): Uint8Array | undefined
   /**
    * Changes whenever anything about an id of the same shard may have changed (shared memory): an entry prepared under
    * another generation must be read again.

@@ -2,6 +2,7 @@ import { type Id, idBytes, idOfBytes } from '../format/id.js'
 import { isDamage } from '../store/lmdb.js'
 import type { Attributes } from './attributes.js'
 import type { Generations } from './generations.js'
+import { findJudged, type JudgedItem } from './judged-items.js'
 import type { Catalog } from './protocol.js'
 import { attributesIn, type BlobRecord, blobSizeIn, decodeBlob, readTouchKey } from './record.js'
 import { type CatalogTables, lastTouchMs, openCatalogTables, readBlobBytes } from './tables.js'
@@ -71,6 +72,16 @@ export class LmdbCatalog implements Catalog {
     try {
       const record = this.#tables.blobs.view(digest)
       return record === undefined ? undefined : blobSizeIn(record)
+    } catch (error) {
+      this.#report(error)
+      return undefined
+    }
+  }
+
+  judged(bundle: Uint8Array, id: Id, place: JudgedItem['place']): Uint8Array | undefined {
+    this.#refresh()
+    try {
+      return findJudged(this.#tables.judged, bundle, id, place)
     } catch (error) {
       this.#report(error)
       return undefined

@@ -10,6 +10,8 @@ export interface CatalogTables {
   readonly blobs: Table
   /** last use and digest -> nothing: blobs in order of last use. */
   readonly touches: Table
+  /** Digest of a bundle and a stretch of it -> records of its judged items (judged-items.ts). */
+  readonly judged: Table
   /** id (32 bytes) -> nothing: ids with something left to prove. */
   readonly unsettled: Table
   /** name -> value: the layout's version, and sums. */
@@ -29,6 +31,7 @@ export function openCatalogTables(path: string): CatalogTables {
     attributes: environment.table('attributes'),
     blobs: environment.table('blobs'),
     touches: environment.table('touches'),
+    judged: environment.table('judged'),
     unsettled: environment.table('unsettled'),
     meta: environment.table('meta'),
   }

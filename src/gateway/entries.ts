@@ -13,7 +13,7 @@ export class Entries {
   }
 
   constructor(
-    private readonly catalog: Omit<Catalog, 'holder'>,
+    private readonly catalog: Pick<Catalog, 'attributes' | 'blobSize' | 'generation'>,
     private readonly pathOf: (digest: Uint8Array) => string,
     private readonly tip: Tip,
     private readonly options: { readonly entriesMaxBytes: number; readonly forkDepth: number },

@@ -1,12 +1,12 @@
 import type { Address } from '../actor/address.js'
 import type { Clock, Timer } from '../actor/clock.js'
 import type { Attributes, ItemPlace } from '../catalog/attributes.js'
-import type { CatalogReply, CatalogRequest } from '../catalog/protocol.js'
+import type { Catalog, CatalogReply, CatalogRequest } from '../catalog/protocol.js'
 import { parseItemHeader } from '../format/item.js'
 import { isRefusal } from '../format/refusal.js'
 import { equalBytes, sha256 } from '../proof/digest.js'
 import { ItemVerifier } from '../proof/item.js'
-import { attributesInBundle } from '../source/learned.js'
+import { attributesInBundle, withinBundle } from '../source/learned.js'
 import type { StoredContent } from '../store/stored-content.js'
 import { bareType } from './cache-control.js'
 import type { Entries } from './entries.js'
@@ -30,6 +30,8 @@ export type FoundWindow = { readonly entry: Entry; readonly content: ItemWindow 
 
 export interface WindowParts {
   readonly entries: Entries
+  /** What was judged when bundles were opened. */
+  readonly catalog: Pick<Catalog, 'judged'>
   readonly source: Pick<Source, 'window'>
   /** Is told what items have for digests. Absent: each thread finds out for itself. */
   readonly keeper: Pick<Address<CatalogRequest, CatalogReply>, 'tell'> | undefined
@@ -78,6 +80,12 @@ export class ItemWindows {
     if (!this.parts.isSound(root, whole)) return 'unchecked'
     if (entry.window?.holds === true && isOf(entry, place, root) && !isProvenSince(entry, root))
       return { entry, content: new ItemWindow(root, whole, start, size) }
+    const known = this.#judgedBefore(entry, place, root)
+    if (known !== undefined) {
+      const now = this.parts.entries.replace(entry, known)
+      now.window = { place, rootDigest: digestOf(root), holds: true }
+      return { entry: now, content: new ItemWindow(root, whole, start, size) }
+    }
     if (itemSize > judgedHereMaxBytes) return 'unchecked'
     const bytes = bytesOf(whole, rootItemOffset, rootItemOffset + itemSize)
     if (bytes === undefined) return 'unchecked'
@@ -87,6 +95,17 @@ export class ItemWindows {
     now.window = { place, rootDigest: digestOf(root), holds: judged !== 'false' }
     if (judged === 'false' || bareType(now.contentType) === manifestType) return undefined
     return { entry: now, content: new ItemWindow(root, whole, start, size) }
+  }
+
+  /** What is known of an item that was judged here when its bundle was opened. */
+  #judgedBefore({ attributes }: Entry, place: ItemPlace, root: Entry): Attributes | undefined {
+    // Without its header it is not known who signed it, and what to say of it.
+    if (attributes.header === undefined) return undefined
+    const digest = this.parts.catalog.judged(digestOf(root), attributes.id, place)
+    if (digest === undefined) return undefined
+    // Somebody said another digest: the bytes themselves decide.
+    if (attributes.digest !== undefined && !equalBytes(attributes.digest, digest)) return undefined
+    return withinBundle(attributes, digest, root.attributes)
   }
 
   /** The bundle that the item lies in, where it is in the store and somebody vouches for it. */

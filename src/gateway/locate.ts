@@ -41,7 +41,7 @@ export class Locator {
     private readonly sound: SoundFiles,
     private readonly log: Log,
     private readonly checkWaitBytes: number,
-    learning: Pick<WindowParts, 'keeper' | 'clock'>,
+    learning: Pick<WindowParts, 'keeper' | 'clock' | 'catalog'>,
   ) {
     this.#windows = new ItemWindows({
       ...learning,

@@ -17,6 +17,8 @@ import type { KeptBundles } from './kept-bundles.js'
 export interface RootStream {
   readonly sizeBytes: number
   readonly bytes: AsyncIterable<Uint8Array | Refusal>
+  /** SHA-256 of all bytes: they lie in the store under this name. Absent: they are not in the store. */
+  readonly digest?: Uint8Array
 }
 
 /**
@@ -43,21 +45,21 @@ export interface BundleBytesParts {
  * than the store.
  */
 export function bundleBytes({ catalog, store, transactions, openRoot, whole, kept }: BundleBytesParts) {
-  const openProven = async (id: Id): Promise<RootBytes | undefined> => {
+  const openProven = async (id: Id, signal: AbortSignal): Promise<RootStream | undefined> => {
     const blob = await openBlobRoot(id, catalog, store)
     if (isRefusal(blob)) return undefined
-    if (blob.proven) return blob
+    if (blob.proven) return { ...streamOf(blob, signal), digest: blob.digest }
     await blob.close()
     return undefined
   }
   return async (id: Id, signal: AbortSignal): Promise<RootStream | Refusal> => {
-    const here = await openProven(id)
-    if (here !== undefined) return streamOf(here, signal)
+    const here = await openProven(id, signal)
+    if (here !== undefined) return here
     // A fork may have moved it since the last look.
     transactions.forget(id)
     await kept?.bring(id, signal)
-    const brought = kept === undefined ? undefined : await openProven(id)
-    if (brought !== undefined) return streamOf(brought, signal)
+    const brought = kept === undefined ? undefined : await openProven(id, signal)
+    if (brought !== undefined) return brought
     const root = await openRoot(id, signal)
     if (!isRefusal(root)) return streamOf(root, signal)
     if (root.refused !== 'unknown') return root

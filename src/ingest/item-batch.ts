@@ -1,5 +1,7 @@
 import type { ItemFilter } from '../../config/item-filter.js'
+import { packJudged } from '../catalog/judged-items.js'
 import { RowPacker } from '../catalog/pack.js'
+import type { CatalogRequest } from '../catalog/protocol.js'
 import { type Id, idBytes } from '../format/id.js'
 import type { Refusal } from '../format/refusal.js'
 import { matches } from './filter.js'
@@ -25,6 +27,13 @@ function signedMessage({ item, message }: UnjudgedItem): SignedMessage {
   return { id, signatureType, owner, signature, message }
 }
 
+function judgedIn(bundle: Uint8Array, items: readonly FoundItem[]): CatalogRequest {
+  const judged = items.flatMap(({ header: { id }, place, digest }) =>
+    digest === undefined ? [] : [{ id, place, digest }],
+  )
+  return { kind: 'judged', bundle, items: packJudged(bundle, judged) }
+}
+
 export interface BatchHearer {
   /** Signed by its owner. */
   sound(item: FoundItem): void
@@ -32,6 +41,19 @@ export interface BatchHearer {
   bad(id: Id, refusal: Refusal): void
   /** So many items were new to the index. */
   told(added: number): void
+}
+
+/** A root that is opened. */
+export interface OpenedRoot {
+  readonly id: Id
+  /** SHA-256 of its data, where that lies in the store and its items are verified: the catalog is told what was judged in it. */
+  readonly digest: Uint8Array | undefined
+}
+
+/** Whether a root is in a block of the index. */
+export function isRootKnown({ index }: IndexQueue, id: Id): boolean {
+  index.refresh()
+  return index.row(idBytes(id))?.height !== undefined
 }
 
 /** Collects items of one root, verifies them in batches, and sends them to the catalog. */
@@ -46,7 +68,7 @@ export class ItemBatch {
   #settling: Promise<void> = Promise.resolve()
 
   constructor(
-    private readonly rootId: Id,
+    private readonly root: OpenedRoot,
     private readonly queue: IndexQueue,
     private readonly judge: Pick<ItemJudge, 'judge'> | undefined,
     private readonly wanted: ItemFilter,
@@ -54,12 +76,6 @@ export class ItemBatch {
     private readonly held: HeldItems,
     private readonly webhooks?: Webhooks,
   ) {}
-
-  /** Whether the root is in a block of the index. */
-  isRootKnown(): boolean {
-    this.queue.index.refresh()
-    return this.queue.index.row(idBytes(this.rootId))?.height !== undefined
-  }
 
   get isFull(): boolean {
     return Math.max(this.#items.length, this.#packed?.count ?? 0) >= itemsMax
@@ -125,10 +141,13 @@ export class ItemBatch {
   /** Tells packed items; `items` are those that receivers may hear of. */
   async #tell(items: readonly FoundItem[], pack: () => Uint8Array): Promise<void> {
     const outcome = await this.queue.write(() => {
-      const root = this.queue.index.row(idBytes(this.rootId))
-      if (root?.height === undefined) return undefined
-      this.#announce(items, root.height)
-      return { kind: 'index-items', rootId: this.rootId, items: pack() }
+      const { id, digest } = this.root
+      const row = this.queue.index.row(idBytes(id))
+      if (row?.height === undefined) return undefined
+      this.#announce(items, row.height)
+      const indexing: CatalogRequest = { kind: 'index-items', rootId: id, items: pack() }
+      if (digest === undefined) return indexing
+      return { kind: 'all', requests: [indexing, judgedIn(digest, items)] }
     })
     this.hearer.told(outcome?.added ?? 0)
   }

@@ -7,7 +7,7 @@ import type { RootStream } from './bundle-bytes.js'
 import { matches } from './filter.js'
 import { HeldItems } from './held-items.js'
 import type { IndexQueue } from './index-queue.js'
-import { ItemBatch } from './item-batch.js'
+import { ItemBatch, isRootKnown, type OpenedRoot } from './item-batch.js'
 import type { ItemJudge } from './item-judge.js'
 import { type FoundItem, itemSubject } from './rows.js'
 import { BundleWalk } from './walk.js'
@@ -95,19 +95,23 @@ async function readBundle(
     report.bad += 1
     report.firstBad ??= `${item}: ${refusal.message}`
   }
-  const batch = batchOf(parts, rules, id, report, bad, held)
-  if (!batch.isRootKnown()) {
+  const { queue, judge } = parts
+  if (!isRootKnown(queue, id)) {
     const refusal = refuse('unknown', 'upstream', 'the bundle is in no block of the index')
     return { refusal, cause: 'orphan' }
   }
   const root = await parts.open(id, signal)
   if (isRefusal(root)) return { refusal: root, cause: 'source' }
+  // Whoever serves an item out of this bundle later need not look at its bytes again.
+  const kept = judge === undefined ? undefined : root.digest
+  const batch = batchOf(parts, rules, { id, digest: kept }, report, bad, held)
   const walk = new BundleWalk(
     { path: [id], start: 0, sizeBytes: root.sizeBytes },
     {
       depthMax: rules.depthMax,
       entriesMax: rules.entriesMax,
-      signed: parts.judge !== undefined,
+      signed: judge !== undefined,
+      digested: kept !== undefined,
       opens: (item) => isBundle(item.header.tags) && matches(rules.unbundle, itemSubject(item)),
     },
     { item: (item, message) => batch.add(item, message), bad, broken: bad },
@@ -140,7 +144,7 @@ async function readBundle(
 function batchOf(
   { queue, judge, webhooks, told }: OpeningParts,
   rules: OpeningRules,
-  id: Id,
+  root: OpenedRoot,
   report: OpeningReport,
   bad: (item: Id, refusal: Refusal) => void,
   held: HeldItems,
@@ -149,5 +153,5 @@ function batchOf(
     report.items += 1
     if (isBundle(header.tags)) report.nested += 1
   }
-  return new ItemBatch(id, queue, judge, rules.index, { bad, sound, told }, held, webhooks)
+  return new ItemBatch(root, queue, judge, rules.index, { bad, sound, told }, held, webhooks)
 }

@@ -21,6 +21,8 @@ const none = new Uint8Array(0)
 export interface FoundItem {
   readonly header: ItemHeader
   readonly place: ItemPlace
+  /** SHA-256 of its payload, where that was asked for. */
+  readonly digest?: Uint8Array
 }
 
 export function blockInput(block: Block): BlockInput {

@@ -1,7 +1,9 @@
+import type { Hash } from 'node:crypto'
 import { bundleCountSize } from '../format/bundle.js'
 import { type BundleEvent, BundleReader } from '../format/bundle-reader.js'
 import type { Id } from '../format/id.js'
 import { type Refusal, refuse } from '../format/refusal.js'
+import { runningSha256 } from '../proof/digest.js'
 import { ItemVerifier } from '../proof/item.js'
 import type { FoundItem } from './rows.js'
 
@@ -21,6 +23,8 @@ export interface WalkRules {
   readonly entriesMax: number
   /** Whether what each item signs is worked out: every byte is hashed for it. */
   readonly signed: boolean
+  /** Whether the SHA-256 of each payload is worked out. */
+  readonly digested?: boolean
   /** Whether this item is a bundle to be opened. */
   opens(item: FoundItem): boolean
 }
@@ -44,7 +48,12 @@ export class BundleWalk {
   readonly #reader: BundleReader
   #entries = 0
   #current:
-    | { readonly item: FoundItem; readonly verifier: ItemVerifier | undefined; readonly inner?: BundleWalk }
+    | {
+        readonly item: FoundItem
+        readonly verifier: ItemVerifier | undefined
+        readonly hash: Hash | undefined
+        readonly inner?: BundleWalk
+      }
     | undefined
   #refusal: Refusal | undefined
 
@@ -70,6 +79,7 @@ export class BundleWalk {
   #take(event: BundleEvent): void {
     if (event.kind === 'payload') {
       this.#current?.verifier?.update(event.bytes)
+      this.#current?.hash?.update(event.bytes)
       this.#current?.inner?.push(event.bytes)
     } else if (event.kind === 'header') this.#begin(event)
     else if (event.kind === 'end') this.#finish()
@@ -93,9 +103,10 @@ export class BundleWalk {
       },
     }
     const verifier = this.rules.signed ? new ItemVerifier(header) : undefined
+    const hash = this.rules.digested === true ? runningSha256() : undefined
     const sizeBytes = entry.sizeBytes - header.headerSize
     if (sizeBytes < bundleCountSize || !this.rules.opens(item)) {
-      this.#current = { item, verifier }
+      this.#current = { item, verifier, hash }
       return
     }
     if (path.length >= this.rules.depthMax) {
@@ -105,7 +116,7 @@ export class BundleWalk {
         `bundles inside bundles more than ${this.rules.depthMax} deep`,
       )
       this.hearer.broken(header.id, deep)
-      this.#current = { item, verifier }
+      this.#current = { item, verifier, hash }
       return
     }
     const stretch: BundleStretch = {
@@ -115,15 +126,16 @@ export class BundleWalk {
     }
     const entriesMax = Math.max(this.rules.entriesMax - this.#entries, 0)
     const inner = new BundleWalk(stretch, { ...this.rules, entriesMax, opens: this.rules.opens }, this.hearer)
-    this.#current = { item, verifier, inner }
+    this.#current = { item, verifier, hash, inner }
   }
 
   #finish(): void {
     if (this.#current === undefined) return
-    const { item, verifier, inner } = this.#current
+    const { item, verifier, hash, inner } = this.#current
     this.#current = undefined
     const broken = inner?.end()
     if (broken !== undefined) this.hearer.broken(item.header.id, broken)
-    this.hearer.item(item, verifier?.message())
+    const found = hash === undefined ? item : { ...item, digest: hash.digest() }
+    this.hearer.item(found, verifier?.message())
   }
 }

@@ -66,7 +66,7 @@ class EdgeGateway implements Gateway {
       parts.sound ?? new SoundFiles(),
       log,
       options.checkWaitBytes,
-      { keeper: parts.keeper, clock },
+      { keeper: parts.keeper, clock, catalog },
     )
     const touches = new Touches(parts.keeper, clock)
     const writer = createHeadWriter(parts)

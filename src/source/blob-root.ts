@@ -8,9 +8,11 @@ import type { RootBytes } from './root-bytes.js'
 const pieceBytes = 256 * 1024
 
 /** A payload that is on disk as a blob, read as the data that holds others. */
-class BlobRoot implements RootBytes {
+export class BlobRoot implements RootBytes {
   constructor(
     readonly id: Id,
+    /** SHA-256 on record, not compared with the bytes here. */
+    readonly digest: Uint8Array,
     readonly sizeBytes: number,
     readonly proven: boolean,
     readonly trusted: boolean,
@@ -43,10 +45,10 @@ export async function openBlobRoot(
   id: Id,
   catalog: LmdbCatalog,
   store: BlobStore,
-): Promise<RootBytes | Refusal> {
+): Promise<BlobRoot | Refusal> {
   const known = catalog.attributes(id)
   if (known?.digest === undefined || catalog.blobSize(known.digest) === undefined) return unknownEverywhere()
   const blob = await store.open(known.digest)
   if (blob === undefined) return unknownEverywhere()
-  return new BlobRoot(id, known.size, known.verified, known.trusted, blob)
+  return new BlobRoot(id, known.digest, known.size, known.verified, known.trusted, blob)
 }

@@ -47,11 +47,19 @@ export function attributesInBundle(
   known: Attributes,
   item: ItemHeader,
   digest: Uint8Array,
+  root: Attributes,
+): Attributes {
+  return withinBundle({ ...known, ...learnedOfItem(item) }, digest, root)
+}
+
+/** The same where its header is known. */
+export function withinBundle(
+  known: Attributes,
+  digest: Uint8Array,
   { verified, trusted: isRootTrusted, height }: Attributes,
 ): Attributes {
   const trusted = isRootTrusted || (known.digest !== undefined && known.trusted)
-  const place = height === undefined ? {} : { height }
-  return { ...known, ...learnedOfItem(item), digest, verified, trusted, ...place }
+  return { ...known, digest, verified, trusted, ...(height === undefined ? {} : { height }) }
 }
 
 const bundleFormat = Buffer.from('Bundle-Format')

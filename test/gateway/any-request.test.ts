@@ -72,7 +72,13 @@ function contentOf(path: string): FileContent | undefined {
 
 const meters = new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0)
 const gateway = createGateway({
-  catalog: { attributes: attributesOf, blobSize: () => 1, holder: () => undefined, generation: () => 1 },
+  catalog: {
+    attributes: attributesOf,
+    blobSize: () => 1,
+    holder: () => undefined,
+    judged: () => undefined,
+    generation: () => 1,
+  },
   source: {
     open: async () => ({ refused: 'unknown', fault: 'client', message: 'nobody has it' }),
     check: async () => true,

@@ -1,68 +1,18 @@
 import { randomBytes } from 'node:crypto'
 import { closeSync, openSync, writeSync } from 'node:fs'
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { systemClock } from '../../src/actor/clock.js'
 import { silentLog } from '../../src/actor/log.js'
-import type { Attributes } from '../../src/catalog/attributes.js'
-import { bundleCountSize, bundleEntrySize, encodeBundle } from '../../src/format/bundle.js'
-import type { Id } from '../../src/format/id.js'
-import { parseItemHeader } from '../../src/format/item.js'
-import { isRefusal } from '../../src/format/refusal.js'
-import { tagOf } from '../../src/format/tag.js'
 import { Guard } from '../../src/gateway/guard.js'
 import { ModerationKeeper } from '../../src/moderation/keeper.js'
 import { SievedBlockList } from '../../src/moderation/list.js'
 import { Sieve } from '../../src/moderation/sieve.js'
 import { ModerationStore } from '../../src/moderation/store.js'
-import { ed25519Signer, ethereumSigner, type ItemSigner, signItem } from '../../src/proof/sign.js'
+import { ethereumSigner } from '../../src/proof/sign.js'
 import { eventually } from '../eventually.js'
 import { sha256, someId } from '../source/rig.js'
-import { type Stage, stage } from './rig.js'
-
-const ed25519 = ed25519Signer(randomBytes(32))
-
-interface Made {
-  readonly id: Id
-  readonly bytes: Buffer
-  readonly payload: Buffer
-  readonly headerSize: number
-}
-
-function itemOf(payload: Buffer, signer: ItemSigner = ed25519, type = 'text/html'): Made {
-  const bytes = Buffer.from(
-    signItem(signer, { anchor: randomBytes(32), tags: [tagOf('Content-Type', type)] }, payload),
-  )
-  const header = parseItemHeader(bytes)
-  if (header === 'more' || isRefusal(header)) throw new Error('an item of our own does not parse')
-  return { id: header.id, bytes, payload, headerSize: header.headerSize }
-}
-
-/** Puts a bundle into the store, and tells where its items lie. */
-async function bundled(on: Stage, items: readonly Made[], root: Partial<Attributes> = {}) {
-  const bytes = Buffer.from(encodeBundle(items))
-  const rootId = someId()
-  const path = await on.keep(rootId, bytes, { height: 7, ...root })
-  let at = bundleCountSize + items.length * bundleEntrySize
-  for (const { id, bytes: item, headerSize } of items) {
-    const offsets = { rootItemOffset: at, parentItemOffset: at, itemSize: item.length, headerSize }
-    const place = { rootId, parentId: rootId, path: [rootId], ...offsets }
-    const known = { id, size: item.length - headerSize, verified: false, trusted: false, place }
-    await on.rig.keeper.ask({ kind: 'learn', attributes: [known] })
-    at += item.length
-  }
-  return { rootId, digest: sha256(bytes), path }
-}
-
-async function isServed(t: Test, on: Stage, { id, payload }: Made): Promise<void> {
-  const answer = await on.ask(`/${id}`)
-  t.equal(answer.status, 200)
-  t.ok(answer.body.equals(payload))
-  t.equal(answer.headers['x-cache'], 'HIT')
-  t.equal(answer.headers['content-type'], 'text/html')
-  t.equal(answer.headers['x-gateway-verified'], 'true')
-  t.equal(answer.headers['x-gateway-digest'], sha256(payload).toString('base64url'))
-  t.equal(answer.headers['content-digest'], `sha-256=:${sha256(payload).toString('base64')}:`)
-}
+import { bundled, isServed, itemOf } from './bundled.js'
+import { stage } from './rig.js'
 
 t.test('an item of a bundle in the store is served out of it, without a copy', async (t) => {
   const on = await stage()
